@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import count
 
+from layoutalg.codegen.cluster import cluster_prelude
 from layoutalg.codegen.conversion_steps import CHECK, StepWriter
 from layoutalg.codegen.kernel import KernelSource, checked_name, signature
 from layoutalg.codegen.portable import portable_prelude
@@ -27,6 +28,7 @@ MOST_THREADS = 1024
 _WAYS = {
     "nothing": "that moves nothing", "registers": "inside threads", "shuffles": "by shuffles",
     "shared": "through shared memory", "matrices": "through shared memory, by matrices",
+    "cluster": "through the shared memory of a cluster",
 }  # fmt: skip
 
 WARP = """
@@ -69,9 +71,9 @@ __device__ __forceinline__ la_u32 la_added(la_u32 word)
 
 _KERNEL = """{tables}
 // {title}
-extern "C" __global__ void __launch_bounds__({threads}, 1) {name}({signature})
+extern "C" __global__ void {cluster}__launch_bounds__({threads}, 1) {name}({signature})
 {{
-    const la_u32 t = threadIdx.x;
+    const la_u32 t = {thread};
 {shared}{loads}{lines}{stores}}}
 """
 
@@ -111,7 +113,8 @@ class Converted:
 def conversion_kernel(plan: ConversionPlan, name: str = "la_convert") -> KernelSource:
     """Return the kernel that loads registers, converts them from one layout to the other, and stores them.
 
-    The kernel takes ``(source, destination)``: word w of thread t at index w * threads + t of each.
+    The kernel takes ``(source, destination)``: word w of thread t at index w * threads + t of each. Threads of a
+    cluster are numbered block by block.
 
     Args:
         plan: The plan.
@@ -133,17 +136,19 @@ def conversion_kernel(plan: ConversionPlan, name: str = "la_convert") -> KernelS
     """
     CHECK.kind(plan, ConversionPlan, "plan")
     threads, before, _ = _sizes(plan)
-    numbers = Numbers()
+    numbers, each = Numbers(), threads // plan.blocks
     made = converted(plan, [f"s{word}" for word in range(before)], numbers)
     parameters = (("const la_u32*", "source"), ("la_u32*", "destination"))
     text = _KERNEL.format(
-        tables="".join(numbers.tables), title=_title(plan), threads=threads, name=checked_name(name),
+        tables="".join(numbers.tables), title=_title(plan), threads=each, name=checked_name(name),
+        cluster=f"LA_CLUSTER({plan.blocks}) " if plan.blocks > 1 else "",
+        thread=f"la_cluster_thread({each}u)" if plan.blocks > 1 else "threadIdx.x",
         signature=signature(parameters), shared=numbers.declared(),
         loads="".join(f"    const la_u32 s{word} = source[{_at(word * threads)}];\n" for word in range(before)),
         lines="".join(f"    {line}\n" for line in made.lines),
         stores="".join(f"    destination[{_at(word * threads)}] = {held};\n" for word, held in enumerate(made.words)),
     )  # fmt: skip
-    return KernelSource(name, _prelude(plan, text) + text, plan.target, threads, smem_bytes(plan), parameters)
+    return KernelSource(name, _prelude(plan, text) + text, plan.target, each, smem_bytes(plan), parameters)
 
 
 def conversion_loop(
@@ -168,6 +173,8 @@ def conversion_loop(
     threads, before, after = _sizes(CHECK.kind(there, ConversionPlan, "there"))
     if _sizes(CHECK.kind(back, ConversionPlan, "back")) != (threads, after, before):
         raise CHECK.malformed("back", "must lead from the destination to the source", str(back))
+    if there.blocks > 1 or back.blocks > 1:
+        raise CHECK.malformed("there", "must be of one block: loops of clusters are not written", there.blocks)
     numbers = Numbers()
     lines = [f"held[{word}] = la_stirred(held[{word}]);" for word in range(before)]
     lines += _alone(there, back)
@@ -198,8 +205,7 @@ def conversion_loop(
 
 def smem_bytes(plan: ConversionPlan) -> int:
     """Return the bytes of shared memory that a plan uses, as a multiple of 128."""
-    most = max((step.smem_bytes for step in plan.steps if isinstance(step, Through)), default=0)
-    return -(-most // 128) * 128
+    return -(-plan.smem_bytes // 128) * 128
 
 
 def converted(
@@ -244,15 +250,16 @@ def _sizes(plan: ConversionPlan) -> tuple[int, int, int]:
     """Threads, and words of a thread before and after."""
     threads = plan.lanes * plan.warps
     words = [-(-plan.element_bits * held.registers // WORD_BITS) for held in (plan.source, plan.destination)]
-    if threads > MOST_THREADS or max(words) > MOST_WORDS:
-        rule = f"must have at most {MOST_THREADS} threads and {MOST_WORDS} words of a thread"
-        raise CHECK.malformed("plan", rule, f"{threads} threads, {max(words)} words")
+    if threads > MOST_THREADS * plan.blocks or max(words) > MOST_WORDS:
+        rule = f"must have at most {MOST_THREADS} threads of a block and {MOST_WORDS} words of a thread"
+        raise CHECK.malformed("plan", rule, f"{threads // plan.blocks} threads, {max(words)} words")
     return threads, words[0], words[1]
 
 
 def _prelude(plan: ConversionPlan, text: str) -> str:
     """What a text calls."""
-    return portable_prelude(plan.target) + (WARP if "la_shuffle_xor(" in text else "")
+    cluster = cluster_prelude() if plan.blocks > 1 else ""
+    return portable_prelude(plan.target) + (WARP if "la_shuffle_xor(" in text else "") + cluster
 
 
 def _at(first: int) -> str:

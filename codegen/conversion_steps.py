@@ -45,6 +45,7 @@ class StepWriter(Lowering[str]):
         super().__init__(element_bits, lanes)
         self.numbers, self.names, self.warps, self.area = numbers, names, warps, area
         self.lines: list[str] = []
+        self.window = 0
         self.listed: dict[int, tuple[tuple[tuple[int, int], ...], npt.NDArray[np.int64]]] = {}
 
     def step(self, step: Step, held: Elements[str]) -> Elements[str]:
@@ -52,6 +53,7 @@ class StepWriter(Lowering[str]):
         if isinstance(step, Take):
             return self.taken(step, held)
         if isinstance(step, Through):
+            self.window = step.smem_bytes // step.blocks if step.blocks > 1 else 0
             return self.through(step, held)
         if isinstance(step, ShufflePlan):
             words = [self.mixer.word(word) for word in self.words(held)]
@@ -121,11 +123,12 @@ class StepWriter(Lowering[str]):
 
     def barrier(self, step: Through) -> None:
         """Write a barrier."""
-        self.lines.append("__syncthreads();" if step.barrier == "block" else "la_sync_warp();")
+        said = {"block": "__syncthreads();", "warp": "la_sync_warp();", "cluster": "la_cluster_barrier();"}
+        self.lines.append(said[step.barrier])
 
     def stored(self, access: Access, number: int, words: Sequence[str]) -> None:
         """Write a store."""
-        at = self._address(access, number)
+        at = self._own(self._address(access, number))
         value, body = words[0], list[str]()
         if len(words) > 1:
             value = next(self.names)
@@ -145,6 +148,8 @@ class StepWriter(Lowering[str]):
         kind = "la_u32" if words == 1 else f"la_words{words}"
         at = self._address(access, number)
         call = _matrix_call("ld", access) if access.matrices else f"la_shared_load_b{8 * size}"
+        if self.window:
+            call, at = f"la_cluster_load_b{8 * size}", f"{at}, {self.window}u"
         name = next(self.names)
         takes = self._takes(access, number)
         if takes:
@@ -152,6 +157,10 @@ class StepWriter(Lowering[str]):
         else:
             self.lines.append(f"const {kind} {name} = {call}({at});")
         return [name] if words == 1 else [f"{name}.word[{word}]" for word in range(words)]
+
+    def _own(self, address: str) -> str:
+        """The byte within the block's own shared memory."""
+        return f"la_own({address}, {self.window}u)" if self.window else address
 
     def _address(self, access: Access, number: int) -> str:
         """The byte that an instruction's thread addresses, as an expression."""

@@ -49,7 +49,7 @@ from layoutalg.targets.instruction_costs import InstructionCosts, instruction_co
 
 IntArray: TypeAlias = npt.NDArray[np.int64]
 SCHEMA = "layoutalg/conversion/1"
-MECHANISMS = ("nothing", "registers", "shuffles", "shared", "matrices")
+MECHANISMS = ("nothing", "registers", "shuffles", "shared", "matrices", "cluster")
 MOST_CYCLES = 1e15
 LINE_BYTES = 128
 """Bytes of all banks in one turn, at the least over targets."""
@@ -185,12 +185,13 @@ class ConversionPlan(Shown):
         destination: What they are to hold.
         element_bits: Bits of an element.
         target: The target whose costs were compared.
-        mechanism: ``"nothing"``, ``"registers"``, ``"shuffles"``, ``"shared"`` or ``"matrices"``.
+        mechanism: ``"nothing"``, ``"registers"``, ``"shuffles"``, ``"shared"``, ``"matrices"`` or ``"cluster"``.
         steps: What a thread does.
         cost: What it costs.
         why: Why this mechanism.
         alternatives: All that were thought of, this one among them.
         least: Whether no plan has fewer shuffles, where the mechanism is shuffles.
+        blocks: Blocks of a cluster whose warps, one block's after the other's, are those of the layouts.
 
     Raises: MalformedError: LA930.
 
@@ -213,6 +214,7 @@ class ConversionPlan(Shown):
     why: str
     alternatives: tuple[Alternative, ...] = field(repr=False)
     least: bool = False
+    blocks: int = 1
 
     def __post_init__(self) -> None:
         checked_kinds(self, "LA930")
@@ -222,6 +224,10 @@ class ConversionPlan(Shown):
             raise CHECK.malformed("element_bits", "must be 8, 16, 32, 64 or 128", self.element_bits)
         if (self.source.lanes, self.source.warps) != (self.destination.lanes, self.destination.warps):
             raise CHECK.malformed("destination", "must have the lanes and warps of the source", self.destination.warps)
+        if self.blocks < 1 or self.source.warps % self.blocks:
+            raise CHECK.malformed("blocks", f"must divide the {self.source.warps} warps", self.blocks)
+        if any(isinstance(step, Through) and step.blocks not in (1, self.blocks) for step in self.steps):
+            raise CHECK.malformed("steps", f"must be of {self.blocks} blocks", str(self.steps))
 
     @property
     def packed(self) -> int:
@@ -246,8 +252,8 @@ class ConversionPlan(Shown):
 
     @property
     def smem_bytes(self) -> int:
-        """Bytes of shared memory."""
-        return max((step.smem_bytes for step in self.steps if isinstance(step, Through)), default=0)
+        """Bytes of shared memory of a block."""
+        return max((step.smem_bytes // step.blocks for step in self.steps if isinstance(step, Through)), default=0)
 
     def run(self, elements: Any) -> IntArray:
         """Return what every register holds after the steps.
@@ -324,8 +330,9 @@ class ConversionPlan(Shown):
         ]
         for step in self.steps:
             if isinstance(step, Through):
+                held = f"{step.smem_bytes // step.blocks} bytes{_of(step.blocks)}"
                 lines.append(
-                    f"  shared      {step.smem_bytes} bytes, {step.passes} pass{'es' if step.passes > 1 else ''}, "
+                    f"  shared      {held}, {step.passes} pass{'es' if step.passes > 1 else ''}, "
                     f"{step.store.instruction} then {step.load.instruction}, barrier of the {step.barrier}"
                 )
         lines += [f"  {other}" for other in self.alternatives if other.mechanism != self.mechanism]
@@ -337,6 +344,7 @@ class ConversionPlan(Shown):
             "schema": SCHEMA, "mechanism": self.mechanism, "target": self.target, "element_bits": self.element_bits,
             "source": self.source.to_json(), "destination": self.destination.to_json(), "packed": self.packed,
             "rounds": self.rounds, "least": self.least, "smem_bytes": self.smem_bytes, "why": self.why,
+            **({"blocks": self.blocks} if self.blocks > 1 else {}),
             "cost": self.cost.to_json(), "steps": [step.to_json() for step in self.steps],
             "alternatives": [other.to_json() for other in self.alternatives],
         }  # fmt: skip
@@ -345,8 +353,9 @@ class ConversionPlan(Shown):
 def counted(steps: tuple[Step, ...], source: Held, element_bits: int, costs: InstructionCosts) -> ConversionCost:
     """Return the instructions of steps, and the cycles that they come to.
 
-    Warps share the multiprocessor (``InstructionCosts.taken``); latencies are paid once for each step that waits for
-    the one before. Reading a table of addresses counts as an access of one turn.
+    Warps of a block share the multiprocessor (``InstructionCosts.taken``); latencies are paid once for each step that
+    waits for the one before. Reading a table of addresses counts as an access of one turn, another block's shared
+    memory as the own, and a barrier of a cluster as one of a block: nobody measured those.
 
     Args:
         steps: The steps.
@@ -356,6 +365,7 @@ def counted(steps: tuple[Step, ...], source: Held, element_bits: int, costs: Ins
     """
     work = _Counting(source, element_bits)
     accesses = turns = barriers = turns_of_tables = 0
+    blocks = max((step.blocks for step in steps if isinstance(step, Through)), default=1)
     waits = 0.0
     for step in steps:
         before = work.shuffles
@@ -367,13 +377,14 @@ def counted(steps: tuple[Step, ...], source: Held, element_bits: int, costs: Ins
             accesses += step.store.count + step.load.count
             turns += sum(_turns(access, source, element_bits) for access in (step.store, step.load))
             barriers += step.barriers
-            one = costs.block_barrier if step.barrier == "block" else costs.warp_barrier
+            one = costs.warp_barrier if step.barrier == "warp" else costs.block_barrier
             waits += step.barriers * one + step.passes * costs.shared_latency
             turns_of_tables += (step.store.lookups + step.load.lookups) * source.warps
             waits += costs.shared_latency * any(access.lookups for access in (step.store, step.load))
         waits += costs.shuffle_latency * (work.shuffles > before)
     shuffles, selects, permutes = work.done()
-    cycles = costs.taken(shuffles, selects, permutes, turns + turns_of_tables, source.warps) + waits
+    every = (turns + turns_of_tables) / blocks
+    cycles = costs.taken(shuffles, selects, permutes, every, source.warps // blocks) + waits
     return ConversionCost(shuffles, selects, permutes, accesses, turns, barriers, float(cycles))
 
 
@@ -472,6 +483,10 @@ def flat_layout(held: Held) -> LinearLayout | ListedLayout:
         return ListedLayout((len(flat),), tuple(flat.tolist()))
     layout = held.layout
     return LinearLayout((("place", layout.in_bits),), (("element", layout.out_bits),), layout.columns, layout.constant)
+
+
+def _of(blocks: int) -> str:
+    return f" of each of {blocks} blocks" if blocks > 1 else ""
 
 
 def told(held: Held) -> str:

@@ -237,12 +237,17 @@ class Through:
     Pass q of n does the instructions i with i n // count = q of the store, a barrier, those of the load, and, where
     another pass follows, a barrier. All passes use the same bytes.
 
+    The blocks of a cluster are the last bits of the thread, and their shared memory lies one after the other, each in
+    ``smem_bytes // blocks``: threads store to their own block's bytes and load from any block's. A barrier of the
+    cluster follows the loads too, so that no block ends while others read its bytes.
+
     Args:
-        smem_bytes: Bytes of shared memory.
-        barrier: ``"block"``, or ``"warp"`` where every warp reads only what it wrote.
+        smem_bytes: Bytes of shared memory, of all blocks.
+        barrier: ``"block"``, ``"warp"`` where every warp reads only what it wrote, or ``"cluster"``.
         passes: Number of passes.
         store: What threads store.
         load: What they load; the elements of the thread after the step, in order.
+        blocks: Blocks of the cluster; more than one with a barrier of the cluster.
     """
 
     smem_bytes: int
@@ -250,24 +255,28 @@ class Through:
     passes: int
     store: Access
     load: Access
+    blocks: int = 1
 
     def __post_init__(self) -> None:
         checked_kinds(self, "LA930")
-        if self.barrier not in ("warp", "block"):
-            raise CHECK.malformed("barrier", "must be 'warp' or 'block'", self.barrier)
+        if self.barrier not in ("warp", "block", "cluster") or (self.barrier == "cluster") != (self.blocks > 1):
+            raise CHECK.malformed("barrier", "must be 'warp' or 'block', of several blocks 'cluster'", self.barrier)
+        if self.blocks < 1 or self.blocks & (self.blocks - 1) or self.smem_bytes % self.blocks:
+            raise CHECK.malformed("blocks", "must be a power of two that divides the bytes", self.blocks)
         if self.passes < 1 or self.store.count % self.passes or self.load.count % self.passes:
             raise CHECK.malformed("passes", "must divide the numbers of stores and loads", self.passes)
 
     @property
     def barriers(self) -> int:
         """Barriers of all passes."""
-        return 2 * self.passes - 1
+        return 2 * self.passes - (self.blocks == 1)
 
     def to_json(self) -> dict[str, object]:
         """Return the step as JSON-ready data."""
         return {
             "step": "through", "smem_bytes": self.smem_bytes, "barrier": self.barrier, "passes": self.passes,
             "store": self.store.to_json(), "load": self.load.to_json(),
+            **({"blocks": self.blocks} if self.blocks > 1 else {}),
         }  # fmt: skip
 
 
@@ -344,6 +353,9 @@ def _through(step: Through, held: IntArray, element_bits: int) -> IntArray:
     for access in (step.store, step.load):
         if not access.aligned(element_bits, lanes):
             raise WRONG.malformed("steps", f"must give {access.instruction} aligned addresses", access.instruction)
+    window, own = step.smem_bytes // step.blocks, np.arange(threads)[:, None] // max(1, threads // step.blocks)
+    if (np.where(writes, stored // window, own) != own).any():
+        raise WRONG.malformed("steps", "must store to the bytes of the thread's own block", window)
     answer = np.full((threads, loaded.shape[1]), NOTHING, dtype=np.int64)
     owner = np.arange(threads, dtype=np.int64)[:, None] // lanes
     for number in range(step.passes):

@@ -327,6 +327,8 @@ class Lowering(ABC, Generic[W]):
                     tuple((words[byte // WORD_BYTES], byte % WORD_BYTES) for byte in range(first, first + size))
                     for first in range(0, step.load.elements * size, size)
                 ]
+        if step.blocks > 1:
+            self.barrier(step)
         return Elements(tuple(after), self.natural)
 
     def put(self, access: Access, held: Elements[W], number: int, passes: int) -> None:

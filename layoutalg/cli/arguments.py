@@ -252,7 +252,9 @@ def _convert(commands: argparse._SubParsersAction[Parser]) -> None:
     command.add_argument("--bits", type=_bits, default=16, help="of an element (default 16)")
     command.add_argument("--target", default="sm_90a", help="architecture, NVIDIA's or AMD's (default sm_90a)")
     command.add_argument(
-        "--mechanism", choices=("registers", "shuffles", "shared", "matrices"), help="only plans of this mechanism"
+        "--mechanism",
+        choices=("registers", "shuffles", "shared", "matrices", "cluster"),
+        help="only plans of this mechanism",
     )
     command.add_argument("--smem", type=_count, help="most bytes of shared memory (default: those of a block)")
     command.add_argument("--shape", type=_sizes, help="extents of the tensor, where neither layout knows them: 64,64")

@@ -22,6 +22,7 @@ from layoutalg.proofs.conversion_steps import Step, Take, Through
 from layoutalg.proofs.exchange import ExchangePlan
 from layoutalg.proofs.listed_access import UNCOUNTED
 from layoutalg.proofs.shuffle import moved as least_rounds
+from layoutalg.synth.conversions.cluster import across
 from layoutalg.synth.conversions.inside import Fetched, Places, fetched, inside, renamed
 from layoutalg.synth.conversions.listed import IntArray, listed
 from layoutalg.synth.conversions.reading import CHECK, Given, nobody, parsed, read, same_tensor, shared_bytes
@@ -33,7 +34,7 @@ from layoutalg.targets.registry import lookup
 
 __all__ = ["conversion"]
 WORD_BITS, LINE_BYTES = 32, 128
-MECHANISMS = ("registers", "shuffles", "shared", "matrices")
+MECHANISMS = ("registers", "shuffles", "shared", "matrices", "cluster")
 
 
 def conversion(
@@ -61,7 +62,8 @@ def conversion(
         target: Its lanes, banks and costs are taken.
         smem_bytes: Most bytes of shared memory; as many as a block of the target may have, when left out. Fewer bytes
             mean more passes.
-        mechanism: ``"registers"``, ``"shuffles"``, ``"shared"`` or ``"matrices"``: only plans of this mechanism.
+        mechanism: ``"registers"``, ``"shuffles"``, ``"shared"``, ``"matrices"`` or ``"cluster"``: only plans of this
+            mechanism.
         shape: Extents of the tensor, outermost first: for attributes of Triton where neither layout has them, and for
             CuTe layouts and tables, which count its elements.
         exhaustive: Make every plan, also those that cannot be the cheapest.
@@ -93,12 +95,14 @@ def conversion(
     first = read(given, "source", asked.lanes, shape)
     second = same_tensor(first, read(wanted, "destination", asked.lanes, shape))
     limit = shared_bytes(target) if smem_bytes is None else CHECK.integer(smem_bytes, "smem_bytes", 0)
-    crossing = _crossing(first, second)
-    if crossing:
-        return Unknown(crossing, ("conversion",))
-    question = _Question(first.held(), second.held(), bits, target, instruction_costs(target), limit, exhaustive)
+    if _crosses(first, second):
+        first, second = (each.clustered() for each in (first, second))
+    costs = instruction_costs(target)
+    question = _Question(first.held(), second.held(), bits, target, costs, limit, exhaustive, first.clusters)
     if first.places is None or second.places is None:
         made = _by_table(question, mechanism)
+    elif first.clusters > 1:
+        made = _across(question, first.places, second.places, mechanism)
     else:
         made = _linear(question, first.places, second.places, mechanism)
     return _chosen(question, made, mechanism)
@@ -113,10 +117,11 @@ class _Question:
     costs: InstructionCosts
     smem_bytes: int
     exhaustive: bool
+    blocks: int = 1
 
     def alternative(self, mechanism: str, steps: tuple[Step, ...], because: str, least: bool = False) -> _Made:
         cost = counted(steps, self.source, self.element_bits, self.costs)
-        smem = max((step.smem_bytes for step in steps if isinstance(step, Through)), default=0)
+        smem = max((step.smem_bytes // step.blocks for step in steps if isinstance(step, Through)), default=0)
         return _Made(Alternative(mechanism, because, cost, smem, steps), least)
 
     @property
@@ -131,16 +136,35 @@ class _Made:
     least: bool = False
 
 
-def _crossing(source: Given, wanted: Given) -> str:
-    """Why elements must leave their block; empty where they need not, and blocks play no part."""
-    if not source.blocks and not wanted.blocks:
-        return ""
+def _crosses(source: Given, wanted: Given) -> bool:
+    """Whether elements may have to leave their block."""
+    if len(source.blocks) != len(wanted.blocks):
+        rule = f"must have {1 << len(source.blocks)} blocks, as the source"
+        raise CHECK.malformed("destination", rule, 1 << len(wanted.blocks))
+    if not source.blocks:
+        return False
     if source.blocks == wanted.blocks and source.places is not None and wanted.places is not None:
         spans = [matrix.rank(each.places.columns) for each in (source, wanted) if each.places is not None]
         whole = [matrix.rank((*each.places.columns, *each.blocks)) for each in (source, wanted) if each.places]
-        if all(rank + matrix.rank(source.blocks) == both for rank, both in zip(spans, whole, strict=True)):
-            return ""
-    return "elements change their block: no steps through the distributed shared memory of a cluster are known"
+        return not all(rank + matrix.rank(source.blocks) == both for rank, both in zip(spans, whole, strict=True))
+    return True
+
+
+def _across(asked: _Question, source: Places, wanted: Places, mechanism: str | None) -> list[_Made]:
+    """What can be done between linear layouts of the blocks of a cluster, taken as further warps."""
+    moved = fetched(source, wanted)
+    if isinstance(moved, int):
+        raise nobody(moved)
+    made: list[_Made] = []
+    if moved.local:
+        made = _linear(asked, source, wanted, "shuffles" if mechanism is None else mechanism)
+        made = [each for each in made if each.alternative.mechanism in ("nothing", "registers", "shuffles")]
+    bits = asked.blocks.bit_length() - 1
+    steps = across(source, wanted, moved, bits, asked.element_bits, asked.target, asked.smem_bytes)
+    if isinstance(steps, str):
+        return [*made, _Made(Alternative("cluster", steps))]
+    because = f"elements change their block; other blocks' bytes are counted as the own{_unknown(steps)}"
+    return [*made, asked.alternative("cluster", steps, because)]
 
 
 def _linear(asked: _Question, source: Places, wanted: Places, mechanism: str | None) -> list[_Made]:
@@ -339,5 +363,5 @@ def _chosen(asked: _Question, made: list[_Made], mechanism: str | None) -> Conve
             why += f"; {other.mechanism}: {other.because}"
     return ConversionPlan(
         asked.source, asked.destination, asked.element_bits, asked.target, chosen.mechanism, chosen.steps, cost, why,
-        tuple(each.alternative for each in made), best.least,
+        tuple(each.alternative for each in made), best.least, asked.blocks,
     ).check_elements()  # fmt: skip

@@ -47,6 +47,7 @@ class Given:
         tensor: Axes of the tensor with their sizes.
         counts: Registers, lanes and warps.
         named: Whether the layout names the axes; else they stand for those of the other layout, in their order.
+        clusters: Blocks that are the last of the warps.
     """
 
     places: Places | None
@@ -55,6 +56,16 @@ class Given:
     tensor: tuple[tuple[str, int], ...]
     counts: tuple[int, int, int]
     named: bool = True
+    clusters: int = 1
+
+    def clustered(self) -> Given:
+        """Return the layout with its blocks as the last of the warps."""
+        if self.places is None:
+            return self
+        places = replace(self.places, warps=(*self.places.warps, *self.blocks))
+        blocks = 1 << len(self.blocks)
+        counts = (*self.counts[:2], self.counts[2] * blocks)
+        return replace(self, places=places, blocks=(), counts=counts, clusters=blocks)
 
     def held(self) -> Held:
         """Return the layout as plans have it."""

@@ -27,7 +27,7 @@ ROW_BITS = 128
 
 
 @dataclass(frozen=True, slots=True)
-class _Side:
+class Side:
     """One side of a conversion, of one pass, in coordinates of the tile.
 
     ``images`` are those of all register bits, the pass above the tile; ``registers`` are independent images of register
@@ -88,9 +88,9 @@ def through(
     if passes > len(able):
         least = element_bits * (1 << size - len(able)) // 8
         return f"a pass needs {least} bytes at least, more than the {smem_bytes} bytes there are"
-    split = _split(one, other, able[len(able) - passes :], size)
-    first, second, base, pass_base = _sides(one, other, constant, split)
-    asked = _Asked(split.tile, base, pass_base, passes, element_bits, target, local)
+    split = split_of(one, other, able[len(able) - passes :], size)
+    first, second, base, pass_base = sides_of(one, other, constant, split)
+    asked = Asked(split.tile, base, pass_base, passes, element_bits, target, local)
     found: dict[bool, tuple[Step, ...]] = {}
     because = "no instruction was found"
     for kinds, sides in _kinds(first, second, element_bits, target, lanes):
@@ -145,16 +145,16 @@ def spread(source: Places, wanted: Places, element_bits: int, target: str) -> Sp
         return sum((vector >> top & 1) << at for at, top in enumerate(tops))
 
     one, other = source.mapped(inner), replace(wanted, registers=()).mapped(inner)
-    split = _split(one, other, (), len(tops))
-    first, second, base, pass_base = _sides(one, other, inner(source.constant ^ wanted.constant), split)
-    asked = _Asked(split.tile, base, pass_base, 0, element_bits, target, False)
-    accesses = [TileAccess(_layout(side, split.tile), kind) for side, kind in ((first, "store"), (second, "load"))]
+    split = split_of(one, other, (), len(tops))
+    first, second, base, pass_base = sides_of(one, other, inner(source.constant ^ wanted.constant), split)
+    asked = Asked(split.tile, base, pass_base, 0, element_bits, target, False)
+    accesses = [TileAccess(layout_of(side, split.tile), kind) for side, kind in ((first, "store"), (second, "load"))]
     try:
         plan = swizzle(accesses, target, element_bits)
         offsets, served = plan.smem.columns, plan.served
     except RepresentabilityError:
-        offsets, served = _apart(asked, (first, second))
-    store = _moved(asked, first, offsets, 0, served[0])
+        offsets, served = apart(asked, (first, second))
+    store = moved_by(asked, first, offsets, 0, served[0])
     if store is None:
         return f"no {served[0].instruction} stores what registers hold"
     bases = tuple(vector for vector, _ in held.pivots)
@@ -180,14 +180,14 @@ def _able(one: Places, other: Places) -> tuple[int, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Passes:
+class Passes:
     """Coordinates of tile and pass: the columns of the map from elements to (tile coordinate, pass) and its sizes."""
 
     order: tuple[int, ...]
     tile: int
 
 
-def _split(one: Places, other: Places, numbers: Sequence[int], size: int) -> _Passes:
+def split_of(one: Places, other: Places, numbers: Sequence[int], size: int) -> Passes:
     """Return the coordinates in which ``numbers`` are the last ones and all lanes and warps lie in the others."""
     moving = [*one.lanes, *one.warps, *other.lanes, *other.warps]
     units = [1 << bit for bit in range(size)]
@@ -202,10 +202,10 @@ def _split(one: Places, other: Places, numbers: Sequence[int], size: int) -> _Pa
             if len(chain) == size:
                 break
     basis.sort()
-    return _Passes(matrix.inverse([*basis, *outside]), len(basis))
+    return Passes(matrix.inverse([*basis, *outside]), len(basis))
 
 
-def _sides(one: Places, other: Places, constant: int, split: _Passes) -> tuple[_Side, _Side, int, int]:
+def sides_of(one: Places, other: Places, constant: int, split: Passes) -> tuple[Side, Side, int, int]:
     """Return both sides in coordinates of the tile, the tile's part of the constant, and that of the pass."""
     mask = (1 << split.tile) - 1
     sides = []
@@ -239,14 +239,14 @@ def _sides(one: Places, other: Places, constant: int, split: _Passes) -> tuple[_
                     lanes[bit] = 0
                 else:
                     warps[bit - len(lanes)] = 0
-        sides.append(_Side(tuple(images), tuple(registers), tuple(origins), last, tuple(lanes), tuple(warps), idle))
+        sides.append(Side(tuple(images), tuple(registers), tuple(origins), last, tuple(lanes), tuple(warps), idle))
     inner = matrix.apply(split.order, constant)
     return sides[0], sides[1], inner & mask, inner >> split.tile
 
 
 def _kinds(
-    first: _Side, second: _Side, element_bits: int, target: str, lanes: int
-) -> Iterator[tuple[tuple[str, str], tuple[_Side, _Side]]]:
+    first: Side, second: Side, element_bits: int, target: str, lanes: int
+) -> Iterator[tuple[tuple[str, str], tuple[Side, Side]]]:
     """Yield the kinds of instructions that may do it, with the registers in the order that they want."""
     yield ("store", "load"), (first, second)
     if not target.startswith("sm_") or lanes != 32 or element_bits > WORD_BITS:
@@ -281,7 +281,7 @@ def _kinds(
                 yield ("store", kind), (first, ordered)
 
 
-def _ordered(side: _Side, begin: Sequence[int]) -> _Side:
+def _ordered(side: Side, begin: Sequence[int]) -> Side:
     """The side with some registers first."""
     order = sorted(range(len(side.registers)), key=lambda at: (side.registers[at] not in begin, at))
     return replace(
@@ -290,7 +290,7 @@ def _ordered(side: _Side, begin: Sequence[int]) -> _Side:
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class Asked:
     """What all kinds of instructions have in common: tile bits, the constant of tile and pass, log of passes."""
 
     tile: int
@@ -303,7 +303,7 @@ class _Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class _Moved:
+class Moved:
     """Accesses, the set of register bits that each bit of an element's number is, and what is added to the number."""
 
     access: SharedAccess
@@ -311,18 +311,18 @@ class _Moved:
     added: int
 
 
-def _made(asked: _Asked, sides: tuple[_Side, _Side], kinds: tuple[str, str]) -> tuple[Step, ...] | None:
+def _made(asked: Asked, sides: tuple[Side, Side], kinds: tuple[str, str]) -> tuple[Step, ...] | None:
     """The steps with instructions of these kinds; None where they do not fit."""
-    accesses = [TileAccess(_layout(side, asked.tile), kind) for side, kind in zip(sides, kinds, strict=True)]
+    accesses = [TileAccess(layout_of(side, asked.tile), kind) for side, kind in zip(sides, kinds, strict=True)]
     try:
         plan = swizzle(accesses, asked.target, asked.element_bits)
         offsets, served = plan.smem.columns, plan.served
     except RepresentabilityError:
         if kinds != ("store", "load"):
             raise
-        offsets, served = _apart(asked, sides)
-    store = _moved(asked, sides[0], offsets, 0, served[0])
-    load = _moved(asked, sides[1], offsets, matrix.apply(offsets, asked.base), served[1])
+        offsets, served = apart(asked, sides)
+    store = moved_by(asked, sides[0], offsets, 0, served[0])
+    load = moved_by(asked, sides[1], offsets, matrix.apply(offsets, asked.base), served[1])
     if store is None or load is None:
         return None
     barrier = "warp" if asked.local and not sides[0].idle >> len(sides[0].lanes) else "block"
@@ -342,7 +342,7 @@ def _made(asked: _Asked, sides: tuple[_Side, _Side], kinds: tuple[str, str]) -> 
     return tuple(steps)
 
 
-def _apart(asked: _Asked, sides: tuple[_Side, _Side]) -> tuple[tuple[int, ...], tuple[Served, Served]]:
+def apart(asked: Asked, sides: tuple[Side, Side]) -> tuple[tuple[int, ...], tuple[Served, Served]]:
     """Offsets for instructions whose banks are not known: lanes of either side differ in the lowest bits they can."""
     first, second = sides
     common = matrix.intersection(first.registers, second.registers)
@@ -373,14 +373,14 @@ def _apart(asked: _Asked, sides: tuple[_Side, _Side]) -> tuple[tuple[int, ...], 
     return columns, (Served(0, asked.target, names[0], 0, -1, 0), Served(1, asked.target, names[1], 0, -1, 0))
 
 
-def _layout(side: _Side, tile: int) -> LinearLayout:
+def layout_of(side: Side, tile: int) -> LinearLayout:
     """The side as a layout; warps that do nothing are left out."""
     warps = [warp for bit, warp in enumerate(side.warps) if not side.idle >> len(side.lanes) + bit & 1]
     axes = (("register", len(side.registers)), ("lane", len(side.lanes)), ("warp", len(warps)))
     return LinearLayout(axes, (("tile", tile),), (*side.registers, *side.lanes, *warps))
 
 
-def _moved(asked: _Asked, side: _Side, offsets: Sequence[int], base: int, served: Served) -> _Moved | None:
+def moved_by(asked: Asked, side: Side, offsets: Sequence[int], base: int, served: Served) -> Moved | None:
     """The accesses of a side behind a swizzle; None where the instruction does not fit."""
     size = asked.element_bits // 8
     registers, lanes, warps = (
@@ -419,7 +419,7 @@ def _moved(asked: _Asked, side: _Side, offsets: Sequence[int], base: int, served
     )  # fmt: skip
     if access.turns == UNCOUNTED:
         access = replace(access, turns=access.counted(asked.target, 1 << len(side.lanes)))
-    return _Moved(access, (*numbers, *side.last), base_low)
+    return Moved(access, (*numbers, *side.last), base_low)
 
 
 def _beside(offsets: Sequence[int], vector: Sequence[int], low: int) -> list[int]:

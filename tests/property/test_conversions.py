@@ -196,7 +196,7 @@ def test_what_cannot_be_asked_is_named():
         conversion(layout([1, 2, 4, 8, 0], 0, 5, 0, 5), rows, 32)
     blocks = LinearLayout((*rows.in_axes, ("block", 1)), (("x", 6),), (*rows.columns, 32))
     other = LinearLayout((*rows.in_axes, ("block", 1)), (("x", 6),), (2, 4, 8, 16, 32, 1))
-    assert "cluster" in conversion(blocks, other, 32).reason
+    assert "no clusters" in conversion(blocks, other, 32, "sm_80").reason
     assert conversion(blocks, blocks, 32).mechanism == "nothing"
 
 
