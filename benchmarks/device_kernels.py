@@ -1,13 +1,14 @@
-"""Time the kernels that move arrays on a GPU: copies by the copy engine, transposes, beside copies of the driver.
+"""Time the kernels that move arrays on a GPU: copies, transposes, gathers, staging, beside copies of the driver.
 
 Run on a machine with an sm_90a GPU and PyTorch, from the root of the repository:
 
-    python3 benchmarks/device_kernels.py --out DIRECTORY [--seconds 55]
+    python3 benchmarks/device_kernels.py --out DIRECTORY [--seconds 55] [--kinds windows plain engine gathers staging]
 
 Every kernel first moves random data, compared byte for byte; then the median of ``REPEATS`` timings of ``BATCH``
 launches is taken. In the same process the driver's copy from device to device, PyTorch's copy and its transposing copy
-are timed. Two processes run one after the other, so that a fault of one kind of kernel leaves the other's figures.
-Writes ``kernels_dev.json``.
+are timed; beside gathers ``torch.gather`` with the same indices and ``torch.index_select`` with one row of them. A
+process for each kind runs after the other, so that a fault of one kind of kernel leaves the others' figures. Writes
+``kernels_dev.json``. With ``--dry`` every kernel is made and compiled, and none is run: no GPU is needed.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -33,15 +35,34 @@ from layoutalg.codegen.kernel import argument_cell  # noqa: E402
 from layoutalg.codegen.kernels import (  # noqa: E402
     ArrayKernel,
     copy_kernel,
+    gather_kernel,
+    staging_kernel,
     transpose_kernel,
     transpose_ring_kernel,
     transpose_windows_kernel,
 )
+from layoutalg.codegen.kernels.transpose import tile_swizzle  # noqa: E402
+from layoutalg.codegen.kernels.turned import TileShape  # noqa: E402
 
-MAKERS = {"copy": copy_kernel, "transpose": transpose_kernel, "ring": transpose_ring_kernel,
-          "windows": transpose_windows_kernel}  # fmt: skip
 REPEATS, BATCH = 9, 8
 BYTES = {"u8": 1, "f16": 2, "f32": 4, "f64": 8}
+
+
+def gather(shape: tuple[int, ...], dtype: str, axis: int, count: int, **options: Any) -> ArrayKernel:
+    """A gather with the arguments of a job."""
+    return gather_kernel(shape, axis, count, dtype, **options)
+
+
+def staging(shape: tuple[int, ...], dtype: str, tile: tuple[int, int], threads: int) -> ArrayKernel:
+    """Tiles that are stored by rows and read back by lanes below each other, 16 bytes of a row a lane."""
+    form = TileShape(*tile, 16 // BYTES[dtype], 1, 32, threads // 32)
+    return staging_kernel(tile_swizzle(form, 8 * BYTES[dtype], "sm_90a"), shape)
+
+
+MAKERS: dict[str, Any] = {
+    "copy": copy_kernel, "transpose": transpose_kernel, "ring": transpose_ring_kernel,
+    "windows": transpose_windows_kernel, "gather": gather, "staging": staging,
+}  # fmt: skip
 Job = tuple[str, tuple[int, ...], str, dict[str, Any]]
 EVEN, ODD = (8192, 8192), (8191, 8193)
 
@@ -136,7 +157,36 @@ def window_jobs() -> list[Job]:
     return jobs
 
 
-JOBS = {"windows": window_jobs, "plain": plain_jobs, "engine": engine_jobs}
+def gather_jobs() -> list[Job]:
+    """Gathers along short, middle and long rows and across rows, each by every way that it allows."""
+    jobs: list[Job] = []
+    for dtype in ("f32", "f16", "f64"):
+        for shape, axis, ways in (
+            ((1 << 19, 64), 1, ("warp", "shared", "direct")), ((1 << 14, 4096), 1, ("shared", "direct")),
+            (EVEN, 0, ("direct",)),
+        ):  # fmt: skip
+            for way in ways:
+                for index_dtype in ("s32", "s64"):
+                    options = {"axis": axis, "count": shape[axis], "way": way, "index_dtype": index_dtype}
+                    jobs.append(("gather", shape, dtype, options))
+    jobs += [
+        ("gather", (1 << 19, 64), "f32", {"axis": 1, "count": 64, "way": "warp", "threads": threads})
+        for threads in (128, 512)
+    ]
+    return jobs
+
+
+def staging_jobs() -> list[Job]:
+    """Tiles through swizzled shared memory."""
+    jobs: list[Job] = []
+    for dtype in ("f16", "f32", "u8", "f64"):
+        for tile, threads in (((64, 64), 128), ((64, 64), 256), ((32, 128), 128), ((128, 64), 256)):
+            jobs.append(("staging", EVEN, dtype, {"tile": tile, "threads": threads}))
+    return jobs
+
+
+JOBS = {"windows": window_jobs, "plain": plain_jobs, "engine": engine_jobs, "gathers": gather_jobs,
+        "staging": staging_jobs}  # fmt: skip
 
 
 def made(job: Job) -> tuple[ArrayKernel, bytes] | str:
@@ -147,6 +197,17 @@ def made(job: Job) -> tuple[ArrayKernel, bytes] | str:
         return kernel, to_cubin(kernel.kernel)
     except Exception as error:
         return f"{type(error).__name__}: {error}"[:400]
+
+
+@dataclass(frozen=True)
+class Case:
+    """The arrays of a launch, what it must write, and what other libraries do for the same."""
+
+    source: Any
+    result: Any
+    wanted: Any
+    index: Any = None
+    peers: dict[str, Any] = field(default_factory=dict)
 
 
 class Device:
@@ -198,8 +259,36 @@ class Device:
             found["torch_transpose"] = self.milliseconds(lambda: source.t().contiguous())
         return found
 
-    def run(self, kernel: ArrayKernel, cubin: bytes, source: Any, result: Any, turned: bool) -> dict[str, Any]:
+    def case(self, job: Job, kernel: ArrayKernel, source: Any, result: Any) -> Case:
+        """The arrays of a job, and what must come out."""
+        torch, (kind, _, _, options) = self.torch, job
+        if kind == "gather":
+            found, index, into = kernel.arrays
+            axis, words = options["axis"], {4: torch.int32, 8: torch.int64}[index.element_bytes]
+            where = torch.randint(0, found.shape[axis], index.shape, dtype=words, device="cuda")
+            wide = where.long()
+            row = (wide[0] if axis == 1 else wide[:, 0]).contiguous()
+            peers = {
+                "torch_gather": lambda: torch.gather(source, axis, wide),
+                "torch_index_select": lambda: torch.index_select(source, axis, row),
+            }
+            result = torch.empty(into.shape, dtype=source.dtype, device="cuda")
+            return Case(source, result, torch.gather(source, axis, wide), where, peers)
+        if kind == "staging":
+            assert kernel.swizzle is not None
+            rows, cols = kernel.swizzle.smem.in_dims.values()
+            blocks, loads, threads, registers = kernel.arrays[1].shape
+            layouts = [access.layout for access in kernel.swizzle.accesses[1:]]
+            places = torch.tensor([layout.table().tolist() for layout in layouts], device="cuda")
+            places = places.reshape(loads, threads, registers)
+            tiles = source.reshape(source.shape[0] // rows, rows, -1, cols).permute(0, 2, 1, 3)
+            wanted = tiles.reshape(blocks, rows, cols)[:, places % rows, places // rows]
+            return Case(source, torch.empty_like(wanted), wanted)
+        return Case(source, result, source if kind == "copy" else source.t())
+
+    def run(self, kernel: ArrayKernel, cubin: bytes, case: Case) -> dict[str, Any]:
         """Compare what a kernel writes, then time it; persistent ones with several grids."""
+        source, result, wanted = case.source, case.result, case.wanted
         torch, driver = self.torch, self.driver
         function = self.call(
             driver.cuModuleGetFunction(self.call(driver.cuModuleLoadData(cubin)), kernel.kernel.name.encode())
@@ -219,7 +308,10 @@ class Device:
         grids = [min(kernel.blocks, many * self.units) for many in sorted({resident, max(1, resident // 2)})]
         row["grids"] = {}
         for blocks in dict.fromkeys(grids) if kernel.persistent else [kernel.blocks]:
-            given = kernel.arguments(source.data_ptr(), result.data_ptr(), blocks, status.data_ptr())
+            given = kernel.arguments(
+                source.data_ptr(), result.data_ptr(), blocks, status.data_ptr(),
+                None if case.index is None else case.index.data_ptr(),
+            )  # fmt: skip
             cells = [argument_cell(*parameter, value, "LA533")
                      for parameter, value in zip(kernel.kernel.parameters, given, strict=True)]  # fmt: skip
             pointers = (ctypes.c_void_p * len(cells))(*[address for address, _ in cells])
@@ -232,13 +324,13 @@ class Device:
             status.zero_()
             act()
             torch.cuda.synchronize()
-            wanted = source.t() if turned else source
             equal = bool(torch.equal(result.view(wanted.shape), wanted))
             fine = not kernel.persistent or bool((status[:blocks] == 1).all())
             time_ms = self.milliseconds(act)
             row["grids"][str(blocks)] = {"equal": equal, "status": fine, "ms": time_ms,
                                          "gbps": kernel.moved_bytes / time_ms / 1e6}  # fmt: skip
         best = max(row["grids"].values(), key=lambda each: each["gbps"])
+        row["peers"] = {name: self.milliseconds(act) for name, act in case.peers.items()}
         row.update(best, equal=all(each["equal"] and each["status"] for each in row["grids"].values()))
         return row
 
@@ -285,7 +377,7 @@ def work(which: str, out: Path, first: int, seconds: float) -> None:
             file.write(json.dumps({"begun": number}) + "\n")
             file.flush()
             try:
-                tell({**row, **device.run(*answer, source, result, kind != "copy")})
+                tell({**row, **device.run(*answer, device.case(job, answer[0], source, result))})
             except Exception as error:
                 tell({**row, "error": f"{type(error).__name__}: {error}"[:300]})
                 if "driver" in str(error) or "CUDA" in str(error):
@@ -293,14 +385,22 @@ def work(which: str, out: Path, first: int, seconds: float) -> None:
 
 
 def main() -> None:
-    """Run both processes, join what they wrote, print a summary."""
+    """Run a process for each kind, join what they wrote, print a summary."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--out", type=Path)
+    parser.add_argument("--dry", action="store_true")
     parser.add_argument("--seconds", type=float, default=55)
     parser.add_argument("--which", choices=JOBS)
     parser.add_argument("--kinds", nargs="+", choices=JOBS, default=list(JOBS))
     parser.add_argument("--first", type=int, default=0)
     given = parser.parse_args()
+    if given.dry:
+        answers = [made(job) for which in given.kinds for job in JOBS[which]()]
+        wrong = [answer for answer in answers if isinstance(answer, str)]
+        print(json.dumps({"kernels": len(answers), "errors": wrong}, indent=1))
+        raise SystemExit(bool(wrong))
+    if given.out is None:
+        parser.error("--out is needed, but with --dry")
     given.out.mkdir(parents=True, exist_ok=True)
     if given.which:
         work(given.which, given.out / f"{given.which}.jsonl", given.first, given.seconds)
@@ -338,13 +438,25 @@ def write(out: Path, lines: list[dict[str, Any]]) -> None:
     for row in ran:
         told = reference[row["which"], tuple(row["shape"]), row["dtype"]]
         fast = min(told["references"]["memcpy"], told["references"]["torch_copy"])
-        row["of_copy"] = fast / row["ms"]
-        row["of_memcpy"] = told["references"]["memcpy"] / row["ms"]
-        if "torch_transpose" in told["references"] and row["kind"] != "copy":
-            row["to_torch"] = row["ms"] / told["references"]["torch_transpose"]
+        row["of_copy"] = row["gbps"] * fast / told["bytes"] * 1e6
+        row["of_memcpy"] = row["gbps"] * told["references"]["memcpy"] / told["bytes"] * 1e6
+        peer = {"copy": None, "staging": "torch_copy"}.get(row["kind"], "torch_transpose")
+        peers = {**told["references"], **row["peers"]}
+        if peer := "torch_gather" if row["kind"] == "gather" else peer:
+            row["to_torch"] = row["ms"] / peers[peer]
         name = f"{row['kind']} {'x'.join(map(str, row['shape']))} {row['dtype']}"
         if name not in best or row["gbps"] > best[name]["gbps"]:
-            keys = ("options", "gbps", "of_copy", "of_memcpy", "to_torch", "resident", "registers", "local_bytes")
+            keys = (
+                "options",
+                "gbps",
+                "of_copy",
+                "of_memcpy",
+                "to_torch",
+                "peers",
+                "resident",
+                "registers",
+                "local_bytes",
+            )
             best[name] = {key: row[key] for key in keys if key in row}
     summary = {
         "date": datetime.date.today().isoformat(), "chip": next((row["chip"] for row in lines if "chip" in row), ""),

@@ -1,12 +1,17 @@
-"""What kernels that move arrays did on a device, as recorded."""
+"""What kernels that move arrays did on a device, as recorded; those that are timed next can be made."""
 
 from __future__ import annotations
 
 import gzip
 import json
+import sys
 from pathlib import Path
 
 import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
+
+import device_kernels
 
 from layoutalg.codegen import copy_kernel, transpose_kernel
 from layoutalg.codegen.kernels import transpose_ring_kernel, transpose_windows_kernel
@@ -46,3 +51,13 @@ def test_the_kernels_that_were_timed_can_be_made_again(kind):
         options = {name: tuple(value) if isinstance(value, list) else value for name, value in row["options"].items()}
         made = MAKERS[kind](tuple(row["shape"]), row["dtype"], **options)
         assert made.kernel.dynamic_smem_bytes == row["smem"]
+
+
+@pytest.mark.parametrize("kind", ["gathers", "staging"])
+def test_the_kernels_that_are_to_be_timed_can_be_made(kind):
+    jobs = device_kernels.JOBS[kind]()
+    assert len(jobs) >= 16
+    for maker, shape, dtype, options in jobs:
+        made = device_kernels.MAKERS[maker](shape, dtype, **options)
+        assert max(each.nbytes for each in made.arrays) <= 1 << 30
+        assert all(each.turns == each.ideal for each in made.served)
