@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from judges.array_kernels import converted, gathered, picked, relabelled, staged, transposed
+from judges.array_kernels import converted, crossed, gathered, picked, relabelled, staged, transposed
 
 from layoutalg.codegen import launch
 
@@ -47,3 +47,9 @@ def test_conversions_of_tables_and_gathers_of_registers(bits: int) -> None:
     for seed in range(6):
         relabelled(on_the_device, "sm_90a", bits, seed)
         picked(on_the_device, "sm_90a", bits, seed)
+
+
+@pytest.mark.parametrize("bits", [8, 16, 32, 64])
+def test_conversions_across_the_blocks_of_a_cluster(bits: int) -> None:
+    for seed in range(8):
+        crossed(on_the_device, bits, seed)

@@ -1,7 +1,7 @@
 """Emitted kernels that move arrays and registers, run by any runner and compared with numpy, element by element.
 
 Main definitions, each of which takes a runner: ``gathered``, ``staged``, ``transposed``, ``converted``, ``relabelled``,
-``picked``.
+``picked``, ``crossed``.
 """
 
 from __future__ import annotations
@@ -154,6 +154,21 @@ def picked(runner: Runner, arch: str, element_bits: int, seed: int) -> None:
     given = [_words(before, element_bits), np.ascontiguousarray(asked.T.astype(np.int32)), into]
     runner(gather_registers_kernel(plan), given, 1)  # type: ignore[arg-type]
     assert (into == wanted).all()
+
+
+def crossed(runner: Runner, element_bits: int, seed: int) -> None:
+    """A conversion across the blocks of a cluster of sm_90a; the runner launches as many blocks."""
+    rng = np.random.default_rng(seed)
+    warp_bits, block_bits, register_bits = (int(rng.integers(*ends)) for ends in ((0, 3), (1, 4), (1, 4)))
+    bits = register_bits + 5 + warp_bits + block_bits
+    axes = (("register", register_bits), ("lane", 5), ("warp", warp_bits), ("block", block_bits))
+    ends = [LinearLayout(axes, (("element", bits),), _columns(rng, bits, dense=bool(seed % 2))) for _ in range(2)]
+    plan = conversion(*ends, element_bits, "sm_90a")
+    elements = _drawn(rng, (1 << bits,), element_bits // 8)
+    held = [_words(elements[end.table()].reshape(-1, 1 << register_bits), element_bits) for end in ends]
+    into = np.zeros_like(held[1])
+    runner(conversion_kernel(plan), [held[0], into], 1 << block_bits)  # type: ignore[arg-type]
+    assert (into == held[1]).all()
 
 
 def _columns(rng: np.random.Generator, bits: int, dense: bool) -> tuple[int, ...]:
