@@ -17,17 +17,19 @@ from layoutalg.codegen.kernels import ArrayKernel
 from layoutalg.draw.conversion import steps_text
 from layoutalg.ground.errors import MalformedError
 from layoutalg.proofs.conversion import ConversionPlan
+from layoutalg.proofs.gather import GatherPlan
 from layoutalg.proofs.padding import PaddingPlan
 from layoutalg.proofs.swizzling import SwizzlePlan
 from layoutalg.proofs.universal import ClassPlan
 
-ANSWERS = (BankReport, SwizzlePlan, PaddingPlan, ClassPlan, ConversionPlan, ArrayKernel)
+ANSWERS = (BankReport, SwizzlePlan, PaddingPlan, ClassPlan, ConversionPlan, GatherPlan, ArrayKernel)
 """Types of the answers that are explained here."""
 _AGAIN = {
     SwizzlePlan: "counted again from the addresses of every instruction",
     PaddingPlan: "counted again from the addresses of every instruction",
     ClassPlan: "counted again from the addresses of every instruction",
     ConversionPlan: "run again on labels of the elements, instructions and turns counted again",
+    GatherPlan: "every index looked up again, instructions and turns counted again",
 }
 
 
@@ -70,6 +72,8 @@ def answer_facts(answer: Any) -> tuple[list[Fact], bool]:
     facts = [said("check", f"holds: {again}", {"verdict": "holds", "by": again})]
     if isinstance(answer, ConversionPlan):
         return [*facts, *_conversion_facts(answer)], True
+    if isinstance(answer, GatherPlan):
+        return [*facts, *_gather_facts(answer)], True
     facts += _lines(str(answer))
     if isinstance(answer, SwizzlePlan):
         facts.append(said("why", answer.why))
@@ -103,10 +107,27 @@ def _conversion_facts(plan: ConversionPlan) -> Iterator[Fact]:
     yield said("to", second, plan.destination.to_json())
     steps = steps_text(plan)
     yield said("steps", list(steps) or "none: every register holds its element", list(steps))
+    yield from _choice(plan)
+
+
+def _choice(plan: ConversionPlan | GatherPlan) -> Iterator[Fact]:
     yield said("why", plan.why)
     others = [each for each in plan.alternatives if each.mechanism != plan.mechanism]
     if others:
         yield said("others", [" ".join(str(each).split()) for each in others], [each.to_json() for each in others])
+
+
+def _gather_facts(plan: GatherPlan) -> Iterator[Fact]:
+    head, first, second, along, *_ = (line.split(maxsplit=1)[1] for line in str(plan).splitlines())
+    yield said("gather", head, {"mechanism": plan.mechanism, "cost": plan.cost.to_json()})
+    yield said("from", first, plan.source.to_json())
+    yield said("indices", second, plan.index.to_json())
+    yield said("along", along, {"axis": plan.axis, "extent": plan.extent, "count": plan.count})
+    if plan.stage is not None:
+        turns = "an unknown number of turns" if plan.stage.turns < 0 else f"{plan.stage.turns} turns of equal indices"
+        text = f"{plan.stage.smem_bytes} bytes, {plan.stage.store.instruction} then {plan.stage.load} in {turns}"
+        yield said("shared", f"{text}, barrier of the {plan.stage.barrier}")
+    yield from _choice(plan)
 
 
 def _kernel_facts(made: ArrayKernel) -> Iterator[Fact]:

@@ -1,6 +1,6 @@
 """A conversion of registers: what they hold before and after, the steps between, and what else was thought of.
 
-Main definitions: ``draw_conversion``, ``steps_text``.
+Main definitions: ``draw_conversion``, ``steps_text``; ``draw_lanes``, ``draw_alternatives``.
 
 Notation: a column is a lane and a row a register of the first warp; a cell says the element. Before and after have the
 colour of the lane that holds the element before, so that a row of one colour after another moved along lanes.
@@ -18,6 +18,7 @@ from layoutalg.ground.errors import RepresentabilityError
 from layoutalg.proofs.conversion import ConversionPlan
 from layoutalg.proofs.conversion_steps import Access, Read, Take, Through
 from layoutalg.proofs.exchange import Choose, Exchange, Move, Rename
+from layoutalg.proofs.gather import GatherPlan
 from layoutalg.proofs.listed_access import UNCOUNTED
 from layoutalg.proofs.shuffle import ShufflePlan
 from layoutalg.targets.bank_model import bank_model
@@ -54,7 +55,8 @@ def _said(step: Any, lanes: int) -> str:
     if isinstance(step, Through):
         passes = f" in {step.passes} passes" if step.passes > 1 else ""
         ends = f"store by {_issued(step.store)}, barrier of the {step.barrier}, load by {_issued(step.load)}"
-        return f"through {step.smem_bytes} bytes of shared memory{passes}: {ends}"
+        held = f"{step.smem_bytes // step.blocks} bytes of shared memory"
+        return f"through {held}{f' of each of {step.blocks} blocks' if step.blocks > 1 else ''}{passes}: {ends}"
     if isinstance(step, ShufflePlan):
         return f"shuffle: {_many(len(step.rounds), 'round')}, each a word from another lane"
     return _OTHERS[type(step)]
@@ -93,7 +95,7 @@ def draw_conversion(canvas: Canvas, plan: ConversionPlan, top: float) -> None:
         if isinstance(step, Through):
             for access in (step.store, step.load):
                 _busiest(canvas, plan, access)
-    _alternatives(canvas, plan)
+    draw_alternatives(canvas, plan)
 
 
 def _registers(canvas: Canvas, plan: ConversionPlan, top: float) -> None:
@@ -105,7 +107,7 @@ def _registers(canvas: Canvas, plan: ConversionPlan, top: float) -> None:
     of_warps = f" of warp 0 of {plan.warps}" if plan.warps > 1 else ""
     for name, places in (("before", before), ("after", plan.run(before))):
         canvas.text(4, top + 12, f"{name}: the element in each register{of_warps}", "n")
-        _columns(canvas, plan.lanes, top + 30, wide)
+        draw_lanes(canvas, plan.lanes, top + 30, wide)
         shown = min(places.shape[2], REGISTERS)
         styles, labels, titles = [], [], []
         for register in range(shown):
@@ -135,7 +137,8 @@ def _place(plan: ConversionPlan, place: int) -> tuple[int, int, int]:
     return warp, lane, register
 
 
-def _columns(canvas: Canvas, lanes: int, base: float, wide: float) -> None:
+def draw_lanes(canvas: Canvas, lanes: int, base: float, wide: float) -> None:
+    """Draw the numbers of lanes above their columns."""
     canvas.text(LEFT - 6, base, "lane", "s e")
     for lane in range(lanes):
         canvas.text(LEFT + lane * wide + wide / 2, base, lane, "s m")
@@ -158,8 +161,8 @@ def _busiest(canvas: Canvas, plan: ConversionPlan, access: Access) -> None:
     draw_phases(canvas, model, max(issued, key=model.turns), canvas.height + 12)
 
 
-def _alternatives(canvas: Canvas, plan: ConversionPlan) -> None:
-    """Bars of cycles, the plan's first, and why others are none."""
+def draw_alternatives(canvas: Canvas, plan: ConversionPlan | GatherPlan) -> None:
+    """Draw bars of cycles, the plan's first, and why others are none."""
     base = canvas.height + 24
     canvas.text(4, base, f"cycles of the block on {plan.target}, by the costs of its instructions", "n")
     taken = [each for each in plan.alternatives if each.mechanism == plan.mechanism]

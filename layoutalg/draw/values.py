@@ -12,6 +12,7 @@ from layoutalg.draw.access import draw_access, draw_lds
 from layoutalg.draw.answers import draw_admitted, draw_refused
 from layoutalg.draw.canvas import Canvas
 from layoutalg.draw.conversion import draw_conversion
+from layoutalg.draw.gather import draw_gather
 from layoutalg.draw.im2col import draw_convolution, draw_im2col
 from layoutalg.draw.operand import OPERANDS, draw_operand, reads_of
 from layoutalg.draw.padding import draw_padding
@@ -27,6 +28,7 @@ from layoutalg.proofs.accesses import AccessPlan
 from layoutalg.proofs.admission import Admitted, Refused
 from layoutalg.proofs.conversion import ConversionPlan
 from layoutalg.proofs.factorisation import Factorisation
+from layoutalg.proofs.gather import GatherPlan
 from layoutalg.proofs.im2col import ConvolutionPlan
 from layoutalg.proofs.padding import PaddingPlan
 from layoutalg.proofs.ragged import RaggedFamily
@@ -53,11 +55,12 @@ _DRAWERS: tuple[tuple[Any, Any], ...] = (
     (PaddingPlan, draw_padding),
     (ClassPlan, draw_universal),
     (ConversionPlan, draw_conversion),
+    (GatherPlan, draw_gather),
     (Drawable, lambda canvas, value, top: value.draw_on(canvas, top)),
 )
 DRAWN = (Admitted, Refused, Swizzle, TensorMapPlan, AccessPlan, LdsPlan, Factorisation, ShufflePlan, RaggedFamily,
          SymbolicPlan, Im2colMap, ConvolutionPlan, PaddingPlan, ClassPlan, ConversionPlan, Drawable,
-         SwizzlePlan, *TMEM, *OPERANDS)  # fmt: skip
+         GatherPlan, SwizzlePlan, *TMEM, *OPERANDS)  # fmt: skip
 """Values other than layouts that have a picture."""
 
 

@@ -84,6 +84,10 @@ def moves() -> dict[str, str]:
     """Answers about banks, swizzles, paddings and conversions."""
     rows, columns = "(64,8):(64,1)", ["rows", "columns"]
     wave = ["gfx942", "gfx950"]
+    crossing = [
+        "F2[register=(1), lane=(2)(4)(8)(16)(32), warp=(64), block=(128) -> x:256]",
+        "F2[register=(128), lane=(1)(2)(4)(8)(16), warp=(32), block=(64) -> x:256]",
+    ]
     asked = {
         "report": la.banks("(32,8):(64,1)"), "report-free": la.banks("(32,4):(4,1)"),
         "report-wave": la.banks(rows, None, 16, target="gfx942"),
@@ -102,6 +106,9 @@ def moves() -> dict[str, str]:
         "shared-wave": la.conversion("(64,8):(8,1)", "(64,8):(1,64)", 16, "gfx942", mechanism="shared"),
         "listed": la.conversion("(96,5):(5,1)", "(96,5):(1,96)", 16),
         "rounds": la.conversion("(32,3):(3,1)", "(32,3):(1,32)", 32, mechanism="shuffles"),
+        "cluster": la.conversion(*crossing, 32),
+        "gather": la.gather("(32,4):(4,1)", "(32,4):(4,1)", 0, 16, shape=(16, 8)),
+        "gather-shared": la.gather("(64,4):(4,1)", "(64,4):(4,1)", 0, 32, shape=(256,)),
         "nothing": la.conversion("(32,4):(4,1)", "(32,4):(4,1)", 8),
     }  # fmt: skip
     return {name: la.draw.svg(value) for name, value in asked.items()}

@@ -287,6 +287,21 @@ def test_a_conversion_shows_where_every_element_was(
     assert all(other.because in picture or other.cost is not None for other in plan.alternatives)
 
 
+@pytest.mark.parametrize("mechanism", [None, "shared"])
+@pytest.mark.parametrize("axis", [0, 1])
+def test_a_gather_shows_where_every_index_leads(axis: int, mechanism: str | None) -> None:
+    text, shape = "((8,4,2),4):((1,8,128),32)", (16, 16)
+    plan = la.gather(text, text, axis, 16, shape=shape, mechanism=mechanism)
+    held = np.asarray(la.parse(text).table()).reshape(64, 4, order="F")
+    pattern = r"^lane (\d+), index (\d+): element (\d+), held in warp (\d+), lane (\d+), register (\d+)$"
+    shown = found_in(la.draw.svg(plan), pattern)
+    assert len(shown) == 32 * 16
+    for lane, index, element, warp, there, register in shown:
+        at = [held[lane, 0] % 16, held[lane, 0] // 16]
+        at[axis] = index
+        assert at[0] + 16 * at[1] == element == held[32 * warp + there, register]
+
+
 def test_every_drawn_value_shows_itself_in_notebooks() -> None:
     access = la.admissible("(64,64):(64,1)", "ldmatrix.x4")
     values = [

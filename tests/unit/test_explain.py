@@ -222,6 +222,8 @@ def answers() -> list[object]:
         la.padding((33, 70), ["store antidiagonals", "columns"], element_bits=32),
         la.synth.universal_swizzle(8, 128, ("columns", "rows")),
         la.conversion("(32,4):(4,1)", "(32,4):(1,32)", 32), la.conversion("(32,4):(4,1)", "(32,4):(4,1)", 32),
+        la.gather("(32,4):(4,1)", "(32,4):(4,1)", 0, 16, shape=(16, 8)),
+        la.gather("(64,4):(4,1)", "(64,4):(4,1)", 0, 32, shape=(256,)),
         la.conversion("(96,5):(5,1)", "(96,5):(1,96)", 16), transpose_kernel((48, 40), "f16", "gfx942"),
     ]  # fmt: skip
 
@@ -238,7 +240,10 @@ def test_an_answer_is_explained_in_its_own_words_and_in_numbers(answer: object) 
     if isinstance(answer, la.ask.BankReport):
         assert [document["banks"][name] for name in ("turns", "ideal")] == [answer.turns, answer.ideal]
         assert sum(document["engine"].values()) == answer.accesses
-    if hasattr(answer, "alternatives"):
+    if isinstance(answer, la.proofs.gather.GatherPlan):
+        assert document["gather"]["cost"]["cycles"] == answer.cost.cycles
+        assert ("shared" in document) == (answer.stage is not None)
+    elif hasattr(answer, "alternatives"):
         assert document["conversion"]["cost"]["cycles"] == answer.cost.cycles
         assert len(document["steps"]) == len(answer.steps)
 
