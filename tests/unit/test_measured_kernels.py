@@ -14,7 +14,7 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 import device_kernels
 
 from layoutalg.codegen import copy_kernel, transpose_kernel
-from layoutalg.codegen.kernels import transpose_ring_kernel, transpose_windows_kernel
+from layoutalg.codegen.kernels import gather_kernel, transpose_ring_kernel, transpose_windows_kernel
 
 DATA = Path(__file__).parents[1] / "data" / "measured" / "kernels_dev.json.gz"
 ROWS = [row for row in json.loads(gzip.decompress(DATA.read_bytes()))["rows"] if "gbps" in row]
@@ -61,3 +61,20 @@ def test_the_kernels_that_are_to_be_timed_can_be_made(kind):
         made = device_kernels.MAKERS[maker](shape, dtype, **options)
         assert max(each.nbytes for each in made.arrays) <= 1 << 30
         assert all(each.turns == each.ideal for each in made.served)
+
+
+def test_a_gather_goes_the_way_that_was_fastest():
+    record = json.loads(gzip.decompress((DATA.parent / "kernels_gathers_dev.json.gz").read_bytes()))["rows"]
+    timed = [row for row in record if "gbps" in row]
+    assert len(timed) == 54
+    assert all(row["equal"] and row["local_bytes"] == 0 for row in timed)
+    fastest = {}
+    for row in timed:
+        if row["kind"] == "gather":
+            key = (tuple(row["shape"]), row["dtype"], row["options"]["axis"], row["options"]["count"])
+            fastest[key] = min(fastest.get(key, row), row, key=lambda each: each["ms"])
+    assert len(fastest) == 9
+    for (shape, dtype, axis, count), row in fastest.items():
+        said = {"warp": "shuffles", "shared": "shared memory", "direct": "loads"}[row["options"]["way"]]
+        assert gather_kernel(shape, axis, count, dtype).what.endswith(f"by {said}")
+        assert row["to_torch"] < 1
