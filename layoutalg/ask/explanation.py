@@ -140,7 +140,7 @@ def explain(
         return _of_layout(value, _dtype(dtype, None), target, extents)
     if isinstance(value, Mapping):
         return _document(dict(value), target)
-    readable = "must be a layout, a tensor, a plan, a problem, an answer about banks, swizzles, paddings or "
+    readable = "must be a layout, a tensor, a plan, a problem, an answer about banks, swizzles, paddings, gathers or "
     readable += "conversions, a kernel, descriptor bytes, or the text or document of one"
     raise _CHECK.malformed("value", readable, value)
 

@@ -8,6 +8,11 @@ or threads fastest, and with some elements left out after every row of a period.
 in all threads move together. Placements are counted by the bank models, and the few of fewest cycles are compared with
 all that their addresses cost; that no other placement is better is not said.
 
+Main statements: where every element is loaded once and moves alone, some placement is free of conflicts. The elements
+are the edges of a bipartite graph between the groups of lanes that are served together, of stores and of loads; a group
+has no more lanes than there are columns of banks, and a colouring of as many colours (König) puts no two elements of a
+group into one column. Its addresses have no formula, so that it is one of the placements that are compared.
+
 Implementation notes: where every warp holds all that it wants, each stores its own elements, and a barrier of the warp
 is enough.
 """
@@ -26,6 +31,7 @@ from layoutalg.proofs.conversion_steps import Step, Take, Through
 from layoutalg.proofs.listed_access import OUT, UNCOUNTED, ListedAccess
 from layoutalg.proofs.swizzling import instruction_name, widths
 from layoutalg.proofs.thread_formulas import strides
+from layoutalg.synth.factor.shuffles import by_paths
 from layoutalg.synth.paddings.turns import turns_of
 from layoutalg.targets.bank_model import bank_model
 
@@ -36,6 +42,8 @@ VECTORS = (128, 64, 32, 16, 8)
 FEW = 4
 """Placements whose addresses are costed."""
 MOST_PERIODS = 6
+MOST_COLOURED = 1 << 12
+"""Elements of a graph that is coloured."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +83,7 @@ class _Side:
     instruction: str
     rows: IntArray
     turns: int
+    ideal: int
     estimate: float
 
 
@@ -98,24 +107,39 @@ def listed(
         return f"the elements take {least} bytes, more than the {smem_bytes} there are; without maps of bits no passes"
     lanes = have.shape[1]
     found: list[tuple[float, int, str, tuple[_Side, _Side]]] = []
-    tried = 0
-    for told, offsets in _placements(asked, element_bits):
+
+    def tried(told: str, offsets: IntArray) -> None:
         if (int(offsets.max()) + 1) * size > smem_bytes:
-            continue
-        tried += 1
+            return
         store = _side(offsets[asked.stored], asked.storing, "store", element_bits, target, lanes)
         load = _side(offsets[asked.loaded], np.ones_like(asked.loaded, dtype=bool), "load", element_bits, target, lanes)
-        found.append((store.estimate + load.estimate, tried, told, (store, load)))
+        found.append((store.estimate + load.estimate, len(found), told, (store, load)))
+
+    for told, offsets in _placements(asked, element_bits):
+        tried(told, offsets)
     found.sort(key=lambda each: each[:2])
+    if found and any(side.turns > side.ideal for side in found[0][3]):
+        coloured = _coloured(asked, element_bits, target, lanes)
+        if coloured is not None:
+            tried("by a colouring of the groups of lanes", coloured)
+            found.sort(key=lambda each: each[:2])
     best: tuple[float, str, tuple[Step, ...]] | None = None
     for _, _, told, sides in found[:FEW]:
         steps = _steps(asked, sides, element_bits)
         cost = cycles(steps)
         if best is None or cost < best[0]:
-            best = (cost, told, steps)
+            best = (cost, told + _conflicts(sides), steps)
     if best is None:  # the elements fit only as they come, which is the first placement
         return f"no placement fits into {smem_bytes} bytes"
-    return Placement(best[2], best[1], tried)
+    return Placement(best[2], best[1], len(found))
+
+
+def _conflicts(sides: tuple[_Side, _Side]) -> str:
+    """What conflicts remain, where turns are known."""
+    if any(side.turns == UNCOUNTED for side in sides):
+        return ""
+    turns, ideal = (sum(getattr(side, name) for side in sides) for name in ("turns", "ideal"))
+    return " (no conflicts)" if turns == ideal else f" ({turns} turns, {ideal} without conflicts)"
 
 
 def _asked(have: IntArray, want: IntArray, most: int) -> _Asked:
@@ -182,6 +206,44 @@ def _placements(asked: _Asked, element_bits: int) -> Iterator[tuple[str, IntArra
                 yield f"{told}, {amount} left out after every {period}", offsets + offsets // period * amount
 
 
+def _coloured(asked: _Asked, element_bits: int, target: str, lanes: int) -> IntArray | None:
+    """Offsets under which no lanes of a group meet in a bank; None where groups are not known or too big."""
+    size = max(element_bits, WORD_BITS) // 8
+    ends = []
+    for kind, labels, live in (
+        ("store", asked.stored, asked.storing),
+        ("load", asked.loaded, np.ones_like(asked.loaded, dtype=bool)),
+    ):
+        try:
+            model = bank_model(target, instruction_name(target, kind, element_bits))
+        except RepresentabilityError:
+            return None
+        columns = model.banks * 4 // size
+        if max(map(len, model.groups)) > columns:
+            return None
+        of_lane = np.zeros(lanes, dtype=np.int64)
+        for number, group in enumerate(model.groups):
+            of_lane[list(group)] = number
+        thread, register = np.nonzero(live)
+        group_of = (register * len(labels) // lanes + thread // lanes) * len(model.groups) + of_lane[thread % lanes]
+        place = np.full(asked.labels, -1, dtype=np.int64)
+        place[labels[thread, register][::-1]] = group_of[::-1]
+        ends.append((place, columns))
+    (stores, columns), (loads, other) = ends
+    if columns != other or asked.labels > MOST_COLOURED:
+        return None
+    moved = np.flatnonzero((stores >= 0) & (loads >= 0))
+    edges = [(int(stores[label]), int(loads[label]), 0, 0) for label in moved]
+    colours = np.array(by_paths(edges, int(max(stores.max(), loads.max())) + 1, columns))
+    rows = np.zeros(len(edges), dtype=np.int64)
+    for colour in range(columns):
+        mine = np.flatnonzero(colours == colour)
+        rows[mine] = np.arange(len(mine))
+    offsets = np.zeros(asked.labels, dtype=np.int64)
+    offsets[moved] = (rows * columns + colours) * (size * 8 // element_bits)
+    return offsets
+
+
 def _periods(asked: _Asked, offsets: IntArray, size: int) -> list[int]:
     """Rows after which elements may be left out: steps between neighbouring threads or registers, lines of banks."""
     found = {LINE_BYTES // size: 0}
@@ -212,11 +274,11 @@ def _side(
         name = instruction_name(target, kind, bits)
         by_warp = rows.reshape(-1, lanes)
         by_warp = by_warp[(by_warp != OUT).any(axis=1)]
-        turns = _turns(target, name, by_warp)
+        turns, ideal = _turns(target, name, by_warp)
         least = int(np.count_nonzero(by_warp != OUT)) * bits // 8 / LINE_BYTES
         tables = _tables(rows) * (len(rows[0]) // lanes)
         estimate = (least if turns == UNCOUNTED else turns) + tables
-        return _Side(order, vector, name, rows, turns, estimate)
+        return _Side(order, vector, name, rows, turns, ideal, estimate)
     raise AssertionError("single elements always move")
 
 
@@ -229,12 +291,13 @@ def _tables(rows: IntArray) -> int:
     return sum(kinds.values())
 
 
-def _turns(target: str, name: str, rows: IntArray) -> int:
+def _turns(target: str, name: str, rows: IntArray) -> tuple[int, int]:
     try:
         model = bank_model(target, name)
     except RepresentabilityError:
-        return UNCOUNTED
-    return int(turns_of(model, rows, rows != OUT)[0].sum())
+        return UNCOUNTED, UNCOUNTED
+    turns, ideal = turns_of(model, rows, rows != OUT)
+    return int(turns.sum()), int(ideal.sum())
 
 
 def _grouped(offsets: IntArray, live: BoolArray, kept: list[int], vector: int) -> list[list[int]] | None:

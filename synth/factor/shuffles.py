@@ -1,6 +1,6 @@
 """The least number of shuffles for a permutation of the words of a warp.
 
-Main definitions: ``shuffles``.
+Main definitions: ``shuffles``, ``by_paths``.
 
 Main statements: the answer has ``moved(source)`` rounds, the least number; ``proofs.shuffle`` says why.
 
@@ -11,6 +11,7 @@ of colours, by alternating paths.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -73,11 +74,23 @@ def _coloured(edges: list[Edge], wanted: list[int] | None, lanes: int, least: in
         takes = {(receiver, colour) for (_, receiver, _, _), colour in zip(edges, found, strict=True)}
         if len(places) <= least and len(sends) == len(takes) == len(edges):
             return found
-    return _by_paths(edges, lanes, least)
+    return by_paths(edges, lanes, least)
 
 
-def _by_paths(edges: list[Edge], lanes: int, least: int) -> list[int]:
-    """Colour the edges one after another; where the free colours of the ends differ, swap two along a path first."""
+def by_paths(edges: Sequence[Edge], lanes: int, least: int) -> list[int]:
+    """Return a colour below ``least`` per edge of a bipartite graph, no two at one end being equal.
+
+    Edges are coloured one after another; where the free colours of the ends differ, two are swapped along a path first.
+
+    Args:
+        edges: Their ends are the first two numbers; the others play no part.
+        lanes: Numbers of ends.
+        least: Colours: at least the most edges of an end.
+
+    Example:
+        >>> by_paths([(0, 0, 0, 0), (0, 1, 0, 0), (1, 0, 0, 0)], 2, 2)
+        [1, 0, 0]
+    """
     used = [[NONE] * least for _ in range(2 * lanes)]
     answer = [NONE] * len(edges)
     for number, (sender, receiver, _, _) in enumerate(edges):

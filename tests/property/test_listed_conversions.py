@@ -199,6 +199,23 @@ def test_padding_frees_columns_of_conflicts() -> None:
     assert through.store.turns + through.load.turns <= 2 * 96
 
 
+@pytest.mark.parametrize("bits", [32, 64, 128])
+@pytest.mark.parametrize("seed", range(3))
+def test_shuffled_tables_are_free_of_conflicts(seed: int, bits: int) -> None:
+    """Random permutations of all registers: no two lanes that are served together share a bank, counted here."""
+    shape = (seed + 1, 32, 8)
+    whole = np.arange(np.prod(shape))
+    shuffled = np.random.default_rng(seed).permutation(whole)
+    plan = conversion(shuffled.reshape(shape), whole.reshape(shape), bits, mechanism="shared").check()
+    assert "(no conflicts)" in plan.why
+    through = next(step for step in plan.steps if isinstance(step, Through))
+    for access in (through.store, through.load):
+        together = 32 * 4 // (access.elements * bits // 8)
+        for row in access.addresses().reshape(-1, together):
+            words = [start // 4 + word for start in row for word in range(access.elements * bits // 32)]
+            assert len({word % 32 for word in words}) == len(words) == 32
+
+
 def test_one_of_equal_threads_stores() -> None:
     plan = conversion(
         np.arange(96).reshape(1, 32, 3) // 6, np.arange(32).reshape(1, 32, 1) // 2, 32, mechanism="shared"
