@@ -1,0 +1,75 @@
+"""Numbers that the README and the pages state are those of the code and of the stored records."""
+
+from __future__ import annotations
+
+import json
+import re
+
+from docs.executed import ROOT
+
+from layoutalg.codegen import kernels
+from layoutalg.proofs import checker
+from layoutalg.proofs.laws import laws
+from layoutalg.targets.registry import TARGETS
+
+README = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+BENCHMARKS = (ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8")
+EVIDENCE = (ROOT / "docs" / "evidence.md").read_text(encoding="utf-8")
+MEASURED = ROOT / "tests" / "data" / "measured"
+WORDS = {"eight": 8, "nine": 9, "ten": 10, "eleven": 11, "twelve": 12, "thirteen": 13, "fourteen": 14, "fifteen": 15}
+
+
+def test_laws_and_kinds_of_certificates() -> None:
+    solvers = [{each.engine for each in law.obligations if each.for_all} for law in laws()]
+    always, twice = sum(map(bool, solvers)), sum(len(each) > 1 for each in solvers)
+    stated = r"(\d+) laws of the code itself, (\d+) of them proved for all values \((\d+) by two solvers\)"
+    found = re.search(stated, README)
+    assert found is not None
+    assert tuple(map(int, found.groups())) == (len(solvers), always, twice)
+    assert f"{len(checker.KINDS)} kinds of certificates, one checker of 600 lines" in README
+
+
+def test_targets_tiles_and_questions() -> None:
+    named = re.search(r"MFMA and others on (\w+) targets", README)
+    assert named is not None
+    assert WORDS[named[1]] == len(TARGETS)
+    tiles = json.loads((ROOT / "layoutalg/cli/data/real_tiles.json").read_text(encoding="utf-8"))["tiles"]
+    for page in ("README.md", "docs/command-line.md", "docs/benchmarks.md"):
+        assert f"{len(tiles)} tiles" in " ".join((ROOT / page).read_text(encoding="utf-8").split())
+    clinic = (ROOT / "docs/clinic/README.md").read_text(encoding="utf-8")
+    answered = re.search(r"(\d+) questions were asked, (\d+) are answered, (\d+) are not yet", clinic)
+    assert answered is not None
+    assert f"docs/clinic answers {answered[2]} questions" in README
+    questions = README.partition("## Eight questions")[2].partition("## The command line")[0]
+    assert len(re.findall(r"\*\*[A-Z][^*]*\?\*\*", questions)) == 8
+
+
+def test_every_section_of_the_benchmarks_has_a_command_and_a_record_or_none() -> None:
+    table, *_ = BENCHMARKS.partition("\n## ")
+    rows = dict(re.findall(r"^\| ([^|]+) \| [^|]+ \| ([^|]+) \|$", table, re.M))
+    del rows["section"]
+    sections = re.findall(r"^###? (.*)$", BENCHMARKS, re.M)
+    assert [name for name in sections if not name.startswith(tuple(rows))] == []
+    assert [name for name in rows if not any(section.startswith(name) for section in sections)] == []
+    for record in rows.values():
+        files = re.findall(r"`([^`]+)`", record)
+        assert files or record == "none"
+        assert [name for name in files if not (MEASURED / name).is_file()] == []
+    commands = set(re.findall(r"(?:benchmarks|tests/differential)/(\w+\.py)|`(\w+\.py)`", BENCHMARKS))
+    for name in {one or other for one, other in commands}:
+        assert (ROOT / "benchmarks" / name).is_file() or (ROOT / "tests/differential" / name).is_file(), name
+
+
+def test_every_record_of_a_device_is_evidence_and_is_described() -> None:
+    stored = {path.name.partition(".")[0] for path in MEASURED.glob("*_dev.*")}
+    named = set(re.findall(r"`(\w+_dev)`", EVIDENCE.partition("Which record holds what")[2].partition("```")[0]))
+    assert stored == named
+    described = (MEASURED / "README.md").read_text(encoding="utf-8")
+    files = [path.name for path in MEASURED.iterdir() if path.suffix in (".npz", ".json", ".gz")]
+    assert [name for name in files if f"`{name}`" not in described] == []
+
+
+def test_every_kernel_has_its_row() -> None:
+    page = (ROOT / "docs" / "kernels.md").read_text(encoding="utf-8")
+    rows = set(re.findall(r"^\| `(?:kernels\.)?(\w+)` \|", page, re.M))
+    assert {name for name in kernels.__all__ if name.endswith("_kernel")} - rows == set()
