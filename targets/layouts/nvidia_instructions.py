@@ -1,6 +1,6 @@
 """Which matrix element each lane and register element of one ``mma.sync`` holds.
 
-Main definitions: ``MmaInstruction``, ``MMA``, ``mma_type``, ``mma_fragment``.
+Main definitions: ``MmaInstruction``, ``MMA``, ``mma_type``, ``mma_fragment``, ``fragment_of``.
 
 Notation: inputs are ``register`` (elements in the order of the instruction's registers, low bits of a 32-bit register
 first) and ``lane``; outputs are ``row`` and ``k``, ``k`` and ``col``, or ``row`` and ``col``.
@@ -152,12 +152,30 @@ def mma_fragment(name: str, operand: str) -> LinearLayout:
     (``tests/data/measured/mma_dev.npz``), 18 of them on an H200 too (``fragments_dev.npz``).
     """
     shape = entry(name, "name", MMA, MMA_SOURCE)
+    extents = {"row": shape.m, "col": shape.n, "k": shape.k}
+    return fragment_of(operand, "k", ELEMENT_BITS[shape.operand], extents)
+
+
+def fragment_of(operand: str, inner: str, element_bits: int, extents: Mapping[str, int]) -> LinearLayout:
+    """Return which element each lane and register element of an operand of one instruction of a warp holds.
+
+    Args:
+        operand: ``"A"``, ``"B"``, ``"C"`` or ``"D"``.
+        inner: Name of the columns of A.
+        element_bits: Of A and B.
+        extents: Of ``row``, ``col``, ``k`` and ``inner``.
+
+    Raises: MalformedError: LA700.
+
+    Example:
+        >>> str(fragment_of("B", "k", 32, {"row": 16, "col": 8, "k": 8}))
+        'F2[register=(4,0), lane=(1,0)(2,0)(0,1)(0,2)(0,4) -> k:8, col:8]'
+    """
     if operand not in ("A", "B", "C", "D"):
         raise malformed("operand", "must be 'A', 'B', 'C' or 'D'", operand)
-    names, fast = {"A": (("row", "k"), 1), "B": (("k", "col"), 0)}.get(operand, (("row", "col"), 1))
-    extent = {"row": shape.m, "col": shape.n, "k": shape.k}
-    width = 2 if operand in ("C", "D") else max(1, 32 // ELEMENT_BITS[shape.operand])
+    names, fast = {"A": (("row", inner), 1), "B": (("k", "col"), 0)}.get(operand, (("row", "col"), 1))
+    width = 2 if operand in ("C", "D") else max(1, 32 // element_bits)
     tile = core(
-        Tile.start((0, 1), ("register", "lane")), fast, 1 - fast, width, extent[names[1 - fast]], extent[names[fast]]
+        Tile.start((0, 1), ("register", "lane")), fast, 1 - fast, width, extents[names[1 - fast]], extents[names[fast]]
     )
-    return LinearLayout.from_bases(tile.bases, tuple((name, extent[name]) for name in names))
+    return LinearLayout.from_bases(tile.bases, tuple((name, extents[name]) for name in names))

@@ -23,9 +23,8 @@ import numpy.typing as npt
 
 from layoutalg.f2 import LinearLayout
 from layoutalg.ground.kinds import checked_kinds
-from layoutalg.targets.layouts.nvidia import core
-from layoutalg.targets.layouts.nvidia_instructions import ELEMENT_BITS
-from layoutalg.targets.layouts.tile import Tile, entry, integer, malformed
+from layoutalg.targets.layouts.nvidia_instructions import ELEMENT_BITS, fragment_of
+from layoutalg.targets.layouts.tile import entry, integer, malformed
 
 IntArray = npt.NDArray[np.int64]
 SPARSE_SOURCE = "PTX ISA 9.1 section 9.7.14.6 (mma.sp)"
@@ -162,15 +161,8 @@ def mma_sp_fragment(name: str, operand: str) -> LinearLayout:
     Source: PTX ISA 9.1 section 9.7.14.6.2.
     """
     made = entry(name, "name", MMA_SP, SPARSE_SOURCE)
-    if operand not in ("A", "B", "C", "D"):
-        raise malformed("operand", "must be 'A', 'B', 'C' or 'D'", operand)
-    names, fast = {"A": (("row", "stored"), 1), "B": (("k", "col"), 0)}.get(operand, (("row", "col"), 1))
-    extent = {"row": 16, "col": 8, "k": made.k, "stored": made.k // 2}
-    width = 2 if operand in ("C", "D") else 32 // ELEMENT_BITS[made.operand]
-    tile = core(
-        Tile.start((0, 1), ("register", "lane")), fast, 1 - fast, width, extent[names[1 - fast]], extent[names[fast]]
-    )
-    return LinearLayout.from_bases(tile.bases, tuple((name, extent[name]) for name in names))
+    extents = {"row": 16, "col": 8, "k": made.k, "stored": made.k // 2}
+    return fragment_of(operand, "stored", ELEMENT_BITS[made.operand], extents)
 
 
 def mma_sp_selectors(name: str) -> int:
