@@ -17,7 +17,7 @@ import numpy as np
 
 from layoutalg.f2 import matrix
 from layoutalg.ground.verdict import Unknown
-from layoutalg.proofs.conversion import ELEMENT_BITS, Alternative, ConversionPlan, Held, counted
+from layoutalg.proofs.conversion import Alternative, ConversionPlan, Held, counted
 from layoutalg.proofs.conversion_steps import Step, Take, Through
 from layoutalg.proofs.exchange import ExchangePlan
 from layoutalg.proofs.listed_access import UNCOUNTED
@@ -29,6 +29,7 @@ from layoutalg.synth.conversions.reading import CHECK, Given, nobody, parsed, re
 from layoutalg.synth.conversions.through import through
 from layoutalg.synth.exchange import exchanges
 from layoutalg.synth.factor.shuffles import shuffles
+from layoutalg.targets.asked import asked_bits
 from layoutalg.targets.instruction_costs import InstructionCosts, instruction_costs
 from layoutalg.targets.registry import lookup
 
@@ -86,9 +87,7 @@ def conversion(
     Source: see the head of the package.
     """
     asked = lookup(CHECK.kind(target, str, "target"))
-    bits = CHECK.integer(element_bits, "element_bits")
-    if bits not in ELEMENT_BITS:
-        raise CHECK.malformed("element_bits", "must be 8, 16, 32, 64 or 128", bits)
+    bits = asked_bits(CHECK, element_bits)
     if mechanism is not None and mechanism not in MECHANISMS:
         raise CHECK.malformed("mechanism", f"must be one of {', '.join(MECHANISMS)}", mechanism)
     given, wanted = parsed(source, destination, shape)

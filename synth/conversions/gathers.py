@@ -17,12 +17,13 @@ import numpy as np
 from layoutalg.f2 import matrix
 from layoutalg.ground.verdict import Unknown
 from layoutalg.notation import parse_tile
-from layoutalg.proofs.conversion import ELEMENT_BITS, Alternative
+from layoutalg.proofs.conversion import Alternative
 from layoutalg.proofs.gather import CHECK, MECHANISMS, MOST, GatherPlan, Stage, counted_gather, load_turns
 from layoutalg.proofs.listed_access import UNCOUNTED
 from layoutalg.synth.conversions.inside import Fetched, Places, fetched
 from layoutalg.synth.conversions.reading import VALUES, Given, nobody, read, shared_bytes
 from layoutalg.synth.conversions.through import spread
+from layoutalg.targets.asked import asked_bits
 from layoutalg.targets.instruction_costs import instruction_costs
 from layoutalg.targets.registry import lookup
 
@@ -73,9 +74,7 @@ def gather(
     Source: see the head of the file.
     """
     asked = lookup(CHECK.kind(target, str, "target"))
-    bits = CHECK.integer(element_bits, "element_bits")
-    if bits not in ELEMENT_BITS:
-        raise CHECK.malformed("element_bits", "must be 8, 16, 32, 64 or 128", bits)
+    bits = asked_bits(CHECK, element_bits)
     if mechanism is not None and mechanism not in MECHANISMS:
         raise CHECK.malformed("mechanism", f"must be one of {', '.join(MECHANISMS)}", mechanism)
     theirs = shape if index_shape is None else index_shape

@@ -17,7 +17,7 @@ from layoutalg.proofs.padding import CHECK, FORMS, MOST_CELLS, PaddingPlan, offs
 from layoutalg.synth.paddings.accesses import Asked, read_accesses
 from layoutalg.synth.paddings.intervals import least_interval
 from layoutalg.synth.paddings.pitches import Question, dense_pitches, least_pitches, plain_turns
-from layoutalg.targets.registry import lookup
+from layoutalg.targets.asked import asked_bits, asked_targets
 
 __all__ = ["padding"]
 Where: TypeAlias = tuple[tuple[int, ...], int, int, tuple[int, ...]]
@@ -91,18 +91,11 @@ def padding(
 
 
 def _question(shape: object, accesses: object, target: object, element_bits: object) -> Question:
-    bits = CHECK.integer(element_bits, "element_bits")
-    if bits not in (8, 16, 32, 64, 128):
-        raise CHECK.malformed("element_bits", "must be 8, 16, 32, 64 or 128", bits)
+    bits = asked_bits(CHECK, element_bits)
     extents = CHECK.vector(shape, "shape")
     if not extents or min(extents) < 1 or prod(extents) > MOST_CELLS:
         raise CHECK.malformed("shape", f"must be positive extents of at most {MOST_CELLS} elements", extents)
-    named = (target,) if isinstance(target, str) else target
-    if not isinstance(named, list | tuple) or not named:
-        raise CHECK.malformed("target", "must be a target or a list of them", target)
-    targets = tuple(CHECK.kind(name, str, "target") for name in named)
-    for name in targets:
-        lookup(name)
+    targets = asked_targets(CHECK, target)
     given = accesses if isinstance(accesses, list) else [accesses]
     read: tuple[Asked, ...] = read_accesses(given, extents, bits, targets)
     if not read:

@@ -34,6 +34,7 @@ from layoutalg.ground import clock
 from layoutalg.proofs.swizzling import SwizzlePlan, TileAccess, instruction_name, serve
 from layoutalg.proofs.universal import CHECK, ClassMember, ClassPlan
 from layoutalg.synth.swizzles.search import Found, Space, least, stepped
+from layoutalg.targets.asked import asked_targets
 from layoutalg.targets.bank_model import BankModel, bank_model
 
 CLASSES = ("rows", "columns", "diagonals", "strides", "strides:S", "subtiles", "phases", "operand:N", "ldmatrix")
@@ -144,14 +145,11 @@ def _question(rows: object, row_bytes: object, classes: object, target: object, 
         raise CHECK.malformed("chunk_bytes", "must be 4, 8 or 16", size)
     row_bits = _log(CHECK.integer(rows, "rows", 1, 1 << 12), "rows")
     chunk_bits = _log(CHECK.integer(row_bytes, "row_bytes", size, 1 << 16), "row_bytes") - _log(size, "chunk_bytes")
-    named = (target,) if isinstance(target, str) else target
     asked = (classes,) if isinstance(classes, str) else classes
-    if not isinstance(named, list | tuple) or not isinstance(asked, list | tuple) or not named or not asked:
-        raise CHECK.malformed("classes", "must be a class or several, target a target or several", (classes, target))
-    models = {}
-    for name in named:
-        kind = CHECK.kind(name, str, "target")
-        models[kind] = bank_model(kind, instruction_name(kind, "load", 8 * size))
+    if not isinstance(asked, list | tuple) or not asked:
+        raise CHECK.malformed("classes", "must be a class or several", classes)
+    named = asked_targets(CHECK, target)
+    models = {name: bank_model(name, instruction_name(name, "load", 8 * size)) for name in named}
     by_lanes: dict[int, list[str]] = {}
     for name, model in models.items():
         by_lanes.setdefault(model.lanes.bit_length() - 1, []).append(name)

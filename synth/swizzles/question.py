@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from layoutalg.f2 import LinearLayout
 from layoutalg.proofs.swizzling import CHECK, TileAccess
 from layoutalg.synth.swizzles.accesses import access_of, extents_of, listed
+from layoutalg.targets.asked import asked_bits, asked_targets
 from layoutalg.targets.registry import lookup
 
 NODES = 10_000
@@ -41,21 +42,15 @@ def question(accesses: object, target: object, element_bits: object, tile: objec
 
     Raises: MalformedError: LA910, LA713.
     """
-    bits = CHECK.integer(element_bits, "element_bits")
-    if bits not in (8, 16, 32, 64, 128):
-        raise CHECK.malformed("element_bits", "must be 8, 16, 32, 64 or 128", bits)
-    named = (target,) if isinstance(target, str) else listed(target, "target")
-    targets = tuple(CHECK.kind(name, str, "target") for name in named)
-    for name in targets:
-        lookup(name)
+    bits, targets = asked_bits(CHECK, element_bits), asked_targets(CHECK, target)
     if isinstance(accesses, LinearLayout | TileAccess | str):
         accesses = [accesses]
     given = listed(accesses, "accesses")
-    lanes = max((lookup(name).lanes for name in targets), default=0)
+    lanes = max(lookup(name).lanes for name in targets)
     tile = extents_of(given, bits, lanes) if tile is None else tile
     read = [access_of(each, "store" if place == 0 else "load", tile, bits, lanes) for place, each in enumerate(given)]
-    if not read or not targets:
-        raise CHECK.malformed("accesses", "must name at least one access, and target one target", accesses)
+    if not read:
+        raise CHECK.malformed("accesses", "must name at least one access", accesses)
     first = read[0].layout
     for place, access in enumerate(read):
         if not set(access.layout.out_dims) & set(first.out_dims):  # the same tile, its axes under other names
