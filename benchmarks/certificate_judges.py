@@ -18,6 +18,7 @@ import numpy as np
 
 from layoutalg.ground.errors import LayoutError
 from layoutalg.targets import banks
+from layoutalg.targets.bank_model import bank_model
 from layoutalg.targets.nvidia import wgmma
 
 ENUMERATED = 2**13
@@ -358,6 +359,48 @@ def bank_turns(statement: dict[str, Any]) -> tuple[bool, bool]:
     return (sum(taken), max(taken)) == (statement["turns"], statement["most"]), True
 
 
+def least_turns(statement: dict[str, Any]) -> tuple[bool, bool]:
+    """By the library's count behind one layout after the other; without layouts, by counting different cells."""
+    moved, layouts = statement["moved"], statement.get("layouts")
+    if (layouts is None) != ("first" not in statement) or layouts == [] or not moved:
+        return False, True
+    held = []
+    for access, given in moved:
+        size, _, cell = function(given)
+        cells = [value[0] for index in range(size or 0) if (value := cell(index)) is not None and len(value) == 1]
+        target, _, operation = access.partition(" ")
+        lanes = 8 * int(operation[-1]) if "matrix" in operation else 64 if target.startswith("gfx9") else 32
+        if not cells or len(cells) != size or len(cells) % lanes or min(cells) < -1:
+            return False, True
+        name = {"ld.shared.b128": "ld.shared.v4.b32", "st.shared.b128": "st.shared.v4.b32"}.get(operation, operation)
+        held.append((target, name, [cells[at : at + lanes] for at in range(0, size, lanes)]))
+    found = []
+    for stages in [None] if layouts is None else layouts:
+        try:
+            found.append(sum(_behind(target, name, each, stages) for target, name, rows in held for each in rows))
+        except LayoutError:
+            found.append(HUGE_TURNS)
+    best = min(found)
+    return best < HUGE_TURNS and (best, found.index(best)) == (statement["turns"], statement.get("first", 0)), True
+
+
+HUGE_TURNS = 10**9
+
+
+def _behind(target: str, name: str, cells: list[int], stages: list[Any] | None) -> int:
+    """The turns of one access behind a layout; without one, those of the different cells of each group."""
+    if stages is None:
+        model = bank_model(target, name)
+        spread = [None if cell < 0 else 64 * cell for cell in cells]
+        words = max(1, model.access_bytes // 4)
+        groups = [{cells[lane] for lane in phase.lanes} for phase in model.phases(spread)]
+        return sum(-(-words * len(group) // model.banks) for group in groups)
+    places = [None if cell < 0 else run(stages, [cell]) for cell in cells]
+    if any(place is not None and (len(place) != 1 or place[0] < 0) for place in places):
+        raise NoClaimError("a cell below 0")
+    return banks.turns(target, name, [None if place is None else place[0] for place in places])
+
+
 JUDGES: dict[str, Callable[[dict[str, Any]], tuple[bool, bool]]] = {
     # whether a statement is so, and whether that is by full enumeration
     "equality": equality,
@@ -370,4 +413,5 @@ JUDGES: dict[str, Callable[[dict[str, Any]], tuple[bool, bool]]] = {
     "wgmma-operand": wgmma_operand,
     "no-operand": no_operand,
     "bank-turns": bank_turns,
+    "least-turns": least_turns,
 }

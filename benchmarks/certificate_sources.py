@@ -159,6 +159,23 @@ def bank_turns(rng: random.Random) -> Certificate | None:
     return la.certify.bank_turns(target, name, [unit * rng.randrange(256) for _ in range(lanes * count)])
 
 
+def least_turns(rng: random.Random) -> Certificate | None:
+    """The best of some pitches for a column of a tile, the padding of one, or lanes wherever their cells lie."""
+    target, name = rng.choice((("sm_90a", "ld.shared.b32"), ("gfx942", "ds_read_b32"), ("gfx1100", "ds_read_b32")))
+    lanes = 64 if target == "gfx942" else 32
+    way = rng.random()
+    if way < 0.2:
+        columns = ["columns:1", "rows:1"][: rng.choice((1, 2))]
+        return la.padding((rng.choice((8, 16)), rng.choice((8, 16))), columns, target, 32).least_certificates()[0]
+    if way < 0.5:
+        cells = [rng.randrange(-1, rng.choice((4, 64))) for _ in range(lanes - 1)]
+        return la.certify.least_turns([(target, name, [0, *cells])], 1 if lanes == 32 or max(cells[31:]) < 0 else 2)
+    pitches = [rng.choice((4, 8, 12, 16, 20, 24, 32, 33, 64)) for _ in range(rng.choice((1, 1, 2)))]
+    taken = [la.targets.banks.turns(target, name, [4 * pitch * lane for lane in range(lanes)]) for pitch in pitches]
+    layouts = [[["affine", [[4 * pitch]], [0]]] for pitch in pitches]
+    return la.certify.least_turns([(target, name, list(range(lanes)))], min(taken), layouts, taken.index(min(taken)))
+
+
 SOURCES: dict[str, Callable[[random.Random], Certificate | None]] = {
     "equality": equality,
     "inequality": inequality,
@@ -170,6 +187,7 @@ SOURCES: dict[str, Callable[[random.Random], Certificate | None]] = {
     "wgmma-operand": operand,
     "no-operand": no_operand,
     "bank-turns": bank_turns,
+    "least-turns": least_turns,
     "tensormap-plan": certificate_plans.plan,
     "no-tensormap": certificate_plans.plan,
     "handoff": certificate_plans.handoff,

@@ -3,10 +3,9 @@ wrong fact is named), 2 unknown (a solver is missing or gave up), 64 unreadable.
 imports nothing of layoutalg: copy it, read it, run it. A certificate is JSON, {"schema": SCHEMA, "kind": ...,
 "statement": ..., "evidence": ..., "seal": ...}: the statement says all that is claimed, the evidence makes it quick to
 check, the seal is the SHA-256 of the rest. Every fact is recomputed from the statement; the seal is compared last."""
-import hashlib, importlib, itertools, json, math, pathlib, re, sys
+import functools, hashlib, importlib, itertools, json, math, pathlib, re, sys
 import numpy as np
-SCHEMA = "layoutalg/certificate/2"
-VERDICTS = {0: "proved", 1: "refuted", 2: "unknown", 64: "unreadable"}
+SCHEMA, VERDICTS = "layoutalg/certificate/2", {0: "proved", 1: "refuted", 2: "unknown", 64: "unreadable"}
 POINTS, SECONDS = 2**22, 20  # most points that are evaluated for one fact; what a solver may take
 NATURAL, POSITIVE = range(2**4096), range(1, 2**4096)
 class Stop(Exception):
@@ -39,7 +38,6 @@ def read(value, form, where):
     if type(value) is not kind or (kind is not form and value not in form):
         need(False, f"{where} is not of {short(sorted(form) if isinstance(form, set) else form)}", got=value)
     return value
-
 # --- functions -------------------------------------------------------------------------------------------------------
 # A function takes i = 0 .. size - 1 through its stages, each from a list of integers to a list of integers:
 #   ["split", [e0, e1, ...]]     one number to its digits, fastest first; the last digit takes what is left
@@ -58,8 +56,7 @@ STAGES = {"split": ([POSITIVE],), "affine": ([[int]], [int]), "mod": ([NATURAL],
           "table": ([int],), "xor": ([NATURAL], NATURAL)}
 def stages(value, where):
     for place, stage in enumerate(read(value, [lambda stage, _: stage], where)):
-        at = f"{where}[{place}]"
-        named = isinstance(stage, list) and stage and isinstance(stage[0], str)
+        at, named = f"{where}[{place}]", isinstance(stage, list) and stage and isinstance(stage[0], str)
         need(named and stage[0] in {*STAGES, "fork"}, f"{at} is not a stage", got=stage)
         read(stage[1:], STAGES.get(stage[0]) or (stages,) * (len(stage) - 1), at)
         need(stage[0] in ("mod", "fork", "xor") or stage[1], f"{at} is empty", got=stage)
@@ -81,10 +78,8 @@ def follow(path, values, way):
         elif name == "fork":
             values = [value for part in given for value in follow(part, values, way)]
             need(len(values) <= 1024, "a fork has more than 1024 values")
-        elif name == "pieces":
-            values = way.pieces(values, *given)
         else:
-            values = [getattr(way, name)(values[0], *given)]
+            values = way.pieces(values, *given) if name == "pieces" else [getattr(way, name)(values[0], *given)]
     return values
 class Way:
     """What all ways of computing share, out of ``row``, ``floor``, ``flipped`` (the xor of two bits), and for pieces
@@ -94,10 +89,8 @@ class Way:
         bits = [self.rest(self.floor(value, 1 << place), 2) for place in range(len(columns))]
         answer = self.row([1] + [-1 << place for place in range(len(bits))], 0, [value, *bits])
         for place in range(max([*columns, constant]).bit_length()):
-            parity = self.row((), constant >> place & 1, ())
-            for bit, column in zip(bits, columns):
-                parity = self.flipped(parity, bit) if column >> place & 1 else parity
-            answer = self.row((1, 1 << place), 0, (answer, parity))
+            odd = [self.row((), constant >> place & 1, ()), *(b for b, c in zip(bits, columns) if c >> place & 1)]
+            answer = self.row((1, 1 << place), 0, (answer, functools.reduce(self.flipped, odd)))
         return answer
     def table(self, *_): can(False, "tables and pieces are not for this rule")
     def pieces(self, values, pieces):
@@ -141,21 +134,15 @@ class Sums(Way):
     digits of a set is an alternating sum of values at points whose other digits are 0."""
     def pieces(self, *_): self.table()
     def __init__(self, digits):
-        self.supports = [frozenset([place]) for place in range(len(digits))]
-        self.spans = [(0, extent - 1) for extent in digits]
-        self.keys, self.parities = {}, {}
+        self.atoms, self.keys, self.parities = [(0, n - 1, frozenset([i])) for i, n in enumerate(digits)], {}, {}
     def atom(self, key, value, low, high):
         """Return a number within [low, high] that depends on the digits of a value, the same for the same key."""
         if low == high:
             return low, {}
         if key not in self.keys:
-            self.keys[key] = len(self.spans)
-            self.spans.append((low, high))
-            self.supports.append(frozenset().union(*(self.supports[atom] for atom in value[1])))
+            self.keys[key] = len(self.atoms)
+            self.atoms.append((low, high, frozenset().union(*(self.atoms[atom][2] for atom in value[1]))))
         return 0, {self.keys[key]: 1}
-    def span(self, value):
-        ends = [sorted(c * end for end in self.spans[atom]) for atom, c in value[1].items()]
-        return value[0] + sum(low for low, _ in ends), value[0] + sum(high for _, high in ends)
     def row(self, row, constant, values):
         total = {}
         for factor, (own, parts) in self.terms(row, values):
@@ -167,7 +154,8 @@ class Sums(Way):
         """Take out the multiples of the divisor; what is left is an atom, or constant where it cannot carry."""
         whole = {atom: abs(c) // divisor * (1 if c > 0 else -1) for atom, c in value[1].items()}
         left = value[0] % divisor, {atom: c - whole[atom] * divisor for atom, c in value[1].items() if c % divisor}
-        low, high = self.span(left)
+        ends = [sorted(c * end for end in self.atoms[atom][:2]) for atom, c in left[1].items()]
+        low, high = (left[0] + sum(end[side] for end in ends) for side in (0, 1))
         carry = self.atom(("floor", divisor, frozen(left)), left, low // divisor, high // divisor)
         return self.row((1, 1), value[0] // divisor, ((0, whole), carry))
     def flipped(self, one, two):
@@ -190,8 +178,7 @@ class Terms(Way):
     def __init__(self, smt, context):
         self.smt, self.zero = smt, smt.IntVal(0, context)
         self.ok = self.yes = smt.BoolVal(True, context)
-    def row(self, row, constant, values):
-        return sum((factor * value for factor, value in self.terms(row, values)), self.zero + constant)
+    def row(self, row, constant, values): return sum((f * v for f, v in self.terms(row, values)), self.zero + constant)
     def floor(self, value, divisor): return value / divisor  # of integers: rounded down
     def flipped(self, one, two): return self.smt.If(one == two, self.zero, self.zero + 1)
     def both(self, facts): return self.smt.And([self.yes, self.yes, *facts])
@@ -199,13 +186,11 @@ class Terms(Way):
     def pick(self, fact, one, other): return self.smt.If(fact, one, other)
 def values_at(path, columns) -> tuple:
     """Evaluate stages at points; return the outputs, one array each, and where there is a value."""
-    way = Numbers(len(columns[0]))
-    return follow(path, columns, way), way.ok
+    return follow(path, columns, way := Numbers(len(columns[0]))), way.ok
 def value(path, *numbers):
     """Return the values of a function at one point, None where it has none."""
     values, (ok,) = values_at(path, [np.array([number], dtype=object) for number in numbers])
     return [int(value[0]) for value in values] if ok else None
-
 # --- equality and what reduces to it ---------------------------------------------------------------------------------
 BY = {"by": {"table", "digits", "solvers"}, "digits?": [range(2, 2**4096)]}
 def same(one, two, by, size, inputs=None, what="the functions differ"):
@@ -219,22 +204,20 @@ def same(one, two, by, size, inputs=None, what="the functions differ"):
     if rule == "table":
         return f"at {compare(one, two, [points(size)], what)} points"
     need(math.prod(digits) == size, "the product of the digits is not the size", got=digits)
-    way = Sums(digits)
-    weights = list(itertools.accumulate(digits, lambda a, b: a * b, initial=1))[:-1]
+    way, weights = Sums(digits), list(itertools.accumulate(digits, lambda a, b: a * b, initial=1))[:-1]
     start = [(0, dict(enumerate(weights)))]
     few = [digit * weight for extent, weight in zip(digits, weights) for digit in range(min(extent, 64))]
     compare(one, two, [np.array([*few, size - 1], dtype=object)], what)  # refutes early what needs large boxes
     modular = one and two and one[-1] == two[-1] and one[-1][0] == "mod"
     left, right = (follow(path[:-1] if modular else path, start, way) for path in (one, two))
     atoms = {atom for pair in zip(left, right) for atom in way.row((1, -1), 0, pair)[1]}
-    supports = {way.supports[atom] for atom in atoms} | {frozenset()}
+    supports = {way.atoms[atom][2] for atom in atoms} | {frozenset()}
     boxes = [sorted(box) for box in supports if not any(box < other for other in supports)]
     points(sum(math.prod(digits[place] for place in box) for box in boxes))
     for box in boxes:
         total = np.zeros(1, dtype=object if size >= 2**62 else np.int64)
-        for place in box:
-            total = np.add.outer(np.arange(digits[place]).astype(total.dtype) * weights[place], total).ravel()
-        compare(one, two, [total], what)
+        parts = np.ix_(*(np.arange(digits[place]).astype(total.dtype) * weights[place] for place in box[::-1]))
+        compare(one, two, [sum(parts, total).ravel()], what)
     return f"on {len(boxes)} boxes of {len(digits)} digits"
 def points(count):
     can(count <= POINTS, f"{count} points are more than are evaluated here; another rule has to decide")
@@ -258,11 +241,10 @@ def solved(one, two, size, inputs, what):
             continue
         context = smt.Context()
         start, solver = [smt.Int(f"x{place}", context) for place in range(inputs or 1)], smt.Solver(ctx=context)
-        ways = Terms(smt, context), Terms(smt, context)
-        left, right = (follow(path, start, way) for path, way in zip((one, two), ways))
+        way, other = Terms(smt, context), Terms(smt, context)
+        left, right = follow(one, start, way), follow(two, start, other)
         need(len(left) == len(right), "the functions have different numbers of values")
-        here, there = (way.ok for way in ways)
-        solver.add(smt.Or([here != there] * 2 + [smt.And([here, a != b]) for a, b in zip(left, right)]))
+        solver.add(smt.Or([way.ok != other.ok] * 2 + [smt.And([way.ok, a != b]) for a, b in zip(left, right)]))
         solver.add([start[0] >= 0, start[0] < size] if inputs is None else [])
         solver.set(limit, SECONDS * 1000)
         answers[name] = str(solver.check())
@@ -290,8 +272,7 @@ def inequality(statement, evidence):
     for size, inputs, path in statement:
         need((size is None) != (inputs is None), "a function has either a size or inputs", size=size, inputs=inputs)
         values_at(path, [np.zeros(int(size != 0), dtype=np.int64)] * (inputs or 1))  # or it is no function
-        inside = len(at) == (inputs or 1) and (inputs or 0 <= at[0] < size)
-        got.append(value(path, *at) if inside else None)
+        got.append(value(path, *at) if len(at) == (inputs or 1) and (inputs or 0 <= at[0] < size) else None)
     need(got[0] != got[1], "f and g do not differ there", at=at, value=got[0])
     return f"f is {got[0]} and g is {got[1]} at {at}"
 def composition(statement, by):
@@ -350,7 +331,6 @@ def none_of(statement, evidence):
         total = total % modulus if modulus else total
         need(total[-1] and not total[:-1].any(), "its rows do not exclude it", candidate=number, sum=total.tolist())
     return f"f is none of {len(candidates)} candidates"
-
 # --- operands and banks ----------------------------------------------------------------------------------------------
 # Element (m, k) of an operand of wgmma is wanted at byte xored(base + layout(m + M k), swizzle) for every base that is
 # a multiple of "align", addresses below 2**18. Swizzles: none, 32B, 64B, 128B. No "dtype": 16 bits; b1 counts bits.
@@ -411,25 +391,45 @@ GROUPS = {r"sm_90a? (ld|st)\.shared\.b(8|16|32)|gfx(942|1100|1201) ds_read_b32|g
           r"sm_90a? (ld|st)\.shared\.b64|gfx(1100|1201|942) ds_read_b64|gfx(942 ds_read2|950 ds_write)_b64": "00001111",
           r"sm_90a? (ld|st)(\.shared\.b128|matrix\.x[124])|gfx942 ds_write_b128|gfx1201 ds_read_b128": "00112233",
           r"gfx(942|1100) ds_read_b128|gfx950 ds_read_b96": "01231032", "gfx950 ds_read_b128": "01101001"}
+def taken(access, starts, even=False):
+    """Return the turns of accesses whose lanes start at these bytes (-1: none), or as if words were spread evenly."""
+    groups, found = "".join(digits for pattern, digits in GROUPS.items() if re.fullmatch(pattern, access)), []
+    need(groups, "it was not measured which lanes this access serves together", access=access)
+    lanes = 8 * int(access[-1]) if "matrix" in access else 128 if "d2_" in access else 64 if "gfx9" in access else 32
+    width, banks = int(re.findall(r"\d+", access)[-1]) // 8 or 16, 32 << bool(re.search("50 ds_read_b(64|128)", access))
+    if len(starts) % lanes or (starts * (starts > 0) % (width & -width)).any():
+        return None
+    for lane in starts.reshape(-1, lanes).tolist():
+        paired = width > 4 and "ld." in access and any(all(lane[i ^ step] == lane[i] or -1 in (lane[i], lane[i ^ step])
+                                                           for i in range(32)) for step in (1, 2))
+        words = {(i // 32 * 4 + (int(groups[i // 4 % 8]) >> paired), word)  # neighbouring groups are one, measured
+                 for i, start in enumerate(lane) if start >= 0 for word in range(start // 4, (start + width + 3) // 4)}
+        crowd = np.bincount([g * banks + word % banks for g, word in words], minlength=16 * banks).reshape(16, -1)
+        found.append(int((-(-crowd.sum(axis=1) // banks) if even else crowd.max(axis=1)).sum()))
+    return found
 def bank_turns(statement, _):
     """Lane l of access a starts at byte address(l + lanes a); all accesses take "turns", the worst takes "most"."""
     access, (size, path), *claimed = statement
-    groups = "".join(digits for pattern, digits in GROUPS.items() if re.fullmatch(pattern, access))
-    need(groups, "it was not measured which lanes this access serves together", access=access)
-    lanes = 8 * int(access[-1]) if "matrix" in access else 128 if "d2_" in access else 64 if "gfx9" in access else 32
-    banks = 64 if re.fullmatch("gfx950 ds_read_b(64|128)", access) else 32
-    width, starts, taken = int(re.findall(r"\d+", access)[-1]) // 8 or 16, column(size, path), []
-    aligned = ((starts >= 0) & (starts < 2**32)).all() and not (starts % (width & -width)).any()
-    need(size and size % lanes == 0 and aligned, "these are no aligned addresses of whole accesses", size=size)
-    for lane in starts.reshape(-1, lanes).tolist():
-        paired = width > 4 and "ld." in access and any(lane == [lane[i ^ step] for i in range(32)] for step in (1, 2))
-        words = {(i // 32 * 4 + (int(groups[i // 4 % 8]) >> paired), word)  # neighbouring groups are one, measured
-                 for i, start in enumerate(lane) for word in range(start // 4, (start + width + 3) // 4)}
-        crowd = np.bincount([group * banks + word % banks for group, word in words], minlength=16 * banks)
-        taken.append(int(crowd.reshape(16, banks).max(axis=1).sum()))
-    need(claimed == [sum(taken), max(taken)], "the turns are wrong", got=claimed, expected=[sum(taken), max(taken)])
-    return f"{len(taken)} accesses take {claimed[0]} turns, at most {claimed[1]} each"
-
+    starts = column(size, path)
+    turns = taken(access, starts if ((starts >= 0) & (starts < 2**32)).all() else np.ones(1))
+    need(turns, "these are no aligned addresses of whole accesses", size=size)
+    need(claimed == [sum(turns), max(turns)], "the turns are wrong", got=claimed, expected=[sum(turns), max(turns)])
+    return f"{len(turns)} accesses take {claimed[0]} turns, at most {claimed[1]} each"
+def least(statement, _):
+    """Lane l of access a starts at byte layout(cell(l + lanes a)), unless that cell is -1: inactive. Of layouts that
+    align all, "first" is the first with the fewest turns; without them no separate places of the cells do better."""
+    (accesses, layouts, turns, first), found = statement, []
+    held = [(access, column(*cells).astype(np.int64)) for access, cells in accesses]
+    fair = held and all(len(cells) and min(cells) >= -1 and 0 <= max(cells) < POINTS for _, cells in held)
+    need(fair and layouts != [] and (layouts is None) == (first is None), "these are no cells, or no first of layouts")
+    points(sum(len(cells) for _, cells in held) * len(layouts or [0]))
+    for path in layouts or [[["affine", [[48]], [0]]]]:
+        place = column(1 + max(max(cells) for _, cells in held), path)
+        need(min(place) >= 0 and max(place) < 2**32, "a layout puts a cell outside of shared memory", layout=len(found))
+        parts = [taken(access, np.where(cells < 0, -1, place[cells]), layouts is None) for access, cells in held]
+        found.append(math.inf if None in parts else sum(map(sum, parts)))
+    need([min(found), found.index(min(found))] == [turns, first or 0], "the fewest turns are others", got=min(found))
+    return f"{f'none of {len(found)} layouts takes' if layouts else 'no places of cells take'} fewer than {turns} turns"
 # --- TensorMap plans -------------------------------------------------------------------------------------------------
 # Axes: [tile, step, multiple, stride, low, high]. Element i, its digits t over the axes, belongs at byte shared(i) of a
 # tile base; from an origin multiple u, u in Z^n, it is element offset + sum of stride x, x = multiple u + step t, if
@@ -540,7 +540,6 @@ def handoff(statement, evidence):
     differ = (landed if mn < k else landed.T) != xored(column(*layout), swizzle).reshape(shape[::-1])
     need(not differ.any(), "the copy puts another element there", k_m=np.argwhere(differ)[:1].tolist())
     return told
-
 # --- certificates ----------------------------------------------------------------------------------------------------
 KINDS = {
     "equality": (equality, {"f": ANY, "g": ANY}, BY), "inequality": (inequality, {"f": ANY, "g": ANY}, {"at": [int]}),
@@ -555,6 +554,7 @@ KINDS = {
     "no-tensormap": (no_tensormap, {"problem": PROBLEM}, {"origin": [int], "chunk": NATURAL}),
     "handoff": (handoff, {"plan": PLAN, "operand": READ, "axes": (range(64), range(64))}, {"map": MAP}),
     "bank-turns": (bank_turns, {"access": str, "address": SIZED, "turns": NATURAL, "most": NATURAL}, {}),
+    "least-turns": (least, {"moved": [(str, SIZED)], "layouts?": [stages], "turns": NATURAL, "first?": NATURAL}, {}),
 }
 def seal(document) -> str:
     """Return the SHA-256 of a certificate without its seal, written without blanks, names in order."""

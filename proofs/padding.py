@@ -27,8 +27,10 @@ from layoutalg.ground.check import Checker
 from layoutalg.ground.kinds import checked_kinds
 from layoutalg.proofs.certify import Certificate
 from layoutalg.proofs.certify.banks import bank_turns
-from layoutalg.proofs.served import Recounted, Served, counted
+from layoutalg.proofs.rivals import MOST_STARTS, Rivals, intervals, pitches_to
+from layoutalg.proofs.served import Recounted, Served, counted, uncertified
 from layoutalg.proofs.swizzling import KINDS, instruction_name
+from layoutalg.targets.bank_model import bank_model
 from layoutalg.targets.layouts.padding import PaddedShared, padded_shared
 
 IntArray: TypeAlias = npt.NDArray[np.int64]
@@ -248,6 +250,66 @@ class PaddingPlan(Recounted):
                 found.append(bank_turns(each.target, each.instruction, np.array(whole, dtype=np.int64).reshape(-1)))
         return tuple(found)
 
+    def rivals(self) -> Iterator[Rivals]:
+        """Yield the paddings up to this one, and those of a period behind them where it has conflicts."""
+        size = self.element_bits // 8
+        moved = []
+        for each in self.served:
+            cells = [[-1 if cell is None else cell for cell in lanes] for lanes in self.accesses[each.access].cells]
+            moved.append((each.target, each.instruction, np.array(cells, dtype=np.int64)))
+        listed = list(self._listed())
+        first = next(place for place, (own, _) in enumerate(listed) if own)
+        layouts: tuple[object, ...] = tuple([*stages, ["affine", [[size]], [0]]] for _, stages in listed)
+        yield Rivals(tuple(moved), layouts, self.turns, first)
+
+    def listable(self) -> None:
+        """Return if this is the least, and the paddings to compare it with are few.
+
+        Raises: RepresentabilityError: LA906.
+        """
+        if not self.optimal:
+            raise uncertified(
+                f"it is not proved that nothing takes fewer turns, only that nothing takes {self.bound - 1}"
+            )
+        most = MOST_STARTS // self.starts
+        for place, _ in enumerate(self._listed()):
+            if place >= most:
+                rule = f"more than {most} paddings of {self.starts} starts of lanes are too many for a certificate"
+                raise uncertified(f"{rule}, {MOST_STARTS} starts")
+
+    def _listed(self) -> Iterator[tuple[bool, list[object]]]:
+        """Yield paddings in the order of the form: whether it is this one, and the stages from cell to place."""
+        for own, stages in self._all():
+            yield own, stages
+            if own and self.conflict_free:
+                return
+
+    def _all(self) -> Iterator[tuple[bool, list[object]]]:
+        """Yield the paddings of a period in the order of the form."""
+        banks = max(bank_model(each.target, each.instruction).banks for each in self.served)
+        period = -(-8 * (4 * banks + 3) // self.element_bits)
+        if self.form == "pitches":
+            free = [place for place, extent in enumerate(self.shape[:-1]) if extent > 1]
+            last = list(self.pitches)
+            if not self.conflict_free and len(free) > 1:
+                raise uncertified("the pitches of one period in several dimensions are too many to list")
+            if not self.conflict_free and free:
+                last[free[0]] = prod(self.shape[free[0] + 1 :]) + period
+                for outer in reversed(range(free[0])):
+                    last[outer] = last[outer + 1] * self.shape[outer + 1]
+            for each in pitches_to(self.shape, last):
+                split, affine = list(self.shape[::-1]), list(each[::-1])
+                yield each == self.pitches, [["split", split], ["affine", [affine], [0]]]
+            return
+        bits, columns = (prod(self.shape[:-1]) - 1).bit_length(), self.shape[-1]
+        orders = list(itertools.permutations(range(bits))) if self.form == "reordered" else [()]
+        for interval, amount in intervals(prod(self.shape), self.form, self.element_bits, period):
+            for order in orders:
+                rows: list[object] = [["split", [columns, *[2] * bits]]] if order else []
+                rows += [["affine", [[1, *(columns << place for place in order)]], [0]]] if order else []
+                own = (interval, amount, order) == (self.interval, self.amount, self.order)
+                yield own, [*rows, ["split", [interval, 1]], ["affine", [[1, interval + amount]], [0]]]
+
     def to_json(self) -> dict[str, object]:
         """Return the plan as JSON-ready data."""
         return {
@@ -260,7 +322,7 @@ class PaddingPlan(Recounted):
             ],
             "served": [each.to_json() for each in self.served],
             "turns": self.turns, "ideal": self.ideal, "plain": self.plain, "bound": self.bound,
-            "optimal": self.optimal, "proof": self.proof,
+            "optimal": self.optimal, "proof": self.proof, "uncertified": self.uncertified,
         }  # fmt: skip
 
 

@@ -1,18 +1,25 @@
 """What plans of swizzles and of paddings have in common: accesses served by instructions, and their turns.
 
 Main definitions: ``Served``, ``Recounted``.
+
+Main statements: that nothing takes fewer turns is certified by counting what it is compared with, ``Rivals``.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from layoutalg.ground.check import Checker
+from layoutalg.ground.errors import Diagnostic, RepresentabilityError
 from layoutalg.ground.kinds import checked_kinds
 from layoutalg.ground.picture import Shown
+from layoutalg.proofs.certify import Certificate
+from layoutalg.proofs.certify.banks import least_turns, measured_access
+from layoutalg.proofs.rivals import Rivals
 from layoutalg.targets.bank_model import bank_model
 
 
@@ -102,6 +109,44 @@ class Recounted(Shown):
         """Return an entry of ``served`` as the addresses of its instructions say."""
         raise NotImplementedError
 
+    def rivals(self) -> Iterator[Rivals]:
+        """Yield what the plan is compared with, for ``least_certificates``."""
+        raise NotImplementedError
+
+    def listable(self) -> None:
+        """Return if ``rivals`` are few enough to be listed.
+
+        Raises: RepresentabilityError: LA906.
+        """
+        raise NotImplementedError
+
+    def least_certificates(self) -> tuple[Certificate, ...]:
+        """Return certificates of kind ``least-turns`` that nothing of the form takes fewer turns.
+
+        One, where no bank is busier than it must be: then no places of what the lanes move allow fewer. Else one for
+        each set of instructions that move the accesses behind some layout of the form; together they list all of them.
+
+        Raises: RepresentabilityError: LA436, for a target that was not measured; LA906: none can be given, and why.
+        """
+        self.listable()
+        return tuple(least_turns(each.accesses, each.turns, each.layouts, each.first) for each in self.rivals())
+
+    @property
+    def starts(self) -> int:
+        """Starts of lanes of all accesses."""
+        return sum(each.count * bank_model(each.target, each.instruction).lanes for each in self.served)
+
+    @property
+    def uncertified(self) -> str:
+        """Why ``least_certificates`` has none; empty where it has some."""
+        try:
+            self.listable()
+            for each in self.served:
+                measured_access(each.target, each.instruction)
+        except RepresentabilityError as error:
+            return error.diagnostic.because
+        return ""
+
     def recount(self, wrong: Checker) -> None:
         """Count every entry again.
 
@@ -113,3 +158,10 @@ class Recounted(Shown):
                 raise wrong.malformed("served", f"must say '{found}'", str(each))
         if self.bound > self.turns:
             raise wrong.malformed("bound", f"must not exceed the turns, {self.turns}", self.bound)
+
+
+def uncertified(because: str) -> RepresentabilityError:
+    """Return the error for an optimum that no certificate shows."""
+    return RepresentabilityError(
+        Diagnostic("LA906", "this optimum has no certificate", ("least_certificates",), because)
+    )

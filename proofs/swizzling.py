@@ -11,7 +11,7 @@ Notation: an access is a linear layout from (register, lane, warp) to tile coord
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TypeAlias
@@ -26,7 +26,8 @@ from layoutalg.ground.errors import MalformedError, RepresentabilityError
 from layoutalg.ground.kinds import checked_kinds
 from layoutalg.proofs.certify import Certificate
 from layoutalg.proofs.certify.banks import bank_turns
-from layoutalg.proofs.served import Recounted, Served, counted
+from layoutalg.proofs.rivals import MOST_STARTS, Rivals, cutes, hardware, xor_count, xors
+from layoutalg.proofs.served import Recounted, Served, counted, uncertified
 from layoutalg.targets.bank_model import BankModel, bank_model
 from layoutalg.targets.registry import lookup
 
@@ -109,6 +110,7 @@ class SwizzlePlan(Recounted):
         proof: Why.
         form: The layouts that were asked for: ``"any"``, ``"tma"``, ``"cute"``, ``"xor"``.
         cute: The layout in CuTe's notation, tile coordinates to element offsets, where the form has one.
+        chunk_bytes: Bytes of a chunk of the form ``"xor"``.
     """
 
     smem: LinearLayout
@@ -119,9 +121,12 @@ class SwizzlePlan(Recounted):
     proof: str
     form: str = "any"
     cute: str = ""
+    chunk_bytes: int = 16
 
     def __post_init__(self) -> None:
         checked_kinds(self, "LA910")
+        if self.chunk_bytes < 1 or self.chunk_bytes & (self.chunk_bytes - 1):
+            raise CHECK.malformed("chunk_bytes", "must be a power of two", self.chunk_bytes)
 
     def __str__(self) -> str:
         lines = [f"swizzle       {self.cute or self.smem}"]
@@ -187,6 +192,85 @@ class SwizzlePlan(Recounted):
             for _, rows in [instructions(self.accesses[each.access], self.smem, self.element_bits, each.target)]
         )
 
+    def rivals(self) -> Iterator[Rivals]:
+        """Yield all places where the plan is free of conflicts, else the members of its form by their instructions."""
+        if self.turns == self.ideal:
+            moved = []
+            for each in self.served:
+                model = bank_model(each.target, each.instruction)
+                _, rows = instructions(self.accesses[each.access], self.smem, self.element_bits, each.target)
+                moved.append((each.target, each.instruction, np.concatenate(rows) // model.access_bytes))
+            yield Rivals(tuple(moved), None, self.turns)
+            return
+        yield from self._members()
+
+    def listable(self) -> None:
+        """Return if there are no conflicts, or the members of the form are few.
+
+        Raises: RepresentabilityError: LA906.
+        """
+        if self.turns == self.ideal:
+            return
+        if not self.optimal:
+            raise uncertified(
+                f"it is not proved that nothing takes fewer turns, only that nothing takes {self.bound - 1}"
+            )
+        if self.form == "any" or len(self.smem.in_axes) < 2:
+            raise uncertified("all layouts of the form are too many to list, and the search is not written down")
+        count = xor_count(self._axes, self._chunk) if self.form == "xor" else len(self._listed())
+        if count * self.starts > MOST_STARTS:
+            rule = f"{count} layouts of {self.starts} starts of lanes are more than a certificate lists"
+            raise uncertified(f"{rule}, {MOST_STARTS} starts")
+
+    @property
+    def _axes(self) -> list[tuple[int, int]]:
+        return [(first, bits) for _, first, bits in fields(self.smem.in_axes)]
+
+    @property
+    def _chunk(self) -> int:
+        """Log of the elements of a chunk."""
+        return (8 * self.chunk_bytes // self.element_bits).bit_length() - 1
+
+    def _listed(self) -> list[tuple[int, ...]]:
+        """Return the members of the form, as offsets of tile bits."""
+        targets = sorted({each.target for each in self.served})
+        members = {
+            "xor": lambda: xors(self._axes, self._chunk),
+            "cute": lambda: cutes(self._axes),
+            "tma": lambda: hardware(self._axes, self.element_bits, targets),
+        }[self.form]()
+        return list(dict.fromkeys(members))
+
+    def _members(self) -> Iterator[Rivals]:
+        """Yield the members of the form, those that the same instructions move from the same elements together."""
+        sets: dict[tuple[object, ...], tuple[tuple[tuple[str, str, IntArray], ...], list[object], list[int]]] = {}
+        for columns in self._listed():
+            smem = LinearLayout(self.smem.in_axes, self.smem.out_axes, columns)
+            moved = self._starts(smem)
+            if moved is None:
+                continue
+            key = tuple((name, cells.tobytes()) for _, name, cells in moved)
+            _, layouts, turns = sets.setdefault(key, (moved, [], []))
+            layouts.append([["xor", [column * self.element_bits // 8 for column in columns], 0]])
+            total = 0
+            for each in self.served:
+                total += serve(self.accesses[each.access], each.access, smem, self.element_bits, each.target).turns
+            turns.append(total)
+        for moved, layouts, turns in sets.values():
+            yield Rivals(moved, tuple(layouts), min(turns), turns.index(min(turns)))
+
+    def _starts(self, smem: LinearLayout) -> tuple[tuple[str, str, IntArray], ...] | None:
+        """Return the instructions behind a layout and the elements at which lanes start; None where none moves one."""
+        element = np.argsort(smem.table().reshape(-1))
+        found = []
+        for each in self.served:
+            try:
+                name, rows = instructions(self.accesses[each.access], smem, self.element_bits, each.target)
+            except MalformedError:
+                return None
+            found.append((each.target, name, element[np.concatenate(rows) * 8 // self.element_bits]))
+        return tuple(found)
+
     def to_json(self) -> dict[str, object]:
         """Return the plan as JSON-ready data."""
         return {
@@ -194,7 +278,7 @@ class SwizzlePlan(Recounted):
             "accesses": [{"layout": str(access.layout), "kind": access.kind} for access in self.accesses],
             "served": [each.to_json() for each in self.served],
             "turns": self.turns, "ideal": self.ideal, "bound": self.bound, "optimal": self.optimal,
-            "proof": self.proof, **({"cute": self.cute} if self.cute else {}),
+            "proof": self.proof, "uncertified": self.uncertified, **({"cute": self.cute} if self.cute else {}),
         }  # fmt: skip
 
 

@@ -169,6 +169,13 @@ class ClassPlan(Shown):
         """
         return self.plan.certificates()
 
+    def least_certificates(self) -> tuple[Certificate, ...]:
+        """Return certificates that nothing takes fewer turns: of functions without conflicts, no places at all.
+
+        Raises: RepresentabilityError: LA436, LA906.
+        """
+        return self.plan.least_certificates()
+
     def to_json(self) -> dict[str, object]:
         """Return the plan as JSON-ready data."""
         return {
@@ -185,6 +192,7 @@ class ClassPlan(Shown):
             ],
             "turns": self.turns, "ideal": self.plan.ideal, "bound": self.plan.bound, "optimal": self.optimal,
             "proof": self.plan.proof, "clash": list(self.clash), "largest": list(self.largest),
+            "uncertified": self.plan.uncertified,
         }  # fmt: skip
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from layoutalg.proofs.certify.algebra import composition, equality
-from layoutalg.proofs.certify.banks import bank_turns
+from layoutalg.proofs.certify.banks import bank_turns, least_turns
 from layoutalg.proofs.certify.certificate import KINDS, Certificate
 from layoutalg.proofs.certify.handoffs import handoff
 from layoutalg.proofs.certify.inverses import inverse
@@ -20,6 +20,7 @@ __all__ = [
     "functoriality",
     "handoff",
     "inverse",
+    "least_turns",
     "no_operand",
     "no_plan",
     "operand",

@@ -1,6 +1,6 @@
 """Certificates of bank turns: how many turns shared memory needs for the accesses of warps or waves.
 
-Main definitions: ``bank_turns``.
+Main definitions: ``bank_turns``, ``least_turns``.
 
 Notation: in a statement an access is a target and an instruction; ``address`` takes lane + lanes * access to the byte
 where that lane starts; ``turns`` are those of all accesses, ``most`` those of the worst.
@@ -8,6 +8,7 @@ where that lane starts; ``turns`` are those of all accesses, ``most`` those of t
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -56,7 +57,7 @@ def bank_turns(target: str, operation: str, addresses: object) -> Certificate:
 
     Source: ``targets.banks``.
     """
-    access, lanes = _access(target, operation)
+    access, lanes = measured_access(target, operation)
     values, document = _addresses(addresses)
     if not values.size or values.size % lanes:
         raise check.malformed("addresses", f"must be those of whole accesses, {lanes} lanes each", values.size)
@@ -68,8 +69,66 @@ def bank_turns(target: str, operation: str, addresses: object) -> Certificate:
     return proved("bank-turns", statement, [{}], f"bank_turns({access})")
 
 
-def _access(target: object, operation: object) -> tuple[str, int]:
-    """Return the access by the checker's name for it, and its lanes."""
+def least_turns(
+    accesses: Sequence[tuple[str, str, object]],
+    turns: int,
+    layouts: Sequence[object] | None = None,
+    first: int | None = None,
+) -> Certificate:
+    """Return a certificate that accesses take no fewer turns behind any of some layouts, or wherever their cells lie.
+
+    Mathematically: kind ``least-turns``: of the layouts that align all lanes, ``first`` is the first with the fewest
+    turns of all accesses together, ``turns``. Without layouts: no places of the cells, each of which holds the bytes of
+    a lane and shares none with another, let the accesses take fewer than ``turns``.
+
+    Args:
+        accesses: Target, instruction and the cell where each lane starts, integers [instruction, lane], -1 where a lane
+            is inactive.
+        turns: The fewest turns.
+        layouts: Stages from a cell to its byte, as ``layoutalg/proofs/checker.py`` lists them; None for all places.
+        first: The first layout with so many; None for all places.
+
+    Raises: MalformedError: LA435. RepresentabilityError: LA436: the turns were not measured. AdmissibilityError: LA427:
+        others take fewer, or more.
+
+    Example:
+        >>> column = [32 * lane for lane in range(32)]  # of a tile of 32 x 32 words, row by row
+        >>> pitches = [[["split", [32, 32]], ["affine", [[4, 4 * pitch]], [0]]] for pitch in range(32, 40)]
+        >>> made = least_turns([("sm_90a", "ld.shared.b32", column)], 1, pitches, 1)
+        >>> made.check().certificate["claim"]
+        'none of 8 layouts takes fewer than 1 turns'
+        >>> print(least_turns([("gfx942", "ds_read_b32", [2 * lane for lane in range(64)])], 2).check())
+        proved        no places of cells take fewer than 2 turns
+          by          checker
+
+    Source: ``targets.banks``.
+    """
+    moved, count = [], 0
+    for target, operation, given in accesses:
+        name, lanes = measured_access(target, operation)
+        cells = np.asarray(given).reshape(-1)
+        if cells.dtype.kind not in "iu" or not cells.size or cells.size % lanes or cells.min() < -1 or cells.max() < 0:
+            rule = f"must be the cells of whole accesses, {lanes} lanes each, with an active lane"
+            raise check.malformed("accesses", rule, cells.size)
+        moved.append([name, document(cells.astype(np.int64))])
+        count += cells.size
+    if not moved or (layouts is not None and not layouts):
+        raise check.malformed("accesses", "must be at least one, and the layouts too", len(moved))
+    statement: dict[str, object] = {"moved": moved, "turns": turns}
+    if layouts is not None:
+        statement |= {"layouts": list(layouts), "first": first}
+    return proved("least-turns", statement, [{}], f"least_turns of {count} starts")
+
+
+def measured_access(target: object, operation: object) -> tuple[str, int]:
+    """Return the access by the checker's name for it, and its lanes.
+
+    Raises: MalformedError: LA340, LA709. RepresentabilityError: LA436.
+
+    Example:
+        >>> measured_access("sm_90a", "ld.shared.v4.b32")
+        ('sm_90a ld.shared.b128', 32)
+    """
     if isinstance(target, str) and target.startswith("gfx"):
         name = lds_name(operation) or ""
         rule = AMD_RULES.get((target, name)) or PAIRED_RULES.get((target, name))

@@ -244,7 +244,7 @@ def _best_xor(asked: Question, chunk_bytes: int, engine: str) -> SwizzlePlan:
     if bound == plan.turns and engine == "smt" and bound > sum(space.least for space in _spaces(asked, rows, ()) or ()):
         no_map(_spaces(asked, rows, ()) or (), rows.targets, rows.sources, word_of(asked), bound - 1)
         proof += "; z3 finds that no map takes fewer"
-    return replace(plan, bound=bound, proof=proof)
+    return replace(plan, bound=bound, proof=proof, chunk_bytes=chunk_bytes)
 
 
 def _spaces(asked: Question, rows: _Rows, low: Xor) -> list[Space] | None:
