@@ -157,6 +157,32 @@ ROWS = LinearLayout.from_bases(
 )
 
 
+@pytest.mark.skipif(hostsim.compiler() is None, reason="no C++ compiler")
+@pytest.mark.parametrize("bits", [8, 16, 32, 64])
+@pytest.mark.parametrize("many", [1, 2, 3])
+def test_threads_that_hold_the_whole_axis_choose_among_their_registers(bits, many):
+    """The axis lies in registers, in another order for lanes whose lowest bit is set."""
+    rows = [(1 << bit, 0) for bit in range(many)]
+    lanes = [(int(many > 1), 1), *((0, 2 << bit) for bit in range(4))]
+    source = LinearLayout.from_bases({"register": rows, "lane": lanes}, {"row": 1 << many, "col": 32})
+    index = LinearLayout.from_bases(
+        {"register": [(1, 0)], "lane": [(0, 1 << bit) for bit in range(5)]}, {"row": 2, "col": 32}
+    )
+    index = LinearLayout((*index.in_axes, ("warp", 0)), index.out_axes, index.columns)
+    source = LinearLayout((*source.in_axes, ("warp", 0)), source.out_axes, source.columns)
+    plan = gather(source, index, "row", bits).check()
+    assert (plan.mechanism, plan.cost.shuffles) == ("registers", 0)
+    rng = np.random.default_rng(bits + many)
+    tensor = rng.integers(0, 1 << min(bits, 62), (1 << many, 32)).astype(WORDS[bits])
+    indices = rng.integers(-1, (1 << many) + 1, (2, 32))
+    have, want = (coordinates(end, 1, 32, ("row", "col")) for end in (source, index))
+    found = np.zeros_like(as_words(along(tensor, indices, 0)[want], bits))
+    asked = np.ascontiguousarray(indices[want].reshape(32, 2).T.astype(np.int32))
+    ran = hostsim.trace(gather_registers_kernel(plan), [as_words(tensor[have], bits), asked, found], races=True)
+    assert hostsim.FAULTS[ran.fault] == "none", ran.why
+    assert np.array_equal(found, as_words(along(tensor, indices, 0)[want], bits))
+
+
 def test_each_mechanism_where_it_suffices():
     assert gather(ROWS, ROWS, "row", 32).mechanism == "registers"
     assert gather(ROWS, ROWS, 1, 32).mechanism == "shuffles"
