@@ -13,6 +13,8 @@ are the edges of a bipartite graph between the groups of lanes that are served t
 has no more lanes than there are columns of banks, and a colouring of as many colours (König) puts no two elements of a
 group into one column. Its addresses have no formula, so that it is one of the placements that are compared.
 
+Where registers get their elements from some of the source's registers, and others from others, passes share the bytes.
+
 Implementation notes: where every warp holds all that it wants, each stores its own elements, and a barrier of the warp
 is enough.
 """
@@ -20,7 +22,7 @@ is enough.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
@@ -100,38 +102,123 @@ def listed(
         smem_bytes: Most bytes of shared memory.
         cycles: The cycles of steps.
     """
-    size = element_bits // 8
-    asked = _asked(have, want, smem_bytes // size)
-    least = asked.labels * size
-    if least > smem_bytes:
-        return f"the elements take {least} bytes, more than the {smem_bytes} there are; without maps of bits no passes"
-    lanes = have.shape[1]
-    found: list[tuple[float, int, str, tuple[_Side, _Side]]] = []
+    size, lanes = element_bits // 8, have.shape[1]
+    passes = _passes(have, want, smem_bytes // size)
+    if isinstance(passes, int):
+        return f"a pass needs {passes * size} bytes at least, more than the {smem_bytes} bytes there are"
+    found: list[_Found] = []
 
-    def tried(told: str, offsets: IntArray) -> None:
-        if (int(offsets.max()) + 1) * size > smem_bytes:
-            return
-        store = _side(offsets[asked.stored], asked.storing, "store", element_bits, target, lanes)
-        load = _side(offsets[asked.loaded], np.ones_like(asked.loaded, dtype=bool), "load", element_bits, target, lanes)
-        found.append((store.estimate + load.estimate, len(found), told, (store, load)))
+    def tried(told: str, offsets: list[IntArray]) -> None:
+        if max(-(-(int(each.max()) + 1) * size // ALIGN_BYTES) * ALIGN_BYTES for each in offsets) <= smem_bytes:
+            sides = _sides(passes, offsets, element_bits, target, lanes)
+            if sides is not None:
+                found.append(_Found(sides[0].estimate + sides[1].estimate, len(found), told, sides))
 
-    for told, offsets in _placements(asked, element_bits):
-        tried(told, offsets)
-    found.sort(key=lambda each: each[:2])
-    if found and any(side.turns > side.ideal for side in found[0][3]):
-        coloured = _coloured(asked, element_bits, target, lanes)
-        if coloured is not None:
-            tried("by a colouring of the groups of lanes", coloured)
-            found.sort(key=lambda each: each[:2])
+    every = [dict(_placements(each.asked, element_bits)) for each in passes]
+    for told in every[0]:
+        if all(told in each for each in every):
+            tried(told, [each[told] for each in every])
+    found.sort(key=lambda each: (each.estimate, each.number))
+    if found and any(side.turns > side.ideal for side in found[0].sides):
+        coloured = [_coloured(each.asked, element_bits, target, lanes) for each in passes]
+        if not any(each is None for each in coloured):
+            tried("by a colouring of the groups of lanes", [each for each in coloured if each is not None])
+            found.sort(key=lambda each: (each.estimate, each.number))
     best: tuple[float, str, tuple[Step, ...]] | None = None
-    for _, _, told, sides in found[:FEW]:
-        steps = _steps(asked, sides, element_bits)
+    for each in found[:FEW]:
+        steps = _steps(passes, each.sides, element_bits, have.shape[2], want.shape[2])
         cost = cycles(steps)
         if best is None or cost < best[0]:
-            best = (cost, told + _conflicts(sides), steps)
-    if best is None:  # the elements fit only as they come, which is the first placement
-        return f"no placement fits into {smem_bytes} bytes"
+            best = (cost, each.told + _conflicts(each.sides), steps)
+    if best is None:
+        return f"no placement of {max(each.asked.labels for each in passes) * size} bytes fits into {smem_bytes}"
     return Placement(best[2], best[1], len(found))
+
+
+@dataclass(frozen=True, slots=True)
+class _Pass:
+    """The registers of the source and of the destination that share the bytes at one time."""
+
+    source: tuple[int, ...]
+    wanted: tuple[int, ...]
+    asked: _Asked
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A placement and what it comes to; the first of equals is taken."""
+
+    estimate: float
+    number: int
+    told: str
+    sides: tuple[_Side, _Side]
+
+
+def _passes(have: IntArray, want: IntArray, most: int) -> tuple[_Pass, ...] | int:
+    """The fewest passes whose elements fit, registers of others giving nothing; the least elements of a pass, else."""
+    registers, wanted = tuple(range(have.shape[2])), tuple(range(want.shape[2]))
+    whole = _asked(have, want, most)
+    if whole.labels <= most:
+        return (_Pass(registers, wanted, whole),)
+    least = whole.labels
+    groups = _apart(have, want)
+    if len({(len(mine), len(theirs)) for mine, theirs in groups}) == 1:
+        for count in range(2, len(groups) + 1):
+            if len(groups) % count:
+                continue
+            each = len(groups) // count
+            passes = []
+            for number in range(count):
+                joined = groups[number * each : (number + 1) * each]
+                mine, theirs = (tuple(sorted(sum((group[end] for group in joined), ()))) for end in (0, 1))
+                passes.append(_Pass(mine, theirs, _asked(have[:, :, list(mine)], want[:, :, list(theirs)], most)))
+            least = max(one.asked.labels for one in passes)
+            if least <= most:
+                return tuple(passes)
+    return least
+
+
+def _apart(have: IntArray, want: IntArray) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
+    """Registers of the source and of the destination, those together that some element leads from one to the other."""
+    registers = have.shape[2]
+    values, places = np.unique(have, return_inverse=True)
+    holders = np.zeros((len(values), registers), dtype=bool)
+    holders[places.reshape(-1), np.broadcast_to(np.arange(registers), have.shape).reshape(-1)] = True
+    at = np.searchsorted(values, want).reshape(-1, want.shape[2])
+    sets = [(set(np.flatnonzero(holders[at[:, register]].any(axis=0)).tolist()), {register})
+            for register in range(want.shape[2])]  # fmt: skip
+    joined: list[tuple[set[int], set[int]]] = []
+    for mine, theirs in sets:
+        for other in [each for each in joined if each[0] & mine]:
+            joined.remove(other)
+            mine, theirs = mine | other[0], theirs | other[1]
+        joined.append((mine, theirs))
+    return [(tuple(sorted(mine)), tuple(sorted(theirs))) for mine, theirs in joined]
+
+
+def _sides(
+    passes: tuple[_Pass, ...], offsets: list[IntArray], element_bits: int, target: str, lanes: int
+) -> tuple[_Side, _Side] | None:
+    """The accesses of all passes; None where passes differ in their instructions."""
+    ends: list[list[_Side]] = [[], []]
+    for each, places in zip(passes, offsets, strict=True):
+        asked = each.asked
+        every = np.ones_like(asked.loaded, dtype=bool)
+        store = _side(places[asked.stored], asked.storing, "store", element_bits, target, lanes)
+        ends[0].append(replace(store, order=tuple(each.source[register] for register in store.order)))
+        ends[1].append(_side(places[asked.loaded], every, "load", element_bits, target, lanes))
+    if any(len({(side.instruction, side.rows.shape) for side in sides}) > 1 for sides in ends):
+        return None
+    store, load = (
+        replace(
+            sides[0], rows=np.concatenate([side.rows for side in sides]),
+            order=tuple(register for side in sides for register in side.order),
+            turns=UNCOUNTED if sides[0].turns == UNCOUNTED else sum(side.turns for side in sides),
+            ideal=sum(side.ideal for side in sides), estimate=sum(side.estimate for side in sides),
+        )
+        for sides in ends
+    )  # fmt: skip
+    return store, load
 
 
 def _conflicts(sides: tuple[_Side, _Side]) -> str:
@@ -321,21 +408,27 @@ def _grouped(offsets: IntArray, live: BoolArray, kept: list[int], vector: int) -
     return groups if len(groups) * vector == len(kept) else None
 
 
-def _steps(asked: _Asked, sides: tuple[_Side, _Side], element_bits: int) -> tuple[Step, ...]:
+def _steps(
+    passes: tuple[_Pass, ...], sides: tuple[_Side, _Side], element_bits: int, before: int, after: int
+) -> tuple[Step, ...]:
+    """The steps of all passes, from so many registers to so many."""
     natural, size = max(1, WORD_BITS // element_bits), element_bits // 8
-    accesses = []
-    for side in sides:
-        listed_rows = tuple(tuple(row) for row in side.rows.tolist())
-        access = ListedAccess(side.instruction, side.elements, listed_rows, side.turns)
-        accesses.append(access)
-    store, load = accesses
+    store, load = (
+        ListedAccess(side.instruction, side.elements, tuple(tuple(row) for row in side.rows.tolist()), side.turns)
+        for side in sides
+    )
     reach = max(int(side.rows.max()) + side.elements * size for side in sides)
     smem = -(-reach // ALIGN_BYTES) * ALIGN_BYTES
-    steps: list[Step] = [Through(smem, "warp" if asked.local else "block", 1, store, load)]
-    if sides[0].order != tuple(range(asked.stored.shape[1])):
+    local = all(each.asked.local for each in passes)
+    steps: list[Step] = [Through(smem, "warp" if local else "block", len(passes), store, load)]
+    if sides[0].order != tuple(range(before)):
         steps.insert(0, Take(sides[0].order, natural, natural))
-    placed = {register: place for place, register in enumerate(sides[1].order)}
-    after = tuple(placed[register] for register in asked.back)
-    if after != tuple(range(len(sides[1].order))):
-        steps.append(Take(after, natural, natural))
+    each = len(sides[1].order) // len(passes)
+    back = [0] * after
+    for number, one in enumerate(passes):
+        placed = {register: place for place, register in enumerate(sides[1].order[number * each : (number + 1) * each])}
+        for register, column in zip(one.wanted, one.asked.back, strict=True):
+            back[register] = number * each + placed[column]
+    if back != list(range(len(sides[1].order))):
+        steps.append(Take(tuple(back), natural, natural))
     return tuple(steps)

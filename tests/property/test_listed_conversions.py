@@ -216,6 +216,29 @@ def test_shuffled_tables_are_free_of_conflicts(seed: int, bits: int) -> None:
             assert len({word % 32 for word in words}) == len(words) == 32
 
 
+@pytest.mark.skipif(hostsim.compiler() is None, reason="no C++ compiler")
+@pytest.mark.parametrize("bits", [8, 16, 32])
+@pytest.mark.parametrize("count", [2, 3, 12])
+def test_less_shared_memory_means_more_passes(count: int, bits: int) -> None:
+    """Pairs of registers that get nothing from others share the bytes of the pairs before, in another order each."""
+    order = [7, 2, 9, 0, 11, 4, 1, 10, 3, 8, 5, 6]
+    first = np.array([[[2 * t + r + 192 * pair for pair in range(12) for r in (0, 1)] for t in range(96)]])
+    second = np.array([[[t + 96 * r + 192 * pair for pair in order for r in (0, 1)] for t in range(96)]])
+    source, wanted = (end.reshape(3, 32, 24) for end in (first, second))
+    whole = 96 * 24 * bits // 8
+    plan = conversion(source, wanted, bits, mechanism="shared", smem_bytes=whole // count)
+    assert isinstance(plan, ConversionPlan), plan.reason
+    assert (plan.check().rounds, plan.smem_bytes <= whole // count) == (count, True)
+    before, hoped = as_words(source % (1 << bits), bits), as_words(wanted % (1 << bits), bits)
+    found = np.zeros_like(hoped)
+    ran = hostsim.trace(conversion_kernel(plan), [before, found], races=True)
+    assert hostsim.FAULTS[ran.fault] == "none", ran.why
+    assert np.array_equal(found, hoped)
+    little = conversion(source, wanted, bits, mechanism="shared", smem_bytes=whole // 12 - 1)
+    assert isinstance(little, Unknown)
+    assert f"a pass needs {whole // 12} bytes" in little.reason
+
+
 def test_one_of_equal_threads_stores() -> None:
     plan = conversion(
         np.arange(96).reshape(1, 32, 3) // 6, np.arange(32).reshape(1, 32, 1) // 2, 32, mechanism="shared"
