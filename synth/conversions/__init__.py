@@ -142,11 +142,13 @@ def _crosses(source: Given, wanted: Given) -> bool:
         raise CHECK.malformed("destination", rule, 1 << len(wanted.blocks))
     if not source.blocks:
         return False
-    if source.blocks == wanted.blocks and source.places is not None and wanted.places is not None:
-        spans = [matrix.rank(each.places.columns) for each in (source, wanted) if each.places is not None]
-        whole = [matrix.rank((*each.places.columns, *each.blocks)) for each in (source, wanted) if each.places]
-        return not all(rank + matrix.rank(source.blocks) == both for rank, both in zip(spans, whole, strict=True))
-    return True
+    if source.places is None or wanted.places is None or source.blocks != wanted.blocks:
+        return True
+    held = matrix.image_basis(source.places.columns)
+    if matrix.rank((*held, *source.blocks)) < len(held) + matrix.rank(source.blocks):
+        return True
+    asked = (*wanted.places.columns, source.places.constant ^ wanted.places.constant)
+    return any(matrix.remainder(held, column) for column in asked)
 
 
 def _across(asked: _Question, source: Places, wanted: Places, mechanism: str | None) -> list[_Made]:

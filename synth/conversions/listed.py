@@ -21,7 +21,7 @@ is enough.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -70,7 +70,6 @@ class _Asked:
     stored: IntArray
     storing: BoolArray
     loaded: IntArray
-    back: tuple[int, ...]
     labels: int
     numbers: IntArray
     local: bool
@@ -102,8 +101,9 @@ def listed(
         smem_bytes: Most bytes of shared memory.
         cycles: The cycles of steps.
     """
-    size, lanes = element_bits // 8, have.shape[1]
-    passes = _passes(have, want, smem_bytes // size)
+    size, (warps, lanes, before) = element_bits // 8, have.shape
+    columns, back = np.unique(want.reshape(warps * lanes, -1), axis=1, return_inverse=True)  # each is loaded once
+    passes = _passes(have, columns.reshape(warps, lanes, -1), smem_bytes // size)
     if isinstance(passes, int):
         return f"a pass needs {passes * size} bytes at least, more than the {smem_bytes} bytes there are"
     found: list[_Found] = []
@@ -126,7 +126,7 @@ def listed(
             found.sort(key=lambda each: (each.estimate, each.number))
     best: tuple[float, str, tuple[Step, ...]] | None = None
     for each in found[:FEW]:
-        steps = _steps(passes, each.sides, element_bits, have.shape[2], want.shape[2])
+        steps = _steps(passes, each.sides, element_bits, before, back.reshape(-1).tolist())
         cost = cycles(steps)
         if best is None or cost < best[0]:
             best = (cost, each.told + _conflicts(each.sides), steps)
@@ -237,13 +237,12 @@ def _asked(have: IntArray, want: IntArray, most: int) -> _Asked:
     values = np.unique(want)
     if local and warps * len(values) > most:
         local = False
-    wanted, back = np.unique(want.reshape(threads, -1), axis=1, return_inverse=True)
     owner = np.arange(threads)[:, None] // lanes * len(values) * local
     flat = have.reshape(threads, registers)
     near = np.minimum(np.searchsorted(values, flat), len(values) - 1)
     stored = near + owner
     held = values[near] == flat
-    loaded = np.searchsorted(values, wanted) + owner
+    loaded = np.searchsorted(values, want.reshape(threads, -1)) + owner
     needed = np.zeros(len(values) * (warps if local else 1), dtype=bool)
     needed[loaded] = True
     storing = held & needed[stored]
@@ -254,9 +253,7 @@ def _asked(have: IntArray, want: IntArray, most: int) -> _Asked:
     storing &= chosen.reshape(registers, threads).T
     numbers = (values - values[0])[None, :] + np.zeros((len(needed) // len(values), 1), dtype=np.int64)
     numbers = numbers + np.arange(len(numbers))[:, None] * (int(values[-1] - values[0]) + 1)
-    return _Asked(
-        stored, storing, loaded, tuple(back.reshape(-1).tolist()), len(needed), numbers.reshape(-1), local
-    )  # fmt: skip
+    return _Asked(stored, storing, loaded, len(needed), numbers.reshape(-1), local)
 
 
 def _placements(asked: _Asked, element_bits: int) -> Iterator[tuple[str, IntArray]]:
@@ -409,9 +406,9 @@ def _grouped(offsets: IntArray, live: BoolArray, kept: list[int], vector: int) -
 
 
 def _steps(
-    passes: tuple[_Pass, ...], sides: tuple[_Side, _Side], element_bits: int, before: int, after: int
+    passes: tuple[_Pass, ...], sides: tuple[_Side, _Side], element_bits: int, before: int, back: Sequence[int]
 ) -> tuple[Step, ...]:
-    """The steps of all passes, from so many registers to so many."""
+    """The steps of all passes, from so many registers to those that are each one of what is loaded."""
     natural, size = max(1, WORD_BITS // element_bits), element_bits // 8
     store, load = (
         ListedAccess(side.instruction, side.elements, tuple(tuple(row) for row in side.rows.tolist()), side.turns)
@@ -424,11 +421,11 @@ def _steps(
     if sides[0].order != tuple(range(before)):
         steps.insert(0, Take(sides[0].order, natural, natural))
     each = len(sides[1].order) // len(passes)
-    back = [0] * after
+    at: dict[int, int] = {}
     for number, one in enumerate(passes):
         placed = {register: place for place, register in enumerate(sides[1].order[number * each : (number + 1) * each])}
-        for register, column in zip(one.wanted, one.asked.back, strict=True):
-            back[register] = number * each + placed[column]
-    if back != list(range(len(sides[1].order))):
-        steps.append(Take(tuple(back), natural, natural))
+        at |= {register: number * each + placed[place] for place, register in enumerate(one.wanted)}
+    after = tuple(at[column] for column in back)
+    if after != tuple(range(len(sides[1].order))):
+        steps.append(Take(after, natural, natural))
     return tuple(steps)

@@ -147,6 +147,22 @@ def test_the_plan_and_its_text_name_the_cluster():
     assert conversion(ROWS, ROWS, 32).mechanism == "nothing"
 
 
+def test_blocks_of_one_column_that_hold_other_elements():
+    """What a block holds differs although its bit adds the same."""
+    shifted = LinearLayout.from_bases(
+        {"register": [(1 + 128,)], "lane": BITS[1:6], "warp": BITS[6:7], "block": BITS[7:]}, {"x": 256}
+    )
+    plan = conversion(ROWS, shifted, 32).check()
+    assert plan.mechanism == "cluster"
+    assert walked(plan, elements(ROWS), 2) == elements(shifted).reshape(-1, 2).tolist()
+    moved = LinearLayout(ROWS.in_axes, ROWS.out_axes, ROWS.columns, 128)
+    assert conversion(ROWS, moved, 32).check().mechanism == "cluster"
+    turned = LinearLayout.from_bases(
+        {"register": BITS[6:7], "lane": BITS[:5], "warp": BITS[5:6], "block": BITS[7:]}, {"x": 256}
+    )
+    assert conversion(ROWS, turned, 32).check().mechanism == "shared"
+
+
 def test_a_store_into_another_block_is_refused():
     plan = conversion(ROWS, TURNED, 32)
     step = plan.steps[0]
