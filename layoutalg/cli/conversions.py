@@ -43,7 +43,7 @@ def convert_layout(asked: Asked, kernel: str | None, told: Told) -> int:
         if source is not None and not isinstance(plan, Unknown):
             put_into(source, conversion_kernel(plan).text)
         if file is not None:
-            put_into(file, draw.bundle(plan)["image/svg+xml"] + "\n")
+            put_into(file, draw.svg(plan) + "\n")
         if told.as_json:
             say_json(plan.to_json())
         else:

@@ -26,6 +26,7 @@ from layoutalg.ground.verdict import Proved, Refuted, Unknown
 from layoutalg.proofs.admission import Admitted, Refused
 from layoutalg.targets.bank_model import bank_model
 
+VERDICTS = (Proved, Refuted, Unknown)
 __all__ = ["admission", "banks", "bundle", "difference", "families", "svg", "text"]
 
 
@@ -34,7 +35,8 @@ def svg(value: Any, view: str | None = None, show: Show = "value") -> str:
 
     Args:
         value: A layout of any family, a swizzle; an answer of ``layoutalg.admissible``, a plan, a factorisation, a
-            family for ragged sizes, a use of tensor memory, an im2col map.
+            family for ragged sizes, a use of tensor memory, an im2col map; an answer about banks, a swizzle, a padding
+            or a conversion; a verdict.
         view: ``"grid"``, ``"owners"`` (which thread and register hold each element) or ``"matrix"`` (F2); None chooses
             by what the value is.
         show: What the cells of a grid say: ``"value"``, ``"coordinate"`` or ``"both"``.
@@ -47,6 +49,9 @@ def svg(value: Any, view: str | None = None, show: Show = "value") -> str:
         '<svg xmlns="http://www.w3.org/2000/svg" class="l'
     """
     canvas = Canvas()
+    if isinstance(value, VERDICTS):
+        draw_verdict(canvas, value, 0)
+        return canvas.svg(type(value).__name__)
     if not (isinstance(value, DRAWN) and draw_value(canvas, value, 0)):
         chosen, layout = _view(value, view), value
         if chosen == "matrix":
@@ -71,7 +76,7 @@ def text(value: Any, view: str | None = None, show: Show = "value") -> str:
     """
     if isinstance(value, Swizzle):
         return swizzle_text(value)
-    if isinstance(value, DRAWN):
+    if isinstance(value, (*VERDICTS, *DRAWN)):
         return str(value)
     chosen = _view(value, view)
     if chosen == "matrix":
@@ -191,11 +196,7 @@ def bundle(value: Any) -> dict[str, str]:
         (['image/svg+xml', 'text/plain'], ['text/plain'])
     """
     found = {"text/plain": str(value)}
-    if isinstance(value, (Proved, Refuted, Unknown)):
-        canvas = Canvas()
-        draw_verdict(canvas, value, 0)
-        found["image/svg+xml"] = canvas.svg(type(value).__name__)
-    elif isinstance(value, (Layout, *DRAWN)):
+    if isinstance(value, (Layout, *VERDICTS, *DRAWN)):
         with contextlib.suppress(LayoutError):  # a layout too large for a table still has its text
             found["image/svg+xml"] = svg(value)
     return found

@@ -96,7 +96,8 @@ def _question(shape: object, accesses: object, target: object, element_bits: obj
     if not extents or min(extents) < 1 or prod(extents) > MOST_CELLS:
         raise CHECK.malformed("shape", f"must be positive extents of at most {MOST_CELLS} elements", extents)
     targets = asked_targets(CHECK, target)
-    given = accesses if isinstance(accesses, list) else [accesses]
+    pair = isinstance(accesses, tuple) and len(accesses) == 2 and accesses[1] in ("load", "store")
+    given = list(accesses) if isinstance(accesses, list | tuple) and not pair else [accesses]
     read: tuple[Asked, ...] = read_accesses(given, extents, bits, targets)
     if not read:
         raise CHECK.malformed("accesses", "must name at least one access", accesses)

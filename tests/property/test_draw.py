@@ -151,3 +151,10 @@ def test_only_values_are_drawn(wrong: object) -> None:
 def test_a_view_that_does_not_fit_is_refused() -> None:
     with pytest.raises(la.MalformedError, match=r"(?s)LA561.*'grid'"):
         la.draw.svg(CuteLayout(4), "matrix")
+
+
+def test_verdicts_are_drawn_as_notebooks_show_them() -> None:
+    tight = la.conversion("(32,2):(2,1)", "(32,2):(1,32)", 16, mechanism="shared", smem_bytes=1)
+    for verdict in (tight, *(la.equivalent(CuteLayout(4, 1), CuteLayout(4, step)) for step in (1, 2))):
+        assert la.draw.svg(verdict) == verdict._repr_mimebundle_()["image/svg+xml"]
+        assert la.draw.text(verdict) == str(verdict)

@@ -195,3 +195,11 @@ def test_certificates_and_wrong_plans():
 def test_what_is_no_question(shape, accesses, options):
     with pytest.raises(MalformedError, match="LA920"):
         la.padding(shape, accesses, **options)
+
+
+def test_accesses_come_as_a_list_a_tuple_or_one_pair() -> None:
+    both = la.padding((64, 64), ["rows", "columns"])
+    assert la.padding((64, 64), ("rows", "columns")) == both
+    stored = la.padding((64, 64), ("((8,4),(2,8)):((64,2),(1,8))", "store"))
+    assert [each.kind for each in stored.accesses] == ["store"]
+    assert la.padding((64, 64), ["((8,4),(2,8)):((64,2),(1,8)):store"]) == stored
