@@ -114,10 +114,14 @@ def listed(
             if sides is not None:
                 found.append(_Found(sides[0].estimate + sides[1].estimate, len(found), told, sides))
 
-    every = [dict(_placements(each.asked, element_bits)) for each in passes]
-    for told in every[0]:
-        if all(told in each for each in every):
-            tried(told, [each[told] for each in every])
+    moved = sum(int(np.count_nonzero(each.asked.storing)) + each.asked.loaded.size for each in passes)
+    others: list[dict[str, IntArray]] = []
+    for told, offsets in _placements(passes[0].asked, element_bits):
+        others = others or [dict(_placements(each.asked, element_bits)) for each in passes[1:]]
+        if all(told in each for each in others):
+            tried(told, [offsets, *(each[told] for each in others)])
+        if found and found[-1].estimate <= moved * size / LINE_BYTES:  # every bank busy in every turn, no table
+            break
     found.sort(key=lambda each: (each.estimate, each.number))
     if found and any(side.turns > side.ideal for side in found[0].sides):
         coloured = [_coloured(each.asked, element_bits, target, lanes) for each in passes]
