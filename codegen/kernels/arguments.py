@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from layoutalg.codegen.launch import DeviceTensor
+from layoutalg.codegen.launch import DeviceTensor, from_dlpack
 from layoutalg.ground.errors import Diagnostic, MalformedError, Repair
 from layoutalg.ground.kinds import checked_kinds
 
@@ -155,7 +155,9 @@ def _unfit(name: str, rule: str, repairs: tuple[Repair, ...]) -> MalformedError:
 def _repairs(argument: ArrayArgument, place: Place, source: Place | None) -> tuple[Repair, ...]:
     """Changes of a numpy array after which it fits; each is made, without the values, and checked."""
     if not isinstance(place, np.ndarray):
-        return ()
+        if not hasattr(place, "__dlpack__") or argument.rule(from_dlpack(place)):
+            return ()
+        return (Repair("hand over its memory", f"{argument.name} = launch.from_dlpack({argument.name})"),)
     name, found = argument.name, list[Repair]()
     if argument.written:
         dtype = source.dtype if isinstance(source, np.ndarray) else np.dtype(f"u{argument.element_bytes}")

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import lru_cache
 from math import gcd
 
@@ -36,7 +37,7 @@ from layoutalg.codegen.kernels.transpose_windows import transpose_windows_kernel
 from layoutalg.codegen.kernels.turned import TileShape, fields, turned_words, vector_of
 from layoutalg.codegen.portable import portable_prelude
 from layoutalg.codegen.thread_numbers import IntArray, Numbers
-from layoutalg.ground.errors import RepresentabilityError
+from layoutalg.ground.errors import Repair, RepresentabilityError
 from layoutalg.proofs.swizzling import SwizzlePlan, TileAccess
 from layoutalg.synth.swizzles import swizzle
 from layoutalg.targets.bank_model import bank_model
@@ -94,7 +95,7 @@ def transpose_kernel(
             side are no multiples of 16 bytes, elements have at most 4 and no tile is given, when left out.
         name: Kernel symbol.
 
-    Raises: MalformedError: LA945, LA340, LA375, LA506. InfeasibleError: LA946, LA948.
+    Raises: MalformedError: LA945, LA340, LA375, LA506. InfeasibleError: LA946, LA948. RepresentabilityError: LA912.
 
     Example:
         >>> made = transpose_kernel((8192, 8192), "f16")
@@ -122,7 +123,7 @@ def transpose_kernel(
     if held > MOST_REGISTER_BYTES:
         raise CHECK.malformed("tile", f"must leave a thread at most {MOST_REGISTER_BYTES} bytes", f"{held} bytes")
     smem = fitting(shape_of.rows * shape_of.cols * size, target, f"a tile of {shape_of.rows} x {shape_of.cols}")
-    plan = tile_swizzle(shape_of, 8 * size, target)
+    plan = _swizzled(shape_of, 8 * size, target)
     what = f"transpose of {rows} x {cols} {elements(size)}"
     name = f"la_transpose_{rows}x{cols}_b{8 * size}" if name is None else checked_name(name)
     across = -(-cols // shape_of.cols)
@@ -163,6 +164,8 @@ def tile_swizzle(shape: TileShape, element_bits: int, target: str) -> SwizzlePla
         element_bits: Bits of an element.
         target: The target; where nobody published its banks,
             the layout is that of sm_90a (32 lanes) or gfx942 (64), as the plan says.
+
+    Raises: RepresentabilityError: LA912, where the banks of its accesses are published for neither.
     """
     accesses = (TileAccess(shape.reader, "store"), TileAccess(shape.writer))
     relative = "sm_90a" if shape.lanes == 32 else "gfx942"
@@ -171,8 +174,26 @@ def tile_swizzle(shape: TileShape, element_bits: int, target: str) -> SwizzlePla
         try:
             found.append(swizzle(accesses, known, element_bits))
         except RepresentabilityError:
-            continue
+            if known == relative and not found:
+                raise
     return min(found, key=lambda plan: sum(each.count for each in plan.served))
+
+
+def _swizzled(shape: TileShape, element_bits: int, target: str) -> SwizzlePlan:
+    """The same; where it is refused, with a tile that is not."""
+    try:
+        return tile_swizzle(shape, element_bits, target)
+    except RepresentabilityError as error:
+        refused = error
+    for down, across in ((2, 1), (1, 2), (2, 2), (4, 2), (2, 4), (4, 4)):
+        larger = replace(shape, rows=down * shape.rows, cols=across * shape.cols)
+        try:
+            tile_swizzle(larger, element_bits, target)
+        except RepresentabilityError:
+            continue
+        repair = Repair("take a larger tile", f"tile=({larger.rows}, {larger.cols})")
+        raise RepresentabilityError(replace(refused.diagnostic, repairs=(repair,)))
+    raise refused
 
 
 def vectors(plan: SwizzlePlan, access: int, element_bytes: int) -> list[tuple[int, ...]]:

@@ -11,7 +11,7 @@ import pytest
 from layoutalg.codegen import hostsim
 from layoutalg.codegen.conversion import conversion_kernel
 from layoutalg.codegen.kernel import KernelSource
-from layoutalg.codegen.kernels import gather_kernel, transpose_kernel
+from layoutalg.codegen.kernels import gather_kernel, staging_kernel, transpose_kernel, transpose_windows_kernel
 from layoutalg.codegen.matrix_calls import matrix_call
 from layoutalg.codegen.portable import portable_prelude
 from layoutalg.codegen.prelude import PRELUDE, wgmma_prelude
@@ -146,6 +146,30 @@ def test_lanes_of_a_gather_that_leave_early():
                          (r"i - lane < 70u", "i < 70u")):  # fmt: skip
         (wrong,) = mutants(made.kernel, pattern, put)
         assert hostsim.FAULTS[hostsim.run(wrong, arguments, blocks=made.blocks)] in (ENDED, APART)
+
+
+def staged():
+    plan = transpose_kernel((64, 64), "f16").swizzle
+    made = staging_kernel(plan, (64, 64))
+    return made, (64, 64), made.arrays[1].shape, np.uint16
+
+
+@pytest.mark.parametrize("make", [
+    lambda: (transpose_kernel((64, 68), "f32"), (64, 68), (68, 64), np.float32),
+    lambda: (transpose_windows_kernel((65, 67), "f16", threads=128, rows=128), (65, 67), (67, 65), np.uint16),
+    lambda: (transpose_kernel((64, 64), "u8", "gfx942"), (64, 64), (64, 64), np.uint8),
+    staged,
+])  # fmt: skip
+def test_a_barrier_left_out_is_a_race(make):
+    made, shape, result, dtype = make()
+    arguments = made.arguments(np.ones(shape, dtype), np.zeros(result, dtype))
+    found = hostsim.trace(made.kernel, arguments, blocks=made.blocks, races=True)
+    assert found.fault == 0, found.why
+    wrong = mutants(made.kernel, r"__syncthreads\(\);", "")
+    assert wrong
+    for each in wrong:
+        found = hostsim.trace(each, arguments, blocks=made.blocks, races=True)
+        assert hostsim.FAULTS[found.fault].startswith("race")
 
 
 def test_a_barrier_of_a_transpose_in_two_branches():

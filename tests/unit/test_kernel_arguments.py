@@ -16,6 +16,13 @@ SOURCE, INDEX, RESULT = np.zeros((4, 100), np.float32), np.zeros((4, 8), np.int3
 WIDE = np.arange(400, dtype=np.float32).reshape(4, 100)
 
 
+class Foreign:
+    """A tensor of another library."""
+
+    def __init__(self, array):
+        self.__dlpack__, self.__dlpack_device__ = array.__dlpack__, array.__dlpack_device__
+
+
 def frozen(array):
     array = array.copy()
     array.flags.writeable = False
@@ -32,6 +39,7 @@ def frozen(array):
     ({"source": True}, "source must be an array, or an address"),
     ({"source": 1 << 64}, "source must be an array, or an address"),
     ({"source": 4098}, "source must begin at a multiple of 4 bytes, not 2 behind one"),
+    ({"source": Foreign(SOURCE)}, r"source = launch.from_dlpack\(source\)"),
     ({"source": [1.0]}, "source must be an array, or an address"),
     ({"index": INDEX.astype(np.int64)}, r"index must have elements of 4 bytes, not int64[\s\S]*keeps every value"),
     ({"index": INDEX.astype(np.int64)}, 'index_dtype="s64"'),

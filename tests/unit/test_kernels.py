@@ -15,7 +15,7 @@ from layoutalg.codegen.kernels import (
     transpose_ring_kernel,
     transpose_windows_kernel,
 )
-from layoutalg.ground.errors import InfeasibleError, LayoutError, MalformedError
+from layoutalg.ground.errors import InfeasibleError, LayoutError, MalformedError, RepresentabilityError
 
 needs_compiler = pytest.mark.skipif(hostsim.compiler() is None, reason="no C++ compiler")
 TYPES = {"u8": np.uint8, "f16": np.uint16, "f32": np.uint32, "f64": np.uint64}
@@ -177,6 +177,12 @@ def test_a_stage_that_is_loaded_before_its_store_has_read_it_is_seen():
 def test_refusals_name_the_argument(call, words):
     with pytest.raises(MalformedError, match=words):
         call()
+
+
+def test_a_tile_whose_narrow_accesses_have_no_published_banks_is_refused_with_a_larger_one():
+    with pytest.raises(RepresentabilityError, match=r"LA912[\s\S]*tile=\(16, 16\)"):
+        transpose_kernel((1, 1), "f32", "gfx90a", way="vectors", tile=(8, 8), threads=64)
+    assert transpose_kernel((1, 1), "f32", "gfx90a", way="vectors", tile=(16, 16), threads=64).blocks == 1
 
 
 def test_what_does_not_fit_is_refused_before_any_text():
