@@ -93,7 +93,7 @@ def parse_tile(text: str, shape: Any = None, known: Any = None) -> Any:
     Args:
         text: As in ``parse``.
         shape: Extents of the tile that are given, outermost first: for what Triton and Gluon write without sizes.
-            Layouts in other notations have their own.
+            Types and layouts in other notations have their own.
         known: Extents that another of the layouts has, for a text that has none where none are given.
 
     Raises: As ``parse``.
@@ -103,7 +103,7 @@ def parse_tile(text: str, shape: Any = None, known: Any = None) -> Any:
         >>> print(parse_tile("(4,8):(8,1)", (4, 8)), parse_tile(text, None, (2, 2)))
         (4,8):(8,1) F2[offset=(0,1)(1,1), block= -> dim0:2, dim1:2]
     """
-    if not takes_shape(text):
+    if not takes_shape(text) or text.lstrip().startswith(("tensor<", "!")):  # types have their sizes
         return parse(text)
     if shape is not None or known is None:
         return parse(text, shape)

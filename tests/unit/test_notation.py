@@ -9,7 +9,7 @@ import pytest
 
 from layoutalg.cute import ComposedLayout, CoordinateLayout, CuteLayout, E, Swizzle, make_identity_layout, shift
 from layoutalg.ground.errors import AdmissibilityError, MalformedError
-from layoutalg.notation import parse
+from layoutalg.notation import parse, parse_tile
 
 
 @pytest.mark.parametrize(
@@ -189,3 +189,13 @@ def test_parametric_text_is_read():
     assert parse(str(plain)) == plain
     for points in (ragged.domain, plain.image, plain.subs(N=0).domain):
         assert parse(str(points)) == points
+
+
+def test_a_type_of_a_tile_keeps_its_own_sizes() -> None:
+    shared = "#ttg.swizzled_shared<{vec = 8, perPhase = 1, maxPhase = 8, order = [1, 0]}>"
+    typed = f"!ttg.memdesc<64x64xbf16, {shared}, #smem>"
+    assert parse_tile(typed, (4096,)) == parse_tile(shared, (64, 64)) == parse(typed)
+    assert parse_tile(shared, None, (64, 64)) == parse(typed)
+    assert parse_tile("(64,64):(64,1)", (8, 8)) == parse("(64,64):(64,1)")
+    with pytest.raises(MalformedError, match="sizes"):
+        parse_tile(shared)
