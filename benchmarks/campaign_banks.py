@@ -6,7 +6,9 @@ The judge has its own table of which lanes are served together, as the sources p
 by trying addresses, and counts different words per bank with sets; it shares no code with the library. Kinds: ``dense``
 (linear layouts with any columns), ``subword`` (elements of 8 and 16 bits that no wide instruction moves),
 ``broadcast`` (lanes that share addresses), ``wave64`` (AMD, waves of 64), ``padded`` (rows with padding, any extents),
-``strided`` (one stride, any base), ``holes`` (addresses with inactive lanes).
+``strided`` (one stride, any base), ``holes`` (addresses with inactive lanes), ``strides`` (several strides of lanes and
+of values, elements of 4 to 128 bits, wide values split), ``named`` (instructions by name, registers in any order,
+some off their alignment), ``matrices`` (``ldmatrix`` and ``stmatrix``, registers in any order).
 
 Prints one JSON line: per kind the cases, those with conflicts, those by engine, the ``unknown`` ones (which the judge
 confirms: its table has no instruction that moves them) and the ``wrong`` ones. The run fails where an answer is wrong.
@@ -23,16 +25,20 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
+import numpy as np
 from judges.bank_words import SERVED, SIDES, VECTORS, crowded, instructions, judged, served
 
 import layoutalg as la
 from layoutalg.targets.bank_counts import counted
 from layoutalg.targets.bank_model import bank_model
+from tests.judges.swizzle_spaces import spanned, table, turns_of
 
 STORED = Path(__file__).resolve().parents[1] / "tests/data/measured/banks_counted.json"
-KINDS = ("dense", "subword", "broadcast", "wave64", "padded", "strided", "holes")
+KINDS = ("dense", "subword", "broadcast", "wave64", "padded", "strided", "holes", "strides", "named", "matrices")
+STRIDES = (0, 1, 2, 3, 4, 5, 6, 8, 12, 16, 24, 32, 33, 48, 64, 65, 96, 128, 256)
 
 
 # ---------------------------------------------------------------- the judge
@@ -190,6 +196,115 @@ def _padded(rng: random.Random, kind: str) -> Case:
     return Case(kind, target, _direction(rng, target), bits, registers, shared, _different(places))
 
 
+def _modes(rng: random.Random, total: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """A shape of so many points and strides."""
+    shape: list[int] = []
+    left = total
+    while left > 1:
+        factors = [factor for factor in range(2, left + 1) if left % factor == 0]
+        shape.append(factors[0] if rng.random() < 0.5 else rng.choice(factors))
+        left //= shape[-1]
+    strides = [rng.choice(STRIDES) if rng.random() < 0.9 else rng.randrange(300) for _ in shape]
+    return tuple(shape) or (1,), tuple(strides) or (0,)
+
+
+def _reached(shape: tuple[int, ...], strides: tuple[int, ...]) -> list[int]:
+    found = [0]
+    for extent, stride in zip(shape, strides, strict=True):
+        found = [value + stride * digit for digit in range(extent) for value in found]
+    return found
+
+
+def _strides(rng: random.Random) -> Case:
+    """Several strides: a thread-value layout whose values begin with a run, or none."""
+    target = rng.choice(("sm_90a", "gfx942", "gfx950", "gfx1100", "gfx1201"))
+    wave, warps, bits = _wave(target), rng.choice((1, 1, 2, 3)), rng.choice((4, 8, 16, 32, 64, 128))
+    values = rng.choice((1, 2, 3, 4, 6, 8, 12, 16))
+    threads = _modes(rng, wave * warps)
+    run = rng.choice([each for each in range(1, values + 1) if values % each == 0])
+    if rng.random() < 0.3:
+        run = 1
+    outer = _modes(rng, values // run)
+    held = ((run, *outer[0]), (1, *(run * stride for stride in outer[1])))
+    threads = (threads[0], tuple(stride * (run if rng.random() < 0.8 else 1) for stride in threads[1]))
+    starts, steps = _reached(*threads), _reached(*held)
+    places = [
+        [[(starts[warp * wave + lane] + step) * bits for step in steps] for lane in range(wave)]
+        for warp in range(warps)
+    ]
+    layout = la.CuteLayout((threads[0], held[0]), (threads[1], held[1]))
+    return Case("strides", target, _direction(rng, target), bits, layout, None, _different(places))
+
+
+def _named(rng: random.Random) -> list[str]:
+    """An instruction by its name."""
+    target, name = rng.choice([each for each in instructions() if "matrix" not in each[1]])
+    size = served(target, name)[0]
+    bits = rng.choice([bits for bits in (8, 16, 32, 64) if bits <= 8 * size and 8 * size % bits == 0])
+    many, wave = 8 * size // bits, _wave(target)
+    if size == 12:
+        count, pitch = many * rng.choice((1, 2)), 0
+        pitch = rng.choice((count, count + max(1, 32 // bits), 2 * count, 4 * count))
+        layout: object = la.CuteLayout((wave, count), (pitch, 1))
+        places = [[[(pitch * lane + value) * bits for value in range(count)] for lane in range(wave)]]
+    else:
+        vector = many.bit_length() - 1
+        free = range(vector, vector + 8)
+        columns = [sum(1 << k for k in free if rng.random() < 0.3) for _ in range(wave.bit_length() + 1)]
+        lanes, registers = columns[: wave.bit_length() - 1], [1 << k for k in range(vector)]
+        registers += columns[-1:] if rng.random() < 0.4 else []
+        rng.shuffle(registers)
+        if rng.random() < 0.1:
+            lanes[rng.randrange(len(lanes))] ^= 1  # off its alignment, where it has one
+        bases = {"register": [(column,) for column in registers], "lane": [(column,) for column in lanes]}
+        layout = la.LinearLayout.from_bases(bases, {"offset": 1 << vector + 8})
+        places = [
+            [[(start ^ step) * bits for step in spanned(registers).tolist()] for start in spanned(lanes).tolist()]
+        ]
+    places = _different(places)
+    order = sorted(range(len(places[0][0])), key=lambda register: places[0][0][register])
+    runs = [order[first : first + many] for first in range(0, len(order), many)]
+    grain, expected = 32 if size == 12 else 8 * size, None
+    if all(
+        len(run) == many
+        and lane[run[0]] % grain == 0
+        and all(lane[run[k]] == lane[run[0]] + k * bits for k in range(many))
+        for lane in places[0]
+        for run in runs
+    ):
+        expected = sum(judged(target, name, [lane[run[0]] // 8 for lane in places[0]])[0] for run in runs)
+    spelled = name.replace("ds_read", "ds_load").replace("ds_write", "ds_store") if rng.random() < 0.3 else name
+    return _judged_by_name(layout, bits, spelled, target, expected)
+
+
+def _matrices(rng: random.Random) -> list[str]:
+    """Fragments of ``ldmatrix`` and ``stmatrix``: rows anywhere, more matrices, registers in any order."""
+    bits, kind = rng.choice((8, 16, 32)), rng.choice(("ldmatrix", "stmatrix"))
+    word, row = (32 // bits).bit_length() - 1, (128 // bits).bit_length() - 1
+    free = range(row, row + 7)
+    rows = [sum(1 << k for k in free if rng.random() < 0.3) for _ in range(3 + rng.choice((0, 1, 2)))]
+    inner = [1 << k for k in range(row)]
+    registers, lanes = inner[:word] + rows[3:], inner[word:] + rows[:3]
+    if rng.random() < 0.4:
+        rng.shuffle(registers)
+    if rng.random() < 0.1:
+        rng.shuffle(lanes)
+    bases = {"register": [(column,) for column in registers], "lane": [(column,) for column in lanes]}
+    layout = la.LinearLayout.from_bases(bases, {"offset": 1 << row + 7})
+    offsets = np.arange(1 << row + 7)[None]
+    expected = int(turns_of(offsets, table(registers, lanes, ()), kind, bits, "sm_90a")[0])
+    return _judged_by_name(layout, bits, kind, "sm_90a", None if expected < 0 else expected)
+
+
+def _judged_by_name(layout: object, bits: int, name: str, target: str, expected: int | None) -> list[str]:
+    try:
+        report = la.banks(layout, None, bits, name, target=target)
+    except la.MalformedError:
+        return ["refused"] if expected is None else ["wrong"]
+    said = [engine for engine, _ in report.engines] + ["conflicts"] * (report.conflicts > 0)
+    return said + ["wrong"] * (report.turns != expected)
+
+
 def _addresses(rng: random.Random, kind: str) -> tuple[str, str, list[int | None]]:
     """One instruction: a stride from any base, or anything with holes."""
     target, name = rng.choice(instructions())
@@ -230,6 +345,12 @@ def _told(rng: random.Random, cases: int) -> Iterator[tuple[str, list[str]]]:
             wrong = not got.turns == wanted == also
             yield kind, [got.engine, *(["conflicts"] * (got.turns > got.ideal)), *(["wrong"] * wrong)]
             continue
+        if kind in ("named", "matrices"):
+            yield kind, _named(rng) if kind == "named" else _matrices(rng)
+            continue
+        if kind == "strides":
+            yield kind, _asked(_strides(rng))
+            continue
         case = _padded(rng, kind) if kind == "padded" else _linear(rng, kind)
         yield kind, _asked(case)
 
@@ -242,7 +363,7 @@ def _asked(case: Case) -> list[str]:
             expected = sides[0]
     try:
         report = la.banks(case.registers, case.shared, case.bits, case.direction, target=case.target)
-    except la.RepresentabilityError:
+    except (la.RepresentabilityError, la.MalformedError):  # the latter: no whole aligned bytes
         return ["unknown" if expected is None else "wrong"]
     said = [name for name, _ in report.engines] + ["disputed"] * (sides is not None)
     wrong = report.turns != expected or (report.evidence == "disputed") != (sides is not None)

@@ -179,7 +179,7 @@ class PaddingPlan(Recounted):
         names = [self.accesses[each.access].name for each in self.served]
         wide = max(14, *(len(name) + 2 for name in names))
         lines += [f"{name:<{wide}}{each}" for name, each in zip(names, self.served, strict=True)]
-        most = "the least" if self.optimal else f"none has less than {self.bound}"
+        most = "the least" if self.optimal else f"at least {self.bound} are needed"
         before = "misaligned" if self.plain is None else f"{self.plain} turns"
         lines.append(f"turns         {self.turns}, {most}: {self.proof}; {before} without padding")
         return "\n".join(lines)

@@ -48,7 +48,8 @@ class Served:
 
     def __str__(self) -> str:
         free = "free of conflicts" if self.turns == self.ideal else f"{self.ideal} without conflicts"
-        return f"{self.count} x {self.instruction} of {self.target}: {self.turns} turns, {free}"
+        taken = "1 turn" if self.turns == 1 else f"{self.turns} turns"
+        return f"{self.count} x {self.instruction} of {self.target}: {taken}, {free}"
 
     def to_json(self) -> dict[str, object]:
         """Return the entry as JSON-ready data."""

@@ -131,7 +131,7 @@ class SwizzlePlan(Recounted):
     def __str__(self) -> str:
         lines = [f"swizzle       {self.cute or self.smem}"]
         lines += [f"access {each.access:<7}{each}" for each in self.served]
-        most = "the least" if self.optimal else f"no layout has less than {self.bound}"
+        most = "the least" if self.optimal else f"at least {self.bound} are needed"
         lines.append(f"turns         {self.turns}, {most}: {self.proof}")
         return "\n".join(lines)
 
@@ -153,16 +153,16 @@ class SwizzlePlan(Recounted):
             try:
                 name, rows = instructions(access, self.by_rows, self.element_bits, each.target)
             except MalformedError:
-                lines.append(f"{said}; by rows no instruction moves it")
+                lines.append(f"{said}; stored by rows, no instruction moves it")
                 continue
             model = bank_model(each.target, name)
             worst = max((phase for row in np.concatenate(rows) for phase in model.phases(row)),
                         key=lambda phase: phase.turns - phase.least)  # fmt: skip
             before = sum(model.turns(row) for row in np.concatenate(rows))
-            said += f"; by rows {before} by {name}"
+            said += f"; stored by rows {before} with {name}"
             if worst.turns > worst.least:
                 lanes = ", ".join(str(lane) for lane, _ in worst.busy[:8]) + (", ..." if len(worst.busy) > 8 else "")
-                said += f", as bank {worst.bank} has {worst.turns} words for lanes {lanes}"
+                said += f": lanes {lanes} need {worst.turns} words of bank {worst.bank}"
             lines.append(said)
         return "\n".join(lines)
 

@@ -133,7 +133,7 @@ class ClassPlan(Shown):
         wide = max(14, *(len(member.name) + 2 for member in self.members))
         for each in self.plan.served:
             lines.append(f"{self.members[each.access].name:<{wide}}{each}")
-        most = "the least" if self.optimal else f"no function has less than {self.plan.bound}"
+        most = "the least" if self.optimal else f"at least {self.plan.bound} are needed"
         lines.append(f"turns         {self.turns}, {most}: {self.plan.proof}")
         if self.clash:
             names = ", ".join(self.members[place].name for place in self.clash)

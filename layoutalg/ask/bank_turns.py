@@ -69,8 +69,9 @@ class BankAccess(Shown):
     def __str__(self) -> str:
         shown = ", ".join(f"{lane}:{self.addresses_bytes[lane]}" for lane in self.lanes[:8])
         more = ", ..." if len(self.lanes) > 8 else ""
-        return f"warp {self.warp}, registers {list(self.registers)}: {self.turns} turns for {self.ideal}; bank " + (
-            f"{self.bank} is touched by lanes (lane:byte) {shown}{more}"
+        return (
+            f"warp {self.warp}, registers {list(self.registers)}: {self.turns} turns instead of {self.ideal}; bank "
+            + (f"{self.bank} is touched by lanes (lane:byte) {shown}{more}")
         )
 
     def to_json(self) -> dict[str, object]:
@@ -153,14 +154,14 @@ class BankReport(Drawable):
         lines = [str(model)]
         crowded = [(place, phase) for place, phase in enumerate(phases) if phase.turns > phase.least]
         if not crowded:
-            lines.append(f"in each of its {len(phases)} phases no bank has more words than it must")
+            lines.append(f"none of its {len(phases)} phases has a conflict")
         else:
             where = f"warp {self.worst.warp}, registers {list(self.worst.registers)}"
             lines.append(f"{where}: conflicts in {len(crowded)} of {len(phases)} phases")
         for place, phase in crowded[:_PHASES]:
             met = ", ".join(f"{lane}:{word}" for lane, word in phase.busy[:8])
             more = ", ..." if len(phase.busy) > 8 else ""
-            served = f"phase {place} serves lanes {spans(phase.lanes)} in {phase.turns} turns for {phase.least}"
+            served = f"phase {place} serves lanes {spans(phase.lanes)} in {phase.turns} turns instead of {phase.least}"
             lines.append(f"{served}; bank {phase.bank} has (lane:word) {met}{more}")
         step = self.step
         if step is not None:
@@ -265,8 +266,8 @@ def banks(
         >>> fragment = mma_operand("A", (16, 64), (1, 1), 2)
         >>> print(banks(fragment, "(16,64):(64,1)", 16, "ldmatrix"))
         4 x ldmatrix.x4: 128 turns where 16 would do
-        worst  warp 0, registers [0, 1, 2, 3, 4, 5, 6, 7]: 32 turns for 4; bank 0 is touched by lanes (lane:byte) \
-0:0, 1:128, 2:256, 3:384, 4:512, 5:640, 6:768, 7:896
+        worst  warp 0, registers [0, 1, 2, 3, 4, 5, 6, 7]: 32 turns instead of 4; bank 0 is touched by lanes \
+(lane:byte) 0:0, 1:128, 2:256, 3:384, 4:512, 5:640, 6:768, 7:896
         >>> print(banks(fragment, "Sw<3,3,3> o 0 o (16,64):(64,1)", 16, "ldmatrix"))
         4 x ldmatrix.x4: 16 turns, free of bank conflicts
 
@@ -274,14 +275,14 @@ def banks(
         >>> print(banks(rows, None, 32, target="gfx942").why)
         ds_read_b128 of gfx942: 16 bytes a lane, 8 groups of 8 lanes, 32 banks (measured)
         warp 0, registers [0, 1, 2, 3]: conflicts in 8 of 8 phases
-        phase 0 serves lanes 0-3 20-23 in 8 turns for 1; bank 0 has (lane:word) 0:0, 1:64, 2:128, 3:192, 20:1280, \
-21:1344, 22:1408, 23:1472
-        phase 1 serves lanes 4-7 16-19 in 8 turns for 1; bank 0 has (lane:word) 4:256, 5:320, 6:384, 7:448, 16:1024, \
-17:1088, 18:1152, 19:1216
-        phase 2 serves lanes 8-11 28-31 in 8 turns for 1; bank 0 has (lane:word) 8:512, 9:576, 10:640, 11:704, \
+        phase 0 serves lanes 0-3 20-23 in 8 turns instead of 1; bank 0 has (lane:word) 0:0, 1:64, 2:128, 3:192, \
+20:1280, 21:1344, 22:1408, 23:1472
+        phase 1 serves lanes 4-7 16-19 in 8 turns instead of 1; bank 0 has (lane:word) 4:256, 5:320, 6:384, 7:448, \
+16:1024, 17:1088, 18:1152, 19:1216
+        phase 2 serves lanes 8-11 28-31 in 8 turns instead of 1; bank 0 has (lane:word) 8:512, 9:576, 10:640, 11:704, \
 28:1792, 29:1856, 30:1920, 31:1984
-        phase 3 serves lanes 12-15 24-27 in 8 turns for 1; bank 0 has (lane:word) 12:768, 13:832, 14:896, 15:960, \
-24:1536, 25:1600, 26:1664, 27:1728
+        phase 3 serves lanes 12-15 24-27 in 8 turns instead of 1; bank 0 has (lane:word) 12:768, 13:832, 14:896, \
+15:960, 24:1536, 25:1600, 26:1664, 27:1728
         lanes l and l ^ 1 of every phase meet in a bank with different words
 
     Source: ``targets.nvidia.banks``, measured on an H200; of AMD ``targets.lds_rules``.

@@ -107,7 +107,7 @@ def explain(
         >>> print(explain(banks("(32,4):(4,1)")))
         banks           1 x ld.shared.v2.b32: 2 turns, free of bank conflicts
         why             ld.shared.v2.b32 of sm_90a: 8 bytes a lane, 2 groups of 16 lanes, 32 banks (measured)
-                        in each of its 2 phases no bank has more words than it must
+                        none of its 2 phases has a conflict
         words per bank  11111111111111111111111111111111 lanes 0-15
                         11111111111111111111111111111111 lanes 16-31
         engine          residues

@@ -185,8 +185,8 @@ def assert_conflict_free(
         AssertionError: 32 turns of the banks where 1 would do
           registers  (32,1):(32,1)
           shared     None
-          worst      warp 0, registers [0]: 32 turns for 1; bank 0 is touched by lanes (lane:byte) 0:0, 1:128, 2:256, \
-3:384, 4:512, 5:640, 6:768, 7:896, ...
+          worst      warp 0, registers [0]: 32 turns instead of 1; bank 0 is touched by lanes (lane:byte) 0:0, 1:128, \
+2:256, 3:384, 4:512, 5:640, 6:768, 7:896, ...
     """
     __tracebackhide__ = True
     report = banks(registers, shared, element_bits, kind, **options)

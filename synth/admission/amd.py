@@ -209,7 +209,7 @@ def _transposed(request: Request) -> Iterator[Idea]:
     """Let a transposing read hand the elements of a row to each lane, from a tile that holds columns contiguous."""
     bits, extents = request.dtype.bits, request.extents
     name = next((name for name, width in TRANSPOSING.items() if width == bits), None)
-    if name is None or request.options or len(extents) != 2:
+    if name is None or request.options or len(extents) != 2 or any(size & size - 1 for size in extents):
         return
     many, lanes = 64 // bits, lookup(request.target).lanes
     if extents[0] % many or (extents[0] * extents[1]) % (lanes * many):
@@ -220,7 +220,7 @@ def _transposed(request: Request) -> Iterator[Idea]:
     held = runs[:, source, slot]
     table = held.transpose(0, 2, 1).reshape(-1, lanes)  # [register, lane]
     found = linear(np.asarray(table.reshape(-1, order="F"), dtype=np.int64))
-    if isinstance(found, Departure) or any(size & size - 1 for size in extents):
+    if isinstance(found, Departure):
         return
     axes = (("register", len(table).bit_length() - 1), ("lane", lanes.bit_length() - 1))
     outputs = tuple((f"dim{dim}", extent.bit_length() - 1) for dim, extent in enumerate(extents))

@@ -29,7 +29,7 @@ IntArray: TypeAlias = npt.NDArray[np.int64]
 MOST = 1 << 20
 """Pitches to list."""
 FREE = "every access is free of conflicts"
-UNFINISHED = "the best of {} that were counted, the search was not finished"
+UNFINISHED = "the best of {}; the search was stopped before its end"
 
 
 @dataclass(frozen=True, slots=True)

@@ -96,7 +96,7 @@ def universal_swizzle(
         for name in member.targets
     )
     floor = sum(each.ideal for each in served)
-    bound, proof = (floor, "the search was not finished") if found is None else (found.bound, found.proof)
+    bound, proof = (floor, "the search was stopped before its end") if found is None else (found.bound, found.proof)
     plan = SwizzlePlan(smem, ELEMENT_BITS, accesses, served, bound, proof, "xor")
     return ClassPlan(rows, row_bytes, chunk_bytes, columns, asked.low, asked.members, plan, clash, largest)
 
@@ -327,7 +327,7 @@ def _free(asked: _Question, chosen: Sequence[int]) -> Found | None:
     if not columns:
         return None
     floor = sum(space.least for place in chosen for space in asked.spaces[place])
-    return Found(columns, floor, floor, "every group spreads its words as evenly as the banks allow", 0)
+    return Found(columns, floor, floor, "every group of lanes spreads its words evenly over the banks", 0)
 
 
 def _clash(asked: _Question) -> tuple[int, ...]:

@@ -240,7 +240,11 @@ def _best_xor(asked: Question, chunk_bytes: int, engine: str) -> SwizzlePlan:
     if plan is None:
         raise _nothing(asked, "xor", "no member is moved by a known instruction")
     proof = f"chunks of {chunk_bytes} bytes along {name}; "
-    proof += best[1].proof if not narrow else f"a search of {tried} columns in all maps to the parts of a lane's vector"
+    proof += (
+        best[1].proof
+        if not narrow
+        else f"a search ({tried} columns tried) for every map to the parts of a lane's vector"
+    )
     if bound == plan.turns and engine == "smt" and bound > sum(space.least for space in _spaces(asked, rows, ()) or ()):
         no_map(_spaces(asked, rows, ()) or (), rows.targets, rows.sources, word_of(asked), bound - 1)
         proof += "; z3 finds that no map takes fewer"

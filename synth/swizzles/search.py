@@ -153,11 +153,15 @@ def least(
         return None
     turns, columns = best[0]
     if turns == floor:
-        proof = "every group spreads its words as evenly as the banks allow"
+        proof = "every group of lanes spreads its words evenly over the banks"
         return Found(columns, turns, floor, proof, tried)
     if over:
-        return Found(columns, turns, floor, f"best of {tried} columns tried, the search was not finished", tried)
-    return Found(columns, turns, turns, f"a complete search of {tried} columns found no less", tried)
+        return Found(
+            columns, turns, floor, f"the best that was found; the search was stopped after {tried} columns", tried
+        )
+    return Found(
+        columns, turns, turns, f"a complete search ({tried} columns tried) found nothing with fewer turns", tried
+    )
 
 
 def _image(columns: Sequence[int], vector: int) -> int:

@@ -154,7 +154,9 @@ def _mapped(ordered: list[int], low: int, word: int, needs: Sequence[Need]) -> F
         columns = (*known, *(column << start - word for column in closed))
         turns = sum(space.turns(columns) for space in spaces)
         floor = sum(space.least for space in spaces)
-        return Found(columns, turns, floor, "a common complement of what the groups of lanes touch", 0)
+        return Found(
+            columns, turns, floor, "the closed form for two accesses, a common complement of what their lanes touch", 0
+        )
     same = len({space.mask for space in spaces}) == 1
     return least(spaces, known, total, free_choices(bits, min(bits, max(0, start - word)), same), NODES)
 

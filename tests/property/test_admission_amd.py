@@ -261,3 +261,9 @@ def test_every_consumer_on_every_target_has_an_answer(arch):
         if TARGETS[arch].vendor == "nvidia":
             assert isinstance(found, la.Refused)
             assert found.rules[0].startswith(("NO_", "LOAD_LDS"))
+
+
+def test_repairs_are_looked_for_where_a_transposing_read_would_need_powers_of_two():
+    refused = la.admissible("Sw<2,1,4> o 1 o (12,64):(66,1)", "ds_read_b64", target="gfx942", dtype="bf16")
+    assert "LDS_CONTIGUOUS" in refused.rules or "LDS_ALIGN" in refused.rules
+    assert any("store the tile densely" in str(repair) for repair in refused.repairs)
