@@ -11,14 +11,15 @@ accesses, the registers of a vector being those that change no rank.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from layoutalg.f2 import matrix
 from layoutalg.ground.errors import RepresentabilityError
 from layoutalg.proofs.conversion_steps import WORD_BITS, SharedAccess, Step, Take, Through
+from layoutalg.proofs.served import Served
 from layoutalg.proofs.swizzling import TileAccess, instruction_bits
 from layoutalg.synth.conversions.inside import Fetched, Places
-from layoutalg.synth.conversions.through import Asked, apart, layout_of, moved_by, sides_of, split_of
+from layoutalg.synth.conversions.through import Asked, Side, apart, layout_of, moved_by, sides_of, split_of
 from layoutalg.synth.swizzles import swizzle
 from layoutalg.targets.target_model import Fact, model_of
 
@@ -39,80 +40,133 @@ def across(
         target: The target.
         smem_bytes: Most bytes of shared memory of a block.
     """
+    refused = _without_cluster(target, 1 << blocks)
+    if refused:
+        return refused
+    tile = _tile(source, wanted, moved, blocks)
+    size = element_bits // 8
+    window = max(LINE_BYTES, size << tile.bits)
+    if window > smem_bytes:
+        return f"the elements of a block take {window} bytes, more than the {smem_bytes} bytes there are"
+    asked = Asked(tile.bits, tile.base, 0, 0, element_bits, target, False)
+    offsets, served = _placed(asked, tile)
+    store = moved_by(asked, tile.near, offsets, 0, served[0])
+    if store is None:
+        return f"no {served[0].instruction} stores what registers hold"
+    loaded = _loaded(tile, offsets, served[1].instruction, element_bits, window)
+    if loaded is None:
+        return f"no {served[1].instruction} loads what registers want"
+    stored = replace(store.access, threads=(*store.access.threads, *(window << bit for bit in range(blocks))))
+    accesses = [replace(each, turns=each.counted(target, 1 << moved.lanes)) for each in (stored, loaded.access)]
+    step = Through(window << blocks, "cluster", 1, accesses[0], accesses[1], 1 << blocks)
+    taken = (matrix.table(store.numbers).tolist(), loaded.order)
+    natural = max(1, WORD_BITS // element_bits)
+    before, after = (() if order == list(range(1 << len(registers))) else (Take(tuple(order), natural, natural),)
+                     for order, registers in zip(taken, (source.registers, loaded.numbers), strict=True))  # fmt: skip
+    return (*before, step, *after)
+
+
+def _without_cluster(target: str, blocks: int) -> str:
+    """Why a target has no cluster of so many blocks; empty where it has."""
     fact = model_of(target).limit("cluster_blocks")
     most = int(fact.value) if isinstance(fact, Fact) and isinstance(fact.value, int) else 1
     if most == 1:
         return f"elements change their block, and {target} has no clusters: no block reads another's shared memory"
-    if 1 << blocks > most:
-        return f"elements change their block, and {1 << blocks} blocks are more than the {most} of a portable cluster"
-    size = element_bits // 8
+    few = blocks <= most
+    return (
+        ""
+        if few
+        else f"elements change their block, and {blocks} blocks are more than the {most} of a portable cluster"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Tile:
+    """What a block stores, and loads from any block, in coordinates of the block's tile.
+
+    ``near`` stores; ``far`` loads, of its registers the sets ``vectors`` change no rank; ``ranks`` are those that the
+    images of ``far`` are loaded from, ``rank`` and ``base`` the rank and the coordinate of place 0.
+    """
+
+    bits: int
+    near: Side
+    far: Side
+    vectors: tuple[int, ...]
+    ranks: tuple[int, ...]
+    rank: int
+    base: int
+
+
+def _tile(source: Places, wanted: Places, moved: Fetched, blocks: int) -> _Tile:
+    """Return the tile of a block."""
     top = moved.registers + moved.lanes + moved.warps - blocks
     own = Places(source.registers, source.lanes, source.warps[: len(source.warps) - blocks], 0)
+    held = matrix.eliminate(own.columns)
+    tops = [vector.bit_length() - 1 for vector, _ in held.pivots]
 
     def element(place: int) -> int:
         return matrix.apply(own.columns, place & (1 << top) - 1)
 
-    held = matrix.eliminate(own.columns)
-    tops = [vector.bit_length() - 1 for vector, _ in held.pivots]
-
     def inner(vector: int) -> int:
         return sum((vector >> top & 1) << at for at, top in enumerate(tops))
 
-    window = max(LINE_BYTES, size << len(tops))
-    if window > smem_bytes:
-        return f"the elements of a block take {window} bytes, more than the {smem_bytes} bytes there are"
     columns, first = [element(place) for place in moved.columns], len(wanted.registers)
-    images = Places(
-        tuple(columns[:first]), tuple(columns[first : first + moved.lanes]), tuple(columns[first + moved.lanes :]), 0
-    )
+    lanes = first + moved.lanes
+    images = Places(tuple(columns[:first]), tuple(columns[first:lanes]), tuple(columns[lanes:]), 0)
     one, other = own.mapped(inner), images.mapped(inner)
     split = split_of(one, other, (), len(tops))
     near, far, base, _ = sides_of(one, other, inner(element(moved.constant)), split)
-    asked = Asked(split.tile, base, 0, 0, element_bits, target, False)
-    ranks = [place >> top for place in moved.columns]
-    still = matrix.kernel(ranks[:first])
+    ranks = tuple(place >> top for place in moved.columns)
     vectors: list[int] = []
-    for bits in still:
+    for bits in matrix.kernel(ranks[:first]):
         if matrix.rank([matrix.apply(far.images, each) for each in (*vectors, bits)]) > len(vectors):
             vectors.append(bits)
-    load_side = replace(far, registers=tuple(matrix.apply(far.images, bits) for bits in vectors))
-    accesses = [TileAccess(layout_of(side, split.tile), kind) for side, kind in ((near, "store"), (load_side, "load"))]
+    return _Tile(split.tile, near, far, tuple(vectors), ranks, moved.constant >> top, base)
+
+
+def _placed(asked: Asked, tile: _Tile) -> tuple[Sequence[int], Sequence[Served]]:
+    """Return the offsets of the tile's coordinates, and how both accesses are served."""
+    far = replace(tile.far, registers=tuple(matrix.apply(tile.far.images, bits) for bits in tile.vectors))
+    sides = (tile.near, far)
+    accesses = [
+        TileAccess(layout_of(side, tile.bits), kind) for side, kind in zip(sides, ("store", "load"), strict=True)
+    ]
     try:
-        plan = swizzle(accesses, target, element_bits)
-        offsets, served = plan.smem.columns, plan.served
+        plan = swizzle(accesses, asked.target, asked.element_bits)
+        return plan.smem.columns, plan.served
     except RepresentabilityError:
-        offsets, served = apart(asked, (near, load_side))
-    store = moved_by(asked, near, offsets, 0, served[0])
-    if store is None:
-        return f"no {served[0].instruction} stores what registers hold"
-    elements = instruction_bits(served[1].instruction) // element_bits
-    low = elements.bit_length() - 1
-    found = matrix.eliminate([matrix.apply(offsets, image) for image in load_side.registers])
+        return apart(asked, sides)
+
+
+@dataclass(frozen=True, slots=True)
+class _Loaded:
+    """Loads from any block, the sets of registers that their numbers are, and the order to bring registers into."""
+
+    access: SharedAccess
+    numbers: tuple[int, ...]
+    order: list[int]
+
+
+def _loaded(tile: _Tile, offsets: Sequence[int], instruction: str, element_bits: int, window: int) -> _Loaded | None:
+    """Return the loads of a tile behind its offsets; None where the instruction does not fit."""
+    size, elements = element_bits // 8, instruction_bits(instruction) // element_bits
+    low, far = elements.bit_length() - 1, tile.far
+    found = matrix.eliminate([matrix.apply(offsets, matrix.apply(far.images, bits)) for bits in tile.vectors])
     solved = [found.reduce(1 << bit) for bit in range(low)]
     if any(left for left, _ in solved):
-        return f"no {served[1].instruction} loads what registers want"
-    vector = [matrix.apply(vectors, used) for _, used in solved]
+        return None
+    vector = [matrix.apply(tile.vectors, used) for _, used in solved]
     byte = [size * matrix.apply(offsets, image) | window * rank
-            for image, rank in zip((*far.images, *far.lanes, *far.warps), ranks, strict=True)]  # fmt: skip
-    numbers = [*vector, *_rest(byte[:first], vector, size)]
-    start = size * matrix.apply(offsets, base) | window * (moved.constant >> top)
+            for image, rank in zip((*far.images, *far.lanes, *far.warps), tile.ranks, strict=True)]  # fmt: skip
+    registers, threads = byte[: len(far.images)], byte[len(far.images) :]
+    numbers = [*vector, *_rest(registers, vector, size)]
+    start = size * matrix.apply(offsets, tile.base) | window * tile.rank
     added = start // size & elements - 1
-    starts = matrix.table([matrix.apply(byte[:first], bits) for bits in numbers[low:]], start ^ size * added)
-    load = SharedAccess(served[1].instruction, elements, tuple(byte[first:]), tuple(starts.tolist()), 0, 0)
-    stored = replace(store.access, threads=(*store.access.threads, *(window << bit for bit in range(blocks))))
-    lanes = 1 << moved.lanes
-    stored, load = (replace(each, turns=each.counted(target, lanes)) for each in (stored, load))
-    step = Through(window << blocks, "cluster", 1, stored, load, 1 << blocks)
-    reached = matrix.eliminate([matrix.apply(byte[:first], bits) for bits in numbers])
-    after = matrix.table([reached.reduce(each)[1] for each in byte[:first]], added).tolist()
-    before = matrix.table(store.numbers).tolist()
-    natural = max(1, WORD_BITS // element_bits)
-    steps: list[Step] = [step]
-    if before != list(range(1 << len(source.registers))):
-        steps.insert(0, Take(tuple(before), natural, natural))
-    if after != list(range(1 << len(numbers))):
-        steps.append(Take(tuple(after), natural, natural))
-    return tuple(steps)
+    starts = matrix.table([matrix.apply(registers, bits) for bits in numbers[low:]], start ^ size * added)
+    access = SharedAccess(instruction, elements, tuple(threads), tuple(starts.tolist()), 0, 0)
+    reached = matrix.eliminate([matrix.apply(registers, bits) for bits in numbers])
+    order = matrix.table([reached.reduce(each)[1] for each in registers], added).tolist()
+    return _Loaded(access, tuple(numbers), order)
 
 
 def _rest(byte: Sequence[int], vector: Sequence[int], size: int) -> list[int]:
