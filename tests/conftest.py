@@ -7,6 +7,7 @@ Main definitions: the options ``--update-golden`` and ``--require-device``, the 
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Callable
 from pathlib import Path
 
@@ -23,6 +24,12 @@ GOLDEN = Path(__file__).parent / "golden"
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="write the golden files instead of comparing")
     parser.addoption("--require-device", action="store_true", help="fail, instead of skipping, where a GPU is missing")
+
+
+def pytest_configure() -> None:
+    """Hear interrupts: shells let jobs in the background ignore them, and processes under test would inherit that."""
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
