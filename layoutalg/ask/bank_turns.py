@@ -208,7 +208,7 @@ class BankReport(Drawable):
         return bank_turns(self.target, self.worst.instruction, self.worst.addresses_bytes)
 
     def __str__(self) -> str:
-        head = f"{self.accesses} x {self.instruction}: {self.turns} turns"
+        head = f"{self.accesses} x {self.instruction}: {self.turns} turn{'s' if self.turns != 1 else ''}"
         if self.conflict_free:
             return f"{head}, free of bank conflicts"
         return f"{head} where {self.ideal} would do\nworst  {self.worst}"
