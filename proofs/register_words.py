@@ -16,6 +16,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Generic, TypeAlias, TypeVar
 
 import numpy as np
@@ -26,7 +27,8 @@ from layoutalg.proofs.exchange import Choose, Exchange, Move, Rename
 W = TypeVar("W", bound=Hashable)
 WORD_BITS, WORD_BYTES, OPEN = 32, 4, -1
 """``OPEN``: a byte that may be anything."""
-STRAIGHT = (0, 1, 2, 3)
+STRAIGHT, SECOND = (0, 1, 2, 3), (4, 5, 6, 7)
+"""The bytes of the first word, and of the second."""
 WordStep: TypeAlias = Choose | Exchange | Move | Rename | Read
 
 
@@ -74,6 +76,7 @@ def plain(word: W) -> Mixed[W]:
     return Mixed((word,), 0, STRAIGHT, STRAIGHT)
 
 
+@lru_cache(maxsize=4096)
 def _whole(taken: tuple[int, ...]) -> int | None:
     if all(byte in (place, OPEN) for place, byte in enumerate(taken)):
         return 0
@@ -123,10 +126,12 @@ class Mixer(Generic[W]):
     def chosen(self, off: Mixed[W], on: Mixed[W], asked: int) -> Mixed[W]:
         """Return the one word or, where the functional is 1, the other."""
         one, other = (each if each.asked in (0, asked) else self.settled(each) for each in (off, on))
+        if one.off == one.on == STRAIGHT == other.off == other.on and one.words[0] != other.words[0]:
+            return Mixed((one.words[0], other.words[0]), asked, STRAIGHT, SECOND)
         found = _joined(_bytes(one, one.off), _bytes(other, other.on), asked)
         if found is None:
             two = (self.word(off), self.word(on))
-            found = Mixed(two, asked, STRAIGHT, tuple(byte + WORD_BYTES for byte in STRAIGHT))
+            found = Mixed(two, asked, STRAIGHT, SECOND)
         return found
 
     def gathered(self, parts: Sequence[Part[W]]) -> Mixed[W]:

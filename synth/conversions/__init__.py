@@ -184,13 +184,46 @@ def _linear(asked: _Question, source: Places, wanted: Places, mechanism: str | N
             return made
     if not moved.local:
         made.append(_Made(Alternative("shuffles", "elements change their warp")))
-    elif mechanism in (None, "shuffles", "registers"):
-        made += _inside(asked, moved, wanted)
-    if mechanism in (None, "shared", "matrices"):
-        made += _shared(asked, source, wanted, moved, made if mechanism is None else [])
-    if moved.local and mechanism in (None, "shuffles"):
-        made = _exchanged(asked, moved, made)
-    return made
+    if mechanism in ("shared", "matrices") or (mechanism is None and not moved.local):
+        return [*made, *_shared(asked, source, wanted, moved.local, [])]
+    if not moved.local:
+        return made
+    passing: list[_Made] | None = None
+    if mechanism is None and not asked.exhaustive:
+        floor = _inside_floor(asked, moved)
+        if floor > _shared_floor(asked, wanted):
+            passing = _shared(asked, source, wanted, moved.local, [])
+            if floor > min(map(_cycles, passing)):
+                because = f"not made: their shuffles and selects alone take {floor:g} cycles"
+                return [*made, _Made(Alternative("shuffles", because)), *passing]
+    made += _inside(asked, moved, wanted)
+    if mechanism is None:
+        made += _shared(asked, source, wanted, moved.local, made) if passing is None else passing
+    return _exchanged(asked, moved, made) if mechanism in (None, "shuffles") else made
+
+
+def _inside_floor(asked: _Question, moved: Fetched) -> float:
+    """Cycles that no plan inside warps is below, where every element is held once; 0 else.
+
+    A lane has at most 2^-r of its elements already, r the rank by which registers go to lanes, and receives a word in
+    a shuffle. A select, a byte permutation or an exchange asks one functional of the lane, so that as many layers of
+    one instruction a word are needed as the rank by which lanes go to registers.
+    """
+    if not _bijective(asked, moved) or asked.source.registers < asked.natural:
+        return 0.0
+    words = asked.source.registers * max(1, asked.element_bits // WORD_BITS) // asked.natural
+    first = len(moved.columns) - moved.lanes - moved.warps
+    across_lanes = matrix.rank([moved.lane(column) for column in moved.columns[:first]])
+    chosen = matrix.rank([moved.word(column) for column in moved.columns[first : first + moved.lanes]])
+    shuffles = words * (1 - 2.0**-across_lanes)
+    cycles = asked.costs.taken(shuffles, chosen * words, 0, 0, asked.source.warps)
+    return cycles + asked.costs.shuffle_latency * (across_lanes > 0)
+
+
+def _bijective(asked: _Question, moved: Fetched) -> bool:
+    """Whether source and destination hold every element once."""
+    size = asked.source.registers * asked.source.lanes * asked.source.warps
+    return moved.forced and 1 << len(moved.columns) == size and matrix.rank(moved.columns) == len(moved.columns)
 
 
 def _inside(asked: _Question, moved: Fetched, wanted: Places) -> list[_Made]:
@@ -219,10 +252,10 @@ def _exchanged(asked: _Question, moved: Fetched, made: list[_Made]) -> list[_Mad
     Exchanges have no fewer shuffles than the least, and three selects for every two words; where this alone costs more
     than what is found they are not made.
     """
-    size = asked.source.registers * asked.source.lanes * asked.source.warps
-    bijective = moved.forced and 1 << len(moved.columns) == size and matrix.rank(moved.columns) == len(moved.columns)
     now = next((each for each in made if each.alternative.mechanism == "shuffles"), None)
-    if not bijective or now is None or now.alternative.cost is None or asked.source.registers < asked.natural:
+    if now is None or now.alternative.cost is None:
+        return made
+    if not _bijective(asked, moved) or asked.source.registers < asked.natural:
         return made
     words, costs = asked.source.registers // asked.natural, asked.costs
     selects = min(now.alternative.cost.selects, words * 3 // 2)
@@ -254,18 +287,23 @@ def _flattened(plan: ExchangePlan, natural: int) -> tuple[Step, ...]:
     return (*ends[0], *plan.steps, *ends[1])
 
 
-def _shared(asked: _Question, source: Places, wanted: Places, moved: Fetched, others: list[_Made]) -> list[_Made]:
-    """The plan through shared memory, unless what is there cannot be beaten."""
+def _shared_floor(asked: _Question, wanted: Places) -> float:
+    """Cycles that no plan through shared memory is below: every bank busy in every turn."""
     elements = 1 << matrix.rank(wanted.columns)
     turns = max(2, 2 * elements * asked.element_bits // 8 // LINE_BYTES)
     costs = asked.costs
-    bound = costs.taken(0, 0, 0, turns, asked.source.warps) + costs.shared_latency
-    bound += min(costs.warp_barrier, costs.block_barrier)
+    waits = costs.shared_latency + min(costs.warp_barrier, costs.block_barrier)
+    return costs.taken(0, 0, 0, turns, asked.source.warps) + waits
+
+
+def _shared(asked: _Question, source: Places, wanted: Places, local: bool, others: list[_Made]) -> list[_Made]:
+    """The plan through shared memory, unless what is there cannot be beaten."""
+    bound = _shared_floor(asked, wanted)
     best = min(map(_cycles, others), default=None)
     if best is not None and best <= bound and not asked.exhaustive:
         because = f"not made: its bytes alone take {bound:g} cycles"
         return [_Made(Alternative("shared", because))]
-    found = through(source, wanted, asked.element_bits, asked.target, moved.local, asked.smem_bytes, asked.source.lanes)
+    found = through(source, wanted, asked.element_bits, asked.target, local, asked.smem_bytes, asked.source.lanes)
     if isinstance(found, str):
         return [_Made(Alternative("shared", found))]
     made = []
