@@ -186,7 +186,7 @@ def _linear(asked: _Question, source: Places, wanted: Places, mechanism: str | N
         made.append(_Made(Alternative("shuffles", "elements change their warp")))
     if mechanism in ("shared", "matrices") or (mechanism is None and not moved.local):
         return [*made, *_shared(asked, source, wanted, moved.local, [])]
-    if not moved.local:
+    if not moved.local or mechanism == "cluster":
         return made
     passing: list[_Made] | None = None
     if mechanism is None and not asked.exhaustive:

@@ -167,9 +167,7 @@ def _question(first: Given, second: Given, axis: str | int, element_bits: int, t
     )
 
 
-def _orders(
-    sizes: dict[str, int], names: list[str], axis: str, starts: dict[str, int]
-) -> tuple[list[int], list[int]]:  # fmt: skip
+def _orders(sizes: dict[str, int], names: list[str], axis: str, starts: dict[str, int]) -> tuple[list[int], list[int]]:
     """By bit of a coordinate of the indices' tensor: its bit with the axes in the source's order, and the source's bit
     that has the same coordinate, 0 along the axis."""
     firsts = dict(zip(names, np.cumsum([0, *(sizes[name].bit_length() - 1 for name in names)]).tolist(), strict=False))

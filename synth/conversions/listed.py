@@ -344,9 +344,7 @@ def _periods(asked: _Asked, offsets: IntArray, size: int) -> list[int]:
     return sorted(found, key=lambda period: (-found[period], period))[:MOST_PERIODS]
 
 
-def _side(
-    offsets: IntArray, live: BoolArray, kind: str, element_bits: int, target: str, lanes: int
-) -> _Side:  # fmt: skip
+def _side(offsets: IntArray, live: BoolArray, kind: str, element_bits: int, target: str, lanes: int) -> _Side:
     """The access of a side by the widest vectors that the placement allows."""
     known = widths(target, kind, element_bits)
     tried = (*known, *(bits for bits in VECTORS if bits >= element_bits and bits not in known))

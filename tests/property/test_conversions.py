@@ -215,6 +215,8 @@ def test_what_cannot_be_asked_is_named():
     other = LinearLayout((*rows.in_axes, ("block", 1)), (("x", 6),), (2, 4, 8, 16, 32, 1))
     assert "no clusters" in conversion(blocks, other, 32, "sm_80").reason
     assert conversion(blocks, blocks, 32).mechanism == "nothing"
+    turned = layout([2, 1, 4, 8, 16], 0, 5, 0, 5)
+    assert conversion(rows, turned, 32, mechanism="cluster").reason == "no plan is of the mechanism cluster"
 
 
 def test_the_axes_of_a_tensor_may_come_in_another_order():
