@@ -6,6 +6,7 @@ import ast
 import re
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -24,22 +25,25 @@ def code_of(node: ast.expr) -> str | None:
     return node.value if isinstance(node, ast.Constant) and re.fullmatch(r"LA\d{3}", str(node.value)) else None
 
 
-def raised() -> dict[str, set[str]]:
-    """The exceptions that are constructed with a diagnostic of a literal code."""
-    found = defaultdict(set)
-    for tree in trees():
-        for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call) and node.args):
-            inner = call.args[0]
-            if isinstance(call.func, ast.Name) and call.func.id.endswith("Error") and isinstance(inner, ast.Call):
-                for value in (*inner.args[:1], *(word.value for word in inner.keywords if word.arg == "code")):
-                    if (code := code_of(value)) is not None:
-                        found[code].add(call.func.id)
-    return found
+@cache
+def sources() -> tuple[set[str], dict[str, set[str]]]:
+    """The codes of the sources, and for each the exceptions that are constructed with a diagnostic of it."""
+    used, raised = set(), defaultdict(set)
+    for node in (node for tree in trees() for node in ast.walk(tree)):
+        if isinstance(node, ast.expr) and (code := code_of(node)) is not None:
+            used.add(code)
+        if not (isinstance(node, ast.Call) and node.args and isinstance(node.func, ast.Name)):
+            continue
+        inner = node.args[0]
+        if node.func.id.endswith("Error") and isinstance(inner, ast.Call):
+            for value in (*inner.args[:1], *(word.value for word in inner.keywords if word.arg == "code")):
+                if (code := code_of(value)) is not None:
+                    raised[code].add(node.func.id)
+    return used, raised
 
 
 def test_every_code_has_one_row_in_order() -> None:
-    used = {code for tree in trees() for node in ast.walk(tree) if (code := code_of(node)) is not None}
-    assert sorted(used) == CODES
+    assert sorted(sources()[0]) == CODES
 
 
 def test_every_row_is_one_sentence_in_three_cells() -> None:
@@ -53,5 +57,5 @@ def test_every_row_is_one_sentence_in_three_cells() -> None:
 
 def test_the_exceptions_are_those_of_the_sources() -> None:
     listed = {row[0].strip(): {name.strip() for name in row[1].split(",")} for row in ROWS}
-    for code, names in raised().items():
+    for code, names in sources()[1].items():
         assert names <= listed[code], code
