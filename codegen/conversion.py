@@ -18,6 +18,7 @@ from itertools import count
 from layoutalg.codegen.cluster import cluster_prelude
 from layoutalg.codegen.conversion_steps import CHECK, StepWriter
 from layoutalg.codegen.kernel import KernelSource, checked_name, signature
+from layoutalg.codegen.plans import upheld
 from layoutalg.codegen.portable import portable_prelude
 from layoutalg.codegen.thread_numbers import Numbers
 from layoutalg.proofs.conversion import ConversionPlan
@@ -222,7 +223,7 @@ def converted(
 
     Raises: MalformedError: LA955.
     """
-    threads, before, _ = _sizes(plan)
+    threads, before, _ = _sizes(upheld(plan))
     if len(words) != before:
         raise CHECK.malformed("words", f"must be {before}", len(words))
     names = (f"{prefix}{number}" for number in count())

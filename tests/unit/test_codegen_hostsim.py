@@ -12,7 +12,7 @@ import pytest
 from instruments.runner import runner_kernel, runner_tables
 
 from layoutalg.codegen import hostsim
-from layoutalg.codegen.cuda import load_kernel, store_kernel
+from layoutalg.codegen.cuda import load_kernel, store_kernel, tile_kernel
 from layoutalg.codegen.kernel import STATUS_ORIGIN, KernelSource, checked_name
 from layoutalg.codegen.launch import place_map
 from layoutalg.codegen.matmul import WgmmaTiles, matmul_kernel
@@ -239,7 +239,7 @@ def test_a_tile_off_128_bytes() -> None:
 def test_an_inner_coordinate_off_16_bytes() -> None:
     assert run(load_kernel(plan()), plan(), (0, 8)) == (0, STATUS_ORIGIN)
     shifted = plan().with_changes(issues=(Issue((8, 0), 0),))
-    assert hostsim.FAULTS[run(load_kernel(shifted), shifted)[0]] == "inner start coordinate not a multiple of 16 bytes"
+    assert hostsim.FAULTS[run(tile_kernel(shifted), shifted)[0]] == "inner start coordinate not a multiple of 16 bytes"
 
 
 @needs_compiler
