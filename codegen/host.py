@@ -14,8 +14,7 @@ from collections.abc import Iterable
 
 from layoutalg.codegen.cuda import title
 from layoutalg.codegen.kernel import checked_name
-from layoutalg.codegen.plans import upheld
-from layoutalg.ground.check import Checker
+from layoutalg.codegen.plans import CHECK, instead, upheld
 from layoutalg.proofs.tensormap import TensorMapPlan
 from layoutalg.proofs.wgmma import OperandPlan
 from layoutalg.targets.nvidia.tensormap import TensorMap, encode
@@ -127,7 +126,7 @@ def descriptor_table(plan: OperandPlan, name: str = "descriptors") -> str:
         >>> print(descriptor_table(synthesize_wgmma(canonical_operand("B", (64, 32)))).split("\\n")[3])
             0x8000002000010000ull,  // row 0, K 0
     """
-    upheld(Checker("LA503", "this is not a plan").kind(plan, OperandPlan, "plan"))
+    upheld(CHECK.kind(plan, OperandPlan, "plan"))
     lines = [
         f"// wgmma operand {plan.problem.operand}, {plan.problem.dtype}, {plan.major}-major: "
         f"transpose immediate {plan.transpose}, {plan.rows} x 16 elements an instruction.",
@@ -142,7 +141,9 @@ def descriptor_table(plan: OperandPlan, name: str = "descriptors") -> str:
 def _map(value: object) -> TensorMap:
     if isinstance(value, TensorMapPlan):
         return upheld(value).tensor_map
-    return Checker("LA503", "this is not a plan").kind(value, TensorMap, "value")
+    if not isinstance(value, TensorMap):
+        raise CHECK.malformed("value", "must be a TensorMapPlan or a TensorMap", value, instead(value))
+    return value
 
 
 def _notes(value: object) -> Iterable[str]:

@@ -198,9 +198,9 @@ def store_tile(plan: TensorMapPlan, image: npt.NDArray[np.uint8], tensor: Any, o
         tensor: As for ``load_tile``; written in place.
         origin: Tile origin in elements, outermost first.
     """
-    there = from_dlpack(tensor)
+    kernel, there = store_kernel(plan), from_dlpack(tensor)
     placed = upload(there) if isinstance(there, np.ndarray) else there
-    status = run_tile(plan, store_kernel(plan), placed, image, origin)
+    status = run_tile(plan, kernel, placed, image, origin)
     if isinstance(there, np.ndarray):
         there.view(np.uint8).reshape(-1)[:] = download(placed, 0, there.nbytes)
     return status

@@ -18,6 +18,7 @@ from layoutalg.proofs import wgmma
 from layoutalg.proofs.tensormap import TensorMapPlan, check
 from layoutalg.targets.nvidia.tensormap.limits import MAX_SMEM_BYTES, SMEM_DESTINATION_ALIGN_BYTES
 
+CHECK = Checker("LA503", "this is not a plan")
 CHECKERS: dict[type, Callable[[Any], Verdict]] = {TensorMapPlan: check, wgmma.OperandPlan: wgmma.check}
 """Plans with a checker apart from them; all others check themselves."""
 
@@ -69,11 +70,20 @@ def checked_plan(plan: object, direction: str | None = None) -> TensorMapPlan:
 
     Raises: MalformedError: LA503.
     """
-    checked = Checker("LA503", "this is not a plan").kind(plan, TensorMapPlan, "plan")
+    if not isinstance(plan, TensorMapPlan):
+        raise CHECK.malformed("plan", "must be a TensorMapPlan", plan, instead(plan))
+    checked = plan
     if direction is not None and checked.direction != direction:
         because = f"it is a {checked.direction}"
         raise MalformedError(Diagnostic("LA503", f"the plan is not a {direction}", ("plan",), because))
     return checked
+
+
+def instead(value: object) -> str:
+    """Return the end of a refusal: where the plans of a value are that stands for several of them."""
+    if hasattr(value, "specialise"):
+        return "; plan.specialise(...) is the plan at given sizes"
+    return "; family.plans are plans" if hasattr(value, "plans") else ""
 
 
 def base_align(plan: TensorMapPlan) -> int:
