@@ -129,7 +129,7 @@ def conversion_kernel(plan: ConversionPlan, name: str = "la_convert") -> KernelS
         >>> from layoutalg.proofs.exchange import Exchange
         >>> axes = (("register", 1), ("lane", 5), ("warp", 0)), (("element", 6),)
         >>> ends = [LinearLayout(*axes, columns) for columns in ((1, 2, 4, 8, 16, 32), (2, 1, 4, 8, 16, 32))]
-        >>> cost = ConversionCost(1, 3, 0, 0, 0, 0, 26.5)
+        >>> cost = ConversionCost(1, 3, 0, 0, 0, 0, 32.0)
         >>> plan = ConversionPlan(*(Held(end, None, 2, 32, 1) for end in ends), 32, "sm_90a", "shuffles",
         ...     (Exchange(1, 1, 1, 1),), cost, "one bit", ())
         >>> conversion_kernel(plan).text.count("= la_shuffle_xor(")
