@@ -143,7 +143,7 @@ def run(
 
     Raises: MissingExtraError: LA510, LA532. MalformedError: LA533. DeviceMismatchError: LA534.
     """
-    checked_arguments(kernel, arguments, "LA533")
+    checked_arguments(kernel, arguments, blocks, "LA533")
     smem = kernel.dynamic_smem_bytes if dynamic_smem_bytes is None else dynamic_smem_bytes
     checked_int(smem, "dynamic_smem_bytes", 0, MAX_SMEM_BYTES + 1, f"kernel {kernel.name}", "LA533")
     checked_int(blocks, "blocks", 1, 2**31, f"kernel {kernel.name}", "LA533")
