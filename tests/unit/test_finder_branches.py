@@ -6,8 +6,9 @@ import pytest
 
 import layoutalg as la
 from layoutalg.f2 import LinearLayout
+from layoutalg.ground.verdict import Unknown
 from layoutalg.proofs.admission import Admitted
-from layoutalg.synth import swizzle
+from layoutalg.synth import conversion, swizzle
 from layoutalg.synth.swizzles.classes import universal_swizzle
 
 
@@ -44,3 +45,11 @@ def test_groups_of_wide_loads_that_share_their_cells_are_one(rows, row_bytes, cl
     plan = universal_swizzle(rows, row_bytes, classes, "sm_90a", chunk_bytes=8).check().plan
     assert plan.turns == plan.bound == plan.ideal
     assert plan.optimal
+
+
+def test_matrices_are_stored_by_whole_warps():
+    """Lane bit 2 of the source holds copies, of which one is stored: its other lanes would not take part."""
+    axes = (("register", 3), ("lane", 5), ("warp", 0))
+    source = LinearLayout(axes, (("x", 7),), (4, 16, 8, 32, 1, 0, 2, 64))
+    wanted = LinearLayout(axes, (("x", 7),), (32, 1, 16, 4, 64, 8, 2, 32))
+    assert isinstance(conversion(source, wanted, 16, mechanism="matrices"), Unknown)
