@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from layoutalg.codegen import hostsim, launch
-from layoutalg.codegen.cuda import load_kernel, store_kernel
+from layoutalg.codegen.cuda import tile_kernel
 from layoutalg.codegen.kernel import KernelSource, status_text
 from layoutalg.codegen.plans import origin_arguments
 from layoutalg.codegen.simulate import shared_image, store_memory
@@ -76,12 +76,12 @@ class Host:
     memory: Bytes
 
     def load(self, origin: Sequence[int]) -> tuple[Bytes, str]:
-        kernel = load_kernel(self.plan)
+        kernel = tile_kernel(self.plan)
         image = np.zeros(kernel.image_bytes, dtype=np.uint8)
         return image, self._run(kernel, origin, image)
 
     def store(self, image: Bytes, origin: Sequence[int]) -> str:
-        return self._run(store_kernel(self.plan), origin, image)
+        return self._run(tile_kernel(self.plan), origin, image)
 
     def read(self, first: int, last: int) -> Bytes:
         return self.memory[first:last]
@@ -102,8 +102,10 @@ class Cuda:
     memory: launch.DeviceTensor
 
     def load(self, origin: Sequence[int]) -> tuple[Bytes, str]:
+        kernel = tile_kernel(self.plan)
+        image = np.zeros(kernel.image_bytes, dtype=np.uint8)
         try:
-            image, status = launch.load_tile(self.plan, self.memory, origin)
+            status = launch.run_tile(self.plan, kernel, self.memory, image, origin)
         except MissingExtraError:
             raise
         except LayoutError as error:
@@ -112,7 +114,7 @@ class Cuda:
 
     def store(self, image: Bytes, origin: Sequence[int]) -> str:
         try:
-            return status_text(launch.store_tile(self.plan, image, self.memory, origin))
+            return status_text(launch.run_tile(self.plan, tile_kernel(self.plan), self.memory, image, origin))
         except MissingExtraError:
             raise
         except LayoutError as error:

@@ -18,6 +18,7 @@ from itertools import count
 from layoutalg.codegen.cluster import cluster_prelude
 from layoutalg.codegen.conversion_steps import CHECK, StepWriter
 from layoutalg.codegen.kernel import KernelSource, checked_name, signature
+from layoutalg.codegen.plans import upheld
 from layoutalg.codegen.portable import portable_prelude
 from layoutalg.codegen.thread_numbers import Numbers
 from layoutalg.proofs.conversion import ConversionPlan
@@ -128,7 +129,7 @@ def conversion_kernel(plan: ConversionPlan, name: str = "la_convert") -> KernelS
         >>> from layoutalg.proofs.exchange import Exchange
         >>> axes = (("register", 1), ("lane", 5), ("warp", 0)), (("element", 6),)
         >>> ends = [LinearLayout(*axes, columns) for columns in ((1, 2, 4, 8, 16, 32), (2, 1, 4, 8, 16, 32))]
-        >>> cost = ConversionCost(1, 3, 0, 0, 0, 0, 26.5)
+        >>> cost = ConversionCost(1, 3, 0, 0, 0, 0, 32.0)
         >>> plan = ConversionPlan(*(Held(end, None, 2, 32, 1) for end in ends), 32, "sm_90a", "shuffles",
         ...     (Exchange(1, 1, 1, 1),), cost, "one bit", ())
         >>> conversion_kernel(plan).text.count("= la_shuffle_xor(")
@@ -222,7 +223,7 @@ def converted(
 
     Raises: MalformedError: LA955.
     """
-    threads, before, _ = _sizes(plan)
+    threads, before, _ = _sizes(upheld(plan))
     if len(words) != before:
         raise CHECK.malformed("words", f"must be {before}", len(words))
     names = (f"{prefix}{number}" for number in count())

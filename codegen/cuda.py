@@ -24,7 +24,7 @@ from layoutalg.codegen.kernel import (
     checked_name,
     signature,
 )
-from layoutalg.codegen.plans import base_align, image_bytes, launchable
+from layoutalg.codegen.plans import base_align, image_bytes, launchable, upheld
 from layoutalg.codegen.prelude import PRELUDE
 from layoutalg.ground.errors import Diagnostic, InfeasibleError
 from layoutalg.proofs.tensormap import TensorMapPlan
@@ -101,9 +101,13 @@ def load_kernel(plan: TensorMapPlan, name: str | None = None) -> KernelSource:
         plan: A plan with direction ``"load"``.
         name: Kernel symbol; made from the map when left out.
 
-    Raises: MalformedError: LA503, LA506. InfeasibleError: LA504.
+    Raises: MalformedError: LA503, LA506. InfeasibleError: LA504. BudgetError: LA411.
     """
     launchable(plan, "load")
+    return _load(upheld(plan), name)
+
+
+def _load(plan: TensorMapPlan, name: str | None) -> KernelSource:
     size = image_bytes(plan)
     barrier = -(-size // 8) * 8
     smem = barrier + 8 + base_align(plan)
@@ -144,9 +148,23 @@ def store_kernel(plan: TensorMapPlan, name: str | None = None) -> KernelSource:
         plan: A plan with direction ``"store"``.
         name: Kernel symbol; made from the map when left out.
 
-    Raises: MalformedError: LA503, LA506. InfeasibleError: LA504.
+    Raises: MalformedError: LA503, LA506. InfeasibleError: LA504. BudgetError: LA411.
     """
     launchable(plan, "store")
+    return _store(upheld(plan), name)
+
+
+def tile_kernel(plan: TensorMapPlan) -> KernelSource:
+    """Return the kernel of a plan's direction whatever its checker says, for ``validate`` alone: it shows the first
+    byte that a wrong plan gets wrong.
+
+    Raises: MalformedError: LA503, LA506. InfeasibleError: LA504.
+    """
+    launchable(plan)
+    return (_load if plan.direction == "load" else _store)(plan, None)
+
+
+def _store(plan: TensorMapPlan, name: str | None) -> KernelSource:
     name = _name(plan) if name is None else checked_name(name)
     size = image_bytes(plan)
     parameters = (

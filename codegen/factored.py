@@ -22,7 +22,7 @@ import numpy.typing as npt
 from layoutalg.codegen.cuda import MAP_TYPE, fitting, issue_text, origin_parameters, refusal_text, title
 from layoutalg.codegen.exchange import EXCHANGE, exchanged, repacked
 from layoutalg.codegen.kernel import STATUS_DONE, STATUS_TIMEOUT, KernelSource, checked_name, signature
-from layoutalg.codegen.plans import base_align, launchable
+from layoutalg.codegen.plans import base_align, launchable, upheld
 from layoutalg.codegen.prelude import PRELUDE
 from layoutalg.codegen.thread_numbers import Numbers
 from layoutalg.f2 import matrix
@@ -125,14 +125,14 @@ def factored_kernel(found: Factorisation, way: Way | None = None, name: str | No
         >>> factored_kernel(found, "shuffles").text.count("= la_shuffle(")
         4
     """
-    steps = CHECK.kind(found, Factorisation, "found").shuffles
+    steps = upheld(CHECK.kind(found, Factorisation, "found")).shuffles
     if found.plan.consumer not in ("tma", "tma.store"):
         raise CHECK.malformed("found", "must be carried by the copy engine", found.plan.consumer)
     way = found.cheapest if way is None else way
     if way not in found.costs:
         raise CHECK.malformed("way", f"must be one of {', '.join(found.costs)}", way)
     plan = found.plan.descriptor
-    launchable(plan, "load")
+    launchable(upheld(plan), "load")
     registers, threads = steps.registers, steps.lanes * steps.warps
     size = plan.smem_bytes
     element = plan.expect_tx_bytes // (registers * threads)

@@ -13,6 +13,7 @@ from itertools import count
 from layoutalg.codegen.conversion import MOST_THREADS, MOST_WORDS
 from layoutalg.codegen.conversion_steps import StepWriter
 from layoutalg.codegen.kernel import KernelSource, checked_name, signature
+from layoutalg.codegen.plans import upheld
 from layoutalg.codegen.portable import portable_prelude
 from layoutalg.codegen.thread_numbers import Numbers, shifted
 from layoutalg.f2 import matrix
@@ -51,7 +52,7 @@ def gather_registers_kernel(plan: GatherPlan, name: str = "la_gather") -> Kernel
         >>> gather_registers_kernel(gather(rows, rows, "col", 32)).text.count("= la_shuffle(")
         2
     """
-    CHECK.kind(plan, GatherPlan, "plan")
+    upheld(CHECK.kind(plan, GatherPlan, "plan"))
     threads, registers = plan.index.lanes * plan.index.warps, plan.index.registers
     words, after = (-(-held.registers * plan.element_bits // WORD_BITS) for held in (plan.source, plan.index))
     if threads > MOST_THREADS or max(words, after, registers) > MOST_WORDS:

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 
 from layoutalg.codegen.cuda import title
 from layoutalg.codegen.kernel import checked_name
-from layoutalg.ground.check import Checker
+from layoutalg.codegen.plans import CHECK, instead, upheld
 from layoutalg.proofs.tensormap import TensorMapPlan
 from layoutalg.proofs.wgmma import OperandPlan
 from layoutalg.targets.nvidia.tensormap import TensorMap, encode
@@ -99,7 +99,8 @@ def map_bytes(value: TensorMapPlan | TensorMap, name: str = "tensor_map", target
         >>> print(map_bytes(TensorMap("bf16", (512, 1024), (1024,), (64, 64), swizzle="128B")).split("\\n")[1])
         alignas(64) static const unsigned char tensor_map[128] = {
     """
-    raw = value.raw if isinstance(value, TensorMapPlan) else encode(_map(value), target=target)
+    tm = _map(value)
+    raw = value.raw if isinstance(value, TensorMapPlan) else encode(tm, target=target)
     rows = [", ".join(f"0x{byte:02x}" for byte in raw[first : first + 16]) for first in range(0, len(raw), 16)]
     lines = [
         *_notes(value),
@@ -125,7 +126,7 @@ def descriptor_table(plan: OperandPlan, name: str = "descriptors") -> str:
         >>> print(descriptor_table(synthesize_wgmma(canonical_operand("B", (64, 32)))).split("\\n")[3])
             0x8000002000010000ull,  // row 0, K 0
     """
-    Checker("LA503", "this is not a plan").kind(plan, OperandPlan, "plan")
+    upheld(CHECK.kind(plan, OperandPlan, "plan"))
     lines = [
         f"// wgmma operand {plan.problem.operand}, {plan.problem.dtype}, {plan.major}-major: "
         f"transpose immediate {plan.transpose}, {plan.rows} x 16 elements an instruction.",
@@ -139,8 +140,10 @@ def descriptor_table(plan: OperandPlan, name: str = "descriptors") -> str:
 
 def _map(value: object) -> TensorMap:
     if isinstance(value, TensorMapPlan):
-        return value.tensor_map
-    return Checker("LA503", "this is not a plan").kind(value, TensorMap, "value")
+        return upheld(value).tensor_map
+    if not isinstance(value, TensorMap):
+        raise CHECK.malformed("value", "must be a TensorMapPlan or a TensorMap", value, instead(value))
+    return value
 
 
 def _notes(value: object) -> Iterable[str]:

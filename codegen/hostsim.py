@@ -223,7 +223,7 @@ def _launched(
     log: npt.NDArray[np.uint32] | None,
 ) -> tuple[int, int, tuple[int, ...]]:
     """Return the fault number, how many rows of the log were written, and where the fault was."""
-    checked_arguments(kernel, arguments, "LA522")
+    checked_arguments(kernel, arguments, blocks, "LA522")
     smem = kernel.dynamic_smem_bytes if dynamic_smem_bytes is None else dynamic_smem_bytes
     launch = {"blocks": (blocks, MAX_BLOCKS), "dynamic_smem_bytes": (smem, 2**31), "skew_bytes": (skew_bytes, 2**31)}
     for argument, (number, limit) in launch.items():

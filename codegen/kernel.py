@@ -55,6 +55,8 @@ class KernelSource:
         dynamic_smem_bytes: Dynamic shared memory to launch with; for runners the largest that any launch may need.
         parameters: ``(C type, name)`` of every kernel parameter, in order.
         image_bytes: Bytes of the shared-memory image the kernel writes or reads; 0 where a launch decides.
+        grid: Blocks that a launch must have, or the name of the parameter that says how many: with another grid, parts
+            of the work are left out or done twice. None where any grid will do.
 
     Raises: BudgetError: LA002. MalformedError: LA506.
 
@@ -72,6 +74,7 @@ class KernelSource:
     dynamic_smem_bytes: int
     parameters: tuple[tuple[str, str], ...]
     image_bytes: int = 0
+    grid: int | str | None = None
 
     def __post_init__(self) -> None:
         checked_name(self.name)
@@ -85,6 +88,10 @@ class KernelSource:
         checked_int(self.threads, "threads", 1, MAX_THREADS + 1, where)
         checked_int(self.dynamic_smem_bytes, "dynamic_smem_bytes", 0, MAX_SMEM_BYTES + 1, where)
         checked_int(self.image_bytes, "image_bytes", 0, 2**31, where)
+        if isinstance(self.grid, str):
+            Checker("LA506", "this is not a kernel").names(self.grid, "grid", [name for _, name in self.parameters])
+        elif self.grid is not None:
+            checked_int(self.grid, "grid", 1, 2**31, where)
 
 
 def signature(parameters: Sequence[tuple[str, str]]) -> str:
@@ -97,13 +104,20 @@ def misfit(code: str, where: str, because: str) -> MalformedError:
     return MalformedError(Diagnostic(code, "the launch does not fit the kernel", (where,), because))
 
 
-def checked_arguments(kernel: object, arguments: Sequence[Any], code: str) -> KernelSource:
-    """Return a kernel, refused unless there is one argument per parameter."""
+def checked_arguments(kernel: object, arguments: Sequence[Any], blocks: int, code: str) -> KernelSource:
+    """Return a kernel, refused unless there is one argument per parameter and the grid is the one that they name."""
     kernel = Checker(code, "the launch does not fit the kernel").kind(kernel, KernelSource, "kernel")
     count = len(arguments) if isinstance(arguments, (list, tuple)) else f"a {type(arguments).__name__}"
     if count != len(kernel.parameters):
         because = f"the kernel takes {len(kernel.parameters)} arguments, not {count}"
         raise misfit(code, f"kernel {kernel.name}", because)
+    if kernel.grid is not None:
+        named = [name for _, name in kernel.parameters].index(kernel.grid) if isinstance(kernel.grid, str) else None
+        wanted = kernel.grid if named is None else arguments[named]
+        if wanted != blocks:
+            said = f"its work is for {wanted} blocks" if named is None else f"its argument {kernel.grid} is {wanted}"
+            because = f"{said}, and the grid has {blocks}: parts of the work would be left out or done twice"
+            raise misfit(code, f"kernel {kernel.name}", because)
     return kernel
 
 

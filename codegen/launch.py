@@ -143,7 +143,7 @@ def run(
 
     Raises: MissingExtraError: LA510, LA532. MalformedError: LA533. DeviceMismatchError: LA534.
     """
-    checked_arguments(kernel, arguments, "LA533")
+    checked_arguments(kernel, arguments, blocks, "LA533")
     smem = kernel.dynamic_smem_bytes if dynamic_smem_bytes is None else dynamic_smem_bytes
     checked_int(smem, "dynamic_smem_bytes", 0, MAX_SMEM_BYTES + 1, f"kernel {kernel.name}", "LA533")
     checked_int(blocks, "blocks", 1, 2**31, f"kernel {kernel.name}", "LA533")
@@ -186,7 +186,7 @@ def load_tile(plan: TensorMapPlan, tensor: Any, origin: Sequence[int]) -> tuple[
     """
     kernel = load_kernel(plan)
     image = np.zeros(kernel.image_bytes, dtype=np.uint8)
-    return image, _run_tile(plan, kernel, tensor, image, origin)
+    return image, run_tile(plan, kernel, tensor, image, origin)
 
 
 def store_tile(plan: TensorMapPlan, image: npt.NDArray[np.uint8], tensor: Any, origin: Sequence[int]) -> int:
@@ -198,18 +198,18 @@ def store_tile(plan: TensorMapPlan, image: npt.NDArray[np.uint8], tensor: Any, o
         tensor: As for ``load_tile``; written in place.
         origin: Tile origin in elements, outermost first.
     """
-    there = from_dlpack(tensor)
+    kernel, there = store_kernel(plan), from_dlpack(tensor)
     placed = upload(there) if isinstance(there, np.ndarray) else there
-    status = _run_tile(plan, store_kernel(plan), placed, image, origin)
+    status = run_tile(plan, kernel, placed, image, origin)
     if isinstance(there, np.ndarray):
         there.view(np.uint8).reshape(-1)[:] = download(placed, 0, there.nbytes)
     return status
 
 
-def _run_tile(
+def run_tile(
     plan: TensorMapPlan, kernel: KernelSource, tensor: Any, image: npt.NDArray[np.uint8], origin: Sequence[int]
 ) -> int:
-    """Run the kernel of one tile; return its status."""
+    """Run the kernel of one tile, as ``load_tile`` and ``store_tile`` do; return its status."""
     there = from_dlpack(tensor)
     placed = upload(there) if isinstance(there, np.ndarray) else there
     status = np.zeros(1, dtype=np.int32)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from layoutalg.codegen.cuda import MAP_TYPE, fitting, issue_text, origin_parameters, refusal_text, title
 from layoutalg.codegen.kernel import STATUS_DONE, STATUS_TIMEOUT, KernelSource, checked_int, checked_name, signature
-from layoutalg.codegen.plans import launchable
+from layoutalg.codegen.plans import launchable, upheld
 from layoutalg.codegen.prelude import PRELUDE, wgmma_prelude
 from layoutalg.ground.errors import Diagnostic, MalformedError
 from layoutalg.ground.kinds import checked_kinds
@@ -105,6 +105,7 @@ def matmul_kernel(
     checked_name(name)
     for plan in (plan_a, plan_b):
         launchable(plan, "load")
+        upheld(plan)
     dtype = plan_a.problem.dtype
     k_steps = _operands(plan_a, plan_b, tiles_a, tiles_b)
     m, n, step_n = len(tiles_a.descriptors) * 64, len(tiles_b.descriptors) * tiles_b.mn, tiles_b.mn

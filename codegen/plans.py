@@ -1,18 +1,68 @@
-"""What a plan must be for a kernel to run it, and the numbers that its kernels take.
+"""What a plan must be for a text of it to be written or a kernel to run it, and the numbers that its kernels take.
 
-Main definitions: ``checked_plan``, ``launchable``, ``image_bytes``, ``origin_arguments``.
+Main definitions: ``upheld``, ``checked_plan``, ``launchable``, ``image_bytes``, ``origin_arguments``.
 """
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol, TypeVar
 
 from layoutalg.codegen.kernel import checked_int
+from layoutalg.ground.cache import kept
 from layoutalg.ground.check import Checker
-from layoutalg.ground.errors import Diagnostic, MalformedError
-from layoutalg.proofs.tensormap import TensorMapPlan
+from layoutalg.ground.errors import BudgetError, Diagnostic, MalformedError
+from layoutalg.ground.verdict import Refuted, Unknown, Verdict
+from layoutalg.proofs import wgmma
+from layoutalg.proofs.tensormap import TensorMapPlan, check
 from layoutalg.targets.nvidia.tensormap.limits import MAX_SMEM_BYTES, SMEM_DESTINATION_ALIGN_BYTES
+
+CHECK = Checker("LA503", "this is not a plan")
+CHECKERS: dict[type, Callable[[Any], Verdict]] = {TensorMapPlan: check, wgmma.OperandPlan: wgmma.check}
+"""Plans with a checker apart from them; all others check themselves."""
+
+
+class Checked(Protocol):
+    """A plan, of any kind."""
+
+    def to_json(self) -> dict[str, object]: ...
+
+
+Plan = TypeVar("Plan", bound=Checked)
+
+
+def upheld(plan: Plan) -> Plan:
+    """Return a plan that its checker proves. Whoever writes or launches anything of a plan asks here first.
+
+    The verdict is kept: another text of the same plan costs a look-up.
+
+    Raises: MalformedError: LA503, and the plan's own where it checks itself. BudgetError: LA411.
+    """
+    verdict = _verdict(plan)
+    if isinstance(verdict, Refuted):
+        what, facts = refutation(verdict)
+        raise MalformedError(Diagnostic("LA503", "the checker refutes this plan", ("plan",), what, facts))
+    if isinstance(verdict, Unknown):
+        what = "this plan is neither proved nor refuted"
+        raise BudgetError(Diagnostic("LA411", what, ("plan",), verdict.reason))
+    return plan
+
+
+@kept(worth=lambda verdict: not isinstance(verdict, Unknown))
+def _verdict(plan: Any) -> Verdict | None:
+    for kind, checker in CHECKERS.items():
+        if isinstance(plan, kind):
+            return checker(plan)
+    plan.check()
+    return None
+
+
+def refutation(verdict: Refuted) -> tuple[str, dict[str, object]]:
+    """Return what a checker refutes, and the numbers that show it."""
+    facts = dict(verdict.witness)
+    what = facts.pop("what", None) or facts.pop("claim", "")
+    return str(what), facts
 
 
 def checked_plan(plan: object, direction: str | None = None) -> TensorMapPlan:
@@ -20,11 +70,20 @@ def checked_plan(plan: object, direction: str | None = None) -> TensorMapPlan:
 
     Raises: MalformedError: LA503.
     """
-    checked = Checker("LA503", "this is not a plan").kind(plan, TensorMapPlan, "plan")
+    if not isinstance(plan, TensorMapPlan):
+        raise CHECK.malformed("plan", "must be a TensorMapPlan", plan, instead(plan))
+    checked = plan
     if direction is not None and checked.direction != direction:
         because = f"it is a {checked.direction}"
         raise MalformedError(Diagnostic("LA503", f"the plan is not a {direction}", ("plan",), because))
     return checked
+
+
+def instead(value: object) -> str:
+    """Return the end of a refusal: where the plans of a value are that stands for several of them."""
+    if hasattr(value, "specialise"):
+        return "; plan.specialise(...) is the plan at given sizes"
+    return "; family.plans are plans" if hasattr(value, "plans") else ""
 
 
 def base_align(plan: TensorMapPlan) -> int:

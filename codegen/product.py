@@ -19,7 +19,7 @@ from layoutalg.codegen import hostsim, launch
 from layoutalg.codegen.backends import chosen_backend
 from layoutalg.codegen.kernel import KernelSource, checked_int, status_text
 from layoutalg.codegen.matmul import WgmmaTiles, matmul_kernel
-from layoutalg.codegen.plans import checked_plan, origin_arguments
+from layoutalg.codegen.plans import checked_plan, origin_arguments, upheld
 from layoutalg.codegen.validate import modelled_bytes
 from layoutalg.ground import limits
 from layoutalg.ground.check import Checker
@@ -87,7 +87,7 @@ def wgmma_tiles(consumer: OperandPlan) -> WgmmaTiles:
 
     Raises: MalformedError: LA505.
     """
-    CHECK.kind(consumer, OperandPlan, "consumer")
+    upheld(CHECK.kind(consumer, OperandPlan, "consumer"))
     rows: dict[int, dict[int, int]] = {}
     for tile in consumer.tiles:
         rows.setdefault(tile.mn, {})[tile.k] = tile.encoded

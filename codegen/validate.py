@@ -22,9 +22,9 @@ import numpy.typing as npt
 
 from layoutalg.codegen.backends import Backend, Spans, chosen_backend, open_backend
 from layoutalg.codegen.compile import to_cubin
-from layoutalg.codegen.cuda import load_kernel, store_kernel
+from layoutalg.codegen.cuda import tile_kernel
 from layoutalg.codegen.kernel import checked_int
-from layoutalg.codegen.plans import checked_plan, image_bytes, launchable, origin_arguments
+from layoutalg.codegen.plans import checked_plan, image_bytes, launchable, origin_arguments, refutation
 from layoutalg.codegen.simulate import POISON
 from layoutalg.ground import clock, limits
 from layoutalg.ground.errors import Diagnostic, MalformedError, MissingExtraError, plain
@@ -210,8 +210,9 @@ def _disproved(plan: TensorMapPlan) -> tuple[Difference | None, str]:
     """Return what the checker refutes of a plan whose bytes agree, and a note where it does not decide."""
     verdict = check(plan)
     if isinstance(verdict, Refuted):
-        facts = ", ".join(f"{key}={value}" for key, value in verdict.witness.items() if key != "what")
-        return _claim(plan, f"the checker refutes a claim: {verdict.witness.get('what')} ({facts})"), ""
+        what, facts = refutation(verdict)
+        told = ", ".join(f"{key}={value}" for key, value in facts.items())
+        return _claim(plan, f"the checker refutes a claim: {what} ({told})"), ""
     return None, f"not proved: {verdict.reason}" if isinstance(verdict, Unknown) else ""
 
 
@@ -232,7 +233,7 @@ def _allowed(plan: TensorMapPlan, value: int, reach: int, low: int, high: int) -
 
 def _cubin_bytes(plan: TensorMapPlan) -> int | None:
     try:
-        return len(to_cubin(load_kernel(plan) if plan.direction == "load" else store_kernel(plan)))
+        return len(to_cubin(tile_kernel(plan)))
     except MissingExtraError:
         return None
 

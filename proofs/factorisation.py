@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Literal
 
+import numpy as np
+
 from layoutalg.ground.check import Checker
 from layoutalg.ground.kinds import checked_kinds
 from layoutalg.ground.picture import Shown
@@ -21,7 +23,7 @@ from layoutalg.proofs.admission import Admitted
 from layoutalg.proofs.certify.certificate import Certificate
 from layoutalg.proofs.exchange import Cost, ExchangePlan
 from layoutalg.proofs.shuffle import ShufflePlan
-from layoutalg.proofs.tile_map import SHARED_LAYOUTS
+from layoutalg.proofs.tile_map import SHARED_LAYOUTS, flat_offsets
 
 Way = Literal["exchanges", "shuffles", "shared"]
 CHECK = Checker("LA882", "this is not a factorisation")
@@ -69,6 +71,21 @@ class Factorisation(Shown):
 
     def __bool__(self) -> bool:
         return True
+
+    def check(self) -> Factorisation:
+        """Return the factorisation after following every element through the shuffles and through the exchanges.
+
+        Raises: MalformedError: LA882: names the first place that would not get the offset that it wants.
+        """
+        places = np.array(self.places, dtype=np.int64)
+        held, wanted = flat_offsets(self.carried)[places], flat_offsets(self.layout)[places]
+        for name, moves in (("shuffles", self.shuffles), ("exchange", self.exchange)):
+            found = wanted if moves is None else held[moves.source().reshape(-1)]
+            if (found != wanted).any():
+                place = int(np.argmax(found != wanted))
+                rule = f"must bring place {place} the element at offset {wanted[place]}"
+                raise CHECK.malformed(name, rule, int(found[place]))
+        return self
 
     @property
     def rounds(self) -> int:

@@ -32,7 +32,7 @@ from layoutalg.bridges.normal import normal
 from layoutalg.cute import ComposedLayout, CuteLayout, Swizzle
 from layoutalg.ground.check import Checker
 from layoutalg.ground.layout import Layout
-from layoutalg.ground.listed import listed
+from layoutalg.ground.listed import ListedLayout, listed
 from layoutalg.notation import parse_tile
 from layoutalg.notation.printout import read_printout
 from layoutalg.proofs.tensor import row_major
@@ -237,6 +237,19 @@ def columns(layout: Any) -> list[IntArray]:
         table, column = np.divmod(table, extent)
         found.append(column)
     return found
+
+
+def flat_offsets(layout: Any) -> IntArray:
+    """Return the offset at every flat coordinate; several outputs are the dimensions of a row-major tile.
+
+    Raises: MalformedError: LA376, where an output has no bound.
+    """
+    if isinstance(layout, CuteLayout | ComposedLayout | ListedLayout) or len(layout.out_dims) == 1:
+        return np.asarray(layout.table(), dtype=np.int64).reshape(-1)
+    extents = tuple(layout.out_dims.values())
+    if not all(extents):
+        raise CHECK.malformed("layout", "must bound its outputs", ", ".join(layout.out_dims))
+    return np.asarray(np.ravel_multi_index(tuple(columns(layout)), extents), dtype=np.int64)
 
 
 def _values(layout: Any) -> IntArray:

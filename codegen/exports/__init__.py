@@ -17,6 +17,7 @@ from layoutalg.codegen.exports.ptx import Patch, patches, ptx_text
 from layoutalg.codegen.exports.refusal import RULES as EXPORT_RULES
 from layoutalg.codegen.exports.refusal import refuse
 from layoutalg.codegen.kernel import checked_name
+from layoutalg.codegen.plans import instead, upheld
 from layoutalg.ground.check import Checker
 from layoutalg.proofs.admission import Admitted
 from layoutalg.proofs.tensormap import TensorMapPlan
@@ -44,7 +45,8 @@ def export(
         target: Architecture of a bare map; a plan has its own.
         base: For ``"ptx"``: the map that is patched into this one.
 
-    Raises: MalformedError: LA893, LA506. RepresentabilityError: LA894. InfeasibleError: LA896.
+    Raises:
+        MalformedError: LA893, LA503, LA506. RepresentabilityError: LA894. InfeasibleError: LA896. BudgetError: LA411.
 
     Example:
         >>> tm = TensorMap("bf16", (512, 1024), (1024,), (64, 64), swizzle="128B")
@@ -55,12 +57,16 @@ def export(
         raise CHECK.malformed("form", f"must be one of {', '.join(EXPORT_FORMS)}", form)
     value: Any = plan.descriptor if isinstance(plan, Admitted) else plan
     if not isinstance(value, (TensorMapPlan, TensorMap, OperandPlan)):
-        raise CHECK.malformed("plan", "must be a plan of a tensor map or of a wgmma operand, or a tensor map", value)
+        rule = "must be a plan of a tensor map or of a wgmma operand, or a tensor map"
+        raise CHECK.malformed("plan", rule, value, instead(value))
     if base is not None:
         if form != "ptx" or isinstance(value, OperandPlan):
             raise CHECK.malformed("base", "must be left out but for a map in the form ptx", base)
         if not isinstance(base, (TensorMapPlan, TensorMap)):
             raise CHECK.malformed("base", "must be a plan of a tensor map, or a tensor map", base)
+    for each in (value, base):
+        if isinstance(each, (TensorMapPlan, OperandPlan)):
+            upheld(each)
     name = checked_name(name or ("operand" if isinstance(value, OperandPlan) else "tensor_map"))
     if isinstance(value, TensorMapPlan):
         target = value.problem.arch

@@ -9,7 +9,7 @@ References: CUDA C++ programming guide, technical specifications per compute cap
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
 
@@ -34,6 +34,8 @@ MOST_BLOCKS = (1 << 31) - 1
 MOST_WORK_ITEMS = (1 << 32) - 1
 MOST_BYTES = 1 << 46
 STATUS_BYTES = 4
+PERSISTENT_GRID = "blocks"
+"""The parameter of a persistent kernel that says how many blocks share its tiles."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +68,8 @@ class ArrayKernel:
 
     def __post_init__(self) -> None:
         checked_kinds(self, "LA374")
+        grid = PERSISTENT_GRID if self.persistent else self.blocks
+        object.__setattr__(self, "kernel", replace(self.kernel, grid=grid))
 
     def __str__(self) -> str:
         grid = f"1 to {self.blocks}" if self.persistent else f"{self.blocks}"
@@ -90,7 +94,8 @@ class ArrayKernel:
         Args:
             source: Address of the source, a contiguous numpy array for a run on the CPU, or a ``DeviceTensor``.
             destination: The destination, in the same ways; it does not overlap the source.
-            blocks: Blocks of the launch, where the kernel is persistent; all tiles a block each when left out.
+            blocks: Blocks of the launch, where the kernel is persistent; all tiles a block each when left out. A launch
+                with another grid is refused.
             status: Where such a kernel writes one word a block, 1 when all went well; a new array when left out.
             index: The indices of a gather.
 

@@ -15,7 +15,7 @@ from textwrap import dedent, indent
 from typing import Any
 
 from layoutalg.codegen.cuda import issue_text
-from layoutalg.codegen.kernels.answer import CHECK, checked_grid
+from layoutalg.codegen.kernels.answer import CHECK, PERSISTENT_GRID, checked_grid
 from layoutalg.cute import CuteLayout
 from layoutalg.ground.kinds import checked_kinds
 from layoutalg.proofs.dtypes import element_type
@@ -27,7 +27,7 @@ from layoutalg.targets.nvidia.tensormap.limits import MAX_PHASE_BYTES
 MOST_COORDINATE = 1 << 31
 SPANS = {"NONE": 0, "32B": 32, "64B": 64, "128B": 128}
 MAP = "const __grid_constant__ la_tensor_map"
-PARAMETERS = ((MAP, "from"), (MAP, "into"), ("int", "blocks"), ("int*", "status"))
+PARAMETERS = ((MAP, "from"), (MAP, "into"), ("int", PERSISTENT_GRID), ("int*", "status"))
 
 RING = r"""
 #ifndef LA_HOST

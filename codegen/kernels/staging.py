@@ -27,6 +27,7 @@ from layoutalg.codegen.kernels.answer import (
 )
 from layoutalg.codegen.kernels.arguments import ArrayArgument
 from layoutalg.codegen.kernels.turned import fields, vector_of
+from layoutalg.codegen.plans import upheld
 from layoutalg.codegen.portable import portable_prelude
 from layoutalg.codegen.thread_numbers import IntArray, Numbers
 from layoutalg.proofs.swizzling import SwizzlePlan
@@ -76,7 +77,7 @@ def staging_kernel(
         >>> staging_kernel(tile_swizzle(TileShape(64, 64, 8, 8, 32, 2), 16, "sm_90a"), (100, 100)).blocks
         4
     """
-    plan = CHECK.kind(swizzle, SwizzlePlan, "swizzle")
+    plan = upheld(CHECK.kind(swizzle, SwizzlePlan, "swizzle"))
     all_rows, all_cols = checked_shape(shape, 2)
     extents = (all_rows, all_cols)
     target = plan.served[0].target if target is None else target

@@ -24,7 +24,7 @@ from layoutalg.ground.check import Checker
 from layoutalg.ground.errors import LayoutError
 from layoutalg.ground.listed import ListedLayout
 from layoutalg.proofs.dtypes import ElementType, element_type
-from layoutalg.proofs.tile_map import columns, extents_of, layout_of, offsets
+from layoutalg.proofs.tile_map import extents_of, flat_offsets, layout_of, offsets
 
 IntArray: TypeAlias = npt.NDArray[np.int64]
 CHECK = Checker("LA880", "this cannot be factored")
@@ -147,19 +147,7 @@ def _threads(
             scale[role] *= width
     if scale[1] > lanes:
         raise CHECK.malformed("layout", f"must have at most {lanes} lanes", scale[1])
-    return Question(layout, kind, modes, (("tile", size),), ("tile",), _offsets(layout, size), owner, True)
-
-
-def _offsets(layout: Any, size: int) -> IntArray:
-    """The offset of every place; a layout into a tile of several dimensions is one into the row-major tile."""
-    if isinstance(layout, CuteLayout | ComposedLayout | ListedLayout) or len(layout.out_dims) == 1:
-        return np.asarray(layout.table(), dtype=np.int64).reshape(-1)
-    answer = np.zeros(size, dtype=np.int64)
-    for (name, extent), column in zip(layout.out_dims.items(), columns(layout), strict=True):
-        if not extent:
-            raise CHECK.malformed("layout", "must bound its outputs", name)
-        answer = answer * extent + column
-    return answer
+    return Question(layout, kind, modes, (("tile", size),), ("tile",), flat_offsets(layout), owner, True)
 
 
 def _tile(layout: Any, kind: ElementType, modes: tuple[tuple[str, int], ...], warps: int, lanes: int) -> Question:

@@ -127,9 +127,8 @@ def _spaces(member: ClassMember, models: dict[str, BankModel], chunk_bytes: int)
     for name in member.targets:
         model = models[name]
         images = [matrix.apply(member.cells, step) for step in model.space]
+        # lanes that share cells: a tile of one or two cells, all of whose groups touch the same ones
         joined = any(1 << bit in model.joins and not cell for bit, cell in enumerate(member.cells))
-        if joined:
-            images.append(matrix.apply(member.cells, model.groups[1][0] ^ model.groups[0][0]))
         mask = (1 << _bank_bits(model, chunk_bytes)) - 1
         spaces.append(Space(matrix.image_basis(images), mask, len(model.groups) >> joined, 0))
     return tuple(spaces)

@@ -1,10 +1,9 @@
 """Kernels of conversions as machine code: NVIDIA by the run-time compiler, AMD by clang; every kind of step."""
 
-import dataclasses
 import re
 
 import pytest
-from instruments.conversion_steps import random_plan
+from instruments.conversion_steps import counted_again, random_plan
 from instruments.elf import local_bytes
 from instruments.joined_texts import joined
 
@@ -28,7 +27,7 @@ def kernels(arch: str) -> list[KernelSource]:
         kinds = {type(step).__name__ for step in plan.steps} | ({"matrices"} if matrices else set())
         if kinds - seen:
             seen |= kinds
-            found.append(conversion_kernel(dataclasses.replace(plan, target=arch)))
+            found.append(conversion_kernel(counted_again(plan, arch)))
     assert seen >= KINDS
     assert len(found) <= 9
     return found

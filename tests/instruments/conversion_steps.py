@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from layoutalg.f2 import LinearLayout, matrix
-from layoutalg.proofs.conversion import ConversionCost, ConversionPlan, Held
+from layoutalg.proofs.conversion import ConversionCost, ConversionPlan, Held, counted
 from layoutalg.proofs.conversion_steps import Read, SharedAccess, Take, Through
 from layoutalg.proofs.exchange import Choose, Exchange, Move, Rename
 from layoutalg.synth.factor.shuffles import shuffles
+from layoutalg.targets.instruction_costs import instruction_costs
 from layoutalg.targets.registry import lookup
 
 FREE = ConversionCost(0, 0, 0, 0, 0, 0, 0.0)
@@ -104,6 +106,23 @@ def random_plan(seed: int, target: str = "sm_90a") -> ConversionPlan:
         elif kind == "matrices" and bits < 64 and lanes == 32:
             store, load = (matrices(rng, words, packed, threads, operation) for operation in ("st", "ld"))
             steps.append(Through(now * bits // 8 * threads, "block", 1, store, load))
-    return ConversionPlan(
+    plan = ConversionPlan(
         held(elements, lanes, warps), held(now, lanes, warps), bits, target, "shared", tuple(steps), FREE, "", ()
     )
+    return counted_again(plan, target)
+
+
+def counted_again(plan: ConversionPlan, target: str) -> ConversionPlan:
+    """The plan of the same steps for a target: what they lead to is wanted, and they cost what they cost there."""
+    steps = list[Any]()
+    for step in plan.steps:
+        if isinstance(step, Through):
+            turns = [access.counted(target, plan.lanes) for access in (step.store, step.load)]
+            store, load = (replace(a, turns=n) for a, n in zip((step.store, step.load), turns, strict=True))
+            step = replace(step, store=store, load=load)
+        steps.append(step)
+    after = plan.run(plan.source.elements())
+    table = tuple(tuple(tuple(row) for row in rows) for rows in after.tolist())
+    cost = counted(tuple(steps), plan.source, plan.element_bits, instruction_costs(target))
+    wanted = replace(plan.destination, layout=None, table=table)
+    return replace(plan, destination=wanted, target=target, steps=tuple(steps), cost=cost)

@@ -144,6 +144,10 @@ def test_plans_that_are_none_are_refused() -> None:
         ExchangePlan(2, 2, 1, plain, (Rename((0,), 0),), plain)
     with pytest.raises(MalformedError, match="LA884"):
         ExchangePlan(3, 2, 1, plain, (), plain)
+    for sizes in ((1 << 18, 8, 1), (1 << 10, 1 << 6, 1 << 5), (2, 1 << 19, 2)):  # each number alone is allowed
+        same = Repack(tuple(1 << bit for bit in range(sizes[0].bit_length() - 1)), 0, 1)
+        with pytest.raises(MalformedError, match="at most 1048576 places"):
+            ExchangePlan(*sizes, same, (), same)
     with pytest.raises(MalformedError, match="LA884"):
         ExchangePlan(2, 2, 1, plain, (), plain).run([1, 2])
     with pytest.raises(MalformedError, match="LA883"):

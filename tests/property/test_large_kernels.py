@@ -45,7 +45,7 @@ def last_blocks(made: ArrayKernel, source: np.ndarray, result: np.ndarray, index
     else:
         arguments = made.arguments(source, result, index=index)
     regions = [(array.ctypes.data, array.nbytes) for array in (source, result)]
-    fault = hostsim.run(replace(made.kernel, text=text), arguments, blocks=2, regions=regions)
+    fault = hostsim.run(replace(made.kernel, text=text, grid=None), arguments, blocks=2, regions=regions)
     assert hostsim.FAULTS[fault] == "none"
     assert not made.persistent or status.tolist() == [1, 1]
 
@@ -165,7 +165,7 @@ def test_the_bytes_of_a_large_copy_that_fill_no_vector():
     made = copy_kernel(shape, "u8", way="vector")
     source, result = (reserved(shape, "u1").reshape(-1) for _ in range(2))
     source[-5:] = 1, 2, 3, 4, 5
-    assert hostsim.run(made.kernel, made.arguments(source, result)) == 0  # block 0
+    assert hostsim.run(replace(made.kernel, grid=None), made.arguments(source, result)) == 0  # block 0
     assert source.size % 16 == 1
     assert result[-5:].tolist() == [0, 0, 0, 0, 5]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from layoutalg.ground.errors import InfeasibleError, MalformedError
@@ -72,6 +73,22 @@ def test_nothing_nearer_is_legal():
         cores = map_conflicts(tm)
         assert {rule for core in cores for rule in core.rules} == broken & set(RULES)
     assert min(counted.values()) > 1
+
+
+def test_maps_of_slices_are_aligned_to_the_slice():
+    """What a map in slices of 32 bytes begins with, and its pitches, are multiples of 32; in slices of 16, of 16."""
+    sliced = TensorMap("u8", (64, 64, 64, 8), (64, 8192, 2**18), (64, 4, 4, 1), interleave="32B")
+    assert not violations(sliced)
+    for name, value in (("base_address", 16), ("base_address", 48), ("strides_bytes", (80, 8192, 2**18)),
+                        ("strides_bytes", (64, 8208, 2**18))):  # fmt: skip
+        wrong = replace(sliced, **{name: value})
+        assert violations(wrong)
+        found = nearest_map(wrong, keep=("interleave",))
+        assert not violations(found.tensor_map)
+        assert found.tensor_map.interleave == "32B"
+        ours, theirs = (np.ravel(getattr(tm, name)) for tm in (found.tensor_map, wrong))
+        assert np.abs(ours - theirs).sum() == 16
+        assert not violations(replace(wrong, interleave="16B"))
 
 
 def test_fields_that_stay_are_kept_or_the_conflict_is_named():

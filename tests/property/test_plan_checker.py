@@ -292,6 +292,8 @@ def agree(plan, reach):
     shown = (found, why, verdict, claimed.to_json())
     if found is None:
         assert isinstance(verdict, Refuted), shown
+        for other in ("weak", "lost"):  # of these classes fewer origins count, never none
+            assert isinstance(check(plan.with_changes(oob=other)), Refuted), (other, *shown)
         return why
     assert isinstance(verdict, Proved), shown
     assert verdict.certificate["oob"] == found, shown

@@ -12,7 +12,7 @@ import pytest
 from instruments.runner import runner_kernel, runner_tables
 
 from layoutalg.codegen import hostsim
-from layoutalg.codegen.cuda import load_kernel, store_kernel
+from layoutalg.codegen.cuda import load_kernel, store_kernel, tile_kernel
 from layoutalg.codegen.kernel import STATUS_ORIGIN, KernelSource, checked_name
 from layoutalg.codegen.launch import place_map
 from layoutalg.codegen.matmul import WgmmaTiles, matmul_kernel
@@ -98,6 +98,29 @@ def test_the_kernel_refuses_the_origins_that_the_plan_refuses(direction: str, ro
             assert status[0] == 1
             assert 7 in image if direction == "load" else 9 in memory
     assert 0 < refused < 9
+
+
+@needs_compiler
+def test_a_store_that_is_right_in_bounds_alone_refuses_origins_out_of_bounds() -> None:
+    """Elements 6 to 39 belong to the problem: tiles that begin there are stored, those at 0 and from 40 on are not."""
+    made = synthesize_tensormap(
+        {
+            "schema": "layoutalg/tensormap-problem/1", "arch": "sm_90a", "direction": "store",
+            "global": {"shape": [64], "stride": [1], "dtype": "f32", "base_align_bytes": 256},
+            "tile": [8], "smem": {"modes": [[[8, 1]]], "swizzle": "NONE"}, "bounds": [[6, 40]],
+        }
+    )  # fmt: skip
+    assert made.oob == "weak"
+    kernel, stored = store_kernel(made), []
+    for origin in range(0, 64, 4):
+        memory = np.zeros(64 + 64, dtype=np.uint32)
+        address = memory.ctypes.data + (-memory.ctypes.data) % 256
+        image, status = np.full(kernel.image_bytes, 9, dtype=np.uint8), np.zeros(1, dtype=np.int32)
+        arguments = [place_map(made.raw, address), origin, image, status]
+        assert hostsim.run(kernel, arguments, regions=[(address, 256)]) == 0
+        assert (status[0] == STATUS_ORIGIN) == (not memory.any()) == (not made.expresses((origin,)))
+        stored += [origin] if memory.any() else []
+    assert stored == [8, 16, 24, 32]
 
 
 @needs_compiler
@@ -239,7 +262,7 @@ def test_a_tile_off_128_bytes() -> None:
 def test_an_inner_coordinate_off_16_bytes() -> None:
     assert run(load_kernel(plan()), plan(), (0, 8)) == (0, STATUS_ORIGIN)
     shifted = plan().with_changes(issues=(Issue((8, 0), 0),))
-    assert hostsim.FAULTS[run(load_kernel(shifted), shifted)[0]] == "inner start coordinate not a multiple of 16 bytes"
+    assert hostsim.FAULTS[run(tile_kernel(shifted), shifted)[0]] == "inner start coordinate not a multiple of 16 bytes"
 
 
 @needs_compiler

@@ -136,6 +136,15 @@ def test_gluon_places_every_element():
         assert made["padding"] == problem.oob_fill.replace("NAN", "nan").replace("ZERO", "zero")
 
 
+@pytest.mark.parametrize(("swizzle", "width"), [("NONE", 0), ("32B", 32), ("64B", 64), ("128B", 128)])
+def test_gluon_says_the_width_of_every_swizzle(swizzle, width):
+    inner = (width or 64) // 2
+    text = export(
+        la.tensormap(la.Tensor((256, 128)), (64, inner), f"(64,{inner}):({inner},1)", swizzle=swizzle), "gluon"
+    )
+    assert f"gl.NVMMASharedLayout(swizzle_byte_width={width}, element_bitwidth=16, rank=2)" in text
+
+
 class Cute:
     """As much of the DSL as the texts use: layouts as tables of offsets."""
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from layoutalg.codegen import copy_kernel, gather_kernel, hostsim, staging_kernel, transpose_kernel
+from layoutalg.codegen import copy_kernel, gather_kernel, hostsim, launch, staging_kernel, transpose_kernel
+from layoutalg.codegen.kernel import KernelSource
 from layoutalg.codegen.kernels import transpose_ring_kernel
 from layoutalg.codegen.launch import DeviceTensor
 from layoutalg.ground.errors import MalformedError
@@ -119,3 +120,39 @@ def test_the_results_of_a_staging_are_described():
     assert made.arrays[1].shape[0] == made.blocks
     with pytest.raises(MalformedError, match="destination must have extents"):
         made.arguments(np.zeros((100, 70), np.float32), np.zeros((100, 70), np.float32))
+
+
+RING, COPY = transpose_ring_kernel((128, 160), "f32"), copy_kernel((64, 256), "f32", tile=(8, 32))
+VECTORS = copy_kernel((64, 256), "f32", way="vector", threads=32, per_thread=1)
+
+
+@pytest.mark.parametrize("made", [RING, COPY], ids=["ring", "copy"])
+@pytest.mark.parametrize(("said", "grid"), [(3, 2), (3, 4), (1, 2), (20, 1)])
+def test_a_grid_that_is_not_the_one_of_the_arguments_is_refused_with_both_numbers(made, said, grid):
+    """Blocks step over as many tiles as there are blocks: with fewer of them, tiles would be missing and no fault."""
+    arguments = made.arguments(1 << 20, 2 << 20, said)
+    for code, run in (("LA522", hostsim.run), ("LA522", hostsim.trace), ("LA533", launch.run)):
+        with pytest.raises(MalformedError, match=f"argument blocks is {said}, and the grid has {grid}: ") as refused:
+            run(made.kernel, arguments, blocks=grid)
+        assert refused.value.diagnostic.code == code
+
+
+@pytest.mark.parametrize("made", [GATHER, TRANSPOSE, VECTORS], ids=["gather", "transpose", "copy"])
+def test_a_grid_of_another_size_than_the_array_needs_is_refused(made):
+    places = {each.name: np.zeros(each.shape, np.int32) for each in made.arrays}
+    arguments = made.arguments(**places)
+    for run in (hostsim.run, hostsim.trace, launch.run):
+        for grid in (made.blocks - 1, made.blocks + 1):
+            with pytest.raises(MalformedError, match=f"for {made.blocks} blocks, and the grid has {grid}: "):
+                run(made.kernel, arguments, blocks=grid)
+
+
+def test_every_kernel_of_an_array_says_its_grid():
+    for made in (RING, COPY):
+        assert made.kernel.grid == "blocks"
+        assert ("int", "blocks") in made.kernel.parameters
+    for made in (GATHER, TRANSPOSE, VECTORS):
+        assert made.kernel.grid == made.blocks
+    for grid in ("block", 0, -1, 1.5, True, 2**31):
+        with pytest.raises(MalformedError, match="LA506"):
+            KernelSource("nothing", "", "sm_90a", 32, 0, (("int", "blocks"),), grid=grid)

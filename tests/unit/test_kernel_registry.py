@@ -22,7 +22,7 @@ from layoutalg import synth
 from layoutalg.codegen import hip, hostsim, validate, validate_product
 from layoutalg.codegen.compile import to_cubin
 from layoutalg.codegen.conversion import conversion_kernel, conversion_loop
-from layoutalg.codegen.cuda import load_kernel, store_kernel
+from layoutalg.codegen.cuda import load_kernel, store_kernel, tile_kernel
 from layoutalg.codegen.factored import factored_kernel
 from layoutalg.codegen.fragment_product import fragment_kernel
 from layoutalg.codegen.gather import gather_registers_kernel
@@ -81,6 +81,12 @@ def store(arch: str) -> Made:
         assert validate(plan, device="host")
 
     return store_kernel(plan), run
+
+
+def tile(arch: str) -> Made:
+    plan = tile_plan(arch, "load")
+    assert tile_kernel(plan) == load_kernel(plan)
+    return load(arch)
 
 
 def product(arch: str) -> Made:
@@ -370,6 +376,7 @@ REGISTRY: dict[str, tuple[Callable[[str], Made], tuple[str, ...]]] = {
     "product_kernel": (product, HOPPER),
     "staging_kernel": (staging, (*NVIDIA, *AMD)),
     "store_kernel": (store, HOPPER),
+    "tile_kernel": (tile, HOPPER),
     "transpose_kernel": (transpose, (*NVIDIA, *AMD)),
     "transpose_ring_kernel": (transpose_ring, HOPPER),
     "transpose_windows_kernel": (transpose_windows, (*NVIDIA, *AMD)),

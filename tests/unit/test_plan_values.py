@@ -226,6 +226,29 @@ def test_origins_that_the_certificate_does_not_speak_of_have_no_coordinates():
             plan.coordinates(origin)
 
 
+@pytest.mark.parametrize("oob", ["exact", "weak", "lost"])
+@pytest.mark.parametrize(("direction", "dim"), [("load", 0), ("load", 1), ("store", 0), ("store", 1)])
+def test_coordinates_that_do_not_move_with_the_origin_are_refuted(direction, dim, oob):
+    """At the origin 0 every address is right, so only another origin of the class shows it."""
+    plan = synthesize_tensormap(square(direction))
+    for terms in ((), ((1 - dim, 2, 1),)):
+        rows = (*plan.origin_map[:dim], terms, *plan.origin_map[dim + 1 :])
+        verdict = check(plan.with_changes(origin_map=rows, oob=oob, certificate=None))
+        assert isinstance(verdict, Refuted)
+        assert verdict.witness["what"] == "wrong global element"
+        assert verdict.witness["origin"] != [0, 0]
+
+
+@pytest.mark.parametrize("dim", [0, 1])
+def test_start_coordinates_are_32_bits(dim):
+    plan = synthesize_tensormap(square())
+    for start, wide in ((2**31, True), (2**31 - 1, False), (-(2**31) + 1, False), (-(2**31) - 1, True)):
+        coords = tuple(start if at == dim else 0 for at in range(2))
+        verdict = check(plan.with_changes(issues=(Issue(coords, 0),), certificate=None))
+        assert isinstance(verdict, Refuted)
+        assert (verdict.witness["what"] == "a start coordinate leaves 32 bits") == wide
+
+
 def test_a_store_that_cannot_start_in_bounds_is_refuted():
     """Rows 7 - o: the far edge of the tensor is where the coordinate falls below 0; in bounds it never does."""
     store = falling("store")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import random
 
 import pytest
@@ -9,8 +10,9 @@ from instruments.simulation import first_difference, random_origins
 
 from layoutalg.ground.errors import BudgetError, MalformedError
 from layoutalg.ground.verdict import Proved
-from layoutalg.proofs.tensormap import check
+from layoutalg.proofs.tensormap import Issue, check
 from layoutalg.synth import InadmissibleError, TensorMapPlan, TensorMapProblem, synthesize_tensormap
+from layoutalg.synth.tensormap import planner
 from layoutalg.targets.nvidia import tensormap as hardware
 
 
@@ -54,6 +56,38 @@ def test_every_rank(rank):
     assert len(plan.issues) == 1
     assert plan.oob == "exact"
     assert plan.expect_tx_bytes == 2 ** (rank - 1) * 64
+
+
+def test_a_tile_of_all_shared_memory_of_a_block():
+    """227 KiB are carried by one copy; one more row of the tile is refused for that reason."""
+    whole = problem([512, 4, 256], [1024, 256, 1], [227, 4, 256], [[[227, 1024]], [[4, 256]], [[256, 1]]], dtype="u8")
+    plan = synthesize_tensormap(whole)
+    assert (plan.smem_bytes, len(plan.issues)) == (232_448, 1)
+    assert isinstance(check(plan), Proved)
+    whole["tile"], whole["smem"]["modes"][0] = [228, 4, 256], [[228, 1024]]
+    assert [violation.rule for violation in refused(whole).violations] == ["SMEM_CAP"]
+
+
+PLAIN = synthesize_tensormap(problem([256, 128], [128, 1], [64, 64], [[[64, 64]], [[64, 1]]], swizzle="128B"))
+TWICE = (*PLAIN.issues, *PLAIN.issues)
+LONGER = dataclasses.replace(PLAIN.tensor_map, dims=(64, 2, 256), strides_bytes=(128, 256), box=(64, 1, 64),
+                             element_strides=(1, 1, 1))  # fmt: skip
+
+
+@pytest.mark.parametrize(("better", "worse"), [
+    ({"issues": TWICE, "oob": "weak"}, {"oob": "lost"}),
+    ({"oob": "weak"}, {"issues": TWICE}),
+    ({"undocumented": ("STRIDE_NEST",)}, {"oob": "weak"}),
+    ({"undocumented": ("STRIDE_NEST",)}, {"tensor_map": LONGER, "origin_map": ((), (), ()),
+                                          "issues": (Issue((0, 0, 0), 0),)}),
+    ({}, {"undocumented": ("STRIDE_NEST",)}),
+    ({"undocumented": ("STRIDE_NEST",)}, {"undocumented": ("BOX_SMEM", "STRIDE_NEST")}),
+])  # fmt: skip
+def test_the_better_of_two_plans(better, worse):
+    """In this order: class not lost, copies, class exact, dimensions, documented rules kept."""
+    one, two = PLAIN.with_changes(**better), PLAIN.with_changes(**worse)
+    assert planner._better(one, two) is one
+    assert planner._better(two, one) is one
 
 
 @pytest.mark.parametrize("dtype", ["u8", "u16", "u32", "s32", "u64", "s64", "f16", "f32", "f64", "bf16"])
