@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from operator import add, mul
 
 import numpy as np
@@ -92,6 +93,28 @@ class Pitches:
         point = tuple(a + turns * b for a, b in zip(self.point, row, strict=True))
         return Pitches(point, tuple(still), self.least)
 
+    def meeting_all(self, rows: IntArray, value: int, modulus: int = 0) -> tuple[Pitches | None, int]:
+        """Return the points that meet every row as ``meeting`` does; None and the first row against those before it.
+
+        Example:
+            >>> Pitches((0, 0), ((1, 0), (0, 1))).meeting_all(np.array([[0, 1], [0, 2], [1, 0]]), 1)
+            (None, 1)
+        """
+        system, at = self, np.arange(len(rows))
+        while True:
+            clock.check("the steps of a layout")
+            wide = max(map(abs, chain(system.point, *system.basis))) >= 1 << 32
+            known = np.array([system.point, *system.basis], dtype=object if wide else np.int64)
+            left = rows[at] @ known.T
+            left[:, 0] -= value
+            at = at[(left % modulus if modulus else left).any(axis=1)]  # rows that are met stay so
+            if not at.size:
+                return system, len(rows)
+            met = system.meeting([int(v) for v in rows[at[0]]], value, modulus)
+            if met is None:
+                return None, int(at[0])
+            system, at = met, at[1:]
+
     def at_least(self, form: Sequence[int]) -> Pitches | None:
         """Return the points with ``form . g >= 0``; None where it is a negative constant."""
         if all(_dot(form, row) == 0 for row in self.basis):
@@ -142,7 +165,7 @@ class Pitches:
 
     def merged(self, tile: Sequence[int]) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
         """Return two elements of a tile that are one at every point, None where there are none."""
-        coords = np.indices(tile).reshape(len(tile), -1)
+        coords = _elements(tile)
         rows = np.array([self.point, *self.basis], dtype=np.int64)
         _, first, owner = np.unique(rows @ coords, axis=1, return_index=True, return_inverse=True)
         twice = np.flatnonzero(first[owner.reshape(-1)] != np.arange(coords.shape[1]))
@@ -155,7 +178,7 @@ class Pitches:
     def _tried(
         self, moves: Sequence[tuple[int, ...]], least: int | None = None, most: int | None = None
     ) -> Iterator[tuple[int, ...]]:
-        """Yield points that meet ``least``, each move made forwards, backwards or not at all, the last one chosen first.
+        """Yield points that meet ``least``, each move made forwards, backwards or not at all, the last first.
 
         A choice is given up as soon as the moves before it can no longer mend a form.
 
@@ -232,6 +255,11 @@ def _span(row: Sequence[int], tile: Sequence[int]) -> int:
     return sum(abs(b) * (extent - 1) for b, extent in zip(row, tile, strict=True))
 
 
+def _elements(tile: Sequence[int]) -> IntArray:
+    """Return the coordinates of the elements of a tile, one column each; ``np.indices`` ends below 64 dimensions."""
+    return np.array(np.unravel_index(np.arange(math.prod(tile)), tuple(tile)), dtype=np.int64)
+
+
 def _dot(form: Sequence[int], vector: Sequence[int]) -> int:
     return sum(map(mul, form, vector))
 
@@ -243,7 +271,7 @@ def together(point: Sequence[int], tile: Sequence[int]) -> tuple[int, ...] | Non
         >>> together((8, 1), (2, 8)), together((7, 1), (2, 8))
         (None, (1, -7))
     """
-    coords = np.indices(tile).reshape(len(tile), -1)
+    coords = _elements(tile)
     places = np.array(point, dtype=object) @ coords if max(map(abs, point)) >= 1 << 40 else np.array(point) @ coords
     order = np.argsort(places, kind="stable")
     same = np.flatnonzero(places[order][1:] == places[order][:-1])
