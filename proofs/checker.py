@@ -1,14 +1,39 @@
-"""Checks layoutalg certificates on its own: ``python checker.py FILE|FOLDER ...``; exit 0 proved, 1 refuted (the first
-wrong fact is named), 2 unknown (a solver is missing or gave up), 64 unreadable. It needs Python 3.11 and numpy and
-imports nothing of layoutalg: copy it, read it, run it. A certificate is JSON, {"schema": SCHEMA, "kind": ...,
-"statement": ..., "evidence": ..., "seal": ...}: the statement says all that is claimed, the evidence makes it quick to
-check, the seal is the SHA-256 of the rest. Every fact is recomputed from the statement; the seal is compared last."""
+"""Checks layoutalg certificates on its own: ``python checker.py [--seconds S] FILE|FOLDER ...``.
 
-import functools, hashlib, importlib, itertools, json, math, pathlib, re, sys
+Exit 0 proved, 1 refuted (the first wrong fact is named), 2 unknown (a solver is missing, or a limit was reached), 64
+unreadable. It needs Python 3.11 and numpy and imports nothing of layoutalg: copy it, read it, run it. A certificate is
+JSON, {"schema": SCHEMA, "kind": ..., "statement": ..., "evidence": ..., "seal": ...}: the statement says all that is
+claimed, the evidence makes it quick to check, the seal is the SHA-256 of the rest. Every fact is recomputed from the
+statement. The seal is compared last, but before anything that takes long.
+
+A certificate may come from anywhere, so its check is bounded: by time (S seconds for each certificate, 60 unless said
+otherwise), by the points at which functions are evaluated, by the steps that their stages take there, counted before
+the first of them, and by the numbers held at a time.
+"""
+
+import contextlib
+import contextvars
+import functools
+import hashlib
+import importlib
+import itertools
+import json
+import math
+import pathlib
+import re
+import sys
+import threading
+import time
+
 import numpy as np
 
 SCHEMA, VERDICTS = "layoutalg/certificate/2", {0: "proved", 1: "refuted", 2: "unknown", 64: "unreadable"}
 POINTS, SECONDS = 2**22, 20  # most points that are evaluated for one fact; what a solver may take
+TIME = 60  # seconds for one certificate where nobody says otherwise
+STEPS = 2**32  # most steps on words of 64 bits for one fact: points times what the stages take at one
+LONG = 2**24  # steps from which on the seal is compared first
+CELLS = 2**24  # most numbers that are held at a time
+BLOCK = 2**14  # points that are evaluated together
 NATURAL, POSITIVE = range(2**4096), range(1, 2**4096)
 
 
@@ -24,6 +49,41 @@ def need(condition, fact, code=1, **numbers):
 
 def can(condition, why):
     need(condition, why, 2)
+
+
+class Task:
+    """One check: when its time is over, and the document whose seal is still to be compared."""
+
+    def __init__(self, seconds=math.inf, document=None):
+        self.end, self.document = time.monotonic() + seconds, document
+
+
+FOREVER = Task()
+TASK = contextvars.ContextVar("task", default=FOREVER)
+
+
+def tick():
+    """Stop where the time is over; every loop over what a certificate chooses comes here once per step."""
+    can(time.monotonic() <= TASK.get().end, "the time for this check is over")
+
+
+@contextlib.contextmanager
+def timed(seconds, document=None):
+    """Run a block as one check that takes at most so many seconds."""
+    token = TASK.set(Task(seconds, document))
+    try:
+        yield
+    finally:
+        TASK.reset(token)
+
+
+def sealed():
+    """Refute where the seal is of another certificate."""
+    task = TASK.get()
+    if task.document is not None:
+        given, expected = task.document["seal"], seal(task.document)
+        need(given == expected, "the seal is of another certificate", got=given, expected=expected)
+        task.document = None
 
 
 def short(value):
@@ -45,7 +105,12 @@ def read(value, form, where):
         need(isinstance(value, list), f"{where} must be a list", got=value)
         forms = form * len(value) if isinstance(form, list) else form
         need(len(value) == len(forms), f"{where} has a wrong length", got=len(value), expected=len(forms))
-        return [read(entry, kind, f"{where}[{place}]") for place, (entry, kind) in enumerate(zip(value, forms))]
+        found = []
+        for place, (entry, kind) in enumerate(zip(value, forms)):
+            if place % 256 == 0:
+                tick()
+            found.append(read(entry, kind, f"{where}[{place}]"))
+        return found
     if not isinstance(form, (set, range, type)):
         return form(value, where)
     kind = form if isinstance(form, type) else int if isinstance(form, range) else str
@@ -93,6 +158,7 @@ SIZED, ANY = {"size": NATURAL, "stages": stages}, {"size?": NATURAL, "inputs?": 
 def follow(path, values, way):
     """Take values through stages in one way of computing: numbers, sums of local terms, terms of solvers."""
     for name, *given in path:
+        tick()
         need(name in ("affine", "mod", "pieces", "fork") or len(values) == 1, f"a stage {name} takes one number")
         if name == "split":
             for extent in given[0][:-1]:
@@ -112,7 +178,7 @@ def follow(path, values, way):
 
 
 class Way:
-    """What all ways of computing share, out of ``row``, ``floor``, ``flipped`` (the xor of two bits), and for pieces
+    """What all ways of computing share, out of ``row``, ``floor``, ``flipped`` (the xor of bits), and for pieces
     ``both`` and ``either`` of some facts, and ``pick`` (one number where a fact holds, else the other)."""
 
     def rest(self, value, divisor):
@@ -123,7 +189,7 @@ class Way:
         answer = self.row([1] + [-1 << place for place in range(len(bits))], 0, [value, *bits])
         for place in range(max([*columns, constant]).bit_length()):
             odd = [self.row((), constant >> place & 1, ()), *(b for b, c in zip(bits, columns) if c >> place & 1)]
-            answer = self.row((1, 1 << place), 0, (answer, functools.reduce(self.flipped, odd)))
+            answer = self.row((1, 1 << place), 0, (answer, self.flipped(*odd)))
         return answer
 
     def table(self, *_):
@@ -143,6 +209,7 @@ class Way:
         return answer
 
     def terms(self, row, values):
+        tick()
         need(len(row) == len(values), "a row has a wrong length", got=len(row), expected=len(values))
         return [(factor, value) for factor, value in zip(row, values) if factor]
 
@@ -150,8 +217,8 @@ class Way:
 class Numbers(Way):
     """Arrays of integers, of Python's integers where 64 bits could overflow; ``ok`` tells where there is a value."""
 
-    def __init__(self, points):
-        self.ok = np.ones(points, dtype=bool)
+    def __init__(self, points, tables=None):
+        self.ok, self.tables = np.ones(points, dtype=bool), {} if tables is None else tables
 
     def both(self, facts):
         return np.all([self.ok | True, *facts], axis=0)
@@ -172,14 +239,19 @@ class Numbers(Way):
     def floor(self, value, divisor):
         return (value if divisor < 2**62 else value.astype(object)) // divisor
 
-    def flipped(self, one, two):
-        return one ^ two
+    def flipped(self, one, *others):
+        for other in others:
+            tick()
+            one = one ^ other
+        return one
 
     def table(self, value, values):
         value = np.where(self.ok, value, 0)
         out = np.asarray((value < 0) | (value >= len(values)), dtype=bool)
         need(not out.any(), "a number has no place in the table", got=value[out][:1].tolist(), entries=len(values))
-        return np.array(values, dtype=object if max(map(abs, values)) >= 2**62 else np.int64)[value.astype(np.int64)]
+        if id(values) not in self.tables:  # the same list for all blocks
+            self.tables[id(values)] = np.array(values, dtype=object if max(map(abs, values)) >= 2**62 else np.int64)
+        return self.tables[id(values)][value.astype(np.int64)]
 
 
 class Sums(Way):
@@ -193,19 +265,27 @@ class Sums(Way):
 
     def __init__(self, digits):
         self.atoms, self.keys, self.parities = [(0, n - 1, frozenset([i])) for i, n in enumerate(digits)], {}, {}
+        self.held = 0
 
     def atom(self, key, value, low, high):
         """Return a number within [low, high] that depends on the digits of a value, the same for the same key."""
         if low == high:
             return low, {}
         if key not in self.keys:
+            support = set()
+            for atom in value[1]:
+                tick()
+                support |= self.atoms[atom][2]
+            self.held += len(value[1]) + len(support)
+            can(self.held <= CELLS >> 3, "these sums have more terms than are kept here; another rule has to decide")
             self.keys[key] = len(self.atoms)
-            self.atoms.append((low, high, frozenset().union(*(self.atoms[atom][2] for atom in value[1]))))
+            self.atoms.append((low, high, frozenset(support)))
         return 0, {self.keys[key]: 1}
 
     def row(self, row, constant, values):
         total = {}
         for factor, (own, parts) in self.terms(row, values):
+            tick()
             constant += factor * own
             for atom, c in parts.items():
                 total[atom] = total.get(atom, 0) + factor * c
@@ -220,10 +300,11 @@ class Sums(Way):
         carry = self.atom(("floor", divisor, frozen(left)), left, low // divisor, high // divisor)
         return self.row((1, 1), value[0] // divisor, ((0, whole), carry))
 
-    def flipped(self, one, two):
-        """Return the xor of two numbers that are 0 or 1, as the parity of a set of atoms."""
+    def flipped(self, *values):
+        """Return the xor of numbers that are 0 or 1, as the parity of a set of atoms."""
         flip, odd = 0, frozenset()
-        for value in (one, two):
+        for value in values:
+            tick()
             if value[1] and (value[0], *value[1].values()) not in ((0, 1), (1, -1)):
                 value = self.atom(("bit", frozen(value)), value, 0, 1)
             flip ^= value[0]
@@ -253,8 +334,8 @@ class Terms(Way):
     def floor(self, value, divisor):
         return value / divisor  # of integers: rounded down
 
-    def flipped(self, one, two):
-        return self.smt.If(one == two, self.zero, self.zero + 1)
+    def flipped(self, *values):
+        return functools.reduce(lambda one, two: self.smt.If(one == two, self.zero, self.zero + 1), values)
 
     def both(self, facts):
         return self.smt.And([self.yes, self.yes, *facts])
@@ -266,15 +347,90 @@ class Terms(Way):
         return self.smt.If(fact, one, other)
 
 
-def values_at(path, columns) -> tuple:
+def values_at(path, columns, tables=None) -> tuple:
     """Evaluate stages at points; return the outputs, one array each, and where there is a value."""
-    return follow(path, columns, way := Numbers(len(columns[0]))), way.ok
+    return follow(path, columns, way := Numbers(len(columns[0]), tables)), way.ok
 
 
 def value(path, *numbers):
     """Return the values of a function at one point, None where it has none."""
     values, (ok,) = values_at(path, [np.array([number], dtype=object) for number in numbers])
     return [int(value[0]) for value in values] if ok else None
+
+
+# --- what an evaluation takes -----------------------------------------------------------------------------------------
+def weight(bits):
+    """Return what a step on numbers of so many bits takes, in steps on words of 64 bits; measured, roughly."""
+    return 1 if bits < 62 else 16 + bits // 64
+
+
+def tallest(numbers):
+    return max(map(abs, numbers), default=0).bit_length()
+
+
+def effort(path, bits):
+    """Return the steps that stages take at a point of so many bits, the most numbers they hold, and the bits after."""
+    steps, widest = 1, 1
+    for name, *given in path:
+        tick()
+        here, held = 0, 1
+        if name == "fork":
+            parts = [effort(part, bits) for part in given]
+            here, held, bits = (
+                sum(part[0] for part in parts),
+                sum(part[1] for part in parts),
+                max([bits, *(part[2] for part in parts)]),
+            )
+        elif name == "pieces":
+            for floors, constraints, forms in given[0]:
+                rows = [form[0] for form in (*floors, *constraints, *forms)]
+                here += 2 * len(rows) + sum(map(len, rows))
+                held = max(held, len(floors) + len(constraints) + 2 * len(forms))
+                bits = max([bits, *(bits + tallest([*form[0], form[1]]) for form in (*floors, *constraints, *forms))])
+            held += len(given[0])
+            here *= weight(bits)
+        elif name == "xor":
+            columns, tall = given[0], tallest([*given[0], given[1]])
+            here = 4 * len(columns) + 2 * tall + sum(column.bit_count() for column in columns)
+            held, bits = len(columns), max(bits, tall, len(columns)) + 1
+            here *= weight(bits)
+        elif name == "affine":
+            bits += max((tallest([*row, len(row)]) for row in given[0]), default=0) + tallest(given[1])
+            here, held = weight(bits) * sum(1 + len(row) - row.count(0) for row in given[0]), len(given[0])
+        else:
+            bits = max(bits, tallest(given[0]))
+            here, held = (
+                weight(bits) * (1 if name == "table" else 3 * len(given[0])),
+                len(given[0]) if name != "table" else 1,
+            )
+        steps, widest = steps + here, max(widest, held)
+    return steps, widest, bits
+
+
+def afford(count, bits, *paths):
+    """Leave unknown what takes too many steps, and return how many points may be evaluated together."""
+    can(count <= POINTS, f"{count} points are more than are evaluated here; another rule has to decide")
+    efforts = [effort(path, bits) for path in paths]
+    steps = max(count, 256) * sum(part[0] for part in efforts)  # a step on few numbers takes no less
+    can(steps <= STEPS, f"{steps} steps at {count} points are more than are taken here; another rule has to decide")
+    if steps > LONG:
+        sealed()
+    return max(16, min(BLOCK, CELLS // 16 // max(part[1] * weight(part[2]) for part in efforts)))
+
+
+def sweep(count, bits, start, *paths):
+    """Yield for blocks of points, in turn, start(their numbers) and what each list of stages gives there."""
+    size, tables = afford(count, bits, *paths), {}
+    for first in range(0, max(count, 1), size):
+        columns = start(np.arange(first, min(first + size, count), dtype=np.int64))
+        yield columns, [values_at(path, columns, tables) for path in paths]
+
+
+def hold(cells):
+    """Leave unknown what holds too many numbers at a time."""
+    can(cells <= CELLS, f"{cells} numbers are more than are held here")
+    if cells > LONG >> 4:
+        sealed()
 
 
 # --- equality and what reduces to it ---------------------------------------------------------------------------------
@@ -290,22 +446,36 @@ def same(one, two, by, size, inputs=None, what="the functions differ"):
         return solved(one, two, size, inputs, what)
     need(size is not None, "a function of all points is for solvers", by=rule)
     if rule == "table":
-        return f"at {compare(one, two, [points(size)], what)} points"
-    need(math.prod(digits) == size, "the product of the digits is not the size", got=digits)
+        return f"at {compare(one, two, size, what)} points"
+    few = len(digits) < max(1, size.bit_length())  # each is at least 2; the product of very many takes long
+    need(few and math.prod(digits) == size, "the product of the digits is not the size", got=digits)
     way, weights = Sums(digits), list(itertools.accumulate(digits, lambda a, b: a * b, initial=1))[:-1]
     start = [(0, dict(enumerate(weights)))]
     few = [digit * weight for extent, weight in zip(digits, weights) for digit in range(min(extent, 64))]
-    compare(one, two, [np.array([*few, size - 1], dtype=object)], what)  # refutes early what needs large boxes
+    few = np.array([*few, size - 1], dtype=object)
+    wide = size.bit_length()
+    compare(one, two, len(few), what, lambda at: [few[at]], wide)  # refutes early what needs large boxes
     modular = one and two and one[-1] == two[-1] and one[-1][0] == "mod"
     left, right = (follow(path[:-1] if modular else path, start, way) for path in (one, two))
     atoms = {atom for pair in zip(left, right) for atom in way.row((1, -1), 0, pair)[1]}
     supports = {way.atoms[atom][2] for atom in atoms} | {frozenset()}
-    boxes = [sorted(box) for box in supports if not any(box < other for other in supports)]
-    points(sum(math.prod(digits[place] for place in box) for box in boxes))
-    for box in boxes:
-        total = np.zeros(1, dtype=object if size >= 2**62 else np.int64)
-        parts = np.ix_(*(np.arange(digits[place]).astype(total.dtype) * weights[place] for place in box[::-1]))
-        compare(one, two, [sum(parts, total).ravel()], what)
+    boxes = []
+    for box in supports:
+        tick()
+        if not any(box < other for other in supports):
+            boxes.append(sorted(box))
+    counts = [math.prod(digits[place] for place in box) for box in boxes]
+    afford(sum(counts), wide, one, two)
+    for box, count in zip(boxes, counts):
+        extents, strides = [digits[place] for place in box], [weights[place] for place in box]
+
+        def corner(at, extents=extents, strides=strides):
+            way = Numbers(len(at))
+            return follow(
+                [["split", extents], ["affine", [strides], [0]]] if extents else [["affine", [[0]], [0]]], [at], way
+            )
+
+        compare(one, two, count, what, corner, wide)
     return f"on {len(boxes)} boxes of {len(digits)} digits"
 
 
@@ -314,15 +484,16 @@ def points(count):
     return np.arange(count, dtype=np.int64)
 
 
-def compare(one, two, columns, what):
-    (left, left_ok), (right, right_ok) = (values_at(path, columns) for path in (one, two))
-    need(len(left) == len(right), "the functions have different numbers of values")
-    differ = [np.asarray(left_ok & (mine != other), dtype=bool) for mine, other in zip(left, right)]
-    wrong = (left_ok != right_ok) | np.any(differ, axis=0)
-    if wrong.any():
-        at = [int(column[np.argmax(wrong)]) for column in columns]
-        need(False, what, at=at, got=value(one, *at), expected=value(two, *at))
-    return len(wrong)
+def compare(one, two, count, what, start=lambda at: [at], bits=32):
+    """Refute where two lists of stages differ at one of so many points; return the count."""
+    for columns, ((left, left_ok), (right, right_ok)) in sweep(count, bits, start, one, two):
+        need(len(left) == len(right), "the functions have different numbers of values")
+        differ = [np.asarray(left_ok & (mine != other), dtype=bool) for mine, other in zip(left, right)]
+        wrong = (left_ok != right_ok) | np.any(differ, axis=0)
+        if wrong.any():
+            at = [int(column[np.argmax(wrong)]) for column in columns]
+            need(False, what, at=at, got=value(one, *at), expected=value(two, *at))
+    return count
 
 
 def solved(one, two, size, inputs, what):
@@ -340,14 +511,25 @@ def solved(one, two, size, inputs, what):
         need(len(left) == len(right), "the functions have different numbers of values")
         solver.add(smt.Or([way.ok != other.ok] * 2 + [smt.And([way.ok, a != b]) for a, b in zip(left, right)]))
         solver.add([start[0] >= 0, start[0] < size] if inputs is None else [])
-        solver.set(limit, SECONDS * 1000)
-        answers[name] = str(solver.check())
+        left_s = min(SECONDS, TASK.get().end - time.monotonic())
+        if left_s <= 0:
+            break
+        solver.set(limit, max(1, int(left_s * 1000)))
+        overrun = threading.Timer(left_s + 0.05, getattr(context, "interrupt", int))  # the limit of z3 is a wish
+        overrun.daemon = True
+        overrun.start()
+        try:
+            answers[name] = str(solver.check())
+        except Exception as error:  # an interrupt may end a call with an error
+            answers[name] = f"unknown ({error})"
+        finally:
+            overrun.cancel()
         if answers[name] == "sat":
             at = [solver.model().eval(point, True).as_long() for point in start]
     can(answers, "this rule asks solvers, and none is installed: z3-solver, cvc5")
     need(not {"sat", "unsat"} <= set(answers.values()), "the solvers disagree", **answers)
     if "sat" in answers.values():
-        compare(one, two, [np.array([number], dtype=object) for number in at], what)
+        compare(one, two, 1, what, lambda _: [np.array([number], dtype=object) for number in at], max(64, tallest(at)))
     sure = [name for name, answer in answers.items() if answer == "unsat"]
     can(sure, f"no solver decided within {SECONDS} seconds (z3 and cvc5 are asked): {answers}")
     return f"by {' and '.join(sure)}"
@@ -466,9 +648,11 @@ def xored(byte, swizzle, offset=0):
 
 
 def column(size, path):
-    values, ok = values_at(path, [points(size)])
-    need(len(values) == 1 and ok.all(), "a function has not one value everywhere")
-    return values[0]
+    blocks = []
+    for _, ((values, ok),) in sweep(size, 32, lambda at: [at], path):
+        need(len(values) == 1 and ok.all(), "a function has not one value everywhere")
+        blocks.append(values[0])
+    return np.concatenate(blocks)
 
 
 def depth(operand, dtype, sparse):
@@ -486,14 +670,18 @@ def misread(operand, shape, layout, swizzle, align, dtype, sparse, rows, major, 
     other, (parts, k) = (parts % 8 != k % 8) & (bits == 1), (parts // 8, k // 8) if bits == 1 else (parts, k)
     near_m, edge, near_k, turn = (span, 8, size, span // size) if major == "K" else (2, span // 2, span, 8)
     bases = range(0, period, math.gcd(align, period))
-    free = np.array([xored(xored(parts + base, swizzle), mode, offset) - base for base in bases])
     start, far_m, far_k = corners or [
-        free[0][..., i, j, None, None] for i, j in ((0, 0), (edge % rows, 0), (0, turn * max(8 // bits, 1) % deep))
+        xored(xored(parts, swizzle), mode, offset)[..., i, j, None, None]
+        for i, j in ((0, 0), (edge % rows, 0), (0, turn * max(8 // bits, 1) % deep))
     ]
     far_m, far_k = far_m - start if edge < rows else 16, far_k - start if k.max() >= turn else 16  # 16: not read
     linear = start + near_m * (m % edge) + far_m * (m // edge) + near_k * (k % turn) + far_k * (k // turn)
     measured = ((start | far_m | far_k) & ~0x3FFF0 == 0) & (far_m * far_k != 0) & (linear + bases[-1] < 2**18)
-    return (free != linear).any(axis=0) | ~measured.astype(bool) | other
+    wrong = ~measured.astype(bool) | other
+    for base in bases:
+        tick()
+        wrong = wrong | (xored(xored(parts + base, swizzle), mode, offset) - base != linear)
+    return wrong
 
 
 def wgmma_operand(statement, _):
@@ -542,7 +730,11 @@ def taken(access, starts, even=False):
     width, banks = int(re.findall(r"\d+", access)[-1]) // 8 or 16, 32 << bool(re.search("50 ds_read_b(64|128)", access))
     if len(starts) % lanes or (starts * (starts > 0) % (width & -width)).any():
         return None
-    for lane in starts.reshape(-1, lanes).tolist():
+    if len(starts) >= 2**16:
+        sealed()
+    for access_starts in starts.reshape(-1, lanes):
+        tick()
+        lane = access_starts.tolist()
         paired = (
             width > 4
             and "ld." in access
@@ -575,13 +767,15 @@ def least(statement, _):
     """Lane l of access a starts at byte layout(cell(l + lanes a)), unless that cell is -1: inactive. Of layouts that
     align all, "first" is the first with the fewest turns; without them no separate places of the cells do better."""
     (accesses, layouts, turns, first), found = statement, []
+    points(sum(size for _, (size, _) in accesses) * len(layouts or [0]))
     held = [(access, column(*cells).astype(np.int64)) for access, cells in accesses]
-    fair = held and all(len(cells) and min(cells) >= -1 and 0 <= max(cells) < POINTS for _, cells in held)
+    fair = held and all(len(cells) and cells.min() >= -1 and 0 <= cells.max() < POINTS for _, cells in held)
     need(fair and layouts != [] and (layouts is None) == (first is None), "these are no cells, or no first of layouts")
-    points(sum(len(cells) for _, cells in held) * len(layouts or [0]))
     for path in layouts or [[["affine", [[48]], [0]]]]:
-        place = column(1 + max(max(cells) for _, cells in held), path)
-        need(min(place) >= 0 and max(place) < 2**32, "a layout puts a cell outside of shared memory", layout=len(found))
+        place = column(1 + max(int(cells.max()) for _, cells in held), path)
+        need(
+            place.min() >= 0 and place.max() < 2**32, "a layout puts a cell outside of shared memory", layout=len(found)
+        )
         parts = [taken(access, np.where(cells < 0, -1, place[cells]), layouts is None) for access, cells in held]
         found.append(math.inf if None in parts else sum(map(sum, parts)))
     need([min(found), found.index(min(found))] == [turns, first or 0], "the fewest turns are others", got=min(found))
@@ -625,16 +819,18 @@ MAP = {
 
 def requested(axes, dtype, offset, _align, _fill, _direction, shared):
     """Return an element's bytes; of all tile elements x and the global byte from the origin 0, and the shared byte."""
+    hold(len(axes) * shared[0])
     (tile, steps, _, strides, _, _), at, size = zip(*axes), column(*shared), int(re.sub(r"\D", "", dtype)) // 8
     need(shared[0] == math.prod(tile) and at.min() >= 0 and not (at % size).any(), "shared is not where elements lie")
     x = [step * t for step, t in zip(steps, values_at([["split", [*tile]]], [points(len(at))])[0])]
+    tick()
     return size, x, Numbers(len(at)).row([size * s for s in strides], size * offset, x), at.astype(np.int64)
 
 
 def encoded(size, dtype, base, swizzle, fill, promotion, dims):
     """Return the 128 bytes that the driver for sm_90 writes for a map that it accepts."""
-    (_, first, inner, _), *more = dims
-    row, whole = (size * n for n in (inner, math.prod(box // step for _, _, box, step in dims)))
+    (_, first, inner, _), *more = dims[:6]  # of many dimensions the product alone takes long
+    row, whole = (size * n for n in (inner, math.prod(box // step for _, _, box, step in dims[:6])))
     fair = len(more) < 5 and first == row % 16 == 0 and row <= (2048, 32, 64, 128)[swizzle] and whole <= 233472
     need(fair and fill <= ("f" in dtype), "the driver refuses this map", dims=dims, swizzle=swizzle, fill=fill)
     bits = base | len(more) << 68 | swizzle << 77 | fill << 79 | (dtype[0] == "t") << 80 | promotion << 81
@@ -649,6 +845,7 @@ def intervals(forms, ends, like):
     """Return between which u, one interval for each axis, all forms, value + row u, are within their ends."""
     low, high = (np.repeat(np.array(part)[:, None], len(like), axis=1) for part in zip(*ends))
     for value, row, least, end in forms:
+        tick()
         can(sum(map(bool, row)) < 2, "a coordinate that several axes move is not decided here")
         i = max(range(len(row)), key=lambda i: abs(row[i]))
         room = [value - least, end - 1 - value][:: -1 if row[i] < 0 else 1]
@@ -672,6 +869,7 @@ def tensormap_plan(statement, evidence):
     strides[0], steps[0], row = size, 1, max(box[0] * size, (0, 32, 64, 128)[swizzle])
     counts = [*(-(-b // step) for b, step in zip(box, steps)), len(table)]
     pitches = [1, size, *(row * math.prod(counts[1:k]) for k in range(1, len(counts)))]
+    hold((len(axes) + 2 * len(counts)) * math.prod(counts))
     *index, turn = values_at([["split", counts]], [points(math.prod(counts))])[0]
     (*starts, offsets), way = table.T[:, turn], Numbers(len(turn))
     coords = [start + step * place for start, step, place in zip(starts, steps, index)]
@@ -765,16 +963,17 @@ def seal(document) -> str:
     return hashlib.sha256(json.dumps(rest, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
-def check(document) -> tuple:
-    """Check a certificate; return the code of the verdict and a sentence."""
+def check(document, seconds=TIME) -> tuple:
+    """Check a certificate for at most so many seconds; return the code of the verdict and a sentence."""
     try:
         if not isinstance(document, dict) or document.get("schema") != SCHEMA or str(document.get("kind")) not in KINDS:
             raise Stop(64, f"this is not a {SCHEMA} of a known kind")
         decide, *forms = KINDS[str(document["kind"])]
         form = {"schema": str, "kind": str, "statement": forms[0], "evidence": forms[1], "seal": str}
-        _, _, statement, evidence, given = read(document, form, "certificate")
-        told = decide(statement, evidence)
-        need(given == seal(document), "the seal is of another certificate", got=given, expected=seal(document))
+        with timed(seconds, document):
+            _, _, statement, evidence, _ = read(document, form, "certificate")
+            told = decide(statement, evidence)
+            sealed()
     except Stop as stop:
         return stop.args
     except (RecursionError, MemoryError, OverflowError, ValueError) as error:
@@ -805,12 +1004,32 @@ def line(path: str, code: int, told: str) -> str:
     return f"{VERDICTS[code]:<10} {ascii(path)[1:-1]}: {told}"
 
 
-def main(names):
+def asked(arguments):
+    """Return the names and the seconds that are given on the command line; raise ValueError for others."""
+    names, seconds, given = [], TIME, iter(arguments)
+    for each in given:
+        if each.partition("=")[0] == "--seconds":
+            seconds = float(each.partition("=")[2] or next(given, "nan"))
+            if not seconds >= 0:
+                raise ValueError("--seconds takes a number that is at least 0")
+        else:
+            names.append(each)
+    if not names:
+        raise ValueError(f"usage: python checker.py [--seconds S] FILE|FOLDER ... (S: for each certificate, {TIME})")
+    return names, seconds
+
+
+def main(arguments):
     """Check files and folders; print a line for each file and return the worst code."""
-    worst = 0 if names else 64
+    try:
+        names, seconds = asked(arguments)
+    except ValueError as error:
+        print(error, file=sys.stderr)
+        return 64
+    worst = 0
     for path in [path for name in names for path in files(name)]:
         try:
-            code, told = check(parsed(pathlib.Path(path).read_text(encoding="utf-8-sig")))
+            code, told = check(parsed(pathlib.Path(path).read_text(encoding="utf-8-sig")), seconds)
         except (Stop, OSError, UnicodeError) as error:
             code, told = error.args if isinstance(error, Stop) else (64, str(error))
         worst = max(worst, code)

@@ -1,4 +1,4 @@
-"""Tables that random maps made, on which the system of pitches is badly conditioned: each is carried, also by stores."""
+"""Tables that random maps made, whose systems of pitches are badly conditioned: each is carried, by stores as well."""
 
 from __future__ import annotations
 
