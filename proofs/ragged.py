@@ -19,13 +19,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from layoutalg.ground import clock, memory
 from layoutalg.ground.check import Checker
 from layoutalg.ground.kinds import checked_kinds
 from layoutalg.ground.picture import Shown
 from layoutalg.ground.verdict import Proved, Refuted, Verdict
 from layoutalg.piecewise import PiecewiseLayout, PointSet
 from layoutalg.proofs.symbolic.plan import SymbolicPlan
-from layoutalg.proofs.tensormap import TensorMapPlan
+from layoutalg.proofs.tensormap import TensorMapPlan, TensorMapProblem
+from layoutalg.targets.nvidia.tensormap import limits
 
 CHECK = Checker("LA865", "this is not a ragged family")
 SCHEMA = "layoutalg/ragged-family/1"
