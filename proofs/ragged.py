@@ -19,13 +19,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from layoutalg.ground import clock, memory
 from layoutalg.ground.check import Checker
 from layoutalg.ground.kinds import checked_kinds
 from layoutalg.ground.picture import Shown
 from layoutalg.ground.verdict import Proved, Refuted, Verdict
 from layoutalg.piecewise import PiecewiseLayout, PointSet
 from layoutalg.proofs.symbolic.plan import SymbolicPlan
-from layoutalg.proofs.tensormap import TensorMapPlan
+from layoutalg.proofs.tensormap import TensorMapPlan, TensorMapProblem
+from layoutalg.targets.nvidia.tensormap import limits
 
 CHECK = Checker("LA865", "this is not a ragged family")
 SCHEMA = "layoutalg/ragged-family/1"
@@ -108,7 +110,7 @@ class RaggedFamily(Shown):
     def copies(self, sizes: Sequence[int]) -> tuple[RaggedCopy, ...]:
         """Return the tiles of these groups, which lie one behind the other; the inner dimensions are tiled as usual.
 
-        Raises: MalformedError: LA865.
+        Raises: MalformedError: LA865, sizes beyond the tensor's rows included. BudgetError: LA001, LA002.
 
         Example:
             >>> import layoutalg as la
@@ -117,15 +119,31 @@ class RaggedFamily(Shown):
             >>> [(copy.row, copy.rows) for copy in family.copies([70, 0, 64])]
             [(0, 64), (64, 4), (68, 2), (70, 64)]
         """
-        found: list[RaggedCopy] = []
-        start = 0
+        rows, start, counts = self._rows(), 0, []
         for group, size in enumerate(sizes):
-            CHECK.integer(size, f"sizes[{group}]", 0)
+            clock.check("the copies of a ragged tensor")
+            counts.append(CHECK.integer(size, f"sizes[{group}]", 0))
             if 0 < size < self.least_rows:
                 raise CHECK.malformed(f"sizes[{group}]", f"must be 0 or at least {self.least_rows}", size)
-            found += self._group(group, start, int(size))
-            start += int(size)
+            start = counts[-1] if self.strategy == "descriptors" else start + counts[-1]
+            if start > rows:
+                raise CHECK.malformed(f"sizes[{group}]", f"must end within the {rows} rows of the tensor", size)
+        most = sum(size // self.tile_rows + self.tile_rows.bit_length() for size in counts)
+        memory.reserve("the copies of a ragged tensor", most, 128)
+        found: list[RaggedCopy] = []
+        start = 0
+        for group, size in enumerate(counts):
+            clock.check("the copies of a ragged tensor")
+            found += self._group(group, start, size)
+            start += size
         return tuple(found)
+
+    def _rows(self) -> int:
+        """The rows of the tensor; the most that a map can have where they have a name or each group its own map."""
+        problem = self.plans[0].problem
+        if self.strategy == "descriptors" or not isinstance(problem, TensorMapProblem):
+            return limits.MAX_DIM
+        return problem.global_shape[self.axis]
 
     def _group(self, group: int, start: int, size: int) -> list[RaggedCopy]:
         tile, first = self.tile_rows, 0 if self.strategy == "descriptors" else start

@@ -58,7 +58,7 @@ def _certificate(text: str) -> object:
 
 def _answer(certificate: object, name: str) -> Answer:
     """What the stand-alone checker says, in its own words."""
-    code, told = checker.check(certificate)
+    code, told = checker.check(certificate, clock.left())
     kind = certificate.get("kind") if isinstance(certificate, dict) else None
     lines = [checker.line("standard input" if name == "-" else name, code, told)]
     if code not in (PROVED, REFUTED, UNKNOWN):

@@ -28,6 +28,8 @@ from layoutalg.ground import clock, limits, memory
 from layoutalg.ground.errors import AdmissibilityError, BudgetError, Diagnostic
 
 TABLE_OUTPUT_BITS = 63
+TABLE_BLOCK = 1 << 22
+"""Values that are written between two looks at the clock."""
 SMALL = 64
 """Columns up to which the last answers are kept: finders ask of one problem the same more than once."""
 
@@ -328,7 +330,7 @@ def transpose(columns: Sequence[int], row_count: int) -> tuple[int, ...]:
 def table(columns: Sequence[int], constant: int = 0) -> npt.NDArray[np.int64]:
     """Return ``M x xor constant`` for every x, as int64 of length ``2 ** len(columns)``.
 
-    Raises: BudgetError: LA211.
+    Raises: BudgetError: LA001, LA002, LA211.
 
     Complexity: one vectorised xor per column (doubling).
 
@@ -352,7 +354,10 @@ def table(columns: Sequence[int], constant: int = 0) -> npt.NDArray[np.int64]:
     values[0] = constant
     for index, column in enumerate(columns):
         half = 1 << index
-        np.bitwise_xor(values[:half], column, out=values[half : 2 * half])
+        for start in range(0, half, TABLE_BLOCK):
+            clock.check("the table of an F2 map")
+            end = min(start + TABLE_BLOCK, half)
+            np.bitwise_xor(values[start:end], column, out=values[half + start : half + end])
     return values
 
 

@@ -22,6 +22,7 @@ from layoutalg.ground.polynomial_text import polynomial
 UNKNOWN = re.compile(r"\?(?:\s*\{\s*(?:i\d{1,3}\b)?\s*(?:div(?:by)?\s*=?\s*(\d{1,18}))?\s*\})?")
 NUMBERS_ONLY = re.compile(r"(?<!\w)S(?:w|wizzle)?\s*<|@|(?<!\w)o(?!\w)")
 WHERE = re.compile(r"\bwhere\b")
+AFTER_LIST = re.compile(r"\s*(?:$|[,):]|where\b)")
 STATIC = re.compile(r"(?<!\w)_(?=\d)|(?<!\w)(?:Int|C)\s*<\s*(-?\d+)\s*>")
 
 
@@ -48,6 +49,7 @@ class _Reader(Cursor):
         self.assumed: list[str] = []
         self.integers: list[str] = []
         self.unknown = {"n": 0, "d": 0}
+        self.taken = frozenset(re.findall(r"\w+", self.text))
         self.blanks()
         start = self.at
         for found in NUMBERS_ONLY.finditer(self.text, start, self.stop):
@@ -86,8 +88,7 @@ class _Reader(Cursor):
         for place in range(self.at, self.stop):
             depth += {"(": 1, ")": -1}.get(self.text[place], 0)
             if depth == 0:
-                after = self.text[place + 1 : self.stop].lstrip()
-                return after[:1] in ("", ",", ")", ":") or WHERE.match(after) is not None
+                return AFTER_LIST.match(self.text, place + 1, self.stop) is not None
         return True
 
     def leaf(self, prefix: str) -> Any:
@@ -96,7 +97,7 @@ class _Reader(Cursor):
         start = self.at
         if found := self.match(UNKNOWN):
             name = f"{prefix}{self.unknown[prefix]}"
-            while re.search(rf"\b{name}\b", self.text):
+            while name in self.taken:
                 self.unknown[prefix] += 1
                 name = f"{prefix}{self.unknown[prefix]}"
             self.unknown[prefix] += 1

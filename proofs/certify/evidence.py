@@ -66,6 +66,7 @@ def proved(kind: str, statement: Evidence, evidence: Iterable[Evidence], where: 
         if isinstance(verdict, Refuted):
             raise false(where, str(verdict.witness["what"]))
         said = verdict.reason
+    clock.check("a certificate")
     raise BudgetError(Diagnostic("LA428", "no certificate was found for this claim", (where[:200],), said))
 
 
@@ -79,6 +80,7 @@ def first(kind: str, statement: Evidence, evidence: Iterable[Evidence], where: s
         made = Certificate(kind, statement, each)
         if isinstance(made.check(), Proved):
             return made
+    clock.check("a certificate")
     what = "no certificate was found for this claim"
     raise BudgetError(Diagnostic("LA428", what, (where[:200],), "no evidence that was tried holds"))
 

@@ -1,20 +1,25 @@
 """Points that evidence names: found by enumeration of what is small, by algebra and by samples of what is not.
 
-Main definitions: ``first_outside``, ``greatest``, ``collision``, ``missed``, ``preimages``.
+Main definitions: ``first_outside``, ``greatest``, ``collision``, ``missed``, ``preimages``, ``evaluated``.
 
 Implementation notes: a point that is not found is no proof of anything; what is found, the checker evaluates again.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TypeAlias
+
 import numpy as np
 import numpy.typing as npt
 
 from layoutalg.bridges.values import sampled_coordinates
 from layoutalg.f2 import matrix
+from layoutalg.ground import clock
 from layoutalg.proofs import checker
-from layoutalg.proofs.certify.functions import Function
+from layoutalg.proofs.certify.functions import Function, Stages
 
+Values: TypeAlias = tuple[list[npt.NDArray[np.int64]], npt.NDArray[np.bool_]]
 LISTED = 2**20
 """Points up to which a function is listed."""
 
@@ -24,8 +29,21 @@ def _coordinates(f: Function) -> npt.NDArray[np.int64]:
     return np.arange(size, dtype=np.int64) if size <= LISTED else sampled_coordinates(size)
 
 
-def _values(f: Function, at: npt.NDArray[np.int64]) -> tuple[list[npt.NDArray[np.int64]], npt.NDArray[np.bool_]]:
-    found: tuple[list[npt.NDArray[np.int64]], npt.NDArray[np.bool_]] = checker.values_at(f.stages, [at])
+def _values(f: Function, at: npt.NDArray[np.int64]) -> Values:
+    return evaluated(f.stages, [at])
+
+
+def evaluated(stages: Stages, columns: Sequence[npt.NDArray[np.int64]]) -> Values:
+    """Return the outputs of stages at points, and where there are any, as the checker computes them.
+
+    Raises: BudgetError: LA001.
+    """
+    try:
+        with checker.timed(clock.left()):
+            found: Values = checker.values_at(stages, columns)
+    except checker.Stop:
+        clock.check("the values of a function")
+        raise
     return found
 
 

@@ -21,11 +21,11 @@ import numpy.typing as npt
 from layoutalg.ground import clock
 from layoutalg.ground.errors import BudgetError
 from layoutalg.integer.solve import NoSolution, solve
-from layoutalg.proofs import checker
 from layoutalg.proofs.certify.banks import document
 from layoutalg.proofs.certify.certificate import Certificate
 from layoutalg.proofs.certify.evidence import first, proved
 from layoutalg.proofs.certify.functions import Stages
+from layoutalg.proofs.certify.points import evaluated
 
 IntArray: TypeAlias = npt.NDArray[np.int64]
 Known: TypeAlias = "IntArray | int"
@@ -258,8 +258,8 @@ def rows_of(values: IntArray, system: System) -> IntArray:
 
 
 def _through(stages: Stages, values: IntArray) -> IntArray:
-    found: list[IntArray] = checker.values_at(stages, [np.ascontiguousarray(values)])[0]
-    return found[0].astype(np.int64)
+    (found, *_), _ = evaluated(stages, [np.ascontiguousarray(values)])
+    return found.astype(np.int64)
 
 
 def numbers(f: IntArray, *candidates: Sequence[tuple[int, int]]) -> Certificate | None:

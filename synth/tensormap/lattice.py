@@ -6,21 +6,27 @@ Notation: a pitch vector g holds the global element stride of every tile dimensi
 value f . g.
 
 Main statements: ``meeting`` and ``at_least`` lose no solution and add none. ``solved`` returns a point exactly if there
-is one: points tried first, then z3 over the integers, where every condition is one that a point must meet.
+is one: points tried first, then z3 over the integers, where every condition is one that a point must meet. Steps are
+taken along a basis in Hermite form, whose rows are as short as they are independent: other bases of the same points
+can have rows so long that no tried point keeps the tile close together.
 """
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
+from operator import add, mul
 
 import numpy as np
 import numpy.typing as npt
 
 from layoutalg.ground import clock
+from layoutalg.ground.errors import BudgetError, Diagnostic
 from layoutalg.ground.solver import session, solve, whole
+from layoutalg.integer.normal_forms import hermite_basis
+from layoutalg.integer.solve import reduce
 
 IntArray = npt.NDArray[np.int64]
 FAR = 1 << 14
@@ -29,6 +35,10 @@ NEAR = 1 << 28
 """Elements that a tile spans where that can be, so that one coordinate reaches all of it."""
 APART = 64
 """Pairs of elements that the solver is told to keep apart, one after another."""
+TRIED = 16
+"""Points that are looked at before the solver is asked."""
+CHOICES = 1 << 11
+"""Choices of a sign that are made to find them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +93,28 @@ class Pitches:
         point = tuple(a + turns * b for a, b in zip(self.point, row, strict=True))
         return Pitches(point, tuple(still), self.least)
 
+    def meeting_all(self, rows: IntArray, value: int, modulus: int = 0) -> tuple[Pitches | None, int]:
+        """Return the points that meet every row as ``meeting`` does; None and the first row against those before it.
+
+        Example:
+            >>> Pitches((0, 0), ((1, 0), (0, 1))).meeting_all(np.array([[0, 1], [0, 2], [1, 0]]), 1)
+            (None, 1)
+        """
+        system, at = self, np.arange(len(rows))
+        while True:
+            clock.check("the steps of a layout")
+            wide = max(map(abs, chain(system.point, *system.basis))) >= 1 << 32
+            known = np.array([system.point, *system.basis], dtype=object if wide else np.int64)
+            left = rows[at] @ known.T
+            left[:, 0] -= value
+            at = at[(left % modulus if modulus else left).any(axis=1)]  # rows that are met stay so
+            if not at.size:
+                return system, len(rows)
+            met = system.meeting([int(v) for v in rows[at[0]]], value, modulus)
+            if met is None:
+                return None, int(at[0])
+            system, at = met, at[1:]
+
     def at_least(self, form: Sequence[int]) -> Pitches | None:
         """Return the points with ``form . g >= 0``; None where it is a negative constant."""
         if all(_dot(form, row) == 0 for row in self.basis):
@@ -90,13 +122,13 @@ class Pitches:
         return Pitches(self.point, self.basis, (*self.least, tuple(form)))
 
     def some(self) -> tuple[int, ...] | None:
-        """Return a point, pitches far apart and not negative where that can be; None where none that is tried meets."""
-        best: tuple[int, ...] | None = None
-        for point in self._tried([FAR << 2 * place for place in range(len(self.basis))]):
-            if min(point) > 0:
-                return point
-            best = best if best is not None and min(best) >= min(point) else point
-        return best
+        """Return a point, pitches far apart and positive where that can be; None where none that is tried meets."""
+        moves = _scaled(self.basis, [FAR << 2 * place for place in range(len(self.basis))])
+        for least in (1, 0, None):
+            found = list(self._tried(moves, least=least))
+            if found:
+                return max(found, key=min)
+        return None
 
     def solved(self, tile: Sequence[int], most: int, apart: bool = False) -> tuple[int, ...] | None:
         """Return a point whose forms of ``least`` are at most ``most``; None where there is none.
@@ -106,33 +138,34 @@ class Pitches:
             most: What no form may pass.
             apart: Whether no two elements of the tile may be one.
 
-        Raises: BudgetError: LA001, LA005.
+        Raises: BudgetError: LA001, LA005, LA411.
 
         Example:
             >>> Pitches((0,), ((8,),)).solved((4,), 100), Pitches((0,), ()).solved((4,), 100, apart=True)
             ((8,), None)
         """
-        if apart and self.merged(tile) is not None:
+        merged = self.merged(tile) is not None
+        if apart and merged:
             return None
-        spans = [sum(abs(b) * (extent - 1) for b, extent in zip(row, tile, strict=True)) for row in self.basis]
-        steps, reach = [], 1 + sum(abs(a) * (extent - 1) for a, extent in zip(self.point, tile, strict=True))
-        for span in spans:
+        basis = hermite_basis(self.basis, len(self.point))
+        short = Pitches(reduce(self.point, basis), basis, self.least)
+        steps, reach = [], 1 + _span(short.point, tile)
+        for row in reversed(basis):  # those of the innermost dimensions come last
             steps.append(reach)
-            reach += 2 * reach * span
+            reach += 2 * reach * _span(row, tile)
         best: tuple[int, ...] | None = None
         for scale in (steps, [1 + place for place in range(len(steps))]):
-            for point in self._tried(scale):
-                extent = sum(abs(g) * (count - 1) for g, count in zip(point, tile, strict=True))
-                if extent >= NEAR or any(_dot(form, point) > most for form in self.least):
+            for point in short._tried(_scaled(basis, scale), most=most):
+                if _span(point, tile) >= NEAR:
                     continue
-                if together(point, tile) is None:
+                if merged or together(point, tile) is None:
                     return point
                 best = best or (None if apart else point)
-        return best or self._by_solver(tile, most, apart)
+        return best or short._by_solver(tile, most, apart)
 
     def merged(self, tile: Sequence[int]) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
         """Return two elements of a tile that are one at every point, None where there are none."""
-        coords = np.indices(tile).reshape(len(tile), -1)
+        coords = _elements(tile)
         rows = np.array([self.point, *self.basis], dtype=np.int64)
         _, first, owner = np.unique(rows @ coords, axis=1, return_index=True, return_inverse=True)
         twice = np.flatnonzero(first[owner.reshape(-1)] != np.arange(coords.shape[1]))
@@ -142,15 +175,46 @@ class Pitches:
         one, other = (tuple(int(v) for v in coords[:, at]) for at in pair)
         return one, other
 
-    def _tried(self, steps: Sequence[int]) -> Iterator[tuple[int, ...]]:
-        """Yield points that meet ``least``, each direction taken by its step, either way or not at all."""
-        order = sorted(self.basis, key=lambda row: [abs(v) for v in row])
-        for signs in itertools.product((1, -1, 0), repeat=len(order)):
-            point = self.point
-            for sign, step, row in zip(signs, steps, order, strict=True):
-                point = tuple(a + sign * step * b for a, b in zip(point, row, strict=True))
-            if all(_dot(form, point) >= 0 for form in self.least):
+    def _tried(
+        self, moves: Sequence[tuple[int, ...]], least: int | None = None, most: int | None = None
+    ) -> Iterator[tuple[int, ...]]:
+        """Yield points that meet ``least``, each move made forwards, backwards or not at all, the last first.
+
+        A choice is given up as soon as the moves before it can no longer mend a form.
+
+        Args:
+            moves: Directions, each by its step.
+            least: What no pitch falls below, but those that never reach it.
+            most: What no form passes.
+        """
+        top = [sum(map(abs, column)) for column in zip(self.point, *moves, strict=True)]
+        bounded = [] if least is None else [at for at, end in enumerate(top) if end >= least]
+
+        def measured(vector: Sequence[int], low: int = 0, high: int = 0) -> list[int]:
+            values = [_dot(form, vector) for form in self.least]
+            more = [] if most is None else [high - value for value in values]
+            return [*values, *more, *(vector[at] - low for at in bounded)]
+
+        turns = [measured(move) for move in moves]
+        reach = [[0] * len(measured(self.point))]
+        for row in turns:
+            reach.append([old + abs(turn) for old, turn in zip(reach[-1], row, strict=True)])
+        choices, found = CHOICES, 0
+        open_ = [(len(moves), self.point, measured(self.point, least or 0, most or 0))]
+        while open_ and choices and found < TRIED:
+            clock.check("the pitches of a tile")
+            choices -= 1
+            place, point, values = open_.pop()
+            if min(map(add, values, reach[place]), default=0) < 0:
+                continue
+            if not place:
+                found += 1
                 yield point
+                continue
+            move, turn = moves[place - 1], turns[place - 1]
+            for sign in (0, -1, 1):  # the last one is looked at first
+                moved = tuple(a + sign * b for a, b in zip(point, move, strict=True))
+                open_.append((place - 1, moved, [v + sign * step for v, step in zip(values, turn, strict=True)]))
 
     @whole
     def _by_solver(self, tile: Sequence[int], most: int, apart: bool) -> tuple[int, ...] | None:
@@ -176,12 +240,28 @@ class Pitches:
             if pair is None:
                 return point
             asked.solver.add(value(pair) != 0)
-        clock.out_of_time("pitches that keep the elements of a tile apart")
-        return None
+        because = f"{APART} pairs of elements were kept apart, one after another, and others still are one"
+        raise BudgetError(Diagnostic("LA411", "gave up looking for a plan", ("the pitches of a tile",), because))
+
+
+def _scaled(basis: Sequence[tuple[int, ...]], steps: Sequence[int]) -> list[tuple[int, ...]]:
+    """Return the directions by their steps, those of the innermost dimensions first."""
+    order = sorted(basis, key=lambda row: [abs(v) for v in row])
+    return [tuple(step * b for b in row) for step, row in zip(steps, order, strict=True)]
+
+
+def _span(row: Sequence[int], tile: Sequence[int]) -> int:
+    """Return the distance between the elements of a tile that are furthest apart under these pitches."""
+    return sum(abs(b) * (extent - 1) for b, extent in zip(row, tile, strict=True))
+
+
+def _elements(tile: Sequence[int]) -> IntArray:
+    """Return the coordinates of the elements of a tile, one column each; ``np.indices`` ends below 64 dimensions."""
+    return np.array(np.unravel_index(np.arange(math.prod(tile)), tuple(tile)), dtype=np.int64)
 
 
 def _dot(form: Sequence[int], vector: Sequence[int]) -> int:
-    return sum(a * b for a, b in zip(form, vector, strict=True))
+    return sum(map(mul, form, vector))
 
 
 def together(point: Sequence[int], tile: Sequence[int]) -> tuple[int, ...] | None:
@@ -191,7 +271,7 @@ def together(point: Sequence[int], tile: Sequence[int]) -> tuple[int, ...] | Non
         >>> together((8, 1), (2, 8)), together((7, 1), (2, 8))
         (None, (1, -7))
     """
-    coords = np.indices(tile).reshape(len(tile), -1)
+    coords = _elements(tile)
     places = np.array(point, dtype=object) @ coords if max(map(abs, point)) >= 1 << 40 else np.array(point) @ coords
     order = np.argsort(places, kind="stable")
     same = np.flatnonzero(places[order][1:] == places[order][:-1])

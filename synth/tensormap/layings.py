@@ -83,9 +83,11 @@ def layings(forms: Forms, box: Box, lines: tuple[Line, ...], ratio: int, wanted:
         wanted: ``"exact"``, ``"weak"`` or ``"lost"``.
     """
     problem = forms.problem
-    moves = box_moves(problem, box)
     free = [forms.guarded(dim, [], wanted) for dim in range(problem.rank)]
-    room = limits.MAX_RANK - len(lines)
+    room, least = limits.MAX_RANK - len(lines), max(0, free.count(False) - len(lines))
+    if least > room:
+        return  # more dimensions need a line of their own than a map has
+    moves = box_moves(problem, box)
     ways: list[list[_Way]] = []
     for dim, mine in enumerate(moves):
         found = list(_ways(forms, box, lines, dim, mine, room))
@@ -103,7 +105,7 @@ def layings(forms: Forms, box: Box, lines: tuple[Line, ...], ratio: int, wanted:
     start = _Partial((), ({},) * len(lines), ((),) * len(lines), ())
     if not search.holds(start):
         return
-    for count in range(max(0, free.count(False) - len(lines)), room + 1):
+    for count in range(least, room + 1):
         for done in search.laid(start, count):
             extra = tuple(_group_line(group) for group in done.groups)
             along = (*done.along, *(group.moves for group in done.groups))

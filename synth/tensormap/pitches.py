@@ -124,21 +124,20 @@ def chunked(offsets: IntArray, element_bytes: int, strides: Sequence[int] | None
     start = Pitches((0,) * rank, unit) if strides is None else Pitches(tuple(strides), ())
     steps = points[1:] - points[:-1]
     inner = np.flatnonzero(grid[1:] % per)
-    system: Pitches | None = start
-    for row, index in _distinct(steps[inner], tile):
-        system = system.meeting(row, 1) if system is not None else None
-        if system is None:
-            rank_at = int(inner[index])
-            text = "neighbours within a chunk of shared memory are not one step apart in global memory"
-            return Broken("INNER_CONTIGUOUS", f"{text}, whatever its pitches: the step {row} contradicts others before",
-                         {"coordinate": at(rank_at), "next": at(rank_at + 1)})  # fmt: skip
+    rows, first_at = _distinct(steps[inner])
+    system, wrong = start.meeting_all(rows, 1)
+    if system is None:
+        rank_at, row = int(inner[first_at[wrong]]), tuple(rows[wrong].tolist())
+        text = "neighbours within a chunk of shared memory are not one step apart in global memory"
+        text = f"{text}, whatever its pitches: the step {row} contradicts others before"
+        return Broken("INNER_CONTIGUOUS", text, {"coordinate": at(rank_at), "next": at(rank_at + 1)})
     heads = points[::per]
-    for row, index in _distinct((heads - heads[0]) % per, tile):
-        system = system.meeting(row, 0, per) if system is not None else None
-        if system is None:
-            text = f"two chunks of shared memory lie apart by no multiple of {CHUNK} bytes in global memory"
-            return Broken("STRIDE_ALIGN", f"{text}, whatever its pitches", {"coordinate": at(index * per)})
-    return Chunks(place, points, heads, start if system is None else system)
+    system, wrong = system.meeting_all((heads - heads[0]) % per, 0, per)
+    if system is None:
+        text = f"two chunks of shared memory lie apart by no multiple of {CHUNK} bytes in global memory"
+        text = f"{text}, whatever its pitches"
+        return Broken("STRIDE_ALIGN", text, {"coordinate": at(wrong * per)})
+    return Chunks(place, points, heads, system)
 
 
 def fits(
@@ -200,17 +199,18 @@ def _capacity(place: IntArray, at: object) -> Broken | None:
     return None
 
 
-def _distinct(rows: IntArray, tile: tuple[int, ...]) -> Iterator[tuple[tuple[int, ...], int]]:
-    """Yield the distinct rows with the place of the first of each, in order of first appearance."""
-    if not rows.size:
-        return
-    key = np.zeros(rows.shape[0], dtype=np.int64)
-    for column, extent in enumerate(tile):
-        key = key * (2 * extent + 17) + rows[:, column] + extent + 8
-    _, index = np.unique(key, return_index=True)
-    for first in np.sort(index).tolist():
-        clock.check("the steps of a layout")
-        yield tuple(int(v) for v in rows[first]), int(first)
+def _distinct(rows: IntArray) -> tuple[IntArray, IntArray]:
+    """Return the distinct rows in order of first appearance, and where each appears first."""
+    if not len(rows):
+        return rows, np.zeros(0, dtype=np.int64)
+    low = rows.min(axis=0)
+    sizes = (rows.max(axis=0) - low + 1).tolist()
+    if math.prod(sizes) < 1 << 62:
+        _, first = np.unique((rows - low) @ np.cumprod([1, *sizes[:-1]]), return_index=True)
+    else:
+        _, first = np.unique(rows, axis=0, return_index=True)
+    first.sort()
+    return rows[first], first
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -236,11 +236,6 @@ class _Units:
     most: int | None
     widest: int
     per: int
-
-    @property
-    def tile(self) -> tuple[int, ...]:
-        """Extents that hold every coordinate."""
-        return tuple(int(v) + 1 for v in self.heads.max(axis=0))
 
     def fit(self, units: IntArray, box: _Box, system: Pitches) -> Fit:
         """The box at every place where one of its windows starts; ``units`` are those of all windows in turn."""
@@ -291,10 +286,7 @@ def _of_swizzle(
         yield Broken("SMEM_CAP", f"{swizzle}: its last row ends at byte {end} of {limits.MAX_SMEM_BYTES}")
         return
     inside = np.arange(chunks.size - 1) % narrow != narrow - 1
-    carried: Pitches | None = system
-    tile = tuple(int(v) + 1 for v in heads.max(axis=0))
-    for row, _ in _distinct((heads[1:] - heads[:-1])[inside], tile):
-        carried = carried.meeting(row, per) if carried is not None else None
+    carried, _ = system.meeting_all(_distinct((heads[1:] - heads[:-1])[inside])[0], per)
     if carried is None:
         text = f"{swizzle}: the chunks of a row are not contiguous in global memory, whatever its pitches"
         yield Broken("INNER_CONTIGUOUS", text)
@@ -355,16 +347,14 @@ def _grown(units: _Units, chosen: IntArray, lengths: list[int], system: Pitches,
         moved = (steps[:, 1:] - steps[:, :-1]).reshape(-1, parts.shape[1])
         narrowed: Pitches | None = system
         first: tuple[int, ...] | None = None
-        for row, _ in _distinct(moved, units.tile):
-            if narrowed is None:
-                break
-            if not started:  # the chunks of a row
-                narrowed = narrowed.meeting(row, units.per)
-            elif first is None:
-                first = row
-                narrowed = narrowed.at_least(row)
-            else:
-                narrowed = narrowed.meeting([a - b for a, b in zip(row, first, strict=True)], 0)
+        rows, _ = _distinct(moved)
+        if not started:  # the chunks of a row
+            narrowed, _ = system.meeting_all(rows, units.per)
+        elif len(rows):
+            first = tuple(rows[0].tolist())
+            narrowed = system.at_least(first)
+            if narrowed is not None:
+                narrowed, _ = narrowed.meeting_all(rows[1:] - rows[0], 0)
         forms = narrowed.least if narrowed is not None else ()
         narrowed = None if narrowed is None else Pitches(narrowed.point, narrowed.basis)
         for form in dict.fromkeys(forms):

@@ -121,3 +121,15 @@ def test_refusals() -> None:
     stored = synthesize_ragged(tensor, (16, 64), strategy="boxes", direction="store")
     assert isinstance(stored, RaggedFamily)
     assert stored.stated == ""
+
+
+def test_sizes_of_groups_are_checked_before_copies_are_listed():
+    rows = {"descriptors": 2**70, "boxes": 961, "back": 2**70, "overfetch": 961}
+    for strategy, size in rows.items():
+        family = synthesize_ragged(la.Tensor((1024, 512)), (64, 64), strategy=strategy)
+        assert family.copies([512, 512])
+        with pytest.raises(la.MalformedError, match="rows of the tensor"):
+            family.copies([64, size])
+    named = synthesize_ragged(la.Tensor(("R", 512)), (64, 64), strategy="boxes")
+    with pytest.raises(la.MalformedError, match="rows of the tensor"):
+        named.copies([2**70])

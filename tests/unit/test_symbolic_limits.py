@@ -31,6 +31,7 @@ from layoutalg.ground import decide as decide_module
 from layoutalg.ground.conditions import conditions, divisible
 from layoutalg.ground.errors import AdmissibilityError, BudgetError, LayoutError, MalformedError
 from layoutalg.ground.facts import facts_of
+from layoutalg.notation.symbolic import parse_symbolic as sym_parse
 
 SLOW_TEXTS = [
     "((((((9)**16)**16)**16)**16)**16)**16",
@@ -314,3 +315,28 @@ def test_two_wrong_arguments(name):
 def test_a_decision_is_a_record():
     assert Decision(None, "none", None, None, "").status is None
     assert facts_of(Assumptions(("M == 4",))).solved["M"] == polynomial(4)
+
+
+def written(modes: int) -> str:
+    return f"({','.join('?' * modes)}):({','.join('?' * modes)})"
+
+
+def test_unknown_numbers_are_read_in_a_time_linear_in_the_text():
+    layout = sym_parse(written(1_000))
+    assert (layout.rank, len(layout.assumptions.integers), layout.conditions) == (1_000, 1_000, ())
+    begin = time.process_time()
+    sym_parse(written(4_000))
+    assert time.process_time() - begin < 5  # half a minute where every mode looks at all others
+
+
+@pytest.mark.parametrize("text", [written(4_999), f"({','.join(['((?))'] * 3_000)}):({','.join(['((?))'] * 3_000)})"])
+def test_a_deadline_holds_while_unknown_numbers_are_read(text):
+    begin = time.process_time()
+    with clock.within(0.1), pytest.raises(BudgetError):
+        sym_parse(text)
+    assert time.process_time() - begin < 0.45
+
+
+def test_unknown_numbers_take_no_name_of_the_text():
+    layout = sym_parse("(?,n0,?{div=4}):(d1,?,?)")
+    assert str(layout) == "(n1,n0,n2):(d1,d0,d2)"

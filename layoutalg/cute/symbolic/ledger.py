@@ -41,6 +41,7 @@ class Ledger:
         self.where = where
         self.entries: dict[Condition, SideCondition] = {}
         self.known = assumptions
+        self.integers = frozenset(assumptions.integers)
         for entry in conditions:
             self.require(entry.condition)  # decided anew: what is known may have grown
 
@@ -60,11 +61,12 @@ class Ledger:
         """
         if claim in self.entries:
             return
+        by_form = decide_quickly(Assumptions((), claim.names & self.integers), claim)
+        if by_form is not None and by_form[0]:  # what holds for all sizes is not a side condition
+            return
         decision = decide(self.known, claim)
         if decision.status is True:
-            by_form = decide_quickly(Assumptions((), self.assumptions.integers), claim)
-            if by_form is None or not by_form[0]:  # what holds for all sizes is not a side condition
-                self.entries[claim] = SideCondition(claim, True, decision.reason)
+            self.entries[claim] = SideCondition(claim, True, decision.reason)
             return
         if decision.status is False:
             raise self.refusal(claim)
