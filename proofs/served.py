@@ -81,8 +81,8 @@ Elsewhere: TypeAlias = Callable[[], "tuple[Recounted, ...]"]
 class Recounted(Shown):
     """A plan that says how its accesses are served, and can count that again.
 
-    A subclass has the fields ``served``, ``bound``, the turns that the finder proved no layout of ``space`` to go below,
-    and ``elsewhere``, which looks for plans of other classes that take fewer turns of the same accesses.
+    A subclass has the fields ``served``; ``bound``, the turns that no layout of ``space`` goes below, as the finder
+    proved; and ``elsewhere``, which looks for plans of other classes that take fewer turns of the same accesses.
     """
 
     __slots__ = ()

@@ -175,7 +175,7 @@ class ClassPlan(Shown):
         return self.plan.certificates()
 
     def least_certificates(self) -> tuple[Certificate, ...]:
-        """Return certificates that nothing takes fewer turns: without conflicts, no places at all by these instructions.
+        """Return certificates that nothing takes fewer turns; without conflicts, that no places at all do.
 
         Raises: RepresentabilityError: LA436, LA906.
         """

@@ -42,8 +42,8 @@ def padding(
 ) -> PaddingPlan:
     """Return the least padding of a tile with which its accesses take the fewest turns of the banks.
 
-    The fewest are those of the form, with the instructions that ``.served`` names; ``.better`` says what other forms and
-    swizzles do in fewer.
+    The fewest are those of the form, with the instructions that ``.served`` names; ``.better`` says what other forms
+    and swizzles do in fewer.
 
     Mathematically: among pitches p with p[d] >= p[d + 1] * shape[d + 1] and p[-1] = 1 under which every access is
     aligned, the lexicographically least, outermost first, of those with the fewest turns of all accesses on all
