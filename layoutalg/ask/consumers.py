@@ -192,7 +192,7 @@ def _by_lds(name: str, target: str, places: IntArray, size: int, dimension: int 
     lanes = plan.lanes if dimension is None else f"along dimension {dimension}"
     if plan.turns is None:
         return Served(0, 0, f"{many} accesses, lanes {lanes}, whose turns on {target} are not known", holds=False)
-    return _told(many, plan.turns, many * len(AMD_RULES[target, name].phases), f", lanes {lanes}")
+    return _told(many, plan.turns, many * len(AMD_RULES[target, name].phases), f"lanes {lanes}")
 
 
 def _by_registers(name: str, registers: Any, smem: object, size: int) -> Served:
@@ -200,13 +200,13 @@ def _by_registers(name: str, registers: Any, smem: object, size: int) -> Served:
         report = banks(registers, smem, 8 * size, name)
     except MalformedError as error:
         return Served(0, 0, error.diagnostic.because or error.diagnostic.what, holds=False)
-    return _told(report.accesses, report.turns, report.ideal, f", lanes {GIVEN}")
+    return _told(report.accesses, report.turns, report.ideal, f"lanes {GIVEN}")
 
 
 def _told(accesses: int, turns: int, ideal: int, lanes: str) -> Served:
     than = "free of conflicts" if turns == ideal else f"{ideal} without conflicts"
     many, taken = "" if accesses == 1 else "es", "" if turns == 1 else "s"
-    return Served(turns, ideal, f"{accesses} access{many}{lanes}, {turns} turn{taken}, {than}")
+    return Served(turns, ideal, f"{accesses} access{many}, {lanes}, {turns} turn{taken}, {than}")
 
 
 def _moved(form: AccessForm, access: Access, places: IntArray, size: int, dimension: int | None = None) -> Served:
@@ -216,6 +216,7 @@ def _moved(form: AccessForm, access: Access, places: IntArray, size: int, dimens
         return Served(0, 0, found.reason, holds=False)
     each = found.addresses.reshape(-1, form.addresses).tolist()
     turns = sum(wavefronts(lanes, access.bits, access.kind) for lanes in each)
-    side = f" along dimension {found.along if dimension is None else dimension}"
+    who = "rows" if access.matrices else "lanes"
     ideal = len(each) * (access.matrices or max(1, access.bits // 32))
-    return _told(len(each), turns, ideal, side if access.matrices else f", lanes{side}")
+    where = f"{who} along dimension {found.along if dimension is None else dimension}"
+    return _told(len(each), turns, ideal, where)
