@@ -19,6 +19,7 @@ from functools import partial
 
 from layoutalg.ground import clock
 from layoutalg.ground.errors import Diagnostic, RepresentabilityError
+from layoutalg.proofs.served import Recounted
 from layoutalg.proofs.swizzling import CHECK, SwizzlePlan
 from layoutalg.synth.swizzles.bounds import floor as floor_of
 from layoutalg.synth.swizzles.bounds import ideal
@@ -110,7 +111,7 @@ def _with_others(asked: Question, plan: SwizzlePlan) -> SwizzlePlan:
 
 def better_swizzles(
     asked: Question, turns: int, form: str = "", chunk_bytes: int = CHUNK_BYTES
-) -> tuple[SwizzlePlan, ...]:
+) -> tuple[Recounted, ...]:
     """Return the best plans of other forms, and of smaller chunks, that take fewer turns; of equals CuTe's first.
 
     Args:
