@@ -42,6 +42,7 @@ FILLS = ("tma", "threads")
 JOINT_SECONDS = 2.0
 """Seconds for showing that nothing is better than the first choice."""
 _BEST = "no layout has fewer issues, or as many and fewer turns of these accesses, than the first"
+_ELSEWHERE = "layoutalg.swizzle also searches stacked XORs and all layouts linear over F2"
 _WRITES = ("st.", "stmatrix", "ds_write")
 """How the names of consumers begin that write the tile."""
 _RANKED = ("tiles not filled out of bounds", "issues", "turns", "bytes", "undocumented rules", "map dimensions")
@@ -249,7 +250,7 @@ def _proved(
         return f"{_BEST}: {once}no turn that the words of the accesses do not need"
     given, store = [_linear(each) for each in consumers], _store(question)
     if question.fill is not None and not store:
-        return f"at least {ranked[0][1].ideal} turns are needed" if ranked else ""
+        return f"at least {ranked[0][1].ideal} turns are needed; {_ELSEWHERE}" if ranked else ""
     given += [store] if store else []
     try:
         plan = joint(
@@ -267,7 +268,7 @@ def _proved(
     first = ranked[0][0][1:3]
     if store and plan.proof != "bound":  # narrower stores may do with fewer turns
         told = f"; filled by {store}, none of {plan.space} takes fewer than {plan.turns} ({plan.proof})"
-        return f"at least {ranked[0][1].ideal} turns are needed{told if plan.optimal else ''}"
+        return f"at least {ranked[0][1].ideal} turns are needed{told if plan.optimal else ''}; {_ELSEWHERE}"
     if plan.optimal and first == plan.lower_bound:
         return f"{_BEST} among {plan.space} ({plan.proof})" if plan.proof != "bound" else _BEST
     issues, turns = plan.lower_bound

@@ -92,6 +92,12 @@ def test_the_fill_of_a_tile_decides_among_layouts_that_the_reads_like_alike() ->
     assert "no turn that the words of the accesses do not need" in found.proof
 
 
+def test_a_fill_that_transposes_says_where_else_to_search() -> None:
+    found = la.suggest(((512, 512), (1, 512), "f16"), (64, 64), ["ldmatrix.x4"], fill="threads")
+    assert found.proof.startswith("at least 128 turns are needed; layoutalg.swizzle")
+    assert found.best.turns > la.swizzle(["columns:store", "ldmatrix"], tile=(64, 64), form="xor").turns == 192
+
+
 def test_a_consumer_that_writes_the_tile_is_its_fill() -> None:
     for store in ("st.shared.v4.b32", "stmatrix.x4"):
         found = la.suggest(((4096, 4096), None, "f16"), (128, 32), ["ldmatrix.x4", store], fill="threads")
