@@ -57,9 +57,15 @@ class AccessPlan(Shown):
     def __post_init__(self) -> None:
         checked_kinds(self, "LA822")
 
+    @property
+    def lanes(self) -> str:
+        """What each lane moves, in words: ``registers`` says it element by element."""
+        if self.along is None:
+            return "lanes as given"
+        return f"{'rows' if 'matrix' in self.instruction else 'lanes'} along dimension {self.along}"
+
     def __str__(self) -> str:
-        along = "" if self.along is None else f", rows along dimension {self.along}"
-        lines = [f"{self.count} x {self.instruction} a warp{along}", f"addresses     {self.addresses}"]
+        lines = [f"{self.count} x {self.instruction} a warp, {self.lanes}", f"addresses     {self.addresses}"]
         lines.append(f"registers     {self.registers}")
         if self.order:
             shown = "; ".join(" ".join(map(str, one)) for one in self.order[:MOST_SHOWN])
@@ -79,7 +85,7 @@ class AccessPlan(Shown):
             "schema": SCHEMA, "instruction": self.instruction, "element_bits": self.element_bits, "count": self.count,
             "addresses": _layout(self.addresses), "registers": _layout(self.registers),
             "requested": _layout(self.requested), "order": [list(one) for one in self.order], "turns": self.turns,
-            "ideal": self.ideal, "along": self.along, "source_bytes": list(self.source_bytes),
+            "ideal": self.ideal, "along": self.along, "lanes": self.lanes, "source_bytes": list(self.source_bytes),
             "global_bytes": None if self.global_bytes is None else _layout(self.global_bytes),
         }  # fmt: skip
 

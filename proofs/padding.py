@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import prod
 from typing import TypeAlias
 
@@ -28,7 +28,7 @@ from layoutalg.ground.kinds import checked_kinds
 from layoutalg.proofs.certify import Certificate
 from layoutalg.proofs.certify.banks import bank_turns
 from layoutalg.proofs.rivals import MOST_STARTS, Rivals, intervals, pitches_to
-from layoutalg.proofs.served import Recounted, Served, counted, uncertified
+from layoutalg.proofs.served import Elsewhere, Recounted, Served, counted, uncertified
 from layoutalg.proofs.swizzling import KINDS, instruction_name
 from layoutalg.targets.bank_model import bank_model
 from layoutalg.targets.layouts.padding import PaddedShared, padded_shared
@@ -97,6 +97,7 @@ class PaddingPlan(Recounted):
         plain: Turns without padding; None where an access would be misaligned.
         bound: Turns that no padding of the form goes below, as proved by the finder.
         proof: Why.
+        elsewhere: What looks for plans of other forms, and swizzles, that take fewer turns: ``better``.
     """
 
     shape: tuple[int, ...]
@@ -111,6 +112,7 @@ class PaddingPlan(Recounted):
     plain: int | None
     bound: int
     proof: str
+    elsewhere: Elsewhere | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         checked_kinds(self, "LA920")
@@ -179,10 +181,24 @@ class PaddingPlan(Recounted):
         names = [self.accesses[each.access].name for each in self.served]
         wide = max(14, *(len(name) + 2 for name in names))
         lines += [f"{name:<{wide}}{each}" for name, each in zip(names, self.served, strict=True)]
-        most = "the least" if self.optimal else f"at least {self.bound} are needed"
         before = "misaligned" if self.plain is None else f"{self.plain} turns"
-        lines.append(f"turns         {self.turns}, {most}: {self.proof}; {before} without padding")
-        return "\n".join(lines)
+        lines.append(f"turns         {self.turns}, {self.claim}: {self.proof}; {before} without padding")
+        return "\n".join([*lines, *self.better_lines])
+
+    @property
+    def space(self) -> str:
+        """The paddings of the form, in words."""
+        return {
+            "pitches": "pitches",
+            "interval": "paddings of whole words after every 2^k elements",
+            "padded_shared": "paddings of 2^j elements after every 2^k",
+            "reordered": "paddings of 2^j elements after every 2^k, bits of the row permuted",
+        }[self.form]
+
+    @property
+    def title(self) -> str:
+        """The form and the padding in one line."""
+        return f"padding of form {self.form}: {self._said()}"
 
     def _said(self) -> str:
         size = self.element_bits
@@ -322,7 +338,8 @@ class PaddingPlan(Recounted):
             ],
             "served": [each.to_json() for each in self.served],
             "turns": self.turns, "ideal": self.ideal, "plain": self.plain, "bound": self.bound,
-            "optimal": self.optimal, "proof": self.proof, "uncertified": self.uncertified,
+            "optimal": self.optimal, "space": self.space, "proof": self.proof, "uncertified": self.uncertified,
+            "better": [each.to_json() for each in self.better],
         }  # fmt: skip
 
 

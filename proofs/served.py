@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -74,17 +76,22 @@ def counted(
     return Served(number, target, instruction, len(addresses), turns, ideal)
 
 
+Elsewhere: TypeAlias = partial["tuple[Recounted, ...]"]
+"""A search with its question: a value that is pickled and copied like the plan."""
+
+
 class Recounted(Shown):
     """A plan that says how its accesses are served, and can count that again.
 
-    A subclass has the fields ``served`` and ``bound``: turns that the finder proved no other plan of the kind to go
-    below.
+    A subclass has the fields ``served``; ``bound``, the turns that no layout of ``space`` goes below, as the finder
+    proved; and ``elsewhere``, which looks for plans of other classes that take fewer turns of the same accesses.
     """
 
     __slots__ = ()
 
     served: tuple[Served, ...]
     bound: int
+    elsewhere: Elsewhere | None
 
     @property
     def turns(self) -> int:
@@ -98,13 +105,47 @@ class Recounted(Shown):
 
     @property
     def conflict_free(self) -> bool:
-        """Whether no access has a conflict."""
+        """Whether no access has a conflict, by the instructions of ``served``: others may need fewer turns."""
         return self.turns == self.ideal
 
     @property
+    def space(self) -> str:
+        """The layouts among which this one was searched, in words; ``bound`` and ``optimal`` speak of these alone."""
+        raise NotImplementedError
+
+    @property
+    def title(self) -> str:
+        """The form and the layout in one line."""
+        raise NotImplementedError
+
+    @property
     def optimal(self) -> bool:
-        """Whether no plan of the form takes fewer turns, as proved."""
+        """Whether no layout of ``space`` takes fewer turns, as proved; ``better`` names what others do."""
         return self.turns == self.bound
+
+    @property
+    def claim(self) -> str:
+        """What is proved of the turns, and among which layouts."""
+        return f"the least of all {self.space}" if self.optimal else f"all {self.space} take at least {self.bound}"
+
+    @property
+    def better(self) -> tuple[Recounted, ...]:
+        """Plans of other classes that take fewer turns of the same accesses, the fewest first; searched when read."""
+        found = [] if self.elsewhere is None else [each.check() for each in self.elsewhere()]
+        return tuple(sorted((each for each in found if each.turns < self.turns), key=lambda each: each.turns))
+
+    @property
+    def better_lines(self) -> list[str]:
+        """A line for each of ``better``."""
+        return [f"better        {each.turns} turns with {each.title}" for each in self.better]
+
+    def check(self) -> Recounted:
+        """Return the plan after counting its turns from the addresses of every instruction."""
+        raise NotImplementedError
+
+    def to_json(self) -> dict[str, object]:
+        """Return the plan as JSON-ready data."""
+        raise NotImplementedError
 
     def serve_again(self, each: Served) -> Served:
         """Return an entry of ``served`` as the addresses of its instructions say."""
@@ -122,10 +163,11 @@ class Recounted(Shown):
         raise NotImplementedError
 
     def least_certificates(self) -> tuple[Certificate, ...]:
-        """Return certificates of kind ``least-turns`` that nothing of the form takes fewer turns.
+        """Return certificates of kind ``least-turns`` that nothing of ``space`` takes fewer turns.
 
-        One, where no bank is busier than it must be: then no places of what the lanes move allow fewer. Else one for
-        each set of instructions that move the accesses behind some layout of the form; together they list all of them.
+        One, where no bank is busier than it must be: then no places of what the lanes move allow fewer by the same
+        instructions. Else one for each set of instructions that move the accesses behind some layout of the form;
+        together they list all of them.
 
         Raises: RepresentabilityError: LA436, for a target that was not measured; LA906: none can be given, and why.
         """

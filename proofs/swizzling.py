@@ -12,7 +12,7 @@ Notation: an access is a linear layout from (register, lane, warp) to tile coord
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TypeAlias
 
@@ -27,7 +27,7 @@ from layoutalg.ground.kinds import checked_kinds
 from layoutalg.proofs.certify import Certificate
 from layoutalg.proofs.certify.banks import bank_turns
 from layoutalg.proofs.rivals import MOST_STARTS, Rivals, cutes, hardware, xor_count, xors
-from layoutalg.proofs.served import Recounted, Served, counted, uncertified
+from layoutalg.proofs.served import Elsewhere, Recounted, Served, counted, uncertified
 from layoutalg.targets.bank_model import BankModel, bank_model
 from layoutalg.targets.registry import lookup
 
@@ -108,9 +108,10 @@ class SwizzlePlan(Recounted):
         served: Each access on each target.
         bound: Turns that no layout of the form goes below, as proved by the finder.
         proof: Why.
-        form: The layouts that were asked for: ``"any"``, ``"tma"``, ``"cute"``, ``"xor"``.
+        form: The layouts that were asked for: ``"any"``, ``"tma"``, ``"cute"``, ``"xor"``; ``space`` in words.
         cute: The layout in CuTe's notation, tile coordinates to element offsets, where the form has one.
         chunk_bytes: Bytes of a chunk of the form ``"xor"``.
+        elsewhere: What looks for plans of other forms, and paddings, that take fewer turns: ``better``.
     """
 
     smem: LinearLayout
@@ -122,6 +123,7 @@ class SwizzlePlan(Recounted):
     form: str = "any"
     cute: str = ""
     chunk_bytes: int = 16
+    elsewhere: Elsewhere | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         checked_kinds(self, "LA910")
@@ -131,9 +133,25 @@ class SwizzlePlan(Recounted):
     def __str__(self) -> str:
         lines = [f"swizzle       {self.cute or self.smem}"]
         lines += [f"access {each.access:<7}{each}" for each in self.served]
-        most = "the least" if self.optimal else f"at least {self.bound} are needed"
-        lines.append(f"turns         {self.turns}, {most}: {self.proof}")
-        return "\n".join(lines)
+        lines.append(f"turns         {self.turns}, {self.claim}: {self.proof}")
+        return "\n".join([*lines, *self.better_lines])
+
+    @property
+    def space(self) -> str:
+        """The layouts of the form, in words."""
+        targets = ", ".join(dict.fromkeys(each.target for each in self.served))
+        return {
+            "any": "layouts linear over F2",
+            "tma": f"boxes and swizzles that TMA writes on {targets}",
+            "cute": "Sw<B,M,S> behind the tile by rows or by columns",
+            "xor": f"XORs of {self.chunk_bytes}-byte chunks of a row with a map of the row number",
+        }.get(self.form, self.form)
+
+    @property
+    def title(self) -> str:
+        """The form and the layout in one line."""
+        chunks = f" of {self.chunk_bytes}-byte chunks" if self.form == "xor" else ""
+        return f"form {self.form}{chunks}: {self.cute or self.smem}"
 
     @property
     def by_rows(self) -> LinearLayout:
@@ -145,11 +163,12 @@ class SwizzlePlan(Recounted):
 
     @property
     def why(self) -> str:
-        """Per access, its turns here and by rows, and the lanes that meet in the busiest bank there."""
+        """Per access, what each lane moves, its turns here and by rows, and the lanes that meet in a bank there."""
         lines = []
         for each in self.served:
             access = self.accesses[each.access]
-            said = f"access {each.access}, {access.kind} by {each.instruction} of {each.target}: {each.turns} turns"
+            moved = f"access {each.access}, {access.kind} of {access.layout} by {each.instruction} of {each.target}"
+            said = f"{moved}: {each.turns} turns"
             try:
                 name, rows = instructions(access, self.by_rows, self.element_bits, each.target)
             except MalformedError:
@@ -278,7 +297,8 @@ class SwizzlePlan(Recounted):
             "accesses": [{"layout": str(access.layout), "kind": access.kind} for access in self.accesses],
             "served": [each.to_json() for each in self.served],
             "turns": self.turns, "ideal": self.ideal, "bound": self.bound, "optimal": self.optimal,
-            "proof": self.proof, "uncertified": self.uncertified, **({"cute": self.cute} if self.cute else {}),
+            "space": self.space, "proof": self.proof, "uncertified": self.uncertified,
+            "better": [each.to_json() for each in self.better], **({"cute": self.cute} if self.cute else {}),
         }  # fmt: skip
 
 

@@ -99,8 +99,13 @@ class ClassPlan(Shown):
         return self.plan.conflict_free
 
     @property
+    def space(self) -> str:
+        """The layouts among which this one was searched, in words."""
+        return f"XORs of the low {self.low_bits} bits of a {self.chunk_bytes}-byte chunk's number with its other bits"
+
+    @property
     def optimal(self) -> bool:
-        """Whether no function takes fewer turns, as proved."""
+        """Whether no layout of ``space`` takes fewer turns, as proved."""
         return self.plan.optimal
 
     def place(self, row: int, chunk: int) -> int:
@@ -133,7 +138,7 @@ class ClassPlan(Shown):
         wide = max(14, *(len(member.name) + 2 for member in self.members))
         for each in self.plan.served:
             lines.append(f"{self.members[each.access].name:<{wide}}{each}")
-        most = "the least" if self.optimal else f"at least {self.plan.bound} are needed"
+        most = f"the least of all {self.space}" if self.optimal else f"all {self.space} take at least {self.plan.bound}"
         lines.append(f"turns         {self.turns}, {most}: {self.plan.proof}")
         if self.clash:
             names = ", ".join(self.members[place].name for place in self.clash)
@@ -170,7 +175,7 @@ class ClassPlan(Shown):
         return self.plan.certificates()
 
     def least_certificates(self) -> tuple[Certificate, ...]:
-        """Return certificates that nothing takes fewer turns: of functions without conflicts, no places at all.
+        """Return certificates that nothing takes fewer turns; without conflicts, that no places at all do.
 
         Raises: RepresentabilityError: LA436, LA906.
         """
@@ -191,7 +196,7 @@ class ClassPlan(Shown):
                 for each in self.plan.served
             ],
             "turns": self.turns, "ideal": self.plan.ideal, "bound": self.plan.bound, "optimal": self.optimal,
-            "proof": self.plan.proof, "clash": list(self.clash), "largest": list(self.largest),
+            "space": self.space, "proof": self.plan.proof, "clash": list(self.clash), "largest": list(self.largest),
             "uncertified": self.plan.uncertified,
         }  # fmt: skip
 

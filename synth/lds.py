@@ -26,7 +26,9 @@ from layoutalg.ground.kinds import checked_kinds
 from layoutalg.ground.picture import Shown
 from layoutalg.ground.verdict import Unknown
 from layoutalg.synth.broken import Broken
+from layoutalg.synth.fragments import coordinates
 from layoutalg.targets import banks
+from layoutalg.targets.layouts.amd import operand_block
 from layoutalg.targets.layouts.amd_shared import transposed_read
 
 IntArray: TypeAlias = npt.NDArray[np.int64]
@@ -43,6 +45,8 @@ FILLS: Mapping[str, int] = MappingProxyType(
     }
 )  # fmt: skip
 """Bytes of a lane of loads into LDS."""
+GIVEN = "as given"
+"""What is said of lanes that the question names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,25 +58,28 @@ class LdsPlan(Shown):
         element_bits: Bits of an element.
         addresses: Per access, the byte address of each lane, None where it is inactive.
         turns: Turns of the banks for all accesses; None where the phases are not known.
+        lanes: What each lane moves, in words.
     """
 
     instruction: str
     element_bits: int
     addresses: tuple[tuple[int | None, ...], ...]
     turns: int | None
+    lanes: str = GIVEN
 
     def __post_init__(self) -> None:
         checked_kinds(self, "LA832")
 
     def __str__(self) -> str:
         turns = "turns not known" if self.turns is None else f"{self.turns} turns"
-        return f"{len(self.addresses)} x {self.instruction}, {turns}, lane 0 at byte {self.addresses[0][0]}"
+        first = f"lane 0 at byte {self.addresses[0][0]}"
+        return f"{len(self.addresses)} x {self.instruction}, {turns}, lanes {self.lanes}, {first}"
 
     def to_json(self) -> dict[str, object]:
         """Return the plan as JSON-ready data."""
         return {
             "schema": "layoutalg/lds-plan/1", "instruction": self.instruction, "element_bits": self.element_bits,
-            "addresses": [list(access) for access in self.addresses], "turns": self.turns,
+            "addresses": [list(access) for access in self.addresses], "turns": self.turns, "lanes": self.lanes,
         }  # fmt: skip
 
 
@@ -119,8 +126,9 @@ def read_or_write(
         target: Architecture.
         instruction: A name of ``WIDTHS`` or ``TRANSPOSING``.
         places: The LDS byte of every tile element, indexed outermost dimension first.
-        held: int64[warp, lane, register]: the flat tile element (dimension 0 fastest) in every register; None: the
-            tile row by row, neighbouring lanes neighbouring vectors.
+        held: int64[warp, lane, register]: the flat tile element (dimension 0 fastest) in every register; None: reads
+            take the lanes of operand A of the target's matrix instructions where its blocks divide the tile; else the
+            tile goes row by row, neighbouring lanes neighbouring vectors.
         size: Bytes of an element.
         lanes: Lanes of the wave.
     """
@@ -129,9 +137,13 @@ def read_or_write(
         return Broken("LDS_WIDTH", f"{instruction} moves {width} bytes of a lane, no whole elements of {size}")
     many = width // size
     flat = places.reshape(-1, order="F")
+    said = GIVEN
+    if held is None and "read" in instruction and instruction not in TRANSPOSING:
+        held, said = _operand(target, places.shape, 8 * size, many)
     if held is None:
         if instruction in TRANSPOSING:
             return Unknown(f"{instruction} exchanges lanes: registers= must say which elements they are to hold")
+        said = f"along dimension {places.ndim - 1}"
         if places.shape[-1] % many:
             because = f"rows of {places.shape[-1]} elements are no whole vectors of {width} bytes"
             return Broken("LDS_WIDTH", because, {"extent": places.shape[-1]})
@@ -171,7 +183,20 @@ def read_or_write(
         return broken
     meaning = (addresses[:, source] + slot * size)[groups >= 0]
     listed = tuple(tuple(at if at >= 0 else None for at in access) for access in addresses.tolist())
-    return LdsPlan(instruction, 8 * size, listed, _turns(target, instruction, listed)), meaning, moved
+    return LdsPlan(instruction, 8 * size, listed, _turns(target, instruction, listed), said), meaning, moved
+
+
+def _operand(target: str, extents: tuple[int, ...], bits: int, many: int) -> tuple[IntArray | None, str]:
+    """Return the flat tile elements of lanes that read operand A, int64[1, lane, register], and words for it."""
+    block = operand_block(target, bits, many, (extents[0], extents[1])) if len(extents) == 2 else None
+    if block is None:
+        return None, ""
+    points = coordinates(block[0])[0][0]
+    rows, depth = block[0].out_dims.values()
+    first = np.arange(0, extents[0], rows)[:, None] + extents[0] * np.arange(0, extents[1], depth)
+    inside = points[..., 0] + extents[0] * points[..., 1]
+    held = inside[:, None, :] + first.reshape(1, -1, 1)
+    return held.reshape(1, len(inside), -1), f"of operand A of {block[1]}, {many} along k each"
 
 
 def exchange(instruction: str, many: int, lanes: int) -> tuple[IntArray, IntArray]:

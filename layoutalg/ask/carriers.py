@@ -70,8 +70,9 @@ def carriers(
     Example:
         >>> for fact in carriers("(64,64):(64,1)", (64, 64), "bf16", "gfx942"):
         ...     print(fact.name, "-", fact.lines[0])
-        ds_read - 8 x ds_read_b128, 64 turns, lane 0 at byte 0 (documented)
-        ds_write - 8 x ds_write_b128, 64 turns, lane 0 at byte 0 (documented)
+        ds_read - 8 x ds_read_b128, 256 turns, lanes of operand A of MFMA 16x16, 8 along k each, lane 0 at byte 0 \
+(documented)
+        ds_write - 8 x ds_write_b128, 64 turns, lanes along dimension 1, lane 0 at byte 0 (documented)
         LDS fill - 32 x buffer_load_dword_lds, from LDS byte 0, lane 0 loads (0, 0) (documented)
         not there - NO_TMA: gfx942 has no tma, which needs compute capability 9.0 or later of NVIDIA (since sm_90)
     """
@@ -148,9 +149,7 @@ def _summary(plan: Any, tensor: Tensor | None) -> str:
             f"{plan.tiles[0].encoded:#018x}"
         )
     if isinstance(plan, AccessPlan):
-        told = plan.along is not None and (plan.turns is None or "trans" in plan.instruction)
-        along = f" along dimension {plan.along}" if told else ""
-        many = f"{plan.instruction}: {plan.count} access{'' if plan.count == 1 else 'es'}{along}"
+        many = f"{plan.instruction}: {plan.count} access{'' if plan.count == 1 else 'es'}, {plan.lanes}"
         if plan.turns is None:
             return many
         than = "free of conflicts" if plan.turns == plan.ideal else f"{plan.ideal} without conflicts"

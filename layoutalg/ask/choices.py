@@ -4,7 +4,8 @@ Main definitions: ``suggest``, ``Suggestion``, ``Choice``, ``Loser``.
 
 Main statements: the ranking is, in this order: tiles out of bounds filled, TMA issues, turns of the banks, bytes of
 shared memory, documented rules kept, dimensions of the map; among equals the wider swizzle and the larger block. It
-depends on nothing but the question.
+depends on nothing but the question. Where threads fill the tile and no consumer writes it, the turns of the stores that
+fill it count: neighbouring lanes store neighbouring vectors along the tensor's contiguous dimension, as they load them.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from layoutalg.ask.candidates import Candidate, candidates, reach_bytes
-from layoutalg.ask.consumers import CHECK, OPERANDS, Consumer, Served, consumer_of
+from layoutalg.ask.consumers import CHECK, OPERANDS, STORES, Consumer, Served, consumer_of, filled
 from layoutalg.cute import ComposedLayout, CuteLayout
 from layoutalg.ground import clock
 from layoutalg.ground.errors import BudgetError, Diagnostic, InfeasibleError, MalformedError, RepresentabilityError
@@ -28,6 +29,7 @@ from layoutalg.proofs.tensormap import TensorMapPlan
 from layoutalg.synth.solving import joint
 from layoutalg.synth.tensormap.planner import tensormap
 from layoutalg.synth.tensormap.refusal import InadmissibleError
+from layoutalg.targets.banks import nvidia_access
 from layoutalg.targets.nvidia import tensormap as hardware
 from layoutalg.targets.nvidia.tensormap.checks import no_tensor_maps
 from layoutalg.targets.registry import TARGETS
@@ -39,7 +41,10 @@ OPERAND_DTYPES = ("f16", "bf16", "tf32", "u8")
 FILLS = ("tma", "threads")
 JOINT_SECONDS = 2.0
 """Seconds for showing that nothing is better than the first choice."""
-_BEST = "no layout has fewer issues, or as many and fewer turns, than the first"
+_BEST = "no layout has fewer issues, or as many and fewer turns of these accesses, than the first"
+_ELSEWHERE = "layoutalg.swizzle also searches stacked XORs and all layouts linear over F2"
+_WRITES = ("st.", "stmatrix", "ds_write")
+"""How the names of consumers begin that write the tile."""
 _RANKED = ("tiles not filled out of bounds", "issues", "turns", "bytes", "undocumented rules", "map dimensions")
 
 
@@ -51,7 +56,8 @@ class Choice(Shown):
         smem: The layout: tile coordinates, outermost first, to element offsets.
         plan: The proved TensorMap plan that fills it (or stores it, where only ``tma.store`` is asked); None for a fill
             by threads.
-        turns: Turns of the banks of all consumers, for the whole tile; wgmma and TMA count none.
+        turns: Turns of the banks of all consumers, and of the stores of threads that fill the tile, for the whole tile;
+            wgmma and TMA count none.
         bytes: Bytes of shared memory.
         why: What speaks for it, in words.
         behind: What the first choice does better; empty for the first.
@@ -167,6 +173,8 @@ class _Question:
     places: tuple[int, int]
     directions: tuple[str, ...]
     consumers: tuple[Consumer, ...]
+    fill: int | None
+    """The dimension of the matrix along which threads store it; None where a copy or a consumer fills it."""
     options: dict[str, Any]
 
     @property
@@ -193,7 +201,8 @@ def suggest(
             ``"stmatrix.x4"``, ``"ld.shared.v4.b32"``, ``"st.shared.b32"``, ``"tma.store"``, ...; or a pair of an
             instruction and the registers that it moves, as in ``layoutalg.banks``; ``consumers`` says how they read.
         target: Architecture.
-        fill: ``"tma"``: a TensorMap fills the tile, and each choice carries its plan; ``"threads"``: stores of threads.
+        fill: ``"tma"``: a TensorMap fills the tile, and each choice carries its plan; ``"threads"``: a consumer that
+            stores it, or else stores of the widest vectors along the tensor's contiguous dimension, whose turns count.
         budget_seconds: Seconds of wall time for everything.
         options: Those of ``layoutalg.tensormap``: ``bounds``, ``oob_required``, ...
 
@@ -226,9 +235,10 @@ def suggest(
         choice if not place else _behind(choice, ranked[0][0], key) for place, (key, choice) in enumerate(ranked)
     ]
     names = ", ".join(consumer.name for consumer in question.consumers)
-    filled = " and ".join(("load by TMA" if name == "load" else "store by TMA") for name in question.directions)
+    copies = [("load by TMA" if name == "load" else "store by TMA") for name in question.directions]
+    copies += [] if question.fill is None else [f"filled by threads along dimension {question.fill}"]
     text = f"tile {list(question.tile)} of {question.tensor} on {target} for {names or 'nobody'}"
-    return Suggestion(text + (f", {filled}" if filled else ""), tuple(choices), tuple(losers), proof)
+    return Suggestion(", ".join([text, *filter(None, [" and ".join(copies)])]), tuple(choices), tuple(losers), proof)
 
 
 def _proved(
@@ -236,8 +246,12 @@ def _proved(
 ) -> str:
     """Return why nothing is better than the first choice; what the joint finder has that is better is added first."""
     if ranked and ranked[0][0][1:3] == (len(question.directions), ranked[0][1].ideal):
-        return f"{_BEST}: one issue a copy, and no turn that the words of the accesses do not need"
-    given = [_linear(each) for each in consumers]
+        once = "one issue a copy, and " if question.directions else ""
+        return f"{_BEST}: {once}no turn that the words of the accesses do not need"
+    given, store = [_linear(each) for each in consumers], _store(question)
+    if question.fill is not None and not store:
+        return f"at least {ranked[0][1].ideal} turns are needed; {_ELSEWHERE}" if ranked else ""
+    given += [store] if store else []
     try:
         plan = joint(
             question.tile, question.tensor.dtype, given, question.target, tensor=question.tensor, fill=fill,
@@ -252,10 +266,20 @@ def _proved(
         ranked.append(((*found[0], len(ranked)), found[1]))
         ranked.sort(key=lambda entry: entry[0])
     first = ranked[0][0][1:3]
+    if store and plan.proof != "bound":  # narrower stores may do with fewer turns
+        told = f"; filled by {store}, none of {plan.space} takes fewer than {plan.turns} ({plan.proof})"
+        return f"at least {ranked[0][1].ideal} turns are needed{told if plan.optimal else ''}; {_ELSEWHERE}"
     if plan.optimal and first == plan.lower_bound:
         return f"{_BEST} among {plan.space} ({plan.proof})" if plan.proof != "bound" else _BEST
     issues, turns = plan.lower_bound
     return f"at least {issues} issues and {turns} turns are needed; {plan.proof}"
+
+
+def _store(question: _Question) -> str:
+    """Return the widest stores by which the joint finder may fill the tile; nothing where it cannot."""
+    extent = _extents(question)[1] * question.size
+    names = STORES["nvidia"] if question.fill == 1 else ()
+    return next((name for name in names if extent * 8 % nvidia_access(name).bits == 0), "")
 
 
 def _linear(consumer: object) -> object:
@@ -295,7 +319,10 @@ def _question(
     for consumer in named:
         if consumer.name in OPERANDS and source.dtype not in OPERAND_DTYPES:
             raise CHECK.malformed("tensor", f"must be f16 or bf16, tf32 or u8, for {consumer.name}", source.dtype)
-    return _Question(source, extents, target, (first, second), tuple(directions), named, options)
+    stored = fill == "tma" or any(consumer.name.startswith(_WRITES) for consumer in named)
+    along = 0 if source.strides[second] != 1 == source.strides[first] else 1
+    filled_along = None if stored else along
+    return _Question(source, extents, target, (first, second), tuple(directions), named, filled_along, options)
 
 
 def _room(target: str) -> int:
@@ -334,11 +361,14 @@ def _weighed(
             return Loser(smem, words, "tma" if direction == "load" else "tma.store", plan)
         plans.append(plan)
     turns = sum(answer.turns for _, answer in served)
+    ideal = sum(answer.ideal for _, answer in served)
     size = max([int(table.max()) + question.size, *(plan.smem_bytes for plan in plans)])
     told = [words, *(_of_plan(plan) for plan in plans)]
     told += [f"{consumer.name}: {answer.text}" for consumer, answer in served]
+    if question.fill is not None:
+        stores = filled(question.target, table, question.size, question.fill)
+        turns, ideal, told = turns + stores.turns, ideal + stores.ideal, [*told, stores.text]
     operands = tuple(answer.plan for _, answer in served if answer.plan is not None)
-    ideal = sum(answer.ideal for _, answer in served)
     choice = Choice(
         smem, plans[0] if plans else None, turns, size, "; ".join([*told, f"{size} bytes"]), "", operands, ideal
     )

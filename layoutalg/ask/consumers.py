@@ -1,13 +1,14 @@
 """What reads or writes a tile in shared memory, and whether a layout serves it: a proof or a reason.
 
-Main definitions: ``Consumer``, ``consumer_of``, ``Served``.
+Main definitions: ``Consumer``, ``consumer_of``, ``Served``, ``along``, ``filled``.
 
 Notation: the tile is a matrix with dimensions 0 and 1, outermost first: (M, K) for ``wgmma.A`` and ``tcgen05.A``,
 (N, K) for ``wgmma.B`` and ``tcgen05.B``.
 
 Main statements: without a register layout, ``ldmatrix.xN`` and ``stmatrix.xN`` move the whole tile in matrices of 8
-rows of 16 bytes along dimension 1, with ``.trans`` along either dimension; ``ld.shared`` and ``st.shared`` move it row
-by row, neighbouring lanes neighbouring vectors along dimension 1. Turns are those of the whole tile.
+rows of 16 bytes along dimension 1, with ``.trans`` along either dimension; ``ds_read`` takes the lanes of operand A of
+the target's matrix instructions where its blocks divide the tile; other loads and stores move it row by row,
+neighbouring lanes neighbouring vectors along dimension 1. Turns are those of the whole tile.
 """
 
 from __future__ import annotations
@@ -28,11 +29,11 @@ from layoutalg.synth import accesses
 from layoutalg.synth.admission import tcgen05
 from layoutalg.synth.admission.request import request_of
 from layoutalg.synth.broken import Broken
-from layoutalg.synth.lds import WIDTHS, read_or_write
+from layoutalg.synth.lds import GIVEN, WIDTHS, read_or_write
 from layoutalg.synth.wgmma import InadmissibleOperandError, OperandProblem, synthesize_wgmma
 from layoutalg.targets.banks import AMD_RULES, Access, nvidia_access
 from layoutalg.targets.nvidia.accesses import AccessForm, access_form
-from layoutalg.targets.nvidia.banks import wavefronts
+from layoutalg.targets.nvidia.banks import BANKS, WORD_BYTES, wavefronts
 from layoutalg.targets.nvidia.tensormap import element_bytes
 from layoutalg.targets.registry import lookup
 from layoutalg.targets.target_model import Absent, model_of
@@ -46,6 +47,13 @@ KNOWN = (
     f"tma, tma.store, {', '.join(OPERANDS)}, ldmatrix.x1|x2|x4[.trans], stmatrix.x1|x2|x4[.trans], ld.shared.v4.b32, "
     "st.shared.b16 and so on; of AMD ds_read_b128, ds_write_b64 and so on"
 )
+
+
+STORES = {
+    "nvidia": ("st.shared.v4.b32", "st.shared.v2.b32", "st.shared.b32", "st.shared.b16", "st.shared.b8"),
+    "amd": ("ds_write_b128", "ds_write_b64", "ds_write_b32"),
+}
+"""Stores with which threads fill a tile, by vendor."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,15 +145,54 @@ def _admitted(name: str, target: str, smem: object, dtype: str) -> Served:
     return Served(0, 0, text, plan=plan)
 
 
-def _by_lds(name: str, target: str, places: IntArray, size: int) -> Served:
-    """A tile row by row in LDS; the turns count only where the phases of the instruction are known."""
+def along(name: str, target: str, places: IntArray, size: int, dimension: int) -> Served:
+    """Answer for loads or stores of vectors whose lanes go along dimension 0 or 1 of a tile.
+
+    Args:
+        name: The instruction.
+        target: Architecture.
+        places: Byte address of every element of the tile.
+        size: Bytes of an element.
+        dimension: The dimension of neighbouring lanes, and of the elements of a lane.
+    """
+    turned = places if dimension else places.T
+    if name in WIDTHS:
+        return _by_lds(name, target, turned, size, dimension)
+    return _moved(access_form(name), nvidia_access(name), turned, size, dimension)
+
+
+def filled(target: str, places: IntArray, size: int, dimension: int) -> Served:
+    """Answer for the stores that fill a tile, lanes along a dimension: of fewest turns, the widest of equals.
+
+    Where the turns of no store are known, none are counted, and the text says so.
+
+    Example:
+        >>> import numpy as np
+        >>> filled("sm_90a", 2 * np.arange(4096).reshape(128, 32), 2, 1).text
+        'filled by st.shared.v4.b32: 16 accesses, lanes along dimension 1, 64 turns, free of conflicts'
+    """
+    least = -(-places.size * size // (BANKS * WORD_BYTES))
+    best, missing = None, ""
+    for name in STORES[lookup(target).vendor]:
+        answer = along(name, target, places, size, dimension)
+        missing = missing or answer.text
+        if answer.holds and (best is None or answer.turns < best.turns):
+            best = Served(answer.turns, least, f"filled by {name}: {answer.text}")
+        if best is not None and best.turns <= least:
+            return best
+    return best or Served(0, 0, f"the stores that fill it are not counted: {missing}")
+
+
+def _by_lds(name: str, target: str, places: IntArray, size: int, dimension: int | None = None) -> Served:
+    """A tile in LDS, by default lanes; the turns count only where the phases of the instruction are known."""
     found = read_or_write(target, name, places, None, size, lookup(target).lanes)
     if not isinstance(found, tuple):
         return Served(0, 0, found.reason, holds=False)
     plan, many = found[0], len(found[0].addresses)
+    lanes = plan.lanes if dimension is None else f"along dimension {dimension}"
     if plan.turns is None:
-        return Served(0, 0, f"{many} accesses, whose turns on {target} are not known", holds=False)
-    return _told(many, plan.turns, many * len(AMD_RULES[target, name].phases))
+        return Served(0, 0, f"{many} accesses, lanes {lanes}, whose turns on {target} are not known", holds=False)
+    return _told(many, plan.turns, many * len(AMD_RULES[target, name].phases), f"lanes {lanes}")
 
 
 def _by_registers(name: str, registers: Any, smem: object, size: int) -> Served:
@@ -153,21 +200,23 @@ def _by_registers(name: str, registers: Any, smem: object, size: int) -> Served:
         report = banks(registers, smem, 8 * size, name)
     except MalformedError as error:
         return Served(0, 0, error.diagnostic.because or error.diagnostic.what, holds=False)
-    return _told(report.accesses, report.turns, report.ideal)
+    return _told(report.accesses, report.turns, report.ideal, f"lanes {GIVEN}")
 
 
-def _told(accesses: int, turns: int, ideal: int, side: str = "") -> Served:
+def _told(accesses: int, turns: int, ideal: int, lanes: str) -> Served:
     than = "free of conflicts" if turns == ideal else f"{ideal} without conflicts"
     many, taken = "" if accesses == 1 else "es", "" if turns == 1 else "s"
-    return Served(turns, ideal, f"{accesses} access{many}{side}, {turns} turn{taken}, {than}")
+    return Served(turns, ideal, f"{accesses} access{many}, {lanes}, {turns} turn{taken}, {than}")
 
 
-def _moved(form: AccessForm, access: Access, places: IntArray, size: int) -> Served:
+def _moved(form: AccessForm, access: Access, places: IntArray, size: int, dimension: int | None = None) -> Served:
     """Answer for the whole tile, by the instructions that move it."""
     found = accesses.whole_tile(form, 8 * places, 8 * size)
     if isinstance(found, Broken):
         return Served(0, 0, found.reason, holds=False)
     each = found.addresses.reshape(-1, form.addresses).tolist()
     turns = sum(wavefronts(lanes, access.bits, access.kind) for lanes in each)
-    side = f" along dimension {found.along}" if access.transposed else ""
-    return _told(len(each), turns, len(each) * (access.matrices or max(1, access.bits // 32)), side)
+    who = "rows" if access.matrices else "lanes"
+    ideal = len(each) * (access.matrices or max(1, access.bits // 32))
+    where = f"{who} along dimension {found.along if dimension is None else dimension}"
+    return _told(len(each), turns, ideal, where)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from layoutalg.ask.carriers import carriers
-from layoutalg.ask.consumers import consumer_of
+from layoutalg.ask.consumers import along
 from layoutalg.ask.fact import Fact, said
 from layoutalg.ask.fragments import fragments
 from layoutalg.ground.errors import BudgetError, LayoutError
@@ -104,14 +104,12 @@ def _bank_facts(layout: Any, dtype: str, target: str, extents: tuple[int, ...]) 
         table = offsets(layout, (extents[0], extents[1])) * hardware.element_bytes(dtype)
     except LayoutError:
         return
-    bits = 8 * hardware.element_bytes(dtype)
-    yield _turns("rows", f"ld.shared.b{bits}", layout, table, dtype, target)
-    yield _turns("columns", f"ld.shared.b{bits}", layout, table.T, dtype, target)
-
-
-def _turns(name: str, instruction: str, layout: object, table: Any, dtype: str, target: str) -> Fact:
-    served = consumer_of(instruction, target).ask(layout, table, dtype)
-    if not served.holds:
-        return said(name, f"no: {served.text}", {"instruction": instruction, "because": served.text})
-    value = {"instruction": instruction, "turns": served.turns, "ideal": served.ideal}
-    return said(name, f"{instruction}: {served.text}", value)
+    size = hardware.element_bytes(dtype)
+    for name, dimension in (("rows", 1), ("columns", 0)):
+        instruction = f"ld.shared.b{8 * size}"
+        served = along(instruction, target, table, size, dimension)
+        value: dict[str, object] = {"instruction": instruction, "turns": served.turns, "ideal": served.ideal}
+        if served.holds:
+            yield said(name, f"{instruction}: {served.text}", value)
+        else:
+            yield said(name, f"no: {served.text}", {"instruction": instruction, "because": served.text})

@@ -84,7 +84,7 @@ def pad_tile(
     form: str,
     told: Told,
 ) -> int:
-    """Print the least padding of a tile; return the exit code: unknown where it is not proved to be the least."""
+    """Print the least padding of a form; return the exit code: unknown where it is not proved to be the least."""
     with answer_file(told.picture) as file:
         texts = texts_of(accesses, ["accesses"] * len(accesses))
         with said_as(OPTIONS | {"shape": "shape"}):
@@ -104,7 +104,7 @@ def find_swizzle(
     engine: str,
     told: Told,
 ) -> int:
-    """Print the shared layout of fewest turns; return the exit code: unknown where it is not proved to be the best."""
+    """Print the layout of a form with the fewest turns; return the exit code: unknown where no proof says so."""
     with answer_file(told.picture) as file:
         texts = texts_of(accesses, ["accesses"] * len(accesses))
         with said_as(OPTIONS):

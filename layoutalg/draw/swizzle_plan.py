@@ -28,8 +28,10 @@ def draw_swizzle_plan(canvas: Canvas, plan: SwizzlePlan, top: float) -> None:
     """Draw the busiest instruction of every access before and after, and the lines of shared memory."""
     state = "free of bank conflicts" if plan.conflict_free else f"{plan.ideal} without conflicts"
     canvas.text(4, top + 14, f"{plan.turns} turns of the banks for all accesses, {state}", "h")
-    canvas.text(4, top + 32, f"{plan.cute or plan.smem}"[:160], "s")
-    base = top + 44
+    lines = [plan.cute or str(plan.smem), plan.claim, *(" ".join(line.split()) for line in plan.better_lines)]
+    for place, line in enumerate(lines):
+        canvas.text(4, top + 32 + 16 * place, line[:160], "s")
+    base = top + 28 + 16 * len(lines)
     for each in plan.served[:ACCESSES]:
         access, bits = plan.accesses[each.access], plan.element_bits
         bottom, left, end = base, LEFT, base + 40

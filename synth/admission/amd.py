@@ -169,11 +169,13 @@ def _others(request: Request, name: str, operand: str) -> tuple[Repair, ...]:
 def find_access(request: Request) -> Admission:
     """Return the accesses with the address of every lane and the turns of the banks, or why there are none.
 
+    Without ``registers``, reads take the lanes of operand A of the target's matrix instructions: see ``synth.lds``.
+
     Example:
         >>> from layoutalg.synth.admission import admissible
         >>> found = admissible("(64,64):(64,1)", "ds_read_b128", "gfx942")
         >>> print(found.descriptor)
-        8 x ds_read_b128, 64 turns, lane 0 at byte 0
+        8 x ds_read_b128, 256 turns, lanes of operand A of MFMA 16x16, 8 along k each, lane 0 at byte 0
         >>> print(admissible("(64,64):(1,64)", "ds_read_b128", "gfx942").rules)
         ('LDS_CONTIGUOUS',)
     """

@@ -9,14 +9,21 @@ pitch, see ``synth.paddings.turns``, so an enumeration of one period decides for
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
 from math import prod
 from typing import TypeAlias
 
 from layoutalg.ground import clock
+from layoutalg.ground.errors import InfeasibleError, MalformedError, RepresentabilityError
 from layoutalg.proofs.padding import CHECK, FORMS, MOST_CELLS, PaddingPlan, offsets_of, serve
-from layoutalg.synth.paddings.accesses import Asked, read_accesses
+from layoutalg.proofs.served import Recounted
+from layoutalg.synth.paddings.accesses import Asked, read_accesses, tile_access
 from layoutalg.synth.paddings.intervals import least_interval
 from layoutalg.synth.paddings.pitches import Question, dense_pitches, least_pitches, plain_turns
+from layoutalg.synth.swizzles import ELSEWHERE_SECONDS, better_swizzles
+from layoutalg.synth.swizzles.question import question
 from layoutalg.targets.asked import asked_bits, asked_targets
 
 __all__ = ["padding"]
@@ -34,6 +41,9 @@ def padding(
     budget_seconds: float = 5.0,
 ) -> PaddingPlan:
     """Return the least padding of a tile with which its accesses take the fewest turns of the banks.
+
+    The fewest are those of the form, with the instructions that ``.served`` names; ``.better`` says what other forms
+    and swizzles do in fewer.
 
     Mathematically: among pitches p with p[d] >= p[d + 1] * shape[d + 1] and p[-1] = 1 under which every access is
     aligned, the lexicographically least, outermost first, of those with the fewest turns of all accesses on all
@@ -61,7 +71,7 @@ def padding(
         padding       32 x 32 of 32 bits, pitches 33 (132 bytes): 124 bytes
         store rows:1  32 x st.shared.b32 of sm_90a: 32 turns, free of conflicts
         columns:1     32 x ld.shared.b32 of sm_90a: 32 turns, free of conflicts
-        turns         64, the least: every access is free of conflicts; 1056 turns without padding
+        turns         64, the least of all pitches: every access is free of conflicts; 1056 turns without padding
         >>> padding((24, 72), ["rows", "ldmatrix"]).pitches_bytes
         (144, 2)
 
@@ -70,16 +80,22 @@ def padding(
     asked = _question(shape, accesses, target, element_bits)
     if form not in FORMS:
         raise CHECK.malformed("form", f"must be one of {', '.join(FORMS)}", form)
-    plain = plain_turns(asked)
     with clock.within(clock.checked_seconds(budget_seconds, "budget_seconds")):
-        if form == "pitches":
-            placed = least_pitches(asked)
-            where: Where = (placed.pitches, 0, 0, ())
-            bound, proof = placed.bound, placed.proof
-        else:
-            found = least_interval(asked, form)
-            where = (dense_pitches(asked.shape), found.interval, found.amount, found.order)
-            bound, proof = found.bound, found.proof
+        plan = _least(asked, form)
+    return plan if plan.conflict_free else replace(plan, elsewhere=partial(better_plans, asked, plan.turns, form))
+
+
+def _least(asked: Question, form: str) -> PaddingPlan:
+    """Return the least padding of a form."""
+    plain = plain_turns(asked)
+    if form == "pitches":
+        placed = least_pitches(asked)
+        where: Where = (placed.pitches, 0, 0, ())
+        bound, proof = placed.bound, placed.proof
+    else:
+        found = least_interval(asked, form)
+        where = (dense_pitches(asked.shape), found.interval, found.amount, found.order)
+        bound, proof = found.bound, found.proof
     served, offsets = [], offsets_of(asked.shape, *where)
     for number, each in enumerate(asked.accesses):
         for place in each.targets:
@@ -88,6 +104,27 @@ def padding(
     return PaddingPlan(
         asked.shape, asked.element_bits, form, *where, moved, tuple(served), plain, bound, proof
     )  # fmt: skip
+
+
+def better_plans(asked: Question, turns: int, form: str) -> tuple[Recounted, ...]:
+    """Return paddings of other forms, and swizzles of the same registers, that take fewer turns.
+
+    Args:
+        asked: The question.
+        turns: What has to be less.
+        form: The form of padding that is not asked again.
+    """
+    found: list[Recounted] = []
+    with clock.within(ELSEWHERE_SECONDS):
+        for name in FORMS[:3]:
+            if name != form and clock.left() > 0:
+                with suppress(InfeasibleError):  # this form aligns no access
+                    found.append(_least(asked, name))
+    registers = [tile_access(each.access, asked.shape, asked.element_bits) for each in asked.accesses]
+    if None not in registers:
+        with suppress(MalformedError, RepresentabilityError):  # lanes or kinds that one of the targets has not
+            found += better_swizzles(question(registers, asked.targets, asked.element_bits, asked.shape), turns)
+    return tuple(plan for plan in found if plan.turns < turns)
 
 
 def _question(shape: object, accesses: object, target: object, element_bits: object) -> Question:

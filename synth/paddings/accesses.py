@@ -1,6 +1,6 @@
 """Accesses of tiles of any extents: named ones, and layouts of registers of any family, as cells of instructions.
 
-Main definitions: ``read_accesses``, ``NAMES``.
+Main definitions: ``read_accesses``, ``tile_access``, ``NAMES``.
 
 Main statements: named accesses cover every cell of the tile once. Lanes take vectors of v elements of the last
 dimension along lines: rows, columns, diagonals. A line of at least as many vectors as there are lanes is cut into
@@ -19,6 +19,8 @@ import numpy as np
 import numpy.typing as npt
 
 from layoutalg.cute import CuteLayout
+from layoutalg.f2 import LinearLayout
+from layoutalg.ground.recognize import Departure, linear
 from layoutalg.proofs.padding import CHECK, CellAccess
 from layoutalg.proofs.register_map import bit_addresses
 from layoutalg.proofs.swizzling import TileAccess, instruction_name, widths
@@ -66,6 +68,30 @@ def read_accesses(
         else:
             found.append(_registers((text, kind) if text else each, shape, element_bits, targets))
     return tuple(found)
+
+
+def tile_access(access: CellAccess, shape: tuple[int, ...], element_bits: int) -> TileAccess | str | None:
+    """Return an access as registers of a tile over F2, or its name where it moves matrices; None where it is neither.
+
+    Example:
+        >>> rows = CellAccess("rows", "load", 32, (tuple(range(0, 32)), tuple(range(32, 64))))
+        >>> print(tile_access(rows, (8, 8), 32).layout)
+        F2[register=(4,0), lane=(0,1)(0,2)(0,4)(1,0)(2,0) -> dim0:8, dim1:8]
+    """
+    if "matrix" in access.kind:
+        return access.kind
+    cells = np.array([[-1 if cell is None else cell for cell in lanes] for lanes in access.cells], dtype=np.int64)
+    held = cells.T[:, :, None] + np.arange(access.bits // element_bits)
+    sizes = *held.shape[:0:-1], held.shape[0]
+    if (cells < 0).any() or any(size & (size - 1) for size in (*sizes, *shape)):
+        return None
+    points = np.unravel_index(held.reshape(-1), shape)
+    found = linear(np.asarray(np.ravel_multi_index(points, shape, order="F"), dtype=np.int64))
+    if isinstance(found, Departure):
+        return None
+    axes = (("register", (sizes[0] * sizes[1]).bit_length() - 1), ("lane", sizes[2].bit_length() - 1))
+    dims = tuple((f"dim{place}", extent.bit_length() - 1) for place, extent in enumerate(shape))
+    return TileAccess(LinearLayout(axes, dims, *found), access.kind)
 
 
 def _of_kind(text: str) -> tuple[str, str]:

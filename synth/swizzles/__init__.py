@@ -15,9 +15,11 @@ from __future__ import annotations
 import heapq
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 from layoutalg.ground import clock
 from layoutalg.ground.errors import Diagnostic, RepresentabilityError
+from layoutalg.proofs.served import Recounted
 from layoutalg.proofs.swizzling import CHECK, SwizzlePlan
 from layoutalg.synth.swizzles.bounds import floor as floor_of
 from layoutalg.synth.swizzles.bounds import ideal
@@ -29,6 +31,10 @@ from layoutalg.synth.swizzles.question import Question, question
 from layoutalg.synth.swizzles.solving import solved
 
 __all__ = ["swizzle"]
+CHUNK_BYTES = 16
+"""Bytes of a chunk of the form ``xor`` where nothing else is asked."""
+ELSEWHERE_SECONDS = 0.5
+"""Seconds to look for better plans of other forms."""
 
 
 def swizzle(
@@ -38,7 +44,7 @@ def swizzle(
     form: str = "any",
     *,
     tile: Sequence[int] | None = None,
-    chunk_bytes: int = 16,
+    chunk_bytes: int = CHUNK_BYTES,
     engine: str = "search",
     budget_seconds: float = 2.0,
 ) -> SwizzlePlan:
@@ -46,7 +52,8 @@ def swizzle(
 
     Mathematically: among invertible maps S from tile coordinates to element offsets, one for which the turns of all
     accesses on all targets together are least; of equals, one with the fewest instructions. ``.bound`` says which
-    number of turns is proved to be least, and ``.optimal`` whether it is reached.
+    number of turns no layout of the form goes below, ``.optimal`` whether it is reached, and ``.better`` what other
+    forms do in fewer turns.
 
     Args:
         accesses: Layouts from (register, lane) and axes of warps to tile coordinates, all of one tile; or pairs of one
@@ -84,14 +91,58 @@ def swizzle(
     if form not in FORMS:
         raise CHECK.malformed("form", f"must be one of {', '.join(FORMS)}", form)
     chunk = CHECK.integer(chunk_bytes, "chunk_bytes")
-    if chunk & (chunk - 1) or not max(4, asked.element_bits // 8) <= chunk <= 128:
+    if chunk & (chunk - 1) or not _least_chunk(asked) <= chunk <= 128:
         raise CHECK.malformed("chunk_bytes", "must be a power of two from 4 to 128, at least an element", chunk)
     if engine not in ("search", "smt") or (engine == "smt" and form != "xor"):
         raise CHECK.malformed("engine", "must be search, or smt for the form xor", engine)
     if form == "any":
-        return _linear(asked, budget_seconds)
+        return _with_others(asked, _linear(asked, budget_seconds))
     with clock.within(budget_seconds):
-        return restricted(asked, form, chunk, engine)
+        plan = restricted(asked, form, chunk, engine)
+    return _with_others(asked, plan)
+
+
+def _with_others(asked: Question, plan: SwizzlePlan) -> SwizzlePlan:
+    """Return a plan that can look for better ones of other forms, unless no layout at all takes fewer turns."""
+    if plan.turns == floor_of(asked):
+        return plan
+    return replace(plan, elsewhere=partial(better_swizzles, asked, plan.turns, plan.form, plan.chunk_bytes))
+
+
+def better_swizzles(
+    asked: Question, turns: int, form: str = "", chunk_bytes: int = CHUNK_BYTES
+) -> tuple[Recounted, ...]:
+    """Return the best plans of other forms, and of smaller chunks, that take fewer turns; of equals CuTe's first.
+
+    Args:
+        asked: The question.
+        turns: What has to be less.
+        form: The form that is not asked again.
+        chunk_bytes: Its chunks; smaller ones are.
+    """
+    found: list[SwizzlePlan] = []
+    goal = floor_of(asked)
+    forms = [(name, CHUNK_BYTES) for name in ("any", "tma", "cute", "xor") if name != form]
+    least = _least_chunk(asked)
+    with clock.within(ELSEWHERE_SECONDS):
+        for name, chunk in [*forms, ("xor", least)] if form == "xor" and least < chunk_bytes else forms:
+            if clock.left() <= 0 or any(each.cute and each.turns <= goal for each in found):
+                break
+            try:
+                plan = _linear(asked, clock.left()) if name == "any" else restricted(asked, name, chunk, "search")
+            except RepresentabilityError:  # the form has no member for these targets
+                continue
+            if plan.turns < turns:
+                found.append(plan)
+            elif name == "any":  # all forms are linear over F2
+                break
+            goal = max(goal, plan.turns) if name == "any" else goal
+    return tuple(sorted(found, key=lambda each: (each.turns, not each.cute)))
+
+
+def _least_chunk(asked: Question) -> int:
+    """Return the bytes of the smallest chunks: a word, or an element that is wider."""
+    return max(4, asked.element_bits // 8)
 
 
 def _linear(asked: Question, budget_seconds: float) -> SwizzlePlan:

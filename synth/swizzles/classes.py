@@ -97,7 +97,7 @@ def universal_swizzle(
     )
     floor = sum(each.ideal for each in served)
     bound, proof = (floor, "the search was stopped before its end") if found is None else (found.bound, found.proof)
-    plan = SwizzlePlan(smem, ELEMENT_BITS, accesses, served, bound, proof, "xor")
+    plan = SwizzlePlan(smem, ELEMENT_BITS, accesses, served, bound, proof, "xor", chunk_bytes=chunk_bytes)
     return ClassPlan(rows, row_bytes, chunk_bytes, columns, asked.low, asked.members, plan, clash, largest)
 
 

@@ -1,6 +1,6 @@
 """Tensor layouts of AMD's matrix instructions: MFMA (wave64) and WMMA (wave32).
 
-Main definitions: ``mfma_accumulator``, ``mfma_operand``, ``wmma_accumulator``, ``wmma_operand``.
+Main definitions: ``mfma_accumulator``, ``mfma_operand``, ``wmma_accumulator``, ``wmma_operand``, ``operand_block``.
 
 Implementation notes: "transposed" computes the product with the operands exchanged, so that a lane holds neighbours of
 one row of the result instead of one column. The fragments of single instructions are in ``amd_instructions``.
@@ -15,7 +15,7 @@ from types import MappingProxyType
 
 from layoutalg.f2 import LinearLayout
 from layoutalg.ground.errors import Repair
-from layoutalg.targets.layouts.amd_instructions import CALCULATOR, WAVE32, WAVE64
+from layoutalg.targets.layouts.amd_instructions import CALCULATOR, MFMA, WAVE32, WAVE64, WMMA
 from layoutalg.targets.layouts.blocked import inner_dim, operand_cga
 from layoutalg.targets.layouts.tile import (
     Tile,
@@ -39,6 +39,8 @@ WMMA_WIDTHS: Mapping[int, tuple[int, ...]] = MappingProxyType({1: (8, 16), 2: (4
 power of two."""
 WMMA_DEPTHS: Mapping[int, tuple[int, ...]] = MappingProxyType({1: (16,), 2: (16, 32), 3: (4, 32, 64, 128)})
 """k of the instructions, per version; with the (32, 16) tile 64 and 128."""
+WMMA_VERSIONS: Mapping[str, int] = MappingProxyType({"gfx1100": 1, "gfx1201": 2})
+"""Of the targets whose instructions are listed."""
 
 
 def mfma_accumulator(
@@ -267,6 +269,45 @@ def wmma_operand(
     level = wave_level(register_bases, warp_bases, rank)
     registers = tuple(vector for vector in drop(level["register"]) if any(vector))
     return built.times({"register": registers, "warp": drop(level["warp"])}).fit(sizes, operand_cga(cga, inner, rank))
+
+
+def operand_block(
+    target: str, element_bits: int, run: int, extents: tuple[int, int]
+) -> tuple[LinearLayout, str] | None:
+    """Return the block of operand A whose lanes read ``run`` neighbours along k at once, and its name.
+
+    A tile (N, K) of operand B is read alike. 16 rows are preferred to 32.
+
+    Args:
+        target: Architecture.
+        element_bits: Bits of an element.
+        run: Elements that a lane reads, along k.
+        extents: Rows and k of a tile that blocks have to divide.
+
+    Returns:
+        None where the target has no dense instruction for such elements, or no block divides the tile.
+
+    Example:
+        >>> layout, name = operand_block("gfx950", 16, 8, (64, 64))
+        >>> print(name, layout)
+        MFMA 16x16 F2[register=(0,1)(0,2)(0,4), lane=(1,0)(2,0)(4,0)(8,0)(0,8)(0,16), warp=, block= -> dim0:16, dim1:32]
+    """
+    known = {**MFMA, **WMMA}.get(target, {})
+    if run & (run - 1) or not any(shape.element_bits == element_bits for shape in known.values()):
+        return None
+    if target in MFMA:
+        sides = [side for side in (16, 32) if not (extents[0] % side or extents[1] % (WAVE64 // side * run))]
+        if not sides:
+            return None
+        tile = sides[0], sides[0]
+        depth = WAVE64 // tile[0] * run
+        return mfma_operand("A", (tile[0], depth), tile, (1, 1), run), f"MFMA {tile[0]}x{tile[1]}"
+    version = WMMA_VERSIONS[target]
+    width = max(run, WMMA_WIDTHS[version][0])
+    depth = max(16, width * (version > 1) * 2)
+    if depth not in WMMA_DEPTHS[version] or extents[0] % 16 or extents[1] % depth:
+        return None
+    return wmma_operand("A", (16, depth), version, [], width, instruction=(16, 16, depth)), "WMMA 16x16"
 
 
 def wave_level(register_bases: object, warp_bases: object, rank: int) -> dict[str, tuple[Vector, ...]]:

@@ -17,6 +17,7 @@ from layoutalg.targets.layouts.amd import mfma_accumulator, mfma_operand, wmma_a
 from layoutalg.targets.layouts.amd_instructions import MFMA, WMMA
 from layoutalg.targets.layouts.amd_shared import transposed_read
 from layoutalg.targets.registry import AMD, TARGETS
+from tests.judges.bank_words import judged
 
 INSTRUCTIONS = [
     (arch, name) for arch in AMD for name in model_of(arch).instructions
@@ -128,7 +129,7 @@ def moves(name, places, held, size, lanes):
 
 
 def random_tile(rng):
-    rows, cols = int(rng.choice([16, 32, 48])), int(rng.choice([16, 32, 64]))
+    rows, cols = int(rng.choice([16, 32, 48])), int(rng.choice([16, 32, 48, 64]))
     kind = rng.integers(4)
     if kind == 0:
         layout = np.arange(rows * cols).reshape(rows, cols)
@@ -192,13 +193,39 @@ def test_operands_of_a_matrix_instruction_are_read_from_lds():
         la.admissible("(32,64):(64,1)", "ds_read_b128", "gfx950", "bf16", registers=rows)
 
 
+def operand_reads(arch, extents, many, size):
+    """The (row, k) at which each lane of each read of operand A starts, as AMD's calculator prints the operand.
+
+    A lane's registers hold one row: lane l that of number l mod 16 (or 32). CDNA deals runs along k to lanes of equal
+    rows one after the other; gfx1100 gives both halves of the wave the same 16; gfx1201 deals runs of at least 4. None
+    where blocks do not divide the tile, or the target multiplies no such elements.
+    """
+    rows, cols = extents
+    if many & (many - 1) or (size == 4 and arch.startswith("gfx1")):
+        return None
+    if arch.startswith("gfx9"):
+        fits = [(side, 64 // side * many) for side in (16, 32) if rows % side == 0 and cols % (64 // side * many) == 0]
+        side, depth = fits[0] if fits else (0, 0)
+        steps = [[(lane % side, lane // side * many) for lane in range(64)]] if fits else []
+    else:
+        run = 16 if arch == "gfx1100" else max(many, 4)
+        side, depth = 16, 16 if arch == "gfx1100" else max(16, 2 * run)
+        half = 0 if arch == "gfx1100" else run
+        starts = [first + at for first in range(0, depth, run + half) for at in range(0, run, many)]
+        steps = [[(lane % 16, lane // 16 * half + start) for lane in range(32)] for start in starts]
+    if not steps or rows % side or cols % depth:
+        return None
+    blocks = itertools.product(range(0, rows, side), range(0, cols, depth), steps)
+    return [[(row + top, k + left) for row, k in step] for top, left, step in blocks]
+
+
 @pytest.mark.parametrize("name", sorted(WIDTHS))
-def test_whole_tiles_row_by_row(name):
+def test_whole_tiles_are_read_as_operands_and_written_row_by_row(name):
     rng = np.random.default_rng(len(name))
-    seen = set()
-    for _ in range(12):
+    seen, told = set(), set()
+    for _ in range(24):
         arch = str(rng.choice(AMD))
-        dtype, size = [("bf16", 2), ("f32", 4)][rng.integers(2)]
+        dtype, size = [("bf16", 2), ("f32", 4), ("u8", 1)][rng.integers(3)]
         places = random_tile(rng)
         many = WIDTHS[name] // size
         found = la.admissible(places, name, arch, dtype)
@@ -216,11 +243,32 @@ def test_whole_tiles_row_by_row(name):
             assert isinstance(found, la.Refused)
             continue
         assert found.certificate.check()
-        got = [at for access in found.descriptor.addresses for at in access if at is not None]
-        assert got == (places.reshape(-1, many)[:, 0] * size).tolist()
+        operand = operand_reads(arch, places.shape, many, size) if "read" in name else None
+        if operand is None:
+            got = [at for access in found.descriptor.addresses for at in access if at is not None]
+            assert got == (places.reshape(-1, many)[:, 0] * size).tolist()
+            assert found.descriptor.lanes == "along dimension 1"
+        else:
+            wanted = [tuple(int(places[point]) * size for point in lanes) for lanes in operand]
+            assert sorted(found.descriptor.addresses) == sorted(wanted)
+            assert found.descriptor.lanes.startswith("of operand A of ")
+        told.add(operand is None)
         turns = [model_of(arch).turns(name, list(access)) for access in found.descriptor.addresses]
         assert found.descriptor.turns == (None if isinstance(turns[0], Unknown) else sum(turns))
-    assert seen
+    assert seen == {True, False}
+    assert told == {True, False} if "read" in name and "96" not in name else {True}
+
+
+def test_an_operand_of_plain_rows_has_the_conflicts_of_its_lanes():
+    """Rows of 128 bytes lie in the same banks of gfx950: an operand of 16 rows meets there, a run of rows does not."""
+    plain = la.admissible("(64,64):(64,1)", "ds_read_b128", "gfx950", "f16").descriptor
+    assert (len(plain.addresses), plain.turns) == (8, 8 * 16)
+    assert plain.turns == sum(judged("gfx950", "ds_read_b128", access)[0] for access in plain.addresses)
+    swizzled = la.admissible("Sw<3,3,3> o 0 o (64,64):(64,1)", "ds_read_b128", "gfx950", "f16").descriptor
+    assert swizzled.turns == 8 * 4
+    assert str(plain).startswith("8 x ds_read_b128, 128 turns, lanes of operand A of MFMA 16x16, 8 along k each")
+    best = la.suggest(((512, 512), None, "f16"), (64, 64), ["ds_read_b128"], "gfx950", fill="threads").best
+    assert str(best.smem) == "Sw<3,3,3> o 0 o (64,64):(64,1)"
 
 
 @pytest.mark.parametrize("name", sorted(FILLS))

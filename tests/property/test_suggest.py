@@ -14,6 +14,7 @@ from layoutalg.proofs.tensormap import check
 from layoutalg.proofs.wgmma import check as check_operand
 from layoutalg.synth import InadmissibleError, InadmissibleOperandError
 from layoutalg.targets.nvidia.banks import wavefronts
+from tests.judges.bank_words import judged
 
 SWIZZLES = ("", "Sw<1,4,3,byte> o 0 o ", "Sw<2,4,3,byte> o 0 o ", "Sw<3,4,3,byte> o 0 o ")
 
@@ -41,6 +42,73 @@ def turns_of_rows(layout: la.CuteLayout, rows: int, columns: int) -> int | None:
             return None
         total += max(Counter(chunk % 8 for chunk in {start // 16 for start in starts}).values())
     return total
+
+
+def stored(table: np.ndarray, dimension: int) -> int:
+    """Turns of the stores that fill a tile given by byte addresses of 2-byte elements: the best width, by the judge."""
+    lines = table if dimension else table.T
+    found = []
+    for size, name in ((16, "v4.b32"), (8, "v2.b32"), (4, "b32"), (2, "b16")):
+        runs = lines.reshape(-1, size // 2) if lines.shape[1] * 2 % size == 0 else np.empty((0, 1), dtype=np.int64)
+        whole = len(runs) and len(runs) % 32 == 0 and not (runs[:, 0] % size).any()
+        if whole and (runs == runs[:, :1] + 2 * np.arange(size // 2)).all():
+            found.append(sum(judged("sm_90a", f"st.shared.{name}", lanes)[0] for lanes in runs[:, 0].reshape(-1, 32)))
+    return min(found)
+
+
+def bytes_of(layout: la.CuteLayout, rows: int, columns: int) -> np.ndarray:
+    return 2 * np.array([[layout(row, column) for column in range(columns)] for row in range(rows)], dtype=np.int64)
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(16, 16), (8, 32), (32, 8)])
+@pytest.mark.parametrize("stride", [(512, 1), (1, 512)])
+def test_no_order_of_digits_is_better_where_threads_fill_the_tile(
+    rows: int, columns: int, stride: tuple[int, int]
+) -> None:
+    """Reads and the stores along the tensor's contiguous dimension count together, for every order and swizzle."""
+    along = 1 if stride[1] == 1 else 0
+    found = la.suggest(((512, 512), stride, "bf16"), (rows, columns), ["ldmatrix.x2"], fill="threads")
+    for choice in found:
+        table = bytes_of(choice.smem, rows, columns)
+        assert choice.turns == turns_of_rows(choice.smem, rows, columns) + stored(table, along)
+        assert f"lanes along dimension {along}" in choice.why
+    tried = 0
+    for text, swizzle in itertools.product(orders(rows, columns, 8), SWIZZLES):
+        smem = la.proofs.tile_map.layout_of(swizzle + text, (rows, columns), 2)
+        turns = turns_of_rows(smem, rows, columns)
+        if turns is not None:
+            tried += 1
+            assert turns + stored(bytes_of(smem, rows, columns), along) >= found.best.turns, swizzle + text
+    assert tried
+
+
+def test_the_fill_of_a_tile_decides_among_layouts_that_the_reads_like_alike() -> None:
+    found = la.suggest(((4096, 4096), None, "f16"), (128, 32), ["ldmatrix.x4"], fill="threads")
+    assert (str(found.best.smem), found.best.turns) == ("Sw<2,3,3> o 0 o (128,32):(32,1)", 64 + 64)
+    blocks = next(choice for choice in found if str(choice.smem) == "(128,(8,4)):(8,(1,1024))")
+    assert blocks.turns == 64 + stored(bytes_of(blocks.smem, 128, 32), 1) == 64 + 256
+    assert str(found).splitlines()[0].endswith("for ldmatrix.x4, filled by threads along dimension 1")
+    assert "filled by st.shared.v4.b32: 16 accesses, lanes along dimension 1, 64 turns" in found.best.why
+    assert "no turn that the words of the accesses do not need" in found.proof
+
+
+def test_a_fill_that_transposes_says_where_else_to_search() -> None:
+    found = la.suggest(((512, 512), (1, 512), "f16"), (64, 64), ["ldmatrix.x4"], fill="threads")
+    assert found.proof.startswith("at least 128 turns are needed; layoutalg.swizzle")
+    assert found.best.turns > la.swizzle(["columns:store", "ldmatrix"], tile=(64, 64), form="xor").turns == 192
+
+
+def test_a_consumer_that_writes_the_tile_is_its_fill() -> None:
+    for store in ("st.shared.v4.b32", "stmatrix.x4"):
+        found = la.suggest(((4096, 4096), None, "f16"), (128, 32), ["ldmatrix.x4", store], fill="threads")
+        assert "filled" not in str(found)
+        assert found.best.turns == 64 + 64
+
+
+def test_stores_of_which_no_turns_are_known_are_not_counted_and_said_so() -> None:
+    best = la.suggest(((512, 512), None, "f16"), (64, 64), ["ds_read_b128"], "gfx1201", fill="threads").best
+    assert "the stores that fill it are not counted: " in best.why
+    assert best.turns == la.admissible(best.smem, "ds_read_b128", "gfx1201", "f16").descriptor.turns
 
 
 @pytest.mark.parametrize(("rows", "columns"), [(16, 16), (8, 32), (32, 8)])
@@ -155,7 +223,7 @@ def test_nothing_to_suggest_says_why() -> None:
     assert not found
     with pytest.raises(la.InfeasibleError, match="STRIDE_ALIGN"):
         _ = found.best
-    assert la.suggest(((512, 500), None, "bf16"), (64, 64), ["ldmatrix.x4"], fill="threads").best.turns == 64
+    assert la.suggest(((512, 500), None, "bf16"), (64, 64), ["ldmatrix.x4"], fill="threads").best.turns == 64 + 64
 
 
 @pytest.mark.parametrize(
