@@ -13,7 +13,7 @@ by row, neighbouring lanes neighbouring vectors along dimension 1. Turns are tho
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from layoutalg.ask.bank_turns import banks
@@ -30,9 +30,10 @@ from layoutalg.synth.admission.request import request_of
 from layoutalg.synth.broken import Broken
 from layoutalg.synth.lds import WIDTHS, read_or_write
 from layoutalg.synth.wgmma import InadmissibleOperandError, OperandProblem, synthesize_wgmma
+from layoutalg.targets import banks as banks_of
+from layoutalg.targets.bank_model import bank_model
 from layoutalg.targets.banks import AMD_RULES, Access, nvidia_access
 from layoutalg.targets.nvidia.accesses import AccessForm, access_form
-from layoutalg.targets.nvidia.banks import wavefronts
 from layoutalg.targets.nvidia.tensormap import element_bytes
 from layoutalg.targets.registry import lookup
 from layoutalg.targets.target_model import Absent, model_of
@@ -109,8 +110,8 @@ def consumer_of(value: object, target: str) -> Consumer:
     except MalformedError:
         raise CHECK.malformed("consumers", f"must be among {KNOWN}", name) from None
     if registers is not None:
-        return Consumer(name, lambda smem, _, dtype: _by_registers(name, registers, smem, element_bytes(dtype)))
-    return Consumer(name, lambda _, places, dtype: _moved(form, access, places, element_bytes(dtype)))
+        return Consumer(name, lambda smem, _, dtype: _by_registers(name, registers, smem, element_bytes(dtype), target))
+    return Consumer(name, lambda _, places, dtype: _moved(form, access, places, element_bytes(dtype), target))
 
 
 def _operand(operand: str, smem: object, dtype: str) -> Served:
@@ -148,9 +149,9 @@ def _by_lds(name: str, target: str, places: IntArray, size: int) -> Served:
     return _told(many, plan.turns, many * len(AMD_RULES[target, name].phases))
 
 
-def _by_registers(name: str, registers: Any, smem: object, size: int) -> Served:
+def _by_registers(name: str, registers: Any, smem: object, size: int, target: str) -> Served:
     try:
-        report = banks(registers, smem, 8 * size, name)
+        report = banks(registers, smem, 8 * size, name, target)
     except MalformedError as error:
         return Served(0, 0, error.diagnostic.because or error.diagnostic.what, holds=False)
     return _told(report.accesses, report.turns, report.ideal)
@@ -162,12 +163,15 @@ def _told(accesses: int, turns: int, ideal: int, side: str = "") -> Served:
     return Served(turns, ideal, f"{accesses} access{many}{side}, {turns} turn{taken}, {than}")
 
 
-def _moved(form: AccessForm, access: Access, places: IntArray, size: int) -> Served:
+def _moved(form: AccessForm, access: Access, places: IntArray, size: int, target: str) -> Served:
     """Answer for the whole tile, by the instructions that move it."""
     found = accesses.whole_tile(form, 8 * places, 8 * size)
     if isinstance(found, Broken):
         return Served(0, 0, found.reason, holds=False)
     each = found.addresses.reshape(-1, form.addresses).tolist()
-    turns = sum(wavefronts(lanes, access.bits, access.kind) for lanes in each)
+    model = bank_model(target, form.name)
+    turns = sum(banks_of.turns(target, form.name, lanes) for lanes in each)
     side = f" along dimension {found.along}" if access.transposed else ""
-    return _told(len(each), turns, len(each) * (access.matrices or max(1, access.bits // 32)), side)
+    basis = "" if model.evidence == "measured" else f" ({model.basis})"
+    told = _told(len(each), turns, len(each) * (access.matrices or max(1, access.bits // 32)), side)
+    return replace(told, text=told.text + basis)
