@@ -151,7 +151,7 @@ def _by_lds(name: str, target: str, places: IntArray, size: int) -> Served:
 
 def _by_registers(name: str, registers: Any, smem: object, size: int, target: str) -> Served:
     try:
-        report = banks(registers, smem, 8 * size, name, target)
+        report = banks(registers, smem, 8 * size, name, target=target)
     except MalformedError as error:
         return Served(0, 0, error.diagnostic.because or error.diagnostic.what, holds=False)
     return _told(report.accesses, report.turns, report.ideal)

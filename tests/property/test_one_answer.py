@@ -19,7 +19,7 @@ GRADES = {arch: "measured" if arch in ("sm_90", "sm_90a") else "assumed" for arc
 def test_groups_have_the_same_evidence_in_every_answer(arch: str) -> None:
     assert bank_model(arch, "ldmatrix.x4").evidence == GRADES[arch]
     registers = la.parse("(32,4):(32,1)")
-    assert la.banks(registers, "(4096):(1)", 32, "ld.shared.v4.b32", arch).evidence == GRADES[arch]
+    assert la.banks(registers, "(4096):(1)", 32, "ld.shared.v4.b32", target=arch).evidence == GRADES[arch]
     plan = la.swizzle((128, 32), ["rows:store", "ldmatrix"], target=arch, element_bits=16)
     assert {each.evidence for each in plan.served} == {GRADES[arch]}
     padded = la.padding((128, 32), ["rows:store", "ldmatrix"], target=arch, element_bits=16)
