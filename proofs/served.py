@@ -51,13 +51,22 @@ class Served:
     def __str__(self) -> str:
         free = "free of conflicts" if self.turns == self.ideal else f"{self.ideal} without conflicts"
         taken = "1 turn" if self.turns == 1 else f"{self.turns} turns"
-        return f"{self.count} x {self.instruction} of {self.target}: {taken}, {free}"
+        return f"{self.count} x {self.instruction} of {self.target}: {taken}, {free}{self._basis}"
+
+    @property
+    def evidence(self) -> str:
+        """What the turns rest on: ``"measured"``, ``"documented"`` or ``"assumed"``, as ``bank_model`` says."""
+        return bank_model(self.target, self.instruction).evidence
+
+    @property
+    def _basis(self) -> str:
+        return "" if self.evidence == "measured" else f" ({bank_model(self.target, self.instruction).basis})"
 
     def to_json(self) -> dict[str, object]:
         """Return the entry as JSON-ready data."""
         return {
             "access": self.access, "target": self.target, "instruction": self.instruction, "count": self.count,
-            "turns": self.turns, "ideal": self.ideal,
+            "turns": self.turns, "ideal": self.ideal, "evidence": self.evidence,
         }  # fmt: skip
 
 

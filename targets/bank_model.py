@@ -30,7 +30,7 @@ from layoutalg.ground.kinds import checked_kinds
 from layoutalg.targets import banks
 from layoutalg.targets.lds_rules import DISPUTED, WAVES, LdsRule
 from layoutalg.targets.nvidia.banks import BANKS, LANES, WORD_BYTES, Offsets
-from layoutalg.targets.registry import lookup
+from layoutalg.targets.registry import grade_in_words, lookup
 
 CHECK = Checker("LA905", "this is not an access of shared memory")
 
@@ -69,7 +69,7 @@ class BankModel:
         access_bytes: Bytes that each address leads to.
         groups: Lanes that are served together, all lanes active.
         joins: Steps s such that two neighbouring groups are one where every lane shares its address with lane ^ s.
-        evidence: ``"measured"`` or ``"documented"``.
+        evidence: ``"measured"``, ``"documented"``, or ``"assumed"``: measured on another chip of NVIDIA.
 
     Example:
         >>> model = bank_model("gfx942", "ds_read_b128")
@@ -92,7 +92,12 @@ class BankModel:
     def __str__(self) -> str:
         size = f"{self.access_bytes} byte{'s' if self.access_bytes > 1 else ''}"
         groups = f"{len(self.groups)} group{'s' if len(self.groups) > 1 else ''} of {len(self.groups[0])} lanes"
-        return f"{self.operation} of {self.target}: {size} a lane, {groups}, {self.banks} banks ({self.evidence})"
+        return f"{self.operation} of {self.target}: {size} a lane, {groups}, {self.banks} banks ({self.basis})"
+
+    @property
+    def basis(self) -> str:
+        """The evidence in words: of what is assumed, where it was measured."""
+        return grade_in_words(self.evidence, self.target)
 
     @property
     def space(self) -> tuple[int, ...]:
@@ -294,18 +299,15 @@ def _nvidia(target: str, operation: str) -> BankModel:
     count = access.addresses
     groups = tuple(tuple(range(first, min(first + together, count))) for first in range(0, count, together))
     joins = (1, 2) if access.kind == "load" and access.bits > 32 else ()
-    evidence = "measured" if lookup(target).measured else "documented"
+    evidence = lookup(target).bank_grade(bool(access.matrices) or access.bits > 8 * WORD_BYTES)
     return BankModel(target, operation, count, BANKS, size, groups, joins, evidence)
 
 
 @lru_cache(maxsize=256)
 def _model(target: str, operation: str) -> BankModel:
     if target not in WAVES:
-        found = lookup(target)
-        access = banks.nvidia_access(operation)
-        if not found.measured and (access.matrices or access.bits > 32):
-            because = f"which lanes of {operation} are served together is not documented, and no {target} was measured"
-            raise banks.unknown(target, operation, because)
+        lookup(target)
+        banks.missing(target, operation, banks.nvidia_access(operation))
         return _nvidia(target, operation)
     return _amd(target, banks.lds_text(target, operation), banks.lds_rule(target, operation))
 

@@ -6,8 +6,8 @@ Main statements: within a phase, lanes that touch the same word are served toget
 turns; phases follow each other. What differs between targets and instructions is which lanes form a phase and how many
 banks there are. An instruction whose phases nobody published is refused, and so is one on which sources disagree.
 
-References: NVIDIA: see ``nvidia.banks``, measured on an H200. AMD: see ``lds_rules``, by others; no AMD device was
-measured for this package.
+References: NVIDIA: see ``nvidia.banks``, measured on an H200 and assumed of its other chips (``Target.bank_grade``).
+AMD: see ``lds_rules``, by others; no AMD device was measured for this package.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from layoutalg.targets.lds_rules import (
     unpublished,
 )
 from layoutalg.targets.nvidia import banks
-from layoutalg.targets.nvidia.accesses import FORMS, VECTOR_RULE, vector_name
+from layoutalg.targets.nvidia.accesses import FORMS, VECTOR_RULE, available, vector_name
 from layoutalg.targets.registry import TARGETS
 
 _MATRIX = re.compile(
@@ -94,14 +94,22 @@ def turns(target: str, operation: str, byte_addresses: Sequence[int | None] | np
     if target.startswith("gfx"):
         return _lds_turns(target, operation, byte_addresses)
     access = nvidia_access(operation)
-    if not TARGETS[target].measured and (access.matrices or access.bits > 32):
-        because = f"which lanes of {operation} are served together is not documented, and no {target} was measured"
-        raise unknown(target, operation, because)
+    missing(target, operation, access)
     if hasattr(byte_addresses, "__len__") and len(byte_addresses) != access.addresses:
         rule = f"must hold {access.addresses} integers for {operation}, None where a lane is inactive"
         raise banks.malformed("byte_addresses", rule, f"{len(byte_addresses)} entries")
     offsets = offsets_of(target, operation, byte_addresses, access.bits // 8, access.addresses)
     return banks.wavefronts(offsets, access.bits, access.kind)
+
+
+def missing(target: str, operation: str, access: Access) -> None:
+    """Raise where an NVIDIA target has no such instruction.
+
+    Raises: RepresentabilityError: LA712.
+    """
+    form = FORMS.get(f"{access.kind}.x{access.matrices}") if access.matrices else None
+    if form is not None and not available(form, target):
+        raise unknown(target, operation, f"{target} has no {access.kind}")
 
 
 def nvidia_access(operation: object) -> Access:
@@ -227,8 +235,7 @@ def _narrower(target: str, operation: str, grain: int) -> Iterator[tuple[str, in
                 yield name, 4 if rule.access_bytes == 12 else rule.access_bytes
     elif operation.startswith(("ld.", "st.")):
         for vector in _PTX.get(grain, ()):
-            if TARGETS[target].measured or _TAKES[vector] <= banks.WORD_BYTES:
-                yield f"{operation[:2]}.shared.{vector}", _TAKES[vector]
+            yield f"{operation[:2]}.shared.{vector}", _TAKES[vector]
 
 
 def unknown(target: str, operation: object, because: str) -> RepresentabilityError:

@@ -1,9 +1,11 @@
 """Architectures by name, and which devices were measured for each.
 
-Main definitions: ``Device``, ``Target``, ``TARGETS``, ``NVIDIA``, ``AMD``, ``lookup``.
+Main definitions: ``Device``, ``Target``, ``TARGETS``, ``NVIDIA``, ``AMD``, ``lookup``, ``BankGrade``, ``grade_in_words``.
 
-Implementation notes: a target without a measured device carries documented facts only. Nothing here extrapolates from
-one chip or driver to another; the caller sees the absence.
+Implementation notes: a target without a measured device carries documented facts only. Tensor
+maps are never extrapolated from one chip or driver to another. Bank groups are the one thing that is: every NVIDIA
+target has the same documented banks, so groups measured on one are assumed of the others, and ``Target.bank_grade``,
+which every answer with turns repeats, says so.
 """
 
 from __future__ import annotations
@@ -36,6 +38,7 @@ class Device:
 
 
 Vendor: TypeAlias = Literal["nvidia", "amd"]
+BankGrade: TypeAlias = Literal["measured", "documented", "assumed"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +70,30 @@ class Target:
         return self.compute_capability is not None and self.compute_capability >= (9, 0)
 
 
+    def bank_grade(self, wide: bool) -> BankGrade:
+        """Return what bank turns of an NVIDIA target rest on; those of AMD have theirs in ``lds_rules``.
+
+        Args:
+            wide: Whether the warp is served in groups: more than 32 bits a lane, ``ldmatrix`` and ``stmatrix``. The 32
+                banks of 4 bytes are documented, the groups are not.
+
+        Example:
+            >>> [lookup(arch).bank_grade(wide=True) for arch in ("sm_90a", "sm_86")], lookup("sm_86").bank_grade(False)
+            (['measured', 'assumed'], 'documented')
+        """
+        return "measured" if self.measured else "assumed" if wide else "documented"
+
+
+def grade_in_words(grade: str, arch: str) -> str:
+    """Return what turns rest on, for an answer to print.
+
+    Example:
+        >>> grade_in_words("assumed", "sm_86"), grade_in_words("documented", "sm_86")
+        ('measured on NVIDIA H200 (sm_90a), assumed for sm_86', 'documented')
+    """
+    return f"measured on {H200.chip} (sm_90a), assumed for {arch}" if grade == "assumed" else grade
+
+
 H200 = Device("NVIDIA H200", "580.159.04", "CUDA 13.0")
 
 TARGETS: Mapping[str, Target] = MappingProxyType(
@@ -74,6 +101,9 @@ TARGETS: Mapping[str, Target] = MappingProxyType(
         target.arch: target
         for target in (
             Target("sm_80", "nvidia", (8, 0)),
+            Target("sm_86", "nvidia", (8, 6)),
+            Target("sm_87", "nvidia", (8, 7)),
+            Target("sm_89", "nvidia", (8, 9)),
             Target("sm_90", "nvidia", (9, 0), (H200,)),
             Target("sm_90a", "nvidia", (9, 0), (H200,)),
             Target("sm_100", "nvidia", (10, 0)),

@@ -230,6 +230,9 @@ def _amd(lanes: int, group: int, unit: int, file_kib: int, registers: int) -> di
 LIMITS: Mapping[str, Mapping[str, Fact]] = MappingProxyType(
     {
         "sm_80": _nvidia(164, 2048, 32, cluster=False, tmem=False, measured=False),
+        "sm_86": _nvidia(100, 1536, 16, cluster=False, tmem=False, measured=False),
+        "sm_87": _nvidia(164, 1536, 16, cluster=False, tmem=False, measured=False),
+        "sm_89": _nvidia(100, 1536, 24, cluster=False, tmem=False, measured=False),
         "sm_90": _nvidia(228, 2048, 32, cluster=True, tmem=False, measured=True),
         "sm_90a": _nvidia(228, 2048, 32, cluster=True, tmem=False, measured=True),
         "sm_100": _nvidia(228, 2048, 32, cluster=True, tmem=False, measured=False),

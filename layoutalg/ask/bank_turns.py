@@ -209,6 +209,8 @@ class BankReport(Drawable):
 
     def __str__(self) -> str:
         head = f"{self.accesses} x {self.instruction}: {self.turns} turn{'s' if self.turns != 1 else ''}"
+        if self.evidence == "assumed":
+            head += f" ({self.model.basis})"
         if self.conflict_free:
             return f"{head}, free of bank conflicts"
         return f"{head} where {self.ideal} would do\nworst  {self.worst}"

@@ -14,7 +14,7 @@ neighbouring lanes neighbouring vectors along dimension 1. Turns are those of th
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from layoutalg.ask.bank_turns import banks
@@ -31,9 +31,11 @@ from layoutalg.synth.admission.request import request_of
 from layoutalg.synth.broken import Broken
 from layoutalg.synth.lds import GIVEN, WIDTHS, read_or_write
 from layoutalg.synth.wgmma import InadmissibleOperandError, OperandProblem, synthesize_wgmma
+from layoutalg.targets import banks as banks_of
+from layoutalg.targets.bank_model import bank_model
 from layoutalg.targets.banks import AMD_RULES, Access, nvidia_access
 from layoutalg.targets.nvidia.accesses import AccessForm, access_form
-from layoutalg.targets.nvidia.banks import BANKS, WORD_BYTES, wavefronts
+from layoutalg.targets.nvidia.banks import BANKS, WORD_BYTES
 from layoutalg.targets.nvidia.tensormap import element_bytes
 from layoutalg.targets.registry import lookup
 from layoutalg.targets.target_model import Absent, model_of
@@ -117,8 +119,8 @@ def consumer_of(value: object, target: str) -> Consumer:
     except MalformedError:
         raise CHECK.malformed("consumers", f"must be among {KNOWN}", name) from None
     if registers is not None:
-        return Consumer(name, lambda smem, _, dtype: _by_registers(name, registers, smem, element_bytes(dtype)))
-    return Consumer(name, lambda _, places, dtype: _moved(form, access, places, element_bytes(dtype)))
+        return Consumer(name, lambda smem, _, dtype: _by_registers(name, registers, smem, element_bytes(dtype), target))
+    return Consumer(name, lambda _, places, dtype: _moved(form, access, places, element_bytes(dtype), target))
 
 
 def _operand(operand: str, smem: object, dtype: str) -> Served:
@@ -158,7 +160,7 @@ def along(name: str, target: str, places: IntArray, size: int, dimension: int) -
     turned = places if dimension else places.T
     if name in WIDTHS:
         return _by_lds(name, target, turned, size, dimension)
-    return _moved(access_form(name), nvidia_access(name), turned, size, dimension)
+    return _moved(access_form(name), nvidia_access(name), turned, size, target, dimension)
 
 
 def filled(target: str, places: IntArray, size: int, dimension: int) -> Served:
@@ -195,9 +197,9 @@ def _by_lds(name: str, target: str, places: IntArray, size: int, dimension: int 
     return _told(many, plan.turns, many * len(AMD_RULES[target, name].phases), f"lanes {lanes}")
 
 
-def _by_registers(name: str, registers: Any, smem: object, size: int) -> Served:
+def _by_registers(name: str, registers: Any, smem: object, size: int, target: str) -> Served:
     try:
-        report = banks(registers, smem, 8 * size, name)
+        report = banks(registers, smem, 8 * size, name, target=target)
     except MalformedError as error:
         return Served(0, 0, error.diagnostic.because or error.diagnostic.what, holds=False)
     return _told(report.accesses, report.turns, report.ideal, f"lanes {GIVEN}")
@@ -209,14 +211,17 @@ def _told(accesses: int, turns: int, ideal: int, lanes: str) -> Served:
     return Served(turns, ideal, f"{accesses} access{many}, {lanes}, {turns} turn{taken}, {than}")
 
 
-def _moved(form: AccessForm, access: Access, places: IntArray, size: int, dimension: int | None = None) -> Served:
+def _moved(
+    form: AccessForm, access: Access, places: IntArray, size: int, target: str, dimension: int | None = None
+) -> Served:
     """Answer for the whole tile, by the instructions that move it."""
     found = accesses.whole_tile(form, 8 * places, 8 * size)
     if isinstance(found, Broken):
         return Served(0, 0, found.reason, holds=False)
     each = found.addresses.reshape(-1, form.addresses).tolist()
-    turns = sum(wavefronts(lanes, access.bits, access.kind) for lanes in each)
+    turns = sum(banks_of.turns(target, form.name, lanes) for lanes in each)
     who = "rows" if access.matrices else "lanes"
     ideal = len(each) * (access.matrices or max(1, access.bits // 32))
-    where = f"{who} along dimension {found.along if dimension is None else dimension}"
-    return _told(len(each), turns, ideal, where)
+    told = _told(len(each), turns, ideal, f"{who} along dimension {found.along if dimension is None else dimension}")
+    model = bank_model(target, form.name)
+    return told if model.evidence == "measured" else replace(told, text=f"{told.text} ({model.basis})")

@@ -115,6 +115,9 @@ def synthesize_tensormap(
                     outcome = sliced if isinstance(sliced, TensorMapPlan) or not outcome else outcome
             if isinstance(outcome, TensorMapPlan):
                 return outcome
+            if any(violation.rule == "ARCH_UNMEASURED" for violation in outcome):
+                because = f"no {stated.arch} device was measured, so what its copy engine does is not known here"
+                raise BudgetError(Diagnostic("LA411", "gave up looking for a plan", _CALL, because))
             mendable = interleave == "NONE" and not isinstance(stated, ListedProblem)
             repairs = _checked_repairs(stated, outcome, documented_only) if repair and mendable else ()
     except BudgetError as error:
