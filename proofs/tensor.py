@@ -177,15 +177,15 @@ def row_major(shape: tuple[Size, ...]) -> tuple[Size, ...]:
     return tuple(reversed(strides))
 
 
-def tensor_of(value: object, *, named: bool = False, smem: object = None, dtype: object = None) -> Tensor:
+def tensor_of(value: object, *given: object, named: bool = False, dtype: object = None) -> Tensor:
     """Return a tensor from whatever holds one.
 
     Args:
         value: A ``Tensor``; ``(shape, stride, dtype)`` or ``(shape, dtype)``; an array or tensor of another library
             (see ``arrays``), of which nothing but the description is read.
+        given: Layouts of its tiles, whose texts may not say another element type.
         named: Whether sizes may be names.
-        smem: The layout of its tile in shared memory, whose text may not say another element type.
-        dtype: What ``None`` in place of the type stands for; None for that of ``smem``.
+        dtype: What ``None`` in place of the type stands for; None for the type that the texts say.
 
     Raises: MalformedError: LA375, LA860.
 
@@ -196,13 +196,13 @@ def tensor_of(value: object, *, named: bool = False, smem: object = None, dtype:
     """
     if isinstance(value, (tuple, list)) and len(value) in (2, 3):
         if value[-1] is None:
-            value = (*value[:-1], dtype_name(stated_type(dtype, smem).name))
+            value = (*value[:-1], dtype_name(stated_type(dtype, *given, check=CHECK).name))
         value = Tensor(value[0], None, value[1]) if len(value) == 2 else Tensor(*value)
     if isinstance(value, Tensor):
         if value.names and not named:
             rule = "must have no names; tensormap plans for all sizes at once, Tensor.at puts numbers in"
             raise NAMED.malformed("tensor", rule, str(value))
-        stated_type(value.dtype, smem, check=CHECK, argument="dtype of the tensor")
+        stated_type(value.dtype, *given, check=CHECK, argument="dtype of the tensor")
         return value
     if isinstance(value, (tuple, list)):
         raise CHECK.malformed("tensor", "must be a Tensor, (shape, stride, dtype) or an array", value)
@@ -217,4 +217,4 @@ def tensor_of(value: object, *, named: bool = False, smem: object = None, dtype:
     if found is None:
         raise CHECK.malformed("tensor", "must be a Tensor, (shape, stride, dtype) or an array", value)
     aligned = BASE_ALIGN_BYTES if not found.address else min(BASE_ALIGN_BYTES, found.address & -found.address)
-    return tensor_of(Tensor(found.shape, found.stride, dtype_name(found.dtype), aligned), smem=smem)
+    return tensor_of(Tensor(found.shape, found.stride, dtype_name(found.dtype), aligned), *given)

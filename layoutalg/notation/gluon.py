@@ -98,9 +98,7 @@ def parse_gluon(text: str, shape: Sequence[int] | None = None) -> Any:
         >>> str(parse_gluon("SharedLinearLayout(offset_bases=[[0, 1], [1, 1]], block_bases=[], alignment=16)"))
         'F2[offset=(0,1)(1,1), block= -> dim0:2, dim1:2]'
     """
-    if len(text) > limits.ATTRIBUTE_CHARACTERS:
-        fail("text", f"must have at most {limits.ATTRIBUTE_CHARACTERS} characters", f"{len(text)} of them")
-    node = expression_tree(text)
+    node = _tree(text)
     name = _name(node)
     if not isinstance(node, ast.Call) or name not in NAMES:
         fail("text", f"must call one of {NAMES} with its arguments", text)
@@ -118,10 +116,14 @@ def gluon_attribute(text: str) -> Attribute | None:
         >>> gluon_attribute("NVMMASharedLayout(swizzle_byte_width=128, element_bitwidth=8, rank=2)").kind
         'nvmma_shared'
     """
+    node = _tree(text)
+    return None if _name(node) in GLUON_FIELDS else read_gluon(node, text, 0)
+
+
+def _tree(text: str) -> ast.expr | None:
     if len(text) > limits.ATTRIBUTE_CHARACTERS:
         fail("text", f"must have at most {limits.ATTRIBUTE_CHARACTERS} characters", f"{len(text)} of them")
-    node = expression_tree(text)
-    return None if _name(node) in GLUON_FIELDS else read_gluon(node, text, 0)
+    return expression_tree(text)
 
 
 def _name(node: ast.expr | None) -> str:

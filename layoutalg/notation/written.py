@@ -1,6 +1,6 @@
 """What was given, text or value: its layout, and what it says of the elements, the sizes and the memory.
 
-Main definitions: ``Written``, ``read_written``, ``stated``.
+Main definitions: ``Written``, ``read_written``, ``is_written``, ``stated``.
 
 Notation: the element type stands in ``tensor<64x32xf16, ...>`` and ``!ttg.memdesc<64x32xf8E4M3FN, ...>``, in
 ``ptr<f16, smem, ...>`` and ``!cute.memref<f16, ...>``; its width alone in ``smem_ptr[8b]``, and in ``elementBitWidth``
@@ -85,6 +85,11 @@ def read_written(value: object, shape: Any = None, *, known: Any = None, element
     if isinstance(value, Printout):
         return _of_printout(value)
     return replace(stated(value), layout=value.layout()) if _is_type(value) else Written(value)
+
+
+def is_written(value: object) -> bool:
+    """Return whether a value is text, or what was read from a text; a layout alone is not."""
+    return isinstance(value, str | Written | Printout) or _is_type(value)
 
 
 def stated(value: object) -> Written:

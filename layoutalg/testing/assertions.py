@@ -173,7 +173,7 @@ def assert_covers(f: Any, values: int | Iterable[Any], *, budget: Budget | None 
 
 
 def assert_conflict_free(
-    registers: Any, shared: Any = None, element_bits: int = 16, kind: str = "load", **options: Any
+    registers: Any, shared: Any = None, element_bits: int | None = None, kind: str = "load", **options: Any
 ) -> BankReport:
     """Assert that no bank of shared memory is busier than it must be; arguments as for ``la.banks``.
 

@@ -155,7 +155,7 @@ def request_of(
 def _typed(tensor: object, dtype: object, layout: object) -> object:
     """Return the tensor, or ``(shape, stride, None)`` with the type that is asked about."""
     left_open = isinstance(tensor, tuple | list) and len(tensor) == 3 and tensor[2] is None
-    return tensor_of(tensor, smem=layout, dtype=dtype) if left_open else tensor
+    return tensor_of(tensor, layout, dtype=dtype) if left_open else tensor
 
 
 def _element(dtype: object, options: Mapping[str, Any], layout: object) -> ElementType:
