@@ -28,6 +28,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from layoutalg.bridges.directions import OFFSET, takes_offsets
 from layoutalg.bridges.normal import normal
 from layoutalg.cute import ComposedLayout, CuteLayout, Swizzle
 from layoutalg.ground.check import Checker
@@ -39,7 +40,6 @@ from layoutalg.targets.layouts.padding import PaddedShared
 IntArray: TypeAlias = npt.NDArray[np.int64]
 CHECK = Checker("LA376", "this is not a shared-memory layout of the tile")
 _DIMENSION = re.compile(r"dim(0|[1-9][0-9]?)")
-_OFFSET = "offset"
 SHARED_LAYOUTS = (Layout, PaddedShared)
 """Types of layouts that can be a tile in shared memory."""
 
@@ -87,7 +87,7 @@ def extents_of(layout: Any, axes: Sequence[str] | None = None) -> tuple[int, ...
     if isinstance(layout, PaddedShared):
         layout = layout.linear
     outputs = layout.out_dims
-    if _is_inverse(layout):
+    if takes_offsets(layout):
         return tuple([outputs[f"dim{place}"] or 0 for place in range(len(outputs))])
     inputs = layout.in_dims
     return tuple([inputs[name] for name in _ordered(inputs, axes)])
@@ -114,7 +114,7 @@ def offsets(layout: Any, tile: tuple[int, ...], axes: Sequence[str] | None = Non
     check_tile(layout, tile, axes)
     if axes is None and isinstance(layout, CuteLayout | ComposedLayout):
         return np.asarray(layout.table(), dtype=np.int64).reshape(tile, order="F")
-    if _is_inverse(layout):
+    if takes_offsets(layout):
         if axes is not None:
             raise CHECK.malformed("axes", "must be None where the outputs of smem name the dimensions", axes)
         return _inverted(layout, tile)
@@ -137,7 +137,7 @@ def check_tile(layout: Any, tile: tuple[int, ...], axes: Sequence[str] | None = 
     """
     if isinstance(layout, PaddedShared):
         layout = layout.linear
-    if layout.size != math.prod(tile) and not _is_inverse(layout):
+    if layout.size != math.prod(tile) and not takes_offsets(layout):
         raise CHECK.malformed("smem", f"must have the {math.prod(tile)} elements of the tile {tile}", layout.size)
     if axes is None and isinstance(layout, CuteLayout | ComposedLayout):
         check_modes(layout, tile)
@@ -168,19 +168,10 @@ def _ordered(inputs: Mapping[str, int], axes: Sequence[str] | None) -> tuple[str
     return tuple(inputs)
 
 
-def _is_inverse(layout: Any) -> bool:
-    """Whether the layout takes offsets to tile coordinates."""
-    if isinstance(layout, CuteLayout | ComposedLayout | PaddedShared):
-        return False
-    outputs = layout.out_dims
-    named = set(outputs) == {f"dim{place}" for place in range(len(outputs))}
-    return named and bool(outputs) and _OFFSET in layout.in_dims
-
-
 def _inverted(layout: Any, tile: tuple[int, ...]) -> IntArray:
     """Return the offset that holds each coordinate."""
     inputs, outputs = layout.in_dims, layout.out_dims
-    wide = {name: extent for name, extent in inputs.items() if name != _OFFSET and extent != 1}
+    wide = {name: extent for name, extent in inputs.items() if name != OFFSET and extent != 1}
     if wide:
         raise CHECK.malformed("smem", "must be the layout of one block: of its inputs only offset may have parts", wide)
     if len(outputs) != len(tile):
