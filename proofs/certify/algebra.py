@@ -42,9 +42,9 @@ def equality(f: Given, g: Given) -> Certificate:
         >>> print(other.kind, other.evidence, other.check().certificate["claim"])
         inequality {'at': [2]} f is [2] and g is [3] at [2]
     """
-    ends = normal(f), normal(g)
-    if ends[0] is not None and ends[1] is not None and opposite(*ends):  # what is certified is what is compared
-        f, g = from_coordinates(*ends), from_coordinates(*ends[::-1])
+    one, other = normal(f), normal(g)
+    if one is not None and other is not None and opposite(one, other):  # what is certified is what is compared
+        f, g = from_coordinates(one, other), from_coordinates(other, one)
     left, right = functions(f, g)
     statement = {"f": left.document(), "g": right.document()}
     where = f"equality({f}, {g})"
