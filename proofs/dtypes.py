@@ -1,6 +1,6 @@
 """Element types by the names that CuTe, Triton, PyTorch, NumPy, PTX and MLIR give them.
 
-Main definitions: ``ElementType``, ``element_type``, ``dtype_name``, ``read_dtype``.
+Main definitions: ``ElementType``, ``element_type``, ``stated_type``, ``stated_bits``, ``dtype_name``, ``read_dtype``.
 
 Implementation notes: an engine that copies bytes has no signed 8- and 16-bit types and no 8-bit floats; they travel as
 unsigned integers of their width, as in CUTLASS. ``float``, ``int`` and ``long`` mean different widths to different
@@ -19,6 +19,7 @@ from layoutalg.ground.check import Checker
 from layoutalg.ground.document import Reader
 from layoutalg.ground.errors import MalformedError, shown
 from layoutalg.ground.kinds import checked_kinds
+from layoutalg.notation.written import stated
 from layoutalg.targets.nvidia.tensormap import DTYPES, PLAIN_DTYPES
 
 CHECK = Checker("LA375", "this is not a tensor")
@@ -150,6 +151,101 @@ def element_type(value: object) -> ElementType:
         rule = f"must be one of {', '.join(PLAIN_DTYPES)}, or another library's name of one of these"
         raise CHECK.malformed("dtype", rule, value)
     return _KINDS[short]
+
+
+WIDTHS = {1: "i1", 2: "u2", 4: "u4", 8: "u8", 16: "bf16", 32: "f32", 64: "f64", 128: "u128"}
+"""What is asked about where only the width of an element is written."""
+
+
+def stated_type(
+    dtype: object, *given: object, default: object = "bf16", check: Checker = CHECK, argument: str = "dtype"
+) -> ElementType:
+    """Return the element type that is asked about: the given one, else that of the texts, else the default.
+
+    Args:
+        dtype: As for ``element_type``; None where it is not said.
+        given: Texts, or what ``written.read_written`` made of them; other values say nothing.
+        default: The type where neither ``dtype`` nor a text says one.
+        check: Whose question it is.
+        argument: What the question calls the type.
+
+    Raises: MalformedError: LA375, the checker's where two types differ, LA710.
+
+    Example:
+        >>> text = "Sw<3,4,3> o smem_ptr[8b](unset) o (_64,_128):(_128,_1)"
+        >>> stated_type(None, text).name, stated_type("e4m3", text).name, stated_type(None, "(4,8):(8,1)").name
+        ('u8', 'e4m3', 'bf16')
+    """
+    found = None if dtype is None else element_type(dtype)
+    if found is not None and not found.bits:
+        raise check.malformed(argument, f"must be one element type: {found.note}", dtype)
+    says = "" if found is None else found.name
+    bits = 0 if found is None else found.bits
+    for each in map(stated, given):
+        kind = None if each.dtype is None else _named(each.dtype, found is None)
+        wide = each.bits if kind is None else kind.bits
+        if wide is None:
+            continue
+        if not (bits in (0, wide) if kind is None or found is None else _same(kind, found)):
+            name = f"of {wide} bits" if kind is None else kind.name
+            raise check.malformed(argument, f"must be {name}, as in {each.text or 'the layout'}", says)
+        if found is None or (dtype is None and kind is not None and found.name == found.tensormap):
+            found = kind  # of two names of the same bytes, the one that says more
+        bits = wide
+        says = f"{bits} bits" if found is None else found.name
+    if found is not None:
+        return found
+    if bits and bits not in WIDTHS:
+        raise check.malformed(argument, "must be given where the text says only a width", f"{bits} bits")
+    return element_type(WIDTHS[bits] if bits else default)
+
+
+def stated_bits(
+    bits: int | None, *given: object, default: int = 16, check: Checker = CHECK, argument: str = "element_bits"
+) -> int:
+    """Return the bits of an element: the given ones, else those of the texts, else the default.
+
+    Args:
+        bits: Bits of an element; None where they are not said.
+        given: As for ``stated_type``.
+        default: The bits where neither ``bits`` nor a text says them.
+        check: Whose question it is.
+        argument: What the question calls them.
+
+    Raises: MalformedError: the checker's where two texts, or a text and ``bits``, differ; LA710.
+
+    Example:
+        >>> stated_bits(None, "smem_ptr[8b](unset) o (4,8):(8,1)"), stated_bits(None, "(4,8):(8,1)")
+        (8, 16)
+    """
+    said = [each for each in map(stated, given) if each.bits is not None or (bits is None and each.dtype is not None)]
+    if not said:
+        return default if bits is None else check.integer(bits, argument)
+    wide = stated_type(None, *said, check=check, argument=argument).bits
+    if bits is not None and check.integer(bits, argument) != wide:
+        raise check.malformed(argument, f"must be {wide}, as in {said[0].text or 'the layout'}", bits)
+    return wide
+
+
+def _named(name: str, needed: bool) -> ElementType | None:
+    """Return the type that a text names; None for a name that is not known, where a type is given beside it."""
+    try:
+        return element_type(name)
+    except MalformedError:
+        if needed:
+            raise
+        return None
+
+
+def _same(one: ElementType, other: ElementType) -> bool:
+    """Whether two names can mean the same elements: bytes by the type that carries them, integers without a sign,
+    f32 with the bits that a matrix unit reads of it."""
+    if one.bits != other.bits:
+        return False
+    names, carriers = {one.name, other.name}, {one.tensormap, other.tensormap}
+    whole = all(name[0] in "us" and name[1:].isdigit() for name in names)
+    single = all(name.partition("_")[0] in ("f32", "tf32") for name in names)
+    return len(names) == 1 or whole or single or (len(carriers) == 1 and carriers <= names)
 
 
 def dtype_name(value: object) -> str:

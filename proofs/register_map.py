@@ -20,7 +20,7 @@ from layoutalg.ground.check import Checker
 from layoutalg.ground.errors import MalformedError
 from layoutalg.ground.layout import Layout
 from layoutalg.ground.limits import SMEM_REACH
-from layoutalg.notation import parse_tile
+from layoutalg.notation.written import is_written, read_written
 from layoutalg.proofs.tile_map import columns, cute_extents, extents_of, layout_of, offsets
 
 IntArray: TypeAlias = npt.NDArray[np.int64]
@@ -56,8 +56,9 @@ def bit_addresses(
         [128, 160, 192, 224]
     """
     box = None if tile is None else CHECK.vector(tile, "tile")
-    if isinstance(registers, str):
-        registers = parse_tile(registers, box, _extents(shared, element_bits) if box is None else None)
+    if is_written(registers):
+        known = _extents(shared, element_bits) if box is None else None
+        registers = read_written(registers, box, known=known).layout
     values, extents = read_registers(registers, lanes, warps, wave)
     if shared is None:
         if len(values) > 1 or extents is not None:
@@ -100,7 +101,7 @@ def read_registers(
 
     Raises: MalformedError: LA713.
     """
-    layout = parse_tile(registers) if isinstance(registers, str) else registers
+    layout = read_written(registers).layout if is_written(registers) else registers
     if not isinstance(layout, Layout):
         raise CHECK.malformed("registers", "must be a layout or the text of one", registers)
     if layout.size > MAX_ADDRESSES:

@@ -20,7 +20,7 @@ from layoutalg.ground.limits import PROBLEM_EXTENT, PROBLEM_RANK
 from layoutalg.ground.polynomial import Polynomial, names_of, product_of, whole_at
 from layoutalg.ground.polynomial_text import polynomial
 from layoutalg.ground.sizes import require_names, sizes_of
-from layoutalg.proofs.dtypes import dtype_name
+from layoutalg.proofs.dtypes import dtype_name, stated_type
 
 Size: TypeAlias = Any
 """An integer, or the text of a polynomial in names."""
@@ -177,13 +177,15 @@ def row_major(shape: tuple[Size, ...]) -> tuple[Size, ...]:
     return tuple(reversed(strides))
 
 
-def tensor_of(value: object, *, named: bool = False) -> Tensor:
+def tensor_of(value: object, *given: object, named: bool = False, dtype: object = None) -> Tensor:
     """Return a tensor from whatever holds one.
 
     Args:
         value: A ``Tensor``; ``(shape, stride, dtype)`` or ``(shape, dtype)``; an array or tensor of another library
             (see ``arrays``), of which nothing but the description is read.
+        given: Layouts of its tiles, whose texts may not say another element type.
         named: Whether sizes may be names.
+        dtype: What ``None`` in place of the type stands for; None for the type that the texts say.
 
     Raises: MalformedError: LA375, LA860.
 
@@ -193,11 +195,14 @@ def tensor_of(value: object, *, named: bool = False) -> Tensor:
         ((32, 1), (6, 2))
     """
     if isinstance(value, (tuple, list)) and len(value) in (2, 3):
+        if value[-1] is None:
+            value = (*value[:-1], dtype_name(stated_type(dtype, *given, check=CHECK).name))
         value = Tensor(value[0], None, value[1]) if len(value) == 2 else Tensor(*value)
     if isinstance(value, Tensor):
         if value.names and not named:
             rule = "must have no names; tensormap plans for all sizes at once, Tensor.at puts numbers in"
             raise NAMED.malformed("tensor", rule, str(value))
+        stated_type(value.dtype, *given, check=CHECK, argument="dtype of the tensor")
         return value
     if isinstance(value, (tuple, list)):
         raise CHECK.malformed("tensor", "must be a Tensor, (shape, stride, dtype) or an array", value)
@@ -212,4 +217,4 @@ def tensor_of(value: object, *, named: bool = False) -> Tensor:
     if found is None:
         raise CHECK.malformed("tensor", "must be a Tensor, (shape, stride, dtype) or an array", value)
     aligned = BASE_ALIGN_BYTES if not found.address else min(BASE_ALIGN_BYTES, found.address & -found.address)
-    return Tensor(found.shape, found.stride, dtype_name(found.dtype), aligned)
+    return tensor_of(Tensor(found.shape, found.stride, dtype_name(found.dtype), aligned), *given)

@@ -28,21 +28,19 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from layoutalg.bridges.directions import OFFSET, takes_offsets
 from layoutalg.bridges.normal import normal
 from layoutalg.cute import ComposedLayout, CuteLayout, Swizzle
 from layoutalg.ground.check import Checker
 from layoutalg.ground.layout import Layout
-from layoutalg.ground.listed import ListedLayout, listed
-from layoutalg.notation import parse_tile
-from layoutalg.notation.printout import read_printout
+from layoutalg.ground.listed import ListedLayout
+from layoutalg.notation.written import read_written
 from layoutalg.proofs.tensor import row_major
 from layoutalg.targets.layouts.padding import PaddedShared
 
 IntArray: TypeAlias = npt.NDArray[np.int64]
 CHECK = Checker("LA376", "this is not a shared-memory layout of the tile")
-_BYTE_SWIZZLE = re.compile(r"Sw<\s*([0-9]{1,3})\s*,\s*([0-9]{1,3})\s*,\s*(-?[0-9]{1,3})\s*,\s*byte\s*>(?=\s*o)")
 _DIMENSION = re.compile(r"dim(0|[1-9][0-9]?)")
-_OFFSET = "offset"
 SHARED_LAYOUTS = (Layout, PaddedShared)
 """Types of layouts that can be a tile in shared memory."""
 
@@ -51,8 +49,8 @@ def layout_of(smem: object, tile: tuple[int, ...] | None, element_bytes: int) ->
     """Return the layout that ``smem`` is or writes.
 
     Args:
-        smem: A layout; the text of one, in which a swizzle of byte addresses may stand before a layout of elements; an
-            array of element offsets; or None for the row-major tile.
+        smem: What ``read_written`` takes: a layout; the text of one, in which a swizzle of byte addresses may stand
+            before a layout of elements; an array of element offsets; or None for the row-major tile.
         tile: Tile extents; None where ``smem`` knows them.
         element_bytes: Bytes of an element.
 
@@ -66,30 +64,15 @@ def layout_of(smem: object, tile: tuple[int, ...] | None, element_bytes: int) ->
         if tile is None:
             raise CHECK.malformed("smem", "must be a layout where no tile is given", smem)
         return CuteLayout(tile, row_major(tile))
-    if isinstance(smem, str):
-        _check_width(smem, element_bytes)
-        in_elements = _BYTE_SWIZZLE.sub(lambda found: _recast(found, element_bytes), smem)
-        smem = parse_tile(in_elements, tile)
-    if isinstance(smem, np.ndarray | list):
-        return listed(smem)
-    found = None if isinstance(smem, Swizzle) else normal(smem)
-    layout = smem if found is None else found
+    found = read_written(smem, tile, element_bytes=element_bytes)
+    if found.bits is not None and max(1, found.bits // 8) != element_bytes:
+        rule = f"must be of elements of {8 * element_bytes} bits, the type that is asked about"
+        raise CHECK.malformed("smem", rule, f"{found.bits} bits in {found.text or found.dtype}")
+    known = None if isinstance(found.layout, Swizzle) else normal(found.layout)
+    layout = found.layout if known is None else known
     if not isinstance(layout, SHARED_LAYOUTS):
         raise CHECK.malformed("smem", "must be a layout or the text of one", smem)
     return layout
-
-
-def _check_width(text: str, element_bytes: int) -> None:
-    """Refuse a layout printed over a pointer to elements of another width than the tensor's."""
-    bits = read_printout(text).element_bits if "ptr" in text else None
-    if bits is not None and bits != 8 * element_bytes:
-        rule = f"must be printed over elements of {8 * element_bytes} bits, as the tensor has"
-        raise CHECK.malformed("smem", rule, f"{bits} bits in {text[:80]}")
-
-
-def _recast(found: re.Match[str], element_bytes: int) -> str:
-    bits, base, shift = map(int, found.groups())
-    return str(Swizzle(bits, base, shift, "byte").recast_elements(element_bytes))
 
 
 def extents_of(layout: Any, axes: Sequence[str] | None = None) -> tuple[int, ...]:
@@ -105,7 +88,7 @@ def extents_of(layout: Any, axes: Sequence[str] | None = None) -> tuple[int, ...
     if isinstance(layout, PaddedShared):
         layout = layout.linear
     outputs = layout.out_dims
-    if _is_inverse(layout):
+    if takes_offsets(layout):
         return tuple([outputs[f"dim{place}"] or 0 for place in range(len(outputs))])
     inputs = layout.in_dims
     return tuple([inputs[name] for name in _ordered(inputs, axes)])
@@ -132,7 +115,7 @@ def offsets(layout: Any, tile: tuple[int, ...], axes: Sequence[str] | None = Non
     check_tile(layout, tile, axes)
     if axes is None and isinstance(layout, CuteLayout | ComposedLayout):
         return np.asarray(layout.table(), dtype=np.int64).reshape(tile, order="F")
-    if _is_inverse(layout):
+    if takes_offsets(layout):
         if axes is not None:
             raise CHECK.malformed("axes", "must be None where the outputs of smem name the dimensions", axes)
         return _inverted(layout, tile)
@@ -155,7 +138,7 @@ def check_tile(layout: Any, tile: tuple[int, ...], axes: Sequence[str] | None = 
     """
     if isinstance(layout, PaddedShared):
         layout = layout.linear
-    if layout.size != math.prod(tile) and not _is_inverse(layout):
+    if layout.size != math.prod(tile) and not takes_offsets(layout):
         raise CHECK.malformed("smem", f"must have the {math.prod(tile)} elements of the tile {tile}", layout.size)
     if axes is None and isinstance(layout, CuteLayout | ComposedLayout):
         check_modes(layout, tile)
@@ -186,19 +169,10 @@ def _ordered(inputs: Mapping[str, int], axes: Sequence[str] | None) -> tuple[str
     return tuple(inputs)
 
 
-def _is_inverse(layout: Any) -> bool:
-    """Whether the layout takes offsets to tile coordinates."""
-    if isinstance(layout, CuteLayout | ComposedLayout | PaddedShared):
-        return False
-    outputs = layout.out_dims
-    named = set(outputs) == {f"dim{place}" for place in range(len(outputs))}
-    return named and bool(outputs) and _OFFSET in layout.in_dims
-
-
 def _inverted(layout: Any, tile: tuple[int, ...]) -> IntArray:
     """Return the offset that holds each coordinate."""
     inputs, outputs = layout.in_dims, layout.out_dims
-    wide = {name: extent for name, extent in inputs.items() if name != _OFFSET and extent != 1}
+    wide = {name: extent for name, extent in inputs.items() if name != OFFSET and extent != 1}
     if wide:
         raise CHECK.malformed("smem", "must be the layout of one block: of its inputs only offset may have parts", wide)
     if len(outputs) != len(tile):

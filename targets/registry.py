@@ -1,11 +1,12 @@
 """Architectures by name, and which devices were measured for each.
 
-Main definitions: ``Device``, ``Target``, ``TARGETS``, ``NVIDIA``, ``AMD``, ``lookup``, ``BankGrade``, ``grade_in_words``.
+Main definitions: ``Device``, ``Target``, ``TARGETS``, ``NVIDIA``, ``AMD``, ``lookup``, ``BankGrade``,
+``grade_in_words``.
 
-Implementation notes: a target without a measured device carries documented facts only. Tensor
-maps are never extrapolated from one chip or driver to another. Bank groups are the one thing that is: every NVIDIA
-target has the same documented banks, so groups measured on one are assumed of the others, and ``Target.bank_grade``,
-which every answer with turns repeats, says so.
+Implementation notes: a target without a measured device carries documented facts only. Tensor maps are never
+extrapolated from one chip or driver to another. Bank groups are the one exception: every NVIDIA target has the same
+documented banks, so groups measured on one are assumed for the others, and ``Target.bank_grade``, which every answer
+with turns repeats, says so.
 """
 
 from __future__ import annotations
@@ -68,7 +69,6 @@ class Target:
     def has_tensor_maps(self) -> bool:
         """Whether TMA exists: from compute capability 9.0."""
         return self.compute_capability is not None and self.compute_capability >= (9, 0)
-
 
     def bank_grade(self, wide: bool) -> BankGrade:
         """Return what bank turns of an NVIDIA target rest on; those of AMD have theirs in ``lds_rules``.

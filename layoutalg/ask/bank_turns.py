@@ -26,6 +26,7 @@ from layoutalg.ground.picture import Drawable, Shown
 from layoutalg.ground.recognize import Departure, linear
 from layoutalg.proofs.certify import Certificate
 from layoutalg.proofs.certify.banks import bank_turns
+from layoutalg.proofs.dtypes import stated_bits
 from layoutalg.proofs.register_map import CHECK, bit_addresses
 from layoutalg.targets.bank_counts import ENGINES, Counted, counted
 from layoutalg.targets.bank_model import BankModel, Phase, bank_model, disputed_models
@@ -233,7 +234,7 @@ def _phase_json(phase: Phase) -> dict[str, object]:
 def banks(
     registers: object,
     shared: object = None,
-    element_bits: int = 16,
+    element_bits: int | None = None,
     kind: str = "load",
     *,
     target: str = "sm_90a",
@@ -251,7 +252,7 @@ def banks(
             coordinates; a CuTe layout (thread, value) to the flat coordinate of the tile, first dimension fastest; or,
             with ``shared`` None, either of them to element offsets, as ``f2.invert_and_compose`` returns it.
         shared: A layout of any family, or its text: tile coordinates to element offsets, padded ones included.
-        element_bits: Bits of an element: 4 to 128, a power of two.
+        element_bits: Bits of an element: 4 to 128, a power of two; None for those of the texts, or 16.
         kind: ``"load"`` or ``"store"``, by the widest instruction of up to 128 bits whose banks are known;
             ``"ldmatrix"``, ``"ldmatrix.trans"``, ``"stmatrix"``, ``"stmatrix.trans"``; or the instruction's own name,
             ``"ld.shared.v2.b32"``, ``"ds_read_b128"``.
@@ -289,7 +290,7 @@ def banks(
 
     Source: ``targets.nvidia.banks``, measured on an H200; of AMD ``targets.lds_rules``.
     """
-    bits = CHECK.integer(element_bits, "element_bits")
+    bits = stated_bits(element_bits, registers, shared, check=CHECK)
     if bits not in (4, 8, 16, 32, 64, 128):
         raise CHECK.malformed("element_bits", "must be a power of two from 4 to 128", bits)
     arch = CHECK.kind(target, str, "target")

@@ -23,7 +23,7 @@ from layoutalg.ground import clock
 from layoutalg.ground.errors import BudgetError, Diagnostic, InfeasibleError, MalformedError, RepresentabilityError
 from layoutalg.ground.limits import PLAN_SECONDS
 from layoutalg.ground.picture import Shown
-from layoutalg.notation import parse
+from layoutalg.notation.written import is_written, read_written
 from layoutalg.proofs.tensor import Tensor, tensor_of
 from layoutalg.proofs.tensormap import TensorMapPlan
 from layoutalg.synth.solving import joint
@@ -287,13 +287,15 @@ def _linear(consumer: object) -> object:
     if not isinstance(consumer, tuple | list) or len(consumer) != 2:
         return consumer
     name, registers = consumer
-    return name, parse(registers) if isinstance(registers, str) else registers
+    return name, read_written(registers).layout if is_written(registers) else registers
 
 
 def _question(
     tensor: object, tile: Sequence[int], consumers: Sequence[object], target: str, fill: str, options: dict[str, Any]
 ) -> _Question:
-    source = tensor_of(tensor)
+    if isinstance(consumers, str | bytes) or not isinstance(consumers, Sequence) or not consumers:
+        raise CHECK.malformed("consumers", "must be a list of at least one consumer", consumers)
+    source = tensor_of(tensor, *(each[1] for each in consumers if isinstance(each, tuple | list) and len(each) == 2))
     extents = CHECK.vector(tile, "tile", len(source.shape))
     for place, extent in enumerate(extents):
         CHECK.integer(extent, f"tile[{place}]", 1)
@@ -311,8 +313,6 @@ def _question(
     if total > _room(target):
         rule = f"must fit the {_room(target)} bytes of shared memory of a block"
         raise CHECK.malformed("tile", rule, f"{total} bytes")
-    if isinstance(consumers, str) or not isinstance(consumers, Sequence) or not consumers:
-        raise CHECK.malformed("consumers", "must be a list of at least one consumer", consumers)
     directions = ["load"] if fill == "tma" or "tma" in consumers else []
     directions += ["store"] if "tma.store" in consumers else []
     named = tuple(consumer_of(each, target) for each in consumers if each not in ("tma", "tma.store"))

@@ -22,7 +22,7 @@ from layoutalg.ground.check import Checker
 from layoutalg.ground.errors import BudgetError, LayoutError, MalformedError
 from layoutalg.ground.layout import Layout
 from layoutalg.ground.verdict import Unknown
-from layoutalg.notation import parse
+from layoutalg.notation.written import is_written, read_written
 from layoutalg.proofs.admission import Refused
 from layoutalg.proofs.register_map import IntArray
 from layoutalg.synth import accesses
@@ -97,7 +97,7 @@ def consumer_of(value: object, target: str) -> Consumer:
     registers: Any = None
     if isinstance(value, tuple | list) and len(value) == 2:
         value, registers = value
-        registers = parse(registers) if isinstance(registers, str) else registers
+        registers = read_written(registers).layout if is_written(registers) else registers
         if not isinstance(registers, Layout):
             raise CHECK.malformed("consumers", "must pair an instruction with a register layout", registers)
     if not isinstance(value, str):

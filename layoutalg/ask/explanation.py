@@ -25,12 +25,12 @@ from layoutalg.ground.layout import Layout
 from layoutalg.ground.limits import PLAN_SECONDS
 from layoutalg.ground.picture import Shown
 from layoutalg.notation import TTGIR_AHEAD, parse
-from layoutalg.notation.printout import read_printout
 from layoutalg.notation.ttgir import TensorType, layouts_of
 from layoutalg.notation.units import unit_hint
+from layoutalg.notation.written import is_written, read_written
 from layoutalg.proofs import tensormap as tensormaps
 from layoutalg.proofs import wgmma as operands
-from layoutalg.proofs.dtypes import dtype_name, element_type
+from layoutalg.proofs.dtypes import ElementType, dtype_name, stated_type
 from layoutalg.proofs.tensor import Tensor
 from layoutalg.proofs.tensormap import TensorMapPlan, TensorMapProblem
 from layoutalg.proofs.tensormap.plan import tensor_map_to_json
@@ -44,7 +44,6 @@ _CHECK = Checker("LA414", "this cannot be explained")
 SCHEMA = "layoutalg/explanation/1"
 READS = "layoutalg/tensormap-problem/1, tensormap-plan/1, wgmma-problem/1 and wgmma-plan/1"
 _HEX = re.compile(r"\s*(?:0[xX])?([0-9a-fA-F]{64,})\s*")
-_WIDTHS = {8: "u8", 16: "bf16", 32: "f32", 64: "f64"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +125,8 @@ def explain(
         if TTGIR_AHEAD.match(value) and len(listed := layouts_of(value)) > 1:
             return _listing(listed)
         return _of_layout(_parsed(value, extents), _dtype(dtype, value), target, extents)
+    if is_written(value):
+        return _of_layout(read_written(value).layout, _dtype(dtype, value), target, extents)
     if isinstance(value, hardware.TensorMap):
         return _made("descriptor", _map_facts(value, target))
     if isinstance(value, TensorMapPlan | OperandPlan):
@@ -153,21 +154,11 @@ def _made(kind: str, facts: Iterable[Fact], holds: bool = True) -> Explanation:
     return Explanation(kind, tuple((fact.name, fact.lines) for fact in told), data, holds)
 
 
-def _dtype(dtype: object, text: str | None) -> str:
-    """The element type that is given, by its own name; that a printout names; or bf16."""
+def _dtype(dtype: object, value: object) -> ElementType:
+    """The element type that is given, that a text names, or bf16."""
     if dtype is not None:
         dtype_name(dtype)  # one that a tile is made of, element by element
-        return element_type(dtype).name
-    if text is not None and "ptr" in text:
-        try:
-            printout = read_printout(text)
-            if printout.dtype is not None:
-                dtype_name(printout.dtype)
-                return element_type(printout.dtype).name
-            return _WIDTHS.get(printout.element_bits or 16, "bf16")
-        except LayoutError:
-            return "bf16"
-    return "bf16"
+    return stated_type(dtype, value, check=_CHECK)
 
 
 def _listing(types: Sequence[TensorType]) -> Explanation:
@@ -201,12 +192,14 @@ def _parsed(text: str, shape: tuple[int, ...] | None) -> object:
         raise MalformedError(error.diagnostic) from None
 
 
-def _of_layout(layout: Any, dtype: str, target: str, shape: tuple[int, ...] | None) -> Explanation:
+def _of_layout(layout: Any, kind: ElementType, target: str, shape: tuple[int, ...] | None) -> Explanation:
     facts = list(layout_facts(layout))
-    hint = unit_hint(layout, element_type(dtype).bits)
+    hint = unit_hint(layout, kind.bits)
     if hint:
         facts.append(said("hint", hint))
-    return _made("layout", [*facts, *tile_facts(layout, dtype, target, shape)])
+    if kind.tensormap is None:
+        return _made("layout", [*facts, said("as a tile", f"not asked of {kind.name}: {kind.note}")])
+    return _made("layout", [*facts, *tile_facts(layout, kind.name, target, shape)])
 
 
 def _tensor_facts(tensor: Tensor, target: str) -> Iterable[Fact]:

@@ -14,6 +14,7 @@ import numpy as np
 
 from layoutalg import convert
 from layoutalg.ask.fact import Fact, said
+from layoutalg.bridges.directions import takes_offsets
 from layoutalg.cute import ComposedLayout, CuteLayout, Morphism, Swizzle, coalesce
 from layoutalg.cute.symbolic import SymbolicLayout
 from layoutalg.f2 import LinearLayout
@@ -68,6 +69,8 @@ def layout_facts(layout: Any) -> Iterator[Fact]:
         yield said("assumes", str(layout.assumptions))
         return
     of_cute = isinstance(layout, CuteLayout | ComposedLayout)
+    if not isinstance(layout, Morphism | PaddedShared | Swizzle) and takes_offsets(layout):
+        yield said("direction", "offset to coordinates; the forms below are of its inverse, coordinates to offset")
     size = _size(layout)
     if size is not None:
         reach = f", offsets below {shown(layout.cosize)}" if of_cute or isinstance(layout, PaddedShared) else ""

@@ -21,10 +21,10 @@ import numpy.typing as npt
 
 from layoutalg import cute
 from layoutalg.bridges.linear import to_linear
-from layoutalg.bridges.listed import looked_up, read
-from layoutalg.bridges.normal import OFFSET_BITS, ONE_OF, AnyFamily, Call, checked, lowered, normal
+from layoutalg.bridges.listed import looked_up
+from layoutalg.bridges.normal import OFFSET_BITS, ONE_OF, AnyFamily, Call, checked, lowered, normal, read
 from layoutalg.bridges.piecewise import LISTED as TABLED
-from layoutalg.bridges.piecewise import RUNS, arithmetic_runs, runs_text, to_piecewise
+from layoutalg.bridges.piecewise import RUNS, arithmetic_runs, in_pieces, runs_text
 from layoutalg.bridges.values import sampled_coordinates, values_at
 from layoutalg.cute import ComposedLayout, CoordinateLayout, CuteLayout, Morphism, Swizzle
 from layoutalg.cute.affine import affine_after
@@ -290,7 +290,7 @@ def _wider(outer: AnyFamily, inner: AnyFamily, passed: list[str], where: Call) -
     else:
         try:
             with clock.within(SECONDS if listable else math.inf):
-                value = _digits(outer) @ to_piecewise(inner)
+                value = _digits(outer) @ in_pieces(inner)
         except BudgetError as error:
             if runs is None or not listable:
                 because = "; ".join([*passed, f"piecewise: {error.diagnostic.because}"])
@@ -327,7 +327,7 @@ def _values_after(outer: AnyFamily, inner: AnyFamily, index: npt.NDArray[Any]) -
 
 def _digits(layout: AnyFamily) -> PiecewiseLayout:
     """Return a layout as a piecewise one; a CuTe layout in the fewest modes."""
-    return to_piecewise(cute.coalesce(layout) if isinstance(layout, CuteLayout) else layout)
+    return in_pieces(cute.coalesce(layout) if isinstance(layout, CuteLayout) else layout)
 
 
 def _affine(outer: AnyFamily, inner: AnyFamily) -> LinearLayout | str:

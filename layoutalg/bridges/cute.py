@@ -15,6 +15,7 @@ from collections.abc import Iterable
 import numpy as np
 import numpy.typing as npt
 
+from layoutalg.bridges.directions import from_coordinates
 from layoutalg.bridges.linear import linear_form, to_linear
 from layoutalg.bridges.normal import (
     CONFIRM_POINTS,
@@ -59,6 +60,8 @@ def to_cute(layout: Given) -> CuteLayout | ComposedLayout:
     disjoint supports; ``layoutalg.f2.split.one_swizzle`` searches every Sw. Each input axis of a linear, integer or
     hierarchical layout becomes one top-level mode; a single axis is not wrapped. A constant becomes the offset of an
     identity swizzle. A table keeps its dimensions as modes where it can.
+    A shared layout of Triton, which takes offsets to coordinates, is read as its inverse, coordinates to offsets, as
+    CuTe has it.
 
     Args:
         layout: Any layout. A CuTe layout comes back as it is; so does a composed layout of one swizzle that has no
@@ -72,7 +75,7 @@ def to_cute(layout: Given) -> CuteLayout | ComposedLayout:
         >>> print(to_cute(LinearLayout.from_bases({"t": [(4,), (8,)], "v": [(1,), (2,)]}, {"o": 16})))
         (4,4):(4,1)
     """
-    layout = checked(layout, "to_cute")
+    layout = from_coordinates(checked(layout, "to_cute"))
     where = Call("to_cute", layout)
     if isinstance(layout, ListedLayout):
         return _listed_to_cute(layout, where)

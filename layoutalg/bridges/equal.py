@@ -12,7 +12,7 @@ under one clock.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,13 +20,14 @@ import numpy.typing as npt
 
 from layoutalg.bridges import smt
 from layoutalg.bridges.digits import DigitSystem, Joint, digit_system, joint_digits, map_text
+from layoutalg.bridges.directions import TURNED, from_coordinates, opposite, takes_offsets
 from layoutalg.bridges.forms import Answer, by_form, partial_tiles
-from layoutalg.bridges.normal import ONE_OF, AnyFamily, Given, lowered, normal
+from layoutalg.bridges.normal import ONE_OF, AnyFamily, Given, lowered, normal, read
 from layoutalg.bridges.piecewise import to_piecewise
 from layoutalg.bridges.values import sampled_coordinates, values_at
 from layoutalg.ground import clock, limits
 from layoutalg.ground.check import Checker
-from layoutalg.ground.errors import BudgetError, LayoutError, shown
+from layoutalg.ground.errors import BudgetError, LayoutError, MalformedError, shown
 from layoutalg.ground.listed import ListedLayout
 from layoutalg.ground.verdict import Proved, Refuted, Unknown, Verdict
 from layoutalg.hierarchy import HierarchicalLayout
@@ -83,8 +84,12 @@ def equivalent(f: Given, g: Given, budget: Budget | None = None, *, _engines: Se
     where a guard excludes the point: it equals only a tile that leaves out the same points. Piecewise layouts of which
     one is partial or has parameters are compared at all points of their axes, by position, and all parameter values.
 
+    Directions: a shared layout of Triton takes ``offset`` to ``dim0``, ``dim1``, ...; beside one that takes coordinates
+    to an offset, it is read as its inverse, and the verdict says so under ``direction``.
+
     Args:
-        f: A layout of any family, or a table (``layoutalg.ground.listed``).
+        f: A layout of any family, a table (``layoutalg.ground.listed``), or an array of element offsets, indexed
+            outermost dimension first.
         g: Another one, of any family.
         budget: What the engines may spend; default ``Budget()``.
 
@@ -93,7 +98,7 @@ def equivalent(f: Given, g: Given, budget: Budget | None = None, *, _engines: Se
         (None for no value), or the sizes or the counts of outputs, where these differ; ``Unknown`` with what each
         engine ran into, the time included.
 
-    Raises: MalformedError: LA240.
+    Raises: MalformedError: LA240, LA802.
 
     Example:
         >>> from layoutalg.cute import CuteLayout
@@ -110,6 +115,23 @@ def equivalent(f: Given, g: Given, budget: Budget | None = None, *, _engines: Se
     if not isinstance(spend, Budget):
         raise check.malformed("budget", "must be a Budget or None", budget)
     f, g = _layout("f", f), _layout("g", g)
+    if not opposite(f, g):
+        return _compared(f, g, spend, _engines)
+    turned = TURNED.format("f" if takes_offsets(f) else "g")
+    try:
+        f, g = from_coordinates(f, g), from_coordinates(g, f)
+    except MalformedError as error:
+        return Refuted("direction", {"because": f"{turned}; it has none: {error.diagnostic.because}"})
+    found = _compared(f, g, spend, _engines)
+    if isinstance(found, Unknown):
+        return replace(found, reason=f"{turned}; {found.reason}")
+    if isinstance(found, Proved):
+        return replace(found, certificate={**found.certificate, "direction": turned})
+    return replace(found, witness={**found.witness, "direction": turned})
+
+
+def _compared(f: AnyFamily, g: AnyFamily, spend: Budget, engines: Sequence[str]) -> Verdict:
+    """Decide equality of two layouts that run the same way."""
     if _is_open(f) or _is_open(g):
         return _partial_functions(f, g)
     if f.size != g.size:
@@ -121,7 +143,7 @@ def equivalent(f: Given, g: Given, budget: Budget | None = None, *, _engines: Se
         return Refuted("outputs", {"outputs of f": outputs[0], "outputs of g": outputs[1]})
     tried: list[str] = []
     with clock.within(spend.seconds):
-        for engine in _engines:
+        for engine in engines:
             try:
                 clock.check("equality of two layouts")
                 answer = _answer(engine, f, g, spend)
@@ -130,12 +152,12 @@ def equivalent(f: Given, g: Given, budget: Budget | None = None, *, _engines: Se
             if not isinstance(answer, str):
                 return answer
             tried.append(f"{engine}: {answer}")
-    return Unknown("; ".join(tried), tuple(_engines))
+    return Unknown("; ".join(tried), tuple(engines))
 
 
 def _layout(name: str, value: object) -> AnyFamily:
     """Return a layout in its normal form, or refuse the argument (LA240)."""
-    found = normal(value)
+    found = normal(read(value))
     if found is None:
         raise check.malformed(name, f"must be a {ONE_OF}", value)
     return found

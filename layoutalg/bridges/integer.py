@@ -17,6 +17,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from layoutalg.bridges.directions import from_coordinates
 from layoutalg.bridges.linear import to_linear
 from layoutalg.bridges.normal import (
     CONFIRM_POINTS,
@@ -51,7 +52,8 @@ def to_integer(layout: Given) -> IntegerLayout:
 
     Mathematically: the axes ``c0, c1, ...`` are digits of the flat coordinate, fastest first; the output is ``offset``.
     An integer layout comes back as it is; a piecewise layout of one piece, affine or residues of affine forms, keeps
-    its box and its outputs.
+    its box and its outputs. A shared layout of Triton, which takes offsets to coordinates, is read as its inverse,
+    coordinates to offsets.
 
     Args:
         layout: Any total layout of any family. The output of a linear layout is the packed one, of a hierarchical one
@@ -74,7 +76,7 @@ def to_integer(layout: Given) -> IntegerLayout:
           since  output bit 0 depends on input bits 0 and 1; no modulus helps
           at     x=1, y=2, f(x+y)=2, f(x)+f(y)-f(0)=4
     """
-    layout = checked(layout, "to_integer")
+    layout = from_coordinates(checked(layout, "to_integer"))
     where = Call("to_integer", layout)
     total(layout, where)
     if isinstance(layout, IntegerLayout):

@@ -13,8 +13,8 @@ import numpy as np
 from layoutalg import cute, f2, integer
 from layoutalg.bridges.composition import Widened, linear_layout, unconfirmed
 from layoutalg.bridges.cute import to_cute
-from layoutalg.bridges.listed import left_table, read, right_table
-from layoutalg.bridges.normal import normal
+from layoutalg.bridges.listed import left_table, right_table
+from layoutalg.bridges.normal import normal, read
 from layoutalg.bridges.piecewise import to_piecewise
 from layoutalg.bridges.values import sampled_coordinates, values_at
 from layoutalg.cute import ComposedLayout, CuteLayout

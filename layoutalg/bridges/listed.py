@@ -17,7 +17,7 @@ from layoutalg.bridges.values import values_at
 from layoutalg.cute import ComposedLayout, CoordinateLayout, CuteLayout, Morphism, Swizzle
 from layoutalg.f2 import LinearLayout
 from layoutalg.ground.errors import AdmissibilityError, BudgetError, Diagnostic, RepresentabilityError, shown
-from layoutalg.ground.listed import MOST, ListedLayout, listed
+from layoutalg.ground.listed import MOST, ListedLayout
 from layoutalg.ground.operators import composes
 from layoutalg.hierarchy import HierarchicalLayout
 from layoutalg.integer import IntegerLayout
@@ -27,18 +27,6 @@ OTHERS = (
     CuteLayout, ComposedLayout, CoordinateLayout, Morphism, Swizzle, LinearLayout, IntegerLayout, HierarchicalLayout,
     PiecewiseLayout,
 )  # fmt: skip
-
-
-def read(value: object) -> object:
-    """Return the table that an array or a list is; any other value as it is.
-
-    Raises: MalformedError: LA802.
-
-    Example:
-        >>> print(read([[0, 1], [2, 3]]), read(3))
-        a table of 4 offsets over 2x2 3
-    """
-    return listed(value) if isinstance(value, np.ndarray | list) else value
 
 
 def looked_up(outer: Any, inner: Any) -> ListedLayout:

@@ -1,6 +1,6 @@
 """What the bridges take: every layout in a normal form, and in a narrower family where algebra alone finds one.
 
-Main definitions: ``normal`` (by ``NORMAL``: source type -> normal form), ``checked``, ``lowered``, ``total``,
+Main definitions: ``normal`` (by ``NORMAL``: source type -> normal form), ``read``, ``checked``, ``lowered``, ``total``,
 ``excluded``, ``one_piece``, ``of_axes``; the types ``AnyFamily`` and ``Given``; ``malformed``, ``undecided``.
 
 Main statements: a plain digit map is an offset plus strides, one with mixed bits is affine over F2 where its size is a
@@ -16,13 +16,16 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeAlias
 
+import numpy as np
+import numpy.typing as npt
+
 from layoutalg.cute import ComposedLayout, CoordinateLayout, CuteLayout, Morphism, Swizzle
 from layoutalg.cute.composed import IDENTITY
 from layoutalg.cute.inttuple import IntTuple
 from layoutalg.f2 import LinearLayout
 from layoutalg.ground.check import Checker
 from layoutalg.ground.errors import BudgetError, Diagnostic, LayoutError, MalformedError, RepresentabilityError
-from layoutalg.ground.listed import ListedLayout
+from layoutalg.ground.listed import ListedLayout, listed
 from layoutalg.hierarchy import DigitMap, HierarchicalLayout
 from layoutalg.hierarchy import bijection as maps
 from layoutalg.hierarchy.mapping import unswizzled
@@ -33,7 +36,7 @@ from layoutalg.piecewise.pieces import Form, pieces
 
 AnyLayout: TypeAlias = "CuteLayout | ComposedLayout | LinearLayout | PiecewiseLayout"
 AnyFamily: TypeAlias = "AnyLayout | IntegerLayout | HierarchicalLayout | ListedLayout"
-Given: TypeAlias = "AnyFamily | CoordinateLayout | Morphism | Swizzle"
+Given: TypeAlias = "AnyFamily | CoordinateLayout | Morphism | Swizzle | npt.NDArray[Any] | list[Any]"
 LinearForm: TypeAlias = tuple[tuple[int, ...], int]
 Modes: TypeAlias = tuple[tuple[int, int], ...]
 
@@ -104,9 +107,21 @@ def normal(layout: object) -> AnyFamily | None:
     return None if make is None else make(layout)
 
 
+def read(value: object) -> object:
+    """Return the table that an array or a list is; any other value as it is.
+
+    Raises: MalformedError: LA802.
+
+    Example:
+        >>> print(read([[0, 1], [2, 3]]), read(3))
+        a table of 4 offsets over 2x2 3
+    """
+    return listed(value) if isinstance(value, np.ndarray | list) else value
+
+
 def checked(layout: object, where: str) -> AnyFamily:
-    """Return a layout in its normal form, or refuse the value (LA234)."""
-    found = normal(layout)
+    """Return a layout or an array in its normal form, or refuse the value (LA234)."""
+    found = normal(read(layout))
     if found is None:
         raise malformed(where, f"must be a {ONE_OF}", layout)
     return found

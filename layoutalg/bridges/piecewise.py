@@ -1,6 +1,6 @@
 """Layouts as piecewise quasi-affine functions on their digits.
 
-Main definitions: ``to_piecewise``, ``arithmetic_runs``, ``runs_text``.
+Main definitions: ``to_piecewise``, ``in_pieces``, ``arithmetic_runs``, ``runs_text``.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from layoutalg.bridges.cute import recognize
 from layoutalg.bridges.digits import digit_system, map_text, stage_text
+from layoutalg.bridges.directions import from_coordinates
 from layoutalg.bridges.integer import to_integer
 from layoutalg.bridges.linear import to_linear
 from layoutalg.bridges.normal import AnyFamily, Call, Given, checked, lowered, total
@@ -45,6 +46,7 @@ def to_piecewise(layout: Given) -> PiecewiseLayout:
     beyond, it keeps its modes under floors. A hierarchical layout gets its digits, with mixed bits as above; a table
     the form it is recognised to have, else one piece per arithmetic run of its flat coordinate. The output is
     ``offset`` unless the layout names its own; the flat coordinate is the same.
+    A shared layout of Triton, which takes offsets to coordinates, is read as its inverse, coordinates to offsets.
 
     Args:
         layout: Any total layout with at least one point.
@@ -56,7 +58,11 @@ def to_piecewise(layout: Given) -> PiecewiseLayout:
         >>> print(to_piecewise(CuteLayout((3, 8), (8, 1))))
         { [c0, c1] -> [(8c0 + c1)] : 0 <= c0 <= 2 and 0 <= c1 <= 7 } as offset
     """
-    layout = checked(layout, "to_piecewise")
+    return in_pieces(from_coordinates(checked(layout, "to_piecewise")))
+
+
+def in_pieces(layout: AnyFamily) -> PiecewiseLayout:
+    """Return ``to_piecewise`` of a layout in its normal form, whichever way it runs."""
     where = Call("to_piecewise", layout)
     if isinstance(layout, PiecewiseLayout):
         return layout

@@ -194,7 +194,7 @@ def _suggest(commands: argparse._SubParsersAction[Parser]) -> None:
     )  # fmt: skip
     command.add_argument("--tensor", type=_sizes, required=True, help="extents, elements, outermost first")
     command.add_argument("--stride", type=_sizes, help="its element strides (default row-major)")
-    command.add_argument("--dtype", default="bf16", help="element type (default bf16)")
+    command.add_argument("--dtype", help="element type (default: that of the text, or bf16)")
     command.add_argument("--tile", type=_sizes, required=True, help="extents of the tile, outermost first")
     command.add_argument(
         "--for",
@@ -227,7 +227,7 @@ def _banks(commands: argparse._SubParsersAction[Parser]) -> None:
     )  # fmt: skip
     command.add_argument("registers", help="registers to tile coordinates (register, lane, warp; or thread, value)")
     command.add_argument("shared", nargs="?", help="tile coordinates to offsets; without it, registers is to offsets")
-    command.add_argument("--bits", type=_bits, default=16, help="of an element (default 16)")
+    command.add_argument("--bits", type=_bits, help="of an element (default: those of the texts, or 16)")
     command.add_argument(
         "--access", "--instruction", dest="access", default="load",
         help="load, store, ldmatrix, stmatrix.trans, ld.shared.v2.b32, ds_read_b128, ... (default load)",
@@ -249,7 +249,7 @@ def _convert(commands: argparse._SubParsersAction[Parser]) -> None:
     )  # fmt: skip
     command.add_argument("source", help="which element every register holds (register, lane, warp; or thread, value)")
     command.add_argument("destination", help="which element every register wants")
-    command.add_argument("--bits", type=_bits, default=16, help="of an element (default 16)")
+    command.add_argument("--bits", type=_bits, help="of an element (default: those of the texts, or 16)")
     command.add_argument("--target", default="sm_90a", help="architecture, NVIDIA's or AMD's (default sm_90a)")
     command.add_argument(
         "--mechanism",
@@ -277,7 +277,7 @@ def _padding(commands: argparse._SubParsersAction[Parser]) -> None:
         "accesses", nargs="+", help="rows, columns, diagonals, antidiagonals, 'along 0', each with the elements of one "
         "lane (rows:4) and after 'store ' for stores; ldmatrix, stmatrix; or a layout of registers",
     )  # fmt: skip
-    command.add_argument("--bits", type=_bits, default=16, help="of an element (default 16)")
+    command.add_argument("--bits", type=_bits, help="of an element (default: those of the texts, or 16)")
     _of_targets(command)
     forms = ("pitches", "interval", "padded_shared", "reordered")
     command.add_argument("--form", choices=forms, default="pitches", help="how padding is laid (default pitches)")
@@ -299,7 +299,7 @@ def _swizzle(commands: argparse._SubParsersAction[Parser]) -> None:
         "behind it, else the first is a store",
     )
     _of_targets(command)
-    command.add_argument("--bits", type=_bits, default=16, help="of an element (default 16)")
+    command.add_argument("--bits", type=_bits, help="of an element (default: those of the texts, or 16)")
     command.add_argument("--form", default="any", choices=("any", "tma", "cute", "xor"), help="of the layout")
     command.add_argument("--tile", type=_sizes, help="extents of the tile, where the accesses do not know them")
     command.add_argument("--chunk", type=_count, default=16, help="bytes of a chunk of the form xor (default 16)")
@@ -365,7 +365,7 @@ def _diagnose(commands: argparse._SubParsersAction[Parser]) -> None:
 
 def _of_target(command: Parser) -> None:
     command.add_argument("--target", default="sm_90a", help="architecture (default sm_90a)")
-    command.add_argument("--dtype", default="bf16", help="element type (default bf16)")
+    command.add_argument("--dtype", help="element type (default: that of the text, or bf16)")
 
 
 def _synth(commands: argparse._SubParsersAction[Parser]) -> None:
@@ -386,7 +386,7 @@ def _synth(commands: argparse._SubParsersAction[Parser]) -> None:
     tensormap.add_argument("--tensor", type=_sizes, help="with layout notation: extents of the tensor, outermost first")
     tensormap.add_argument("--stride", type=_sizes, help="its element strides (default row-major)")
     tensormap.add_argument("--tile", type=_sizes, help="extents of the tile (default: those of the layout)")
-    tensormap.add_argument("--dtype", default="bf16", help="with layout notation: element type (default bf16)")
+    tensormap.add_argument("--dtype", help="with layout notation: element type (default: that of the text, or bf16)")
     tensormap.add_argument("--target", default="sm_90a", help="with layout notation: architecture (default sm_90a)")
     tensormap.add_argument("--store", action="store_true", help="with layout notation: shared to global memory")
     _documented(tensormap)
@@ -396,7 +396,7 @@ def _synth(commands: argparse._SubParsersAction[Parser]) -> None:
     )  # fmt: skip
     wgmma.add_argument("file", help="problem JSON, a list of problems, - for standard input, or layout notation")
     wgmma.add_argument("--operand", choices=("A", "B"), help="with layout notation: (M,K) of A or (N,K) of B")
-    wgmma.add_argument("--dtype", default="bf16", help="with layout notation: element type (default bf16)")
+    wgmma.add_argument("--dtype", help="with layout notation: element type (default: that of the text, or bf16)")
     for kind in (tensormap, wgmma):
         kind.add_argument("-o", "--output", help="write the JSON answer to this file, completely or not at all")
         _common(kind)

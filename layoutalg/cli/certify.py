@@ -16,13 +16,14 @@ from typing import Any
 from layoutalg.cli.exits import PROVED, REFUTED
 from layoutalg.cli.output import answer_file, put_into, say, say_json
 from layoutalg.cli.plans import OPERAND_PROBLEMS, PROBLEM_SCHEMA, VERDICT_SCHEMA, schema_of, solved
-from layoutalg.cli.subjects import layout_of, read_subject
+from layoutalg.cli.subjects import layout_of, read_subject, texts_of
 from layoutalg.ground import clock
 from layoutalg.ground.document import malformed
 from layoutalg.ground.errors import AdmissibilityError
 from layoutalg.ground.verdict import Refuted
 from layoutalg.proofs import certify
 from layoutalg.proofs.certify import Certificate
+from layoutalg.proofs.dtypes import stated_bits, stated_type
 from layoutalg.proofs.handoff import operand_view
 from layoutalg.proofs.tensormap import TensorMapPlan, TensorMapProblem
 from layoutalg.proofs.wgmma import OperandPlan, OperandProblem
@@ -78,25 +79,23 @@ def _refuted(error: AdmissibilityError, as_json: bool) -> int:
     return REFUTED
 
 
-def _layout(argument: str) -> object:
-    subject = read_subject(argument)
-    if subject.kind != "text":
-        raise malformed("a layout", "must be layout notation", subject.value)
-    return layout_of(str(subject.value))
+def _layouts(arguments: Sequence[str]) -> list[Any]:
+    """Return the layouts of texts whose elements have one type, where they say one."""
+    texts = texts_of(arguments, ["a layout"] * len(arguments))
+    stated_type(None, *texts)
+    return [layout_of(text) for text in texts]
 
 
 def _equality(given: Asked) -> Certificate:
-    f, g = (_layout(text) for text in given.texts(2, 2, "two layouts"))
-    return certify.equality(f, g)  # type: ignore[arg-type]
+    return certify.equality(*_layouts(given.texts(2, 2, "two layouts")))
 
 
 def _composition(given: Asked) -> Certificate:
-    layouts = [_layout(text) for text in given.texts(2, 3, "two layouts and perhaps their composite")]
-    return certify.composition(*layouts)
+    return certify.composition(*_layouts(given.texts(2, 3, "two layouts and perhaps their composite")))
 
 
 def _inverse(given: Asked) -> Certificate:
-    layouts = [_layout(text) for text in given.texts(1, 2, "a layout and perhaps its inverse")]
+    layouts = _layouts(given.texts(1, 2, "a layout and perhaps its inverse"))
     return certify.inverse(*layouts, side=given.side, codomain=given.codomain)
 
 
@@ -139,7 +138,9 @@ def _handoff(given: Asked) -> Certificate:
 
 def _banks(given: Asked) -> Certificate:
     target, operation, addresses = given.texts(3, 3, "a target, an instruction and a layout of byte addresses")
-    return certify.bank_turns(target, operation, _layout(addresses))
+    (text,) = texts_of([addresses], ["a layout"])
+    stated_bits(8, text, argument="the layout of byte addresses")
+    return certify.bank_turns(target, operation, layout_of(text))
 
 
 CLAIMS: dict[str, Callable[[Asked], Certificate]] = {

@@ -23,7 +23,7 @@ class Asked:
 
     source: str
     destination: str
-    element_bits: int
+    element_bits: int | None
     target: str
     mechanism: str | None
     smem_bytes: int | None

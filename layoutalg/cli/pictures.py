@@ -12,12 +12,14 @@ from layoutalg.cli.batch import Answer
 from layoutalg.cli.exits import PROVED
 from layoutalg.cli.output import answer_file, put_into, say, say_json
 from layoutalg.cli.plans import solved
-from layoutalg.cli.subjects import layout_of, read_subject
+from layoutalg.cli.subjects import read_subject, written_in
 from layoutalg.draw.compare import difference_text
 from layoutalg.draw.grid import Show
 from layoutalg.ground.document import malformed
 from layoutalg.ground.layout import Layout
 from layoutalg.ground.verdict import Unknown
+from layoutalg.notation.written import Written
+from layoutalg.proofs.dtypes import stated_type
 from layoutalg.synth.admission import admissible
 
 SCHEMA = "layoutalg/picture/1"
@@ -35,7 +37,7 @@ class Asked:
 
     consumer: str
     target: str
-    dtype: str
+    dtype: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +61,7 @@ def draw_subject(
 ) -> int:
     """Draw what an argument stands for: text by default, SVG on request and into files; return the exit code."""
     with answer_file(output) as file:
-        value = _value(argument, shape, budget_seconds)
+        value = _value(argument, shape, budget_seconds, None if asked is None else asked.dtype)
         if isinstance(value, Stopped):
             result, lines, code = value.answer
             if as_json:
@@ -72,13 +74,16 @@ def draw_subject(
                 raise malformed("--against", "compares two layouts; --for draws the answer about one", against)
             words, picture = _answered(value, asked, shape, budget_seconds)
         elif against is None:
-            words = draw.text(value, view, show)
-            picture = draw.svg(value, view, show) if as_svg or as_json or file is not None else ""
+            drawn = _drawn(value)
+            words = draw.text(drawn, view, show)
+            picture = draw.svg(drawn, view, show) if as_svg or as_json or file is not None else ""
         else:
             other = _value(against, shape, budget_seconds)
-            if not isinstance(value, Layout) or not isinstance(other, Layout):
+            stated_type(None, value, other, argument="--against")
+            first, second = _drawn(value), _drawn(other)
+            if not isinstance(first, Layout) or not isinstance(second, Layout):
                 raise malformed("--against", "compares two layouts", against)
-            words, picture = difference_text(value, other), draw.difference(value, other)
+            words, picture = difference_text(first, second), draw.difference(first, second)
         if file is not None:
             put_into(file, picture + "\n")
         if as_json:
@@ -97,14 +102,19 @@ def _answered(layout: object, asked: Asked, shape: tuple[int, ...] | None, budge
     )  # fmt: skip
     if isinstance(found, Unknown):
         return str(found), draw.bundle(found)["image/svg+xml"]
-    return str(found), draw.admission(layout, found)
+    return str(found), draw.admission(_drawn(layout), found)
 
 
-def _value(argument: str, shape: tuple[int, ...] | None, budget_seconds: float) -> object:
-    """The layout or the proved plan that an argument stands for, or the answer that says why there is no plan."""
+def _drawn(value: object) -> object:
+    """The layout of a text, or the plan itself."""
+    return value.layout if isinstance(value, Written) else value
+
+
+def _value(argument: str, shape: tuple[int, ...] | None, budget_seconds: float, dtype: str | None = None) -> object:
+    """The text's layout or the proved plan that an argument stands for, or the answer that says why there is none."""
     subject = read_subject(argument)
     if subject.kind == "text":
-        return layout_of(str(subject.value), shape)
+        return written_in(str(subject.value), shape, dtype)
     if subject.kind == "hex":
         raise malformed("subject", "the bytes of a map have no picture: draw the plan, or explain the bytes")
     found = solved(subject.value, budget_seconds)

@@ -15,16 +15,16 @@ from collections.abc import Callable, Mapping
 from layoutalg.cli.batch import ERROR_SCHEMA, Answer, each, failed
 from layoutalg.cli.exits import PROVED, REFUTED, UNKNOWN
 from layoutalg.cli.files import read_documents
-from layoutalg.cli.subjects import layout_of, read_subject
+from layoutalg.cli.subjects import read_subject, written_in
 from layoutalg.ground.document import Documents, malformed, split_json
 from layoutalg.ground.errors import BudgetError, LayoutError, MalformedError
 from layoutalg.ground.verdict import Proved, Refuted, Verdict
 from layoutalg.proofs import checker, wgmma
-from layoutalg.proofs.dtypes import dtype_name
 from layoutalg.proofs.smem import shared_tile
 from layoutalg.proofs.symbolic import SymbolicPlan, SymbolicProblem, prove
 from layoutalg.proofs.symbolic.plan import SCHEMA as SYMBOLIC_SCHEMA
 from layoutalg.proofs.symbolic.problem import is_symbolic
+from layoutalg.proofs.tensor import tensor_of
 from layoutalg.proofs.tensormap import TensorMapPlan, TensorMapProblem, check
 from layoutalg.proofs.tensormap.plan import SCHEMA as PLAN_SCHEMA
 from layoutalg.proofs.tensormap.problem import SCHEMA
@@ -58,7 +58,7 @@ def synth_tensormap(
     tensor: tuple[int, ...] | None = None,
     stride: tuple[int, ...] | None = None,
     tile: tuple[int, ...] | None = None,
-    dtype: str = "bf16",
+    dtype: str | None = None,
     target: str = "sm_90a",
     direction: str = "load",
     documented_only: bool = False,
@@ -68,11 +68,10 @@ def synth_tensormap(
     def stated() -> Documents:
         if tensor is None:
             return _documents(name, "--tensor")
-        smem = layout_of(_notation(name))
-        size = element_bytes(dtype_name(dtype))
-        problem = TensorMapProblem.of(
-            (tensor, stride, dtype), tile or shared_tile(smem, None, size).tile, smem, arch=target, direction=direction
-        )
+        smem = written_in(_notation(name), None, dtype)
+        source = tensor_of((tensor, stride, dtype), smem)
+        extents = tile or shared_tile(smem, None, element_bytes(source.dtype)).tile
+        problem = TensorMapProblem.of(source, extents, smem, arch=target, direction=direction)
         return split_json(json.dumps(problem.to_json()))
 
     def answer(document: object) -> Answer:
@@ -82,14 +81,22 @@ def synth_tensormap(
 
 
 def synth_wgmma(
-    name: str, output: str | None, budget_seconds: float, as_json: bool, *, operand: str | None, dtype: str = "bf16"
+    name: str,
+    output: str | None,
+    budget_seconds: float,
+    as_json: bool,
+    *,
+    operand: str | None,
+    dtype: str | None = None,
 ) -> int:
     """Find the descriptors of every operand of a file, or of a layout; print the answers."""
 
     def stated() -> Documents:
         if operand is None:
             return _documents(name, "--operand")
-        return split_json(json.dumps(OperandProblem.of(operand, dtype, layout_of(_notation(name))).to_json()))
+        return split_json(
+            json.dumps(OperandProblem.of(operand, dtype, written_in(_notation(name), None, dtype)).to_json())
+        )
 
     return each(stated, as_json, budget_seconds, _synthesized_operand, output)
 

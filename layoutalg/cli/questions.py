@@ -16,7 +16,7 @@ from layoutalg.ask import banks, suggest
 from layoutalg.cli.exits import PROVED, REFUTED, UNKNOWN
 from layoutalg.cli.files import read_text
 from layoutalg.cli.output import Told, answer_file, put_into, say, say_json
-from layoutalg.cli.subjects import layout_of, read_subject, said_as, texts_of
+from layoutalg.cli.subjects import read_subject, said_as, texts_of, written_in
 from layoutalg.ground.document import load_json, malformed
 from layoutalg.ground.verdict import Unknown
 from layoutalg.proofs.admission import Admitted, Refused
@@ -33,7 +33,7 @@ from layoutalg.targets.nvidia.tensormap.diagnose import diagnose
 def suggest_layouts(
     tensor: tuple[int, ...],
     stride: tuple[int, ...] | None,
-    dtype: str,
+    dtype: str | None,
     tile: tuple[int, ...],
     consumers: Sequence[str],
     target: str,
@@ -53,7 +53,7 @@ def suggest_layouts(
 def bank_turns(
     registers: str,
     shared: str | None,
-    element_bits: int,
+    element_bits: int | None,
     kind: str,
     tile: tuple[int, ...] | None,
     target: str,
@@ -80,7 +80,7 @@ def pad_tile(
     shape: tuple[int, ...],
     accesses: Sequence[str],
     targets: Sequence[str],
-    element_bits: int,
+    element_bits: int | None,
     form: str,
     told: Told,
 ) -> int:
@@ -97,7 +97,7 @@ def pad_tile(
 def find_swizzle(
     accesses: Sequence[str],
     targets: Sequence[str],
-    element_bits: int,
+    element_bits: int | None,
     form: str,
     tile: tuple[int, ...] | None,
     chunk_bytes: int,
@@ -137,7 +137,7 @@ def admit(
     layout: str,
     consumer: str,
     target: str,
-    dtype: str,
+    dtype: str | None,
     tile: tuple[int, ...] | None,
     align_bytes: int,
     options: Sequence[tuple[str, str]],
@@ -145,7 +145,7 @@ def admit(
     as_json: bool,
 ) -> int:
     """Print whether an instruction carries a layout, with the bits or the reason; return the exit code."""
-    given = _given(layout, tile)
+    given = _given(layout, tile, dtype)
     read = {name: option_value(name, text) for name, text in options}
     for name in TAKEN & read.keys():
         raise malformed(f"--option {name}", f"is --{TAKEN_AS.get(name, name)}, not an option of {consumer}")
@@ -190,10 +190,10 @@ def option_value(name: str, text: str) -> object:
 
 
 def factor(
-    layout: str, consumer: str, target: str, dtype: str, warps: int, budget_seconds: float, as_json: bool
+    layout: str, consumer: str, target: str, dtype: str | None, warps: int, budget_seconds: float, as_json: bool
 ) -> int:
     """Print what a descriptor carries of a layout and what threads shuffle; return the exit code."""
-    found = factorise(_given(layout, None), consumer, target, dtype, warps=warps, budget_seconds=budget_seconds)
+    found = factorise(_given(layout, None, dtype), consumer, target, dtype, warps=warps, budget_seconds=budget_seconds)
     return _told(found, as_json)
 
 
@@ -231,9 +231,9 @@ def _told(found: Admitted | Refused | Factorisation | Unknown, as_json: bool) ->
     return UNKNOWN if isinstance(found, Unknown) else PROVED if found else REFUTED
 
 
-def _given(argument: str, tile: tuple[int, ...] | None) -> object:
+def _given(argument: str, tile: tuple[int, ...] | None, dtype: str | None) -> object:
     """Return a layout in notation, a table of offsets or a problem."""
     subject = read_subject(argument)
     if subject.kind == "hex":
         raise malformed("a layout", "must be layout notation, a table or a problem", subject.value)
-    return layout_of(str(subject.value), tile) if subject.kind == "text" else subject.value
+    return written_in(str(subject.value), tile, dtype) if subject.kind == "text" else subject.value

@@ -1,6 +1,6 @@
 """What a person types or pipes in: layout notation, hexadecimal digits, or a JSON document, from anywhere.
 
-Main definitions: ``Subject``, ``read_subject``, ``layout_of``, ``texts_of``, ``said_as``.
+Main definitions: ``Subject``, ``read_subject``, ``written_in``, ``layout_of``, ``texts_of``, ``said_as``.
 
 Implementation notes: an argument is a file where one of that name exists, else the text itself. A text that begins like
 JSON is JSON, with JSON's messages; one of hexadecimal digits alone is bytes; everything else is notation. Nothing that
@@ -20,6 +20,8 @@ from layoutalg.cli.files import no_such_file, read_text, title
 from layoutalg.ground.document import load_json, malformed
 from layoutalg.ground.errors import AdmissibilityError, BudgetError, LayoutError, MalformedError
 from layoutalg.notation import parse
+from layoutalg.notation.written import Written, read_written
+from layoutalg.proofs.dtypes import stated_type
 
 _JSON = re.compile(r"""\s*(?:$|\{\s*(?:["'}]|$)|"|(?:null|true|false|-?(?:NaN|Infinity|[0-9.eE+]+))\s*$)""")
 """How a JSON object, string, number or word begins, and no notation."""
@@ -144,8 +146,34 @@ def layout_of(text: str, shape: tuple[int, ...] | None = None) -> object:
         >>> print(layout_of("(4,8):(1,4)"))
         (4,8):(1,4)
     """
-    try:
+    with _of_text():
         return parse(text, shape)
+
+
+def written_in(text: str, shape: tuple[int, ...] | None = None, dtype: str | None = None) -> Written:
+    """Return the layout of a text with what the text says of its elements.
+
+    Args:
+        text: As in ``read_written``.
+        shape: Sizes of the tensor, for a text without sizes.
+        dtype: The element type that ``--dtype`` names, for a swizzle of bytes.
+
+    Raises: MalformedError: those of ``layoutalg.parse``, LA375. BudgetError: LA001.
+
+    Example:
+        >>> written_in("smem_ptr[8b](unset) o (4,8):(8,1)").bits
+        8
+    """
+    with _of_text():
+        size = max(1, stated_type(dtype, text, argument="--dtype").bits // 8)
+        return read_written(text, shape, element_bytes=size)
+
+
+@contextlib.contextmanager
+def _of_text() -> Iterator[None]:
+    """Whatever rule a text breaks, it is then no layout."""
+    try:
+        yield
     except (BudgetError, MalformedError):
         raise
     except LayoutError as error:

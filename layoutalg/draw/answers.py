@@ -16,6 +16,7 @@ from layoutalg.draw.canvas import Canvas, level_of
 from layoutalg.draw.memory import Unit, draw_memory
 from layoutalg.ground.errors import LayoutError
 from layoutalg.proofs.admission import Admitted, Refused
+from layoutalg.proofs.dtypes import element_type
 from layoutalg.proofs.tile_map import SHARED_LAYOUTS, extents_of, layout_of, offsets
 
 LINE = 108
@@ -128,7 +129,7 @@ def _witness(canvas: Canvas, seen: Witness, found: Refused, top: float, layout: 
     if seen.here_byte is not None and min(seen.here_byte, seen.needed_byte or 0) >= 0:
         y = _bytes(canvas, seen, y + 8)
     if layout is not None and seen.point is not None:
-        y = _neighbours(canvas, seen, layout, y + 8)
+        y = _neighbours(canvas, seen, layout, element_type(found.dtype).bits // 8 or 1, y + 8)
     return y + 8
 
 
@@ -157,10 +158,10 @@ def _bytes(canvas: Canvas, seen: Witness, top: float) -> float:
     return top + 20 + 18 * len({unit // 8 for unit in units})
 
 
-def _neighbours(canvas: Canvas, seen: Witness, layout: Any, top: float) -> float:
+def _neighbours(canvas: Canvas, seen: Witness, layout: Any, element_bytes: int, top: float) -> float:
     """The offsets around the witness, as the layout has them."""
     try:
-        value = layout_of(layout, None, 1) if not isinstance(layout, SHARED_LAYOUTS) else layout
+        value = layout_of(layout, None, element_bytes) if not isinstance(layout, SHARED_LAYOUTS) else layout
         extents = extents_of(value)
         table = offsets(value, extents)
     except LayoutError:

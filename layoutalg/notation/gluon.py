@@ -1,6 +1,6 @@
 """Reading Gluon's constructors: the calls that its layouts print as.
 
-Main definitions: ``parse_gluon``, ``read_gluon``, ``GLUON_FIELDS``.
+Main definitions: ``parse_gluon``, ``gluon_attribute``, ``read_gluon``, ``GLUON_FIELDS``.
 
 Notation: ``gl.BlockedLayout(size_per_thread=[1, 4], threads_per_warp=[8, 4], ...)``, with keywords or with positional
 arguments in the order of Gluon, with or without a module. Each is the attribute that it lowers to, so the layouts are
@@ -98,15 +98,32 @@ def parse_gluon(text: str, shape: Sequence[int] | None = None) -> Any:
         >>> str(parse_gluon("SharedLinearLayout(offset_bases=[[0, 1], [1, 1]], block_bases=[], alignment=16)"))
         'F2[offset=(0,1)(1,1), block= -> dim0:2, dim1:2]'
     """
-    if len(text) > limits.ATTRIBUTE_CHARACTERS:
-        fail("text", f"must have at most {limits.ATTRIBUTE_CHARACTERS} characters", f"{len(text)} of them")
-    node = expression_tree(text)
+    node = _tree(text)
     name = _name(node)
     if not isinstance(node, ast.Call) or name not in NAMES:
         fail("text", f"must call one of {NAMES} with its arguments", text)
     if name in GLUON_FIELDS:
         return _of_bases(name, node, text, shape)
     return build(read_gluon(node, text, 0), shape, text)
+
+
+def gluon_attribute(text: str) -> Attribute | None:
+    """Return the attribute that a constructor makes; None for a constructor of basis vectors.
+
+    Raises: MalformedError: LA710.
+
+    Example:
+        >>> gluon_attribute("NVMMASharedLayout(swizzle_byte_width=128, element_bitwidth=8, rank=2)").kind
+        'nvmma_shared'
+    """
+    node = _tree(text)
+    return None if _name(node) in GLUON_FIELDS else read_gluon(node, text, 0)
+
+
+def _tree(text: str) -> ast.expr | None:
+    if len(text) > limits.ATTRIBUTE_CHARACTERS:
+        fail("text", f"must have at most {limits.ATTRIBUTE_CHARACTERS} characters", f"{len(text)} of them")
+    return expression_tree(text)
 
 
 def _name(node: ast.expr | None) -> str:
@@ -116,14 +133,14 @@ def _name(node: ast.expr | None) -> str:
     return node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
 
 
-def read_gluon(node: ast.expr, text: str, level: int) -> Attribute:
+def read_gluon(node: ast.expr | None, text: str, level: int) -> Attribute:
     """Return the attribute of a constructor call; its meaning is not judged.
 
     Raises: MalformedError: LA710.
     """
     name = _name(node)
     if not isinstance(node, ast.Call) or name not in _KINDS or level > PARENTS:
-        fail("text", f"must call one of {tuple(_KINDS)} here", ast.unparse(node) if level <= PARENTS else text)
+        fail("text", f"must call one of {tuple(_KINDS)} here", ast.unparse(node) if node and level <= PARENTS else text)
     kind, spelt = _KINDS[name]
     fields = dict(entry.split(":") for entry in spelt.split())
     values: dict[str, Any] = {}

@@ -1,6 +1,6 @@
 """Reading TTGIR: definitions of attributes, the types that use them, whole files.
 
-Main definitions: ``TensorType``, ``parse_ttgir``, ``layouts_of``.
+Main definitions: ``TensorType``, ``parse_ttgir``, ``found_in``, ``layouts_of``.
 
 Notation: ``#name = #ttg.KIND<...>`` defines a name for the lines below; ``tensor<128x64xf16, #name>`` and
 ``!ttg.memdesc<128x64xf16, #name, #smem, mutable, 4x128x64>`` are types. A memory descriptor names the buffer's sizes
@@ -83,20 +83,36 @@ def parse_ttgir(text: str, shape: Any = None) -> Any:
         >>> str(parse_ttgir(definition + chr(10) + "!ttg.memdesc<2x2xf16, #shared, #smem>"))
         'F2[offset=(0,1)(1,1), block= -> dim0:2, dim1:2]'
     """
+    types, one = found_in(text)
+    if one is not None:
+        return build(one, shape, text)
+    if len({(repr(entry.attribute), entry.layout_shape) for entry in types}) > 1:
+        because = "it has types with different layouts: layoutalg.interop.layouts_of lists them, parse reads one"
+        raise GRAMMAR.error(text, because)
+    entry = types[0]
+    if shape is not None and tuple(sizes_of(shape)) not in (entry.shape, entry.layout_shape):
+        raise GRAMMAR.error(text, f"its type has the shape {list(entry.shape)}, not {shown(shape)}")
+    return entry.layout()
+
+
+def found_in(text: str) -> tuple[tuple[TensorType, ...], Attribute | None]:
+    """Return the types with a layout in a text, or else the one attribute that it is or defines last.
+
+    Raises: MalformedError: LA710.
+
+    Example:
+        >>> types, attribute = found_in("#ttg.linear<{register = [[1]], lane = [], warp = [], block = []}>")
+        >>> len(types), attribute.kind
+        (0, 'linear')
+    """
     if not isinstance(text, str) or len(text) > FILE_CHARACTERS:
         raise GRAMMAR.error(text, f"must be text of at most {FILE_CHARACTERS} characters")
     scan = _Scan(text)
-    types = list(scan.types())
+    types = tuple(scan.types())
     if types:
-        if len({(repr(entry.attribute), entry.layout_shape) for entry in types}) > 1:
-            because = "it has types with different layouts: layoutalg.interop.layouts_of lists them, parse reads one"
-            raise GRAMMAR.error(text, because)
-        entry = types[0]
-        if shape is not None and tuple(sizes_of(shape)) not in (entry.shape, entry.layout_shape):
-            raise GRAMMAR.error(text, f"its type has the shape {list(entry.shape)}, not {shown(shape)}")
-        return entry.layout()
+        return types, None
     if scan.last is not None and not text[scan.at :].strip():
-        return build(scan.last, shape, text)
+        return (), scan.last
     bare = THING.search(text, scan.at)
     if bare is not None and bare[2] is not None:
         raise GRAMMAR.error(text, "the type has no layout, as in tensor<64x64xf16, #layout>", bare.start())
@@ -104,7 +120,7 @@ def parse_ttgir(text: str, shape: Any = None) -> Any:
     one = attribute(tokens, scan.names)
     if tokens.next < len(tokens.items):
         tokens.fail("the end", tokens.position())
-    return build(one, shape, text)
+    return (), one
 
 
 def layouts_of(text: str) -> tuple[TensorType, ...]:

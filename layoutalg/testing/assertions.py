@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from layoutalg import convert
 from layoutalg.ask.bank_turns import BankReport, banks
 from layoutalg.bridges.equal import Budget, equivalent
+from layoutalg.bridges.piecewise import in_pieces
 from layoutalg.ground.errors import BudgetError, InfeasibleError, LayoutError, TargetRuleError, shown
 from layoutalg.ground.verdict import Proved, Refuted, Unknown, Verdict
 from layoutalg.proofs.tensormap.plan import TensorMapPlan
@@ -173,7 +173,7 @@ def assert_covers(f: Any, values: int | Iterable[Any], *, budget: Budget | None 
 
 
 def assert_conflict_free(
-    registers: Any, shared: Any = None, element_bits: int = 16, kind: str = "load", **options: Any
+    registers: Any, shared: Any = None, element_bits: int | None = None, kind: str = "load", **options: Any
 ) -> BankReport:
     """Assert that no bank of shared memory is busier than it must be; arguments as for ``la.banks``.
 
@@ -275,7 +275,7 @@ def _beyond_tables(f: Function, question: str, ask: Any) -> Proved:
     if f.layout is None:
         raise _undecided(question, lines, Unknown(f"{f.size} points are too many to enumerate, and this is no layout"))
     try:
-        found = ask(convert.to_piecewise(f.layout))
+        found = ask(in_pieces(f.layout))
     except BudgetError as error:
         raise _undecided(question, lines, Unknown(error.diagnostic.because)) from None
     except LayoutError as error:

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from layoutalg.bridges.composition import compose
+from layoutalg.bridges.directions import from_coordinates, opposite
 from layoutalg.bridges.equal import equivalent
-from layoutalg.bridges.normal import Given
+from layoutalg.bridges.normal import Given, normal
 from layoutalg.cute import Swizzle
 from layoutalg.ground.errors import BudgetError, Diagnostic, RepresentabilityError, shown
 from layoutalg.ground.verdict import Refuted, Unknown
@@ -41,6 +42,9 @@ def equality(f: Given, g: Given) -> Certificate:
         >>> print(other.kind, other.evidence, other.check().certificate["claim"])
         inequality {'at': [2]} f is [2] and g is [3] at [2]
     """
+    one, other = normal(f), normal(g)
+    if one is not None and other is not None and opposite(one, other):  # what is certified is what is compared
+        f, g = from_coordinates(one, other), from_coordinates(other, one)
     left, right = functions(f, g)
     statement = {"f": left.document(), "g": right.document()}
     where = f"equality({f}, {g})"

@@ -83,7 +83,7 @@ class SymbolicProblem(Statement):
 
         Raises: As ``TensorMapProblem.of``; MalformedError: LA860.
         """
-        source = tensor_of(tensor, named=True)
+        source = tensor_of(tensor, smem, named=True)
         limits = _bounds(source, bounds)
         sizes = _pattern_sizes(source, limits)
         at = [(low, whole_at(polynomial(high), sizes, "bounds")) for low, high in limits]

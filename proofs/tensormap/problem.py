@@ -128,7 +128,7 @@ class TensorMapProblem(Statement):
         from layoutalg.proofs.smem import shared_tile  # loads every family; planning a document needs none
         from layoutalg.proofs.tensor import tensor_of
 
-        source = tensor_of(tensor)
+        source = tensor_of(tensor, smem)
         extents = integers("tile", tile, len(source.shape), 1)
         shared = shared_tile(smem, extents, hardware.element_bytes(source.dtype), swizzle, axes=axes)
         if shared.base:

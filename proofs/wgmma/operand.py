@@ -21,7 +21,7 @@ import numpy as np
 from layoutalg.ground import limits
 from layoutalg.ground.document import Reader, malformed
 from layoutalg.ground.errors import Diagnostic, LayoutError, RepresentabilityError
-from layoutalg.proofs.dtypes import element_type
+from layoutalg.proofs.dtypes import element_type, stated_type
 from layoutalg.proofs.fields import (
     Claim,
     Digits,
@@ -108,7 +108,7 @@ class OperandProblem(Statement):
 
         Args:
             operand: ``"A"`` or ``"B"``.
-            tensor: The tensor whose tile this is, or only its element type.
+            tensor: The tensor whose tile this is, or only its element type; None for the type that ``smem`` says.
             smem: A layout of any family or its text: (mn, k) to element offsets, read as in ``TensorMapProblem.of``.
             tile: ``(mn, k)`` in elements; None for the extents of ``smem``.
             swizzle: The swizzle after ``smem``; None where ``smem`` says it.
@@ -129,10 +129,10 @@ class OperandProblem(Statement):
         named = isinstance(tensor, (str, type, np.dtype)) or not (
             hasattr(tensor, "shape") or isinstance(tensor, (tuple, list))
         )
-        dtype = operand_dtype(tensor if named else tensor_of(tensor).dtype)
+        kind = stated_type(tensor if named else tensor_of(tensor, smem).dtype, smem).name
+        dtype = operand_dtype(kind)
         if dtype is None:
-            named_so = element_type(tensor).name if named else tensor_of(tensor).dtype
-            raise malformed_field("dtype", f"must be one of {', '.join(hardware.DTYPES)}", named_so)
+            raise malformed_field("dtype", f"must be one of {', '.join(hardware.DTYPES)}", kind)
         names, bits = tuple(hardware.SWIZZLES), hardware.OPERAND_BITS[dtype]
         if bits < 8:
             digits, after, start = _bit_tile(smem, tile, swizzle, axes)

@@ -22,7 +22,7 @@ from layoutalg.ground.verdict import Unknown
 from layoutalg.proofs.admission import Admission, Admitted, Refused
 from layoutalg.synth.admission import amd, bulk, copies, fragments, im2col, matrices, refusals, tcgen05, tma, wgmma
 from layoutalg.synth.admission.repairs import SCHEMA
-from layoutalg.synth.admission.request import ALIGN_BYTES, CHECK, DTYPE, TARGET, Finder, Request, of_layout, request_of
+from layoutalg.synth.admission.request import ALIGN_BYTES, CHECK, TARGET, Finder, Request, of_layout, request_of
 from layoutalg.targets.target_model import Absent, model_of
 
 __all__ = ["CONSUMERS", "Admission", "Admitted", "Refused", "Request", "admissible", "asked_again"]
@@ -51,7 +51,7 @@ def admissible(
     layout: object,
     consumer: str,
     target: str = TARGET,
-    dtype: object = DTYPE,
+    dtype: object = None,
     *,
     tile: Sequence[int] | None = None,
     align_bytes: int = ALIGN_BYTES,
@@ -67,7 +67,8 @@ def admissible(
             first, to element offsets in shared memory; ``wgmma.A`` is (M, K), ``wgmma.B`` (N, K).
         consumer: ``"tma"``, ``"tma.store"``, ``"wgmma.A"``, ``"wgmma.B"``, ``"ldmatrix.x4.trans"``, ...
         target: Architecture.
-        dtype: Element type.
+        dtype: Element type; None for that of the text, of ``tensor=`` or of the problem, or bf16. One that contradicts
+            them is refused.
         tile: Tile extents where the layout does not say them.
         align_bytes: What divides the address of the tile in shared memory.
         budget_seconds: Seconds of wall time.

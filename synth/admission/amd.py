@@ -17,7 +17,7 @@ from layoutalg.ground.kinds import checked_kinds
 from layoutalg.ground.layout import Layout
 from layoutalg.ground.recognize import Departure, linear
 from layoutalg.ground.verdict import Unknown
-from layoutalg.notation import parse
+from layoutalg.notation.written import is_written, read_written
 from layoutalg.proofs.admission import Admission, Admitted, Refused
 from layoutalg.proofs.certify.banks import document
 from layoutalg.proofs.certify.certificate import Certificate
@@ -281,8 +281,8 @@ def _accessed(
 ) -> tuple[LdsPlan, IntArray, IntArray] | Broken | Unknown:
     options = request.options
     held = options.get("registers")
-    if isinstance(held, str):
-        held = parse(held)
+    if is_written(held):
+        held = read_written(held).layout
     if isinstance(held, Layout) and {"register", "lane"} <= set(held.in_dims):
         found, _ = coordinates(held)
         extents = request.extents

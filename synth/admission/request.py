@@ -20,8 +20,9 @@ import numpy.typing as npt
 from layoutalg.ground.check import Checker
 from layoutalg.ground.document import load_json
 from layoutalg.ground.errors import MalformedError
+from layoutalg.notation.written import Written
 from layoutalg.proofs.admission import Admission
-from layoutalg.proofs.dtypes import ElementType, element_type
+from layoutalg.proofs.dtypes import ElementType, element_type, stated_type
 from layoutalg.proofs.listed import listed
 from layoutalg.proofs.tensor import tensor_of
 from layoutalg.proofs.tensormap.listed_problem import problem_from
@@ -31,7 +32,7 @@ from layoutalg.targets.registry import lookup
 
 IntArray: TypeAlias = npt.NDArray[np.int64]
 CHECK = Checker("LA801", "this cannot be asked of an instruction")
-TARGET, DTYPE, ALIGN_BYTES = "sm_90a", "bf16", 1024
+TARGET, ALIGN_BYTES = "sm_90a", 1024
 """What is asked of where nothing is said."""
 
 
@@ -131,7 +132,10 @@ def request_of(
         _agreed(problem, target, dtype, tile, of_registers)
         layout = listed(problem.addresses() // problem.element_bytes)
         dtype, tile, target = problem.dtype, None, problem.arch
-    kind = _element(dtype, None if problem is not None else options.get("tensor"))
+    options = dict(options)
+    if options.get("tensor") is not None and problem is None:
+        options["tensor"] = _typed(options["tensor"], dtype, layout)
+    kind = _element(dtype, options if problem is None else {}, layout)
     lookup(target)
     align = CHECK.integer(align_bytes, "align_bytes", 1, 1 << 18)
     if align & (align - 1):
@@ -140,30 +144,29 @@ def request_of(
     size = max(1, kind.bits // 8)
     found = layout_of(layout, extents, size)
     if of_registers:
-        return Request(found, consumer, target, kind, (), align, dict(options))
+        return Request(found, consumer, target, kind, (), align, options)
     extents = extents_of(found) if extents is None else extents
     if not extents or math.prod(extents) < 1:
         raise CHECK.malformed("tile", "must have at least one dimension, each of at least 1", extents)
     check_tile(found, extents)
-    return Request(found, consumer, target, kind, extents, align, dict(options), problem)
+    return Request(found, consumer, target, kind, extents, align, options, problem)
 
 
-def _element(dtype: object, tensor: object) -> ElementType:
-    """Return the element type; that of the tensor, where one is given and no other type is asked for.
+def _typed(tensor: object, dtype: object, layout: object) -> object:
+    """Return the tensor, or ``(shape, stride, None)`` with the type that is asked about."""
+    left_open = isinstance(tensor, tuple | list) and len(tensor) == 3 and tensor[2] is None
+    return tensor_of(tensor, layout, dtype=dtype) if left_open else tensor
+
+
+def _element(dtype: object, options: Mapping[str, Any], layout: object) -> ElementType:
+    """Return the element type that is given or written, in the layout's text, a register layout's or the tensor.
 
     Raises: MalformedError: LA375, LA801.
     """
-    kind = element_type(dtype)
-    if not kind.bits:
-        raise CHECK.malformed("dtype", f"must be one element type: {kind.note}", dtype)
-    if tensor is None or kind.tensormap is None:
-        return kind
-    own = tensor_of(tensor).dtype
-    if own == kind.tensormap:
-        return kind
-    if dtype != DTYPE:
-        raise CHECK.malformed("dtype", f"must be {own}, as the tensor's", dtype)
-    return element_type(own)
+    said = [layout, options.get("registers"), options.get("global")]
+    if options.get("tensor") is not None and (dtype is None or element_type(dtype).tensormap is not None):
+        said.append(Written(dtype=tensor_of(options["tensor"]).dtype, text="the tensor"))
+    return stated_type(dtype, *said, check=CHECK)
 
 
 def _agreed(
@@ -178,7 +181,7 @@ def _agreed(
         raise CHECK.malformed("layout", rule, "a TensorMap problem")
     if target not in (TARGET, problem.arch):
         raise CHECK.malformed("target", f"must be {problem.arch}, as in the problem", target)
-    if dtype != DTYPE and element_type(dtype).tensormap != problem.dtype:
+    if dtype is not None and element_type(dtype).tensormap != problem.dtype:
         raise CHECK.malformed("dtype", f"must be {problem.dtype}, as in the problem", dtype)
     if tile is not None and CHECK.vector(tile, "tile") != problem.tile:
         raise CHECK.malformed("tile", f"must be {problem.tile}, as in the problem", tile)

@@ -26,7 +26,7 @@ from layoutalg.proofs.listed import listed
 from layoutalg.proofs.wgmma import OperandPlan, OperandProblem, requested_addresses
 from layoutalg.proofs.wgmma.operand import PROBLEM_SCHEMA, operand_dtype
 from layoutalg.synth.admission.repairs import ranked
-from layoutalg.synth.admission.request import ALIGN_BYTES, CHECK, DTYPE, IntArray, Request
+from layoutalg.synth.admission.request import ALIGN_BYTES, CHECK, IntArray, Request
 from layoutalg.synth.fragments import Mismatch, Tiling, coordinates, tiling
 from layoutalg.synth.wgmma import InadmissibleOperandError, synthesize_wgmma
 from layoutalg.synth.wgmma.parts import ALIGN_BYTES as PART_BYTES
@@ -291,7 +291,7 @@ def stated(
     layout: object,
     consumer: str,
     options: Mapping[str, object],
-    dtype: object = DTYPE,
+    dtype: object = None,
     tile: Sequence[int] | None = None,
     align_bytes: object = ALIGN_BYTES,
 ) -> tuple[object, str, None, int, dict[str, object]]:
@@ -304,7 +304,7 @@ def stated(
     named = f"wgmma.{problem.operand}" + (".sparse" if problem.sparse else "")
     if consumer.startswith("wgmma.") and consumer != named:
         raise CHECK.malformed("consumer", f"must be {named}: the problem is one of that", consumer)
-    if dtype != DTYPE and operand_dtype(dtype) != problem.dtype:
+    if dtype is not None and operand_dtype(dtype) != problem.dtype:
         raise CHECK.malformed("dtype", f"must be {problem.dtype}, as in the problem", dtype)
     if tile is not None and CHECK.vector(tile, "tile") != problem.shape:
         raise CHECK.malformed("tile", f"must be {problem.shape}, as in the problem", tile)

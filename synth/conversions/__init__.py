@@ -19,6 +19,7 @@ from layoutalg.f2 import matrix
 from layoutalg.ground.verdict import Unknown
 from layoutalg.proofs.conversion import Alternative, ConversionPlan, Held, counted
 from layoutalg.proofs.conversion_steps import Step, Take, Through
+from layoutalg.proofs.dtypes import stated_bits
 from layoutalg.proofs.exchange import ExchangePlan
 from layoutalg.proofs.listed_access import UNCOUNTED
 from layoutalg.proofs.shuffle import moved as least_rounds
@@ -41,7 +42,7 @@ MECHANISMS = ("registers", "shuffles", "shared", "matrices", "cluster")
 def conversion(
     source: object,
     destination: object,
-    element_bits: int,
+    element_bits: int | None = None,
     target: str = "sm_90a",
     *,
     smem_bytes: int | None = None,
@@ -59,7 +60,7 @@ def conversion(
         source: A linear layout from register, lane, warp to the axes of a tensor, or a CuTe layout of threads and
             values.
         destination: Another one of the same tensor and the same threads; of the registers there may be more or fewer.
-        element_bits: Bits of an element: 8, 16, 32, 64 or 128.
+        element_bits: Bits of an element: 8, 16, 32, 64 or 128; None for those of the texts, of one type, or 16.
         target: Its lanes, banks and costs are taken.
         smem_bytes: Most bytes of shared memory; as many as a block of the target may have, when left out. Fewer bytes
             mean more passes.
@@ -87,7 +88,7 @@ def conversion(
     Source: see the head of the package.
     """
     asked = lookup(CHECK.kind(target, str, "target"))
-    bits = asked_bits(CHECK, element_bits)
+    bits = asked_bits(CHECK, stated_bits(element_bits, source, destination, check=CHECK))
     if mechanism is not None and mechanism not in MECHANISMS:
         raise CHECK.malformed("mechanism", f"must be one of {', '.join(MECHANISMS)}", mechanism)
     given, wanted = parsed(source, destination, shape)

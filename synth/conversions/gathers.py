@@ -16,8 +16,9 @@ import numpy as np
 
 from layoutalg.f2 import matrix
 from layoutalg.ground.verdict import Unknown
-from layoutalg.notation import parse_tile
+from layoutalg.notation.written import is_written, read_written, stated
 from layoutalg.proofs.conversion import Alternative
+from layoutalg.proofs.dtypes import stated_bits
 from layoutalg.proofs.gather import CHECK, MECHANISMS, MOST, GatherPlan, Stage, counted_gather, load_turns
 from layoutalg.proofs.listed_access import UNCOUNTED
 from layoutalg.synth.conversions.inside import Fetched, Places, fetched
@@ -27,14 +28,14 @@ from layoutalg.targets.asked import asked_bits
 from layoutalg.targets.instruction_costs import instruction_costs
 from layoutalg.targets.registry import lookup
 
-ALIGN_BYTES = 16
+ALIGN_BYTES, INDEX_BITS = 16, 32
 
 
 def gather(
     source: object,
     index: object,
     axis: str | int,
-    element_bits: int,
+    element_bits: int | None = None,
     target: str = "sm_90a",
     *,
     shape: tuple[int, ...] | None = None,
@@ -51,7 +52,8 @@ def gather(
         source: Which element of a tensor every register holds: a layout as ``conversion`` takes it, a map of bits.
         index: The same of the indices, of a tensor of the same axes and sizes but for that of the axis.
         axis: The axis, by its name or its place.
-        element_bits: Bits of an element: 8, 16, 32, 64 or 128. Indices have 32.
+        element_bits: Bits of an element: 8, 16, 32, 64 or 128; None for those of the source's text, or 16. Indices
+            have 32.
         target: Its lanes, banks and costs are taken.
         shape: Extents of the source, for layouts that do not say them.
         index_shape: Extents of the tensor of indices; those of the source, when left out.
@@ -74,12 +76,14 @@ def gather(
     Source: see the head of the file.
     """
     asked = lookup(CHECK.kind(target, str, "target"))
-    bits = asked_bits(CHECK, element_bits)
+    bits = asked_bits(CHECK, stated_bits(element_bits, source, check=CHECK))
+    if (wide := stated(index).bits) not in (None, INDEX_BITS):
+        raise CHECK.malformed("index", f"must hold indices of {INDEX_BITS} bits", f"{wide} bits")
     if mechanism is not None and mechanism not in MECHANISMS:
         raise CHECK.malformed("mechanism", f"must be one of {', '.join(MECHANISMS)}", mechanism)
     theirs = shape if index_shape is None else index_shape
     given, wanted = (
-        parse_tile(end, sizes) if isinstance(end, str) else end for end, sizes in ((source, shape), (index, theirs))
+        read_written(end, sizes).layout if is_written(end) else end for end, sizes in ((source, shape), (index, theirs))
     )
     first = read(given, "source", asked.lanes, shape)
     second = read(wanted, "index", asked.lanes, theirs)

@@ -64,7 +64,7 @@ def factorise(
     layout: object,
     consumer: str = "tma",
     target: str = "sm_90a",
-    dtype: object = "bf16",
+    dtype: object = None,
     *,
     warps: int = 1,
     roles: Sequence[str] | None = None,
@@ -84,7 +84,7 @@ def factorise(
             ``"st.shared..."``, ``"ds_read..."``, ``"ds_write..."`` for a layout of threads; of others only layouts that
             they carry whole are factored.
         target: Architecture.
-        dtype: Element type.
+        dtype: Element type; None for that of the text, or bf16.
         warps: Warps that a tile is dealt to.
         roles: What each axis is, fastest first, where the names do not say it: ``"register"``, ``"lane"``, ``"warp"``
             or ``"thread"``, as many to a warp as the target has lanes.

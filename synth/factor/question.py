@@ -23,7 +23,7 @@ from layoutalg.cute import ComposedLayout, CuteLayout
 from layoutalg.ground.check import Checker
 from layoutalg.ground.errors import LayoutError
 from layoutalg.ground.listed import ListedLayout
-from layoutalg.proofs.dtypes import ElementType, element_type
+from layoutalg.proofs.dtypes import ElementType, stated_type
 from layoutalg.proofs.tile_map import extents_of, flat_offsets, layout_of, offsets
 
 IntArray: TypeAlias = npt.NDArray[np.int64]
@@ -80,7 +80,7 @@ def read(layout: object, dtype: object, warps: int, roles: Sequence[str] | None,
 
     Raises: MalformedError: LA340, LA376, LA880.
     """
-    kind = element_type(dtype)
+    kind = stated_type(dtype, layout, check=CHECK)
     if kind.bits not in (8, 16, 32, 64):
         raise CHECK.malformed("dtype", "must have 8, 16, 32 or 64 bits", kind.name)
     found = layout_of(layout, None, max(1, kind.bits // 8))

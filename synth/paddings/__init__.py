@@ -17,12 +17,14 @@ from typing import TypeAlias
 
 from layoutalg.ground import clock
 from layoutalg.ground.errors import InfeasibleError, MalformedError, RepresentabilityError
+from layoutalg.proofs.dtypes import stated_bits
 from layoutalg.proofs.padding import CHECK, FORMS, MOST_CELLS, PaddingPlan, offsets_of, serve
 from layoutalg.proofs.served import Recounted
 from layoutalg.synth.paddings.accesses import Asked, read_accesses, tile_access
 from layoutalg.synth.paddings.intervals import least_interval
 from layoutalg.synth.paddings.pitches import Question, dense_pitches, least_pitches, plain_turns
 from layoutalg.synth.swizzles import ELSEWHERE_SECONDS, better_swizzles
+from layoutalg.synth.swizzles.accesses import without_kinds
 from layoutalg.synth.swizzles.question import question
 from layoutalg.targets.asked import asked_bits, asked_targets
 
@@ -35,7 +37,7 @@ def padding(
     shape: Sequence[int],
     accesses: object,
     target: str | Sequence[str] = "sm_90a",
-    element_bits: int = 16,
+    element_bits: int | None = None,
     *,
     form: str = "pitches",
     budget_seconds: float = 5.0,
@@ -57,7 +59,7 @@ def padding(
             Or registers: a layout of any family from (register, lane, warp) to tile coordinates, a ``TileAccess``, an
             array of row-major cells [warp, lane, register] with -1 for inactive lanes; or a pair of it and its kind.
         target: The target, or several that the one padding has to serve.
-        element_bits: Bits of an element, 8 to 128.
+        element_bits: Bits of an element, 8 to 128; None for those of the texts, or 16.
         form: ``"pitches"``; ``"interval"``: some words after every 2^k elements, as tensor copies of gfx1250 write
             them; ``"padded_shared"``: a power of two of them, as Triton's padded layouts; ``"reordered"``: that, with
             the bits of the row number permuted.
@@ -127,14 +129,14 @@ def better_plans(asked: Question, turns: int, form: str) -> tuple[Recounted, ...
     return tuple(plan for plan in found if plan.turns < turns)
 
 
-def _question(shape: object, accesses: object, target: object, element_bits: object) -> Question:
-    bits = asked_bits(CHECK, element_bits)
+def _question(shape: object, accesses: object, target: object, element_bits: int | None) -> Question:
     extents = CHECK.vector(shape, "shape")
     if not extents or min(extents) < 1 or prod(extents) > MOST_CELLS:
         raise CHECK.malformed("shape", f"must be positive extents of at most {MOST_CELLS} elements", extents)
     targets = asked_targets(CHECK, target)
     pair = isinstance(accesses, tuple) and len(accesses) == 2 and accesses[1] in ("load", "store")
     given = list(accesses) if isinstance(accesses, list | tuple) and not pair else [accesses]
+    bits = asked_bits(CHECK, stated_bits(element_bits, *without_kinds(given), check=CHECK))
     read: tuple[Asked, ...] = read_accesses(given, extents, bits, targets)
     if not read:
         raise CHECK.malformed("accesses", "must name at least one access", accesses)

@@ -78,7 +78,7 @@ def synthesize_ragged(
 
     Source: Triton's ragged descriptors, arXiv 2508.16584 (pools of boxes), CUTLASS's grouped kernels (a map per group).
     """
-    source = tensor_of(tensor, named=True)
+    source = tensor_of(tensor, smem, named=True)
     if strategy not in STRATEGIES:
         raise CHECK.malformed("strategy", f"must be one of {', '.join(STRATEGIES)}", strategy)
     place = CHECK.integer(axis, "axis", 0, len(source.shape))

@@ -40,7 +40,7 @@ ELSEWHERE_SECONDS = 0.5
 def swizzle(
     accesses: Sequence[object] | str,
     target: str | Sequence[str] = "sm_90a",
-    element_bits: int = 16,
+    element_bits: int | None = None,
     form: str = "any",
     *,
     tile: Sequence[int] | None = None,
@@ -61,7 +61,7 @@ def swizzle(
             ``TileAccess``; or text: a layout in any notation or a name (``"rows"``, ``"columns"``, ``"ldmatrix"``,
             ...), with ``:kind`` behind it where wanted. Without kinds, the first is a store, the others are loads.
         target: The target, or several that the one layout has to serve.
-        element_bits: Bits of an element, 8 to 128.
+        element_bits: Bits of an element, 8 to 128; None for those of the texts, or 16.
         form: ``"any"`` (linear over F2); ``"tma"``: what the copy engine of all targets writes, either dimension
             inner; ``"cute"``: every ``Sw<B,M,S>`` behind the tile by rows or by columns; ``"xor"``: by rows, with
             chunk numbers XORed with a linear map of the row. ``.cute`` of these is the layout in CuTe's notation.

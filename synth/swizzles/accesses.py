@@ -1,6 +1,6 @@
 """Accesses as a person writes them: layouts of any notation, or a name such as ``rows`` of a tile.
 
-Main definitions: ``access_of``, ``extents_of``, ``named``, ``NAMES``.
+Main definitions: ``access_of``, ``without_kinds``, ``extents_of``, ``named``, ``NAMES``.
 
 Notation: ``rows`` and ``columns`` give every lane 16 bytes along a row or a column, lanes one after the other along it;
 ``ldmatrix``, ``stmatrix`` and their ``.trans`` are the fragments of matrices of 8 rows of 16 bytes. One warp moves the
@@ -18,7 +18,7 @@ import numpy as np
 from layoutalg.f2 import LinearLayout, matrix
 from layoutalg.ground.errors import MalformedError
 from layoutalg.ground.layout import Layout
-from layoutalg.notation import parse_tile
+from layoutalg.notation.written import is_written, read_written
 from layoutalg.proofs.register_map import tile_elements
 from layoutalg.proofs.swizzling import CHECK, KINDS, TileAccess
 
@@ -59,15 +59,32 @@ def access_of(given: object, kind: str, tile: object = None, element_bits: int =
             kind = given if given in KINDS else kind
             return TileAccess(named(given, _tile(tile, given), element_bits, lanes), kind)
         if not given.partition(":")[0].strip().replace(".", "").isidentifier():
-            given = parse_tile(given, None if tile is None else _tile(tile, given))
+            given = read_written(given, None if tile is None else _tile(tile, given)).layout
         if not isinstance(given, Layout):
             rule = f"must hold layouts or names ({', '.join(NAMES)}), each perhaps with a kind behind it (rows:store)"
             raise CHECK.malformed("accesses", rule, said)
+    elif is_written(given):
+        given = read_written(given).layout
     if isinstance(given, LinearLayout) and {"register", "lane"} <= set(given.in_dims):
         return TileAccess(given, kind)
     if isinstance(given, Layout):
         return TileAccess(_linear(given, _tile(tile, given), lanes), kind)
     raise CHECK.malformed("accesses", "must hold layouts, or pairs of a layout and its kind", given)
+
+
+def without_kinds(accesses: Sequence[object]) -> list[object]:
+    """Return what accesses are given as, layouts, texts and names, without the kinds beside or behind them.
+
+    Example:
+        >>> without_kinds(["rows:store", ("(4,8):(8,1)", "load"), "(4,8):(8,1)"])
+        ['rows', '(4,8):(8,1)', '(4,8):(8,1)']
+    """
+    found = []
+    for each in accesses:
+        each = each[0] if isinstance(each, tuple | list) and len(each) == 2 else each
+        head, _, tail = each.rpartition(":") if isinstance(each, str) else ("", "", "")
+        found.append(head.strip() if head and tail.strip() in KINDS else each)
+    return found
 
 
 def extents_of(accesses: Sequence[object], element_bits: int, lanes: int) -> tuple[int, ...] | None:

@@ -9,8 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from layoutalg.f2 import LinearLayout
+from layoutalg.notation.written import is_written
+from layoutalg.proofs.dtypes import stated_bits
 from layoutalg.proofs.swizzling import CHECK, TileAccess
-from layoutalg.synth.swizzles.accesses import access_of, extents_of, listed
+from layoutalg.synth.swizzles.accesses import access_of, extents_of, listed, without_kinds
 from layoutalg.targets.asked import asked_bits, asked_targets
 from layoutalg.targets.registry import lookup
 
@@ -37,15 +39,16 @@ class Question:
         return max(0, (ROW_BITS // self.element_bits).bit_length() - 1)
 
 
-def question(accesses: object, target: object, element_bits: object, tile: object = None) -> Question:
+def question(accesses: object, target: object, element_bits: int | None, tile: object = None) -> Question:
     """Return the question that arguments of ``swizzle`` ask.
 
     Raises: MalformedError: LA910, LA713.
     """
-    bits, targets = asked_bits(CHECK, element_bits), asked_targets(CHECK, target)
-    if isinstance(accesses, LinearLayout | TileAccess | str):
+    if isinstance(accesses, LinearLayout | TileAccess) or is_written(accesses):
         accesses = [accesses]
     given = listed(accesses, "accesses")
+    bits = asked_bits(CHECK, stated_bits(element_bits, *without_kinds(given), check=CHECK))
+    targets = asked_targets(CHECK, target)
     lanes = max(lookup(name).lanes for name in targets)
     tile = extents_of(given, bits, lanes) if tile is None else tile
     read = [access_of(each, "store" if place == 0 else "load", tile, bits, lanes) for place, each in enumerate(given)]

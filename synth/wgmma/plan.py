@@ -74,7 +74,7 @@ def synthesize_wgmma(problem: OperandProblem | Mapping[str, object], *, repair: 
 
 def wgmma(
     operand: str,
-    tensor: object,
+    tensor: object = None,
     tile: Sequence[int] | None = None,
     smem: object = None,
     target: str = hardware.ARCH,
@@ -84,7 +84,8 @@ def wgmma(
 
     Args:
         operand: ``"A"``, the tile is (M, K); or ``"B"``, the tile is (N, K).
-        tensor: The tensor whose tile this is, or only its element type: ``"bf16"``, ``torch.float16``, ...
+        tensor: The tensor whose tile this is, or only its element type: ``"bf16"``, ``torch.float16``, ...; None
+            for the type that the text of ``smem`` says, or bf16.
         tile: Tile extents in elements, K last; None for those of ``smem``.
         smem: A layout of any family or its text: tile coordinates to element offsets. None for the row-major tile.
         target: Architecture.

@@ -102,7 +102,7 @@ REGISTERS = (
         ("layout", la.CuteLayout((64, 64), (-64, 1))), ("layout", la.convert.to_integer(la.parse("(64,64):(64,-1)"))),
         ("tile", ()), ("tile", (0, 4)), ("tile", (-1, 4096)), ("tile", 64), ("tile", "64"), ("tile[0]", (64.0, 64)),
         ("tile[0]", (True, 64)), ("tile[0]", ((8, 8), 64)), ("tile[0]", (None, 64)), ("tile", {64: 1}),
-        ("dtype", None), ("dtype", "f17"), ("dtype", True), ("dtype", "half2"), ("dtype", b"bf16"), ("dtype", 16),
+        ("dtype", "f17"), ("dtype", True), ("dtype", "half2"), ("dtype", b"bf16"), ("dtype", 16),
         ("target", None), ("target", "sm_999"), ("target", ["sm_90a"]), ("target", True), ("target", "SM_90A"),
         ("align_bytes", 0), ("align_bytes", -16), ("align_bytes", 48), ("align_bytes", True), ("align_bytes", 16.0),
         ("align_bytes", 2**70), ("budget_seconds", "1"), ("budget_seconds", -1), ("budget_seconds", float("nan")),
@@ -180,7 +180,7 @@ def test_the_type_of_a_tensor_is_asked_for_once(consumer):
     found = la.admissible(text, consumer, tensor=tensor)
     assert found == la.admissible(text, consumer, dtype="f32", tensor=tensor)
     assert found.dtype == "f32"
-    with pytest.raises(MalformedError, match=r"(?s)in     dtype.*must be f32, as the tensor's"):
+    with pytest.raises(MalformedError, match=r"(?s)in     dtype.*must be f32, as in the tensor"):
         la.admissible(text, consumer, dtype="f16", tensor=tensor)
     assert la.admissible(text, "tma", dtype="e4m3", tensor=la.Tensor((512, 512), dtype="u8")).dtype == "e4m3"
 

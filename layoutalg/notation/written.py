@@ -1,0 +1,168 @@
+"""What was given, text or value: its layout, and what it says of the elements, the sizes and the memory.
+
+Main definitions: ``Written``, ``read_written``, ``is_written``, ``stated``.
+
+Notation: the element type stands in ``tensor<64x32xf16, ...>`` and ``!ttg.memdesc<64x32xf8E4M3FN, ...>``, in
+``ptr<f16, smem, ...>`` and ``!cute.memref<f16, ...>``; its width alone in ``smem_ptr[8b]``, and in ``elementBitWidth``
+or ``element_bitwidth`` of Triton's layout of NVIDIA's shared memory. Everything else says nothing of the elements.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, TypeGuard
+
+import numpy as np
+
+from layoutalg.cute.swizzle import Swizzle
+from layoutalg.ground.errors import LayoutError, shown
+from layoutalg.ground.listed import listed
+from layoutalg.notation import GLUON_AHEAD, parse_tile, takes_shape
+from layoutalg.notation.printout import ELEMENT, Printout, read_printout
+
+if TYPE_CHECKING:
+    from layoutalg.notation.ttgir import TensorType
+
+POINTED = ("ptr", "memref")
+"""What stands in every printout that says something of the elements."""
+POINTER_BITS, SHOWN = 64, 60
+_BYTE_SWIZZLE = re.compile(r"Sw<\s*([0-9]{1,3})\s*,\s*([0-9]{1,3})\s*,\s*(-?[0-9]{1,3})\s*,\s*byte\s*>(?=\s*o)")
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A layout and what is written about it.
+
+    Args:
+        layout: The layout, offsets counting elements; None where only the rest was read.
+        dtype: The element type as it is written; None where no type is.
+        bits: Bits of an element where the type or its width is written.
+        shape: Sizes of the tensor, outermost first, where they are written apart from the layout.
+        memory: ``"smem"``, ``"gmem"``, ``"rmem"``, ``"tmem"`` where it is written.
+        text: The text, shortened, for messages; empty for a value.
+    """
+
+    layout: Any = None
+    dtype: str | None = None
+    bits: int | None = None
+    shape: tuple[int, ...] | None = None
+    memory: str | None = None
+    text: str = ""
+
+
+def read_written(value: object, shape: Any = None, *, known: Any = None, element_bytes: int | None = None) -> Written:
+    """Return the layout that was given, and what is written about it.
+
+    Args:
+        value: A text as ``layoutalg.parse`` reads it; a type of ``layouts_of`` or a ``Printout``; an array of element
+            offsets or nested lists of them; any other value is taken as the layout.
+        shape: Sizes of the tensor, outermost first, for texts without sizes, as in ``notation.parse_tile``.
+        known: Sizes that another layout of the same tensor has, as there.
+        element_bytes: Bytes of an element, for a swizzle of bytes that stands before a layout of elements.
+
+    Raises: MalformedError: LA802, and those of ``layoutalg.parse``. AdmissibilityError: LA111.
+
+    Example:
+        >>> found = read_written("Sw<3,4,3> o smem_ptr[8b](unset) o (_64,_128):(_128,_1)")
+        >>> print(found.layout, found.bits, found.memory)
+        Sw<3,4,3> o 0 o (64,128):(128,1) 8 smem
+        >>> found = read_written("tensor<2xf16, #ttg.linear<{register = [[1]], lane = [], warp = [], block = []}>>")
+        >>> found.dtype, found.bits, found.shape, found.memory
+        ('f16', 16, (2,), 'rmem')
+    """
+    if isinstance(value, str):
+        if not takes_shape(value) and any(word in value for word in POINTED):
+            return _of_printout(read_printout(value), value)
+        if element_bytes is not None:
+            value = _BYTE_SWIZZLE.sub(lambda found: _recast(found, element_bytes), value)
+        return replace(stated(value), layout=parse_tile(value, shape, known))
+    if isinstance(value, Written):
+        return value
+    if isinstance(value, np.ndarray | list):
+        return Written(listed(value))
+    if isinstance(value, Printout):
+        return _of_printout(value)
+    return replace(stated(value), layout=value.layout()) if _is_type(value) else Written(value)
+
+
+def is_written(value: object) -> bool:
+    """Return whether a value is text, or what was read from a text; a layout alone is not."""
+    return isinstance(value, str | Written | Printout) or _is_type(value)
+
+
+def stated(value: object) -> Written:
+    """Return what is written about a layout, the layout itself not read; of a text that cannot be read, nothing.
+
+    Args:
+        value: As in ``read_written``.
+
+    Raises: MalformedError: LA710, where a text has types of different elements.
+
+    Example:
+        >>> stated("#ttg.nvmma_shared<{swizzlingByteWidth = 128, transposed = false, elementBitWidth = 8}>").bits
+        8
+        >>> stated("(4,8):(8,1)").bits is None
+        True
+    """
+    if isinstance(value, Written):
+        return value
+    if isinstance(value, Printout):
+        return _of_printout(value)
+    if not isinstance(value, str):
+        return _of_type(value, value.text) if _is_type(value) else Written()
+    if takes_shape(value):
+        return _of_triton(value)
+    if any(word in value for word in POINTED):
+        with contextlib.suppress(LayoutError):
+            return _of_printout(read_printout(value), value)
+    return Written(text=shown(value, SHOWN))
+
+
+def _is_type(value: object) -> TypeGuard[TensorType]:
+    return type(value).__name__ == "TensorType"  # its module is loaded by those who use it
+
+
+def _of_printout(found: Printout, text: str = "") -> Written:
+    return Written(found.layout, found.dtype, found.element_bits, None, found.space, shown(text, SHOWN) if text else "")
+
+
+def _of_triton(text: str) -> Written:
+    """Return what a text of Triton says: its types, or the one attribute that it has."""
+    from layoutalg.notation.gluon import gluon_attribute
+    from layoutalg.notation.ttg import GRAMMAR
+    from layoutalg.notation.ttgir import found_in
+
+    try:
+        gluon = GLUON_AHEAD.match(text.lstrip())
+        types, attribute = ((), gluon_attribute(text)) if gluon else found_in(text)
+    except LayoutError:
+        return Written(text=shown(text, SHOWN))
+    names = list(dict.fromkeys(entry.dtype for entry in types))
+    if len(names) > 1:
+        raise GRAMMAR.error(text, f"its types have different elements, {' and '.join(names)}: name one type")
+    if types:
+        return _of_type(types[0], text)
+    # other attributes say nothing of the elements
+    bits = attribute.entries.get("elementBitWidth") if attribute and attribute.kind == "nvmma_shared" else None
+    return Written(None, None, bits if isinstance(bits, int) else None, text=shown(text, SHOWN))
+
+
+def _of_type(found: TensorType, text: str) -> Written:
+    """Return what a type says; a pointer has 64 bits, and an i1 takes a byte of memory."""
+    name: str | None = found.dtype
+    width = ELEMENT.fullmatch(found.dtype)
+    bits = int(width[1]) if width else None
+    if found.dtype.startswith("!tt.ptr"):
+        name, bits = None, POINTER_BITS
+    elif found.dtype == "i1":
+        name, bits = "bool", 8
+    inside = "tmem" if "tensor_memory" in found.attribute.kind else "smem"
+    memory = inside if "memdesc" in found.text else "rmem"
+    return Written(None, name, bits, found.layout_shape, memory, shown(text, SHOWN))
+
+
+def _recast(found: re.Match[str], element_bytes: int) -> str:
+    bits, base, shift = map(int, found.groups())
+    return str(Swizzle(bits, base, shift, "byte").recast_elements(element_bytes))
