@@ -31,6 +31,7 @@ import numpy.typing as npt
 from layoutalg.bridges.normal import normal
 from layoutalg.cute import ComposedLayout, CuteLayout, Swizzle
 from layoutalg.ground.check import Checker
+from layoutalg.ground.errors import shown
 from layoutalg.ground.layout import Layout
 from layoutalg.ground.listed import listed
 from layoutalg.notation import parse_tile
@@ -44,6 +45,8 @@ _BYTE_SWIZZLE = re.compile(r"Sw<\s*([0-9]{1,3})\s*,\s*([0-9]{1,3})\s*,\s*(-?[0-9
 _DIMENSION = re.compile(r"dim(0|[1-9][0-9]?)")
 _OFFSET = "offset"
 SHARED_LAYOUTS = (Layout, PaddedShared)
+ARRAY_RANK = 64
+"""Dimensions of an array of numpy."""
 """Types of layouts that can be a tile in shared memory."""
 
 
@@ -127,6 +130,8 @@ def offsets(layout: Any, tile: tuple[int, ...], axes: Sequence[str] | None = Non
         >>> offsets(shared, (2, 2)).tolist()
         [[0, 1], [3, 2]]
     """
+    if len(tile) > ARRAY_RANK:
+        raise CHECK.malformed("tile", f"must have at most {ARRAY_RANK} dimensions", f"{len(tile)} dimensions")
     if isinstance(layout, PaddedShared):
         return layout.addresses()[offsets(layout.linear, tile, axes)]
     check_tile(layout, tile, axes)
@@ -156,7 +161,9 @@ def check_tile(layout: Any, tile: tuple[int, ...], axes: Sequence[str] | None = 
     if isinstance(layout, PaddedShared):
         layout = layout.linear
     if layout.size != math.prod(tile) and not _is_inverse(layout):
-        raise CHECK.malformed("smem", f"must have the {math.prod(tile)} elements of the tile {tile}", layout.size)
+        raise CHECK.malformed(
+            "smem", f"must have the {shown(math.prod(tile))} elements of the tile {shown(tile)}", layout.size
+        )
     if axes is None and isinstance(layout, CuteLayout | ComposedLayout):
         check_modes(layout, tile)
 

@@ -57,8 +57,8 @@ def moves(addresses: IntArray, bits: int, kind: object, target: str) -> tuple[li
     Raises: MalformedError: LA709, LA713. RepresentabilityError: LA712.
     """
     names, columns = _distinct(addresses)
-    if kind in ("load", "store"):
-        return _widest(names, columns, bits, str(kind), target)
+    if isinstance(kind, str) and kind in ("load", "store"):
+        return _widest(names, columns, bits, kind, target)
     if target in WAVES:
         return _lds(names, columns, bits, kind, target), ()
     if isinstance(kind, str) and kind in KINDS:

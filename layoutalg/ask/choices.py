@@ -42,6 +42,8 @@ JOINT_SECONDS = 2.0
 _BEST = "no layout has fewer issues, or as many and fewer turns, than the first"
 _RANKED = ("tiles not filled out of bounds", "issues", "turns", "bytes", "undocumented rules", "map dimensions")
 
+_OWN_OPTIONS = frozenset({"direction", "repair", "smem"})
+
 
 @dataclass(frozen=True, slots=True)
 class Choice(Shown):
@@ -287,8 +289,11 @@ def _question(
     if total > _room(target):
         rule = f"must fit the {_room(target)} bytes of shared memory of a block"
         raise CHECK.malformed("tile", rule, f"{total} bytes")
-    if isinstance(consumers, str) or not isinstance(consumers, Sequence) or not consumers:
+    if isinstance(consumers, str | bytes) or not isinstance(consumers, Sequence) or not consumers:
         raise CHECK.malformed("consumers", "must be a list of at least one consumer", consumers)
+    if taken := sorted(_OWN_OPTIONS.intersection(options)):
+        rule = "must be those of layoutalg.tensormap that suggest does not set by its consumers and fill"
+        raise CHECK.malformed("options", rule, taken)
     directions = ["load"] if fill == "tma" or "tma" in consumers else []
     directions += ["store"] if "tma.store" in consumers else []
     named = tuple(consumer_of(each, target) for each in consumers if each not in ("tma", "tma.store"))

@@ -88,7 +88,7 @@ def conversion(
     """
     asked = lookup(CHECK.kind(target, str, "target"))
     bits = asked_bits(CHECK, element_bits)
-    if mechanism is not None and mechanism not in MECHANISMS:
+    if mechanism is not None and (not isinstance(mechanism, str) or mechanism not in MECHANISMS):
         raise CHECK.malformed("mechanism", f"must be one of {', '.join(MECHANISMS)}", mechanism)
     given, wanted = parsed(source, destination, shape)
     first = read(given, "source", asked.lanes, shape)
@@ -380,14 +380,26 @@ def _cycles(made: _Made) -> float:
     return float("inf") if cost is None else cost.cycles
 
 
+_NO_PLAN = {
+    "nothing": "some register does not hold the element that it must hold",
+    "registers": "some element changes its thread",
+    "shuffles": "some element changes its warp, or is held more or less than once",
+    "shared": "no exchange through shared memory was found",
+    "matrices": "no exchange by matrix instructions was found",
+    "cluster": "no element changes its block",
+}
+"""Why there is no plan of a mechanism, where the finder says nothing else."""
+
+
 def _chosen(asked: _Question, made: list[_Made], mechanism: str | None) -> ConversionPlan | Unknown:
     """The plan of least cost among those made."""
     able = [each for each in made if each.alternative.cost is not None]
     if mechanism is not None:
-        able = [each for each in able if each.alternative.mechanism in (mechanism, "nothing")]
+        able = [each for each in able if each.alternative.mechanism in {mechanism, "nothing"}]
     if not able:
-        said = "; ".join(f"{each.alternative.mechanism}: {each.alternative.because}" for each in made)
-        return Unknown(said or f"no plan is of the mechanism {mechanism}", ("conversion",))
+        told = [each.alternative for each in made if mechanism in (None, each.alternative.mechanism)]
+        said = "; ".join(f"{each.mechanism}: {each.because}" for each in told if each.cost is None)
+        return Unknown(said or f"{mechanism}: {_NO_PLAN[mechanism or 'nothing']}", ("conversion",))
     best = min(able, key=_cycles)
     chosen = best.alternative
     cost = chosen.cost if chosen.cost is not None else counted((), asked.source, asked.element_bits, asked.costs)
