@@ -33,6 +33,7 @@ from layoutalg.cute import ComposedLayout, CuteLayout, Swizzle
 from layoutalg.ground.check import Checker
 from layoutalg.ground.errors import shown
 from layoutalg.ground.layout import Layout
+from layoutalg.ground.limits import ARRAY_RANK
 from layoutalg.ground.listed import listed
 from layoutalg.notation import parse_tile
 from layoutalg.notation.printout import read_printout
@@ -45,8 +46,6 @@ _BYTE_SWIZZLE = re.compile(r"Sw<\s*([0-9]{1,3})\s*,\s*([0-9]{1,3})\s*,\s*(-?[0-9
 _DIMENSION = re.compile(r"dim(0|[1-9][0-9]?)")
 _OFFSET = "offset"
 SHARED_LAYOUTS = (Layout, PaddedShared)
-ARRAY_RANK = 64
-"""Dimensions of an array of numpy."""
 """Types of layouts that can be a tile in shared memory."""
 
 

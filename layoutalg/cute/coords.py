@@ -125,7 +125,8 @@ def crd2crd(coord: IntTuple, source: IntTuple, target: IntTuple) -> IntTuple:
     """
     first, second = extents(source, "source"), extents(target, "target")
     if product(first) != product(second):
-        because = f"{shape_text(first)} has {shown(product(first))} coordinates, {shape_text(second)} has {shown(product(second))}"
+        because = f"{shape_text(first)} has {shown(product(first))} coordinates, "
+        because += f"{shape_text(second)} has {shown(product(second))}"
         where = f"crd2crd({shape_text(first)}, {shape_text(second)})"
         raise MalformedError(Diagnostic("LA158", "the shapes have different sizes", (where,), because))
     return idx2crd(crd2idx(coord, first), second)

@@ -35,7 +35,7 @@ from layoutalg.targets.registry import lookup
 
 __all__ = ["conversion"]
 WORD_BITS, LINE_BYTES = 32, 128
-MECHANISMS = ("registers", "shuffles", "shared", "matrices", "cluster")
+MECHANISMS = ("nothing", "registers", "shuffles", "shared", "matrices", "cluster")
 
 
 def conversion(
@@ -63,7 +63,7 @@ def conversion(
         target: Its lanes, banks and costs are taken.
         smem_bytes: Most bytes of shared memory; as many as a block of the target may have, when left out. Fewer bytes
             mean more passes.
-        mechanism: ``"registers"``, ``"shuffles"``, ``"shared"``, ``"matrices"`` or ``"cluster"``: only plans of this
+        mechanism: ``"nothing"``, ``"registers"``, ``"shuffles"``, ``"shared"``, ``"matrices"`` or ``"cluster"``: only plans of this
             mechanism.
         shape: Extents of the tensor, outermost first: for attributes of Triton where neither layout has them, and for
             CuTe layouts and tables, which count its elements.
@@ -182,6 +182,8 @@ def _linear(asked: _Question, source: Places, wanted: Places, mechanism: str | N
         made.append(asked.alternative("nothing" if idle else "registers", steps, because, least=True))
         if not asked.exhaustive and mechanism in (None, "registers"):
             return made
+    if mechanism == "nothing":
+        return made
     if not moved.local:
         made.append(_Made(Alternative("shuffles", "elements change their warp")))
     if mechanism in ("shared", "matrices") or (mechanism is None and not moved.local):
@@ -334,6 +336,8 @@ def _by_table(asked: _Question, mechanism: str | None) -> list[_Made]:
         made.append(asked.alternative("nothing" if idle else "registers", steps, because, least=True))
         if not asked.exhaustive and mechanism in (None, "registers"):
             return made
+    if mechanism == "nothing":
+        return made
     source = np.array([places[element] for element in want.reshape(-1).tolist()], dtype=np.int64)
     size = registers * lanes * warps
     warp = np.arange(len(source)) // (want.shape[2] * lanes)

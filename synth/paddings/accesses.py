@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from layoutalg.cute import CuteLayout
+from layoutalg.ground.limits import ARRAY_RANK
 from layoutalg.proofs.padding import CHECK, CellAccess
 from layoutalg.proofs.register_map import bit_addresses
 from layoutalg.proofs.swizzling import TileAccess, instruction_name, widths
@@ -135,6 +136,8 @@ def _vector(
 
 def _order(name: str, dimension: int, shape: tuple[int, ...], size: int) -> IntArray:
     """Return the first cells of vectors, int64[line, place]: lines in which lanes step."""
+    if len(shape) > ARRAY_RANK:
+        raise CHECK.malformed("tile", f"must have at most {ARRAY_RANK} dimensions", f"{len(shape)} dimensions")
     starts = np.arange(prod(shape), dtype=np.int64)[::size].reshape(*shape[:-1], shape[-1] // size)
     if not name.endswith("diagonals"):
         moved = np.moveaxis(starts, dimension, -1)
