@@ -63,8 +63,8 @@ def conversion(
         target: Its lanes, banks and costs are taken.
         smem_bytes: Most bytes of shared memory; as many as a block of the target may have, when left out. Fewer bytes
             mean more passes.
-        mechanism: ``"nothing"``, ``"registers"``, ``"shuffles"``, ``"shared"``, ``"matrices"`` or ``"cluster"``: only plans of this
-            mechanism.
+        mechanism: ``"nothing"``, ``"registers"``, ``"shuffles"``, ``"shared"``, ``"matrices"`` or ``"cluster"``: only
+            plans of this mechanism.
         shape: Extents of the tensor, outermost first: for attributes of Triton where neither layout has them, and for
             CuTe layouts and tables, which count its elements.
         exhaustive: Make every plan, also those that cannot be the cheapest.

@@ -19,13 +19,46 @@ LANES = [(1,), (2,), (4,), (8,), (16,)]
 SOURCE = la.LinearLayout.from_bases({"lane": LANES}, {"x": 32})
 TURNED = la.LinearLayout.from_bases({"lane": [LANES[1], LANES[0], *LANES[2:]]}, {"x": 32})
 ODD: list[Any] = [
-    None, 0, -1, 1.5, float("nan"), True, 2**70, b"abc", "", "x", "(4,8):(1,4)", (), [], [[1, [2]]], (64.0, 8), ("64", 8),
-    {}, np.arange(3), np.zeros((2, 2)), object(), int, lambda: 0,
-]  # fmt: skip
+    None,
+    0,
+    -1,
+    1.5,
+    float("nan"),
+    True,
+    2**70,
+    b"abc",
+    "",
+    "x",
+    "(4,8):(1,4)",
+    (),
+    [],
+    [[1, [2]]],
+    (64.0, 8),
+    ("64", 8),
+    {},
+    np.arange(3),
+    np.zeros((2, 2)),
+    object(),
+    int,
+    lambda: 0,
+]
 CALLED = (
-    la.admissible, la.banks, la.certify.equality, la.conversion, la.convert.to_cute, la.convert.to_linear, la.equivalent,
-    la.explain, la.gather, la.padding, la.parse, la.suggest, la.swizzle, la.tensormap, la.wgmma,
-)  # fmt: skip
+    la.admissible,
+    la.banks,
+    la.certify.equality,
+    la.conversion,
+    la.convert.to_cute,
+    la.convert.to_linear,
+    la.equivalent,
+    la.explain,
+    la.gather,
+    la.padding,
+    la.parse,
+    la.suggest,
+    la.swizzle,
+    la.tensormap,
+    la.wgmma,
+)
 
 
 def _required(function: Any) -> int:
