@@ -32,7 +32,9 @@ from layoutalg.bridges.directions import OFFSET, takes_offsets
 from layoutalg.bridges.normal import normal
 from layoutalg.cute import ComposedLayout, CuteLayout, Swizzle
 from layoutalg.ground.check import Checker
+from layoutalg.ground.errors import shown
 from layoutalg.ground.layout import Layout
+from layoutalg.ground.limits import ARRAY_RANK
 from layoutalg.ground.listed import ListedLayout
 from layoutalg.notation.written import read_written
 from layoutalg.proofs.tensor import row_major
@@ -110,6 +112,8 @@ def offsets(layout: Any, tile: tuple[int, ...], axes: Sequence[str] | None = Non
         >>> offsets(shared, (2, 2)).tolist()
         [[0, 1], [3, 2]]
     """
+    if len(tile) > ARRAY_RANK:
+        raise CHECK.malformed("tile", f"must have at most {ARRAY_RANK} dimensions", f"{len(tile)} dimensions")
     if isinstance(layout, PaddedShared):
         return layout.addresses()[offsets(layout.linear, tile, axes)]
     check_tile(layout, tile, axes)
@@ -139,7 +143,8 @@ def check_tile(layout: Any, tile: tuple[int, ...], axes: Sequence[str] | None = 
     if isinstance(layout, PaddedShared):
         layout = layout.linear
     if layout.size != math.prod(tile) and not takes_offsets(layout):
-        raise CHECK.malformed("smem", f"must have the {math.prod(tile)} elements of the tile {tile}", layout.size)
+        rule = f"must have the {shown(math.prod(tile))} elements of the tile {shown(tile)}"
+        raise CHECK.malformed("smem", rule, layout.size)
     if axes is None and isinstance(layout, CuteLayout | ComposedLayout):
         check_modes(layout, tile)
 

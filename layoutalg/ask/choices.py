@@ -47,6 +47,8 @@ _WRITES = ("st.", "stmatrix", "ds_write")
 """How the names of consumers begin that write the tile."""
 _RANKED = ("tiles not filled out of bounds", "issues", "turns", "bytes", "undocumented rules", "map dimensions")
 
+_OWN_OPTIONS = frozenset({"direction", "repair", "smem"})
+
 
 @dataclass(frozen=True, slots=True)
 class Choice(Shown):
@@ -313,6 +315,9 @@ def _question(
     if total > _room(target):
         rule = f"must fit the {_room(target)} bytes of shared memory of a block"
         raise CHECK.malformed("tile", rule, f"{total} bytes")
+    if taken := sorted(_OWN_OPTIONS.intersection(options)):
+        rule = "must be those of layoutalg.tensormap that suggest does not set by its consumers and fill"
+        raise CHECK.malformed("options", rule, taken)
     directions = ["load"] if fill == "tma" or "tma" in consumers else []
     directions += ["store"] if "tma.store" in consumers else []
     named = tuple(consumer_of(each, target) for each in consumers if each not in ("tma", "tma.store"))

@@ -24,6 +24,8 @@ from layoutalg.ground.errors import BudgetError, LayoutError, MalformedError
 from layoutalg.ground.layout import Layout
 from layoutalg.ground.limits import PLAN_SECONDS
 from layoutalg.ground.picture import Shown
+from layoutalg.ground.polynomial import product_of
+from layoutalg.ground.polynomial_text import polynomial
 from layoutalg.notation import TTGIR_AHEAD, parse
 from layoutalg.notation.ttgir import TensorType, layouts_of
 from layoutalg.notation.units import unit_hint
@@ -31,7 +33,7 @@ from layoutalg.notation.written import is_written, read_written
 from layoutalg.proofs import tensormap as tensormaps
 from layoutalg.proofs import wgmma as operands
 from layoutalg.proofs.dtypes import ElementType, dtype_name, stated_type
-from layoutalg.proofs.tensor import Tensor
+from layoutalg.proofs.tensor import Tensor, size_text
 from layoutalg.proofs.tensormap import TensorMapPlan, TensorMapProblem
 from layoutalg.proofs.tensormap.plan import tensor_map_to_json
 from layoutalg.synth import InadmissibleError, synthesize_tensormap
@@ -204,6 +206,12 @@ def _of_layout(layout: Any, kind: ElementType, target: str, shape: tuple[int, ..
 
 def _tensor_facts(tensor: Tensor, target: str) -> Iterable[Fact]:
     size = hardware.element_bytes(tensor.dtype)
+    if tensor.names:
+        yield said("names", ", ".join(tensor.names), list(tensor.names))
+        pitches = [str(size_text(product_of([polynomial(stride), polynomial(size)]))) for stride in tensor.strides]
+        yield said("pitches", f"[{', '.join(pitches)}] bytes", pitches)
+        yield said("TMA", "layoutalg.tensormap plans for all sizes at once: the plan's guard says for which it holds")
+        return
     yield said("pitches", f"{[stride * size for stride in tensor.strides]} bytes")
     tile = tuple(min(extent, 64) if place >= len(tensor.shape) - 2 else 1 for place, extent in enumerate(tensor.shape))
     yield said("assumed", f"a tile of {list(tile)}, row-major in shared memory", {"tile": list(tile)})

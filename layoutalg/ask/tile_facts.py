@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from layoutalg.ask.carriers import carriers
-from layoutalg.ask.consumers import along
+from layoutalg.ask.consumers import Served, along
 from layoutalg.ask.fact import Fact, said
 from layoutalg.ask.fragments import fragments
 from layoutalg.ground.errors import BudgetError, LayoutError
@@ -47,7 +47,11 @@ def tile_facts(layout: Any, dtype: str, target: str, tile: tuple[int, ...] | Non
         return
     kind = element_type(dtype)
     yield from fragments(layout, kind.name, target)
-    carried = dtype_name(kind.name)
+    try:
+        carried = dtype_name(kind.name)
+    except LayoutError as error:
+        yield said("as a tile", f"no: {error.diagnostic.because}")
+        return
     try:
         shared = shared_tile(layout, tile, hardware.element_bytes(carried))
     except LayoutError as error:
@@ -65,8 +69,11 @@ def tile_facts(layout: Any, dtype: str, target: str, tile: tuple[int, ...] | Non
     yield said("as a tile", text, about)
     tensor = None
     if lookup(target).has_tensor_maps:
-        tensor = _assumed(shared, carried)
-        yield _told(tensor)
+        try:
+            tensor = _assumed(shared, carried)
+            yield _told(tensor)
+        except LayoutError as error:
+            yield said("assumed", f"no tensor: {error.diagnostic.because or error.diagnostic.what}")
     yield from carriers(layout, shared.tile, kind.name, target, tensor)
     yield from _bank_facts(layout, carried, target, shared.tile)
 
@@ -104,12 +111,17 @@ def _bank_facts(layout: Any, dtype: str, target: str, extents: tuple[int, ...]) 
         table = offsets(layout, (extents[0], extents[1])) * hardware.element_bytes(dtype)
     except LayoutError:
         return
-    size = hardware.element_bytes(dtype)
+    instruction = f"ld.shared.b{8 * hardware.element_bytes(dtype)}"
     for name, dimension in (("rows", 1), ("columns", 0)):
-        instruction = f"ld.shared.b{8 * size}"
-        served = along(instruction, target, table, size, dimension)
-        value: dict[str, object] = {"instruction": instruction, "turns": served.turns, "ideal": served.ideal}
-        if served.holds:
-            yield said(name, f"{instruction}: {served.text}", value)
-        else:
-            yield said(name, f"no: {served.text}", {"instruction": instruction, "because": served.text})
+        yield _turns(name, instruction, target, table, dtype, dimension)
+
+
+def _turns(name: str, instruction: str, target: str, table: Any, dtype: str, dimension: int) -> Fact:
+    try:
+        served = along(instruction, target, table, hardware.element_bytes(dtype), dimension)
+    except LayoutError as error:
+        served = Served(0, 0, error.diagnostic.because or error.diagnostic.what, holds=False)
+    if not served.holds:
+        return said(name, f"no: {served.text}", {"instruction": instruction, "because": served.text})
+    value = {"instruction": instruction, "turns": served.turns, "ideal": served.ideal}
+    return said(name, f"{instruction}: {served.text}", value)

@@ -38,7 +38,7 @@ from layoutalg.cute.swizzled import simplify, strided_form
 from layoutalg.ground import recognize
 from layoutalg.ground.cache import remembered
 from layoutalg.ground.digits import Flat, merge
-from layoutalg.ground.errors import AdmissibilityError, MalformedError
+from layoutalg.ground.errors import AdmissibilityError, MalformedError, shown
 from layoutalg.ground.limits import CUTE_POINTS
 
 Chain: TypeAlias = "tuple[tuple[int, int, int], ...]"
@@ -118,7 +118,7 @@ def _complement(layout: CuteLayout, bound: IntTuple) -> CuteLayout:
             "LA148",
             "the outermost step does not divide the shape mode by mode",
             where(),
-            f"mode by mode, {steps} steps of {current} are counted, which end before {product(bound)}",
+            f"mode by mode, {steps} steps of {current} are counted, which end before {shown(product(bound))}",
             {"covered": steps * current, "size": product(bound)},
         )
     return from_flat(gaps(chain, steps * current))

@@ -31,7 +31,7 @@ from layoutalg.cute.inttuple import (
 )
 from layoutalg.ground import memory
 from layoutalg.ground.digits import IntArray, evaluate_many, merge, split
-from layoutalg.ground.errors import AdmissibilityError, Diagnostic, MalformedError
+from layoutalg.ground.errors import AdmissibilityError, Diagnostic, MalformedError, shown
 
 QUICK = 2**20
 """Entries of an array that need no thought."""
@@ -125,7 +125,8 @@ def crd2crd(coord: IntTuple, source: IntTuple, target: IntTuple) -> IntTuple:
     """
     first, second = extents(source, "source"), extents(target, "target")
     if product(first) != product(second):
-        because = f"{shape_text(first)} has {product(first)} coordinates, {shape_text(second)} has {product(second)}"
+        because = f"{shape_text(first)} has {shown(product(first))} coordinates, "
+        because += f"{shape_text(second)} has {shown(product(second))}"
         where = f"crd2crd({shape_text(first)}, {shape_text(second)})"
         raise MalformedError(Diagnostic("LA158", "the shapes have different sizes", (where,), because))
     return idx2crd(crd2idx(coord, first), second)

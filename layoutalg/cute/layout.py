@@ -41,7 +41,7 @@ from layoutalg.ground import memory
 from layoutalg.ground.axes import by_name
 from layoutalg.ground.check import Checker
 from layoutalg.ground.digits import Flat, IntArray, evaluate, merge, span, table
-from layoutalg.ground.errors import Diagnostic, MalformedError
+from layoutalg.ground.errors import Diagnostic, MalformedError, shown
 from layoutalg.ground.layout import Layout
 
 
@@ -353,7 +353,7 @@ def _check_size(shape: IntTuple, extents: tuple[int, ...]) -> int:
     for extent in extents:
         size *= extent
     if size >= INT_LIMIT:
-        because = f"the extents multiply to {size}, the limit is 2^63 - 1"
+        because = f"the extents multiply to {shown(size)}, the limit is 2^63 - 1"
         raise MalformedError(
             Diagnostic("LA102", "the size leaves the signed 64-bit range", (_bounded(shape),), because)
         )

@@ -115,7 +115,7 @@ class Diagnostic:
         lines += [f"  try    {repair.name}: {repair.detail}" for repair in self.repairs]
         if self.source:
             lines.append(f"  see    {self.source}")
-        return "\n".join(lines)
+        return "\n".join([printable(line) for line in "\n".join(lines).split("\n")])
 
     def _where_lines(self) -> list[str]:
         return [line for entry in self.where for line in entry.split("\n")]
@@ -131,6 +131,16 @@ class Diagnostic:
             "repairs": [repair.to_json() for repair in self.repairs],
             "source": self.source,
         }
+
+
+def printable(line: str) -> str:
+    """Return a line with control, format and bidirectional characters escaped.
+
+    Example:
+        >>> printable("a\\tb\\u202ec")
+        'a\\\\tb\\\\u202ec'
+    """
+    return line if line.isprintable() else "".join(char if char.isprintable() else repr(char)[1:-1] for char in line)
 
 
 def shown(value: object, limit: int = SHOWN_CHARACTERS) -> str:

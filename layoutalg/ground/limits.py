@@ -143,6 +143,9 @@ NOTATION_CHARACTERS: Final = 100_000
 NOTATION_DIGITS: Final = 4_000
 """digits: one number in a notation; Python itself refuses to print much longer ones"""
 
+ARRAY_RANK: Final = 64
+"""Dimensions of an array of numpy."""
+
 TUPLE_DEPTH: Final = 64
 """levels: how deep a shape, stride, coordinate or tiler nests"""
 

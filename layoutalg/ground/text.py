@@ -9,6 +9,8 @@ from __future__ import annotations
 import ast
 import re
 
+from layoutalg.ground.errors import printable
+
 _NUMBER = r"0[xX][0-9a-fA-F_]+|0[oO][0-7_]+|0[bB][01_]+|[0-9][0-9_]*"
 _FRACTION = r"[0-9][0-9_]*\.[0-9_]*|\.[0-9][0-9_]*"
 _LOUD = re.compile(rf"\\|(?<![\w.])(?!(?:{_NUMBER})(?!\w))[0-9]|(?<!\w)(?:{_FRACTION})[^\W0-9_]")
@@ -45,8 +47,7 @@ def escaped(text: str, width: int | None = None) -> str:
         a\x1b[31mb\ud800 aaaaa...
     """
     cut = text if width is None else text[: width + 1]
-    if not cut.isprintable():
-        cut = "".join(char if char.isprintable() else repr(char)[1:-1] for char in cut)
+    cut = printable(cut)
     return cut if width is None or len(cut) <= width else cut[: max(0, width - 3)] + "..."
 
 

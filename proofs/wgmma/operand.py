@@ -227,10 +227,13 @@ def _bit_tile(
     The tile is read as one of bytes, so eight neighbours along K must be the bits of a byte, low bit first.
     """
     from layoutalg.proofs.smem import shared_tile
-    from layoutalg.proofs.tile_map import extents_of, layout_of, offsets
+    from layoutalg.proofs.tile_map import CHECK, extents_of, layout_of, offsets
 
-    given = layout_of(smem, None if tile is None else tuple(tile), 1)
-    extents = tuple(extents_of(given, axes) if tile is None else tile)
+    stated = None if tile is None else CHECK.vector(tile, "tile")
+    given = layout_of(smem, stated, 1)
+    extents = extents_of(given, axes) if stated is None else stated
+    for place, extent in enumerate(extents):
+        CHECK.integer(extent, f"tile[{place}]", 1)
     if len(extents) != 2:
         raise malformed_field("smem", "must have the two dimensions of an operand", len(extents))
     if extents[1] % 8:

@@ -16,8 +16,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from layoutalg.f2 import matrix
+from layoutalg.ground.errors import Diagnostic, InfeasibleError
 from layoutalg.ground.verdict import Unknown
-from layoutalg.proofs.conversion import Alternative, ConversionPlan, Held, counted
+from layoutalg.proofs.conversion import MECHANISMS, Alternative, ConversionPlan, Held, counted
 from layoutalg.proofs.conversion_steps import Step, Take, Through
 from layoutalg.proofs.dtypes import stated_bits
 from layoutalg.proofs.exchange import ExchangePlan
@@ -36,7 +37,6 @@ from layoutalg.targets.registry import lookup
 
 __all__ = ["conversion"]
 WORD_BITS, LINE_BYTES = 32, 128
-MECHANISMS = ("registers", "shuffles", "shared", "matrices", "cluster")
 
 
 def conversion(
@@ -64,8 +64,8 @@ def conversion(
         target: Its lanes, banks and costs are taken.
         smem_bytes: Most bytes of shared memory; as many as a block of the target may have, when left out. Fewer bytes
             mean more passes.
-        mechanism: ``"registers"``, ``"shuffles"``, ``"shared"``, ``"matrices"`` or ``"cluster"``: only plans of this
-            mechanism.
+        mechanism: ``"nothing"``, ``"registers"``, ``"shuffles"``, ``"shared"``, ``"matrices"`` or ``"cluster"``: only
+            plans of this mechanism, or of ``"nothing"`` where every register holds its element.
         shape: Extents of the tensor, outermost first: for attributes of Triton where neither layout has them, and for
             CuTe layouts and tables, which count its elements.
         exhaustive: Make every plan, also those that cannot be the cheapest.
@@ -73,8 +73,9 @@ def conversion(
     Returns:
         The plan of least stated cost with its alternatives; ``Unknown`` where no steps are known that do it.
 
-    Raises: MalformedError: LA933. InfeasibleError: LA934, where nobody holds an element. The steps are run on labels
-        of the elements before they are returned: LA931 would be a fault of the finder.
+    Raises: MalformedError: LA933. InfeasibleError: LA934, where nobody holds an element, or where the mechanism that is
+        asked for cannot do it. The steps are run on labels of the elements before they are returned: LA931 would be a
+        fault of the finder.
 
     Example:
         >>> from layoutalg import LinearLayout
@@ -89,7 +90,7 @@ def conversion(
     """
     asked = lookup(CHECK.kind(target, str, "target"))
     bits = asked_bits(CHECK, stated_bits(element_bits, source, destination, check=CHECK))
-    if mechanism is not None and mechanism not in MECHANISMS:
+    if mechanism is not None and (not isinstance(mechanism, str) or mechanism not in MECHANISMS):
         raise CHECK.malformed("mechanism", f"must be one of {', '.join(MECHANISMS)}", mechanism)
     given, wanted = parsed(source, destination, shape)
     first = read(given, "source", asked.lanes, shape)
@@ -183,6 +184,8 @@ def _linear(asked: _Question, source: Places, wanted: Places, mechanism: str | N
         made.append(asked.alternative("nothing" if idle else "registers", steps, because, least=True))
         if not asked.exhaustive and mechanism in (None, "registers"):
             return made
+    if mechanism == "nothing":
+        return made
     if not moved.local:
         made.append(_Made(Alternative("shuffles", "elements change their warp")))
     if mechanism in ("shared", "matrices") or (mechanism is None and not moved.local):
@@ -335,6 +338,8 @@ def _by_table(asked: _Question, mechanism: str | None) -> list[_Made]:
         made.append(asked.alternative("nothing" if idle else "registers", steps, because, least=True))
         if not asked.exhaustive and mechanism in (None, "registers"):
             return made
+    if mechanism == "nothing":
+        return made
     source = np.array([places[element] for element in want.reshape(-1).tolist()], dtype=np.int64)
     size = registers * lanes * warps
     warp = np.arange(len(source)) // (want.shape[2] * lanes)
@@ -381,14 +386,55 @@ def _cycles(made: _Made) -> float:
     return float("inf") if cost is None else cost.cycles
 
 
+def _no_plan(asked: _Question, made: list[_Made], mechanism: str | None) -> str:
+    """Return why no plan of the mechanism is known.
+
+    Raises: InfeasibleError: LA934, where there can be none.
+    """
+    if mechanism is None:
+        return "; ".join(f"{each.alternative.mechanism}: {each.alternative.because}" for each in made)
+    because = _impossible(asked, mechanism)
+    if because is not None:
+        what = f"no conversion is of the mechanism {mechanism}"
+        raise InfeasibleError(Diagnostic("LA934", what, ("mechanism",), because))
+    own = [each.alternative.because for each in made if each.alternative.mechanism == mechanism]
+    if mechanism == "matrices":
+        own.append(f"no stmatrix or ldmatrix of {asked.target} moves these registers as its matrices hold them")
+    if mechanism == "shuffles":
+        own.append('every element is in its thread; mechanism="registers" needs no shuffle')
+    if mechanism == "registers":
+        own.append("the register depends on the lane, and the layouts are no maps of bits")
+    return f"{mechanism}: {own[0]}"
+
+
+def _impossible(asked: _Question, mechanism: str) -> str | None:
+    """Return why no steps of the mechanism can do it; None where some may."""
+    if mechanism == "nothing":
+        return "not every register holds its element already"
+    if mechanism == "cluster":
+        return "no element leaves its block" if asked.blocks == 1 else None
+    if mechanism in ("shared", "matrices"):
+        return None if asked.blocks == 1 else 'elements leave their block; mechanism="cluster" reaches the others'
+    have, want = asked.source.elements(), asked.destination.elements()
+    warps, lanes, _ = have.shape
+    own = np.arange(warps)[:, None, None] * lanes + np.arange(lanes)[:, None]
+    owner, word = (own, "thread") if mechanism == "registers" else (own // lanes, "warp")
+    size = 1 + max(int(have.max()), int(want.max()))
+    held = np.isin(want + size * owner, have + size * owner)
+    if held.all():
+        return None
+    warp, lane, register = (int(part[0]) for part in np.nonzero(~held))
+    element = int(want[warp, lane, register])
+    return f"lane {lane} of warp {warp} wants element {element}, which no register of its {word} holds"
+
+
 def _chosen(asked: _Question, made: list[_Made], mechanism: str | None) -> ConversionPlan | Unknown:
     """The plan of least cost among those made."""
     able = [each for each in made if each.alternative.cost is not None]
     if mechanism is not None:
-        able = [each for each in able if each.alternative.mechanism in (mechanism, "nothing")]
+        able = [each for each in able if each.alternative.mechanism in {mechanism, "nothing"}]
     if not able:
-        said = "; ".join(f"{each.alternative.mechanism}: {each.alternative.because}" for each in made)
-        return Unknown(said or f"no plan is of the mechanism {mechanism}", ("conversion",))
+        return Unknown(_no_plan(asked, made, mechanism), ("conversion",))
     best = min(able, key=_cycles)
     chosen = best.alternative
     cost = chosen.cost if chosen.cost is not None else counted((), asked.source, asked.element_bits, asked.costs)

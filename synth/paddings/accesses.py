@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from layoutalg.cute import CuteLayout
 from layoutalg.f2 import LinearLayout
+from layoutalg.ground.limits import ARRAY_RANK
 from layoutalg.ground.recognize import Departure, linear
 from layoutalg.proofs.padding import CHECK, CellAccess
 from layoutalg.proofs.register_map import bit_addresses
@@ -161,6 +162,8 @@ def _vector(
 
 def _order(name: str, dimension: int, shape: tuple[int, ...], size: int) -> IntArray:
     """Return the first cells of vectors, int64[line, place]: lines in which lanes step."""
+    if len(shape) > ARRAY_RANK:
+        raise CHECK.malformed("tile", f"must have at most {ARRAY_RANK} dimensions", f"{len(shape)} dimensions")
     starts = np.arange(prod(shape), dtype=np.int64)[::size].reshape(*shape[:-1], shape[-1] // size)
     if not name.endswith("diagonals"):
         moved = np.moveaxis(starts, dimension, -1)
