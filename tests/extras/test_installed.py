@@ -29,8 +29,9 @@ import layoutalg.testing.plugin
 from layoutalg import testing
 assert all(getattr(testing, name) for name in testing.__all__)
 pathlib.Path("test_one.py").write_text('''
-from hypothesis import given
+from hypothesis import given, settings
 from layoutalg import testing
+@settings(deadline=None)
 @given(testing.strategies.cute_layouts())
 def test_one(layout):
     testing.assert_equivalent(layout, layout)
@@ -39,7 +40,7 @@ sys.exit(subprocess.run([sys.executable, "-m", "pytest", "-q", "test_one.py"]).r
 """
 SHOWS = {
     "cuda": KERNEL.format(target="sm_90a", call="to_cubin"),
-    "hip": KERNEL.format(target="gfx942", call="hip.to_code_object"),
+    "hip": KERNEL.format(target="gfx1100", call="hip.to_code_object"),
     "test": TESTING,
     "docs": """
 import subprocess, sys
