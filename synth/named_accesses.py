@@ -10,6 +10,8 @@ loads and stores. One warp moves the whole tile.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from layoutalg.f2 import LinearLayout
 from layoutalg.proofs.swizzling import CHECK
 from layoutalg.targets.layouts.nvidia import mma_accumulator, mma_operand
@@ -69,6 +71,8 @@ def named(name: str, tile: tuple[int, ...], element_bits: int, lanes: int) -> Li
     name = short_name(name)
     if len(tile) != 2:
         raise CHECK.malformed("tile", f"must have two extents for {name}", tile)
+    held: Sequence[tuple[int, ...]]
+    rest: Sequence[tuple[int, ...]]
     rows = [(1 << bit, 0) for bit in range(tile[0].bit_length() - 1)]
     columns = [(0, 1 << bit) for bit in range(tile[1].bit_length() - 1)]
     wave = lanes.bit_length() - 1

@@ -43,7 +43,7 @@ def answer_facts(answer: Any) -> tuple[list[Fact], bool]:
         >>> from layoutalg.ask.bank_turns import banks
         >>> for fact in answer_facts(banks("(32,8):(64,1)"))[0]:
         ...     print(fact.name, "-", fact.lines[0][:66].strip())
-        banks - 1 x ld.shared.v4.b32: 32 turns where 4 would do
+        banks - 1 x ld.shared.v4.b32: 32 turns where 4 would do, an 8-way conflict
         worst - warp 0, registers [0, 1, 2, 3, 4, 5, 6, 7]: 32 turns instead of 4;
         why - ld.shared.v4.b32 of sm_90a: 16 bytes a lane, 4 groups of 8 lanes,
         words per bank - 8888............................ lanes 0-7

@@ -19,6 +19,7 @@ EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["p
 
 KERNEL = """
 import layoutalg as la
+import layoutalg.codegen.hip
 from layoutalg.codegen.conversion import conversion_kernel
 kernel = conversion_kernel(la.conversion("(32,2):(2,1)", "(32,2):(1,32)", 32, target={target!r}))
 print(len(la.codegen.{call}(kernel)))
@@ -50,7 +51,7 @@ sys.exit(subprocess.run([sys.executable, *command]).returncode)
     "dev": """
 import subprocess, sys
 import bitwuzla, cvc5, ipykernel, jsonschema, nbclient, nbformat, networkx, tensor_layouts, xdist
-for command in (["ruff", "check", "."], ["mypy", "--version"], ["pytest", "--collect-only", "-q"]):
+for command in (["ruff", "--version"], ["mypy", "--version"], ["pytest", "--collect-only", "-q"]):
     subprocess.run([sys.executable, "-m", *command], cwd=CLONE, check=True, stdout=subprocess.DEVNULL)
 """,
 }
