@@ -215,8 +215,18 @@ class BankReport(Drawable):
         return phases_text(self.model, self.worst.addresses_bytes)
 
     def draw_on(self, canvas: Canvas, top: float) -> None:
-        """Draw the worst instruction, words per bank and phase; ``layoutalg.draw.svg`` calls this."""
+        """Draw the worst instruction, words per bank and phase, and it behind the cure; ``draw.svg`` calls this."""
         draw_phases(canvas, self.model, self.worst.addresses_bytes, top)
+        cure = self.cure
+        if cure is None or self.asked is None:
+            return
+        registers, _, bits, kind, target, tile, lanes, warps = self.asked
+        addresses = bit_addresses(registers, cure, bits, tile, lanes, warps, _wave(target))
+        same = [move for move in moves(addresses, bits, kind, target)[0] if move.registers == self.worst.registers]
+        if same:
+            top = canvas.height + 16
+            canvas.text(4, top + 14, f"behind {cure}:", "h")
+            draw_phases(canvas, self.model, same[0].addresses[self.worst.warp].tolist(), top + 18)
 
     @property
     def certificates(self) -> tuple[Certificate, ...]:
