@@ -157,7 +157,8 @@ class BankReport(Drawable):
         layout = parse_tile(self.asked[0]) if isinstance(self.asked[0], str) else self.asked[0]
         if not isinstance(layout, CuteLayout | ComposedLayout):
             return ""
-        return f'read as (thread, value) -> element offset; for a tile in shared memory: banks("ldmatrix", "{layout}")'
+        name = "ldmatrix" if lookup(self.target).vendor == "nvidia" else "rows"
+        return f'read as (thread, value) -> element offset; for a tile in shared memory: banks("{name}", "{layout}")'
 
     def _freed(self, shared: object) -> bool:
         """Whether the same access has no conflict behind another shared layout."""
