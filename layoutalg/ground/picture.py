@@ -28,7 +28,7 @@ def _short(full: Callable[[Any], str]) -> Callable[[Any], str]:
         text = full(self)
         if len(text) <= PROMPT_CHARACTERS:
             return text
-        line = " ".join(str(self).partition("\n")[0].split()) if type(self).__str__ is not object.__str__ else ""
+        line = " ".join(str(self).partition("\n")[0].split())
         line = line if len(line) <= _LINE_CHARACTERS else line[: _LINE_CHARACTERS - 3] + "..."
         return f"<{type(self).__name__}{': ' if line else ''}{line}>"
 
