@@ -2,6 +2,7 @@
 # make test   set up, then all tests that need no GPU
 # make docs   set up, then the documentation as HTML in docs/_build/html
 # make bench  set up, then the benchmarks
+# make extras each extra alone in a bare environment, from the package index
 # make lint   style, types and dependency direction
 # make clean  remove what these made
 
@@ -11,7 +12,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 WORKERS ?= 2
 
-.PHONY: demo test bench docs lint clean
+.PHONY: demo test extras bench docs lint clean
 .DEFAULT_GOAL := test
 
 $(VENV)/.created:
@@ -37,6 +38,9 @@ demo: $(VENV)/.run
 test: lint
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 	$(BIN)/python -m pytest -q --doctest-modules layoutalg --ignore=layoutalg/__main__.py
+
+extras: $(VENV)/.test
+	$(BIN)/python -m pytest -q --extras tests/extras
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check .

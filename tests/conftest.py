@@ -1,7 +1,7 @@
 """Options and fixtures of the test suite.
 
-Main definitions: the options ``--update-golden`` and ``--require-device``, the fixture ``golden``, and what the marker
-``device(arch)`` means: run only where a GPU of that architecture is present.
+Main definitions: the options ``--update-golden``, ``--require-device`` and ``--extras``, the fixture ``golden``, and
+what the markers mean: ``device(arch)`` runs only where a GPU of that architecture is present, ``extras`` on request.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ GOLDEN = Path(__file__).parent / "golden"
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="write the golden files instead of comparing")
     parser.addoption("--require-device", action="store_true", help="fail, instead of skipping, where a GPU is missing")
+    parser.addoption("--extras", action="store_true", help="install every extra alone, from the package index")
 
 
 def pytest_configure() -> None:
@@ -33,6 +34,8 @@ def pytest_configure() -> None:
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
+    if item.get_closest_marker("extras") is not None and not item.config.getoption("--extras"):
+        pytest.skip("installs packages; make extras runs it")
     marker = item.get_closest_marker("device")
     if marker is None:
         return

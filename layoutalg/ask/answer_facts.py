@@ -43,8 +43,9 @@ def answer_facts(answer: Any) -> tuple[list[Fact], bool]:
         >>> from layoutalg.ask.bank_turns import banks
         >>> for fact in answer_facts(banks("(32,8):(64,1)"))[0]:
         ...     print(fact.name, "-", fact.lines[0][:66].strip())
-        banks - 1 x ld.shared.v4.b32: 32 turns where 4 would do
+        banks - 1 x ld.shared.v4.b32: 32 turns where 4 would do, an 8-way conflict
         worst - warp 0, registers [0, 1, 2, 3, 4, 5, 6, 7]: 32 turns instead of 4;
+        note - read as (thread, value) -> element offset; for a tile in shared me
         why - ld.shared.v4.b32 of sm_90a: 16 bytes a lane, 4 groups of 8 lanes,
         words per bank - 8888............................ lanes 0-7
         engine - residues
@@ -95,6 +96,10 @@ def _bank_facts(report: BankReport) -> Iterator[Fact]:
     yield said("banks", head, {"turns": report.turns, "ideal": report.ideal, "conflict_free": report.conflict_free})
     if not report.conflict_free:
         yield said("worst", str(report.worst), report.worst.to_json())
+        if (cure := report.cure) is not None:
+            yield said("cure", f"{cure}: free of bank conflicts", str(cure))
+    if report.assumed:
+        yield said("note", report.assumed)
     yield said("why", report.why)
     yield said("words per bank", report.map_text.splitlines()[1:])
     yield said("engine", report.engine, dict(report.engines))

@@ -10,32 +10,41 @@ of whole accesses, take equally many turns, for either moves words to words and 
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
 from layoutalg import f2
+from layoutalg.ask.bank_cure import cure_of
 from layoutalg.ask.bank_moves import Move, moves
+from layoutalg.cute import ComposedLayout, CuteLayout
 from layoutalg.draw.banks import draw_phases, phases_text, spans
 from layoutalg.draw.canvas import Canvas
 from layoutalg.f2 import LinearLayout, matrix
 from layoutalg.ground.kinds import checked_kinds
 from layoutalg.ground.picture import Drawable, Shown
 from layoutalg.ground.recognize import Departure, linear
+from layoutalg.notation import parse_tile
 from layoutalg.proofs.certify import Certificate
 from layoutalg.proofs.certify.banks import bank_turns
 from layoutalg.proofs.dtypes import stated_bits
 from layoutalg.proofs.register_map import CHECK, bit_addresses
+from layoutalg.proofs.tile_map import extents_of, layout_of
+from layoutalg.synth.named_accesses import NAMES, is_name, lanes_text, named
 from layoutalg.targets.bank_counts import ENGINES, Counted, counted
 from layoutalg.targets.bank_model import BankModel, Phase, bank_model, disputed_models
 from layoutalg.targets.banks import unknown
 from layoutalg.targets.lds_rules import WAVES
+from layoutalg.targets.nvidia.accesses import SHORT, short_name
 from layoutalg.targets.nvidia.banks import LANES
-from layoutalg.targets.registry import lookup
+from layoutalg.targets.registry import TARGETS, lookup
 
 SCHEMA = "layoutalg/banks/1"
+_WORD = re.compile(r"[A-Za-z][\w.]*")
 _PHASES = 4
 """Phases that ``why`` tells."""
 
@@ -97,7 +106,10 @@ class BankReport(Drawable):
             on these turns.
         engines: How many instructions were counted by which engine: ranks, residues, enumeration.
         notes: What is to be said of the choice of the instruction, or of what the sources say.
-        asked: The arguments of the question; what ``certificates`` asks again.
+        ways: The most words that one bank serves one after the other, in any group of lanes of any instruction: 8 is an
+            8-way conflict.
+        lanes: Which elements the lanes take, in words.
+        asked: The arguments of the question; what ``certificates`` and ``cure`` ask again.
     """
 
     instruction: str
@@ -109,7 +121,9 @@ class BankReport(Drawable):
     evidence: str = "measured"
     engines: tuple[tuple[str, int], ...] = ()
     notes: tuple[str, ...] = ()
-    asked: tuple[object, ...] | None = field(default=None, compare=False, repr=False)
+    ways: int = 1
+    lanes: str = ""
+    asked: tuple[Any, ...] | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         checked_kinds(self, "LA374")
@@ -123,6 +137,34 @@ class BankReport(Drawable):
     def conflict_free(self) -> bool:
         """Whether there is no turn above the ideal."""
         return not self.conflicts
+
+    @property
+    def cure(self) -> Any:
+        """A shared layout of the same tile, of the same bytes where possible, behind which this access has no conflict.
+
+        Swizzles of the layout are tried first, those of whole 16-byte chunks before finer ones, then any bijection of
+        the tile that is linear over F2, then padding; what is returned was counted again. None where there is no
+        conflict, where the addresses were given without a shared layout, or where none of these ends it.
+        """
+        if self.conflict_free or self.asked is None or self.asked[1] is None:
+            return None
+        return cure_of(*self.asked, freed=self._freed)
+
+    @property
+    def assumed(self) -> str:
+        """How a single CuTe layout was read, whose modes have no names; empty where nothing had to be assumed."""
+        if self.asked is None or self.asked[1] is not None:
+            return ""
+        layout = parse_tile(self.asked[0]) if isinstance(self.asked[0], str) else self.asked[0]
+        if not isinstance(layout, CuteLayout | ComposedLayout):
+            return ""
+        name = "ldmatrix" if lookup(self.target).vendor == "nvidia" else "rows"
+        return f'read as (thread, value) -> element offset; for a tile in shared memory: banks("{name}", "{layout}")'
+
+    def _freed(self, shared: object) -> bool:
+        """Whether the same access has no conflict behind another shared layout."""
+        registers, _, bits, kind, target, tile, lanes, warps = self.asked or ()
+        return banks(registers, shared, bits, kind, target=target, tile=tile, lanes=lanes, warps=warps).conflict_free
 
     @property
     def engine(self) -> str:
@@ -175,8 +217,18 @@ class BankReport(Drawable):
         return phases_text(self.model, self.worst.addresses_bytes)
 
     def draw_on(self, canvas: Canvas, top: float) -> None:
-        """Draw the worst instruction, words per bank and phase; ``layoutalg.draw.svg`` calls this."""
+        """Draw the worst instruction, words per bank and phase, and it behind the cure; ``draw.svg`` calls this."""
         draw_phases(canvas, self.model, self.worst.addresses_bytes, top)
+        cure = self.cure
+        if cure is None or self.asked is None:
+            return
+        registers, _, bits, kind, target, tile, lanes, warps = self.asked
+        addresses = bit_addresses(registers, cure, bits, tile, lanes, warps, _wave(target))
+        same = [move for move in moves(addresses, bits, kind, target)[0] if move.registers == self.worst.registers]
+        if same:
+            top = canvas.height + 16
+            canvas.text(4, top + 14, f"behind {cure}:", "h")
+            draw_phases(canvas, self.model, same[0].addresses[self.worst.warp].tolist(), top + 18)
 
     @property
     def certificates(self) -> tuple[Certificate, ...]:
@@ -212,17 +264,29 @@ class BankReport(Drawable):
         head = f"{self.accesses} x {self.instruction}: {self.turns} turn{'s' if self.turns != 1 else ''}"
         if self.evidence == "assumed":
             head += f" ({self.model.basis})"
+        assumed = [f"note   {self.assumed}"] if self.assumed else []
         if self.conflict_free:
-            return f"{head}, free of bank conflicts"
-        return f"{head} where {self.ideal} would do\nworst  {self.worst}"
+            return "\n".join([f"{head}, free of bank conflicts", *assumed])
+        found = [
+            f"{head} where {self.ideal} would do, {_article(self.ways)} {self.ways}-way conflict",
+            f"worst  {self.worst}",
+        ]
+        if (cure := self.cure) is not None:
+            found.append(f"cure   {cure}: free of bank conflicts")
+        return "\n".join([*found, *assumed])
 
     def to_json(self) -> dict[str, object]:
         """Return the report as JSON-ready data."""
         names = ("instruction", "accesses", "turns", "ideal", "conflicts", "conflict_free")
         told: dict[str, object] = {"schema": SCHEMA, **{name: getattr(self, name) for name in names}}
         told |= {"target": self.target, "evidence": self.evidence, "engines": dict(self.engines)}
+        told |= {"ways": self.ways, "lanes": self.lanes, "cure": None if (cure := self.cure) is None else str(cure)}
         told |= {"notes": list(self.notes), "worst": self.worst.to_json(), "step": self.step}
         return told | {"phases": [_phase_json(phase) for phase in self.phases]}
+
+
+def _article(number: int) -> str:
+    return "an" if str(number)[0] == "8" or number in (11, 18) else "a"
 
 
 def _phase_json(phase: Phase) -> dict[str, object]:
@@ -232,30 +296,34 @@ def _phase_json(phase: Phase) -> dict[str, object]:
 
 
 def banks(
-    registers: object,
+    access: object,
     shared: object = None,
     element_bits: int | None = None,
-    kind: str = "load",
+    kind: str | None = None,
     *,
     target: str = "sm_90a",
     tile: Sequence[int] | None = None,
     lanes: Sequence[str] | None = None,
     warps: Sequence[str] | None = None,
 ) -> BankReport:
-    """Return the bank turns of moving registers from or to shared memory, with the widest instruction that is possible.
+    """Return the bank turns of an access of one or more warps to shared memory, and a layout that ends its conflicts.
 
-    Mathematically: element (register, lane, warp) lies at ``shared(registers(register, lane, warp))``; its turns are
-    counted for every instruction of every warp.
+    Mathematically: element (register, lane, warp) lies at ``shared(access(register, lane, warp))``; its turns
+    (wavefronts) are counted for every instruction of every warp. A turn serves one word of each bank.
 
     Args:
-        registers: A layout of any family, or its text: axes ``register``, ``lane`` and ``warp`` (or ``thread``) to tile
-            coordinates; a CuTe layout (thread, value) to the flat coordinate of the tile, first dimension fastest; or,
-            with ``shared`` None, either of them to element offsets, as ``f2.invert_and_compose`` returns it.
+        access: The name of an access of the whole tile by one warp: ``"ldmatrix"`` or ``"ldmatrix.x4"``,
+            ``"ldmatrix.trans"``, ``"stmatrix"``, ``"rows"``, ``"columns"`` (16 bytes a lane along a row or column),
+            ``"mma.A"``, ``"mma.B"``, ``"mma.C"`` (fragments by ordinary loads). Or the registers as a layout of any
+            family, or its text: axes ``register``, ``lane`` and ``warp`` (or ``thread``) to tile coordinates; a CuTe
+            layout (thread, value) to the flat coordinate of the tile, first dimension fastest; or, with ``shared``
+            None, either of them to element offsets, as ``f2.invert_and_compose`` returns it.
         shared: A layout of any family, or its text: tile coordinates to element offsets, padded ones included.
         element_bits: Bits of an element: 4 to 128, a power of two; None for those of the texts, or 16.
-        kind: ``"load"`` or ``"store"``, by the widest instruction of up to 128 bits whose banks are known;
+        kind: How registers are moved: ``"load"`` (the default) or ``"store"``, by the widest instruction of up to 128
+            bits whose banks are known;
             ``"ldmatrix"``, ``"ldmatrix.trans"``, ``"stmatrix"``, ``"stmatrix.trans"``; or the instruction's own name,
-            ``"ld.shared.v2.b32"``, ``"ds_read_b128"``.
+            ``"ld.shared.v2.b32"``, ``"ds_read_b128"``. The name of an architecture in this place is the target.
         target: ``"sm_90a"``, ``"gfx942"``, ...; waves of gfx90a, gfx942 and gfx950 have 64 lanes.
         tile: Tile extents where neither layout knows them.
         lanes: Names of the axes that count lanes, fastest first; None for ``lane``.
@@ -265,13 +333,14 @@ def banks(
         nobody published which lanes the instruction serves together, or sources disagree on the turns.
 
     Example:
-        >>> from layoutalg.targets.layouts.nvidia import mma_operand
-        >>> fragment = mma_operand("A", (16, 64), (1, 1), 2)
-        >>> print(banks(fragment, "(16,64):(64,1)", 16, "ldmatrix"))
-        4 x ldmatrix.x4: 128 turns where 16 would do
+        >>> print(banks("ldmatrix", "(16,64):(64,1)"))
+        4 x ldmatrix.x4: 128 turns where 16 would do, an 8-way conflict
         worst  warp 0, registers [0, 1, 2, 3, 4, 5, 6, 7]: 32 turns instead of 4; bank 0 is touched by lanes \
 (lane:byte) 0:0, 1:128, 2:256, 3:384, 4:512, 5:640, 6:768, 7:896
-        >>> print(banks(fragment, "Sw<3,3,3> o 0 o (16,64):(64,1)", 16, "ldmatrix"))
+        cure   Sw<3,3,3> o 0 o (16,64):(64,1): free of bank conflicts
+        >>> from layoutalg.targets.layouts.nvidia import mma_operand
+        >>> fragment = mma_operand("A", (16, 64), (1, 1), 2)
+        >>> print(banks(fragment, "Sw<3,3,3> o 0 o (16,64):(64,1)", kind="ldmatrix"))
         4 x ldmatrix.x4: 16 turns, free of bank conflicts
 
         >>> rows = "(64,4):(64,1)"  # every lane of a wave reads 4 elements of its row
@@ -290,26 +359,59 @@ def banks(
 
     Source: ``targets.nvidia.banks``, measured on an H200; of AMD ``targets.lds_rules``.
     """
-    bits = stated_bits(element_bits, registers, shared, check=CHECK)
+    bits = stated_bits(element_bits, access, shared, check=CHECK)
     if bits not in (4, 8, 16, 32, 64, 128):
         raise CHECK.malformed("element_bits", "must be a power of two from 4 to 128", bits)
+    if isinstance(kind, str) and kind in TARGETS:
+        kind, target = None, kind
     arch = CHECK.kind(target, str, "target")
-    wave = WAVES[arch] if arch in WAVES else LANES if lookup(arch).vendor == "nvidia" else lookup(arch).lanes
+    wave = _wave(arch)
+    registers: object = access
+    if is_name(shared) and not is_name(access):
+        access, shared = shared, access
+    if is_name(access):
+        registers, kind, tile = _of_name(str(access).strip(), shared, bits, kind, tile, wave)
+        lanes_are = lanes_text(str(access).strip(), bits)
+    elif isinstance(access, str) and _WORD.fullmatch(access.strip()):
+        raise CHECK.malformed("access", f"must be a layout, or one of {', '.join(NAMES)}", access)
+    else:
+        registers, kind, lanes_are = access, "load" if kind is None else kind, "as the layout of registers says"
     addresses = bit_addresses(registers, shared, bits, tile, lanes, warps, wave)
     moved, notes = moves(addresses, bits, kind, arch)
     if not moved:
         raise CHECK.malformed("registers", "must hold at least one element", 0)
-    asked = (registers, shared, bits, kind, arch, tile, lanes, warps)
-    return _report(arch, moved, notes, asked)
+    return _report(arch, moved, notes, (registers, shared, bits, kind, arch, tile, lanes, warps), lanes_are)
+
+
+def _wave(arch: str) -> int:
+    return WAVES[arch] if arch in WAVES else LANES if lookup(arch).vendor == "nvidia" else lookup(arch).lanes
+
+
+def _of_name(
+    name: str, shared: object, bits: int, kind: str | None, tile: Sequence[int] | None, wave: int
+) -> tuple[LinearLayout, str, tuple[int, ...]]:
+    """Return the registers of a named access, how they are moved, and the extents of the tile.
+
+    Raises: MalformedError: LA713, LA910, and those of the shared layout.
+    """
+    if shared is None:
+        raise CHECK.malformed("shared", f"must be the shared layout of the tile for {name}", None)
+    short = short_name(name)
+    extents = extents_of(layout_of(shared, tile, max(1, bits // 8))) if tile is None else CHECK.vector(tile, "tile")
+    if any(extent < 1 or extent & (extent - 1) for extent in extents):
+        rule = f"must be a tile whose extents are powers of two for {name}; for others give the registers as a layout"
+        raise CHECK.malformed("shared", rule, extents)
+    if short in SHORT and kind not in (None, short):
+        raise CHECK.malformed("kind", f"must be left out for {name}, which is an instruction", kind)
+    return named(short, tuple(extents), bits, wave), kind or (short if short in SHORT else "load"), tuple(extents)
 
 
 def _asked_again(report: BankReport) -> list[Move]:
     if report.asked is None:
         raise CHECK.malformed("report", "must come from layoutalg.banks to have certificates of all accesses", None)
     registers, shared, bits, kind, target, tile, lanes, warps = report.asked
-    wave = WAVES.get(str(target), LANES)
-    addresses = bit_addresses(registers, shared, bits, tile, lanes, warps, wave)  # type: ignore[arg-type]
-    return moves(addresses, bits, kind, str(target))[0]  # type: ignore[arg-type]
+    addresses = bit_addresses(registers, shared, bits, tile, lanes, warps, _wave(str(target)))
+    return moves(addresses, bits, kind, str(target))[0]
 
 
 def _named(moved: list[Move]) -> dict[str, list[Move]]:
@@ -319,26 +421,29 @@ def _named(moved: list[Move]) -> dict[str, list[Move]]:
     return found
 
 
-def _report(target: str, moved: list[Move], notes: tuple[str, ...], asked: tuple[object, ...]) -> BankReport:
+def _report(target: str, moved: list[Move], notes: tuple[str, ...], asked: tuple[Any, ...], lanes: str) -> BankReport:
     sides = disputed_models(target, moved[0].instruction)
     if not sides:
-        return _counted(target, moved, notes, asked, None)
-    found = [(says, _counted(target, moved, notes, asked, model)) for says, model in sides]
+        return _counted(target, moved, notes, asked, lanes, None)
+    found = [(says, _counted(target, moved, notes, asked, lanes, model)) for says, model in sides]
     told = [f"{says}: {each.turns} turns where {each.ideal} would do" for says, each in found]
     if len({each.turns for _, each in found}) > 1:
         raise unknown(target, moved[0].instruction, f"sources disagree on it: {'; '.join(told)}")
     first = found[0][1]
     extra = (f"sources disagree on the groups of lanes and agree on these turns: {'; '.join(told)}",)
-    return BankReport(
-        first.instruction, first.accesses, first.turns, first.ideal, first.worst, target, "disputed", first.engines,
-        (*notes, *extra), asked,
-    )  # fmt: skip
+    return replace(first, evidence="disputed", notes=(*notes, *extra))
 
 
 def _counted(
-    target: str, moved: list[Move], notes: tuple[str, ...], asked: tuple[object, ...], given: BankModel | None
+    target: str,
+    moved: list[Move],
+    notes: tuple[str, ...],
+    asked: tuple[Any, ...],
+    lanes: str,
+    given: BankModel | None,
 ) -> BankReport:
     turns = ideal = accesses = 0
+    ways = 1
     engines: Counter[str] = Counter()
     worst: tuple[int, Move, int, Counted] | None = None
     for name, same in _named(moved).items():
@@ -346,6 +451,8 @@ def _counted(
         rows = np.concatenate([move.addresses for move in same])
         first = model.alike(rows)
         known = {place: counted(model, rows[place]) for place in dict.fromkeys(first)}
+        crowded = [place for place, found in known.items() if found.turns > found.ideal]
+        ways = max(ways, *(phase.turns for place in crowded for phase in model.phases(rows[place].tolist())), 1)
         issued = [(move, warp) for move in same for warp in range(len(move.addresses))]
         for (move, warp), place in zip(issued, first, strict=True):
             found = known[place]
@@ -359,12 +466,11 @@ def _counted(
     model = given or bank_model(target, move.instruction)
     row = tuple(move.addresses[warp].tolist())
     most = max(model.phases(row), key=lambda phase: phase.turns)  # the first of equals
-    lanes = tuple(sorted({lane for lane, _ in most.busy}))
-    access = BankAccess(move.instruction, warp, move.registers, row, found.turns, found.ideal, most.bank, lanes)
+    busy = tuple(sorted({lane for lane, _ in most.busy}))
+    access = BankAccess(move.instruction, warp, move.registers, row, found.turns, found.ideal, most.bank, busy)
     by = tuple((name, engines[name]) for name in ENGINES if engines[name])
-    return BankReport(
-        moved[0].instruction, accesses, turns, ideal, access, target, model.evidence, by, notes, asked
-    )  # fmt: skip
+    head = (moved[0].instruction, accesses, turns, ideal, access, target, model.evidence, by, notes)
+    return BankReport(*head, ways=ways, lanes=lanes, asked=asked)
 
 
 def _step(model: BankModel, addresses: Sequence[int]) -> int | None:

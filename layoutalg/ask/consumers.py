@@ -34,7 +34,7 @@ from layoutalg.synth.wgmma import InadmissibleOperandError, OperandProblem, synt
 from layoutalg.targets import banks as banks_of
 from layoutalg.targets.bank_model import bank_model
 from layoutalg.targets.banks import AMD_RULES, Access, nvidia_access
-from layoutalg.targets.nvidia.accesses import AccessForm, access_form
+from layoutalg.targets.nvidia.accesses import AccessForm, access_form, full_name
 from layoutalg.targets.nvidia.banks import BANKS, WORD_BYTES
 from layoutalg.targets.nvidia.tensormap import element_bytes
 from layoutalg.targets.registry import lookup
@@ -102,7 +102,7 @@ def consumer_of(value: object, target: str) -> Consumer:
             raise CHECK.malformed("consumers", "must pair an instruction with a register layout", registers)
     if not isinstance(value, str):
         raise CHECK.malformed("consumers", f"must be names among {KNOWN}, or (name, register layout)", value)
-    name = value
+    name = full_name(value)
     absent = model_of(target).consumer(name)
     if name in OPERANDS and registers is None:
         if isinstance(absent, Absent):

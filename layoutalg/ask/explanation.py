@@ -107,6 +107,8 @@ def explain(
         >>> from layoutalg.ask.bank_turns import banks
         >>> print(explain(banks("(32,4):(4,1)")))
         banks           1 x ld.shared.v2.b32: 2 turns, free of bank conflicts
+        note            read as (thread, value) -> element offset; for a tile in shared memory: \
+banks("ldmatrix", "(32,4):(4,1)")
         why             ld.shared.v2.b32 of sm_90a: 8 bytes a lane, 2 groups of 16 lanes, 32 banks (measured)
                         none of its 2 phases has a conflict
         words per bank  11111111111111111111111111111111 lanes 0-15

@@ -220,17 +220,23 @@ def _of_targets(command: Parser) -> None:
 def _banks(commands: argparse._SubParsersAction[Parser]) -> None:
     fragment = "F2[register=(0,1)(8,0)(0,8), lane=(0,2)(0,4)(1,0)(2,0)(4,0) -> dim0:16, dim1:16]"
     command = _add(
-        commands, "banks", "the turns of the banks of shared memory for an access of a warp",
+        commands, "banks", "bank conflicts of an access to shared memory, and a layout that ends them",
+        'layoutalg banks ldmatrix "(128,32):(32,1)"',
         f'layoutalg banks "{fragment}" "(16,16):(16,1)" --access ldmatrix',
         'layoutalg banks "((4,8),(2,2)):((32,1),(16,8))" "(16,8):(8,1)" --bits 32', 'layoutalg banks "(32,4):(4,1)"',
         'layoutalg banks "(64,8):(64,1)" --target gfx942 --instruction ds_read_b128',
     )  # fmt: skip
-    command.add_argument("registers", help="registers to tile coordinates (register, lane, warp; or thread, value)")
-    command.add_argument("shared", nargs="?", help="tile coordinates to offsets; without it, registers is to offsets")
+    command.add_argument(
+        "registers", metavar="access", help="ldmatrix, ldmatrix.trans, stmatrix, rows, columns, mma.A, mma.B, mma.C; "
+        "or a layout, registers to tile coordinates (register, lane, warp; or thread, value)",
+    )  # fmt: skip
+    command.add_argument(
+        "shared", nargs="?", help="tile coordinates to element offsets; without it, the access itself leads to offsets"
+    )
     command.add_argument("--bits", type=_bits, help="of an element (default: those of the texts, or 16)")
     command.add_argument(
-        "--access", "--instruction", dest="access", default="load",
-        help="load, store, ldmatrix, stmatrix.trans, ld.shared.v2.b32, ds_read_b128, ... (default load)",
+        "--access", "--instruction", dest="access",
+        help="how registers are moved: load (default), store, ldmatrix, stmatrix.trans, ld.shared.v2.b32, ...",
     )  # fmt: skip
     command.add_argument("--target", default="sm_90a", help="architecture, NVIDIA's or AMD's (default sm_90a)")
     command.add_argument("--why", action="store_true", help="say which lanes meet in which bank, phase by phase")

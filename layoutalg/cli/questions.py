@@ -54,7 +54,7 @@ def bank_turns(
     registers: str,
     shared: str | None,
     element_bits: int | None,
-    kind: str,
+    kind: str | None,
     tile: tuple[int, ...] | None,
     target: str,
     why: bool,

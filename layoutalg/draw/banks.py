@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from math import log2
 from typing import Any, cast
 
-from layoutalg.draw.canvas import LEVELS, Canvas
+from layoutalg.draw.canvas import Canvas
 from layoutalg.targets.bank_model import BankModel, Phase
 from layoutalg.targets.nvidia import banks as hardware
 
@@ -35,13 +35,15 @@ def words_of(model: BankModel, addresses: Sequence[int | None]) -> list[tuple[Ph
 
 
 def busy(count: int, worst: int) -> str:
-    """Return the class of a bank with so many words: dark with one, lighter with each doubling, grey without any.
+    """Return the class of a bank by the words it serves: grey for none, blue for one, redder with each doubling.
 
     Example:
-        >>> busy(0, 32), busy(1, 32), busy(2, 32), busy(32, 32), busy(1, 1)
-        ('z', 'c0', 'c3', 'c15', 'c0')
+        >>> busy(0, 32), busy(1, 32), busy(2, 32), busy(32, 32), busy(2, 2)
+        ('z', 'f', 'k0', 'k2', 'k2')
     """
-    return f"c{int((LEVELS - 1) * log2(count) / log2(max(worst, 2)))}" if count else "z"
+    if count <= 1:
+        return "f" if count else "z"
+    return f"k{int(2 * log2(count) / log2(max(worst, 2)))}"
 
 
 def draw_phases(canvas: Canvas, model: BankModel, addresses: Sequence[int | None], top: float) -> None:

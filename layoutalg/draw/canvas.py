@@ -69,6 +69,14 @@ def _scoped(rules: Iterable[str]) -> str:
 
 
 _STYLE = _scoped(_RULES) + "@media(prefers-color-scheme:dark){" + _scoped(_DARK) + "}"
+_BANKS = _scoped(
+    [
+        ".f{fill:#2f6fb5}",
+        *(f".k{level}{{fill:{colour}}}" for level, colour in enumerate(("#e8684a", "#d4351c", "#9e1b0b"))),
+        ".tf,.tk0,.tk1,.tk2{fill:#fff}",
+    ]
+)
+"""Banks: blue where one word is wanted, redder the more words; only in pictures that have banks."""
 _HATCH = (
     '<defs><pattern id="la-hatch" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">'
     '<rect width="6" height="6" fill="#b8bfc6"/><path d="M0 0v6" stroke="#4b545e" stroke-width="2"/></pattern></defs>'
@@ -149,7 +157,9 @@ class Canvas:
             f'<svg xmlns="http://www.w3.org/2000/svg" class="la" width="{wide}" height="{tall}" '
             f'viewBox="0 0 {wide} {tall}" role="img" aria-label="{escape(title, quote=True)}">'
         )
-        return "".join([head, f"<style>{_STYLE}</style>", _HATCH, *self.parts, "</svg>"])
+        body = "".join(self.parts)
+        style = _STYLE + (_BANKS if 'class="f"' in body or 'class="k' in body else "")
+        return "".join([head, f"<style>{style}</style>", _HATCH, body, "</svg>"])
 
 
 def level_of(value: int, low: int, high: int) -> int:

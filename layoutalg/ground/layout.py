@@ -27,6 +27,7 @@ class Layout(Shown, Written):
     """
 
     __slots__ = ()
+    _whole = True
 
     @property
     @abstractmethod

@@ -1,13 +1,17 @@
-"""What a notebook shows of a value: a door that is filled from above, for the ground draws nothing.
+"""What prompts and notebooks show of a value; pictures come from a function that the front door registers.
 
-Main definitions: ``Shown``, ``Drawable``, ``drawn_by``.
+Main definitions: ``Shown``, ``Drawable``, ``drawn_by``, ``PROMPT_CHARACTERS``.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
+PROMPT_CHARACTERS = 1000
+"""Most characters of ``repr`` of an answer or a plan; a longer one shows its first line, ``print`` the rest."""
+_LINE_CHARACTERS = 200
 _DRAWERS: list[Callable[[Any], dict[str, str]]] = []
 
 
@@ -16,10 +20,35 @@ def drawn_by(drawer: Callable[[Any], dict[str, str]]) -> None:
     _DRAWERS[:] = [drawer]
 
 
+def _short(full: Callable[[Any], str]) -> Callable[[Any], str]:
+    """Return a ``__repr__`` that writes the form of the constructor only where a prompt has room for it."""
+
+    @functools.wraps(full)
+    def shortened(self: Any) -> str:
+        text = full(self)
+        if len(text) <= PROMPT_CHARACTERS:
+            return text
+        line = " ".join(str(self).partition("\n")[0].split())
+        line = line if len(line) <= _LINE_CHARACTERS else line[: _LINE_CHARACTERS - 3] + "..."
+        return f"<{type(self).__name__}{': ' if line else ''}{line}>"
+
+    shortened.short = True  # type: ignore[attr-defined]
+    return shortened
+
+
 class Shown:
-    """A value that notebooks show as a picture."""
+    """A value that notebooks show as a picture, and prompts in at most ``PROMPT_CHARACTERS`` characters."""
 
     __slots__ = ()
+    _whole = False
+    """Whether ``repr`` is always the constructor's form, however long: that of layouts, which are read back from it."""
+
+    def __init_subclass__(cls) -> None:
+        """Shorten a ``__repr__`` that the class has itself; a dataclass with slots is made again after it got one."""
+        super().__init_subclass__()
+        full = cls.__dict__.get("__repr__")
+        if full is not None and not hasattr(full, "short") and not cls._whole:
+            cls.__repr__ = _short(full)  # type: ignore[method-assign]
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
         """Return the value's text and picture; called by Jupyter."""

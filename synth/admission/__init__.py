@@ -23,6 +23,7 @@ from layoutalg.proofs.admission import Admission, Admitted, Refused
 from layoutalg.synth.admission import amd, bulk, copies, fragments, im2col, matrices, refusals, tcgen05, tma, wgmma
 from layoutalg.synth.admission.repairs import SCHEMA
 from layoutalg.synth.admission.request import ALIGN_BYTES, CHECK, TARGET, Finder, Request, of_layout, request_of
+from layoutalg.targets.nvidia.accesses import full_name
 from layoutalg.targets.target_model import Absent, model_of
 
 __all__ = ["CONSUMERS", "Admission", "Admitted", "Refused", "Request", "admissible", "asked_again"]
@@ -85,6 +86,7 @@ def admissible(
     """
     if not isinstance(consumer, str):
         raise CHECK.malformed("consumer", "must be the name of an instruction", consumer)
+    consumer = full_name(consumer)
     words = consumer.split(".")
     heads = (".".join(words[:many]) for many in range(len(words), 0, -1))
     head = next((head for head in heads if head in CONSUMERS), None)

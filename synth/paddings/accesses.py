@@ -25,16 +25,19 @@ from layoutalg.ground.recognize import Departure, linear
 from layoutalg.proofs.padding import CHECK, CellAccess
 from layoutalg.proofs.register_map import bit_addresses
 from layoutalg.proofs.swizzling import TileAccess, instruction_name, widths
+from layoutalg.synth.named_accesses import FRAGMENTS, named
 from layoutalg.targets.bank_model import bank_model
+from layoutalg.targets.nvidia.accesses import short_name
 from layoutalg.targets.registry import lookup
 
 IntArray: TypeAlias = npt.NDArray[np.int64]
-NAMES = ("rows", "columns", "diagonals", "antidiagonals", "along D", "ldmatrix", "stmatrix")
+NAMES = ("rows", "columns", "diagonals", "antidiagonals", "along D", "ldmatrix", "stmatrix", *FRAGMENTS)
 _TEXT = re.compile(
     r"(?:(load|store) )?(?:(rows|columns|diagonals|antidiagonals|along (\d{1,2}))(?::(\d{1,3}))?"
     r"|((?:ld|st)matrix(?:\.trans)?))"
 )
 _ROW_BITS = 128
+_LANES = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +63,9 @@ def read_accesses(
     """
     found: list[Asked] = []
     for each in given:
-        text, kind = _of_kind(each) if isinstance(each, str) else ("", "")
+        text, kind = _of_kind(short_name(each.strip())) if isinstance(each, str) else ("", "")
+        if text in FRAGMENTS:
+            each, text = (named(text, _powers(text, shape), element_bits, _LANES), kind), ""
         if match := _TEXT.fullmatch(text):
             found += _named(text, match, shape, element_bits, targets)
         elif text.replace(":", "").replace(".", "").replace(" ", "").isalnum():
@@ -93,6 +98,13 @@ def tile_access(access: CellAccess, shape: tuple[int, ...], element_bits: int) -
     axes = (("register", (sizes[0] * sizes[1]).bit_length() - 1), ("lane", sizes[2].bit_length() - 1))
     dims = tuple((f"dim{place}", extent.bit_length() - 1) for place, extent in enumerate(shape))
     return TileAccess(LinearLayout(axes, dims, *found), access.kind)
+
+
+def _powers(name: str, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the extents of a tile that a fragment fills."""
+    if any(extent & (extent - 1) for extent in shape):
+        raise CHECK.malformed("accesses", f"must be of tiles whose extents are powers of two for {name}", shape)
+    return shape
 
 
 def _of_kind(text: str) -> tuple[str, str]:

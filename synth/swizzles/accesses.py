@@ -1,10 +1,6 @@
 """Accesses as a person writes them: layouts of any notation, or a name such as ``rows`` of a tile.
 
-Main definitions: ``access_of``, ``without_kinds``, ``extents_of``, ``named``, ``NAMES``.
-
-Notation: ``rows`` and ``columns`` give every lane 16 bytes along a row or a column, lanes one after the other along it;
-``ldmatrix``, ``stmatrix`` and their ``.trans`` are the fragments of matrices of 8 rows of 16 bytes. One warp moves the
-whole tile.
+Main definitions: ``access_of``, ``without_kinds``, ``extents_of``.
 """
 
 from __future__ import annotations
@@ -21,9 +17,8 @@ from layoutalg.ground.layout import Layout
 from layoutalg.notation.written import is_written, read_written
 from layoutalg.proofs.register_map import tile_elements
 from layoutalg.proofs.swizzling import CHECK, KINDS, TileAccess
-
-NAMES = ("rows", "columns", *KINDS[2:])
-"""Accesses that need no layout."""
+from layoutalg.synth.named_accesses import NAMES, is_name, named
+from layoutalg.targets.nvidia.accesses import short_name
 
 
 def access_of(given: object, kind: str, tile: object = None, element_bits: int = 16, lanes: int = 32) -> TileAccess:
@@ -53,9 +48,10 @@ def access_of(given: object, kind: str, tile: object = None, element_bits: int =
     if isinstance(given, str):
         said = given
         head, _, tail = (part.strip() for part in given.rpartition(":"))
-        if head and (tail in KINDS or head in NAMES):
+        if head and (tail in KINDS or is_name(head)):
             given, kind = head, _kind(tail)
-        if given in NAMES:
+        if is_name(given):
+            given = short_name(given.strip())
             kind = given if given in KINDS else kind
             return TileAccess(named(given, _tile(tile, given), element_bits, lanes), kind)
         if not given.partition(":")[0].strip().replace(".", "").isidentifier():
@@ -121,40 +117,6 @@ def _tile(tile: object, given: object) -> tuple[int, ...]:
     if not extents or any(extent < 1 or extent & (extent - 1) for extent in extents) or math.prod(extents) > 1 << 20:
         raise CHECK.malformed("tile", "must have extents that are powers of two, at most 2**20 elements", extents)
     return extents
-
-
-def named(name: str, tile: tuple[int, ...], element_bits: int, lanes: int) -> LinearLayout:
-    """Return an access of a tile by its name.
-
-    Raises: MalformedError: LA910.
-
-    Example:
-        >>> print(named("ldmatrix", (16, 16), 16, 32))
-        F2[register=(0,1)(8,0)(0,8), lane=(0,2)(0,4)(1,0)(2,0)(4,0) -> row:16, col:16]
-    """
-    if len(tile) != 2:
-        raise CHECK.malformed("tile", f"must have two extents for {name}", tile)
-    rows = [(1 << bit, 0) for bit in range(tile[0].bit_length() - 1)]
-    columns = [(0, 1 << bit) for bit in range(tile[1].bit_length() - 1)]
-    wave = lanes.bit_length() - 1
-    wide = max(0, (128 // element_bits).bit_length() - 1)
-    if name in ("rows", "columns"):
-        inner, outer = (columns, rows) if name == "rows" else (rows, columns)
-        held, rest = inner[:wide], inner[wide:] + outer
-    else:
-        word = 1 if name.endswith("trans") else max(0, (32 // element_bits).bit_length() - 1)
-        if wave != 5:
-            raise CHECK.malformed("accesses", f"{name} is an instruction of warps of 32 lanes", lanes)
-        if len(rows) < 3 or len(columns) < wide or element_bits > 32:
-            rule = f"must hold 8 rows of 16 bytes for {name}, of elements of at most 32 bits"
-            raise CHECK.malformed("tile", rule, f"{tile} of {element_bits} bits")
-        first, second = (rows[:3], columns[:wide]) if name.endswith("trans") else (columns[:wide], rows[:3])
-        held, rest = first[:word], [*first[word:], *second, *rows[3:], *columns[wide:]]
-    if len(rest) < wave:
-        raise CHECK.malformed("tile", f"must have 16 bytes for each of {lanes} lanes", tile)
-    return LinearLayout.from_bases(
-        {"register": [*held, *rest[wave:]], "lane": rest[:wave]}, {"row": tile[0], "col": tile[1]}
-    )
 
 
 def _linear(given: Layout, tile: tuple[int, ...], lanes: int) -> LinearLayout:

@@ -182,6 +182,30 @@ _KNOWN = (
 _COPY = re.compile(r"cp\.async\.(ca|cg)(?:\.shared(?:::cta)?)?(?:\.global)?\.(4|8|16)")
 
 
+SHORT = ("ldmatrix", "ldmatrix.trans", "stmatrix", "stmatrix.trans")
+"""Matrix instructions without a number of matrices: four, as many as fit."""
+
+
+def full_name(name: str) -> str:
+    """Return the name of an instruction with its number of matrices: four where none is written.
+
+    Example:
+        >>> full_name("ldmatrix"), full_name("stmatrix.trans"), full_name("ldmatrix.x2"), full_name("tma")
+        ('ldmatrix.x4', 'stmatrix.x4.trans', 'ldmatrix.x2', 'tma')
+    """
+    return name.replace("matrix", "matrix.x4") if name in SHORT else name
+
+
+def short_name(name: str) -> str:
+    """Return the name of a matrix instruction without ``.x4``; any other name unchanged.
+
+    Example:
+        >>> short_name("ldmatrix.x4.trans"), short_name("ldmatrix.x2"), short_name("rows")
+        ('ldmatrix.trans', 'ldmatrix.x2', 'rows')
+    """
+    return next((short for short in SHORT if full_name(short) == name), name)
+
+
 def access_form(instruction: object) -> AccessForm:
     """Return the form of an instruction.
 

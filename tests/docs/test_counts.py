@@ -13,6 +13,8 @@ from layoutalg.proofs.laws import laws
 from layoutalg.targets.registry import TARGETS
 
 README = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+TOUR = " ".join((ROOT / "docs" / "tour.md").read_text(encoding="utf-8").split())
+PEERS = (ROOT / "docs" / "peers.md").read_text(encoding="utf-8")
 BENCHMARKS = (ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8")
 EVIDENCE = (ROOT / "docs" / "evidence.md").read_text(encoding="utf-8")
 MEASURED = ROOT / "tests" / "data" / "measured"
@@ -23,10 +25,10 @@ def test_laws_and_kinds_of_certificates() -> None:
     solvers = [{each.engine for each in law.obligations if each.for_all} for law in laws()]
     always, twice = sum(map(bool, solvers)), sum(len(each) > 1 for each in solvers)
     stated = r"(\d+) laws of the code itself, (\d+) of them proved for all values \((\d+) by two solvers\)"
-    found = re.search(stated, README)
+    found = re.search(stated, TOUR)
     assert found is not None
     assert tuple(map(int, found.groups())) == (len(solvers), always, twice)
-    assert f"{len(checker.KINDS)} kinds of certificates, one checker of 600 lines" in README
+    assert f"{len(checker.KINDS)} kinds of certificates, one checker of 600 lines" in TOUR
 
 
 def test_targets_tiles_and_questions() -> None:
@@ -39,9 +41,29 @@ def test_targets_tiles_and_questions() -> None:
     clinic = (ROOT / "docs/clinic/README.md").read_text(encoding="utf-8")
     answered = re.search(r"(\d+) questions were asked, (\d+) are answered, (\d+) are not yet", clinic)
     assert answered is not None
-    assert f"docs/clinic answers {answered[2]} questions" in README
-    questions = README.partition("## Eight questions")[2].partition("## The command line")[0]
-    assert len(re.findall(r"\*\*[A-Z][^*]*\?\*\*", questions)) == 8
+    assert f"[The clinic](clinic/README.md) answers {answered[2]} questions" in TOUR
+    for page, head, count in ((TOUR, "## Eight questions", 8), (README, "## Six questions", 6)):
+        questions = page.partition(head)[2].partition(" ## ")[0]
+        assert len(re.findall(r"\*\*[A-Z][^*]*\?\*\*", questions)) == count
+
+
+def test_silently_wrong_answers_are_those_of_the_page_of_peers() -> None:
+    rows = re.findall(r"\| ([a-z ]+) \| (\d+) \| (\d+) \| (\d+) \| (\d+) \| (\d+) \|", README)
+    assert len(rows) == 4
+    for operation, cases, *wrong in rows:
+        section = PEERS.partition(f"## {operation.capitalize()}\n")[2].partition("\n## ")[0]
+        stored = re.findall(r"^\| [\w-]+ \| \d+ \| (\d+) \|", section, re.M)
+        assert f"{cases} cases" in section
+        assert wrong == stored
+
+
+def test_the_readme_is_short_and_links_its_pages() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    prose = re.sub(r"```.*?```", "", text, flags=re.DOTALL)
+    assert len(re.sub(r"\]\([^)]*\)", "", prose).split()) <= 900
+    links = re.findall(r"\]\(([^)#]+)", prose)
+    assert all((ROOT / link).is_file() for link in links)
+    assert not re.findall(r"\bdocs/\w+", re.sub(r"\]\([^)]*\)", "", prose))
 
 
 def test_every_section_of_the_benchmarks_has_a_command_and_a_record_or_none() -> None:

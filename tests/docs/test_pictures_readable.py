@@ -45,7 +45,7 @@ def texts(picture: str) -> tuple[list[Box], list[Box]]:
         wide, x, y = WIDTH * size * len(words), float(node.get("x", 0)), float(node.get("y", 0))
         left = x - wide / 2 if "m" in styles else x - wide if "e" in styles else x
         box = Box(left, y - 0.72 * size, left + wide, y + 0.1 * size, words)
-        (inside if any(re.fullmatch(r"t(\d+|z|x)", style) for style in styles) else beside).append(box)
+        (inside if any(re.fullmatch(r"t(\d+|z|x|f|k\d)", style) for style in styles) else beside).append(box)
     return inside, beside
 
 

@@ -16,6 +16,7 @@ from layoutalg.cli import main
 BLOCKS = blocks((ROOT / "README.md").read_text(encoding="utf-8"))
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 PICTURE = ROOT / "docs" / "tile.svg"
+HERO = ROOT / "docs" / "banks.svg"
 PAGES = (
     "README.md",
     "docs/asking.md",
@@ -28,6 +29,7 @@ PAGES = (
     "docs/notation.md",
     "docs/tensormap_modes.md",
     "docs/testing.md",
+    "docs/tour.md",
 )
 
 
@@ -67,7 +69,17 @@ def test_the_picture_is_the_one_of_a_plan(request):
     if request.config.getoption("--update-golden"):
         PICTURE.write_text(la.draw.svg(plan), encoding="utf-8")
     assert PICTURE.read_text(encoding="utf-8") == la.draw.svg(plan), "after review, --update-golden"
-    assert f"]({PICTURE.relative_to(ROOT)})" in (ROOT / "README.md").read_text(encoding="utf-8")
+    assert f"]({PICTURE.name})" in (ROOT / "docs" / "tour.md").read_text(encoding="utf-8")
+
+
+def test_the_first_picture_shows_the_conflict_and_its_end(request):
+    text = la.draw.svg(la.banks("ldmatrix", "(128,64):(64,1)"))
+    assert 'class="k2"' in text.partition("behind Sw&lt;3,3,3&gt;")[0]
+    assert 'class="k' not in text.partition("behind Sw&lt;3,3,3&gt;")[2]
+    if request.config.getoption("--update-golden"):
+        HERO.write_text(text, encoding="utf-8")
+    assert HERO.read_text(encoding="utf-8") == text, "after review, --update-golden"
+    assert f"]({HERO.relative_to(ROOT)})" in (ROOT / "README.md").read_text(encoding="utf-8")
 
 
 def test_what_readme_says_of_installing_is_what_the_project_asks_for():

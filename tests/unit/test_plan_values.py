@@ -396,7 +396,8 @@ def test_addresses_in_global_memory_agree_with_enumeration(seed):
 # --- texts ------------------------------------------------------------------------------------------------------------
 
 
-def test_a_plan_reads_well_and_its_repr_builds_it_again():
+def test_a_plan_reads_well_and_its_repr_builds_it_again(monkeypatch):
+    monkeypatch.setattr("layoutalg.ground.picture.PROMPT_CHARACTERS", 10**6)  # long plans are shortened
     names = globals() | vars(tensormap) | vars(wgmma) | {"MatrixDescriptor": MatrixDescriptor}
     copy = synthesize_tensormap(square())
     operand = synthesize_wgmma(canonical_operand("A", (128, 64)))

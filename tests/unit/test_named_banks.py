@@ -1,0 +1,122 @@
+"""Bank conflicts of accesses by their names, and the layouts that end them: counted here once more, by hand."""
+
+from __future__ import annotations
+
+import pytest
+
+import layoutalg as la
+from layoutalg.cli import main
+from layoutalg.synth.named_accesses import NAMES
+
+PLAIN = "(128,32):(32,1)"
+
+
+def wavefronts(layout: object, rows: int, columns: int, bits: int) -> tuple[int, int]:
+    """Turns of ldmatrix on all matrices of 8 rows of 16 bytes, and the most words of one bank: by enumeration."""
+    width, turns, most = 128 // bits, 0, 0
+    for top in range(0, rows, 8):
+        for left in range(0, columns, width):
+            words: dict[int, set[int]] = {}
+            for row in range(top, top + 8):
+                for column in range(left, left + width):
+                    word = layout(row, column) * bits // 32  # type: ignore[operator]
+                    words.setdefault(word % 32, set()).add(word)
+            turns += max(map(len, words.values()))
+            most = max(most, *map(len, words.values()))
+    return turns, most
+
+
+@pytest.mark.parametrize("columns", [32, 64, 128])
+@pytest.mark.parametrize("name", ["ldmatrix", "ldmatrix.x4"])
+def test_turns_and_ways_of_rows(name: str, columns: int) -> None:
+    shared = la.CuteLayout((64, columns), (columns, 1))
+    report = la.banks(name, shared)
+    assert (report.turns, report.ways) == wavefronts(shared, 64, columns, 16)
+    assert report.ideal == 64 * columns // 64
+    assert not report.conflict_free
+
+
+@pytest.mark.parametrize("shared", [PLAIN, "(128,64):(64,1)", "(64,128):(128,1)", "Sw<1,3,3> o 0 o (64,64):(64,1)"])
+def test_the_cure_of_ldmatrix_is_a_swizzle_of_the_same_bytes(shared: str) -> None:
+    layout, report = la.parse(shared), la.banks("ldmatrix", shared)
+    cure = report.cure
+    assert sorted(cure.table().ravel().tolist()) == sorted(layout.table().ravel().tolist())
+    rows, columns = (size for size in cure.base.shape)
+    assert wavefronts(cure, rows, columns, 16) == (report.ideal, 1)
+    assert la.banks("ldmatrix", cure).conflict_free
+    assert la.banks("rows", cure, kind="store").conflict_free  # what fills the tile row by row
+
+
+def test_what_is_said() -> None:
+    text = str(la.banks("ldmatrix", PLAIN)).splitlines()
+    assert text[0] == "16 x ldmatrix.x4: 256 turns where 64 would do, a 4-way conflict"
+    assert text[-1] == "cure   Sw<2,3,3> o 0 o (128,32):(32,1): free of bank conflicts"
+    free = la.banks("ldmatrix", "Sw<2,3,3> o 0 o (128,32):(32,1)")
+    assert (free.cure, free.ways, str(free)) == (None, 1, "16 x ldmatrix.x4: 64 turns, free of bank conflicts")
+    assert "8 lanes per 8 x 16-byte matrix" in free.lanes
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in ("ldmatrix", "stmatrix")])
+@pytest.mark.parametrize("bits", [16, 32])
+def test_every_name_is_counted_and_cured(name: str, bits: int) -> None:
+    if bits == 32 and name.endswith("trans"):
+        with pytest.raises(la.MalformedError, match="16 for a transposed matrix"):
+            la.banks(name, "(64,64):(64,1)", bits)
+        return
+    report = la.banks(name, "(64,64):(64,1)", bits)
+    assert report.conflict_free == (report.cure is None)
+    if report.cure is not None:
+        assert la.banks(name, report.cure, bits).turns == report.ideal
+
+
+def test_other_families_and_padding_as_a_cure() -> None:
+    triton = "#ttg.swizzled_shared<{vec = 1, perPhase = 1, maxPhase = 1, order = [1, 0]}>"
+    layout = la.parse(triton, (64, 64))
+    assert str(la.banks("ldmatrix", layout, tile=(64, 64)).cure) == "Sw<3,3,3> o 0 o (64,64):(64,1)"
+    padded = la.banks("ldmatrix", "(64,64):(72,1)")
+    assert padded.conflict_free
+    registers = "(32,32):(32,1)"
+    assert la.banks(registers, "(32,32):(32,1)", 32).cure is None  # no conflict
+    assert la.banks("(32,8):(64,1)").cure is None  # no shared layout was named
+
+
+def test_what_was_assumed_is_said() -> None:
+    alone = la.banks("(32,8):(64,1)")
+    assert alone.assumed.startswith("read as (thread, value) -> element offset")
+    assert alone.assumed in str(alone)
+    assert la.banks("ldmatrix", PLAIN).assumed == ""
+    assert la.banks("(_128,_32):(_32,_1)", "ldmatrix") == la.banks("ldmatrix", PLAIN)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("rowz", PLAIN), "must be a layout, or one of rows, columns, ldmatrix"),
+        (("ldmatrix",), "must be the shared layout of the tile for ldmatrix"),
+        (("ldmatrix", "(48,64):(64,1)"), "powers of two"),
+        (("ldmatrix", PLAIN, 16, "store"), "must be left out"),
+        (("mma.A", "(8,64):(64,1)"), "at least 16 x 16"),
+    ],
+)
+def test_what_is_refused(arguments: tuple[object, ...], words: str) -> None:
+    with pytest.raises(la.MalformedError, match=words):
+        la.banks(*arguments)
+
+
+def test_one_name_everywhere(capsys: pytest.CaptureFixture[str]) -> None:
+    tile = (64, 64)
+    for short, full in (("ldmatrix", "ldmatrix.x4"), ("stmatrix.trans", "stmatrix.x4.trans")):
+        answers = [
+            (
+                la.banks(name, "(64,64):(64,1)").turns,
+                la.swizzle(["rows:store", name], tile=tile).turns,
+                la.padding(tile, ["rows", name]).turns,
+                la.admissible("(64,64):(64,1)", name, dtype="f16"),
+                la.suggest(la.Tensor(tile), tile, [name], fill="threads").best,
+            )
+            for name in (short, full)
+        ]
+        assert answers[0] == answers[1]
+    for words in (["ldmatrix", PLAIN], ["(_128,_32):(_32,_1)", "ldmatrix"]):
+        assert main(["banks", *words]) == 0
+        assert "Sw<2,3,3> o 0 o (128,32):(32,1)" in capsys.readouterr().out
