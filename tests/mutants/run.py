@@ -56,6 +56,7 @@ def main() -> int:
     """Try what the command line asks for; return the exit code."""
     parser = argparse.ArgumentParser(description="Try the stored mutants against their related tests.")
     parser.add_argument("--name", nargs="*", default=[], help="only mutants whose names start with one of these")
+    parser.add_argument("--path", nargs="*", default=[""], help="only mutants of source files that start with one of these")
     parser.add_argument("--count", type=int, help="only this many")
     parser.add_argument("--jobs", type=int, default=1, help="copies of the checkout that run at a time")
     parser.add_argument("--seconds", type=float, default=300, help="the most for one file of tests")
@@ -70,6 +71,7 @@ def main() -> int:
         return int(bool(wrong))
     known = {mutant.name for mutant in mutants}
     mutants = [mutant for mutant in mutants if not asked.name or mutant.name.startswith(tuple(asked.name))]
+    mutants = [mutant for mutant in mutants if mutant.path.startswith(tuple(asked.path))]
     mutants = [mutant for mutant in mutants if not (asked.new and mutant.killer)][: asked.count]
     results = []
     for mutant, outcome in tried(mutants, asked.jobs, asked.seconds):
