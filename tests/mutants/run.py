@@ -8,55 +8,24 @@ from __future__ import annotations
 
 import argparse
 import json
-import queue
 import sys
-import tempfile
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from mutants.sandbox import Outcome, Sandbox
-from mutants.stored import KILLERS, Mutant, faults, load
+from mutants.stored import KILLERS, faults, load
+from mutants.trial import tried
 
 SHARE = 0.95  # of all mutants that must die; of those in checkers, all
-
-
-def tried(mutants: list[Mutant], jobs: int, seconds: float) -> Iterator[tuple[Mutant, Outcome]]:
-    """Yield what the related tests say to each mutant, in order; the tests of each must pass without it."""
-    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(jobs) as pool:
-        free: queue.SimpleQueue[Sandbox] = queue.SimpleQueue()
-        for job in range(jobs):
-            free.put(Sandbox(Path(folder) / str(job)))
-        sane: dict[str, Outcome] = {}
-
-        def one(mutant: Mutant) -> Outcome:
-            sandbox = free.get()
-            try:
-                killed = None
-                for test in dict.fromkeys([*filter(None, [mutant.killer]), *mutant.tests]):
-                    outcome = sandbox.mutant(mutant, test, seconds=seconds)
-                    if outcome.status == "survived":
-                        continue
-                    if test not in sane:
-                        sane[test] = sandbox.tests(test, seconds=seconds)
-                    if sane[test].status != "survived":
-                        return Outcome("broken", outcome.seconds, "", f"{test} fails without the mutant")
-                    killed = outcome
-                    break
-                return killed or Outcome("survived", 0.0, "", "")
-            finally:
-                free.put(sandbox)
-
-        yield from zip(mutants, pool.map(one, mutants), strict=True)
 
 
 def main() -> int:
     """Try what the command line asks for; return the exit code."""
     parser = argparse.ArgumentParser(description="Try the stored mutants against their related tests.")
     parser.add_argument("--name", nargs="*", default=[], help="only mutants whose names start with one of these")
-    parser.add_argument("--path", nargs="*", default=[""], help="only mutants of source files that start with one of these")
+    parser.add_argument(
+        "--path", nargs="*", default=[""], help="only mutants of source files that start with one of these"
+    )
     parser.add_argument("--count", type=int, help="only this many")
     parser.add_argument("--jobs", type=int, default=1, help="copies of the checkout that run at a time")
     parser.add_argument("--seconds", type=float, default=300, help="the most for one file of tests")
@@ -74,7 +43,7 @@ def main() -> int:
     mutants = [mutant for mutant in mutants if mutant.path.startswith(tuple(asked.path))]
     mutants = [mutant for mutant in mutants if not (asked.new and mutant.killer)][: asked.count]
     results = []
-    for mutant, outcome in tried(mutants, asked.jobs, asked.seconds):
+    for mutant, outcome in zip(mutants, tried(mutants, asked.jobs, asked.seconds), strict=True):
         results.append((mutant, outcome))
         kind = "checker" if mutant.checker else ""
         told = outcome.killer or mutant.waits or outcome.said[-200:]

@@ -12,6 +12,7 @@ import ast
 import json
 import tomllib
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -71,7 +72,7 @@ def mutated(mutant: Mutant, text: str) -> str:
 
     Raises: ValueError: its place is not there exactly once, or the change is none.
     """
-    tree = ast.parse(text)
+    tree = _tree(text)
     lines = text.splitlines(keepends=True)
     first, last = 0, len(lines)
     for name in mutant.within.split(".") if mutant.within else ():
@@ -83,10 +84,15 @@ def mutated(mutant: Mutant, text: str) -> str:
     count = part.count(mutant.old)
     if count != 1:
         raise ValueError(f"{mutant.old!r} stands {count} times in {mutant.within or mutant.path}, not once")
-    changed = "".join(lines[:first]) + part.replace(mutant.old, mutant.new) + "".join(lines[last:])
-    if _meaning(changed) == _meaning(text):
+    changed = part.replace(mutant.old, mutant.new)
+    if _meaning(changed) == _meaning(part):
         raise ValueError(f"{mutant.new!r} means what {mutant.old!r} means")
-    return changed
+    return "".join([*lines[:first], changed, *lines[last:]])
+
+
+@cache
+def _tree(text: str) -> Any:
+    return ast.parse(text)
 
 
 def _member(tree: Any, name: str) -> Any:
@@ -96,8 +102,8 @@ def _member(tree: Any, name: str) -> Any:
 
 
 def _meaning(text: str) -> str:
-    """Return the syntax tree without docstrings and positions."""
-    tree = ast.parse(text)
+    """Return the syntax tree without docstrings and positions; the text may be an indented part of a file."""
+    tree = ast.parse(f"if True:\n{text}" if text[:1].isspace() else text)
     for node in ast.walk(tree):
         if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)) and ast.get_docstring(node) is not None:
             node.body = node.body[1:]
