@@ -2,6 +2,7 @@
 # make test   set up, then all tests that need no GPU
 # make docs   set up, then the documentation as HTML in docs/_build/html
 # make bench  set up, then the benchmarks
+# make mutants  set up, then small wrong changes to the library, each of which related tests must notice
 # make lint   style, types and dependency direction
 # make clean  remove what these made
 
@@ -11,7 +12,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 WORKERS ?= 2
 
-.PHONY: demo test bench docs lint clean
+.PHONY: demo test bench mutants docs lint clean
 .DEFAULT_GOAL := test
 
 $(VENV)/.created:
@@ -46,6 +47,9 @@ lint: $(VENV)/.test
 
 bench: $(VENV)/.test
 	$(BIN)/python benchmarks/bench.py
+
+mutants: $(VENV)/.test
+	$(BIN)/python tests/mutants/run.py --jobs $(WORKERS)
 
 docs: $(VENV)/.docs
 	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going docs docs/_build/html
