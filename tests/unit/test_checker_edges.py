@@ -53,6 +53,10 @@ def test_digits_are_compared_on_every_set_that_a_number_depends_on():
     g = staged(64, ["affine", [[0]], [0]])
     by = {"by": "digits", "digits": [4, 2, 2, 2, 2]}
     assert told("equality", {"f": f, "g": g}, by)[1].startswith("f and g differ, at [5]")
+    twice = staged(64, ["fork", *near, *near], ["affine", [[1, -1, 1, -1]], [0]])
+    assert (
+        "at [5]" in told("equality", {"f": twice, "g": staged(64, ["fork", *near], ["affine", [[1, -1]], [0]])}, by)[1]
+    )
     equal = staged(64, ["fork", *same], ["affine", [[1, -1]], [0]])
     assert told("equality", {"f": equal, "g": g}, by)[0] == 0
 
@@ -220,6 +224,45 @@ def test_a_stride_of_zero_was_not_measured():
     assert told("wgmma-operand", statement | {"words": [64 << 16 | 8 << 32]}, {})[0] == 0
 
 
+@pytest.mark.parametrize("offset", [1, 3, 7])
+def test_a_base_offset_turns_the_phases_of_a_swizzle_back(offset: int):
+    """Rows of 128 bytes whose chunks are where a descriptor with a base offset, and none without, finds them."""
+    places = []
+    for k in range(16):
+        for m in range(64):
+            line = 128 * m + 2 * k
+            places.append(line ^ (m - offset) % 8 << 4)
+    tile = {"operand": "A", "shape": [64, 16], "layout": staged(1024, ["table", places]), "swizzle": 0, "align": 1024}
+    read = tile | {"major": "K", "rows": 64, "words": [1 << 16 | 64 << 32 | offset << 49 | 1 << 62]}
+    assert told("wgmma-operand", read, {})[0] == 0
+    for other in {0, 1, 3, 7} - {offset}:
+        wrong = read | {"words": [1 << 16 | 64 << 32 | other << 49 | 1 << 62]}
+        assert "wgmma reads another byte" in told("wgmma-operand", wrong, {})[1]
+    assert "descriptors read this operand" in told("no-operand", tile, {})[1]
+
+
+def test_b_is_twice_as_deep_where_a_is_sparse():
+    layout = staged(256, ["split", [8, 8, 4]], ["affine", [[16, 2, 128]], [0]])
+    statement = {"operand": "B", "shape": [8, 32], "layout": layout, "swizzle": 0, "align": 128, "major": "K",
+                 "rows": 8, "words": [8 << 16 | 64 << 32]}  # fmt: skip
+    assert told("wgmma-operand", statement | {"sparse": True}, {})[0] == 0
+    assert "do not cover" in told("wgmma-operand", statement, {})[1]
+    halves = [8 << 16 | 64 << 32, 16 + (8 << 16 | 64 << 32)]
+    assert told("wgmma-operand", statement | {"words": halves}, {})[0] == 0
+    wide = {
+        "operand": "A",
+        "shape": [64, 16],
+        "layout": staged(1024, ["split", [8, 8, 8, 2]], ["affine", [[16, 256, 2, 128]], [0]]),
+        "swizzle": 0,
+        "align": 128,
+        "major": "K",
+        "rows": 64,
+        "words": [8 << 16 | 16 << 32],
+        "sparse": True,
+    }
+    assert told("wgmma-operand", wide, {})[0] == 0
+
+
 # --- banks ----------------------------------------------------------------------------------------------------------
 
 
@@ -345,3 +388,20 @@ def test_no_map_is_shown_by_a_whole_chunk_in_bounds():
     assert "a box can write this chunk" in told("no-tensormap", odd, evidence)[1]
     odd["problem"]["base_elem_offset"] = 4
     assert told("no-tensormap", odd, evidence)[0] == 0
+
+
+def test_the_last_origin_in_bounds_starts_below_2_to_31():
+    """Rows of one line of memory, as many as coordinates have numbers, in tiles of one and of two boxes."""
+    for tile, code in ((1, 0), (2, 1)):
+        axes = [[tile, 1, 1, 0, 0, 2**31], [8, 1, 0, 1, 0, 8]]
+        shared = staged(8 * tile, ["split", [tile, 8]], ["affine", [[128, 2]], [0]])
+        fields = {"base": 0, "swizzle": 0, "fill": 0, "promotion": 2, "dims": [[8, 0, 8, 1], [2**31, 0, 1, 1]]}
+        statement = {
+            "problem": {"axes": axes, "dtype": "bf16", "base_elem_offset": 0, "base_align_bytes": 256,
+                        "oob_fill": "ZERO", "direction": "load", "shared": shared},
+            "bytes": encoded(fields), "issues": [[[0, row], 128 * row] for row in range(tile)],
+            "moves": [[0, 0], [1, 0]], "expect_tx_bytes": 16 * tile, "smem_align_bytes": 128,
+            "smem_bytes": 128 * (tile - 1) + 16, "oob": "exact",
+        }  # fmt: skip
+        got, said = told("tensormap-plan", statement, {"map": fields})
+        assert (got, "a start is out of range" in said) == (code, bool(code)), said

@@ -104,9 +104,10 @@ def test_a_coordinate_moves_as_the_origin_does():
     assert isinstance(check(summed), Proved)
 
 
-def test_bounds_between_the_first_and_the_last_origin_count():
+@pytest.mark.parametrize("direction", ["load", "store"])
+def test_bounds_between_the_first_and_the_last_origin_count(direction: str):
     """Of rows 3 to 6 in bounds, by origins of every second row."""
-    inner = {"bounds": ((3, 7), (0, 16)), "origin_multiple": (2, 0)}
+    inner = {"bounds": ((3, 7), (0, 16)), "origin_multiple": (2, 0), "direction": direction}
     tm = rows(4, base_address=3 * PITCH)
     assert isinstance(check(plan(problem(**inner), tm, [((0, -3), 0)])), Proved)
     for count, base in ((3, 3), (5, 3), (4, 2), (3, 4)):
@@ -155,6 +156,56 @@ def test_the_last_origin_starts_within_32_bits():
             assert isinstance(check(made), Proved), check(made)
         else:
             assert refuted(made)["what"] == told
+
+
+def test_every_issue_of_the_last_origin_starts_within_32_bits():
+    """The second of two rows, of an origin whose first one is the last that there is."""
+    many = problem(2**31, 2, global_strides=(0, 1))
+    made = plan(many, rows(2**31, 1, strides_bytes=(0,)), [((0, 0), 0), ((0, 1), PITCH)])
+    witness = refuted(made)
+    assert (witness["what"], witness["coordinate"]) == ("a start coordinate leaves 32 bits", 2**31)
+
+
+def test_an_extent_is_no_longer_than_the_engine_takes():
+    longer = plan(problem(2**31 + 1, 1, global_strides=(0, 1), bounds=((0, 2**31), (0, 16))),
+                  rows(2**31 + 1, 1, strides_bytes=(0,)), [((0, 0), 0)], oob="lost")  # fmt: skip
+    assert refuted(longer)["what"] == "the engine faults on extents this long"
+
+
+def test_addresses_far_from_the_first_are_compared_exactly():
+    """One row in bounds, 2^29 of 2^35 bytes away, and a coordinate that moves twice as fast: off by 2^64 bytes."""
+    step = 2**35
+    far = problem(2**30 + 1, 1, global_strides=(step // SIZE, 1), bounds=((2**29, 2**29 + 1), (0, 16)))
+    tm = rows(2**30 + 1, 1, strides_bytes=(step,))
+    assert refuted(plan(far, tm, [((0, 0), 0)], 2, "lost"))["what"] == "wrong global element"
+
+
+def test_bytes_and_fields_are_compared_one_by_one():
+    right = rising()
+    for name, value in (("l2_promotion", "256B"), ("oob_fill", "NAN"), ("swizzle", "32B")):
+        other = right.with_changes(tensor_map=dataclasses.replace(right.tensor_map, **{name: value}))
+        witness = refuted(other)
+        assert (witness["what"], witness["field"]) == ("bytes and fields differ", name)
+
+
+def test_a_tile_is_met_once_by_what_is_asked_for():
+    four = problem(tile=4)
+    assert refuted(plan(four, rows(), [((0, 0), 0)]))["what"] == "no issue reaches this tile element"
+    assert refuted(plan(four, rows(), [((0, 0), 0)]))["tile"] == [2, 0]
+    gaps = problem().with_changes(smem_modes=(((2, 32),), ((16, 1),)))
+    assert refuted(plan(gaps, rows(), [((0, 0), 0)]))["what"] == "an issue touches shared memory outside the tile"
+    same = problem().with_changes(smem_modes=(((2, 0),), ((16, 1),)))
+    witness = refuted(plan(same, rows(box=1), [((0, 0), 0)]))
+    assert (witness["what"], witness["tile"]) == ("two tile elements share one shared-memory address", [0, 0])
+
+
+def test_a_tensor_may_begin_between_two_rows_and_a_map_not_before_it():
+    """Two elements, of which an inner coordinate counts whole pairs."""
+    shifted = problem(base_elem_offset=2)
+    early = plan(shifted, rows(dims=(18, 8)), [((2, 0), 0)])
+    assert refuted(early)["what"] == "the map reaches before the tensor"
+    odd = plan(problem(base_elem_offset=1), rows(dims=(17, 8)), [((1, 0), 0)])
+    assert refuted(odd)["what"] == "inner start coordinate off 16 bytes"
 
 
 @pytest.mark.parametrize("offset", [64, 16, -128])
