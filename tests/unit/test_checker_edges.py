@@ -390,6 +390,12 @@ def test_no_map_is_shown_by_a_whole_chunk_in_bounds():
     assert told("no-tensormap", odd, evidence)[0] == 0
 
 
+def test_half_a_chunk_is_written_by_no_box():
+    stated = problem(tile=(64, 4), smem_modes=(((64, 8),), ((4, 1),)), swizzle="NONE", origin_multiple=(64, 4))
+    made = la.certify.no_plan(stated)
+    assert (made.evidence["chunk"], bool(made.check())) == (0, True)
+
+
 def test_the_last_origin_in_bounds_starts_below_2_to_31():
     """Rows of one line of memory, as many as coordinates have numbers, in tiles of one and of two boxes."""
     for tile, code in ((1, 0), (2, 1)):

@@ -12,6 +12,7 @@ from layoutalg.f2 import LinearLayout, matrix
 from layoutalg.proofs.conversion_steps import Through
 from layoutalg.synth import conversion
 from layoutalg.synth.im2col.columns import columns, divisors
+from layoutalg.synth.wgmma.plan import split_digits
 from layoutalg.targets.nvidia import tensormap
 
 
@@ -79,3 +80,13 @@ def test_warps_that_hold_copies_wait_for_the_one_that_stores(seed: int):
     (step,) = (step for step in plan.steps if isinstance(step, Through))
     assert (step.store.idle, step.barrier) == (32, "block")
     plan.check()
+
+
+@pytest.mark.parametrize("digits", [((4, 2), (2, 512)), ((2, 64), (3, 1024), (2, 8)), ((5, 3),), ()])
+def test_increments_are_found_as_digits(digits: tuple[tuple[int, int], ...]):
+    values = [0]
+    for count, step in digits:
+        values = [value + step * turn for turn in range(count) for value in values]
+    assert split_digits(values) == digits
+    if len(values) > 2:
+        assert split_digits([*values[:-1], values[-1] + 1]) is None

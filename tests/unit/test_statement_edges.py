@@ -17,8 +17,10 @@ from layoutalg.proofs.im2col import ColumnIssue, ConvolutionPlan, ConvolutionPro
 from layoutalg.proofs.im2col import check as check_columns
 from layoutalg.proofs.ragged import prove_coverage
 from layoutalg.proofs.shuffle import Round, ShufflePlan
+from layoutalg.proofs.swizzling import TileAccess, instructions
 from layoutalg.proofs.tensor import Tensor
 from layoutalg.proofs.wgmma import check as check_operand
+from layoutalg.proofs.wgmma import reading
 from layoutalg.synth import synthesize_ragged
 from layoutalg.synth.im2col import synthesize_im2col
 from layoutalg.synth.swizzles import swizzle
@@ -208,3 +210,26 @@ def test_rows_of_groups_are_copied_once(strategy: str):
     claim = prove_coverage(replace(family, stated="some rows are copied twice"))
     assert isinstance(claim, Refuted)
     assert (claim.witness["what"], claim.witness["field"]) == ("wrong claim", "stated")
+
+
+def test_what_lies_beyond_18_bits_is_not_known():
+    fields = reading.fields_of(64 << 16 | 8 << 32)
+    assert fields is not None
+    last = 2**18 - 2048
+    for base, known in ((0, True), (last, True), (last + 16, False), (2**18, False)):
+        assert isinstance(reading.read_addresses(fields, 64, "K", base), str) != known, base
+
+
+@pytest.mark.parametrize(
+    ("lanes", "fits"), [((2, 4, 8, 16, 32), True), ((4, 2, 8, 16, 32), False), ((2, 4, 16, 8, 32), True)]
+)
+def test_a_matrix_instruction_moves_rows_of_words_in_order(lanes: tuple[int, ...], fits: bool):
+    """Lane 4 g + q holds the word q of row g."""
+    access = la.LinearLayout((("register", 1), ("lane", 5)), (("tile", 6),), (1, *lanes))
+    smem = la.LinearLayout((("tile", 6),), (("offset", 6),), (1, 2, 4, 8, 16, 32))
+    given = TileAccess(access, "ldmatrix")
+    if fits:
+        assert instructions(given, smem, 16, "sm_90a")[0] == "ldmatrix.x1"
+    else:
+        with pytest.raises(MalformedError, match="must be the fragments of ldmatrix"):
+            instructions(given, smem, 16, "sm_90a")
