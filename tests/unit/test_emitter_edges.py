@@ -32,5 +32,5 @@ def test_a_tile_fills_the_room_of_a_stage(shape: tuple[int, ...], dtype: str, ti
 
 def test_a_transpose_reads_and_writes_vectors_that_its_own_rows_hold():
     """Rows of 96 elements of two bytes are whole vectors of 16 bytes, columns of 100 of 8."""
-    text = transpose_kernel((100, 96), "bf16", tile=(64, 64)).kernel.text
+    text = transpose_kernel((100, 96), "bf16", tile=(128, 128)).kernel.text
     assert "a thread reads 8 elements of a row, writes 4 of a column" in text

@@ -95,6 +95,8 @@ def test_a_coordinate_moves_as_the_origin_does():
         assert witness["what"] in ("wrong global element", "an element in bounds is out of bounds for the map"), move
     stuck = rising().with_changes(origin_map=((), ()), oob="weak")
     assert refuted(stuck)["what"] == "wrong global element"
+    alone = plan(problem(tile=1), rows(box=1), [((0, 0), 0)]).with_changes(origin_map=((), ()), oob="weak")
+    assert refuted(alone)["what"] == "wrong global element"  # right at the origin 0, and nowhere else
     twice = rising().with_changes(origin_map=((), ((0, 1, 1), (0, 1, 1))))
     assert isinstance(check(twice), Refuted)
     halves = rising().with_changes(origin_map=((), ((0, 1, 2), (0, 1, 2))))

@@ -18,6 +18,7 @@ from layoutalg.proofs.im2col import check as check_columns
 from layoutalg.proofs.ragged import prove_coverage
 from layoutalg.proofs.shuffle import Round, ShufflePlan
 from layoutalg.proofs.swizzling import TileAccess, instructions
+from layoutalg.proofs.tcgen05.reading import read_bits
 from layoutalg.proofs.tensor import Tensor
 from layoutalg.proofs.wgmma import check as check_operand
 from layoutalg.proofs.wgmma import reading
@@ -233,3 +234,9 @@ def test_a_matrix_instruction_moves_rows_of_words_in_order(lanes: tuple[int, ...
     else:
         with pytest.raises(MalformedError, match="must be the fragments of ldmatrix"):
             instructions(given, smem, 16, "sm_90a")
+
+
+def test_documents_say_what_is_read_within_a_span():
+    word = 0x4000404000010000
+    for sixteenths, known in ((0, True), (6, True), (7, False), (8, True)):
+        assert isinstance(read_bits(word + sixteenths, 64, 16, 16, 16, "K"), str) != known, sixteenths
