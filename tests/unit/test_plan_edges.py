@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
+import layoutalg as la
 from layoutalg.ground.verdict import Proved, Refuted
 from layoutalg.proofs.tensormap import Issue, TensorMapPlan, TensorMapProblem, check
+from layoutalg.synth import synthesize_tensormap
 from layoutalg.targets.nvidia import tensormap
 from layoutalg.targets.nvidia.tensormap import TensorMap
 
@@ -326,3 +328,20 @@ def test_element_strides_step_along_all_dimensions_but_the_first():
         tm = rows(box=3, element_strides=(first, 2))
         assert isinstance(check(plan(every, tm, [((0, 0), 0)])), Proved), first
     assert isinstance(check(plan(every, rows(box=2, element_strides=(1, 2)), [((0, 0), 0)])), Refuted)
+
+
+def test_one_slice_is_walked_along_the_last_dimension_but_one():
+    """Of slices of 16 bytes, whatever the box says there, and as many as it says along the last."""
+    stated = TensorMapProblem.of(
+        ((4, 4, 16), (64, 16, 1), "bf16"), (4, 2, 8), la.CuteLayout((4, 2, 8), (16, 8, 1)), swizzle="NONE"
+    )
+    right = synthesize_tensormap(stated, repair=False, interleave="16B")
+    box = right.tensor_map.box
+    assert (box[-1] > 1, box[-2]) == (True, 1)
+    for slices in (1, 2):
+        tm = dataclasses.replace(right.tensor_map, box=(*box[:-2], slices, box[-1]))
+        other = right.with_changes(tensor_map=tm, raw=tensormap.encode(tm), certificate=None)
+        assert isinstance(check(other), Proved), slices
+    tm = dataclasses.replace(right.tensor_map, box=(*box[:-1], box[-1] - 1))
+    fewer = right.with_changes(tensor_map=tm, raw=tensormap.encode(tm), certificate=None)
+    assert refuted(fewer)["what"] == "no issue reaches this tile element"
