@@ -3,6 +3,7 @@
 # make docs   set up, then the documentation as HTML in docs/_build/html
 # make bench  set up, then the benchmarks
 # make extras each extra alone in a bare environment, from the package index
+# make mutants  set up, then small wrong changes to the library, each of which related tests must notice
 # make lint   style, types and dependency direction
 # make clean  remove what these made
 
@@ -12,7 +13,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 WORKERS ?= 2
 
-.PHONY: demo test extras bench docs lint clean
+.PHONY: demo test extras bench mutants docs lint clean
 .DEFAULT_GOAL := test
 
 $(VENV)/.created:
@@ -50,6 +51,9 @@ lint: $(VENV)/.test
 
 bench: $(VENV)/.test
 	$(BIN)/python benchmarks/bench.py
+
+mutants: $(VENV)/.test
+	$(BIN)/python tests/mutants/run.py --jobs $(WORKERS)
 
 docs: $(VENV)/.docs
 	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going docs docs/_build/html

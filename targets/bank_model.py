@@ -211,7 +211,7 @@ class BankModel:
             >>> bank_model("gfx942", "ds_read_b32").totals(np.array([4 * np.arange(64), 8 * np.arange(64)]))
             (6, 4)
         """
-        inside = (addresses >= 0) & (addresses < 1 << 62)
+        inside = (addresses >= 0) & (addresses < 1 << 62) & (addresses % self.grain_bytes == 0)
         outside = np.flatnonzero(~(inside if active is None else inside | ~active).all(axis=1))
         turns = ideal = 0
         for place, many in Counter([*outside[:1].tolist(), *self.alike(addresses, active)]).items():

@@ -362,8 +362,8 @@ def banks(
     bits = stated_bits(element_bits, access, shared, check=CHECK)
     if bits not in (4, 8, 16, 32, 64, 128):
         raise CHECK.malformed("element_bits", "must be a power of two from 4 to 128", bits)
-    if isinstance(kind, str) and kind in TARGETS:
-        kind, target = None, kind
+    if kind is not None and CHECK.kind(kind, str, "kind") in TARGETS:
+        target, kind = kind, None
     arch = CHECK.kind(target, str, "target")
     wave = _wave(arch)
     registers: object = access

@@ -71,6 +71,8 @@ def test_linear_layouts_by_ranks(target, operation, element_bits, data):
     )
     offsets = [element_bits * (int(access.table().reshape(-1)[lane])) // 8 for lane in range(model.lanes)]
     assert model.layout_turns(access, element_bits) == banks.turns(target, operation, offsets)
+    starts = [element_bits * column // 8 for column in columns]
+    assert model.ranks(starts, element_bits * step * 5 // 8) == (model.turns(offsets), model.ideal(offsets))
 
 
 def test_what_nobody_published_is_refused():
@@ -127,4 +129,8 @@ def test_addresses_out_of_range_are_refused_wherever_they_are():
     rows[1] += 5
     with pytest.raises(MalformedError, match="LA709"):
         model.totals(rows)
+    wide = bank_model("sm_90a", "ld.shared.v4.b32")
+    for first, second in ((0, 4), (4, 0), (0, 8)):  # what is a whole number of words away is counted once
+        with pytest.raises(MalformedError, match="LA709"):
+            wide.totals(np.array([16 * np.arange(32) + first, 16 * np.arange(32) + second]))
     assert model.totals(np.zeros((0, 32), dtype=np.int64)) == (0, 0)

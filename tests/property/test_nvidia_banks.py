@@ -79,6 +79,20 @@ def test_ranks_count_the_same_for_fewer_matrices(kind: str, bits: int) -> None:
         assert banks.layout_wavefronts(access, 16, kind) == banks.wavefronts(offsets, 128, kind)
 
 
+@pytest.mark.parametrize("kind", ["load", "store"])
+@pytest.mark.parametrize("registers", [1, 2, 3])
+def test_ranks_count_the_same_where_neighbours_share(kind: str, registers: int) -> None:
+    """Elements of 16 bits; lanes of a pair at one address, or of every second one."""
+    generator = random.Random(4)
+    for alike in ((), (0,), (1,), (2,), (0, 1)) * 20:
+        step = 1 << registers
+        lanes = [(0 if bit in alike else step * generator.randrange(64),) for bit in range(5)]
+        bases = {"register": [(1 << bit,) for bit in range(registers)], "lane": lanes}
+        access = LinearLayout.from_bases(bases, {"offset": 64 * step})
+        offsets = [2 * int(access.at(step * lane)) for lane in range(32)]
+        assert banks.layout_wavefronts(access, 16, kind) == banks.wavefronts(offsets, 16 * step, kind)
+
+
 @pytest.mark.parametrize(
     ("arguments", "rule"),
     [

@@ -98,3 +98,15 @@ def test_there_and_back_in_a_loop(seed: int) -> None:
     kernel = conversion_loop(there, back)
     assert hostsim.run(kernel, [before, found, np.zeros(1, np.uint64), 3]) == 0
     assert np.array_equal(found, before)
+
+
+@pytest.mark.parametrize(("seed", "barrier"), [(2, "__syncthreads();"), (5, "la_sync_warp();")])
+def test_a_loop_keeps_loads_apart_from_the_next_stores(seed: int, barrier: str) -> None:
+    """Of conversions of which one alone passes through shared memory, nothing else does."""
+    source, destination, bits = pair("broadcast", seed, "sm_90a")
+    there, back = conversion(source, destination, bits), conversion(destination, source, bits)
+    assert isinstance(there, ConversionPlan)
+    assert isinstance(back, ConversionPlan)
+    once = sum(conversion_kernel(plan).text.partition("__global__")[2].count(barrier) for plan in (there, back))
+    turn = conversion_loop(there, back).text.partition("pragma unroll 1")[2]
+    assert turn.count(barrier) == once + 1 == 2

@@ -1,0 +1,1 @@
+"""Stored single-point mutants and what runs them."""
