@@ -90,35 +90,35 @@ REGISTERS = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize(("consumer", "target"), EVERYWHERE)
-@pytest.mark.parametrize(
-    ("argument", "wrong"),
-    [
-        ("layout", None), ("layout", True), ("layout", 1.5), ("layout", {}), ("layout", object()), ("layout", ()),
-        ("layout", [[0, 1], [2]]), ("layout", [[True, False]]), ("layout", np.zeros((0, 4), int)),
-        ("layout", np.zeros((2, 2))), ("layout", [[0, 2**70]]), ("layout", [[0, -1]]), ("layout", la.Tensor((8, 8))),
-        ("layout", np.ma.masked_array([[0, 1]], [[0, 1]])), ("layout", "(64,64):(-64,1)"),
-        ("layout", "(64,64):(64,-1)"),
-        ("layout", la.CuteLayout((64, 64), (-64, 1))), ("layout", la.convert.to_integer(la.parse("(64,64):(64,-1)"))),
-        ("tile", ()), ("tile", (0, 4)), ("tile", (-1, 4096)), ("tile", 64), ("tile", "64"), ("tile[0]", (64.0, 64)),
-        ("tile[0]", (True, 64)), ("tile[0]", ((8, 8), 64)), ("tile[0]", (None, 64)), ("tile", {64: 1}),
-        ("dtype", "f17"), ("dtype", True), ("dtype", "half2"), ("dtype", b"bf16"), ("dtype", 16),
-        ("target", None), ("target", "sm_999"), ("target", ["sm_90a"]), ("target", True), ("target", "SM_90A"),
-        ("align_bytes", 0), ("align_bytes", -16), ("align_bytes", 48), ("align_bytes", True), ("align_bytes", 16.0),
-        ("align_bytes", 2**70), ("budget_seconds", "1"), ("budget_seconds", -1), ("budget_seconds", float("nan")),
-        ("options", {"colour": "red"}),
-    ],
+WRONG: tuple[tuple[str, object], ...] = (
+    ("layout", None), ("layout", True), ("layout", 1.5), ("layout", {}), ("layout", object()), ("layout", ()),
+    ("layout", [[0, 1], [2]]), ("layout", [[True, False]]), ("layout", np.zeros((0, 4), int)),
+    ("layout", np.zeros((2, 2))), ("layout", [[0, 2**70]]), ("layout", [[0, -1]]), ("layout", la.Tensor((8, 8))),
+    ("layout", np.ma.masked_array([[0, 1]], [[0, 1]])), ("layout", "(64,64):(-64,1)"),
+    ("layout", "(64,64):(64,-1)"),
+    ("layout", la.CuteLayout((64, 64), (-64, 1))), ("layout", la.convert.to_integer(la.parse("(64,64):(64,-1)"))),
+    ("tile", ()), ("tile", (0, 4)), ("tile", (-1, 4096)), ("tile", 64), ("tile", "64"), ("tile[0]", (64.0, 64)),
+    ("tile[0]", (True, 64)), ("tile[0]", ((8, 8), 64)), ("tile[0]", (None, 64)), ("tile", {64: 1}),
+    ("dtype", "f17"), ("dtype", True), ("dtype", "half2"), ("dtype", b"bf16"), ("dtype", 16),
+    ("target", None), ("target", "sm_999"), ("target", ["sm_90a"]), ("target", True), ("target", "SM_90A"),
+    ("align_bytes", 0), ("align_bytes", -16), ("align_bytes", 48), ("align_bytes", True), ("align_bytes", 16.0),
+    ("align_bytes", 2**70), ("budget_seconds", "1"), ("budget_seconds", -1), ("budget_seconds", float("nan")),
+    ("options", {"colour": "red"}),
 )  # fmt: skip
-def test_bad_input_is_refused_by_the_name_of_the_argument(consumer, target, argument, wrong):
-    name = argument.partition("[")[0]
-    given = {"layout": SWIZZLED, "target": target} | (wrong if name == "options" else {name: wrong})
-    with pytest.raises(MalformedError) as caught:
-        la.admissible(consumer=consumer, **given)
-    said = caught.value.diagnostic
-    text = str(caught.value)
-    assert argument in (*said.where, "target") if name != "target" else "target" in text
-    assert len(text) < 1000
-    assert not isinstance(wrong, str) or name == "layout" or wrong[:20] in text
+
+
+@pytest.mark.parametrize(("consumer", "target"), EVERYWHERE)
+def test_bad_input_is_refused_by_the_name_of_the_argument(consumer, target):
+    for argument, wrong in WRONG:
+        name = argument.partition("[")[0]
+        given = {"layout": SWIZZLED, "target": target} | (wrong if name == "options" else {name: wrong})
+        with pytest.raises(MalformedError) as caught:
+            la.admissible(consumer=consumer, **given)
+        said = caught.value.diagnostic
+        text = str(caught.value)
+        assert argument in (*said.where, "target") if name != "target" else "target" in text, (argument, wrong)
+        assert len(text) < 1000, (argument, wrong)
+        assert not isinstance(wrong, str) or name == "layout" or wrong[:20] in text, (argument, wrong)
 
 
 @pytest.mark.parametrize(("consumer", "target"), EVERYWHERE)
