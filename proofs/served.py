@@ -36,6 +36,8 @@ class Served:
         count: Instructions of all warps.
         turns: Turns of all of them.
         ideal: Turns if the words of every group were spread evenly over the banks.
+
+    Raises: MalformedError: LA340, LA709, LA910. RepresentabilityError: LA712.
     """
 
     access: int
@@ -47,6 +49,7 @@ class Served:
 
     def __post_init__(self) -> None:
         checked_kinds(self, "LA910")
+        bank_model(self.target, self.instruction)  # refuses what no turns are known of
 
     def __str__(self) -> str:
         free = "free of conflicts" if self.turns == self.ideal else f"{self.ideal} without conflicts"

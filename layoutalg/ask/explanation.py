@@ -32,7 +32,7 @@ from layoutalg.notation.units import unit_hint
 from layoutalg.notation.written import is_written, read_written
 from layoutalg.proofs import tensormap as tensormaps
 from layoutalg.proofs import wgmma as operands
-from layoutalg.proofs.dtypes import ElementType, dtype_name, stated_type
+from layoutalg.proofs.dtypes import ElementType, stated_type
 from layoutalg.proofs.tensor import Tensor, size_text
 from layoutalg.proofs.tensormap import TensorMapPlan, TensorMapProblem
 from layoutalg.proofs.tensormap.plan import tensor_map_to_json
@@ -160,8 +160,6 @@ def _made(kind: str, facts: Iterable[Fact], holds: bool = True) -> Explanation:
 
 def _dtype(dtype: object, value: object) -> ElementType:
     """The element type that is given, that a text names, or bf16."""
-    if dtype is not None:
-        dtype_name(dtype)  # one that a tile is made of, element by element
     return stated_type(dtype, value, check=_CHECK)
 
 

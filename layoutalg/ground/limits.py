@@ -144,7 +144,7 @@ NOTATION_DIGITS: Final = 4_000
 """digits: one number in a notation; Python itself refuses to print much longer ones"""
 
 ARRAY_RANK: Final = 64
-"""Dimensions of an array of numpy."""
+"""dimensions: of an array of numpy"""
 
 TUPLE_DEPTH: Final = 64
 """levels: how deep a shape, stride, coordinate or tiler nests"""

@@ -79,8 +79,6 @@ def test_what_nobody_published_is_refused():
     for target, operation in itertools.product(["gfx90a", "gfx950"], ["ds_read_b32", "ds_write_b32"]):
         with pytest.raises(RepresentabilityError, match="not published"):
             bank_model(target, operation)
-    with pytest.raises(RepresentabilityError, match="not documented"):
-        bank_model("sm_100a", "ld.shared.v4.b32")
     with pytest.raises(MalformedError, match="must be a shared-memory instruction"):
         bank_model("sm_90a", "ds_read_b32")
     with pytest.raises(MalformedError, match="64 lanes"):

@@ -20,7 +20,7 @@ def test_groups_have_the_same_evidence_in_every_answer(arch: str) -> None:
     assert bank_model(arch, "ldmatrix.x4").evidence == GRADES[arch]
     registers = la.parse("(32,4):(32,1)")
     assert la.banks(registers, "(4096):(1)", 32, "ld.shared.v4.b32", target=arch).evidence == GRADES[arch]
-    plan = la.swizzle((128, 32), ["rows:store", "ldmatrix"], target=arch, element_bits=16)
+    plan = la.swizzle(["rows:store", "ldmatrix"], arch, 16, tile=(128, 32))
     assert {each.evidence for each in plan.served} == {GRADES[arch]}
     padded = la.padding((128, 32), ["rows:store", "ldmatrix"], target=arch, element_bits=16)
     assert {each.evidence for each in padded.served} == {GRADES[arch]}

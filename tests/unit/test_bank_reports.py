@@ -101,7 +101,6 @@ def test_sources_that_disagree_are_both_told() -> None:
         ("gfx950", 64, "ds_read_b64_tr_b16", "transposing reads are not published"),
         ("gfx950", 64, "ds_write_b128", "rocRoller"), ("gfx942", 64, "ds_write_b64", "not published"),
         ("gfx942", 64, "ds_read2st64_b64", "unit of its offsets"), ("gfx942", 64, "ds_read_b96", "not published"),
-        ("sm_80", 32, "ld.shared.v4.b32", "not documented"), ("sm_100a", 32, "ld.shared.v2.b32", "not documented"),
     ],
 )  # fmt: skip
 def test_what_nobody_published_is_unknown(target: str, lanes: int, kind: str, says: str) -> None:
@@ -113,7 +112,8 @@ def test_a_narrower_instruction_is_taken_and_said() -> None:
     report = la.banks("(64,4):(4,1)", None, 32, "store", target="gfx950")
     assert (report.instruction, report.accesses) == ("ds_write_b64", 2)
     assert report.notes == ("ds_write_b128 would be wider, of which no groups of lanes are known",)
-    assert la.banks("(32,4):(4,1)", None, 32, target="sm_100a").instruction == "ld.shared.b32"
+    report = la.banks("(32,4):(4,1)", None, 32, target="sm_100a")
+    assert (report.instruction, report.evidence, report.notes) == ("ld.shared.v4.b32", "assumed", ())
 
 
 @pytest.mark.parametrize(

@@ -50,7 +50,7 @@ def test_what_does_not_compose_is_refused(inner: Morphism, outer: Morphism, code
 
 def test_a_checker_that_disagrees_is_not_overruled(monkeypatch: pytest.MonkeyPatch) -> None:
     for code, error in ((1, "LA427"), (2, "LA428")):
-        monkeypatch.setattr(checker, "check", lambda _, said=code: (said, "planted"))
+        monkeypatch.setattr(checker, "check", lambda *_, said=code: (said, "planted"))
         with pytest.raises(LayoutError, match=f"{error} .*\n.*\n.*planted"):
             functoriality(F, G)
 

@@ -62,8 +62,8 @@ def plan_file(tmp_path):
     return path
 
 
-def test_the_readme_shows_the_exit_codes():
-    rows = re.findall(r"^\| (\d+) \| (.*) \|$", (ROOT / "README.md").read_text(encoding="utf-8"), re.M)
+def test_the_page_of_the_command_line_shows_the_exit_codes():
+    rows = re.findall(r"^\| (\d+) \| (.*) \|$", (ROOT / "docs/command-line.md").read_text(encoding="utf-8"), re.M)
     assert {int(code): says for code, says in rows} == EXIT_CODES
     named = {value for name, value in vars(exits).items() if name.isupper() and isinstance(value, int)}
     assert named == set(EXIT_CODES)

@@ -120,9 +120,21 @@ def test_control_characters_are_escaped_in_every_message(char: str) -> None:
     assert char not in str(caught.value)
 
 
-@pytest.mark.parametrize("mechanism", ["nothing", "registers", "matrices", "cluster"])
-def test_a_mechanism_that_does_not_apply_is_the_one_that_is_named(mechanism: str) -> None:
-    found = la.conversion(SOURCE, TURNED, 32, mechanism=mechanism)
+@pytest.mark.parametrize(
+    ("mechanism", "because"),
+    [
+        ("nothing", "not every register holds its element already"),
+        ("registers", "lane 1 of warp 0 wants element 2, which no register of its thread holds"),
+        ("cluster", "no element leaves its block"),
+    ],
+)
+def test_a_mechanism_that_cannot_do_it_is_refused_with_the_reason(mechanism: str, because: str) -> None:
+    with pytest.raises(la.InfeasibleError, match=f"(?s)LA934.*mechanism {mechanism}.*{because}"):
+        la.conversion(SOURCE, TURNED, 32, mechanism=mechanism)
+
+
+def test_a_mechanism_that_does_not_apply_is_the_one_that_is_named() -> None:
+    found = la.conversion(SOURCE, TURNED, 32, mechanism="matrices")
     assert isinstance(found, la.Unknown)
-    assert found.reason.startswith(f"{mechanism}: ")
+    assert found.reason.startswith("matrices: ")
     assert la.conversion(SOURCE, SOURCE, 32, mechanism="nothing").mechanism == "nothing"

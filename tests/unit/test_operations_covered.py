@@ -61,6 +61,8 @@ REASONS = {
     "BankReport.model": "the bank model, tests/property/test_bank_model.py",
     "BankReport.phases": "those of the bank model, tests/property/test_bank_model.py",
     "BankReport.step": "lanes that meet, tests/unit/test_bank_reports.py",
+    "BankReport.assumed": "words, tests/unit/test_named_banks.py",
+    "BankReport.cure": "the layout it names is counted again, tests/unit/test_named_banks.py",
     "Choice.to_json": "called by the answer that holds it",
     "Loser.to_json": "called by the answer that holds it",
 }

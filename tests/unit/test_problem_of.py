@@ -367,5 +367,5 @@ def test_a_printout_over_elements_of_another_width_is_refused():
     text = "smem_ptr[16b](unset) o (64,32):(32,1)"
     assert la.tensormap(la.Tensor((512, 512), dtype="bf16"), (64, 32), text).tensor_map.box == (32, 64)
     for dtype in ("f32", "u8"):
-        with pytest.raises(la.MalformedError, match=r"(?s)LA376.*16 bits"):
+        with pytest.raises(la.MalformedError, match=r"(?s)LA375.*16 bits"):
             la.tensormap(la.Tensor((512, 512), dtype=dtype), (64, 32), text)

@@ -16,8 +16,9 @@ from layoutalg.targets.banks import AMD_RULES
 from layoutalg.targets.registry import TARGETS
 from layoutalg.targets.target_model import CONSUMERS, LIMITS, Absent, Fact
 
-NAMES = ("sm_80", "sm_90", "sm_90a", "sm_100", "sm_100a", "sm_103a", "sm_120a", "gfx90a", "gfx942", "gfx950", "gfx1100",
-         "gfx1201")  # fmt: skip
+NVIDIA = ("sm_80", "sm_86", "sm_87", "sm_89", "sm_90", "sm_90a", "sm_100", "sm_100a", "sm_103a", "sm_120a")
+AMD = ("gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201")
+NAMES = (*NVIDIA, *AMD)
 
 
 def test_every_target_has_a_model():
@@ -36,10 +37,12 @@ def test_every_target_has_a_model():
 
 
 def test_limits_of_documents():
-    optin = {arch: model_of(arch).limit("shared_bytes_per_block_optin").value for arch in NAMES[:7]}
-    assert optin == {"sm_80": 166912, "sm_90": 232448, "sm_90a": 232448, "sm_100": 232448, "sm_100a": 232448,
-                     "sm_103a": 232448, "sm_120a": 101376}  # fmt: skip
-    assert [model_of(arch).limit("lds_bytes_per_block").value >> 10 for arch in NAMES[7:]] == [64, 64, 160, 64, 64]
+    optin = {arch: model_of(arch).limit("shared_bytes_per_block_optin").value for arch in NVIDIA}
+    assert optin == {
+        "sm_80": 166912, "sm_86": 101376, "sm_87": 166912, "sm_89": 101376, "sm_90": 232448, "sm_90a": 232448,
+        "sm_100": 232448, "sm_100a": 232448, "sm_103a": 232448, "sm_120a": 101376,
+    }  # fmt: skip
+    assert [model_of(arch).limit("lds_bytes_per_block").value >> 10 for arch in AMD] == [64, 64, 160, 64, 64]
     assert [model_of(arch).limit("tmem_columns").value for arch in ("sm_90a", "sm_100a")] == [0, 512]
 
 
@@ -79,17 +82,17 @@ def test_instructions_by_generation():
 def test_turns_are_those_of_the_banks_or_unknown():
     rng = np.random.default_rng(0)
     operations = sorted({operation for _, operation in AMD_RULES} | {"ds_write_b32", "ld.shared.b32", "ldmatrix.x4"})
-    known = 0
+    known = set()
     for arch, operation in itertools.product(NAMES, operations):
         lanes = 32 if not operation.startswith("ds") else TARGETS[arch].lanes
         addresses = 16 * rng.integers(0, 64, size=lanes)
         found = model_of(arch).turns(operation, addresses.tolist())
         if isinstance(found, int):
-            known += 1
+            known.add((arch, operation))
             assert found == la.targets.banks.turns(arch, operation, addresses.tolist())
         else:
             assert isinstance(found, Unknown)
-    assert known == len(AMD_RULES) + 7 + 2
+    assert known == {*AMD_RULES, *itertools.product(NVIDIA, ("ld.shared.b32", "ldmatrix.x4"))}
 
 
 @pytest.mark.parametrize(("arch", "head"), list(itertools.product(NAMES, CONSUMERS)))

@@ -1,6 +1,6 @@
 // Transpose of 512 x 520 elements of 4 bytes.
 // A block turns a tile of 32 x 32; a thread reads 4 elements of a row, writes 4 of a column.
-// 4 x ds_write_b128 of gfx942: 32 turns, free of conflicts
+// 4 x ds_write_b128 of gfx942: 32 turns, free of conflicts (documented)
 // 4 x ds_read_b128 of gfx942: 32 turns, free of conflicts
 extern "C" __global__ void __launch_bounds__(64) la_transpose_512x520_b32(const unsigned char* from, unsigned char* into)
 {
