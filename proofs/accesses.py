@@ -39,6 +39,7 @@ class AccessPlan(Shown):
         global_bytes: Of ``cp.async``, (lane, instruction) -> byte in global memory; else None.
         source_bytes: Of ``cp.async`` at the end of a tensor, the bytes that each copy reads, by lane and instruction;
             what follows is filled with zeros. Empty where all copies are whole.
+        basis: What the turns rest on, in words, where they were not measured on the target; else empty.
     """
 
     instruction: str
@@ -53,6 +54,7 @@ class AccessPlan(Shown):
     along: int | None = None
     global_bytes: Layout | None = field(default=None, hash=False)
     source_bytes: tuple[int, ...] = ()
+    basis: str = ""
 
     def __post_init__(self) -> None:
         checked_kinds(self, "LA822")
@@ -76,7 +78,7 @@ class AccessPlan(Shown):
             lines.append(f"source bytes  {sum(self.source_bytes)} in {len(self.source_bytes)} copies, zeros behind")
         if self.turns is not None:
             than = "free of bank conflicts" if self.turns == self.ideal else f"{self.ideal} without conflicts"
-            lines.append(f"turns         {self.turns}, {than}")
+            lines.append(f"turns         {self.turns}, {than}{f' ({self.basis})' if self.basis else ''}")
         return "\n".join(lines)
 
     def to_json(self) -> dict[str, object]:
@@ -85,7 +87,8 @@ class AccessPlan(Shown):
             "schema": SCHEMA, "instruction": self.instruction, "element_bits": self.element_bits, "count": self.count,
             "addresses": _layout(self.addresses), "registers": _layout(self.registers),
             "requested": _layout(self.requested), "order": [list(one) for one in self.order], "turns": self.turns,
-            "ideal": self.ideal, "along": self.along, "lanes": self.lanes, "source_bytes": list(self.source_bytes),
+            "ideal": self.ideal, "basis": self.basis, "along": self.along, "lanes": self.lanes,
+            "source_bytes": list(self.source_bytes),
             "global_bytes": None if self.global_bytes is None else _layout(self.global_bytes),
         }  # fmt: skip
 

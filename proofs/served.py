@@ -23,6 +23,7 @@ from layoutalg.proofs.certify import Certificate
 from layoutalg.proofs.certify.banks import least_turns, measured_access
 from layoutalg.proofs.rivals import Rivals
 from layoutalg.targets.bank_model import bank_model
+from layoutalg.targets.registry import grade_in_words
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +37,9 @@ class Served:
         count: Instructions of all warps.
         turns: Turns of all of them.
         ideal: Turns if the words of every group were spread evenly over the banks.
+        evidence: What the turns rest on: ``"measured"``, ``"documented"`` or ``"assumed"``, as ``bank_model`` says.
 
-    Raises: MalformedError: LA340, LA709, LA910. RepresentabilityError: LA712.
+    Raises: MalformedError: LA910.
     """
 
     access: int
@@ -46,10 +48,10 @@ class Served:
     count: int
     turns: int
     ideal: int
+    evidence: str
 
     def __post_init__(self) -> None:
         checked_kinds(self, "LA910")
-        bank_model(self.target, self.instruction)  # refuses what no turns are known of
 
     def __str__(self) -> str:
         free = "free of conflicts" if self.turns == self.ideal else f"{self.ideal} without conflicts"
@@ -57,13 +59,8 @@ class Served:
         return f"{self.count} x {self.instruction} of {self.target}: {taken}, {free}{self._basis}"
 
     @property
-    def evidence(self) -> str:
-        """What the turns rest on: ``"measured"``, ``"documented"`` or ``"assumed"``, as ``bank_model`` says."""
-        return bank_model(self.target, self.instruction).evidence
-
-    @property
     def _basis(self) -> str:
-        return "" if self.evidence == "measured" else f" ({bank_model(self.target, self.instruction).basis})"
+        return "" if self.evidence == "measured" else f" ({grade_in_words(self.evidence, self.target)})"
 
     def to_json(self) -> dict[str, object]:
         """Return the entry as JSON-ready data."""
@@ -84,8 +81,9 @@ def counted(
 
     Raises: MalformedError: LA709. RepresentabilityError: LA712.
     """
-    turns, ideal = bank_model(target, instruction).totals(addresses, active)
-    return Served(number, target, instruction, len(addresses), turns, ideal)
+    model = bank_model(target, instruction)
+    turns, ideal = model.totals(addresses, active)
+    return Served(number, target, instruction, len(addresses), turns, ideal, model.evidence)
 
 
 Elsewhere: TypeAlias = partial["tuple[Recounted, ...]"]

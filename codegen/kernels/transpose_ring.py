@@ -35,8 +35,7 @@ from layoutalg.codegen.kernels.turned import fields, turned_words, vector_of
 from layoutalg.codegen.portable import TENSOR_PRELUDE
 from layoutalg.codegen.thread_numbers import IntArray, Numbers
 from layoutalg.f2 import LinearLayout
-from layoutalg.proofs.served import Served
-from layoutalg.targets.bank_model import bank_model
+from layoutalg.proofs.served import Served, counted
 
 CHUNK, SPAN = 16, 128
 LANES = 32
@@ -212,16 +211,7 @@ def _turning(
             written.append(at)
             stores.append(f"la_shared_store_b128(goes + {numbers.text(at)}, {vector_of(words, CHUNK // 4, target)});")
     served = tuple(
-        _counted(number, target, name, each)
+        counted(number, target, name, np.concatenate(each).reshape(-1, LANES))
         for number, (name, each) in enumerate((("ld.shared.v4.b32", read), ("st.shared.v4.b32", written)))
     )
     return loads, stores, served
-
-
-def _counted(number: int, target: str, name: str, accesses: Sequence[IntArray]) -> Served:
-    """The turns of all warps; by the banks of sm_90a where nobody measured the target's."""
-    known = target if target.startswith("sm_90") else "sm_90a"
-    model = bank_model(known, name)
-    warps = [addresses[first : first + LANES] for addresses in accesses for first in range(0, len(addresses), LANES)]
-    turns, ideal = sum(map(model.turns, warps)), sum(map(model.ideal, warps))
-    return Served(number, known, name, len(warps), turns, ideal)

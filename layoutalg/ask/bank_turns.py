@@ -25,7 +25,6 @@ from layoutalg.cute import ComposedLayout, CuteLayout
 from layoutalg.draw.banks import draw_phases, phases_text, spans
 from layoutalg.draw.canvas import Canvas
 from layoutalg.f2 import LinearLayout, matrix
-from layoutalg.ground.errors import shown
 from layoutalg.ground.kinds import checked_kinds
 from layoutalg.ground.picture import Drawable, Shown
 from layoutalg.ground.recognize import Departure, linear
@@ -374,7 +373,7 @@ def banks(
         registers, kind, tile = _of_name(str(access).strip(), shared, bits, kind, tile, wave)
         lanes_are = lanes_text(str(access).strip(), bits)
     elif isinstance(access, str) and _WORD.fullmatch(access.strip()):
-        raise CHECK.malformed("access", f"must be a layout, or one of {', '.join(NAMES)}", shown(access))
+        raise CHECK.malformed("access", f"must be a layout, or one of {', '.join(NAMES)}", access)
     else:
         registers, kind, lanes_are = access, "load" if kind is None else kind, "as the layout of registers says"
     addresses = bit_addresses(registers, shared, bits, tile, lanes, warps, wave)

@@ -243,7 +243,7 @@ LAWS = (
         "refuse, and linear_form is the form over F2 exactly where there is one.",
         (
             *("normal.normal", "normal.lowered", "normal.one_piece", "normal.unwrapped", "cute.coalesced"),
-            *("cute.to_cute", "linear.to_linear", "integer.to_integer", "piecewise.to_piecewise", "cute.recognize"),
+            *("cute.to_cute", "linear.to_linear", "integer.to_integer", "piecewise.in_pieces", "cute.recognize"),
             *("linear.linear_form", "values.value_at"),
         ),
         _all,

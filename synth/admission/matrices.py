@@ -24,8 +24,7 @@ from layoutalg.synth.accesses import Moved, divided, overlapping, whole_tile
 from layoutalg.synth.admission.repairs import ranked
 from layoutalg.synth.admission.request import CHECK, IntArray, Request
 from layoutalg.synth.broken import Broken
-from layoutalg.targets import banks
-from layoutalg.targets.nvidia import banks as nvidia_banks
+from layoutalg.targets.bank_model import bank_model
 from layoutalg.targets.nvidia.accesses import FORMS, AccessForm, access_form, available, layout, layout_of_table
 from layoutalg.targets.registry import lookup
 
@@ -125,7 +124,7 @@ def plan_of(request: Request, form: AccessForm, moved: Moved) -> AccessPlan:
         return np.asarray(table.transpose(3, 2, 0, 1)[..., many])
 
     slot_axes = ("register", "lane", *last)
-    turns, ideal = _turns(request.target, form, addresses)
+    turns, ideal, basis = _turns(request.target, form, addresses)
     return AccessPlan(
         instruction=form.name,
         element_bits=bits,
@@ -137,6 +136,7 @@ def plan_of(request: Request, form: AccessForm, moved: Moved) -> AccessPlan:
         turns=turns,
         ideal=ideal,
         along=moved.along if moved.along >= 0 else None,
+        basis=basis,
     )
 
 
@@ -155,22 +155,17 @@ def _coordinates(
     return layout_of_table(values, names, "element")
 
 
-def _turns(target: str, form: AccessForm, addresses: IntArray) -> tuple[int | None, int | None]:
-    """Return the turns of all instructions and warps, and the least of the same groups of lanes; None: not known."""
+def _turns(target: str, form: AccessForm, addresses: IntArray) -> tuple[int | None, int | None, str]:
+    """Return the turns of all instructions and warps, the least of the same groups of lanes, and what they rest on
+    where it is no measurement; None: not known."""
     if form.element_bits or form.name.startswith("cp."):
-        return None, None
-    access = banks.nvidia_access(form.name)
-    turns = ideal = 0
+        return None, None, ""
     try:
-        for lanes in addresses.reshape(-1, form.addresses).tolist():
-            turns += banks.turns(target, form.name, lanes)
-            for group in nvidia_banks.crowd(lanes, access.bits, access.kind):
-                starts = {lanes[lane] // nvidia_banks.WORD_BYTES for lane in group}
-                words = len(starts) * max(1, access.bits // 32)
-                ideal += -(-words // nvidia_banks.BANKS)
+        model = bank_model(target, form.name)
     except RepresentabilityError:
-        return None, None
-    return turns, ideal
+        return None, None, ""
+    turns, ideal = model.totals(addresses.reshape(-1, form.addresses))
+    return turns, ideal, "" if model.evidence == "measured" else model.basis
 
 
 def least(request: Request) -> int:

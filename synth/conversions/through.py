@@ -369,8 +369,8 @@ def apart(asked: Asked, sides: tuple[Side, Side]) -> tuple[tuple[int, ...], tupl
     back = matrix.inverse([*near, *high])
     columns = tuple(column & (1 << low) - 1 | matrix.apply(back, column >> low) << low for column in order)
     wide = asked.element_bits << low
-    names = [instruction_name(asked.target, kind, wide) for kind in ("store", "load")]
-    return columns, (Served(0, asked.target, names[0], 0, -1, 0), Served(1, asked.target, names[1], 0, -1, 0))
+    store, load = (instruction_name(asked.target, kind, wide) for kind in ("store", "load"))
+    return columns, (Served(0, asked.target, store, 0, -1, 0, ""), Served(1, asked.target, load, 0, -1, 0, ""))
 
 
 def layout_of(side: Side, tile: int) -> LinearLayout:

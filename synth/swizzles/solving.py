@@ -51,7 +51,15 @@ def served_by(asked: Question, smem: LinearLayout) -> tuple[Served, ...]:
         space = space_of(need, smem.columns, word)
         columns = [0 if at < word else 1 << at - word for at in range(asked.bits)]
         found.append(
-            Served(need.access, need.model.target, need.model.operation, need.count, space.turns(columns), space.least)
+            Served(
+                need.access,
+                need.model.target,
+                need.model.operation,
+                need.count,
+                space.turns(columns),
+                space.least,
+                need.model.evidence,
+            )
         )
     return tuple(found)
 

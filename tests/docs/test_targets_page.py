@@ -55,7 +55,11 @@ def others():
     for arch, target in TARGETS.items():
         turns = [operation for where, operation in AMD_RULES if where == arch]
         if target.vendor == "nvidia":
-            turns = ["ld, st, ldmatrix, stmatrix"] if target.measured else ["accesses of up to 32 bits"]
+            turns = (
+                ["ld, st, ldmatrix, stmatrix"]
+                if target.measured
+                else ["up to 32 bits; wider ones and ldmatrix assumed as on sm_90a"]
+            )
         measured = ", ".join(device.chip for device in target.measured) or "none"
         count = str(len(MODELS[arch].instructions))
         rows.append([arch, target.isa, measured, count, ", ".join(turns) or "unknown", FIRST.get(arch, "")])
