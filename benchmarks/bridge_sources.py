@@ -1,7 +1,4 @@
-"""Sources of ``bridge_judges`` as values of the library, and the values of its answers read from their fields.
-
-Main definitions: ``build``, ``built``, ``read``, ``require``, ``WrongError``.
-"""
+"""Sources of ``bridge_judges`` as values of the library, and the values of its answers read from their fields."""
 
 from __future__ import annotations
 

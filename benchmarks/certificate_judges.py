@@ -1,7 +1,5 @@
 """Whether what a certificate states is so: by enumeration, point by point, with no code of the checker.
 
-Main definitions: ``JUDGES``, ``function``, ``ENUMERATED``.
-
 Implementation notes: a statement is read here a second time, from the list of stages in docs/certificates.md. Domains
 beyond ``ENUMERATED`` points are judged at points of few nonzero bits and at random ones, and the answer says so.
 Hardware kinds are judged by ``layoutalg.targets``: the measured reading of ``wgmma``, the counted turns of banks.

@@ -1,7 +1,4 @@
-"""Random TensorMap certificates, and their judges: the tests' copy engine, and the tests' search of all maps.
-
-Main definitions: ``plan``, ``handoff``, ``holds_plan``, ``holds_no_plan``, ``holds_handoff``.
-"""
+"""Random TensorMap certificates, and their judges: the tests' copy engine, and the tests' search of all maps."""
 
 from __future__ import annotations
 

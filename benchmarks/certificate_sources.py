@@ -1,7 +1,4 @@
-"""Random certificates of every kind, from random layouts of every family, tiles, operands and accesses.
-
-Main definitions: ``sample``, ``SOURCES``.
-"""
+"""Random certificates of every kind, from random layouts of every family, tiles, operands and accesses."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""What a campaign runs on: the driver's few calls through ctypes, or the CPU models under the same names.
-
-Main definitions: ``Cuda``, ``Host``.
-"""
+"""What a campaign runs on: the driver's few calls through ctypes, or the CPU models under the same names."""
 
 from __future__ import annotations
 

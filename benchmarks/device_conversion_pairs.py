@@ -1,7 +1,5 @@
 """Pairs of layouts of registers that are converted between on a device: those of kernels, dense ones, and drawn ones.
 
-Main definitions: ``cases``, ``SETS``, ``linear``.
-
 The set ``"kernels"`` is compared with Triton's; the sets ``"fitted"`` and ``"held-out"`` are drawn alike from other
 seeds: the costs of the model were chosen with the one in view, and its ranking is judged by the other.
 """

@@ -1,7 +1,5 @@
 """Random single bulk tensor copies, what they should leave behind, and running them.
 
-Main definitions: ``copy_groups``, ``predict``, ``run_copies``.
-
 Notation: columns of ``params`` are data type, rank, base (bytes from the case's memory), dim0..4, stride1..4 (bytes),
 box0..4, element stride0..4, interleave, swizzle, L2 promotion, fill; numbers are the driver's, unused entries -1.
 """

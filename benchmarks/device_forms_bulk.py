@@ -1,7 +1,5 @@
 """Jobs that ask a device about copies of runs of bytes (``cp.async.bulk``) and multicast loads of tiles.
 
-Main definitions: ``bulk_jobs``, ``multicast_jobs``, ``runs_kernel``.
-
 Notation: block b of a cluster has its image at row b; blocks that the mask leaves out must stay as they were.
 """
 

@@ -1,7 +1,5 @@
 """Launches as values, run in child processes: a kernel that faults or hangs ends its child and nothing else.
 
-Main definitions: ``Job``, ``MapAt``, ``Result``, ``run_jobs``, ``compiled``.
-
 Implementation notes: the parent compiles and never touches the device. A child runs its jobs in order and writes each
 result at once; where one faults, its context is lost, and the next child goes on behind it.
 """

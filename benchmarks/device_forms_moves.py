@@ -1,7 +1,5 @@
 """Jobs that ask a device about loads and stores of every width and about ``cp.async``: admitted plans and faults.
 
-Main definitions: ``move_jobs``, ``copy_jobs``, ``move_answers``.
-
 Notation: ``expected`` comes from the layouts that were asked for, not from the plan's addresses.
 """
 

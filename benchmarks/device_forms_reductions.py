@@ -1,7 +1,5 @@
 """Jobs that ask a device about reductions of shared into global memory: by runs and by boxes of tensor maps.
 
-Main definitions: ``reduction_jobs``, ``reduced``, ``OPERATIONS``.
-
 Notation: ``reduced(op, dtype, old, new)`` is what memory holds after; floats are compared bit for bit.
 
 Implementation notes: what the rules refuse (an operation on a type that it does not have) runs too, one process each:

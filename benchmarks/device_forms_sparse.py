@@ -1,7 +1,5 @@
 """Jobs that ask a device about sparse ``mma.sync``: exact products, whose metadata is heard, what each code means.
 
-Main definitions: ``sparse_jobs``, ``sparse_answers``, ``packed``.
-
 Notation: *reading*: B is an identity, eight columns at a time, so that D is A as it is multiplied, eight columns of k.
 """
 

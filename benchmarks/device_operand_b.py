@@ -1,7 +1,4 @@
-"""Which element ``wgmma`` reads for operand B through random matrix descriptors.
-
-Main definitions: ``probe_b_kernel``, ``wgmma_fields``, ``predict_b``, ``run_wgmma``.
-"""
+"""Which element ``wgmma`` reads for operand B through random matrix descriptors."""
 
 from __future__ import annotations
 

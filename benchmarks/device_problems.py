@@ -1,8 +1,5 @@
 """Run plans and matrix products on a device, many per launch, and compare every byte with the problem's own statement.
 
-Main definitions: ``prepare`` (plans and products as JSON, on a machine with the full library), ``run_problems``,
-``run_products``.
-
 Implementation notes: all loads read one large buffer that repeats a block of random bytes with an odd period, so that a
 wrong address shows; a store has an arena of its own. Plans whose numbers do not fit are reported as skipped, never as
 agreeing.

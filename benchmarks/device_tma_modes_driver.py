@@ -1,7 +1,4 @@
-"""What the driver says to im2col maps: its encoding calls, random parameters around the legal boundaries.
-
-Main definitions: ``Encoder``, ``driver_rows``, ``ask_driver``, and what all files of ``device_tma_modes`` count with.
-"""
+"""What the driver says to im2col maps: its encoding calls, random parameters around the legal boundaries."""
 
 from __future__ import annotations
 

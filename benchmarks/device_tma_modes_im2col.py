@@ -1,7 +1,4 @@
-"""Random loads of im2col maps, by what is out of the ordinary.
-
-Main definitions: ``im2col_groups``.
-"""
+"""Random loads of im2col maps, by what is out of the ordinary."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Loads of interleaved maps, tiled and im2col: one parameter at a time, and random ones.
-
-Main definitions: ``interleave_cases``, ``interleaved_im2col``, ``interleaved_groups``.
-"""
+"""Loads of interleaved maps, tiled and im2col: one parameter at a time, and random ones."""
 
 from __future__ import annotations
 

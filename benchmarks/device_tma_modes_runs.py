@@ -1,7 +1,5 @@
 """Running loads of any mode into poisoned shared memory, batch by batch in child processes.
 
-Main definitions: ``kernel``, ``compile_kernels``, ``run_cases``, ``Campaign``.
-
 Implementation notes: word i of global memory holds 0x40000000 + i, so that one image tells which word came where. The
 barrier waits for two arrivals that come late, and its raw state is read before and after the load, so that the bytes
 that the engine counted are known even where the prediction was wrong. Every batch runs in a child process; a batch that

@@ -1,7 +1,5 @@
 """Cases of the campaign of ``wgmma``: images, descriptors, registers and metadata of one chain of instructions.
 
-Main definitions: ``Case``, ``campaign_cases``, ``product``, ``encode``, ``decode``.
-
 Notation: ``positions[m, j]`` of sparse A is where in its row the stored element j of row m belongs.
 """
 

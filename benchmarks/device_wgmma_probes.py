@@ -1,7 +1,5 @@
 """Probes of ``wgmma``: which element a random descriptor reads, what each register holds, which nibbles are heard.
 
-Main definitions: ``PROBES``, ``run_probe``, ``predicted``.
-
 Notation: shared memory, or the registers of A, hold the number of each place, a few bits of it per pass; the other
 operand selects single elements. Sparse A is all one code: its stored elements belong to fixed places of their groups.
 """

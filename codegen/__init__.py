@@ -1,10 +1,5 @@
 """CUDA text for plans; compile, launch, run on the CPU, simulate, validate.
 
-Main definitions: ``KernelSource``; ``load_kernel``, ``store_kernel``, ``matmul_kernel``; ``to_cubin``;
-``copy_kernel``, ``transpose_kernel``, ``gather_kernel``, ``staging_kernel``, ``ArrayKernel``;
-``shared_image``, ``store_memory``; ``export``; ``load_tile``, ``store_tile``, ``device``; ``validate``,
-``ValidationReport``.
-
 Implementation notes: importing this package loads numpy and nothing heavier; cuda.core and the driver bindings are
 imported where they are used.
 """

@@ -1,7 +1,5 @@
 """Three ways to run a plan: on a GPU, as its own text on the CPU, or by the Python model.
 
-Main definitions: ``Backend``, ``Simulator``, ``Host``, ``Cuda``, ``chosen_backend``, ``open_backend``.
-
 Notation: a backend is opened on one plan and one memory (byte 0 is the tensor's base address). ``load`` returns the
 shared-memory image, ``store`` writes the memory, ``read`` returns part of it; a non-empty reason says why nothing came.
 """

@@ -1,7 +1,5 @@
 """Device functions of a cluster of blocks under one set of names for CUDA and for the CPU.
 
-Main definitions: ``cluster_prelude``.
-
 A kernel text uses ``LA_CLUSTER(blocks)`` before its launch bounds and these names:
 
 - ``la_cluster_thread(threads)``: the number of the thread in its cluster, block by block of so many threads.

@@ -1,7 +1,5 @@
 """Compile kernel text to a cubin with the run-time compiler; needs no GPU and no driver.
 
-Main definitions: ``to_cubin``, ``CompileError``.
-
 Implementation notes: the target is always a cubin, because asking for PTX makes the toolchain look for the driver.
 The last cubins are kept, keyed by text and architecture.
 """

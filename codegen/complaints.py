@@ -1,7 +1,5 @@
 """What a compiler says of a kernel, with the lines of the kernel's own text that it means.
 
-Main definitions: ``CompileError``, ``refused``, ``lines_of``, ``line_before``.
-
 Implementation notes: compilers name lines of what they read. For C++ that is the kernel's text. An assembler names
 lines of assembly; where that was written with line tables, the directive ``.loc`` before a line says which line of the
 text it comes from.

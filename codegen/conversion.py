@@ -1,7 +1,5 @@
 """Kernels of layout conversions: the steps of a plan as one text for CUDA, for HIP and for the CPU.
 
-Main definitions: ``conversion_kernel``, ``conversion_loop``, ``converted``.
-
 Notation: thread t = lane + lanes * warp holds words w of 32 bits; all numbers of words and registers are constants of
 the text, so that nothing lies in local memory. Element e of p in a word is its bits 32 (e % p) / p and up.
 

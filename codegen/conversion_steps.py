@@ -1,7 +1,5 @@
 """Statements of the single steps of a conversion: words as names, bytes joined by permutations, addresses of few parts.
 
-Main definitions: ``StepWriter``.
-
 Implementation notes: a byte address is a linear map of the thread, written as few shifted parts of t, and a constant of
 each instruction. Of the constant the bits that no thread has are added, which is an immediate of the instruction; the
 others are joined by exclusive or, once for all instructions that have them in common. Addresses that are no map of bits

@@ -1,8 +1,5 @@
 """CUDA text for one plan: load a tile, store a tile.
 
-Main definitions: ``load_kernel``, ``store_kernel``; the parts that ``matmul`` shares: ``title``, ``issue_text``,
-``origin_parameters``, ``refusal_text``, ``fitting``.
-
 Notation: the tile base is aligned as the plan states; issue q starts at the plan's coordinates for the kernel's origin
 parameters, one int per tile dimension, outermost first.
 

@@ -1,7 +1,5 @@
 """CUDA text for a plan of exchanges: shuffles, selects and byte permutations of named words.
 
-Main definitions: ``EXCHANGE``, ``Written``, ``repacked``, ``exchanged``, ``mixed_text``.
-
 Notation: words are names of 32-bit variables of a thread; the thread is ``t``, its lane the low five bits. Statements
 declare each name once, so that all numbers of registers are constants of the text and nothing lies in local memory.
 

@@ -1,7 +1,5 @@
 """CUDA text for a factored layout: the copy engine, registers from shared memory, then shuffles.
 
-Main definitions: ``factored_kernel``.
-
 Notation: thread t of the block is lane t % 32 of warp t / 32. Register r of a thread first holds the tile coordinate
 that belongs to its place, and after the residual the element that the factored layout wants there. Words hold as many
 elements as the exchanges pack, and one each where rounds of shuffles are asked for.

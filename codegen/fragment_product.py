@@ -1,7 +1,5 @@
 """The kernel of one matrix instruction: fragments from memory, one product, the result to memory.
 
-Main definitions: ``fragment_kernel``, ``fragment_text``.
-
 Notation: one warp or wave; A is m x k with k fastest, B by columns (n x k with k fastest), C and D are m x n with n
 fastest; independent products follow one another. Which element a lane takes is the target's fragment: its
 address is a sum over the bits of the lane plus a constant per register, and a run of registers is one vector access.

@@ -1,7 +1,5 @@
 """Kernels of gathers of registers: a plan as one text for CUDA, for HIP and for the CPU.
 
-Main definitions: ``gather_registers_kernel``.
-
 Notation: thread t holds words of 32 bits of the source, one index of 32 bits for each element of the result, and in the
 end words of the result. ``at`` is the place of the source that an index names, or its byte of shared memory.
 """

@@ -1,7 +1,5 @@
 """Machine code of AMD targets: HIP text through the clang of the ``ziglang`` package, no ROCm needed.
 
-Main definitions: ``to_code_object``, ``to_assembly``.
-
 Implementation notes: the compiler runs in three steps (assembly, object, code object), because the driver's own link
 step looks for a linker by a name that the package does not have.
 """

@@ -1,7 +1,5 @@
 """Machine code of AMD targets through hipRTC, where the system has it.
 
-Main definitions: ``to_code_object``, ``found``, ``supports``, ``HipRtc``.
-
 Implementation notes: the library is loaded and called in a child process alone, because it ends its process with an
 abort when asked for a target that it does not know. Which targets it compiles for is therefore tried, one small kernel
 each, and kept. Before ROCm 5.3 or so the compiler is part of the runtime library, so both names are looked for.

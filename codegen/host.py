@@ -1,7 +1,5 @@
 """C++ text for the host: the function that builds a map, and the bytes of maps and descriptors as arrays.
 
-Main definitions: ``host_map``, ``map_bytes``, ``descriptor_table``.
-
 Implementation notes: every number in a text is a field of the value; the texts name the driver's enumerators, so that
 they compile against any ``cuda.h`` that has them, and are read by people. Nothing is compiled or run here.
 

@@ -1,7 +1,5 @@
 """Run a kernel's own text on the CPU: compiled as C++ behind the host header, one fiber per GPU thread.
 
-Main definitions: ``run``, ``trace`` (with the log of shared accesses), ``compiler``, ``FAULTS``.
-
 Implementation notes: the models decode the raw 128 descriptor bytes themselves, so that this judge shares no code with
 the descriptor encoder or the Python model of the copy engine. The last compiled kernels are kept.
 """

@@ -1,7 +1,5 @@
 """A kernel as a value: its text, its parameters, what a launch must provide and what its status word says.
 
-Main definitions: ``KernelSource``, ``status_text``.
-
 Implementation notes: the text is complete. It compiles with CUDA for the device and, with ``LA_HOST`` defined and the
 host header in front, with a C++ compiler for the CPU.
 """

@@ -1,8 +1,5 @@
 """Run kernels on a GPU: what device there is, launches, tensors of other libraries.
 
-Main definitions: ``device``, ``DeviceInfo``, ``run``, ``DeviceTensor``, ``from_dlpack``, ``place_map``, ``load_tile``,
-``store_tile``, ``upload``, ``download``.
-
 Implementation notes: launches go through the driver bindings, because a descriptor travels as a 128-byte struct by
 value, which cuda.core's launcher takes only as its own descriptor object. numpy arrays are copied to the device and
 back; device tensors are used in place. Every call synchronises.

@@ -1,7 +1,4 @@
-"""CUDA text that loads two tiles and multiplies them with warpgroup instructions.
-
-Main definitions: ``matmul_kernel``, ``WgmmaTiles``.
-"""
+"""CUDA text that loads two tiles and multiplies them with warpgroup instructions."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
 """One matrix instruction as a function of words: the same name and the same words for CUDA, for HIP and for the CPU.
 
-Main definitions: ``MatrixCall``, ``matrix_call``, ``callable_instructions``.
-
 Notation: ``la_NAME(d, a, b, c)`` computes D = A B + C; an operand is an array of the 32-bit registers that a lane holds
 of it, low elements in low bits. NAME is the instruction's own name with underscores. All lanes of the warp or wave take
 part. On the CPU the functions are models from the manuals' closed forms (``host_matrices.h``), apart from the fragments

@@ -1,7 +1,4 @@
-"""What a plan must be for a text of it to be written or a kernel to run it, and the numbers that its kernels take.
-
-Main definitions: ``upheld``, ``checked_plan``, ``launchable``, ``image_bytes``, ``origin_arguments``.
-"""
+"""What a plan must be for a text of it to be written or a kernel to run it, and the numbers that its kernels take."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
 """Device functions under one set of names for CUDA, for HIP and for the CPU: one kernel text serves every target.
 
-Main definitions: ``portable_prelude``, ``TENSOR_PRELUDE``.
-
 A kernel text uses ``threadIdx.x``, ``blockIdx.x``, ``__syncthreads()`` and these names:
 
 - ``LA_LANES``: lanes of a warp or wave. ``la_words2``, ``la_words4``: aligned groups of 32-bit ``.word[i]``.

@@ -1,7 +1,5 @@
 """The CUDA prelude of every kernel: named device functions over inline PTX, and nothing else.
 
-Main definitions: ``PRELUDE`` (barriers, fences, bulk tensor copies), ``wgmma_prelude`` (one warpgroup multiply).
-
 Implementation notes: a kernel body calls hardware only through these names. The same text compiles as C++ for a CPU
 when ``LA_HOST`` is defined: the PTX bodies then disappear and the host header supplies models under the same names.
 Nothing is included, so that a run-time compiler with no header files accepts the text.

@@ -1,7 +1,5 @@
 """A tile product end to end: two proved copies, the descriptors that read them, one kernel, one exact comparison.
 
-Main definitions: ``Operand``, ``wgmma_tiles``, ``product_kernel``, ``validate_product``, ``ProductReport``.
-
 Main statements: with small integers as values every partial sum is exact in float, so the kernel's result must equal
 the integer product of the tiles that the problems describe, out-of-bounds zeros included.
 """

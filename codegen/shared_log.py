@@ -1,7 +1,5 @@
 """What the warps of an executed kernel did in shared memory: its instructions, and the turns of the banks.
 
-Main definitions: ``Trace``, ``SharedAccess``, ``gathered``, ``race``.
-
 Main statements: the CPU runs each thread by itself and notes every access with its place in the text and how often the
 thread has passed it. The accesses of one block, one place, one pass and one warp are one instruction of that warp; a
 lane that is not among them was inactive. A phase of a block ends at its barrier, a step of a warp also at

@@ -1,7 +1,5 @@
 """What a plan leaves in shared or global memory, by the Python model of the copy engine.
 
-Main definitions: ``shared_image``, ``store_memory``, ``POISON``.
-
 Implementation notes: the model takes what a launch would hand to the hardware: the 128 bytes (not the stated fields),
 the byte count of the barrier, and a tile base that has the stated alignment and, as an odd multiple of it, no more.
 """

@@ -1,7 +1,5 @@
 """Numbers that depend on the thread, as C text.
 
-Main definitions: ``Numbers``, ``shifted``.
-
 Implementation notes: numbers that are affine in the thread's bits, as in every linear layout, are the exclusive or of
 shifted parts of the thread's number, or of constants chosen by its bits where these are fewer; others are a sum of
 strided digits of it, or tables. What expressions share is computed once, before them.

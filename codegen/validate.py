@@ -1,7 +1,5 @@
 """Compare what a plan does with what its problem states, byte by byte, on a GPU or on a model of one.
 
-Main definitions: ``validate``, ``ValidationReport``, ``Difference``, ``default_origins``.
-
 Implementation notes: the prediction comes from the problem alone (which element belongs at which shared byte), never
 from the plan's descriptor. The bytes come from the chosen backend: ``cuda`` launches the plan's kernel, ``host`` runs
 the same kernel text on the CPU with C++ models, ``simulator`` calls the Python model of the copy engine. Where every

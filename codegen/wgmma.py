@@ -1,7 +1,5 @@
 """CUDA text of one ``wgmma`` instruction of any type, and a kernel that runs a chain of them on given bits.
 
-Main definitions: ``Shape``, ``instruction_text``, ``chain_kernel``.
-
 Notation: registers of D are 32-bit words, as the instruction lists them; two f16 values share one.
 
 References: PTX ISA 9.1 sections 9.7.15.5.2 and 9.7.15.6.2 (syntax of wgmma.mma_async and wgmma.mma_async.sp).

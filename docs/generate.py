@@ -1,9 +1,4 @@
-"""The pages of the documentation that are made from code, data and notebooks.
-
-Main definitions: ``write``, ``errors_page``, ``rules_page``, ``schemas_page``, ``commands_page``,
-``reference_pages``, ``notebook_page``, ``clinic_page``, and what happens to docstrings: ``joined_refusals``,
-``plain_marks``.
-"""
+"""The pages of the documentation that are made from code, data and notebooks."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""A finder for checkouts whose symbolic links were lost (some file systems and archives drop them).
-
-Main definitions: ``install``.
-"""
+"""A finder for checkouts whose symbolic links were lost (some file systems and archives drop them)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
 """Conversions between the families: exact, or refused with a coordinate that shows why.
 
-Main definitions: ``to_linear``, ``to_cute``, ``to_integer``, ``to_piecewise``, ``recognize``, ``value_at``.
-
 Notation: every layout is read as a function of its flat 1-D coordinate, colexicographic, first mode or axis fastest.
 """
 

@@ -1,7 +1,5 @@
 """Plans of register accesses to shared memory: which instructions, which addresses, which registers.
 
-Main definitions: ``AccessPlan``.
-
 Notation: an element of a lane's registers is a slot; ``register`` counts the slots of one instruction.
 """
 

@@ -1,7 +1,5 @@
 """The answers to "can this instruction carry this layout?": admitted with the bits, or refused with the reason.
 
-Main definitions: ``Admitted``, ``Refused``, ``Admission``.
-
 Main statements: a layout is admissible for a consumer exactly if some descriptor of the target denotes it. ``Admitted``
 holds that descriptor, and a certificate that the stand-alone checker accepts; ``Refused`` holds the broken rules, a
 witness, and repairs that were admitted when they were tried. What is neither is ``Unknown`` and says what is missing.

@@ -1,7 +1,5 @@
 """Reading the description of other libraries' arrays: numpy, torch, CuPy, JAX, and whatever speaks DLPack.
 
-Main definitions: ``Description``, ``described``.
-
 Implementation notes: no library is imported and no element is read. A tensor of torch tells everything by its methods;
 ``__cuda_array_interface__`` and ``__array_interface__`` are dictionaries; a DLPack capsule is a C structure, read here
 without consuming it, so that its owner frees it.

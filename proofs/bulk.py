@@ -1,7 +1,5 @@
 """Plans of copies of runs of bytes: which bytes, from where, to where.
 
-Main definitions: ``BulkPlan``.
-
 Notation: byte offsets count from the first element of the tile in global memory, and from the base of the tile in
 shared memory; tile dimensions are outermost first.
 """

@@ -1,7 +1,5 @@
 """Conversions of registers as plans: the steps of a thread, run again on labels, with their costs.
 
-Main definitions: ``ConversionPlan``, ``Alternative``, ``ConversionCost``, ``Held``, ``counted``.
-
 Notation: an element is a coordinate of the tensor, packed; a layout of registers says which element the place
 (register, lane, warp) holds. Several places may hold one element. A plan begins with what the source says and is right
 where, after its steps, every place of the destination holds the element that the destination says.

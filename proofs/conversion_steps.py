@@ -1,7 +1,5 @@
 """Steps of a conversion of registers beyond exchanges: choices of registers, reads of lanes, shared memory.
 
-Main definitions: ``Take``, ``Read``, ``SharedAccess``, ``Through``, ``ran``.
-
 Notation: a thread t = lane + lanes * warp holds elements 0 to n - 1; p of them lie in a word of 32 bits, element e at
 part e % p (its bits 32 e / p and up) of word e // p. ``Choose``, ``Exchange``, ``Move``, ``Rename`` (of
 ``proofs.exchange``), ``Read`` and a ``ShufflePlan`` act on words; ``Take`` and ``Through`` on elements. A byte address

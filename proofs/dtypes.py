@@ -1,7 +1,5 @@
 """Element types by the names that CuTe, Triton, PyTorch, NumPy, PTX and MLIR give them.
 
-Main definitions: ``ElementType``, ``element_type``, ``stated_type``, ``stated_bits``, ``dtype_name``, ``read_dtype``.
-
 Implementation notes: an engine that copies bytes has no signed 8- and 16-bit types and no 8-bit floats; they travel as
 unsigned integers of their width, as in CUTLASS. ``float``, ``int`` and ``long`` mean different widths to different
 libraries and are refused, as are ``f2``, ``f4`` and ``f8``, which are bytes to NumPy and bits to others.

@@ -1,7 +1,5 @@
 """Exchanges of words between registers and lanes, as steps whose instructions can be counted.
 
-Main definitions: ``Choose``, ``Exchange``, ``Move``, ``Rename``, ``Repack``, ``ExchangePlan``, ``Cost``.
-
 Notation: a lane holds 2^n words; w is the number of a word, t = lane + lanes * warp that of a thread, both vectors of
 bits over F2. A functional is a mask: its value at x is the parity of x and the mask. A step has a *source*: after the
 step the place (w, t) holds what the place source(w, t) held before. The plan's source is the composition of its

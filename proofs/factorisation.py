@@ -1,7 +1,5 @@
 """A layout as a descriptor's map after a permutation of registers and lanes.
 
-Main definitions: ``Factorisation``.
-
 Main statements: ``layout = carried o residual``: the place x of a thread wants the element at offset ``layout(x)``.
 The descriptor lays tile coordinate t at offset ``carried(t)``, tile coordinate t is first held by the place of the same
 flat number, and the shuffles bring place x the word of place ``residual(x)``.

@@ -1,9 +1,4 @@
-"""Checks of the fields of statements and claims: a constructor of ``proofs`` makes a valid value or refuses.
-
-Main definitions: ``malformed``, ``integer``, ``integers``, ``text``, ``instance``, ``certificate``, ``plain``;
-``Statement`` and ``Claim`` (what every one can), ``set_fields`` and ``read_digits`` (constructors that check like
-readers), ``wrong_certificate``.
-"""
+"""Checks of the fields of statements and claims: a constructor of ``proofs`` makes a valid value or refuses."""
 
 from __future__ import annotations
 

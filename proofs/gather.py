@@ -1,7 +1,5 @@
 """Gathers of registers along an axis as plans: where each index leads, run on labels, with their costs.
 
-Main definitions: ``GatherPlan``, ``counted_gather``.
-
 Notation: threads hold a source tensor and a tensor of indices in registers. The result has the layout of the indices:
 ``result[.., j, ..] = source[.., index[.., j, ..], ..]``, and 0 where the index is no coordinate of the axis. A plan
 says, for the index register q, the index i and the thread t, which place (register, lane, warp) of the source is read,

@@ -1,7 +1,5 @@
 """From copy to consumer: what the copy engine writes is what the tensor cores read, element for element.
 
-Main definitions: ``prove_handoff``, ``written_elements``, ``operand_view``.
-
 Main statements: the certificate of a TensorMap plan ties shared bytes to tile elements; the operand plan ties (mn, k)
 to shared bytes; the composition is the identity on tile elements, decided by walking both for the whole tile.
 

@@ -1,7 +1,4 @@
-"""One shared-memory layout for a copy by TMA, the instructions that read it and the banks: what was found, and proofs.
-
-Main definitions: ``JointPlan``.
-"""
+"""One shared-memory layout for a TMA copy, the instructions that read it and the banks: the plan and its proofs."""
 
 from __future__ import annotations
 

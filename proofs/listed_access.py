@@ -1,7 +1,4 @@
-"""Accesses to shared memory at addresses that are no map of bits: a list, and how much of it has a formula.
-
-Main definitions: ``ListedAccess``, ``Taking``, ``taking``.
-"""
+"""Accesses to shared memory at addresses that are no map of bits: a list, and how much of it has a formula."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
 """Padding as plans: where a padded tile lies in shared memory, the accesses that it serves, and their turns, recounted.
 
-Main definitions: ``CellAccess``, ``PaddingPlan``.
-
 Notation: a cell is the row-major number of a tile element, whatever the extents. Pitches are element strides,
 outermost first; the last is 1. Padding by intervals puts ``amount`` elements behind every ``interval`` elements of the
 dense tile.

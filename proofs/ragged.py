@@ -1,7 +1,5 @@
 """Families of descriptors for ragged tensors: what they copy, and the proof that each row is copied once.
 
-Main definitions: ``RaggedRule``, ``RaggedFamily``, ``rules_of``, ``prove_coverage``.
-
 Main statements: the rows of a ragged tensor are those of its groups, one behind the other. The copies of one group of n
 rows by tiles of T rows are a piecewise function from (rule, tile, row of the box) to rows of the group, in which n is a
 parameter. Exactly-once coverage says that this function is injective and that its image is 0 <= row < n: ISL decides

@@ -1,7 +1,5 @@
 """Where the registers of each lane lie in shared memory, by enumeration, for layouts of any family.
 
-Main definitions: ``bit_addresses``, ``tile_elements``.
-
 Notation: registers are a layout from (register, lane, warp) to tile coordinates, or to element offsets themselves; the
 shared layout takes tile coordinates to element offsets.
 """

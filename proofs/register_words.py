@@ -1,7 +1,5 @@
 """Words of a thread made of bytes of others: what steps of registers come to, in as few instructions as are known.
 
-Main definitions: ``Mixed``, ``Mixer``, ``Lowering``.
-
 Notation: a word has four bytes; ``W`` names words that exist. A *mixed* word takes each byte from one of at most two
 words, in one way where a functional of the thread is 0 and in another where it is 1. One instruction makes it: a select
 where all bytes keep their places, a byte permutation, by a selector that is chosen once, else.

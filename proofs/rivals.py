@@ -1,7 +1,5 @@
 """The layouts that a plan has to be compared with: members of forms of swizzles, lesser paddings, or all places at all.
 
-Main definitions: ``Rivals``, ``hardware``, ``cutes``, ``xors``, ``pitches_to``, ``intervals``.
-
 Implementation notes: the checker's own enumeration; finders have theirs (``synth.swizzles.forms``,
 ``synth.paddings``), and tests compare the two.
 """

@@ -1,7 +1,5 @@
 """What plans of swizzles and of paddings have in common: accesses served by instructions, and their turns.
 
-Main definitions: ``Served``, ``Recounted``.
-
 Main statements: that nothing takes fewer turns is certified by counting what it is compared with, ``Rivals``.
 """
 

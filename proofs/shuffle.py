@@ -1,7 +1,5 @@
 """Shuffles of a warp as data: which register each lane sends, from which lane it reads, into which register it writes.
 
-Main definitions: ``Round``, ``ShufflePlan``, ``moved``.
-
 Notation: a place is (register, lane, warp). A source map takes a place to the place whose word it receives; it stays
 in its warp. One round is one ``shfl.sync.idx.b32`` of every lane: a lane offers one register and reads one lane.
 

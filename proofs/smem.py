@@ -1,7 +1,5 @@
 """From a layout of any family to what a statement says of shared memory: digits per tile dimension behind a swizzle.
 
-Main definitions: ``SharedTile``, ``shared_tile``.
-
 Notation: a layout takes tile coordinates to element offsets in shared memory; the tile's dimensions are those of the
 tensor, outermost first. ``tile_map`` says how each family's coordinates are the tile's.
 

@@ -1,7 +1,5 @@
 """Swizzles as plans: a shared layout, the accesses that it serves, and the turns of the banks, counted again.
 
-Main definitions: ``TileAccess``, ``SwizzlePlan``, ``instructions``.
-
 Main statements: an instruction of v elements exists where every lane has v registers in an aligned run of v offsets,
 the same registers in all lanes; it then moves one such run per lane. The turns of a plan are those of all instructions
 of all warps, each counted by its addresses: nothing here uses ranks, which is what finders use.

@@ -1,8 +1,5 @@
 """The global tensor of a statement: shape, strides, element type, what is known of its base address.
 
-Main definitions: ``Tensor``, ``tensor_of``. Arrays of other libraries are read by ``arrays``, names of their element
-types by ``dtypes``.
-
 Notation: shapes and strides count elements, outermost dimension first. A size is an integer, or the text of a
 polynomial in names (``"K"``, ``"2*K + 8"``); names stand for integers of at least 1.
 """

@@ -1,7 +1,5 @@
 """Formulas of numbers that threads have: affine over F2, or strides of the digits of the thread's number.
 
-Main definitions: ``affine``, ``strides``.
-
 Main statements: both are found where there is one, so that ``None`` says that the numbers have to be listed.
 """
 

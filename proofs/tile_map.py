@@ -1,7 +1,5 @@
 """A layout of any family as a function of tile coordinates: which of its axes is which tile dimension.
 
-Main definitions: ``layout_of``, ``extents_of``, ``check_tile``, ``offsets``, ``columns``.
-
 Notation: the tile's dimensions are those of the tensor, outermost first; the function's values are element offsets in
 shared memory. The coordinates of a layout are read in this order of rules.
 

@@ -1,7 +1,5 @@
 """Universal swizzles: one XOR of the low bits of a chunk's number with its other bits, for a class of accesses.
 
-Main definitions: ``ClassPlan``, ``ClassMember``.
-
 Notation: a tile has 2^r rows of 2^w chunks, a chunk being what one lane moves; its cell is ``chunk + 2^w row``. The
 low bits of a cell get f of the others added, f linear over F2 and given by the images of those bits, lowest first.
 Where all bits of a chunk are low bits, chunk c of row y lies at place ``c ^ f(y)`` of its row.

@@ -1,7 +1,5 @@
 """Finding the instructions that move a tile, or registers, from or to shared memory: a division by the instruction.
 
-Main definitions: ``whole_tile``, ``along_dimension``, ``divided``, ``overlapping``.
-
 Main statements. *Whole tiles*: a row of an instruction is an aligned run of the tile's elements along one dimension,
 and a matrix the rows at an aligned run of 8 (or 16) coordinates along the other. A line of n elements is cut into runs
 of e in one way only, so the test of all runs and of their number decides; nothing is searched.

@@ -1,7 +1,4 @@
-"""Why an instruction does not carry something: what every finder hands to the answer.
-
-Main definitions: ``Broken``.
-"""
+"""Why an instruction does not carry something: what every finder hands to the answer."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
 """Finding the steps that permute the elements of a warp, with the least stated cost.
 
-Main definitions: ``exchanges``.
-
 Mathematically: the residual is an affine bijection s of F2^n + F2^5 + F2^k (word, lane, warp) that keeps the warp:
 place x takes its word from s(x). With W the words and T the threads:
 

@@ -1,7 +1,5 @@
 """Whether a layout of registers repeats one instruction's fragment: the division of a tile among instructions.
 
-Main definitions: ``tiling``, ``Tiling``, ``Mismatch``, ``coordinates``.
-
 Notation: a layout of registers takes (register, lane, and whatever else counts warps) to tile coordinates; a fragment
 takes (register, lane) to coordinates of one instruction's tile. Axes besides ``register`` and ``lane`` are *outer*:
 their points are numbered with the first axis fastest.

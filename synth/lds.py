@@ -1,7 +1,5 @@
 """How a wave of AMD moves a tile between LDS and registers, or from global memory into LDS, or why it cannot.
 
-Main definitions: ``read_or_write``, ``fill``, ``exchange``, ``LdsPlan``, ``FillPlan``.
-
 Main statements: an LDS access gives every lane the bytes at one address, in order; a transposing read gives register r
 of lane l the element ``slot`` of the bytes that lane ``source`` addresses. So the address of each lane is forced by the
 register that holds its first element, and the others agree or are a witness. A load into LDS writes lane after lane

@@ -1,7 +1,5 @@
 """Accesses to a tile in shared memory that need no layout: one table of names for every question that takes them.
 
-Main definitions: ``NAMES``, ``FRAGMENTS``, ``is_name``, ``named``, ``lanes_text``.
-
 Notation: ``rows`` and ``columns`` give every lane 16 bytes along a row or a column, lanes one after the other along it;
 ``ldmatrix``, ``stmatrix`` and their ``.trans`` are the fragments of matrices of 8 rows of 16 bytes, with or without
 ``.x4``; ``mma.A`` (M x K), ``mma.B`` (N x K) and ``mma.C`` (M x N) are the fragments of ``mma.sync``, moved by ordinary

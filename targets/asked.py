@@ -1,7 +1,4 @@
-"""Arguments that questions about registers and shared memory have alike: the targets, and the bits of an element.
-
-Main definitions: ``ELEMENT_BITS``, ``asked_bits``, ``asked_targets``.
-"""
+"""Arguments that questions about registers and shared memory have alike: the targets, and the bits of an element."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
 """Turns of the banks by the cheapest exact way: ranks, residues or enumeration.
 
-Main definitions: ``Counted``, ``counted``, ``residues``.
-
 Main statements: where all lanes are active and lane i lies at byte b + s i, s a multiple of the access of v bytes (a
 power of two, at least a word), or s = 0, two lanes meet in a bank exactly where they are congruent modulo
 p = M / gcd(M, s / v), M = 4 B / v; then they meet in all of its words. A group thus takes as many turns as the fullest

@@ -1,7 +1,5 @@
 """How the banks of shared memory serve one instruction of one target: the same questions for NVIDIA and AMD.
 
-Main definitions: ``BankModel``, ``bank_model``, ``disputed_models``, ``Phase``.
-
 Main statements: lanes are served in groups, one group (phase) after the other; within a group, lanes that touch one
 word are served together and different words of one bank take turns, so a group takes as many turns as its busiest bank
 has different words. With all lanes active the groups of every known instruction are the cosets of one F2 space of lane

@@ -1,7 +1,5 @@
 """Shared-memory banks by target and instruction: how many turns one access of a warp or wave takes.
 
-Main definitions: ``turns``, ``Access``, ``nvidia_access``, ``lds_rule``.
-
 Main statements: within a phase, lanes that touch the same word are served together and different words of one bank take
 turns; phases follow each other. What differs between targets and instructions is which lanes form a phase and how many
 banks there are. An instruction whose phases nobody published is refused, and so is one on which sources disagree.

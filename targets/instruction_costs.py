@@ -1,7 +1,5 @@
 """What instructions that move registers cost on a target, as data with evidence.
 
-Main definitions: ``InstructionCosts``, ``instruction_costs``, ``COSTS``.
-
 Notation: cycles of a multiprocessor (compute unit) for one instruction of one warp, while many warps share the unit.
 Few warps leave parts of it idle: an instruction takes a warp ``issue`` cycles at least. Latencies are cycles until a
 dependent instruction may go on, paid once by warps that wait together.

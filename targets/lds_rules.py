@@ -1,7 +1,5 @@
 """LDS of AMD by target and instruction: which lanes are served together, and what nobody published.
 
-Main definitions: ``LdsRule``, ``AMD_RULES``, ``PAIRED_RULES``, ``DISPUTED``, ``lds_name``, ``unpublished``.
-
 Main statements: a rule is here only where somebody measured it or the vendor's guide lists its phases; counts that were
 inferred, assumed for a neighbour or contradicted by another source are no rules. ``ds_read2_b64`` takes two addresses
 a lane: its phases number the wave's first addresses from 0 and the second ones from 64.

@@ -1,7 +1,5 @@
 """What every hardware fact is made of: where it is written, what a device did, and which value broke it.
 
-Main definitions: ``Source``, ``Evidence``, ``Rule``, ``Violation``, ``version``.
-
 Implementation notes: documented and enforced may differ, so a rule keeps both. A rule holds no code: the predicates
 that read values live beside the values, and name rules by id. Facts are plain data and can be listed, shown and tested.
 """

@@ -1,8 +1,5 @@
 """Architectures by name, and which devices were measured for each.
 
-Main definitions: ``Device``, ``Target``, ``TARGETS``, ``NVIDIA``, ``AMD``, ``lookup``, ``BankGrade``,
-``grade_in_words``.
-
 Implementation notes: a target without a measured device carries documented facts only. Tensor maps are never
 extrapolated from one chip or driver to another. Bank groups are the one exception: every NVIDIA target has the same
 documented banks, so groups measured on one are assumed for the others, and ``Target.bank_grade``, which every answer

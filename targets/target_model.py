@@ -1,7 +1,5 @@
 """What is known of a target: limits, instructions and their fragments, bank turns, consumers; each with its evidence.
 
-Main definitions: ``TargetModel``, ``model_of``, ``Fact``, ``Absent``, ``CONSUMERS``, ``LIMITS``.
-
 Implementation notes: one model serves every vendor. A question has three answers: a ``Fact`` with its source,
 ``Absent`` where documents say that the target has no such thing, and ``Unknown`` where nothing is known; it never
 raises for a target that the registry knows.

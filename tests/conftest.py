@@ -1,8 +1,4 @@
-"""Options and fixtures of the test suite.
-
-Main definitions: the options ``--update-golden``, ``--require-device`` and ``--extras``, the fixture ``golden``, and
-what the markers mean: ``device(arch)`` runs only where a GPU of that architecture is present, ``extras`` on request.
-"""
+"""Options and fixtures of the test suite."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
 """Finds the functions that reason with abstractions or rewrite values, and which laws are about them.
 
-Main definitions: ``Found``, ``found_in``, ``package``, ``uses``, ``covered``, ``excused``.
-
 Notation: three nets look for such functions, each by itself: *rooms*, modules whose first line speaks of abstractions
 or normal forms; *words*, functions whose first line does; *types*, functions from a family of layouts to itself, from
 facts to an answer, or to an interval.

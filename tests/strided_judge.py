@@ -1,7 +1,5 @@
 """What the tests of CuTe operations share: random layouts, and a judge of strided functions that knows only tables.
 
-Main definitions: ``shapes``, ``layouts``, ``enumerate_layout``, ``factorisations``, ``is_strided``.
-
 Implementation notes: the judge tries every ordered factorisation; it shares no code with the library's decisions.
 """
 

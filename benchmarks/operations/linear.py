@@ -1,7 +1,5 @@
 """Linear layouts over F2: drawing them, and what renames, cuts, joins, mirrors and moves their axes.
 
-Main definitions: ``Linear``, ``read``, ``points``, ``built``, ``agree``.
-
 Notation: a point is a dictionary from axis names to coordinates; a map is (input axes, output axes, table), where the
 table lists packed outputs over flat inputs, first axis in the low bits.
 """

@@ -1,7 +1,5 @@
 """The registry of judged operations, and what may come out of one.
 
-Main definitions: ``draws``, ``operation`` (decorators), ``expect``, ``refusal``, ``run_subject``, ``Row``.
-
 Notation: an operation is a function of a drawn subject and a generator of random numbers. It returns None where every
 answer was right, or the text of ``refusal``; it raises ``WrongError`` for a wrong answer and ``NeedlessError`` for a
 refusal of what exists. An error of the library that it lets through counts as needless, any other as wrong.

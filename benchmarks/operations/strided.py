@@ -1,7 +1,4 @@
-"""Strided layouts: drawing them, and the operations that look at them or rearrange their modes.
-
-Main definitions: ``Strided``, ``strided``, ``same``.
-"""
+"""Strided layouts: drawing them, and the operations that look at them or rearrange their modes."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
 """The arithmetic of the judges: strided, swizzled and xor tables, what is strided, what tiles a range.
 
-Main definitions: ``values``, ``read``, ``swizzled``, ``is_strided``, ``fits``, ``tiling``, ``unravel``, ``ravel``.
-
 Notation: a table lists the value at every flat coordinate, first mode fastest. Nothing here calls the library; ``read``
 looks at the fields of its values alone.
 """

@@ -1,7 +1,5 @@
 """Plans and descriptors in the words of other systems: C++, PTX, MLIR, Gluon, CuTe DSL.
 
-Main definitions: ``export``, ``EXPORT_FORMS``, ``EXPORT_RULES``; ``patches``, ``Patch``.
-
 Main statements: a text says the plan exactly, or the export is refused with the rule that the other system has.
 """
 

@@ -1,7 +1,5 @@
 """A map or an operand as a C++ header: the driver's call, the bytes and the descriptors as constants.
 
-Main definitions: ``cpp_text``.
-
 Implementation notes: C++17, CUDA 12.0 to 13; the map's array is aligned to 128 bytes because the driver's type is since
 CUDA 13.0, and to 64 before.
 """

@@ -1,7 +1,5 @@
 """CuTe DSL: the shared layout of a plan's problem and the arguments of the tiled TMA atom.
 
-Main definitions: ``cute_dsl_text``.
-
 Main statements: the composed layout is the function of the problem's tile, in elements. The DSL derives box and copies
 from it, so that it may take another number of copies than the plan.
 

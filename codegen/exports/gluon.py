@@ -1,7 +1,5 @@
 """Gluon: the shared layout and the descriptor of a plan's problem.
 
-Main definitions: ``gluon_text``.
-
 Main statements: Gluon derives the box and its copies from a block and an ``NVMMASharedLayout``. The text is written
 only where that layout places every element of the tile where the plan's problem wants it, which is compared element by
 element, and where tensor, bounds and fill are the problem's.

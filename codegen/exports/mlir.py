@@ -1,7 +1,5 @@
 """MLIR: a plan as ``nvgpu`` text, an operand as ``nvvm`` text.
 
-Main definitions: ``mlir_text``.
-
 Main statements: the lowering of LLVM 19 and later calls the driver with the extents and strides of the memref, no
 element strides and the box of the operation, so that the map it makes is the plan's; ``nvgpu.tma.async.load`` and
 ``.store`` take coordinates innermost first, as plans do.

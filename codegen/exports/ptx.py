@@ -1,7 +1,5 @@
 """PTX: the bytes of a map, the list that patches one map into another, and descriptors of wgmma as constants.
 
-Main definitions: ``Patch``, ``patches``, ``ptx_text``.
-
 Main statements: where ``patches(base, wanted)`` answers, running its list on the bytes of ``base`` gives the bytes of
 ``wanted``, all 128. Ordinals follow the map's modes, innermost first; strides start at ordinal 0 for mode 1.
 

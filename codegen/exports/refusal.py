@@ -1,7 +1,4 @@
-"""The refusal of an export: what the other system cannot say, by a rule.
-
-Main definitions: ``refuse``, ``RULES``.
-"""
+"""The refusal of an export: what the other system cannot say, by a rule."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Kernels that move arrays: copies, transposes, gathers, staging in shared memory.
-
-Main definitions: ``ArrayKernel``; ``copy_kernel``, ``transpose_kernel``, ``transpose_ring_kernel``, ``gather_kernel``,
-``staging_kernel``.
-"""
+"""Kernels that move arrays: copies, transposes, gathers, staging in shared memory."""
 
 from __future__ import annotations
 

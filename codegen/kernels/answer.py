@@ -1,8 +1,5 @@
 """A kernel that moves an array, with what a launch of it needs.
 
-Main definitions: ``ArrayKernel``; the checks that all of them share: ``checked_shape``, ``element_bytes``, ``fitting``,
-``checked_grid``.
-
 References: CUDA C++ programming guide, technical specifications per compute capability; HIP, ``hipLaunchKernel``.
 """
 

@@ -1,7 +1,5 @@
 """The arrays that a kernel takes: what each must be, and the check of those that are handed over.
 
-Main definitions: ``ArrayArgument``, ``ends``, ``checked_places``, ``Place``.
-
 Implementation notes: a kernel moves elements as bits, so that an array may be of any type of the element's size; source
 and destination of one type. An address says nothing but its alignment.
 """

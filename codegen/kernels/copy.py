@@ -1,7 +1,5 @@
 """Copies of arrays: by the copy engine through a ring of stages, or by vectors of the threads.
 
-Main definitions: ``copy_kernel``.
-
 Implementation notes: with the copy engine one elected thread of a block does all: it loads tiles some stages ahead,
 stores each from the stage in which it arrived, and loads into a stage again when its store has read it.
 """

@@ -1,7 +1,5 @@
 """Gathers along an axis: by shuffles of a warp, through shared memory, or directly.
 
-Main definitions: ``gather_kernel``.
-
 Main statements: the array is seen as (outer, n, inner), n being the axis. Where inner is 1 and a row of n elements fits
 a few registers of every lane, a warp holds the row and lanes read it from each other; where it fits shared memory, a
 block holds it there; else every element is read where it is.

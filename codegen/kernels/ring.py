@@ -1,7 +1,5 @@
 """Tiles of arrays by the copy engine, stage after stage: descriptors of both sides, and the text that uses them.
 
-Main definitions: ``tile_plan``, ``checked_tiles``, ``mover``, ``RING``, ``RingShape``.
-
 Notation: a stage is one tile in shared memory with its barrier. A persistent block takes tiles ``blockIdx.x``,
 ``blockIdx.x + blocks``, ...
 """

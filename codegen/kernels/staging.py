@@ -1,7 +1,5 @@
 """Staging: tiles of a matrix go to shared memory in a given layout, and registers are filled from there.
 
-Main definitions: ``staging_kernel``.
-
 Implementation notes: the layout and its accesses are those of a ``SwizzlePlan``; addresses are one number of the thread
 and constants that are exclusive-ored to it, and every access is the instruction that the plan counted.
 """

@@ -1,7 +1,5 @@
 """The transpose of a matrix through swizzled shared memory: one text for NVIDIA, AMD and the CPU.
 
-Main definitions: ``transpose_kernel``.
-
 Main statements: a block takes one tile. Its threads read vectors along the rows, transpose small blocks in registers,
 store them to shared memory as vectors along the rows of the result, and load what they write to memory. The shared
 layout is the one that ``synth.swizzle`` finds for this pair of accesses, with its turns.

@@ -1,7 +1,5 @@
 """The transpose of a matrix by the copy engine: tiles arrive and leave swizzled, threads turn small blocks between.
 
-Main definitions: ``transpose_ring_kernel``.
-
 Main statements: rows of a tile and of its transpose lie in shared memory as the 128-byte swizzle puts them: a 16-byte
 chunk is exclusive-ored with the row modulo 8. Threads take blocks of one chunk a side; lane bits 0 to 2 count
 chunks of both sides at once (a diagonal), so that the eight lanes of a group are in eight chunks when they

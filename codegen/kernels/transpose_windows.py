@@ -1,7 +1,5 @@
 """The transpose of a matrix whose rows begin at any element: vectors in, whole sectors out.
 
-Main definitions: ``transpose_windows_kernel``.
-
 Main statements: a block reads ``rows + S`` rows of a strip of columns and writes ``rows`` elements of every column, S
 being the elements of a sector of 32 bytes. For column c the written window begins at the first element that begins a
 sector in row c of the result; the windows of the blocks below each other follow without gaps, since ``rows`` is a

@@ -1,7 +1,5 @@
 """A tile that is read along rows and written along columns: who holds what, and small transposes in registers.
 
-Main definitions: ``TileShape``, ``turned_words``, ``fields``, ``vector_of``.
-
 Notation: a thread reads vectors of ``take`` columns in ``give`` rows and writes vectors of ``give`` rows in ``take``
 columns; a step is one such block of a thread. Both sides are linear layouts from (register, lane, warp) to (row, col);
 their registers are the rows of a block, its columns, the steps.

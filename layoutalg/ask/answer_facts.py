@@ -1,7 +1,5 @@
 """What an answer about banks, a swizzle, a padding, a conversion or a kernel says, and whether it holds.
 
-Main definitions: ``ANSWERS``, ``answer_facts``.
-
 Implementation notes: plans are counted, or run, again before anything is said about them; a bank report is what was
 counted.
 """

@@ -1,7 +1,5 @@
 """A shared layout of the same tile behind which an access has no bank conflict.
 
-Main definitions: ``cure_of``.
-
 Main statements: a swizzle that XORs offset bits from M on permutes aligned blocks of 2^(M + B) elements; where the
 layout fills whole blocks it stays a bijection onto the same bytes. Every candidate is counted by the caller before it
 is returned, so nothing here has to be right for the answer to be right.

@@ -1,7 +1,5 @@
 """Which instructions move the registers of warps or waves from or to shared memory, and the addresses of each.
 
-Main definitions: ``Move``, ``moves``.
-
 Main statements: registers may be taken in any order, so an instruction of v elements exists exactly where each register
 lies, in every lane alike, at one place of an aligned run of v registers; these runs are then unique. ``ldmatrix`` and
 ``stmatrix`` move a matrix of eight 16-byte rows where the registers of lane 4 g + q are word q of row g, transposed

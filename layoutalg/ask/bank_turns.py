@@ -1,7 +1,5 @@
 """Bank turns of reading or writing a tile in shared memory from the registers of warps or waves.
 
-Main definitions: ``banks``, ``BankReport``, ``BankAccess``.
-
 Main statements: which instructions move the registers is said in ``ask.bank_moves``; their turns are those of
 ``targets.bank_model``, counted by ranks where an instruction's addresses are linear over F2 in the lane, by residues
 where they are strided, else by enumeration. Instructions whose addresses differ by a shift of whole words, or by an xor

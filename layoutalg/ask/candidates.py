@@ -1,7 +1,5 @@
 """Shared-memory layouts of a tile that are worth a try: orders, splits into boxes, swizzles, paddings.
 
-Main definitions: ``Candidate``, ``candidates``.
-
 Main statements: rows are contiguous along one of the two dimensions, whole or cut into blocks of 16 bytes and more;
 blocks of rows follow each other densely, in either order; behind the layout stands each swizzle of the target, or the
 rows are padded. Where threads fill the tile, the XORs that spread rows of 4, 8 or 16 bytes over all banks are tried as

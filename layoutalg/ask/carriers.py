@@ -1,7 +1,5 @@
 """Which instructions of a target carry a layout as a tile in shared memory: ``admissible``, asked of the cheap ones.
 
-Main definitions: ``carriers``, ``ASKED``.
-
 Main statements: the consumers are those that a target has, as ``targets.target_model`` says; those that it has not are
 named in one line, with the rule. Consumers that need more than a layout (registers, a kind) are not asked.
 """

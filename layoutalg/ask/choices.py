@@ -1,7 +1,5 @@
 """Which shared-memory layout to use: every candidate planned, proved and ranked, and why the others lose.
 
-Main definitions: ``suggest``, ``Suggestion``, ``Choice``, ``Loser``.
-
 Main statements: the ranking is, in this order: tiles out of bounds filled, TMA issues, turns of the banks, bytes of
 shared memory, documented rules kept, dimensions of the map; among equals the wider swizzle and the larger block. It
 depends on nothing but the question. Where threads fill the tile and no consumer writes it, the turns of the stores that

@@ -1,7 +1,5 @@
 """What reads or writes a tile in shared memory, and whether a layout serves it: a proof or a reason.
 
-Main definitions: ``Consumer``, ``consumer_of``, ``Served``, ``along``, ``filled``.
-
 Notation: the tile is a matrix with dimensions 0 and 1, outermost first: (M, K) for ``wgmma.A`` and ``tcgen05.A``,
 (N, K) for ``wgmma.B`` and ``tcgen05.B``.
 

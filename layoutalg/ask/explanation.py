@@ -1,7 +1,5 @@
 """What a value, a text, 128 bytes or a document is, and what the hardware makes of it.
 
-Main definitions: ``explain``, ``Explanation``.
-
 Implementation notes: a plan that is read is checked before anything is said about it.
 """
 

@@ -1,7 +1,4 @@
-"""One thing that an explanation says: its name, its lines, and the same as data.
-
-Main definitions: ``Fact``, ``said``.
-"""
+"""One thing that an explanation says: its name, its lines, and the same as data."""
 
 from __future__ import annotations
 

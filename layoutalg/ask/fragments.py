@@ -1,7 +1,5 @@
 """Which matrix instructions of a target take a layout of registers as it is: ``admissible``, asked once a fragment.
 
-Main definitions: ``fragments``.
-
 Main statements: instructions whose operands hold the same elements in the same places answer alike, so one of them is
 asked and the others are named with it.
 """

@@ -1,7 +1,5 @@
 """What a layout does, whatever its family: size, image, table, normal form, the other families.
 
-Main definitions: ``layout_facts``.
-
 Implementation notes: numbers of a layout can be too long to be written in decimal; ``_text`` then says so.
 """
 

@@ -1,7 +1,4 @@
-"""What the hardware makes of a layout as a tile in shared memory: the instructions that carry it, and banks.
-
-Main definitions: ``tile_facts``.
-"""
+"""What the hardware makes of a layout as a tile in shared memory: the instructions that carry it, and banks."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
 """One layout after another: in their family, or in the narrowest wider one that holds the result.
 
-Main definitions: ``compose``, ``logical_divide``, ``Widened``, ``widened``.
-
 Main statements: within a family the family's own ``@`` decides, by axis names where the family has them. Across
 families ``outer`` after ``inner`` is c -> outer(inner(c)) on flat coordinates (outputs of ``inner`` meet the axes of
 ``outer`` in order where there are as many), and the families are tried from narrow to wide: cute, linear, piecewise.

@@ -1,7 +1,5 @@
 """Layouts and tables as ``[Sw o offset o] shape:stride``: the smallest form, or the proof that there is none.
 
-Main definitions: ``to_cute``, ``recognize``.
-
 Main statements: the coalesced modes of a table are unique, so the first entry that leaves what the earlier ones force
 refutes every plain layout. Over F2 one elimination decides every swizzle. Elsewhere all swizzles that can matter are
 tried (``layoutalg.ground.recognize``), so a refusal is a proof.

@@ -1,8 +1,5 @@
 """Layout functions as integer constraints over mixed-radix digits: what ISL and SMT solvers are given.
 
-Main definitions: ``Sum`` (an integer affine expression), ``DigitSystem``, ``digit_system``, ``map_text``; ``Joint``,
-``joint_digits``: common digits of two functions of one flat coordinate.
-
 Main statements: where the mixed-radix weights of both sides form one divisibility chain, the digits of the merged chain
 express the digits of either side as sums; x <-> digits is a bijection of the box, so nothing is lost. Where they do not
 (3 x 4 against 4 x 3), the digits of both sides are kept, tied by the one equation "same flat coordinate".

@@ -1,7 +1,5 @@
 """Which way a layout of shared memory runs: from coordinates to offsets, as everywhere, or as Triton has it.
 
-Main definitions: ``takes_offsets``, ``opposite``, ``from_coordinates``.
-
 Notation: Triton's shared layouts take an axis ``offset``, and ``block``, to the coordinates ``dim0``, ``dim1``, ... of
 a tensor; a shared layout of any other family takes coordinates to the offset. Each is the inverse of the other.
 """

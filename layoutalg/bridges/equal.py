@@ -1,7 +1,5 @@
 """Are two layouts the same function? Proved, refuted with a coordinate, or unknown; never a silent timeout.
 
-Main definitions: ``equivalent``, ``Budget``.
-
 Implementation notes: the engines run from the cheapest to the most expensive: normal form (``forms``), numpy table (a
 sample beyond its limit), ISL on digits, z3 on digits. Each either decides or says why not. No answer of a solver is
 believed as it stands: a coordinate that an engine finds is evaluated on both layouts before it is reported, and

@@ -1,7 +1,5 @@
 """Equality by normal forms: coalesced strides below common swizzles, maps over F2, guards of partial tiles.
 
-Main definitions: ``by_form``, ``partial_tiles``, ``Answer``.
-
 Main statements: the coalesced form of a CuTe or integer layout (several outputs and moduli included), columns with
 constant of a map over F2, and the map of a hierarchical layout are complete: unequal forms are unequal functions, and a
 coordinate where they differ can be read off.

@@ -1,7 +1,5 @@
 """Layouts as affine maps over Z or Z/m on boxes of any extents: exact, or refused with a coordinate.
 
-Main definitions: ``to_integer``.
-
 Main statements: over Z, a function of the flat coordinate has such a form exactly when it is a constant plus a strided
 layout. A map ``M x xor c`` over F2 is one exactly when its columns have disjoint supports (``layoutalg.f2.carry``), and
 then a column M_j is the stride ``(c xor M_j) - c``. On a given box, a table is affine modulo some m exactly when the

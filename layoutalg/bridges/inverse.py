@@ -1,7 +1,4 @@
-"""One-sided inverses of a layout: in its family, or in the narrowest wider one that holds them.
-
-Main definitions: ``right_inverse``, ``left_inverse``, ``widened_right``, ``widened_left``.
-"""
+"""One-sided inverses of a layout: in its family, or in the narrowest wider one that holds them."""
 
 from __future__ import annotations
 

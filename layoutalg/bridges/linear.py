@@ -1,7 +1,5 @@
 """Layouts as affine maps over F2: exact, or refused with a coordinate that shows why.
 
-Main definitions: ``to_linear``, ``linear_form``.
-
 Main statements: whether a CuTe layout or a stack of swizzles over one is affine over F2 is decided by algebra, without
 enumeration (``layoutalg.f2.carry`` holds the lemma and its proof): with extents that are powers of two, offset o and
 strides d, exactly when the integers ``(o + d 2^j) xor o`` have pairwise disjoint bits. A swizzle is invertible and

@@ -1,7 +1,5 @@
 """Tables among the families: they compose with every layout by looking up, and have one-sided inverses by listing.
 
-Main definitions: ``read``, ``looked_up``, ``left_table``, ``right_table``.
-
 Notation: a table is a function of flat coordinates, dimension 0 fastest; an array is read as the table that it is.
 """
 

@@ -1,8 +1,5 @@
 """What the bridges take: every layout in a normal form, and in a narrower family where algebra alone finds one.
 
-Main definitions: ``normal`` (by ``NORMAL``: source type -> normal form), ``read``, ``checked``, ``lowered``, ``total``,
-``excluded``, ``one_piece``, ``of_axes``; the types ``AnyFamily`` and ``Given``; ``malformed``, ``undecided``.
-
 Main statements: a plain digit map is an offset plus strides, one with mixed bits is affine over F2 where its size is a
 power of two, and a residue that does not wrap on its box is affine over Z (``layoutalg.integer.forms.residue_form``).
 An axis whose extent is a multiple of the period m / gcd(stride, m) is two digits, the upper of stride 0; so periodic

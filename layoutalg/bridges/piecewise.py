@@ -1,7 +1,4 @@
-"""Layouts as piecewise quasi-affine functions on their digits.
-
-Main definitions: ``to_piecewise``, ``in_pieces``, ``arithmetic_runs``, ``runs_text``.
-"""
+"""Layouts as piecewise quasi-affine functions on their digits."""
 
 from __future__ import annotations
 

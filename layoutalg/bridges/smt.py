@@ -1,7 +1,5 @@
 """Equality of two functions on digits, decided by z3.
 
-Main definitions: ``first_difference``, ``Question``.
-
 Implementation notes: every variable is a bounded integer, every fact is linear (floors are variables with two
 inequalities). The session belongs to the question, ends in time, and its models are checked (``ground.solver``); that
 there is no difference is for the caller to confirm.

@@ -1,7 +1,4 @@
-"""Values of a layout of any family at flat coordinates, computed without solvers.
-
-Main definitions: ``value_at``, ``values_at``, ``sampled_coordinates``.
-"""
+"""Values of a layout of any family at flat coordinates, computed without solvers."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
 """The command line: a command for each question, in words or as JSON, with exit codes.
 
-Main definitions: ``main``; ``layoutalg.cli.exits`` lists the exit codes.
-
 Implementation notes: sub-commands are imported when called, so that ``--help`` stays quick. Every answer of the library
 becomes text or one JSON document on standard output; progress and diagnostics go to standard error. Whatever ends a
 command ends here, in one message and one exit code.

@@ -1,7 +1,4 @@
-"""The arguments of every command, with examples.
-
-Main definitions: ``command_line``, ``Parser``.
-"""
+"""The arguments of every command, with examples."""
 
 from __future__ import annotations
 

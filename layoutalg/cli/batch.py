@@ -1,7 +1,4 @@
-"""One document or a list of them: every document gets its answer, one at a time, and the exit code is the worst.
-
-Main definitions: ``each``, ``Answer``, ``failed``.
-"""
+"""One document or a list of them: every document gets its answer, one at a time, and the exit code is the worst."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
 """``layoutalg check`` of files and folders, and the stand-alone checker as a file.
 
-Main definitions: ``check_any``, ``show_checker``.
-
 Implementation notes: a certificate is checked by ``layoutalg/proofs/checker.py`` and by nothing else, so that the
 words and the exit code are those of ``python checker.py FILE``; plans and refusals go to ``layoutalg.cli.plans``.
 """

@@ -1,7 +1,5 @@
 """``layoutalg certify``: certificates from the command line.
 
-Main definitions: ``write_certificate``, ``CLAIMS``.
-
 Implementation notes: the certificate says what is so, which may be the contrary of what was asked; the exit code says
 which of the two it is.
 """

@@ -1,7 +1,4 @@
-"""The command ``convert``: how registers come from one layout to another, and the kernel that does it.
-
-Main definitions: ``convert_layout``, ``Asked``.
-"""
+"""The command ``convert``: how registers come from one layout to another, and the kernel that does it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
 """``layoutalg demo``: the main job over a collection of real tiles, one table of at most 100 columns.
 
-Main definitions: ``demo``.
-
 Each row: the plan, its proof and the time both took, the kernel's machine code, and the byte-for-byte comparison on the
 device (or on the simulator where there is none). Tiles that name a ``wgmma`` consumer also show whether the copy is
 proved to hand every element to the descriptor that reads it. Rows are grouped by what came out.

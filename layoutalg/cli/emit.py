@@ -1,7 +1,5 @@
 """``layoutalg emit``: source text of a proved plan, and the bytes of its map.
 
-Main definitions: ``emit``.
-
 Implementation notes: a plan that is read is proved again before anything is written; what is written is never run.
 """
 

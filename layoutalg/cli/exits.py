@@ -1,7 +1,5 @@
 """Exit codes of the command line; the README shows the same table, and a test compares the two.
 
-Main definitions: the codes, ``EXIT_CODES`` (what each says), ``exit_code`` (of an exception).
-
 Main statements: 0 is returned only after everything requested was answered, proved and written; 1 only by a verdict.
 Whatever ends otherwise has a code of its own. Over a list the largest code of its documents counts.
 """

@@ -1,7 +1,4 @@
-"""``layoutalg explain``: what ``layoutalg.explain`` says, as text or as one JSON document.
-
-Main definitions: ``explain``.
-"""
+"""``layoutalg explain``: what ``layoutalg.explain`` says, as text or as one JSON document."""
 
 from __future__ import annotations
 

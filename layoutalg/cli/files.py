@@ -1,7 +1,4 @@
-"""Reading documents: JSON only, bounded, one document of a list at a time.
-
-Main definitions: ``read_text``, ``no_such_file``, ``read_document``, ``read_documents``.
-"""
+"""Reading documents: JSON only, bounded, one document of a list at a time."""
 
 from __future__ import annotations
 

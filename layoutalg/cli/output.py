@@ -1,8 +1,5 @@
 """Writing answers: to standard output, to standard error and to a file, escaped, and never half of them unnoticed.
 
-Main definitions: ``say``, ``say_json``, ``put_bytes``, ``put_into``, ``tell``, ``progress``, ``Steps``, ``flush``,
-``silence``, ``answer_file``, ``Told``, ``Answers``, ``OutputError``.
-
 Implementation notes: text goes out line by line with control characters escaped, because much of it comes from
 documents. JSON goes out as ASCII. What cannot be written to standard output or to the file is an ``OutputError``; what
 cannot be written to standard error is lost.

@@ -1,7 +1,4 @@
-"""``layoutalg draw``: the picture of a layout or a plan, as text or as SVG.
-
-Main definitions: ``draw_subject``.
-"""
+"""``layoutalg draw``: the picture of a layout or a plan, as text or as SVG."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
 """``layoutalg synth`` and ``validate``, and ``check`` of plans: one document or a list of them.
 
-Main definitions: ``synth_tensormap``, ``synth_wgmma``, ``validate_plans``, ``checked``, ``solved``.
-
 Implementation notes: over a list every document gets its answer, a malformed one too; the exit code is the worst. Every
 answer names its schema, so that ``check`` reads back whatever ``synth`` wrote.
 """

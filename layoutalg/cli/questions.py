@@ -1,8 +1,4 @@
-"""Questions about hardware: which shared layout to use, what banks make of an access, which instruction carries what.
-
-Main definitions: ``suggest_layouts``, ``bank_turns``, ``find_swizzle``, ``pad_tile``, ``admit``, ``factor``,
-``diagnose_map``.
-"""
+"""Questions about hardware: which shared layout to use, what an access costs, which instruction carries what."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""``layoutalg schema``: the JSON Schemas of the documents, which are data files of this package.
-
-Main definitions: ``show_schema``, ``schema_names``, ``schema_text``.
-"""
+"""``layoutalg schema``: the JSON Schemas of the documents, which are data files of this package."""
 
 from __future__ import annotations
 

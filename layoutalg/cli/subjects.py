@@ -1,7 +1,5 @@
 """What a person types or pipes in: layout notation, hexadecimal digits, or a JSON document, from anywhere.
 
-Main definitions: ``Subject``, ``read_subject``, ``written_in``, ``layout_of``, ``texts_of``, ``said_as``.
-
 Implementation notes: an argument is a file where one of that name exists, else the text itself. A text that begins like
 JSON is JSON, with JSON's messages; one of hexadecimal digits alone is bytes; everything else is notation. Nothing that
 is read is executed.

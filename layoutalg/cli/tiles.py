@@ -1,7 +1,4 @@
-"""What becomes of one tile of a collection: its plan, machine code, comparison and consumer.
-
-Main definitions: ``Row``, ``row_of``.
-"""
+"""What becomes of one tile of a collection: its plan, machine code, comparison and consumer."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
 """CuTe layouts and stacks as affine maps over F2 of the flat coordinate.
 
-Main definitions: ``Affine``, ``carry_free``, ``affine``, ``affine_after``.
-
 Main statements: with extents that are powers of two, offset o and strides d, a layout is affine exactly when the
 integers ``(o + d 2^j) xor o`` have pairwise disjoint bits (``layoutalg.f2.carry`` holds the lemma). A swizzle is
 invertible and linear, so it neither helps nor harms; only a later offset could cancel a carry.

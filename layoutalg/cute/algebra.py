@@ -1,8 +1,5 @@
 """The one-operand algebra of CuTe layouts: building, measuring, coalescing and filtering.
 
-Main definitions: ``make_layout``, ``size``, ``cosize``, ``rank``, ``depth``, ``lift``, ``rearrange``, ``flatten``,
-``coalesce``, ``filter_zeros``, ``filter``.
-
 Main statements: ``coalesce`` keeps the function of the 1-D coordinate and is a complete normal form: two layouts are
 the same function of the 1-D coordinate if and only if they coalesce to equal layouts. An operation on domains replaces
 L by L o X with X depending only on the shape of L (or, for a CuTe layout, gives L o X in refined form); it therefore

@@ -1,7 +1,4 @@
-"""Maps of the leaves of nested tuples as functions: their layout, their values and where a value comes from.
-
-Main definitions: ``Arrow``, the base of ``layoutalg.cute.morphism.Morphism``, whose module explains the notation.
-"""
+"""Maps of the leaves of nested tuples as functions: their layout, their values and where a value comes from."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
 """Basis elements: the strides of layouts whose values are coordinates.
 
-Main definitions: ``Basis``, ``E``.
-
 Notation: ``E0`` is the tuple with 1 in mode 0 and 0 elsewhere, ``E(1,0)`` has its 1 in mode 0 of mode 1, ``E()`` is the
 number 1. A stride is a sum of multiples, ``2E0+E1``.
 

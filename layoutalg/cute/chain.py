@@ -1,7 +1,5 @@
 """Which strided layouts are chains of digits: the tractable ones, those with padded rows, and the rest with a reason.
 
-Main definitions: ``Finding``, ``examine``.
-
 Main statements: drop the modes of extent 1 and stride 0 and sort the rest by stride.
 * The layout is |f| for a morphism f of nested tuples, that is *tractable*, if and only if each stride is a multiple of
   stride times extent of the mode before it. Strides are products of codomain extents, so the condition is needed; the

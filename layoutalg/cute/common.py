@@ -1,7 +1,5 @@
 """What layouts have in common, and what they send to 0: nullspace, common layouts, distributed domains.
 
-Main definitions: ``nullspace``, ``max_common_layout``, ``max_common_vector``, ``domain_distribute``.
-
 References: CuTe ``nullspace``, ``max_common_layout``, ``max_common_vector``, ``domain_distribute``.
 """
 

@@ -1,7 +1,5 @@
 """The complement of a CuTe layout: the offsets it leaves out, as a layout.
 
-Main definitions: ``complement``.
-
 Main statements: sort the modes of an injective layout by stride. If each stride is divisible by stride times extent
 of the mode before it, the gaps between them form a layout C, and the modes of both together, sorted, are one compact
 chain 1, s_1, s_1 s_2, ...; so (L, C) is a bijection onto an interval [0, n). Without that chain no result is given.

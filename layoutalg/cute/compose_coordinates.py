@@ -1,7 +1,5 @@
 """Composition where values are coordinates: coordinates after a layout, and a layout read at coordinates.
 
-Main definitions: ``coordinates_after``, ``at_coordinates``.
-
 Main statements: a coordinate layout is composed with an inner layout component by component. A mode of the inner layout
 becomes a digit list if and only if each component gives one and the places where their digits end divide one another in
 turn; the modes add up if and only if they do in every component. Both are decided without enumeration.

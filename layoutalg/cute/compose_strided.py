@@ -1,7 +1,5 @@
 """Composition of CuTe layouts with CuTe layouts and tilers, exact or refused.
 
-Main definitions: ``after_strided``, ``after_tiler``.
-
 Main statements: R with R(c) = A(B(c)) on the whole domain of B, each mode of B in its place, refined at most, exists if
 and only if every mode of B alone gives a strided run of A and A adds up over those runs; ``layoutalg.cute.factor``
 decides both without enumerating the domain.

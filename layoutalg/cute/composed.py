@@ -1,7 +1,5 @@
 """Layouts behind offsets and swizzles: ``16 + (4,8):(1,4)``, ``Sw<3,4,3> o 0 o (64,64):(64,1)``, and stacks of these.
 
-Main definitions: ``ComposedLayout``, ``shift``, ``staged``, ``fused``, ``bottom``, ``IDENTITY``.
-
 Notation: ``Sw<3,4,3> o 8 o L`` swizzles 8 + L; a stage without a swizzle is written ``16 + L``; a stack is written with
 parentheses, ``Sw<2,4,3> o 16 o (Sw<3,4,3> o 0 o (8,8):(8,1))``.
 

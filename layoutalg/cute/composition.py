@@ -1,7 +1,5 @@
 """Composition, exact or refused, of every pair of CuTe layouts, swizzles, tilers and coordinates.
 
-Main definitions: ``composition``, ``after``.
-
 Main statements: R = composition(A, B) has R(c) = A(B(c)) on the whole domain of B, and each mode of B keeps its place
 (it may be refined into a nested mode). What only rearranges the domain of a swizzled layout acts on the layout at its
 bottom. Anything else with a swizzle is decided on the function itself: over F2 by one elimination where the size is a

@@ -1,7 +1,5 @@
 """Whose convention answers where CuTe C++ and pycute differ from the exact contract.
 
-Main definitions: ``Convention``, ``STRICT``, ``by_convention``, ``peer``.
-
 Notation: the keyword ``convention`` of an operation is ``"strict"``, the exact contract; ``"cute_cpp"``, CuTe C++; or
 ``"pycute"``, the pure-Python module of CUTLASS. A peer without a convention of its own for an operation follows strict.
 

@@ -1,7 +1,5 @@
 """Layouts whose values are coordinates: coordinate tensors without memory.
 
-Main definitions: ``CoordinateLayout``, ``make_identity_layout``.
-
 Notation: ``(4,8):(E1,E0)`` maps (i, j) to (j, i). Where the strides do not show how the values nest, that follows:
 ``4:E0 -> (_,_)`` maps i to (i, 0).
 

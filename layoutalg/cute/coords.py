@@ -1,7 +1,5 @@
 """Coordinates, offsets and 1-D coordinates: from each to the others, one at a time or in arrays.
 
-Main definitions: ``crd2idx``, ``idx2crd``, ``crd2crd``, ``offsets_of``.
-
 Main statements: inside the domain ``idx2crd`` and ``crd2idx`` are inverse to each other; past its end both refuse.
 
 References: CuTe ``crd2idx``, ``idx2crd``, ``crd2crd``.

@@ -1,7 +1,5 @@
 """A cursor over a text of CuTe: characters, integers, and errors with a caret under the place.
 
-Main definitions: ``Cursor``.
-
 Implementation notes: nothing is evaluated. Integers are read in every spelling that CuTe prints: ``128``, ``_128``,
 ``Int<128>``, ``C<128>``.
 """

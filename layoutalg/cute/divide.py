@@ -1,7 +1,5 @@
 """Dividing a layout by a tiler: logical, zipped, tiled and flat.
 
-Main definitions: ``logical_divide``, ``zipped_divide``, ``tiled_divide``, ``flat_divide``.
-
 Main statements: with C = complement(T, size(A)), the pair (T, C) is a bijection onto [0, size(A)) once the stride-0
 modes of T are dropped, and logical_divide(A, T) = A o (T, C). A layout R with that function exists if and only if C
 exists, (T, C) ends at size(A), and the composition is a CuTe layout; each is decided without enumeration. C is unique:

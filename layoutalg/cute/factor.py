@@ -1,7 +1,5 @@
 """Deciding whether i -> A(d i) is a mixed-radix strided function, and whether A adds up over several such runs.
 
-Main definitions: ``Broken``, ``GaveUpError``, ``neighbours``, ``factor_run``, ``first_interaction``.
-
 Notation: A is a merged digit list with extents s_k and strides D_k, P_k is the product of the first k extents. With
 E_k = D_k - s_{k-1} D_{k-1}, which is never 0 in a merged list,
 

@@ -1,7 +1,5 @@
 """From a function on a shape to ``[Sw o offset o] shape:stride`` on that shape, or to the proof that there is none.
 
-Main definitions: ``over_f2`` (from an affine map over F2), ``over_table`` (from the values), ``Fit``.
-
 Main statements: a function f on a shape is ``Sw o (offset + L)`` for a layout L whose shape refines the given one
 exactly when Sw f is strided along the flat coordinate and along every leaf of the shape. Over F2 one elimination
 decides every Sw at once (``layoutalg.f2.split``). For values without that structure all swizzles that matter are tried:

@@ -1,9 +1,5 @@
 """Nested tuples of integers: the shapes, strides and coordinates of CuTe layouts.
 
-Main definitions: ``IntTuple``, ``validate``, ``extents``, ``flatten``, ``unflatten``, ``graft``, ``product``, ``rank``,
-``depth``, ``congruent``, ``compact_col_major``, ``steps_over``,
-``ceil_div``, ``product_each``, ``compatible``.
-
 Notation: an int tuple is an int (a leaf) or a tuple of int tuples. 1-D coordinates are colexicographic: the first leaf
 runs fastest.
 

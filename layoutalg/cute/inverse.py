@@ -1,7 +1,5 @@
 """Inverses of layouts: two-sided, left and right; of CuTe layouts, under swizzles and offsets, and of coordinates.
 
-Main definitions: ``left_inverse``, ``right_inverse``; the method ``inverse``.
-
 Notation: a composed layout is ``g o L`` with g the stack of swizzles and offsets, a bijection of the integers, and L
 the CuTe layout at the bottom. ``|L|`` has the absolute values of the strides; with ``low`` the least value of L and
 ``flip`` the map that turns the digits of negative modes around, ``L = low + |L| o flip``.

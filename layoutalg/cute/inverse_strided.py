@@ -1,7 +1,5 @@
 """Left and right inverses of CuTe layouts.
 
-Main definitions: ``right_strided``, ``left_strided``.
-
 Main statements: the strides of a layout onto [0, n) form the chain 1, s_1, s_1 s_2, ... in some order of its modes;
 reading the chain back, with each mode's weight in the 1-D coordinate as stride, inverts it.
 

@@ -1,7 +1,5 @@
 """The CuTe layout: a nested shape and a congruent nested stride, read as a function from coordinates to offsets.
 
-Main definitions: ``CuteLayout``, ``from_flat``, ``from_runs``.
-
 Notation: ``S:D`` with shape S and stride D, for example ``(4,8):(1,4)``. 1-D coordinates are colexicographic (mode 0
 fastest). Offsets count elements unless the user says otherwise; the library never rescales them on its own.
 

@@ -1,7 +1,5 @@
 """Morphisms of nested tuples: layouts that know where their offsets live, with padded rows where there is a pitch.
 
-Main definitions: ``Morphism``.
-
 Notation: f : S -> T with nested tuples S and T and a pointed map a from the leaves of S to the leaves of T or the base
 point (None), injective away from it, with s_i = t_{a(i)}. |f| is the layout with shape S and strides w_{a(i)}, 0 at the
 base point, where w_j = t_0 ... t_{j-1}. With a pitch, w is given: each w_j with t_j > 1 is greater than the reach of

@@ -1,7 +1,5 @@
 """Reading a morphism: the inverse of its ``str``.
 
-Main definitions: ``parse_morphism``.
-
 Notation: ``domain --(images)--> codomain``, with ``:pitch`` after it where there is one; an image is a position or
 None.
 """

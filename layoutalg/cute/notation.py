@@ -1,7 +1,5 @@
 """Reading CuTe's notation: what ``str`` writes, what CuTe's C++ and DSL print, and C++ types.
 
-Main definitions: ``parse_cute``, ``flagged``.
-
 Notation:
 
     layout    ::= tuple ":" tuple                      (4,8):(1,4)    4:1    ((2,2),8):((1,16),2)    (_4,_8):(_1,_4)

@@ -1,8 +1,5 @@
 """What the operations take: layouts, tilers, and the refusal of everything else.
 
-Main definitions: ``plain``, ``composed``, ``operand_refusal``, ``Tiler``, ``read_tiler``, ``tiler_text``, ``refusal``,
-``within``, ``weight``.
-
 Notation: a tiler is a layout; an int n, meaning ``n:1``; None, written ``_``; or a tuple with one tiler per mode.
 
 Implementation notes: callers test ``type(layout) is CuteLayout`` first, so the common case costs nothing.

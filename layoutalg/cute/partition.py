@@ -1,7 +1,5 @@
 """Tiles and partitions of a layout as layout plus offset: one tile, one thread's elements, one thread's values.
 
-Main definitions: ``local_tile``, ``local_partition``, ``thread_value_partition``.
-
 Main statements: a tile is a slice of the rest mode of ``zipped_divide``, a partition a slice of its tile mode; all
 tiles together, and all partitions together, hold every element of the layout exactly once.
 

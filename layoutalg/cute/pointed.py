@@ -1,9 +1,5 @@
 """Pointed maps between positions and nested tuples with blocks: what every morphism of layouts is made of.
 
-Main definitions: ``Map``, ``check_extents``, ``check_map``, ``check_pitch``, ``check_positions``, ``transpose``,
-``followed``, ``strides_at``, ``prefix_products``, ``blocks_of``, ``reindex``; and refusals that the operations on
-morphisms share.
-
 Notation: a pointed map a from m positions to n positions is a tuple of length m with entries in [0, n) or None; None is
 the base point. Every map here is injective away from the base point: such maps are the partial injections.
 

@@ -1,8 +1,5 @@
 """Repeating a layout over a layout of tiles: logical, zipped, tiled, flat, blocked and raked products.
 
-Main definitions: ``logical_product``, ``zipped_product``, ``tiled_product``, ``flat_product``, ``blocked_product``,
-``raked_product``.
-
 Main statements: logical_product(A, T) = (A, C o T) with C = complement(A, size(filter(A)) * cosize(T)). Copy j of A
 starts at offset C(T(j)). The offsets of C are those where a copy of A fits without overlap, so distinct values of T
 give disjoint copies.

@@ -1,7 +1,5 @@
 """Reading a layout in wider or narrower elements.
 
-Main definitions: ``upcast``, ``downcast``, ``recast``, ``max_alignment``.
-
 Notation: a wide element holds N narrow ones; offset j in wide elements covers the narrow offsets N j, ..., N j + N - 1.
 
 Main statements: upcast(L, N) = U exists where each mode k splits as g_k times a rest such that the inner parts

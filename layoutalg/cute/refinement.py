@@ -1,7 +1,5 @@
 """Nested tuples refined until they agree: mutual refinements, weak composites of morphisms, isomorphic tuples.
 
-Main definitions: ``MutualRefinement``, ``mutual_refinement``, ``weak_composite``, ``find_isomorphism``.
-
 Main statements:
 * Two nested tuples S and T have a mutual refinement if and only if the prefix products of both, sorted, form a chain in
   which each divides the next. Cutting at all of them is the least one: every refinement of S (of T) keeps the prefix

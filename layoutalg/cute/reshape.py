@@ -1,7 +1,5 @@
 """Rearranging the modes of a layout; no offset is computed.
 
-Main definitions: ``group``, ``select``, ``take``, ``append``, ``prepend``, ``replace``, ``unflatten``.
-
 Main statements: each result is the layout after a map of its coordinates, so the functions work on swizzled and on
 coordinate layouts as well. ``group`` and ``unflatten`` keep the function of the 1-D coordinate; ``select`` and ``take``
 restrict it to the kept modes, the others at 0.

@@ -1,7 +1,5 @@
 """Fixing some coordinates of a layout: slices, their offsets, and the dropped part.
 
-Main definitions: ``Coord``, ``slice``, ``dice``, ``slice_and_offset``, ``domain_offset``.
-
 Notation: a coordinate holds None, written ``_``, where a mode is kept, and integers where it is fixed.
 
 Main statements: with c a coordinate that fixes some modes, L(x) = L(c with _ at 0) + slice(c, L)(the rest of x).

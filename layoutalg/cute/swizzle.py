@@ -1,7 +1,5 @@
 """The XOR swizzle ``Sw<B,M,S>`` with the unit of the number it acts on.
 
-Main definitions: ``Swizzle``.
-
 Notation: ``Sw<bits,base,shift>`` acts on element offsets, ``Sw<bits,base,shift,byte>`` on byte addresses.
 
 Main statements: a swizzle is an involution; it is linear over F2 on non-negative numbers; and it commutes with adding

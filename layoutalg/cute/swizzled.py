@@ -1,7 +1,5 @@
 """Stacks of swizzles: their normal form, and products of swizzles.
 
-Main definitions: ``simplify``, ``strided_form``, ``tabled``, ``swizzle_product``, ``first_leaving``.
-
 Notation: a stack g is ``Sw_k o o_k o ... o Sw_1 o o_1``, a bijection of the integers; a composed layout is g after a
 CuTe layout.
 

@@ -1,7 +1,5 @@
 """Thread-value partitions: which elements of a tensor each thread of a tiled copy reads and writes.
 
-Main definitions: ``make_layout_tv``, ``make_tiled_copy``, ``TiledCopy``, ``CopyAtom``.
-
 Notation: a thread-value layout takes (thread, value) to an element: of an instruction in ``CopyAtom``, of the tile in
 ``TiledCopy``, counted with the first dimension fastest.
 

@@ -1,7 +1,5 @@
 """Compact layouts in a chosen order, and tiles repeated to a shape.
 
-Main definitions: ``make_ordered_layout``, ``make_layout_like``, ``tile_to_shape``.
-
 References: CuTe ``make_ordered_layout``, ``make_layout_like``, ``tile_to_shape``.
 """
 

@@ -1,7 +1,4 @@
-"""Whether a layout comes from a morphism, with the morphism or the modes that break it.
-
-Main definitions: ``Tractability``, ``is_tractable``. Which layouts these are: ``layoutalg.cute.chain``.
-"""
+"""Whether a layout comes from a morphism, with the morphism or the modes that break it."""
 
 from __future__ import annotations
 

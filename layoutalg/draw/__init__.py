@@ -1,7 +1,4 @@
-"""Pictures of layouts, plans and verdicts as SVG and as text. Nothing else is needed.
-
-Main definitions: ``svg``, ``text``, ``admission``, ``difference``, ``families``, ``banks``, ``bundle``.
-"""
+"""Pictures of layouts, plans and verdicts as SVG and as text. Nothing else is needed."""
 
 from __future__ import annotations
 

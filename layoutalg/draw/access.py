@@ -1,7 +1,4 @@
-"""Accesses of a warp to shared memory: which lane reads which address, and which lane's register receives it.
-
-Main definitions: ``draw_access``, ``draw_lds``.
-"""
+"""Accesses of a warp to shared memory: which lane reads which address, and which lane's register receives it."""
 
 from __future__ import annotations
 

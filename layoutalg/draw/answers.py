@@ -1,7 +1,4 @@
-"""Answers about instructions: the picture of what was admitted; of a refusal the rule, the witness and the repairs.
-
-Main definitions: ``draw_admitted``, ``draw_refused``, ``Witness``, ``witness_of``.
-"""
+"""Answers about instructions: the picture of what was admitted; of a refusal the rule, the witness and the repairs."""
 
 from __future__ import annotations
 

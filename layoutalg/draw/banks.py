@@ -1,8 +1,5 @@
 """Shared-memory banks of one access: which lanes meet in which bank, turn by turn.
 
-Main definitions: ``draw_banks``, ``banks_text``; ``draw_phases``, ``phases_text`` by a bank model of any target;
-``words_of``, ``busy``.
-
 Notation: lanes are served in groups (32 for accesses up to 32 bits, 16 for 64, 8 for 128 bits and matrices). A group
 takes as many turns as its busiest bank has different words; equal words are one turn.
 """

@@ -1,7 +1,5 @@
 """A picture under construction: rectangles and text as SVG, with one style for all pictures.
 
-Main definitions: ``Canvas``, ``LEVELS``, ``level_of``.
-
 Implementation notes: colours are classes, so a cell is a few dozen characters. The ramp runs from dark blue to light
 yellow with steadily growing luminance, so it is told apart by any eye and in grey; marks that matter (collisions, out
 of bounds, a witness) also differ by a stroke or a hatching, never by hue alone. Text outside cells follows the reader's

@@ -1,7 +1,4 @@
-"""Two functions side by side, and one layout in every family.
-
-Main definitions: ``draw_difference``, ``difference_text``, ``in_families``.
-"""
+"""Two functions side by side, and one layout in every family."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
 """A conversion of registers: what they hold before and after, the steps between, and what else was thought of.
 
-Main definitions: ``draw_conversion``, ``steps_text``; ``draw_lanes``, ``draw_alternatives``.
-
 Notation: a column is a lane and a row a register of the first warp; a cell says the element. Before and after have the
 colour of the lane that holds the element before, so that a row of one colour after another moved along lanes.
 """

@@ -1,7 +1,5 @@
 """A gather of registers: where each index leads, and what else was thought of.
 
-Main definitions: ``draw_gather``.
-
 Notation: a column is a lane of the first warp and a row an index; a cell says the element that the index names for the
 first index register, in the colour of the lane that holds it.
 """

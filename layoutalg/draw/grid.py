@@ -1,7 +1,5 @@
 """A layout as a grid of cells: what stands at each coordinate, as SVG and as text.
 
-Main definitions: ``Cells``, ``cells_of``, ``draw_cells``, ``cells_text``.
-
 Notation: rows are the first mode or axis, columns the rest, as a matrix is written. A layout of one mode is wrapped.
 """
 

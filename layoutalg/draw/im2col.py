@@ -1,7 +1,4 @@
-"""Im2col maps: the box that the filter's corner moves in, and the pixels that one load visits, in order.
-
-Main definitions: ``draw_im2col``, ``draw_convolution``.
-"""
+"""Im2col maps: the box that the filter's corner moves in, and the pixels that one load visits, in order."""
 
 from __future__ import annotations
 

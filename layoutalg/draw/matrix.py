@@ -1,7 +1,4 @@
-"""The matrix of a linear layout over F2: which input bits flip which output bits.
-
-Main definitions: ``draw_matrix``, ``matrix_text``.
-"""
+"""The matrix of a linear layout over F2: which input bits flip which output bits."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Shared memory in lines of 128 bytes, the width of all banks: what lies in each unit, which units were asked for.
-
-Main definitions: ``Unit``, ``draw_memory``.
-"""
+"""Shared memory in lines of 128 bytes, the width of all banks: what lies in each unit, which units were asked for."""
 
 from __future__ import annotations
 

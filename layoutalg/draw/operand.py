@@ -1,7 +1,4 @@
-"""Operands that an instruction reads by descriptors: which instruction reads which part, and where that lies.
-
-Main definitions: ``Reads``, ``reads_of``, ``draw_operand``.
-"""
+"""Operands that an instruction reads by descriptors: which instruction reads which part, and where that lies."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
 """A distributed tensor: which thread holds each element, and in which of its registers.
 
-Main definitions: ``is_distributed``, ``draw_owners``, ``owners_text``.
-
 Notation: T is the thread of a block (lane and warp together), V the register, B the block of a cluster where there are
 several. An element held several times lists its owners; an element that nobody holds stays empty.
 """

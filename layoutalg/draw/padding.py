@@ -1,7 +1,5 @@
 """A padding as a heat map of the banks, without it and with it.
 
-Main definitions: ``draw_padding``.
-
 Notation: a row shows the group of lanes of one access that takes most turns; a number is how many different words the
 group wants of a bank.
 """

@@ -1,7 +1,4 @@
-"""Plans for all sizes: which copy takes which rows of a ragged group, what a tail leaves, which words depend on sizes.
-
-Main definitions: ``draw_ragged``, ``draw_symbolic``.
-"""
+"""Plans for all sizes: which copy takes which rows of a group, what a tail leaves, which words depend on sizes."""
 
 from __future__ import annotations
 

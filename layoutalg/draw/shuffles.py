@@ -1,7 +1,4 @@
-"""Shuffles of a warp, and a layout as a carried part and such shuffles: where each word comes from, round by round.
-
-Main definitions: ``draw_shuffles``, ``draw_factorisation``.
-"""
+"""Shuffles of a warp, and a layout as a carried part and such shuffles: where each word comes from, round by round."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
 """A swizzle before and after: which chunk lies where, with one colour for one chunk in both pictures.
 
-Main definitions: ``draw_swizzle``, ``swizzle_text``.
-
 Notation: a chunk is ``2**base`` elements (or bytes), which a swizzle moves as a whole; a row holds ``2**shift`` chunks.
 """
 

@@ -1,7 +1,5 @@
 """A plan of a swizzle: what the banks make of each access by rows and behind the swizzle, and where elements lie.
 
-Main definitions: ``draw_swizzle_plan``.
-
 Notation: a row of a heat map is one group of lanes that is served together; its cells say how many words each bank has
 to serve, one after the other.
 """

@@ -1,7 +1,4 @@
-"""A TensorMap plan: the tile and its copies over the tensor, and where the tile's bytes land in shared memory.
-
-Main definitions: ``draw_plan``.
-"""
+"""A TensorMap plan: the tile and its copies over the tensor, and where the tile's bytes land in shared memory."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Tensor memory, 128 lanes by 512 columns: what is allocated, what each warp's access reaches.
-
-Main definitions: ``draw_tmem``, ``TMEM``.
-"""
+"""Tensor memory, 128 lanes by 512 columns: what is allocated, what each warp's access reaches."""
 
 from __future__ import annotations
 

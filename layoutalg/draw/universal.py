@@ -1,7 +1,4 @@
-"""A universal swizzle as the banks of its chunks, row by row.
-
-Main definitions: ``draw_universal``.
-"""
+"""A universal swizzle as the banks of its chunks, row by row."""
 
 from __future__ import annotations
 

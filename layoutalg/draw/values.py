@@ -1,7 +1,4 @@
-"""Pictures of answers and plans by what they are.
-
-Main definitions: ``DRAWN``, ``draw_value``.
-"""
+"""Pictures of answers and plans by what they are."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""A verdict: what was decided, by which engine, and the evidence.
-
-Main definitions: ``draw_verdict``.
-"""
+"""A verdict: what was decided, by which engine, and the evidence."""
 
 from __future__ import annotations
 

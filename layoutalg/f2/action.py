@@ -1,8 +1,5 @@
 """Permuting and dropping the bits of one input axis, and the register permutations that serve a tile.
 
-Main definitions: ``ColumnAction``, ``permutation_for_divide``, ``drop_broadcast``, ``largest_vectorisation``,
-``additive_strides``.
-
 Main statements: an action is a layout itself, ``action.as_layout()``; applying it composes with that layout, so every
 law of actions (inverse, product, identity) is the one of composition.
 """

@@ -1,9 +1,5 @@
 """Named power-of-two axes, points of their product packed into one integer, and the checks of both.
 
-Main definitions: ``AxisBits``, ``fields``, ``resized``, ``misfit``, ``summed``, ``pack``, ``unpack``; the checks
-``log2``, ``place``, ``selected``, ``packed_point``; the steps on packed integers ``field``, ``insert``, ``gather``,
-``moves``, ``move``.
-
 Notation: the first axis sits in the low bits. A *place* is the pair (lowest bit, bits) of one axis.
 """
 

@@ -1,7 +1,5 @@
 """Bank conflicts of an F2 access to banked memory, counted exactly by ranks.
 
-Main definitions: ``conflict_degree``, ``bank_conflict``.
-
 Main statements: over F2 every bank that is touched at all holds equally many of the touched words, since the words of
 one bank are a coset of the same space. So a quotient of two ranks counts them; the affine part does not matter.
 

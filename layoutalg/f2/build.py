@@ -1,7 +1,5 @@
 """Building linear layouts: one-axis maps, inferred sizes, the direct sum.
 
-Main definitions: ``empty``, ``identity_1d``, ``strided_1d``, ``zeros_1d``, ``from_bases_minimal``, ``direct_sum``.
-
 Main statements: the direct sum is associative with unit ``empty()``, and not commutative; it is injective (surjective)
 exactly when both factors are.
 """

@@ -1,8 +1,5 @@
 """When is integer addition an affine map over F2? Exact answers, bit by bit.
 
-Main definitions: ``sum_of_bits`` (an offset plus an integer per bit), ``shifted`` (an integer plus an affine map),
-``carry_seen`` (an affine map after an offset).
-
 Main statements:
 
 *Carry-free lemma.* Let ``f(x) = o + sum_j a_j x_j`` over bits ``x_j``, with any integers ``o`` and ``a_j``. Put

@@ -1,8 +1,5 @@
 """Factors of linear layouts: division by a tile, quotients by axes that stay in place, repetition, vector width.
 
-Main definitions: ``divide_left``, ``divide_right``, ``is_trivial_over``, ``is_identity_on``, ``quotient``,
-``repetitions``, ``num_consecutive``.
-
 Main statements: ``direct_sum(B, divide_left(A, B)) == A`` and ``direct_sum(divide_right(A, B), B) == A`` wherever the
 quotient exists, and it is unique once it keeps every axis of A.
 """

@@ -1,7 +1,4 @@
-"""Values of an affine map over F2 at arrays of coordinates.
-
-Main definitions: ``values_at``, ``values_by_axis``.
-"""
+"""Values of an affine map over F2 at arrays of coordinates."""
 
 from __future__ import annotations
 

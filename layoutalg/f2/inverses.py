@@ -1,7 +1,5 @@
 """One-sided inverses of linear layouts, and the input bits that they do not need.
 
-Main definitions: ``right_inverse``, ``left_inverse``, ``free_variable_masks``.
-
 Main statements: a surjective layout has right inverses, an injective one left inverses; they coincide with
 ``LinearLayout.inverse`` where both exist.
 """

@@ -1,7 +1,5 @@
 """Linear layouts: affine maps over F2 between products of named power-of-two axes.
 
-Main definitions: ``LinearLayout``.
-
 Notation: ``F2[lane=(1,0)(0,1) -> row:2, col:2] ^ (1,0)`` lists, per input axis, the image of each of its bits, low bit
 first, with one component per output axis; then the output axes with their sizes; then the constant.
 

@@ -3,10 +3,6 @@
 A matrix is a sequence of columns; bit ``r`` of a column is its entry in row ``r``. There is no limit on the number of
 rows or columns. A set of columns is an integer too: bit ``j`` says that column ``j`` takes part.
 
-Main definitions: ``Elimination`` (one pass that serves rank, kernel, image, membership and solving), ``rank``,
-``kernel``, ``image_basis``, ``remainder``, ``solve``, ``inverse``, ``multiply``, ``apply``, ``transpose``, ``table``,
-``intersection``, ``common_complement``.
-
 Notation: ``M x`` is the xor of the columns ``j`` with bit ``j`` of ``x`` set.
 
 Implementation notes: during elimination a row of work is one integer, the vector in the high bits and the set of

@@ -1,7 +1,5 @@
 """Reading the text form of linear layouts.
 
-Main definitions: ``parse_linear``.
-
 Notation: ``F2[lane=(1,0)(0,1), warp= -> row:2, col:2] ^ (1,0)``; blanks are free. ``warp=`` is an axis of size 1.
 """
 

@@ -1,7 +1,5 @@
 """The affine part at work: xor offsets, flips, aligned sub-slices and fixed coordinates.
 
-Main definitions: ``xor_in``, ``xor_out``, ``flip_in``, ``flip_out``, ``slice_in``, ``fix_in``.
-
 Main statements: xor offsets, flips and fixed coordinates always stay affine over F2; a slice ``x -> L(start + x)`` is
 affine exactly when L does not see the carries of ``start + x`` that are not, which ``layoutalg.f2.carry`` decides.
 """

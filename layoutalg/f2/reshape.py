@@ -1,8 +1,5 @@
 """Changing the names, the order and the cut of the axes of a linear layout; joining layouts side by side.
 
-Main definitions: ``reshape_ins``, ``reshape_outs``, ``flatten_ins``, ``flatten_outs``, ``transpose_ins``,
-``transpose_outs``, ``rename_ins``, ``rename_outs``, ``squeeze_ins``, ``squeeze_outs``, ``concat_ins``, ``concat_outs``.
-
 Main statements: a flat point is the packed integer of its coordinates, the first axis in the low bits. Reshaping keeps
 the flat map; transposing permutes coordinates and keeps the map by name.
 """

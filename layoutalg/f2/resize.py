@@ -1,8 +1,5 @@
 """Parts of linear layouts, and layouts made larger or smaller.
 
-Main definitions: ``sublayout``, ``sublayout_is_zero``, ``resize_in``, ``broadcast_in``, ``resize_out``, ``mask_out``,
-``zero_out``, ``remove_zero_bases``, ``ensure_not_larger``, ``ensure_not_smaller``, ``combine_cta_cga``.
-
 Main statements: ``resize_in`` restricts the function, ``resize_out`` changes the codomain and never a value. What
 changes values is called by its name: ``mask_out`` takes coordinates modulo the new size, ``zero_out`` clears whole
 components of basis vectors. Sizes are powers of two.

@@ -1,8 +1,5 @@
 """Equations between linear layouts: all solutions, and named choices among them.
 
-Main definitions: ``solve``, ``SolutionSet``, ``solve_outer``, ``preimages``, ``invert_and_compose``,
-``minimal_conversion``.
-
 Main statements:
 
 *Solutions.* If ``A @ C == B`` has a solution then its solutions are ``C0 xor D`` with D any affine map into the kernel

@@ -1,7 +1,5 @@
 """Splitting an F2 map into one swizzle and a map whose columns have disjoint supports.
 
-Main definitions: ``one_swizzle``, ``swizzled``, ``swizzle_columns``.
-
 Notation: ``Sw<bits, base, shift>`` xors ``bits`` consecutive bits of a number into others. With a positive shift the
 bits from ``base + shift`` up go into those from ``base`` up; with a negative one the bits from ``base`` up go into
 those from ``base - shift`` up. The two fields do not meet (``bits <= |shift|``), so a swizzle is its own inverse.

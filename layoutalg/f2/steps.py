@@ -1,7 +1,4 @@
-"""Steps that the operations on linear layouts share.
-
-Main definitions: ``linear``, ``columns_of``, ``bit_name``, ``mapped``, ``recolumned``, ``restricted``.
-"""
+"""Steps that the operations on linear layouts share."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
 """Subspaces of named axes over F2.
 
-Main definitions: ``Subspace``, ``kernel_of``, ``image_of``.
-
 Main statements: a subspace is its reduced basis, so ``==`` is equality of sets.
 """
 

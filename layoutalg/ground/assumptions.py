@@ -1,7 +1,5 @@
 """What is known about symbolic sizes, and what follows from it.
 
-Main definitions: ``Assumptions``, ``SideCondition``. How conditions are decided: ``layoutalg.ground.decide``.
-
 Main statements: ``Assumptions.entails`` answers True only where the condition holds at every assignment the assumptions
 allow, False only where it fails at every one of them, else None.
 """

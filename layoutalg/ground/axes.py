@@ -1,7 +1,5 @@
 """Named axes: a box of integer points, its flat index, and coordinates given by name.
 
-Main definitions: ``Axes``, ``checked_axes``, ``size``, ``flat_index``, ``point_at``, ``digits_of``, ``coordinates``.
-
 Notation: axes are (name, extent) pairs, fastest first; the flat index of a point is colexicographic, so the first axis
 moves fastest.
 """

@@ -1,7 +1,5 @@
 """Answers that are kept for the next time, bounded by the bytes they take.
 
-Main definitions: ``kept`` (a decorator), ``remembered`` (one for operations of a few microseconds), ``bytes_of``.
-
 Implementation notes: an entry weighs what its arguments and its answer hold, found by walking through them once. The
 entry that was not used for the longest time goes first. A refusal, and an answer that ``worth`` turns down (one that
 ran out of time, say), is never kept. Threads may call at the same time; two that ask the same may both compute. After

@@ -1,7 +1,5 @@
 """Checks of what users pass, and the one way in which a bad argument is reported.
 
-Main definitions: ``Checker``, ``refuse``, ``integers``.
-
 Implementation notes: a family states its error code and its sentence once, ``check = Checker("LA200", "this is not a
 linear layout")``; every check then names the argument, the rule and the value found. Where the family has no sentence,
 "ARGUMENT is malformed" is the sentence.

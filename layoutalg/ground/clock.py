@@ -1,7 +1,5 @@
 """The clock that every search and every solver asks.
 
-Main definitions: ``within`` (run a block under a deadline), ``left``, ``check``, ``Deadline``, ``checked_seconds``.
-
 Implementation notes: the deadline belongs to the context (``contextvars``) in which it was set: every thread and task
 has its own, a thread started inside the block has none. Deadlines nest, and the sooner one holds. Wall time counts.
 """

@@ -1,7 +1,5 @@
 """Conditions on symbolic sizes: equations, inequalities and divisibility of polynomials.
 
-Main definitions: ``Condition``, ``condition``, ``conditions``, ``divisible``, ``at_least``, ``equal``, ``Known``.
-
 Notation: ``M % 64 == 0``, ``N >= 64``, ``M != N``; chains such as ``64 <= M < 128`` are several conditions.
 
 Main statements: a condition has a truth value at every assignment of integers to its names; where it divides by a name

@@ -1,7 +1,5 @@
 """Whether a condition follows from assumptions: a ladder of sound engines.
 
-Main definitions: ``Decision``, ``decide``.
-
 Main statements: the answer is True only where the condition holds at every assignment the assumptions allow, False only
 where it holds at none of them. Otherwise it is None, either because one assignment of each kind is shown (``holds_at``
 and ``fails_at``) or because no engine decided within its limit; ``reason`` tells which.

@@ -1,9 +1,5 @@
 """Mixed-radix digits: lists of (extent, stride), the flat form that every family computes with.
 
-Main definitions: ``Flat``, ``merge``, ``span``, ``evaluate``, ``evaluate_many``, ``split``, ``table``,
-``first_outside``; and for digits whose bits flip others ``Digits``, ``weights``, ``shared_bits``, ``placed``,
-``split_at``, ``aligned``, ``chained``, ``read_table``.
-
 Notation: a digit list holds (extent, stride) pairs, fastest first. It stands for the function that splits a 1-D
 coordinate i into digits, i = c_0 + s_0 (c_1 + s_1 (c_2 + ...)) with 0 <= c_k < s_k, and returns the sum of c_k d_k.
 In ``Digits``, the digits of a bijection, a negative stride adds the reversed digit instead, and a tuple of weights

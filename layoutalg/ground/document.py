@@ -1,8 +1,5 @@
 """Reading JSON documents: every refusal names the place by JSON pointer.
 
-Main definitions: ``Reader`` (one node of a document and where it stands), ``load_json``, ``split_json`` (a list of
-documents, one at a time).
-
 Implementation notes: documents are read as JSON only. Booleans are not integers here, and an integer outside the signed
 64-bit range is refused at the place where it stands. A key that stands twice in one object is refused: the two values
 could say different things to two readers. Pointers follow RFC 6901, with control characters escaped.

@@ -1,7 +1,5 @@
 """Diagnostics and exceptions: one value that explains, one small tree that carries it.
 
-Main definitions: ``Diagnostic``, ``Repair``, ``LayoutError`` and its subclasses, ``shown``, ``plain``.
-
 Implementation notes: every exception of the library is a ``LayoutError`` and owns a ``Diagnostic``. Malformed input is
 also a ``ValueError``; giving up (``BudgetError``) is also a ``TimeoutError`` and is never mixed with a proof of
 impossibility (``InfeasibleError``). Messages show any value of any size: ``shown`` writes no more than it shows, and

@@ -1,7 +1,5 @@
 """Intervals, congruences and solved equalities drawn from assumptions, and what they prove about polynomials.
 
-Main definitions: ``Facts``, ``facts_of``, ``is_nonnegative``, ``is_integral``, ``never_integral``.
-
 Main statements: each name has an interval [low, high] and a class r mod m. A polynomial is shown to be at least 0 by
 moving each name to the end of its interval and looking at signs, by its interval, or after a non-negative multiple of
 a known inequality was taken off. A polynomial is shown to be an integer by writing each name as m n + r and dividing

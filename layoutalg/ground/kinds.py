@@ -1,7 +1,5 @@
 """Dataclasses that hold what their annotations say, or are refused.
 
-Main definitions: ``checked_kinds``.
-
 Implementation notes: for values that are plain data (facts, descriptors, working values of a checker). Annotations are
 read once per class. Lists are taken as tuples and numpy's numbers as Python's where the annotation asks for those, so
 that values stay hashable and equal to what was meant.

@@ -1,7 +1,5 @@
 """What every layout is, whatever represents it: a function of a finite box of integers.
 
-Main definitions: ``Layout``.
-
 Notation: a flat index is colexicographic, the first axis fastest. The *value* at a flat index is one integer where the
 layout has one output or its outputs have extents to be packed by (first output fastest), else the tuple of its outputs.
 """

@@ -1,7 +1,4 @@
-"""Modules that load on first use, and packages that list their public names and nothing else.
-
-Main definitions: ``door``, ``later``.
-"""
+"""Modules that load on first use, and packages that list their public names and nothing else."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""A function given by its table: what a user holds who has no formula.
-
-Main definitions: ``ListedLayout``, ``listed``.
-"""
+"""A function given by its table: what a user holds who has no formula."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Bounding answers by the bytes they take, before they are made.
-
-Main definitions: ``reserve``, ``reserve_items``.
-"""
+"""Bounding answers by the bytes they take, before they are made."""
 
 from __future__ import annotations
 

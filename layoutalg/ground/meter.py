@@ -1,7 +1,4 @@
-"""Steps of work that a search may take, beside the clock.
-
-Main definitions: ``metered`` (run a block with so many steps), ``take``, ``WorkDoneError``.
-"""
+"""Steps of work that a search may take, beside the clock."""
 
 from __future__ import annotations
 

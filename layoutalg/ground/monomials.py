@@ -1,7 +1,4 @@
-"""Monomials: products of powers of names, with their coefficients and the limits of both.
-
-Main definitions: ``Monomial``, ``is_monomial``, ``times``, ``monomial_text``, ``bounded``, ``common_multiple``.
-"""
+"""Monomials: products of powers of names, with their coefficients and the limits of both."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Names that may stand in generated text.
-
-Main definitions: ``is_cpp_name``.
-"""
+"""Names that may stand in generated text."""
 
 from __future__ import annotations
 

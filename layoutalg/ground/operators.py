@@ -1,7 +1,5 @@
 """Composition as an operator: ``f @ g`` and ``g.then(f)``, for every pair of types that composes.
 
-Main definitions: ``composes``, ``after``.
-
 Implementation notes: the ground knows no family. Each family registers its own compositions when it is imported; a
 subclass composes as its base does.
 """

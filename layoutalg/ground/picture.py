@@ -1,7 +1,4 @@
-"""What prompts and notebooks show of a value; pictures come from a function that the front door registers.
-
-Main definitions: ``Shown``, ``Drawable``, ``drawn_by``, ``PROMPT_CHARACTERS``.
-"""
+"""What prompts and notebooks show of a value; pictures come from a function that the front door registers."""
 
 from __future__ import annotations
 

@@ -1,8 +1,5 @@
 """Polynomials in named integers: sums of rational multiples of products of names, in one normal form.
 
-Main definitions: ``Polynomial``, ``number``, ``named``, ``power_of``, ``value_at``, ``ZERO``, ``ONE``. Text and sympy
-expressions are read by ``layoutalg.ground.polynomial_text``.
-
 Notation: ``M*N/64 - 3``. Names stand for integers. A name may be divided by (``M/K``); the polynomial then only has a
 value where that name is not 0. Whether a value is an integer is a condition of its own, never assumed.
 

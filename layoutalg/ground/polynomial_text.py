@@ -1,7 +1,5 @@
 """Reading polynomials: from integers, from text through Python's expression grammar, from sympy expressions.
 
-Main definitions: ``polynomial``, ``PolynomialLike``, ``Reader``, ``parsed``.
-
 Implementation notes: text is never evaluated, and the work of reading one is bounded. sympy is never imported here: an
 expression is recognised by its attributes.
 """

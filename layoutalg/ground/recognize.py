@@ -1,8 +1,5 @@
 """From a table of values to the layout that makes it.
 
-Main definitions: ``strided`` (modes of a table, or where that fails), ``linear`` (columns over F2, or where that
-fails), ``swizzled`` (a swizzle that makes the rest strided), ``Departure``.
-
 Main statements: the coalesced modes of a table are unique. Its entry at 1 is the first stride; the first extent is the
 first k where the entry at k is not k times that stride; the rest follows on the multiples of that extent.
 """

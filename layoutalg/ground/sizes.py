@@ -1,7 +1,4 @@
-"""Names of sizes, and the integers that stand for them.
-
-Main definitions: ``is_name``, ``name_of``, ``sizes_of``, ``require_names``.
-"""
+"""Names of sizes, and the integers that stand for them."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
 """A session with z3 that threads can have at the same time, ends in time and whose models are checked.
 
-Main definitions: ``Session``, ``solve``, ``whole``.
-
 Implementation notes: every session has a context of its own, so sessions share nothing. z3's own time limit is a wish:
 an interrupt from a second thread follows where z3 overruns it. A model is believed only after every assertion has been
 evaluated under it. z3 is imported on use.

@@ -1,8 +1,4 @@
-"""Foreign text: on terminals printable and no longer than asked, as an expression read without a sound.
-
-Main definitions: ``escaped``, ``expression_tree``, ``caret``. Values of any kind are shown by
-``layoutalg.ground.errors.shown``.
-"""
+"""Foreign text: on terminals printable and no longer than asked, as an expression read without a sound."""
 
 from __future__ import annotations
 

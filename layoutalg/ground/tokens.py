@@ -1,7 +1,4 @@
-"""Reading short notations: tokens with positions, and errors that point at the place.
-
-Main definitions: ``Grammar``, ``Tokens``.
-"""
+"""Reading short notations: tokens with positions, and errors that point at the place."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
 """What a number may be when all that is known is an interval and a residue: the values of a parameter, abstractly.
 
-Main definitions: ``Values``, ``ANY``, ``constant``, ``values_of``.
-
 Notation: ``Values(low, high, modulus, residue)`` stands for gamma = {x : low <= x <= high, x = residue mod modulus}. An
 end that is None is open. A modulus of 0 means that x is the residue.
 

@@ -1,7 +1,5 @@
 """The three answers to a question: proved, refuted, unknown.
 
-Main definitions: ``Proved``, ``Refuted``, ``Unknown``, ``Verdict``.
-
 Implementation notes: ``str`` is what the command line prints, ``repr`` is Python that builds an equal value.
 """
 

@@ -1,7 +1,5 @@
 """Work that must end in time although Python cannot interrupt it: ISL calls, in a process that can be stopped.
 
-Main definitions: ``run``, ``inside``, ``serve`` (the other end).
-
 Implementation notes: a worker is a fresh interpreter (never a fork: the caller may have threads) that takes one task
 at a time over pipes and is kept for the next one. A task is a function of this library and plain values. The worker
 sets an alarm for itself before each task, so it ends in time even where its caller is gone. After ``fork`` the child

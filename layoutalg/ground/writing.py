@@ -1,7 +1,4 @@
-"""Writing a value in another system's notation: a door that is filled from above, for the ground knows no notation.
-
-Main definitions: ``Written``, ``written_by``.
-"""
+"""Writing a value in another system's notation: a door that is filled from above, for the ground knows no notation."""
 
 from __future__ import annotations
 

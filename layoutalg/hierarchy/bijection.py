@@ -1,8 +1,5 @@
 """Bijections of [0, N): digit maps, and tables for the rest, each with exact composition and inverse.
 
-Main definitions: ``TableMap`` (anything, by enumeration), ``canonical``, ``compose``, ``inverse``, ``local``;
-``DigitMap`` is in ``digitmap``.
-
 Main statements: ``canonical`` returns a digit map wherever one is the function and the table elsewhere, and a digit map
 is a complete normal form. So two canonical bijections are the same function exactly when they are equal as values.
 

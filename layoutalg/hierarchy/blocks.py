@@ -1,7 +1,5 @@
 """Which bijections keep the blocks of a cut together, and the normal form (f; h) of those that do.
 
-Main definitions: ``preserves_blocks``, ``block_form``, ``BlockForm``, ``moved_point``.
-
 Main statements: with B points in a block and K blocks, the bijections that map every block onto a block are the wreath
 product of S_B and S_K: pairs (f; h) of a permutation h of the blocks and one permutation f_j inside each block j, with
 P(x, j) = (f_j(x), h(j)). Over F2 membership is one zero block of the matrix; for digits no digit may cross.

@@ -1,7 +1,5 @@
 """Building hierarchical layouts: other axes, another order, tiles, a user's bijection, tiles handed to levels.
 
-Main definitions: ``reshape``, ``permute``, ``tile``, ``reindex``, ``distribute``, ``restrict``.
-
 Implementation notes: each function returns one layout; they combine with ``@`` and ``then``. Nothing about sizes is
 assumed: a tile that does not divide pads the box and adds the guard that says which points are real.
 

@@ -1,7 +1,5 @@
 """Bijections of [0, N) that permute mixed-radix digits and act on their bits over F2.
 
-Main definitions: ``DigitMap``, ``assemble``, ``compose_digits``, ``inverse_digits``, ``from_table``.
-
 Main statements: a digit map is determined by its coalesced modes and its flips, and no function has two. For plain
 digits this is the uniqueness of coalesced strides. For the others: whether the bit at a source boundary shares a target
 bit is decided by the function, since f(x + p) - f(x) is then not constant where it does not overflow; and the target

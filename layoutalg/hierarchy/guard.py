@@ -1,7 +1,4 @@
-"""Predicates on the points of a box: what makes a layout partial.
-
-Main definitions: ``Guard``.
-"""
+"""Predicates on the points of a box: what makes a layout partial."""
 
 from __future__ import annotations
 

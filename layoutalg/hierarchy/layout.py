@@ -1,7 +1,5 @@
 """Hierarchical layouts: exact bijections between named boxes, whole or guarded.
 
-Main definitions: ``HierarchicalLayout``; ``Guard`` is in ``guard``.
-
 Notation: see ``notation``.
 
 Main statements: the map is canonical (a digit map wherever there is one, else a table), so on equal boxes two layouts

@@ -1,7 +1,5 @@
 """Named boxes, the five levels of a GPU, and the cuts between them.
 
-Main definitions: ``Level``, ``LEVELS``, ``CUTS``, ``MECHANISMS``, ``Box``, ``hierarchy``, ``block_size``.
-
 Notation: the axes of a box are listed fastest first, as everywhere in the library; the flat index of a point is
 colexicographic. ``LEVELS`` names the levels outermost first; a box of levels therefore starts with ``register``.
 A cut ``lower|upper`` separates the levels up to ``lower`` (below) from those from ``upper`` on (above). All points with

@@ -1,7 +1,4 @@
-"""The level profile of a conversion between hardware layouts over F2, copies included.
-
-Main definitions: ``conversion_profile``.
-"""
+"""The level profile of a conversion between hardware layouts over F2, copies included."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""A user's bijections: tables, functions, linear, CuTe and swizzled layouts, verified before use.
-
-Main definitions: ``read_mapping``, ``unswizzled``.
-"""
+"""A user's bijections: tables, functions, linear, CuTe and swizzled layouts, verified before use."""
 
 from __future__ import annotations
 

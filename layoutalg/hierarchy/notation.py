@@ -1,7 +1,5 @@
 """The notation of hierarchical layouts, and reading it; ``text`` writes it.
 
-Main definitions: ``parse_hierarchical``.
-
 Notation:
 
     layout ::= source "->" box {"|" guard}

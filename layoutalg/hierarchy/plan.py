@@ -1,7 +1,5 @@
 """Exchange plans: P = U1 w U2 with U1, U2 keeping every block together and w a permutation of digits.
 
-Main definitions: ``exchange_plan``, ``ExchangePlan``, ``crossing_ranks``.
-
 Main statements: every invertible matrix over F2 factors so (Bruhat decomposition, here for the block triangular
 matrices of the cuts). The number of bits that w takes across a cut equals the rank of the corresponding corner block of
 P, for every such factorisation; so no plan exchanges fewer. w is chosen so that each level keeps in place all bits it

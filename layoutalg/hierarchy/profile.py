@@ -1,7 +1,5 @@
 """The level profile of a conversion: what crosses each cut, and which mechanism must carry it.
 
-Main definitions: ``level_profile``, ``profile_of``, ``LevelProfile``, ``CutProfile``, ``fanout``, ``moved``.
-
 Main statements: let P = dst^-1 o src on the box of levels. At a cut, over F2, with r the rank of the block of the
 matrix that leads from below into above, every source block feeds exactly 2**r destination blocks, and every destination
 block reads from as many source blocks; the numbers r of all corner blocks do not change when P is multiplied on either

@@ -1,7 +1,4 @@
-"""Conversion equations: the X with X o A = B between hierarchical layouts; over F2 see ``layoutalg.f2.solve_outer``.
-
-Main definitions: ``solve_conversion``.
-"""
+"""Conversion equations: the X with X o A = B between hierarchical layouts; over F2 see ``layoutalg.f2.solve_outer``."""
 
 from __future__ import annotations
 

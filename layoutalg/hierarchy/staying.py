@@ -1,7 +1,5 @@
 """Counting the points whose block keeps its number under a digit map.
 
-Main definitions: ``kept_on_common_digits``, ``kept_by_equation``.
-
 Notation: both take the modes of the map, split at the cut and at the shared bits, the image of 0, and the number of
 points of a block. "Above" is the number of the block: the digits of weight ``below`` and more, divided by it.
 """

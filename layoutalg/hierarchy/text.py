@@ -1,7 +1,4 @@
-"""Writing hierarchical layouts; ``notation`` states the grammar and reads it back.
-
-Main definitions: ``layout_text``, ``digits_by_axis``, ``bounded_side``.
-"""
+"""Writing hierarchical layouts; ``notation`` states the grammar and reads it back."""
 
 from __future__ import annotations
 

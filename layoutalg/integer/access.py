@@ -1,7 +1,5 @@
 """Vector width and alignment of an access, from the stride lattice.
 
-Main definitions: ``Access``, ``access``. Symbolic strides are in ``symbolic``.
-
 Main statements: let the coalesced flat index start with a run of s elements of stride 1 (s = 1 where the first stride
 is not 1). A width v splits the flat index into vectors of consecutive, v-aligned elements exactly when v divides s,
 every other stride and the offset. So the largest width is one gcd, and the widths are its divisors.

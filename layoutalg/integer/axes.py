@@ -1,8 +1,4 @@
-"""Operations on the axes of integer layouts: all closed and exact.
-
-Main definitions: ``flip``, ``slice``, ``fix``, ``permute``, ``rename``, ``resize``, ``select_outputs``, ``shift``,
-``stack``, ``same_function``, ``normal_form``.
-"""
+"""Operations on the axes of integer layouts: all closed and exact."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
 """The index of a value, where the values of a form are 0, 1, ..., size - 1, each once.
 
-Main definitions: ``index_by_strides``, ``index_by_table``, ``Index``.
-
 Main statements: a form over Z takes each value of an interval of as many values as there are points once exactly when
 its strides, sorted by size, are 1, s_1, s_1 s_2, ...: the least value above those of the smaller strides must be a
 stride. So the digits of a value along the strides are the coordinates, read backwards where the stride is negative.

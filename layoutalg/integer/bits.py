@@ -1,7 +1,5 @@
 """The set of values of one affine form on a box, as bits of one integer.
 
-Main definitions: ``ValueSet``, ``value_set``, ``point_of``.
-
 Implementation notes: axes are added one by one; the union of the shifted copies is built by doubling, so an axis of
 extent s costs about 2 log s shifts of the whole set. A population count tells whether two copies met.
 """

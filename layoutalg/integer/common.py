@@ -1,7 +1,5 @@
 """The values that two integer layouts share: whether there are any, how many, and one with a point of each.
 
-Main definitions: ``common_values``, ``CommonValues``, ``disjoint_images``.
-
 Main statements: where no axis moves two outputs, an image is the product of the images of its outputs, so common values
 are counted output by output. Strides that fill an interval of multiples of their gcd give an arithmetic progression,
 and two progressions meet in a third (Chinese remainders).

@@ -1,7 +1,5 @@
 """Composition of integer layouts, exact or refused with the first coordinate.
 
-Main definitions: ``compose``, registered for ``@`` and ``then``.
-
 Main statements: where a residue of the inner layout is not affine on the box (``forms.residue_form``), the composition
 can still be affine, because the outer layout may cancel the wraps; that is decided at each point of the axes that wrap.
 """

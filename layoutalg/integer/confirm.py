@@ -1,7 +1,5 @@
 """Confirming inverses: the layout is evaluated at what the inverse says, whatever engine found it.
 
-Main definitions: ``confirmed``, ``confirmed_on_digits``.
-
 Implementation notes: numpy on all points where these are few, else on corners, unit points and random ones. The text of
 a guarded inverse has been through ISL, so it is evaluated as it stands; nothing of the search is used.
 """

@@ -1,8 +1,5 @@
 """Index expressions: the C text that computes one output of an integer layout, with no division where digits carry.
 
-Main definitions: ``index_expression``, ``IndexExpression`` (text, widest intermediate value, evaluation, check),
-``increments``, ``evaluate``.
-
 Main statements: with the coalesced modes (s_k, d_k), k = 0, 1, ..., and P_k = s_0 ... s_{k-1}, the value at the flat
 index t is ``b + d_0 t + sum_{k >= 1} (d_k - s_{k-1} d_{k-1}) floor(t / P_k)``. So one division per boundary that does
 not carry, none where all digits carry, and no remainder at all.

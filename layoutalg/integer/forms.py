@@ -1,7 +1,5 @@
 """One affine form ``a x + b`` on a box of coordinates: its range, its residues, and what its sorted strides tell.
 
-Main definitions: ``span``, ``residue_form``, ``first_at_least``, ``growing``, ``filled``, ``point_in_run``, ``grid``.
-
 Main statements: a residue ``(a x + b) mod m`` is an affine function on a box exactly when the affine function through
 its values at the origin and at the unit points stays in [0, m) on the box. A form takes all that lies whole steps above
 its least value, up to the greatest, while no sorted stride exceeds what the smaller ones reach by more than the step.

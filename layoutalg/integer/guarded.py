@@ -1,7 +1,5 @@
 """Integer layouts as guarded quasi-affine layouts: for questions that only ISL decides, and for inverses in pieces.
 
-Main definitions: ``isl_text``, ``guarded``, ``output_names``, ``first_missed``, ``listed``, ``chained``.
-
 Implementation notes: the piecewise family is imported on use; loading it takes as long as loading this package.
 """
 

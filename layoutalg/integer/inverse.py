@@ -1,7 +1,5 @@
 """Right inverses of integer layouts: on digits of the values, on the whole image box, or on exactly the image.
 
-Main definitions: ``right_inverse``, ``RightInverse``, ``ImageInverse``, ``image_inverse``.
-
 Main statements: where every input axis moves one output, and the strides of each output, sorted by size, start with a
 chain 1, s_1, s_1 s_2, ..., the digits of a value along the chain are the coordinates; a negative stride reads its digit
 backwards. So the right inverse is again an integer layout, without division, once values are given by digits. Where the

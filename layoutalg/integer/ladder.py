@@ -1,7 +1,5 @@
 """A ladder of engines: the cheapest that applies answers, and the answer carries its name.
 
-Main definitions: ``Ladder``, ``climb``, ``packed``, ``checked_milliseconds``.
-
 Which engine answers what, cheapest first; the file of each engine in brackets:
 
     question         lattice      sorted strides   table      bitset   ISL         z3

@@ -1,7 +1,5 @@
 """Sublattices of Z^n in canonical form, their cosets, and row modules over Z/m.
 
-Main definitions: ``Lattice``, ``Coset``.
-
 Main statements: the Hermite basis is a complete normal form, so ``==`` decides equality of lattices; the row module
 of G over Z/m is the lattice of the rows of ``[G; m I]``.
 """

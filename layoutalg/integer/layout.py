@@ -1,7 +1,5 @@
 """Integer layouts: affine maps over Z or Z/m from boxes of any extents to named outputs.
 
-Main definitions: ``IntegerLayout``.
-
 Notation: ``Z[i:4=(6), j:6=(1) -> offset] + (3)`` lists, per input axis, its extent and its stride on every output; then
 the outputs; then the constant, where it is not zero. ``bank%32`` is an output read modulo 32. Axes are listed fastest
 first: the flat index is colexicographic.

@@ -1,7 +1,5 @@
 """Integer matrices: checked input and products.
 
-Main definitions: ``as_matrix``, ``transpose``, ``identity``, ``multiply``, ``apply``.
-
 Notation: a matrix is a tuple of rows of Python ints. A matrix without rows does not know its number of columns, so the
 functions where that matters take ``columns``.
 """

@@ -1,8 +1,5 @@
 """Hermite and Smith normal forms of integer matrices, with their transforms.
 
-Main definitions: ``hnf``, ``Hermite``, ``snf``, ``Smith``, ``hermite_basis``, ``determinant``, ``is_unimodular``,
-``bezout``, ``Work``.
-
 Main statements: ``U A = H`` with U unimodular, and H depends only on the lattice of the rows; ``U A V = D`` with U and
 V unimodular, and D is unique.
 

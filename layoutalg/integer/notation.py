@@ -1,7 +1,5 @@
 """Reading the text form of integer layouts.
 
-Main definitions: ``parse_integer``.
-
 Notation: ``Z[i:4=(6,1), j:6=(1,0) -> offset, bank%32] + (3,0)``; blanks are free, strides and constants may be
 negative.
 """

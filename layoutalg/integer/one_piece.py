@@ -1,7 +1,5 @@
 """Inverses of integer layouts in one quasi-affine piece, by solving for the coordinates.
 
-Main definitions: ``one_piece``.
-
 Main statements: let no modulus wrap and let the columns of the axes of extent above 1 be independent over Q. Then each
 value ``y = A x + b`` has one point: with k independent rows R of A, ``x = adj(A_R) (y_R - b_R) / det(A_R)``. A point y
 is a value exactly when these quotients are integers inside the box and the other rows of A agree with y.

@@ -1,7 +1,5 @@
 """Which values an integer layout takes: whether none comes twice, whether a box is covered, which lattice holds them.
 
-Main definitions: ``injective``, ``covers``, ``kernel_lattice``, ``value_lattice``.
-
 Main statements: two points collide exactly when their difference is a vector of the kernel lattice inside the box of
 differences. Strides sorted by size fill an interval exactly when each is at most one more than what the smaller ones
 reach.

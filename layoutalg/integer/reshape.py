@@ -1,7 +1,5 @@
 """Mixed radix: splitting, merging and reshaping axes of any extents, coalescing, digit permutations.
 
-Main definitions: ``split``, ``merge``, ``reshape``, ``coalesced``, ``digit_permutation``.
-
 Main statements: as a function of the flat index, a layout has one coalesced form (no axis of extent 1, no two
 neighbours with stride_{k+1} = extent_k stride_k), and two layouts are the same function of the flat index exactly when
 their coalesced forms are equal. This holds for strides in any abelian group, so for several outputs and for moduli.

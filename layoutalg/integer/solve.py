@@ -1,7 +1,5 @@
 """Linear equations over the integers and modulo integers, with certificates when there is no solution.
 
-Main definitions: ``solve``, ``solve_mod``, ``kernel``, ``count_mod``, ``Solution``, ``NoSolution``.
-
 Main statements: ``A x = b`` has no integer solution exactly when some integer row y and modulus d exist with
 ``y A = 0 (mod d)`` and ``y b != 0 (mod d)``, where d = 0 means equality over the integers. The Smith form finds both.
 """

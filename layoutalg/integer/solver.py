@@ -1,7 +1,5 @@
 """Questions about integer layouts for z3, after the cheaper engines.
 
-Main definitions: ``collision``, ``common_value``, ``point_of_value``.
-
 Implementation notes: each question is where a linear system has a solution inside a box: linear integer arithmetic on
 the coordinates (the digits), never on a flat index, with one free multiple of the modulus per output that has one.
 Sessions, time and the check of models are those of ``ground.solver``.

@@ -1,7 +1,5 @@
 """Vector width and alignment where extents, strides and the offset are polynomials in symbols.
 
-Main definitions: ``symbolic_access``, ``SymbolicAccess``.
-
 Main statements: a number divides all values of an integer-valued polynomial exactly when it divides its values on the
 grid of 0, ..., degree in each variable, because the other values are integer combinations of those (finite
 differences); for the same reason a polynomial that is an integer on the grid is one everywhere. With ``name = r + d n``

@@ -1,7 +1,4 @@
-"""What the tables of small integer layouts show: two points of one value, a value that is missed, common values.
-
-Main definitions: ``repeat_in_table``, ``gap_in_table``, ``shared_in_table``, ``fit``.
-"""
+"""What the tables of small integer layouts show: two points of one value, a value that is missed, common values."""
 
 from __future__ import annotations
 

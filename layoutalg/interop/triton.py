@@ -1,8 +1,5 @@
 """Linear layouts as Triton and its tools write them: bases, attribute text, Gluon constructors, live objects.
 
-Main definitions: ``to_bases``, ``from_bases``, ``to_object``, ``from_object``, ``to_attribute``, ``from_attribute``,
-``to_gluon``, ``from_gluon``.
-
 Implementation notes: Triton is never imported; its objects are read through ``bases`` and ``out_dims`` and built
 through the class the caller passes. Attribute text names no sizes: they are the smallest powers of two above the
 components unless the caller gives a shape. ``layoutalg.notation.attributes`` writes the texts.

@@ -1,7 +1,5 @@
 """Reading any notation: what str writes, what CuTe and Triton print; writing these.
 
-Main definitions: ``parse``, ``parse_tile``.
-
 Notation: the family is told by the beginning of the text. ``F2[`` is a linear layout (``layoutalg.f2.notation``),
 ``Z[`` an integer layout (``layoutalg.integer.notation``), ``{`` or ``[`` (parameters) a piecewise layout or, without an
 arrow, a set of points, both read by ISL. An axis and its digits, ``lane 8:2``, or a box of named axes, ``[lane:8]``,

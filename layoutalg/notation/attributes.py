@@ -1,7 +1,5 @@
 """Writing linear layouts as Triton's attributes and Gluon's constructors.
 
-Main definitions: ``to_attribute``, ``to_gluon``, ``to_bases``.
-
 Notation: ``#ttg.linear<{register = [[0, 1]], lane = [[1, 0]], warp = [], block = []}>`` for values in threads whose
 hardware bits step along distinct bits of the tensor or hold copies, ``#ttg.generic_linear<...>`` for other values in
 threads, as long as bits of registers, lanes and blocks move in one dimension each,

@@ -1,7 +1,4 @@
-"""Linear layouts onto dim0, dim1, ... from lists of basis vectors, as Triton writes them.
-
-Main definitions: ``tensor_layout``, ``smallest``, ``THREAD_AXES``, ``SHARED_AXES``.
-"""
+"""Linear layouts onto dim0, dim1, ... from lists of basis vectors, as Triton writes them."""
 
 from __future__ import annotations
 

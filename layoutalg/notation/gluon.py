@@ -1,7 +1,5 @@
 """Reading Gluon's constructors: the calls that its layouts print as.
 
-Main definitions: ``parse_gluon``, ``gluon_attribute``, ``read_gluon``, ``GLUON_FIELDS``.
-
 Notation: ``gl.BlockedLayout(size_per_thread=[1, 4], threads_per_warp=[8, 4], ...)``, with keywords or with positional
 arguments in the order of Gluon, with or without a module. Each is the attribute that it lowers to, so the layouts are
 those of ``layoutalg.notation.ttg_build``. Units: elements.

@@ -1,7 +1,5 @@
 """Reading what CuTe prints of tensors and pointers, in C++ and in the DSL: a layout behind a pointer.
 
-Main definitions: ``Printout``, ``read_printout``.
-
 Notation: ``NAME:`` may stand before, ``L`` is a layout as ``layoutalg.cute.notation`` reads it, or a symbolic one.
 
     smem_ptr[16b](0x7f0000000400) o L       C++; also gmem_ptr, rmem_ptr, tmem_ptr, ptr, and (unset) or (nil)

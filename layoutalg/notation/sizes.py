@@ -1,7 +1,4 @@
-"""Telling texts of CuTe with names or unknown numbers from texts of numbers.
-
-Main definitions: ``is_symbolic``.
-"""
+"""Telling texts of CuTe with names or unknown numbers from texts of numbers."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
 """Reading symbolic CuTe layouts: names, polynomials and unknown numbers in a shape or a stride.
 
-Main definitions: ``parse_symbolic``.
-
 Notation: ``(M,64):(64,1)``, ``(M/4,4):(4,1) where M % 4 == 0``, and what the DSL prints of sizes known at run time:
 ``?``, ``?{i64}``, ``?{div=16}``, ``?{i64 div=16}``. Each ``?`` is a number of its own: ``n0``, ``n1``, ... in a shape,
 at least 1; ``d0``, ``d1``, ... in a stride, any integer, since the text says nothing about its sign. ``div=16`` becomes

@@ -1,7 +1,5 @@
 """Reading Triton's layout attributes.
 
-Main definitions: ``Attribute``, ``read_attribute``.
-
 Notation: ``#ttg.KIND<{key = value, ...}>``, also as the line ``#name = #ttg.KIND<...>`` that defines it. Values are
 integers, ``true``, ``false``, nested lists of integers, ``{key = value, ...}``, attributes and the names of attributes
 that were defined before. ``padded_shared<[interval:+padding, ...] {...}>`` has pairs before the braces,

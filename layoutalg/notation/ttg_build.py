@@ -1,7 +1,5 @@
 """Layouts of Triton's attributes, by the kind of the attribute.
 
-Main definitions: ``parse_attribute``, ``build``, ``rank_of``, ``KINDS``.
-
 References: Triton 3.9.0 (``toLinearLayout`` of each encoding); the layouts are those of ``layoutalg.targets.layouts``.
 """
 

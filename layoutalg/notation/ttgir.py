@@ -1,7 +1,5 @@
 """Reading TTGIR: definitions of attributes, the types that use them, whole files.
 
-Main definitions: ``TensorType``, ``parse_ttgir``, ``found_in``, ``layouts_of``.
-
 Notation: ``#name = #ttg.KIND<...>`` defines a name for the lines below; ``tensor<128x64xf16, #name>`` and
 ``!ttg.memdesc<128x64xf16, #name, #smem, mutable, 4x128x64>`` are types. A memory descriptor names the buffer's sizes
 last where it is a part of one; the layout is that of the buffer, and leading dimensions that the attribute does not

@@ -1,7 +1,4 @@
-"""What was probably meant where a swizzle of elements looks like one of bytes.
-
-Main definitions: ``unit_hint``.
-"""
+"""What was probably meant where a swizzle of elements looks like one of bytes."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
 """Reading Triton's pictures of layouts: which thread holds which element, as far as a picture says it.
 
-Main definitions: ``parse_view``.
-
 Notation: a *tensor view* has a cell per element, ``[[ T0:0, T0:1]``, next line ``[ T1:0, T1:1]]``: thread 0 of the
 block and its register; ``T0:0|T8:0`` where several threads hold copies, ``B1:T0:0`` where there are several blocks. A
 *hardware view* has a heading per warp, ``Warp0:``, then a line per register with the coordinates of each lane,

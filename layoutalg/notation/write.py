@@ -1,7 +1,5 @@
 """Writing values in the notations of CuTe, Triton and ISL.
 
-Main definitions: ``to_text``, ``FORMS``.
-
 Notation: ``cute_cpp`` writes every number as static, ``_128``, as CuTe's C++ prints ``Int<128>``; ``cute_type`` is the
 C++ type itself; ``cute_dsl`` is what the Python DSL prints. Values of other families are written in a CuTe form where
 ``convert.to_cute`` has one, the same function of the flat coordinate. Units: elements, but for swizzles under

@@ -1,7 +1,5 @@
 """What was given, text or value: its layout, and what it says of the elements, the sizes and the memory.
 
-Main definitions: ``Written``, ``read_written``, ``is_written``, ``stated``.
-
 Notation: the element type stands in ``tensor<64x32xf16, ...>`` and ``!ttg.memdesc<64x32xf8E4M3FN, ...>``, in
 ``ptr<f16, smem, ...>`` and ``!cute.memref<f16, ...>``; its width alone in ``smem_ptr[8b]``, and in ``elementBitWidth``
 or ``element_bitwidth`` of Triton's layout of NVIDIA's shared memory. Everything else says nothing of the elements.

@@ -1,7 +1,4 @@
-"""What is done with partial functions whole: cut, join, compose, invert, compare.
-
-Main definitions: ``Algebra``, a base of ``PiecewiseLayout``.
-"""
+"""What is done with partial functions whole: cut, join, compose, invert, compare."""
 
 from __future__ import annotations
 

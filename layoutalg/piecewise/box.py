@@ -1,7 +1,5 @@
 """Is the domain of a function a box from the origin?
 
-Main definitions: ``extents``, ``NotABox``, ``link``.
-
 Implementation notes: a small domain is listed; of pieces whose conditions each bound one axis the points are counted;
 ISL is asked last.
 """

@@ -1,8 +1,5 @@
 """The limits on every call of ISL: a short attempt here, then a process that is stopped when the time is up.
 
-Main definitions: ``solve`` (ask ISL within its budget), ``solve_here`` (the short attempt alone), ``written``,
-``exhausted``.
-
 Implementation notes: ISL counts operations, but the cost of one grows with the numbers in it, by three orders of
 magnitude, and Python cannot interrupt ISL. So a question is first asked in this process with a quota that has kept
 texts of that kind below a tenth of a second, and then in a worker. One context per thread serves all questions: a

@@ -1,8 +1,4 @@
-"""Layouts from pieces, ragged domains cut into full and partial tiles, padding, bank maps, least points.
-
-Main definitions: ``from_pieces``, ``full_and_partial_tiles``, ``Tiles``, ``split``, ``padded``, ``addresses``,
-``banks``, ``common_values``, ``lexmin``, ``lexmax``.
-"""
+"""Layouts from pieces, ragged domains cut into full and partial tiles, padding, bank maps, least points."""
 
 from __future__ import annotations
 

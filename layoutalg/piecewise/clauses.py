@@ -1,7 +1,4 @@
-"""The parts of an ISL text that was read without ISL: sums over atoms, and clauses of them.
-
-Main definitions: ``Linear``, ``Atom``, ``Clause``, ``UnreadError``.
-"""
+"""The parts of an ISL text that was read without ISL: sums over atoms, and clauses of them."""
 
 from __future__ import annotations
 

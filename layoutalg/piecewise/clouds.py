@@ -1,7 +1,5 @@
 """Points at which an answer is judged: all of a small box, else a corner of it and points chosen at random.
 
-Main definitions: ``Cloud``, ``clouds``, ``together``.
-
 Implementation notes: the box comes from interval arithmetic on the texts, not from ISL. The choice is deterministic.
 """
 

@@ -1,7 +1,4 @@
-"""Do two functions agree everywhere, and where not?
-
-Main definitions: ``compared``, ``Compared``, ``difference``, ``apart``.
-"""
+"""Do two functions agree everywhere, and where not?"""
 
 from __future__ import annotations
 

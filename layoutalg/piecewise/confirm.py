@@ -1,8 +1,5 @@
 """Every answer of ISL is evaluated before it is believed, by a reader of its text that shares nothing with ISL.
 
-Main definitions: ``function_like``, ``set_like``, ``image_like``, ``inverse_of`` (is this text what it should be?),
-``no_point``, ``Judged``.
-
 Main statements: an answer is a text; what it should say follows from the texts it was made of, point by point. All
 points of a small box are compared, of a larger or parametric one a corner and points at random: that refutes, and does
 not prove.

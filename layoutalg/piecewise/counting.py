@@ -1,7 +1,5 @@
 """Numbers of points as sums of polynomials in the parameters, with floors.
 
-Main definitions: ``counted`` (the pieces of a count), ``Part``, ``summed``.
-
 Main statements: the points of a set are counted axis by axis. Where the values of one axis, the others fixed, are all
 integers from l to h, affine in the others, a sum of x^k over them is S_k(h) - S_k(l - 1), with S_k Faulhaber's
 polynomial; the identity holds for all integers l <= h + 1, negative ones too. A floor of the parameters counts as one

@@ -1,7 +1,4 @@
-"""Numbers of points as functions of the parameters: products of extents, or sums of polynomials.
-
-Main definitions: ``PointCount``, ``formula``, ``constant``.
-"""
+"""Numbers of points as functions of the parameters: products of extents, or sums of polynomials."""
 
 from __future__ import annotations
 

@@ -1,8 +1,5 @@
 """Operations on functions as texts: every answer of ISL is compared with what it should be before it is used.
 
-Main definitions: one function per operation (``after``, ``union``, ``domain``, ...), ``collision``, ``lifted``,
-``parameters``.
-
 Implementation notes: ISL is asked in ``questions``, within ``budget``; a text it returns is evaluated and compared
 (``confirm``), a witness is evaluated. What is wrong is asked for in another way, or refused (LA793).
 """

@@ -1,7 +1,5 @@
 """ISL texts read without ISL: a recursive descent over what ISL prints and people write for layouts.
 
-Main definitions: ``Reader``.
-
 Implementation notes: a remainder binds closer than the coefficient before it. Lexicographic comparisons and conditional
 values are not read.
 """

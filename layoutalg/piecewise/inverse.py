@@ -1,7 +1,5 @@
 """Inverses of functions: read off their digits without a solver, or by ISL and confirmed.
 
-Main definitions: ``digits_inverse``, ``chain_inverse``, ``digit_inverse``, ``turned``, ``left_inverse``.
-
 Main statements: let v = c + sum d_k x_k with 0 <= x_k - l_k < s_k for all but the axis of the largest |d|, every |d| a
 multiple of the next smaller one and at least that one times its extent s. With r = v - c - sum of the least values of
 the terms, the digit of d_k counted from its low end is floor((r mod d_(k+1)) / d_k), for the largest floor(r / d_k); so

@@ -1,7 +1,5 @@
 """Piecewise quasi-affine layouts: functions of integer points, with symbolic parameters where wanted.
 
-Main definitions: ``PiecewiseLayout``.
-
 Notation: ISL's; then the names of the outputs, unless these are ``y0, y1, ...``; then the constraints on parameters:
 ``[N] -> { [i, j] -> [(12i + j)] : 0 <= i < N and 0 <= j <= 11 } as offset given [N] -> { : N > 0 }``.
 

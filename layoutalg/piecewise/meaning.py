@@ -1,7 +1,5 @@
 """What an ISL text says, read without ISL: the second opinion on everything that ISL computes.
 
-Main definitions: ``read`` (the meaning of a text), ``Meaning``, ``UnreadError``.
-
 Main statements: an expression is a linear sum over atoms (variables, floors, remainders, least and greatest values)
 divided by a positive number; a condition is a tree of comparisons of such sums with zero. Both are evaluated on arrays
 of points, with Python integers where 64 bits might not do.

@@ -1,8 +1,4 @@
-"""ISL text from people: length and nesting limits, ``div`` and ``//``, products that are not affine.
-
-Main definitions: ``prepared`` (text that is safe to hand to ISL), ``split_names`` (what follows the ISL text of a
-layout), ``not_affine`` (the first product or quotient of variables in a text).
-"""
+"""ISL text from people: length and nesting limits, ``div`` and ``//``, products that are not affine."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The pieces of a function as plain numbers, read once through ISL and compared with the text; evaluation with numpy.
-
-Main definitions: ``pieces``, ``Piece``, ``Region``, ``Form``, ``evaluate``, ``reach``.
-"""
+"""The pieces of a function as plain numbers, read once through ISL and checked; evaluation with numpy."""
 
 from __future__ import annotations
 

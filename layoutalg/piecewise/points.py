@@ -1,7 +1,4 @@
-"""Parameter values and coordinates, checked, and functions evaluated there.
-
-Main definitions: ``checked_values``, ``point_arrays``, ``evaluated``, ``check``.
-"""
+"""Parameter values and coordinates, checked, and functions evaluated there."""
 
 from __future__ import annotations
 

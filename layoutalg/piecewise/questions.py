@@ -1,8 +1,4 @@
-"""What is asked of ISL about functions and sets: texts in, texts and plain numbers out, nothing judged.
-
-Main definitions: one function per question, each of a context and plain values, so that it can be asked in another
-process; the functions of ``functions``, ``regions``, ``compare`` and ``inverse`` ask them and judge the answers.
-"""
+"""What is asked of ISL about functions and sets: texts in, texts and plain numbers out, nothing judged."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
 """From the text of a function or set to its canonical text, or to a named error with a witness.
 
-Main definitions: ``read_function``, ``read_set``, ``Reading``.
-
 Implementation notes: a function whose outputs are explicit integer expressions is read piece by piece, which keeps the
 expressions; recovering them from a relation costs ISL far more. Only relational texts take that way.
 """

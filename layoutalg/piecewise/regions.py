@@ -1,8 +1,5 @@
 """Operations on sets as texts: every answer of ISL is compared with what it should be before it is used.
 
-Main definitions: ``union``, ``intersect``, ``subtract``, ``substitute``, ``sample``, ``bounds``, ``extreme``,
-``extents``, ``partial_tiles``, ``overlap``, ``difference``, ``members``.
-
 Implementation notes: as in ``functions``. ISL's own count is not used: it answers 0 on parametric and on unbounded
 sets.
 """

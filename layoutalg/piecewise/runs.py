@@ -1,7 +1,5 @@
 """A finite function listed by its values, as ISL text: arithmetic runs, few pieces.
 
-Main definitions: ``runs_text``, ``cover``, ``Run``.
-
 Main statements: a run is a set of inputs ``v + t d`` whose outputs are ``p + t e``, t in [0, n). Where d moves
 coordinate k, t is ``(y_k - v_k) / d_k``, so a run is one quasi-affine piece. Runs are chosen greedily: the longest that
 is left, until every input is in exactly one.

@@ -1,7 +1,5 @@
 """Sets of integer points with symbolic parameters: domains, images, holes.
 
-Main definitions: ``PointSet``.
-
 Notation: ISL's, for example ``[N] -> { [i, j] : 0 <= i < N and 0 <= j <= 36 }``.
 
 Implementation notes: points are found by testing a bounding box with numpy, and counts come from boxes, from chains of

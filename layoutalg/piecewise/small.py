@@ -1,7 +1,5 @@
 """Small bounded functions and sets, all their points listed without ISL: what a table decides at once.
 
-Main definitions: ``set_points``, ``function_points``, ``everywhere``, ``first_collision``, ``inverse_text``.
-
 Implementation notes: a text is small where interval arithmetic bounds its points by a box of some thousands; it has no
 parameters then. Everything here answers None for a text that is not small, and for one that is not read.
 """

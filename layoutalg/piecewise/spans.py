@@ -1,7 +1,5 @@
 """Bounds of the points of a clause by interval arithmetic: a box that holds them all, found without ISL.
 
-Main definitions: ``narrowed``, ``places_within``, ``hull``.
-
 Main statements: every step keeps a superset of the points, so the box is right whatever it misses; where it is finite
 its points, tested one by one, are all there can be. An end that is None is unbounded.
 """

@@ -1,7 +1,5 @@
 """Functions and guards of ISL texts as sympy expressions.
 
-Main definitions: ``pieces``, ``piecewise``.
-
 Implementation notes: the text is read by ``layoutalg.piecewise.meaning``, without ISL; sympy is imported on use.
 """
 

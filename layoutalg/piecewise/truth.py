@@ -1,7 +1,5 @@
 """Where the conditions of a text hold, and what its sums are, at arrays of points.
 
-Main definitions: ``atoms_at``, ``holds_at``, ``exact``, ``unknown``.
-
 Main statements: a quantified integer that occurs linearly in a conjunction is decided by its bounds and by
 divisibility; others by trying all values that interval arithmetic leaves for the points at hand.
 """

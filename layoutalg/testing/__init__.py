@@ -1,7 +1,6 @@
 """For the test suites of others: strategies, assertions, laws for foreign layouts.
 
-``layoutalg[test]`` installs what this needs. Main definitions: ``strategies`` (Hypothesis), ``assert_equivalent`` and
-its siblings, ``laws`` (properties that the layouts of any library must have), ``problems`` (random TensorMap problems).
+``layoutalg[test]`` installs what this needs.
 """
 
 from __future__ import annotations

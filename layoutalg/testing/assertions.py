@@ -1,8 +1,5 @@
 """Assertions about layouts for test suites: each passes on a proof alone, and fails with the first witness.
 
-Main definitions: ``assert_equivalent``, ``assert_injective``, ``assert_bijective``, ``assert_covers``,
-``assert_conflict_free``, ``assert_admissible``.
-
 Main statements: what is not decided within the budget fails as well, and says so; it never passes.
 
 Implementation notes: nothing here needs pytest. ``__tracebackhide__`` keeps these frames out of its tracebacks, so that

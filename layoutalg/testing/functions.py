@@ -1,7 +1,5 @@
 """Anything that is a function of a flat coordinate, read as one: layouts, texts, tables, callables, foreign objects.
 
-Main definitions: ``Function``, ``function_of``, ``TabledLayout``.
-
 Notation: a foreign object is read by what it has, in this order: a ``table()``; a size (``size``, a method or a number;
 ``len``; or the product of ``shape``) and a call of one flat coordinate. A callable of no known size takes the size of
 what it is compared with. Rows of a two-dimensional table are outputs.

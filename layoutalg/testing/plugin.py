@@ -1,7 +1,5 @@
 """The pytest plugin: where pictures of failed comparisons go, and what ``==`` of two layouts says when it fails.
 
-Main definitions: the option ``--layoutalg-pictures``, the fixture ``layoutalg_pictures``, the hooks of pytest.
-
 Implementation notes: pytest loads this module at every start, in projects that know nothing of layouts as well. It
 imports nothing that pytest has not imported; what a hook needs is loaded when a test needs it.
 """

@@ -1,7 +1,5 @@
 """Random TensorMap problems: every rank, type, swizzle and direction, around the legal boundaries.
 
-Main definitions: ``random_problem``.
-
 Implementation notes: about two in three are admissible. Extents are small enough that the whole tensor fits in memory,
 so that a plan can be executed on real bytes.
 """

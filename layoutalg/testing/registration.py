@@ -1,7 +1,5 @@
 """Hypothesis's ``from_type`` for the library's values: the entry point that Hypothesis calls when it is imported.
 
-Main definitions: ``register``, ``DRAWN``.
-
 Implementation notes: registering needs the type, and the type its module, which loads numpy. So a type is registered
 when its module is imported, by whoever does that; until then a finder waits for it. Whoever imports hypothesis without
 layouts pays for two small modules. hypothesis is imported by functions: importing it runs this entry point, which must

@@ -1,7 +1,4 @@
-"""What a failed comparison says: the first difference, how many there are, both functions, and a table around it.
-
-Main definitions: ``difference_report``, ``picture_of``, ``pictures_into``, ``saved``.
-"""
+"""What a failed comparison says: the first difference, how many there are, both functions, and a table around it."""
 
 from __future__ import annotations
 

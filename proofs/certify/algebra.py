@@ -1,7 +1,4 @@
-"""Certificates of equality and composition, and of what refutes them.
-
-Main definitions: ``equality``, ``composition``.
-"""
+"""Certificates of equality and composition, and of what refutes them."""
 
 from __future__ import annotations
 

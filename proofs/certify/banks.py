@@ -1,7 +1,5 @@
 """Certificates of bank turns: how many turns shared memory needs for the accesses of warps or waves.
 
-Main definitions: ``bank_turns``, ``least_turns``.
-
 Notation: in a statement an access is a target and an instruction; ``address`` takes lane + lanes * access to the byte
 where that lane starts; ``turns`` are those of all accesses, ``most`` those of the worst.
 """

@@ -1,7 +1,5 @@
 """Certificates: what is claimed, what makes it quick to check, and a seal, in one versioned JSON form for every kind.
 
-Main definitions: ``Certificate``, ``KINDS``.
-
 Implementation notes: the form and the verdict are those of ``layoutalg.proofs.checker``, a file that stands alone; this
 one only builds, reads and writes certificates.
 """

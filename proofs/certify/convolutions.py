@@ -1,7 +1,5 @@
 """Certificates of im2col plans: the places that a map visits are those that a convolution reads.
 
-Main definitions: ``convolution``.
-
 Main statements: kind ``equality``, of functions of (channel, tap, output place, image), fastest first, to the spatial
 coordinates and the byte in global memory: f from the fields of the 128 bytes, as the engine walks them (a mode goes
 from its lower corner in steps to its upper one and returns, a tap adds its offsets); g from the convolution (-padding +

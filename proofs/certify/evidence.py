@@ -1,7 +1,4 @@
-"""Choosing evidence: the first rule by which the stand-alone checker proves a claim.
-
-Main definitions: ``rules``, ``proved``, ``first``, ``Evidence``.
-"""
+"""Choosing evidence: the first rule by which the stand-alone checker proves a claim."""
 
 from __future__ import annotations
 

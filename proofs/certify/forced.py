@@ -1,8 +1,5 @@
 """What instructions force of a layout that they carry, as systems of equations: the candidates of refusals.
 
-Main definitions: ``tile_rows``, ``runs``, ``slots``, ``missing``, ``fragments``, ``descriptors``, ``chunks``, ``same``,
-``whole``, ``named``.
-
 Notation: f takes the flat coordinate of a tile (dimension 0 fastest) to its element offset; a layout of registers takes
 register + R (lane + L warp) to tile coordinates. A list of systems is a list of candidates: who carries f meets all
 equations of one of them.

@@ -1,7 +1,5 @@
 """Layouts of every family as the functions that the stand-alone checker reads: stages from integers to integers.
 
-Main definitions: ``Function``, ``function``, ``functions``, ``Stages``.
-
 Notation: the stages are those of ``layoutalg.proofs.checker``; a function also knows the digits it is written on, from
 which evidence is chosen.
 """

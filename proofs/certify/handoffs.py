@@ -1,7 +1,4 @@
-"""Certificates that what a copy writes is what the tensor cores read.
-
-Main definitions: ``handoff``.
-"""
+"""Certificates that what a copy writes is what the tensor cores read."""
 
 from __future__ import annotations
 

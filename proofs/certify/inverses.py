@@ -1,7 +1,4 @@
-"""Certificates of inverses, and of why there is none.
-
-Main definitions: ``inverse``.
-"""
+"""Certificates of inverses, and of why there is none."""
 
 from __future__ import annotations
 

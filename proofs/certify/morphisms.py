@@ -1,7 +1,4 @@
-"""Certificates of functoriality: the layout of a composite of morphisms is the composition of their layouts.
-
-Main definitions: ``functoriality``.
-"""
+"""Certificates of functoriality: the layout of a composite of morphisms is the composition of their layouts."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
 """Certificates of ``wgmma`` operands: that descriptors read a tile in shared memory, and that none do.
 
-Main definitions: ``operand``, ``no_operand``, ``operand_statement``.
-
 Notation: in a statement element (m, k) has the number m + M k; the layout takes it to its byte from the tile base on
 (one-bit elements: to its bit), before the swizzle, which acts on absolute addresses; swizzles are 0 to 3 for NONE, 32B,
 64B and 128B.

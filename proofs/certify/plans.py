@@ -1,7 +1,5 @@
 """Certificates of TensorMap plans, and of problems that no TensorMap carries.
 
-Main definitions: ``plan``, ``no_plan``.
-
 Main statements: kind ``tensormap-plan``, of a problem, the 128 bytes of a map, issues and moves: every element of every
 box stands at the shared byte of a tile element and has its global address wherever that is in bounds, for all tile
 origins; every tile element is met; the engine's test of bounds passes no element out of bounds, at any origin

@@ -1,7 +1,5 @@
 """Points that evidence names: found by enumeration of what is small, by algebra and by samples of what is not.
 
-Main definitions: ``first_outside``, ``greatest``, ``collision``, ``missed``, ``preimages``, ``evaluated``.
-
 Implementation notes: a point that is not found is no proof of anything; what is found, the checker evaluates again.
 """
 

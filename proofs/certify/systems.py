@@ -1,7 +1,5 @@
 """Certificates that no candidate fits: systems of linear equations that a layout fills in, none with a solution.
 
-Main definitions: ``System``, ``Equation``, ``none_of``, ``excluded``, ``numbers``, ``overlap``, ``missed``.
-
 Main statements: an instruction that carries a layout f chooses one of finitely many candidates (a register of its
 fragment, a major and a swizzle, a dimension) and some integers (a start, pitches), and then forces linear equations
 between these and values of f. Kind ``none-of`` lists the candidates with their equations and says that none has an

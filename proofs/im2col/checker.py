@@ -1,7 +1,5 @@
 """Does a plan load the im2col matrix? Decided for every tile, tap and channel from the 128 bytes of its map.
 
-Main definitions: ``check``.
-
 Main statements: let a spatial mode have the box first..last and the step s. The corner visits first, first + s, ... and
 returns after floor((last - first) / s) + 1 places. If first = -padding, s = stride and that number is the extent of the
 output, for every mode, then the places of consecutive pixels are those of consecutive rows of the matrix, from any row

@@ -1,7 +1,5 @@
 """The function that an im2col plan denotes: (pixel, channel) of the tile to shared element offsets, read off its bytes.
 
-Main definitions: ``table``, ``layout``.
-
 Main statements: an issue of channel and row (r, c) puts the element (p, k) of its column at ``offset + shared(p, k)``,
 so the plan puts the element (r + p, c + k) of the tile there.
 """

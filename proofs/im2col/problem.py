@@ -1,7 +1,5 @@
 """What an im2col plan claims: the rows of a convolution's matrix, loaded by issues of one map.
 
-Main definitions: ``ConvolutionProblem``, ``ConvolutionPlan``, ``ColumnIssue``.
-
 Notation: the matrix of a convolution has a row for every output element (n, (od, (oh,)) ow), W fastest, and for every
 tap of the filter a block of C columns. Row m, tap k, channel c holds the input element (n, .., o * stride - padding +
 k * dilation, .., c), or 0 where there is none. Spatial tuples are outermost first, as the tensor's own shape.

@@ -1,7 +1,4 @@
-"""The laws of the algebra: named sentences about the library's own functions, proved by solvers and by enumeration.
-
-Main definitions: ``laws``, ``law``, ``prove``, ``table``.
-"""
+"""The laws of the algebra: named sentences about the library's own functions, proved by solvers and by enumeration."""
 
 from __future__ import annotations
 

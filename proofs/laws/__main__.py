@@ -1,7 +1,4 @@
-"""``python -m layoutalg.proofs.laws``: the page of the laws, or their proofs.
-
-Main definitions: ``main``.
-"""
+"""``python -m layoutalg.proofs.laws``: the page of the laws, or their proofs."""
 
 from __future__ import annotations
 

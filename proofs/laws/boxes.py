@@ -1,7 +1,5 @@
 """Affine forms on boxes: their range, their residues, and the first point where they reach a bound.
 
-Main definitions: ``LAWS``.
-
 Notation: a form is a x + b y + c on the box 0 <= x < m, 0 <= y < n, the first axis fastest.
 """
 

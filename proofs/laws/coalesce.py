@@ -1,7 +1,4 @@
-"""Coalescing: the function stays, and equal functions have equal forms.
-
-Main definitions: ``LAWS``.
-"""
+"""Coalescing: the function stays, and equal functions have equal forms."""
 
 from __future__ import annotations
 

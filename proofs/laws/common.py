@@ -1,7 +1,4 @@
-"""What layouts take to 0, what two have in common, and the numbers that other operations rest on.
-
-Main definitions: ``LAWS``.
-"""
+"""What layouts take to 0, what two have in common, and the numbers that other operations rest on."""
 
 from __future__ import annotations
 

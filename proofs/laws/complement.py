@@ -1,7 +1,5 @@
 """Complements: what a layout leaves out, disjoint and complete, in order, and defined where a tiling exists.
 
-Main definitions: ``LAWS``.
-
 Main statements: with strides g_0, g_0 s_0 g_1, ..., every x below the bound has one expansion in the radix g_0, s_0,
 g_1, s_1, ..., n; the digits below s_k are the coordinate in A, the others that in the complement. So (A, C) is a
 bijection onto [0, N).

@@ -1,7 +1,5 @@
 """Layouts under swizzles and offsets: their values, their one spelling, compositions and inverses.
 
-Main definitions: ``LAWS``, ``every_stack``.
-
 Main statements: a composed layout is g o L with g a stack of swizzles and offsets, a bijection of the integers. What
 rearranges the domain acts on L alone; what composes after g moves a swizzle, or is decided on the function itself.
 """

@@ -1,7 +1,5 @@
 """Composition: the value, when it is defined, identities and associativity.
 
-Main definitions: ``LAWS``.
-
 Main statements: R with R(c) = A(B(c)) exists, each mode of B in its place and refined at most, if and only if every
 mode of B alone gives a strided run of A (``factor_run``) and A adds up over these runs (``first_interaction``). The
 proofs for all values take A in normal form with two modes: one place where digits carry, which is the step of the

@@ -1,7 +1,4 @@
-"""Conversions between families: when sums are xors, round trips, equality, composition, tables.
-
-Main definitions: ``LAWS``.
-"""
+"""Conversions between families: when sums are xors, round trips, equality, composition, tables."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Coordinates: digits and back, colexicographic order, and the ways to write a coordinate.
-
-Main definitions: ``LAWS``.
-"""
+"""Coordinates: digits and back, colexicographic order, and the ways to write a coordinate."""
 
 from __future__ import annotations
 

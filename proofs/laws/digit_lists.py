@@ -1,7 +1,4 @@
-"""Digit lists: splitting and aligning keep the function, chains are whole bases, and tables are read back.
-
-Main definitions: ``LAWS``.
-"""
+"""Digit lists: splitting and aligning keep the function, chains are whole bases, and tables are read back."""
 
 from __future__ import annotations
 

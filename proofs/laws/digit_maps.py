@@ -1,7 +1,5 @@
 """Digit maps: digits and carries, composition, inverses, the normal form.
 
-Main definitions: ``LAWS``, ``some_maps``, ``pairs``, ``tables``.
-
 Notation: two digits of any extents m, n >= 2 are the step of every induction here: one digit and all that follow it.
 """
 

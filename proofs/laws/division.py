@@ -1,7 +1,5 @@
 """Division and product: tiles and their complement put together again, copies of a block at their places.
 
-Main definitions: ``LAWS``.
-
 Main statements: A / T is A after (T, C) with C the complement of T, so dividing reorders A and loses nothing; A * T is
 (A, C o T) with C the complement of A, so copy j of A starts at C(T(j)) and copies do not overlap.
 """

@@ -1,7 +1,5 @@
 """What decides obligations: solvers on symbols, enumeration, polynomials; each with the law planted wrong beside it.
 
-Main definitions: ``integers``, ``bit_vectors``, ``polynomials``, ``boxed``, ``enumerated``, ``decided``.
-
 Notation: a claim (``layoutalg.proofs.laws.trial``) states a law; ``wrong`` is the same claim with one fault planted.
 """
 

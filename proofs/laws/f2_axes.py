@@ -1,7 +1,5 @@
 """Linear layouts rearranged: what renaming, turning, cutting and extending axes does to the values.
 
-Main definitions: ``LAWS``.
-
 Notation: a layout has the input axes i of 4 and j of 2 points and the output axes o of 4 and p of 2, given by three
 columns; a value is (o, p).
 """

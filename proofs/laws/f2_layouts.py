@@ -1,7 +1,4 @@
-"""Linear layouts: composition, sums, quotients, inverses, equations.
-
-Main definitions: ``LAWS``, ``any_layout``, ``every_layout``, ``equal``.
-"""
+"""Linear layouts: composition, sums, quotients, inverses, equations."""
 
 from __future__ import annotations
 

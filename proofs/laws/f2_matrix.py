@@ -1,7 +1,4 @@
-"""Matrices over F2: products, elimination, kernels, solutions, inverses.
-
-Main definitions: ``LAWS``, ``columns``.
-"""
+"""Matrices over F2: products, elimination, kernels, solutions, inverses."""
 
 from __future__ import annotations
 

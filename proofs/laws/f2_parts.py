@@ -1,7 +1,4 @@
-"""Linear layouts: axes, joins, sizes, offsets, windows, bits of registers, banks.
-
-Main definitions: ``LAWS``.
-"""
+"""Linear layouts: axes, joins, sizes, offsets, windows, bits of registers, banks."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Facts: intervals and classes learned from assumptions, and what they decide, hold at all sizes.
-
-Main definitions: ``LAWS``.
-"""
+"""Facts: intervals and classes learned from assumptions, and what they decide, hold at all sizes."""
 
 from __future__ import annotations
 

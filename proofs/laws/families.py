@@ -1,7 +1,5 @@
 """Forms of one function in several families: conversions and normal forms keep it, and equality is that of values.
 
-Main definitions: ``LAWS``.
-
 Notation: every layout is a function of its flat coordinate; beside each layout stand its values, from the definition.
 """
 

@@ -1,7 +1,4 @@
-"""Hierarchical layouts: blocks, wreath products, guards, equations, exchange plans.
-
-Main definitions: ``LAWS``.
-"""
+"""Hierarchical layouts: blocks, wreath products, guards, equations, exchange plans."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
 """Integer layouts: composition, inverses, normal forms and what is said about their values.
 
-Main definitions: ``LAWS``.
-
 Notation: a layout is x -> A x + b on a box, some outputs read modulo m. Layouts of symbols are the library's own class
 with symbols for its numbers, made without the checks of the constructor, which ask for numbers.
 """

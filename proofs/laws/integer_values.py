@@ -1,7 +1,4 @@
-"""Values of integer layouts: which are taken, how often, at which index, and in which words they are printed.
-
-Main definitions: ``LAWS``.
-"""
+"""Values of integer layouts: which are taken, how often, at which index, and in which words they are printed."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
 """Intervals: what sums, floors, remainders and demands can be is never more than what their bounds say.
 
-Main definitions: ``LAWS``, ``within``.
-
 Notation: an interval is a pair of ends, None for an open one; gamma of it is the set of integers between them.
 """
 

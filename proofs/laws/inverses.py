@@ -1,7 +1,5 @@
 """Inverses: left, right and two-sided, of layouts with gaps, padding and modes off the chain.
 
-Main definitions: ``LAWS``.
-
 Main statements: the digits of an inverse are those of the chain of strides 1, s, s t, ..., each with the weight that
 its mode has in the 1-D coordinate. The proofs for all values take two modes, one step of the chain after another, which
 is the step of the induction over the modes.

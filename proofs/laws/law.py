@@ -1,7 +1,5 @@
 """What a law of the algebra is: a named sentence, the functions that rest on it, and the obligations that prove it.
 
-Main definitions: ``Law``, ``Obligation``.
-
 Notation: an obligation is for all values where nothing but widths, ranks or sizes that ``scope`` states is bounded; the
 others are decided by going through every case up to the bound in ``scope``.
 """

@@ -1,7 +1,5 @@
 """Level profiles: what is said to cross a cut of levels is what crosses it, point by point.
 
-Main definitions: ``LAWS``.
-
 Notation: a bijection of 0..N - 1 cut into blocks of ``below`` points.
 """
 

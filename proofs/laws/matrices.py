@@ -1,7 +1,4 @@
-"""Integer matrices, lattices and linear equations: normal forms are right, canonical, and equations solved completely.
-
-Main definitions: ``LAWS``, ``matrices``, ``leibniz``.
-"""
+"""Integer matrices, lattices and linear equations: normal forms are canonical, equations are solved completely."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
 """Morphisms of nested tuples: the category, its inverses, and the functor to layouts.
 
-Main definitions: ``LAWS``.
-
 Main statements: a morphism carries digits, so composing morphisms composes the functions of their layouts.
 """
 

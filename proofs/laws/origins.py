@@ -1,7 +1,5 @@
 """Bounds over all tile origins: intervals of lattice points are exactly the origins at which an element is in bounds.
 
-Main definitions: ``LAWS``.
-
 Notation: along a tile dimension the origin is u times a step; an element at coordinate x is in bounds where
 low <= x + step u < high.
 """

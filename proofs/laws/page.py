@@ -1,7 +1,4 @@
-"""The page of the laws in Markdown.
-
-Main definitions: ``written``.
-"""
+"""The page of the laws in Markdown."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
 """Tiles, partitions and tiled copies: every element once, and value by value the one that is promised.
 
-Main definitions: ``LAWS``.
-
 Main statements: with Z = zipped_divide(L, tiler), a tile is a slice of Z's second mode and a partition a slice of its
 first. A slice of a layout keeps its offset: L(x) = L(fixed part) + rest, as layouts add up over their modes.
 """

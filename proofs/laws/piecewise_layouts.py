@@ -1,7 +1,5 @@
 """Piecewise layouts: union, intersection, composition, inverses, equality and counts, with a parameter N.
 
-Main definitions: ``LAWS``.
-
 Notation: each function is a text with the parameter N and, beside it, the same function in Python; ISL compares texts
 for all N and all points, enumeration compares what the library computes with Python for N = 0..6.
 """

@@ -1,7 +1,5 @@
 """Symbols for layouts: modes with any extents and strides, coordinates in their digits, and digits stated to solvers.
 
-Main definitions: ``modes``, ``index``, ``state_digits``, ``digits_of``.
-
 Notation: a coordinate i is given as its digits c_0, c_1, ..., i = c_0 + s_0 (c_1 + s_1 (...)), so that a solver need
 not find them. That is no loss: every coordinate has digits, as ``coordinates.round_trip`` proves.
 """

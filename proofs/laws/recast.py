@@ -1,7 +1,5 @@
 """Recasts: layouts read in wider or narrower elements.
 
-Main definitions: ``LAWS``.
-
 Main statements: a wide element holds N narrow ones. upcast(L, N) = U with N U(c) + r running over the offsets of L:
 the coordinates split as g c + rest, where the rests alone take the offsets 0, ..., N - 1. downcast puts them back.
 """

@@ -1,7 +1,4 @@
-"""Rearranged modes and texts: the function stays, and what is written is read back.
-
-Main definitions: ``LAWS``.
-"""
+"""Rearranged modes and texts: the function stays, and what is written is read back."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
 """Symbolic sizes: polynomials compute values, and conditions keep their truth.
 
-Main definitions: ``LAWS``, ``value_of``, ``truth_of``, ``sizes_of``, ``listed``.
-
 Notation: names stand for integers; a value is a pair of a numerator and a denominator, computed here monomial by
 monomial, apart from the functions of the library that the laws are about.
 """

@@ -1,7 +1,5 @@
 """Solvers that answer SMT-LIB 2 text: z3, and cvc5 and bitwuzla where they are installed.
 
-Main definitions: ``Answerer``, ``Z3``, ``CVC5``, ``BITWUZLA``, ``installed``.
-
 Implementation notes: the text declares and asserts; the solvers add the question. cvc5 and bitwuzla are imported on use
 and nowhere else. An answer that is not there in time is a ``BudgetError``.
 

@@ -1,7 +1,4 @@
-"""Swizzles: involutions, linear over F2, and when they commute with offsets, widths and one another.
-
-Main definitions: ``LAWS``.
-"""
+"""Swizzles: involutions, linear over F2, and when they commute with offsets, widths and one another."""
 
 from __future__ import annotations
 

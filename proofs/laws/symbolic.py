@@ -1,7 +1,4 @@
-"""Symbolic CuTe layouts: at all sizes that meet its conditions, an answer is the one of the concrete layouts.
-
-Main definitions: ``LAWS``.
-"""
+"""Symbolic CuTe layouts: at all sizes that meet its conditions, an answer is the one of the concrete layouts."""
 
 from __future__ import annotations
 

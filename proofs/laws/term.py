@@ -1,7 +1,5 @@
 """Integers without a value yet: Python's operators write SMT-LIB 2, and a condition asks which way to go.
 
-Main definitions: ``Term``, ``Truth``, ``Path``, ``every``, ``some``, ``implies``.
-
 Notation: a term has a width: 0 for an integer, w for a bit-vector of w bits read as two's complement. Bit-vectors grow
 with every sum and shift, so that a term always has the value Python's integers would have.
 

@@ -1,7 +1,5 @@
 """Texts of sets and functions: what is read without ISL, the boxes that hold it, and what is built from it.
 
-Main definitions: ``LAWS``.
-
 Notation: each set is a text with the parameter N and, beside it, the same condition in Python.
 """
 

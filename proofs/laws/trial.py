@@ -1,7 +1,5 @@
 """Claims: one Python function states a law, and runs on symbols, on numbers and on polynomials.
 
-Main definitions: ``Trial``, ``Claim``, ``Numbers``, ``holds_at``, ``explored``, ``identical``.
-
 Notation: a claim takes a ``Trial``, asks it for integers, assumes, calls the library and claims what must hold:
 
     def commutes(trial: Trial) -> None:

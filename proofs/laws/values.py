@@ -1,7 +1,5 @@
 """Abstract values: what is computed about intervals and residues holds for every number that they stand for.
 
-Main definitions: ``LAWS``.
-
 Notation: gamma of values is the set of integers in their interval and class.
 """
 

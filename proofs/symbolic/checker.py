@@ -1,7 +1,5 @@
 """The checker of plans with names: proves them for all sizes that meet the guard, or refutes them.
 
-Main definitions: ``prove``.
-
 Main statements: see ``obligations`` for the argument. A plan is proved where it is right at one size that meets the
 guard (``proofs.tensormap.check``) and the guard implies every obligation; it is refuted by an obligation and sizes that
 meet the guard and break it.

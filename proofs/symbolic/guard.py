@@ -1,7 +1,5 @@
 """The guard of a plan with names in it: for which sizes it holds.
 
-Main definitions: ``Guard``, ``minimal``.
-
 Notation: ``K % 8 == 0, 1 <= K <= 2**31, 1 <= M <= 2**31``. Commas join; ``or`` stands inside a clause. Every name is at
 least 1, whether a guard says so or not.
 

@@ -1,7 +1,5 @@
 """What has to hold of the sizes for one map with names to realise its problem, derived from the map alone.
 
-Main definitions: ``Obligations``, ``obligations``.
-
 Main statements (why nothing else depends on the sizes): a plan is right where the seven groups of the checker of plans
 (``proofs.tensormap.checker``) hold. Box, element strides, swizzle, copies, origin terms, tile and shared layout are
 numbers here, so

@@ -1,7 +1,5 @@
 """A plan with names in it: a TensorMap whose extents and strides are polynomials, and the guard under which it holds.
 
-Main definitions: ``SymbolicMap``, ``Patch``, ``SymbolicPlan``.
-
 Main statements: where the guard holds at sizes, ``specialise(sizes)`` is the plan of the problem at these sizes, and
 ``encode(sizes)`` its 128 bytes. Copies, origin terms, boxes and shared memory do not depend on the sizes at all.
 """

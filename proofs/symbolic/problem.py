@@ -1,7 +1,5 @@
 """The statement of a plan with names: a TensorMap problem for every assignment of sizes.
 
-Main definitions: ``SymbolicProblem``, ``is_symbolic``.
-
 Main statements: ``at(sizes)`` is the ``TensorMapProblem`` at these sizes. Extents, strides and upper bounds of the
 tensor may be polynomials; the tile, its shared-memory layout, the lattice of origins and everything else are numbers.
 """

@@ -1,7 +1,5 @@
 """The out-of-bounds class of one tile dimension for every extent at once: one period of residues decides.
 
-Main definitions: ``Axis``, ``Residues``, ``residues``.
-
 Main statements: along a tile dimension the origin is m u with u any integer, and the bound is H. A tile element t is
 wanted at the u with low <= m u + e t < H. The engine moves it where 0 <= c + a u < E for each map dimension that u
 moves, with E = alpha H + beta. The last u of the two are floor((H - 1 - e t) / m) and floor((E - 1 - c) / a). Where

@@ -1,7 +1,5 @@
 """A plan with names as text, one fact a line: what ``str(plan)`` and the command line show.
 
-Main definitions: ``plan_text``.
-
 Notation: o0, o1, ... is the tile origin, outermost dimension first.
 """
 

@@ -1,7 +1,4 @@
-"""Plans of ``tcgen05`` consumers, and the check of them.
-
-Main definitions: ``Tcgen05Plan``, ``Tcgen05Tile``, ``ScalePlan``, ``TmemPlan``, ``refuted``.
-"""
+"""Plans of ``tcgen05`` consumers, and the check of them."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
 """What ``tcgen05`` reads through a descriptor, as the checker says it: the documented table, written out once more.
 
-Main definitions: ``read_bits``, ``scale_bytes``.
-
 Main statements: with c bits to an element in shared memory, T = 128 / c elements to a chunk of 16 bytes, and W = 1, 2,
 4, 8 chunks to the span of NONE, 32B, 64B, 128B, chunk (m, h) of a K-major operand and chunk (h, k) of an MN-major one
 lie at

@@ -1,7 +1,5 @@
 """When is a walked element in bounds: the engine's test against the problem's, for every tile origin at once.
 
-Main definitions: ``classify_bounds``, ``judged``, ``lattice_points``.
-
 Main statements: fix a walked element. Along a tile dimension i the origin is o_i = m_i * u_i with u_i any integer. The
 problem's test is an interval of u_i per dimension, so its in-bounds set is a box of Z^n. The engine's test of a map
 dimension is 0 <= k + sum of a_i u_i < D.

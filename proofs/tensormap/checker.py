@@ -1,7 +1,5 @@
 """The checker of TensorMap plans: proves that the issues realise the problem for every tile origin, or refutes it.
 
-Main definitions: ``check``.
-
 Main statements (decided in this order, each with the first counterexample):
   1. the 128 bytes decode to the stated fields, the fields encode to the bytes, and the target accepts them;
   2. shared memory: the issues' box walks, XORed, land exactly on the requested addresses, each tile element reached;

@@ -1,7 +1,5 @@
 """The statement of a TensorMap plan whose tile stands in shared memory as a table says: a layout that has no digits.
 
-Main definitions: ``ListedProblem``, ``problem_from``.
-
 Main statements: it is a ``TensorMapProblem`` in all but one thing: ``address(t)`` is ``element_bytes`` times the entry
 of ``smem_offsets`` at t. It has no digits (``smem_modes`` is empty) and no swizzle of its own.
 """

@@ -1,7 +1,5 @@
 """The function that a plan denotes: tile coordinates to shared element offsets, read off its map and issues alone.
 
-Main definitions: ``layout``.
-
 Main statements: an issue at start s writes box point c at shared address ``offset + shared(c)`` and reads the global
 address ``global(s + c)``. A tile element t has the global address that the problem's tensor gives it, so the plan puts
 t where the box point of the same address lands. The requested layout is not looked at, except where the tensor cannot

@@ -1,7 +1,5 @@
 """A plan: the TensorMap, the issues that realise a problem, and what the plan claims.
 
-Main definitions: ``TensorMapPlan``, ``Issue``.
-
 Notation: for a tile origin o, issue q starts at coordinates ``issues[q].coords[j] + sum(numerator * o[dim] //
 denominator)`` over the terms of ``origin_map[j]``, innermost map dimension first, and writes (or reads) shared memory
 from ``tile base + issues[q].smem_offset_bytes`` on.

@@ -1,7 +1,5 @@
 """The class of a plan decided by ISL, for every tile origin at once: the general engine, and a second opinion.
 
-Main definitions: ``classify_by_isl``, ``compare`` (what the worker runs).
-
 Main statements: over the lattice points u and the digits c of the tile, both in-bounds tests are affine; the plan is
 exact iff the two sets are equal, weak iff they are equal where every origin is in bounds.
 

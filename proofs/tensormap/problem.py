@@ -1,7 +1,5 @@
 """The statement a TensorMap plan has to meet: which global element belongs at which shared byte, for every tile origin.
 
-Main definitions: ``TensorMapProblem``.
-
 Main statements: for a tile origin o (one entry per tile dimension, a multiple of ``origin_multiple``) and a tile
 coordinate t, let x_i = o_i + element_strides_i * t_i. A load must leave, at shared byte ``address(t)``, the element at
 ``base_elem_offset + sum_i strides_i * x_i`` if bounds_lo_i <= x_i < bounds_hi_i for all i, and the fill otherwise. A

@@ -1,7 +1,5 @@
 """What a swizzle does, from its definition, for the statement's side of a proof.
 
-Main definitions: ``XORS``, ``swizzled``, ``period_bytes``.
-
 Main statements: ``Sw<bits, base, shift>`` sends an address a to a XOR ((a div 2^shift) AND mask), where the mask
 selects ``bits`` bits from ``base`` on.
 

@@ -1,7 +1,5 @@
 """What the copy engine touches for one tile: the box walk of every issue, tied to the tile elements it lands on.
 
-Main definitions: ``Walk``, ``walk``, ``coefficients``, ``MismatchError``, ``UndecidedError``.
-
 Implementation notes: this is the checker's own reading of the measured engine rules (row pitch, element strides, XOR on
 absolute addresses), written against ``targets`` facts only, no function of ``targets`` that the finder uses; the
 requested addresses come from the statement's own XOR (``swizzle``). Everything here is independent of the tile origin:

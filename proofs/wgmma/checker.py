@@ -1,7 +1,5 @@
 """The checker of operand plans: proves that ``wgmma`` reads the requested bytes, and that a copy has put them there.
 
-Main definitions: ``check``, ``handoff``, ``requested_addresses``.
-
 Main statements, each refuted by its first counterexample:
   1. the instruction tiles are a legal shape and cover the operand, each element once;
   2. every 64-bit word decodes to its descriptor's fields and the fields encode to the word;

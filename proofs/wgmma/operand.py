@@ -1,7 +1,5 @@
 """The statement and the claim: a shared-memory operand wanted for ``wgmma``, and the descriptors said to read it.
 
-Main definitions: ``OperandProblem``, ``OperandPlan``, ``InstructionTile``.
-
 Notation: element (mn, k) of the tile is wanted at ``tile base + XOR(smem_base_bytes + size * sum(digit * stride))``,
 where the XOR of the named swizzle acts on absolute shared byte addresses, digits are mixed-radix, fastest first,
 ``size`` is that of an element (of ``b1`` an eighth of a byte: strides count bits, and element (mn, k) is the bit

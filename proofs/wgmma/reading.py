@@ -1,7 +1,5 @@
 """What ``wgmma`` reads through a descriptor, as the checker says it: the measured table, written out once more.
 
-Main definitions: ``Fields``, ``fields_of``, ``read_addresses``, ``unread``, ``period_bytes``.
-
 Main statements: with W = 1, 2, 4, 8 for NONE, 32B, 64B, 128B, leading bytes L, stride bytes S, element (m, k) lies at
 
   - K-major, NONE:      16 (m mod 8) + S (m div 8) + L (b div 16) + b mod 16

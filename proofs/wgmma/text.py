@@ -1,7 +1,4 @@
-"""A plan of ``wgmma`` descriptors as text, one fact a line: what ``str(plan)`` and the command line show.
-
-Main definitions: ``operand_text``.
-"""
+"""A plan of ``wgmma`` descriptors as text, one fact a line: what ``str(plan)`` and the command line show."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""What is known of a tile before its numbers are: parameters as intervals and residues, carried through operations.
-
-Main definitions: ``AbstractTile``, ``never_copied``, ``never_operand``, ``surviving``.
-"""
+"""What is known of a tile before its numbers are: parameters as intervals and residues, carried through operations."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
 """Tiles that no descriptor carries whatever their unknown numbers are: the first filter of a search.
 
-Main definitions: ``never_copied``, ``never_operand``.
-
 Main statements, for copies: a copy moves 16-byte chunks that are aligned and contiguous on both sides, and swizzles
 move whole chunks. So each element in bounds has global byte address = shared byte address mod 16; the element next to
 a chunk's first in shared memory is next in global memory; and no two elements share an address. What breaks one of

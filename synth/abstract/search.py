@@ -1,7 +1,4 @@
-"""The values of a parameter for which a tile may still be carried: a search that never looks at whole ranges twice.
-
-Main definitions: ``surviving``.
-"""
+"""The values of a parameter for which a tile may still be carried: a search that never looks at whole ranges twice."""
 
 from __future__ import annotations
 

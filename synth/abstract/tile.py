@@ -1,7 +1,5 @@
 """A tile of a tensor and its shared-memory layout whose parameters are known as intervals and residues.
 
-Main definitions: ``AbstractTile``, ``Digit``.
-
 Notation: gamma of an abstract tile is the set of concrete ones whose every parameter lies in gamma of its values. All
 parameters are in elements, dimensions outermost first.
 

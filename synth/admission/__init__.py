@@ -1,7 +1,5 @@
 """Whether an instruction can carry a layout: one question for every consumer, answered with bits, a reason or unknown.
 
-Main definitions: ``admissible``, ``asked_again``, ``CONSUMERS``.
-
 Implementation notes: each consumer's file defines ``find(request)``; the table below names it. A finder is exact: it
 admits only what a checker has proved, refuses only what no descriptor carries, and else says what is missing.
 """

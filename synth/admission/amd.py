@@ -1,7 +1,4 @@
-"""Whether MFMA and WMMA take a layout of registers, and LDS instructions of AMD a layout of a tile.
-
-Main definitions: ``find_matrix``, ``find_access``.
-"""
+"""Whether MFMA and WMMA take a layout of registers, and LDS instructions of AMD a layout of a tile."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
 """Whether copies of runs of bytes, without a tensor map, move a tile between global and shared memory.
 
-Main definitions: ``find``.
-
 Main statements: a copy moves whole 16-byte chunks that are contiguous and aligned on both sides. So with given pitches
 the maximal runs that are contiguous on both sides are forced, every set of copies cuts them, and one exists exactly if
 each run starts at multiples of 16 bytes on both sides and has whole chunks; the runs themselves are then the fewest

@@ -1,7 +1,4 @@
-"""Whether cp.async copies a tile from global to shared memory, in which sizes, and what it fills with zeros.
-
-Main definitions: ``find``.
-"""
+"""Whether cp.async copies a tile from global to shared memory, in which sizes, and what it fills with zeros."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""A layout of a tile as digits of its dimensions behind a swizzle, and layouts made of such digits.
-
-Main definitions: ``Form``, ``form_of``, ``swizzle_named``, ``dense``.
-"""
+"""A layout of a tile as digits of its dimensions behind a swizzle, and layouts made of such digits."""
 
 from __future__ import annotations
 

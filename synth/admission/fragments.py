@@ -1,7 +1,4 @@
-"""Whether mma.sync, dense or sparse, takes a layout of registers as one of its operands.
-
-Main definitions: ``find``, ``FragmentPlan``.
-"""
+"""Whether mma.sync, dense or sparse, takes a layout of registers as one of its operands."""
 
 from __future__ import annotations
 

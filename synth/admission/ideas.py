@@ -1,7 +1,5 @@
 """Changes of a request for a tile in shared memory that may make it admissible, each kind the cheapest first.
 
-Main definitions: ``Idea``, ``ideas``, ``last_ideas``.
-
 Main statements, kind by kind what is gone through: *align the base*, every power of two up to 1024; *move the base*,
 every multiple of 16, 128 and 1024 bytes next to the tile's first element, and 0; *take another instruction*, those
 that the consumer names; *change the swizzle*, the four of the hardware, and the layout's own moved to whole rows;

@@ -1,7 +1,5 @@
 """Whether im2col copies carry a layout of a tile of a convolution's matrix.
 
-Main definitions: ``find``.
-
 Main statements: the layout takes (pixel, channel), a row of the matrix and a channel of one tap, to element offsets. It
 is admissible exactly if it is a grid of columns (``synth.im2col.columns``: all of them are tried) of which the
 convolution has a map. Where no convolution is given, one with every grid's map exists: an input that the tile's

@@ -1,7 +1,4 @@
-"""Whether ldmatrix, stmatrix, ld.shared or st.shared moves a tile, or given registers, and how.
-
-Main definitions: ``find``; ``places_of``, ``plan_of``, ``admitted``, ``refused``, which copies use as well.
-"""
+"""Whether ldmatrix, stmatrix, ld.shared or st.shared moves a tile, or given registers, and how."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
 """The certificates of refusals: what a consumer forces of each layout that it carries, and that this one does not meet.
 
-Main definitions: ``certified``.
-
 Implementation notes: nothing is taken from the finder but that it refused: the candidates are written from the facts of
 the instruction (``proofs.certify.forced``), and where one of them seems to have a solution there is no certificate.
 """

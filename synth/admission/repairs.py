@@ -1,7 +1,5 @@
 """Repairs of a refusal: each asked again and admitted, the least first.
 
-Main definitions: ``ranked``, ``ranked_consumers``, ``instructions``, ``document``, ``SCHEMA``.
-
 Main statements: repairs are in the order of ``Cost``: bytes added, then instructions, copies or descriptors, then
 entries changed; then by the order of kinds in ``ideas`` and by their text. There is one repair of each kind: of all
 that ``ideas`` goes through of that kind, none that is admitted costs less. Two changes in one, types wider

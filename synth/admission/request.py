@@ -1,7 +1,5 @@
 """What is asked of a consumer: a layout of a tile, an element type and a target, read from whatever was given.
 
-Main definitions: ``Request``, ``request_of``, ``Finder``.
-
 Notation: the layout takes tile coordinates, outermost dimension first, to element offsets in shared memory, except for
 consumers that hold a tile in registers, whose layout takes (register, lane, warp) to tile coordinates.
 """

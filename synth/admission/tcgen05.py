@@ -1,7 +1,4 @@
-"""Whether ``tcgen05`` reads a layout as operand A or B or as scale factors, or moves registers from and to D.
-
-Main definitions: ``find``, ``find_held``.
-"""
+"""Whether ``tcgen05`` reads a layout as operand A or B or as scale factors, or moves registers from and to D."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
 """Whether a TensorMap carries a layout of a tile.
 
-Main definitions: ``find``.
-
 Main statements: a reduction reads shared memory as a store does: its layouts are a store's, of its own element types.
 Where no tensor is given, the layout is admissible exactly if the tile of *some* tensor is copied into
 it: any one dimension contiguous in global memory, any pitches, those at which rows of the tile touch (dimensions that

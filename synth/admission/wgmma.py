@@ -1,7 +1,4 @@
-"""Whether ``wgmma`` takes a layout: A or B in shared memory, dense or sparse, A in registers, or the accumulator.
-
-Main definitions: ``find``, ``RegisterPlan``, ``OF_REGISTERS``; ``is_problem`` and ``stated`` for operand problems.
-"""
+"""Whether ``wgmma`` takes a layout: A or B in shared memory, dense or sparse, A in registers, or the accumulator."""
 
 from __future__ import annotations
 

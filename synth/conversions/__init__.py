@@ -1,7 +1,5 @@
 """Finders of conversions: how threads get the elements of one layout of registers from another, at the least cost.
 
-Main definitions: ``conversion``.
-
 Implementation notes: an element that stays in its thread is renamed; else plans inside warps and one through shared
 memory are made and compared by the costs of the target (``targets.instruction_costs``). What cannot be cheaper than
 what is found, by the bytes that it moves, is not made.

@@ -1,7 +1,5 @@
 """Conversions across the blocks of a cluster: own shared memory is stored to, any block's is loaded from.
 
-Main definitions: ``across``.
-
 Mathematically: blocks are taken as further bits of the warp. Where each place of the destination finds its element in
 the source is linear (``fetched``); its block part is the rank that is loaded from, and its element, without what the
 block adds, a place of one tile that every block stores alike. The tile's swizzle is the optimal one of the two

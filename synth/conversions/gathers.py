@@ -1,7 +1,5 @@
 """Finders of gathers: how threads get what their indices name along an axis, from registers of other threads.
 
-Main definitions: ``gather``.
-
 Mathematically: a thread that held all that its index could name would have a register for each (index register, index);
 where each of these is in the source is the same question as for a conversion (``fetched``), and its answer is linear
 in the bits of the index.

@@ -1,7 +1,5 @@
 """Conversions inside warps: registers renamed, words chosen by the lane, words read from other lanes.
 
-Main definitions: ``Places``, ``Fetched``, ``fetched``, ``renamed``, ``inside``.
-
 Mathematically: a place of the destination fetches its element from a place of the source, by an affine map P over F2 of
 (register, lane, warp). Let D be the words of the destination, L the lanes, and K the differences in D + L that P takes
 to words alone. A round is a coset of a space H that complements D in D + L: along H, every lane receives one word, and

@@ -1,7 +1,5 @@
 """Conversions through shared memory where a layout is no map of bits: elements are placed, not columns.
 
-Main definitions: ``listed``.
-
 Mathematically: of the places that hold an element one stores it, the first by register; every thread loads what it
 wants. A placement gives each element an offset: by its number, or by the place that stores or first loads it, registers
 or threads fastest, and with some elements left out after every row of a period. Registers whose offsets are neighbours

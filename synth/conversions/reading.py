@@ -1,7 +1,4 @@
-"""Reading layouts of registers: by the names of their axes, thread-value layouts by their modes, or as tables.
-
-Main definitions: ``Given``, ``parsed``, ``read``, ``same_tensor``, ``shared_bytes``, ``nobody``.
-"""
+"""Reading layouts of registers: by the names of their axes, thread-value layouts by their modes, or as tables."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
 """Conversions through shared memory: the tile that is swizzled, the passes that share it, the instructions.
 
-Main definitions: ``through``, ``spread``.
-
 Mathematically: the elements of the source are a space; both layouts are written in coordinates of it. Registers that
 both hold, and that no lane or warp of either moves, number passes: a complement that holds all lanes and warps is the
 tile of one pass. The tile's layout is the optimal swizzle of (store source, load destination). An instruction moves the

@@ -1,7 +1,5 @@
 """Factors of a layout: what a descriptor carries, after what the threads shuffle.
 
-Main definitions: ``factorise``.
-
 Mathematically: X is the set of places (register, lane, warp), G_r the bijections of X that keep the warp, and 𝒟 the
 functions that the consumer's descriptors denote on a tile with the elements of X. A layout L factors if L = D R with D
 in 𝒟 and R in G_r, which says: D and L take every warp's places to the same set of offsets. If one D does, the others

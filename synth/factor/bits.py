@@ -1,7 +1,5 @@
 """Factors of F2 layouts: which bit permutations and swizzles leave a residual inside every warp, and the cheapest.
 
-Main definitions: ``Bits``, ``bits_of``, ``Carrier``, ``carriers``, ``Obstacle``.
-
 Mathematically: the places are F2^n with a role per bit, the layout is L(x) = M x xor a, injective, with image W = span
 M. The descriptor's maps are D = S P: P takes unit vectors to distinct unit vectors, S is one of the swizzles, and for
 one tile dimension P takes its low bits, as many as a chunk of 16 bytes (without a swizzle) or a row of the swizzle has,

@@ -1,7 +1,5 @@
 """Factors for instructions that move registers to or from shared memory: fixed columns, and the fewest words moved.
 
-Main definitions: ``Template``, ``template_of``, ``carrier_of``.
-
 Mathematically: what such an instruction moves is an affine map D of places (register, lane, warp) to offsets, in which
 some place bits have a fixed column, the bits inside one row of shared memory, and all others any columns that are
 multiples of the row, because every row has an address of its own. With W the span of the register and lane columns of

@@ -1,7 +1,5 @@
 """Factors of layouts of other extents: every order of the digits that a descriptor can walk, tried.
 
-Main definitions: ``Order``, ``orders``, ``Tried``, ``tried``, ``first_mixed``.
-
 Mathematically: a strided bijection P of a tile onto 0 to N - 1 splits each tile dimension into digits and lays all of
 them as one chain of digits of the offset: weights 1, e1, e1 e2, ... (strides of a direct sum that fills an interval
 divide one another). Split to primes, P is an order of the primes of each dimension and an order of all these digits;

@@ -1,7 +1,5 @@
 """What is to be factored: the offsets that the places of threads want, and which place belongs to which thread.
 
-Main definitions: ``Question``, ``read``, ``ROLES``.
-
 Notation: a place is a flat coordinate of the layout, as everywhere in the library the first axis fastest. Axes named
 ``register``, ``lane`` and ``warp`` say what a place is; ``roles`` names those of other layouts. The tile of such a
 layout has one dimension, and tile coordinate t belongs to place t. A layout of a tile keeps its dimensions, and its

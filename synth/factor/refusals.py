@@ -1,7 +1,5 @@
 """The certificates that a layout has no factor: no offset bit is a warp's, under any swizzle and innermost dimension.
 
-Main definitions: ``certified``.
-
 Main statements: a descriptor's map takes each bit of the tile to one offset bit, before the swizzle, and the low bits
 of one dimension to the low offset bits. Shuffles stay in a warp, so each warp bit of the places must be the offset bit
 that the map gives it: bit b of the layout with the swizzle undone, at every place. The candidates are (swizzle,

@@ -1,7 +1,5 @@
 """The least number of shuffles for a permutation of the words of a warp.
 
-Main definitions: ``shuffles``, ``by_paths``.
-
 Main statements: the answer has ``moved(source)`` rounds, the least number; ``proofs.shuffle`` says why.
 
 Implementation notes: words are first coloured by the class of their place modulo a subspace that the caller knows

@@ -1,7 +1,5 @@
 """Im2col plans from convolutions: the map, the start coordinates and the offsets that load a tile of the matrix.
 
-Main definitions: ``synthesize_im2col``, ``InadmissibleConvolutionError``.
-
 Mathematically: the corner's box holds exactly the places -padding + i * stride, i below the output's extent, so that
 the engine's own traversal is the order of the matrix's rows. That fixes the map but for how the tile is split into
 columns; every admissible split is tried, fewest issues first.

@@ -1,7 +1,5 @@
 """Which columns of pixels a layout of a tile is made of.
 
-Main definitions: ``Column``, ``columns``.
-
 Mathematically: a column of P pixels and K channels at the offset o is (p, k) -> swizzle(o + p * pitch + k * size), with
 the pitch K * size, or the swizzle's span; o is a multiple of 128. Columns of one size that write every element of the
 tile once form a grid: along each row of the matrix their channels, and along each channel their pixels, are intervals

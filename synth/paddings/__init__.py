@@ -1,7 +1,5 @@
 """Finders of padding: pitches, or amounts behind intervals, with which accesses of a tile take the fewest turns.
 
-Main definitions: ``padding``.
-
 Main statements: pitches are least where none of one period above the dense tile does better: turns are periodic in each
 pitch, see ``synth.paddings.turns``, so an enumeration of one period decides for all.
 """

@@ -1,7 +1,5 @@
 """Accesses of tiles of any extents: named ones, and layouts of registers of any family, as cells of instructions.
 
-Main definitions: ``read_accesses``, ``tile_access``, ``NAMES``.
-
 Main statements: named accesses cover every cell of the tile once. Lanes take vectors of v elements of the last
 dimension along lines: rows, columns, diagonals. A line of at least as many vectors as there are lanes is cut into
 instructions of its own, the last of them with inactive lanes; shorter lines follow each other within an instruction.

@@ -1,7 +1,5 @@
 """The least padding behind intervals of a dense tile, also with permuted bits of the row number.
 
-Main definitions: ``least_interval``.
-
 Main statements: an amount of a bytes after every interval moves runs of elements apart. Runs with 3 bytes between them
 share no word (nor do runs of whole words with whole words between them), so turns depend on larger amounts modulo the
 bytes of all banks alone, and one period of amounts shows all turns.

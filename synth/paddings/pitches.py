@@ -1,7 +1,5 @@
 """The least pitches of a tile, by complete enumeration of one period.
 
-Main definitions: ``least_pitches``, ``Question``, ``Pattern``.
-
 Main statements: with fixed instructions the least turns of a group do not depend on pitches, so fewest turns and "free
 of conflicts" are one order. Pitches from p[d + 1] * shape[d + 1] on through one period and the 3 bytes from which rows
 share no word hold the lexicographically least of all: any greater pitch may be lowered by the period, which lowers no

@@ -1,7 +1,5 @@
 """Turns of many paddings at once, from arrays of addresses.
 
-Main definitions: ``turns_of``, ``period_bytes``.
-
 Main statements: the turns of rows that share no word depend on each pitch modulo ``banks * 4`` bytes alone: banks
 depend on addresses modulo that, and which lanes share a word does not change, since lanes of one row keep their
 distance and lanes of different rows share none. Rows share no word where 4-byte words divide the pitch, or from a gap

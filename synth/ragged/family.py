@@ -1,7 +1,5 @@
 """Ragged tensors: groups of rows of any sizes, one behind the other, copied by a family of descriptors.
 
-Main definitions: ``synthesize_ragged``.
-
 Implementation notes: each map is planned and proved as that of a dense tensor; what the family adds is which map copies
 which rows, and that is proved by ISL with the group's size as a parameter. A smaller box starts inside the tile: that
 needs a start of whole 128 bytes, and the swizzle is a function of absolute addresses (measured), so that its rows fall

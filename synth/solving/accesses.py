@@ -1,7 +1,5 @@
 """Which addresses the lanes of an instruction touch when it moves a whole tile, and the turns of the banks.
 
-Main definitions: ``Access``, ``accesses``, ``Moved``.
-
 Main statements: without registers, ``ldmatrix.xN`` and ``stmatrix.xN`` move the tile in matrices of 8 rows of 16 bytes
 along dimension 1, with ``.trans`` along the dimension that chunks lie along; ``ld.shared`` and ``st.shared`` move it
 row by row, neighbouring lanes neighbouring vectors along dimension 1. With registers, a linear layout from (register,

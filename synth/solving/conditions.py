@@ -1,7 +1,5 @@
 """What consumers ask of an order of digits, as conditions on the places of digits, and what an order costs.
 
-Main definitions: ``Case``, ``Question``, ``operand_rules``.
-
 Main statements: ``wgmma`` reads an order exactly where these hold, with the order's own swizzle of span 16 W bytes, and
 k the digits of K, m those of the rows (of A or B), n elements in a chunk. K-major: the digit of K of weight n has place
 4 (any, where W = 1), and m_0, m_1, m_2 have the three places from 4 + log2 W on. MN-major: the digits of m in a span

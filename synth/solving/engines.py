@@ -1,7 +1,5 @@
 """Two engines that look for an order of digits that costs less than a bound, or show that there is none.
 
-Main definitions: ``by_solver`` (z3, bit-vectors), ``by_search`` (places filled one after the other), ``Found``.
-
 Implementation notes: the engines share the statement (``conditions``) and nothing else. The search fills places from
 the lowest on; what is placed bounds the turns and the runs from below, and a state of the upper places that failed is
 not entered twice.

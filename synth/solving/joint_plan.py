@@ -1,7 +1,5 @@
 """One shared-memory layout for a copy by TMA, the instructions that read it and the banks, with what bounds it.
 
-Main definitions: ``joint``; its answer is ``layoutalg.proofs.joint.JointPlan``.
-
 Main statements: layouts are compared by TMA issues, then turns of the banks. ``optimal`` says that no layout of the
 space is better, with ``proof`` naming why: ``"bound"``, no layout at all is (each copy in one issue, each access in as
 many turns as its words need); ``"search and z3"``, both engines have refused every cheaper order of the space. The

@@ -1,7 +1,4 @@
-"""What is asked of a joint layout, read, and the space of layouts that are compared.
-
-Main definitions: ``Asked``, ``read``, ``questions``, ``bound_of``, ``space_of``.
-"""
+"""What is asked of a joint layout, read, and the space of layouts that are compared."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
 """The nearest legal tensor map, and the rules that cannot hold together with fields that must stay: by z3.
 
-Main definitions: ``nearest_map``, ``NearestMap``, ``Conflict``, ``map_conflicts``.
-
 Main statements: fields are bit-vectors (addresses, extents, strides) and choices (swizzle, interleave, fill), the rules
 that the measured driver enforces are constraints on them. A map is nearer where fewer fields change, then where the
 sum of what numbers change is less. A conflict is minimal: without any one of its rules or fields the rest can hold.

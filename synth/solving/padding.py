@@ -1,7 +1,5 @@
 """The least padding under coupled conditions on pitches: lexicographically least integers, by ISL and by z3.
 
-Main definitions: ``least_padding``, ``Multiple``, ``AtLeast``, ``Spread``, ``Padding``.
-
 Notation: pitches are names; a form is a sum of names times integers, in the pitches' own unit (bytes).
 
 Main statements: lanes i < n of an access at byte i p of a pitch, and j < m at j q of another, are free of conflicts

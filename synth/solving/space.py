@@ -1,7 +1,5 @@
 """Dense layouts of a tile as orders of its digits behind a swizzle: the space that joint layouts are sought in.
 
-Main definitions: ``Box``, ``Order``, ``SWIZZLES``, ``xors``.
-
 Notation: the extents of a tile are R = 2^r R' and C = 2^c C' with R', C' odd. A digit is a pair (dimension, bit); bits
 are those of the coordinate modulo 2^r or 2^c. A byte address has the bits of an element first.
 

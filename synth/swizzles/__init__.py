@@ -1,7 +1,5 @@
 """Finders of shared layouts that several accesses read and write without bank conflicts.
 
-Main definitions: ``swizzle``.
-
 Main statements: the low offset bits hold the elements that one lane moves at once (or one row of a matrix); they are a
 chain of subspaces common to the registers of the accesses. What is left is the number of the bank, a linear map of the
 tile (``synth.swizzles.search``): by a common complement for two accesses, by branch and bound else.

@@ -1,7 +1,4 @@
-"""Accesses as a person writes them: layouts of any notation, or a name such as ``rows`` of a tile.
-
-Main definitions: ``access_of``, ``without_kinds``, ``extents_of``.
-"""
+"""Accesses as a person writes them: layouts of any notation, or a name such as ``rows`` of a tile."""
 
 from __future__ import annotations
 

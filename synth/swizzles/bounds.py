@@ -1,7 +1,4 @@
-"""Turns that no layout goes below.
-
-Main definitions: ``floor``, ``ideal``.
-"""
+"""Turns that no layout goes below."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Which tile elements may lie at the low offset bits, and what every access needs behind them.
-
-Main definitions: ``chains``, ``needs``, ``preferred``.
-"""
+"""Which tile elements may lie at the low offset bits, and what every access needs behind them."""
 
 from __future__ import annotations
 

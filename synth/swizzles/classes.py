@@ -1,7 +1,5 @@
 """Universal swizzles: whether one XOR serves a class of accesses, which one does best, and which accesses clash.
 
-Main definitions: ``universal_swizzle``, ``CLASSES``.
-
 Notation: cells are numbered chunk first, then row. A chunk is the 2^k bytes that one lane moves. Banks in units of a
 chunk have b bits; the low q = min(b, bits of a row's chunks) bits of a cell get a linear function f of its other bits
 added (of the row alone, where a row is no longer than all banks). K takes a cell to its banks: these q bits, and the

@@ -1,7 +1,5 @@
 """Layouts of restricted forms: the hardware's swizzles, CuTe's, and one XOR of chunks by a linear map of the row.
 
-Main definitions: ``FORMS``, ``restricted``, ``Member``.
-
 Main statements: ``tma`` and ``cute`` have few members, and each is counted. ``xor`` has as many as there are maps from
 row bits to chunk bits: the places inside a chunk are fixed, so are the instructions, and what the rows add to the
 number of the bank is found by branch and bound (``search.least``). Where a chunk is smaller than what a lane moves at

@@ -1,7 +1,5 @@
 """What the banks see of an access: one space of tile elements that a group of lanes touches, and how often.
 
-Main definitions: ``Need``, ``need_of``, ``low_columns``.
-
 Main statements: let the shared layout be an invertible map S of tile bits to offset bits. A group of lanes touches the
 elements ``x + U`` where U is spanned by the images of the group's space of lanes and of the registers of one vector.
 Let W be the offset bits above a word's bytes and K the lower of them that number banks. The group takes

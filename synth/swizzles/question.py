@@ -1,7 +1,4 @@
-"""The question of a swizzle: accesses of one tile, targets, bits of an element.
-
-Main definitions: ``Question``, ``question``, ``outside``.
-"""
+"""The question of a swizzle: accesses of one tile, targets, bits of an element."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
 """Bank numbers as an unknown linear map: the map that takes fewest turns, by closed form or by search.
 
-Main definitions: ``Columns``, ``least``, ``complement_columns``.
-
 Notation: tile elements are written in a basis whose first vectors lie at known offset bits; the bank number of a word
 is a linear map K with known columns on these and unknown ones on the rest. For a space U the turns are
 ``2 ** dim(U and ker K)`` over ``2 ** dim(U and in-word)``. Bit j of a column says bank bit j.

@@ -1,7 +1,5 @@
 """The statement that no XOR of chunks takes fewer turns, asked of z3: words are counted, no ranks are taken.
 
-Main definitions: ``no_map``.
-
 Main statements: a group touches the places of a space, as often each as any other. Its turns are the places whose bank
 is that of place 0, divided by those in the word of place 0. So a bound on turns is one on a weighted count of places,
 each of which is in bank 0 where all its bank bits, exclusive ors of unknown bits, are zero.

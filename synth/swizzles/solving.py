@@ -1,7 +1,4 @@
-"""The best layout with given elements at the low offset bits.
-
-Main definitions: ``solved``, ``served_by``, ``space_of``.
-"""
+"""The best layout with given elements at the low offset bits."""
 
 from __future__ import annotations
 

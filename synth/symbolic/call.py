@@ -1,7 +1,4 @@
-"""``layoutalg.tensormap``: one call for tensors of numbers and of names.
-
-Main definitions: ``tensormap``.
-"""
+"""``layoutalg.tensormap``: one call for tensors of numbers and of names."""
 
 from __future__ import annotations
 

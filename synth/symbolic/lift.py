@@ -1,7 +1,5 @@
 """From plans at several sizes to one map with names: every number as the polynomial that it was at all of them.
 
-Main definitions: ``lifted``.
-
 Implementation notes: nothing is claimed here. A field is a constant, or an affine function of a bound, an extent, a
 stride or a product of bounds of the problem; the checker derives for which sizes the result is right.
 """

@@ -1,7 +1,5 @@
 """One plan for all sizes: forms found at samples, guards derived by the checker, the weakest one last.
 
-Main definitions: ``synthesize_symbolic``.
-
 Main statements: a plan returned here has been proved by ``proofs.symbolic.checker.prove``. Its guard is the weakest for
 its map, and no clause of it follows from the others by the rules of ``proofs.symbolic.guard``.
 

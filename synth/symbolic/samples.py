@@ -1,7 +1,5 @@
 """Sizes at which a problem with names is looked at: of no relation but the ones asked for.
 
-Main definitions: ``sample``, ``tile_grains``.
-
 Implementation notes: a plan found at a few such sizes shows the form of the map; whether the form holds elsewhere is
 proved, never inferred. Sizes are odd multiples of a grain, with primes that differ from name to name and turn to turn,
 so that a polynomial that agrees at all turns is hardly ever another one.

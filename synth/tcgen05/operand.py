@@ -1,7 +1,5 @@
 """The finder of ``tcgen05`` operands: descriptors read off differences of the requested layout, then verified.
 
-Main definitions: ``OperandQuestion``, ``find_operand``, ``Missing``.
-
 Implementation notes: for each (rows of an instruction, major, swizzle mode, base offset) the XOR of that mode is undone
 on the requested chunks. What is left must be the mode's read pattern: its field steps are differences at the unit
 coordinates of their digits, its start is the value at the first element, and the whole instruction is then compared by

@@ -1,7 +1,4 @@
-"""The finder of copies of scale factors.
-
-Main definitions: ``find_scales``.
-"""
+"""The finder of copies of scale factors."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The finder of loads and stores of tensor memory.
-
-Main definitions: ``find_registers``.
-"""
+"""The finder of loads and stores of tensor memory."""
 
 from __future__ import annotations
 

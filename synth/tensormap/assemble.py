@@ -1,7 +1,4 @@
-"""From a box and loops to a plan: map dimensions in order, start coordinates, origin terms, descriptor bytes.
-
-Main definitions: ``assemble`` (of a candidate), ``assemble_view``, ``filled_in``.
-"""
+"""From a box and loops to a plan: map dimensions in order, start coordinates, origin terms, descriptor bytes."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
 """The two sides of a TensorMap problem in the planner's terms: global axes and the digits of the tile.
 
-Main definitions: ``Axis``, ``Digit``, ``Frame``, ``frames``.
-
 Notation: an axis is one integer coordinate x of global memory: byte address = base + unit * element bytes * x. It is
 moved by the tile origin (``moves``: tile dimension, numerator, denominator) and by digits: a digit of extent e and
 place p on an axis adds c * p to x and c * stride to the shared element offset, for c = 0..e-1.

@@ -1,7 +1,5 @@
 """Every box that the tile allows, whatever the dimensions of the map: the parts of shared memory that one copy fills.
 
-Main definitions: ``Atom``, ``Row``, ``Box``, ``boxes``.
-
 Notation: an atom is a digit of one tile dimension; one count of it moves ``step`` global elements (negative where the
 stride is) and ``stride`` shared elements. A row of a box walks one atom, a part of one, or several that continue each
 other both in global and in shared memory.

@@ -1,7 +1,5 @@
 """Pitches that meet linear conditions: integer points of a lattice with forms that must not be negative.
 
-Main definitions: ``Pitches``, ``together``.
-
 Notation: a pitch vector g holds the global element stride of every tile dimension; a form is an integer vector f, its
 value f . g.
 

@@ -1,7 +1,5 @@
 """Which map dimension carries what: the ways to lay the moves of a tile along the lines of a map.
 
-Main definitions: ``Laying``, ``layings``.
-
 Notation: lines and moves as in ``lines``. A part is what one tile dimension adds to one line.
 
 Main statements: ``layings`` goes through every choice of one line per move, a line's stride dividing the move's step:

@@ -1,7 +1,5 @@
 """Repairs of a refused TensorMap problem, each with no idle change, the cheapest first.
 
-Main definitions: ``least_repairs``, ``RankedRepair``.
-
 Main statements: repairs are ordered by whether the class out of bounds is weaker than was required, bytes of global
 memory added, issues, bytes of shared memory, number of changes. No repair holds a change that it can do without: what
 one entry of a field goes back to makes the problem inadmissible again, or lets rows overlap that did not.

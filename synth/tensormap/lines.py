@@ -1,7 +1,5 @@
 """The dimensions that a map can have and what moves along them: the terms in which ``layings`` searches.
 
-Main definitions: ``Move``, ``Line``, ``box_moves``, ``row_lines``, ``room_for``.
-
 Notation: a line is a dimension of the map. A move is what starts copies elsewhere: the origin of a tile dimension, or
 an atom that the box leaves to a loop of issues.
 """

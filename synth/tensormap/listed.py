@@ -1,7 +1,5 @@
 """From pitches that a box fits to a plan, each copy named by its innermost coordinate: any table of shared offsets.
 
-Main definitions: ``carried``, ``plan_listed``.
-
 Main statements: a map whose base is the lowest start of a copy and whose rows of the box are its dimensions from the
 second on starts each copy at the innermost coordinate ``(start - base) / element bytes``, all others 0; its innermost
 extent ends with the highest row. So it reaches from the lowest to the highest element of the tile, no further, and

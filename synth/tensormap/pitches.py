@@ -1,7 +1,5 @@
 """Which tensors' tiles some TensorMap could copy into a layout: the linear system that a box imposes on the pitches.
 
-Main definitions: ``Fit``, ``fits``.
-
 Notation: a tile coordinate t has the global element g . t, g being the tensor's pitches (any integers); the layout puts
 it at shared byte L(t). For a swizzle, P is L before the swizzle, and M(p) the coordinate at P-address p. A chunk is 16
 bytes, m elements.

@@ -1,7 +1,5 @@
 """From a problem to a proved plan, or to a refusal that names every broken rule and re-checked repairs.
 
-Main definitions: ``synthesize_tensormap``.
-
 Main statements: a plan returned here has been proved by ``proofs.tensormap.check``; among the candidates looked at it
 has the best cost, in this order: out-of-bounds class not lost, issues, class exact, rank, documented rules kept.
 

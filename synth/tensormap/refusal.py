@@ -1,7 +1,5 @@
 """Why a problem has no plan: every broken rule, in words, with the numbers.
 
-Main definitions: ``InadmissibleError``, ``hard_violations``, ``structural_violations``.
-
 Implementation notes: hard rules are decided on the problem alone and no search can help; structural rules say why no
 box could be built and are consulted only when the search came back empty.
 """

@@ -1,7 +1,4 @@
-"""Changes of a refused problem that make it admissible; each is planned and proved again before it is shown.
-
-Main definitions: ``proposals``.
-"""
+"""Changes of a refused problem that make it admissible; each is planned and proved again before it is shown."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
 """The search for boxes: which digits of the tile one copy carries, and which become a loop of issues.
 
-Main definitions: ``Candidate``, ``candidates``.
-
 Implementation notes: one copy writes shared memory densely (rows at the swizzle span), so the digits it carries are a
 prefix of the tile's digits in shared-memory order, each starting where those before end. The last carried digit may be
 a part of one. All that remains becomes issues. A digit that is carried needs a map dimension of its own: the first of

@@ -1,7 +1,5 @@
 """When a tile dimension is in bounds, over all tile origins at once, and what moving along it takes.
 
-Main definitions: ``Sight``, ``Form``, ``Forms``.
-
 Notation: along one tile dimension the origin is u times its lattice step, u an integer. For each tile coordinate t, the
 u at which it is in bounds are an interval. A form is what some of the moves of one tile dimension add to an address:
 a(t) + b * u, in bytes; where the dimension's stride is 0, in its own coordinates instead.

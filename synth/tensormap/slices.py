@@ -1,7 +1,5 @@
 """Plans with interleaved maps, whose unit is a slice of 16 or 32 bytes: tiles of tensors like N C/8 H W 8.
 
-Main definitions: ``sliced_plans``, ``why_not_sliced``.
-
 Mathematically: a tile is one of slices where its elements come in runs of a slice's bytes that are contiguous in both
 memories and in bounds together. The dimensions of the slices become the map's, in the order in which they follow one
 another in shared memory; mode 0 needs neighbours that touch in global memory, and the last mode but one carries no more

@@ -1,7 +1,5 @@
 """Other statements of one problem that want the same bytes: a plan of any of them is a plan of the problem.
 
-Main definitions: ``variants``.
-
 Main statements: a variant differs in two things. *Unseen coordinates:* where one coordinate of a tile dimension that
 stays at the origin 0 is in bounds and all others never are, nothing is ever walked along it, so any pitch and any order
 of its digits will do; where only the origin 0 shows anything, so will any step of the others that leads out

@@ -1,7 +1,5 @@
 """Maps with everything laid along their dimensions, as tight as alignment allows, and the class foreseen for them.
 
-Main definitions: ``View``, ``views``.
-
 Main statements: among all maps with one laying, extents and starts as tight as the elements in bounds allow give the
 fewest elements in bounds of the map; so if this one moves foreign elements, all of them do.
 

@@ -1,7 +1,5 @@
 """Which bit of a shared address is an exclusive or that no swizzle of the hardware undoes.
 
-Main definitions: ``mixed_bit``.
-
 Main statements: a tile of 2^n elements whose offsets are affine over F2 has columns, the offset bits that each bit of a
 coordinate flips. Behind a swizzle of the hardware a box writes sums of digits, and a sum of digits that is affine over
 F2 flips no offset bit from two coordinate bits. Lines of 128 bytes may be copied one by one, in any order, so that

@@ -1,7 +1,5 @@
 """Operand plans of tiles in canonical form, from digits alone: no table of addresses is made.
 
-Main definitions: ``canonical_plan``.
-
 Main statements: a descriptor of the tile's own swizzle XORs as the tile does, so it reads the tile exactly if the sums
 before the XOR agree. Both are sums of digits, and digits are compared one by one: each axis begins with the digits of
 the mode's read pattern, whose free steps are LBO and SBO, and what is left of the axis counts instructions. Where the

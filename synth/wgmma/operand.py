@@ -1,8 +1,5 @@
 """Operand values as the finder hands them out, and the shared-memory layouts that ``wgmma`` documents as canonical.
 
-Main definitions: ``OperandProblem``, ``OperandPlan``, ``InstructionTile`` (from ``proofs.wgmma``), ``canonical_modes``,
-``canonical_swizzle``, ``canonical_operand``.
-
 References: PTX ISA 9.1 section 9.7.15.5 (canonical layouts).
 """
 

@@ -1,7 +1,5 @@
 """Descriptors of ``wgmma`` for a tile whose instructions' parts lie anywhere in shared memory.
 
-Main definitions: ``parts``, ``PartsPlan``.
-
 Main statements: every instruction has its own descriptor, so a tile is read exactly if each instruction's part is,
 under one number of rows, one major and one swizzle. What a part is read by is decided: the XOR of a swizzle and a base
 offset is undone, the fields are then differences of addresses (``layoutalg.synth.wgmma.plan``), and the whole read of

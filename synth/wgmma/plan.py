@@ -1,7 +1,5 @@
 """The finder of operand plans: descriptors read off differences of the requested layout, then verified.
 
-Main definitions: ``synthesize_wgmma``, ``wgmma``, ``find``, ``search``.
-
 Implementation notes: canonical tiles are planned from their digits (``forms``). Else, for each (rows per instruction,
 major, swizzle mode, base offset) the XOR of that mode is undone on the requested addresses. What is left must be the
 mode's read pattern: its field steps (LBO, SBO) are differences at unit coordinates, its start is the value at the

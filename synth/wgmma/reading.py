@@ -1,7 +1,4 @@
-"""What the finder and its refusals read off a requested layout: addresses before the XOR, and field differences.
-
-Main definitions: ``axis_bytes``, ``linear_addresses``, ``is_byte_wise``, ``base_phases``, ``majors``, ``differences``.
-"""
+"""What the finder and its refusals read off a requested layout: addresses before the XOR, and field differences."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
 """Why no descriptor reads a layout, in words, with the closest candidate's first difference and re-checked repairs.
 
-Main definitions: ``InadmissibleOperandError``, ``refusal``, ``closest``.
-
 Implementation notes: before the XOR a requested address is a sum of one term per axis, so a mode that XORs as requested
 fits exactly when its digits fit each axis alone; the reasons walk those digits and are complete for that mode. Other
 modes are covered by the search, and appear through the closest candidate.

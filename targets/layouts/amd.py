@@ -1,7 +1,5 @@
 """Tensor layouts of AMD's matrix instructions: MFMA (wave64) and WMMA (wave32).
 
-Main definitions: ``mfma_accumulator``, ``mfma_operand``, ``wmma_accumulator``, ``wmma_operand``, ``operand_block``.
-
 Implementation notes: "transposed" computes the product with the operands exchanged, so that a lane holds neighbours of
 one row of the result instead of one column. The fragments of single instructions are in ``amd_instructions``.
 

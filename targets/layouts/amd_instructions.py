@@ -1,7 +1,5 @@
 """Which matrix element each lane and register element of one AMD matrix instruction holds: MFMA and WMMA.
 
-Main definitions: ``MatrixInstruction``, ``MFMA``, ``WMMA``, ``mfma_fragment``, ``wmma_fragment``.
-
 Notation: inputs are ``register`` (elements in the order of the instruction's registers, low bits of a 32-bit register
 first) and ``lane``; outputs are ``row``, ``col``, ``k`` and ``matrix`` (the instruction's independent "blocks").
 

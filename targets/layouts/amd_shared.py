@@ -1,7 +1,5 @@
 """Shared memory as AMD's kernels lay it out and read it: a rotating swizzle, buffers in partitions, transposing reads.
 
-Main definitions: ``rotating_shared``, ``partitioned_shared``, ``transposed_read``.
-
 Notation: as in ``shared``: ``offset`` (element offset inside a block's buffer) and ``block`` map to tensor coordinates;
 ``partition`` counts physical memories of one block.
 

@@ -1,7 +1,5 @@
 """Blocked register layouts, their dot operands for scalar multiply-add, and slices of any layout.
 
-Main definitions: ``blocked``, ``blocked_operand``, ``slice_of``.
-
 References: arXiv 2505.23819 section 4.1; Triton 3.9.0 (``BlockedLayout``, ``SliceLayout``, ``DotOperandLayout``).
 """
 

@@ -1,7 +1,5 @@
 """The cluster level: where the blocks of a cluster sit in a tensor.
 
-Main definitions: ``cluster_bases``, ``across_blocks``.
-
 References: Triton 3.9.0 (``cga_layout`` of the Gluon layouts).
 """
 

@@ -1,8 +1,5 @@
 """Register fragments of NVIDIA's matrix instructions: mma.sync, wgmma, ldmatrix and stmatrix.
 
-Main definitions: ``mma_accumulator``, ``mma_operand``, ``wgmma_accumulator``, ``wgmma_operand``, ``wgmma_fragment``,
-``ldmatrix_fragment``, ``ldmatrix_rows``.
-
 Implementation notes: with q = lane mod 4 and g = lane div 4, all of these fragments are one 8-row by 4-lane core: w
 neighbouring elements per lane, four lanes along the fast dimension, eight along the slow one; then the tile repeats,
 slow dimension first.

@@ -1,7 +1,5 @@
 """Which matrix element each lane and register element of one ``mma.sync`` holds.
 
-Main definitions: ``MmaInstruction``, ``MMA``, ``mma_type``, ``mma_fragment``, ``fragment_of``.
-
 Notation: inputs are ``register`` (elements in the order of the instruction's registers, low bits of a 32-bit register
 first) and ``lane``; outputs are ``row`` and ``k``, ``k`` and ``col``, or ``row`` and ``col``.
 

@@ -1,8 +1,5 @@
 """Which matrix element each lane and register element of one sparse ``mma.sync`` holds, and whose metadata is heard.
 
-Main definitions: ``SparseMma``, ``MMA_SP``, ``VARIANTS``, ``CODES``, ``variant_of``, ``mma_sp_type``,
-``mma_sp_fragment``, ``mma_sp_selectors``, ``mma_sp_metadata``, ``expanded``.
-
 Notation: as in ``nvidia_instructions``. A is what is stored: half of the inner extent. A *group* is the run of a row of
 which half is stored: two elements of 32 bits, four of 16 or 8, eight of 4 (in pairs); its *code* is four bits of
 metadata. G is the number of groups of a row: 4, 8 or 16.

@@ -1,7 +1,5 @@
 """Shared-memory layouts with padding elements between runs of elements.
 
-Main definitions: ``padded_shared``, ``PaddedShared``.
-
 Notation: as in ``shared``; an address counts elements, padding included.
 
 References: Triton 3.9.0 (``PaddedSharedLayout``).

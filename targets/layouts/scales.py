@@ -1,7 +1,5 @@
 """Layouts of the scale factors of block-scaled matrix products: one scale for every 16 or 32 elements along k.
 
-Main definitions: ``mfma_scale``, ``wmma_scale``, ``mma_scale``, ``tensor_memory_scales``.
-
 Notation: a scale tensor has one row per row of A or column of B and one column per group of k: (M, K / group) for A,
 (N, K / group) for B. Its rows are ``dim0`` for both operands.
 

@@ -1,8 +1,5 @@
 """Shared-memory layouts: swizzled by phases, and NVIDIA's 32/64/128-byte swizzles.
 
-Main definitions: ``swizzled_shared``, ``nvmma_shared``, ``phased_shared``. Padding is in ``padding``, what only AMD's
-kernels use in ``amd_shared``.
-
 Notation: a layout maps ``offset`` (element offset inside a block's buffer) and ``block`` to tensor coordinates; its
 inverse places a coordinate.
 

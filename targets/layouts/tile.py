@@ -1,7 +1,5 @@
 """Growing a layout from one hardware tile to a whole tensor: the rules every register and shared-memory family shares.
 
-Main definitions: ``Tile``, ``dims``, ``shape_per_cta``, and the argument checks of the families.
-
 Notation: tensor dimensions are ``dim0``, ``dim1``, ... in the tensor's own order; hardware axes are ``register``,
 ``lane``, ``warp``, ``block`` for values in threads and ``offset``, ``block`` for elements in shared memory.
 

@@ -1,8 +1,6 @@
 """Tensor memory of Blackwell: where a tensor sits in its rows and columns, and which register layouts load and store
 it.
 
-Main definitions: ``ATOMS``, ``tmem_atom``, ``tensor_memory``, ``tmem_registers``.
-
 Notation: tensor memory has 128 rows ("lanes" in PTX) and up to 512 columns of 32 bits per block; element columns of
 narrower packed elements are counted in elements.
 

@@ -1,7 +1,5 @@
 """What an access of registers to shared memory must keep, by id.
 
-Main definitions: ``RULES``.
-
 References: PTX ISA 9.1, ldmatrix, stmatrix, ld, st, cp.async.
 """
 

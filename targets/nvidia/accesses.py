@@ -1,7 +1,5 @@
 """What one instruction moves between registers and shared memory: ldmatrix, stmatrix, ld.shared, st.shared, cp.async.
 
-Main definitions: ``AccessForm``, ``access_form``, ``vector_name``, ``available``, ``layout``.
-
 Notation: an instruction gets addresses of *rows*, one from each of some lanes; a slot is one element of a lane's
 registers, low bits first. Digits are bits of the unit's number and of the lane.
 

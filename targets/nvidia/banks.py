@@ -1,8 +1,5 @@
 """Shared-memory banks of NVIDIA GPUs: how many turns one access of a warp takes.
 
-Main definitions: ``wavefronts`` (any byte offsets), ``crowd`` (the groups of lanes), ``layout_wavefronts`` (linear
-layouts, by ranks).
-
 Main statements, all measured: 32 banks of 4 bytes; lanes that touch the same word are served together, elements below a
 word included; an access of 64 bits per lane is served as two groups of 16 lanes, one of 128 bits as four groups of 8,
 each in as many turns as its busiest bank has different words. In a *load* two neighbouring groups are one when every

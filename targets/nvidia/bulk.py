@@ -1,7 +1,5 @@
 """Copies of one run of bytes by the copy engine, without a map: what they need, and which reductions they do.
 
-Main definitions: ``RULES``, ``REDUCTIONS``, ``NO_FLUSH``, ``INSTRUCTIONS``.
-
 Implementation notes: the reductions are those that the assembler of CUDA 13 takes for sm_90a, all 14 types of all 8
 operations asked (``tests/property/test_admission_bulk.py`` asks again). All of them, and copies in both directions, ran
 on an H100 (``tests/data/measured/forms_dev.json.gz``): an address off its multiple is an error there, and a size off

@@ -1,7 +1,5 @@
 """The shared-memory swizzles of NVIDIA's copy engine and tensor cores: every number of them, once.
 
-Main definitions: ``HardwareSwizzle``, ``SWIZZLE_TABLE``.
-
 Implementation notes: 32B, 64B and 128B were measured on an H200 (driver 580.159.04), by tile copies and by ``wgmma``.
 The ATOM swizzles are read from documents and were never executed; the 8-byte flip is taken from prose, its figure was
 not seen. The checkers keep tables of their own (docs/checkers.md).

@@ -1,7 +1,4 @@
-"""What a device did with wgmma of every type, against the facts of the library and against documents' other wording.
-
-Main definitions: the tests read ``wgmma_probes_dev.npz`` and ``wgmma_campaign_dev.json.gz`` of ``tests/data/measured``.
-"""
+"""What a device did with wgmma of every type, against the facts of the library and against documents' other wording."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""One picture of each kind, as the documentation and notebooks show them.
-
-Main definitions: ``pictures``.
-"""
+"""One picture of each kind, as the documentation and notebooks show them."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Pages of the documentation whose Python blocks run, and print the text block that follows.
-
-Main definitions: ``blocks``, ``run``.
-"""
+"""Pages of the documentation whose Python blocks run, and print the text block that follows."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
 """The structure of the package, read from its source: who imports whom, where, and what that looks like.
 
-Main definitions: ``modules``, ``Import``, ``imports``, ``circles``, ``floors``, ``packages``, ``picture``.
-
 ``python tests/docs/house.py`` prints the packages with their lines, the imports inside functions and the circles.
 """
 

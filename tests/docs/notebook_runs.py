@@ -1,7 +1,4 @@
-"""Notebooks run in a fresh kernel, and what of their outputs is compared.
-
-Main definitions: ``run``, ``seen``, ``sources``.
-"""
+"""Notebooks run in a fresh kernel, and what of their outputs is compared."""
 
 from __future__ import annotations
 

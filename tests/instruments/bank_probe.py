@@ -1,7 +1,4 @@
-"""Kernels of one shared-memory access per lane, for hardware counters to look at.
-
-Main definitions: ``bank_probe_kernel``, ``KINDS``, ``PROBE_BYTES``.
-"""
+"""Kernels of one shared-memory access per lane, for hardware counters to look at."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""What machine code says of itself.
-
-Main definitions: ``local_bytes``.
-"""
+"""What machine code says of itself."""
 
 from __future__ import annotations
 

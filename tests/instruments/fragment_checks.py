@@ -1,8 +1,5 @@
 """Register fragments against a device: run one matrix instruction, and compare with what the fragment says.
 
-Main definitions: ``run_mma``, ``run_ldmatrix``, ``run_stmatrix``, ``run_wgmma`` (need a GPU) and, for what they return
-or what was recorded of them, ``mma_difference``, ``matrix_move_difference``, ``wgmma_difference``.
-
 Implementation notes: a run returns every array that went in or came out, and a check reads nothing else, so a recorded
 run is checked without a GPU. The order of k alone is a convention of A and B together that no product can see.
 """

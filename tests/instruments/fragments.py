@@ -1,8 +1,5 @@
 """Kernels that run one matrix instruction on registers given from outside, and what its fragments make of them.
 
-Main definitions: ``mma_kernel``, ``matrix_move_kernel``, ``wgmma_register_kernel``; ``pack``, ``unpack``,
-``encode``, ``decode``, ``word_count``, ``element_bits``.
-
 Notation: ``words[lane]`` are a lane's 32-bit registers of one operand, as the instruction lists them.
 
 Implementation notes: the kernels know nothing of layouts. A fragment is right when operands packed by it and results

@@ -1,7 +1,4 @@
-"""Many kernels as one text, so that a compiler starts once.
-
-Main definitions: ``joined``.
-"""
+"""Many kernels as one text, so that a compiler starts once."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Operands of tile products, made by the whole main job: problem, copy, view, descriptors, proof.
-
-Main definitions: ``proved_operand``, ``PRODUCTS``.
-"""
+"""Operands of tile products, made by the whole main job: problem, copy, view, descriptors, proof."""
 
 from __future__ import annotations
 

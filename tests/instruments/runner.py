@@ -1,7 +1,5 @@
 """Generic copy kernels: many TensorMaps per launch, one block each.
 
-Main definitions: ``runner_kernel``, ``HEAD_INTS``, ``ISSUE_INTS``, ``RunnerTables``, ``runner_tables``.
-
 Notation: block i reads the descriptor ``maps[i]``, its head ``heads[HEAD_INTS * i ...]`` = (first issue, number of
 issues, bytes to expect, offset of the tile from the aligned base in bytes), and its issues ``issues[ISSUE_INTS * q
 ...]`` = (shared byte offset from the tile, start coordinates innermost first). It owns

@@ -1,7 +1,5 @@
 """The judge of plans on real bytes: run every issue through the engine's model and compare with the problem's meaning.
 
-Main definitions: ``first_difference``, ``random_origins``.
-
 Implementation notes: nothing symbolic happens here. Random memory, concrete origins, every byte compared, bytes outside
 the tile included (they must keep their poison).
 """

@@ -1,7 +1,4 @@
-"""An interpreter that has the Triton that the differential tests were written for.
-
-Main definitions: ``triton_python``, ``VERSION``.
-"""
+"""An interpreter that has the Triton that the differential tests were written for."""
 
 from __future__ import annotations
 

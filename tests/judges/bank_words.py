@@ -1,7 +1,4 @@
-"""Turns of shared memory by sets of words, from a table of the judge's own: no code of the library.
-
-Main definitions: ``judged``, ``crowded``, ``turns_of_rows``, ``served``, ``instructions``, ``SERVED``.
-"""
+"""Turns of shared memory by sets of words, from a table of the judge's own: no code of the library."""
 
 from __future__ import annotations
 

@@ -1,8 +1,5 @@
 """Random values of every family, with what its operations return, and pairs that compose.
 
-Main definitions: ``FAMILIES``, ``OPERATIONS``, ``ANSWERS``, ``PARTIAL``, ``PAIRS``, ``answers``,
-``called``; ``small_swizzles``, ``mixed_layouts`` for the tests that want other layouts than the public strategies.
-
 Implementation notes: the strategies are the public ones of ``layoutalg.testing.strategies``; a value that an operation
 refuses to make is skipped.
 """

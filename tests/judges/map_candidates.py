@@ -1,7 +1,4 @@
-"""The maps that could move the boxes of a tile: steps 4 and 5 of ``map_search``.
-
-Main definitions: ``Candidate``, ``candidates``, ``element_strides``.
-"""
+"""The maps that could move the boxes of a tile: steps 4 and 5 of ``map_search``."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The boxes that could cover a small tile: steps 1 to 3 of ``map_search``.
-
-Main definitions: ``Geometry``, ``geometries_of``.
-"""
+"""The boxes that could cover a small tile: steps 1 to 3 of ``map_search``."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
 """Every map that could carry a small tile, tried: what a refusal of the planner is held against.
 
-Main definitions: ``search_maps``, ``Found``.
-
 Main statements, for one map and any number of issues:
 
 1. *Chunks.* Rows are whole 16-byte chunks, and a swizzle permutes chunks. So under the swizzle of the map (each of the

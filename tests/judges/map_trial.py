@@ -1,7 +1,4 @@
-"""What a candidate does at every origin of the window, and the best plan of a search so far.
-
-Main definitions: ``Found``, ``Search``, ``View``, ``try_candidate``.
-"""
+"""What a candidate does at every origin of the window, and the best plan of a search so far."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
 """What an access instruction does, byte by byte, and whether any assignment of registers to it does what is asked for.
 
-Main definitions: ``loaded`` (a simulator), ``can_move`` (every order of the registers is tried).
-
 Written from the instruction's description, lane by lane, without the library's tables of digits.
 """
 

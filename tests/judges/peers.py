@@ -1,7 +1,5 @@
 """Other libraries as the law suite sees them: tensor-layouts, pycute, and this one under pycute's conventions.
 
-Main definitions: ``tensor_layouts``, ``pycute``, ``cute``, ``pycute_conventions``, ``stored``.
-
 Implementation notes: the peers are looked for when they are asked for; each is pinned where it is installed.
 """
 

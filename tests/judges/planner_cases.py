@@ -1,7 +1,5 @@
 """One problem through the planner, and what the judges say of the answer.
 
-Main definitions: ``Case``, ``examine``, ``judge_plan``, ``run_plan``, ``cause``.
-
 Implementation notes: the only file of this folder that calls the library.
 """
 

@@ -1,7 +1,5 @@
 """What a TensorMap plan has to do, element by element, and what its bytes do on the tests' own copy engine.
 
-Main definitions: ``Statement``, ``Outcome``, ``judge``, ``first_wrong_byte``.
-
 Main statements: for a tile origin ``o`` and a tile coordinate ``t`` let ``x = o + element_strides * t``. A load leaves
 at the shared address of ``t`` the element ``base_elem_offset + strides . x`` where ``x`` is in bounds and the fill
 elsewhere, and touches no other shared byte; a store writes that element and no other. An origin of the lattice is

@@ -1,7 +1,5 @@
 """Small random problems for the TensorMap planner, as documents: about half of them can be carried.
 
-Main definitions: ``random_problem``, ``features``, ``shrink``.
-
 Implementation notes: two styles. *Near* problems start from rows of whole 16-byte chunks and dense shared memory, and
 each feature spoils or stretches them with its own probability; *wild* problems draw every number on its own. A tile has
 at most 64 elements (128 of one byte), so that every byte of every tile origin can be looked at.

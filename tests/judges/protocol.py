@@ -1,7 +1,4 @@
-"""The laws that every layout obeys, whatever its family; each is a function that fails where a law is broken.
-
-Main definitions: ``LAWS``, ``PARTIAL_LAWS``, ``pair``.
-"""
+"""The laws that every layout obeys, whatever its family; each is a function that fails where a law is broken."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Every member of a form of swizzles, counted word by word: no ranks, no search.
-
-Main definitions: ``least_xor``, ``turns_behind``.
-"""
+"""Every member of a form of swizzles, counted word by word: no ranks, no search."""
 
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """All members of small spaces of swizzles and of paddings, counted word by word: no code of the finders, no ranks.
 
-Main definitions: ``table``, ``turns_of``, ``bijections``, ``bank_maps``, ``xors``, ``cutes``, ``hardware``, ``padded``.
-
 Notation: a member is a row of offsets, one for each tile element (numbered as the packed coordinate, or row-major for
 paddings). Generators yield int64[member, element] in parts.
 """

@@ -1,7 +1,4 @@
-"""The judge of a plan with names at numbers: is the same map one that the target takes and the checker of plans proves?
-
-Main definitions: ``accepted``.
-"""
+"""Judge of a symbolic plan at numbers: does the target accept the map, and does the plan checker prove it?"""
 
 from __future__ import annotations
 

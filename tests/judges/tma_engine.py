@@ -1,7 +1,5 @@
 """The copy engine as one measured chip behaves: tiled loads and stores through 128 descriptor bytes.
 
-Main definitions: ``Map``, ``FaultError``, ``read_map``, ``write_map``, ``refusals``, ``reach``, ``load``, ``store``.
-
 Main statements: fields are read from the bytes alone. A box of ``counts`` elements (``box[0]``, then the ceilings of
 ``box / element stride``) is walked with dimension 0 fastest; its rows stand in shared memory at a pitch of the swizzle
 span (of the row itself without a swizzle) and the 16-byte chunk bits of every absolute shared address are XORed with

@@ -1,7 +1,4 @@
-"""A copy of the checkout in which one file at a time is wrong.
-
-Main definitions: ``Sandbox``, ``Outcome``.
-"""
+"""A copy of the checkout in which one file at a time is wrong."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
 """The stored mutants: small wrong changes to the library that its own related tests must notice.
 
-Main definitions: ``Mutant``, ``load``, ``mutated``, ``faults``.
-
 A TOML file of this folder lists source files, each with the tests related to it and its mutants. ``old`` stands exactly
 once in the file, or in the function or class that ``within`` names, so edits elsewhere in the file change nothing.
 """

@@ -1,7 +1,4 @@
-"""Many mutants against tests, in several copies of the checkout at a time.
-
-Main definitions: ``tried``, ``killed_by``.
-"""
+"""Many mutants against tests, in several copies of the checkout at a time."""
 
 from __future__ import annotations
 

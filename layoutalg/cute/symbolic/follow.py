@@ -1,7 +1,5 @@
 """Following a layout through the extents of another, and putting modes into a divisible chain, with conditions.
 
-Main definitions: ``merged``, ``follow``, ``chain``, ``Link``, ``quotient``.
-
 Main statements: i -> A(d i) on [0, n) is one digit where d (n - 1) stays inside the current extent, passes on where the
 extent divides d, and fills the extent where d divides it and the filled part divides n. Digits in the same mode of A
 add up without carry where the sum of their greatest values stays inside its extent.

@@ -1,7 +1,5 @@
 """Offsets of symbolic coordinates: a polynomial where the digits resolve, else an expression with floor and remainder.
 
-Main definitions: ``offset_term``, ``offset_expression``.
-
 Main statements: to split x by an extent s, the monomials of x that s divides are taken out; if what is left is known to
 lie in [0, s) the digit is that rest, exactly. Otherwise quotient and remainder become new names with
 x = s q + r, 0 <= r < s, and the search goes on with them.

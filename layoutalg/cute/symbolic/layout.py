@@ -1,7 +1,5 @@
 """The CuTe layout with symbolic extents and strides.
 
-Main definitions: ``SymbolicLayout``, ``SymbolicValue``, ``symbolic``.
-
 Notation: ``(M,N):(1,M)`` with the assumptions and the side conditions after it.
 
 Main statements: the value stands for one concrete layout per assignment of sizes that meets the assumptions and all

@@ -1,7 +1,5 @@
 """The conditions an operation needs, kept while it runs.
 
-Main definitions: ``Ledger``, ``Nested``, ``leaves``, ``graft``, ``nest_of``, ``text_of``.
-
 Main statements: a condition that follows is noted as proved, one that never holds is refused with sizes that show it,
 any other is noted as open. Later questions may use the open ones, since the result is only claimed where they hold.
 """

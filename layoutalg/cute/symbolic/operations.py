@@ -1,8 +1,5 @@
 """The CuTe algebra on symbolic layouts: each result carries the conditions it needs.
 
-Main definitions: ``coalesce``, ``composition``, ``complement``, ``logical_divide``, ``logical_product``,
-``left_inverse``, ``right_inverse``, ``cosize``.
-
 Main statements: for all sizes that meet the assumptions and side conditions of a result, the result at those sizes is
 the same function as the operation of ``layoutalg.cute`` on the operands at those sizes. A condition that never holds
 is refused, one that may hold is carried as open.

@@ -1,7 +1,4 @@
-"""Tilers of symbolic layouts, and the conditions that operands bring together.
-
-Main definitions: ``by_mode``, ``ledger_of``, ``bad_tiler``.
-"""
+"""Tilers of symbolic layouts, and the conditions that operands bring together."""
 
 from __future__ import annotations
 

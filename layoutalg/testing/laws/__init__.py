@@ -1,8 +1,5 @@
 """Laws that the layouts of any library must meet, by enumeration: a suite for layouts that this library does not know.
 
-Main definitions: ``Library`` (a few functions that say how another library builds, evaluates and combines layouts),
-``LAWS``, ``LawSuite`` (a test class with one test per law), ``counterexample`` (the least operands that break a law).
-
 Main statements: a law is stated on values alone, so it holds whatever the other library calls a layout. A refusal is
 never a counterexample: it must be one of the exceptions that the library refuses with, any other one counts as a crash.
 """

@@ -1,7 +1,4 @@
-"""How another library builds, evaluates and combines its layouts.
-
-Main definitions: ``Library``, ``protocol_library``, ``Broken``, ``Refused``.
-"""
+"""How another library builds, evaluates and combines its layouts."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
 """The laws: for each its claim, the operands it is tried on, and the check.
 
-Main definitions: ``Law``, ``LAWS``.
-
 Implementation notes: a check gets specs, builds the layouts and raises ``Broken``; ``Refused`` passes through.
 """
 

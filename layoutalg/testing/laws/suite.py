@@ -1,7 +1,4 @@
-"""Running the laws on a library: as tests, or one at a time for the least counterexample.
-
-Main definitions: ``LawSuite``, ``counterexample``, ``Counterexample``, ``laws_of``.
-"""
+"""Running the laws on a library: as tests, or one at a time for the least counterexample."""
 
 from __future__ import annotations
 

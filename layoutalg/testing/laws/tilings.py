@@ -1,7 +1,5 @@
 """Enumerations that the laws are judged by; they share no code with the algebra.
 
-Main definitions: ``values``, ``starts``, ``divided``, ``multiplied``.
-
 Notation: a layout is its shape and stride, or the list of its values in the order of the flat coordinate.
 """
 

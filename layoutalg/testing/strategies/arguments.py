@@ -1,7 +1,4 @@
-"""Checks of what strategies are given, and the error they raise: at the call, so that it points at the user's line.
-
-Main definitions: ``InvalidStrategyError``, ``whole``, ``flag``, ``one_of``, ``refused``.
-"""
+"""Checks of what strategies are given, and the error they raise: at the call, so that it points at the user's line."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Layouts of any family, their tables and their texts.
-
-Main definitions: ``FAMILIES``, ``layouts``, ``tables``, ``NOTATIONS``, ``texts``, ``values_and_texts``.
-"""
+"""Layouts of any family, their tables and their texts."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Strategies for bijections and for tiles over named levels.
-
-Main definitions: ``bijections``, ``digit_maps``, ``boxes``, ``guards``, ``hierarchical_layouts``.
-"""
+"""Strategies for bijections and for tiles over named levels."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Strategies for maps of named axes: over F2, over the integers, in pieces, and between nested tuples.
-
-Main definitions: ``linear_layouts``, ``integer_layouts``, ``piecewise_layouts``, ``morphisms``.
-"""
+"""Strategies for maps of named axes: over F2, over the integers, in pieces, and between nested tuples."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
 """Pairs of layouts that stand in a known relation.
 
-Main definitions: ``equal_pairs``, ``near_pairs``, ``composable_pairs``, ``admissible_pairs``.
-
 Implementation notes: each pair is right by construction, so that it can judge what decides or composes.
 """
 

@@ -1,8 +1,5 @@
 """Strategies for nested tuples and for what is made of shape and stride: CuTe layouts, swizzles, coordinates.
 
-Main definitions: ``int_tuples``, ``cute_layouts``, ``swizzles``, ``composed_layouts``, ``coordinate_layouts``,
-``symbolic_layouts``.
-
 Implementation notes: an extent and its stride are drawn next to each other, so that shrinking drops a whole mode at
 once; nesting is drawn last, as groups of neighbours, and shrinks to none.
 """

@@ -1,8 +1,4 @@
-"""Strategies for what hardware is asked: tensors, tiles in shared memory, problems, descriptors.
-
-Main definitions: ``tensors``, ``shared_tiles``, ``tensormap_problems``, ``tensormap_plans``, ``operand_problems``,
-``operand_plans``, ``tensor_maps``, ``matrix_descriptors``.
-"""
+"""Strategies for what hardware is asked: tensors, tiles in shared memory, problems, descriptors."""
 
 from __future__ import annotations
 

@@ -1,8 +1,5 @@
 """Im2col tensor maps: their fields, the rules they obey, their 128 bytes, what a load does and what it means.
 
-Main definitions: ``Im2colMap``, ``Im2colWideMap``, ``violations``, ``use_violations``, ``encode``, ``decode``,
-``im2col_load``, ``RULES``.
-
 Implementation notes: im2col-wide exists from compute capability 10.0 and was not at hand: it has documented rules and
 no bytes.
 """

@@ -1,8 +1,5 @@
 """Which rules an im2col map, or one load through it, breaks.
 
-Main definitions: ``violations``, ``use_violations``, ``store_violations``, ``wide_use_violations``,
-``require_accepted``.
-
 Main statements: on the measured target, ``violations(tm) == ()`` exactly when the driver accepts ``tm``.
 
 Implementation notes: what a tiled map has too (base, extents, strides, steps, fill, the innermost run) is checked by

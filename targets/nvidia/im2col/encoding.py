@@ -1,7 +1,5 @@
 """The 128 bytes of an im2col map: encode without a driver, decode with the illegal field named.
 
-Main definitions: ``FIELDS``, ``encode``, ``decode``.
-
 Main statements: ``decode(encode(tm)) == tm`` and ``encode(decode(raw)) == raw`` wherever the inner call succeeds.
 
 Notation: as in ``tensormap.encoding``: little-endian 32-bit words.

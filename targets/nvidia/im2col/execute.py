@@ -1,7 +1,5 @@
 """What one im2col load does, byte by byte: the pixels it visits and the image it leaves.
 
-Main definitions: ``pixel_places``, ``load_bytes``, ``row_pitch_bytes``, ``im2col_load``, ``im2col_store``.
-
 Main statements: ``im2col_load`` and ``im2col_store`` reproduce every byte of the copies recorded on a device.
 
 Mathematically: pixel 0 is visited at the start coordinate. From one pixel to the next the corner steps along W by the

@@ -1,7 +1,5 @@
 """The fields of im2col tensor maps: a tensor of images, the box that the filter's corner moves in, and one column.
 
-Main definitions: ``Im2colMap``, ``Im2colWideMap``, ``CORNER_RANGES``, ``OFFSET_LIMITS``, ``WIDE_SWIZZLES``.
-
 Notation: every tuple is innermost first. The modes of a map of rank 3, 4, 5 are C, W, N; C, W, H, N; C, W, H, D, N;
 corners and offsets have one entry for each of W, H, D. An interleaved map holds slices of 16 or 32 bytes of channels,
 which are its elements, and its modes are W, C/8, N; W, H, C/8, N; W, H, D, C/8, N.

@@ -1,7 +1,5 @@
 """The function that one im2col load denotes, as layout values: where its column lies, and what it reads.
 
-Main definitions: ``layout``.
-
 Main statements: the shared side takes (pixel, channel) to swizzle(pixel * pitch + channel * element bytes), total. The
 global side takes (pixel, channel) to the byte read, defined exactly where the element lies inside the tensor. Its
 pieces are the modes that the filter's corner has already returned along: none, W, W and H, and so on.

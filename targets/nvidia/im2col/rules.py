@@ -1,7 +1,5 @@
 """The rule table of im2col, im2col-wide and gathered rows, as data: what documents say and what one driver did.
 
-Main definitions: ``RULES``.
-
 Implementation notes: rules that tiled maps have too (bases, extents, strides, steps, fills, types) stand in
 ``tensormap.RULES``. "Tested" means random parameter sets around the legal boundaries, of which every verdict and every
 byte agrees with this library, and random loads, of which every byte agrees.

@@ -1,7 +1,5 @@
 """The 64-bit shared-memory matrix descriptor of ``tcgen05``: fields, encoding, decoding.
 
-Main definitions: ``MatrixDescriptor``, ``decode``, ``SWIZZLES``, ``descriptor_violations``.
-
 Notation: bits [13:0] start address, [29:16] leading byte offset, [45:32] stride byte offset (each in 16-byte units),
 [48:46] the constant 0b001, [51:49] base offset, [52] leading mode, [63:61] swizzle; every other bit is 0.
 

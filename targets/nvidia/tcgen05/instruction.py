@@ -1,7 +1,5 @@
 """The 32-bit instruction descriptor of ``tcgen05.mma``: kinds, fields, encoding, decoding, legal combinations.
 
-Main definitions: ``Kind``, ``KINDS``, ``InstructionDescriptor``, ``decode_instruction``, ``instruction_violations``.
-
 Notation: bits of kinds f16, tf32, f8f6f4, i8: 1:0 sparsity selector, 2 sparse, 3 saturate, 5:4 type of D, 9:7 of A,
 12:10 of B, 13 and 14 negate, 15 and 16 transpose, 22:17 N div 8, 28:24 M div 16, 31:30 maximum shift of ``.ws``. Of the
 block-scaled kinds: 5:4 scale id of B, 23 type of the scales, 28:27 M div 128, 30:29 scale id of A, 31 K of 96.

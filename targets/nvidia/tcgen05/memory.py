@@ -1,7 +1,5 @@
 """Tensor memory as types that refuse illegal use: allocation, access by registers, copies, where D lies.
 
-Main definitions: ``TmemAllocation``, ``TmemUse``, ``TmemAccess``, ``CopyShape``, ``accumulator_layout``.
-
 Notation: an address is lane * 2^16 + column; tensor memory has 128 lanes and 512 columns of 32 bits per block.
 
 References: PTX ISA 9.1 sections 9.7.16.1 (tensor memory), 9.7.16.7 (allocation), 9.7.16.8 (load and store), 9.7.16.9

@@ -1,7 +1,5 @@
 """Which shared byte ``tcgen05.mma`` reads for each element of an operand, as documented.
 
-Main definitions: ``ReadPattern``, ``read_pattern``, ``operand_bits``, ``layout``, ``swizzled``.
-
 Main statements: an operand is read as the documented canonical layouts say: in chunks of 16 bytes, whose address is the
 start plus one step per digit of (mn, k); the swizzle then XORs bits of the whole address. Where the 4- and 6-bit
 elements of the f8f6f4 kinds lie in their chunk of sixteen is fixed too: packed, from its first bit on.

@@ -1,7 +1,5 @@
 """Where scale factors of the block-scaled kinds lie: in shared memory for ``tcgen05.cp``, then in tensor memory.
 
-Main definitions: ``scale_layout``, ``scale_copy_bytes``, ``tensor_memory_scale``, ``scale_columns``.
-
 Notation: a scale tensor has a row per row of A or column of B, and a group per 16 or 32 elements along K; scales have
 one byte. Four groups of 128 rows are a block of 512 bytes, the source of one ``tcgen05.cp.32x128b.warpx4``.
 

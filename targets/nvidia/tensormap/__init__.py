@@ -1,8 +1,5 @@
 """TMA tensor maps: their fields, the rules they obey, their 128 bytes and what a tile copy does.
 
-Main definitions: ``TensorMap``, ``violations``, ``encode``, ``decode``, ``tile_load``, ``tile_store``, ``layout``,
-``RULES``.
-
 Implementation notes: tiled mode only. Every enforced fact is that of one chip and one driver (NVIDIA H200, driver
 580.159.04, CUDA 13.0); documented facts stand beside them and are told apart by the ``evidence`` argument.
 """

@@ -1,7 +1,5 @@
 """Verdicts and encodings of many tensor maps at once, from arrays of the driver's numbers.
 
-Main definitions: ``COLUMNS``, ``to_row``, ``from_row``, ``verdicts``, ``encode_many``.
-
 Main statements: row by row, ``verdicts`` agrees with ``violations`` and ``encode_many`` with ``encode``.
 
 Notation: a row holds 26 int64: dtype, rank, base, dim0..4, stride1..4 (bytes), box0..4, elementStride0..4, interleave,

@@ -1,7 +1,5 @@
 """Which rules a tensor map breaks, by documents or by what a real driver enforced.
 
-Main definitions: ``violations``, ``RefusedMapError``.
-
 Main statements: on the measured target, ``violations(tm) == ()`` exactly when the driver accepts ``tm``.
 
 Implementation notes: one small function per rule appends to a list; the enforced and the documented reading are two

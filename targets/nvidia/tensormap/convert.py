@@ -1,7 +1,5 @@
 """What happens to the bits of an element on its way: fill, tf32 rounding, flush to zero.
 
-Main definitions: ``fill_bytes``, ``load_convert``.
-
 Implementation notes: loads were measured on all kinds of values. Stores of NaN and infinities of the types that loads
 convert were not, and are refused.
 

@@ -1,7 +1,5 @@
 """What is wrong with the bytes of a tensor map, or with the arguments of a failed ``cuTensorMapEncodeTiled`` call.
 
-Main definitions: ``diagnose``, ``Diagnosis``, ``Trouble``.
-
 Main statements: nothing is guessed. A repair is shown only after the repaired map broke no rule that the measured
 driver enforces; where no change of single fields achieves that, there is none. Bits that this library cannot read
 (im2col, other architectures) are named and left as they are.

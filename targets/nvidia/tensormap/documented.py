@@ -1,7 +1,5 @@
 """The first 64 bytes of a tensor map as public documents describe them, for targets that no device was asked about.
 
-Main definitions: ``encode_documented``, ``decode_documented``, ``PACKED_FORMATS``, ``ATOM_CODES``.
-
 Main statements: ``decode_documented(encode_documented(tm, target), target) == tm``. Bits that another architecture has
 (an ATOM swizzle or a packed type below compute capability 10.0, the 96-byte swizzle, which no tiled map has) are
 refused, each with the name of its field.

@@ -1,7 +1,5 @@
 """The 128 bytes of a tiled tensor map: encode without a driver, decode with the illegal field named.
 
-Main definitions: ``Field``, ``FIELDS``, ``encode``, ``decode``.
-
 Main statements: ``decode(encode(tm)) == tm`` and ``encode(decode(raw)) == raw`` wherever the inner call succeeds.
 
 Notation: little-endian 32-bit words; bit b of word w is bit 32 * w + b of the map.

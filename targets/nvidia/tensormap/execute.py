@@ -1,7 +1,5 @@
 """What one tile copy does, byte by byte: a model of the engine on numpy arrays.
 
-Main definitions: ``tile_load``, ``tile_store``.
-
 Main statements: ``tile_load`` reproduces every byte of 400 loads recorded on an H200, gaps included.
 
 Notation: ``image`` is shared memory from an address that is a multiple of 1024 bytes; ``memory`` is global memory from

@@ -1,9 +1,5 @@
 """What follows from the fields of a tensor map: element sizes, swizzle maps, byte counts.
 
-Main definitions: ``element_bytes``, ``unit_bytes``, ``swizzle_xor``, ``apply_swizzle``, ``swizzle_span_bytes``,
-``swizzle_period_bytes``, ``loaded_counts``, ``row_pitch_bytes``, ``transaction_bytes``, ``footprint_bytes``,
-``box_bytes``, ``is_measured``, ``swizzle_supported``.
-
 Notation: what a map counts, its unit, is the element; of an interleaved map it is a slice of 16 or 32 bytes.
 
 Implementation notes: every byte count was measured, on an H200, those of interleaved maps on an H100. The swizzles'

@@ -1,8 +1,5 @@
 """The fields of a tiled tensor map, their names and the driver's numbers for them.
 
-Main definitions: ``DType``, ``DTYPES``, ``SWIZZLES``, ``INTERLEAVES``, ``L2_PROMOTIONS``, ``OOB_FILLS``, ``TensorMap``.
-The ``..._CODES`` tables hold the driver's numbers.
-
 Notation: every tuple is innermost first, mode 0 is the contiguous one.
 
 Implementation notes: a ``TensorMap`` may hold values that no device accepts, so that the rules can name them; only

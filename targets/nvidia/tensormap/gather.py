@@ -1,7 +1,5 @@
 """Four rows at a time: ``tile::gather4`` and ``tile::scatter4`` as uses of a tiled map, by the documents.
 
-Main definitions: ``row_violations``, ``gathered_boxes``, ``GATHER_TARGETS``.
-
 Mathematically: four boxes of one row each, at rows r0..r3 and one common first column, that lie one behind the other in
 shared memory, as the tiled box of four rows would.
 

@@ -1,8 +1,5 @@
 """Interleaved tiled maps: a tensor of slices of 16 or 32 bytes of channels, as layouts like N C/8 H W 8 are.
 
-Main definitions: ``slice_bytes``, ``slice_counts``, ``interleaved_bytes``, ``interleaved_places``,
-``interleaved_load``, ``interleaved_store``.
-
 Mathematically: the unit is the slice: mode 0 counts slices that lie 16 (32) bytes apart, mode i >= 1 steps by
 ``strides_bytes[i - 1]``. Along the last mode but one, that of the slices of channels, a box holds one slice whatever it
 says; along every other mode, the first one too, ``ceil(box / element stride)``. In shared memory the slices lie one

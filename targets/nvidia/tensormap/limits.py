@@ -1,8 +1,5 @@
 """The numbers that maps and their uses must respect.
 
-Main definitions: ``MAX_RANK``, ``MAX_BOX``, ``MAX_BOX_BYTES``, ``MAX_DIM``, ``STRIDE_LIMIT_BYTES``,
-``SMEM_DESTINATION_ALIGN_BYTES``, ``STORE_CHUNK_BYTES``.
-
 Implementation notes: each number belongs to a rule of ``rules``, which holds its sources and its evidence.
 
 References: CUDA driver API 13.0, ``cuTensorMapEncodeTiled``; PTX ISA 9.1 sections 5.5 and 9.7.9.27; CUDA programming

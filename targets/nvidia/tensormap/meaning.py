@@ -1,7 +1,5 @@
 """The function that a tensor map denotes, as layout values: where a tile lies in shared memory, and what it reads.
 
-Main definitions: ``layout``.
-
 Main statements: let c be a point of the loaded box, outermost mode first, ``loaded_counts`` points along each mode. The
 shared side is c -> swizzle(sum over modes of c * pitch), with the inner pitch one element, the next ``row_pitch_bytes``
 and every other the one before times its count: a CuTe layout behind the swizzle, total. The global side is c -> base +

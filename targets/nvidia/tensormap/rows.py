@@ -1,7 +1,5 @@
 """Rows of one copy: gathered from global memory, filled where they leave the tensor, put into shared memory.
 
-Main definitions: ``gathered``, ``put_rows``, ``put_chunks``, ``require_buffer``, ``require_destination``.
-
 Implementation notes: shared by the modes whose rows do not form one strided box: im2col and interleaved tiles.
 """
 

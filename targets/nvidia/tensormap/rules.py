@@ -1,7 +1,5 @@
 """The rule table of tiled tensor maps, as data: what documents say and what one real driver did.
 
-Main definitions: ``RULES``, ``RULE_IDS_ENFORCED``.
-
 Implementation notes: documented and enforced differ in several places, and both are kept. The predicates live in
 ``checks``. "Tested" below means 100,000 parameter sets drawn around the legal boundaries, of which every verdict agrees
 with the enforced reading.

@@ -1,7 +1,5 @@
 """Which CUDA toolkits accept a tensor map: per toolkit accepted, refused by a rule, or unknown.
 
-Main definitions: ``accepted_since``, ``Acceptance``, ``TOOLKITS``.
-
 Main statements: the driver of one toolkit was measured, and there its verdict decides. For every other toolkit a map
 is refused where its text states a rule that is broken and that the measured driver enforces; it is accepted where
 neither its text nor the measured driver has anything against it. Where text and driver disagree it is unknown, since

@@ -1,7 +1,5 @@
 """The 64-bit shared-memory matrix descriptor of ``wgmma``: fields, encoding, decoding.
 
-Main definitions: ``MatrixDescriptor``, ``decode``, ``SWIZZLES``, ``swizzle_rows``.
-
 Notation: bits [13:0] start address, [29:16] leading byte offset, [45:32] stride byte offset (each in 16-byte units),
 [51:49] base offset, [63:62] swizzle; every other bit is reserved.
 

@@ -1,7 +1,5 @@
 """Which elements each thread of a warpgroup holds for ``wgmma``: A in registers, the accumulator, sparse metadata.
 
-Main definitions: ``register_coordinates``, ``accumulator_coordinates``, ``metadata_coordinates``, ``SPARSE_CODES``.
-
 Notation: thread t is lane l = t mod 32 of warp w = t div 32, with q = l mod 4 and g = l div 4.
 
 References: PTX ISA 9.1 sections 9.7.15.5.1 (fragments) and 9.7.15.6.1 (sparse metadata), confirmed on a device.

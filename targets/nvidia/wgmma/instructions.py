@@ -1,7 +1,5 @@
 """Which multiplications ``wgmma`` has: operand types, accumulators, K, N, what may be transposed, negated or sparse.
 
-Main definitions: ``Multiply``, ``MULTIPLIES``, ``OPERAND_BITS``, ``instruction_k``, ``n_values``, ``multiply``.
-
 Main statements: one instruction reads 256 bits of every row of A and of B along K; with sparse A, 256 bits of A hold
 what 512 bits of B meet. Only 16-bit operands in shared memory may be MN-major.
 

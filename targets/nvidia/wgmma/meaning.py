@@ -1,7 +1,5 @@
 """What ``wgmma`` descriptors, registers and sparse metadata denote, as layout values.
 
-Main definitions: ``layout``, ``register_layout``, ``accumulator_layout``, ``metadata_layout``.
-
 Main statements: reading subtracts the base offset from the row phase of the swizzle. Moving the address back by 128
 bytes for each unit of it, swizzling and moving it forth is the same, so a descriptor denotes a CuTe layout behind one
 swizzle and at most two offsets. The one exception are MN-major rows that end inside a swizzle span: their last span

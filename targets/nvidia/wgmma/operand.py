@@ -1,7 +1,5 @@
 """Which shared byte ``wgmma`` reads for each element of an operand in shared memory.
 
-Main definitions: ``ReadPattern``, ``read_pattern``, ``operand_offsets``, ``unread_fields``, ``swizzle_phase``.
-
 Main statements: let o(mn, k) be the sum of the pattern's digits times their steps and a = start + o. The byte read is
 a with its chunk bits, 4 and up, XORed with ((a div 128) - base_offset) mod W, where W = 1, 2, 4, 8 for NONE, 32B, 64B,
 128B. The XOR acts on absolute shared addresses, so a start inside the pattern needs no base offset. Of a K-major

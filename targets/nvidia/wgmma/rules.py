@@ -1,7 +1,4 @@
-"""The rules that a layout must meet to be an operand or an accumulator of ``wgmma``, as data.
-
-Main definitions: ``RULES``.
-"""
+"""The rules that a layout must meet to be an operand or an accumulator of ``wgmma``, as data."""
 
 from __future__ import annotations
 

@@ -1,8 +1,5 @@
 """Which rows an instruction reads, which element types ``wgmma`` has, and which operand reads were measured.
 
-Main definitions: ``INSTRUCTION_M``, ``INSTRUCTION_K`` (of 16-bit elements), ``N_VALUES``, ``DTYPES``, ``ACCUMULATORS``,
-``has_wgmma``, ``require_wgmma``, ``instruction_rows``, ``operand_evidence``.
-
 References: PTX ISA 9.1 section 9.7.15 (asynchronous warpgroup level matrix instructions).
 """
 
