@@ -14,6 +14,7 @@ from layoutalg.ground.assumptions import Assumptions
 from layoutalg.ground.check import Checker
 from layoutalg.ground.errors import LayoutError
 from layoutalg.ground.limits import PROBLEM_EXTENT, PROBLEM_RANK
+from layoutalg.ground.picture import Shown
 from layoutalg.ground.polynomial import Polynomial, names_of, product_of, whole_at
 from layoutalg.ground.polynomial_text import polynomial
 from layoutalg.ground.sizes import require_names, sizes_of
@@ -28,7 +29,7 @@ BASE_ALIGN_BYTES = 256
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Tensor:
+class Tensor(Shown):
     """A tensor in global memory.
 
     Mathematically: the function that takes a coordinate to the element offset sum of coordinate * stride; with names

@@ -240,10 +240,10 @@ def _map_facts(tm: hardware.TensorMap, target: str) -> Iterable[Fact]:
         found = [violation.to_json() for violation in documented]
         yield said("undocumented", [str(violation) for violation in documented], found)
     transaction, footprint = hardware.transaction_bytes(tm), hardware.footprint_bytes(tm)
-    period = hardware.swizzle_period_bytes(tm.swizzle)
+    align = hardware.tile_align_bytes(tm.swizzle)
     yield said("barrier", f"{transaction} bytes a copy", {"bytes": transaction})
-    text = f"{footprint} bytes, base aligned to {period}"
-    yield said("shared", text, {"bytes": footprint, "align_bytes": period})
+    text = f"{footprint} bytes, base aligned to {align}"
+    yield said("shared", text, {"bytes": footprint, "align_bytes": align})
 
 
 def _document(document: dict[str, object], target: str) -> Explanation:

@@ -17,6 +17,7 @@ from layoutalg.draw.ragged import draw_ragged, draw_symbolic
 from layoutalg.draw.shuffles import draw_factorisation, draw_shuffles
 from layoutalg.draw.swizzle import draw_swizzle
 from layoutalg.draw.swizzle_plan import draw_swizzle_plan
+from layoutalg.draw.tensor import draw_tensor
 from layoutalg.draw.tensormap import draw_plan
 from layoutalg.draw.tmem import TMEM, draw_tmem
 from layoutalg.draw.universal import draw_universal
@@ -32,6 +33,7 @@ from layoutalg.proofs.ragged import RaggedFamily
 from layoutalg.proofs.shuffle import ShufflePlan
 from layoutalg.proofs.swizzling import SwizzlePlan
 from layoutalg.proofs.symbolic.plan import SymbolicPlan
+from layoutalg.proofs.tensor import Tensor
 from layoutalg.proofs.tensormap.plan import TensorMapPlan
 from layoutalg.proofs.universal import ClassPlan
 from layoutalg.synth.lds import LdsPlan
@@ -39,6 +41,7 @@ from layoutalg.targets.nvidia.im2col import Im2colMap
 
 _DRAWERS: tuple[tuple[Any, Any], ...] = (
     (Swizzle, draw_swizzle),
+    (Tensor, draw_tensor),
     (TensorMapPlan, draw_plan),
     (AccessPlan, draw_access),
     (LdsPlan, draw_lds),
@@ -55,8 +58,8 @@ _DRAWERS: tuple[tuple[Any, Any], ...] = (
     (GatherPlan, draw_gather),
     (Drawable, lambda canvas, value, top: value.draw_on(canvas, top)),
 )
-DRAWN = (Admitted, Refused, Swizzle, TensorMapPlan, AccessPlan, LdsPlan, Factorisation, ShufflePlan, RaggedFamily,
-         SymbolicPlan, Im2colMap, ConvolutionPlan, PaddingPlan, ClassPlan, ConversionPlan, Drawable,
+DRAWN = (Admitted, Refused, Swizzle, Tensor, TensorMapPlan, AccessPlan, LdsPlan, Factorisation, ShufflePlan,
+         RaggedFamily, SymbolicPlan, Im2colMap, ConvolutionPlan, PaddingPlan, ClassPlan, ConversionPlan, Drawable,
          GatherPlan, SwizzlePlan, *TMEM, *OPERANDS)  # fmt: skip
 """Values other than layouts that have a picture."""
 

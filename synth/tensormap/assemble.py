@@ -96,7 +96,6 @@ def filled_in(
     oob: str,
 ) -> TensorMapPlan:
     """Fill in what follows from the map and its issues."""
-    period = max(hardware.swizzle_period_bytes(tensor_map.swizzle), hardware.swizzle_period_bytes(problem.swizzle))
     undocumented = tuple(
         sorted({v.rule for v in hardware.violations(tensor_map, target=problem.arch, evidence="documented")})
     )
@@ -108,7 +107,7 @@ def filled_in(
         issues=issues,
         origin_map=origin_map,
         expect_tx_bytes=len(issues) * hardware.transaction_bytes(tensor_map),
-        smem_align_bytes=max(limits.SMEM_DESTINATION_ALIGN_BYTES, period),
+        smem_align_bytes=max(map(hardware.tile_align_bytes, (tensor_map.swizzle, problem.swizzle))),
         smem_bytes=max(issue.smem_offset_bytes for issue in issues) + footprint,
         oob=oob,
         undocumented=undocumented,

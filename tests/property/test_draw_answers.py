@@ -302,6 +302,21 @@ def test_a_gather_shows_where_every_index_leads(axis: int, mechanism: str | None
         assert at[0] + 16 * at[1] == element == held[32 * warp + there, register]
 
 
+@given(
+    shape=st.lists(st.integers(1, 40), min_size=1, max_size=4),
+    strides=st.lists(st.integers(0, 200), min_size=4, max_size=4),
+    dtype=st.sampled_from(["u8", "bf16", "f32", "f64"]),
+)
+def test_a_tensor_shows_the_bytes_of_its_first_elements(shape: list[int], strides: list[int], dtype: str) -> None:
+    stride = strides[: len(shape)]
+    size = {"u8": 1, "bf16": 2, "f32": 4, "f64": 8}[dtype]
+    shown = found_in(la.draw.svg(la.Tensor(shape, stride, dtype)), r"^\((\d+),(\d+)\) at byte (\d+)$")
+    memory = np.arange(40 * 200 * 4 + 1) * size
+    view = np.lib.stride_tricks.as_strided(memory, shape, [8 * step for step in stride])
+    corner = view.reshape(-1, *((1, *shape)[-2:]))[0][:8, :8]
+    assert shown == [(row, column, int(corner[row, column])) for row, column in np.ndindex(corner.shape)]
+
+
 def test_every_drawn_value_shows_itself_in_notebooks() -> None:
     access = la.admissible("(64,64):(64,1)", "ldmatrix.x4")
     values = [
@@ -310,6 +325,7 @@ def test_every_drawn_value_shows_itself_in_notebooks() -> None:
         la.admissible("(64,64):(64,1)", "ds_read_b128", "gfx942").descriptor,
         tcgen05.TmemAllocation(64), Im2colMap("f16", (64, 9, 4), (128, 1152), (0,), (0,), 8, 64),
         synthesize_ragged(la.Tensor((1024, 512)), (64, 64)), factorise("(16,64):(64,1)"),
+        la.Tensor((1024, 512)), la.Tensor(("M", 512)),
     ]  # fmt: skip
     for value in values:
         bundle = value._repr_mimebundle_()

@@ -261,3 +261,12 @@ def test_a_plan_that_does_not_hold_is_not_explained() -> None:
         told = la.explain(wrong)
         assert (told.holds, [name for name, _ in told.facts]) == (False, ["check"])
         assert told["check"]["verdict"] == "refuted"
+
+
+@pytest.mark.parametrize("swizzle", ["NONE", "32B", "64B", "128B"])
+def test_a_plan_and_its_bytes_ask_for_the_same_alignment(swizzle: str) -> None:
+    bits = {"NONE": 0, "32B": 1, "64B": 2, "128B": 3}[swizzle]
+    smem = f"Sw<{bits},3,3> o 0 o (8,{8 << bits}):({8 << bits},1)" if bits else "(8,8):(8,1)"
+    plan = la.tensormap(la.Tensor((4096, 4096)), (8, 8 << bits), smem)
+    told = la.explain(plan.hex)["shared"]
+    assert told["align_bytes"] == plan.smem_align_bytes == max(128, 128 << bits)

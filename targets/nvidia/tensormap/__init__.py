@@ -25,6 +25,7 @@ from layoutalg.targets.nvidia.tensormap.facts import (
     swizzle_span_bytes,
     swizzle_supported,
     swizzle_xor,
+    tile_align_bytes,
     transaction_bytes,
     unit_bytes,
 )
@@ -68,6 +69,6 @@ __all__ = [
     "decode_documented", "diagnose", "element_bytes", "encode", "encode_documented", "fill_bytes", "footprint_bytes",
     "gathered_boxes", "interleaved_bytes", "is_measured", "layout", "load_convert", "loaded_counts",
     "row_pitch_bytes", "row_violations", "slice_bytes", "slice_counts", "swizzle_period_bytes", "swizzle_span_bytes",
-    "swizzle_supported", "swizzle_xor", "tile_load", "tile_store", "transaction_bytes", "unit_bytes",
-    "violations",
+    "swizzle_supported", "swizzle_xor", "tile_align_bytes", "tile_load", "tile_store", "transaction_bytes",
+    "unit_bytes", "violations",
 ]  # fmt: skip

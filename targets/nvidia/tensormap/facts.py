@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from layoutalg.targets.nvidia.swizzles import SWIZZLE_TABLE, HardwareSwizzle
 from layoutalg.targets.nvidia.tensormap.fields import DTYPES, TensorMap, checked_name, malformed
-from layoutalg.targets.nvidia.tensormap.limits import MAX_RANK
+from layoutalg.targets.nvidia.tensormap.limits import MAX_RANK, SMEM_DESTINATION_ALIGN_BYTES
 from layoutalg.targets.registry import lookup
 
 SLICE_BYTES: Mapping[str, int] = MappingProxyType({"16B": 16, "32B": 32})
@@ -130,6 +130,18 @@ def swizzle_period_bytes(mode: str) -> int:
     Source: PTX ISA 9.1 section 5.5.7; encodings measured on NVIDIA H200, driver 580.159.04.
     """
     return _swizzle(mode).period_bytes
+
+
+def tile_align_bytes(mode: str) -> int:
+    """Return the alignment that the shared base of a tile needs: of the copy engine, and of the swizzle's period.
+
+    Example:
+        >>> [tile_align_bytes(mode) for mode in ("NONE", "32B", "128B")]
+        [128, 256, 1024]
+
+    Source: PTX ISA 9.1, ``cp.async.bulk.tensor``: 128 bytes for every tile destination.
+    """
+    return max(SMEM_DESTINATION_ALIGN_BYTES, swizzle_period_bytes(mode))
 
 
 def _swizzle(mode: str) -> HardwareSwizzle:
