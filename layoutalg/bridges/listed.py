@@ -36,6 +36,7 @@ def looked_up(outer: Any, inner: Any) -> ListedLayout:
     Raises: AdmissibilityError: LA650, LA651. RepresentabilityError: LA643. BudgetError: LA653. MalformedError: LA234.
 
     Example:
+        >>> from layoutalg.ground.listed import listed
         >>> looked_up(listed([5, 3, 8, 1]), CuteLayout((2, 2), (2, 1))).table().tolist()
         [5, 8, 3, 1]
     """
@@ -79,6 +80,7 @@ def left_table(layout: ListedLayout) -> ListedLayout:
     Raises: AdmissibilityError: LA649. BudgetError: LA653.
 
     Example:
+        >>> from layoutalg.ground.listed import listed
         >>> left_table(listed([4, 0, 2])).table().tolist()
         [1, 0, 2, 0, 0]
     """
@@ -92,6 +94,7 @@ def right_table(layout: ListedLayout) -> ListedLayout:
     Raises: AdmissibilityError: LA131, LA649. BudgetError: LA653.
 
     Example:
+        >>> from layoutalg.ground.listed import listed
         >>> right_table(listed([4, 0, 2, 1])).table().tolist()
         [1, 3, 2]
     """

@@ -56,7 +56,7 @@ def prepared(text: object, argument: str) -> str:
     _encoded(text, argument)
     if _NAME.search(text) or len(_COMPLEMENT.findall(text)) > limits.ISL_COMPLEMENTS:
         because = (
-            f"the limits are {limits.ISL_NAME} characters in a name and {limits.ISL_COMPLEMENTS} times 'not exists'"
+            f"names have at most {limits.ISL_NAME} characters, texts at most {limits.ISL_COMPLEMENTS} 'not exists'"
         )
         raise malformed("LA780", "this ISL text is too long", text, because)
     foreign = _NO_INTEGER.search(text)

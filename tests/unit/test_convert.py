@@ -126,7 +126,7 @@ def test_to_cute_refuses_what_needs_two_swizzles() -> None:
         convert.to_cute(linear)
     assert caught.value.diagnostic.code == "LA235"
     assert caught.value.diagnostic.witness == {"x": 1, "y": 2, "f(x+y)": 2, "f(x)+f(y)-f(0)": 4, "bit": 0}
-    with pytest.raises(RepresentabilityError, match="62 bits"):
+    with pytest.raises(RepresentabilityError, match="63 bits; the limit is 62"):
         convert.to_cute(LinearLayout.identity({"i": 1 << 63}))
 
 
