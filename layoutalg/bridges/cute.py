@@ -226,7 +226,7 @@ def recognize(table: npt.ArrayLike, shape: IntTuple | None = None) -> CuteLayout
             because = f"its only modes {', '.join(f'{n}:{d}' for n, d in modes)} exceed the signed 64-bit range"
             raise _no_cute(where, because, {}) from None
     witness: dict[str, object] = {}
-    because = "each leaf of the shape must be strided, and the values the sums over the leaves"
+    because = "the values must be sums of one strided term per leaf of the shape"
     if isinstance(modes, tables.Departure):
         witness = {"coordinate": modes.coordinate, "value": modes.value, "strided": modes.forced}
         because = f"entry {modes.coordinate} is {modes.value}, a strided layout would give {modes.forced}"

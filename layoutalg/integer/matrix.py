@@ -87,7 +87,7 @@ def multiply(A: Matrix, B: Matrix) -> Matrix:
     """
     for row in A:
         if len(row) != len(B):
-            raise check.malformed("B", f"must have {len(row)} rows, as A has columns", len(B))
+            raise check.malformed("B", f"must have {len(row)} rows, one per column of A", len(B))
     turned = transpose(B)
     return tuple([tuple([sum(map(mul, row, column)) for column in turned]) for row in A])
 

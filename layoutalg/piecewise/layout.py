@@ -71,7 +71,7 @@ class PiecewiseLayout(Algebra):
         valid = isinstance(names, tuple) and all(isinstance(name, str) and name.isidentifier() for name in names)
         if not valid or len(set(names)) != len(found.outputs) or len(names) != len(found.outputs):
             because = f"outputs must be {len(found.outputs)} distinct identifiers, not {shown(names)}"
-            raise malformed("LA785", "the output names do not fit", found.text, because)
+            raise malformed("LA785", "these output names are invalid", found.text, because)
         for name, value in (("text", found.text), ("given", found.given), ("outputs", names)):
             object.__setattr__(self, name, value)
         object.__setattr__(self, "params", found.params)
@@ -117,9 +117,9 @@ class PiecewiseLayout(Algebra):
         """
         found = box.extents(self.text)
         if isinstance(found, box.NotABox):
-            because, witness = f"{found.because}; .domain is the set where it is defined", found.witness
+            because = f"{found.because}; .domain is where it is defined, .subs(...) fixes parameters"
             raise MalformedError(
-                Diagnostic("LA221", "this layout is not total on a box", (self.text[:200],), because, witness)
+                Diagnostic("LA221", "this layout is not total on a box", (self.text[:200],), because, found.witness)
             )
         return tuple(zip(self.axes, found, strict=True))
 
