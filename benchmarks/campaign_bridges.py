@@ -144,7 +144,7 @@ def refusal(target: str, layout: Any, expected: judge.Ints, error: LayoutError) 
     if target == "integer":
         sought = "no modulus helps" in error.diagnostic.because or expected.min() < 0 or expected.max() >= MODULI
         if size <= SEARCHED and not sought:
-            raise NeedlessError("moduli were not sought")
+            raise NeedlessError("moduli were not tried")
         if size <= SEARCHED and expected.max() < MODULI and judge.modular(expected):
             raise NeedlessError("to_integer refused a residue")
 

@@ -1,1 +1,1 @@
-"""From one family to another: conversions, equality and composition across families."""
+"""Conversions, equality and composition across layout families."""

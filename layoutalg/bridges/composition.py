@@ -1,11 +1,9 @@
-"""One layout after another: in their family, or in the narrowest wider one that holds the result.
+"""Compose layouts, in their own family or in the narrowest wider one that can represent the result.
 
-Main statements: within a family the family's own ``@`` decides, by axis names where the family has them. Across
-families ``outer`` after ``inner`` is c -> outer(inner(c)) on flat coordinates (outputs of ``inner`` meet the axes of
-``outer`` in order where there are as many), and the families are tried from narrow to wide: cute, linear, piecewise.
-The answer is exact in each; only a composition that has no value is refused.
-
-Source: the composition of a linear layout multiplies matrices; that of a piecewise layout pulls back in ISL on digits.
+Within a family, its own ``@`` decides, by axis names if the family has them. Across families, ``outer`` after ``inner``
+is c -> outer(inner(c)) on flat coordinates (outputs of ``inner`` match the axes of ``outer`` in order if there are as
+many), and families are tried from narrow to wide: cute, linear (matrix product), piecewise (pullback in ISL on digits).
+Every answer is exact; only compositions that are undefined somewhere are refused.
 """
 
 from __future__ import annotations
@@ -62,22 +60,22 @@ NAMES = {
 }
 
 SMALL = 128
-"""Points of a composition that is always listed in runs: there are at most 64."""
+"""Compositions up to this many points are always listed in runs (at most 64)."""
 FEW_RUNS = 16
-"""A larger composition of no more runs is listed as well; one of more only where ISL gives up on its digits."""
+"""A larger composition with at most this many runs is listed, too; one with more only if ISL gives up on its digits."""
 SECONDS = 1.0
-"""Wall time of ISL for an answer that can be listed instead."""
+"""ISL time limit for an answer that can be listed instead."""
 CONFIRMED = 2**16
-"""Most points at which an answer of ISL is confirmed one by one."""
+"""Largest composition that is checked at every point."""
 
 
 @dataclass(frozen=True, slots=True)
 class Widened:
-    """A layout and why no narrower family holds it.
+    """A layout, and why no narrower family can represent it.
 
     Args:
         value: The layout.
-        passed: One line per family that was tried before.
+        passed: One line per family that was tried first.
     """
 
     value: Value
@@ -99,9 +97,9 @@ def compose(outer: object, inner: object, *, widen: bool = False) -> Any:
 
     Args:
         outer: A layout of any family, a table or an array of its values, or a swizzle.
-        inner: Likewise; its values are coordinates of ``outer``. A table composes with every family, to a table.
-        widen: False: both are of one family, whose ``@`` gives the answer or says why the family cannot hold it. True:
-            of any two families, and the answer is in the narrowest family that holds it (``widened`` says why).
+        inner: Likewise; its values are coordinates of ``outer``. A table composes with every family, giving a table.
+        widen: False: both are in one family, whose ``@`` returns the result or says why the family cannot represent it.
+            True: any two families; the result is in the narrowest family that can represent it (``widened`` says why).
 
     Raises: AdmissibilityError: LA120, LA651, LA641, LA642. RepresentabilityError: LA121, LA122, LA661.
         BudgetError: LA222, LA653, LA745. MalformedError: LA192, LA652.
@@ -124,7 +122,7 @@ def logical_divide(layout: object, tile: object, *, widen: bool = False) -> Any:
 
     Args:
         layout: A CuTe or composed layout, a table or an array of its values.
-        tile: A CuTe layout with a complement in ``layout.size`` that divides it.
+        tile: A CuTe layout that has a complement in ``layout.size``.
 
     Raises: AdmissibilityError: LA120, LA131 to LA134. RepresentabilityError: LA121, LA122. BudgetError: LA653.
         MalformedError: LA652.
@@ -139,17 +137,17 @@ def logical_divide(layout: object, tile: object, *, widen: bool = False) -> Any:
     whole = layout if isinstance(layout, Swizzle) else normal(read(layout))
     if not isinstance(whole, kinds) or not isinstance(tile, CuteLayout):
         wrong = tile if isinstance(whole, kinds) else layout
-        because = f"a CuteLayout, ComposedLayout or table is divided by a CuteLayout, not {shown(wrong)}"
+        because = f"expected a CuteLayout, ComposedLayout or table divided by a CuteLayout, not {shown(wrong)}"
         raise MalformedError(Diagnostic("LA652", "this operand is not a layout", ("logical_divide",), because))
     return compose(whole, cute.make_layout(tile, cute.complement(tile, whole.size)), widen=widen)
 
 
 def widened(outer: object, inner: object) -> Widened:
-    """Return ``outer`` after ``inner`` in the narrowest family that holds it, and why no narrower one does.
+    """Return ``outer`` after ``inner`` in the narrowest family that can represent it, and why no narrower one can.
 
-    Mathematically: within a family its ``@`` is tried first. Named axes that share no name, and layouts of different
-    families, meet by flat coordinates. The product of two swizzles that is not a swizzle is the linear layout on one
-    period, beyond which it repeats.
+    Within a family, its ``@`` is tried first. Layouts of different families, or without a common axis name, are
+    composed on flat coordinates. A product of two swizzles that is not a swizzle is the linear layout on one period,
+    beyond which it repeats.
 
     Raises: AdmissibilityError: LA650, and as ``compose``.
 
@@ -159,7 +157,7 @@ def widened(outer: object, inner: object) -> Widened:
     """
     last, first = _operand(outer), _operand(inner)
     if isinstance(last, ListedLayout) or isinstance(first, ListedLayout):
-        table = looked_up(last, first)  # refuses what has no value
+        table = looked_up(last, first)  # raises if undefined
         try:
             found = _narrowest(last, first)
         except BudgetError as error:
@@ -171,7 +169,7 @@ def widened(outer: object, inner: object) -> Widened:
 
 
 def _narrowest(last: Any, first: Any) -> Widened:
-    """Return the composition in the narrowest family of those with a formula."""
+    """Return the composition in the narrowest formula-based family."""
     tabled = isinstance(last, ListedLayout) or isinstance(first, ListedLayout)
     where = Call("compose", last, first)
     passed: list[str] = []
@@ -198,7 +196,7 @@ def _narrowest(last: Any, first: Any) -> Widened:
 
 
 def _facing(outer: Any, inner: Any, where: Call) -> IntegerLayout | PiecewiseLayout:
-    """Return ``outer`` with its axes in the order of the outputs of ``inner`` that have their names; else by position.
+    """Return ``outer`` with its axes in the order of the outputs of ``inner`` if the names match; else unchanged.
 
     Raises: AdmissibilityError: LA650.
     """
@@ -207,8 +205,8 @@ def _facing(outer: Any, inner: Any, where: Call) -> IntegerLayout | PiecewiseLay
         return permute(outer, names)
     if not isinstance(outer, IntegerLayout | PiecewiseLayout) or len(outer.inputs) != len(names):
         axes = list(outer.in_dims) if hasattr(outer, "in_dims") else [str(outer)]
-        because = f"{len(names)} outputs {list(names)} meet {axes}"
-        raise AdmissibilityError(Diagnostic("LA650", "outputs and axes do not meet", (str(where),), because))
+        because = f"{len(names)} outputs {list(names)} for {axes}"
+        raise AdmissibilityError(Diagnostic("LA650", "outputs and axes do not match", (str(where),), because))
     return outer
 
 
@@ -217,15 +215,17 @@ def _family(value: Any) -> str:
 
 
 def _share_names(outer: Any, inner: Any) -> bool:
-    """Return whether names of axes say how two layouts of one family meet: some output of ``inner`` is an axis of
-    ``outer``. CuTe layouts, morphisms and pieces meet by position."""
+    """Return whether two layouts of one family compose by axis name: some output of ``inner`` is an axis of ``outer``.
+
+    CuTe layouts, morphisms and piecewise layouts always compose by position.
+    """
     if isinstance(outer, LinearLayout | IntegerLayout | HierarchicalLayout):
         return bool({*outer.in_dims} & {*inner.out_dims})
     return True
 
 
 def _near(value: Any) -> Value:
-    """Return a layout in a narrower family, where algebra alone shows that it belongs there; swizzles as they are."""
+    """Lower a layout to a narrower family if algebra alone can; swizzles are unchanged."""
     if isinstance(value, Swizzle):
         return value
     found = checked(value, "compose")
@@ -247,10 +247,10 @@ def _period(outer: Swizzle, inner: Swizzle) -> LinearLayout:
 
 
 def _permutation(swizzle: Swizzle, size: int, where: Call) -> ComposedLayout:
-    """Return a swizzle of the coordinates of a layout, or refuse one that leads out of them."""
+    """Return a swizzle as a permutation of a layout's coordinates; raise if it maps one out of bounds."""
     leaving = first_leaving(swizzle, size, size)
     if leaving is not None:
-        what = "the swizzle leads out of the domain of the layout"
+        what = "the swizzle maps a coordinate outside the layout's domain"
         because = f"{swizzle} maps {leaving} to {swizzle(leaving)}, the layout has {size} points"
         raise AdmissibilityError(
             Diagnostic(
@@ -261,7 +261,7 @@ def _permutation(swizzle: Swizzle, size: int, where: Call) -> ComposedLayout:
 
 
 def _on_values(swizzle: Swizzle, inner: AnyFamily) -> ComposedLayout:
-    """Return a swizzle as a layout on an interval that holds the values of a layout."""
+    """Return a swizzle as a layout on an interval that contains the values of a layout."""
     if isinstance(inner, LinearLayout):
         return ComposedLayout(swizzle, 0, CuteLayout(1 << inner.out_bits, 1))
     top = max(0, int(inner.table().max())) if inner.size else 0
@@ -292,7 +292,7 @@ def _wider(outer: AnyFamily, inner: AnyFamily, passed: list[str], where: Call) -
         except BudgetError as error:
             if runs is None or not listable:
                 because = "; ".join([*passed, f"piecewise: {error.diagnostic.because}"])
-                what = "no family was found that holds the composition"
+                what = "no family was found for the composition"
                 raise BudgetError(Diagnostic("LA653", what, (str(where),), because)) from error
             value = PiecewiseLayout(runs_text(runs), ("offset",))
     if wanted is None or value.size <= int(index[-1]) or (values_at(value, index) != wanted).any():
@@ -301,13 +301,13 @@ def _wider(outer: AnyFamily, inner: AnyFamily, passed: list[str], where: Call) -
 
 
 def unconfirmed(where: Call | str) -> BudgetError:
-    """Return the refusal of an answer of ISL that does not hold (LA745)."""
-    because = "the values of its answer are not those of the operands, so it is not returned"
-    return BudgetError(Diagnostic("LA745", "ISL gave an answer that does not hold", (str(where),), because))
+    """Return the error for a wrong answer of ISL (LA745)."""
+    because = "it disagrees with direct evaluation of the operands and was discarded"
+    return BudgetError(Diagnostic("LA745", "ISL's result is wrong", (str(where),), because))
 
 
 def _values_after(outer: AnyFamily, inner: AnyFamily, index: npt.NDArray[Any]) -> npt.NDArray[Any] | None:
-    """Return ``outer`` after ``inner`` at flat coordinates, None where ``inner`` leaves the domain of ``outer``."""
+    """Return ``outer`` after ``inner`` at flat coordinates, None if a value is outside the domain of ``outer``."""
     middle = values_at(inner, index)
     if middle.shape[1] == 1:
         flat = middle[:, 0]
@@ -324,12 +324,12 @@ def _values_after(outer: AnyFamily, inner: AnyFamily, index: npt.NDArray[Any]) -
 
 
 def _digits(layout: AnyFamily) -> PiecewiseLayout:
-    """Return a layout as a piecewise one; a CuTe layout in the fewest modes."""
+    """Return a layout as a piecewise one, coalescing a CuTe layout first."""
     return in_pieces(cute.coalesce(layout) if isinstance(layout, CuteLayout) else layout)
 
 
 def _affine(outer: AnyFamily, inner: AnyFamily) -> LinearLayout | str:
-    """Return the composition as a linear layout where algebra gives one, or why it does not."""
+    """Return the composition as a linear layout found by algebra, or why there is none."""
     if inner.size < 1 or inner.size & (inner.size - 1):
         return f"an F2 map has 2**n points, the right operand has {inner.size}"
     because = "the operands are not both affine over F2"
@@ -350,19 +350,19 @@ def _affine(outer: AnyFamily, inner: AnyFamily) -> LinearLayout | str:
 
 
 def _affine_table(values: npt.NDArray[Any]) -> LinearLayout | str:
-    """Return 2**n values as a linear layout, or where they are not affine over F2."""
+    """Return 2**n values as a linear layout, or a point where they are not affine over F2."""
     if values.dtype == object:
         return "the values have more than 64 bits"
     form = tables.linear(values)
     if isinstance(form, tables.Departure):
-        return f"the value at {form.coordinate} is {form.value}, over F2 it would be {form.forced}"
+        return f"the value at {form.coordinate} is {form.value}, an affine map over F2 would give {form.forced}"
     return linear_layout(*form)
 
 
 def _operand(operand: object) -> Any:
-    """Return a layout or a swizzle, or refuse another value (LA652)."""
+    """Return a layout or a swizzle; raise on any other value (LA652)."""
     operand = read(operand)
     if not isinstance(operand, Layout | Swizzle) and normal(operand) is None:
-        because = f"an operand is a {ONE_OF} or Swizzle, not {shown(operand)}"
+        because = f"operands must be {ONE_OF} or Swizzle, not {shown(operand)}"
         raise MalformedError(Diagnostic("LA652", "this operand is not a layout", because=because))
     return operand

@@ -1,8 +1,8 @@
-"""Layouts and tables as ``[Sw o offset o] shape:stride``: the smallest form, or the proof that there is none.
+"""Convert layouts and tables to ``[Sw o offset o] shape:stride``: the smallest form, or a proof that there is none.
 
-Main statements: the coalesced modes of a table are unique, so the first entry that leaves what the earlier ones force
-refutes every plain layout. Over F2 one elimination decides every swizzle. Elsewhere all swizzles that can matter are
-tried (``layoutalg.ground.recognize``), so a refusal is a proof.
+The coalesced modes of a table are unique, so the first entry that differs from what the earlier ones force refutes
+every plain layout. Over F2 one elimination decides all swizzles. Elsewhere all relevant swizzles are tried
+(``layoutalg.ground.recognize``), so a refusal is a proof.
 """
 
 from __future__ import annotations
@@ -45,25 +45,24 @@ from layoutalg.piecewise import PiecewiseLayout
 
 BY_POINTS: dict[type, str] = {
     ComposedLayout: "the swizzles do not collapse by algebra",
-    PiecewiseLayout: "several pieces and floors are read point by point",
-    HierarchicalLayout: "digits with mixed bits are read point by point",
+    PiecewiseLayout: "several pieces and floors are compared point by point",
+    HierarchicalLayout: "digits with mixed bits are compared point by point",
 }
-"""What a layout of more than ``CONFIRM_POINTS`` points is refused for."""
+"""Why a layout of more than ``CONFIRM_POINTS`` points is refused."""
 
 
 def to_cute(layout: Given) -> CuteLayout | ComposedLayout:
-    """Return the layout as ``shape:stride``, with an offset and one swizzle in front where it needs them.
+    """Return the layout as ``shape:stride``, with an offset and one swizzle if needed.
 
     Mathematically: an affine map over F2 is ``Sw o (offset + shape:stride)`` exactly when the columns of Sw M have
     disjoint supports; ``layoutalg.f2.split.one_swizzle`` searches every Sw. Each input axis of a linear, integer or
     hierarchical layout becomes one top-level mode; a single axis is not wrapped. A constant becomes the offset of an
-    identity swizzle. A table keeps its dimensions as modes where it can.
-    A shared layout of Triton, which takes offsets to coordinates, is read as its inverse, coordinates to offsets, as
-    CuTe has it.
+    identity swizzle. A table keeps its dimensions as modes if possible. A Triton shared layout, which maps offsets to
+    coordinates, is inverted first.
 
     Args:
-        layout: Any layout. A CuTe layout comes back as it is; so does a composed layout of one swizzle that has no
-            plain form, with its modes coalesced and no more bits than it needs where it is affine over F2.
+        layout: Any layout. A CuTe layout is returned unchanged; so is a composed layout with one swizzle and no plain
+            form, except that one affine over F2 gets coalesced modes and the fewest swizzle bits.
 
     Raises: RepresentabilityError: LA235, LA660, LA661. BudgetError: LA233. MalformedError: LA234.
 
@@ -101,7 +100,7 @@ def to_cute(layout: Given) -> CuteLayout | ComposedLayout:
     if isinstance(layout, IntegerLayout) and not layout.moduli[0]:
         raise _too_wide(where)
     if isinstance(layout, IntegerLayout) and (size > CONFIRM_POINTS or layout.moduli[0] >= 2**OFFSET_BITS):
-        raise undecided(layout, f"residues modulo {layout.moduli[0]} are read point by point, as 62-bit numbers")
+        raise undecided(layout, f"residues modulo {layout.moduli[0]} are compared point by point, as 62-bit numbers")
     if size > CONFIRM_POINTS:
         if isinstance(layout, ComposedLayout) and not stacked:
             return layout
@@ -117,14 +116,14 @@ def to_cute(layout: Given) -> CuteLayout | ComposedLayout:
             return layout
         try:
             return _behind(int(values[0]), modes)
-        except MalformedError:  # strided over more than the signed 64-bit range
+        except MalformedError:  # its plain form overflows 64 bits
             return layout
     found = recognize(values)
     return _linear_to_cute(found, where) if isinstance(found, LinearLayout) else found
 
 
 def _listed_to_cute(layout: ListedLayout, where: Call) -> CuteLayout | ComposedLayout:
-    """Return a table with one top-level mode per dimension where it has such a form, else as it is recognised."""
+    """Convert a table with one top-level mode per dimension if possible, else in any recognised form."""
     values = layout.table()
     with contextlib.suppress(RepresentabilityError):
         if len(layout.extents) > 1:
@@ -144,9 +143,9 @@ def _too_wide(where: Call) -> RepresentabilityError:
 
 
 def _linear_to_cute(layout: LinearLayout, where: Call) -> CuteLayout | ComposedLayout:
-    """Return ``[Sw o offset o] shape:stride`` of a linear layout, one top-level mode per input axis."""
+    """Convert a linear layout to ``[Sw o offset o] shape:stride``, one top-level mode per input axis."""
     if layout.out_bits > OFFSET_BITS:
-        raise _no_cute(where, f"offsets have at most {OFFSET_BITS} bits here, not {layout.out_bits}", {})
+        raise _no_cute(where, f"offsets have {layout.out_bits} bits; the limit is {OFFSET_BITS}", {})
     fields = one_swizzle(layout.columns)
     if fields is None:
         raise _no_cute(where, *_overlap(layout))
@@ -178,19 +177,19 @@ def _overlap(layout: LinearLayout) -> tuple[str, dict[str, object]]:
 
 
 def _no_cute(where: Call | str, because: str, witness: dict[str, object]) -> RepresentabilityError:
-    what = "the layout is not shape:stride behind at most one swizzle"
+    what = "the layout is not shape:stride with at most one swizzle"
     return RepresentabilityError(Diagnostic("LA235", what, (str(where),), because, witness))
 
 
 def recognize(table: npt.ArrayLike, shape: IntTuple | None = None) -> CuteLayout | ComposedLayout | LinearLayout:
-    """Return the smallest description of a table of values: its entry at i is the value at flat coordinate i.
+    """Return the smallest layout with the given table: entry i is the value at flat coordinate i.
 
-    In this order: the coalesced CuTe layout (the only one there is); the same after an offset; an affine map over F2 as
-    one swizzle over ``shape:stride``; a linear layout ``i -> offset``; one swizzle over ``shape:stride`` of any size.
-    With a shape: one swizzle or none over ``shape:stride``, whose leaves are those of the shape, refined where needed.
+    Tried in order: the coalesced CuTe layout (which is unique); the same with an offset; an affine map over F2 as one
+    swizzle over ``shape:stride``; a linear layout ``i -> offset``; one swizzle over ``shape:stride`` of any size. With
+    a shape: at most one swizzle over ``shape:stride`` with the leaves of the shape, refined if needed.
 
     Args:
-        table: One-dimensional, integers that fit 64 bits, at least one entry.
+        table: One-dimensional, signed 64-bit integers, at least one entry.
         shape: None, or nested extents that multiply to the number of entries.
 
     Returns:
@@ -224,19 +223,20 @@ def recognize(table: npt.ArrayLike, shape: IntTuple | None = None) -> CuteLayout
         try:
             return _behind(int(values[0]), modes)
         except MalformedError:
-            because = f"its only modes {', '.join(f'{n}:{d}' for n, d in modes)} leave the signed 64-bit range"
+            because = f"its only modes {', '.join(f'{n}:{d}' for n, d in modes)} exceed the signed 64-bit range"
             raise _no_cute(where, because, {}) from None
     witness: dict[str, object] = {}
-    because = "each leaf of the shape must be strided and the leaves add up"
+    because = "the values must be sums of one strided term per leaf of the shape"
     if isinstance(modes, tables.Departure):
         witness = {"coordinate": modes.coordinate, "value": modes.value, "strided": modes.forced}
-        because = f"entry {modes.coordinate} is {modes.value}, strided it would be {modes.forced}"
+        because = f"entry {modes.coordinate} is {modes.value}, a strided layout would give {modes.forced}"
     searched = not wide
     if not len(values) & (len(values) - 1):
         form = tables.linear(values)
         if isinstance(form, tables.Departure):
             witness |= {"coordinate over F2": form.coordinate, "affine over F2": form.forced}
-            because += f"; entry {form.coordinate} is {int(values[form.coordinate])}, over F2 it would be {form.forced}"
+            value = int(values[form.coordinate])
+            because += f"; entry {form.coordinate} is {value}, an affine map over F2 would give {form.forced}"
         elif shape is None:
             affine = over_f2(*form, len(values))
             if affine is not None:
@@ -250,7 +250,7 @@ def recognize(table: npt.ArrayLike, shape: IntTuple | None = None) -> CuteLayout
         if split is not None:
             fields, modes_below, offset = split
             return _behind(offset, modes_below, Swizzle(*fields))
-    raise _no_cute(where, because + ("; no swizzle helps" if searched else "; swizzles were not sought"), witness)
+    raise _no_cute(where, because + ("; no swizzle helps" if searched else "; swizzles were not tried"), witness)
 
 
 def coalesced(layout: CuteLayout | ComposedLayout) -> CuteLayout | ComposedLayout:
@@ -266,7 +266,7 @@ def coalesced(layout: CuteLayout | ComposedLayout) -> CuteLayout | ComposedLayou
 
 
 def _table(table: npt.ArrayLike) -> npt.NDArray[np.int64]:
-    """Return a table as int64, or refuse it."""
+    """Return a table as int64; raise on other input."""
     try:
         array = np.asarray(table)
     except (ValueError, OverflowError):
@@ -274,7 +274,7 @@ def _table(table: npt.ArrayLike) -> npt.NDArray[np.int64]:
     if array.ndim != 1 or array.size == 0:
         raise malformed("table", "must be one-dimensional with at least one entry", f"shape {array.shape}")
     if np.ma.isMaskedArray(table) and bool(np.ma.getmaskarray(table).any()):
-        raise malformed("table", "must have a value everywhere", "a masked array")
+        raise malformed("table", "must not be masked", "a masked array")
     if array.dtype == object or isinstance(table, (list, tuple)):
         # entry by entry: numpy mixes signs and widths through floats
         entries: list[object] = list(table)  # type: ignore[arg-type]
@@ -282,9 +282,9 @@ def _table(table: npt.ArrayLike) -> npt.NDArray[np.int64]:
         whole = [int(x) for x in entries if isinstance(x, (int, np.integer))]
         wrong += [x for x in whole if not -(2**63) <= x < 2**63]
         if wrong:
-            raise malformed("table", "must hold signed 64-bit integers", wrong[0])
+            raise malformed("table", "must contain signed 64-bit integers", wrong[0])
         return np.array(whole, dtype=np.int64)
     if array.dtype.kind not in "iu" or (array.dtype.kind == "u" and int(array.max()) >= 2**63):
         shown = int(array.max()) if array.dtype.kind == "u" else f"dtype {array.dtype}"
-        raise malformed("table", "must hold signed 64-bit integers", shown)
+        raise malformed("table", "must contain signed 64-bit integers", shown)
     return array.astype(np.int64)

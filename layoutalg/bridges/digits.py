@@ -1,12 +1,12 @@
-"""Layout functions as integer constraints over mixed-radix digits: what ISL and SMT solvers are given.
+"""Encode layout functions as integer constraints over mixed-radix digits, for ISL and SMT solvers.
 
-Main statements: where the mixed-radix weights of both sides form one divisibility chain, the digits of the merged chain
-express the digits of either side as sums; x <-> digits is a bijection of the box, so nothing is lost. Where they do not
-(3 x 4 against 4 x 3), the digits of both sides are kept, tied by the one equation "same flat coordinate".
+If the mixed-radix weights of both sides form one divisibility chain, the digits of the merged chain express the digits
+of either side as sums, and x <-> digits is a bijection. Otherwise (3 x 4 against 4 x 3) the digits of both sides are
+kept, tied by the equation "same flat coordinate".
 
-Implementation notes: a coordinate is its digits, never a flat index with floor and modulo. A swizzle acts on the bits
-of the inner value; only the bits it reads or writes become variables (0 or 1), the runs between them stay whole. An xor
-of bits is ``sum of the bits - 2 q`` with the carry ``q`` as a variable, which has exactly one solution.
+Implementation notes: coordinates are digits, never a flat index with floor and modulo. A swizzle acts on the bits of
+the inner value; only the bits it reads or writes become 0/1 variables, the runs between them stay whole. An xor of bits
+is ``sum of the bits - 2 q`` with the carry ``q`` as a variable, which has exactly one solution.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from layoutalg.ground.digits import span
 
 @dataclass(frozen=True, slots=True)
 class Sum:
-    """The integer ``constant + sum of coefficient * variable``; ``terms`` holds (variable, coefficient) pairs."""
+    """The integer ``constant + sum of coefficient * variable``; ``terms`` are (variable, coefficient) pairs."""
 
     terms: tuple[tuple[str, int], ...] = ()
     constant: int = 0
@@ -63,7 +63,7 @@ class DigitSystem:
         variables: Auxiliary integers.
         equations: Sums that are zero.
         value: The value of the function.
-        function: The same as the text of an ISL function without variables, where that is known; else empty.
+        function: ISL text of the same function without variables, if known; else empty.
     """
 
     digits: tuple[tuple[str, int], ...]
@@ -119,7 +119,7 @@ def digit_system(layout: CuteLayout | ComposedLayout | LinearLayout, prefix: str
 
     Args:
         layout: The layout; the value is its offset, for a linear layout the packed output.
-        prefix: Put before every variable name, so that two systems can share a formula.
+        prefix: Prefix of every variable name, so that two systems can share a formula.
 
     Example:
         >>> system = digit_system(CuteLayout((4, 8), (1, 5)))
@@ -147,8 +147,7 @@ def digit_system(layout: CuteLayout | ComposedLayout | LinearLayout, prefix: str
 def _parity_text(layout: LinearLayout, prefix: str) -> str:
     """Return a linear layout as an ISL function of its input bits, each output bit a sum modulo 2.
 
-    ISL reads and keeps these expressions up to 32 dense bits; out of carries it would have to find them first, which
-    ends at about 9.
+    ISL handles these expressions up to 32 dense bits; with carries as variables it gives up at about 9.
 
     Example:
         >>> _parity_text(LinearLayout((("x", 2),), (("y", 2),), (1, 3), 2), "")
@@ -178,13 +177,13 @@ def _swizzled(layout: ComposedLayout, value: Sum, builder: _Builder) -> Sum:
         for target, source in sources.items():
             flipped = builder.parity([bits[target], bits[source]], 0)
             value += (flipped + bits[target].scaled(-1)).scaled(1 << target)
-        # a swizzle keeps a number within its aligned block of one period
+        # a swizzle keeps a number inside its aligned block of one period
         low, high = low // swizzle.period * swizzle.period, (high // swizzle.period + 1) * swizzle.period - 1
     return value
 
 
 def swizzle_sources(swizzle: Swizzle) -> dict[int, int]:
-    """Return, for every bit the swizzle changes, the bit that is xored into it.
+    """Return a map from every bit that the swizzle changes to the bit that is xored into it.
 
     Example:
         >>> swizzle_sources(Swizzle(2, 0, 3))
@@ -195,7 +194,7 @@ def swizzle_sources(swizzle: Swizzle) -> dict[int, int]:
 
 
 def stage_text(swizzle: Swizzle, offset: int) -> str:
-    """Return ``v -> swizzle(offset + v)`` as ISL text, one floor per bit that is read or written.
+    """Return ``v -> swizzle(offset + v)`` as ISL text, one floor per bit read or written.
 
     Example:
         >>> stage_text(Swizzle(1, 0, 2), 3)
@@ -214,7 +213,7 @@ def map_text(system: DigitSystem, condition: str = "") -> str:
 
     Args:
         system: The system.
-        condition: A further condition on the digits, in ISL syntax.
+        condition: An additional condition on the digits, in ISL syntax.
 
     Example:
         >>> map_text(digit_system(CuteLayout((4, 8), (1, 5))))
@@ -242,9 +241,9 @@ class Joint:
 
     Args:
         digits: The joint digits (name, extent).
-        weights: Weight of each joint digit in the flat coordinate; 0 for digits that only repeat it.
+        weights: Weight of each joint digit in the flat coordinate; 0 for redundant digits.
         left: Each digit of the left side as a sum of joint digits.
-        right: Each digit of the right side.
+        right: Each digit of the right side, likewise.
         equations: Sums that are zero on valid joint digits.
     """
 
@@ -308,7 +307,7 @@ def _weights(extents: Sequence[int]) -> list[int]:
 
 
 def _cut(extents: Sequence[int], digits: Sequence[tuple[str, int]], weights: Sequence[int]) -> tuple[Sum, ...]:
-    """Return each digit of a box as a sum of the joint digits that lie within it."""
+    """Return each digit of a box as a sum of the joint digits that it consists of."""
     return tuple(
         Sum(
             tuple(

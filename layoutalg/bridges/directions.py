@@ -1,7 +1,7 @@
-"""Which way a layout of shared memory runs: from coordinates to offsets, as everywhere, or as Triton has it.
+"""Direction of a shared-memory layout: coordinates to offsets, or (in Triton) offsets to coordinates.
 
-Notation: Triton's shared layouts take an axis ``offset``, and ``block``, to the coordinates ``dim0``, ``dim1``, ... of
-a tensor; a shared layout of any other family takes coordinates to the offset. Each is the inverse of the other.
+Triton's shared layouts map the axes ``offset`` and ``block`` to the coordinates ``dim0``, ``dim1``, ... of a tensor;
+shared layouts of all other families map coordinates to the offset. Each is the inverse of the other.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from layoutalg.f2 import LinearLayout, transpose_ins
 from layoutalg.ground.errors import AdmissibilityError
 
 OFFSET = "offset"
-TURNED = "{} takes offsets to coordinates: its inverse, coordinates to offsets, is compared"
+TURNED = "{} maps offsets to coordinates, so its inverse is compared"
 
 
 def takes_offsets(layout: Any) -> bool:
-    """Return whether a layout takes offsets to the coordinates of a tile.
+    """Return whether a layout maps offsets to the coordinates of a tile.
 
     Example:
         >>> shared = LinearLayout.from_bases({"offset": [(0, 1), (1, 1)]}, {"dim0": 2, "dim1": 2})
@@ -33,7 +33,7 @@ def takes_offsets(layout: Any) -> bool:
 
 
 def opposite(f: Any, g: Any) -> bool:
-    """Return whether one layout takes offsets to coordinates, and the other one coordinates to one offset.
+    """Return whether one layout maps offsets to coordinates and the other coordinates to a single offset.
 
     Example:
         >>> shared = LinearLayout.from_bases({"offset": [(0, 1), (1, 1)]}, {"dim0": 2, "dim1": 2})
@@ -48,13 +48,13 @@ def opposite(f: Any, g: Any) -> bool:
 
 
 def from_coordinates(layout: AnyFamily, like: AnyFamily | None = None) -> AnyFamily:
-    """Return a layout over F2 that takes offsets to coordinates as its inverse, any other layout as it is.
+    """Invert a linear layout that maps offsets to coordinates; return any other layout unchanged.
 
     Args:
         layout: A layout.
-        like: Another one; where it has the same axes the inverse has them in its order.
+        like: Another layout; if it has the same axes as the inverse, its axis order is used.
 
-    Raises: MalformedError: LA234, where an element lies at several offsets or at none.
+    Raises: MalformedError: LA234: An element is at several offsets or at none.
 
     Example:
         >>> print(from_coordinates(LinearLayout.from_bases({"offset": [(0, 1), (1, 1)]}, {"dim0": 2, "dim1": 2})))
@@ -65,7 +65,7 @@ def from_coordinates(layout: AnyFamily, like: AnyFamily | None = None) -> AnyFam
     try:
         inverse = layout.inverse()
     except AdmissibilityError as error:
-        rule = "must hold every element at one offset, to be read from coordinates to offsets"
+        rule = "must place every element at exactly one offset, because it is inverted"
         raise malformed("layout", rule, str(layout)[:200], f": {error.diagnostic.because}") from None
     axes = tuple(like.in_dims) if isinstance(like, LinearLayout) else ()
     return transpose_ins(inverse, axes) if set(axes) == set(inverse.in_dims) else inverse

@@ -1,10 +1,9 @@
-"""Are two layouts the same function? Proved, refuted with a coordinate, or unknown; never a silent timeout.
+"""Decide whether two layouts are the same function: proved, refuted with a coordinate, or unknown with the reason.
 
-Implementation notes: the engines run from the cheapest to the most expensive: normal form (``forms``), numpy table (a
-sample beyond its limit), ISL on digits, z3 on digits. Each either decides or says why not. No answer of a solver is
-believed as it stands: a coordinate that an engine finds is evaluated on both layouts before it is reported, and
-equality found by ISL or z3 is compared at many coordinates, which the certificate counts. All engines together run
-under one clock.
+Implementation notes: engines run from cheapest to most expensive: normal form (``forms``), numpy table (a sample beyond
+its limit), ISL on digits, z3 on digits. Each either decides or says why not. Solver answers are not trusted: a
+counterexample is evaluated on both layouts before it is reported, and equality found by ISL or z3 is checked at many
+coordinates, counted in the certificate. All engines share one time limit.
 """
 
 from __future__ import annotations
@@ -40,13 +39,13 @@ CHUNK = 2**16
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """What the engines may spend.
+    """Limits of the engines.
 
     Args:
         table_points: Largest domain that is enumerated.
         isl_operations: ISL's operation quota.
         smt_milliseconds: Time limit of z3.
-        seconds: Wall time of all engines together.
+        seconds: Wall time limit of all engines together.
 
     Raises: MalformedError: LA240, LA004.
     """
@@ -59,7 +58,7 @@ class Budget:
     def __post_init__(self) -> None:
         for name in ("table_points", "isl_operations", "smt_milliseconds"):
             value = check.integer(getattr(self, name), name)
-            # ISL and z3 read a limit of 0 as no limit at all
+            # ISL and z3 treat a limit of 0 as unlimited
             if value < (0 if name == "table_points" else 1):
                 raise check.malformed(name, "must be positive", value)
             object.__setattr__(self, name, value)
@@ -72,29 +71,29 @@ _USUAL = Budget()
 def equivalent(f: Given, g: Given, budget: Budget | None = None, *, _engines: Sequence[str] = ENGINES) -> Verdict:
     """Decide whether two layouts are the same function of the flat 1-D coordinate.
 
-    Mathematically: equal size N and ``f(i) = g(i)`` for every i in [0, N), the coordinate counted with the first axis
-    or mode fastest. Axis names, nesting and the size of the codomain do not matter.
+    Mathematically: equal size N and ``f(i) = g(i)`` for every i in [0, N), first axis or mode fastest. Axis names,
+    nesting and the size of the codomain are ignored.
 
-    Outputs: a codomain that is a box is flattened, first axis fastest, to one number: the packed output of a linear
-    layout (first output axis in the low bits), the flat index of the target of a hierarchical one. Outputs of an
-    integer or piecewise layout have no extent to flatten by; they are compared one by one in their order, names and
-    moduli aside (a residue is its least non-negative number), and different counts refute. A partial tile has no value
-    where a guard excludes the point: it equals only a tile that leaves out the same points. Piecewise layouts of which
-    one is partial or has parameters are compared at all points of their axes, by position, and all parameter values.
+    Outputs: a box codomain is flattened to one number, first axis fastest: the packed output of a linear layout (first
+    output axis in the low bits), the flat index of the target of a hierarchical one. Outputs of an integer or piecewise
+    layout have no extents; they are compared one by one in order, ignoring names and moduli (a residue is its least
+    non-negative number), and different counts refute. A partial tile is undefined where a guard excludes the point: it
+    equals only a tile that excludes the same points. If one of two piecewise layouts is partial or has parameters, they
+    are compared at all points of their axes, by position, and for all parameter values.
 
-    Directions: a shared layout of Triton takes ``offset`` to ``dim0``, ``dim1``, ...; beside one that takes coordinates
-    to an offset, it is read as its inverse, and the verdict says so under ``direction``.
+    Directions: a Triton shared layout maps ``offset`` to ``dim0``, ``dim1``, ...; if the other layout maps coordinates
+    to an offset, the Triton layout is inverted, and the verdict says so under ``direction``.
 
     Args:
         f: A layout of any family, a table (``layoutalg.ground.listed``), or an array of element offsets, indexed
             outermost dimension first.
         g: Another one, of any family.
-        budget: What the engines may spend; default ``Budget()``.
+        budget: Limits of the engines; default ``Budget()``.
 
     Returns:
         ``Proved`` with the engine and its certificate; ``Refuted`` with the engine and a witness ``{coordinate, f, g}``
-        (None for no value), or the sizes or the counts of outputs, where these differ; ``Unknown`` with what each
-        engine ran into, the time included.
+        (None for undefined), or with the different sizes or output counts; ``Unknown`` with the reason of each engine,
+        such as a timeout.
 
     Raises: MalformedError: LA240, LA802.
 
@@ -129,7 +128,7 @@ def equivalent(f: Given, g: Given, budget: Budget | None = None, *, _engines: Se
 
 
 def _compared(f: AnyFamily, g: AnyFamily, spend: Budget, engines: Sequence[str]) -> Verdict:
-    """Decide equality of two layouts that run the same way."""
+    """Decide equality of two layouts with the same direction."""
     if _is_open(f) or _is_open(g):
         return _partial_functions(f, g)
     if f.size != g.size:
@@ -154,7 +153,7 @@ def _compared(f: AnyFamily, g: AnyFamily, spend: Budget, engines: Sequence[str])
 
 
 def _layout(name: str, value: object) -> AnyFamily:
-    """Return a layout in its normal form, or refuse the argument (LA240)."""
+    """Return a layout in normal form; raise on any other argument (LA240)."""
     found = normal(read(value))
     if found is None:
         raise check.malformed(name, f"must be a {ONE_OF}", value)
@@ -162,9 +161,9 @@ def _layout(name: str, value: object) -> AnyFamily:
 
 
 def _partial_functions(f: AnyFamily, g: AnyFamily) -> Verdict:
-    """Compare piecewise layouts of which one is partial or has parameters, at all points and all parameter values."""
+    """Compare piecewise layouts, one partial or with parameters, at all points and parameter values."""
     if not (isinstance(f, PiecewiseLayout) and isinstance(g, PiecewiseLayout)):
-        because = "a piecewise layout that is partial or has parameters is compared with piecewise layouts only"
+        because = "a piecewise layout that is partial or has parameters can only be compared with piecewise layouts"
         return Unknown(f"isl: {because}", ("isl",))
     if f == g:
         return Proved("normal-form", {"map": f.text})
@@ -179,10 +178,10 @@ def _partial_functions(f: AnyFamily, g: AnyFamily) -> Verdict:
 
 
 def _answer(engine: str, f: AnyFamily, g: AnyFamily, budget: Budget) -> Verdict | str:
-    """Return the answer of one engine, confirmed by evaluating both layouts, or why it has none."""
+    """Return the answer of one engine, checked by evaluating both layouts, or why it has none."""
     if engine != "table" and (_is_tile(f) or _is_tile(g)):
         if engine != "normal-form":
-            return "partial tiles are compared by normal form and by table"
+            return "partial tiles are compared only by normal form and by table"
         answer = partial_tiles(f, g)
     else:
         answer = _RUN[engine](lowered(f), lowered(g), budget)
@@ -193,15 +192,15 @@ def _answer(engine: str, f: AnyFamily, g: AnyFamily, budget: Budget) -> Verdict 
         answer = at
     if not isinstance(answer, int):
         return answer
-    # the engines saw the lowered forms, the witness must hold on the layouts themselves
+    # the engines saw lowered forms; the witness must be valid for the original layouts
     left, right = _value(f, answer), _value(g, answer)
     if left == right:
-        return f"its counterexample {answer} does not hold: both values are {left}"
+        return f"its counterexample {answer} is wrong: both values are {left}"
     return Refuted(engine, {"coordinate": answer, "f": left, "g": right})
 
 
 def _is_open(layout: AnyFamily) -> bool:
-    """Return whether pieces are partial or have parameters, so that there are no flat coordinates."""
+    """Return whether a piecewise layout is partial or has parameters, so has no flat coordinates."""
     return isinstance(layout, PiecewiseLayout) and not layout.is_total
 
 
@@ -220,27 +219,27 @@ def _outputs(layout: AnyFamily) -> int:
 
 
 def _sampled_difference(f: AnyFamily, g: AnyFamily) -> tuple[int | None, int]:
-    """Return the first of some coordinates where the values differ, None where they do not, and how many there are."""
+    """Return the first sampled coordinate where the values differ (or None), and the number of samples."""
     index = sampled_coordinates(f.size)
     different = _different(f, g, index)
     return (int(index[int(np.argmax(different))]) if different.any() else None), len(index)
 
 
 def _different(f: AnyFamily, g: AnyFamily, index: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
-    """Return at which coordinates the values differ; no value differs from every value."""
+    """Return at which coordinates the values differ; undefined differs from every value."""
     left, right = values_at(f, index), values_at(g, index)
     answer = np.atleast_1d(np.asarray(left != right, dtype=bool).any(axis=1))
-    if _is_tile(f) != _is_tile(g):  # -1 stands for no value, and may be a value of the other one
+    if _is_tile(f) != _is_tile(g):  # -1 stands for undefined, but may be a value of the other layout
         answer |= np.asarray((left if _is_tile(f) else right)[:, 0] < 0, dtype=bool)
     return answer
 
 
 def _table(f: AnyFamily, g: AnyFamily, budget: Budget) -> Answer:
-    """Compare all values; of a domain that is too large a few, which often refutes."""
+    """Compare all values; of a domain that is too large only samples, which often refute."""
     if f.size > budget.table_points:
         at, count = _sampled_difference(f, g)
         most = budget.table_points
-        return f"{shown(f.size)} points are more than {most}; {count} of them agree" if at is None else at
+        return f"{shown(f.size)} points exceed the limit of {most}; {count} samples agree" if at is None else at
     step = max(1, CHUNK // max(1, _outputs(f)))
     for start in range(0, f.size, step):
         clock.check("equality of two tables")
@@ -255,7 +254,7 @@ def _table(f: AnyFamily, g: AnyFamily, budget: Budget) -> Answer:
 
 
 def _digits(layout: AnyFamily, prefix: str) -> tuple[DigitSystem | PiecewiseLayout, list[int]]:
-    """Return a function on digits and the extents of these."""
+    """Return a function on digits, and the extents of the digits."""
     if isinstance(layout, IntegerLayout | HierarchicalLayout | ListedLayout):
         layout = to_piecewise(layout)
     if isinstance(layout, PiecewiseLayout):

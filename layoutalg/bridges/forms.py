@@ -1,8 +1,8 @@
 """Equality by normal forms: coalesced strides below common swizzles, maps over F2, guards of partial tiles.
 
-Main statements: the coalesced form of a CuTe or integer layout (several outputs and moduli included), columns with
-constant of a map over F2, and the map of a hierarchical layout are complete: unequal forms are unequal functions, and a
-coordinate where they differ can be read off.
+The coalesced form of a CuTe or integer layout (including several outputs and moduli), the columns and constant of a map
+over F2, and the map of a hierarchical layout are complete: unequal forms mean unequal functions, and a coordinate where
+they differ can be read off.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from layoutalg.integer.forms import residue_form
 from layoutalg.piecewise import PiecewiseLayout
 
 Answer: TypeAlias = "Proved | int | str"
-"""The proof of equality, a coordinate where the values should differ, or why there is neither."""
+"""A proof of equality, a coordinate where the values should differ, or why there is neither."""
 
 
 def partial_tiles(f: AnyFamily, g: AnyFamily) -> Answer:
-    """Compare two layouts of which one is a partial tile."""
+    """Compare two layouts, at least one of them a partial tile."""
     both = isinstance(f, HierarchicalLayout) and isinstance(g, HierarchicalLayout)
     if both and (f.map, f.guards) == (g.map, g.guards):  # type: ignore[union-attr]
         return Proved("normal-form", {"map": f.map, "guards": f.guards})  # type: ignore[union-attr]
@@ -40,7 +40,7 @@ def partial_tiles(f: AnyFamily, g: AnyFamily) -> Answer:
 
 
 def by_form(f: AnyFamily, g: AnyFamily) -> Answer:
-    """Compare normal forms of total layouts: strided under common swizzles, then over F2.
+    """Compare normal forms of total layouts: strided below common swizzles, then over F2.
 
     Example:
         >>> by_form(CuteLayout(4, 1), CuteLayout((2, 2), (1, 3)))
@@ -63,12 +63,12 @@ def by_form(f: AnyFamily, g: AnyFamily) -> Answer:
 
 
 def _strided(f: AnyFamily, g: AnyFamily) -> Answer | None:
-    """Decide where both are strided once the swizzles they share on the outside are stripped; else None."""
+    """Decide if both are strided after stripping their common outer swizzles; else None."""
     if not isinstance(f, CuteLayout | ComposedLayout) or not isinstance(g, CuteLayout | ComposedLayout):
         return None
     left = list(f.stages) if isinstance(f, ComposedLayout) else []
     right = list(g.stages) if isinstance(g, ComposedLayout) else []
-    # a swizzle is a bijection, and so is adding an offset
+    # swizzles and offsets are bijections, so equal outer ones cancel
     while left and right and left[0] == right[0]:
         del left[0], right[0]
     if any(swizzle.bits for swizzle, _ in (*left, *right)):
@@ -82,7 +82,7 @@ def _strided(f: AnyFamily, g: AnyFamily) -> Answer | None:
 
 
 def _modular(f: AnyFamily, g: AnyFamily) -> Answer | None:
-    """Compare coalesced forms over the integers where both sides have the same moduli; else None."""
+    """Compare coalesced forms over the integers if both sides have the same moduli; else None."""
     left, right = _over_z(f), _over_z(g)
     if left is None or right is None or left.moduli != right.moduli:
         return None
@@ -96,7 +96,7 @@ def _modular(f: AnyFamily, g: AnyFamily) -> Answer | None:
 
 
 def _break(left: Iterable[tuple[int, Any]], right: Iterable[tuple[int, Any]]) -> int | None:
-    """Return the first coordinate where coalesced modes of equal size differ, None where they are the same."""
+    """Return the first coordinate where coalesced modes of equal size differ, or None."""
     position = 1
     for (extent, stride), (other, step) in zip(left, right, strict=False):
         if stride != step:
@@ -108,7 +108,7 @@ def _break(left: Iterable[tuple[int, Any]], right: Iterable[tuple[int, Any]]) ->
 
 
 def _over_z(layout: AnyFamily) -> IntegerLayout | None:
-    """Return an integer or strided layout over Z wherever a modulus does not wrap; None for the other families."""
+    """Return an integer or strided layout, over Z wherever a modulus does not wrap; None for other families."""
     if isinstance(layout, CuteLayout | ComposedLayout):
         stages = layout.stages if isinstance(layout, ComposedLayout) else ()
         if any(swizzle.bits for swizzle, _ in stages):
@@ -134,7 +134,7 @@ def _affine(f: AnyFamily, g: AnyFamily) -> Answer:
     left, right = linear_form(f), linear_form(g)
     if not isinstance(left, Departure) and left == right:
         return Proved("normal-form", {"columns": left[0], "constant": left[1]})
-    # an affine map is fixed by 0 and the unit coordinates, and a departure breaks a relation among four coordinates
+    # an affine map is determined by 0 and the unit coordinates; a departure breaks a relation among four coordinates
     suspects = {0, *(1 << bit for bit in range(f.size.bit_length() - 1))}
     for form in (left, right):
         if isinstance(form, Departure):

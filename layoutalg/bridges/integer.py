@@ -1,10 +1,10 @@
-"""Layouts as affine maps over Z or Z/m on boxes of any extents: exact, or refused with a coordinate.
+"""Convert layouts to affine maps over Z or Z/m on boxes of any extents: exactly, or refused with a coordinate.
 
-Main statements: over Z, a function of the flat coordinate has such a form exactly when it is a constant plus a strided
-layout. A map ``M x xor c`` over F2 is one exactly when its columns have disjoint supports (``layoutalg.f2.carry``), and
-then a column M_j is the stride ``(c xor M_j) - c``. On a given box, a table is affine modulo some m exactly when the
-greatest common divisor of its departures from the affine map through the origin and the unit points exceeds all values;
-any box splits into one whose extents are primes, so trying every order of the prime factors decides every box.
+Over Z, a function of the flat coordinate is affine on some box exactly when it is a constant plus a strided layout. A
+map ``M x xor c`` over F2 is such a function exactly when its columns have disjoint supports (``layoutalg.f2.carry``);
+then column M_j becomes the stride ``(c xor M_j) - c``. On a given box, a table is affine modulo some m exactly when the
+gcd of its departures from the affine map through the origin and the unit points exceeds all values. Any box refines to
+one with prime extents, so trying every order of the prime factors decides every box.
 """
 
 from __future__ import annotations
@@ -38,24 +38,23 @@ from layoutalg.integer.matrix import transpose
 from layoutalg.piecewise import PiecewiseLayout
 
 BOXES = 64
-"""Most boxes of prime extents on which a modulus is sought."""
+"""Most boxes of prime extents on which a modulus is tried."""
 MODULAR_SPAN = 2**38
-"""Largest value of a table in which a modulus is sought."""
+"""Values of a table must be below this for a modulus to be tried."""
 SAMPLED = 128
-"""Points of a table that are looked at before all of them."""
+"""About how many points are sampled before a whole table is checked."""
 
 
 def to_integer(layout: Given) -> IntegerLayout:
-    """Return the layout as ``x -> A x + b`` on a box, modulo some m where that helps; the flat coordinate is the same.
+    """Return the layout as ``x -> A x + b`` on a box, modulo some m if needed, with the same flat coordinate.
 
-    Mathematically: the axes ``c0, c1, ...`` are digits of the flat coordinate, fastest first; the output is ``offset``.
-    An integer layout comes back as it is; a piecewise layout of one piece, affine or residues of affine forms, keeps
-    its box and its outputs. A shared layout of Triton, which takes offsets to coordinates, is read as its inverse,
-    coordinates to offsets.
+    The axes ``c0, c1, ...`` are digits of the flat coordinate, fastest first; the output is ``offset``. An integer
+    layout is returned unchanged; a one-piece piecewise layout with affine or residue outputs keeps its box and outputs.
+    A Triton shared layout, which maps offsets to coordinates, is inverted first.
 
     Args:
-        layout: Any total layout of any family. The output of a linear layout is the packed one, of a hierarchical one
-            the flat index of its target. With several outputs: an integer layout, or one affine piece.
+        layout: A total layout of any family. The output of a linear layout is the packed one, of a hierarchical one the
+            flat index of its target. Several outputs are allowed only for an integer layout or one affine piece.
 
     Raises: RepresentabilityError: LA660, LA661. BudgetError: LA233. MalformedError: LA234.
 
@@ -110,7 +109,7 @@ def _merged(layout: IntegerLayout) -> IntegerLayout:
 
 
 def _from_linear(layout: LinearLayout, where: Call) -> IntegerLayout:
-    """Return a linear layout on its bits, coalesced."""
+    """Convert a linear layout on its bits, coalesced."""
     constant, seen = layout.constant, 0
     for column in layout.columns:
         if seen & column:
@@ -118,7 +117,7 @@ def _from_linear(layout: LinearLayout, where: Call) -> IntegerLayout:
         seen |= column
     else:
         return _merged(_strided([(2, (constant ^ column) - constant) for column in layout.columns], constant))
-    found, moduli = None, "moduli were not sought"
+    found, moduli = None, "moduli were not tried"
     if layout.size <= CONFIRM_POINTS and layout.out_bits <= MODULAR_SPAN.bit_length() - 1:
         found, moduli = _modular(layout.table(), [2] * layout.in_bits), "no modulus helps"
     if found is not None:
@@ -133,7 +132,7 @@ def _from_linear(layout: LinearLayout, where: Call) -> IntegerLayout:
 
 
 def _large(layout: AnyFamily) -> IntegerLayout:
-    """Return a stack of swizzles that collapses by algebra on more points than are enumerated."""
+    """Convert a swizzle stack that is too large to enumerate but collapses by algebra."""
     if layout.size & (layout.size - 1):
         raise undecided(layout, "the swizzles do not collapse by algebra")
     try:
@@ -144,37 +143,38 @@ def _large(layout: AnyFamily) -> IntegerLayout:
 
 
 def _from_pieces(layout: PiecewiseLayout, where: Call) -> IntegerLayout:
-    """Return one affine piece on its own box, else what the values say."""
+    """Convert one affine piece on its own box; decide other layouts by their values."""
     found = one_piece(layout)
     if found is not None:
         return found
     if layout.size > CONFIRM_POINTS:
-        raise undecided(layout, "pieces and floors are read point by point")
+        raise undecided(layout, "pieces and floors are compared point by point")
     if len(layout.out_dims) == 1:
         return _from_values(layout, layout.table(), where)
     witness: dict[str, object] = {"outputs": layout.out_dims}
-    raise _refused(where, "several outputs are taken from a single affine piece only", witness)
+    raise _refused(where, "several outputs are supported only for a single affine piece", witness)
 
 
 def _from_values(layout: AnyFamily, values: npt.NDArray[np.int64], where: Call) -> IntegerLayout:
-    """Return a table as a constant plus strides, or modulo some m on a box of prime extents."""
+    """Convert a table to a constant plus strides, or modulo some m on a box of prime extents."""
     modes = tables.strided(values)
     if not isinstance(modes, tables.Departure):
         return _strided(modes, int(values[0]))
-    moduli = "moduli were not sought"
+    moduli = "moduli were not tried"
     if int(values.min()) >= 0 and int(values.max()) < MODULAR_SPAN:
         moduli = "no modulus helps"
         for count, box in enumerate(_prime_boxes(len(values))):
             clock.check("a modulus of a table")
             if count == BOXES:
-                moduli = f"moduli were sought on {BOXES} boxes only"
+                moduli = f"moduli were tried on only {BOXES} boxes"
                 break
             found = _modular(values, box)
             if found is not None:
                 return found
     at = modes.coordinate
     witness: dict[str, object] = {"coordinate": at, "value": layout.at(at), "strided": modes.forced}
-    raise _refused(where, f"f({at}) = {witness['value']}, strided it would be {modes.forced}; {moduli}", witness)
+    because = f"f({at}) = {witness['value']}, an affine layout would give {modes.forced}; {moduli}"
+    raise _refused(where, because, witness)
 
 
 def _modular(values: npt.NDArray[np.int64], box: Sequence[int]) -> IntegerLayout | None:
@@ -182,7 +182,7 @@ def _modular(values: npt.NDArray[np.int64], box: Sequence[int]) -> IntegerLayout
     origin, top = int(values[0]), int(values.max())
     weights = [math.prod(box[:place]) for place in range(len(box))]
     strides = [int(values[weight]) - origin for weight in weights]
-    # an odd step sees every digit; a few departures with a small common divisor settle most boxes
+    # an odd step varies every digit; a few departures with a small gcd refute most boxes
     for step in (len(values) // SAMPLED | 1, 1):
         index = np.arange(0, len(values), step, dtype=np.int64)
         departure = values[::step] - origin
@@ -197,7 +197,7 @@ def _modular(values: npt.NDArray[np.int64], box: Sequence[int]) -> IntegerLayout
 
 
 def _prime_boxes(size: int) -> Iterator[list[int]]:
-    """Yield the orders of the prime factors of a size, each once."""
+    """Yield the distinct orders of the prime factors of a size."""
     counts: dict[int, int] = {}
     rest, prime = size, 2
     while rest > 1:

@@ -1,4 +1,4 @@
-"""One-sided inverses of a layout: in its family, or in the narrowest wider one that holds them."""
+"""One-sided inverses of a layout, in its own family or in the narrowest wider one that can represent them."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ from layoutalg.piecewise.runs import runs_text
 Cute: TypeAlias = "CuteLayout | ComposedLayout"
 
 LISTED = 64
-"""Most points of a layout whose left inverse is listed value by value, where ISL gives up on it."""
+"""Most points of a layout whose left inverse is listed value by value if ISL gives up."""
 INVERTED = 512
 """Most offsets of a left inverse that is listed in runs."""
 SECONDS = 1.0
-"""Wall time of ISL for an inverse that can be listed instead."""
+"""ISL time limit for an inverse that can be listed instead."""
 
 
 def right_inverse(layout: object, *, widen: bool = False) -> Any:
@@ -48,8 +48,8 @@ def right_inverse(layout: object, *, widen: bool = False) -> Any:
 
     Args:
         layout: A CuTe or composed layout, a table or an array of its values; without ``widen`` also a linear, integer
-            or piecewise one, whose family's own right inverse (``layoutalg.f2``, ``layoutalg.integer``) this is.
-        widen: True: in the narrowest family that holds the inverse of a CuTe or composed layout.
+            or piecewise one, for which this is the right inverse of its family.
+        widen: Whether to return the inverse of a CuTe or composed layout in the narrowest family that can represent it.
 
     Raises: AdmissibilityError: LA131. RepresentabilityError: LA643. BudgetError: LA222, LA648. MalformedError: LA652.
 
@@ -64,15 +64,15 @@ def right_inverse(layout: object, *, widen: bool = False) -> Any:
 
 
 def left_inverse(layout: object, *, widen: bool = False) -> Any:
-    """Return R with R(layout(c)) = c where the layout is injective; else a layout(R(v)) = v.
+    """Return R with R(layout(c)) = c if the layout is injective; else R with layout(R(v)) = v for its values v.
 
-    Mathematically: a layout whose strides form no divisible chain, ``(2,3):(3,2)`` say, has no CuTe left inverse; where
-    it is injective the piecewise function exists, which is 0 on the offsets that the layout leaves out.
+    Mathematically: a layout whose strides are not a divisibility chain, such as ``(2,3):(3,2)``, has no CuTe left
+    inverse; if it is injective, a piecewise one exists, which is 0 on the offsets that the layout skips.
 
     Args:
-        layout: A CuTe or composed layout of values >= 0, at least one point, or a table or array of such values;
-            without ``widen`` also a linear one.
-        widen: True: in the narrowest family that holds the inverse of a CuTe or composed layout.
+        layout: A nonempty CuTe or composed layout with values >= 0, or a table or array of such values; without
+            ``widen`` also a linear layout.
+        widen: Whether to return the inverse of a CuTe or composed layout in the narrowest family that can represent it.
 
     Raises: AdmissibilityError: LA131 to LA134, LA649. RepresentabilityError: LA643. BudgetError: LA222, LA745.
         MalformedError: LA652.
@@ -87,7 +87,7 @@ def left_inverse(layout: object, *, widen: bool = False) -> Any:
 
 
 def _within(layout: object, name: str) -> Any:
-    """Return the one-sided inverse that the family of the layout itself defines."""
+    """Return the one-sided inverse defined by the layout's own family."""
     found = normal(read(layout))
     if isinstance(found, ListedLayout):
         return (right_table if name == "right_inverse" else left_table)(found)
@@ -104,17 +104,12 @@ def _within(layout: object, name: str) -> Any:
 
 
 def widened_right(layout: object) -> Widened:
-    """Return the right inverse in the narrowest family that holds it, and why no narrower one does.
-
-    Raises: As ``right_inverse``.
-    """
+    """Return the right inverse in the narrowest family that can represent it, and why no narrower one can."""
     return _widened(layout, "right_inverse", right_affine)
 
 
 def widened_left(layout: object) -> Widened:
-    """Return the left inverse in the narrowest family that holds it, and why no narrower one does.
-
-    Raises: As ``left_inverse``.
+    """Return the left inverse in the narrowest family that can represent it, and why no narrower one can.
 
     Example:
         >>> widened_left(CuteLayout((2, 40), (3, 2))).family
@@ -153,7 +148,7 @@ def _widened(layout: object, name: str, affine: Callable[[Cute], Affine | None])
 
 
 def _listed_left(layout: Cute, values: list[int]) -> PiecewiseLayout:
-    """Return the left inverse of an injective layout: listed where its values are few or lie close together."""
+    """Return the left inverse of an injective layout, as a list if its values are few or small."""
     place = {value: index for index, value in enumerate(values)}
     top = max(values)
     if top < INVERTED:
@@ -178,7 +173,7 @@ def _listed_left(layout: Cute, values: list[int]) -> PiecewiseLayout:
 
 
 def _valued(place: dict[int, int]) -> str:
-    """Return the ISL text of value -> its place, 0 between the values, which are >= 0."""
+    """Return the ISL text of value -> its place, 0 between the values (all >= 0)."""
     ordered = sorted(place)
     gaps = [f"{low} < v < {high}" for low, high in zip([-1, *ordered], ordered, strict=False) if high > low + 1]
     pieces = [f"[v] -> [{place[value]}] : v = {value}" for value in ordered]

@@ -1,10 +1,10 @@
-"""Layouts as affine maps over F2: exact, or refused with a coordinate that shows why.
+"""Convert layouts to affine maps over F2: exactly, or refused with a coordinate that shows why.
 
-Main statements: whether a CuTe layout or a stack of swizzles over one is affine over F2 is decided by algebra, without
-enumeration (``layoutalg.f2.carry`` holds the lemma and its proof): with extents that are powers of two, offset o and
-strides d, exactly when the integers ``(o + d 2^j) xor o`` have pairwise disjoint bits. A swizzle is invertible and
-linear, so it neither helps nor harms. A sum modulo 2^k obeys the same lemma on k bits, except that supports may also
-meet in the top bit k - 1, whose carry is dropped: the word in the proof has k bits.
+Algebra decides without enumeration whether a CuTe layout or a swizzle stack over one is affine over F2 (lemma and proof
+in ``layoutalg.f2.carry``): with power-of-two extents, offset o and strides d, exactly when the integers
+``(o + d 2^j) xor o`` have pairwise disjoint bits. A swizzle is invertible and linear, so it changes nothing. A sum
+modulo 2^k obeys the same lemma on k bits, except that supports may also overlap in the top bit k - 1, whose carry is
+dropped.
 """
 
 from __future__ import annotations
@@ -39,12 +39,11 @@ from layoutalg.piecewise import PiecewiseLayout
 def to_linear(layout: Given) -> LinearLayout:
     """Return the layout as one affine map over F2 from the flat coordinate ``i`` to ``offset``.
 
-    Mathematically: with x the flat coordinate, the value is ``M x xor c``; the answer has one input axis ``i`` of the
-    layout's size and one output axis ``offset`` of the least power of two that holds every value (for a linear layout:
-    of its codomain, packed).
+    Mathematically: with x the flat coordinate, the value is ``M x xor c``. The input axis ``i`` has the layout's size;
+    the output axis ``offset`` is the least power of two above every value (for a linear layout, its packed codomain).
 
     Args:
-        layout: Any layout of any family; offsets in elements. A piecewise or integer layout needs a single output;
+        layout: A layout of any family; offsets in elements. A piecewise or integer layout must have a single output;
             the value of a hierarchical one is the flat index of its target.
 
     Raises: RepresentabilityError: LA230, LA231, LA232, LA661. BudgetError: LA233. MalformedError: LA234.
@@ -57,7 +56,7 @@ def to_linear(layout: Given) -> LinearLayout:
             ...
         layoutalg.ground.errors.RepresentabilityError: LA230 the layout is not affine over F2
           in     to_linear((4,4):(1,2))
-          since  f(6) = 4, but f(4) xor f(2) xor f(0) = 0; layoutalg.convert.to_piecewise holds it exactly
+          since  f(6) = 4, but f(4) xor f(2) xor f(0) = 0; layoutalg.convert.to_piecewise represents it exactly
           at     x=4, y=2, f(x^y)=4, f(x)^f(y)^f(0)=0
 
     Source: the carry-free lemma of ``layoutalg.f2.carry``.
@@ -74,7 +73,7 @@ def to_linear(layout: Given) -> LinearLayout:
     if negative:
         value = constant ^ (columns[negative[0].bit_length() - 1] if negative[0] else 0)
         what = "the layout has a negative value"
-        because = f"f({negative[0]}) = {value}, and an F2 map takes values in [0, 2**n)"
+        because = f"f({negative[0]}) = {value}; values of an F2 map are in [0, 2**n)"
         raise RepresentabilityError(
             Diagnostic("LA232", what, (str(where),), because, {"coordinate": negative[0], "value": value})
         )
@@ -85,25 +84,25 @@ def to_linear(layout: Given) -> LinearLayout:
 
 
 def _one_power_of_two(layout: AnyFamily, where: Call) -> None:
-    """Refuse a partial tile, several outputs, and a size that is not a power of two (LA231)."""
+    """Raise on a partial tile, several outputs, or a size that is not a power of two (LA231)."""
     total(layout, where)
     one_output(layout, where)
     size = layout.size
     if size < 1 or size & (size - 1):
         what = "the size of the layout is not a power of two"
         because = f"an F2 map has 2**n points, the layout has {size}" + (
-            "; layoutalg.convert.to_piecewise holds it exactly" if size else ""
+            "; layoutalg.convert.to_piecewise represents it exactly" if size else ""
         )
         raise RepresentabilityError(Diagnostic("LA231", what, (str(where),), because, {"size": size}))
 
 
 def linear_form(layout: Given) -> LinearForm | tables.Departure:
-    """Return (columns, constant) over F2 of the flat coordinate, or the first departure from every such form.
+    """Return (columns, constant) over F2 of the flat coordinate, or the first departure from any such form.
 
-    Columns and constant are two's complement integers, so negative values are included.
+    Columns and constant are two's complement integers, so negative values are allowed.
 
     Args:
-        layout: A total layout of one output whose size is a power of two.
+        layout: A total layout with one output whose size is a power of two.
 
     Raises: MalformedError: LA234. RepresentabilityError: LA231, LA661. BudgetError: LA233.
 
@@ -128,16 +127,16 @@ def _form(layout: AnyFamily) -> LinearForm | tables.Departure:
         return tables.linear(layout.table())
     if isinstance(layout, PiecewiseLayout):
         if layout.size > CONFIRM_POINTS:
-            raise undecided(layout, "a piecewise layout is read point by point")
+            raise undecided(layout, "a piecewise layout is compared point by point")
         return tables.linear(layout.table())
     form, open_end = carry_free(layout)
     return _departure(layout, open_end) if form is None else form
 
 
 def _departure(layout: CuteLayout | ComposedLayout, open_end: bool) -> LinearForm | tables.Departure:
-    """Return where a layout with a carry inside is not affine.
+    """Return where a layout with an inner carry is not affine.
 
-    Later swizzles cannot cancel a carry, later offsets (``open_end``) could: then its values decide.
+    Later swizzles cannot cancel a carry, but later offsets (``open_end``) could; then the values decide.
     """
     if open_end and layout.size <= CONFIRM_POINTS:
         return tables.linear(layout.table())
@@ -148,8 +147,10 @@ def _departure(layout: CuteLayout | ComposedLayout, open_end: bool) -> LinearFor
 
 
 def _integer(layout: IntegerLayout) -> LinearForm | tables.Departure:
-    """Return the columns of ``(sum of row x + b) mod m``, or a departure: the least one, except where m is not a power
-    of two and the table is too large, when it is the least coordinate with two bits set."""
+    """Return the columns of ``(sum of row x + b) mod m``, or the least departure.
+
+    If m is not a power of two and the table is too large, the departure is the least coordinate with two bits set.
+    """
     row, b, m = layout.matrix[0], layout.offset[0], layout.moduli[0]
     form = residue_form(row, b, m, layout.extents)
     if form is not None:
@@ -168,7 +169,7 @@ def _integer(layout: IntegerLayout) -> LinearForm | tables.Departure:
         return tables.linear(layout.table())
     found = _first_pair(lambda index: layout.value(layout.coordinate(index))[0], len(addends))
     if found is None:
-        raise undecided(layout, f"residues modulo {m} are read point by point, as 62-bit numbers")
+        raise undecided(layout, f"residues modulo {m} are compared point by point, as 62-bit numbers")
     return found
 
 
@@ -185,7 +186,7 @@ def _first_pair(value: Callable[[int], int], bits: int) -> tables.Departure | No
 
 
 def _not_linear(layout: AnyFamily, where: Call, coordinate: int) -> RepresentabilityError:
-    """Return the refusal at a coordinate all of whose predecessors agree with an affine map."""
+    """Return the error at a coordinate below which the layout agrees with an affine map."""
     x = 1 << (coordinate.bit_length() - 1)
     y = coordinate ^ x
     value, *others = (int(layout.at(index)) for index in (coordinate, x, y, 0))  # type: ignore[arg-type]
@@ -193,7 +194,7 @@ def _not_linear(layout: AnyFamily, where: Call, coordinate: int) -> Representabi
     what = "the layout is not affine over F2"
     because = (
         f"f({coordinate}) = {value}, but f({x}) xor f({y}) xor f(0) = {forced}; "
-        "layoutalg.convert.to_piecewise holds it exactly"
+        "layoutalg.convert.to_piecewise represents it exactly"
     )
     return RepresentabilityError(
         Diagnostic("LA230", what, (str(where),), because, {"x": x, "y": y, "f(x^y)": value, "f(x)^f(y)^f(0)": forced})

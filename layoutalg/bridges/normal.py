@@ -1,10 +1,10 @@
-"""What the bridges take: every layout in a normal form, and in a narrower family where algebra alone finds one.
+"""Normalise the operands of the bridges, and lower them to a narrower family where algebra alone can.
 
-Main statements: a plain digit map is an offset plus strides, one with mixed bits is affine over F2 where its size is a
-power of two, and a residue that does not wrap on its box is affine over Z (``layoutalg.integer.forms.residue_form``).
-An axis whose extent is a multiple of the period m / gcd(stride, m) is two digits, the upper of stride 0; so periodic
-axes of any length unwrap as well. The form ``g a x + g b + r - g m floor((a x + b)/m)`` with ``0 <= r < g`` is the
-residue of ``g a x + g b + r`` modulo ``g m``, which is how ISL writes residues whose terms have the common factor g.
+A plain digit map is an offset plus strides; one with mixed bits is affine over F2 if its size is a power of two; a
+residue that does not wrap on its box is affine over Z (``layoutalg.integer.forms.residue_form``). An axis whose extent
+is a multiple of the period m / gcd(stride, m) is two digits, the upper of stride 0, so periodic axes of any length
+unwrap, too. ``g a x + g b + r - g m floor((a x + b)/m)`` with ``0 <= r < g`` is the residue of ``g a x + g b + r``
+modulo ``g m``; this is how ISL prints residues whose terms have the common factor g.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ LinearForm: TypeAlias = tuple[tuple[int, ...], int]
 Modes: TypeAlias = tuple[tuple[int, int], ...]
 
 CONFIRM_POINTS = 2**20
-"""Most points that are compared one by one where algebra does not decide."""
+"""Most points that are compared one by one if algebra does not decide."""
 OFFSET_BITS = 62
 
 FAMILIES = (CuteLayout, ComposedLayout, LinearLayout, PiecewiseLayout, IntegerLayout, HierarchicalLayout)
@@ -46,7 +46,7 @@ ONE_OF = ", ".join(kind.__name__ for kind in FAMILIES[:-1]) + f" or {FAMILIES[-1
 
 
 class Call:
-    """A call as an error names it, written only where there is an error."""
+    """A call for error messages, formatted only if needed."""
 
     __slots__ = ("name", "operands")
 
@@ -58,12 +58,12 @@ class Call:
 
 
 def _one_period(swizzle: Swizzle) -> ComposedLayout:
-    """Return a swizzle on one period, beyond which it repeats; one of byte addresses is refused (LA112)."""
+    """Return a swizzle on one period, beyond which it repeats; byte-address swizzles are rejected (LA112)."""
     return ComposedLayout(swizzle, 0, CuteLayout(swizzle.period, 1))
 
 
 def _outputs_of_leaves(layout: CoordinateLayout) -> IntegerLayout:
-    """Return one output per leaf of the value, on the leaves of the shape."""
+    """Return an integer layout on the leaves of the shape with one output per leaf of the value."""
     inputs = tuple((f"c{place}", extent) for place, (extent, _) in enumerate(layout.flat))
     rows = tuple(tuple(stride for _, stride in part.flat) for _, part in layout.components)
     return IntegerLayout(inputs, tuple((name, 0) for name in layout.out_dims), rows, (0,) * len(rows))
@@ -82,10 +82,10 @@ _READ = frozenset((*FAMILIES, ListedLayout))
 
 
 def normal(layout: object) -> AnyFamily | None:
-    """Return a layout in the family that the bridges read, None for any other value.
+    """Return a layout in a family that the bridges accept, None for any other value.
 
-    A morphism is its CuTe layout. A layout of coordinates is an integer layout with one output per leaf of the value. A
-    swizzle is read on one period, beyond which it repeats. A table is itself: it is read point by point.
+    A morphism becomes its CuTe layout, a coordinate layout an integer layout with one output per leaf of the value, a
+    swizzle a composed layout on one period (beyond which it repeats). Tables are unchanged.
 
     Raises: AdmissibilityError: LA112. RepresentabilityError: LA237.
 
@@ -96,8 +96,8 @@ def normal(layout: object) -> AnyFamily | None:
     if type(layout) in _READ:
         return layout  # type: ignore[return-value]
     make = next((NORMAL[kind] for kind in type(layout).__mro__ if kind in NORMAL), None)
-    if make is None and type(layout).__name__ == "SymbolicLayout":  # its module is loaded by those who use it
-        because = "another family has numbers for them; .subs(sizes) gives these"
+    if make is None and type(layout).__name__ == "SymbolicLayout":  # by name, to avoid the import
+        because = "other families need concrete sizes: call .subs({...}) first"
         raise RepresentabilityError(
             Diagnostic("LA237", "the sizes of this layout are symbolic", (str(layout),), because)
         )
@@ -105,7 +105,7 @@ def normal(layout: object) -> AnyFamily | None:
 
 
 def read(value: object) -> object:
-    """Return the table that an array or a list is; any other value as it is.
+    """Convert an array or a list to a table; return any other value unchanged.
 
     Raises: MalformedError: LA802.
 
@@ -117,7 +117,7 @@ def read(value: object) -> object:
 
 
 def checked(layout: object, where: str) -> AnyFamily:
-    """Return a layout or an array in its normal form, or refuse the value (LA234)."""
+    """Return a layout or an array in normal form; raise on any other value (LA234)."""
     found = normal(read(layout))
     if found is None:
         raise malformed(where, f"must be a {ONE_OF}", layout)
@@ -125,7 +125,7 @@ def checked(layout: object, where: str) -> AnyFamily:
 
 
 def one_output(layout: AnyFamily, where: Call | str) -> None:
-    """Refuse a piecewise or integer layout with several outputs or none (LA234); the others have one, flat, output."""
+    """Raise unless a piecewise or integer layout has one output (LA234); other families have one flat output."""
     if isinstance(layout, PiecewiseLayout | IntegerLayout) and len(layout.out_dims) != 1:
         raise malformed(str(where)[:80], "must have one output", list(layout.out_dims))
 
@@ -135,14 +135,14 @@ malformed = check.malformed
 
 
 def undecided(layout: AnyFamily, because: str) -> BudgetError:
-    """Return the refusal of a question that was not decided (LA233)."""
+    """Return the error for a question that was not decided (LA233)."""
     because = f"{because}; {layout.size} points, the limit is {CONFIRM_POINTS}"
-    what = "whether the layout has this form was not decided"
+    what = "could not decide whether the layout has this form"
     return BudgetError(Diagnostic("LA233", what, (str(layout)[:200],), because, {"size": layout.size}))
 
 
 def excluded(layout: HierarchicalLayout) -> int | None:
-    """Return a flat coordinate outside some guard, None for a total layout.
+    """Return a flat coordinate that a guard excludes, None for a total layout.
 
     Example:
         >>> from layoutalg.hierarchy import Box, Guard
@@ -161,25 +161,25 @@ def excluded(layout: HierarchicalLayout) -> int | None:
 
 
 def total(layout: AnyFamily, where: Call) -> None:
-    """Refuse a partial tile, with a coordinate left out, and pieces that are partial or have parameters (LA661)."""
+    """Raise on a partial tile, with a missing coordinate, and on pieces that are partial or have parameters (LA661)."""
     if not isinstance(layout, HierarchicalLayout | PiecewiseLayout) or layout.is_total:
         return
     witness: dict[str, object] = {}
     if isinstance(layout, HierarchicalLayout):
         witness = {"coordinate": excluded(layout)}
-        because = f"it has no value at {witness['coordinate']}, which a guard excludes"
+        because = f"a guard excludes the coordinate {witness['coordinate']}"
     else:
         try:
             because = f"it is defined on {layout.inputs}"
         except MalformedError as error:
             because = error.diagnostic.because.partition(";")[0]
-    because += "; the other families are total on their box"
-    what = "a partial layout has no form in another family"
+    because += "; other families are total on their box"
+    what = "a partial layout cannot be converted to another family"
     raise RepresentabilityError(Diagnostic("LA661", what, (str(where),), because, witness or None))
 
 
 def unwrapped(layout: IntegerLayout) -> tuple[tuple[Modes, ...], int] | None:
-    """Return digits over Z of every axis and the constant of the single output, or None where a modulus still wraps.
+    """Return digits over Z of every axis and the constant of the single output; None if a modulus still wraps.
 
     Example:
         >>> unwrapped(IntegerLayout.from_strides({"i": 12}, (3,), 1, modulus=9))
@@ -202,7 +202,7 @@ def unwrapped(layout: IntegerLayout) -> tuple[tuple[Modes, ...], int] | None:
 
 
 def one_piece(layout: PiecewiseLayout) -> IntegerLayout | None:
-    """Return a piecewise layout of a single piece, whose outputs are affine or residues, on its own box; else None.
+    """Convert a one-piece piecewise layout whose outputs are affine or residues, on its own box; else None.
 
     Example:
         >>> print(one_piece(PiecewiseLayout("{ [i] -> [(4i + 1) mod 16] : 0 <= i < 9 }")))
@@ -222,7 +222,7 @@ def one_piece(layout: PiecewiseLayout) -> IntegerLayout | None:
 
 
 def _affine_or_residue(floors: tuple[Form, ...], value: Form) -> tuple[Form, int] | None:
-    """Return an affine form and its modulus, 0 for none, or None."""
+    """Return an affine form and its modulus (0 for none), or None."""
     used = [place for place, factor in enumerate(value.floors) if factor]
     if value.denominator != 1 or len(used) > 1:
         return None
@@ -241,11 +241,11 @@ def _affine_or_residue(floors: tuple[Form, ...], value: Form) -> tuple[Form, int
 
 
 def lowered(layout: AnyFamily) -> AnyFamily:
-    """Return an integer or hierarchical layout, or one affine piece, as a CuTe layout (behind an offset) or a linear
-    layout; the same flat function, one top-level mode or input axis per axis.
+    """Lower an integer, hierarchical or one-piece layout to a CuTe layout (with an offset) or a linear layout.
 
-    Left as they are: layouts with several outputs, wrapping moduli, partial tiles, tables, digits with mixed bits in a
-    size that is not a power of two, and numbers beyond 64 bits; one piece of these is an integer layout.
+    The flat function is the same, with one top-level mode or input axis per axis. Unchanged: layouts with several
+    outputs, wrapping moduli, partial tiles, tables, mixed bits in a size that is not a power of two, and numbers beyond
+    64 bits; of these, one piece becomes an integer layout.
 
     Example:
         >>> print(lowered(IntegerLayout.from_strides({"i": 4, "j": 3}, (-1, 4), 3)))
@@ -264,7 +264,7 @@ def lowered(layout: AnyFamily) -> AnyFamily:
 
 
 def _from_digits(layout: HierarchicalLayout, mapping: DigitMap) -> AnyFamily:
-    """Return a digit map as strides, over F2 or as a swizzle of strides, or as it is where other bits are mixed."""
+    """Lower a digit map to strides, to F2, or to a swizzle of strides; unchanged if none applies."""
     if not mapping.is_plain:
         columns = mapping.columns
         if columns is None:
@@ -277,14 +277,14 @@ def _from_digits(layout: HierarchicalLayout, mapping: DigitMap) -> AnyFamily:
     found = _strided(axes, mapping.offset)
     if found is not None:
         return found
-    # there is no bound on the numbers of an integer layout
+    # numbers beyond 64 bits fit only an integer layout
     modes = _plain(mapping.modes)
     inputs = tuple((f"c{place}", extent) for place, (extent, _) in enumerate(modes))
     return IntegerLayout.from_strides(inputs, [stride for _, stride in modes], mapping.offset)
 
 
 def _from_swizzle(layout: HierarchicalLayout, mapping: DigitMap) -> AnyFamily:
-    """Return one swizzle in front of strides where that is what mixes the bits, else the layout as it is."""
+    """Return a swizzle applied to strides if that is how the bits are mixed, else the layout unchanged."""
     found = unswizzled(mapping)
     if found is None:
         return layout
@@ -296,14 +296,14 @@ def _from_swizzle(layout: HierarchicalLayout, mapping: DigitMap) -> AnyFamily:
 
 
 def _plain(modes: Iterable[tuple[int, int | tuple[int, ...]]]) -> Modes:
-    """Return the modes of a plain digit map, all of whose strides are integers."""
+    """Return the modes of a plain digit map, whose strides are all integers."""
     return tuple((extent, stride) for extent, stride in modes if isinstance(stride, int))
 
 
 def of_axes(axes: Sequence[Modes], offset: int = 0, swizzle: Swizzle = IDENTITY) -> CuteLayout | ComposedLayout:
     """Return ``[swizzle o offset o] shape:stride`` with one top-level mode per axis; a single one is not wrapped.
 
-    Raises: MalformedError: LA101, LA102: the numbers leave 64 bits.
+    Raises: MalformedError: LA101, LA102: The numbers overflow 64 bits.
 
     Example:
         >>> print(of_axes([((2, 4), (3, 1)), ((5, 9),)]), of_axes([((4, 2),)]), of_axes([]))
@@ -312,7 +312,7 @@ def of_axes(axes: Sequence[Modes], offset: int = 0, swizzle: Swizzle = IDENTITY)
     shapes: list[IntTuple] = []
     steps: list[IntTuple] = []
     for axis in axes or (((1, 0),),):
-        # no point sees the stride of an extent 1, however large it is
+        # the stride of an extent 1 is irrelevant, and could be too large
         modes = tuple((extent, stride if extent > 1 else 0) for extent, stride in axis or ((1, 0),))
         shapes.append(modes[0][0] if len(modes) == 1 else tuple(extent for extent, _ in modes))
         steps.append(modes[0][1] if len(modes) == 1 else tuple(stride for _, stride in modes))
@@ -321,7 +321,7 @@ def of_axes(axes: Sequence[Modes], offset: int = 0, swizzle: Swizzle = IDENTITY)
 
 
 def _strided(axes: Sequence[Modes], offset: int) -> CuteLayout | ComposedLayout | None:
-    """Return one mode per axis behind an offset, or None beyond 64 bits."""
+    """Return one mode per axis with an offset, or None beyond 64 bits."""
     try:
         return of_axes(axes, offset)
     except LayoutError:

@@ -1,4 +1,4 @@
-"""Layouts as piecewise quasi-affine functions on their digits."""
+"""Convert layouts to piecewise quasi-affine functions on their digits."""
 
 from __future__ import annotations
 
@@ -27,23 +27,27 @@ from layoutalg.integer.guarded import isl_text
 from layoutalg.piecewise import PiecewiseLayout, functions
 
 RUNS = 64
-"""Most runs of a table, or bands of a stack of swizzles, that become pieces."""
+"""Most runs of a table, or bands of a swizzle stack, that become pieces."""
 LISTED = 2**12
-"""Most points of a stack of swizzles, or residues of its offsets, that are listed."""
+"""Most points of a swizzle stack, or residues of its offsets, that are listed."""
 
 
 def to_piecewise(layout: Given) -> PiecewiseLayout:
-    """Return the layout as a piecewise quasi-affine function on its digits; always possible in principle.
+    """Return the layout as a piecewise quasi-affine function on its digits ``c0, c1, ...``, with the same flat index.
 
-    The digits are called ``c0, c1, ...``: the modes of a CuTe layout, the box of an integer layout, which keeps its
-    outputs and moduli. Of a linear layout, and of a stack of swizzles that is affine over F2 on the bits it touches,
-    the input bits that are xored with others are digits of their own and the runs between them one digit each. Another
-    stack keeps its modes, with one piece per band of inner offsets that it moves by the same number, at most 64 bands;
-    with more bands, up to 4096 points and 64 arithmetic runs it has one piece per run of its flat coordinate ``i``;
-    beyond, it keeps its modes under floors. A hierarchical layout gets its digits, with mixed bits as above; a table
-    the form it is recognised to have, else one piece per arithmetic run of its flat coordinate. The output is
-    ``offset`` unless the layout names its own; the flat coordinate is the same.
-    A shared layout of Triton, which takes offsets to coordinates, is read as its inverse, coordinates to offsets.
+    The digits depend on the family:
+
+    - CuTe: the modes. Integer: the axes; outputs and moduli are kept.
+    - Linear, and a swizzle stack that is affine over F2 on the bits it touches: each input bit that is xored with
+      others is a digit, and so is each run of bits between them.
+    - Other swizzle stacks: the modes, with one piece per band of inner offsets that are moved by the same number, up to
+      64 bands; else, up to 4096 points and 64 arithmetic runs, one piece per run of the flat coordinate ``i``; else the
+      modes under floors.
+    - Hierarchical: its digits, with mixed bits as for linear layouts.
+    - Table: its recognised form, else one piece per arithmetic run of the flat coordinate.
+
+    The output is ``offset`` unless the layout names its own. A Triton shared layout, which maps offsets to coordinates,
+    is inverted first.
 
     Args:
         layout: Any total layout with at least one point.
@@ -59,29 +63,27 @@ def to_piecewise(layout: Given) -> PiecewiseLayout:
 
 
 def in_pieces(layout: AnyFamily) -> PiecewiseLayout:
-    """Return ``to_piecewise`` of a layout in its normal form, whichever way it runs."""
+    """Return ``to_piecewise`` of a layout in normal form, without inverting Triton shared layouts."""
     where = Call("to_piecewise", layout)
     if isinstance(layout, PiecewiseLayout):
         return layout
     if layout.size == 0:
         raise RepresentabilityError(
-            Diagnostic(
-                code="LA236", what="the layout is empty", where=(str(where),), because="it has no coordinate at all"
-            )
+            Diagnostic(code="LA236", what="the layout is empty", where=(str(where),), because="it has no points")
         )
     total(layout, where)
     found = _made(layout, where)
-    # the text has been through ISL
+    # the text went through ISL, so check it
     few = layout.size <= LISTED
     index = np.arange(layout.size, dtype=np.int64) if few else sampled_coordinates(layout.size)
     if found.size != layout.size or (values_at(found, index) != values_at(layout, index)).any():
-        because = "its values are not those of the layout, so it is not returned"
-        raise BudgetError(Diagnostic("LA745", "ISL gave an answer that does not hold", (str(where),), because))
+        because = "it disagrees with direct evaluation of the layout and was discarded"
+        raise BudgetError(Diagnostic("LA745", "ISL's result is wrong", (str(where),), because))
     return found
 
 
 def _made(layout: AnyFamily, where: Call) -> PiecewiseLayout:
-    """Return ``to_piecewise`` of a total layout that is not empty, unconfirmed."""
+    """Return ``to_piecewise`` of a nonempty total layout, unchecked."""
     if isinstance(layout, PiecewiseLayout):
         return layout
     if isinstance(layout, ListedLayout):
@@ -103,9 +105,9 @@ def _made(layout: AnyFamily, where: Call) -> PiecewiseLayout:
 
 
 def _from_swizzles(layout: ComposedLayout) -> PiecewiseLayout | None:
-    """Return a stack of swizzles that is affine over F2 below its greatest period P; else None.
+    """Convert a swizzle stack that is affine over F2 below its largest period P; else None.
 
-    A stack g has g(x + P) = g(x) + P, so digits whose strides are multiples of P stay whole.
+    A stack g satisfies g(x + P) = g(x) + P, so digits whose strides are multiples of P need not be split.
     """
     period = max(swizzle.period for swizzle, _ in layout.stages)
     bits: list[int] = []
@@ -129,12 +131,12 @@ def _from_swizzles(layout: ComposedLayout) -> PiecewiseLayout | None:
 def _from_bits(
     columns: Sequence[int], constant: int, places: Sequence[tuple[int, int] | None] | None = None
 ) -> PiecewiseLayout:
-    """Return ``M x xor constant`` plus strides. The digits are the bits that meet others, and runs of what does not.
+    """Return ``M x xor constant`` plus strides; digits are the xored bits, and the runs of the other bits.
 
     Args:
         columns: One per bit.
-        constant: Not negative.
-        places: The digits in the order of the flat coordinate: None for the next bit, else (extent, stride).
+        constant: At least 0.
+        places: The digits in flat coordinate order: None for the next bit, else (extent, stride).
     """
     once = twice = 0
     for column in columns:
@@ -166,7 +168,7 @@ class Digit:
 
 
 def _from_digits(digits: Sequence[Digit], constant: int, ones: Iterable[int]) -> PiecewiseLayout:
-    """Return constant + strides + weight * (sum of the digits that flip it, modulo 2), ``ones`` being 1 at first."""
+    """Return constant + strides + weight * (sum of the digits that flip it, modulo 2), starting at 1 for ``ones``."""
     parities: dict[int, list[str]] = {weight: ["1"] for weight in ones}
     terms = [str(constant)]
     for place, digit in enumerate(digits):
@@ -184,7 +186,7 @@ def _from_digits(digits: Sequence[Digit], constant: int, ones: Iterable[int]) ->
 
 
 def _from_mixed(mapping: DigitMap) -> PiecewiseLayout:
-    """Return a digit map whose bits are mixed."""
+    """Convert a digit map with mixed bits."""
     modes = mapping.pieces()
     shared = {weight for _, stride in modes if isinstance(stride, tuple) for weight in stride}
     digits, constant, ones = [], 0, set(mapping.flips)
@@ -201,16 +203,16 @@ def _from_mixed(mapping: DigitMap) -> PiecewiseLayout:
 
 
 def _from_integer(layout: IntegerLayout) -> PiecewiseLayout:
-    """Return an integer layout with the same box, outputs and moduli."""
+    """Convert an integer layout, with the same box, outputs and moduli."""
     names = [f"c{place}" for place in range(len(layout.inputs))]
     return PiecewiseLayout(isl_text(layout, names), tuple(layout.out_dims))
 
 
 def _from_bands(layout: ComposedLayout) -> PiecewiseLayout | None:
-    """Return a stack of swizzles as its inner offset v plus a number per band of v modulo the greatest period P.
+    """Convert a swizzle stack as its inner offset v plus a number per band of v modulo the largest period P.
 
-    A stack g has g(x + P) = g(x) + P, so g(x) - x is a function of x modulo P. Residues that v does not reach belong to
-    the band before them. None where there are more than ``RUNS`` bands, or too many residues to list.
+    A stack g satisfies g(x + P) = g(x) + P, so g(x) - x is a function of x modulo P. Residues that v never takes join
+    the preceding band. None if there are more than ``RUNS`` bands, or too many residues to list.
     """
     period = max(swizzle.period for swizzle, _ in layout.stages)
     inner = layout.base
@@ -221,7 +223,7 @@ def _from_bands(layout: ComposedLayout) -> PiecewiseLayout | None:
         inner = CuteLayout(period // unit, unit)
     try:
         moved = layout.rebase(inner).table().tolist()
-    except MalformedError:  # a whole period leaves the signed 64-bit range, the layout does not
+    except MalformedError:  # a whole period overflows 64 bits, though the layout does not
         return None
     moves = {v % period: value - v for v, value in zip(inner.table().tolist(), moved, strict=True)}
     starts: list[tuple[int, int]] = []
@@ -243,7 +245,7 @@ def _from_bands(layout: ComposedLayout) -> PiecewiseLayout | None:
 
 
 def _from_runs(layout: ComposedLayout) -> PiecewiseLayout | None:
-    """Return a small stack of swizzles run by run; None where it has too many points or runs."""
+    """Convert a small swizzle stack run by run; None if it has too many points or runs."""
     if layout.size > LISTED:
         return None
     runs = arithmetic_runs(layout.table())
@@ -251,7 +253,7 @@ def _from_runs(layout: ComposedLayout) -> PiecewiseLayout | None:
 
 
 def _within_quota(text: str) -> PiecewiseLayout | None:
-    """Return the layout of a text; None where ISL's quota runs out."""
+    """Return the layout of a text; None if ISL's quota runs out."""
     try:
         return PiecewiseLayout(text, ("offset",))
     except BudgetError:
@@ -259,12 +261,12 @@ def _within_quota(text: str) -> PiecewiseLayout | None:
 
 
 def _from_table(layout: HierarchicalLayout | ListedLayout, where: Call) -> PiecewiseLayout:
-    """Return a table as a swizzle, strides or bits where it has them, else run by run."""
+    """Convert a table by its recognised form (strides, swizzle or bits), else run by run."""
     table = layout.table()
     try:
         return to_piecewise(recognize(table))
     except (RepresentabilityError, BudgetError):
-        pass  # a form of many parities may be over ISL's quota where the runs are not
+        pass  # a form with many parities may exceed ISL's quota although the runs do not
     runs = arithmetic_runs(table)
     if len(runs) > RUNS:
         stop = runs[-1][1]
@@ -278,10 +280,7 @@ Run = tuple[int, int, int, int]
 
 
 def arithmetic_runs(table: npt.NDArray[np.int64]) -> list[Run]:
-    """Return the arithmetic runs (start, stop, step, value at 0) of a table, at most one more than ``RUNS``.
-
-    A run takes all it can, two points or more.
-    """
+    """Return the maximal arithmetic runs (start, stop, step, value at 0) of a table, at most ``RUNS`` + 1."""
     runs: list[Run] = []
     start, size = 0, len(table)
     steps = np.diff(table)
@@ -295,7 +294,7 @@ def arithmetic_runs(table: npt.NDArray[np.int64]) -> list[Run]:
 
 
 def runs_text(runs: Sequence[Run]) -> str:
-    """Return the function of a flat index ``i`` that runs make up.
+    """Return the ISL text of runs as a function of the flat index ``i``.
 
     Example:
         >>> runs_text(arithmetic_runs(np.array([0, 3, 6, 1])))
@@ -314,7 +313,7 @@ def _modes(layout: CuteLayout) -> tuple[str, str, str]:
 
 
 def _from_floors(layout: ComposedLayout) -> PiecewiseLayout:
-    """Return a stack of swizzles on the modes of its CuTe layout, every bit that meets another a floor modulo 2."""
+    """Convert a swizzle stack on the modes of its CuTe layout, with every xored bit as a floor modulo 2."""
     names, value, box = _modes(layout.base)
     stages = [stage_text(swizzle, offset) for swizzle, offset in reversed(layout.stages)]
     text = functions.chain([f"{{ [{names}] -> [{value}] }}", *stages], f"{{ [{names}] : {box} }}")

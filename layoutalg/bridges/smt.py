@@ -1,8 +1,7 @@
 """Equality of two functions on digits, decided by z3.
 
-Implementation notes: every variable is a bounded integer, every fact is linear (floors are variables with two
-inequalities). The session belongs to the question, ends in time, and its models are checked (``ground.solver``); that
-there is no difference is for the caller to confirm.
+Implementation notes: every variable is a bounded integer and every constraint is linear (a floor is a variable with two
+inequalities). ``ground.solver`` enforces the time limit and checks models; the caller must confirm an "equal" answer.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ class Question:
 
     Args:
         joint: The joint digits.
-        left: One function on its own digits; its variables must not clash with those of ``right``.
+        left: A function on its own digits; its variables must not clash with those of ``right``.
         right: The other function.
 
     Raises: MalformedError: LA744.
@@ -47,7 +46,7 @@ class Question:
 
 @solver.whole
 def first_difference(question: Question, milliseconds: int) -> dict[str, int] | None:
-    """Return None where the functions agree everywhere, else joint digits where they differ.
+    """Return joint digits where the functions differ, or None if they agree everywhere.
 
     Raises: MalformedError: LA744. BudgetError: LA225.
 
@@ -85,7 +84,7 @@ def first_difference(question: Question, milliseconds: int) -> dict[str, int] | 
 
 
 class _Writer:
-    """Turns sums, systems and pieces into z3 terms."""
+    """Translates sums, systems and pieces to z3 terms."""
 
     def __init__(self, z3: Any, context: Any, solver: Any) -> None:
         self.z3, self.context, self.solver = z3, context, solver
@@ -99,7 +98,7 @@ class _Writer:
         return self.z3.IntVal(value, self.context)
 
     def sum(self, value: Sum, own: Mapping[str, Any] | None = None) -> Any:
-        """Return a sum as a term; ``own`` gives the digits of one side."""
+        """Return a sum as a term; ``own`` are the digits of one side."""
         scope = self.names if own is None else {**self.names, **own}
         return self.z3.Sum([self.number(value.constant), *(scope[name] * a for name, a in value.terms)])
 
@@ -147,7 +146,7 @@ class _Writer:
         return known
 
     def value(self, form: Form, digits: Sequence[Any], floors: Sequence[Any]) -> Any:
-        """Return the rounded-down value of a form; a new variable where there is something to round."""
+        """Return the rounded-down value of a form; a new variable if it needs rounding."""
         terms = [
             term * a for a, term in (*zip(form.dims, digits, strict=True), *zip(form.floors, floors, strict=False))
         ]

@@ -1,4 +1,4 @@
-"""Values of a layout of any family at flat coordinates, computed without solvers."""
+"""Evaluate a layout of any family at flat coordinates, without solvers."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ RANDOM = 1000
 
 
 def value_at(layout: Given, index: int) -> int:
-    """Return the value of a layout of one output at a flat coordinate, as its ``at`` does.
+    """Return the value of a layout at a flat coordinate, as its ``at`` does.
 
     Args:
-        layout: A layout of one output.
+        layout: A layout with one output.
         index: In [0, size).
 
     Raises: MalformedError: LA234.
@@ -38,7 +38,7 @@ def value_at(layout: Given, index: int) -> int:
 
 
 def values_at(layout: AnyFamily, index: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return the outputs at flat coordinates, one row each; -1 where a guard of a partial tile excludes the point.
+    """Return the outputs at flat coordinates, one row each; -1 at points that a guard of a partial tile excludes.
 
     Args:
         layout: A layout.
@@ -64,7 +64,7 @@ def values_at(layout: AnyFamily, index: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 
 def sampled_coordinates(size: int) -> npt.NDArray[Any]:
-    """Return some flat coordinates of a domain, ascending: its ends, single digits, odd steps, and random ones.
+    """Return sample flat coordinates, ascending: the ends, powers of two, even spacing, and random ones.
 
     Example:
         >>> sampled_coordinates(6).tolist(), len(sampled_coordinates(2**40)) > 1000
@@ -73,7 +73,7 @@ def sampled_coordinates(size: int) -> npt.NDArray[Any]:
     if size <= RANDOM:
         return np.arange(size, dtype=np.int64)
     powers = [1 << bit for bit in range(size.bit_length() - 1)]
-    rng = random.Random(0)  # the same coordinates on every call
+    rng = random.Random(0)  # deterministic
     found = {0, size - 1, *powers, *(size * k // SPREAD for k in range(SPREAD)), *((size - 1) // p for p in powers)}
     found |= {rng.randrange(size) for _ in range(RANDOM)}
     return np.array(sorted(found), dtype=np.int64 if size <= 2**OFFSET_BITS else object)

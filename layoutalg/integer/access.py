@@ -1,8 +1,8 @@
 """Vector width and alignment of an access, from the stride lattice.
 
-Main statements: let the coalesced flat index start with a run of s elements of stride 1 (s = 1 where the first stride
-is not 1). A width v splits the flat index into vectors of consecutive, v-aligned elements exactly when v divides s,
-every other stride and the offset. So the largest width is one gcd, and the widths are its divisors.
+Let the coalesced flat index start with a run of s elements of stride 1 (s = 1 if the first stride is not 1). A width v
+splits the flat index into vectors of consecutive, v-aligned elements exactly when v divides s, every other stride and
+the offset. So the largest width is one gcd, and the valid widths are its divisors.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ check = Checker("LA736", "the access has no vector width")
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """How the elements of a layout can be moved together. Counts of elements.
+    """Widest vector access of a layout; all counts in elements.
 
     Args:
         run: Length of the runs of consecutive elements along the flat index.
-        alignment: Greatest common divisor of all run starts; 0 where the only run starts at 0.
-        width: Largest vector: every ``width`` flat indices from a multiple of ``width`` are consecutive and aligned.
+        alignment: Greatest common divisor of all run starts; 0 if the only run starts at 0.
+        width: Largest vector: each aligned group of ``width`` flat indices is consecutive and aligned in memory.
     """
 
     run: int
@@ -38,7 +38,7 @@ class Access:
 
     @property
     def power_of_two(self) -> int:
-        """Largest power of two that divides the width."""
+        """Largest power of two dividing the width."""
         return self.width & -self.width
 
     def vector_bytes(self, element_bytes: int, limit_bytes: int = 16) -> int:
@@ -57,11 +57,11 @@ class Access:
 
 
 def access(layout: IntegerLayout, base_alignment: int = 0) -> Access:
-    """Return the runs, the alignment and the largest vector width along the flat index.
+    """Return the run length, alignment and largest vector width along the flat index.
 
     Args:
-        layout: One output that is affine over Z on the box (a modulus must not wrap). Elements.
-        base_alignment: The base address is a multiple of this many elements; 0 for the address 0.
+        layout: Element offsets: one output, affine over Z on the box (a modulus must not wrap).
+        base_alignment: Alignment of the base address in elements; 0 for a base at address 0.
 
     Raises: RepresentabilityError: LA736.
 

@@ -1,4 +1,4 @@
-"""Operations on the axes of integer layouts: all closed and exact."""
+"""Exact operations on the axes of integer layouts."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from layoutalg.integer.matrix import Vector
 
 
 def place_of(layout: IntegerLayout, axis: object, argument: str = "axis") -> int:
-    """Return the position of an input axis, or refuse the name."""
+    """Return the position of an input axis; raise on an unknown name."""
     names = list(layout_or_refuse(layout).in_dims)
-    # the comparison of an array with a name is an array
+    # checked first: comparing an array with a name gives an array
     if not isinstance(axis, str) or axis not in names:
         raise check.malformed(argument, f"must be one of {names}", axis)
     return names.index(axis)
@@ -48,7 +48,7 @@ def slice(layout: IntegerLayout, axis: str, start: int, count: int, step: int = 
         axis: Name of an input axis.
         start: First point.
         count: Number of points, at least 0.
-        step: Distance; negative walks backwards, 0 repeats.
+        step: Distance between points; negative walks backwards, 0 repeats.
 
     Raises: MalformedError: LA731.
 
@@ -65,7 +65,7 @@ def slice(layout: IntegerLayout, axis: str, start: int, count: int, step: int = 
 
 
 def fix(layout: IntegerLayout, axis: str, point: int) -> IntegerLayout:
-    """Return the layout with one axis held at a point; the axis disappears.
+    """Return the layout with one axis fixed at a point; the axis disappears.
 
     Raises: MalformedError: LA731.
 
@@ -80,7 +80,7 @@ def fix(layout: IntegerLayout, axis: str, point: int) -> IntegerLayout:
 
 
 def permute(layout: IntegerLayout, order: Sequence[str]) -> IntegerLayout:
-    """Return the layout with its input axes in a new order, fastest first; the map by names stays the same.
+    """Return the layout with its input axes in a new order, fastest first; the map by name is unchanged.
 
     Raises: MalformedError: LA731.
 
@@ -129,7 +129,7 @@ def resize(layout: IntegerLayout, axis: str, extent: int) -> IntegerLayout:
 
 
 def select_outputs(layout: IntegerLayout, outputs: Sequence[str]) -> IntegerLayout:
-    """Return the layout with some of its outputs, in the order given.
+    """Return the layout with some of its outputs, in the given order.
 
     Raises: MalformedError: LA731.
 
@@ -177,10 +177,10 @@ def stack(first: IntegerLayout, second: IntegerLayout) -> IntegerLayout:
 
 
 def normal_form(layout: IntegerLayout) -> IntegerLayout:
-    """Return the normal form: strides of axes of extent 0 or 1 are zero, an empty layout is zero.
+    """Return the normal form: strides of axes of extent 0 or 1 become 0, and so does an empty layout.
 
     Two layouts with the same axes and outputs are the same function exactly when their normal forms are equal: the
-    values at the origin and at the unit points determine every stride of an axis of extent 2 or more.
+    values at the origin and the unit points determine every stride of an axis of extent 2 or more.
 
     Example:
         >>> normal_form(IntegerLayout.from_strides({"i": 1, "j": 2}, (7, 3))).matrix
@@ -205,7 +205,7 @@ def same_function(first: IntegerLayout, second: IntegerLayout) -> bool:
 
 
 def first_difference(first: IntegerLayout, second: IntegerLayout) -> Vector | None:
-    """Return the first point of the common box where the layouts differ, None where they never do.
+    """Return the first point of the common box where the layouts differ, or None.
 
     Raises: MalformedError: LA731.
 
@@ -219,7 +219,7 @@ def first_difference(first: IntegerLayout, second: IntegerLayout) -> Vector | No
     if not first.size:
         return None
     count = len(first.inputs)
-    # affine maps that agree on the faster axes first differ at the origin or at a unit point
+    # two affine maps first differ at the origin or at a unit point
     for place in range(-1, count):
         point = tuple(int(k == place) for k in range(count))
         inside = place < 0 or first.extents[place] > 1

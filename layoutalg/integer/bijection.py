@@ -1,8 +1,8 @@
-"""The index of a value, where the values of a form are 0, 1, ..., size - 1, each once.
+"""Inverse of a form that is a bijection onto 0, 1, ..., size - 1.
 
-Main statements: a form over Z takes each value of an interval of as many values as there are points once exactly when
-its strides, sorted by size, are 1, s_1, s_1 s_2, ...: the least value above those of the smaller strides must be a
-stride. So the digits of a value along the strides are the coordinates, read backwards where the stride is negative.
+A form over Z is a bijection onto an interval exactly when its strides, sorted by size, are 1, s_1, s_1 s_2, ...: the
+least value that the smaller strides cannot reach must itself be a stride. So the coordinates are the digits of the
+value along the strides, read backwards for a negative stride.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from layoutalg.integer.forms import sorted_axes, span
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """The index of value v: ``start`` plus, per digit of v (extent, stride), fastest first, the digit times its stride.
+    """The index of value v: ``start`` plus the sum of digit times stride over the mixed-radix digits of v.
 
     Args:
-        modes: Extents and strides of the digits.
+        modes: (extent, stride) of each digit, fastest first.
         start: Index of the value 0.
-        modulus: Indices are residues modulo this; 0: integers.
+        modulus: Indices are residues modulo this; 0 for plain integers.
     """
 
     modes: tuple[tuple[int, int], ...]
@@ -34,11 +34,11 @@ class Index:
 
 
 Flaw: TypeAlias = tuple[int, int] | int
-"""Two indices that share a value; or a number: one of 0, ..., size - 1 that is missed, or a negative value."""
+"""Two indices with the same value; or a value of 0, ..., size - 1 that is missed; or a negative value."""
 
 
 def index_by_strides(row: Sequence[int], constant: int, extents: Sequence[int]) -> Index | Flaw:
-    """Return the index of each value of a form over Z, or why its values are not 0, ..., size - 1, each once.
+    """Return the index of each value of a form over Z, or why the form is not a bijection onto 0, ..., size - 1.
 
     Example:
         >>> index_by_strides((-3, 1), 3, (2, 3))
@@ -55,7 +55,7 @@ def index_by_strides(row: Sequence[int], constant: int, extents: Sequence[int]) 
         if stride > reach:
             return reach if low == 0 else min(low, 0)
         if stride < reach:
-            # the digits of the stride along the smaller ones are another way to move as far
+            # writing the stride in the smaller ones gives a second point with the same value
             steps = [[0] * len(extents), [0] * len(extents)]
             steps[1][place], rest = 1, stride
             for smaller, _, faster in axes[:count][::-1]:
@@ -73,11 +73,11 @@ def index_by_strides(row: Sequence[int], constant: int, extents: Sequence[int]) 
 
 
 def index_by_table(table: npt.NDArray[Any], modulus: int) -> Index | Flaw | None:
-    """Return the index of each value of a table of residues, or why there is none; None where no strides give it.
+    """Return the index of each value of a table of residues, or why there is none; None if the index is not strided.
 
     Args:
         table: At least two entries.
-        modulus: The modulus of the values. Indices are tried as integers, and modulo the size and this.
+        modulus: The modulus of the values. Indices are tried as integers, modulo the size and modulo this.
 
     Example:
         >>> index_by_table(np.array([0, 3, 2, 5, 4, 7, 6, 1]), 8)
@@ -104,7 +104,7 @@ def index_by_table(table: npt.NDArray[Any], modulus: int) -> Index | Flaw | None
 
 
 def _modes(table: npt.NDArray[np.int64], modulus: int) -> tuple[tuple[int, int], ...]:
-    """Return the only digits, fastest first, that can make a table less its first entry; too few where none can."""
+    """Return the only digits, fastest first, that can generate a table minus its first entry; too few if none can."""
     done, modes = 1, []
     while done < len(table):
         line = table[::done] - table[0]

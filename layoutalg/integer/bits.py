@@ -1,7 +1,7 @@
-"""The set of values of one affine form on a box, as bits of one integer.
+"""The values of one affine form on a box, as a bitset in one Python integer.
 
 Implementation notes: axes are added one by one; the union of the shifted copies is built by doubling, so an axis of
-extent s costs about 2 log s shifts of the whole set. A population count tells whether two copies met.
+extent s costs about 2 log s shifts of the whole set. A population count shows whether two copies overlap.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from layoutalg.integer.forms import span
 from layoutalg.integer.matrix import Vector
 
 BITSET_VALUES = 2**27
-"""Most candidate values of a set."""
+"""Largest range of candidate values."""
 
 
 @dataclass(frozen=True, slots=True)
 class ValueSet:
-    """Values as bits: bit k stands for ``low + k``; ``collision`` holds two points with one value, or None."""
+    """Values as bits: bit k stands for ``low + k``; ``collision`` is two points with the same value, or None."""
 
     low: int
     count: int
@@ -28,7 +28,7 @@ class ValueSet:
     collision: tuple[Vector, Vector] | None
 
     def first_missing(self, low: int, high: int) -> int | None:
-        """Return the first value of [low, high) that is not in the set."""
+        """Return the first value of [low, high) not in the set, or None."""
         if low < self.low:
             return low if low < high else None
         absent = ~(self.bits >> (low - self.low))
@@ -37,7 +37,7 @@ class ValueSet:
 
 
 class _Shift:
-    """Adds an amount to every value of a set; residues wrap."""
+    """Adds an amount to every value of a set, modulo the modulus if there is one."""
 
     def __init__(self, modulus: int) -> None:
         self.modulus = modulus
@@ -63,14 +63,14 @@ def _union(bits: int, stride: int, extent: int, shift: _Shift) -> int:
 
 
 def value_set(row: Sequence[int], constant: int, modulus: int, extents: Sequence[int], limit: int) -> ValueSet | None:
-    """Return the values of ``row x + constant`` on a box; None for more than ``limit`` candidates or too many bytes.
+    """Return the values of ``row x + constant`` on a box; None above ``limit`` candidates or the byte limit.
 
     Args:
         row: Coefficients.
         constant: The constant.
-        modulus: 0, or the modulus of the values.
-        extents: The box, not empty.
-        limit: Largest number of candidate values.
+        modulus: The modulus of the values, or 0.
+        extents: The box; must not be empty.
+        limit: Most candidate values.
 
     Example:
         >>> found = value_set((2, 3), 0, 0, (2, 2), 100)
@@ -96,7 +96,7 @@ def value_set(row: Sequence[int], constant: int, modulus: int, extents: Sequence
 
 
 def point_of(row: Sequence[int], constant: int, modulus: int, extents: Sequence[int], value: int) -> Vector:
-    """Return a point of a box where the form takes a value that it is known to take.
+    """Return a point of a box where the form takes a value, which must be one of its values.
 
     Example:
         >>> point_of((2, 3), 1, 0, (2, 2), 4)
@@ -113,7 +113,7 @@ def point_of(row: Sequence[int], constant: int, modulus: int, extents: Sequence[
 def _meeting(
     stages: Sequence[int], row: Sequence[int], extents: Sequence[int], place: int, shift: _Shift
 ) -> tuple[Vector, Vector]:
-    """Return two points that share a value once the axis ``place`` is added."""
+    """Return two points that first share a value when the axis ``place`` is added."""
     before, seen, second = stages[place], stages[place], 0
     both = 0
     while not both:
@@ -135,7 +135,7 @@ def _meeting(
 def _back(
     stages: Sequence[int], row: Sequence[int], extents: Sequence[int], place: int, digit: int, value: int, shift: _Shift
 ) -> Vector:
-    """Return a point with digit ``digit`` at ``place``, zeros above, whose value is the one bit given."""
+    """Return a point with ``digit`` at ``place`` and zeros above whose value is the given bit."""
     point = [0] * len(extents)
     point[place] = digit
     value = shift(value, -digit * row[place])

@@ -1,11 +1,11 @@
-"""The values that two integer layouts share: whether there are any, how many, and one with a point of each.
+"""Values shared by two integer layouts: how many there are, with one example.
 
-Main statements: where no axis moves two outputs, an image is the product of the images of its outputs, so common values
-are counted output by output. Strides that fill an interval of multiples of their gcd give an arithmetic progression,
-and two progressions meet in a third (Chinese remainders).
+If no axis moves two outputs, an image is the product of the images of its outputs, so common values are counted output
+by output. Strides that fill an interval of multiples of their gcd give an arithmetic progression, and the intersection
+of two progressions is a third (Chinese remainder theorem).
 
 Implementation notes: ``SHARED`` lists the engines, cheapest first, and the answer names the one that decided: lattice,
-range, progression or bitset over at most 2^27 values, table up to 2^20 points each; for ``disjoint_images`` also z3.
+range, progression or bitset over at most 2^27 values, table of up to 2^20 points each; for ``disjoint_images`` also z3.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from layoutalg.integer.solver import common_value
 from layoutalg.integer.tables import TABLE_POINTS, fit, shared_in_table
 
 Count = tuple[int, str, Vector, Vector]
-"""How many values, the engine, and a point on both sides."""
+"""Number of values, engine, and a point of each layout."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +38,9 @@ class CommonValues:
 
     Args:
         count: Number of distinct common values.
-        engine: What counted them.
-        witness: Where there is one: a point of each layout, ``first`` and ``second``, and their common ``value``.
-        certificate: Where there is none: what shows it, as far as the engine knows.
+        engine: The engine that counted them.
+        witness: A point of each layout, ``first`` and ``second``, and their common ``value``; None if count is 0.
+        certificate: Evidence that count is 0, if the engine has any.
     """
 
     count: int
@@ -50,7 +50,7 @@ class CommonValues:
 
 
 def common_values(first: IntegerLayout, second: IntegerLayout) -> CommonValues:
-    """Return the number of values that two layouts with the same outputs share, exactly, and a witness.
+    """Return the exact number of values that two layouts with the same outputs share, and a witness.
 
     Args:
         first: A layout.
@@ -87,10 +87,10 @@ def disjoint_images(first: IntegerLayout, second: IntegerLayout, milliseconds: i
     Args:
         first: A layout.
         second: A layout with the same outputs, names and moduli in order.
-        milliseconds: Budget of the solver, which comes last.
+        milliseconds: Time limit of the solver, which runs last.
 
     Returns:
-        Proved; Refuted with a point of each and the common value; Unknown where the budget ran out.
+        Proved; Refuted with a point of each and the common value; Unknown if time ran out.
 
     Raises: MalformedError: LA731.
 
@@ -158,7 +158,7 @@ def _by_range(name: str, first: IntegerLayout, second: IntegerLayout) -> CommonV
 
 
 def _by_forms(_: str, first: IntegerLayout, second: IntegerLayout) -> CommonValues | None:
-    """Count output by output, where no axis moves two of them, or all outputs packed into one."""
+    """Count output by output if no axis moves two of them, else with all outputs packed into one."""
     found = _each(first, second)
     if found is None and len(first.outputs) > 1:
         one, two = packed(first, second) or (None, None)
@@ -203,7 +203,7 @@ def _each(first: IntegerLayout, second: IntegerLayout) -> Count | None:
         engines.add(engine)
         if not found:
             return 0, engine, (), ()
-        # the axes of the outputs are disjoint, so points add up
+        # the outputs use disjoint axes, so points can be added
         x = [a + b for a, b in zip(x, point, strict=True)]
         y = [a + b for a, b in zip(y, mate, strict=True)]
     return count, "bitset" if "bitset" in engines else "progression", tuple(x), tuple(y)
@@ -219,7 +219,7 @@ def _one(form: Form, extents: Vector, other: Form, limits: Vector, modulus: int)
         points = [point_in_run(row, b, box, start) for (row, b, _), box in ((form, extents), (other, limits))]
         return count, "progression", points[0], points[1]
     if form[2] != other[2]:
-        # a form that does not wrap has the same values as residues
+        # the other form does not wrap, so reading it modulo m changes nothing
         form, other = (*form[:2], modulus), (*other[:2], modulus)
     sets = [value_set(*f, box, BITSET_VALUES) for f, box in ((form, extents), (other, limits))]
     if sets[0] is None or sets[1] is None:
@@ -233,7 +233,7 @@ def _one(form: Form, extents: Vector, other: Form, limits: Vector, modulus: int)
 
 
 def _progression(form: Form, extents: Vector) -> tuple[int, int, int] | None:
-    """Return (least value, step, length) where the values of a form over Z are an arithmetic progression."""
+    """Return (least value, step, length) if the values of a form over Z are an arithmetic progression."""
     row, constant, m = form
     step, reach, whole = (0, 0, False) if m else filled(row, extents)
     return (span(row, constant, extents)[0], step, reach // step + 1) if whole else None

@@ -1,7 +1,7 @@
-"""Composition of integer layouts, exact or refused with the first coordinate.
+"""Exact composition of integer layouts, or the first coordinate where it is not an integer layout.
 
-Main statements: where a residue of the inner layout is not affine on the box (``forms.residue_form``), the composition
-can still be affine, because the outer layout may cancel the wraps; that is decided at each point of the axes that wrap.
+If a residue of the inner layout is not affine on the box (``forms.residue_form``), the composition can still be affine,
+because the outer layout may cancel the wraps; this is decided point by point over the axes that wrap.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ def compose(outer: IntegerLayout, inner: IntegerLayout) -> IntegerLayout:
                 code="LA728",
                 what="the integer layouts do not compose",
                 where=(str(outer), f"after {inner}"),
-                because=f"the inner layout leaves {names}, the outer one takes {list(outer.in_dims)}",
+                because=f"the inner layout has the outputs {names}, the outer one the axes {list(outer.in_dims)}",
                 witness={"names": only},
             )
         )
     extents, forms = inner.extents, inner.forms
     _check_box(outer, inner, forms)
     places = [names.index(name) for name, _ in outer.inputs]
-    # values at the origin and at the unit points fix the only affine candidate
+    # the values at the origin and the unit points determine the only affine candidate
     origin = inner.value([0] * len(extents))
     units = [
         inner.value([int(k == place) for k in range(len(extents))]) if extent > 1 else None
@@ -73,7 +73,7 @@ def compose(outer: IntegerLayout, inner: IntegerLayout) -> IntegerLayout:
 
 
 def _check_box(outer: IntegerLayout, inner: IntegerLayout, forms: Sequence[Form]) -> None:
-    """Refuse an inner layout with a value outside the outer box; the witness is the first such point."""
+    """Raise if the inner layout has a value outside the outer box; the witness is the first such point."""
     if not inner.size:
         return
     box = outer.in_dims
@@ -90,7 +90,7 @@ def _check_box(outer: IntegerLayout, inner: IntegerLayout, forms: Sequence[Form]
         else:
             candidates = [_first_value_at_least(inner, place, limit)]
         for point in candidates:
-            # the flat index compares the slowest axis first
+            # in flat index order the slowest axis decides
             if point is not None and (worst is None or point[::-1] < worst[0]):
                 worst = (point[::-1], point, name, inner.value(point)[place])
     if worst is not None:
@@ -98,7 +98,7 @@ def _check_box(outer: IntegerLayout, inner: IntegerLayout, forms: Sequence[Form]
         raise AdmissibilityError(
             Diagnostic(
                 code="LA729",
-                what="the inner layout leaves the box of the outer one",
+                what="a value of the inner layout is out of bounds for the outer one",
                 where=(str(outer), f"after {inner}"),
                 because=f"{name} = {value} is not in [0, {box[name]})",
                 witness={"coordinate": dict(zip(inner.in_dims, point, strict=True)), "axis": name, "value": value},
@@ -107,7 +107,7 @@ def _check_box(outer: IntegerLayout, inner: IntegerLayout, forms: Sequence[Form]
 
 
 def _swept(layout: IntegerLayout, axes: Sequence[int], where: tuple[str, ...]) -> list[npt.NDArray[Any]]:
-    """Return each output over the box of some axes, by its flat index, with zero on the others; refuse long sweeps."""
+    """Return each output over the box of some axes, in flat order, the others at 0; raise on too many points."""
     box = [extent if axis in axes else 1 for axis, extent in enumerate(layout.extents)]
     points = math.prod(box)
     if points > WALK_POINTS:
@@ -116,7 +116,7 @@ def _swept(layout: IntegerLayout, axes: Sequence[int], where: tuple[str, ...]) -
                 code="LA734",
                 what="too many points to decide",
                 where=where,
-                because=f"the axes that wrap hold {points} points, the limit is {WALK_POINTS}",
+                because=f"the wrapping axes span {points} points; the limit is {WALK_POINTS}",
                 witness={"points": points, "limit": WALK_POINTS},
             )
         )
@@ -124,7 +124,7 @@ def _swept(layout: IntegerLayout, axes: Sequence[int], where: tuple[str, ...]) -
 
 
 def _first(layout: IntegerLayout, axes: Sequence[int], bad: npt.NDArray[np.bool_]) -> Vector | None:
-    """Return the first point where an array over the box of some axes is true."""
+    """Return the first point where an array over the box of some axes is true, or None."""
     place = int(bad.argmax()) if bad.size else 0
     if not bad.size or not bad[place]:
         return None
@@ -142,18 +142,18 @@ def _first_value_at_least(inner: IntegerLayout, place: int, limit: int) -> Vecto
 def _check_wraps(
     outer: IntegerLayout, inner: IntegerLayout, taken: Sequence[tuple[int, Form]], candidate: IntegerLayout
 ) -> None:
-    """Refuse unless the candidate equals the composition everywhere.
+    """Raise unless the candidate equals the composition everywhere.
 
     Args:
         outer: Applied last.
         inner: Applied first.
-        taken: Per axis of the outer layout, the place and the form of the output of the inner one.
+        taken: Per axis of the outer layout, position and form of the inner output that feeds it.
         candidate: The only affine candidate.
     """
     wrapping: list[Vector] = []
     for row, modulus in zip(outer.matrix, outer.moduli, strict=True):
         for a, (_, (strides, _, wrap)) in zip(row, taken, strict=True):
-            # a whole turn of an inner output that wraps must be invisible to the outer one
+            # the wrap of an inner output matters only if the outer layout does not cancel it
             if a * wrap % modulus if modulus else a * wrap:
                 wrapping.append(strides)
     if not wrapping or not inner.size:

@@ -1,7 +1,7 @@
-"""Confirming inverses: the layout is evaluated at what the inverse says, whatever engine found it.
+"""Check inverses by evaluating the layout at the points they return, independently of the engine that found them.
 
-Implementation notes: numpy on all points where these are few, else on corners, unit points and random ones. The text of
-a guarded inverse has been through ISL, so it is evaluated as it stands; nothing of the search is used.
+Implementation notes: small layouts are checked at all points, larger ones at corners, unit points and random points. A
+guarded inverse is checked in the final form that ISL printed.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ if TYPE_CHECKING:
     from layoutalg.piecewise import PiecewiseLayout
 
 POINTS = 2**16
-"""Most points of a layout that are all checked."""
+"""Largest layout that is checked at every point."""
 SAMPLES = 2**11
 VALUES = 2**14
-"""Points at which the answers of z3 are confirmed."""
+"""Points at which z3's answers are checked."""
 AROUND = 2**12
-"""Most places of the box around the values that are all checked, and about as many neighbours of values."""
+"""Largest box around the values that is checked whole; about as many neighbours of values are checked, too."""
 Columns = list["npt.NDArray[Any]"]
 
 
 def sampled_points(layout: IntegerLayout, most: int = POINTS, samples: int = SAMPLES) -> Columns:
-    """Return all points of a box of at most ``most``, else its corners and unit points and random ones, axis by axis.
+    """Return all points of a box of at most ``most`` points, else corners, unit points and random ones; axis by axis.
 
     Example:
         >>> [axis.tolist() for axis in sampled_points(IntegerLayout.identity({"i": 2, "j": 2}))]
@@ -56,7 +56,7 @@ def sampled_points(layout: IntegerLayout, most: int = POINTS, samples: int = SAM
 
 
 def sampled_values(layout: IntegerLayout) -> tuple[dict[Vector, Vector], int]:
-    """Return values of some points with a point of each, and how many points these are, each counted once.
+    """Return the values at sample points, with a point of each, and the number of distinct points.
 
     Example:
         >>> sampled_values(IntegerLayout.from_strides({"i": 3}, (1,), modulus=2))
@@ -67,10 +67,10 @@ def sampled_values(layout: IntegerLayout) -> tuple[dict[Vector, Vector], int]:
 
 
 def confirmed(layout: IntegerLayout, inverse: PiecewiseLayout) -> str:
-    """Return on how many points ``inverse`` was seen to give the least point of each value of ``layout``.
+    """Check that ``inverse`` returns the least point of each value of ``layout``; return at how many points.
 
-    Every value that is checked must have a point of the box with that value, no checked point with it may be less,
-    and where the inverse is defined at places next to them, these must be values too.
+    The inverse must return a point of the box with the right value, no checked point with that value may be less, and
+    neighbours of values where the inverse is defined must be values, too.
 
     Raises: BudgetError: LA742.
 
@@ -100,7 +100,7 @@ def confirmed(layout: IntegerLayout, inverse: PiecewiseLayout) -> str:
 
 
 def confirmed_on_digits(layout: IntegerLayout, inverse: IntegerLayout, values: IntegerLayout) -> str | None:
-    """Return on how many digits c ``layout(inverse(c)) = values(c)`` was seen, None where it fails.
+    """Return at how many digits c ``layout(inverse(c)) = values(c)`` was checked; None if it fails.
 
     Example:
         >>> f = IntegerLayout.from_strides({"i": 4}, (-1,), 3)
@@ -126,7 +126,7 @@ def _column(numbers: Sequence[int]) -> npt.NDArray[Any]:
 
 
 def _values(layout: IntegerLayout, points: Sequence[npt.NDArray[Any]], count: int) -> Columns:
-    """Return the outputs at points that are inside the box."""
+    """Return the outputs at points inside the box."""
     answers = layout.apply(dict(zip(layout.in_dims, points, strict=True)))
     return [np.broadcast_to(np.asarray(answer), (count,)) for answer in answers.values()]
 
@@ -145,7 +145,7 @@ def _invert(inverse: PiecewiseLayout, values: Columns, count: int) -> tuple[npt.
 
 
 def _agree(layout: IntegerLayout, inverse: PiecewiseLayout, values: Columns, found: Columns, count: int) -> None:
-    """Refuse an inverse with a point outside the box or of another value."""
+    """Raise if the inverse returns a point outside the box or with another value."""
     if not count:
         return
     good = np.ones(count, dtype=bool)
@@ -159,7 +159,7 @@ def _agree(layout: IntegerLayout, inverse: PiecewiseLayout, values: Columns, fou
 
 
 def _less(points: Columns, found: Columns, count: int) -> int | None:
-    """Return a place where a checked point comes before the one found, the first axis compared first."""
+    """Return a position where a checked point is less than the one found, first axis compared first."""
     decided, wrong = np.zeros(count, dtype=bool), np.zeros(count, dtype=bool)
     for one, other in zip(points, found, strict=True):
         wrong |= ~decided & np.asarray(one < other, dtype=bool)
@@ -168,7 +168,7 @@ def _less(points: Columns, found: Columns, count: int) -> int | None:
 
 
 def _around(layout: IntegerLayout, values: Columns) -> Columns:
-    """Return the box around the values where it is small, and of some values the neighbours by units and by strides."""
+    """Return the box around the values if it is small, and unit and stride neighbours of some values."""
     if not values:
         return []
     bounds = [(int(column.min()) - 1, int(column.max()) + 2) for column in values]
@@ -193,9 +193,9 @@ def _wrong(layout: IntegerLayout, inverse: PiecewiseLayout, values: Columns, pla
     return BudgetError(
         Diagnostic(
             code="LA742",
-            what="an inverse was found that does not hold",
+            what="the inverse that was found is wrong",
             where=(str(layout), inverse.text[:200]),
-            because=f"it does not give the least point of the value {value}, so it is not returned",
+            because=f"at the value {value} it does not return the least point, so it was discarded",
             witness={"value": value},
         )
     )

@@ -1,10 +1,10 @@
-"""Index expressions: the C text that computes one output of an integer layout, with no division where digits carry.
+"""C index expressions for one output of an integer layout, with as few divisions as possible.
 
-Main statements: with the coalesced modes (s_k, d_k), k = 0, 1, ..., and P_k = s_0 ... s_{k-1}, the value at the flat
-index t is ``b + d_0 t + sum_{k >= 1} (d_k - s_{k-1} d_{k-1}) floor(t / P_k)``. So one division per boundary that does
-not carry, none where all digits carry, and no remainder at all.
+With the coalesced modes (s_k, d_k), k = 0, 1, ..., and P_k = s_0 ... s_{k-1}, the value at the flat index t is
+``b + d_0 t + sum_{k >= 1} (d_k - s_{k-1} d_{k-1}) floor(t / P_k)``: one division per boundary whose stride is not the
+carry of the mode below, and no remainder.
 
-Notation: C with non-negative operands of every ``/``, ``%``, ``>>`` and ``&``; powers of two become shifts and masks.
+Notation: C, with non-negative operands of every ``/``, ``%``, ``>>`` and ``&``; powers of two become shifts and masks.
 """
 
 from __future__ import annotations
@@ -53,13 +53,13 @@ _WORD = re.compile(r"[^\W\d]\w*")
 
 @dataclass(frozen=True, slots=True)
 class IndexExpression:
-    """C text of one output of a layout.
+    """C expression for one output of a layout.
 
     Args:
         text: The expression.
-        variables: Names in the text with their extents, each in [0, extent): the axes, or one flat index.
-        bits: A signed integer type of this many bits holds every intermediate value.
-        layout: The layout it computes, one output.
+        variables: Variables (name, extent), each in [0, extent): the axes, or one flat index.
+        bits: Width of a signed integer type that is enough for every intermediate value.
+        layout: The layout it computes, with one output.
 
     Raises: MalformedError: LA737.
     """
@@ -85,7 +85,7 @@ class IndexExpression:
         return self.text
 
     def evaluate(self, values: Mapping[str, Number]) -> Number:
-        """Return the value of the text at integers or arrays of integers.
+        """Evaluate the expression at integers or arrays of integers.
 
         Example:
             >>> index_expression(IntegerLayout.from_strides({"i": 4, "j": 3}, (2, 8), 1)).evaluate({"i": 3, "j": 2})
@@ -94,7 +94,7 @@ class IndexExpression:
         return evaluate(self.text, values)
 
     def check(self) -> Verdict:
-        """Evaluate the text at every point and compare with the layout.
+        """Evaluate the expression at every point and compare with the layout.
 
         Returns:
             Proved; Refuted with the first flat index that differs; Unknown above 2^20 points.
@@ -126,13 +126,13 @@ class IndexExpression:
 def index_expression(layout: IntegerLayout, flat: str | None = None, output: str | None = None) -> IndexExpression:
     """Return the C expression of one output, in the axes or in the flat index.
 
-    Of the axes: no division; a remainder only where a modulus wraps. Of the flat index: one division per boundary
-    between digits that does not carry.
+    In the axes there is no division, and a remainder only if a modulus wraps. In the flat index there is one division
+    per coalesced mode boundary.
 
     Args:
         layout: The layout.
-        flat: Name of the flat index; None: the variables are the axes.
-        output: Which output; needed where there are several.
+        flat: Name of the flat index; None to use the axes as variables.
+        output: Name of the output; needed if there are several.
 
     Raises: MalformedError: LA731, LA743. RepresentabilityError: LA737.
 
@@ -188,14 +188,14 @@ def _of_flat(one: IntegerLayout, variable: str) -> IndexExpression:
     _c_names({variable: one.size})
     if not one.size:
         raise RepresentabilityError(
-            Diagnostic(code="LA737", what="there is nothing to index", where=(str(one),), because="it has no points")
+            Diagnostic("LA737", "there is no index expression", (str(one),), "the layout has no points")
         )
     m = one.moduli[0]
     form = residue_form(one.matrix[0], one.offset[0], m, one.extents)
     plans = [] if form is None else [(_steps(one, form[0], 0), form[1], 0)]
     if m:
         plans.append((_steps(one, one.matrix[0], m), one.offset[0], m))
-    # a remainder at the end is cheaper than one more division
+    # one remainder at the end is cheaper than another division
     steps, constant, modulus = min(plans, key=lambda plan: (sum(1 for _, c in plan[0][1:] if c), plan[2] > 0))
     bound = abs(constant) + sum(abs(c) * ((one.size - 1) // period) for period, c in steps)
     text = _sum([(c, _divided(variable, period)) for period, c in steps], constant)
@@ -206,7 +206,7 @@ def _of_flat(one: IntegerLayout, variable: str) -> IndexExpression:
 
 
 def _steps(layout: IntegerLayout, row: Vector, modulus: int) -> tuple[tuple[int, int], ...]:
-    """Return (period, step) per coalesced mode of one row; reduced steps keep the dividend of a remainder positive."""
+    """Return (period, step) per coalesced mode of one row; steps are reduced so that a dividend stays non-negative."""
     modes = coalesced(IntegerLayout(layout.inputs, (("value", modulus),), (row,), (0,)))
     steps, period, carried = [], 1, 0
     for extent, (stride,) in modes:
@@ -216,7 +216,7 @@ def _steps(layout: IntegerLayout, row: Vector, modulus: int) -> tuple[tuple[int,
 
 
 def _c_names(names: Mapping[str, int], layout: IntegerLayout | None = None) -> None:
-    """Refuse a name that C takes for something else; an axis of ``layout`` can be renamed.
+    """Raise on a name that is not a C identifier, offering to rename an axis of ``layout``.
 
     Raises: MalformedError: LA743.
     """
@@ -228,11 +228,11 @@ def _c_names(names: Mapping[str, int], layout: IntegerLayout | None = None) -> N
         fresh = next(name for k in itertools.count() if (name := f"axis{k}") not in {*layout.in_dims, *layout.out_dims})
         repairs = (Repair("rename the axis", f"integer.rename(layout, {{{wrong!r}: {fresh!r}}})"),)
     because = f"{shown(wrong)} is a keyword of C or C++, or not an ASCII identifier of at most 255 characters"
-    raise MalformedError(Diagnostic("LA743", "C does not take this name", (shown(wrong),), because, None, repairs))
+    raise MalformedError(Diagnostic("LA743", "this is not a valid C name", (shown(wrong),), because, None, repairs))
 
 
 def _sum(terms: list[tuple[int, str]], constant: int) -> str:
-    """Return the text of a sum, positive terms first so that it seldom starts with a sign."""
+    """Return the text of a sum, positive terms first so that it rarely starts with a minus sign."""
     text = ""
     for c, operand in sorted([term for term in terms if term[0]], key=lambda term: term[0] < 0):
         sign = (" - " if c < 0 else " + ") if text else ("-" if c == -1 else "")
@@ -258,11 +258,11 @@ def _bits(*numbers: int) -> int:
 
 
 def evaluate(text: str, values: Mapping[str, Number]) -> Number:
-    """Return the value of an expression as C gives it for unbounded integers.
+    """Evaluate an expression with C semantics on unbounded integers.
 
     Args:
         text: Sums, products, ``/``, ``%``, ``>>``, ``&``, parentheses, integers and names.
-        values: Integers or arrays by name.
+        values: Integers or arrays, by name.
 
     Raises: MalformedError: LA737.
 
@@ -280,7 +280,7 @@ def evaluate(text: str, values: Mapping[str, Number]) -> Number:
         raise check.malformed("values", "must be arrays that broadcast together", shapes) from error
     if not isinstance(text, str):
         raise check.malformed("text", "must be an index expression", text)
-    # a name of C may be a keyword of Python, whose parser this is
+    # a C name may be a keyword of Python, whose parser is used
     words = {word: f"n{k}" for k, word in enumerate(dict.fromkeys(_WORD.findall(text)))}
     aliases = {words[name]: value for name, value in numbers.items() if name in words}
     tree = expression_tree(_WORD.sub(lambda found: words[found[0]], text))
@@ -300,7 +300,7 @@ def evaluate(text: str, values: Mapping[str, Number]) -> Number:
 
 
 def _number(name: object, value: object) -> Number:
-    """Return a value as a Python integer or an array of them, which cannot overflow, or refuse it."""
+    """Return a value as a Python integer or an array of them, so that nothing overflows; raise on other values."""
     if isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.bool_)):
         return int(value)
     array = integers(value, f"values[{name!r}]") if isinstance(value, np.ndarray) else None
@@ -325,4 +325,4 @@ def _walk(node: ast.expr, values: Mapping[str, Number], text: str) -> Number:
                 raise check.malformed("text", f"the right operand of {type(op).__name__} must not be 0", text)
             found: Number = _OPERATIONS[type(op)](a, b)
             return found
-    raise check.malformed("text", "must be an index expression of the given names", text)
+    raise check.malformed("text", "must be an index expression in the given names", text)

@@ -1,8 +1,8 @@
-"""One affine form ``a x + b`` on a box of coordinates: its range, its residues, and what its sorted strides tell.
+"""One affine form ``a x + b`` on a box: its range, its residues, and its sorted strides.
 
-Main statements: a residue ``(a x + b) mod m`` is an affine function on a box exactly when the affine function through
-its values at the origin and at the unit points stays in [0, m) on the box. A form takes all that lies whole steps above
-its least value, up to the greatest, while no sorted stride exceeds what the smaller ones reach by more than the step.
+A residue ``(a x + b) mod m`` is affine on a box exactly when the affine function through its values at the origin and
+the unit points stays in [0, m) on the box. A form takes every value of an arithmetic progression with step
+gcd(strides) as long as no sorted stride exceeds the reach of the smaller ones by more than that step.
 
 Notation: a form is a row of coefficients and a constant; a box is its extents, fastest first.
 """
@@ -19,7 +19,7 @@ from layoutalg.integer.matrix import Vector
 
 
 def span(row: Sequence[int], constant: int, extents: Sequence[int]) -> tuple[int, int]:
-    """Return the least and the greatest value of an affine form on a box, which must not be empty."""
+    """Return the least and greatest value of an affine form on a nonempty box."""
     low = high = constant
     for a, extent in zip(row, extents, strict=True):
         if a > 0:
@@ -30,12 +30,12 @@ def span(row: Sequence[int], constant: int, extents: Sequence[int]) -> tuple[int
 
 
 def residue_form(row: Sequence[int], constant: int, modulus: int, extents: Sequence[int]) -> tuple[Vector, int] | None:
-    """Return the affine form over Z that a residue is on a box, or None where it is not affine.
+    """Return the affine form over Z that equals a residue on a box; None if the residue is not affine there.
 
     Args:
-        row: Coefficients; modulus 0 means that the form is already over Z.
+        row: Coefficients.
         constant: The constant.
-        modulus: The modulus.
+        modulus: The modulus; 0 if the form is already over Z.
         extents: The box.
 
     Example:
@@ -55,7 +55,7 @@ def residue_form(row: Sequence[int], constant: int, modulus: int, extents: Seque
 
 
 def first_at_least(row: Sequence[int], constant: int, extents: Sequence[int], bound: int) -> Vector | None:
-    """Return the first point of a box, in the order of the flat index, where an affine form reaches ``bound``.
+    """Return the first point of a box, in flat index order, where an affine form reaches ``bound``; or None.
 
     Example:
         >>> first_at_least((1, 4), 0, (4, 3), 6)
@@ -63,7 +63,7 @@ def first_at_least(row: Sequence[int], constant: int, extents: Sequence[int], bo
     """
     if not math.prod(extents) or span(row, constant, extents)[1] < bound:
         return None
-    # the slowest axis decides first: the least digit for which the faster axes can still reach the bound
+    # from the slowest axis down: the least digit for which the faster axes can still reach the bound
     point = [0] * len(extents)
     for place in range(len(extents) - 1, -1, -1):
         reach = span(row[:place], constant, extents[:place])[1]
@@ -76,7 +76,7 @@ def first_at_least(row: Sequence[int], constant: int, extents: Sequence[int], bo
 
 
 def growing(row: Sequence[int], extents: Sequence[int]) -> tuple[tuple[int, int], ...] | None:
-    """Return (stride, extent) by size where each stride exceeds the reach of the smaller ones: no value comes twice.
+    """Return (stride, extent) by size if each stride exceeds the reach of the smaller ones, so the form is injective.
 
     Example:
         >>> growing((5, -1), (2, 4)), growing((3, 1), (2, 4)) is None
@@ -92,9 +92,10 @@ def growing(row: Sequence[int], extents: Sequence[int]) -> tuple[tuple[int, int]
 
 
 def filled(row: Sequence[int], extents: Sequence[int]) -> tuple[int, int, bool]:
-    """Return (step, reach, whole): a form takes its least value plus 0, step, 2 step, ..., reach, and what is above.
+    """Return (step, reach, whole): a form takes its least value plus 0, step, 2 step, ..., reach.
 
-    Where ``whole``, that is all; else reach + step above the least value is not a value, nor as far below the greatest.
+    If ``whole``, these are all values; else the value reach + step above the least is missed, and so is its mirror
+    image below the greatest.
 
     Example:
         >>> filled((2, -4), (2, 3)), filled((2, 10), (3, 2)), filled((0,), (4,))
@@ -111,7 +112,7 @@ def filled(row: Sequence[int], extents: Sequence[int]) -> tuple[int, int, bool]:
 
 
 def point_in_run(row: Sequence[int], constant: int, extents: Sequence[int], value: int) -> Vector:
-    """Return a point where a form that is ``filled`` as a whole takes a value, which must be one of its values.
+    """Return a point where a form takes one of its values; the form must be ``filled`` whole.
 
     Example:
         >>> point_in_run((2, -4), 8, (2, 3), 6)
@@ -131,7 +132,7 @@ def point_in_run(row: Sequence[int], constant: int, extents: Sequence[int], valu
 
 
 def sorted_axes(row: Sequence[int], extents: Sequence[int]) -> list[tuple[int, int, int]]:
-    """Return (size of the stride, extent, place) of the axes of extent above 1, least stride first."""
+    """Return (abs(stride), extent, place) of the axes of extent above 1, least stride first."""
     return sorted([(abs(a), e, place) for place, (a, e) in enumerate(zip(row, extents, strict=True)) if e > 1])
 
 

@@ -1,6 +1,6 @@
-"""Integer layouts as guarded quasi-affine layouts: for questions that only ISL decides, and for inverses in pieces.
+"""Integer layouts as guarded quasi-affine layouts, for questions that only ISL decides and for inverses in pieces.
 
-Implementation notes: the piecewise family is imported on use; loading it takes as long as loading this package.
+Implementation notes: the piecewise family is imported on use, because it would double the import time of this package.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from layoutalg.integer.matrix import Vector
 if TYPE_CHECKING:
     from layoutalg.piecewise import PiecewiseLayout
 
-# names that ISL's text form keeps for itself
+# reserved words of ISL's text form
 _ISL_WORDS = frozenset(
     {"and", "or", "not", "implies", "exists", "all", "mod", "div", "floor", "floord", "ceil", "ceild", "min", "max"}
     | {"rat", "true", "false", "infty", "infinity", "nan", "vec", "if", "then", "else", "given"}
@@ -23,7 +23,7 @@ _ISL_WORDS = frozenset(
 
 
 def isl_text(layout: IntegerLayout, axes: Sequence[str]) -> str:
-    """Return the layout on its box as ISL text, with these names of axes and outputs without names.
+    """Return the layout on its box as ISL text with these axis names and unnamed outputs.
 
     Example:
         >>> isl_text(IntegerLayout.from_strides({"i": 5}, (3,), 1, modulus=7), ["c0"])
@@ -38,7 +38,7 @@ def isl_text(layout: IntegerLayout, axes: Sequence[str]) -> str:
 
 
 def guarded(layout: IntegerLayout) -> PiecewiseLayout:
-    """Return the layout with its box as the guard; outputs keep their names where ISL can print them.
+    """Return the layout with its box as the guard; outputs keep their names if ISL can print them.
 
     Raises: BudgetError: LA222.
 
@@ -50,14 +50,14 @@ def guarded(layout: IntegerLayout) -> PiecewiseLayout:
 
 
 def from_text(text: str, outputs: tuple[str, ...]) -> PiecewiseLayout:
-    """Return ISL text with these names of its outputs as a layout."""
+    """Return the layout of an ISL text, with these output names."""
     from layoutalg.piecewise import PiecewiseLayout
 
     return PiecewiseLayout(text, outputs=outputs)
 
 
 def output_names(layout: IntegerLayout) -> tuple[str, ...]:
-    """Return the names of the outputs where ISL can print them beside the axes ``x0, x1, ...``, else ``y0, y1, ...``.
+    """Return the output names if ISL can print them next to the axes ``x0, x1, ...``, else ``y0, y1, ...``.
 
     Example:
         >>> output_names(IntegerLayout.from_strides({"i": 5}, (3,), output="mod"))
@@ -86,10 +86,10 @@ def first_missed(layout: IntegerLayout, sides: Sequence[tuple[int, int]]) -> lis
 
 
 def listed(layout: IntegerLayout, names: tuple[str, ...]) -> str:
-    """Return the map from each value to its least point, the first axis compared first, as ISL text in few runs.
+    """Return the map from each value to its least point, first axis compared first, as ISL text in few runs.
 
     Args:
-        layout: At least one point; the time grows with the square of their number.
+        layout: At least one point; time is quadratic in the number of points.
         names: Names of the outputs in the text.
 
     Example:
@@ -107,7 +107,7 @@ def listed(layout: IntegerLayout, names: tuple[str, ...]) -> str:
 
 
 def chained(layout: IntegerLayout, names: Sequence[str]) -> str | None:
-    """Return the inverse of outputs that are chains of digits as ISL text; None for others."""
+    """Return the inverse as ISL text if the outputs are chains of digits, else None."""
     if any(sum(map(bool, column)) > 1 for column in layout.columns):
         return None
     from layoutalg.piecewise.inverse import chain_inverse

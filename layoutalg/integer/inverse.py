@@ -1,13 +1,14 @@
 """Right inverses of integer layouts: on digits of the values, on the whole image box, or on exactly the image.
 
-Main statements: where every input axis moves one output, and the strides of each output, sorted by size, start with a
-chain 1, s_1, s_1 s_2, ..., the digits of a value along the chain are the coordinates; a negative stride reads its digit
-backwards. So the right inverse is again an integer layout, without division, once values are given by digits. Where the
-image is a whole box of as many values as there are points, an affine map modulo the extents is tried, which inverts
-skews and rotations such as ``(i, j) -> (i + j mod 4, j)``. Otherwise the inverse is quasi-affine with a guard.
+If every input axis moves one output and the strides of each output, sorted by size, start with a chain 1, s_1,
+s_1 s_2, ..., the coordinates are the digits of a value along the chain; a negative stride reads its digit backwards. So
+on digits the right inverse is again an integer layout, without division. If the layout is a bijection onto a box, an
+affine map modulo the extents is tried, which inverts skews and rotations such as ``(i, j) -> (i + j mod 4, j)``.
+Otherwise the inverse is quasi-affine with a guard.
 
 Implementation notes: ``INVERSES`` lists the engines for the guarded inverse, cheapest first: one piece by linear
-algebra, chains of digits, runs of values of a small layout, ISL. Each answer is compared with the layout (``confirm``).
+algebra, chains of digits, runs of values of a small layout, ISL. Each answer is checked against the layout
+(``confirm``).
 """
 
 from __future__ import annotations
@@ -35,11 +36,11 @@ if TYPE_CHECKING:
     from layoutalg.piecewise import PiecewiseLayout
 
 LISTED_POINTS = 2048
-"""Most points of a layout whose values are listed in runs."""
+"""Largest layout whose values are listed in runs."""
 SMALL_POINTS = 512
-"""Points of a layout that is listed in any number of runs."""
+"""Largest layout that may be listed in any number of runs."""
 FEW_PIECES, MANY_PIECES = 64, 256
-"""Runs of a larger layout: up to the first number they are the answer, up to the second where ISL has none."""
+"""Limits on the runs of a larger layout: before ISL is tried, and after it failed."""
 Names: TypeAlias = tuple[str, ...]
 
 
@@ -48,10 +49,10 @@ class RightInverse:
     """A right inverse on digits: ``f(layout(c)) = values(c)`` for every c in the box of digits.
 
     Args:
-        layout: From the digits of the values to the input axes of f.
-        values: From the digits to the outputs of f: a bijection onto the box ``[low, low + extent)`` per output.
-        box: Per output of f, low and high (half-open) of the values that are inverted.
-        confirmed: At which digits both sides were evaluated and compared.
+        layout: Maps digits of the values to the input axes of f.
+        values: Maps the digits bijectively onto ``[low, low + extent)`` per output of f.
+        box: The inverted values, [low, high) per output of f.
+        confirmed: How many digits were evaluated and compared.
     """
 
     layout: IntegerLayout
@@ -62,12 +63,12 @@ class RightInverse:
 
 @dataclass(frozen=True, slots=True)
 class ImageInverse:
-    """A right inverse on exactly the image: ``f(layout(y)) = y`` for every value y of f, no point elsewhere.
+    """A right inverse on exactly the image: ``f(layout(y)) = y`` for every value y of f, undefined elsewhere.
 
     Args:
-        layout: From the outputs of f to its input axes, with guards. Of several points with one value it takes the
-            least, comparing the first axis first.
-        confirmed: At which points of f the layout was evaluated and compared.
+        layout: Maps the outputs of f to its input axes, with guards; of several preimages it picks the
+            lexicographically least, first axis first.
+        confirmed: How many points of f were evaluated and compared.
     """
 
     layout: PiecewiseLayout
@@ -75,19 +76,19 @@ class ImageInverse:
 
 
 def right_inverse(layout: IntegerLayout) -> RightInverse | ImageInverse:
-    """Return a right inverse, in the simplest family that holds it.
+    """Return a right inverse, in the simplest family that can represent it.
 
-    Mathematically: where every axis of extent above 1 moves at most one output and no modulus wraps, the digits of
-    output j are named ``<output>0, <output>1, ...``, fastest first, one per axis of the chain; values start at the
-    least value that the chain's axes reach with all other axes at zero. Otherwise the values are the digits where the
-    image is a box and the inverse is affine modulo the extents; else the inverse on the image has guards.
+    Mathematically: if every axis of extent above 1 moves at most one output and no modulus wraps, the digits of output
+    j are named ``<output>0, <output>1, ...``, fastest first, one per axis of the chain; values start at the least value
+    that the chain's axes reach with all other axes at zero. Else, if the image is a box and the inverse is affine
+    modulo the extents, the values themselves are the digits. Else the inverse on the image has guards.
 
     Args:
         layout: At least one point.
 
     Returns:
-        ``RightInverse``, checked by composition and by evaluation before it is returned; its box is ``[low, low + 1)``
-        for an output without a stride 1 or -1. Or ``ImageInverse``.
+        ``RightInverse``, checked by composition and evaluation; its box is ``[low, low + 1)`` for an output without a
+        stride 1 or -1. Or ``ImageInverse``.
 
     Raises: RepresentabilityError: LA735. BudgetError: LA741, LA742.
 
@@ -112,8 +113,7 @@ def image_inverse(layout: IntegerLayout) -> ImageInverse:
     """Return the right inverse on exactly the image, as a guarded quasi-affine layout.
 
     Returns:
-        ``ImageInverse``, whose text was evaluated and compared with the layout before it is returned: at all points
-        where these are at most 2^16, else at some of them, as ``confirmed`` says.
+        ``ImageInverse``, checked by evaluation at all points up to 2^16, at samples above (see ``confirmed``).
 
     Raises: RepresentabilityError: LA735. BudgetError: LA741, LA742.
 
@@ -132,7 +132,7 @@ def image_inverse(layout: IntegerLayout) -> ImageInverse:
         raise BudgetError(
             Diagnostic(
                 code="LA741",
-                what="the inverse of the layout was not found",
+                what="no inverse of the layout was found",
                 where=(str(layout),),
                 because="; ".join(said),
                 witness={"points": layout.size},
@@ -155,12 +155,12 @@ def _check_points(layout: IntegerLayout) -> None:
 
 
 Runs: TypeAlias = dict[str, str]
-"""The runs of a layout, once they were listed."""
+"""Cache for the runs of a layout, under the key "text"."""
 Finder: TypeAlias = Callable[[IntegerLayout, Names, Runs], str | None]
 
 
 def _engine(find: Finder) -> Callable[[str, IntegerLayout, Names, Runs], ImageInverse | None]:
-    """Return the engine that confirms what a function finds."""
+    """Wrap a finder as an engine that checks what it finds."""
 
     def engine(_: str, layout: IntegerLayout, names: Names, runs: Runs) -> ImageInverse | None:
         clock.check(f"the inverse of {layout}")
@@ -195,7 +195,7 @@ INVERSES: Ladder[ImageInverse | None] = {
 
 
 def _by_digits(layout: IntegerLayout) -> RightInverse | None:
-    """Return the inverse along chains of strides, or None where an axis moves several outputs or a modulus wraps."""
+    """Return the inverse along chains of strides; None if an axis moves several outputs or a modulus wraps."""
     forms, extents, width, height = layout.forms, layout.extents, len(layout.inputs), len(layout.outputs)
     if any(m for _, _, m in forms) or any(sum(1 for row, _, _ in forms if row[k]) > 1 for k in range(width)):
         return None
@@ -233,7 +233,7 @@ def _unit(size: int, place: int, entry: int = 1) -> Vector:
 def _compared(
     layout: IntegerLayout, inverse: IntegerLayout, values: IntegerLayout, box: tuple[tuple[str, tuple[int, int]], ...]
 ) -> RightInverse | None:
-    """Return the inverse after composing and evaluating it; None where it does not hold."""
+    """Check an inverse by composition and evaluation; None if it is wrong."""
     try:
         exact = same_function(compose(layout, inverse), values)
     except LayoutError:
@@ -256,7 +256,7 @@ def _by_residues(layout: IntegerLayout) -> RightInverse | None:
     units = [_unit(len(sizes), place) for place in range(len(sizes))]
     found: list[Vector] = []
     for step in ((0,) * len(sizes), *units):
-        # the particular solution is reduced by the kernel, so it is the point of the box
+        # the particular solution is reduced modulo the kernel lattice, which puts it inside the box
         target = [a - b + c for a, b, c in zip(low, layout.offset, step, strict=True)]
         answer = solve_mod(turned, target, sizes, columns=width)
         if isinstance(answer, NoSolution):
@@ -281,7 +281,7 @@ def _reordered(layout: IntegerLayout, order: Vector) -> Matrix:
 
 
 def _box_order(layout: IntegerLayout, sizes: list[int]) -> Vector | None:
-    """Return an order of the axes in which the pivots of the kernel lattice are the extents: its box is the domain."""
+    """Return an order of the axes in which the pivots of the kernel lattice are the extents; or None."""
     width = len(layout.inputs)
     orders = itertools.permutations(range(width)) if width <= 4 else (tuple(range(width)), tuple(range(width))[::-1])
     for order in orders:

@@ -1,6 +1,6 @@
-"""A ladder of engines: the cheapest that applies answers, and the answer carries its name.
+"""Ladders of engines: the cheapest applicable engine answers and is named in the answer.
 
-Which engine answers what, cheapest first; the file of each engine in brackets:
+Engines per question, cheapest first; the file of each engine in brackets:
 
     question         lattice      sorted strides   table      bitset   ISL         z3
                      [lattice]    [forms]          [tables]   [bits]   [guarded]   [solver]
@@ -24,12 +24,12 @@ from layoutalg.integer.matrix import Form
 
 Answer = TypeVar("Answer")
 Ladder: TypeAlias = Mapping[str, Callable[..., Answer]]
-"""Name -> engine, cheapest first; an engine takes its name and the operands, and returns None where it cannot tell."""
+"""Name -> engine, cheapest first; an engine takes its name and the operands and returns None if it cannot decide."""
 MILLISECONDS = 2000
 
 
 def climb(ladder: Ladder[Answer], said: list[str], *operands: object) -> Answer | None:
-    """Return the first answer of a ladder, or None; ``said`` receives why engines before it gave up.
+    """Return the first answer of a ladder, or None; ``said`` collects why earlier engines gave up.
 
     Example:
         >>> climb({"even": lambda name, n: None if n % 2 else name, "any": lambda name, n: name}, [], 3)
@@ -47,10 +47,10 @@ def climb(ladder: Ladder[Answer], said: list[str], *operands: object) -> Answer 
 
 
 def packed(*layouts: IntegerLayout) -> list[Form] | None:
-    """Return one form (row, constant, modulus) per layout; they share values exactly where the layouts do.
+    """Return one form (row, constant, modulus) per layout, such that equal packed values mean equal outputs.
 
-    Several outputs are packed in mixed radix by their common ranges, which loses nothing on the boxes; None where one
-    of several outputs wraps.
+    Several outputs are packed in mixed radix by their common ranges, which is injective on the boxes; None if one of
+    several outputs wraps.
 
     Example:
         >>> packed(IntegerLayout((("i", 3), ("j", 4)), (("x", 0), ("y", 0)), ((1, 0), (1, 1)), (0, 7)))
@@ -72,5 +72,5 @@ def packed(*layouts: IntegerLayout) -> list[Form] | None:
 
 
 def checked_milliseconds(value: object) -> int:
-    """Return a budget of time."""
+    """Return a checked time budget."""
     return check_argument.integer(value, "milliseconds", 1, 2**31)

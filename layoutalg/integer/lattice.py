@@ -1,7 +1,7 @@
 """Sublattices of Z^n in canonical form, their cosets, and row modules over Z/m.
 
-Main statements: the Hermite basis is a complete normal form, so ``==`` decides equality of lattices; the row module
-of G over Z/m is the lattice of the rows of ``[G; m I]``.
+The Hermite basis is a complete normal form, so ``==`` decides equality of lattices. The row module of G over Z/m is the
+lattice spanned by the rows of ``[G; m I]``.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ check = Checker("LA723", "this is not a lattice")
 
 @dataclass(frozen=True, slots=True)
 class Lattice:
-    """A subgroup of Z^n, by its Hermite basis; build one with ``spanned_by`` or ``modulo``.
+    """A subgroup of Z^n, given by its Hermite basis; build one with ``spanned_by`` or ``modulo``.
 
     Args:
         dimension: n.
-        basis: Rows in Hermite form without zero rows. Other bases are refused, so ``==`` compares subgroups.
+        basis: Rows in Hermite form without zero rows; other bases are rejected, so ``==`` compares subgroups.
 
     Raises: MalformedError: LA723.
 
@@ -41,7 +41,7 @@ class Lattice:
         size = check.integer(self.dimension, "dimension", 0)
         rows = as_matrix(self.basis, "basis", size)
         if not _is_hermite(rows):
-            raise check.malformed("basis", "must be in Hermite form; Lattice.spanned_by takes any rows", self.basis)
+            raise check.malformed("basis", "must be in Hermite form; use Lattice.spanned_by for any rows", self.basis)
         object.__setattr__(self, "dimension", size)
         object.__setattr__(self, "basis", rows)
 
@@ -51,7 +51,7 @@ class Lattice:
 
         Args:
             generators: Rows of integers.
-            dimension: n; needed where there are no generators.
+            dimension: n; needed if there are no generators.
 
         Raises: MalformedError: LA720, LA723.
 
@@ -65,9 +65,9 @@ class Lattice:
 
     @classmethod
     def modulo(cls, generators: object, modulus: int, dimension: int | None = None) -> Lattice:
-        """Return the row module of the generators over Z/modulus, as the lattice that contains modulus times Z^n.
+        """Return the row module of the generators over Z/modulus, as a lattice containing modulus times Z^n.
 
-        Two sets of generators span the same module exactly when the lattices are equal.
+        Two sets of generators span the same module exactly when these lattices are equal.
 
         Example:
             >>> Lattice.modulo([(2, 4)], 6) == Lattice.modulo([(4, 2)], 6)
@@ -80,12 +80,12 @@ class Lattice:
 
     @property
     def rank(self) -> int:
-        """Number of independent directions."""
+        """Number of basis vectors."""
         return len(self.basis)
 
     @property
     def index(self) -> int:
-        """The number of cosets in Z^n; 0 where it is infinite (rank below n)."""
+        """Number of cosets in Z^n; 0 if infinite (rank below n)."""
         if self.rank < self.dimension:
             return 0
         return math.prod(row[place] for place, row in enumerate(self.basis))
@@ -103,7 +103,7 @@ class Lattice:
         return not any(self.reduce(vector))
 
     def coordinates(self, vector: object) -> Vector | NoSolution:
-        """Return the combination of basis rows that gives the vector, or why there is none.
+        """Return the coefficients of a vector in the basis, or a proof that it is not in the lattice.
 
         Example:
             >>> Lattice.spanned_by([(2, 0), (0, 3)]).coordinates((4, 3))
@@ -114,7 +114,7 @@ class Lattice:
         return answer if isinstance(answer, NoSolution) else answer.particular
 
     def __add__(self, other: Lattice) -> Lattice:
-        """Return the smallest lattice that holds both."""
+        """Return the smallest lattice containing both."""
         self._same(other)
         return Lattice.spanned_by([*self.basis, *other.basis], self.dimension)
 
@@ -126,7 +126,7 @@ class Lattice:
             ((12,),)
         """
         self._same(other)
-        # a combination of one basis equals a combination of the other: the kernel of the stacked bases
+        # common members are combinations of both bases: the kernel of the stacked bases
         stacked = transpose((*self.basis, *other.basis), self.dimension)
         found = kernel(stacked, columns=self.rank + other.rank)
         members = [
@@ -136,7 +136,7 @@ class Lattice:
         return Lattice.spanned_by(members, self.dimension)
 
     def __le__(self, other: Lattice) -> bool:
-        """Every member of ``self`` is a member of ``other``."""
+        """Return whether ``self`` is contained in ``other``."""
         self._same(other)
         return all(row in other for row in self.basis)
 
@@ -160,7 +160,7 @@ def _is_hermite(rows: Matrix) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Coset:
-    """``offset`` plus a lattice; the offset is kept reduced, so ``==`` compares sets.
+    """``offset`` plus a lattice; the offset is stored reduced, so ``==`` compares sets.
 
     Example:
         >>> Coset((7,), Lattice.spanned_by([(4,)])) & Coset((1,), Lattice.spanned_by([(6,)]))
@@ -179,7 +179,7 @@ class Coset:
         return tuple(a - b for a, b in zip(point, self.offset, strict=True)) in self.lattice
 
     def __and__(self, other: Coset) -> Coset | NoSolution:
-        """Return the common points, again a coset, or why there are none."""
+        """Return the intersection, again a coset, or a proof that it is empty."""
         check.kind(other, Coset, "other")
         mine, theirs = self.lattice, other.lattice
         both = mine & theirs

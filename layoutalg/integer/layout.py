@@ -1,10 +1,10 @@
 """Integer layouts: affine maps over Z or Z/m from boxes of any extents to named outputs.
 
-Notation: ``Z[i:4=(6), j:6=(1) -> offset] + (3)`` lists, per input axis, its extent and its stride on every output; then
-the outputs; then the constant, where it is not zero. ``bank%32`` is an output read modulo 32. Axes are listed fastest
+Notation: ``Z[i:4=(6), j:6=(1) -> offset] + (3)`` lists the extent and the strides of each input axis, one stride per
+output; then the outputs; then the constant if nonzero. ``bank%32`` is an output modulo 32. Axes are listed fastest
 first: the flat index is colexicographic.
 
-Implementation notes: Python integers everywhere; tables are int64 where all values fit and Python objects elsewhere.
+Implementation notes: Python integers everywhere; tables are int64 if all values fit, otherwise Python objects.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from layoutalg.integer.forms import grid, residue_form, span
 from layoutalg.integer.matrix import Form, Matrix, Vector, as_matrix, transpose
 from layoutalg.integer.matrix import check as check_matrix
 
-# entries of a table: of 64 bits, and of Python integers, which take five times the room
+# most entries of a table: of 64-bit integers, and of Python integers, which need several times the memory
 TABLE_ENTRIES, WIDE_ENTRIES = 2**24, 2**21
 _WIDE_BYTES = 48
 _SAFE = 2**62
@@ -40,13 +40,13 @@ _check_point = Checker("LA726", "the coordinate is not in the domain of the layo
 class IntegerLayout(Layout):
     """The map ``x -> A x + b`` on a box, each output over Z or modulo its own modulus.
 
-    Mathematically: on prod [0, extent_i), output j is ``sum_i A[j][i] x_i + b[j]``, reduced to [0, m_j) where its
-    modulus m_j is positive. ``==`` is structural; ``same_function`` compares functions.
+    Mathematically: on prod [0, extent_i), output j is ``sum_i A[j][i] x_i + b[j]``, reduced to [0, m_j) if its modulus
+    m_j is positive. ``==`` is structural; ``same_function`` compares functions.
 
     Args:
         inputs: Input axes (name, extent >= 0), fastest first.
         outputs: Outputs (name, modulus), modulus 0 for an output over Z.
-        matrix: One row per output, one column per input. Rows with a modulus are kept reduced.
+        matrix: One row per output, one column per input. Rows with a modulus are stored reduced.
         offset: One integer per output, reduced likewise.
 
     Raises: MalformedError: LA724.
@@ -75,10 +75,10 @@ class IntegerLayout(Layout):
         numbers = [*[extent for _, extent in inputs], *moduli, *offset, *[a for row in rows for a in row]]
         longest = max(map(int.bit_length, numbers), default=0)
         if longest > limits.INTEGER_BITS:
-            raise check.malformed("layout", f"its numbers have at most {limits.INTEGER_BITS} bits", longest)
+            raise check.malformed("layout", f"must have numbers of at most {limits.INTEGER_BITS} bits", longest)
         bits = math.prod(extent for _, extent in inputs).bit_length()
         if bits > limits.POINTS_BITS:
-            raise check.malformed("inputs", f"must hold points numbered in {limits.POINTS_BITS} bits", bits)
+            raise check.malformed("inputs", f"must have flat indices of at most {limits.POINTS_BITS} bits", bits)
         object.__setattr__(self, "inputs", inputs)
         object.__setattr__(self, "outputs", outputs)
         if any(moduli):
@@ -96,14 +96,14 @@ class IntegerLayout(Layout):
         output: str = "offset",
         modulus: int = 0,
     ) -> IntegerLayout:
-        """Return the layout with one output: ``offset + sum of stride_i x_i``, in elements.
+        """Return the layout with the single output ``offset + sum of stride_i x_i``, in elements.
 
         Args:
             extents: Extent of each axis, fastest first.
             strides: One stride per axis; any sign.
             offset: Value at the origin.
             output: Name of the output.
-            modulus: 0 for none.
+            modulus: Modulus of the output; 0 for none.
 
         Raises: MalformedError: LA720, LA724.
 
@@ -117,7 +117,7 @@ class IntegerLayout(Layout):
 
     @classmethod
     def identity(cls, extents: Mapping[str, int] | Sequence[tuple[str, int]]) -> IntegerLayout:
-        """Return the map of each axis to the output of the same name.
+        """Return the layout that maps each axis to the output of the same name.
 
         Example:
             >>> str(IntegerLayout.identity({"i": 3, "j": 2}))
@@ -136,7 +136,7 @@ class IntegerLayout(Layout):
 
         Args:
             extents: Extent of each axis, fastest first.
-            pitches: The allocated extent of each axis, at least its extent. The difference is padding.
+            pitches: Allocated extent of each axis, at least its extent; the difference is padding.
             output: Name of the output.
 
         Raises: MalformedError: LA724.
@@ -183,7 +183,7 @@ class IntegerLayout(Layout):
 
     @property
     def forms(self) -> tuple[Form, ...]:
-        """Each output as (row, constant, modulus): over Z, with modulus 0, where no residue wraps on the box.
+        """Each output as (row, constant, modulus), with modulus 0 if the residue does not wrap on the box.
 
         Strides of axes of extent 0 or 1 are 0.
 
@@ -204,7 +204,7 @@ class IntegerLayout(Layout):
         return tuple(found)
 
     def spans(self) -> tuple[tuple[int, int], ...]:
-        """Return, per output, the least and the greatest value before any reduction by a modulus.
+        """Return the least and greatest value of each output before reduction by its modulus.
 
         Example:
             >>> IntegerLayout.from_strides({"i": 3, "j": 2}, (-1, 4), 1).spans()
@@ -213,7 +213,7 @@ class IntegerLayout(Layout):
         return tuple([span(row, b, self.extents) for row, b in zip(self.matrix, self.offset, strict=True)])
 
     def at(self, index: int) -> int | Vector:
-        """Return the value at a flat index: one output's as an int, several as a tuple.
+        """Return the value at a flat index: an int for one output, else a tuple.
 
         Raises: MalformedError: LA726.
 
@@ -256,12 +256,12 @@ class IntegerLayout(Layout):
         """Evaluate at many points.
 
         Args:
-            coords: Integers that are flat indices, in an array of any shape; or a mapping of every axis to integers or
-                arrays that broadcast together.
+            coords: Flat indices, in an array of any shape; or a mapping of every axis to integers or arrays that
+                broadcast together.
 
         Returns:
-            For flat indices an array of the values, with one more axis where there are several outputs; for a mapping
-            the value of every output, as ints where all inputs are. int64, or objects where 64 bits might not do.
+            For flat indices an array of values, with one more axis if there are several outputs; for a mapping the
+            value of every output, as ints if all inputs are ints. int64, or Python integers if 64 bits might overflow.
 
         Raises: MalformedError: LA726. BudgetError: LA002.
 
@@ -290,39 +290,39 @@ class IntegerLayout(Layout):
         return self.apply(coords)
 
     def _arrays(self, values: Sequence[Coordinate], shape: tuple[int, ...]) -> list[npt.NDArray[Any]]:
-        """Return each output at coordinates inside the box, one entry per axis, that broadcast to a shape."""
+        """Return each output at coordinates inside the box, one array per axis, that broadcast to a shape."""
         answers = []
         for row, b, m in zip(self.matrix, self.offset, self.moduli, strict=True):
             kind = object if self._is_wide(row, b, m) else np.int64
             total: npt.NDArray[Any] = np.full(shape, b, dtype=kind)
             for a, x, extent in zip(row, values, self.extents, strict=True):
-                # the coordinate of a short axis is 0, whatever its stride
+                # the stride of an axis of extent 1 is irrelevant: its coordinate is 0
                 if a and extent > 1:
                     total += np.asarray(x).astype(kind) * a
-            # numpy turns arrays of Python integers without axes into numbers
+            # numpy turns 0-d object arrays into plain numbers
             answers.append(np.asarray(total % m, dtype=kind) if m else total)
         return answers
 
     def _is_wide(self, row: Vector, b: int, m: int) -> bool:
-        """Return whether 64 bits might not hold the values of an output or a partial sum on the way."""
+        """Return whether an output or a partial sum might overflow 64 bits."""
         bound = abs(b) + sum(abs(a) * max(extent - 1, 0) for a, extent in zip(row, self.extents, strict=True))
         return max(bound, m) >= _SAFE
 
     @property
     def bytes_per_point(self) -> int:
-        """Bytes that the values of one point take, and as much again while they are computed."""
+        """Bytes per point for the values, and as much again for temporaries."""
         rows = zip(self.matrix, self.offset, self.moduli, strict=True)
         return sum(2 * (_WIDE_BYTES if self._is_wide(*row) else 8) for row in rows)
 
     @property
     def table_limit(self) -> int:
-        """The most points, with this number of outputs and values of this size, that ``table`` lists."""
+        """Most points that ``table`` lists for this number of outputs and size of values."""
         rows = zip(self.matrix, self.offset, self.moduli, strict=True)
         entries = WIDE_ENTRIES if any(self._is_wide(*row) for row in rows) else TABLE_ENTRIES
         return entries // max(1, len(self.outputs))
 
     def table(self) -> npt.NDArray[Any]:
-        """Return the outputs over all flat indices: one-dimensional for one output, else one column per output.
+        """Return the outputs at all flat indices: one-dimensional for one output, else one column per output.
 
         Raises: BudgetError: LA727.
 
@@ -337,11 +337,11 @@ class IntegerLayout(Layout):
                     code="LA727",
                     what="the table is too large",
                     where=(str(self),),
-                    because=f"{self.size} points with {len(self.outputs)} outputs, the limit for these is {limit}",
+                    because=f"{self.size} points with {len(self.outputs)} outputs; the limit is {limit}",
                     witness={"points": self.size, "outputs": len(self.outputs), "limit": limit},
                 )
             )
-        # next to an empty axis another may be too long to list
+        # if one axis is empty, another may be too long to list
         extents = self.extents if self.size else (0,) * len(self.extents)
         answers = [answer.reshape(-1) for answer in self._arrays(grid(extents), extents[::-1])]
         if len(answers) == 1:
@@ -349,10 +349,10 @@ class IntegerLayout(Layout):
         return np.stack(answers, axis=-1) if answers else np.empty((self.size, 0), np.int64)
 
     def inverse(self) -> IntegerLayout:
-        """Return the inverse of a layout whose values are exactly 0, ..., size - 1, from the value to the flat index.
+        """Return the inverse of a bijection onto 0, ..., size - 1, from the value to the flat index.
 
-        The value is given by its digits along the strides, ``offset0, offset1, ...``, or by ``offset`` where it has one
-        digit. ``right_inverse`` and ``image_inverse`` invert other layouts.
+        The value is given by its digits along the strides, ``offset0, offset1, ...``, or by ``offset`` if it has only
+        one. Use ``right_inverse`` or ``image_inverse`` for other layouts.
 
         Raises: AdmissibilityError: LA746. RepresentabilityError: LA747. BudgetError: LA727.
 
@@ -363,13 +363,13 @@ class IntegerLayout(Layout):
         """
         what, where = f"the values of the layout are not 0, ..., {self.size - 1}, each once", (str(self),)
         if len(self.outputs) != 1:
-            because = f"it has {len(self.outputs)} outputs, and an index is one number"
+            because = f"it has {len(self.outputs)} outputs; a flat index is one number"
             raise AdmissibilityError(Diagnostic("LA746", what, where, because))
         name, (row, constant, wrap) = self.outputs[0][0], self.forms[0]
         found = index_by_table(self.table(), wrap) if wrap else index_by_strides(row, constant, self.extents)
         if found is None:
-            because = f"no strides, also not modulo {self.size} or {wrap}, lead from the digits of a value to its index"
-            because += "; integer.image_inverse gives the inverse in pieces"
+            because = f"the index is not affine in the digits of the value, not even modulo {self.size} or {wrap}"
+            because += "; integer.image_inverse returns the inverse in pieces"
             raise RepresentabilityError(Diagnostic("LA747", "the inverse is not an integer layout", where, because))
         if isinstance(found, Index):
             names = [name] if len(found.modes) == 1 else [f"{name}{k}" for k in range(len(found.modes))]
@@ -377,7 +377,7 @@ class IntegerLayout(Layout):
             strides = tuple(stride for _, stride in found.modes)
             return IntegerLayout(inputs, (("index", found.modulus),), (strides,), (found.start,))
         if isinstance(found, int):
-            because = f"{found} is a value of it" if found < 0 else f"no coordinate has the value {found}"
+            because = f"it has the negative value {found}" if found < 0 else f"no coordinate has the value {found}"
             witness: dict[str, object] = {"value" if found < 0 else "missed": found}
         else:
             because = "two coordinates share a value"
@@ -397,5 +397,5 @@ class IntegerLayout(Layout):
 
 
 def layout_or_refuse(value: object, argument: str = "layout") -> IntegerLayout:
-    """Return an integer layout, or refuse any other value."""
+    """Return an integer layout; raise on any other value."""
     return check.kind(value, IntegerLayout, argument)

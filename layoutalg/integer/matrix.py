@@ -1,7 +1,7 @@
 """Integer matrices: checked input and products.
 
-Notation: a matrix is a tuple of rows of Python ints. A matrix without rows does not know its number of columns, so the
-functions where that matters take ``columns``.
+Notation: a matrix is a tuple of rows of Python ints. A matrix without rows has no column count of its own, so functions
+that need one take ``columns``.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from layoutalg.ground.check import Checker
 Matrix: TypeAlias = tuple[tuple[int, ...], ...]
 Vector: TypeAlias = tuple[int, ...]
 Form: TypeAlias = tuple[Vector, int, int]
-"""The affine form ``row x + constant``, read modulo the last number where that is not 0."""
+"""The affine form ``row x + constant``, modulo the last number unless that is 0."""
 MAX_ENTRIES = 1_000_000
 _INT = {int}
 check = Checker("LA720", "this is not a matrix of integers")
@@ -28,7 +28,7 @@ def as_matrix(value: object, argument: str = "A", columns: int | None = None) ->
     Args:
         value: A sequence of rows of equal length, or a two-dimensional integer array.
         argument: Name of the argument, for the message.
-        columns: The number of columns, where it is known.
+        columns: Expected number of columns, if known.
 
     Raises: MalformedError: LA720.
 
@@ -52,7 +52,7 @@ def as_matrix(value: object, argument: str = "A", columns: int | None = None) ->
 
 
 def column_count(A: Matrix, columns: int | None) -> int:
-    """Return the number of columns; ``columns`` counts for a matrix without rows."""
+    """Return the number of columns; ``columns`` is used for a matrix without rows."""
     return len(A[0]) if A else columns or 0
 
 
@@ -67,7 +67,7 @@ def identity(size: int) -> Matrix:
 
 
 def transpose(A: Matrix, columns: int | None = None) -> Matrix:
-    """Return the transpose; ``columns`` counts for a matrix without rows.
+    """Return the transpose; ``columns`` is used for a matrix without rows.
 
     Example:
         >>> transpose(((1, 2, 3),))
@@ -87,7 +87,7 @@ def multiply(A: Matrix, B: Matrix) -> Matrix:
     """
     for row in A:
         if len(row) != len(B):
-            raise check.malformed("B", f"must have {len(row)} rows, the columns of A", len(B))
+            raise check.malformed("B", f"must have {len(row)} rows, one per column of A", len(B))
     turned = transpose(B)
     return tuple([tuple([sum(map(mul, row, column)) for column in turned]) for row in A])
 

@@ -1,12 +1,12 @@
 """Hermite and Smith normal forms of integer matrices, with their transforms.
 
-Main statements: ``U A = H`` with U unimodular, and H depends only on the lattice of the rows; ``U A V = D`` with U and
-V unimodular, and D is unique.
+``U A = H`` with U unimodular; H depends only on the lattice of the rows. ``U A V = D`` with U and V unimodular; D is
+unique.
 
-Implementation notes: rows carry their transform in their tail and are eliminated by nearest quotients, the row with the
-least entry first, which keeps transforms short: about 60 bits for 16 x 16 digits, as many as the form itself. The Smith
-form alternates Hermite forms of the matrix and of its transpose. One computation has one budget of work, whatever its
-parts, and looks at the clock. Entries never overflow: Python integers throughout.
+Implementation notes: each row carries its transform in its tail and is eliminated by nearest quotients, smallest pivot
+first. This keeps transforms as short as the form itself: about 60 bits for 16 x 16 digits. The Smith form alternates
+Hermite forms of the matrix and its transpose. One work budget and one clock cover a whole computation. Entries are
+Python integers, so nothing overflows.
 
 References: H. Cohen, A Course in Computational Algebraic Number Theory, section 2.4.
 """
@@ -26,28 +26,25 @@ from layoutalg.integer.matrix import MAX_ENTRIES, Matrix, Vector, as_matrix, che
 Rows = list[list[int]]
 WORD_BITS = 64
 MAX_WORK = 600_000_000
-"""Steps on words, a few nanoseconds each, that one computation may take."""
+"""Word steps, a few nanoseconds each, allowed per computation."""
 STEP = 24
-"""What one operation on numbers of one word costs besides its words."""
+"""Fixed cost of one operation in word steps, in addition to its words."""
 FREE_ENTRIES, FREE_BITS = 1024, 2**16
-"""Matrices of fewer entries, and of fewer bits in all, need no count of the work."""
+"""Work is not counted for matrices up to this many entries and bits in total."""
 
 
 @dataclass(slots=True)
 class Work:
-    """A count of the work of one computation, which refuses to pass the budget."""
+    """Counts the work of one computation and raises once the budget is exceeded."""
 
     done: int = 0
 
     def rows(self, length: int, bits: int, quotient_bits: int) -> None:
-        """Count one operation ``row - q * base`` on rows of this length, base and q of these sizes.
-
-        Raises: BudgetError: LA739.
-        """
+        """Count one operation ``row - q * base`` on rows of this length, with base and q of these bit sizes."""
         self.steps(length * (STEP + 2 * (bits // WORD_BITS + 1) * (quotient_bits // WORD_BITS + 2)))
 
     def steps(self, count: int) -> None:
-        """Count steps on words.
+        """Count word steps.
 
         Raises: BudgetError: LA739.
         """
@@ -56,8 +53,8 @@ class Work:
             raise BudgetError(
                 Diagnostic(
                     code="LA739",
-                    what="the elimination of the matrix is too long",
-                    because=f"{self.done} steps on words of {WORD_BITS} bits, the limit is {MAX_WORK}",
+                    what="the matrix elimination takes too many steps",
+                    because=f"{self.done} steps on {WORD_BITS}-bit words; the limit is {MAX_WORK}",
                     witness={"work": self.done, "limit": MAX_WORK},
                 )
             )
@@ -83,7 +80,7 @@ class Hermite:
 
     @property
     def rank(self) -> int:
-        """Number of rows of H that are not zero."""
+        """Number of nonzero rows of H."""
         return sum(map(any, self.H))
 
 
@@ -103,7 +100,7 @@ class Smith:
 
     @property
     def invariants(self) -> Vector:
-        """The diagonal entries that are not zero."""
+        """The nonzero diagonal entries."""
         diagonal = [row[place] for place, row in enumerate(self.D) if place < len(row)]
         return tuple([entry for entry in diagonal if entry])
 
@@ -118,8 +115,8 @@ def hnf(A: object, columns: int | None = None, work: Work | None = None) -> Herm
 
     Args:
         A: Rows of integers.
-        columns: Number of columns, for a matrix without rows.
-        work: The count of a larger computation that this is a part of.
+        columns: Number of columns; needed for a matrix without rows.
+        work: Work counter of the enclosing computation.
 
     Raises: MalformedError: LA720. BudgetError: LA739.
 
@@ -140,7 +137,7 @@ def hnf(A: object, columns: int | None = None, work: Work | None = None) -> Herm
 
 
 def hermite_basis(generators: Sequence[Sequence[int]], width: int, work: Work | None = None) -> Matrix:
-    """Return the rows of the Hermite form that are not zero: the canonical basis of the lattice of the generators.
+    """Return the nonzero rows of the Hermite form: the canonical basis of the lattice spanned by the generators.
 
     Raises: BudgetError: LA739.
 
@@ -214,7 +211,7 @@ def determinant(A: object) -> int:
     size = len(rows)
     if rows and len(rows[0]) != size:
         raise check.malformed("A", "must be square", f"{size} x {len(rows[0])}")
-    # entries on the way are minors, so Hadamard's bound holds for them
+    # intermediate entries are minors, so Hadamard's bound applies to them
     hadamard = sum([_bits([sum(map(mul, row, row))]) for row in rows]) // 2 + 2
     Work().steps(2 * size**3 * (hadamard // WORD_BITS + 1) ** 2)
     sign, previous = 1, 1
@@ -234,7 +231,7 @@ def determinant(A: object) -> int:
 
 
 def is_unimodular(A: object) -> bool:
-    """Square, of determinant 1 or -1: invertible over the integers.
+    """Return whether a matrix is square with determinant 1 or -1, so invertible over the integers.
 
     Example:
         >>> is_unimodular([[1, 5], [0, -1]]), is_unimodular([[2, 0], [0, 1]])
@@ -249,13 +246,13 @@ def _unit_rows(size: int) -> Rows:
 
 
 def _check_transform(size: int) -> None:
-    """Refuse a square transform of too many entries."""
+    """Raise if a square transform would have too many entries."""
     if size * size > MAX_ENTRIES:
         raise BudgetError(
             Diagnostic(
                 code="LA739",
                 what="the transform of the matrix is too large",
-                because=f"it has {size} x {size} entries, the limit is {MAX_ENTRIES}",
+                because=f"it has {size} x {size} entries; the limit is {MAX_ENTRIES}",
                 witness={"size": size, "limit": MAX_ENTRIES},
             )
         )
@@ -291,7 +288,7 @@ def _eliminate(rows: Rows, width: int, work: Work | None) -> int:
             for i in live:
                 if i == best:
                     continue
-                # the nearest quotient halves the remainder at least
+                # rounding to the nearest quotient at least halves the remainder
                 q = (2 * rows[i][column] + pivot) // (2 * pivot)
                 if counted:
                     work.rows(len(base), size, q.bit_length())
@@ -325,7 +322,7 @@ def _subtracted(row: list[int], q: int, base: list[int]) -> list[int]:
 
 
 def _divide_in_order(diagonal: list[int], left: Rows, right: Rows, work: Work) -> None:
-    """Make each diagonal entry divide the next, in place; the entries that are not zero come first."""
+    """Make each diagonal entry divide the next, in place; nonzero entries come first."""
     rank = sum(map(bool, diagonal))
     for i in range(rank):
         for j in range(i + 1, rank):
@@ -336,7 +333,7 @@ def _divide_in_order(diagonal: list[int], left: Rows, right: Rows, work: Work) -
                 continue
             g, x, y = bezout(a, b)
             s, t = a // g, b // g
-            # two operations on both sides, with multipliers of the size of a and b
+            # two row operations on each side, with multipliers as large as a and b
             size = a.bit_length() + b.bit_length()
             for rows in (left, right):
                 for _ in range(2):

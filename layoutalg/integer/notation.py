@@ -1,6 +1,6 @@
-"""Reading the text form of integer layouts.
+"""Parse the text form of integer layouts.
 
-Notation: ``Z[i:4=(6,1), j:6=(1,0) -> offset, bank%32] + (3,0)``; blanks are free, strides and constants may be
+Notation: ``Z[i:4=(6,1), j:6=(1,0) -> offset, bank%32] + (3,0)``; whitespace is ignored, strides and constants may be
 negative.
 """
 
@@ -16,10 +16,7 @@ _GRAMMAR = Grammar(
 
 
 def parse_integer(text: str) -> IntegerLayout:
-    """Read an integer layout from its text form; ``parse_integer(str(L)) == L``.
-
-    Args:
-        text: As in the module notation.
+    """Parse the text form of an integer layout; ``parse_integer(str(L)) == L``.
 
     Raises: MalformedError: LA725, LA724.
 

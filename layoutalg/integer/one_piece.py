@@ -1,8 +1,8 @@
 """Inverses of integer layouts in one quasi-affine piece, by solving for the coordinates.
 
-Main statements: let no modulus wrap and let the columns of the axes of extent above 1 be independent over Q. Then each
-value ``y = A x + b`` has one point: with k independent rows R of A, ``x = adj(A_R) (y_R - b_R) / det(A_R)``. A point y
-is a value exactly when these quotients are integers inside the box and the other rows of A agree with y.
+If no modulus wraps and the columns of the axes of extent above 1 are independent over Q, each value ``y = A x + b`` has
+one preimage: with k independent rows R of A, ``x = adj(A_R) (y_R - b_R) / det(A_R)``. A point y is a value exactly when
+these quotients are integers inside the box and the other rows of A agree with y.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from layoutalg.integer.layout import IntegerLayout
 
 
 def one_piece(layout: IntegerLayout, names: Sequence[str]) -> str | None:
-    """Return the inverse of a layout on its image as ISL text; None where the statement above does not apply.
+    """Return the inverse of a layout on its image as ISL text; None if the condition above fails.
 
     Args:
         layout: At least one point.
@@ -42,7 +42,7 @@ def one_piece(layout: IntegerLayout, names: Sequence[str]) -> str | None:
             conditions.append(f"({total}) mod {denominator} = 0")
         values[k] = f"floor(({total})/{denominator})" if denominator > 1 else total
     for place, row in enumerate(rows):
-        # y - b must be what the row of A makes of the solved coordinates; nothing is left of the rows that were solved
+        # y - b must equal this row of A times the solved coordinates; for the rows used to solve the rest is 0
         rest = [Fraction(int(place == other)) for other in range(len(rows))]
         for k, line in zip(live, solved, strict=True):
             rest = [a - row[k] * entry for a, entry in zip(rest, line, strict=True)]
@@ -59,7 +59,7 @@ def _sum(factors: Sequence[int], names: Sequence[str], constants: Sequence[int])
 
 
 def _left_inverse(rows: list[list[int]], width: int) -> list[list[Fraction]] | None:
-    """Return L with ``L A = I`` that uses as few rows of A as it has columns, or None where these are dependent."""
+    """Return L with ``L A = I``, using only as many rows of A as it has columns; None if the columns are dependent."""
     work = [
         [*map(Fraction, row), *[Fraction(int(k == place)) for k in range(len(rows))]] for place, row in enumerate(rows)
     ]

@@ -1,13 +1,12 @@
-"""Which values an integer layout takes: whether none comes twice, whether a box is covered, which lattice holds them.
+"""Which values an integer layout takes: injectivity, coverage of a box, the lattice spanned by the values.
 
-Main statements: two points collide exactly when their difference is a vector of the kernel lattice inside the box of
-differences. Strides sorted by size fill an interval exactly when each is at most one more than what the smaller ones
-reach.
+Two points collide exactly when their difference is a vector of the kernel lattice inside the box of differences.
+Sorted strides fill an interval exactly when each exceeds the reach of the smaller ones by at most one.
 
 Implementation notes: ``INJECTIVE`` and ``COVERS`` list the engines, cheapest first, and the verdict names the one that
 decided: lattice, strides, table up to 2^20 points, bitset over at most 2^27 values, and within a time budget ISL and
-z3. Witnesses are evaluated before they are returned; what ISL or z3 prove is confirmed on samples, and the certificate
-says on how many.
+z3. Witnesses are evaluated before they are returned; proofs by ISL or z3 are spot-checked on samples, and the
+certificate says on how many.
 """
 
 from __future__ import annotations
@@ -34,14 +33,14 @@ from layoutalg.integer.solver import collision, point_of_value
 from layoutalg.integer.tables import fit, gap_in_table, repeat_in_table
 
 PLACES = 12
-"""Places of a box at which z3 confirms ISL's answer that it is covered."""
+"""Points of a box at which z3 confirms ISL's answer that the box is covered."""
 Box = Mapping[str, "int | tuple[int, int]"]
 Sides = Sequence[tuple[int, int]]
 Forms = Sequence[Form]
 
 
 def kernel_lattice(layout: IntegerLayout) -> Lattice:
-    """Return the lattice of differences d with ``A d = 0``, each output read modulo its modulus.
+    """Return the lattice of differences d with ``A d = 0``, each output modulo its modulus.
 
     Example:
         >>> kernel_lattice(IntegerLayout.from_strides({"i": 4, "j": 4}, (2, 3))).basis
@@ -51,9 +50,9 @@ def kernel_lattice(layout: IntegerLayout) -> Lattice:
 
 
 def value_lattice(layout: IntegerLayout) -> Coset:
-    """Return the smallest coset of a lattice that holds every value: the offset plus the span of the strides.
+    """Return the smallest lattice coset containing every value: the offset plus the span of the strides.
 
-    A modulus m of an output adds m to its axis of the lattice; strides of axes of extent 0 or 1 do not count.
+    A modulus m of an output adds m to its axis of the lattice; axes of extent 0 or 1 are ignored.
 
     Example:
         >>> value_lattice(IntegerLayout.from_strides({"i": 4, "j": 4}, (4, 6), 7))
@@ -70,14 +69,14 @@ def injective(layout: IntegerLayout, milliseconds: int = MILLISECONDS) -> Verdic
 
     Args:
         layout: The layout.
-        milliseconds: Budget of the bitset and the solver, which come last.
+        milliseconds: Time limit of the bitset and the solver, which run last.
 
     Returns:
-        Proved with the engine; Refuted with the two points and their common value; Unknown where the budget ran out.
+        Proved with the engine; Refuted with the two points and their common value; Unknown if time ran out.
 
     Raises: MalformedError: LA724, LA731.
 
-    Complexity: general strides are as hard as subset sum; the cheap engines decide what occurs in practice.
+    Complexity: general strides are as hard as subset sum; the cheap engines decide practical layouts.
 
     Example:
         >>> injective(IntegerLayout.from_strides({"i": 4, "j": 4}, (2, 3))).witness["second"]
@@ -123,7 +122,7 @@ def _by_kernel(name: str, layout: IntegerLayout) -> Verdict | None:
         if all(abs(d) < extent for d, extent in zip(full, layout.extents, strict=True)):
             return _pair(name, layout, [max(d, 0) for d in full], [max(-d, 0) for d in full])
         rows.append(tuple(full))
-    # every collision is a multiple of the one generator, which already leaves the box of differences
+    # every collision is a multiple of the single generator, and that is already outside the box of differences
     return Proved(name, {"kernel": tuple(rows)}) if lattice.rank <= 1 else None
 
 
@@ -168,7 +167,7 @@ INJECTIVE_TIMED: Ladder[Verdict | None] = {"bitset": _repeat_in_bits, "z3": _rep
 
 
 def _pair(name: str, layout: IntegerLayout, first: Sequence[int], second: Sequence[int]) -> Refuted | Unknown:
-    """Return the refutation by two points after looking at both values."""
+    """Return the refutation by two points after evaluating both."""
     if tuple(first) == tuple(second) or layout.value(first) != layout.value(second):
         return Unknown(
             f"{name} gave the points {tuple(first)} and {tuple(second)}, which have different values", (name,)
@@ -186,10 +185,10 @@ def covers(layout: IntegerLayout, box: Box | None = None) -> Verdict:
     Args:
         layout: The layout.
         box: Per output an extent N for [0, N), or a pair (low, high) for [low, high). An output with a modulus may be
-            left out: all its residues.
+            omitted, which stands for all its residues.
 
     Returns:
-        Proved; Refuted with a point of the box that no coordinate reaches; Unknown.
+        Proved; Refuted with a point of the box that is never reached; Unknown.
 
     Raises: MalformedError: LA731.
 
@@ -214,12 +213,12 @@ def covers(layout: IntegerLayout, box: Box | None = None) -> Verdict:
 
 
 def _sides(layout: IntegerLayout, box: Box | None) -> list[tuple[int, int]]:
-    """Return per output the half-open interval that is to be covered."""
+    """Return the half-open interval to be covered, per output."""
     sides: list[tuple[int, int]] = []
     given = {} if box is None else box
     needed = [name for name, m in layout.outputs if not m]
     if not isinstance(given, Mapping) or not set(needed) <= set(given) or not set(given) <= set(layout.out_dims):
-        rule = f"must give an extent or (low, high) for each of {needed}, and for none but {list(layout.out_dims)}"
+        rule = f"must give an extent or (low, high) for each of {needed} and name only {list(layout.out_dims)}"
         raise check.malformed("box", rule, box)
     for name, m in layout.outputs:
         side = given.get(name, m)
@@ -284,7 +283,7 @@ def _each_output(name: str, layout: IntegerLayout, sides: Sides, _: Forms) -> Ve
 
 
 def _by_chain(name: str, layout: IntegerLayout, sides: Sides, forms: Forms) -> Verdict | None:
-    """Decide one output over Z by its sorted strides, where they fill an interval or the box holds the first gap."""
+    """Decide one output over Z by its sorted strides, if they fill an interval or the box contains the first gap."""
     if len(layout.outputs) != 1 or forms[0][2]:
         return None
     row, b, _ = forms[0]
@@ -314,7 +313,7 @@ def _gap_in_bits(name: str, layout: IntegerLayout, sides: Sides, forms: Forms) -
 
 
 def _gap_by_isl(name: str, layout: IntegerLayout, sides: Sides, _: Forms) -> Verdict:
-    """Decide by ISL; z3 must agree, with points that are evaluated."""
+    """Decide by ISL and cross-check with z3, evaluating its points."""
     point = first_missed(layout, sides)
     if point is not None:
         reached = point_of_value(layout, point, SMT_SECONDS)
@@ -323,7 +322,7 @@ def _gap_by_isl(name: str, layout: IntegerLayout, sides: Sides, _: Forms) -> Ver
         return Unknown(
             f"ISL answered that {tuple(point)} is missed, but the point {reached} has this value", (name, "z3")
         )
-    rng = random.Random(0)  # the same places on every call
+    rng = random.Random(0)  # deterministic
     places = [tuple(low for low, _ in sides), tuple(high - 1 for _, high in sides)]
     places += [tuple(rng.randrange(low, high) for low, high in sides) for _ in range(PLACES - len(places))]
     for place in places:

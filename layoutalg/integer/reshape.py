@@ -1,8 +1,8 @@
-"""Mixed radix: splitting, merging and reshaping axes of any extents, coalescing, digit permutations.
+"""Split, merge, reshape and coalesce axes of any extents; digit permutations.
 
-Main statements: as a function of the flat index, a layout has one coalesced form (no axis of extent 1, no two
-neighbours with stride_{k+1} = extent_k stride_k), and two layouts are the same function of the flat index exactly when
-their coalesced forms are equal. This holds for strides in any abelian group, so for several outputs and for moduli.
+As a function of the flat index, a layout has one coalesced form (no axis of extent 1, no neighbours with
+stride_{k+1} = extent_k stride_k), and two layouts are the same function of the flat index exactly when their coalesced
+forms are equal. This holds for strides in any abelian group, so for several outputs and for moduli.
 """
 
 from __future__ import annotations
@@ -26,8 +26,6 @@ def _times(stride: Vector, factor: int, moduli: Vector) -> Vector:
 
 def coalesced(layout: IntegerLayout) -> Modes:
     """Return the coalesced form of the flat index function: (extent, strides per output), fastest first.
-
-    Complexity: linear in the number of axes.
 
     Example:
         >>> coalesced(IntegerLayout.from_strides({"i": 4, "j": 1, "k": 3}, (2, 7, 8)))
@@ -75,7 +73,7 @@ def split(layout: IntegerLayout, axis: str, digits: Mapping[str, int] | Sequence
 
 
 def merge(layout: IntegerLayout, axes: Sequence[str], into: str) -> IntegerLayout:
-    """Return the layout with some axes, fastest first, replaced by their flat index, in place of the first.
+    """Return the layout with some axes, fastest first, replaced by their flat index at the position of the first.
 
     Raises: MalformedError: LA731. RepresentabilityError: LA733.
 
@@ -96,9 +94,9 @@ def merge(layout: IntegerLayout, axes: Sequence[str], into: str) -> IntegerLayou
         raise RepresentabilityError(
             Diagnostic(
                 code="LA733",
-                what="the axes do not merge",
+                what="the axes do not merge into one",
                 where=(str(layout), f"merging {', '.join(axes)}"),
-                because=f"the first {at} flat indices advance by {modes[0][1]}, the next step differs",
+                because=f"the first {at} flat indices have stride {modes[0][1]}, the next step differs",
                 witness={
                     "flat": at,
                     "coordinate": dict(zip(part.in_dims, point, strict=True)),
@@ -107,7 +105,7 @@ def merge(layout: IntegerLayout, axes: Sequence[str], into: str) -> IntegerLayou
                 },
             )
         )
-    # an axis of extent 1 keeps the stride of the first axis, which no point sees
+    # the stride of an axis of extent 1 is irrelevant
     stride = modes[0][1] if modes else layout.columns[places[0]]
     inputs, columns = [], []
     for k, (entry, column) in enumerate(zip(layout.inputs, layout.columns, strict=True)):
@@ -121,10 +119,10 @@ def merge(layout: IntegerLayout, axes: Sequence[str], into: str) -> IntegerLayou
 
 
 def reshape(layout: IntegerLayout, dims: Mapping[str, int] | Sequence[tuple[str, int]]) -> IntegerLayout:
-    """Return the same function of the flat index on another box of the same size, of any extents.
+    """Return the same function of the flat index on another box of the same size.
 
-    Mathematically: values at the new unit points fix the only affine candidate; it is the answer exactly when its
-    coalesced form is that of the layout.
+    Mathematically: the values at the new unit points determine the only affine candidate, which is right exactly when
+    its coalesced form is that of the layout.
 
     Raises: MalformedError: LA731. RepresentabilityError: LA732.
 
@@ -190,10 +188,10 @@ def _first_difference(left: Modes, right: Modes) -> int | None:
 def digit_permutation(
     dims: Mapping[str, int] | Sequence[tuple[str, int]], order: Sequence[str], output: str = "offset"
 ) -> IntegerLayout:
-    """Return the layout of mixed-radix digits that are read in another order: a bijection onto [0, size).
+    """Return the layout that reorders mixed-radix digits: a bijection onto [0, size).
 
     Args:
-        dims: Digits, fastest first in the coordinates.
+        dims: Digits (name, extent), fastest first in the input.
         order: The same names, fastest first in the output.
         output: Name of the output.
 

@@ -1,7 +1,7 @@
-"""Linear equations over the integers and modulo integers, with certificates when there is no solution.
+"""Linear equations over the integers and modulo integers, with a certificate if there is no solution.
 
-Main statements: ``A x = b`` has no integer solution exactly when some integer row y and modulus d exist with
-``y A = 0 (mod d)`` and ``y b != 0 (mod d)``, where d = 0 means equality over the integers. The Smith form finds both.
+``A x = b`` has no integer solution exactly when some integer row y and modulus d satisfy ``y A = 0 (mod d)`` and
+``y b != 0 (mod d)``, where d = 0 means equality over the integers. The Smith form finds x or the pair (y, d).
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class NoSolution:
 
     Args:
         row: Multipliers of the equations.
-        modulus: The modulus; 0 where the combination vanishes over the integers.
+        modulus: The modulus; 0 if the combination vanishes over the integers.
         value: The combination of the right-hand sides, reduced.
     """
 
@@ -79,7 +79,7 @@ def kernel(A: object, columns: int | None = None) -> Matrix:
     """
     rows = as_matrix(A, columns=columns)
     width = column_count(rows, columns)
-    # rows of the transform that meet zero rows of the Hermite form of the transpose
+    # the kernel is spanned by the transform's rows at the zero rows of the transpose's Hermite form
     work = Work()
     turned = hnf(transpose(rows, width), len(rows), work)
     return hermite_basis(turned.U[turned.rank :], width, work)
@@ -88,7 +88,7 @@ def kernel(A: object, columns: int | None = None) -> Matrix:
 def solve(A: object, b: object, columns: int | None = None) -> Solution | NoSolution:
     """Return all integer solutions of ``A x = b``, or a proof that there is none.
 
-    ``columns`` is the number of unknowns, for a matrix without rows.
+    ``columns`` is the number of unknowns; needed for a matrix without rows.
 
     Raises: MalformedError: LA720.
 
@@ -126,11 +126,11 @@ def _particular(form: Smith, right: Vector) -> list[int] | NoSolution:
 
 
 def solve_mod(A: object, b: object, moduli: object, columns: int | None = None) -> Solution | NoSolution:
-    """Return all integer solutions of ``A x = b`` where each row is read modulo its own modulus.
+    """Return all integer solutions of ``A x = b``, each row modulo its own modulus.
 
-    Singular systems and composite moduli are ordinary cases. The answer's lattice holds every integer difference of
-    solutions, so for one modulus m > 0 it contains m times every unit vector, and the number of solutions in [0, m)^n
-    is m^n divided by the lattice's index (see ``count_mod``).
+    Singular systems and composite moduli are allowed. The answer's lattice contains every integer difference of
+    solutions, so for a single modulus m > 0 it contains m times every unit vector, and the number of solutions in
+    [0, m)^n is m^n divided by the lattice's index (see ``count_mod``).
 
     Args:
         A: Rows of integers.
@@ -179,7 +179,7 @@ def count_mod(solution: Solution | NoSolution, modulus: int) -> int:
     if isinstance(solution, NoSolution):
         return 0
     if not isinstance(solution, Solution):
-        raise check.malformed("solution", "must be a Solution or an NoSolution", solution)
+        raise check.malformed("solution", "must be a Solution or a NoSolution", solution)
     m = check.integer(modulus, "modulus")
     width = len(solution.particular)
     if m < 1 or any(
@@ -187,6 +187,6 @@ def count_mod(solution: Solution | NoSolution, modulus: int) -> int:
     ):
         raise check.malformed("modulus", "must be a positive modulus of the solved system", modulus)
     if len(solution.basis) < width:
-        raise check.malformed("solution", "must have as many basis vectors as unknowns", solution)
+        raise check.malformed("solution", "must have one basis vector per unknown", solution)
     index = math.prod(row[place] for place, row in enumerate(solution.basis))
     return int(m**width) // index

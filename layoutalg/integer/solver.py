@@ -1,8 +1,8 @@
-"""Questions about integer layouts for z3, after the cheaper engines.
+"""Questions about integer layouts that only z3 decides.
 
-Implementation notes: each question is where a linear system has a solution inside a box: linear integer arithmetic on
-the coordinates (the digits), never on a flat index, with one free multiple of the modulus per output that has one.
-Sessions, time and the check of models are those of ``ground.solver``.
+Implementation notes: each question asks for a solution of a linear system inside a box: linear integer arithmetic on
+the coordinates (the digits), never on a flat index, with one free multiple of the modulus per modular output.
+``ground.solver`` handles sessions, timeouts and model checking.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from layoutalg.integer.matrix import Vector
 
 
 def collision(layout: IntegerLayout, seconds: float) -> tuple[Vector, Vector] | None:
-    """Return two points with one value, None where there are none.
+    """Return two points with the same value, or None.
 
     Raises: BudgetError: LA001.
 
@@ -30,7 +30,7 @@ def collision(layout: IntegerLayout, seconds: float) -> tuple[Vector, Vector] | 
 
 
 def common_value(first: IntegerLayout, second: IntegerLayout, seconds: float) -> tuple[Vector, Vector] | None:
-    """Return a point of each layout with the same value, None where there is none.
+    """Return a point of each layout with the same value, or None.
 
     Raises: BudgetError: LA001.
 
@@ -48,7 +48,7 @@ def common_value(first: IntegerLayout, second: IntegerLayout, seconds: float) ->
 
 
 def point_of_value(layout: IntegerLayout, value: Sequence[int], seconds: float) -> Vector | None:
-    """Return a point where a layout takes a value, None where there is none.
+    """Return a point where a layout takes a value, or None.
 
     Raises: BudgetError: LA001.
 
@@ -73,7 +73,7 @@ def _solution(
     nonzero: bool,
     seconds: float,
 ) -> list[int] | None:
-    """Return x of a box with ``A x + b = 0``, each row modulo its modulus; not zero where so wanted; or None."""
+    """Return x in a box with ``A x + b = 0``, each row modulo its modulus, x optionally nonzero; or None."""
     session = solver.session()
     z3, context = session.z3, session.context
     names = [z3.Int(f"x{k}", context) for k in range(len(sides))]

@@ -1,9 +1,9 @@
-"""Vector width and alignment where extents, strides and the offset are polynomials in symbols.
+"""Vector width and alignment for extents, strides and offsets that are polynomials in symbols.
 
-Main statements: a number divides all values of an integer-valued polynomial exactly when it divides its values on the
-grid of 0, ..., degree in each variable, because the other values are integer combinations of those (finite
-differences); for the same reason a polynomial that is an integer on the grid is one everywhere. With ``name = r + d n``
-for each known residue, the greatest common divisor on that grid is the exact guarantee.
+A number divides all values of an integer-valued polynomial exactly when it divides its values on the grid
+0, ..., degree in each variable, because all other values are integer combinations of those (finite differences); for
+the same reason a polynomial that is integral on the grid is integral everywhere. Substituting ``name = r + d n`` for
+each known residue, the gcd over that grid is the exact guarantee.
 
 References: G. Polya, Ueber ganzwertige Polynome in algebraischen Zahlkoerpern, 1919 (fixed divisors).
 """
@@ -26,7 +26,7 @@ from layoutalg.integer.access import check
 
 GRID_POINTS = 4096
 GRID_WORK = 10**9
-"""Bits that the values on the grid may take on the way; beyond, the guarantee is a sufficient bound."""
+"""Bit operations allowed for the grid; above, the guarantee is only a sufficient bound."""
 
 Residues = Mapping[str, tuple[int, int]]
 """Name -> (d, r) with name = r (mod d)."""
@@ -34,16 +34,16 @@ Residues = Mapping[str, tuple[int, int]]
 
 @dataclass(frozen=True, slots=True)
 class SymbolicAccess:
-    """What holds for every allowed value of the symbols.
+    """Vector width and alignment guaranteed for every allowed value of the symbols.
 
     Args:
-        guaranteed: A width that is right for every allowed value, and the largest such number where ``exact``.
-        text: The width as a function of the symbols: right for each value, and the largest unless a value makes a run
-            of consecutive elements longer (a stride that equals 1 first, or the run length after it; an extent 1).
-        assumptions: What was assumed.
-        alignment: Every run starts at a multiple of this, the largest such number where ``exact``; 0 where the only
-            run starts at 0.
-        exact: The guarantees are the largest; else they are sufficient bounds.
+        guaranteed: A width valid for every allowed value; the largest such width if ``exact``.
+        text: The width as a function of the symbols: always valid, and the largest unless particular values lengthen
+            the run of consecutive elements (a leading stride of 1, a stride equal to the run length, an extent of 1).
+        assumptions: The assumptions used.
+        alignment: Every run starts at a multiple of this, the largest such number if ``exact``; 0 if the only run
+            starts at 0.
+        exact: Whether the guarantees are the largest possible; otherwise they are sufficient bounds.
     """
 
     guaranteed: int
@@ -61,16 +61,16 @@ def symbolic_access(
 ) -> SymbolicAccess:
     """Return the vector width of a layout whose extents, strides and offset may be polynomials in symbols.
 
-    Mathematically: symbols are positive integers. With what the assumptions tell about residues and equal names, the
-    guarantee is the greatest common divisor of the width over all values with these residues.
+    Mathematically: symbols are positive integers. The guarantee is the gcd of the width over all values that satisfy
+    the assumed residues and equalities.
 
     Args:
         extents: Extents, fastest first, each at least 1; numbers, text such as ``"K"`` or sympy expressions.
-        strides: Strides in elements; the same, such as ``"ld*h + 8"``. The vectors run along the first axis of extent
+        strides: Strides in elements, likewise, such as ``"ld*h + 8"``. Vectors run along the first axis of extent
             above 1.
-        offset: Value at the origin. Elements.
-        assume: ``Assumptions``, or conditions such as ``"ld % 8 == 0"``. With others than congruences of single names
-            the guarantees still hold, but larger ones may.
+        offset: Value at the origin, in elements.
+        assume: ``Assumptions``, or conditions such as ``"ld % 8 == 0"``. Conditions other than congruences of single
+            names are valid but may leave the guarantee below the best one.
 
     Raises: MalformedError: LA736, LA620, LA621.
 
@@ -124,7 +124,7 @@ def symbolic_access(
 
 
 def _is_congruence(entry: Condition) -> bool:
-    """Return whether a condition is on the residue of one name, and on nothing else."""
+    """Return whether a condition only fixes the residue of one name."""
     linear = all(
         monomial == () or (len(monomial) == 1 and monomial[0][1] == 1) for monomial, _ in entry.value.monomials
     )
@@ -132,7 +132,7 @@ def _is_congruence(entry: Condition) -> bool:
 
 
 def _divisor(value: Polynomial, residues: Residues) -> tuple[int, bool]:
-    """Return a divisor of all values, and whether it is the greatest.
+    """Return a common divisor of all values, and whether it is the greatest.
 
     Raises: MalformedError: LA736.
     """
@@ -142,12 +142,12 @@ def _divisor(value: Polynomial, residues: Residues) -> tuple[int, bool]:
     powers = [dict(monomial) for monomial, _ in value.monomials]
     degrees = [max(entry.get(name, 0) for entry in powers) for name in known]
     if any(power < 0 for entry in powers for power in entry.values()):
-        raise check.malformed("extents, strides, offset", "must be polynomials that divide by no name", str(value))
-    # a value has about this many bits, and takes a product of as many factors as its degree
+        raise check.malformed("extents, strides, offset", "must be polynomials, not divided by a symbol", str(value))
+    # size of one value in bits: as many factors as its degree
     bits = sum(degrees) * max([16, *[sum(entry).bit_length() for entry in known.values()]])
     points = math.prod(degree + 1 for degree in degrees)
     if points > GRID_POINTS or points * sum(degrees) * len(powers) * bits > GRID_WORK:
-        # each name is a multiple of gcd(r, d), so each monomial is one of a product of those
+        # each name is a multiple of gcd(r, d), so each monomial is a multiple of the product of those
         units = {name: math.gcd(*entry) for name, entry in known.items()}
         found = [value_at(Polynomial((entry,)), units) for entry in value.monomials]
         return math.gcd(*[_whole(part, value, units) for part in found]), False

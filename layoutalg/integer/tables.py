@@ -1,4 +1,4 @@
-"""What the tables of small integer layouts show: two points of one value, a value that is missed, common values."""
+"""Decide small integer layouts by their tables: collisions, missed values, common values."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ TABLE_POINTS = 2**20
 
 
 def fit(*layouts: IntegerLayout) -> bool:
-    """Return whether tables of these layouts are an engine: at most 2^20 points each."""
+    """Return whether these layouts are small enough to tabulate: at most 2^20 points each."""
     return all(layout.size <= min(TABLE_POINTS, layout.table_limit) for layout in layouts)
 
 
 def repeat_in_table(layout: IntegerLayout) -> tuple[Vector, Vector] | None:
-    """Return the first point whose value came before, after the point where it came, or None.
+    """Return the first point whose value is a repeat, preceded by the earlier point; None if all values are distinct.
 
     Example:
         >>> repeat_in_table(IntegerLayout.from_strides({"i": 4, "j": 4}, (2, 3)))
@@ -38,7 +38,7 @@ def repeat_in_table(layout: IntegerLayout) -> tuple[Vector, Vector] | None:
 
 
 def gap_in_table(layout: IntegerLayout, sides: Sequence[tuple[int, int]]) -> list[int] | None:
-    """Return the first point of a box of outputs (low, high) that is not a value, the first output fastest, or None.
+    """Return the first point of a box of outputs (low, high) that is not a value, first output fastest; or None.
 
     Example:
         >>> gap_in_table(IntegerLayout.from_strides({"i": 2, "j": 2}, (1, 3)), [(0, 5)])
@@ -49,7 +49,7 @@ def gap_in_table(layout: IntegerLayout, sides: Sequence[tuple[int, int]]) -> lis
     inside = np.ones(layout.size, dtype=bool)
     for column, (low, high) in zip(table.T, sides, strict=True):
         inside &= np.asarray((column >= low) & (column < high), dtype=bool)
-    # a first missing point is among the first size + 1 points of the box
+    # pigeonhole: the first missing point is among the first size + 1 points of the box
     limit = min(volume, layout.size + 1)
     kind = np.int64 if table.dtype != object and volume < 2**62 else object
     keys = np.zeros(int(inside.sum()), dtype=kind)
@@ -70,7 +70,7 @@ def gap_in_table(layout: IntegerLayout, sides: Sequence[tuple[int, int]]) -> lis
 
 
 def shared_in_table(first: IntegerLayout, second: IntegerLayout) -> tuple[int, Vector, Vector]:
-    """Return how many values two layouts share, and a point of each with the least common value, where there is one.
+    """Return how many values two layouts share, and a point of each with the least common value, if any.
 
     Example:
         >>> f = IntegerLayout.from_strides({"i": 4}, (2,))
@@ -86,10 +86,7 @@ def shared_in_table(first: IntegerLayout, second: IntegerLayout) -> tuple[int, V
 
 
 def _keys(*layouts: IntegerLayout) -> list[npt.NDArray[np.int64]]:
-    """Return, per flat index of each layout, a number that two points share exactly when they share all outputs.
-
-    The numbers ascend as the values do, the first output compared first.
-    """
+    """Return, per flat index of each layout, the rank of its value, first output compared first."""
     sizes = [layout.size for layout in layouts]
     memory.reserve("the values of layouts", sum(sizes), 48 + 16 * len(layouts[0].outputs))
     tables = [layout.table().reshape(layout.size, -1) for layout in layouts]

@@ -1,4 +1,4 @@
-"""What is done with partial functions whole: cut, join, compose, invert, compare."""
+"""Operations on partial functions: restrict, join, compose, invert, compare."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from layoutalg.piecewise.sets import PointSet
 
 
 class Algebra(Layout):
-    """Operations of partial functions that are held as text."""
+    """Operations on partial functions given as text."""
 
     __slots__ = ()
     text: str
@@ -27,23 +27,23 @@ class Algebra(Layout):
 
     @abstractmethod
     def _made(self, text: str, outputs: tuple[str, ...] | None = None, given: str | None = None) -> Self:
-        """Return the function of a text, with the outputs and the constraints of this one unless others are named."""
+        """Return the function of a text; outputs and constraints default to those of this one."""
 
     @property
     def domain(self) -> PointSet:
-        """The points with a value."""
+        """The points where the layout is defined."""
         return PointSet(functions.domain(self.text))
 
     @property
     def image(self) -> PointSet:
-        """The values; as a predicate, whether the inverse is defined."""
+        """The set of values."""
         return PointSet(functions.image(self.text))
 
     def after(self, inner: Self) -> Self:
         """Return ``self`` after ``inner`` on the points of ``inner`` whose value is in the domain of ``self``.
 
-        Outputs meet axes by position; a single output that meets several axes, or none, of a total layout is their flat
-        index. ``self @ inner`` refuses a value outside the domain.
+        Outputs match axes by position; a single output is read as the flat index of a total layout with several axes or
+        none. ``self @ inner`` raises on a value outside the domain instead.
 
         Raises: MalformedError: LA785. AdmissibilityError: LA650.
 
@@ -58,15 +58,15 @@ class Algebra(Layout):
         return self.made_with(inner, functions.after(self.text, link, inner.text))
 
     def restrict(self, points: PointSet | str) -> Self:
-        """Return the layout on the points of its domain that lie in a set."""
+        """Return the layout restricted to the points of a set."""
         return self._made(functions.restrict(self.text, self._set(points).text))
 
     def without(self, points: PointSet | str) -> Self:
-        """Return the layout on the points of its domain outside a set."""
+        """Return the layout restricted to the points outside a set."""
         return self._made(functions.remove(self.text, self._set(points).text))
 
     def union(self, other: Self) -> Self:
-        """Return the layout defined where either is.
+        """Return the layout defined where either is; they must agree where both are.
 
         Raises: MalformedError: LA783, LA785.
 
@@ -79,19 +79,19 @@ class Algebra(Layout):
         return self.made_with(other, functions.union(self.text, self._alike(other).text))
 
     def intersect(self, other: Self) -> Self:
-        """Return the layout on the points where both are defined and agree."""
+        """Return the layout restricted to the points where both are defined and agree."""
         return self.made_with(other, functions.intersect(self.text, self._alike(other).text))
 
     def collision(self) -> dict[str, object] | None:
-        """Return two points with one value (parameters, points, value), or None where the layout is injective."""
+        """Return two points with the same value (parameters, points, value), or None if the layout is injective."""
         return functions.collision(self.text, self.axes)
 
     def injective(self) -> bool:
-        """Return whether no two points have one value, whatever the parameters."""
+        """Return whether no two points have the same value, for all parameters."""
         return self.collision() is None
 
     def image_inverse(self) -> Self:
-        """Return the inverse, defined exactly on the image: its guard is the predicate that tells values from holes.
+        """Return the inverse, defined exactly on the image.
 
         Raises: AdmissibilityError: LA792. BudgetError: LA222.
 
@@ -111,7 +111,7 @@ class Algebra(Layout):
         return self._made(text, self.axes)
 
     def right_inverse(self) -> Self:
-        """Return the function from each value to its lexicographically least point.
+        """Return the function from each value to its lexicographically least preimage.
 
         Raises: AdmissibilityError: LA791.
 
@@ -125,7 +125,7 @@ class Algebra(Layout):
         return self._made(text, self.axes)
 
     def holes(self, box: PointSet | str) -> PointSet:
-        """Return the points of a box of values that the layout never takes: the padding.
+        """Return the values of a box that the layout never takes, such as padding.
 
         Example:
             >>> from layoutalg.piecewise import PiecewiseLayout
@@ -136,11 +136,11 @@ class Algebra(Layout):
         return PointSet.of(box).subtract(self.image)
 
     def difference(self, other: Self) -> dict[str, object] | None:
-        """Return parameter values and a point where only one is defined or the values differ; None where equal."""
+        """Return parameter values and a point where only one is defined or the values differ; None if equal."""
         return difference(self.text, self._alike(other).text, self.axes)
 
     def is_equal(self, other: Self) -> bool:
-        """Return whether both are the same partial function for all parameter values; names do not matter.
+        """Return whether both are the same partial function for all parameter values; names are ignored.
 
         Raises: MalformedError: LA785. BudgetError: LA222.
 
@@ -160,7 +160,7 @@ class Algebra(Layout):
         )
 
     def _out_axes(self) -> list[str]:
-        """Return the names of the outputs as names of axes, apart from those of parameters and axes."""
+        """Return axis names made from the output names, distinct from parameters and axes."""
         taken = {*self.params, *self.axes}  # a name used twice in ISL text means equality
         names: list[str] = []
         for name in self.outputs:
@@ -171,7 +171,7 @@ class Algebra(Layout):
         return names
 
     def made_with(self, other: Self, text: str) -> Self:
-        """Return the layout of a text that was made of this layout and another, with the outputs of this one."""
+        """Return the layout of a text derived from this layout and another, with the output names of this one."""
         given = self.given or other.given
         if self.given and other.given:
             given = regions.intersect(self.given, other.given)

@@ -1,7 +1,7 @@
-"""Is the domain of a function a box from the origin?
+"""Decide whether the domain of a function is a box from the origin.
 
-Implementation notes: a small domain is listed; of pieces whose conditions each bound one axis the points are counted;
-ISL is asked last.
+Implementation notes: a small domain is listed; if every condition bounds a single axis, points are counted; ISL is
+asked last.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from layoutalg.piecewise.confirm import DisagreementError, held, judged, valued
 from layoutalg.piecewise.meaning import Meaning, UnreadError, read
 
 Sides: TypeAlias = "tuple[tuple[int | None, int | None], ...]"
-"""Inclusive bounds of every input; None is unbounded."""
+"""Inclusive bounds of every input; None for no bound."""
 BOXES = 64
 
 
 @dataclass(frozen=True, slots=True)
 class NotABox:
-    """Why a domain is not a box from the origin; ``witness`` holds a missing point where there is one."""
+    """Why a domain is not a box from the origin; ``witness`` may give a missing point."""
 
     because: str
     witness: dict[str, object] = field(default_factory=dict)
@@ -48,7 +48,7 @@ def extents(text: str) -> tuple[int, ...] | NotABox:
         >>> extents("{ [i, j] -> [(i)] : 0 <= i <= 2 and 0 <= j <= 3 }")
         (3, 4)
         >>> extents("{ [i, j] -> [(i)] : 0 <= i <= 2 and 0 <= j <= i }").because
-        'it has no value everywhere in the box (3, 3)'
+        'its domain has holes in the box (3, 3)'
     """
     params = functions.parameters(text)
     if params:
@@ -68,7 +68,7 @@ def extents(text: str) -> tuple[int, ...] | NotABox:
 
 
 def _of_points(places: list[np.ndarray], count: int) -> tuple[int, ...] | NotABox:
-    """Return the extents of a list of distinct points that is a box from the origin, or why it is not."""
+    """Return the extents of distinct points that form a box from the origin, or why they do not."""
     if not count:
         return NotABox("its domain is empty or unbounded")
     late = next((k for k, place in enumerate(places) if int(place.min()) != 0), None)
@@ -79,13 +79,13 @@ def _of_points(places: list[np.ndarray], count: int) -> tuple[int, ...] | NotABo
         return found
     taken = set(zip(*(place.tolist() for place in places), strict=True))
     hole = next(point for point in np.ndindex(*found) if point not in taken)
-    return NotABox(f"it has no value everywhere in the box {found}", {"at": hole})
+    return NotABox(f"its domain has holes in the box {found}", {"at": hole})
 
 
 def _narrowed(sides: list[Sides], condition: Condition, places: Mapping[int, int]) -> list[Sides]:
-    """Return the boxes on which a condition holds, within others.
+    """Return the parts of some boxes where a condition is true.
 
-    Raises: UnreadError: a condition that does not bound one input.
+    Raises: UnreadError: A condition does not bound a single input.
     """
     kind, parts = condition[0], condition[1]
     if kind == "all":
@@ -113,7 +113,7 @@ def _narrowed(sides: list[Sides], condition: Condition, places: Mapping[int, int
 
 
 def _of_boxes(meaning: Meaning) -> tuple[int, ...] | NotABox | None:
-    """Return the answer where the domain is a few disjoint boxes that fill their hull, or do not begin at 0."""
+    """Decide a domain that is a few disjoint boxes; None if it is not, or the boxes leave holes."""
     boxes: list[Sides] = []
     for clause in meaning.clauses:
         known = {clause.known.get(Atom("variable", f"#{place}"), -1): place for place in range(meaning.inputs)}
@@ -142,7 +142,7 @@ def _meet(one: Sides, other: Sides) -> bool:
 
 
 def _asked(text: str) -> tuple[int, ...] | NotABox:
-    """Ask ISL; a box and a hole are confirmed."""
+    """Ask ISL, and check the box or the hole that it returns."""
     question = f"the domain of {text}"
     found, because, point = solve(question, questions.box, None, text)
 
@@ -161,7 +161,7 @@ def _asked(text: str) -> tuple[int, ...] | NotABox:
         return NotABox(f"input {point[0]} does not start at 0")
     if because == "hole":
         sides, hole = point[: len(point) // 2], point[len(point) // 2 :]
-        return NotABox(f"it has no value everywhere in the box {sides}", {"at": hole})
+        return NotABox(f"its domain has holes in the box {sides}", {"at": hole})
     return NotABox("its domain is empty or unbounded")
 
 
@@ -171,9 +171,9 @@ def _box_text(found: tuple[int, ...]) -> str:
 
 
 def link(outer: str, axes: int, inner: str, outputs: int) -> str | None:
-    """Return the map from the outputs of an inner function to the axes of an outer one; None where they correspond.
+    """Return the map from the outputs of an inner function to the axes of an outer one; None if they match one to one.
 
-    A single output that meets several axes of a total layout, or none, is their flat index.
+    A single output is read as the flat index of a total layout with several axes or none.
 
     Raises: AdmissibilityError: LA650.
 
@@ -185,7 +185,7 @@ def link(outer: str, axes: int, inner: str, outputs: int) -> str | None:
         return None
     found = extents(outer)
     if outputs != 1 or isinstance(found, NotABox):
-        because = f"{outputs} outputs meet {axes} axes"
+        because = f"{outputs} outputs cannot feed {axes} axes"
         where = (outer[:200], f"after {inner[:200]}")
         raise AdmissibilityError(Diagnostic("LA650", "the piecewise layouts do not compose", where, because))
     if not found:
@@ -193,6 +193,6 @@ def link(outer: str, axes: int, inner: str, outputs: int) -> str | None:
     parts, weight = [], 1
     for position, extent in enumerate(found):
         digit = f"floor(v/{weight})" if weight > 1 else "v"
-        parts.append(digit if position == len(found) - 1 else f"{digit} mod {extent}")  # the last one is not wrapped
+        parts.append(digit if position == len(found) - 1 else f"{digit} mod {extent}")  # no mod on the last digit
         weight *= extent
     return f"{{ [v] -> [{', '.join(parts)}] }}"

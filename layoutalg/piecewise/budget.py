@@ -1,9 +1,9 @@
-"""The limits on every call of ISL: a short attempt here, then a process that is stopped when the time is up.
+"""Limits on every call of ISL: a short attempt in this process, then a worker process that is killed on timeout.
 
-Implementation notes: ISL counts operations, but the cost of one grows with the numbers in it, by three orders of
-magnitude, and Python cannot interrupt ISL. So a question is first asked in this process with a quota that has kept
-texts of that kind below a tenth of a second, and then in a worker. One context per thread serves all questions: a
-context that is dropped leaves some kilobytes behind. What a question returns is text and plain numbers.
+Implementation notes: ISL counts operations, but the cost of one grows by three orders of magnitude with the size of its
+numbers, and Python cannot interrupt ISL. So a question is first asked in this process with a quota that keeps similar
+texts below a tenth of a second, and then in a worker. One context per thread serves all questions, because a dropped
+context leaks some kilobytes. Questions return only text and plain numbers.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ T = TypeVar("T")
 FIRST_TEXT = 4_000
 FIRST_QUOTIENTS = 24
 FIRST_OPERATIONS = ((4, 8_000), (8, 4_000), (10**6, 2_000))
-"""Operations of the attempt in this process, by the digits of the longest number."""
+"""Operation quota of the attempt in this process, by the digits of the longest number."""
 _NUMBER = re.compile(r"\d+")
 _QUOTIENT = re.compile(r"\bfloor\b|\bmod\b|\bexists\b|%")
 _SOURCE = re.compile(r"\s+in /?\S+\.[ch]:\d+")
@@ -46,13 +46,13 @@ def solve(
     *args: P.args,
     **kwargs: P.kwargs,
 ) -> T:
-    """Return the answer of ISL, or a named error.
+    """Return ISL's answer, or raise a named error.
 
     Args:
-        question: What is asked, for messages.
-        ask: The question, a function of a module; it is asked again, from the start, where the first attempt was short.
-        operations: ISL's operation quota; None for time alone.
-        args: What else the question takes: texts and plain values.
+        question: Description of the question, for messages.
+        ask: The question, a module-level function; called again from the start if the first attempt ran out of quota.
+        operations: ISL's operation quota; None for the time limit only.
+        args: Further arguments of the question: texts and plain values.
 
     Raises: BudgetError: LA222, LA001. AdmissibilityError: LA791.
 
@@ -82,7 +82,7 @@ def solve(
 def solve_here(
     question: str, ask: Callable[Concatenate[islpy.Context, P], T], /, *args: P.args, **kwargs: P.kwargs
 ) -> T | None:
-    """Return the answer of ISL, or None where the short attempt in this process does not reach; see ``solve``."""
+    """Return ISL's answer, or None if the short attempt in this process is not enough; see ``solve``."""
     clock.check(question[:200])
     first = _first(None, args)
     if not first:
@@ -94,13 +94,13 @@ def solve_here(
 
 
 def gave_up(question: str, because: str, **witness: object) -> NoReturn:
-    """Raise that ISL did not answer."""
+    """Raise: ISL did not answer."""
     where = (question[:200],)
     raise BudgetError(Diagnostic(code="LA222", what="ISL gave up", where=where, because=because, witness=witness))
 
 
 def _first(operations: int | None, args: tuple[object, ...]) -> int:
-    """Return the quota of the attempt in this process, 0 where there should be none."""
+    """Return the quota of the attempt in this process, 0 to skip it."""
     if not worker.available():
         return operations or limits.ISL_OPERATIONS
     text = repr(args)
@@ -112,7 +112,7 @@ def _first(operations: int | None, args: tuple[object, ...]) -> int:
 
 
 def _asked(question: str, operations: int | None, ask: Callable[..., T], *args: Any, **kwargs: Any) -> T:
-    """Return the answer of ISL within a quota, as an error that can cross to another process where there is none."""
+    """Return ISL's answer within a quota; raise errors that can be sent between processes."""
     try:
         return _attempt(question, operations or 0, ask, *args, **kwargs)
     except _ExhaustedError:
@@ -120,7 +120,7 @@ def _asked(question: str, operations: int | None, ask: Callable[..., T], *args: 
 
 
 def _attempt(question: str, quota: int, ask: Callable[..., T], *args: Any, **kwargs: Any) -> T:
-    """Return the answer of ISL within a quota, 0 for none."""
+    """Return ISL's answer within a quota, 0 for none."""
     context = _context()
     context.reset_operations()
     context.set_max_operations(quota)
@@ -129,10 +129,10 @@ def _attempt(question: str, quota: int, ask: Callable[..., T], *args: Any, **kwa
     except LayoutError as error:
         if quota and exhausted(context):
             raise _ExhaustedError from None
-        # what the frames below hold belongs to the context of this thread
+        # drop the traceback: its frames keep ISL objects of this thread's context alive
         raise error.with_traceback(None) from None
     except Exception as error:
-        # past its quota ISL also returns nothing where it should return text
+        # beyond its quota ISL may also return null instead of text
         if quota and exhausted(context):
             raise _ExhaustedError from None
         if not isinstance(error, islpy.Error):
@@ -157,15 +157,15 @@ def _context() -> islpy.Context:
 
 
 def says(error: Exception) -> str:
-    """Return what ISL says, without the place in its source."""
+    """Return ISL's error text without the source location."""
     return _SOURCE.sub("", str(error))
 
 
 def written(value: Any) -> str:
-    """Return the text of an object of ISL, outside the quota.
+    """Print an ISL object with the quota suspended.
 
-    ISL's printer reads through a null pointer, and ends the process, where the quota runs out within it. What it spends
-    still counts: ``solve`` sees the quota exceeded afterwards.
+    ISL's printer dereferences a null pointer and kills the process if the quota runs out inside it. Its operations
+    still count: ``solve`` sees the quota exceeded afterwards.
     """
     context = value.get_ctx()
     quota = context.get_max_operations()
@@ -177,9 +177,9 @@ def written(value: Any) -> str:
 
 
 def exhausted(context: islpy.Context) -> bool:
-    """Return whether the quota ran out: then even the simplest question fails.
+    """Return whether the quota ran out, by asking the simplest question.
 
-    The text of an ISL error does not tell: a parser that runs out of operations reports a syntax error.
+    The error text is no evidence: a parser that runs out of operations reports a syntax error.
     """
     if not context.get_max_operations():
         return False

@@ -1,4 +1,4 @@
-"""Layouts from pieces, ragged domains cut into full and partial tiles, padding, bank maps, least points."""
+"""Build layouts: from pieces, as full and partial tiles, with padding, as bank maps, as lexicographic optima."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def from_pieces(
     head, point = f"[{', '.join(params)}] -> ", f"[{', '.join(axes)}]"
     listed = [_piece(entry) for entry in pieces] if isinstance(pieces, Iterable) else []
     if not listed:
-        raise check.malformed("pieces", "must hold at least one pair (guard, values)", pieces)
+        raise check.malformed("pieces", "must contain at least one pair (guard, values)", pieces)
     known = PiecewiseLayout(f"{head}{{ {point} -> [0] }}", given=given)
     parts: list[str] = []
     guards: list[str] = []
@@ -54,42 +54,42 @@ def from_pieces(
         if domain.is_empty():
             because = f"no point satisfies the guard {guard!r} of piece {index}"
             witness: dict[str, object] = {"piece": index, "guard": guard}
-            raise malformed("LA784", "a guard is inconsistent", guard, because, witness)
+            raise malformed("LA784", "a guard is never true", guard, because, witness)
         guards.append(domain.text)
         parts.append(f"{point} -> [{', '.join(values)}] : {guard}")
     overlap = regions.overlap(guards, tuple(axes))
     if overlap is not None:
         before, index, shared = overlap
-        because = f"the guards of pieces {before} and {index} both hold at {shared}"
+        because = f"the guards of pieces {before} and {index} are both true at {shared}"
         where, witness = listed[index][0], {"pieces": (before, index), "at": shared}
         raise malformed("LA783", "two pieces overlap", where, because, witness)
     widths = {len(values) for _, values in listed}
     if len(widths) != 1:
-        raise check.malformed("pieces", "must have one number of values", sorted(widths))
+        raise check.malformed("pieces", "must all have the same number of values", sorted(widths))
     return PiecewiseLayout(f"{head}{{ {'; '.join(parts)} }}", outputs, given)
 
 
 def _piece(entry: object) -> tuple[str, tuple[str, ...]]:
-    """Return a checked (guard, values), each a text that cannot close a bracket it did not open."""
+    """Return a checked (guard, values), with no characters that could break out of the piece."""
     guard, values = entry if isinstance(entry, tuple) and len(entry) == 2 else (None, None)
     listed = (values,) if isinstance(values, str) else values
     if not isinstance(listed, (tuple, list)):
         raise check.malformed("a piece", "must be a pair (guard, values) of texts", entry)
     for text in (guard, *listed):
         if any(char in prepared(text, "piece") for char in "{};:[]"):
-            because = "it may not hold any of { } [ ] ; :"
+            because = "it must not contain any of { } [ ] ; :"
             raise malformed("LA780", "a piece must be conditions and values", text, because)
     return str(guard).strip() or "0 = 0", tuple(f"({prepared(text, 'piece')})" for text in listed)
 
 
 @dataclass(frozen=True, slots=True)
 class Tiles:
-    """A ragged layout in two parts over the digits of one axis.
+    """A ragged layout split in two, over the digits of one axis.
 
     Args:
-        full: On full tiles only: every value of the inner digit is there.
-        partial: On the rest.
-        full_domain: Points of the full tiles, on the axes of the layout that was cut.
+        full: The layout on full tiles, where the inner digit takes every value.
+        partial: The layout on the rest.
+        full_domain: Points of the full tiles, on the axes of the original layout.
         partial_domain: The other points.
     """
 
@@ -100,7 +100,7 @@ class Tiles:
 
 
 def split(layout: PiecewiseLayout, axis: str, tile: int) -> PiecewiseLayout:
-    """Return the layout with one axis as two digits, ``axis = tile * axis_tile + axis_in``.
+    """Return the layout with one axis split into two digits, ``axis = tile * axis_tile + axis_in``.
 
     Raises: MalformedError: LA785.
 
@@ -120,22 +120,21 @@ def _digits(layout: PiecewiseLayout, axis: str, tile: int) -> PiecewiseLayout:
     tile = _positive("tile", tile)
     names = [part for name in layout.axes for part in ((f"{axis}_tile", f"{axis}_in") if name == axis else (name,))]
     if len({*names, *layout.params}) < len(names) + len(layout.params):
-        because = f"the digits {axis}_tile, {axis}_in would repeat a name of {[*layout.axes, *layout.params]}"
-        raise malformed("LA785", "the digits have no names of their own", layout.text, because)
+        because = f"the digits {axis}_tile, {axis}_in clash with a name in {[*layout.axes, *layout.params]}"
+        raise malformed("LA785", "the names of the digits are taken", layout.text, because)
     values = [f"{tile}*{axis}_tile + {axis}_in" if name == axis else name for name in layout.axes]
     return PiecewiseLayout(f"{{ [{', '.join(names)}] -> [{', '.join(values)}] : 0 <= {axis}_in < {tile} }}")
 
 
 def full_and_partial_tiles(layout: PiecewiseLayout, axis: str, tile: int) -> Tiles:
-    """Cut a ragged layout into its full tiles along one axis and the rest.
+    """Split a ragged layout into its full tiles along one axis and the rest.
 
-    Mathematically: with i = T t + r, the full tiles hold the digits (t, r) for which every (t, r') with 0 <= r' < T is
-    in the domain (the other axes fixed); the partial ones hold the others. Both parts are on digits, so no guard needs
-    a floor.
+    Mathematically: with i = T t + r, the full part has the digits (t, r) for which every (t, r') with 0 <= r' < T is in
+    the domain (other axes fixed); the partial part has the others. Both parts use digits, so no guard needs a floor.
 
     Args:
         layout: Any layout; its domain may be ragged at either end or have holes.
-        axis: The axis to cut.
+        axis: The axis to split.
         tile: T >= 1, in points.
 
     Raises: MalformedError: LA785. BudgetError: LA222.
@@ -160,7 +159,7 @@ def full_and_partial_tiles(layout: PiecewiseLayout, axis: str, tile: int) -> Til
 
 
 def padded(layout: PiecewiseLayout, interval: int, padding: int) -> PiecewiseLayout:
-    """Return the layout with ``padding`` unused places after every ``interval`` places of its one output.
+    """Return the layout with ``padding`` unused values after every ``interval`` values of its single output.
 
     Mathematically: v -> v + padding * floor(v / interval).
 
@@ -174,7 +173,7 @@ def padded(layout: PiecewiseLayout, interval: int, padding: int) -> PiecewiseLay
 
 
 def addresses(layout: PiecewiseLayout, element_bytes: int, base_bytes: int = 0) -> PiecewiseLayout:
-    """Return the byte address of every point, given the layout of element offsets.
+    """Return the layout of byte addresses for a layout of element offsets.
 
     Raises: MalformedError: LA785.
 
@@ -187,12 +186,12 @@ def addresses(layout: PiecewiseLayout, element_bytes: int, base_bytes: int = 0) 
 
 
 def banks(address: PiecewiseLayout, count: int = 32, word_bytes: int = 4) -> PiecewiseLayout:
-    """Return the bank of the word that holds each byte address.
+    """Return the bank of the word at each byte address.
 
-    An element wider than a word starts in this bank; its further words lie in the banks that follow.
+    An element wider than a word starts in this bank and continues in the next ones.
 
     Args:
-        address: A layout whose one output is a byte address, as ``addresses`` returns.
+        address: A layout whose single output is a byte address, as ``addresses`` returns.
         count: Number of banks.
         word_bytes: Width of a bank.
 
@@ -210,7 +209,7 @@ def banks(address: PiecewiseLayout, count: int = 32, word_bytes: int = 4) -> Pie
 def common_values(first: PiecewiseLayout, second: PiecewiseLayout) -> PointSet:
     """Return the values that both layouts take; outputs correspond by position.
 
-    ``is_empty`` of the answer says whether the layouts are disjoint, ``sample`` gives a common value.
+    The layouts are disjoint if the result ``is_empty``; ``sample`` returns a common value.
 
     Raises: MalformedError: LA785. BudgetError: LA222.
 
@@ -227,7 +226,7 @@ def common_values(first: PiecewiseLayout, second: PiecewiseLayout) -> PointSet:
 def lexmin(points: PointSet) -> PiecewiseLayout:
     """Return the lexicographically least point of a set as a function of the parameters.
 
-    It is a layout without axes, defined where the set has points.
+    The result is a layout without axes, defined where the set is nonempty.
 
     Raises: AdmissibilityError: LA786. MalformedError: LA785.
 

@@ -1,4 +1,4 @@
-"""The parts of an ISL text that was read without ISL: sums over atoms, and clauses of them."""
+"""Data of an ISL text that was parsed without ISL: linear sums over atoms, and clauses."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ NEVER: Condition = ("any", ())
 
 
 class UnreadError(Exception):
-    """The text is outside the grammar of this reader."""
+    """The text is outside the grammar that is parsed without ISL."""
 
 
 @dataclass(frozen=True, slots=True)
 class Linear:
-    """The number ``(constant + sum of coefficient * atom) / denominator``; terms hold (atom, coefficient)."""
+    """The number ``(constant + sum of coefficient * atom) / denominator``; terms are (atom, coefficient)."""
 
     terms: tuple[tuple[int, int], ...]
     constant: int
@@ -46,7 +46,7 @@ class Linear:
 
 @dataclass(frozen=True, slots=True)
 class Atom:
-    """A variable (its name), or the floor, remainder, least or greatest of linear sums over earlier atoms."""
+    """A variable (by name), or the floor, remainder, minimum or maximum of linear sums over earlier atoms."""
 
     kind: str
     name: str = ""
@@ -56,15 +56,15 @@ class Atom:
 
 @dataclass(slots=True)
 class Clause:
-    """One piece of a text: atoms, what every place of the tuples holds, and the condition.
+    """One piece of a text: atoms, the tuple entries, and the condition.
 
     Args:
         atoms: The atoms, each over earlier ones.
-        places: The sum at every place of the input tuple, then of the output tuple (for a set of its only tuple).
+        places: The sum at every place of the input tuple, then of the output tuple (for a set, of its only tuple).
         inputs: Number of places before the arrow; 0 for a set.
         bound: Names that quantifiers introduce without a definition.
         condition: ``("all", parts)``, ``("any", parts)``, ``("not", part)``, ``("zero", sum)``, ``("least", sum)`` for
-            a sum that is not negative, or ``("some", names, part)``.
+            sum >= 0, or ``("some", names, part)``.
     """
 
     atoms: list[Atom] = field(default_factory=list)
@@ -76,7 +76,7 @@ class Clause:
     names: dict[str, Linear] = field(default_factory=dict)
 
     def by_values(self, inputs: int) -> bool:
-        """Return whether every place after the inputs is an expression of these and of the parameters, if it holds."""
+        """Return whether all outputs are expressions of the inputs and parameters, or the condition is never true."""
         if self.condition == NEVER:
             return True
         free = {Atom("variable", f"#{place}") for place in range(inputs, len(self.places))}

@@ -1,4 +1,4 @@
-"""Points at which an answer is judged: all of a small box, else a corner of it and points chosen at random.
+"""Test points for checking an answer: all of a small box, else a corner of it and random points.
 
 Implementation notes: the box comes from interval arithmetic on the texts, not from ISL. The choice is deterministic.
 """
@@ -32,7 +32,7 @@ _modest: ContextVar[bool] = ContextVar("layoutalg_modest_points", default=False)
 
 @contextmanager
 def modest() -> Iterator[None]:
-    """Choose small numbers only inside the block: quantified integers are decided by trying all that they can be."""
+    """Choose only small numbers inside the block, because quantified integers may be decided by trying all values."""
     token = _modest.set(True)
     try:
         yield
@@ -45,10 +45,10 @@ class Cloud:
     """Points at one choice of the parameters.
 
     Args:
-        params: Values of the parameters, one for all points or one for each.
-        places: One array per place, all of one shape.
+        params: Values of the parameters, one for all points or one per point.
+        places: One array per place, all of the same shape.
         count: Number of points.
-        exact: These are all points that can matter.
+        exact: Whether these are all points that matter.
     """
 
     params: Mapping[str, Any]
@@ -80,7 +80,7 @@ class Cloud:
 
 
 def together(*parts: Part, width: int, also: Sequence[Meaning] = (), params: Mapping[str, int] | None = None) -> Cloud:
-    """Return the points of ``clouds`` as one cloud, every point with its own parameters."""
+    """Return the points of ``clouds`` as one cloud, each point with its own parameters."""
     found = list(clouds(*parts, width=width, params=params, also=also))
     if len(found) == 1:
         return found[0]
@@ -101,10 +101,10 @@ def clouds(
     """Yield points of the boxes of some texts.
 
     Args:
-        parts: Pairs (text read, how many of its first places the points are for; None for all).
+        parts: Pairs (parsed text, number of leading places that form a point; None for all).
         width: Number of places of a point.
-        params: Values of the parameters; chosen where it is None.
-        also: Texts whose parameters need values too.
+        params: Values of the parameters; None to choose them.
+        also: Other texts whose parameters need values.
 
     Example:
         >>> from layoutalg.piecewise.meaning import read
@@ -131,7 +131,7 @@ def clouds(
 
 
 def _parameter(tried: int, source: Random) -> int:
-    """Return a value for a parameter: small ones first, in all cases some of either sign."""
+    """Return a value for a parameter: small positive ones first, then also negative and large ones."""
     if tried < TRIED // 2 or _modest.get():
         return source.randint(1, 12)
     power: int = 2 ** source.randint(0, 20)
@@ -165,7 +165,7 @@ def _cloud(
 
 
 def _grid(lines: Sequence[tuple[int, int]]) -> tuple[Array, ...]:
-    """Return all points of a box of (start, length) per axis, the last axis fastest."""
+    """Return all points of a box of (start, length) per axis, last axis fastest."""
     if not lines:
         return ()
     axes = positions([length for _, length in lines])

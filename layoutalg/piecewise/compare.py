@@ -1,4 +1,4 @@
-"""Do two functions agree everywhere, and where not?"""
+"""Decide whether two functions agree everywhere, or find a point where they differ."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from layoutalg.piecewise.meaning import Array, Meaning, UnreadError, read
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """Whether two functions agree: parameter values and a point where they do not, or None; how that was confirmed."""
+    """Parameter values and a point where two functions differ, or None if they agree; and how this was confirmed."""
 
     params: Witness
     point: tuple[int, ...] | None
@@ -30,13 +30,13 @@ def compared(left: str, right: str, links: tuple[str, str] | None = None, operat
     Args:
         left: ISL map, single-valued.
         right: ISL map, single-valued.
-        links: Maps from common digits to the inputs of either side, with the same domain; None where the inputs are
-            the same already. The answer is a point of the common digits.
-        operations: ISL operation quota; None for time alone.
+        links: Maps from common digits to the inputs of each side, with the same domain; None if the inputs already
+            match. The answer is a point of the common digits.
+        operations: ISL operation quota; None for the time limit only.
 
     Returns:
-        A point where the functions differ, evaluated there; or none, with the number of points that were compared
-        besides. Of sides that give their values by conditions only, nothing is confirmed here: ``confirmed`` is empty.
+        A point where the functions differ, confirmed by evaluation; or None, with the number of points that were also
+        compared directly. ``confirmed`` is empty if a side defines its values only by conditions.
 
     Raises: BudgetError: LA222, LA793, LA794.
 
@@ -71,9 +71,9 @@ def compared(left: str, right: str, links: tuple[str, str] | None = None, operat
 
 
 def apart(sides: Sequence[Meaning], ties: Sequence[Meaning], cloud: Cloud) -> Array:
-    """Return where two functions differ, each after its tie if there are ties."""
+    """Return where two functions differ, each composed with its tie if there are ties."""
     if not all(clause.by_values(side.inputs) for side in sides for clause in side.clauses):
-        raise UnreadError("values that only a condition gives")
+        raise UnreadError("values defined only by a condition")
     found = [through([*ties[place : place + 1], side], cloud) for place, side in enumerate(sides)]
     (first, defined), (second, also) = found
     apart = defined != also
@@ -83,11 +83,11 @@ def apart(sides: Sequence[Meaning], ties: Sequence[Meaning], cloud: Cloud) -> Ar
 
 
 def difference(left: str, right: str, axes: Sequence[str]) -> Witness | None:
-    """Return parameter values and a point where two functions differ or only one is defined; None where they agree.
+    """Return parameter values and a point where two functions differ or only one is defined; None if they agree.
 
     Raises: BudgetError: LA222, LA793, LA794.
     """
     found = compared(left, right)
     if not found.confirmed:
-        confirm.unjudged("equality of two functions", "values that only a condition gives")
+        confirm.unjudged("equality of two functions", "values defined only by a condition")
     return None if found.point is None else {**found.params, **dict(zip(axes, found.point, strict=True))}

@@ -1,8 +1,7 @@
-"""Every answer of ISL is evaluated before it is believed, by a reader of its text that shares nothing with ISL.
+"""Check every answer of ISL by evaluating its text with an independent parser.
 
-Main statements: an answer is a text; what it should say follows from the texts it was made of, point by point. All
-points of a small box are compared, of a larger or parametric one a corner and points at random: that refutes, and does
-not prove.
+The expected values follow point by point from the texts of the operands. A small box is compared at all points; a
+larger or parametric one at a corner and random points, which can refute but not prove.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ Values: TypeAlias = "tuple[list[Array], Array]"
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """How an answer was compared: at how many points, and whether no other point can matter."""
+    """At how many points an answer was checked, and whether these are all points that matter."""
 
     points: int
     exact: bool
@@ -45,11 +44,11 @@ class DisagreementError(Exception):
 
 
 def doubted(question: str, because: str, at: Mapping[str, object]) -> NoReturn:
-    """Raise that ISL gave an answer that does not hold."""
+    """Raise: ISL's answer is wrong."""
     raise BudgetError(
         Diagnostic(
             code="LA793",
-            what="ISL gave an answer that does not hold, and no other way to it was found",
+            what="ISL's answer is wrong, and no other method worked",
             where=(question[:200],),
             because=because[:400],
             witness=at,
@@ -58,13 +57,13 @@ def doubted(question: str, because: str, at: Mapping[str, object]) -> NoReturn:
 
 
 def unjudged(question: str, because: str) -> NoReturn:
-    """Raise that an answer of ISL could not be judged."""
+    """Raise: ISL's answer could not be checked."""
     raise BudgetError(
         Diagnostic(
             code="LA794",
-            what="an answer of ISL could not be confirmed",
+            what="ISL's answer could not be confirmed",
             where=(question[:200],),
-            because=f"its text, or one it was made of, is outside what is read without ISL: {because}"[:400],
+            because=f"its text, or an operand's, cannot be parsed without ISL: {because}"[:400],
         )
     )
 
@@ -72,15 +71,15 @@ def unjudged(question: str, because: str) -> NoReturn:
 def function_like(
     text: str, wanted: Callable[[Cloud], Values], near: Sequence[Meaning], also: Sequence[Meaning] = ()
 ) -> None:
-    """Compare a function with what it should be.
+    """Compare a function with its expected values.
 
     Args:
         text: The function.
-        wanted: Values and where they are defined, at points.
-        near: Texts whose inputs bound the points where anything is defined; the answer itself is one.
-        also: The other texts that ``wanted`` evaluates.
+        wanted: Returns the expected values at points, and where they are defined.
+        near: Texts whose inputs bound the points where anything is defined, in addition to ``text``.
+        also: Other texts that ``wanted`` evaluates.
 
-    Raises: DisagreementError: with a point. UnreadError: a text that is not read.
+    Raises: DisagreementError: With a point. UnreadError: A text cannot be parsed.
     """
     found = read(text)
     inputs = max([found.inputs, *(meaning.inputs for meaning in near)])
@@ -96,9 +95,9 @@ def function_like(
 def function_of(
     text: str, meant: Meaning, known: Callable[[Cloud], Array] | None = None, also: Sequence[Meaning] = ()
 ) -> None:
-    """Compare a function with the text it was read from, which may give the values by conditions only.
+    """Compare a function with the text it was parsed from, which may define the values only by conditions.
 
-    ``known`` tells where the parameters satisfy what is given, ``also`` are the texts it evaluates.
+    ``known`` returns where the parameters satisfy the given constraints; ``also`` are the texts it evaluates.
     """
     found = read(text)
 
@@ -115,13 +114,13 @@ def function_of(
 
         function_like(text, wanted, [meant], [meant, *also])
         return
-    cloud = together((found, found.inputs), width=found.inputs, also=[meant, *also])  # the graph lies inside
+    cloud = together((found, found.inputs), width=found.inputs, also=[meant, *also])  # the graph is contained in it
     values, covered = valued(found, cloud)
     pair = Cloud(cloud.params, (*cloud.places, *moved(cloud, values, covered).places), cloud.count, False)
     inside = held(meant, pair) & allowed(cloud)
     same("not a value", covered & ~inside, np.zeros_like(covered), cloud)
     width = meant.inputs + meant.outputs
-    cloud = together((meant, None), width=width, also=[found, *also])  # and nothing is left out
+    cloud = together((meant, None), width=width, also=[found, *also])  # and nothing is missing
     inside = held(meant, cloud) & allowed(cloud)
     values, covered, _ = found.values(cloud.given(found), cloud.places[: meant.inputs])
     for value, place in zip(values, cloud.places[meant.inputs :], strict=True):
@@ -130,7 +129,7 @@ def function_of(
 
 
 def judged(question: str, judge: Callable[[], object]) -> None:
-    """Judge an answer of ISL.
+    """Check an answer of ISL.
 
     Raises: BudgetError: LA793, LA794.
     """
@@ -143,7 +142,7 @@ def judged(question: str, judge: Callable[[], object]) -> None:
 
 
 def twice(judge: Callable[[], object]) -> None:
-    """Judge an answer; where quantified integers can be too many at some of the points, at modest points."""
+    """Check an answer; retry at small points if some point has too many quantified integers to try."""
     try:
         judge()
     except UnreadError:
@@ -152,7 +151,7 @@ def twice(judge: Callable[[], object]) -> None:
 
 
 def plainly(question: str, ask: Callable[[bool], T], judge: Callable[[T], object]) -> T:
-    """Return an answer that was judged; asked for once more, all quantified integers defined, where it is not read.
+    """Return a checked answer; if it cannot be parsed, ask again with all quantified integers defined.
 
     Raises: BudgetError: LA793, LA794.
     """
@@ -171,7 +170,7 @@ def plainly(question: str, ask: Callable[[bool], T], judge: Callable[[T], object
 
 
 def answered(ask: Callable[..., T], operands: Sequence[Any], judge: Callable[[T], object]) -> T:
-    """Return the answer to a question of ISL that takes its operands and then ``plain``, judged.
+    """Ask ISL a question that takes its operands and then ``plain``; return the checked answer.
 
     Raises: BudgetError: LA222, LA793, LA794.
     """
@@ -180,7 +179,7 @@ def answered(ask: Callable[..., T], operands: Sequence[Any], judge: Callable[[T]
 
 
 def meant(text: str) -> Meaning:
-    """Return the meaning of a text from outside; of one in a syntax that only ISL knows, of what ISL prints for it."""
+    """Return the meaning of a user's text; if only ISL can parse it, that of the text as ISL prints it."""
     try:
         return read(text)
     except UnreadError:
@@ -194,7 +193,7 @@ def meant(text: str) -> Meaning:
 def set_like(
     text: str, wanted: Callable[[Cloud], Array], near: Sequence[Meaning], also: Sequence[Meaning] = ()
 ) -> None:
-    """Compare a set (or a relation, as pairs) with what it should hold; see ``function_like``."""
+    """Compare a set (or a relation, as pairs) with its expected points; see ``function_like``."""
     found = read(text)
     width = _width(found, near)
     cloud = together((found, None), *((meaning, None) for meaning in near), width=width, also=also)
@@ -206,7 +205,7 @@ def _width(found: Meaning, near: Sequence[Meaning]) -> int:
 
 
 def image_like(text: str, function: Meaning) -> None:
-    """Compare a set with the values of a function: what is missing and, where all points are listed, what is extra."""
+    """Compare a set with the values of a function: nothing missing and, if all points are listed, nothing extra."""
     found = read(text)
     for cloud in clouds((function, function.inputs), width=function.inputs, also=[found]):
         values, covered, _ = function.values(cloud.given(function), cloud.places)
@@ -225,7 +224,7 @@ def image_like(text: str, function: Meaning) -> None:
 
 
 def inverse_of(text: str, function: Meaning, least: bool = False) -> None:
-    """Compare a function with the inverse of another; with ``least``, with the least point of every value."""
+    """Compare a function with the inverse of another; with ``least``, to the least point of every value."""
     found = read(text)
     cloud = together((function, function.inputs), width=function.inputs, also=[found])
     values, covered = valued(function, cloud)
@@ -256,7 +255,7 @@ def inverse_of(text: str, function: Meaning, least: bool = False) -> None:
 def no_point(
     wanted: Callable[[Cloud], Array], near: Sequence[Meaning], width: int, also: Sequence[Meaning] = ()
 ) -> Judged:
-    """Confirm that nothing holds at any point of the boxes of some texts; see ``function_like``."""
+    """Check that a predicate is false at all points of the boxes of some texts; see ``function_like``."""
     cloud = together(*((meaning, width) for meaning in near), width=width, also=also)
     found = wanted(cloud)
     same("a point", np.asarray(found), np.zeros_like(found), cloud)
@@ -264,7 +263,7 @@ def no_point(
 
 
 def held(meaning: Meaning, cloud: Cloud) -> Array:
-    """Return where the points of a cloud belong to a set."""
+    """Return which points of a cloud are in a set."""
     return np.broadcast_to(meaning.holds(cloud.given(meaning), cloud.places), cloud.shape)
 
 
@@ -276,7 +275,7 @@ def valued(meaning: Meaning, cloud: Cloud) -> Values:
 
 
 def through(steps: Sequence[Meaning], cloud: Cloud) -> Values:
-    """Return the values of functions one after the other, and where all have one."""
+    """Return the values of a chain of functions, and where all are defined."""
     values, covered = valued(steps[0], cloud)
     for step in steps[1:]:
         values, defined = valued(step, moved(cloud, values, covered))
@@ -285,12 +284,12 @@ def through(steps: Sequence[Meaning], cloud: Cloud) -> Values:
 
 
 def moved(cloud: Cloud, values: Sequence[Array], covered: Array) -> Cloud:
-    """Return the cloud of the values, 0 where a function is not defined."""
+    """Return the cloud of the values, 0 where undefined."""
     return Cloud(cloud.params, tuple(np.where(covered, value, 0) for value in values), cloud.count, False)
 
 
 def picked(cloud: Cloud, chosen: Array, values: Sequence[Array]) -> Cloud:
-    """Return the cloud of values at the points that are chosen."""
+    """Return the cloud of values at the chosen points."""
     shape = np.shape(chosen)
     params = {
         name: value[chosen] if isinstance(value, np.ndarray) and value.ndim else value
@@ -301,12 +300,12 @@ def picked(cloud: Cloud, chosen: Array, values: Sequence[Array]) -> Cloud:
 
 
 def how(cloud: Cloud) -> Judged:
-    """Return how a cloud judges."""
+    """Return what a check at a cloud amounts to."""
     return Judged(cloud.count, cloud.exact and not cloud.params)
 
 
 def comes_after(first: Sequence[Array], second: Sequence[Array]) -> Array:
-    """Return where the first points come after the second ones in lexicographic order."""
+    """Return where the first points are lexicographically greater than the second ones."""
     answer = np.zeros(np.shape(first[0]) if first else (), dtype=bool)
     same = np.ones_like(answer)
     for left, right in zip(first, second, strict=True):
@@ -327,14 +326,14 @@ def same(what: str, found: Array, wanted: Array, cloud: Cloud) -> None:
 
 
 def value_at(text: str, params: Mapping[str, Any], point: Iterable[Any]) -> tuple[int, ...] | None:
-    """Return the value of a function at one point, None where it has none."""
+    """Return the value of a function at one point, None if it is undefined there."""
     function = read(text)
     values, covered = valued(function, single(params, point))
     return tuple(int(value.item()) for value in values) if covered.all() else None
 
 
 def member_at(text: str, params: Mapping[str, Any], point: Iterable[Any]) -> bool:
-    """Return whether one point belongs to a set."""
+    """Return whether a set contains a point."""
     return bool(held(read(text), single(params, point)).all())
 
 
@@ -344,13 +343,13 @@ def single(params: Mapping[str, Any], point: Iterable[Any]) -> Cloud:
 
 
 def parameters_gone(found: str, whole: Meaning, values: Mapping[str, int]) -> None:
-    """Confirm that a text has no parameters but those of another without some."""
+    """Check that a text has only the parameters of another that were not substituted."""
     if set(read(found).params) - (set(whole.params) - set(values)):
         raise DisagreementError("a parameter is left", dict(values))
 
 
 def fixed(meaning: Meaning, values: Mapping[str, int]) -> Meaning:
-    """Return a text with numbers for some parameters, for its bounds only."""
+    """Return a text with numbers for some parameters; valid for bounds only."""
     clauses = tuple(_fixed(clause, values) for clause in meaning.clauses)
     params = tuple(name for name in meaning.params if name not in values)
     return Meaning(params, meaning.is_map, meaning.inputs, meaning.outputs, clauses, meaning.weight)
@@ -366,7 +365,7 @@ def _fixed(clause: Clause, values: Mapping[str, int]) -> Clause:
 
 
 def as_set(meaning: Meaning) -> Meaning:
-    """Return the inputs of a map as a set, for their bounds only."""
+    """Return the inputs of a map as a set; valid for bounds only."""
     clauses = tuple(replace(clause, places=clause.places[: meaning.inputs], inputs=0) for clause in meaning.clauses)
     return Meaning(meaning.params, False, 0, meaning.inputs, clauses, meaning.weight)
 

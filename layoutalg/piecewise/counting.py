@@ -1,9 +1,9 @@
-"""Numbers of points as sums of polynomials in the parameters, with floors.
+"""Point counts as sums of polynomials in the parameters and their floors.
 
-Main statements: the points of a set are counted axis by axis. Where the values of one axis, the others fixed, are all
-integers from l to h, affine in the others, a sum of x^k over them is S_k(h) - S_k(l - 1), with S_k Faulhaber's
-polynomial; the identity holds for all integers l <= h + 1, negative ones too. A floor of the parameters counts as one
-more variable; a floor of an axis still to be summed over is not a polynomial, and that order of the axes is given up.
+Points are counted axis by axis. If the values of one axis, the others fixed, are all integers from l to h, both affine
+in the others, the sum of x^k over them is S_k(h) - S_k(l - 1), with S_k Faulhaber's polynomial; this is valid for all
+integers l <= h + 1, including negative ones. A floor of the parameters is one more variable; a floor of an axis that is
+not yet summed is not a polynomial, so that order of the axes is abandoned.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ PARTS = 200
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A polynomial that is part of a count, on the parameter values of a guard.
+    """A polynomial that is part of a count, for the parameter values of a guard.
 
     Args:
-        floors: ISL text of a function without inputs, defined where the guard holds; its outputs are the variables
+        floors: ISL text of a function without inputs, defined where the guard is true; its outputs are the variables
             ``@0``, ``@1``, ...
         value: The polynomial in the parameters and the floors.
     """
@@ -53,7 +53,7 @@ class Part:
 
 
 def counted(text: str) -> tuple[Part, ...] | None:
-    """Return polynomials whose sum, each where its guard holds, is the number of points; None where none was found.
+    """Return polynomials whose sum, each under its guard, is the number of points; None if none were found.
 
     Args:
         text: ISL text of a set with parameters.
@@ -65,7 +65,6 @@ def counted(text: str) -> tuple[Part, ...] | None:
         >>> print(part)
         N**2/2 + N/2 with [N] -> { [] -> [0] : N > 0 }
     """
-
     return solve(f"the number of points of {text}", _counted, None, text)
 
 
@@ -91,7 +90,7 @@ def _counted(context: islpy.Context, text: str) -> tuple[Part, ...] | None:
 
 
 def _piece(points: Any) -> list[Part] | None:
-    """Return the parts of the count of one conjunction, in the first order of its axes that goes through."""
+    """Return the parts of the count of one conjunction, for the first order of its axes that works; else None."""
     axes = points.dim(islpy.dim_type.set)
     if axes > AXES:
         return None
@@ -108,9 +107,9 @@ def _piece(points: Any) -> list[Part] | None:
 
 
 def _eliminated(points: Any, weight: Polynomial, order: list[str], floors: tuple[str, ...]) -> list[Part] | None:
-    """Return the parts of the sum of ``weight`` over a set, its axes summed in an order; None where one cannot be.
+    """Return the parts of the sum of ``weight`` over a set, its axes summed in order; None if one cannot be summed.
 
-    Axis k of the set that was counted is the variable ``#k``; the axes left keep their order.
+    Axis k of the original set is the variable ``#k``; the remaining axes keep their order.
     """
     kinds = islpy.dim_type
     if not order:
@@ -121,7 +120,7 @@ def _eliminated(points: Any, weight: Polynomial, order: list[str], floors: tuple
     position = sorted(order, key=lambda axis: int(axis[1:])).index(name)
     line, others = _alone(points, position)
     low, high = line.dim_min(0), line.dim_max(0)
-    # all integers between the least and the greatest value, for every choice of the others?
+    # does the axis take all integers between its least and greatest value, for every choice of the others?
     ctx = points.get_ctx()
     above, below = (islpy.Map.read_from_str(ctx, f"{{ [a] -> [x] : a {sign} x }}") for sign in ("<=", ">="))
     if not line.apply(above).intersect(line.apply(below)).is_equal(line):
@@ -148,7 +147,7 @@ def _eliminated(points: Any, weight: Polynomial, order: list[str], floors: tuple
 
 
 def _alone(points: Any, position: int) -> tuple[Any, int]:
-    """Return the set on one axis, the others as further parameters at the end, and how many these are."""
+    """Return the set on one axis with the others as trailing parameters, and their number."""
     kinds = islpy.dim_type
     params = points.dim(kinds.param)
     after = points.dim(kinds.set) - position - 1
@@ -160,7 +159,7 @@ def _alone(points: Any, position: int) -> tuple[Any, int]:
 
 
 def _bounds(low: Any, high: Any) -> Iterator[tuple[Any, Any, Any]]:
-    """Yield (domain, least value, greatest value) where both are single expressions."""
+    """Yield (domain, least value, greatest value) for the domains where both are single expressions."""
     lows: list[tuple[Any, Any]] = []
     highs: list[tuple[Any, Any]] = []
     low.foreach_piece(lambda domain, value: lows.append((domain, value)))
@@ -175,7 +174,7 @@ def _bounds(low: Any, high: Any) -> Iterator[tuple[Any, Any, Any]]:
 def _form(
     bound: Any, rest: list[str], others: int, floors: tuple[str, ...]
 ) -> tuple[Polynomial, tuple[str, ...]] | None:
-    """Return an affine expression as a polynomial, and the floors with those it adds; None for a floor of an axis."""
+    """Return an affine expression as a polynomial, and the extended floors; None if it has a floor of an axis."""
     kinds = islpy.dim_type
     params = bound.dim(kinds.param) - others
     names = [str(bound.get_dim_name(kinds.param, k)) for k in range(params)] + rest
@@ -214,7 +213,7 @@ def summed(weight: Polynomial, name: str, low: Polynomial, high: Polynomial) -> 
 
 @lru_cache(maxsize=64)
 def _faulhaber(degree: int) -> tuple[Fraction, ...]:
-    """Return the coefficients of S(n) = 1^k + ... + n^k, lowest first: (n + 1)^(k + 1) - 1 is a sum of the S below."""
+    """Return the coefficients of S(n) = 1^k + ... + n^k, lowest first, by recursion over the lower k."""
     total = [Fraction(comb(degree + 1, power)) for power in range(degree + 2)]
     total[0] -= 1
     for lower in range(degree):

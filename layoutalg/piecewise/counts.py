@@ -1,4 +1,4 @@
-"""Numbers of points as functions of the parameters: products of extents, or sums of polynomials."""
+"""Point counts as functions of the parameters: products of extents, or sums of polynomials."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ CHAIN_AXES = 4
 
 @dataclass(frozen=True, slots=True)
 class PointCount:
-    """A number of points as a function of the parameters: a product of affine functions, or a sum of polynomials.
+    """A point count as a function of the parameters: a product of affine functions, or a sum of polynomials.
 
     Args:
-        factors: Text of a function without inputs whose outputs are the factors, 0 where it is undefined; None for a
-            sum.
-        parts: The summands, each counted where its guard holds.
+        factors: Text of a function without inputs whose outputs are the factors; the count is 0 where it is undefined.
+            None for a sum.
+        parts: The summands, each added where its guard is true.
         params: All parameters of the set.
     """
 
@@ -85,22 +85,22 @@ class PointCount:
 
 
 def _outputs(text: str, known: dict[str, int]) -> tuple[int, ...] | None:
-    """Return the outputs of a function without inputs, None where it has none."""
+    """Return the outputs of a function without inputs, None if it is undefined."""
     answers, defined = evaluated(text, known, [], (), read(text).outputs)
     return tuple(int(answer.item()) for answer in answers) if defined.item() else None
 
 
 def constant(count: int) -> PointCount:
-    """Return a number of points that depends on no parameter."""
+    """Return a point count that depends on no parameter."""
     return PointCount(f"{{ [] -> [{count}] }}", (), ())
 
 
 def formula(text: str, params: tuple[str, ...]) -> PointCount | None:
-    """Return the number of points of a set as a function of its parameters; None where none was found.
+    """Return the number of points of a set as a function of its parameters; None if no formula was found.
 
     Mathematically: a product of affine functions for a box and for a chain of digits (a set whose flat indices form an
-    interval, as of a ragged tile ``12 t + r < N``); else a sum of polynomials in the parameters and in floors of them,
-    each on its own parameter values, by Faulhaber's formula.
+    interval, such as a ragged tile ``12 t + r < N``); else a sum of polynomials in the parameters and their floors,
+    each with its own guard, by Faulhaber's formula.
 
     Raises: BudgetError: LA222, LA793, LA794.
     """
@@ -111,7 +111,7 @@ def formula(text: str, params: tuple[str, ...]) -> PointCount | None:
         factors = None if regions.is_empty(text) else _factors(text)
         parts = counting.counted(text) if factors is None else ()
     except AdmissibilityError:
-        # a bound that ISL has no expression for: an unbounded axis
+        # ISL has no expression for a bound: an axis is unbounded
         return None
     if parts is None:
         return None
@@ -123,7 +123,7 @@ def formula(text: str, params: tuple[str, ...]) -> PointCount | None:
 
 
 def _factors(text: str) -> str | None:
-    """Return the factors of the count of a box or a chain of digits as a function of the parameters."""
+    """Return the factors of the count of a box or a chain of digits as a function of the parameters, or None."""
     found = regions.extents(text)
     if found is not None:
         return found

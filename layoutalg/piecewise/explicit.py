@@ -1,7 +1,7 @@
-"""Functions that ISL reads piece by piece, each output an integer expression, and what is written back.
+"""Functions that ISL parses piece by piece, each output an integer expression, and their canonical text.
 
-Implementation notes: a function read as expressions keeps them, and its graph costs ISL a thousandth of reading the
-same text as a relation: 1 ms against 4 s for a dense map over 16 bits.
+Implementation notes: a function parsed as expressions keeps them, and building its graph costs ISL a thousandth of
+parsing the same text as a relation: 1 ms against 4 s for a dense map over 16 bits.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 
 
 def explicit(context: islpy.Context, text: str) -> islpy.PwMultiAff | None:
-    """Return the function of a text that gives each output as an integer expression; None where it does not.
+    """Return the function of a text whose outputs are integer expressions; None for other texts.
 
-    ISL adds the values of pieces that overlap, so each piece is read alone. A quotient outside a floor is left to the
-    reader of relations, which takes it as a condition.
+    ISL adds the values of overlapping pieces, so each piece is parsed alone. A quotient outside a floor is left to the
+    relation parser, which treats it as a condition.
     """
     head, _, rest = text.partition("{")
     total: Any = None
@@ -57,9 +57,9 @@ def explicit(context: islpy.Context, text: str) -> islpy.PwMultiAff | None:
 
 
 def within_reach(piece: str) -> None:
-    """Refuse a piece with more dense quotients than ISL gets through; its operations do not count that time.
+    """Raise on a piece with more dense quotients than ISL can handle; its operation count does not see that time.
 
-    28 parities of 28 bits take it 10 s, 32 a minute, 24 a tenth of a second.
+    24 parities of 24 bits take it 0.1 s, 28 take 10 s, 32 a minute.
 
     Raises: BudgetError: LA222.
     """
@@ -73,7 +73,7 @@ def within_reach(piece: str) -> None:
 
 
 def _integral(function: Any) -> bool:
-    """Return whether every expression of a function is an integer on all points of its piece."""
+    """Return whether every expression of a function is integral at all points of its piece."""
     found: list[tuple[Any, Any]] = []
     function.foreach_piece(lambda domain, value: found.append((domain, value)))
     for domain, value in found:
@@ -86,7 +86,7 @@ def _integral(function: Any) -> bool:
 
 
 def joined(left: Any, right: Any, text: str) -> Any:
-    """Return two functions as one, refused where both are defined and differ."""
+    """Return the union of two functions; raise if they differ where both are defined."""
     shared = left.domain().intersect(right.domain())
     if shared.is_empty():
         return left.union_add(right)
@@ -105,7 +105,7 @@ def joined(left: Any, right: Any, text: str) -> Any:
 
 
 def a_map(context: islpy.Context, text: str) -> islpy.Map:
-    """Return the graph of a text: by way of its expressions where it is a function's canonical text."""
+    """Return the graph of a text, via its expressions if it is the canonical text of a function."""
     if text.endswith(EMPTY):
         return islpy.Map.read_from_str(context, text)
     within_reach(text)
@@ -133,13 +133,13 @@ def a_set(context: islpy.Context, text: str) -> islpy.Set:
 def function_of(relation: islpy.Map, route: int = 0) -> islpy.PwMultiAff:
     """Return the function of a single-valued relation.
 
-    ISL's own way to it, and its lexicographic optimum as a function, lose points of some unions: a floor that holds for
-    one conjunction is taken to hold for all. So what it returns is compared with the relation; the second way takes one
-    disjoint conjunction at a time.
+    ISL's own conversion, and its lexicographic optimum as a function, lose points of some unions: a floor defined in
+    one conjunction is applied to all. So the result is compared with the relation; the second way converts one disjoint
+    conjunction at a time.
 
     Args:
         relation: The relation, single-valued.
-        route: The first of the ways to try.
+        route: Index of the first way to try.
     """
     ways: tuple[Any, ...] = (
         lambda: islpy.PwMultiAff.from_map(relation.coalesce().compute_divs()),
@@ -153,13 +153,13 @@ def function_of(relation: islpy.Map, route: int = 0) -> islpy.PwMultiAff:
         except islpy.Error:
             if exhausted(relation.get_ctx()):
                 raise
-    because = "no function that it makes of the relation has the relation as its graph"
+    because = "the graph of every function that it returns differs from the relation"
     where = (written(relation)[:200],)
-    raise BudgetError(Diagnostic(code="LA793", what="ISL gives no answer that holds", where=where, because=because))
+    raise BudgetError(Diagnostic(code="LA793", what="ISL has no correct answer", where=where, because=because))
 
 
 def _by_parts(relation: islpy.Map) -> islpy.PwMultiAff:
-    """Return the function of a relation, each of its disjoint conjunctions read alone."""
+    """Return the function of a relation, converting each disjoint conjunction separately."""
     total: Any = None
     for part in relation.compute_divs().make_disjoint().get_basic_maps():
         function = islpy.PwMultiAff.from_map(part.to_map())
@@ -168,7 +168,7 @@ def _by_parts(relation: islpy.Map) -> islpy.PwMultiAff:
 
 
 def settled(function: Any, plain: bool = False) -> str:
-    """Return the canonical text of a function, a fixed point of reading and writing; see ``written_text``."""
+    """Return the canonical text of a function, a fixed point of parsing and printing; see ``written_text``."""
     text = written_text(function, plain)
     for _ in range(0 if plain else SETTLING_ROUNDS):
         if text.endswith(EMPTY):
@@ -184,7 +184,7 @@ def written_text(function: Any, plain: bool = False) -> str:
 
     Args:
         function: The function, or a map.
-        plain: Whether every quantified integer of its guards is to be a floor that the text defines.
+        plain: Whether to define every quantified integer of its guards as a floor.
     """
     if isinstance(function, islpy.Map):
         return written(islpy.Map.empty(function.get_space()) if function.is_empty() else function)
@@ -195,7 +195,7 @@ def written_text(function: Any, plain: bool = False) -> str:
 
 
 def _plain(function: islpy.PwMultiAff) -> islpy.PwMultiAff:
-    """Return a function with guards whose quantified integers are defined."""
+    """Return a function with all quantified integers of its guards defined."""
     found: list[tuple[Any, Any]] = []
     function.foreach_piece(lambda domain, value: found.append((domain, value)))
     total: Any = None
@@ -213,7 +213,7 @@ def written_set(points: Any, plain: bool = False, coalesced: bool = True) -> str
 
 
 def parsed(context: islpy.Context, text: str, is_map: bool) -> str:
-    """Return a text as ISL prints what it has read, nothing simplified on purpose."""
+    """Return a text as ISL prints it after parsing, without simplification."""
     return written((islpy.Map if is_map else islpy.Set).read_from_str(context, text))
 
 
@@ -228,7 +228,7 @@ def pairs(relation: islpy.Map) -> islpy.Set:
 
 
 def axis_names(space: Any, kind: Any, count: int, fallback: str, taken: Sequence[str], text: str) -> tuple[str, ...]:
-    """Return the names of dims, refusing what could not be written again."""
+    """Return the names of dims; raise on names that could not be printed and parsed again."""
     names = []
     for position in range(count):
         name = space.get_dim_name(kind, position) if space.has_dim_name(kind, position) else None
@@ -241,7 +241,7 @@ def axis_names(space: Any, kind: Any, count: int, fallback: str, taken: Sequence
 
 
 def sampled(points: islpy.Set) -> tuple[Witness, tuple[int, ...]]:
-    """Return parameter values and a point of a set that is not empty."""
+    """Return parameter values and a point of a nonempty set."""
     kinds = islpy.dim_type
     chosen = points.sample_point()
     space = points.get_space()

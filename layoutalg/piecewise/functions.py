@@ -1,7 +1,7 @@
-"""Operations on functions as texts: every answer of ISL is compared with what it should be before it is used.
+"""Operations on functions given as ISL text; every answer of ISL is checked before it is used.
 
-Implementation notes: ISL is asked in ``questions``, within ``budget``; a text it returns is evaluated and compared
-(``confirm``), a witness is evaluated. What is wrong is asked for in another way, or refused (LA793).
+Implementation notes: ISL is asked in ``questions``, within ``budget``; returned texts are evaluated and compared
+(``confirm``), witnesses are evaluated. A wrong answer is requested in another way, or refused (LA793).
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from layoutalg.piecewise.meaning import Meaning, read
 def _function(
     ask: Callable[..., str], texts: Sequence[str], wanted: Callable[[Cloud], Values], near: Sequence[Meaning]
 ) -> str:
-    """Return the function that ISL answers, its values compared with what is wanted; see ``confirm.function_like``."""
+    """Return ISL's answer after comparing its values with the expected ones; see ``confirm.function_like``."""
     operands = [read(text) for text in texts]
     return confirm.answered(ask, texts, lambda found: confirm.function_like(found, wanted, near, operands))
 
 
 def union(left: str, right: str) -> str:
-    """Return the function that is defined where either is; they agree where both are.
+    """Return the union of two functions, which must agree where both are defined.
 
     Raises: MalformedError: LA783.
     """
@@ -76,7 +76,7 @@ def remove(text: str, points: str) -> str:
 
 
 def within(text: str, points: str) -> str:
-    """Return the function where its values lie in a set."""
+    """Return the function restricted to the points whose values are in a set."""
     first, other = read(text), read(points)
 
     def cut(cloud: Cloud) -> Values:
@@ -87,7 +87,7 @@ def within(text: str, points: str) -> str:
 
 
 def after(outer: str, link: str | None, inner: str) -> str:
-    """Return ``outer`` after ``link``, if there is one, after ``inner``, where all have a value."""
+    """Return ``outer`` after ``link`` (if any) after ``inner``, where all have a value."""
     if link is not None:
         inner = after(link, None, inner)
     steps = [read(inner), read(outer)]
@@ -102,7 +102,7 @@ def indicator(points: str) -> str:
 
 
 def domain(text: str) -> str:
-    """Return the set of the points with a value."""
+    """Return the set of points with a value."""
     function = read(text)
     near = [confirm.as_set(function)]
     return confirm.answered(
@@ -113,17 +113,17 @@ def domain(text: str) -> str:
 
 
 def image(text: str) -> str:
-    """Return the set of the values."""
+    """Return the set of values."""
     function = read(text)
     return confirm.answered(questions.image, (text,), lambda found: confirm.image_like(found, function))
 
 
 def composed(outer: str, link: str | None, inner: str) -> str | tuple[Witness, tuple[int, ...]]:
-    """Return ``outer`` after ``link`` after ``inner``, or parameter values and a point of ``inner`` it has no value at.
+    """Return ``outer`` after ``link`` after ``inner``; or parameters and a point of ``inner`` where that is undefined.
 
     Args:
         outer: A function.
-        link: A function from the outputs of ``inner`` to the inputs of ``outer``; None where they are the same.
+        link: A function from the outputs of ``inner`` to the inputs of ``outer``; None if they match one to one.
         inner: A function; the answer has its domain.
 
     Raises: BudgetError: LA222, LA793, LA794.
@@ -151,10 +151,10 @@ def composed(outer: str, link: str | None, inner: str) -> str | tuple[Witness, t
 
 
 def chain(stages: Sequence[str], points: str) -> str:
-    """Return a chain of functions, the first stage applied first, on the points of a set.
+    """Return a chain of functions on the points of a set, first stage applied first.
 
     Args:
-        stages: Functions of one piece; each takes what the one before returns.
+        stages: Functions of one piece, each applied to the outputs of the one before.
         points: The set.
 
     Raises: BudgetError: LA222, LA793, LA794.
@@ -179,7 +179,7 @@ def chain(stages: Sequence[str], points: str) -> str:
 
 
 def substitute(text: str, values: Mapping[str, int]) -> str:
-    """Return a function with numbers for some parameters, which then are gone."""
+    """Return a function with some parameters replaced by numbers."""
     if not values:
         return text
     whole = read(text)
@@ -193,7 +193,7 @@ def substitute(text: str, values: Mapping[str, int]) -> str:
 
 
 def parameters(text: str) -> tuple[str, ...]:
-    """Return the parameters of a canonical text, in its order.
+    """Return the parameters of a canonical text, in order.
 
     Example:
         >>> parameters("[N, M] -> { [i] -> [(i)] : 0 <= i < N }")
@@ -224,7 +224,7 @@ def lifted(text: str) -> str:
 
 
 def collision(text: str, axes: Sequence[str]) -> Witness | None:
-    """Return two points with one value, or None where the function is injective.
+    """Return two points with the same value, or None if the function is injective.
 
     Example:
         >>> collision("{ [i] -> [floor(i/2)] : 0 <= i < 4 }", ("i",))
@@ -257,7 +257,7 @@ def collision(text: str, axes: Sequence[str]) -> Witness | None:
 
 
 def _injective(function: Meaning) -> None:
-    """Confirm that no two of the points compared have one value."""
+    """Check that no two sample points have the same value."""
     for cloud in clouds((function, function.inputs), width=function.inputs):
         values, covered = valued(function, cloud)
         seen: dict[tuple[int, ...], tuple[int, ...]] = {}

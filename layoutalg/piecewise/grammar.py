@@ -1,7 +1,7 @@
-"""ISL texts read without ISL: a recursive descent over what ISL prints and people write for layouts.
+"""Recursive-descent parser for the ISL texts that ISL prints and people write for layouts, independent of ISL.
 
-Implementation notes: a remainder binds closer than the coefficient before it. Lexicographic comparisons and conditional
-values are not read.
+Implementation notes: ``mod`` binds tighter than the coefficient before it. Lexicographic comparisons and conditional
+values are not supported.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _LOGIC = {*_COMPARED, "and", "or", "not", "!", "&&", "||", "exists", "true", "fa
 
 
 class Reader:
-    """A recursive descent over the tokens of one text."""
+    """Parser state over the tokens of one text."""
 
     def __init__(self, text: str) -> None:
         self.tokens: list[str] = []
@@ -35,7 +35,7 @@ class Reader:
         self.logical = self._logical()
 
     def _logical(self) -> dict[int, bool]:
-        """Return, per opening parenthesis, whether it encloses a condition."""
+        """Return for each opening parenthesis whether it encloses a condition."""
         answer: dict[int, bool] = {}
         opened: list[int] = []
         for place, token in enumerate(self.tokens):
@@ -70,7 +70,7 @@ class Reader:
         raise UnreadError(f"{self.peek()!r} at token {self.place}")
 
     def pieces(self) -> tuple[tuple[str, ...], tuple[bool, int, int], tuple[Clause, ...]]:
-        """Return the parameters, (is it a map, places before and after the arrow), and the clauses of a whole text."""
+        """Return the parameters, (is_map, places before and after the arrow), and the clauses of a whole text."""
         params: tuple[str, ...] = ()
         if self.peek() == "[":
             self.take()
@@ -231,7 +231,7 @@ class Reader:
         return total
 
     def factor(self) -> Linear:
-        """Return one term; a remainder binds closer than the coefficient before it."""
+        """Return one term; ``mod`` binds tighter than the coefficient before it."""
         token = self.peek()
         if self.taken("-"):
             return self.factor().scaled(-1)
@@ -271,7 +271,7 @@ class Reader:
         return self.after(base)
 
     def after(self, base: Linear) -> Linear:
-        """Return a base with what follows it: a remainder, a quotient, a factor."""
+        """Apply the operators that follow a base: remainder, quotient, factor."""
         while self.peek() in {"mod", "%", "/", "*"}:
             sign = self.take()
             if sign == "/":

@@ -1,9 +1,9 @@
-"""Inverses of functions: read off their digits without a solver, or by ISL and confirmed.
+"""Inverses of functions: read off their digits without a solver, or found by ISL and checked.
 
-Main statements: let v = c + sum d_k x_k with 0 <= x_k - l_k < s_k for all but the axis of the largest |d|, every |d| a
-multiple of the next smaller one and at least that one times its extent s. With r = v - c - sum of the least values of
-the terms, the digit of d_k counted from its low end is floor((r mod d_(k+1)) / d_k), for the largest floor(r / d_k); so
-the digits of every value are found again, and v is a value exactly where they lie in the domain and d_1 divides r.
+Let v = c + sum d_k x_k with 0 <= x_k - l_k < s_k for all but the axis of the largest |d|, every |d| a multiple of the
+next smaller one and at least that one times its extent s. With r = v - c - sum of the least values of the terms, the
+digit of d_k counted from its low end is floor((r mod d_(k+1)) / d_k), or floor(r / d_k) for the largest. This recovers
+the digits of every value, and v is a value exactly if they are in the domain and d_1 divides r.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from layoutalg.piecewise.pieces import Form, Piece, pieces
 
 
 def digits_inverse(text: str, axes: Sequence[str], outputs: Sequence[str]) -> str | None:
-    """Return the inverse of a layout read off its digits, compared with the layout; None where there are no chains.
+    """Return the inverse read off the digits, checked against the layout; None if the outputs are not digit chains.
 
     Args:
         text: Canonical text of a function.
@@ -43,7 +43,7 @@ def digits_inverse(text: str, axes: Sequence[str], outputs: Sequence[str]) -> st
 
 
 def chain_inverse(text: str, axes: Sequence[str], outputs: Sequence[str]) -> str | None:
-    """Return the inverse of a layout of one piece as ISL text; None where an output is not a chain of digits.
+    """Return the inverse of a one-piece layout as ISL text; None if an output is not a chain of digits.
 
     Args:
         text: Canonical text of a function.
@@ -86,7 +86,7 @@ def chain_inverse(text: str, axes: Sequence[str], outputs: Sequence[str]) -> str
 
 
 def _only_piece(text: str) -> Piece | None:
-    """Return the piece of a function that has one, its parameters as leading inputs."""
+    """Return the piece of a one-piece function, its parameters as leading inputs; else None."""
     found = () if text.endswith(EMPTY) else pieces(functions.lifted(text))
     return found[0] if len(found) == 1 else None
 
@@ -94,7 +94,7 @@ def _only_piece(text: str) -> Piece | None:
 def _digits(
     name: str, constant: str, factors: dict[int, int], bounds: Sequence[tuple[int, int] | None]
 ) -> tuple[dict[int, str], str] | None:
-    """Return the axes of one output as expressions of its value, and the condition that nothing is left over."""
+    """Return the axes of one output as expressions of its value, and the condition that the remainder is 0."""
     order = sorted(factors, key=lambda k: (abs(factors[k]), _extent(bounds[k])))
     for low, high in pairwise(order):
         if factors[high] % factors[low] or abs(factors[high]) < abs(factors[low]) * _extent(bounds[low]):
@@ -102,7 +102,7 @@ def _digits(
     rest, starts = [f"{name} - ({constant})"], {}
     for k in order:
         bound = bounds[k]
-        # a flipped axis is counted from its high end, the last one may have no end: then from 0
+        # a flipped axis counts from its high end; an unbounded axis counts from 0
         start = 0 if bound is None else bound[0] if factors[k] > 0 else bound[1]
         starts[k] = start
         rest.append(f"({-factors[k] * start})")
@@ -117,15 +117,15 @@ def _digits(
 
 
 def _extent(bound: tuple[int, int] | None) -> float:
-    """Return the number of values of an axis, infinity for one without bounds."""
+    """Return the number of values of an axis, infinity if unbounded."""
     return math.inf if bound is None else bound[1] - bound[0] + 1
 
 
 def digit_inverse(text: str, axes: Sequence[str], outputs: Sequence[str]) -> str | None:
-    """Return the inverse of a layout of flat indices whose digits are a chain; None where they are not.
+    """Return the inverse of a layout that is a digit chain on the digits of its axes, or None.
 
-    Mathematically: where every floor of the one piece is ``floor(x / w)`` of an axis x, and the w of an axis divide one
-    another, x is the sum of digits d_j w_j, and the floors are sums of these digits. So the layout is affine on digits.
+    Mathematically: if every floor of the single piece is ``floor(x / w)`` of an axis x, and the w of an axis divide one
+    another, x is the sum of digits d_j w_j and the floors are sums of these digits, so the layout is affine on digits.
 
     Args:
         text: Canonical text of a function.
@@ -161,7 +161,7 @@ def digit_inverse(text: str, axes: Sequence[str], outputs: Sequence[str]) -> str
 
 
 def _weights(piece: Piece, params: int, count: int) -> list[list[int]] | None:
-    """Return, per axis, 1 and the denominators of its floors, ascending, each dividing the next."""
+    """Return 1 and the denominators of the floors of each axis, ascending; None unless each divides the next."""
     weights: list[set[int]] = [{1} for _ in range(count)]
     for floors, value in piece.outputs:
         if value.denominator != 1:
@@ -205,12 +205,12 @@ def _free(name: str, taken: set[str]) -> str:
 
 
 def turned(text: str, names: Sequence[str], least: bool) -> str:
-    """Return the inverse of an injective function, or with ``least`` the least point of every value of any function.
+    """Return the inverse of an injective function; with ``least``, of any function, to the least point of each value.
 
     Args:
         text: Canonical text of a function.
         names: Names of its outputs, none of them a parameter or an axis.
-        least: Whether points are compared.
+        least: Whether to pick the least of several points; else the function must be injective.
 
     Raises: BudgetError: LA222, LA793.
 
@@ -257,10 +257,10 @@ def turned(text: str, names: Sequence[str], least: bool) -> str:
 
 
 def left_inverse(text: str, extents: Sequence[int]) -> str:
-    """Return the function from values to the flat index of their only point, 0 between the values.
+    """Return the function from each value to the flat index of its only point, 0 between the values.
 
     Args:
-        text: An injective function with one output, none negative, on the box of ``extents``.
+        text: An injective function on the box of ``extents``, with one output >= 0.
         extents: Extents of the box, fastest first.
 
     Raises: BudgetError: LA222, LA793, LA794.
@@ -275,7 +275,7 @@ def left_inverse(text: str, extents: Sequence[int]) -> str:
 
 
 def _left_inverse_of(found: Meaning, function: Meaning, extents: Sequence[int]) -> None:
-    """Confirm the function from values to flat indices, 0 between the values."""
+    """Check the function from values to flat indices, 0 between the values."""
     for cloud in clouds((function, function.inputs), width=function.inputs):
         values, covered = valued(function, cloud)
         index, weight = np.zeros(cloud.shape, dtype=object), 1

@@ -1,11 +1,11 @@
-"""Piecewise quasi-affine layouts: functions of integer points, with symbolic parameters where wanted.
+"""Piecewise quasi-affine layouts: functions of integer points, with optional symbolic parameters.
 
 Notation: ISL's; then the names of the outputs, unless these are ``y0, y1, ...``; then the constraints on parameters:
 ``[N] -> { [i, j] -> [(12i + j)] : 0 <= i < N and 0 <= j <= 11 } as offset given [N] -> { : N > 0 }``.
 
-Implementation notes: the axes are meant to be *digits* (the modes of a CuTe layout, single bits under a swizzle): on
-digits ISL answers in well under a millisecond what takes it seconds on a flat index with floor and modulo. Evaluation
-does not use ISL: the pieces are read once into plain numbers, parameters first, and evaluated with numpy.
+Implementation notes: the axes should be *digits* (the modes of a CuTe layout, single bits under a swizzle): on digits
+ISL answers in well under a millisecond, on a flat index with floor and modulo it takes seconds. Evaluation does not use
+ISL: the pieces are converted once to plain numbers, parameters first, and evaluated with numpy.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ OBJECT_BYTES = 48
 class PiecewiseLayout(Algebra):
     """A partial function from integer points to integer points, piecewise quasi-affine (integer affine with floors).
 
-    It is *total* where it has no parameters and its domain is a box from the origin: then it has ``in_dims``, ``size``,
+    It is *total* if it has no parameters and its domain is a box from the origin; then it has ``in_dims``, ``size``,
     ``at`` and ``table``, over flat indices with the first axis fastest.
 
     Args:
-        text: ISL map text; its guards are the domain. ``x div n`` and ``x // n`` may stand for ``floor(x/n)``. Pieces
-            may overlap only where they agree. Kept in canonical form, without the names of outputs.
-        outputs: Names of the outputs; () takes them from the text, ``y0``, ``y1``, ... where it has none.
-        given: Constraints on the parameters, ``"N >= 1"``; the layout has no point where they fail.
+        text: ISL map text; its guards are the domain. ``x div n`` and ``x // n`` are accepted for ``floor(x/n)``.
+            Pieces may overlap only if they agree. Stored in canonical form, without the names of outputs.
+        outputs: Names of the outputs; () uses those in the text, or ``y0``, ``y1``, ... if it has none.
+        given: Constraints on the parameters, such as ``"N >= 1"``; the layout is undefined where they fail.
 
     Raises: MalformedError: LA780, LA781, LA782, LA783, LA784, LA785. BudgetError: LA222.
 
@@ -71,7 +71,7 @@ class PiecewiseLayout(Algebra):
         valid = isinstance(names, tuple) and all(isinstance(name, str) and name.isidentifier() for name in names)
         if not valid or len(set(names)) != len(found.outputs) or len(names) != len(found.outputs):
             because = f"outputs must be {len(found.outputs)} distinct identifiers, not {shown(names)}"
-            raise malformed("LA785", "these are not names of the outputs", found.text, because)
+            raise malformed("LA785", "these output names are invalid", found.text, because)
         for name, value in (("text", found.text), ("given", found.given), ("outputs", names)):
             object.__setattr__(self, name, value)
         object.__setattr__(self, "params", found.params)
@@ -85,7 +85,7 @@ class PiecewiseLayout(Algebra):
 
     @classmethod
     def parse(cls, text: str) -> PiecewiseLayout:
-        """Read what ``str`` wrote.
+        """Parse the output of ``str``.
 
         Raises: MalformedError: LA780, LA781, LA782, LA783, LA784, LA785. BudgetError: LA222.
 
@@ -106,7 +106,7 @@ class PiecewiseLayout(Algebra):
 
     @property
     def is_total(self) -> bool:
-        """Whether there are no parameters and the domain is a box from the origin."""
+        """Whether the layout has no parameters and its domain is a box from the origin."""
         return isinstance(box.extents(self.text), tuple)
 
     @property
@@ -117,9 +117,9 @@ class PiecewiseLayout(Algebra):
         """
         found = box.extents(self.text)
         if isinstance(found, box.NotABox):
-            because, witness = f"{found.because}; domain and subs tell where it is defined", found.witness
+            because = f"{found.because}; .domain is where it is defined, .subs(...) fixes parameters"
             raise MalformedError(
-                Diagnostic("LA221", "this layout is not total on a box", (self.text[:200],), because, witness)
+                Diagnostic("LA221", "this layout is not total on a box", (self.text[:200],), because, found.witness)
             )
         return tuple(zip(self.axes, found, strict=True))
 
@@ -133,12 +133,12 @@ class PiecewiseLayout(Algebra):
 
     @property
     def out_dims(self) -> dict[str, int | None]:
-        """Output name -> None: values are not bounded."""
+        """Output name -> None: outputs have no bounds."""
         return dict.fromkeys(self.outputs)
 
     @property
     def size(self) -> int:
-        """Number of points of a total layout; ``domain.count`` tells that of a partial one.
+        """Number of points of a total layout; use ``domain.count`` for a partial one.
 
         Raises: MalformedError: LA221.
         """
@@ -155,10 +155,10 @@ class PiecewiseLayout(Algebra):
         return answers
 
     def to_sympy(self, symbols: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """Return output -> sympy expression of axes and parameters, nan where the layout has no value.
+        """Return output -> sympy expression of axes and parameters, nan where the layout is undefined.
 
         Args:
-            symbols: sympy symbols by name; the others become symbols of integers.
+            symbols: sympy symbols by name; missing ones become integer symbols.
 
         Raises: RepresentabilityError: LA795.
 
@@ -171,7 +171,7 @@ class PiecewiseLayout(Algebra):
         return {name: sympy_form.piecewise(column) for name, column in zip(self.outputs, columns, strict=True)}
 
     def at(self, index: int) -> int | tuple[int, ...]:
-        """Return the value of a total layout at a flat index: one output as an int, else a tuple.
+        """Return the value of a total layout at a flat index: an int for one output, else a tuple.
 
         Raises: MalformedError: LA221, LA785.
 
@@ -195,8 +195,8 @@ class PiecewiseLayout(Algebra):
             values: Value of every parameter.
 
         Returns:
-            Value of every output: int where all inputs are ints, else an array (object where 64 bits might not do). For
-            flat indices, an array of their shape, with one more axis unless there is one output.
+            Value of every output: int if all inputs are ints, else an array (of Python integers if 64 bits might
+            overflow). For flat indices, an array of their shape, with one more axis unless there is one output.
 
         Raises: MalformedError: LA221, LA785, LA787, LA788.
 
@@ -217,7 +217,7 @@ class PiecewiseLayout(Algebra):
         return dict(zip(self.outputs, answers, strict=True))
 
     def contains(self, coords: Mapping[str, Numbers], **values: int) -> npt.NDArray[np.bool_]:
-        """Return where points have a value, vectorised; see ``apply``."""
+        """Return at which points the layout is defined, vectorised; see ``apply``."""
         return self._evaluate(coords, values)[1]
 
     def table(self) -> npt.NDArray[np.int64]:
@@ -261,7 +261,7 @@ class PiecewiseLayout(Algebra):
         return points, self._listed(lambda start, stop: [*points[start:stop].T], len(points), values)
 
     def subs(self, **values: int) -> PiecewiseLayout:
-        """Return the layout at values of some parameters.
+        """Return the layout with values substituted for some parameters.
 
         Raises: MalformedError: LA785, LA787.
 
@@ -276,9 +276,9 @@ class PiecewiseLayout(Algebra):
         return PiecewiseLayout(functions.substitute(self.text, known), self.outputs, given)
 
     def inverse(self) -> PiecewiseLayout:
-        """Return the inverse of a total layout whose values are exactly 0, ..., size - 1, from value to flat index.
+        """Return the inverse of a bijection onto 0, ..., size - 1, from value to flat index.
 
-        ``image_inverse`` inverts any layout of distinct values, ``right_inverse`` every layout.
+        ``image_inverse`` inverts any injective layout, ``right_inverse`` any layout.
 
         Raises: MalformedError: LA221. AdmissibilityError: LA792. BudgetError: LA222.
 
@@ -288,7 +288,7 @@ class PiecewiseLayout(Algebra):
         """
         inputs = self.inputs
         if len(self.outputs) != 1:
-            raise self._no_inverse(f"it has {len(self.outputs)} outputs, and an index is one number", {})
+            raise self._no_inverse(f"it has {len(self.outputs)} outputs; a flat index is one number", {})
         back = self.image_inverse()
         size, name = named.size(inputs), back.axes[0]
         if box.extents(back.text) != (size,):
@@ -299,15 +299,15 @@ class PiecewiseLayout(Algebra):
         return PiecewiseLayout(f"{{ [{', '.join(self.axes)}] -> [{terms}] }}", ("index",)).after(back)
 
     def _known(self, values: Mapping[str, int]) -> dict[str, int]:
-        """Return checked values of all parameters, refused outside the given constraints."""
+        """Return checked values of all parameters; raise if they violate the given constraints."""
         known = checked_values(values, self.params, self.text, complete=True)
         if self.given and regions.is_empty(regions.substitute(self.given, known)):
             raise self._outside(known)
         return known
 
     def _outside(self, known: Mapping[str, int]) -> MalformedError:
-        because = f"{known} contradicts {self.given}"
-        return malformed("LA787", "these parameter values contradict what is given", self.text, because, dict(known))
+        because = f"{known} violates {self.given}"
+        return malformed("LA787", "the parameter values violate the constraints", self.text, because, dict(known))
 
     def _evaluate(
         self, coords: Mapping[str, Numbers], values: Mapping[str, int]
@@ -316,21 +316,21 @@ class PiecewiseLayout(Algebra):
         return evaluated(self.text, self._known(values), arrays, shape, len(self.outputs))
 
     def _values(self, coords: Mapping[str, Numbers], values: Mapping[str, int]) -> list[npt.NDArray[np.int64]]:
-        """Return the outputs, refused where a point has none."""
+        """Return the outputs; raise if the layout is undefined at a point."""
         answers, covered = self._evaluate(coords, values)
         if not covered.all():
             at = np.unravel_index(int(np.argmin(covered)), covered.shape)
             arrays, _ = point_arrays(coords, self.axes, self.text)
             here = {name: int(array[at]) for name, array in zip(self.axes, arrays, strict=True)}
             point: dict[str, object] = {**values, **here}
-            because = f"no piece holds at {shown(point)}"
-            raise malformed("LA788", "a point lies outside the guards", self.text, because, point)
+            because = f"the layout is undefined at {shown(point)}"
+            raise malformed("LA788", "a point is outside the guards", self.text, because, point)
         return answers
 
     def _listed(
         self, points: Callable[[int, int], list[npt.NDArray[np.int64]]], count: int, values: Mapping[str, int]
     ) -> npt.NDArray[np.int64]:
-        """Return the values at ``count`` points of the domain, one row each; ``points(start, stop)`` gives some."""
+        """Return the values at ``count`` points of the domain, one row each, in chunks ``points(start, stop)``."""
         what, width, known = f"the table of {self.text[:200]}", len(self.outputs), self._known(values)
         memory.reserve(what, count * (width + len(self.axes)), 8)
         table = np.empty((count, width), dtype=np.int64)
@@ -348,10 +348,10 @@ class PiecewiseLayout(Algebra):
 
 @composes(PiecewiseLayout, PiecewiseLayout)
 def composed(outer: PiecewiseLayout, inner: PiecewiseLayout) -> PiecewiseLayout:
-    """Return ``outer`` after ``inner``, on the points of ``inner``; ``PiecewiseLayout.after`` restricts instead.
+    """Return ``outer`` after ``inner``, on all points of ``inner``; ``PiecewiseLayout.after`` restricts instead.
 
-    Mathematically: outputs meet axes by position; a single output that meets several axes of a total layout, or none,
-    is their flat index.
+    Outputs match axes by position; a single output is read as the flat index of a total layout with several axes or
+    none.
 
     Raises: AdmissibilityError: LA650, LA651. BudgetError: LA222.
 
@@ -371,9 +371,9 @@ def composed(outer: PiecewiseLayout, inner: PiecewiseLayout) -> PiecewiseLayout:
     raise AdmissibilityError(
         Diagnostic(
             code="LA651",
-            what="the right operand leaves the domain of the left operand",
+            what="a value of the right operand is outside the domain of the left operand",
             where=(outer.text[:200], f"after {inner.text[:200]}"),
-            because=f"at {at} it has the value {value}, which no guard of the left operand admits",
+            because=f"at {at} its value is {value}, where the left operand is undefined",
             witness={"at": at, "value": value},
         )
     )

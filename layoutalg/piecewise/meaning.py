@@ -1,8 +1,8 @@
-"""What an ISL text says, read without ISL: the second opinion on everything that ISL computes.
+"""Evaluate ISL texts without ISL: an independent check on everything that ISL computes.
 
-Main statements: an expression is a linear sum over atoms (variables, floors, remainders, least and greatest values)
-divided by a positive number; a condition is a tree of comparisons of such sums with zero. Both are evaluated on arrays
-of points, with Python integers where 64 bits might not do.
+An expression is a linear sum over atoms (variables, floors, remainders, minima and maxima) divided by a positive
+number; a condition is a tree of comparisons of such sums with zero. Both are evaluated on arrays of points, with Python
+integers if 64 bits might overflow.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = ["Array", "Meaning", "UnreadError", "read"]
 
 @dataclass(frozen=True, slots=True)
 class Meaning:
-    """A set or map: its parameters, whether it is a map, the numbers of places, and its clauses (any may hold)."""
+    """A parsed set or map: a union of clauses; ``weight`` is the number of tokens of its text."""
 
     params: tuple[str, ...]
     is_map: bool
@@ -34,9 +34,9 @@ class Meaning:
     weight: int
 
     def holds(self, params: Mapping[str, Array], places: Sequence[Array]) -> Array:
-        """Return where points (of a map: pairs of points) belong.
+        """Return which points (of a map: pairs of points) belong to it.
 
-        Raises: UnreadError: a quantifier that cannot be decided point by point.
+        Raises: UnreadError: A quantifier cannot be decided point by point.
         """
         answer = np.zeros(shape_of(params, places), dtype=bool)
         for clause in self.clauses:
@@ -44,10 +44,9 @@ class Meaning:
         return answer
 
     def values(self, params: Mapping[str, Array], inputs: Sequence[Array]) -> tuple[list[Array], Array, Array]:
-        """Return the outputs of a map whose clauses give them as expressions, where it is defined, and where clauses
-        that hold together disagree.
+        """Return the outputs of a map, where it is defined, and where overlapping clauses disagree.
 
-        Raises: UnreadError: an output that is given by a condition only.
+        Raises: UnreadError: An output is defined only by a condition.
         """
         shape = shape_of(params, inputs)
         covered, clash = np.zeros(shape, dtype=bool), np.zeros(shape, dtype=bool)
@@ -68,11 +67,11 @@ class Meaning:
         return answers, covered, clash
 
     def box(self, params: Mapping[str, int], places: int | None = None) -> list[Span] | None:
-        """Return, per place, inclusive bounds of all points of a set (pairs of a map); None where it is empty.
+        """Return inclusive bounds of all points of a set (pairs of a map), per place; None if it is empty.
 
         Args:
             params: A value for every parameter.
-            places: How many places, from the first; None for all.
+            places: Number of leading places; None for all.
 
         Example:
             >>> read("[N] -> { [i, j] : 0 <= 3i <= N and i <= j }").box({"N": 8})
@@ -94,9 +93,9 @@ class Meaning:
 
 @kept(limits.ISL_CACHE_BYTES)
 def read(text: str) -> Meaning:
-    """Return the meaning of a text.
+    """Parse a text.
 
-    Raises: UnreadError: a text outside the grammar.
+    Raises: UnreadError: The text is outside the grammar.
 
     Example:
         >>> meaning = read("[N] -> { [i] -> [floor(i/2) mod 3] : 0 <= i < N }")

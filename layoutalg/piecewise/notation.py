@@ -1,4 +1,4 @@
-"""ISL text from people: length and nesting limits, ``div`` and ``//``, products that are not affine."""
+"""Check ISL text written by people: length and nesting limits, ``div`` and ``//``, products that are not affine."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from layoutalg.ground import limits
 from layoutalg.ground.errors import BudgetError, Diagnostic, MalformedError, shown
 
 _POWER = re.compile(r"(?<![\w)^])\d{1,19}\s*\^\s*\d{1,2}(?!\s*[\^\d])")
-"""ISL computes powers while it reads, however large."""
+"""Powers that may be passed on: ISL evaluates them while parsing, however large."""
 _QUOTIENT = re.compile(r"\s*(?:\bdiv\b|//)\s*(\d+)")
 _QUOTIENT_SIGN = re.compile(r"\bdiv\b|//")
 _TOKEN = re.compile(r"\w+|[^\w\s]")
 WORDS = {"mod", "and", "or", "not", "exists", "floor", "ceil", "floord", "ceild", "min", "max", "implies"}
 WORDS |= {"true", "false"}
-"""Names that a text cannot give to an axis or a parameter."""
+"""Reserved words, not allowed as names of axes or parameters."""
 _PRODUCT = re.compile(r"([A-Za-z_]\w*|\))\s*\*\s*([A-Za-z_]\w*)")
 _NAME = re.compile(rf"[A-Za-z_]\w{{{limits.ISL_NAME}}}")
 _COMPLEMENT = re.compile(r"(?:\bnot\b|!)[\s(]*exists\b")
@@ -35,8 +35,8 @@ def malformed(
 def prepared(text: object, argument: str) -> str:
     """Return the text with ``x div n`` and ``x // n`` written as floors.
 
-    ``div`` binds as in Python; where its left operand is not a single name or a parenthesised sum that starts a term,
-    the text is refused rather than guessed.
+    ``div`` binds as in Python; unless its left operand is a single name or a parenthesised sum that starts a term, the
+    text is rejected as ambiguous.
 
     Args:
         text: ISL text.
@@ -56,30 +56,30 @@ def prepared(text: object, argument: str) -> str:
     _encoded(text, argument)
     if _NAME.search(text) or len(_COMPLEMENT.findall(text)) > limits.ISL_COMPLEMENTS:
         because = (
-            f"names have at most {limits.ISL_NAME} characters, and {limits.ISL_COMPLEMENTS} 'not exists' may occur"
+            f"names have at most {limits.ISL_NAME} characters, texts at most {limits.ISL_COMPLEMENTS} 'not exists'"
         )
         raise malformed("LA780", "this ISL text is too long", text, because)
     foreign = _NO_INTEGER.search(text)
     if foreign is not None:
-        because = f"{foreign[0]!r} at column {foreign.start()} does not stand for integers"
-        raise malformed("LA780", "this is not a text over the integers", text, because, {"column": foreign.start()})
+        because = f"{foreign[0]!r} at column {foreign.start()} is not allowed over the integers"
+        raise malformed("LA780", "this ISL text is not over the integers", text, because, {"column": foreign.start()})
     depth = deepest = 0
     for char in text:
         depth += (char in "([{") - (char in ")]}")
         deepest = max(deepest, depth)
-    deepest = max(deepest, _prefixes(text))  # ISL's parser recurses into signs too; deep recursion ends the process
+    deepest = max(deepest, _prefixes(text))  # ISL's parser recurses into signs, too; deep recursion kills the process
     if deepest > limits.ISL_DEPTH or "\0" in text:
-        because = f"{argument} nests {deepest} brackets or signs; the limit is {limits.ISL_DEPTH}, and no NUL may occur"
+        because = f"{argument} nests {deepest} brackets or signs (limit {limits.ISL_DEPTH}) or contains NUL"
         raise malformed("LA780", "this ISL text cannot be read safely", text, because)
     widest = max((found[0].count(",") for found in re.finditer(r"\[[^\[\]]*", text)), default=0)
     if widest >= limits.ISL_AXES:
         because = f"a tuple of {argument} has {widest + 1} entries; the limit is {limits.ISL_AXES}"
         raise BudgetError(Diagnostic(code="LA222", what="ISL gave up", where=(text[:200],), because=because))
     if len(_QUOTIENT_SIGN.findall(text)) > limits.ISL_QUOTIENTS or re.search(rf"\d{{{limits.ISL_DIGITS + 1}}}", text):
-        because = f"at most {limits.ISL_QUOTIENTS} div or // and {limits.ISL_DIGITS} digits in a number"
+        because = f"the limits are {limits.ISL_QUOTIENTS} div or // and {limits.ISL_DIGITS} digits in a number"
         raise malformed("LA780", "this ISL text is too long", text, because)
     if text.count("^") > len(_POWER.findall(text)):
-        because = f"a power is a number to the power of at most 99, not {text[max(0, text.find('^') - 20) :][:40]!r}"
+        because = f"powers must be NUMBER^EXPONENT, exponent <= 99, not {text[max(0, text.find('^') - 20) :][:40]!r}"
         raise malformed("LA780", "this ISL text cannot be read safely", text, because)
     while found := _QUOTIENT_SIGN.search(text):
         quotient = _QUOTIENT.match(text, len(text[: found.start()].rstrip()))
@@ -92,14 +92,14 @@ def prepared(text: object, argument: str) -> str:
 
 
 def _prefixes(text: str) -> int:
-    """Return the most signs, negations and factors (``3 *``) that follow each other in a text.
+    """Return the longest sequence of signs, negations and factors (``3 *``) in a text.
 
     Example:
         >>> _prefixes("{ [i] -> [i - -2 * - 3 * i] }")
         5
     """
     longest = run = 0
-    factor = False  # whether a word was just read, which a "*" makes a factor
+    factor = False  # the previous token is a word, which "*" turns into a factor
     for found in _TOKEN.finditer(text):
         token = found[0]
         if token in ("-", "!", "not"):
@@ -121,14 +121,14 @@ def _encoded(text: str, argument: str) -> None:
     try:
         text.encode()
     except UnicodeEncodeError as error:
-        because = f"{argument} has a character at column {error.start} that is not text"
+        because = f"{argument} has a character at column {error.start} that cannot be encoded"
         raise malformed("LA780", "this is not ISL text", ascii(text), because, {"column": error.start}) from None
 
 
 def whole(text: object, argument: str = "text") -> str:
-    """Return ``prepared`` text of one set or map, ``[parameters] -> { ... }`` and nothing else.
+    """Return the ``prepared`` text of one set or map, ``[parameters] -> { ... }`` and nothing else.
 
-    ISL stops reading at the closing brace, and text without braces is another of its formats.
+    Checked here because ISL stops reading at the closing brace and reads text without braces as another format.
 
     Raises: MalformedError: LA780, LA782. BudgetError: LA222.
 
@@ -150,7 +150,7 @@ def whole(text: object, argument: str = "text") -> str:
 
 
 def split_names(text: object) -> tuple[str, tuple[str, ...], str]:
-    """Return the ISL text of a written layout, the names of its outputs, if any, and what is given.
+    """Split a written layout into its ISL text, the output names (if any) and the constraints after ``given``.
 
     Raises: MalformedError: LA780.
 
@@ -169,7 +169,7 @@ def split_names(text: object) -> tuple[str, tuple[str, ...], str]:
 
 
 def _left_operand(text: str, end: int) -> tuple[int, str]:
-    """Return where the left operand of a ``div`` at ``end`` starts, and the operand without its parentheses."""
+    """Return the start of the left operand of a ``div`` at ``end``, and the operand without its parentheses."""
     start, operand = end, ""
     if text[:end].endswith(")"):
         depth = 0
@@ -181,7 +181,7 @@ def _left_operand(text: str, end: int) -> tuple[int, str]:
     elif found := re.search(r"(?<![\w$'])[A-Za-z_]\w*$", text[:end]):
         start, operand = found.start(), found[0]
     before = text[:start].rstrip()
-    if re.search(r"floor$", before):  # the result of a quotient before: left to right
+    if re.search(r"floor$", before):  # an earlier quotient: left to right
         start, before = before.rindex("floor"), before[: before.rindex("floor")].rstrip()
         operand = text[start:end]
     word = re.search(r"[A-Za-z_]\w*$", before)
@@ -189,13 +189,13 @@ def _left_operand(text: str, end: int) -> tuple[int, str]:
     if before.endswith("-"):
         opens = bool(re.search(r"[\w)]$", before[:-1].rstrip()))
     if not operand or operand in WORDS or not opens:
-        because = f"what is divided at column {end} is not clear; put it in parentheses, as in (2i) div 3"
+        because = f"the dividend at column {end} is ambiguous; parenthesize it, as in (2i) div 3"
         raise malformed("LA782", "this quotient is ambiguous", text, because, {"column": end})
     return start, operand
 
 
 def not_affine(text: str) -> str | None:
-    """Return the first product of variables, or quotient by one, in a text; None where there is none.
+    """Return the first product of variables or quotient by a variable in a text, or None.
 
     Example:
         >>> not_affine("[N] -> { [i, j] -> [N*i + j] }"), not_affine("{ [i] -> [2*i] }")

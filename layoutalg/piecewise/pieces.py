@@ -1,4 +1,4 @@
-"""The pieces of a function as plain numbers, read once through ISL and checked; evaluation with numpy."""
+"""The pieces of a function as plain numbers, extracted once by ISL and checked; evaluated with numpy."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ class Form:
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """A conjunction of constraints; ``floors[j]`` defines ``q_j`` as a rounded-down form over the dims and earlier q.
+    """A conjunction of constraints.
 
     Args:
-        floors: Definitions of the floors.
-        constraints: Pairs (form, is it an equality); a form is zero, or non-negative.
+        floors: ``floors[j]`` defines ``q_j`` as a rounded-down form in the dims and earlier q.
+        constraints: Pairs (form, is_equality): form = 0 or form >= 0.
     """
 
     floors: tuple[Form, ...]
@@ -50,7 +50,7 @@ class Region:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """One piece of a function: where it applies (any of the regions) and, per output, its floors and its value."""
+    """One piece of a function: the regions where it applies and, per output, its floors and value."""
 
     regions: tuple[Region, ...]
     outputs: tuple[tuple[tuple[Form, ...], Form], ...]
@@ -95,7 +95,7 @@ def _pieces(context: islpy.Context, text: str) -> tuple[Piece, ...]:
 
 
 def _affine(aff: Any, floor_count: int) -> Form:
-    """Return an ISL affine expression as numbers; it may mention the first ``floor_count`` floors."""
+    """Return an ISL affine expression as numbers; it may use the first ``floor_count`` floors."""
     kinds = islpy.dim_type
     denominator = int(aff.get_denominator_val().to_python())
     scale = islpy.Val.read_from_str(aff.get_ctx(), str(denominator))
@@ -144,8 +144,8 @@ def evaluate(
         digits: One array per input, all of ``shape`` and ``dtype``.
         shape: The common shape.
         outputs: Number of outputs.
-        dtype: int64, or object where 64 bits would not do.
-        everywhere: Whether some piece is known to apply at every point; then the guard of a single one is not read.
+        dtype: int64, or object if 64 bits would overflow.
+        everywhere: Whether some piece is known to apply at every point; the guard of a single piece is then skipped.
     """
     if everywhere and len(pieces) == 1:
         values = [
@@ -169,7 +169,7 @@ def evaluate(
 def floor_values(
     floors: Sequence[Form], digits: Sequence[npt.NDArray[np.int64]], shape: tuple[int, ...], dtype: npt.DTypeLike
 ) -> list[npt.NDArray[np.int64]]:
-    """Return the values of the floors, each of which may mention the ones before."""
+    """Return the values of the floors, each of which may use earlier ones."""
     known: list[npt.NDArray[np.int64]] = []
     for form in floors:
         known.append(form_value(form, digits, known, shape, dtype))
@@ -194,7 +194,7 @@ def form_value(
 def holds(
     region: Region, digits: Sequence[npt.NDArray[np.int64]], shape: tuple[int, ...], dtype: npt.DTypeLike
 ) -> npt.NDArray[np.bool_]:
-    """Return where a conjunction holds."""
+    """Return where a conjunction is true."""
     floors = floor_values(region.floors, digits, shape, dtype)
     inside = np.ones(shape, dtype=bool)
     for form, is_equality in region.constraints:
@@ -204,7 +204,7 @@ def holds(
 
 
 def reach(pieces: Sequence[Piece], extents: Sequence[int]) -> int:
-    """Return a bound on the magnitude of every intermediate number, so that 64-bit arithmetic can be trusted.
+    """Return a bound on the magnitude of every intermediate number, to decide whether 64-bit arithmetic is safe.
 
     Args:
         pieces: The pieces.

@@ -1,4 +1,4 @@
-"""Parameter values and coordinates, checked, and functions evaluated there."""
+"""Check parameter values and coordinates, and evaluate functions there."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def checked_values(
     if unknown or missing:
         because = f"the parameters are {list(params)}, not {sorted(values)}"
         witness: dict[str, object] = {"unknown": unknown, "missing": missing}
-        raise malformed("LA785", "these are not the parameters", where, because, witness)
+        raise malformed("LA785", "wrong parameters", where, because, witness)
     known = {name: check.integer(value, name) for name, value in values.items()}
     for name, value in known.items():
         if abs(value).bit_length() > VALUE_BITS:
@@ -49,12 +49,12 @@ def point_arrays(
     """
     if not isinstance(coords, Mapping) or set(coords) != set(axes):
         names = sorted(map(shown, coords)) if isinstance(coords, Mapping) else shown(coords)
-        raise malformed("LA785", "these are not the axes", where, f"the axes are {list(axes)}, not {names}")
+        raise malformed("LA785", "wrong axes", where, f"the axes are {list(axes)}, not {names}")
     arrays = []
     for name in axes:
         array = integers(coords[name], name)
         if array is None:
-            raise check.malformed(name, "must hold integers", coords[name])
+            raise check.malformed(name, "must contain integers", coords[name])
         arrays.append(array.astype(object) if array.dtype.kind != "i" else array.astype(np.int64))
     try:
         together = np.broadcast_arrays(*arrays) if arrays else []
@@ -75,11 +75,11 @@ def evaluated(
 
     Args:
         text: Canonical text of a function.
-        values: Values of its parameters, and perhaps of others.
-        arrays: Values of its axes, all of one shape.
+        values: Values of its parameters; others are ignored.
+        arrays: Values of its axes, all of the same shape.
         shape: That shape.
         outputs: Number of outputs.
-        everywhere: Whether it is known to be defined at all of the points.
+        everywhere: Whether the function is known to be defined at all points.
     """
     listed = () if text.endswith(EMPTY) else pieces(functions.lifted(text))
     params = [values[name] for name in functions.parameters(text)]

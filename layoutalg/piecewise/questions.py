@@ -1,4 +1,4 @@
-"""What is asked of ISL about functions and sets: texts in, texts and plain numbers out, nothing judged."""
+"""Questions to ISL about functions and sets: text in, text and plain numbers out; answers are not checked here."""
 
 from __future__ import annotations
 
@@ -53,9 +53,9 @@ def overlap(context: islpy.Context, texts: Sequence[str]) -> tuple[int, int, Wit
 def difference(
     context: islpy.Context, left: str, right: str, links: tuple[str, str] | None
 ) -> tuple[Witness, tuple[int, ...]] | None:
-    """Return parameter values and a point where two functions differ or only one is defined; on the common digits.
+    """Return parameter values and a point of the common digits where two functions differ or only one is defined.
 
-    By their expressions where both are written as such.
+    Functions given as explicit expressions are compared by these, others as relations.
     """
     found: list[Any] = [explicit(context, text) for text in (left, right, *(links or ()))]
     if any(function is None for function in found):
@@ -82,7 +82,7 @@ def set_difference(context: islpy.Context, left: str, right: str) -> tuple[Witne
 
 
 def substitute(context: islpy.Context, text: str, lifted: str, values: Mapping[str, int], plain: bool) -> str:
-    """Return a function with numbers for some parameters, by way of the function that takes them as inputs."""
+    """Return a function with numbers for some parameters, by composing the function that has them as inputs."""
     kinds = islpy.dim_type
     if text.endswith(EMPTY):
         return written_set(_fixed(islpy.Map.read_from_str(context, text), values), plain, False)
@@ -139,7 +139,7 @@ def after(context: islpy.Context, outer: str, inner: str, plain: bool) -> str:
 def composed(
     context: islpy.Context, outer: str, link: str | None, inner: str, plain: bool
 ) -> str | tuple[Witness, tuple[int, ...]]:
-    """Return outer after link after inner; or parameter values and a point of ``inner`` where that has no value."""
+    """Return outer after link after inner; or parameter values and a point of ``inner`` where that is undefined."""
     below = a_function(context, inner)
     steps = [a_function(context, text) for text in (link, outer) if text is not None]
     whole = below
@@ -182,7 +182,7 @@ def indicator(context: islpy.Context, points: str, plain: bool) -> str:
 
 
 def box(context: islpy.Context, text: str) -> tuple[tuple[int, ...] | None, str, tuple[int, ...]]:
-    """Return the extents of the domain of a function where it is a box from the origin, else why not, and a hole."""
+    """Return the extents of a domain that is a box from the origin; else None, why not, and a hole."""
     inside = a_map(context, text).domain()
     if inside.is_empty() or not inside.is_bounded():
         return None, "empty" if inside.is_empty() else "unbounded", ()
@@ -214,20 +214,19 @@ def left_inverse(context: islpy.Context, text: str, extents: Sequence[int]) -> s
 
 
 def turned(context: islpy.Context, text: str, names: Sequence[str], least: bool, route: int, plain: bool) -> str:
-    """Return the canonical text of the inverse of a function, its axes named; with ``least``, of the least points."""
+    """Return the canonical text of the inverse of a function; with ``least``, to the least point of each value."""
     relation = a_map(context, text).reverse()
     link = islpy.Map.read_from_str(context, f"{{ [{', '.join(names)}] -> [{', '.join(names)}] }}")
     if route:
         relation = relation.coalesce()
     if least:
         relation = relation.lexmin()
-    # by way of its text, in which ISL finds floors anew: the relation itself may carry hundreds of them
+    # via text, so that ISL finds the floors afresh: the relation itself may carry hundreds of them
     relation = islpy.Map.read_from_str(context, written(link.apply_range(relation)))
     return settled(function_of(relation, route), plain) if not relation.is_empty() else written_text(relation)
 
 
 def sample(context: islpy.Context, text: str) -> tuple[Witness, tuple[int, ...]] | None:
-
     points = a_set(context, text)
     return None if points.is_empty() else sampled(points)
 
@@ -257,7 +256,7 @@ def extreme(context: islpy.Context, text: str, largest: bool) -> str | tuple[Wit
 
 
 def _told(relation: islpy.Map) -> str:
-    """Return the text of a single-valued relation, its values as expressions."""
+    """Return the text of a single-valued relation with its values as expressions."""
     return written_text(relation) if relation.is_empty() else settled(function_of(relation))
 
 

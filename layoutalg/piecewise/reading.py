@@ -1,7 +1,7 @@
-"""From the text of a function or set to its canonical text, or to a named error with a witness.
+"""Parse the text of a function or set to its canonical text, or raise a named error with a witness.
 
-Implementation notes: a function whose outputs are explicit integer expressions is read piece by piece, which keeps the
-expressions; recovering them from a relation costs ISL far more. Only relational texts take that way.
+Implementation notes: a function whose outputs are explicit integer expressions is parsed piece by piece, which keeps
+the expressions; recovering them from a relation costs ISL far more and is done only for relational texts.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ else:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """A relation or set in canonical form: texts, parameters, axes and (for a function) outputs."""
+    """A function or set in canonical form: texts, parameters, axes and (for a function) outputs."""
 
     text: str
     given: str
@@ -47,7 +47,7 @@ class Reading:
 
 
 def _parse(context: islpy.Context, reader: Any, text: str, kind: str) -> Any:
-    """Read outside text, naming what is wrong with it."""
+    """Parse a user's text; raise an error that says what is wrong with it."""
     try:
         return reader(context, text)
     except islpy.Error as error:
@@ -55,13 +55,13 @@ def _parse(context: islpy.Context, reader: Any, text: str, kind: str) -> Any:
             raise
         term = not_affine(text)
         if term is not None:
-            because = f"{term} multiplies or divides by a variable; substitute a number, or keep the axes apart"
+            because = f"{term} multiplies or divides by a variable; substitute a number, or use separate axes"
             raise malformed("LA781", "this text is not affine", text, because, {"term": term}) from None
         raise malformed("LA780", f"this is not the text of an ISL {kind}", text, f"ISL says: {says(error)}") from None
 
 
 def _conditions(text: str, params: Sequence[str] = ()) -> str:
-    """Return constraints on parameters (conditions, or the canonical text of a parameter set) as the text of a set."""
+    """Return constraints on parameters (conditions, or the text of a parameter set) as the text of a set."""
     condition = prepared(text, "given").strip()
     if condition.startswith(("[", "{")):
         return whole(condition, "given")
@@ -70,18 +70,18 @@ def _conditions(text: str, params: Sequence[str] = ()) -> str:
 
 
 def _context(context: islpy.Context, text: str, params: Sequence[str]) -> islpy.Set:
-    """Read constraints on parameters."""
+    """Parse constraints on parameters."""
     known = _parse(context, islpy.Set.read_from_str, _conditions(text, params), "parameter set")
     if not known.is_params():
-        raise malformed("LA780", "what is given must constrain parameters only", text, "it has axes of its own")
+        raise malformed("LA780", "'given' must constrain only parameters", text, "it has axes")
     if known.is_empty():
-        what = "the constraints given on the parameters contradict themselves"
+        what = "the constraints on the parameters contradict each other"
         raise malformed("LA784", what, text, "no parameter values satisfy them", {"given": text.strip()})
     return known  # type: ignore[no-any-return]
 
 
 def _open(relation: Any, text: str) -> Any:
-    """Return the relation or set without tuple names; nested tuples are refused."""
+    """Return the relation or set without tuple names; raise on nested tuples."""
     kinds = islpy.dim_type
     if isinstance(relation, islpy.Map):
         if relation.domain_is_wrapping() or relation.range_is_wrapping():
@@ -107,12 +107,12 @@ def _set_text(points: islpy.Set, plain: bool = False) -> str:
 
 
 def read_function(text: object, given: str = "", operations: int | None = None) -> Reading:
-    """Read a partial function with parameters; its domain is cut down to what is given.
+    """Parse a partial function with parameters; its domain is restricted to the given constraints.
 
     Args:
-        text: ISL map text; pieces may overlap only where they agree.
+        text: ISL map text; pieces may overlap only if they agree.
         given: Constraints on the parameters.
-        operations: ISL operation quota; None for time alone.
+        operations: ISL operation quota; None for the time limit only.
 
     Raises: MalformedError: LA780, LA781, LA782, LA783, LA784. BudgetError: LA222, LA793, LA794.
     """
@@ -174,7 +174,7 @@ def _function(context: islpy.Context, written: str, given: str, plain: bool) -> 
 
 
 def read_set(text: object) -> Reading:
-    """Read a set with parameters.
+    """Parse a set with parameters.
 
     Raises: MalformedError: LA780, LA781, LA782. BudgetError: LA222, LA793, LA794.
     """

@@ -1,7 +1,6 @@
-"""Operations on sets as texts: every answer of ISL is compared with what it should be before it is used.
+"""Operations on sets given as ISL text; every answer of ISL is checked before it is used.
 
-Implementation notes: as in ``functions``. ISL's own count is not used: it answers 0 on parametric and on unbounded
-sets.
+Implementation notes: as in ``functions``. ISL's own count is not used: it returns 0 for parametric and unbounded sets.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ TILE_POINTS = 2**20
 def _combined(
     ask: Callable[..., str], left: str, right: str, rule: Callable[[Array, Array], Array], both: bool = False
 ) -> str:
-    """Return the set of the points for which a rule of membership in two sets holds."""
+    """Return the set of points selected by a rule of their membership in two sets."""
     first, other = read(left), read(right)
 
     def wanted(cloud: Cloud) -> Array:
@@ -51,7 +50,7 @@ def subtract(left: str, right: str) -> str:
 
 
 def substitute(text: str, values: Mapping[str, int]) -> str:
-    """Return a set with numbers for some parameters, which then are gone."""
+    """Return a set with some parameters replaced by numbers."""
     if not values:
         return text
     whole = read(text)
@@ -65,7 +64,7 @@ def substitute(text: str, values: Mapping[str, int]) -> str:
 
 
 def overlap(texts: Sequence[str], axes: Sequence[str]) -> tuple[int, int, Witness] | None:
-    """Return the positions of two sets that overlap, with a common point; None where all are disjoint.
+    """Return the positions of two sets that overlap, with a common point; None if all are disjoint.
 
     Example:
         >>> overlap(["{ [i] : i < 3 }", "{ [i] : i > 5 }", "{ [i] : 2 <= i < 4 }"], ("i",))
@@ -102,7 +101,7 @@ def _shared(cloud: Cloud, texts: Sequence[Meaning]) -> Array:
 
 
 def difference(left: str, right: str, axes: Sequence[str]) -> Witness | None:
-    """Return parameter values and a point in exactly one of two sets; None where they are equal."""
+    """Return parameter values and a point in exactly one of two sets; None if they are equal."""
     question = "equality of two sets"
     apart = small.found_at(
         [left, right], len(axes), lambda cloud, texts: held(texts[0], cloud) != held(texts[1], cloud)
@@ -123,12 +122,12 @@ def difference(left: str, right: str, axes: Sequence[str]) -> Witness | None:
 
 
 def is_empty(text: str) -> bool:
-    """Return whether a set has no point for any parameter values."""
+    """Return whether a set is empty for all parameter values."""
     return _sampled(text) is None
 
 
 def sample(text: str, axes: Sequence[str]) -> Witness | None:
-    """Return parameter values and a point of a set, or None where it is empty."""
+    """Return parameter values and a point of a set, or None if it is empty."""
     found = _sampled(text)
     return None if found is None else {**found[0], **dict(zip(axes, found[1], strict=True))}
 
@@ -157,7 +156,7 @@ def _member(text: str, params: Mapping[str, Any], point: Sequence[int]) -> None:
 
 
 def bounds(text: str) -> tuple[tuple[int, int], ...] | int | None:
-    """Return the inclusive bounds of a set without parameters, None where it is empty, an unbounded axis's position."""
+    """Return the inclusive bounds of a set without parameters; None if empty; the position of an unbounded axis."""
     listed = small.set_points(text)
     if listed is not None:
         return tuple((min(line), max(line)) for line in zip(*listed, strict=True)) if listed else None
@@ -168,7 +167,7 @@ def bounds(text: str) -> tuple[tuple[int, int], ...] | int | None:
 
 
 def constant_extents(text: str) -> tuple[tuple[int, int] | None, ...]:
-    """Return, per axis, the bounds that hold for all parameter values, or None where there are none."""
+    """Return, per axis, bounds valid for all parameter values, or None."""
     listed = small.set_points(text)
     if listed:
         return tuple((min(line), max(line)) for line in zip(*listed, strict=True))
@@ -179,7 +178,7 @@ def constant_extents(text: str) -> tuple[tuple[int, int] | None, ...]:
 
 
 def _within(text: str, box: Sequence[tuple[int, int] | None] | None) -> None:
-    """Confirm that no point lies outside a box (None: anywhere)."""
+    """Check that no point is outside a box (None for the empty box)."""
     points = read(text)
 
     def outside(cloud: Cloud) -> Array:
@@ -193,9 +192,7 @@ def _within(text: str, box: Sequence[tuple[int, int] | None] | None) -> None:
 
 
 def extreme(text: str, largest: bool) -> str | tuple[Witness, tuple[int, ...]]:
-    """Return the lexicographic optimum of a set as a function without inputs; a point of the set where it is unbounded
-    in that direction.
-    """
+    """Return the lexicographic optimum of a set as a function without inputs; a point of the set if it is unbounded."""
     listed = small.set_points(text)
     if listed:
         best = listed[-1] if largest else listed[0]
@@ -214,7 +211,7 @@ def extreme(text: str, largest: bool) -> str | tuple[Witness, tuple[int, ...]]:
 
 
 def _optimum_of(found: Meaning, points: Meaning, largest: bool) -> None:
-    """Confirm that a function without inputs gives a point of a set that none of the points compared comes before."""
+    """Check that a function without inputs returns a point of a set that no sample point beats."""
     for cloud in clouds((points, None), width=points.outputs, also=[found]):
         best, defined, _ = found.values(cloud.given(found), ())
         members = held(points, cloud)
@@ -229,13 +226,12 @@ def _optimum_of(found: Meaning, points: Meaning, largest: bool) -> None:
 
 
 def extents(text: str) -> str | None:
-    """Return the extents of a parametric interval or box as a function without inputs; None where it is not a box."""
+    """Return the extents of a parametric interval or box as a function without inputs; None if it is not a box."""
     return _extents(text, questions.extents)
 
 
 def flat_extents(text: str, terms: str, names: Sequence[str]) -> str | None:
-    """Return the number of points of a set as a function without inputs, where a sum maps it one to one onto an
-    interval; else None.
+    """Return the number of points of a set as a function without inputs; None unless a sum maps it onto an interval.
 
     Args:
         text: A set.
@@ -246,7 +242,7 @@ def flat_extents(text: str, terms: str, names: Sequence[str]) -> str | None:
 
 
 def _extents(text: str, ask: Callable[..., str | None], *more: Any) -> str | None:
-    """Ask for the extents of a box, and confirm them by counting, wherever all points of the set are listed."""
+    """Ask for the extents of a box; check them by counting wherever all points of the set are listed."""
     question = f"the extents of {text}"
     answer = solve(question, ask, None, text, *more)
 
@@ -269,7 +265,7 @@ def _extents(text: str, ask: Callable[..., str | None], *more: Any) -> str | Non
 
 
 def partial_tiles(text: str, position: int, tile: int) -> str:
-    """Return the points of a digit set whose tile (all values of one axis in [0, tile)) is not whole.
+    """Return the points of a digit set whose tile (all values of one axis in [0, tile)) is incomplete.
 
     Args:
         text: A set.
@@ -297,7 +293,7 @@ def partial_tiles(text: str, position: int, tile: int) -> str:
 
 
 def box_of(text: str, params: Mapping[str, int]) -> list[tuple[int, int]] | None:
-    """Return inclusive bounds that hold for every point of a set, found without ISL; None where there are none.
+    """Return an inclusive bounding box of a set, found without ISL; None if there is none.
 
     Example:
         >>> box_of("[N] -> { [i, j] : 0 <= 3i <= N and 0 <= j < i }", {"N": 8})
@@ -316,7 +312,7 @@ def box_of(text: str, params: Mapping[str, int]) -> list[tuple[int, int]] | None
 
 
 def members(text: str, params: Mapping[str, int], arrays: Sequence[Array]) -> Array | None:
-    """Return where points lie in a set; None where its text is not read without ISL."""
+    """Return which points are in a set; None if its text cannot be parsed without ISL."""
     try:
         return held(read(text), Cloud(params, tuple(arrays), 0, False))
     except UnreadError:
@@ -324,7 +320,7 @@ def members(text: str, params: Mapping[str, int], arrays: Sequence[Array]) -> Ar
 
 
 def counts(text: str) -> list[tuple[dict[str, int], int]]:
-    """Return the number of points of a set at some parameter values where all its points are listed."""
+    """Return the number of points of a set at some parameter values for which all points are listed."""
     found: list[tuple[dict[str, int], int]] = []
 
     def judge() -> None:

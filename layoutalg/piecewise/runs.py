@@ -1,8 +1,8 @@
-"""A finite function listed by its values, as ISL text: arithmetic runs, few pieces.
+"""Write a tabulated function as ISL text with few pieces, by arithmetic runs.
 
-Main statements: a run is a set of inputs ``v + t d`` whose outputs are ``p + t e``, t in [0, n). Where d moves
-coordinate k, t is ``(y_k - v_k) / d_k``, so a run is one quasi-affine piece. Runs are chosen greedily: the longest that
-is left, until every input is in exactly one.
+A run is a set of inputs ``v + t d`` with outputs ``p + t e``, t in [0, n). If d moves coordinate k, then
+``t = (y_k - v_k) / d_k``, so a run is one quasi-affine piece. Runs are chosen greedily, longest first, until every
+input is in exactly one.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Run:
 
 
 def runs_text(function: Mapping[Vector, Vector], names: Sequence[str]) -> str:
-    """Return a finite function as ISL text; the time grows with the square of its size.
+    """Return a finite function as ISL text; time is quadratic in its size.
 
     Args:
         function: Outputs by inputs, at least one.
@@ -43,7 +43,7 @@ def runs_text(function: Mapping[Vector, Vector], names: Sequence[str]) -> str:
 
 
 def cover(function: Mapping[Vector, Vector]) -> list[Run]:
-    """Return runs that hold every input once: always the longest that is left, then the one with the least start.
+    """Return runs that cover every input once, greedily: longest first, ties by least start.
 
     Example:
         >>> [(run.value, run.count) for run in cover({(y,): (y % 3,) for y in range(6)})]
@@ -70,14 +70,14 @@ def cover(function: Mapping[Vector, Vector]) -> list[Run]:
             (value, point), (other, goal) = pairs[start], pairs[members[-count > 1]]
             runs.append(Run(value, point, _apart(value, other), _apart(point, goal), -count))
         elif start in rest:
-            # what is taken only shortens runs, so the longest still comes first
+            # taking inputs only shortens runs, so heap order stays valid
             count, step = _longest(rest, [number for number in order[place:] if number in rest])
             heapq.heappush(heap, (-count, place, step))
     return runs
 
 
 def _weights(function: Mapping[Vector, Vector]) -> Vector:
-    """Return weights under which sums tell inputs with their outputs apart, also one step outside of their box."""
+    """Return weights whose sums identify each (input, output), even one step outside the box."""
     rows = [value + point for value, point in function.items()]
     weights, weight = [], 1
     for column in reversed(list(zip(*rows, strict=True))):
@@ -91,7 +91,7 @@ def _number(row: Vector, weights: Vector) -> int:
 
 
 def _longest(rest: set[int], ascending: Sequence[int]) -> tuple[int, int]:
-    """Return the length and the step of the longest run that starts at the first number and ascends."""
+    """Return length and step of the longest ascending run from the first number."""
     start, length, best = ascending[0], 1, 0
     for other in ascending[1:]:
         step, count = other - start, 2
@@ -107,7 +107,7 @@ def _apart(start: Vector, goal: Vector) -> Vector:
 
 
 def _piece(run: Run, names: Sequence[str]) -> str:
-    """Return the piece of a run: its guard decides t by the coordinate that moves least."""
+    """Return the piece of a run; its guard solves for t by the coordinate that moves least."""
     moving = [k for k, move in enumerate(run.step) if move]
     if not moving:
         guard = " and ".join(["0 = 0", *[f"{name} = {a}" for name, a in zip(names, run.value, strict=True)]])

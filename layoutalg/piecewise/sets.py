@@ -2,8 +2,8 @@
 
 Notation: ISL's, for example ``[N] -> { [i, j] : 0 <= i < N and 0 <= j <= 36 }``.
 
-Implementation notes: points are found by testing a bounding box with numpy, and counts come from boxes, from chains of
-digits, from sums of polynomials or from those points (``counts``).
+Implementation notes: points are found by testing a bounding box with numpy; counts come from boxes, digit chains, sums
+of polynomials, or those points (``counts``).
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ CHUNK = 2**18
 
 @dataclass(frozen=True, slots=True)
 class PointSet(Written):
-    """A set of integer points, cut out by affine conditions over its axes and over parameters.
+    """A set of integer points, defined by affine conditions on its axes and parameters.
 
     Args:
-        text: ISL set text; kept in canonical form.
+        text: ISL set text; stored in canonical form.
 
     Raises: MalformedError: LA780, LA781, LA782. BudgetError: LA222.
 
@@ -60,11 +60,11 @@ class PointSet(Written):
 
     @classmethod
     def of(cls, points: PointSet | str) -> PointSet:
-        """Return a set, or the set of a text."""
+        """Return a set unchanged, or parse its text."""
         return points if isinstance(points, PointSet) else cls(points)
 
     def subs(self, **values: int) -> PointSet:
-        """Return the set at values of some parameters.
+        """Return the set with values substituted for some parameters.
 
         Raises: MalformedError: LA785.
 
@@ -75,11 +75,11 @@ class PointSet(Written):
         return PointSet(regions.substitute(self.text, checked_values(values, self.params, self.text)))
 
     def is_empty(self) -> bool:
-        """Return whether no parameter values give a point."""
+        """Return whether the set is empty for all parameter values."""
         return regions.is_empty(self.text)
 
     def sample(self) -> dict[str, object] | None:
-        """Return parameter values and a point by axis name, or None where the set is empty."""
+        """Return parameter values and a point by axis name, or None if the set is empty."""
         return regions.sample(self.text, self.axes)
 
     def union(self, other: PointSet) -> PointSet:
@@ -101,15 +101,15 @@ class PointSet(Written):
         return PointSet(regions.subtract(self.text, self._same(other).text))
 
     def difference(self, other: PointSet) -> dict[str, object] | None:
-        """Return parameter values and a point in exactly one of the sets; None where they are equal."""
+        """Return parameter values and a point in exactly one of the sets; None if they are equal."""
         return regions.difference(self.text, self._same(other).text, self.axes)
 
     def is_equal(self, other: PointSet) -> bool:
-        """Return whether both hold the same points for all parameter values."""
+        """Return whether both contain the same points for all parameter values."""
         return self.difference(other) is None
 
     def contains(self, coords: Mapping[str, Numbers], **values: int) -> npt.NDArray[np.bool_]:
-        """Return where points lie in the set, vectorised.
+        """Return which points are in the set, vectorised.
 
         Args:
             coords: Value of every axis; integers or integer arrays that broadcast together.
@@ -122,7 +122,7 @@ class PointSet(Written):
         return np.array(self._holds(known, arrays, shape))
 
     def __contains__(self, point: object) -> bool:
-        """Return whether a tuple of integers is a point of this set, which must have no parameters left."""
+        """Return whether a tuple of integers is in this set, which must have no parameters."""
         if not isinstance(point, tuple) or len(point) != len(self.axes):
             return False
         if not all(isinstance(value, (int, np.integer)) for value in point):
@@ -171,7 +171,7 @@ class PointSet(Written):
         return np.concatenate(found) if found else np.empty((0, len(self.axes)), dtype=np.int64)
 
     def _box(self, known: Mapping[str, int]) -> Sequence[tuple[int, int]] | None:
-        """Return inclusive bounds of the points at parameter values, None where there are none.
+        """Return inclusive bounds of the points at parameter values, None if there are no points.
 
         Raises: AdmissibilityError: LA786.
         """
@@ -187,7 +187,7 @@ class PointSet(Written):
     def _holds(
         self, known: Mapping[str, int], arrays: list[npt.NDArray[np.int64]], shape: tuple[int, ...]
     ) -> npt.NDArray[np.bool_]:
-        """Return where points lie in the set."""
+        """Return which points are in the set."""
         found = regions.members(self.text, known, arrays)
         if found is None:
             return evaluated(functions.indicator(self.text), known, arrays, shape, 0)[1]
@@ -229,7 +229,7 @@ class PointSet(Written):
             with suppress(AdmissibilityError, BudgetError):
                 found = counts.constant(len(self.points()))
         if found is None:
-            because = "the set is unbounded, or its axes cannot be summed over one by one; count at parameter values"
+            because = "the set is unbounded, or its axes cannot be summed one by one; use .count(...) instead"
             where, witness = (self.text[:200],), {"point": self.sample()}
             raise AdmissibilityError(
                 Diagnostic("LA790", "no formula for the number of points", where, because, witness)

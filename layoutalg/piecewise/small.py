@@ -1,7 +1,7 @@
-"""Small bounded functions and sets, all their points listed without ISL: what a table decides at once.
+"""Decide small bounded functions and sets without ISL, by listing all their points.
 
-Implementation notes: a text is small where interval arithmetic bounds its points by a box of some thousands; it has no
-parameters then. Everything here answers None for a text that is not small, and for one that is not read.
+Implementation notes: a text is small if it has no parameters and interval arithmetic bounds its points by a box of some
+thousands. Everything here returns None for a text that is not small or cannot be parsed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ TEXT = 100_000
 
 
 def everywhere(near: Sequence[Meaning], width: int) -> Cloud | None:
-    """Return all points of the boxes of some texts without parameters, where these are few."""
+    """Return all points of the boxes of some texts without parameters, if these are few; else None."""
     if any(meaning.params for meaning in near):
         return None
     cloud = next(iter(clouds(*((meaning, width) for meaning in near), width=width)))
@@ -30,7 +30,7 @@ def everywhere(near: Sequence[Meaning], width: int) -> Cloud | None:
 
 
 def found_at(near: Sequence[str], width: int | None, test: Callable[[Cloud, list[Meaning]], Array]) -> Points | None:
-    """Return the points of the boxes of some texts at which a test holds, in lexicographic order."""
+    """Return the points of the boxes of some texts that pass a test, in lexicographic order."""
     try:
         texts = [read(text) for text in near]
         own = texts[0].inputs if texts[0].is_map else texts[0].outputs
@@ -59,7 +59,7 @@ def set_points(text: str) -> Points | None:
 
 
 def function_points(text: str) -> tuple[Points, Points] | None:
-    """Return all points where a function is defined, in lexicographic order, and its values.
+    """Return all points of a function's domain, in lexicographic order, and the values there.
 
     Example:
         >>> function_points("{ [i] -> [i mod 2, i] : 0 <= i < 3 }")
@@ -82,7 +82,7 @@ def function_points(text: str) -> tuple[Points, Points] | None:
 
 
 def first_collision(points: Points, values: Points) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]] | None:
-    """Return two points with one value, and the value; None where there are none.
+    """Return two points with the same value, and the value; or None.
 
     Example:
         >>> first_collision([(0,), (1,), (2,)], [(5,), (6,), (5,)])
@@ -97,7 +97,7 @@ def first_collision(points: Points, values: Points) -> tuple[tuple[int, ...], tu
 
 
 def inverse_text(text: str, names: Sequence[str]) -> str | None:
-    """Return the least point of every value of a function of at most 512 points, as runs; None where that is long.
+    """Return the least point of every value of a function of at most 512 points, as runs; None if the text is too long.
 
     Args:
         text: The function.

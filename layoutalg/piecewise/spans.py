@@ -1,7 +1,7 @@
-"""Bounds of the points of a clause by interval arithmetic: a box that holds them all, found without ISL.
+"""Bounding box of the points of a clause by interval arithmetic, without ISL.
 
-Main statements: every step keeps a superset of the points, so the box is right whatever it misses; where it is finite
-its points, tested one by one, are all there can be. An end that is None is unbounded.
+Every step keeps a superset of the points, so the box is always valid; if it is finite, testing each of its points finds
+all solutions. An end of None is unbounded.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ BRANCHES = 64
 
 
 def places_within(clause: Clause, spans: Sequence[Span], places: int | None = None) -> list[Span] | None:
-    """Return inclusive bounds of the places of a clause whose atoms lie in spans; None where it never holds."""
+    """Return inclusive bounds of the places of a clause whose atoms are within spans; None if it is never true."""
     found = narrowed(clause, clause.condition, spans)
     if found is None:
         return None
@@ -30,7 +30,7 @@ def places_within(clause: Clause, spans: Sequence[Span], places: int | None = No
 
 
 def narrowed(clause: Clause, condition: Condition, spans: Sequence[Span]) -> list[Span] | None:
-    """Return spans of the atoms that hold all points of a condition within the given spans; None where none can be."""
+    """Return spans of the atoms that contain all solutions of a condition; None if there is none in the given spans."""
     sums: list[tuple[str, Linear]] = []
     choices: list[tuple[Condition, ...]] = []
     waiting = [condition]
@@ -67,7 +67,7 @@ def narrowed(clause: Clause, condition: Condition, spans: Sequence[Span]) -> lis
 
 
 def _round(clause: Clause, sums: Sequence[tuple[str, Linear]], spans: list[Span]) -> bool:
-    """Narrow once: what atoms can be, what the sums demand, what that says about the sums within; False where empty."""
+    """Narrow once: forward through the atoms, by the sums' conditions, and back into floors; False if empty."""
     for place, atom in enumerate(clause.atoms):
         if atom.kind != "variable":
             spans[place] = _meet(spans[place], _forward(atom, spans))
@@ -89,7 +89,7 @@ def _round(clause: Clause, sums: Sequence[tuple[str, Linear]], spans: list[Span]
 
 
 def _forward(atom: Atom, spans: Sequence[Span]) -> Span:
-    """Return what an atom can be, from what its sums can be."""
+    """Return the span of an atom from the spans of its sums."""
     inner = [_span(part, spans) for part in atom.sums]
     low, high = inner[0]
     if atom.kind == "floor":
@@ -111,7 +111,7 @@ def _forward(atom: Atom, spans: Sequence[Span]) -> Span:
 
 
 def _span(linear: Linear, spans: Sequence[Span]) -> Span:
-    """Return what the numerator of a sum can be."""
+    """Return the span of the numerator of a sum."""
     low: int | None = linear.constant
     high: int | None = linear.constant
     for atom, a in linear.terms:
@@ -122,7 +122,7 @@ def _span(linear: Linear, spans: Sequence[Span]) -> Span:
 
 
 def _demand(linear: Linear, spans: list[Span]) -> None:
-    """Narrow spans by the demand that a sum (its numerator) is not negative."""
+    """Narrow spans by the condition that a sum's numerator is >= 0."""
     finite, open_at = linear.constant, -1
     for place, (atom, a) in enumerate(linear.terms):
         most = spans[atom][1] if a > 0 else spans[atom][0]

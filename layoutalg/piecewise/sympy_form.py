@@ -1,6 +1,6 @@
 """Functions and guards of ISL texts as sympy expressions.
 
-Implementation notes: the text is read by ``layoutalg.piecewise.meaning``, without ISL; sympy is imported on use.
+Implementation notes: the text is parsed by ``layoutalg.piecewise.meaning``, without ISL; sympy is imported on use.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ else:
 
 
 def symbols_of(names: Sequence[str], symbols: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return a sympy symbol per name: the caller's own, else one for an integer."""
+    """Return a sympy symbol per name: the caller's, else a new integer symbol."""
     return {name: sympy.Symbol(name, integer=True) for name in names} | dict(symbols or {})
 
 
 def pieces(text: str, axes: Sequence[str], symbols: Mapping[str, Any]) -> list[tuple[list[Any], Any]]:
-    """Return, per clause of a function, its outputs as expressions and the condition under which they hold.
+    """Return, per clause of a function, its outputs as expressions and its guard.
 
     Args:
         text: ISL text.
@@ -42,7 +42,7 @@ def pieces(text: str, axes: Sequence[str], symbols: Mapping[str, Any]) -> list[t
 
 
 def piecewise(found: Sequence[tuple[Any, Any]], otherwise: Any = None) -> Any:
-    """Return a sympy ``Piecewise`` of (expression, condition) pairs; ``otherwise`` holds elsewhere, nan where None."""
+    """Return a sympy ``Piecewise`` of (expression, condition) pairs; elsewhere ``otherwise``, nan if that is None."""
     rest = sympy.nan if otherwise is None else otherwise
     return sympy.Piecewise(*found, (rest, True), evaluate=False) if found else rest
 

@@ -1,7 +1,7 @@
-"""Where the conditions of a text hold, and what its sums are, at arrays of points.
+"""Evaluate the conditions and sums of a parsed text at arrays of points.
 
-Main statements: a quantified integer that occurs linearly in a conjunction is decided by its bounds and by
-divisibility; others by trying all values that interval arithmetic leaves for the points at hand.
+A quantified integer that occurs linearly in a conjunction is decided by its bounds and divisibility; others by trying
+all values that interval arithmetic leaves for the points at hand.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ def shape_of(params: Mapping[str, Array], places: Sequence[Array]) -> tuple[int,
 def atoms_at(
     clause: Clause, params: Mapping[str, Array], places: Sequence[Array], given: int | None = None
 ) -> list[Array | None]:
-    """Return the values of the atoms; None for those that depend on what a quantifier introduces or is not given.
+    """Return the values of the atoms; None for those that depend on a quantified integer or an unknown place.
 
     Args:
         clause: The clause.
         params: Values of the parameters.
         places: Values of the first places.
-        given: How many places are given; all where it is None.
+        given: Number of known places; None for all.
     """
     known: list[Array | None] = []
     for atom in clause.atoms:
@@ -48,7 +48,7 @@ def atoms_at(
 
 
 def positions(lengths: Sequence[int]) -> list[Array]:
-    """Return all points of a box, one array per axis, the last axis fastest; numpy itself takes up to 64 axes.
+    """Return all points of a box, one array per axis, last axis fastest; numpy itself is limited to 64 axes.
 
     Example:
         >>> [line.tolist() for line in positions([2, 1, 3])]
@@ -61,12 +61,12 @@ def positions(lengths: Sequence[int]) -> list[Array]:
 
 
 def _reach(value: Array) -> int:
-    """Return the greatest magnitude in an array, at least 1."""
+    """Return the largest magnitude in an array, at least 1."""
     return max(abs(int(value.min())), abs(int(value.max())), 1) if value.size else 1
 
 
 def _total(linear: Linear, known: Sequence[Array | None]) -> tuple[Any, int]:
-    """Return the numerator of a sum and a bound on its magnitude; None where an atom is not known."""
+    """Return the numerator of a sum and a bound on its magnitude; (None, 0) if an atom is unknown."""
     reach = max(abs(linear.constant), linear.denominator)
     values = []
     for atom, a in linear.terms:
@@ -98,7 +98,7 @@ def unknown(linear: Linear, known: Sequence[Array | None]) -> bool:
 def holds_at(
     clause: Clause, params: Mapping[str, Array], places: Sequence[Array], known: list[Array | None] | None = None
 ) -> Array:
-    """Return where the condition of a clause holds, the places equal to what the tuples say."""
+    """Return where the condition of a clause is true and the places equal the tuple entries."""
     known = atoms_at(clause, params, places) if known is None else known
     shape = shape_of(params, places)
     inside = np.asarray(_decided(clause, clause.condition, known, shape), dtype=bool)
@@ -134,7 +134,7 @@ def _decided(clause: Clause, condition: Condition, known: list[Array | None], sh
 
 
 def _some(clause: Clause, condition: Condition, known: list[Array | None], shape: tuple[int, ...]) -> Array:
-    """Decide quantified integers: one that occurs linearly by its bounds, others by trying all values they can have."""
+    """Decide quantified integers: one that occurs linearly by its bounds, others by trying all possible values."""
     _, names, inner = condition
     if 0 in shape:
         return np.zeros(shape, dtype=bool)
@@ -155,7 +155,7 @@ def _some(clause: Clause, condition: Condition, known: list[Array | None], shape
 
 
 def _grouped(clause: Clause, names: Sequence[str], inner: Condition) -> list[tuple[list[str], list[Condition]]]:
-    """Return the parts of a conjunction in groups that share no quantified integer, each with its integers."""
+    """Split a conjunction into groups that share no quantified integer, each with its integers."""
     own = {clause.known[Atom("variable", name)]: name for name in names}
     below: list[set[int]] = []
     for place, atom in enumerate(clause.atoms):
@@ -196,7 +196,7 @@ def _used(condition: Condition, below: Sequence[set[int]]) -> set[int]:
 def _linear_some(
     clause: Clause, name: str, inner: Condition, known: list[Array | None], shape: tuple[int, ...]
 ) -> Array | None:
-    """Decide one quantified integer in a conjunction of sums, no floor over it; None where it is otherwise."""
+    """Decide one quantified integer in a conjunction of sums without a floor of it; None for other conditions."""
     own = clause.known[Atom("variable", name)]
     if any(_depends(clause, place, own) for place in range(own + 1, len(clause.atoms))):
         return None
@@ -245,14 +245,14 @@ def _linear_some(
 
 
 def _depends(clause: Clause, place: int, own: int) -> bool:
-    """Return whether an atom is made over a variable, directly."""
+    """Return whether an atom directly uses a variable."""
     return any(atom == own for part in clause.atoms[place].sums for atom, _ in part.terms)
 
 
 def _tried_some(
     clause: Clause, names: Sequence[str], inner: Condition, known: list[Array | None], shape: tuple[int, ...]
 ) -> Array:
-    """Decide quantified integers by trying: all values that interval arithmetic leaves for these points."""
+    """Decide quantified integers by trying all values that interval arithmetic leaves for these points."""
     own = [clause.known[Atom("variable", name)] for name in names]
     spans: list[tuple[int | None, int | None]] = [(None, None)] * len(clause.atoms)
     for place, value in enumerate(known):
@@ -294,7 +294,7 @@ def _tried_some(
 def _halved(
     clause: Clause, names: Sequence[str], inner: Condition, known: list[Array | None], shape: tuple[int, ...], size: int
 ) -> Array:
-    """Decide the points in two halves: fewer points leave fewer values to try."""
+    """Decide the points in two halves: fewer points have fewer values to try."""
     flat = [None if value is None else np.broadcast_to(value, shape).reshape(-1) for value in known]
     clock.check("quantified integers")
     parts = []
@@ -305,7 +305,7 @@ def _halved(
 
 
 def _rounded(atom: Atom, known: Sequence[Array | None]) -> Array | None:
-    """Return the value of an atom, None where one of its sums is not known."""
+    """Return the value of an atom, None if one of its sums is unknown."""
     parts = [_total(part, known)[0] for part in atom.sums]
     if any(part is None for part in parts):
         return None

@@ -121,12 +121,12 @@ def test_shapes_and_refusals() -> None:
     with pytest.raises(RepresentabilityError) as caught:
         convert.recognize([0, 1, 2, 3, 7, 8], (2, 3))
     assert str(caught.value) == (
-        "LA235 the layout is not shape:stride behind at most one swizzle\n"
+        "LA235 the layout is not shape:stride with at most one swizzle\n"
         "  in     recognize(table of 6 entries, (2,3))\n"
-        "  since  entry 4 is 7, strided it would be 4; no swizzle helps\n"
+        "  since  entry 4 is 7, a strided layout would give 4; no swizzle helps\n"
         "  at     coordinate=4, value=7, strided=4"
     )
     with pytest.raises(MalformedError, match="LA234"):
         convert.recognize([0, 1, 2], (2, 2))
-    with pytest.raises(RepresentabilityError, match="swizzles were not sought"):
+    with pytest.raises(RepresentabilityError, match="swizzles were not tried"):
         convert.recognize([0, 1, 2**61 + 1])

@@ -138,10 +138,10 @@ def test_opposite_directions_are_compared_by_the_inverse_and_it_is_said():
     same, other = la.parse("Sw<3,3,3> o 0 o (64,64):(64,1)"), la.parse("(64,64):(64,1)")
     for verdict in (la.equivalent(shared, same), la.equivalent(same, shared)):
         assert verdict
-        assert "takes offsets to coordinates" in verdict.certificate["direction"]
+        assert "maps offsets to coordinates" in verdict.certificate["direction"]
     refuted = la.equivalent(shared, other)
     assert not refuted
-    assert "takes offsets to coordinates" in refuted.witness["direction"]
+    assert "maps offsets to coordinates" in refuted.witness["direction"]
     assert refuted.witness["f"] == same(1, 0) == 72
     assert str(la.convert.to_cute(shared)) == str(same)
     assert la.certify.equality(shared, same).kind == "equality"

@@ -88,7 +88,7 @@ def test_the_message_of_a_refusal() -> None:
     assert str(caught.value) == (
         "LA230 the layout is not affine over F2\n"
         "  in     to_linear(8:3)\n"
-        "  since  f(3) = 9, but f(2) xor f(1) xor f(0) = 5; layoutalg.convert.to_piecewise holds it exactly\n"
+        "  since  f(3) = 9, but f(2) xor f(1) xor f(0) = 5; layoutalg.convert.to_piecewise represents it exactly\n"
         "  at     x=2, y=1, f(x^y)=9, f(x)^f(y)^f(0)=5"
     )
 
@@ -126,7 +126,7 @@ def test_to_cute_refuses_what_needs_two_swizzles() -> None:
         convert.to_cute(linear)
     assert caught.value.diagnostic.code == "LA235"
     assert caught.value.diagnostic.witness == {"x": 1, "y": 2, "f(x+y)": 2, "f(x)+f(y)-f(0)": 4, "bit": 0}
-    with pytest.raises(RepresentabilityError, match="62 bits"):
+    with pytest.raises(RepresentabilityError, match="63 bits; the limit is 62"):
         convert.to_cute(LinearLayout.identity({"i": 1 << 63}))
 
 
@@ -172,9 +172,9 @@ def test_recognize_survives_the_edge_of_64_bits() -> None:
     with pytest.raises(RepresentabilityError):
         convert.recognize([0, top, -2 * top])
     for table in ([0, -top, -2 * top], [top, -top], [-2 * top, 2 * top - 1]):
-        with pytest.raises(RepresentabilityError, match=r"its only modes .* leave the signed 64-bit range"):
+        with pytest.raises(RepresentabilityError, match=r"its only modes .* exceed the signed 64-bit range"):
             convert.recognize(table)
-    with pytest.raises(RepresentabilityError, match=f"strided it would be {top + 7}; swizzles were not sought"):
+    with pytest.raises(RepresentabilityError, match=f"a strided layout would give {top + 7}; swizzles were not tried"):
         convert.recognize([-top - 1, 3, top])
     table = [1 - 2 * top, -top, -1]
     assert convert.recognize(table).table().tolist() == table
@@ -281,7 +281,7 @@ def test_values_beyond_64_bits() -> None:
     with pytest.raises(RepresentabilityError) as caught:
         convert.to_integer(pieces)
     assert caught.value.diagnostic.witness == {"coordinate": 3, "value": top + 3, "strided": 3}
-    assert "moduli were not sought" in caught.value.diagnostic.because
+    assert "moduli were not tried" in caught.value.diagnostic.because
 
 
 @pytest.mark.parametrize(

@@ -75,7 +75,7 @@ def test_giving_up_says_what_every_engine_ran_into() -> None:
     assert isinstance(answer, Unknown)
     assert answer.tried == ("normal-form", "table", "isl")
     assert "normal-form: swizzles differ and the size is not a power of two" in answer.reason
-    assert "table: 3145728 points are more than 1048576" in answer.reason
+    assert "table: 3145728 points exceed the limit of 1048576" in answer.reason
     assert "isl: the quota of 1 operations ran out" in answer.reason
     with pytest.raises(ValueError, match="unknown"):
         bool(answer)
