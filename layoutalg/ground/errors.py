@@ -108,8 +108,10 @@ class Diagnostic:
         lines += [f"  {'in' if index == 0 else '  '}     {line}" for index, line in enumerate(self._where_lines())]
         if self.because:
             lines.append(f"  since  {self.because}")
-        if self.witness is not None:
-            lines.append("  at     " + ", ".join(f"{key}={_as_text(value)}" for key, value in self.witness.items()))
+        told = "actual" if self.because.find(", not ") >= 0 else None  # `because` ends with the value that was given
+        entries = [f"{key}={_as_text(value)}" for key, value in (self.witness or {}).items() if key != told]
+        if entries:
+            lines.append("  at     " + ", ".join(entries))
         lines += [f"  try    {repair.name}: {repair.detail}" for repair in self.repairs]
         if self.source:
             lines.append(f"  see    {self.source}")

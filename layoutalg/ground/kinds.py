@@ -120,6 +120,8 @@ def _as_tuple(arguments: tuple[Any, ...], value: object) -> object:
     if not isinstance(value, (tuple, list)):
         return _WRONG
     many = len(arguments) == 2 and arguments[1] is Ellipsis
+    if many and arguments[0] is int and type(value) is tuple and set(map(type, value)) == {int}:
+        return value if min(value) >= -(2**63) and max(value) < 2**64 else _WRONG  # tables: no step for each entry
     if not many and len(value) != len(arguments):
         return _WRONG
     entries = [_as(arguments[0] if many else arguments[index], entry) for index, entry in enumerate(value)]

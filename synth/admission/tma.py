@@ -23,7 +23,8 @@ from types import MappingProxyType
 from typing import Any
 
 from layoutalg.ground.errors import BudgetError, Cost, MalformedError, Repair, RepresentabilityError
-from layoutalg.ground.limits import REPAIR_SECONDS
+from layoutalg.ground.limits import PROBLEM_RANK, REPAIR_SECONDS
+from layoutalg.ground.listed import listed
 from layoutalg.ground.verdict import Unknown
 from layoutalg.proofs.admission import Admission, Admitted, Refused
 from layoutalg.proofs.certify.banks import document
@@ -134,7 +135,13 @@ def carried(request: Request, direction: str) -> Admission:
         return _of_tensor(request, direction, most)
     if _interleave(request) in SLICES:
         return _of_slices(request, direction, most)
-    answer = _of_any(request, direction, most)
+    short = request
+    if len(request.extents) > PROBLEM_RANK:  # an extent of 1 takes no pitch: what is planned need not name it
+        moving = request.offsets.reshape([extent for extent in request.extents if extent > 1] or [1])
+        short = replace(request, layout=listed(moving), extents=moving.shape)
+    answer = _of_any(short, direction, most)
+    if isinstance(answer, Refused) and short is not request:
+        answer = _of_any(request, direction, most)  # its witness has the coordinates of the tile that was asked about
     if not isinstance(answer, Refused):
         return answer
     if _interleave(request) == "any":
@@ -252,6 +259,11 @@ def _of_one_tile(request: Request, direction: str, found: Iterable[Fit]) -> Admi
         if strides is None:
             merged = merged or (fit.system.merged(request.extents) if apart else None)
             continue
+        if len(request.extents) > PROBLEM_RANK:
+            because = (
+                f"tensors of at most {PROBLEM_RANK} dimensions are planned, and the tile has {len(request.extents)}"
+            )
+            return Unknown(because, ("pitches",))
         made = carried_by(_one_tile(request, direction, strides), fit)
         answer = None if made is None else _admitted(request, made)
         if isinstance(answer, Admitted):
@@ -295,7 +307,7 @@ def _fits(request: Request, most: int | None, align_bytes: int | None = None) ->
 
 def _problems(request: Request, direction: str, strides: tuple[int, ...]) -> Iterator[TensorMapProblem]:
     """Yield statements of the tile with these pitches: of a tensor of many tiles, of one tile, of fused dimensions."""
-    tile, layout = request.extents, request.layout
+    tile, layout, table = request.extents, request.layout, request.offsets
     for _ in tile:
         touching = [
             (slow, fast)
@@ -316,10 +328,10 @@ def _problems(request: Request, direction: str, strides: tuple[int, ...]) -> Ite
         if not touching:
             return
         slow, fast = touching[0]
-        table = request.offsets if layout is request.layout else layout
         order = [dim for dim in range(len(tile)) if dim not in (slow, fast)]
         table = table.transpose([*order, slow, fast]).reshape(*(tile[dim] for dim in order), -1)
-        tile, strides, layout = table.shape, (*(strides[dim] for dim in order), strides[fast]), table
+        tile, strides = table.shape, (*(strides[dim] for dim in order), strides[fast])
+        layout = listed(table)
 
 
 def _of_tensor(request: Request, direction: str, most: int | None) -> Admission:

@@ -149,8 +149,9 @@ class Pitches:
         short = Pitches(reduce(self.point, basis), basis, self.least)
         steps, reach = [], 1 + _span(short.point, tile)
         for row in reversed(basis):  # those of the innermost dimensions come last
-            steps.append(reach)
-            reach += 2 * reach * _span(row, tile)
+            # a step moves elements by nothing or by a multiple of the row's common divisor: beyond all moves before it
+            steps.append(-(-reach // math.gcd(*row)))
+            reach += steps[-1] * _span(row, tile)
         best: tuple[int, ...] | None = None
         for scale in (steps, [1 + place for place in range(len(steps))]):
             for point in short._tried(_scaled(basis, scale), most=most):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import permutations
 from pathlib import Path
 
@@ -103,3 +104,28 @@ def test_fine_modes_are_decided_without_all_signs():
         with clock.within(5):
             for consumer in ("tma", "tma.store"):
                 assert not isinstance(la.admissible(text, consumer), la.Unknown)
+
+
+@pytest.mark.parametrize("consumer", ["tma", "tma.store"])
+@pytest.mark.parametrize("seed", range(6))
+def test_extents_of_1_beyond_16_dimensions_change_no_answer(seed, consumer):
+    rng = np.random.default_rng(seed)
+    moving = [2] * 9 if seed % 2 else [3, 2, 8, 2, 4]
+    order = rng.permutation(len(moving))
+    strides = [0] * len(moving)
+    for place, at in enumerate(order):
+        strides[at] = math.prod(moving[other] for other in order[:place])
+    modes = [*zip(moving, strides, strict=True), *((1, int(rng.integers(0, 99))) for _ in range(30))]
+    places = sorted(rng.choice(len(modes), len(moving), replace=False).tolist())
+    rest = iter(modes[len(moving) :])
+    mixed = [modes[places.index(place)] if place in places else next(rest) for place in range(len(modes))]
+    long, short = (la.parse(f"({','.join(str(e) for e, _ in part)}):({','.join(str(s) for _, s in part)})")
+                   for part in (mixed, modes[: len(moving)]))  # fmt: skip
+    answers = [la.admissible(layout, consumer) for layout in (long, short)]
+    assert type(answers[0]) is type(answers[1])
+    if isinstance(answers[0], la.Admitted):
+        assert answers[0].descriptor == answers[1].descriptor
+        assert la.proofs.check(answers[0].descriptor)
+    else:
+        assert answers[0].rules == answers[1].rules
+        assert len(answers[0].witness.get("coordinate", mixed)) == len(mixed)
