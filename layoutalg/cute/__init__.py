@@ -1,7 +1,7 @@
-"""CuTe layouts, swizzles, swizzled layouts and their algebra. Every operation is exact or refused.
+"""CuTe layouts, swizzles, swizzled layouts and their algebra. Every operation returns the exact result or raises.
 
-``from layoutalg.cute import *`` makes every ``repr`` of the family readable again. It leaves Python's own ``filter``
-and ``slice`` alone; the operations are ``layoutalg.cute.filter`` and ``layoutalg.cute.slice``.
+``from layoutalg.cute import *`` is enough to evaluate any ``repr`` of these types. It does not shadow Python's
+``filter`` and ``slice``; call those operations as ``layoutalg.cute.filter`` and ``layoutalg.cute.slice``.
 """
 
 from layoutalg.cute.algebra import (
@@ -28,7 +28,7 @@ from layoutalg.cute.inverse import left_inverse, right_inverse
 from layoutalg.cute.layout import CuteLayout
 from layoutalg.cute.morphism import Morphism
 from layoutalg.cute.partition import local_partition, local_tile, thread_value_partition
-from layoutalg.cute.peers import CPP as _CPP  # noqa: F401  loaded for what it registers
+from layoutalg.cute.peers import CPP as _CPP  # noqa: F401  imported for its registrations
 from layoutalg.cute.product import (
     blocked_product,
     flat_product,

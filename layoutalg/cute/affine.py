@@ -1,8 +1,8 @@
-"""CuTe layouts and stacks as affine maps over F2 of the flat coordinate.
+"""CuTe layouts and swizzle stacks as affine maps over F2 of the flat coordinate.
 
 Main statements: with extents that are powers of two, offset o and strides d, a layout is affine exactly when the
-integers ``(o + d 2^j) xor o`` have pairwise disjoint bits (``layoutalg.f2.carry`` holds the lemma). A swizzle is
-invertible and linear, so it neither helps nor harms; only a later offset could cancel a carry.
+integers ``(o + d 2^j) xor o`` have pairwise disjoint bits (lemma in ``layoutalg.f2.carry``). Swizzles are
+invertible and linear, so they change nothing here; only a later offset could cancel a carry.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ Affine: TypeAlias = tuple[tuple[int, ...], int]
 
 
 def carry_free(layout: Cute) -> tuple[Affine | None, bool]:
-    """Return the affine map, or None where an addition carries, and whether later offsets could cancel that carry.
+    """Return the affine map (None if an addition carries) and whether a later offset could cancel that carry.
 
     Args:
-        layout: Its size is a power of two.
+        layout: Of power-of-two size.
 
     Example:
         >>> from layoutalg.cute import CuteLayout
@@ -49,7 +49,7 @@ def carry_free(layout: Cute) -> tuple[Affine | None, bool]:
 
 
 def affine(layout: Cute) -> Affine | None:
-    """Return the layout as an affine map over F2, or None where it is not one or that was not decided.
+    """Return the layout as an affine map over F2, or None if it is not affine or that is undecided.
 
     Example:
         >>> from layoutalg.cute import CuteLayout
@@ -66,7 +66,7 @@ def affine(layout: Cute) -> Affine | None:
 
 
 def affine_after(outer: Cute, inner: Cute) -> Affine | None:
-    """Return ``outer`` after ``inner`` as an affine map over F2 where both are, else None.
+    """Return ``outer`` after ``inner`` as an affine map over F2 if both are affine, otherwise None.
 
     Example:
         >>> from layoutalg.cute import CuteLayout
@@ -85,7 +85,7 @@ def affine_after(outer: Cute, inner: Cute) -> Affine | None:
 
 
 def _start(layout: Cute, bits: int) -> Cute:
-    """Return the layout on its first 2**bits coordinates, or unchanged where that is not a layout."""
+    """Return the layout on its first 2**bits coordinates, or unchanged if the restriction is not a layout."""
     if layout.size <= 1 << bits:
         return layout
     try:

@@ -1,9 +1,9 @@
-"""The one-operand algebra of CuTe layouts: building, measuring, coalescing and filtering.
+"""Unary operations on CuTe layouts: building, measuring, coalescing and filtering.
 
-Main statements: ``coalesce`` keeps the function of the 1-D coordinate and is a complete normal form: two layouts are
-the same function of the 1-D coordinate if and only if they coalesce to equal layouts. An operation on domains replaces
-L by L o X with X depending only on the shape of L (or, for a CuTe layout, gives L o X in refined form); it therefore
-acts on a swizzled layout through its base and on a coordinate layout through the compact layout of its shape.
+Main statements: ``coalesce`` is a complete normal form: two layouts are the same function of the 1-D coordinate if and
+only if they coalesce to equal layouts. An operation on the domain replaces L by L o X, where X depends only on the
+shape of L (for a CuTe layout possibly refined); so it acts on a swizzled layout through its base and on a coordinate
+layout through the compact layout of its shape.
 
 References: J. Cecka, arXiv:2603.02298; CuTe documentation of NVIDIA CUTLASS.
 """
@@ -68,7 +68,7 @@ def make_layout(*parts: Cute | IntTuple) -> CuteLayout:
     if len(shape) == len(parts):
         if len(flat) <= limits.TUPLE_MODES and _plain(shape, limits.TUPLE_DEPTH - 2):
             return trusted(tuple(shape), tuple(stride), tuple(flat))
-        return CuteLayout(tuple(shape), tuple(stride))  # which counts the modes and the levels
+        return CuteLayout(tuple(shape), tuple(stride))  # checks the limits on modes and depth
     if shape or len(parts) > 2:
         wrong = next((part for part in parts if shape and not isinstance(part, CuteLayout | ComposedLayout)), parts)
         raise malformed("parts", "must be layouts only, or a shape and an optional stride", wrong, "LA108")
@@ -103,8 +103,8 @@ def cosize(layout: CuteLayout | ComposedLayout, *, convention: Convention = STRI
 
     Args:
         layout: A layout.
-        convention: ``"pycute"`` gives 1 + the offset of the last coordinate, another number where a stride is negative;
-            ``"cute_cpp"`` gives that of the layout under the swizzles.
+        convention: ``"pycute"`` gives 1 + the offset of the last coordinate, which differs for negative strides;
+            ``"cute_cpp"`` ignores the swizzles.
 
     Raises: MalformedError: LA144, LA146, LA192.
 
@@ -130,7 +130,7 @@ def rank(value: Sized | IntTuple) -> int:
 
 
 def depth(value: Sized | IntTuple) -> int:
-    """Return how deep a layout or shape nests.
+    """Return the nesting depth of a layout or shape.
 
     Example:
         >>> depth(CuteLayout((4, (2, 2))))
@@ -140,12 +140,12 @@ def depth(value: Sized | IntTuple) -> int:
 
 
 def lift(layout: AnyLayout, operation: Callable[[CuteLayout], CuteLayout], name: str = "this operation") -> AnyLayout:
-    """Return ``operation``, which only rearranges the domain, applied to a layout of any kind.
+    """Apply ``operation``, which only rearranges the domain, to a layout of any kind.
 
     Args:
-        layout: A CuTe layout, one under swizzles and offsets, or a coordinate layout.
-        operation: What to do with a CuTe layout.
-        name: How users call it, for messages.
+        layout: A CuTe, composed or coordinate layout.
+        operation: Its action on a CuTe layout.
+        name: Its public name, for messages.
 
     Raises: MalformedError: LA192.
 
@@ -164,7 +164,7 @@ def lift(layout: AnyLayout, operation: Callable[[CuteLayout], CuteLayout], name:
 
 
 def rearrange(layout: AnyLayout, operation: Callable[[CuteLayout], CuteLayout], name: str) -> AnyLayout:
-    """Return what ``lift`` does, for an operation that keeps every leaf as it is: so do those of a coordinate layout.
+    """``lift`` for an operation that keeps every leaf; a coordinate layout then keeps its leaves too.
 
     Raises: MalformedError: LA192.
 
@@ -186,7 +186,7 @@ def flatten(layout: AnyLayout) -> AnyLayout:
     """Return the layout without nesting: the same leaves in one tuple; an int shape stays an int.
 
     Args:
-        layout: A layout of any family; a swizzled one is flattened under the swizzles.
+        layout: A layout of any family.
 
     Raises: MalformedError: LA192.
 
@@ -206,14 +206,13 @@ def _flattened(layout: CuteLayout) -> CuteLayout:
 def coalesce(layout: AnyLayout, profile: IntTuple | None = None) -> AnyLayout:
     """Return the layout in the fewest modes with the same function of the 1-D coordinate.
 
-    Mathematically: R with size(R) = size(L), depth at most 1 and R(i) = L(i) for all i < size(L); neighbours fuse where
-    the next stride continues the run. With a profile: each mode at a leaf of the profile is coalesced on its own.
+    Mathematically: R with size(R) = size(L), depth at most 1 and R(i) = L(i) for all i < size(L); adjacent modes fuse
+    where the next stride continues the run. With a profile, the modes at its leaves are coalesced separately.
 
     Args:
-        layout: Any layout. An empty one becomes ``0:0``, one of size 1 becomes ``1:0``. A swizzled one is coalesced
-            under the swizzles.
-        profile: None, or an int tuple with one entry per mode of the layout, nested as deep as modes should be kept
-            apart. Only its structure counts.
+        layout: Any layout. Size 0 gives ``0:0``, size 1 gives ``1:0``.
+        profile: None, or an int tuple with one entry per mode, nested as deep as modes must stay separate. Only its
+            structure counts.
 
     Raises: MalformedError: LA109, LA192.
 
@@ -250,8 +249,8 @@ def _coalesce_by(layout: CuteLayout, profile: IntTuple) -> CuteLayout:
     if isinstance(profile, int):
         return from_flat(merge(layout.flat))
     if isinstance(layout.shape, int) or len(profile) != layout.rank:
-        because = f"a profile with {len(profile)} modes cannot hold " + (
-            "an int shape" if isinstance(layout.shape, int) else f"{layout.rank} modes"
+        because = f"the profile has {len(profile)} modes, the layout has " + (
+            "an int shape" if isinstance(layout.shape, int) else f"{layout.rank}"
         )
         raise MalformedError(
             Diagnostic(
@@ -270,7 +269,7 @@ def filter_zeros(layout: Under) -> Under:
     Mathematically: same profile and strides, and the same set of offsets.
 
     Args:
-        layout: A layout; of a swizzled one the layout under the swizzles is filtered.
+        layout: A CuTe or swizzled layout.
 
     Raises: MalformedError: LA192.
 
@@ -289,7 +288,7 @@ def _without_zeros(layout: CuteLayout) -> CuteLayout:
 def filter(layout: Under) -> Under:
     """Return the layout without stride-0 and extent-1 modes, coalesced.
 
-    Mathematically: the same set of offsets, each hit as often as the other modes of the layout hit it.
+    Mathematically: the same set of offsets, each with the multiplicity that the remaining modes give it.
 
     Args and errors as in ``filter_zeros``.
 

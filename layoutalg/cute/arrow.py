@@ -1,4 +1,4 @@
-"""Maps of the leaves of nested tuples as functions: their layout, their values and where a value comes from."""
+"""Pointed maps between the leaves of nested tuples, as functions: layout, values and preimages."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ from layoutalg.ground.digits import IntArray
 
 @dataclass(frozen=True, slots=True)
 class Arrow(LeafAxes):
-    """A pointed map between the leaves of two nested tuples, with pitches for the offsets where they are given.
+    """A pointed map between the leaves of two nested tuples, with optional pitches for the offsets.
 
     Args:
         domain: An int or nested tuple of extents >= 1.
         codomain: An int or nested tuple of extents >= 1.
-        map: Per leaf of the domain, a leaf of the codomain or None.
+        map: For each leaf of the domain a leaf of the codomain, or None.
         pitch: Congruent to the codomain, or None.
 
     Raises: MalformedError: LA180 to LA183, LA610, LA100.
@@ -52,7 +52,7 @@ class Arrow(LeafAxes):
     codomain: IntTuple
     map: Map
     pitch: IntTuple | None = None
-    __array_ufunc__: ClassVar[None] = None  # numpy leaves operators with a morphism to the morphism
+    __array_ufunc__: ClassVar[None] = None  # makes numpy defer to the morphism's operators
 
     def __post_init__(self) -> None:
         domain = check_extents(self.domain, "domain")
@@ -80,7 +80,7 @@ class Arrow(LeafAxes):
 
     @property
     def out_dims(self) -> dict[str, int | None]:
-        """One output, ``offset``: below the size of the codomain where there is no pitch."""
+        """One output, ``offset``; without a pitch it is below the size of the codomain."""
         return {"offset": product(self.codomain) if self.pitch is None else None}
 
     @property
@@ -89,7 +89,7 @@ class Arrow(LeafAxes):
         return product(self.domain)
 
     def to_layout(self) -> CuteLayout:
-        """Return |f|: shape S, the stride of a leaf is the weight of its image, 0 at the base point.
+        """Return |f|: shape S; each stride is the weight of the leaf's image, 0 for the base point.
 
         Example:
             >>> print(Arrow((2, (3,)), (5, 3, 2), (2, None)).to_layout())
@@ -143,10 +143,10 @@ class Arrow(LeafAxes):
         return self.to_layout().table()
 
     def preimage(self, offset: int) -> int | None:
-        """Return the least flat index of the domain with this offset; None where there is none.
+        """Return the least flat index of the domain with this offset, or None.
 
-        Mathematically: weights exceed the reach before them, so digits are read off from the slowest leaf. Base-point
-        digits are free; the least preimage has them 0. Without a pitch, offsets are indices of the codomain.
+        Mathematically: each weight exceeds the reach of the faster ones, so digits are read off from the slowest leaf.
+        Base-point digits are free and set to 0. Without a pitch, offsets are indices of the codomain.
 
         Raises: MalformedError: LA604. AdmissibilityError: LA105.
 
@@ -173,7 +173,7 @@ class Arrow(LeafAxes):
         return index if rest == 0 else None
 
     def target(self) -> str:
-        """Return the codomain in notation, with its pitch where there is one."""
+        """Return the codomain in notation, with its pitch if any."""
         return shape_text(self.codomain) + ("" if self.pitch is None else f":{shape_text(self.pitch)}")
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""Basis elements: the strides of layouts whose values are coordinates.
+"""Basis elements: the strides of coordinate layouts.
 
 Notation: ``E0`` is the tuple with 1 in mode 0 and 0 elsewhere, ``E(1,0)`` has its 1 in mode 0 of mode 1, ``E()`` is the
 number 1. A stride is a sum of multiples, ``2E0+E1``.
@@ -17,7 +17,7 @@ from layoutalg.ground.limits import TUPLE_DEPTH, TUPLE_MODES
 Path: TypeAlias = tuple[int, ...]
 BasisTuple: TypeAlias = "Basis | tuple[BasisTuple, ...]"
 BasisLike: TypeAlias = "Basis | int | tuple[BasisLike, ...]"
-"""What a coordinate layout reads as strides: an int must be 0."""
+"""Strides accepted by a coordinate layout; an int must be 0."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -25,8 +25,8 @@ class Basis:
     """A sum of multiples of basis elements: one stride of a coordinate layout.
 
     Args:
-        terms: (path, scale) pairs; brought into order, equal paths added, zero scales dropped. A path gives the mode at
-            each level of the value.
+        terms: (path, scale) pairs; sorted, equal paths added, zero scales dropped. A path gives the mode at each level
+            of the value.
 
     Raises: MalformedError: LA170.
 
@@ -38,7 +38,7 @@ class Basis:
     """
 
     terms: tuple[tuple[Path, int], ...] = ()
-    __array_ufunc__: ClassVar[None] = None  # numpy leaves operators with a basis element to it
+    __array_ufunc__: ClassVar[None] = None  # makes numpy defer to the operators here
 
     def __post_init__(self) -> None:
         if not isinstance(self.terms, tuple):
@@ -68,7 +68,7 @@ class Basis:
     __rmul__ = __mul__
 
     def scale(self, path: Path) -> int:
-        """Return the multiple of one basis element.
+        """Return the coefficient of one basis element.
 
         Raises: MalformedError: LA170.
         """
@@ -97,7 +97,7 @@ def _path(value: tuple[object, ...]) -> Path:
     return path
 
 
-def E(*path: int) -> Basis:  # noqa: N802  the field's name
+def E(*path: int) -> Basis:  # noqa: N802  CuTe's name
     """Return the basis element that is 1 at ``path`` and 0 elsewhere.
 
     Example:
@@ -110,7 +110,7 @@ def E(*path: int) -> Basis:  # noqa: N802  the field's name
 
 
 def basis_leaves(shape: IntTuple, stride: object) -> tuple[Basis, ...]:
-    """Return the strides from left to right, or refuse what is not congruent to ``shape``."""
+    """Return the strides from left to right; raise unless congruent to ``shape``."""
     if isinstance(shape, int):
         if isinstance(stride, Basis):
             return (stride,)
@@ -123,7 +123,7 @@ def basis_leaves(shape: IntTuple, stride: object) -> tuple[Basis, ...]:
 
 
 def least_profile(paths: set[Path], level: int) -> IntTuple:
-    """Return the least nesting in which every path ends at a leaf."""
+    """Return the smallest nesting in which every path ends at a leaf."""
     if not paths:
         return () if level == 0 else 0
     if () in paths:
@@ -146,7 +146,7 @@ def leaf_paths(profile: IntTuple, prefix: Path) -> list[Path]:
 
 
 def basis_text(stride: BasisTuple) -> str:
-    """Return nested strides in the field's notation."""
+    """Return nested strides in CuTe notation."""
     if isinstance(stride, Basis):
         return str(stride)
     return "(" + ",".join([basis_text(entry) for entry in stride]) + ")"

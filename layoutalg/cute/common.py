@@ -1,4 +1,4 @@
-"""What layouts have in common, and what they send to 0: nullspace, common layouts, distributed domains.
+"""Nullspace, common sublayouts and distributed domains of layouts.
 
 References: CuTe ``nullspace``, ``max_common_layout``, ``max_common_vector``, ``domain_distribute``.
 """
@@ -23,11 +23,11 @@ EVENTS = 4096
 def nullspace(layout: Cute) -> CuteLayout:
     """Return the coalesced layout of the 1-D coordinates that the stride-0 modes reach.
 
-    Mathematically: R injective with L(R(i)) = 0 and size(R) = size(L) / size(filter(L)). It is all of the kernel where
-    ``filter(L)`` takes 0 once; values that cancel between strides of both signs are not looked for.
+    Mathematically: R injective with L(R(i)) = 0 and size(R) = size(L) / size(filter(L)). It is the whole kernel
+    if ``filter(L)`` takes 0 once; cancellation between strides of opposite sign is not searched for.
 
     Args:
-        layout: A layout that is not empty; of a swizzled one, the coordinates with the value of coordinate 0.
+        layout: A non-empty layout; for a swizzled one, the coordinates that share the value of coordinate 0.
 
     Raises: MalformedError: LA192. AdmissibilityError: LA165.
 
@@ -39,12 +39,12 @@ def nullspace(layout: Cute) -> CuteLayout:
     """
     own = bottom(composed(layout, "nullspace"))
     if own.size == 0:
-        raise refusal("LA165", "the layout is empty", f"nullspace({layout})", "an empty layout reaches no coordinate")
+        raise refusal("LA165", "the layout is empty", f"nullspace({layout})", "an empty layout has no coordinates")
     return from_flat(still_digits(own.flat))
 
 
 def still_digits(flat: Flat) -> Flat:
-    """Return the digits of the 1-D coordinates that the stride-0 modes of a digit list reach, merged.
+    """Return the merged digits of the 1-D coordinates reached by the stride-0 modes of a digit list.
 
     Example:
         >>> still_digits(((4, 0), (2, 1), (3, 0)))
@@ -60,11 +60,11 @@ def still_digits(flat: Flat) -> Flat:
 
 
 def max_common_layout(a: Cute, b: Cute) -> CuteLayout:
-    """Return the coalesced R with a(R(i)) = b(R(i)) = i for all i < size(R), as long as it can be found.
+    """Return the coalesced R with a(R(i)) = b(R(i)) = i for all i < size(R), as large as it finds.
 
-    Mathematically: the strides 1, s, s t, ... are followed through the modes of b as far as a agrees; the last step may
-    use a part of a mode. Where b is injective with strides >= 0, R is unique and the result is the longest; else a
-    longer R may exist, reached through modes that overlap or run against each other.
+    Mathematically: follows the strides 1, s, s t, ... through the modes of b as far as a agrees; the last step may use
+    part of a mode. If b is injective with strides >= 0, R is unique and the result is the longest; otherwise a longer R
+    may exist, through modes that overlap or run in opposite directions.
 
     Args:
         a: A layout. Elements.
@@ -86,9 +86,7 @@ def max_common_layout(a: Cute, b: Cute) -> CuteLayout:
     b = strided_form(composed(b, "max_common_layout", "b"), "max_common_layout")
     for layout in (a, b):
         if layout.size == 0:
-            raise refusal(
-                "LA165", "a layout is empty", f"max_common_layout({a}, {b})", f"{layout} does not even reach offset 0"
-            )
+            raise refusal("LA165", "a layout is empty", f"max_common_layout({a}, {b})", f"{layout} has no offset 0")
     first = merge(a.flat)
     modes: list[tuple[int, int, int]] = []  # extent, stride, weight
     weight = 1
@@ -125,7 +123,7 @@ def _agreement(outer: Flat, digits: list[tuple[int, int]], extent: int, weight: 
 
 
 def _straight(outer: Flat, step: int, slope: int, extent: int) -> int:
-    """Return the least i < extent with outer(step i) != slope i, or extent where there is none nearby."""
+    """Return the least i < extent with outer(step i) != slope i, or extent if there is none nearby."""
     places: list[tuple[int, int]] = []  # (residue, weight): digits carry where i residue passes a multiple of weight
     size = 1
     for width, _ in outer:
@@ -163,7 +161,7 @@ def _columns(digits: tuple[tuple[int, int], ...]) -> tuple[tuple[int, ...], tupl
 
 
 def _shorter(outer: Flat, digits: list[tuple[int, int]], weight: int, current: int, count: int) -> int:
-    """Return the greatest shorter count that is the identity; identity on a prefix is monotone, so it is bisected."""
+    """Return the greatest shorter count that is the identity; monotone in the prefix, hence bisection."""
     low, high = 1, count
     while high - low > 1:
         middle = (low + high) // 2
@@ -175,7 +173,7 @@ def _shorter(outer: Flat, digits: list[tuple[int, int]], weight: int, current: i
 
 
 def max_common_vector(a: Cute, b: Cute) -> int:
-    """Return how many elements, from offset 0 on, both layouts place alike: the size of ``max_common_layout``.
+    """Return how many elements from offset 0 on are at the same place in both layouts: size of ``max_common_layout``.
 
     Example:
         >>> max_common_vector(CuteLayout((4, 8), (8, 1)), CuteLayout((4, 4), (16, 1)))
@@ -187,13 +185,13 @@ def max_common_vector(a: Cute, b: Cute) -> int:
 def domain_distribute(shape: IntTuple, count: int, *, convention: Convention = STRICT) -> CuteLayout:
     """Return ``count`` coordinates of ``shape``, as many as possible from each mode in turn.
 
-    Mathematically: R increasing with size(R) = N, taking from mode k the greatest common divisor of its extent and of
-    what is left of N, at the mode's own weight. It exists if and only if N divides the size of the shape.
+    Mathematically: R increasing with size(R) = N, taking from mode k the gcd of its extent and of what is left of N, at
+    the mode's own weight. It exists if and only if N divides the size of the shape.
 
     Args:
         shape: Extents >= 1.
         count: N >= 1.
-        convention: ``"cute_cpp"`` returns what it found where that is fewer than N.
+        convention: ``"cute_cpp"`` returns what it found even if that is fewer than N.
 
     Raises: MalformedError: LA166, LA144. AdmissibilityError: LA167.
 
@@ -214,14 +212,14 @@ def domain_distribute(shape: IntTuple, count: int, *, convention: Convention = S
             "LA167",
             "the count cannot be spread over the shape",
             f"domain_distribute({shape_text(validate(shape, 'shape'))}, {total})",
-            f"{total} does not divide the size {size}; {total // left} are found",
+            f"{total} does not divide the size {size}; only {total // left} can be taken",
             {"found": total // left, "left": left},
         )
     return found
 
 
 def distributed(shape: IntTuple, count: int) -> tuple[CuteLayout, int, int]:
-    """Return the coordinates found, the count checked, and by what factor fewer were found."""
+    """Return the coordinates found, the validated count, and the factor by which they fall short."""
     extents = flatten(validate(shape, "shape"))
     total = integer(count, "count", "LA166")
     if any(extent < 1 for extent in extents) or total < 1:

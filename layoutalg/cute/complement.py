@@ -1,8 +1,8 @@
-"""The complement of a CuTe layout: the offsets it leaves out, as a layout.
+"""The complement of a CuTe layout: the offsets it skips, as a layout.
 
 Main statements: sort the modes of an injective layout by stride. If each stride is divisible by stride times extent
 of the mode before it, the gaps between them form a layout C, and the modes of both together, sorted, are one compact
-chain 1, s_1, s_1 s_2, ...; so (L, C) is a bijection onto an interval [0, n). Without that chain no result is given.
+chain 1, s_1, s_1 s_2, ...; so (L, C) is a bijection onto an interval [0, n). Without that chain the operation raises.
 
 References: J. Cecka, arXiv:2603.02298; CuTe ``complement``.
 """
@@ -44,21 +44,21 @@ Chain: TypeAlias = "tuple[tuple[int, int, int], ...]"
 
 
 def complement(layout: Cute, cosize: IntTuple | None = None, *, convention: Convention = STRICT) -> CuteLayout:
-    """Return the layout that visits the offsets ``layout`` leaves out.
+    """Return the layout of the offsets that ``layout`` skips.
 
     Mathematically: the sorted, coalesced C such that, with the stride-0 modes of L dropped, (L, C) is a bijection onto
     [0, n), where n >= ``cosize`` is the least such bound whose outermost gap is whole.
 
-    With a shape as bound, whole steps of the outermost gap are counted mode by mode, each count rounded up: for S and
-    the outermost step t, n = t * size(ceil_div(S, t)), which is size(S) where t divides S mode by mode.
+    If the bound is a shape S, the outermost gap is filled mode by mode, rounding up: n = t * size(ceil_div(S, t)) for
+    the outermost step t, which is size(S) if t divides S mode by mode.
 
     Args:
-        layout: Strides >= 0, injective once stride-0 modes are dropped, with a divisible chain of strides; or swizzled,
-            with the values of such a layout. Elements.
+        layout: Strides >= 0, injective once stride-0 modes are dropped, with a divisible chain of strides; or a
+            swizzled layout with the values of such a layout. Elements.
         cosize: Bound to cover, >= 1, or a shape of extents >= 1; default the cosize of the layout. Elements.
-        convention: Whose reading of a shape. ``"strict"`` counts mode by mode and refuses where that does not cover the
-            shape, ``"cute_cpp"`` counts mode by mode as it comes, ``"pycute"`` takes the size of the shape. An integer
-            bound means the same to all; the layout is checked under each.
+        convention: How to read a shape. ``"strict"`` counts mode by mode and raises if that does not cover the shape,
+            ``"cute_cpp"`` counts mode by mode unchecked, ``"pycute"`` uses the size of the shape. An integer bound
+            means the same in all; the layout is always checked.
 
     Raises:
         MalformedError: LA130, LA102, LA144, LA192. AdmissibilityError: LA131 to LA134, LA148. RepresentabilityError:
@@ -89,7 +89,7 @@ def complement(layout: Cute, cosize: IntTuple | None = None, *, convention: Conv
 
 
 def _image(layout: Cute) -> CuteLayout:
-    """Return a strided layout with the values of ``layout``, each taken once; a complement depends on nothing else."""
+    """Return a strided layout with the same set of values: the complement depends on nothing else."""
     form = simplify(layout)
     if isinstance(form, CuteLayout):
         return form
@@ -116,14 +116,14 @@ def _complement(layout: CuteLayout, bound: IntTuple) -> CuteLayout:
             "LA148",
             "the outermost step does not divide the shape mode by mode",
             where(),
-            f"mode by mode, {steps} steps of {current} are counted, which end before {shown(product(bound))}",
+            f"{steps} steps of {current}, counted mode by mode, end before {shown(product(bound))}",
             {"covered": steps * current, "size": product(bound)},
         )
     return from_flat(gaps(chain, steps * current))
 
 
 def gaps(chain: Chain, bound: int) -> Flat:
-    """Return the digits between the modes of a divisible chain and behind it, up to a bound, merged.
+    """Return the merged digits between the modes of a divisible chain and after them, up to a bound.
 
     Example:
         >>> gaps(((4, 2, 1),), 16)
@@ -143,7 +143,7 @@ _complement_wide = remembered(weight)(_complement.__wrapped__)
 
 
 def bound_of(cosize: IntTuple) -> IntTuple:
-    """Return the bound of a complement, checked."""
+    """Validate the bound of a complement."""
     if isinstance(cosize, tuple):
         try:
             bound = validate(cosize, "cosize")
@@ -160,12 +160,12 @@ def bound_of(cosize: IntTuple) -> IntTuple:
 def divisible_chain(flat: Flat, where: Where, padded: bool = False) -> Chain:
     """Return the modes (extent, stride, 1-D weight) sorted by stride, stride-0 and extent-1 modes dropped.
 
-    Mathematically: each stride must be a multiple of stride times extent of the mode before it; with ``padded``, a
-    multiple of its stride alone and at least stride times extent, as in a matrix with padded rows.
+    Mathematically: each stride must be a multiple of stride times extent of the mode before it; with ``padded``, only a
+    multiple of its stride and at least stride times extent, as in a matrix with padded rows.
 
     Args:
         flat: The modes of any layout.
-        where: The call, for messages, or what gives it.
+        where: The call, for messages, or a function that returns it.
         padded: Whether a stride need not be a multiple of the width of the mode before it.
 
     Raises: AdmissibilityError: LA131 to LA134.
@@ -178,7 +178,7 @@ def divisible_chain(flat: Flat, where: Where, padded: bool = False) -> Chain:
     weight = 1
     for extent, stride in merge(flat):
         if extent == 0:
-            raise refusal("LA131", "the layout is empty", where, "an empty layout has no offsets to work with")
+            raise refusal("LA131", "the layout is empty", where, "an empty layout has no offsets")
         if stride < 0:
             raise refusal("LA132", "the layout has a negative stride", where, f"mode {extent}:{stride} runs below 0")
         if stride:
@@ -195,7 +195,7 @@ def divisible_chain(flat: Flat, where: Where, padded: bool = False) -> Chain:
 
 
 def _no_chain(fast: tuple[int, int, int], slow: tuple[int, int, int], where: Where, padded: bool) -> AdmissibilityError:
-    """Return the refusal for two modes that do not follow each other in a divisible chain."""
+    """Return the error for two modes that do not form a divisible chain."""
     clash = _collision(fast, slow)
     names = f"{fast[0]}:{fast[1]} and {slow[0]}:{slow[1]}"
     if clash is None:
@@ -218,10 +218,10 @@ def _no_chain(fast: tuple[int, int, int], slow: tuple[int, int, int], where: Whe
 
 
 def _collision(fast: tuple[int, int, int], slow: tuple[int, int, int]) -> tuple[int, int] | None:
-    """Return two 1-D coordinates with equal offset inside two modes, or None where the two modes are injective.
+    """Return two 1-D coordinates with equal offset inside two modes, or None if the two modes are injective.
 
-    a d = b e with 0 <= a < s, 0 <= b < t has a solution other than 0 exactly if the least one, a = e/g and b = d/g with
-    g = gcd(d, e), lies inside both extents.
+    a d = b e with 0 <= a < s, 0 <= b < t has a solution other than 0 exactly when the least one, a = e/g and b = d/g
+    with g = gcd(d, e), is inside both extents.
     """
     common = gcd(fast[1], slow[1])
     a, b = slow[1] // common, fast[1] // common

@@ -1,12 +1,12 @@
-"""Composition where values are coordinates: coordinates after a layout, and a layout read at coordinates.
+"""Composition with coordinate layouts, on either side.
 
 Main statements: a coordinate layout is composed with an inner layout component by component. A mode of the inner layout
-becomes a digit list if and only if each component gives one and the places where their digits end divide one another in
-turn; the modes add up if and only if they do in every component. Both are decided without enumeration.
+becomes a digit list if and only if each component gives one and their digit boundaries form a divisibility chain; the
+modes add up if and only if they do in every component. Both are decided without enumeration.
 
-L after X is the sum, over the leaves of the value of X, of a mode of L after a component of X. Where each stride of X
-moves one leaf, the sum is a CuTe layout if and only if every part is; where strides move several leaves the parts may
-cancel, and a table decides.
+L after X is the sum, over the leaves of the value of X, of a mode of L after a component of X. If each stride of X
+moves one leaf, the sum is a CuTe layout if and only if every part is; if a stride moves several leaves, the parts may
+cancel and a table decides.
 
 References: CuTe ``composition`` with a tiler of basis strides.
 """
@@ -48,7 +48,7 @@ def coordinates_after(coordinates: CoordinateLayout, inner: Cute) -> CoordinateL
     where = f"composition({coordinates}, {inner})"
     inner = simplify(inner)
     if isinstance(inner, ComposedLayout):
-        because = f"no layout without swizzle and offset is the function {inner}"
+        because = f"{inner} cannot be written without swizzle and offset"
         raise RepresentabilityError(Diagnostic("LA172", NOT_COORDINATES, (where,), because))
     parts = coordinates.components
     if not parts:
@@ -58,7 +58,7 @@ def coordinates_after(coordinates: CoordinateLayout, inner: Cute) -> CoordinateL
             after_strided(part, inner)
         except RepresentabilityError as error:
             old = error.diagnostic
-            because = f"in the part E{shape_text(path)} of the value, {old.because}"
+            because = f"in component E{shape_text(path)}, {old.because}"
             seen = Diagnostic("LA172", NOT_COORDINATES, (where, *old.where), because, old.witness)
             raise RepresentabilityError(seen) from error
         except LayoutError as error:
@@ -72,7 +72,7 @@ def coordinates_after(coordinates: CoordinateLayout, inner: Cute) -> CoordinateL
 def _run(
     components: tuple[tuple[Path, CuteLayout], ...], extent: int, step: int, where: str
 ) -> list[tuple[int, Basis]]:
-    """Return the digits of the mode extent:step, each component being strided along it."""
+    """Return the digits of the mode extent:step, along which every component is strided."""
     paths = [path for path, _ in components]
     runs = [after_strided(part, CuteLayout(extent, step)).flat for _, part in components]
     if extent <= 1:
@@ -90,12 +90,12 @@ def _run(
 def at_coordinates(layout: Cute, coordinates: CoordinateLayout) -> Cute:
     """Return ``layout`` read at the coordinates that ``coordinates`` gives, also written ``layout @ coordinates``.
 
-    Mathematically: R with R(c) = layout(coordinates(c)). A path of the coordinates ends at a mode of the layout, which
-    reads its value as 1-D coordinate; modes without a path are read at 0.
+    Mathematically: R with R(c) = layout(coordinates(c)). Each path of the coordinates names a mode of the layout, which
+    reads the value as its 1-D coordinate; modes without a path are read at 0.
 
     Args:
-        layout: The layout to read; its shape must have every path.
-        coordinates: Gives coordinates inside the modes.
+        layout: The layout to read; every path must exist in its shape.
+        coordinates: Must stay inside the modes.
 
     Raises:
         MalformedError: LA171. AdmissibilityError: LA120. RepresentabilityError: LA121, LA122, LA172. BudgetError:
@@ -118,7 +118,7 @@ def at_coordinates(layout: Cute, coordinates: CoordinateLayout) -> Cute:
     except RepresentabilityError as error:
         if all(len(entry.terms) < 2 for _, entry in coordinates.flat):
             raise within(error, where) from error
-        return _by_table(modes, coordinates, where)  # moves that cross modes may cancel
+        return _by_table(modes, coordinates, where)  # parts may cancel across modes
     except LayoutError as error:
         raise within(error, where) from error
     return from_runs(runs, coordinates.shape)
@@ -128,7 +128,7 @@ Modes: TypeAlias = list[tuple[CuteLayout, CuteLayout]]
 
 
 def _sum_run(modes: Modes, position: int, extent: int, where: str) -> Flat:
-    """Return the digits of one leaf of the domain: the parts of all modes along it, added."""
+    """Return the digits of one leaf of the domain: the sum of the parts of all modes."""
     steps = [0 if part.size == 0 else part.flat[position][1] for _, part in modes]
     parts = [after_strided(mode, CuteLayout(extent, step)).flat for (mode, _), step in zip(modes, steps, strict=True)]
     if extent <= 1:
@@ -142,10 +142,10 @@ def _sum_run(modes: Modes, position: int, extent: int, where: str) -> Flat:
 
 
 def _by_table(modes: Modes, coordinates: CoordinateLayout, where: str) -> Cute:
-    """Decide from the table where strides move several modes at once and jumps may cancel."""
+    """Decide from the table: strides move several modes at once, so jumps may cancel."""
     size = coordinates.size
     if size > CUTE_POINTS:
-        because = f"strides move several modes at once; {size} entries, the limit is {CUTE_POINTS}"
+        because = f"strides move several modes at once and the table has {size} entries; the limit is {CUTE_POINTS}"
         what = "whether the layout at these coordinates is a CuTe layout was not decided"
         raise BudgetError(Diagnostic("LA173", what, (where,), because))
     values = np.zeros(size, dtype=np.int64)
@@ -153,7 +153,7 @@ def _by_table(modes: Modes, coordinates: CoordinateLayout, where: str) -> Cute:
         values = values + mode.apply(part.table())
     found = tabled(lambda: values, coordinates.shape)
     if found is None:
-        because = "no strides, and no swizzle of strides, give this function"
+        because = "neither shape:stride nor a swizzle of one gives this function"
         what = "the layout at these coordinates is not a CuTe layout"
         raise RepresentabilityError(Diagnostic("LA172", what, (where,), because, source=WIDER))
     return found
@@ -170,7 +170,7 @@ def _mode(layout: CuteLayout, path: Path, where: str) -> CuteLayout:
 
 
 def _common_ends(parts: list[Flat]) -> list[int]:
-    """Return 1 and the places where a digit of some part ends, in order, the whole extent left out."""
+    """Return, sorted, 1 and the places where a digit of some part ends, excluding the whole extent."""
     ends = {1}
     for run in parts:
         done = 1
@@ -181,7 +181,7 @@ def _common_ends(parts: list[Flat]) -> list[int]:
 
 
 def _clash(parts: list[Flat], low: int, high: int, extent: int, step: int, where: str) -> RepresentabilityError:
-    """Return the refusal of a run where one part ends a digit at ``low`` and another at ``high``."""
+    """Return the error for a run where one part ends a digit at ``low`` and another at ``high``."""
     witness: dict[str, object] = {"mode": f"{extent}:{step}", "ends": (low, high)}
     for index in range(low + 1, min(extent, max(high + 1, 4096))):
         inside = index % low
@@ -191,8 +191,8 @@ def _clash(parts: list[Flat], low: int, high: int, extent: int, step: int, where
             witness |= {"coordinate": index, "composition": actual, "layout": added}
             break
     because = (
-        f"along the mode {extent}:{step} the steps of one part of the value change at index {low}, those of another "
-        f"at {high}, and {high} is not a multiple of {low}"
+        f"along the mode {extent}:{step} one component changes its step at index {low} and another at {high}, "
+        f"which is not a multiple of {low}"
     )
     return RepresentabilityError(
         Diagnostic("LA172", "the composition is not a coordinate layout", (where,), because, witness)

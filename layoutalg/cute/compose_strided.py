@@ -1,11 +1,10 @@
-"""Composition of CuTe layouts with CuTe layouts and tilers, exact or refused.
+"""Composition of CuTe layouts with CuTe layouts and tilers: exact, or an error.
 
-Main statements: R with R(c) = A(B(c)) on the whole domain of B, each mode of B in its place, refined at most, exists if
-and only if every mode of B alone gives a strided run of A and A adds up over those runs; ``layoutalg.cute.factor``
+Main statements: R with R(c) = A(B(c)) on the whole domain of B, each mode of B in its place (possibly refined), exists
+if and only if every mode of B gives a strided run of A and A is additive over those runs; ``layoutalg.cute.factor``
 decides both without enumerating the domain.
 
-Implementation notes: B must stay inside the domain of A. What a layout does past its end is a convention that differs
-between implementations, so it is not used.
+B must stay inside the domain of A: implementations differ on what a layout does past its end.
 
 References: J. Cecka, arXiv:2603.02298; CuTe ``composition``.
 """
@@ -41,7 +40,7 @@ def after_strided(outer: CuteLayout, inner: CuteLayout) -> CuteLayout:
 
 
 def after_tiler(outer: CuteLayout, tiler: Tiler) -> CuteLayout:
-    """Return ``outer`` after a tiler, applied mode by mode where it is a tuple; None leaves a mode as it is.
+    """Return ``outer`` after a tiler, a tuple mode by mode; None keeps the mode.
 
     Example:
         >>> print(after_tiler(CuteLayout((8, 4, 2)), (4, None, 2)))
@@ -53,8 +52,8 @@ def after_tiler(outer: CuteLayout, tiler: Tiler) -> CuteLayout:
         return outer
     if isinstance(tiler, tuple):
         if isinstance(outer.shape, int) or len(tiler) != outer.rank:
-            modes = "no tuple of modes" if isinstance(outer.shape, int) else f"{outer.rank} modes"
-            because = f"a tuple needs one entry per mode of {outer}, which has {modes}; None leaves a mode as it is"
+            modes = "an int shape" if isinstance(outer.shape, int) else f"{outer.rank} modes"
+            because = f"a tuple needs one entry per mode of {outer}, which has {modes}; None keeps a mode"
             raise malformed_tiler(because, f"composition({outer}, {tiler_text(tiler)})")
         parts = [after_tiler(outer[position], entry) for position, entry in enumerate(tiler)]
         return CuteLayout(tuple([part.shape for part in parts]), tuple([part.stride for part in parts]))
@@ -68,7 +67,7 @@ def where_of(outer: CuteLayout, inner: CuteLayout | ComposedLayout) -> tuple[str
 
 @lru_cache(RECENT)
 def after_narrow(outer: CuteLayout, inner: CuteLayout) -> CuteLayout:
-    """Return ``after_strided`` of layouts of at most ``NARROW`` modes."""
+    """``after_strided`` for layouts of at most ``NARROW`` modes."""
     if inner.size == 0:
         zeros = tuple([0] * len(inner.flat))
         return CuteLayout(inner.shape, unflatten(zeros, inner.shape))
@@ -110,7 +109,7 @@ after_wide = remembered(weight)(after_narrow.__wrapped__)
 
 
 def _beyond(merged: Flat, step: int) -> int:
-    """Return the stride shown for a mode of extent 1: the last mode of A is continued; 0 where that overflows."""
+    """Return the stride printed for an extent-1 mode: A with its last mode continued; 0 if that overflows."""
     if not merged or step == 0:
         return 0
     value = evaluate(((*merged[:-1], (INT_LIMIT * 2, merged[-1][1]))), abs(step)) * (1 if step > 0 else -1)
@@ -134,7 +133,7 @@ def _leaves(outer: CuteLayout, inner: CuteLayout) -> AdmissibilityError:
 
 
 def _require_additive(outer: CuteLayout, merged: Flat, inner: CuteLayout, runs: list[Flat]) -> None:
-    """Refuse where A does not add up over the modes of B, naming the first coordinate the search can reach."""
+    """Raise if A is not additive over the modes of B, with the first coordinate that the search can reach."""
     digits: list[tuple[int, int]] = []
     weights: list[int] = []  # 1-D coordinate weight in B of each digit
     place = 1
@@ -160,7 +159,7 @@ def _require_additive(outer: CuteLayout, merged: Flat, inner: CuteLayout, runs: 
         coordinate = int((actual != table(flat)).argmax())
     because = (
         f"the modes of the right operand carry into each other in {outer}: "
-        f"mode by mode one would get {joined(flat)}, which is another function"
+        f"mode by mode one would get {joined(flat)}, a different function"
     )
     witness = {
         "coordinate": coordinate,
@@ -175,12 +174,12 @@ def _require_additive(outer: CuteLayout, merged: Flat, inner: CuteLayout, runs: 
 
 
 def joined(flat: Flat) -> str:
-    """Return a digit list as a layout's text."""
+    """Return a digit list in layout notation."""
     return f"{shape_text(tuple([extent for extent, _ in flat]))}:{shape_text(tuple([stride for _, stride in flat]))}"
 
 
 def gave_up(outer: CuteLayout, inner: CuteLayout | ComposedLayout, because: str) -> BudgetError:
-    """Return the refusal of a composition that was not decided."""
+    """Return the error for an undecided composition."""
     because = f"{because}, and the limit is {PREFIX} points"
     return BudgetError(
         Diagnostic("LA125", "whether the composition is a CuTe layout was not decided", where_of(outer, inner), because)

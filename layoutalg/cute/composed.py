@@ -1,16 +1,15 @@
-"""Layouts behind offsets and swizzles: ``16 + (4,8):(1,4)``, ``Sw<3,4,3> o 0 o (64,64):(64,1)``, and stacks of these.
+"""Layouts under offsets and swizzles: ``16 + (4,8):(1,4)``, ``Sw<3,4,3> o 0 o (64,64):(64,1)``, and stacks of these.
 
 Notation: ``Sw<3,4,3> o 8 o L`` swizzles 8 + L; a stage without a swizzle is written ``16 + L``; a stack is written with
 parentheses, ``Sw<2,4,3> o 16 o (Sw<3,4,3> o 0 o (8,8):(8,1))``.
 
-Main statements: with g the stack of swizzles and offsets, a bijection of the integers, g(x + P) = g(x) + P for P the
-greatest period in the stack. Hence g(x) - x takes finitely many values, and the span of a composed layout is decided on
-two windows of its values.
+Main statements: the stack g of swizzles and offsets is a bijection of the integers with g(x + P) = g(x) + P for P the
+greatest period in it. Hence g(x) - x takes finitely many values, and two windows of values determine the span of a
+composed layout.
 
-Implementation notes: the stages are one flat tuple, never nested. An offset is a stage without swizzle; it joins the
-stage applied after it, so such a stage only stands outermost. Every swizzle of the stack acts on element offsets. A
-swizzle of byte addresses has another meaning for each element width, so it is refused until
-``Swizzle.recast_elements`` has fixed the width.
+Implementation notes: the stages are one flat tuple, never nested. A bare offset is fused into
+the stage applied after it, so only the outermost stage may lack a swizzle. Every swizzle acts on element offsets; one
+on byte addresses depends on the element width and is rejected until ``Swizzle.recast_elements`` fixes the width.
 """
 
 from __future__ import annotations
@@ -61,7 +60,7 @@ class ComposedLayout(LeafAxes):
 
     stages: Stages
     base: CuteLayout
-    __array_ufunc__: ClassVar[None] = None  # numpy leaves operators with a layout to the layout
+    __array_ufunc__: ClassVar[None] = None  # makes numpy defer to the layout's operators
 
     def __init__(self, outer: Swizzle, offset: int, inner: Cute) -> None:
         start = integer(offset, "offset", "LA113")
@@ -119,7 +118,7 @@ class ComposedLayout(LeafAxes):
 
     @property
     def cosize(self) -> int:
-        """1 + the greatest value - the least value; 0 for an empty layout. Exact, also for large domains.
+        """1 + the greatest value - the least value; 0 for an empty layout. Exact for large domains too.
 
         Raises: BudgetError: LA114.
 
@@ -163,7 +162,7 @@ class ComposedLayout(LeafAxes):
         top = _values_from(flat, high - slack)
         bottom = _values_from(tuple([(extent, -stride) for extent, stride in flat]), -low - slack)
         if top is None or bottom is None:
-            raise self._gave_up("too many values lie near the extremes")
+            raise self._gave_up("too many values are near the extremes")
         return int(self._moved(-bottom).min()), int(self._moved(top).max())
 
     def _gave_up(self, because: str) -> BudgetError:
@@ -200,11 +199,11 @@ class ComposedLayout(LeafAxes):
         return self._moved(self.base.table())
 
     def __getitem__(self, mode: int) -> ComposedLayout:
-        """Return the layout along one top-level mode, the other coordinates being 0."""
+        """Return the layout along one top-level mode, with the other coordinates 0."""
         return self.rebase(self.base[mode])
 
     def rebase(self, base: CuteLayout, shift: int = 0) -> ComposedLayout:
-        """Return the same stages over another layout, ``shift`` added to its values.
+        """Return the same stages over ``base + shift``.
 
         Raises: MalformedError: LA113, LA102.
 
@@ -233,7 +232,7 @@ class ComposedLayout(LeafAxes):
 
 
 def staged(stages: Iterable[tuple[Swizzle, int]], inner: Cute) -> Cute:
-    """Return a layout under more stages, the last one applied first; without stages the layout itself.
+    """Put a layout under more stages, the last one applied first; without stages return it unchanged.
 
     Example:
         >>> print(staged([(IDENTITY, 5), (Swizzle(1, 0, 1), 0)], CuteLayout(4)), staged([], CuteLayout(4)))
@@ -262,7 +261,7 @@ def shift(layout: Cute, offset: int) -> ComposedLayout:
 
 
 def _fill(layout: ComposedLayout, stages: Stages, base: CuteLayout) -> ComposedLayout:
-    """Set the fields: stages in their one spelling, every number swizzled within signed 64 bits."""
+    """Set the fields: normalise the stages and check that every swizzled number fits signed 64 bits."""
     if len(stages) > 1 or not stages[0][0].bits:
         stages = fused(stages)
     object.__setattr__(layout, "stages", stages)
@@ -273,7 +272,7 @@ def _fill(layout: ComposedLayout, stages: Stages, base: CuteLayout) -> ComposedL
     for swizzle, offset in reversed(stages):
         low, high = low + offset, high + offset
         if low < -INT_LIMIT or high >= INT_LIMIT or not -INT_LIMIT <= offset < INT_LIMIT:
-            raise out_of_range(str(layout), f"the numbers swizzled run from {low} to {high}")
+            raise out_of_range(str(layout), f"the swizzled numbers range from {low} to {high}")
         if swizzle.bits:  # a swizzle keeps a number within its aligned block of one period
             period = swizzle.period
             low, high = low // period * period, high // period * period + period - 1
@@ -281,7 +280,7 @@ def _fill(layout: ComposedLayout, stages: Stages, base: CuteLayout) -> ComposedL
 
 
 def fused(stages: Stages) -> Stages:
-    """Return the same stack in its one spelling: an offset alone joins the stage applied after it.
+    """Return the stack in normal form: a bare offset is fused into the stage applied after it.
 
     Example:
         >>> fused(((Swizzle(1, 0, 1), 2), (IDENTITY, 3)))
@@ -297,7 +296,7 @@ def fused(stages: Stages) -> Stages:
 
 
 def _values_from(flat: Flat, bound: int) -> IntArray | None:
-    """Return all values >= ``bound`` of the digit list, or None where the search meets more than the limit."""
+    """Return all values >= ``bound`` of the digit list, or None if there are more than the limit."""
     modes = sorted([mode for mode in flat if mode[1]], key=lambda mode: -abs(mode[1]))
     reach = [0]
     for extent, stride in reversed(modes):

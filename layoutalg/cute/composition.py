@@ -1,9 +1,9 @@
-"""Composition, exact or refused, of every pair of CuTe layouts, swizzles, tilers and coordinates.
+"""Composition of every pair of CuTe layouts, swizzles, tilers and coordinate layouts: exact, or an error.
 
 Main statements: R = composition(A, B) has R(c) = A(B(c)) on the whole domain of B, and each mode of B keeps its place
-(it may be refined into a nested mode). What only rearranges the domain of a swizzled layout acts on the layout at its
-bottom. Anything else with a swizzle is decided on the function itself: over F2 by one elimination where the size is a
-power of two, by the values of at most 2**20 points elsewhere.
+(possibly refined into a nested mode). An operand that only rearranges the domain of a swizzled layout is composed with
+the layout at the bottom. Everything else with a swizzle is decided on the function itself: by one elimination over F2
+if the size is a power of two, otherwise from the values, for at most 2**20 points.
 
 References: J. Cecka, arXiv:2603.02298; CuTe ``composition``.
 """
@@ -37,7 +37,7 @@ from layoutalg.ground.errors import AdmissibilityError, BudgetError, Diagnostic,
 from layoutalg.ground.limits import CUTE_POINTS
 from layoutalg.ground.operators import composes
 
-NO_FORM = "the composition is not shape:stride behind at most one swizzle"
+NO_FORM = "the composition is not shape:stride under at most one swizzle"
 
 
 @overload
@@ -65,21 +65,21 @@ def composition(outer: Any, inner: Any, *, convention: Convention = STRICT) -> A
     Args:
         outer: A layout, a composed or a coordinate layout, or a swizzle.
         inner: A layout; an int n, meaning ``n:1``; a tuple with one such entry per mode of ``outer``, applied mode
-            by mode, where None leaves the mode as it is; a swizzle, which permutes the 1-D coordinates of ``outer``; or
-            a coordinate layout, at whose values ``outer`` is read. Offsets of ``inner`` are 1-D coordinates.
+            by mode, where None keeps the mode; a swizzle, which permutes the 1-D coordinates of ``outer``; or a
+            coordinate layout, at whose values ``outer`` is read. Offsets of ``inner`` are 1-D coordinates.
         convention: ``"cute_cpp"`` and ``"pycute"`` factor each mode of ``inner`` on its own, continue the last mode of
-            ``outer`` past its end and never check the function; of a tuple with too few entries C++ drops the modes
-            left over and pycute keeps them.
+            ``outer`` past its end and never check the function; given a tuple with too few entries, C++ drops the
+            remaining modes and pycute keeps them.
 
     Returns:
-        The composition; each mode in the least number of digits. A layout after a swizzled one, or after a swizzle, is
-        at most one swizzle over ``shape:stride``. A swizzle after a swizzle is a swizzle.
+        The composition, each mode with the fewest digits. A layout after a swizzled one, or after a swizzle, has at
+        most one swizzle over ``shape:stride``. A swizzle after a swizzle is a swizzle.
 
     Raises:
         MalformedError: LA141, LA144, LA171, LA192. AdmissibilityError: LA120, LA641, LA642. RepresentabilityError:
         LA121, LA122, LA124, LA172, LA643, LA640. BudgetError: LA125, LA173, LA644.
 
-    Complexity: O(k^2 log) for k modes, independent of the sizes, except where carries may cancel.
+    Complexity: O(k^2 log) for k modes, independent of the sizes unless carries may cancel.
 
     Example:
         >>> print(composition(CuteLayout((6, 8), (1, 10)), CuteLayout(2, 4)))
@@ -89,7 +89,7 @@ def composition(outer: Any, inner: Any, *, convention: Convention = STRICT) -> A
         >>> print(composition(CuteLayout((6, 4), (1, 10)), CuteLayout(8, 6), convention="cute_cpp"))
         8:10
 
-    Laws: associativity where both sides exist; the identity layout of A's domain is neutral.
+    Laws: associative where both sides exist; the identity layout of A's domain is neutral.
     Source: CuTe ``composition``; arXiv:2603.02298.
     """
     if convention is not STRICT:
@@ -125,14 +125,14 @@ for _inner in (CuteLayout, ComposedLayout, Swizzle):
 
 
 def _under_stages(outer: ComposedLayout, inner: Tiler | ComposedLayout) -> ComposedLayout:
-    """Return a composed layout after a layout: composed at the bottom, or where that fails found as a whole."""
+    """Return a composed layout after a layout: compose at the bottom, or failing that find the whole function."""
     try:
         if isinstance(inner, ComposedLayout):
             below: Cute = _after_composed(outer.base, inner)
         else:
             below = after_tiler(outer.base, inner)
     except (RepresentabilityError, BudgetError) as refusal:
-        # The bottom alone has no form; the function of the whole may have one.
+        # The bottom alone has no form; the whole function may have one.
         whole = inner if isinstance(inner, ComposedLayout) else after_tiler(CuteLayout(outer.shape), inner)
         try:
             return _composed((), after(outer, whole))
@@ -147,7 +147,7 @@ def _composed(stages: Stages, inner: Cute) -> ComposedLayout:
 
 
 def _after_composed(outer: CuteLayout, inner: ComposedLayout) -> Cute:
-    """Return ``outer`` after a swizzled layout: by moving the stages outside, or found as a whole."""
+    """Return ``outer`` after a swizzled layout: move the stages outside, or failing that find the whole function."""
     try:
         return _scaled(outer, inner)
     except (RepresentabilityError, BudgetError) as refusal:
@@ -162,7 +162,7 @@ def _after_composed(outer: CuteLayout, inner: ComposedLayout) -> Cute:
 
 
 def _scaled(outer: CuteLayout, inner: ComposedLayout) -> ComposedLayout:
-    """Return ``outer`` after a composed layout where ``outer`` multiplies, under a swizzle by a power of two."""
+    """Return ``outer`` after a composed layout if ``outer`` multiplies (under a swizzle: by a power of two)."""
     require_inside(outer, inner, where_of(outer, inner)[0])
     high = inner.value_range()[1]
     merged = merge(outer.flat)
@@ -175,7 +175,7 @@ def _scaled(outer: CuteLayout, inner: ComposedLayout) -> ComposedLayout:
         factor = run[0][1] if run else 1  # an empty run: 0 is the only value
     if factor <= 0 or (factor & (factor - 1) and inner.period > 1):
         because = (
-            f"the left operand, {joined(merged)} in normal form, does not multiply by a power of two "
+            f"the left operand, {joined(merged)} in normal form, is not multiplication by a power of two "
             f"on the values 0 to {high} of the right operand, and no other swizzle fits"
         )
         raise RepresentabilityError(Diagnostic("LA124", NO_FORM, where_of(outer, inner), because, source=WIDER))
@@ -186,7 +186,7 @@ def _scaled(outer: CuteLayout, inner: ComposedLayout) -> ComposedLayout:
 
 
 def after(outer: Cute, inner: Cute, where: str | None = None) -> Cute:
-    """Return the layout c -> outer(inner(c)) on the shape of ``inner`` in CuTe form, deciding on the function itself.
+    """Return c -> outer(inner(c)) on the shape of ``inner`` in CuTe form, decided on the function itself.
 
     Args:
         outer: Defined on every value of ``inner``.
@@ -209,17 +209,17 @@ def after(outer: Cute, inner: Cute, where: str | None = None) -> Cute:
     elif inner.size <= CUTE_POINTS:
         found = tabled(lambda: outer.apply(inner.table()), inner.shape)
     else:
-        because = f"the function is not affine over F2 digit by digit and has {inner.size} points, the limit is"
+        because = f"the function is not affine over F2 digit by digit and has {inner.size} points; the limit is"
         what = "whether the composition has a CuTe form was not decided"
         raise BudgetError(Diagnostic("LA644", what, (call,), f"{because} {CUTE_POINTS}"))
     if found is None:
-        because = "no swizzle leaves a strided layout on the shape of the right operand"
+        because = "undoing a swizzle never gives a strided layout on the shape of the right operand"
         raise RepresentabilityError(Diagnostic("LA643", NO_FORM, (call,), because, source=WIDER))
     return found
 
 
 def require_inside(outer: Cute, inner: Cute, where: str) -> None:
-    """Refuse an inner layout with a value outside the domain of the outer one."""
+    """Raise if the inner layout has a value outside the domain of the outer one."""
     if inner.size == 0:
         return
     low, high = inner.value_range() if isinstance(inner, ComposedLayout) else span(inner.flat)
@@ -260,7 +260,7 @@ def _after_swizzle(outer: Cute, inner: Swizzle) -> Cute:
         because = f"{inner} maps coordinate {leaving} to {inner(leaving)}, the layout has {outer.size} points"
         witness = {"coordinate": leaving, "value": inner(leaving), "size": outer.size}
         raise AdmissibilityError(
-            Diagnostic("LA641", "the swizzle leads out of the domain of the layout", (where,), because, witness)
+            Diagnostic("LA641", "the swizzle maps out of the domain of the layout", (where,), because, witness)
         )
     if inner.bits == 0 or outer.size == 0:
         return outer

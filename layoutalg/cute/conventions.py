@@ -1,10 +1,10 @@
-"""Whose convention answers where CuTe C++ and pycute differ from the exact contract.
+"""The ``convention`` keyword: what to do where CuTe C++ or pycute differ from the exact contract.
 
-Notation: the keyword ``convention`` of an operation is ``"strict"``, the exact contract; ``"cute_cpp"``, CuTe C++; or
-``"pycute"``, the pure-Python module of CUTLASS. A peer without a convention of its own for an operation follows strict.
+Notation: ``"strict"`` is the exact contract, ``"cute_cpp"`` is CuTe C++, ``"pycute"`` is the pure-Python module of
+CUTLASS. A peer without a registered answer for an operation follows strict.
 
-Implementation notes: operations hand any other convention to ``by_convention``; ``layoutalg.cute.peers`` registers what
-the peers answer, and nothing else in the library uses it.
+Implementation notes: operations pass any other convention to ``by_convention``; ``layoutalg.cute.peers`` registers the
+answers, and nothing else in the library uses them.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ Answer = TypeVar("Answer", bound=Callable[..., Any])
 Value = TypeVar("Value")
 
 STRICT: Convention = "strict"
-"""The default; ``convention is STRICT`` is the quick test ahead of ``by_convention``."""
+"""The default; ``convention is STRICT`` is the fast path that skips ``by_convention``."""
 
 _ANSWERS: dict[tuple[str, str], Callable[..., Any]] = {}
 
 
 def peer(operation: Callable[..., Any], *conventions: Convention) -> Callable[[Answer], Answer]:
-    """Register the decorated function, of the convention and the operands, as what an operation answers under these."""
+    """Register the decorated function, called with the convention and the operands, as the answer of an operation."""
 
     def register(answer: Answer) -> Answer:
         _ANSWERS.update({(operation.__name__, convention): answer for convention in conventions})
@@ -35,7 +35,7 @@ def peer(operation: Callable[..., Any], *conventions: Convention) -> Callable[[A
 
 
 def by_convention(convention: object, operation: Callable[..., Value], *operands: object) -> Value:
-    """Return what an operation answers under a convention.
+    """Call an operation under a convention.
 
     Raises: MalformedError: LA144.
 

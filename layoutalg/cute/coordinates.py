@@ -1,7 +1,7 @@
-"""Layouts whose values are coordinates: coordinate tensors without memory.
+"""Layouts whose values are coordinates (CuTe coordinate tensors).
 
-Notation: ``(4,8):(E1,E0)`` maps (i, j) to (j, i). Where the strides do not show how the values nest, that follows:
-``4:E0 -> (_,_)`` maps i to (i, 0).
+Notation: ``(4,8):(E1,E0)`` maps (i, j) to (j, i). Nesting of the values that the strides do not
+show is appended: ``4:E0 -> (_,_)`` maps i to (i, 0).
 
 Main statements: a coordinate layout is one integer layout per leaf of its value (a component).
 
@@ -43,8 +43,8 @@ class CoordinateLayout(LeafAxes):
 
     Args:
         shape: Extents, as for ``CuteLayout``.
-        stride: ``Basis`` values, congruent to ``shape``; 0 stands for no movement.
-        profile: How the values nest; only the structure counts. Default: the least one that has every path.
+        stride: ``Basis`` values, congruent to ``shape``; 0 is the zero stride.
+        profile: Nesting of the values; only the structure counts. Default: the smallest with every path.
 
     Raises: MalformedError: LA170, LA100 to LA103.
 
@@ -61,7 +61,7 @@ class CoordinateLayout(LeafAxes):
     shape: IntTuple
     stride: BasisTuple
     profile: IntTuple
-    __array_ufunc__: ClassVar[None] = None  # numpy leaves operators with a layout to the layout
+    __array_ufunc__: ClassVar[None] = None  # makes numpy defer to the layout's operators
     _paths: tuple[Path, ...] = field(init=False, repr=False, compare=False)
     _components: tuple[CuteLayout, ...] = field(init=False, repr=False, compare=False)
 
@@ -119,7 +119,7 @@ class CoordinateLayout(LeafAxes):
         return unflatten(tuple([part(*coord) for part in self._components]), self.profile)
 
     def at(self, index: int) -> int | tuple[int, ...]:
-        """Return the leaves of the value at a 1-D coordinate: one number, or a tuple where the value has several."""
+        """Return the leaves of the value at a 1-D coordinate: one number, or a tuple if there are several."""
         values = flatten(self(integer(index, "coordinate")))
         return values[0] if len(values) == 1 else values
 
@@ -127,7 +127,7 @@ class CoordinateLayout(LeafAxes):
         """Return the values at many coordinates, read as by ``CuteLayout.apply``.
 
         Returns:
-            An int64 array, with a last axis over the leaves of the value unless there is one; of a mapping, a mapping
+            An int64 array, with a last axis over the leaves of the value if there are several; for a mapping, a mapping
             from the leaves to arrays.
         """
         if isinstance(coords, Mapping):
@@ -152,7 +152,7 @@ class CoordinateLayout(LeafAxes):
         return columns[0] if len(columns) == 1 else np.stack(columns, axis=-1)
 
     def __getitem__(self, mode: int) -> CoordinateLayout:
-        """Return one top-level mode; the profile of the values stays."""
+        """Return one top-level mode; the profile of the values is kept."""
         shape = CuteLayout(self.shape)[mode].shape
         if isinstance(self.shape, int) or isinstance(self.stride, Basis):
             return self
@@ -175,10 +175,7 @@ def _profile_text(profile: IntTuple) -> str:
 def make_identity_layout(shape: IntTuple) -> CoordinateLayout:
     """Return the layout that maps each coordinate of ``shape`` to itself.
 
-    Mathematically: c -> c, nested like ``shape``; an index i goes to its natural coordinate ``idx2crd(i, shape)``.
-
-    Args:
-        shape: Extents.
+    Mathematically: c -> c, nested like ``shape``; an index i maps to ``idx2crd(i, shape)``.
 
     Example:
         >>> print(make_identity_layout((4, (2, 3))))

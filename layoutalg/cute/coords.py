@@ -1,6 +1,6 @@
-"""Coordinates, offsets and 1-D coordinates: from each to the others, one at a time or in arrays.
+"""Convert between coordinates, 1-D coordinates and offsets, one at a time or in arrays.
 
-Main statements: inside the domain ``idx2crd`` and ``crd2idx`` are inverse to each other; past its end both refuse.
+``idx2crd`` and ``crd2idx`` are inverse to each other inside the domain; outside it both raise.
 
 References: CuTe ``crd2idx``, ``idx2crd``, ``crd2crd``.
 """
@@ -32,13 +32,13 @@ from layoutalg.ground.digits import IntArray, evaluate_many, merge, split
 from layoutalg.ground.errors import AdmissibilityError, Diagnostic, MalformedError, shown
 
 QUICK = 2**20
-"""Entries of an array that need no thought."""
+"""Arrays up to this many entries are not checked against memory."""
 
 TABLE_ENTRY = 24
-"""Bytes per entry of a table while it is made: the table, what it is made of, and it swizzled."""
+"""Peak bytes per entry while a table is built: the table, its input and its swizzled copy."""
 
 Coords: TypeAlias = Any
-"""What ``apply`` reads: an integer array of 1-D coordinates, or a tuple of such values with one entry per mode."""
+"""Input of ``apply``: an integer array of 1-D coordinates, or a tuple of such values with one entry per mode."""
 
 
 def crd2idx(
@@ -49,10 +49,10 @@ def crd2idx(
     Mathematically: the sum of digits times strides; an int coordinate of a tuple mode is split colexicographically.
 
     Args:
-        coord: An int, or a tuple with one entry per mode, nested as far as wanted.
+        coord: An int, or a tuple with one entry per mode, nested to any depth.
         shape: Extents >= 0.
         stride: Strides, congruent to the shape; default compact column-major. The result has their unit.
-        convention: Under ``"cute_cpp"`` and ``"pycute"`` the last digit grows past the end; else that is refused.
+        convention: ``"cute_cpp"`` and ``"pycute"`` let the last digit grow past the end; strict raises.
 
     Raises: MalformedError: LA100, LA103, LA104, LA144. AdmissibilityError: LA105.
 
@@ -67,7 +67,7 @@ def crd2idx(
 
 
 def strides_of(shape: IntTuple, stride: IntTuple | None) -> IntTuple:
-    """Return the strides of a shape, compact column-major where none are given, or refuse those that do not fit it."""
+    """Return the validated strides of a shape; compact column-major by default."""
     if stride is None:
         return compact_col_major(shape)
     steps = validate(stride, "stride")
@@ -83,7 +83,7 @@ def idx2crd(index: int, shape: IntTuple, *, convention: Convention = STRICT) -> 
         index: 1-D coordinate.
         shape: Extents >= 0.
         convention: Past the end ``"cute_cpp"`` lets the last digit grow, ``"pycute"`` takes each digit modulo its
-            extent; else that is refused.
+            extent; strict raises.
 
     Raises: MalformedError: LA100, LA103, LA144. AdmissibilityError: LA105.
 
@@ -105,8 +105,8 @@ def idx2crd(index: int, shape: IntTuple, *, convention: Convention = STRICT) -> 
 def crd2crd(coord: IntTuple, source: IntTuple, target: IntTuple) -> IntTuple:
     """Return the coordinate of ``target`` with the same 1-D coordinate as ``coord`` has in ``source``.
 
-    Mathematically: idx2crd(crd2idx(coord, source), target). Where both shapes have modes of equal sizes this is the
-    conversion mode by mode, which is all that CuTe does for two tuples.
+    Mathematically: idx2crd(crd2idx(coord, source), target). If the modes of both shapes have equal sizes this is the
+    conversion mode by mode, the only one CuTe does for two tuples.
 
     Args:
         coord: A coordinate of ``source``.
@@ -131,7 +131,7 @@ def crd2crd(coord: IntTuple, source: IntTuple, target: IntTuple) -> IntTuple:
 
 
 def offset_of(coord: IntTuple, shape: IntTuple, stride: IntTuple) -> int:
-    """Return the offset of operands already validated: ``shape`` and ``stride`` congruent, all entries plain ints."""
+    """Return the offset for validated operands: ``shape`` and ``stride`` congruent, all entries plain ints."""
     if isinstance(coord, int):
         rest = coord
         total = 0
@@ -149,14 +149,14 @@ def offset_of(coord: IntTuple, shape: IntTuple, stride: IntTuple) -> int:
 
 
 def outside(coord: int, shape: IntTuple) -> AdmissibilityError:
-    """Return the refusal of a 1-D coordinate outside a shape."""
+    """Return the error for a 1-D coordinate outside a shape."""
     because = f"{coord} is not in [0, {product(shape)}), the extent of {shape_text(shape)}"
     witness = {"coordinate": coord}
     return AdmissibilityError(Diagnostic("LA105", "the coordinate lies outside the domain", (), because, witness))
 
 
 def quick_offset(point: Any, shape: Any, stride: Any) -> int | None:
-    """Return the offset at a coordinate nested exactly as the shape and inside it; None for every other coordinate."""
+    """Return the offset at a coordinate nested exactly like the shape and in bounds, otherwise None."""
     if type(point) is int:
         if type(shape) is int and 0 <= point < shape:
             return int(point * stride)
@@ -212,7 +212,7 @@ def _malformed(because: str) -> MalformedError:
 
 
 def index_array(coords: object) -> IntArray:
-    """Return ``coords`` as an int64 array, or refuse what is not integers.
+    """Return ``coords`` as an int64 array; raise if it is not integers.
 
     Raises: MalformedError: LA104.
     """

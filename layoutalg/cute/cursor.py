@@ -1,6 +1,6 @@
-"""A cursor over a text of CuTe: characters, integers, and errors with a caret under the place.
+"""Cursor for parsing CuTe text: characters, integers, and errors with a caret under the position.
 
-Implementation notes: nothing is evaluated. Integers are read in every spelling that CuTe prints: ``128``, ``_128``,
+Nothing is evaluated. Integers are accepted in every spelling that CuTe prints: ``128``, ``_128``,
 ``Int<128>``, ``C<128>``.
 """
 
@@ -22,10 +22,10 @@ INTEGER_AHEAD = r"(?:_|(?:cute\s*::\s*)?(?:Int|C|constant)\s*<\s*)?-?[0-9]+(?:\s
 
 
 class Cursor:
-    """A place in a text. Every method reads one construct and leaves the cursor behind it.
+    """A position in a text. Every method reads one construct and moves past it.
 
     Args:
-        text: The text, which errors show.
+        text: The text, quoted in errors.
         at: Where to begin.
         stop: Where to end; None for the end of the text.
     """
@@ -43,7 +43,7 @@ class Cursor:
         self.modes = 0
 
     def fail(self, because: str, at: int | None = None, code: str = "LA190") -> NoReturn:
-        """Raise the error at a place, the cursor by default."""
+        """Raise an error at a position, by default the cursor."""
         raise MalformedError(
             Diagnostic(
                 code,
@@ -59,12 +59,12 @@ class Cursor:
             self.at += 1
 
     def peek(self) -> str:
-        """Return the next character that is no blank, or the empty string at the end."""
+        """Return the next non-blank character, or the empty string at the end."""
         self.blanks()
         return self.text[self.at : min(self.at + 1, self.stop)]
 
     def match(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
-        """Return what stands at the cursor and step over it; None, and stay there, where it does not match."""
+        """Match at the cursor and move past the match; None, without moving, if it does not match."""
         self.blanks()
         found = pattern.match(self.text, self.at, self.stop)
         if found is not None:
@@ -72,7 +72,7 @@ class Cursor:
         return found
 
     def found(self) -> str:
-        """Return what stands at the cursor, for messages."""
+        """Describe the text at the cursor, for messages."""
         char = self.peek()
         return repr(char) if char else "the end of the text"
 
@@ -83,7 +83,7 @@ class Cursor:
         self.at += 1
 
     def end(self) -> None:
-        """Refuse anything after the value."""
+        """Raise if anything follows the value."""
         if self.peek():
             self.fail(f"expected the end of the text, found {self.found()}")
 
@@ -119,7 +119,7 @@ class Cursor:
         return int(self.text[start:stop])
 
     def build(self, make: Callable[[], Value], start: int) -> Value:
-        """Return the value, or its refusal with the place where it was written."""
+        """Build the value; an error points at the place where it was written."""
         try:
             return make()
         except LayoutError as error:

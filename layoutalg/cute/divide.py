@@ -1,9 +1,9 @@
-"""Dividing a layout by a tiler: logical, zipped, tiled and flat.
+"""Divide a layout by a tiler: logical, zipped, tiled and flat.
 
 Main statements: with C = complement(T, size(A)), the pair (T, C) is a bijection onto [0, size(A)) once the stride-0
 modes of T are dropped, and logical_divide(A, T) = A o (T, C). A layout R with that function exists if and only if C
-exists, (T, C) ends at size(A), and the composition is a CuTe layout; each is decided without enumeration. C is unique:
-the least offset that T has not covered yet must start the next copy of T.
+exists, (T, C) ends at size(A), and the composition is a CuTe layout; each is decided without enumeration. C is unique,
+because the least offset not yet covered must start the next copy of T.
 
 Notation: ``A / T``; a tiler in angle brackets works mode by mode.
 
@@ -46,15 +46,15 @@ Split = Callable[[CuteLayout, "CuteLayout | int"], CuteLayout]
 def logical_divide(layout: AnyLayout, tiler: Tiler, *, convention: Convention = STRICT) -> AnyLayout:
     """Return ``layout`` split into (tile, rest): mode 0 walks one tile, mode 1 walks from tile to tile.
 
-    Mathematically: A o (T, C) with C = complement(T, size(A)). A tuple of tilers divides mode by mode and keeps the
-    modes it leaves out; None leaves a mode as it is.
+    Mathematically: A o (T, C) with C = complement(T, size(A)). A tuple of tilers divides mode by mode; None and
+    missing entries keep the mode.
 
     Args:
         layout: A layout of any family.
         tiler: A layout of 1-D coordinates of ``layout`` (or of its mode), an int n meaning ``n:1``, None, or a tuple.
         convention: For a tiler that does not divide, ``"cute_cpp"`` rounds the rest up mode by mode: the result is
             larger than the layout and may have offsets outside it. ``"pycute"`` bounds the rest by the size and
-            refuses by pycute's divisibility check only. Neither checks the function.
+            only does pycute's divisibility check. Neither checks the function.
 
     Raises:
         MalformedError: LA141, LA144, LA192. AdmissibilityError: LA140, LA131 to LA134. RepresentabilityError: LA142,
@@ -79,13 +79,13 @@ def zipped_divide(layout: AnyLayout, tiler: Tiler, *, convention: Convention = S
     """Return ``layout`` split into ((tile modes), (rest modes)).
 
     Mathematically: ``logical_divide`` with the tiles of all modes gathered in mode 0 and the rests in mode 1. Modes
-    without a tiler go to the rest. None takes one element as the tile and puts the whole mode into the rest, as in
-    pycute; CuTe C++ does not compile it.
+    without a tiler go to the rest. None means a tile of one element, with the whole mode in the rest, as in pycute;
+    CuTe C++ does not compile it.
 
     Args:
         layout: A layout of any family.
         tiler: As in ``logical_divide``; may nest.
-        convention: As in ``logical_divide``; ``"cute_cpp"`` also refuses None.
+        convention: As in ``logical_divide``; ``"cute_cpp"`` also rejects None.
 
     Raises: As ``logical_divide``; MalformedError: LA143, None under ``"cute_cpp"``.
 
@@ -93,7 +93,7 @@ def zipped_divide(layout: AnyLayout, tiler: Tiler, *, convention: Convention = S
         >>> print(zipped_divide(CuteLayout((4, 6, 5)), (2, 3)))
         ((2,3),(2,2,5)):((1,4),(2,12,24))
 
-    Laws: slicing mode 1 gives one tile, slicing mode 0 the same element of every tile.
+    Laws: slicing mode 1 gives one tile; slicing mode 0 gives the same element of every tile.
     """
     return _call(layout, tiler, convention, zipped_divide)
 
@@ -123,13 +123,13 @@ def flat_divide(layout: AnyLayout, tiler: Tiler, *, convention: Convention = STR
 
 
 def tiled(zipped: CuteLayout) -> CuteLayout:
-    """Return a rank-2 layout with the modes of its second mode laid open."""
+    """Unpack the second mode of a rank-2 layout."""
     (tile, rest), (tile_step, rest_step) = _modes(zipped.shape), _modes(zipped.stride)
     return trusted((tile, *_modes(rest)), (tile_step, *_modes(rest_step)), zipped.flat)
 
 
 def flat(zipped: CuteLayout) -> CuteLayout:
-    """Return a rank-2 layout with the modes of both modes laid open."""
+    """Unpack both modes of a rank-2 layout."""
     (tile, rest), (tile_step, rest_step) = _modes(zipped.shape), _modes(zipped.stride)
     return trusted((*_modes(tile), *_modes(rest)), (*_modes(tile_step), *_modes(rest_step)), zipped.flat)
 
@@ -139,7 +139,7 @@ def _modes(value: IntTuple) -> tuple[IntTuple, ...]:
 
 
 def unzip(layout: CuteLayout, tiler: Tiler, split: Split, where: Where) -> CuteLayout:
-    """Return the rank-2 layout of gathered first and gathered second parts; ``split`` divides or multiplies a mode."""
+    """Gather the first and the second parts of all modes into rank 2; ``split`` divides or multiplies one mode."""
     if tiler is None:
         return make_layout(CuteLayout(1, 0), layout)
     if not isinstance(tiler, tuple):
@@ -151,7 +151,7 @@ def unzip(layout: CuteLayout, tiler: Tiler, split: Split, where: Where) -> CuteL
 
 
 def shaped(name: str, layout: CuteLayout, tiler: Tiler, split: Split, where: Where) -> CuteLayout:
-    """Return the divide or product called ``name`` whose ``split`` of one mode is given."""
+    """Return the divide or product called ``name``, given its ``split`` of one mode."""
     if name.startswith("logical"):
         return _by_mode(layout, tiler, split, where)
     zipped = unzip(layout, tiler, split, where)
@@ -159,7 +159,7 @@ def shaped(name: str, layout: CuteLayout, tiler: Tiler, split: Split, where: Whe
 
 
 def _call(layout: AnyLayout, tiler: Tiler, convention: Convention, operation: Callable[..., AnyLayout]) -> AnyLayout:
-    """Return a divide of a layout of any kind; looks repeated calls up."""
+    """Divide a layout of any kind; repeated calls are cached."""
     if convention is not STRICT:
         return by_convention(convention, operation, layout, tiler)
     name = operation.__name__
@@ -190,7 +190,7 @@ def _by_mode(layout: CuteLayout, tiler: Tiler, split: Split, where: Where) -> Cu
 
 
 def _divide(layout: CuteLayout, tile: CuteLayout, where: Where) -> CuteLayout:
-    """Return A o (T, C), exact or refused."""
+    """Return A o (T, C), or raise."""
     size = layout.size
     if size == 0:  # (T, C) covers nothing: C is empty
         return after_strided(layout, make_layout(tile, CuteLayout(0, 0)))
@@ -211,7 +211,7 @@ def _divide(layout: CuteLayout, tile: CuteLayout, where: Where) -> CuteLayout:
 
 
 def _outside(layout: CuteLayout, tile: CuteLayout, whole: CuteLayout, where: Where) -> AdmissibilityError:
-    """Return the refusal of a tiler that reaches past the layout, naming the first coordinate of (tile, rest)."""
+    """Return the error for a tiler that reaches past the layout, with the first such coordinate of (tile, rest)."""
     first = first_outside(whole.flat, layout.size) or 0
     element = evaluate(whole.flat, first)
     copy, inside = divmod(first, tile.size)

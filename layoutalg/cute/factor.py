@@ -1,4 +1,4 @@
-"""Deciding whether i -> A(d i) is a mixed-radix strided function, and whether A adds up over several such runs.
+"""Decide whether i -> A(d i) is a mixed-radix strided function, and whether A is additive over several such runs.
 
 Notation: A is a merged digit list with extents s_k and strides D_k, P_k is the product of the first k extents. With
 E_k = D_k - s_{k-1} D_{k-1}, which is never 0 in a merged list,
@@ -9,15 +9,15 @@ Main statements:
 
 * Along a run x = d i, 0 <= i < s, each term is a linear function plus E_k floor(i u/v) with u/v the reduced fraction
   (d mod P_k) / P_k. On [0, s) the function floor(i u/v) depends only on the greatest fraction p/q <= u/v with q < s, so
-  fractions are replaced by that representative and equal ones fused. If every numerator left is 1, the terms
-  F_q floor(i / q) are a normal form: the run is strided if and only if the q divide one another in turn and the last
-  divides s. A numerator above 1 alone always breaks the run; together with others it could cancel, and a table decides.
+  fractions are replaced by that representative and equal ones fused. If all remaining numerators are 1, the terms
+  F_q floor(i / q) are a normal form: the run is strided if and only if the q form a divisibility chain whose last
+  divides s. One numerator above 1 always breaks the run; several could cancel, and a table decides.
 * A(x + y) - A(x) - A(y) is the sum of E_k times the carries into digit k. Without carries A is additive; if the
-  coefficients of all carries that occur have one sign it is not. Only carries that could cancel need a table, and only
-  over the digits between two positions that nothing crosses.
+  coefficients of all carries have one sign it is not. Only carries that could cancel need a table, and only over the
+  digits between two positions that no sum crosses.
 
-Implementation notes: no step enumerates more than ``PREFIX`` points. Where a cancellation on a larger domain stays open
-the search gives up and says so; it never guesses.
+Implementation notes: no step enumerates more than ``PREFIX`` points. A possible cancellation on a larger domain raises
+``GaveUpError``.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ PREFIX = CUTE_POINTS
 
 @dataclass(frozen=True, slots=True)
 class Broken:
-    """Why a run is not strided: at ``index`` a layout would have ``expected``, the function has ``actual``."""
+    """Why a run is not strided: at ``index`` a layout would have ``expected``, but the function has ``actual``."""
 
     index: int
     expected: int
@@ -56,7 +56,7 @@ def neighbours(numerator: int, denominator: int, limit: int) -> tuple[tuple[int,
         denominator: At least 1.
         limit: At least 1.
 
-    Complexity: O(log limit) steps, each a whole run of the Stern-Brocot descent.
+    Complexity: O(log limit) steps; each skips a whole run of the Stern-Brocot descent.
 
     Example:
         >>> neighbours(3, 8, 4)
@@ -76,14 +76,14 @@ def neighbours(numerator: int, denominator: int, limit: int) -> tuple[tuple[int,
 
 
 def factor_run(outer: Flat, step: int, extent: int) -> Flat | Broken:
-    """Return the digit list of i -> outer(step i) on [0, extent), or the index that shows there is none.
+    """Return the digit list of i -> outer(step i) on [0, extent), or the index that rules it out.
 
     Args:
         outer: Merged digit list A.
         step: d >= 0.
         extent: s >= 1 with d (s - 1) < size of A.
 
-    Raises: GaveUpError: Undecided within the table limit.
+    Raises: GaveUpError: undecided within the table limit.
 
     Example:
         >>> factor_run(((2, 1), (8, 10)), 3, 4)
@@ -119,7 +119,7 @@ def _terms(outer: Flat, step: int, extent: int) -> list[tuple[int, int]]:
 
 
 def _chain(outer: Flat, step: int, extent: int, periods: list[int]) -> Flat | Broken:
-    """Decide a run whose jumps lie at the multiples of ``periods``, all below ``extent``."""
+    """Decide a run that jumps at the multiples of ``periods``, all below ``extent``."""
     digits: list[tuple[int, int]] = []
     done = 1
     for period in periods:
@@ -134,7 +134,7 @@ def _chain(outer: Flat, step: int, extent: int, periods: list[int]) -> Flat | Br
 
 
 def _indivisible(digits: list[tuple[int, int]], done: int, extent: int, actual: int) -> Broken:
-    """Return the break of a digit that ends at ``done`` where ``done`` does not divide the extent."""
+    """Return the break of a digit that ends at ``done``, which does not divide the extent."""
     count, stride = digits[-1]
     return Broken(
         done, count * stride, actual, f"its steps of {stride} end at index {done}, which does not divide {extent}"
@@ -142,18 +142,18 @@ def _indivisible(digits: list[tuple[int, int]], done: int, extent: int, actual: 
 
 
 def _mismatch(outer: Flat, step: int, done: int, index: int) -> Broken:
-    """Return the break at ``index`` of a digit forced to end at ``done``: the value is not that of its two parts."""
+    """Return the break at ``index`` of a digit forced to end at ``done``: the value is not the sum of its two parts."""
     inside = index % done
     expected = evaluate(outer, step * (index - inside)) + evaluate(outer, step * inside)
     because = (
-        f"its steps change at index {done}, so a layout has at {index} the sum of its values at {index - inside} and "
-        f"{inside}"
+        f"its step changes at index {done}, so a layout would have at {index} the sum of its values at "
+        f"{index - inside} and {inside}"
     )
     return Broken(index, expected, evaluate(outer, step * index), because)
 
 
 def _irregular(outer: Flat, step: int, extent: int, terms: list[tuple[int, int]]) -> Flat | Broken:
-    """Decide a run with a numerator above 1: by its table, or by a few telling indices where the run is long."""
+    """Decide a run with a numerator above 1: by its table, or for a long run by a few telling indices."""
     if extent > PREFIX:
         broken = _telling(outer, step, extent, terms)
         if broken is None:
@@ -180,7 +180,7 @@ def _irregular(outer: Flat, step: int, extent: int, terms: list[tuple[int, int]]
 
 
 def _telling(outer: Flat, step: int, extent: int, terms: list[tuple[int, int]]) -> Broken | None:
-    """Look for a break of a long run where its first digit ends and where its terms first jump and first stumble."""
+    """Look for a break of a long run at the end of its first digit and at the first irregular jumps of its terms."""
     straight, bent = 1, extent - 1  # linear on [0, straight], not shown linear on [0, bent]
     while bent - straight > 1:
         middle = (straight + bent) // 2
@@ -196,7 +196,7 @@ def _telling(outer: Flat, step: int, extent: int, terms: list[tuple[int, int]]) 
     places = {2 * done - 1, 2 * done, 2 * done + 1}
     for p, q in terms:
         first = -(-q // p)
-        excess = p * first - q  # jump m lies at m first - floor(m excess / p)
+        excess = p * first - q  # jump m is at m first - floor(m excess / p)
         places.update([-(-m * q // p) for m in (1, 2, 3)])
         if excess:
             places.add(-(-p // excess) * first - 1)
@@ -208,13 +208,13 @@ def _telling(outer: Flat, step: int, extent: int, terms: list[tuple[int, int]]) 
 
 
 def first_interaction(outer: Flat, digits: Flat) -> tuple[int, ...] | None:
-    """Return digit values where outer(sum of h c) differs from the sum of outer(h c), or None where they always agree.
+    """Return digit values where outer(sum of h c) differs from the sum of outer(h c), or None if they always agree.
 
     Args:
         outer: Merged digit list A.
-        digits: (extent, step) pairs; each run c -> A(step c) is linear, and all steps together stay inside A.
+        digits: (extent, step) pairs; each run c -> A(step c) is linear, and the sum of all runs stays inside A.
 
-    Raises: GaveUpError: Carries that could cancel on more than ``PREFIX`` points.
+    Raises: GaveUpError: carries could cancel on more than ``PREFIX`` points.
 
     Example:
         >>> first_interaction(((6, 1), (2, 7)), ((3, 2), (2, 3)))
@@ -259,7 +259,7 @@ def max_residue(step: int, extent: int, modulus: int) -> tuple[int, int]:
         return 0, 0
     if residue * (extent - 1) < modulus:
         return residue * (extent - 1), extent - 1
-    # The greatest residue lies closest below a multiple of the modulus: the best approximation of the slope from above.
+    # The greatest residue is closest below a multiple of the modulus: the best approximation of the slope from above.
     (_, _), (above, at) = neighbours(residue, modulus, extent - 1)
     return modulus - (above * modulus - residue * at), at
 
@@ -283,7 +283,7 @@ def _independent_groups(outer: Flat, digits: Flat) -> list[tuple[int, int]]:
 
 
 def _enumerate_group(outer: Flat, digits: Flat, low: int, high: int) -> tuple[int, ...] | None:
-    """Compare both sides on all values of the digits with low <= step < high, the other digits being 0."""
+    """Compare both sides on all values of the digits with low <= step < high, with the other digits 0."""
     members = [position for position, (_, step) in enumerate(digits) if low <= step < high]
     if math.prod([digits[position][0] for position in members]) > PREFIX:
         raise GaveUpError

@@ -1,12 +1,9 @@
-"""From a function on a shape to ``[Sw o offset o] shape:stride`` on that shape, or to the proof that there is none.
+"""Fit ``[Sw o offset o] shape:stride`` to a function on a shape, or prove that none exists.
 
 Main statements: a function f on a shape is ``Sw o (offset + L)`` for a layout L whose shape refines the given one
 exactly when Sw f is strided along the flat coordinate and along every leaf of the shape. Over F2 one elimination
-decides every Sw at once (``layoutalg.f2.split``). For values without that structure all swizzles that matter are tried:
-with values below 2^w and n of them, bits written above w + log2 n + 1 only repeat what is below, and bits read above w
-are 0 (or the sign).
-
-Implementation notes: nothing here knows where the function came from; callers choose the engine.
+decides all Sw at once (``layoutalg.f2.split``). Otherwise all relevant swizzles are tried: with n values below 2^w,
+bits written above w + log2 n + 1 only repeat lower ones, and bits read above w are 0 (or the sign).
 """
 
 from __future__ import annotations
@@ -30,7 +27,7 @@ WIDEST = 62
 
 
 def over_f2(columns: Sequence[int], constant: int, shape: IntTuple) -> Fit | None:
-    """Return ``[Sw o offset o] shape:stride`` equal to ``x -> M x xor constant``, or None where there is none.
+    """Return ``[Sw o offset o] shape:stride`` equal to ``x -> M x xor constant``, or None.
 
     Args:
         columns: Image of each bit of the flat coordinate, two's complement integers.
@@ -47,7 +44,7 @@ def over_f2(columns: Sequence[int], constant: int, shape: IntTuple) -> Fit | Non
     if width > WIDEST:
         return None
     if min((constant, *columns, 0)) < 0:
-        width = min(WIDEST, 2 * width + 2)  # room for as many copies of the sign as a swizzle may read
+        width = min(WIDEST, 2 * width + 2)  # room for every copy of the sign that a swizzle may read
     mask = (1 << width) - 1
     fields = one_swizzle([column & mask for column in columns])
     if fields is None:
@@ -71,13 +68,13 @@ def over_f2(columns: Sequence[int], constant: int, shape: IntTuple) -> Fit | Non
 
 
 def over_table(values: IntArray, shape: IntTuple) -> Fit | None:
-    """Return ``[Sw o offset o] shape:stride`` with the given table, or None where there is none.
+    """Return ``[Sw o offset o] shape:stride`` with the given table, or None.
 
     Args:
         values: One per point of ``shape``, at least one; magnitudes below 2**61.
         shape: The domain; every leaf keeps its place and may be refined.
 
-    Complexity: O(width^3) probes of the beginning of the table; the whole table only where the beginning fits.
+    Complexity: O(width^3) probes of the start of the table; the whole table only if the start fits.
 
     Example:
         >>> import numpy as np
@@ -110,9 +107,9 @@ def _strided_forms(values: IntArray) -> Iterator[tuple[tuple[int, int, int], Fla
 
 
 def _leaves(modes: Flat, shape: IntTuple) -> list[Flat] | None:
-    """Return the digits of each leaf of ``shape``, or None where a leaf alone is not strided or leaves do not add up.
+    """Return the digits of each leaf of ``shape``, or None if a leaf is not strided or the leaves do not add up.
 
-    This is the composition of the modes with the shape's own compact layout.
+    This composes the modes with the shape's compact layout.
     """
     leaves: list[Flat] = []
     digits: list[tuple[int, int]] = []

@@ -3,9 +3,8 @@
 Notation: an int tuple is an int (a leaf) or a tuple of int tuples. 1-D coordinates are colexicographic: the first leaf
 runs fastest.
 
-Implementation notes: foreign values pass ``validate`` alone; it bounds depth and number of leaves first, so
-that every recursion below it is shallow. Values are Python ints; the signed 64-bit range is enforced where values
-enter.
+Implementation notes: user input enters through ``validate``, which bounds depth, leaf count and the signed 64-bit
+range first, so all later recursion is shallow. Values are Python ints.
 
 References: CuTe documentation of NVIDIA CUTLASS, "Layouts" and "Layout algebra"; CuTe ``ceil_div``, ``product_each``,
 ``compatible``.
@@ -31,13 +30,13 @@ INT_LIMIT = 2**63
 
 
 def malformed(argument: str, rule: str, actual: object, code: str = "LA100") -> MalformedError:
-    """Return the error for a bad argument: its name, the rule and the value that broke the rule."""
+    """Return the error for a bad argument: its name, the rule and the value."""
     hint = "; layoutalg.parse reads text" if isinstance(actual, str) and "ayout" in rule else ""
     return Checker(code).malformed(argument, rule, actual, hint)
 
 
 def integer(value: object, argument: str, code: str = "LA100") -> int:
-    """Return ``value`` as an int of the signed 64-bit range.
+    """Return ``value`` as an int in the signed 64-bit range.
 
     Raises: MalformedError: LA100, or ``code``.
 
@@ -52,10 +51,10 @@ def integer(value: object, argument: str, code: str = "LA100") -> int:
 
 
 def validate(value: object, argument: str) -> IntTuple:
-    """Return ``value`` as an int tuple of plain ints, or refuse it.
+    """Return ``value`` as an int tuple of plain ints, or raise.
 
     Args:
-        value: An integer or a tuple of such values, nested at most 64 deep, at most 10,000 leaves.
+        value: An integer or a tuple of such values, nested at most 64 deep, with at most 10,000 leaves.
         argument: Name of the argument, for the message.
 
     Raises: MalformedError: LA100.
@@ -87,7 +86,7 @@ def _validate(value: object, argument: str, level: int, seen: list[int]) -> IntT
 
 
 def _hint(value: object) -> str:
-    """Return what would help where a value is not an int tuple, or nothing."""
+    """Return a hint for a value that is not an int tuple, or an empty string."""
     if isinstance(value, str):
         return "; layoutalg.parse reads text"
     if isinstance(value, list):
@@ -96,7 +95,7 @@ def _hint(value: object) -> str:
 
 
 def extents(value: object, argument: str = "shape") -> IntTuple:
-    """Return ``validate`` of a shape, whose leaves are at least 0.
+    """``validate`` a shape, whose leaves must be >= 0.
 
     Raises: MalformedError: LA100, LA103.
 
@@ -155,7 +154,7 @@ def unflatten(flat: tuple[int, ...], profile: IntTuple) -> IntTuple:
 
 
 def graft(leaves: Iterator[Leaf], profile: IntTuple) -> Leaf | tuple[Any, ...]:
-    """Return ``profile`` with its leaves replaced from left to right by anything, nested tuples among it.
+    """Replace the leaves of ``profile`` from left to right by any values, including nested tuples.
 
     Example:
         >>> graft(iter([1, (7, 8), 3]), (4, (2, 2)))
@@ -189,7 +188,7 @@ def rank(value: IntTuple) -> int:
 
 
 def depth(value: IntTuple) -> int:
-    """Return how deep the value nests: 0 for an int, 1 for a tuple of ints.
+    """Return the nesting depth: 0 for an int, 1 for a tuple of ints.
 
     Example:
         >>> depth(7), depth((2, 3)), depth((2, (3, 4)))
@@ -201,7 +200,7 @@ def depth(value: IntTuple) -> int:
 
 
 def congruent(a: IntTuple, b: IntTuple) -> bool:
-    """Return whether both values nest alike.
+    """Return whether both values have the same nesting.
 
     Example:
         >>> congruent((2, (3, 4)), (0, (0, 1))), congruent((2, 3), 6)
@@ -230,7 +229,7 @@ def compact_col_major(shape: IntTuple) -> IntTuple:
 
 
 def shape_text(value: IntTuple) -> str:
-    """Return the value in the field's notation: no blanks, no comma after a single entry.
+    """Return the value in CuTe notation: no blanks, no comma after a single entry.
 
     Example:
         >>> shape_text((4, (2, 2), (3,)))
@@ -245,8 +244,8 @@ def ceil_div(shape: IntTuple, divisor: IntTuple) -> IntTuple:
     """Return how many steps of ``divisor`` cover ``shape``, mode by mode, rounded up.
 
     Mathematically: for two ints the least n with n * divisor >= shape. An int divisor goes through the modes of a tuple
-    from the fastest: each mode is divided by what is left of it, and the divisor by the mode, both rounded up. A tuple
-    divisor divides mode by mode; modes it leaves out stay.
+    from the fastest: each mode is divided by what is left of the divisor, then the divisor by the mode, both rounded
+    up. A tuple divisor divides mode by mode; modes without an entry stay.
 
     Args:
         shape: Extents >= 0.

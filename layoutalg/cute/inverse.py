@@ -1,15 +1,15 @@
-"""Inverses of layouts: two-sided, left and right; of CuTe layouts, under swizzles and offsets, and of coordinates.
+"""Two-sided, left and right inverses of CuTe, composed and coordinate layouts.
 
 Notation: a composed layout is ``g o L`` with g the stack of swizzles and offsets, a bijection of the integers, and L
 the CuTe layout at the bottom. ``|L|`` has the absolute values of the strides; with ``low`` the least value of L and
-``flip`` the map that turns the digits of negative modes around, ``L = low + |L| o flip``.
+``flip`` the map that reverses the digits of negative modes, ``L = low + |L| o flip``.
 
 Main statements: ``flip o (inverse of |L|) o (subtract low) o g^-1`` inverts ``g o L``. Where ``g o L`` is affine over
 F2, ``x -> M x xor c``, so is ``y -> P (y xor c)`` with M P M = M, for any offsets; its domain is [0, 2^m) with m the
 number of low unit vectors in the image of M (right), or every bit of the values (left).
 
-References: J. Cecka, arXiv:2603.02298; CuTe ``right_inverse`` and ``left_inverse``, which refuse swizzles or treat
-special cases.
+References: J. Cecka, arXiv:2603.02298; CuTe ``right_inverse`` and ``left_inverse``, which reject swizzles or handle
+special cases only.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ def right_inverse(layout: Cute | CoordinateLayout) -> Cute:
     """Return the coalesced R from offsets to 1-D coordinates with layout(R(i)) = i for all i < size(R).
 
     Mathematically: a section of L over [0, size(R)), found by following the strides 1, s, s t, ... through the modes;
-    modes that do not continue the chain are left out, so R may be as small as ``1:0``. Of a swizzled layout: that of
-    the layout at the bottom after the swizzles undone, as far as these stay inside it. Of a coordinate layout: R from
-    coordinates to indices, nested like the values; each leaf follows the chain of its own component, through modes that
-    move nothing else.
+    modes that do not continue the chain are left out, so R may be as small as ``1:0``. For a swizzled layout: undo the
+    swizzles, then apply that of the bottom layout, as far as its domain reaches. For a coordinate layout: R maps
+    coordinates to indices and nests like the values; each leaf follows the chain of its own component, through modes
+    that move nothing else.
 
     Args:
-        layout: Any layout that is not empty; stride-0 and negative modes are left out. Elements.
+        layout: Any non-empty layout; stride-0 and negative modes are ignored. Elements.
 
     Raises: MalformedError: LA192. AdmissibilityError: LA131. RepresentabilityError: LA643. BudgetError: LA644, LA648.
 
@@ -90,9 +90,9 @@ def _right_of_coordinates(layout: CoordinateLayout) -> CuteLayout:
 
 
 def _right_of_composed(layout: ComposedLayout) -> Cute:
-    """Return the larger of two: over F2 the greatest whose size is a power of two, and ``right_inverse(|L|)`` with the
-    stages undone, on the longest [0, n) that these map into its domain, or on the greatest power of two below n where
-    only that has a CuTe form."""
+    """Return the larger of two: the greatest over F2 whose size is a power of two, and ``right_inverse(|L|)`` after
+    undoing the stages, on the longest [0, n) that maps into its domain, or on the greatest power of two below n if only
+    that has a CuTe form."""
     _require_points(layout, "right_inverse")
     best: Cute | None = None
     form = right_affine(layout)
@@ -109,9 +109,9 @@ def _right_of_composed(layout: ComposedLayout) -> Cute:
 
 
 def right_affine(layout: Cute) -> Affine | None:
-    """Return the right inverse of a layout that is affine over F2, on the most bits; None where it is not affine.
+    """Return the right inverse of a layout that is affine over F2, on the most bits; None if it is not affine.
 
-    Columns for bits 0 .. m - 1 of the offset; with m = 0 the constant means nothing where offset 0 is missed.
+    Columns for bits 0 .. m - 1 of the offset; with m = 0 and offset 0 missed, the constant has no meaning.
     """
     form = affine(layout)
     if form is None or min(form[1], *form[0], 0) < 0:
@@ -158,10 +158,10 @@ def left_inverse(layout: ComposedLayout) -> Cute: ...
 def left_inverse(layout: Cute) -> Cute:
     """Return R with R(layout(i)) = i where the layout is injective, and layout(R(layout(i))) = layout(i) always.
 
-    Mathematically: a retraction of L. The strides must divide one another in turn, up to a drift of all modes together
-    that stays below the least stride, ``(2,3):(3,16)`` say; rows may be padded by any amount. Any other injective
-    layout with a cosize of at most 64 is searched for among all mixed radices.
-    Offsets that L leaves out get some value, in whole gaps that of the gap's first offset.
+    Mathematically: a retraction of L. The strides must form a divisibility chain, up to a total drift below the least
+    stride, as in ``(2,3):(3,16)``; rows may be padded by any amount. For any other injective layout with a cosize of at
+    most 64, all mixed radices are searched. Offsets that L skips get some value; in a whole gap, that of its first
+    offset.
 
     Args:
         layout: Strides >= 0; once stride-0 modes are dropped, each stride is a multiple of the one before it and at
@@ -174,7 +174,7 @@ def left_inverse(layout: Cute) -> Cute:
         MalformedError: LA192. AdmissibilityError: LA131, LA132, LA133, LA134, LA649. RepresentabilityError: LA643.
         BudgetError: LA114, LA644.
 
-    Complexity: O(k log k) for k modes where the strides divide; a search of milliseconds for a cosize of at most 64.
+    Complexity: O(k log k) for k modes if the strides divide; a search of milliseconds for a cosize of at most 64.
 
     Example:
         >>> print(left_inverse(CuteLayout((4, 8), (8, 1))))
@@ -187,7 +187,7 @@ def left_inverse(layout: Cute) -> Cute:
         (2,9):(-1,2)
 
     Laws: composition(R, L) is the identity on L's domain where L is injective.
-    Source: CuTe ``left_inverse``, which refuses the padded case.
+    Source: CuTe ``left_inverse``, which rejects the padded case.
     """
     if isinstance(layout, CuteLayout):
         return left_strided(layout)
@@ -205,10 +205,10 @@ def left_inverse(layout: Cute) -> Cute:
 
 
 def _left_of_composed(layout: ComposedLayout) -> Cute:
-    """Return R on an interval [0, n) that holds every value; offsets that the layout leaves out get some number."""
+    """Return R on an interval [0, n) that contains every value; skipped offsets get some number."""
     low, high = layout.value_range()
     if low < 0:
-        because = f"its least value is {low}, an inverse is defined from 0 on"
+        because = f"its least value is {low}, but inverses are defined from 0 on"
         raise AdmissibilityError(
             Diagnostic("LA649", "the layout has a negative value", (f"left_inverse({layout})",), because)
         )
@@ -219,7 +219,7 @@ def _left_of_composed(layout: ComposedLayout) -> Cute:
             return found
     upright, lowest, constant, weights = _turned(layout.base)
     outer = left_strided(upright)
-    # Where L takes multiples of its least stride, adding less than that changes no digit of the inverse.
+    # If L takes multiples of its least stride, adding less than that changes no digit of the inverse.
     steps = [stride for extent, stride in upright.flat if extent > 1 and stride]
     least = min(steps, default=1)
     slack = 0 if any(stride % least for stride in steps) else (layout.stages[-1][1] + lowest) % least
@@ -236,7 +236,7 @@ def _left_of_composed(layout: ComposedLayout) -> Cute:
 
 
 def left_affine(layout: Cute) -> Affine | None:
-    """Return y -> P (y xor c) with M P M = M for a layout x -> M x xor c over F2; None where it is not affine."""
+    """Return y -> P (y xor c) with M P M = M for a layout x -> M x xor c over F2; None if it is not affine."""
     form = affine(layout)
     if form is None or min(form[1], *form[0], 0) < 0:
         return None
@@ -263,7 +263,7 @@ def _turned(layout: CuteLayout) -> Turned:
 
 
 def _undoing(layout: ComposedLayout, size: int, low: int = 0) -> ComposedLayout:
-    """Return the inverse of the layout's stages on [0, size), less ``low``."""
+    """Return the inverse of the layout's stages on [0, size), minus ``low``."""
     offsets = [0, *[-offset for _, offset in layout.stages]]
     undone = [(swizzle, offset) for (swizzle, _), offset in zip(layout.stages, offsets, strict=False)]
     return cast(ComposedLayout, staged([(IDENTITY, offsets[-1] - low), *reversed(undone)], CuteLayout(size, 1)))
@@ -294,7 +294,7 @@ def _of_strided(layout: CuteLayout) -> CuteLayout:
     if found.size == layout.size:
         return found
     weight = 1
-    for extent, stride in merge(layout.flat):  # a mode off the chain shows what is wrong
+    for extent, stride in merge(layout.flat):  # a mode off the chain explains the failure
         if stride < 0:
             raise _not_onto(layout, f"it has the value {stride} at coordinate {weight}", weight, stride)
         if stride < found.size and found(stride) != weight:
@@ -331,7 +331,7 @@ def _of_composed(layout: ComposedLayout) -> Cute:
 def _of_coordinates(layout: CoordinateLayout) -> CuteLayout:
     if len(layout.components) == 1:
         return _of_strided(layout.components[0][1])
-    raise _not_onto(layout, "its values are coordinates; right_inverse leads from these to indices", None, None)
+    raise _not_onto(layout, "its values are coordinates; use right_inverse to map them to indices", None, None)
 
 
 def _not_onto(
@@ -348,16 +348,16 @@ def _not_onto(
 
 def _require_points(layout: Cute, name: str) -> None:
     if layout.size == 0:
-        because = "an empty layout does not even reach offset 0"
+        because = "an empty layout has no offset 0"
         raise refusal("LA131", "the layout is empty", f"{name}({layout})", because)
 
 
 def _no_form(name: str, layout: ComposedLayout) -> RepresentabilityError:
-    because = "no swizzle leaves a strided layout"
+    because = "undoing a swizzle never gives a strided layout"
     return RepresentabilityError(
         Diagnostic(
             "LA643",
-            "the inverse is not shape:stride behind at most one swizzle",
+            "the inverse is not shape:stride under at most one swizzle",
             (f"{name}({layout})",),
             because,
             source=f"layoutalg.{name}(layout, widen=True), which gives it in a wider family",

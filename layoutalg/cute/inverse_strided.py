@@ -32,13 +32,13 @@ def right_strided(layout: CuteLayout) -> CuteLayout:
 @lru_cache(RECENT)
 def _right(layout: CuteLayout) -> CuteLayout:
     if layout.size == 0:
-        because = "an empty layout does not even reach offset 0"
+        because = "an empty layout has no offset 0"
         raise AdmissibilityError(Diagnostic("LA131", "the layout is empty", (f"right_inverse({layout})",), because))
     return from_flat(right_digits(layout.flat))
 
 
 def right_digits(flat: Flat) -> Flat:
-    """Return the digits of the right inverse of a digit list that is not empty, merged.
+    """Return the merged digits of the right inverse of a non-empty digit list.
 
     Example:
         >>> right_digits(((4, 8), (8, 1)))
@@ -80,18 +80,18 @@ def _left(layout: CuteLayout) -> CuteLayout:
 
 
 def left_digits(chain: Chain) -> Flat:
-    """Return the digits of the left inverse of a chain of modes, whose rows may be padded, merged.
+    """Return the merged digits of the left inverse of a chain of modes, whose rows may be padded.
 
     Example:
         >>> left_digits(((4, 2, 1),))
         ((2, 0), (4, 1))
     """
     digits: list[tuple[int, int]] = []
-    end, last = 1, (1, 1, 0)  # where the digits so far end, and the mode that wrote the last of them
+    end, last = 1, (1, 1, 0)  # end of the digits so far, and the mode of the last one
     for mode in chain:
         extent, stride, weight = mode
         if stride % end:
-            digits[-1] = (stride // last[1], last[2])  # padding: let the digit before run through the gap
+            digits[-1] = (stride // last[1], last[2])  # padding: the digit before runs through the gap
         else:
             digits.append((stride // end, 0))
         digits.append((extent, weight))
@@ -105,8 +105,8 @@ _left_wide = remembered(weight)(_left.__wrapped__)
 def _drifting(layout: CuteLayout) -> CuteLayout | None:
     """Return a left inverse for strides that form a divisible chain up to a small drift, or None.
 
-    With periods w_1 | w_2 | ... and w_k <= d_k, an offset is the sum of c_k w_k and of a drift c_k (d_k - w_k). While
-    the whole drift stays below w_1 it changes no digit of the periods, so these read the coordinates back.
+    With periods w_1 | w_2 | ... and w_k <= d_k, an offset is the sum of c_k w_k plus the drifts c_k (d_k - w_k). A
+    total drift below w_1 changes no digit of the periods, so these still give the coordinates.
     """
     modes: list[tuple[int, int, int]] = []
     weight = 1

@@ -1,13 +1,13 @@
 """The CuTe layout: a nested shape and a congruent nested stride, read as a function from coordinates to offsets.
 
 Notation: ``S:D`` with shape S and stride D, for example ``(4,8):(1,4)``. 1-D coordinates are colexicographic (mode 0
-fastest). Offsets count elements unless the user says otherwise; the library never rescales them on its own.
+fastest). Offsets count elements unless the user says otherwise; the library never rescales them.
 
-Main statements: with digits c_k of the coordinate, L(c) is the sum of c_k d_k. The domain is exactly the shape: a
-coordinate outside is refused, never continued past the last mode.
+With digits c_k of the coordinate, L(c) is the sum of c_k d_k. The domain is exactly the shape: coordinates outside
+raise; the last mode never continues past its end.
 
-Implementation notes: the constructor checks structure and integer range once, so every later value is exact: size, each
-offset and the span of the offsets fit signed 64-bit integers.
+Implementation notes: the constructor checks structure and range once: size, offsets and their span fit signed 64-bit
+integers.
 
 References: CuTe documentation of NVIDIA CUTLASS; J. Cecka, arXiv:2603.02298.
 """
@@ -45,12 +45,12 @@ from layoutalg.ground.layout import Layout
 
 @singledispatch
 def inverse(layout: object) -> Any:
-    """Return the inverse: the method of every layout here; ``layoutalg.cute.inverse`` registers what it does."""
+    """Return the inverse; ``layoutalg.cute.inverse`` registers the implementations."""
     raise NotImplementedError
 
 
 class LeafAxes(Layout):
-    """What layouts over a nested shape share: their axes are its leaves, its modes can be walked."""
+    """Base of layouts over a nested shape: its leaves are the axes, its modes are iterable."""
 
     __slots__ = ()
     shape: IntTuple
@@ -67,12 +67,12 @@ class LeafAxes(Layout):
 
     @property
     def rank(self) -> int:
-        """Number of top-level modes; 1 where the shape is an int."""
+        """Number of top-level modes; 1 for an int shape."""
         return rank(self.shape)
 
     @property
     def depth(self) -> int:
-        """How deep the shape nests; 0 where the shape is an int."""
+        """Nesting depth of the shape; 0 for an int shape."""
         return depth(self.shape)
 
     @abstractmethod
@@ -95,7 +95,7 @@ class LeafAxes(Layout):
 
 
 class _Hashed:
-    """A place for the hash, which is needed more often than layouts are made."""
+    """Slot for the cached hash."""
 
     __slots__ = ("_hash",)
 
@@ -126,7 +126,7 @@ class CuteLayout(LeafAxes, _Hashed):
 
     shape: IntTuple
     stride: IntTuple
-    __array_ufunc__: ClassVar[None] = None  # numpy leaves operators with a layout to the layout
+    __array_ufunc__: ClassVar[None] = None  # makes numpy defer to the layout's operators
     _flat: Flat = field(init=False, repr=False, compare=False)
     _size: int = field(init=False, repr=False, compare=False)
 
@@ -142,7 +142,7 @@ class CuteLayout(LeafAxes, _Hashed):
         else:
             stride = validate(stride, "stride")
             if not congruent(shape, stride):
-                because = "every extent needs exactly one stride at the same place"
+                because = "every extent needs one stride in the same place"
                 raise MalformedError(
                     Diagnostic(
                         "LA101",
@@ -154,7 +154,7 @@ class CuteLayout(LeafAxes, _Hashed):
         flat = tuple(zip(extents, flatten(stride), strict=True))
         low, high = span(flat)
         if low < -INT_LIMIT or high >= INT_LIMIT or high - low >= INT_LIMIT:
-            raise out_of_range(f"{_bounded(shape)}:{_bounded(stride)}", f"the offsets run from {low} to {high}")
+            raise out_of_range(f"{_bounded(shape)}:{_bounded(stride)}", f"the offsets range from {low} to {high}")
         object.__setattr__(self, "shape", shape)
         object.__setattr__(self, "stride", stride)
         object.__setattr__(self, "_flat", flat)
@@ -181,7 +181,7 @@ class CuteLayout(LeafAxes, _Hashed):
     def cosize(self) -> int:
         """1 + the greatest offset - the least offset; 0 for an empty layout.
 
-        Without negative strides the least offset is 0 and this is CuTe's cosize; ``4:-1`` has 4.
+        Without negative strides this is CuTe's cosize; ``4:-1`` has 4.
         """
         if self._size == 0:
             return 0
@@ -226,7 +226,7 @@ class CuteLayout(LeafAxes, _Hashed):
                 tuple again); or a mapping from every axis ``c0``, ``c1``, ... The arrays broadcast against each other.
 
         Returns:
-            int64 array of offsets, of the coordinates' (broadcast) form; of a mapping, ``{"offset": array}``.
+            int64 array of offsets with the broadcast shape of the coordinates; for a mapping, ``{"offset": array}``.
 
         Raises: MalformedError: LA104. AdmissibilityError: LA105. BudgetError: LA002.
 
@@ -253,7 +253,7 @@ class CuteLayout(LeafAxes, _Hashed):
         return table(merge(self._flat))
 
     def __getitem__(self, mode: int) -> CuteLayout:
-        """Return one top-level mode as a layout; ``4:1`` is its own mode 0.
+        """Return one top-level mode; mode 0 of an int shape is the layout itself.
 
         Raises: MalformedError: LA107.
 
@@ -277,7 +277,7 @@ class CuteLayout(LeafAxes, _Hashed):
 
 
 def trusted(shape: IntTuple, stride: IntTuple, flat: Flat) -> CuteLayout:
-    """Return a layout whose shape and stride are congruent by construction; only its range is checked.
+    """Build a layout from shape and stride known to be congruent; only the range is checked.
 
     Args:
         shape: Extents, plain ints >= 0.
@@ -297,7 +297,7 @@ def trusted(shape: IntTuple, stride: IntTuple, flat: Flat) -> CuteLayout:
         else:
             high += (extent - 1) * step
     if size >= INT_LIMIT or low < -INT_LIMIT or high >= INT_LIMIT or high - low >= INT_LIMIT:
-        return CuteLayout(shape, stride)  # it is empty, or the constructor says what is wrong
+        return CuteLayout(shape, stride)  # empty, or the constructor raises the right error
     layout = object.__new__(CuteLayout)
     object.__setattr__(layout, "shape", shape)
     object.__setattr__(layout, "stride", stride)
@@ -307,7 +307,7 @@ def trusted(shape: IntTuple, stride: IntTuple, flat: Flat) -> CuteLayout:
 
 
 def from_flat(flat: Flat) -> CuteLayout:
-    """Return the layout of a digit list: no digit gives ``1:0``, one digit an int shape.
+    """Return the layout of a digit list: no digits give ``1:0``, one digit gives an int shape.
 
     Example:
         >>> print(from_flat(()), from_flat(((4, 2),)), from_flat(((4, 2), (2, 1))))
@@ -321,7 +321,7 @@ def from_flat(flat: Flat) -> CuteLayout:
 
 
 def from_runs(runs: Sequence[Flat], shape: IntTuple) -> CuteLayout:
-    """Return the layout whose leaves are refined into digit lists, nested like ``shape``; no digit is ``1:0``.
+    """Return the layout nested like ``shape`` with each leaf refined into a digit list; an empty list is ``1:0``.
 
     Example:
         >>> print(from_runs([((2, 1), (2, 8)), ()], (4, 1)))
@@ -337,7 +337,7 @@ def from_runs(runs: Sequence[Flat], shape: IntTuple) -> CuteLayout:
 
 
 def out_of_range(where: str, because: str) -> MalformedError:
-    """Return the refusal of a value beyond signed 64-bit integers."""
+    """Return the error for a value beyond signed 64-bit integers."""
     return MalformedError(Diagnostic("LA102", "the offsets leave the signed 64-bit range", (where,), because))
 
 
@@ -351,7 +351,7 @@ def _check_size(shape: IntTuple, extents: tuple[int, ...]) -> int:
     for extent in extents:
         size *= extent
     if size >= INT_LIMIT:
-        because = f"the extents multiply to {shown(size)}, the limit is 2^63 - 1"
+        because = f"the extents multiply to {shown(size)}; the limit is 2^63 - 1"
         raise MalformedError(
             Diagnostic("LA102", "the size leaves the signed 64-bit range", (_bounded(shape),), because)
         )

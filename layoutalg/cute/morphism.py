@@ -1,24 +1,22 @@
-"""Morphisms of nested tuples: layouts that know where their offsets live, with padded rows where there is a pitch.
+"""Morphisms of nested tuples: layouts that know their codomain, with padded rows if a pitch is given.
 
 Notation: f : S -> T with nested tuples S and T and a pointed map a from the leaves of S to the leaves of T or the base
 point (None), injective away from it, with s_i = t_{a(i)}. |f| is the layout with shape S and strides w_{a(i)}, 0 at the
-base point, where w_j = t_0 ... t_{j-1}. With a pitch, w is given: each w_j with t_j > 1 is greater than the reach of
-the leaves before it, the sum of (t_k - 1) w_k over k < j. T:w is then a padded tuple, f a padded morphism.
+base point, where w_j = t_0 ... t_{j-1}. With a pitch, w is given: each w_j with t_j > 1 exceeds the reach of the
+leaves before it, the sum of (t_k - 1) w_k over k < j. T:w is then a padded tuple, f a padded morphism.
 
 Main statements:
-* f carries digits: digit i of x becomes digit a(i) of f(x), digits not hit are 0. On flat (colexicographic) indices
-  this is |f| where there is no pitch. Hence |g @ f| = |g| after |f|, wherever g @ f is defined.
-* Nested tuples are an inverse category: ``transpose`` is the unique g with f g f = f and g f g = g. Flattening forgets
-  nesting only and is an equivalence of categories: a flat morphism is one whose tuples have depth 1.
-* The offset map of T:w, the sum of y_j w_j, is strictly increasing in the flat index: raising the first digit that
-  differs, read from the slowest, adds at least w_j, and the digits before it take back at most their reach. A padded
-  morphism is this map after exactly one morphism without pitch (``base``), so all that acts on the domain, and whatever
-  keeps the reach, is defined on it. Nothing composes after it: its offsets are not flat indices of T.
-
-Implementation notes: sizes of domain and codomain and all offsets stay below 2^63, so strides are exact in 64 bits.
+* f carries digits: digit i of x becomes digit a(i) of f(x), digits not hit are 0. Without a pitch this is |f| on flat
+  (colexicographic) indices. Hence |g @ f| = |g| after |f| wherever g @ f is defined.
+* Nested tuples are an inverse category: ``transpose`` is the unique g with f g f = f and g f g = g. Flattening only
+  drops the nesting and is an equivalence of categories.
+* The offset map of T:w, the sum of y_j w_j, is strictly increasing in the flat index: raising the slowest
+  differing digit adds at least w_j, and the faster digits take back at most their reach. A padded morphism is this map
+  after exactly one morphism without pitch (``base``), so every operation on the domain is defined on it. Nothing
+  composes after it: its offsets are not flat indices of T.
 
 References: J. Carlisle, J. Shah, R. Stern, P. VanKoughnett, Categorical Foundations for CuTe Layouts, arXiv:2601.05972.
-The definitions are theirs; evaluation, transposes, preimages and padded morphisms are this library's.
+The definitions are theirs; evaluation, transposes, preimages and padded morphisms are ours.
 """
 
 from __future__ import annotations
@@ -59,17 +57,17 @@ from layoutalg.ground.operators import composes
 
 @dataclass(frozen=True, slots=True)
 class Morphism(Arrow):
-    """A morphism of nested tuples, or into a padded one: a layout that knows where its offsets live.
+    """A morphism of nested tuples, the codomain possibly padded: a layout that knows its codomain.
 
-    Mathematically: f : S -> T given by a pointed map from the leaves of S to the leaves of T, injective away from the
-    base point, that keeps extents; with a pitch, followed by the offset map of T:w.
+    Mathematically: f : S -> T given by a pointed map from the leaves of S to the leaves of T that keeps extents and is
+    injective away from the base point; with a pitch, followed by the offset map of T:w.
 
     Args:
         domain: S, an int or nested tuple of extents >= 1.
         codomain: T, an int or nested tuple of extents >= 1.
-        map: Per leaf of the domain, from left to right, a leaf of the codomain, or None for the base point (stride 0).
-        pitch: w, congruent to the codomain; each >= 1 and, where the extent is above 1, greater than the reach of the
-            leaves before it. None for the products of the extents before. Elements.
+        map: For each leaf of the domain, left to right, a leaf of the codomain, or None for the base point (stride 0).
+        pitch: w, congruent to the codomain; each >= 1 and, for extents above 1, greater than the reach of the leaves
+            before it. None means the products of the extents before. Elements.
 
     Raises: MalformedError: LA180 to LA183, LA610, LA100.
 
@@ -107,7 +105,7 @@ class Morphism(Arrow):
 
     @classmethod
     def inclusion(cls, shape: IntTuple, modes: tuple[int, ...]) -> Morphism:
-        """Return the morphism that puts the top-level modes given, in that order, into ``shape``.
+        """Return the morphism that includes the given top-level modes, in that order, into ``shape``.
 
         Raises: MalformedError: LA185.
 
@@ -122,11 +120,11 @@ class Morphism(Arrow):
         """Return the morphism in standard form (flat codomain) whose layout is ``layout``.
 
         Mathematically: the inverse of ``to_layout`` between morphisms in standard form and tractable layouts whose
-        modes of extent 1 have stride 0. A stride of a mode of extent 1 is forgotten: it moves nothing.
+        modes of extent 1 have stride 0. The stride of an extent-1 mode is dropped.
 
         Args:
             layout: The layout. Elements.
-            padded: True gives a padded morphism: its codomain is what is hit, sorted, with the strides as pitches.
+            padded: True gives a padded morphism, whose codomain is the sorted modes with their strides as pitches.
 
         Raises: MalformedError: LA604. RepresentabilityError: LA603, LA612.
 
@@ -136,13 +134,13 @@ class Morphism(Arrow):
             >>> print(Morphism.from_layout(CuteLayout((128, 64), (72, 1)), padded=True))
             (128,64) --(1,0)--> (64,128):(1,72)
 
-        Laws: from_layout(L).to_layout() is L with stride 0 at extents 1; from_layout(|f|) = f.standard_form().
+        Laws: from_layout(L).to_layout() is L with stride 0 at extent 1; from_layout(|f|) = f.standard_form().
         Source: arXiv:2601.05972, correspondence of tractable layouts and morphisms in standard form.
         """
         found = examine(layout)
         if found.kind != "tractable" and not (padded and found.kind == "padded"):
-            code, what = ("LA612", "neither tractable nor padded rows") if padded else ("LA603", "not tractable")
-            hint = "; Morphism.from_layout(layout, padded=True) represents it" if found.kind == "padded" else ""
+            code, what = ("LA612", "neither tractable nor a padded morphism") if padded else ("LA603", "not tractable")
+            hint = "; use Morphism.from_layout(layout, padded=True)" if found.kind == "padded" else ""
             witness = {"modes": found.modes}
             what = f"the layout is {what} ({found.kind})"
             raise RepresentabilityError(
@@ -152,7 +150,7 @@ class Morphism(Arrow):
 
     @classmethod
     def _encoded(cls, shape: IntTuple, flat: Flat, order: tuple[int, ...], padded: bool) -> Morphism:
-        """Return the morphism in standard form of a layout whose moving modes, in this order, are a chain."""
+        """Return the morphism in standard form of a layout whose non-trivial modes, in this order, are a chain."""
         codomain: list[int] = []
         pitch: list[int] = []
         images: list[int | None] = [None] * len(flat)
@@ -168,11 +166,11 @@ class Morphism(Arrow):
         return cls(shape, tuple(codomain), tuple(images), tuple(pitch) if padded else None)
 
     def padded(self) -> Morphism:
-        """Return the same layout with a pitch: the products of the extents before, where there is none yet."""
+        """Return the same layout with an explicit pitch (by default the products of the extents before)."""
         return Morphism(self.domain, self.codomain, self.map, unflatten(self.weights, self.codomain))
 
     def unpadded(self) -> Morphism:
-        """Return the morphism without pitch that has the same layout; in standard form where there was a pitch.
+        """Return the morphism without pitch with the same layout; a padded one comes out in standard form.
 
         Raises: RepresentabilityError: LA603.
 
@@ -184,12 +182,12 @@ class Morphism(Arrow):
 
     @property
     def base(self) -> Morphism:
-        """The morphism without pitch on the same tuples; a padded one is the offset map of its codomain after it."""
+        """The morphism without pitch on the same tuples; a padded morphism is its codomain's offset map after this."""
         return Morphism(self.domain, self.codomain, self.map)
 
     @property
     def is_isomorphism(self) -> bool:
-        """Whether every leaf is mapped and every leaf is hit; without a pitch |f| maps onto [0, size)."""
+        """Whether every leaf is mapped and every leaf is hit; without a pitch |f| is then onto [0, size)."""
         return None not in self.map and len(self.map) == len(flatten(self.codomain))
 
     def transpose(self) -> Morphism:
@@ -209,7 +207,7 @@ class Morphism(Arrow):
 
         Raises: AdmissibilityError: LA187, LA611.
         """
-        self._require_total(self.map, "domain goes to the base point, which forgets its digit")
+        self._require_total(self.map, "domain goes to the base point, which drops its digit")
         return self.transpose()
 
     def right_inverse(self) -> Morphism:
@@ -229,8 +227,7 @@ class Morphism(Arrow):
     def inverse(self) -> Morphism:
         """Return the inverse of a bijection onto [0, size) of the codomain; also ``~f``.
 
-        Mathematically: extents 1 hold no digit, so whether they are mapped or hit does not matter; with a pitch, of the
-        same layout without one.
+        Mathematically: leaves of extent 1 need not be mapped or hit; a padded morphism is first unpadded.
 
         Raises: AdmissibilityError: LA187.
 
@@ -241,11 +238,11 @@ class Morphism(Arrow):
         extents = flatten(self.domain)
         if self.pitch is not None:
             if examine(self.to_layout()).kind != "tractable":
-                raise refused("LA187", "the inverse does not exist", "there is padding between offsets", str(self))
+                raise refused("LA187", "the inverse does not exist", "its offsets have padding between them", str(self))
             return self.unpadded().inverse()
         forgotten = [leaf for leaf, entry in enumerate(self.map) if entry is None and extents[leaf] > 1]
         if forgotten:
-            because = f"position {forgotten[0]} of the domain goes to the base point, which forgets its digit"
+            because = f"position {forgotten[0]} of the domain goes to the base point, which drops its digit"
             raise refused("LA187", "the inverse does not exist", because, str(self))
         target = flatten(self.codomain)
         missed = [leaf for leaf, extent in enumerate(target) if extent > 1 and leaf not in self.map]
@@ -257,22 +254,22 @@ class Morphism(Arrow):
     __invert__ = inverse
 
     def flatten(self) -> Morphism:
-        """Return the morphism of the flattened tuples, which are tuples of depth 1."""
+        """Return the morphism of the flattened tuples."""
         return self._over(flatten(self.domain), flatten(self.codomain), self.map)
 
     def _over(self, domain: IntTuple, codomain: IntTuple, mapping: Map) -> Morphism:
-        """Return a morphism with these tuples; the codomain has the leaves, so the pitches, of this one."""
+        """Return a morphism with these tuples; the codomain must have the leaves of this one and takes its pitches."""
         pitch = None if self.pitch is None else unflatten(self.weights, codomain)
         return Morphism(domain, codomain, mapping, pitch)
 
     def _on(self, leaves: tuple[int, ...]) -> Morphism:
-        """Return f on these leaves of the domain, as a flat domain."""
+        """Restrict f to these leaves, as a flat domain."""
         extents = flatten(self.domain)
         domain = tuple([extents[leaf] for leaf in leaves])
         return self._over(domain, self.codomain, tuple([self.map[leaf] for leaf in leaves]))
 
     def __getitem__(self, mode: int) -> Morphism:
-        """Return f on one top-level mode of the domain; |f[i]| = |f|[i].
+        """Restrict f to one top-level mode of the domain; |f[i]| = |f|[i].
 
         Raises: MalformedError: LA185.
 
@@ -287,7 +284,7 @@ class Morphism(Arrow):
         return self._over(entries[position], self.codomain, self.map[starts[position] : starts[position + 1]])
 
     def restrict(self, modes: tuple[int, ...]) -> Morphism:
-        """Return f on the top-level modes of the domain given, in that order.
+        """Restrict f to the given top-level modes of the domain, in that order.
 
         Raises: MalformedError: LA185.
 
@@ -301,7 +298,7 @@ class Morphism(Arrow):
         return self._over(tuple([entries[mode] for mode in chosen]), self.codomain, mapping)
 
     def factorize(self, modes: tuple[int, ...]) -> Morphism:
-        """Return the g with f = inclusion(T, modes) after g: f lands in these modes of the codomain.
+        """Return the g with f = inclusion(T, modes) after g; f must map into these modes of the codomain.
 
         Raises: MalformedError: LA185. AdmissibilityError: LA186, LA611.
 
@@ -316,14 +313,14 @@ class Morphism(Arrow):
         place = {leaf: index for index, leaf in enumerate(leaves)}
         for position, entry in enumerate(self.map):
             if entry is not None and entry not in place:
-                because = f"position {position} of the domain goes to position {entry}, which is not among them"
+                because = f"position {position} of the domain goes to position {entry}, which is not one of them"
                 what = "the morphism does not factor through these positions"
                 raise refused("LA186", what, because, f"({self}).factorize({chosen})")
         mapping = tuple([None if entry is None else place[entry] for entry in self.map])
         return Morphism(self.domain, tuple([entries[mode] for mode in chosen]), mapping)
 
     def sum(self, other: Morphism) -> Morphism:
-        """Return the direct sum (S, S') -> (T, T'): both side by side.
+        """Return the direct sum (S, S') -> (T, T').
 
         Raises: MalformedError: LA604. AdmissibilityError: LA611.
 
@@ -365,7 +362,7 @@ class Morphism(Arrow):
         return Morphism.identity(self.domain)._on(tuple(sorted(range(len(keys)), key=lambda leaf: keys[leaf])))
 
     def sort(self) -> Morphism:
-        """Return f with a flat domain ordered so that strides of extents above 1 do not decrease; the codomain stays.
+        """Return f with a flat domain ordered so that strides of extents above 1 do not decrease.
 
         Example:
             >>> print(Morphism((4, (2, 3)), (3, (4, 2)), (1, 2, 0)).sort())
@@ -374,7 +371,7 @@ class Morphism(Arrow):
         return composition(self, self.sorting())
 
     def squeeze(self) -> Morphism:
-        """Return f without the extents 1, both sides flat; the function of the flat index stays.
+        """Return f without leaves of extent 1, both sides flat; the same function of the flat index.
 
         Example:
             >>> print(Morphism((1, 4), (4, 1, 1), (2, 0)).squeeze())
@@ -387,7 +384,7 @@ class Morphism(Arrow):
         return small._into(leaves, small.domain, small.map, flatten(self.codomain))
 
     def _into(self, leaves: tuple[int, ...], domain: IntTuple, mapping: Map, extents: Sequence[int]) -> Morphism:
-        """Return a morphism into a flat codomain of these leaves, with these extents and the pitches they have here."""
+        """Return a morphism into a flat codomain of these leaves, with these extents and their current pitches."""
         place = {leaf: index for index, leaf in enumerate(leaves)}
         codomain = tuple([extents[leaf] for leaf in leaves])
         pitch = None if self.pitch is None else tuple([self.weights[leaf] for leaf in leaves])
@@ -396,9 +393,9 @@ class Morphism(Arrow):
     def coalesce(self) -> Morphism:
         """Return f in the fewest modes with the same function of the flat index, both sides flat.
 
-        Mathematically: without extents 1, neighbours fuse with their images where the weight of the second image is
-        extent times weight of the first, or where both go to the base point; two such images have no leaf between them.
-        |f.coalesce()| = coalesce(|f|), the shape an int where one mode is left.
+        Mathematically: after dropping extents 1, neighbours fuse with their images if the weight of the second image is
+        extent times weight of the first, or if both go to the base point. |f.coalesce()| = coalesce(|f|), with an int
+        shape if one mode is left.
 
         Example:
             >>> print(Morphism((2, (1, 3)), (7, (2, 3)), (1, None, 2)).coalesce())
@@ -427,11 +424,11 @@ class Morphism(Arrow):
         return small._into(leaves, whole, tuple(images) or (None,), extents)
 
     def standard_form(self) -> Morphism:
-        """Return the morphism with the same function and the smallest codomain, a flat one.
+        """Return the morphism with the same function and the smallest (flat) codomain.
 
-        Mathematically: positions of extent 1 go to the base point; runs of leaves that are not hit become one gap of
-        extent > 1 (a pitch needs none); nothing follows the last leaf that is hit. Standard forms are equal if and only
-        if the layouts are, up to strides of modes of extent 1.
+        Mathematically: leaves of extent 1 go to the base point; each run of leaves not hit becomes one gap of extent
+        > 1 (with a pitch, none); nothing follows the last leaf hit. Standard forms are equal if and only if the layouts
+        are, up to strides of extent-1 modes.
 
         Example:
             >>> print(Morphism((4, 1), (2, 3, 4, 1, 7), (2, 3)).standard_form())
@@ -443,7 +440,7 @@ class Morphism(Arrow):
         return Morphism._encoded(self.domain, flat, examine_modes(flat).order, self.pitch is not None)
 
     def extend(self, extent: int, pitch: int) -> Morphism:
-        """Return f into the padded codomain (T, extent) with one more pitch; the layout stays.
+        """Return f into the padded codomain (T, extent) with one more pitch; same layout.
 
         Raises: MalformedError: LA180, LA610.
         """
@@ -451,10 +448,10 @@ class Morphism(Arrow):
         return Morphism(self.domain, (self.codomain, extent), self.map, (weights, pitch))
 
     def complement(self) -> Morphism:
-        """Return the inclusion of the codomain's leaves that f does not hit, in order; its domain is flat.
+        """Return the inclusion of the codomain leaves that f does not hit, in order; its domain is flat.
 
         Mathematically: with base points dropped, (f, f.complement()) is a bijection onto the offsets of the codomain.
-        Without a pitch the layout, coalesced, is complement(|f|, size of T). Offsets in padding belong to neither.
+        Without a pitch the coalesced layout is complement(|f|, size of T). Offsets in padding are in neither.
 
         Example:
             >>> print(Morphism(4, (2, (4, 3)), (1,)).complement())
@@ -482,8 +479,8 @@ class Morphism(Arrow):
     def logical_product(self, tiler: Morphism) -> Morphism:
         """Return (f, f.complement() after g) for g into the domain of the complement of f: modes (f, copies).
 
-        Mathematically: each mode is the same function as that mode of logical_product(|f|, |g|). With a pitch: copies
-        at the offsets that the leaves not hit offer; ``extend`` adds such a leaf.
+        Mathematically: each mode is the same function as that mode of logical_product(|f|, |g|). With a pitch,
+        copies use the leaves not hit; ``extend`` adds one.
 
         Raises: MalformedError: LA604. AdmissibilityError: LA602, LA611.
 
@@ -497,17 +494,17 @@ class Morphism(Arrow):
         return self.concat(composition(rest, tiler))
 
     def flat_divide(self, tiler: Morphism) -> Morphism:
-        """Return ``logical_divide`` with a flat domain; it raises as that does."""
+        """``logical_divide`` with a flat domain; same errors."""
         answer = self.logical_divide(tiler)
         return self._over(flatten(answer.domain), self.codomain, answer.map)
 
     def flat_product(self, tiler: Morphism) -> Morphism:
-        """Return ``logical_product`` with a flat domain; it raises as that does."""
+        """``logical_product`` with a flat domain; same errors."""
         answer = self.logical_product(tiler)
         return self._over(flatten(answer.domain), self.codomain, answer.map)
 
     def pullback(self, refinement: IntTuple) -> Morphism:
-        """Return f over a refinement of its codomain: each domain leaf refines like its image.
+        """Return f over a refinement of its codomain: each domain leaf is refined like its image.
 
         Mathematically: for T' refining T the square S' -> T', S -> T commutes with both refinements as functions of the
         flat index; base-point leaves are not refined. A block under pitch w_j is compact in units of w_j.
@@ -523,7 +520,7 @@ class Morphism(Arrow):
         return self._refined(sources, blocks)
 
     def pushforward(self, refinement: IntTuple) -> Morphism:
-        """Return f over a refinement of its domain: each leaf of the codomain that is hit refines like its source.
+        """Return f over a refinement of its domain: each codomain leaf that is hit is refined like its source.
 
         Raises: AdmissibilityError: LA189.
 
@@ -548,7 +545,7 @@ class Morphism(Arrow):
 
 @composes(Morphism, Morphism)
 def composition(outer: Morphism, inner: Morphism) -> Morphism:
-    """Return ``outer`` after ``inner``, also ``outer @ inner``; the middle tuples are equal, nesting included.
+    """Return ``outer`` after ``inner``, also ``outer @ inner``; the middle tuples must be equal, nesting included.
 
     Raises: AdmissibilityError: LA184, LA611.
 
@@ -562,7 +559,7 @@ def composition(outer: Morphism, inner: Morphism) -> Morphism:
     require_unpadded(inner, "nothing composes after a padded morphism")
     if inner.codomain != outer.domain:
         same = product(inner.codomain) == product(outer.domain)
-        hint = "; they have equal sizes, weak_composite may refine both" if same else ""
+        hint = "; their sizes are equal, so weak_composite may refine both" if same else ""
         ends = f"the inner codomain {shape_text(inner.codomain)} is not the outer domain {shape_text(outer.domain)}"
         raise refused("LA184", "the morphisms do not compose", f"{ends}{hint}")
     return Morphism(inner.domain, outer.codomain, followed(inner.map, outer.map), outer.pitch)
@@ -581,13 +578,13 @@ def check_morphism(value: object, operation: str) -> Morphism:
 
 
 def require_unpadded(morphism: Morphism, what: str) -> None:
-    """Refuse a padded morphism; ``what`` is what it does not have.
+    """Raise for a padded morphism; ``what`` is the message.
 
     Raises: AdmissibilityError: LA611.
     """
     if morphism.pitch is not None:
         whole = examine(morphism.to_layout()).kind == "tractable"
-        hint = "; unpadded() gives the morphism without pitch that has its layout" if whole else ""
+        hint = "; unpadded() gives the morphism without pitch with the same layout" if whole else ""
         raise refused("LA611", what, f"its offsets are not the flat indices of its codomain{hint}", str(morphism))
 
 

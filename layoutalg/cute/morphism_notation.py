@@ -1,7 +1,6 @@
-"""Reading a morphism: the inverse of its ``str``.
+"""Parse a morphism: the inverse of its ``str``.
 
-Notation: ``domain --(images)--> codomain``, with ``:pitch`` after it where there is one; an image is a position or
-None.
+Notation: ``domain --(images)--> codomain``, followed by ``:pitch`` if padded; an image is a position or None.
 """
 
 from __future__ import annotations

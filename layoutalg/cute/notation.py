@@ -1,4 +1,4 @@
-"""Reading CuTe's notation: what ``str`` writes, what CuTe's C++ and DSL print, and C++ types.
+"""Parse CuTe notation: what ``str`` writes, what CuTe C++ and the DSL print, and C++ types.
 
 Notation:
 
@@ -8,22 +8,22 @@ Notation:
     tuple     ::= integer | "(" [tuple {"," tuple}] ")" | ("Shape<" | "Stride<" | "tuple<") [tuple {"," tuple}] ">"
     integer   ::= 128 | _128 | Int<128> | C<128>
     swizzle   ::= ("Sw<" | "S<" | "Swizzle<") bits "," base "," shift ["," unit] ">"    unit: element (default) or byte
-    composed  ::= swizzle "o" [(integer | flag) "o"] operand    Sw<3,4,3> o 0 o (64,64):(64,1), where 0 may be left out
+    composed  ::= swizzle "o" [(integer | flag) "o"] operand    Sw<3,4,3> o 0 o (64,64):(64,1), the 0 is optional
                 | "ComposedLayout<" swizzle "," (integer | flag) "," operand ">"
     flag      ::= "smem_ptr[" bits "b](unset)" | "smem_ptr_flag_bits<" bits ">"
     offset    ::= integer ("+" | "o") operand          16 + (4,8):(1,4)    5 o 6:-1
     operand   ::= layout | composed | offset | "(" operand ")"
     coordinates ::= tuple ":" strides ["->" profile]   (4,8):(E0,E1)    (4,8):(1@0,1@1)
-                    strides of 0, 2E0+E(1,0) and 2@0@1, the mode at the top last; profile: (_,(_,_))
+                    strides of 0, 2E0+E(1,0) and 2@0@1, top-level mode last; profile: (_,(_,_))
 
 Blanks are free. ``(4)`` is a tuple of one mode, ``4`` is an int shape. ``Sw<3,4,3>`` acts on element offsets,
-``Sw<3,4,3,byte>`` on byte addresses; only the former can stand in a composed layout. Behind a flag the printed swizzle
-acts on byte addresses of elements of that many bits; the value read acts on elements, so ``Sw<3,4,3>`` over
+``Sw<3,4,3,byte>`` on byte addresses; only the former is allowed in a composed layout. Before a flag the printed swizzle
+acts on byte addresses of elements of that many bits; it is parsed to act on elements, so ``Sw<3,4,3>`` over
 ``smem_ptr[16b]`` becomes ``Sw<3,3,3>``. ``E0`` and ``E(1,0)`` are basis elements: the values of such a layout are
-coordinates, nested like the profile where one is written.
+coordinates, nested like the profile if one is given.
 
-Implementation notes: a hand-written reader over characters; nothing is evaluated. Every refusal shows the text with a
-caret under the place.
+Implementation notes: a hand-written parser; nothing is evaluated. Every error shows the text with a caret under the
+position.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def parse_cute(text: str, at: int = 0, stop: int | None = None) -> CuteValue:
     """Return the CuTe value written as ``text``.
 
     Args:
-        text: The notation, or a text that holds it.
+        text: The notation, or a text that contains it.
         at: Where it begins.
         stop: Where it ends; None for the end of the text.
 
@@ -78,7 +78,7 @@ def parse_cute(text: str, at: int = 0, stop: int | None = None) -> CuteValue:
 
 
 def flagged(text: str, at: int = 0, stop: int | None = None) -> tuple[CuteValue, int | None]:
-    """Return the value, and the element bits of the flag in the text; None where no flag stands there.
+    """Return the value and the element bits of the flag in the text, None without a flag.
 
     Raises: MalformedError: LA190, LA191. AdmissibilityError: LA111, LA112.
 
@@ -94,7 +94,7 @@ def flagged(text: str, at: int = 0, stop: int | None = None) -> tuple[CuteValue,
 
 
 def element_swizzle(swizzle: Swizzle, bits: int) -> Swizzle:
-    """Return the swizzle of offsets of elements of ``bits`` bits that ``swizzle`` of byte addresses is.
+    """Convert a swizzle of byte addresses to offsets of elements of ``bits`` bits.
 
     Raises: AdmissibilityError: LA111.
 
@@ -111,7 +111,7 @@ def element_swizzle(swizzle: Swizzle, bits: int) -> Swizzle:
 
 
 class _Reader(Cursor):
-    """A reader of CuTe values."""
+    """Parser of CuTe values."""
 
     bits: int | None = None
 
@@ -123,7 +123,7 @@ class _Reader(Cursor):
         return self.composed(swizzle, 0) if self.peek() == "o" else swizzle
 
     def operand(self, level: int) -> Operand:
-        """Read what may stand to the right of an ``o``."""
+        """Read the right operand of an ``o``."""
         if level > 2 * SWIZZLE_STACK:
             self.fail(f"the stack nests more than {2 * SWIZZLE_STACK} deep", code="LA191")
         if self.at_swizzle():
@@ -143,7 +143,7 @@ class _Reader(Cursor):
         return self.build(lambda: ComposedLayout(IDENTITY, offset, self.numbers(inner)), start)
 
     def offset(self, marks: str) -> int | None:
-        """Read an integer and the mark behind it; None, and nothing read, where there is no such pair."""
+        """Read an integer and the mark after it; None, with nothing consumed, if they are not there."""
         start = self.at
         if self.peek():
             stop = OFFSET_AHEAD.match(self.text, self.at, self.stop)
@@ -155,13 +155,13 @@ class _Reader(Cursor):
         return None
 
     def numbers(self, inner: Operand) -> CuteLayout | ComposedLayout:
-        """Refuse coordinates where numbers are needed."""
+        """Reject a coordinate layout where numbers are needed."""
         if isinstance(inner, CoordinateLayout):
-            self.fail("nothing can follow a layout whose values are coordinates")
+            self.fail("a swizzle or an offset cannot be applied to a layout whose values are coordinates")
         return inner
 
     def composed(self, swizzle: Swizzle, level: int) -> ComposedLayout:
-        """Read the rest of a composed layout, the cursor standing at the first ``o``."""
+        """Read the rest of a composed layout from the first ``o``."""
         start = self.at
         self.expect("o", "after the swizzle")
         flag = self.flag()
@@ -172,7 +172,7 @@ class _Reader(Cursor):
         return self.build(lambda: ComposedLayout(self.on_elements(swizzle, flag), offset, self.numbers(inner)), start)
 
     def composed_type(self, level: int) -> ComposedLayout:
-        """Read the rest of ``ComposedLayout<swizzle, offset or flag, layout>``, the cursor standing behind ``<``."""
+        """Read the rest of ``ComposedLayout<swizzle, offset or flag, layout>`` after ``<``."""
         start = self.at
         swizzle = self.swizzle()
         self.expect(",", "before the offset or the pointer flag")
@@ -185,7 +185,7 @@ class _Reader(Cursor):
         return self.build(lambda: ComposedLayout(self.on_elements(swizzle, flag), offset, self.numbers(inner)), start)
 
     def flag(self) -> int:
-        """Read a pointer without an address and return its element bits; 0, and nothing read, where there is none."""
+        """Read a pointer flag and return its element bits; 0, with nothing consumed, if there is none."""
         found = self.match(FLAG_AHEAD)
         if found is None:
             return 0
@@ -195,11 +195,11 @@ class _Reader(Cursor):
         return self.bits
 
     def on_elements(self, swizzle: Swizzle, bits: int) -> Swizzle:
-        """Return the swizzle of elements of ``bits`` bits that a printed swizzle of byte addresses is."""
+        """Convert a printed swizzle of byte addresses to elements of ``bits`` bits; 0 bits means it already is."""
         return element_swizzle(swizzle, bits) if bits else swizzle
 
     def at_swizzle(self) -> bool:
-        """Whether a swizzle stands at the cursor, or what was meant as one."""
+        """Whether a swizzle, or something meant as one, is at the cursor."""
         self.blanks()
         known = SWIZZLE_AHEAD.match(self.text, self.at, self.stop)
         return bool(known) or (self.peek() == "S" and not TUPLE_AHEAD.match(self.text, self.at, self.stop))
@@ -268,7 +268,7 @@ class _Reader(Cursor):
         return self.build(lambda: CuteLayout(shape, stride), start)
 
     def strides(self, level: int) -> tuple[BasisLike, bool]:
-        """Read nested strides, and whether a basis element is among them."""
+        """Read nested strides; also return whether any is a basis element."""
         self.blanks()
         if not self.opens():
             self.count()
@@ -283,7 +283,7 @@ class _Reader(Cursor):
         return tuple(entries), basis
 
     def scaled(self) -> Basis:
-        """Read ``2@0@1`` as CuTe prints it: the multiple, then the path from the leaf up to the mode at the top."""
+        """Read ``2@0@1`` as CuTe prints it: the multiple, then the path from the leaf up to the top-level mode."""
         start = self.at
         scale = self.integer("a multiple")
         path: list[int] = []
@@ -316,7 +316,7 @@ class _Reader(Cursor):
             self.at = following.end()
 
     def profile(self, level: int) -> IntTuple:
-        """Read how coordinates nest: ``_`` at each leaf."""
+        """Read the nesting of coordinates: ``_`` at each leaf."""
         if self.peek() == "(":
             return tuple(self.entries("a profile", level, self.profile))
         self.count()
@@ -328,7 +328,7 @@ class _Reader(Cursor):
         return self.peek() == "(" or TUPLE_AHEAD.match(self.text, self.at, self.stop) is not None
 
     def entries(self, name: str, level: int, read: Callable[[int], Value]) -> list[Value]:
-        """Read a list, the cursor standing at its parenthesis or at ``Shape<`` and the like."""
+        """Read a list that starts with a parenthesis or with ``Shape<`` and the like."""
         if level >= TUPLE_DEPTH:
             self.fail(f"the tuple nests more than {TUPLE_DEPTH} deep", code="LA191")
         word = self.match(TUPLE_AHEAD)

@@ -1,4 +1,4 @@
-"""What the operations take: layouts, tilers, and the refusal of everything else.
+"""Validate the operands of CuTe operations: layouts and tilers.
 
 Notation: a tiler is a layout; an int n, meaning ``n:1``; None, written ``_``; or a tuple with one tiler per mode.
 
@@ -26,17 +26,17 @@ Under = TypeVar("Under", bound="CuteLayout | ComposedLayout")
 Tiler: TypeAlias = "CuteLayout | int | tuple[Tiler, ...] | None"
 
 Where: TypeAlias = "str | Callable[[], str]"
-"""The call in notation, for messages; or what writes it, so that a call that succeeds writes nothing."""
+"""The call in notation, for messages, or a function that returns it, so that only failures pay for formatting."""
 
 FAMILIES = "a CuteLayout, a ComposedLayout or a CoordinateLayout"
 
-_TO_CUTE = "layoutalg.convert.to_cute gives its CuTe form where there is one"
+_TO_CUTE = "layoutalg.convert.to_cute gives its CuTe form if it has one"
 _COMPACT = "CuteLayout(shape) is the compact layout of a shape"
 _HINTS = {
     "str": "layoutalg.parse reads text",
     "ComposedLayout": "its .base is the layout under the swizzles and offsets",
-    "CoordinateLayout": "its .components are the integer layouts that it consists of",
-    "SymbolicLayout": "layoutalg.cute.symbolic has the operations on sizes with names",
+    "CoordinateLayout": "its .components are integer layouts",
+    "SymbolicLayout": "layoutalg.cute.symbolic has the operations for symbolic sizes",
     "Morphism": "its .to_layout() is a layout",
     "LinearLayout": _TO_CUTE,
     "IntegerLayout": _TO_CUTE,
@@ -49,18 +49,18 @@ _HINTS = {
 Value = TypeVar("Value")
 
 NARROW = 16
-"""Modes of operands up to which operations of a few microseconds keep their last ``RECENT`` answers unweighed. An entry
-is then below 30 KB: a layout has fewer than 2^63 coordinates, so an answer has at most 63 modes that are not in an
-operand. What wider operands give is weighed and bounded in bytes."""
+"""Up to this many modes per operand, fast operations keep their last ``RECENT`` answers without weighing them. An entry
+is then below 30 KB: a layout has fewer than 2^63 coordinates, so an answer adds at most 63 modes. Answers for wider
+operands are weighed and bounded in bytes."""
 
 RECENT = 4096
 
 WIDER = "layoutalg.compose(outer, inner, widen=True), which gives it in a wider family"
-"""Where the refusal of a composition that has no CuTe form sends the reader."""
+"""Where to go when a composition has no CuTe form."""
 
 
 def plain(layout: object, operation: str, argument: str = "layout") -> CuteLayout:
-    """Return a CuTe layout; refuse every other value.
+    """Return ``layout`` if it is a CuTe layout, otherwise raise.
 
     Raises: MalformedError: LA192.
 
@@ -77,7 +77,7 @@ def plain(layout: object, operation: str, argument: str = "layout") -> CuteLayou
 
 
 def composed(layout: Value, operation: str, argument: str = "layout") -> Value:
-    """Return a CuTe layout, or one under swizzles and offsets; refuse every other value.
+    """Return ``layout`` if it is a CuTe or a composed layout, otherwise raise.
 
     Raises: MalformedError: LA192.
 
@@ -91,7 +91,7 @@ def composed(layout: Value, operation: str, argument: str = "layout") -> Value:
 
 
 def operand_refusal(value: object, operation: str, argument: str, rule: str) -> MalformedError:
-    """Return the error that ``value`` is not what an operation takes, with a hint where one helps (LA192)."""
+    """Return the LA192 error for an operand of the wrong type, with a hint if one is known."""
     hint = _HINTS.get(type(value).__name__, "")
     text = f"the {type(value).__name__} {value}" if isinstance(value, ComposedLayout) else shown(value)
     because = f"{argument} must be {rule}, not {text}" + (f"; {hint}" if hint else "")
@@ -99,7 +99,7 @@ def operand_refusal(value: object, operation: str, argument: str, rule: str) -> 
 
 
 def weight(*values: object) -> int:
-    """Return about how many bytes operands and answers take while they are remembered.
+    """Return the approximate size in bytes of cached operands and answers.
 
     Example:
         >>> weight(CuteLayout((4, 8)), 5)
@@ -119,7 +119,7 @@ def weight(*values: object) -> int:
 
 
 def tiler_text(tiler: object) -> str:
-    """Return a tiler in the field's notation, bounded in length.
+    """Return a tiler in CuTe notation, bounded in length.
 
     Example:
         >>> tiler_text((4, None, CuteLayout(2, 3)))
@@ -140,7 +140,7 @@ def _tiler_text(tiler: object, level: int) -> str:
 
 
 def read_tiler(tiler: object, where: Where, level: int = 0) -> Tiler:
-    """Return ``tiler`` with plain ints, or refuse it.
+    """Return ``tiler`` with plain ints, or raise.
 
     Raises: MalformedError: LA141.
     """
@@ -152,7 +152,7 @@ def read_tiler(tiler: object, where: Where, level: int = 0) -> Tiler:
         return strided_form(tiler, "tiler")
     if isinstance(tiler, tuple):
         if level >= TUPLE_DEPTH:
-            raise malformed_tiler(f"a tiler nests at most {TUPLE_DEPTH} deep", where)
+            raise malformed_tiler(f"a tiler may nest at most {TUPLE_DEPTH} deep", where)
         return tuple([read_tiler(entry, where, level + 1) for entry in tiler])
     if isinstance(tiler, bool) or not hasattr(tiler, "__index__"):
         hint = "; layoutalg.parse reads text" if isinstance(tiler, str) else ""
@@ -165,7 +165,7 @@ def read_tiler(tiler: object, where: Where, level: int = 0) -> Tiler:
 
 
 def malformed_tiler(because: str, where: Where) -> MalformedError:
-    """Return the refusal of what is not a tiler, or does not fit the layout."""
+    """Return the error for a malformed tiler, or one that does not fit the layout."""
     return MalformedError(
         Diagnostic(code="LA141", what="the tiler is malformed", where=(_call(where),), because=because)
     )
@@ -176,12 +176,12 @@ def _call(where: Where) -> str:
 
 
 def by_mode(layout: CuteLayout, tiler: tuple[Tiler, ...], where: Where) -> None:
-    """Refuse a tuple tiler with more entries than the layout has modes.
+    """Raise if a tuple tiler has more entries than the layout has modes.
 
     Raises: MalformedError: LA141.
     """
     if isinstance(layout.shape, int) or len(tiler) > layout.rank:
-        modes = "an int shape, no tuple of modes" if isinstance(layout.shape, int) else f"{layout.rank} modes"
+        modes = "an int shape, not a tuple of modes" if isinstance(layout.shape, int) else f"{layout.rank} modes"
         raise malformed_tiler(f"a tuple of {len(tiler)} tilers does not fit {layout}, which has {modes}", where)
 
 
@@ -198,12 +198,12 @@ def as_layout(tiler: CuteLayout | int) -> CuteLayout:
 def refusal(
     code: str, what: str, where: Where, because: str, witness: Mapping[str, object] | None = None
 ) -> AdmissibilityError:
-    """Return the refusal of an operation that is undefined on its operands."""
+    """Return the error of an operation that is undefined on its operands."""
     return AdmissibilityError(Diagnostic(code=code, what=what, where=(_call(where),), because=because, witness=witness))
 
 
 def within(error: LayoutError, where: Where, code: str | None = None, what: str | None = None) -> LayoutError:
-    """Return the same refusal as seen from the call ``where`` that led to it.
+    """Return the same error as raised from the outer call ``where``.
 
     Example:
         >>> print(within(refusal("LA131", "empty", "complement(0:1, 4)", "no offsets"), "logical_divide(4:1, 0:1)"))

@@ -1,7 +1,7 @@
-"""Tiles and partitions of a layout as layout plus offset: one tile, one thread's elements, one thread's values.
+"""Extract one tile, one thread's elements or one thread's values of a layout, as layout plus offset.
 
-Main statements: a tile is a slice of the rest mode of ``zipped_divide``, a partition a slice of its tile mode; all
-tiles together, and all partitions together, hold every element of the layout exactly once.
+Main statements: a tile slices the rest mode of ``zipped_divide``, a partition slices its tile mode; all tiles together,
+and all partitions together, contain every element exactly once.
 
 References: CuTe ``local_tile``, ``local_partition``, ``inner_partition``, ``outer_partition``.
 """
@@ -26,15 +26,15 @@ def local_tile(layout: Cute, tiler: Tiler, coord: Coord, keep: Coord = None) -> 
     """Return one tile of ``layout``, with the offset of its first element.
 
     Mathematically: with Z = zipped_divide(layout, tiler), the function (x, y) -> Z(x, coord with y at None). Modes of
-    the tile come first, then the modes of the rest that ``coord`` leaves open.
+    the tile come first, then the modes of the rest where ``coord`` is None.
 
     Args:
         layout: A layout or a swizzled layout. Elements.
         tiler: As in ``zipped_divide``: the shape of a tile, or layouts.
-        coord: Which tile: an int, the 1-D number of the tile; or one entry per mode of the rest, None keeping the mode.
-            Entries left out at the end count as None.
-        keep: None, or a tuple of ints and None with one entry per mode of ``tiler`` and of ``coord``: entries at None
-            are taken out of both, as CuTe does with a projection.
+        coord: Which tile: its 1-D number, or one entry per mode of the rest, where None keeps the mode. Missing
+            trailing entries count as None.
+        keep: None, or a tuple of ints and None with one entry per mode of ``tiler`` and of ``coord``: None
+            drops that entry of both, like a CuTe projection.
 
     Raises: As ``zipped_divide`` and ``slice``; MalformedError: LA176, coord or keep does not fit the tiler.
 
@@ -46,7 +46,7 @@ def local_tile(layout: Cute, tiler: Tiler, coord: Coord, keep: Coord = None) -> 
         >>> print(local_tile(CuteLayout((64, 32)), (16, 4, 8), (1, 0, 2), keep=(1, None, 1)))
         1040 + (16,8):(1,64)
 
-    Laws: the tiles of all coordinates hold every element once.
+    Laws: the tiles of all coordinates contain every element once.
     """
     where = f"local_tile({composed(layout, 'local_tile')}, {tiler_text(tiler)}, {tiler_text(coord)})"
     if keep is not None:
@@ -56,7 +56,7 @@ def local_tile(layout: Cute, tiler: Tiler, coord: Coord, keep: Coord = None) -> 
 
 def _project(tiler: Tiler, coord: Coord, keep: Coord, where: str) -> tuple[Tiler, Coord]:
     if not isinstance(keep, tuple) or not isinstance(tiler, tuple) or not isinstance(coord, tuple):
-        raise _unfit(where, "with keep, the tiler and the coordinate are tuples as long as keep")
+        raise _unfit(where, "with keep, the tiler and the coordinate must be tuples of the length of keep")
     if not len(keep) == len(tiler) == len(coord):
         raise _unfit(where, f"keep has {len(keep)} entries, the tiler {len(tiler)}, the coordinate {len(coord)}")
     for entry in keep:
@@ -67,7 +67,7 @@ def _project(tiler: Tiler, coord: Coord, keep: Coord, where: str) -> tuple[Tiler
 
 
 def _slice_zipped(zipped: Cute, coord: Coord, side: int, where: str) -> ComposedLayout:
-    """Slice mode ``side`` of a zipped layout at ``coord``; the modes of the other side stay, laid open."""
+    """Slice mode ``side`` of a zipped layout at ``coord``; the modes of the other side stay, unpacked."""
     base = bottom(zipped)
     sliced: CuteLayout = base[side]
     other: CuteLayout = base[1 - side]
@@ -92,7 +92,7 @@ def _unfit(where: str, because: str) -> MalformedError:
 
 
 def local_partition(layout: Cute, threads: Cute, index: int) -> ComposedLayout:
-    """Return the elements of one thread, where the threads lie over ``layout`` as tiles and repeat.
+    """Return the elements of one thread when the thread layout tiles ``layout`` repeatedly.
 
     Mathematically: with Z = zipped_divide(layout, shape of ``threads`` mode by mode) and c the coordinate that
     ``threads`` sends to ``index``, the function y -> Z(c, y).
@@ -103,14 +103,14 @@ def local_partition(layout: Cute, threads: Cute, index: int) -> ComposedLayout:
         index: Thread number.
 
     Raises:
-        As ``zipped_divide``; LA131 to LA134, ``threads`` is not injective or no chain; LA177, no coordinate has this
-        thread number.
+        As ``zipped_divide``; LA131 to LA134, ``threads`` is not injective or not a chain; LA177, no coordinate has
+        this thread number.
 
     Example:
         >>> print(local_partition(CuteLayout((64, 32)), CuteLayout((8, 4), (4, 1)), 6))
         129 + (8,8):(8,256)
 
-    Laws: the partitions of all threads hold every element once.
+    Laws: the partitions of all threads contain every element once.
     """
     number = integer(index, "index", "LA177")
     threads = strided_form(composed(threads, "local_partition", "threads"), "local_partition")
@@ -130,7 +130,7 @@ def _coordinate(threads: CuteLayout, number: int, where: str) -> int:
     for extent, stride in threads.flat:
         if stride == 0 and extent > 1:
             raise refusal(
-                "LA133", "the thread layout is not injective", where, f"the mode {extent}:0 repeats thread numbers"
+                "LA133", "the thread layout is not injective", where, f"mode {extent}:0 repeats thread numbers"
             )
     try:
         back = left_inverse(threads)
@@ -141,7 +141,7 @@ def _coordinate(threads: CuteLayout, number: int, where: str) -> int:
         if 0 <= place < threads.size and threads(place) == number:
             return place
     raise refusal(
-        "LA177", "there is no such thread", where, f"{threads} takes the value {number} nowhere", {"index": number}
+        "LA177", "there is no such thread", where, f"{threads} never takes the value {number}", {"index": number}
     )
 
 
@@ -158,7 +158,7 @@ def thread_value_partition(layout: Cute, thread_value: Cute, thread: int, tiler:
         tiler: None, or the tile that ``thread_value`` covers.
 
     Raises:
-        As ``composition``, ``zipped_divide`` and ``slice``; MalformedError: LA178, ``thread_value`` has not two modes.
+        As ``composition``, ``zipped_divide`` and ``slice``; MalformedError: LA178, ``thread_value`` is not of rank 2.
 
     Example:
         >>> accumulator = CuteLayout(((4, 8), (2, 2)), ((32, 1), (16, 8)))

@@ -1,16 +1,14 @@
-"""What CuTe C++ and pycute answer by another convention than the exact contract: one answer per operation and peer.
+"""Answers of CuTe C++ and pycute where they deliberately differ from the exact contract.
 
-Main statements: the conventions reproduced here are the deliberate ones.
-
-* Past its domain a layout continues in its last mode (both); the strict contract refuses to leave the domain. Of a 1-D
-  coordinate, C++ lets the last digit grow without bound, pycute takes every digit modulo its extent.
-* A by-mode tiler shorter than the layout: C++ drops the modes without a tiler, pycute keeps them; strict refuses.
+* Past its domain a layout continues in its last mode (both); strict raises. ``idx2crd`` of a 1-D coordinate past the
+  end: C++ lets the last digit grow without bound, pycute takes every digit modulo its extent.
+* A by-mode tiler shorter than the layout: C++ drops the modes without a tiler, pycute keeps them.
 * A tiler that does not divide: C++ rounds the rest up mode by mode, so the result is larger than the layout and may
-  have offsets outside it; pycute refuses where its divisibility check notices; strict always refuses.
-* The cosize of a negative stride: C++ takes its magnitude, pycute evaluates the last coordinate.
+  have offsets outside it; pycute raises if its divisibility check notices; strict always raises.
+* The cosize of a negative stride: C++ uses its magnitude, pycute evaluates the last coordinate.
 
-Implementation notes: both peers compose mode by mode of the inner layout and never check the function. Their answers
-may therefore differ from the composition as a function; they are here for those who port code or compare.
+Both peers compose mode by mode of the inner layout and never check the function, so their answers may differ from the
+composition as a function. Use them to port or compare code.
 
 References: CuTe C++ of NVIDIA CUTLASS; ``python/pycute`` of CUTLASS.
 """
@@ -74,8 +72,8 @@ PYCUTE: Convention = "pycute"
 
 @peer(composition, CPP, PYCUTE)
 def _composition(convention: Convention, outer: Any, inner: Any) -> Any:
-    """Factor each mode of ``inner`` through the modes of ``outer`` on its own, without a check; between swizzles, or
-    after a swizzled layout, there is no such convention."""
+    """Factor each mode of ``inner`` through ``outer`` separately, unchecked; the peers have no convention for
+    swizzles or a swizzled inner layout."""
     if isinstance(inner, ComposedLayout | CoordinateLayout | Swizzle) or isinstance(outer, Swizzle):
         return composition(outer, inner)
     where = f"composition({composed(outer, 'composition', 'outer')}, {tiler_text(inner)})"
@@ -101,7 +99,7 @@ def _compose(outer: CuteLayout, inner: Tiler, convention: Convention, where: str
 
 
 def _thread(outer: Flat, extent: int, step: int, convention: Convention, where: str) -> Flat:
-    """Return the digits a peer gives the mode extent:step: one pass over the modes of ``outer``, fastest first."""
+    """Return the digits that a peer computes for the mode extent:step, in one pass over ``outer`` from the fastest."""
     if convention == "cute_cpp" and outer and outer[-1][0] == 1:
         outer = (*outer[:-1], (2, outer[-1][1]))  # C++ keeps a last mode of extent 1, the one that continues
     merged = merge(outer) or ((1, 0),)
@@ -111,11 +109,9 @@ def _thread(outer: Flat, extent: int, step: int, convention: Convention, where: 
         magnitude = abs(step) if convention == "cute_cpp" else step
         if step == 0 or left == 0:
             zero = "stride" if step == 0 else "extent"
-            raise _peer_refuses(
-                convention, where, f"its {zero} is 0 at the mode {width}:{stride}, and it divides by that"
-            )
+            raise _peer_refuses(convention, where, f"its {zero} is 0 at the mode {width}:{stride}, a division by zero")
         if step % width and (width % step if convention == "pycute" else magnitude >= width):
-            raise _peer_refuses(convention, where, f"stride {step} and extent {width} do not divide one another")
+            raise _peer_refuses(convention, where, f"neither of stride {step} and extent {width} divides the other")
         if convention == "pycute":
             taken = min(max(1, width // step), left)
             following = -(-step // width)
@@ -142,7 +138,7 @@ def _peer_refuses(convention: Convention, where: str, because: str) -> Represent
 
 @peer(complement, CPP, PYCUTE)
 def _complement(convention: Convention, layout: CuteLayout, cosize: IntTuple | None) -> CuteLayout:
-    """C++ rounds a shape up mode by mode, pycute takes its size."""
+    """C++ rounds a shape up mode by mode, pycute uses its size."""
     if not isinstance(cosize, tuple):
         return complement(layout, cosize)
     shape = bound_of(cosize)
@@ -161,13 +157,13 @@ def _complement_rounded(layout: CuteLayout, shape: IntTuple) -> CuteLayout:
 
 @peer(algebra.cosize, CPP, PYCUTE)
 def _cosize(convention: Convention, layout: Cute) -> int:
-    """C++ takes the layout under the swizzles, pycute evaluates the last coordinate."""
+    """C++ ignores the swizzles, pycute evaluates the last coordinate."""
     if isinstance(layout, ComposedLayout):
         return layout.base.cosize if convention == CPP else layout.cosize  # pycute has no swizzled layouts
     if convention == CPP:
         return algebra.cosize(layout)
     if plain(layout, "cosize").size == 0:
-        because = "pycute evaluates the last coordinate, and an empty layout has none"
+        because = "pycute evaluates the last coordinate; an empty layout has none"
         raise MalformedError(Diagnostic("LA146", "the layout is empty", (f"cosize({layout})",), because))
     return layout(layout.size - 1) + 1
 
@@ -185,7 +181,7 @@ def _splitter(convention: Convention) -> Split:
 
     def split(layout: CuteLayout, tiler: CuteLayout | int) -> CuteLayout:
         tile = as_layout(tiler)
-        if convention == CPP:  # it passes on the shape of the coalesced layout
+        if convention == CPP:  # C++ bounds by the shape of the coalesced layout
             rest = _complement_rounded(tile, coalesce(layout).shape)
         else:
             rest = complement(tile, max(1, layout.size))
@@ -195,7 +191,7 @@ def _splitter(convention: Convention) -> Split:
 
 
 def _read(name: str, tiler: Tiler, convention: Convention, where: Where) -> Tiler:
-    """Return a tiler; in a zipped form C++ does not compile None."""
+    """Read a tiler; C++ does not compile None in the zipped forms."""
     known = read_tiler(tiler, where)
     if convention == CPP and not name.startswith("logical"):
         _refuse_blank(known, where)
@@ -204,7 +200,7 @@ def _read(name: str, tiler: Tiler, convention: Convention, where: Where) -> Tile
 
 def _refuse_blank(tiler: Tiler, where: Where) -> None:
     if tiler is None:
-        raise refusal("LA143", "CuTe C++ refuses a blank tiler here", where, "_ is neither tile nor rest")
+        raise refusal("LA143", "CuTe C++ refuses a blank tiler here", where, "_ does not name a tile")
     for entry in tiler if isinstance(tiler, tuple) else ():
         _refuse_blank(entry, where)
 
@@ -263,7 +259,7 @@ def _upcast(_: Convention, layout: Cute, factor: int) -> Cute:
         elif count % stride == 0:
             extents.append(-(-extent // (count // abs(stride))))
         else:
-            because = f"stride {stride} and {count} do not divide one another"
+            because = f"neither of stride {stride} and {count} divides the other"
             raise refusal("LA161", "CuTe C++ refuses this recast", where, because, {"stride": stride, "factor": count})
         strides.append(away_from_zero(stride, count))
     return CuteLayout(unflatten(tuple(extents), layout.shape), unflatten(tuple(strides), layout.shape))
@@ -292,21 +288,21 @@ def _slice(_: Convention, coord: Coord, layout: Cute) -> Cute:
 
 @peer(slicing.domain_offset, CPP)
 def _domain_offset(_: Convention, coord: IntTuple, layout: Cute) -> ComposedLayout:
-    """The shape stays, and the result reads past the end of a mode."""
+    """C++ keeps the shape, so the result reads past the end of a mode."""
     base, _start, offset = slicing.domain_start(coord, layout)
     return slicing.moved(layout, base, offset)
 
 
 @peer(tiling.tile_to_shape, CPP)
 def _tile_to_shape(_: Convention, tile: Cute, shape: IntTuple, order: IntTuple | None) -> Cute:
-    """Extents that the tile does not divide are rounded up."""
+    """C++ rounds up extents that the tile does not divide."""
     own, target = composed(tile, "tile_to_shape", "tile"), validate(shape, "shape")
     return lift(own, lambda base: tiling.tiled_to(base, target, order, whole_tiles=False))
 
 
 @peer(common.domain_distribute, CPP)
 def _domain_distribute(_: Convention, shape: IntTuple, count: int) -> CuteLayout:
-    """What is found is returned, though it be less."""
+    """Like CuTe, return a shorter result instead of raising."""
     return common.distributed(shape, count)[0]
 
 

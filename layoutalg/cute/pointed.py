@@ -1,7 +1,7 @@
-"""Pointed maps between positions and nested tuples with blocks: what every morphism of layouts is made of.
+"""Pointed maps between positions, and refinement of nested tuples: the basis of morphisms.
 
 Notation: a pointed map a from m positions to n positions is a tuple of length m with entries in [0, n) or None; None is
-the base point. Every map here is injective away from the base point: such maps are the partial injections.
+the base point. Every map here is injective away from the base point, that is, a partial injection.
 
 Main statements: partial injections compose to partial injections, and ``transpose`` gives the unique partial injection
 b with a b a = a and b a b = b.
@@ -91,7 +91,7 @@ def check_map(value: object, domain: tuple[int, ...], codomain: tuple[int, ...])
 
 
 def check_pitch(value: object, codomain: IntTuple) -> IntTuple:
-    """Return ``value`` as the pitches of a padded tuple: one per leaf, each above the reach of the leaves before it.
+    """Return ``value`` as the pitches of a padded tuple: one per leaf, each above the reach of those before it.
 
     Raises: MalformedError: LA610, LA100.
 
@@ -163,7 +163,7 @@ def followed(inner: Map, outer: Map) -> Map:
 
 
 def strides_at(mapping: Map, weights: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the weight of every image; 0 at the base point.
+    """Return the weight of every image, 0 for the base point.
 
     Example:
         >>> strides_at((1, None), (1, 4))
@@ -173,7 +173,7 @@ def strides_at(mapping: Map, weights: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def prefix_products(extents: tuple[int, ...]) -> tuple[int, ...]:
-    """Return 1, t_0, t_0 t_1, ...: one entry more than there are extents.
+    """Return 1, t_0, t_0 t_1, ...: one more entry than extents.
 
     Example:
         >>> prefix_products((4, 3, 2))
@@ -183,7 +183,7 @@ def prefix_products(extents: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def modes_of(shape: IntTuple) -> tuple[tuple[IntTuple, ...], tuple[int, ...]]:
-    """Return the top-level modes and the position of the first leaf of each, with the number of leaves at the end.
+    """Return the top-level modes and the position of the first leaf of each, followed by the number of leaves.
 
     Example:
         >>> modes_of((4, (2, 3)))
@@ -196,7 +196,7 @@ def modes_of(shape: IntTuple) -> tuple[tuple[IntTuple, ...], tuple[int, ...]]:
 def blocks_of(coarse: IntTuple, fine: object) -> tuple[IntTuple, ...]:
     """Return, for each leaf of ``coarse``, the nested tuple that ``fine`` puts in its place.
 
-    Mathematically: ``fine`` refines ``coarse`` if it arises by replacing each leaf by a nested tuple of equal size.
+    Mathematically: ``fine`` refines ``coarse`` if it replaces each leaf by a nested tuple of equal size.
 
     Raises: AdmissibilityError: LA189.
 
@@ -215,7 +215,7 @@ def blocks_of(coarse: IntTuple, fine: object) -> tuple[IntTuple, ...]:
 
 
 def _match(coarse: IntTuple, fine: IntTuple, blocks: list[IntTuple]) -> str:
-    """Collect the blocks; return why ``fine`` is not a refinement, or the empty text."""
+    """Collect the blocks; return why ``fine`` is not a refinement, or an empty string."""
     if isinstance(coarse, int):
         blocks.append(fine)
         size = product(fine)
@@ -226,7 +226,7 @@ def _match(coarse: IntTuple, fine: IntTuple, blocks: list[IntTuple]) -> str:
 
 
 def reindex(mapping: Map, domain: Iterable[IntTuple], codomain: Iterable[IntTuple]) -> Map:
-    """Return the pointed map between the leaves of blocks; a block goes to its image block leaf by leaf.
+    """Return the pointed map between the leaves of blocks; each block maps to its image leaf by leaf.
 
     Example:
         >>> reindex((1, None), ((2, 2), 5), (3, (2, 2)))
@@ -251,5 +251,5 @@ def map_text(mapping: Map) -> str:
 
 
 def refused(code: str, what: str, because: str, where: str = "") -> AdmissibilityError:
-    """Return the refusal of an operation on morphisms."""
+    """Return the error of an operation on morphisms."""
     return AdmissibilityError(Diagnostic(code, what, (where,) if where else (), because, source=SOURCE))

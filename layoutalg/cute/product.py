@@ -1,12 +1,12 @@
-"""Repeating a layout over a layout of tiles: logical, zipped, tiled, flat, blocked and raked products.
+"""Products of layouts: logical, zipped, tiled, flat, blocked and raked.
 
 Main statements: logical_product(A, T) = (A, C o T) with C = complement(A, size(filter(A)) * cosize(T)). Copy j of A
-starts at offset C(T(j)). The offsets of C are those where a copy of A fits without overlap, so distinct values of T
-give disjoint copies.
+starts at offset C(T(j)). C has the offsets where a copy of A fits without overlap, so distinct values of T give
+disjoint copies.
 
 Notation: ``A * T``; a tiler in angle brackets works mode by mode.
 
-References: J. Cecka, arXiv:2603.02298; CuTe's products of these names.
+References: J. Cecka, arXiv:2603.02298; the CuTe products of the same names.
 """
 
 from __future__ import annotations
@@ -43,16 +43,14 @@ def logical_product(block: Under, tiler: Tiler, *, convention: Convention = STRI
     """Return (block, rest): mode 0 walks one copy of ``block``, mode 1 walks from copy to copy.
 
     Mathematically: (A, C o T) with C = complement(A, size(filter(A)) * cosize(T)): copy j starts at C(T(j)). A tuple of
-    tilers multiplies mode by mode and keeps the modes it leaves out; None leaves a mode as it is. An int n means n
-    copies in order, ``n:1``.
+    tilers multiplies mode by mode; None and missing entries keep the mode. An int n means n copies in order, ``n:1``.
 
     Args:
-        block: Strides >= 0, injective once stride-0 modes are dropped, with a divisible chain of strides. Of a swizzled
-            block the layout under the swizzles is repeated; these then act on all copies. Elements.
+        block: Strides >= 0, injective once stride-0 modes are dropped, with a divisible chain of strides. The swizzles
+            of a swizzled block act on all copies. Elements.
         tiler: The order of the copies: a layout with strides >= 0, an int, None, or a tuple of these.
-        convention: ``"cute_cpp"`` and ``"pycute"`` place the copies by the composition of that peer, which is never
-            checked as a function, and bound the places by the whole size of the block, stride-0 modes included.
-            ``"pycute"`` also reads an int as a divide.
+        convention: ``"cute_cpp"`` and ``"pycute"`` place the copies by that peer's unchecked composition and bound the
+            places by the whole size of the block, stride-0 modes included. ``"pycute"`` treats an int as a divide.
 
     Raises:
         MalformedError: LA141, LA192. AdmissibilityError: LA131 to LA134, LA120, LA150. RepresentabilityError: LA151.
@@ -66,7 +64,7 @@ def logical_product(block: Under, tiler: Tiler, *, convention: Convention = STRI
         >>> print(logical_product(CuteLayout(6), 3, convention="pycute"))
         (3,2):(1,3)
 
-    Laws: the copies have disjoint offsets where the tiler is injective; copy 0 is the block.
+    Laws: the copies have disjoint offsets if the tiler is injective; copy 0 is the block.
     """
     return _call(block, tiler, convention, logical_product)
 
@@ -80,9 +78,9 @@ def zipped_product(block: Under, tiler: Tiler, *, convention: Convention = STRIC
     Args:
         block: As in ``logical_product``.
         tiler: As in ``logical_product``; may nest.
-        convention: As in ``logical_product``; ``"cute_cpp"`` also refuses None.
+        convention: As in ``logical_product``; ``"cute_cpp"`` also rejects None.
 
-    Raises: As ``logical_product``; LA143, None under ``"cute_cpp"``; LA144, no such convention.
+    Raises: As ``logical_product``; LA143, None under ``"cute_cpp"``; LA144, unknown convention.
 
     Example:
         >>> print(zipped_product(CuteLayout((2, 5), (5, 1)), CuteLayout((3, 4), (1, 3))))
@@ -114,14 +112,14 @@ def flat_product(block: Under, tiler: Tiler, *, convention: Convention = STRICT)
 def blocked_product(block: Under, tiler: CuteLayout | int, *, convention: Convention = STRICT) -> Under:
     """Return the product whose mode k is (mode k of the block, mode k of the copies): blocks stay together.
 
-    Mathematically: both sides are filled up with ``1:0`` to equal rank, multiplied, and zipped mode by mode. The modes
-    are not coalesced, and filled-up modes stay, as in CuTe C++; ``coalesce(R, (0,) * R.rank)`` gives the shorter form.
+    Mathematically: both sides are padded with ``1:0`` to equal rank, multiplied, and zipped mode by mode. As in CuTe
+    C++ the modes are not coalesced and the padding stays; ``coalesce(R, (0,) * R.rank)`` gives the shorter form.
 
     Args:
         block: As in ``logical_product``.
         tiler: A layout, or an int n meaning ``n:1``.
-        convention: As in ``logical_product``. pycute has neither product; ``"pycute"`` then only names how the copies
-            are placed, and an int still means ``n:1``.
+        convention: As in ``logical_product``. pycute has neither product; ``"pycute"`` only selects how copies are
+            placed, and an int still means ``n:1``.
 
     Raises: As ``logical_product``.
 
@@ -137,8 +135,8 @@ def blocked_product(block: Under, tiler: CuteLayout | int, *, convention: Conven
 def raked_product(block: Under, tiler: CuteLayout | int, *, convention: Convention = STRICT) -> Under:
     """Return the product whose mode k is (mode k of the copies, mode k of the block): blocks interleave.
 
-    Mathematically: as ``blocked_product`` with the two sides swapped in each mode. Filled-up modes stay, as in CuTe
-    C++; the CuTe DSL drops them, which ``coalesce`` by mode does too.
+    Mathematically: ``blocked_product`` with the two sides swapped in each mode. The padding modes stay, as in CuTe C++;
+    the CuTe DSL drops them, as does ``coalesce`` by mode.
 
     Args, returns and errors as in ``blocked_product``.
 
@@ -155,7 +153,7 @@ def raked_product(block: Under, tiler: CuteLayout | int, *, convention: Conventi
 
 
 def _call(block: Under, tiler: Tiler, convention: Convention, operation: Callable[..., Under]) -> Under:
-    """Return a product; looks repeated calls up."""
+    """Multiply; repeated calls are cached."""
     if convention is not STRICT:
         return by_convention(convention, operation, block, tiler)
     name = operation.__name__
@@ -189,7 +187,7 @@ def _zipped_by_mode(
 
 
 def layout_tiler(block: Cute, tiler: Tiler, name: str) -> CuteLayout | int:
-    """Return a tiler that is a layout or an int, or refuse it."""
+    """Return a tiler that is a layout or an int, or raise."""
     known = read_tiler(tiler, lambda: f"{name}({block}, {tiler_text(tiler)})")
     if known is None or isinstance(known, tuple):
         raise malformed("tiler", "must be a layout or an integer", tiler, "LA141")
@@ -206,7 +204,7 @@ def _interleaved(block: Cute, tiler: CuteLayout | int, name: str) -> Cute:
 def interleaved(
     block: CuteLayout, tiler: CuteLayout | int, name: str, multiply: Callable[[CuteLayout, CuteLayout], CuteLayout]
 ) -> CuteLayout:
-    """Return the blocked or raked product by a given product of two layouts."""
+    """Return the blocked or raked product, given the product of two layouts."""
     copies = as_layout(tiler)
     top = max(block.rank, copies.rank)
     first, second = multiply(_modes(block, top), _modes(copies, top))
@@ -216,12 +214,12 @@ def interleaved(
 
 
 def _modes(layout: CuteLayout, rank: int) -> CuteLayout:
-    """Return the layout as a tuple of ``rank`` modes, so that a mode that is refined still is one mode."""
+    """Return the layout as a tuple of ``rank`` modes, so that a refined mode still counts as one."""
     return make_layout(*append(layout, rank=rank))
 
 
 def product_of(block: CuteLayout, tiler: CuteLayout, where: Where) -> CuteLayout:
-    """Return (A, C o T), exact or refused."""
+    """Return (A, C o T), or raise."""
     own = block.size
     for extent, stride in block.flat:
         if stride == 0 and extent > 1:
@@ -236,9 +234,9 @@ def product_of(block: CuteLayout, tiler: CuteLayout, where: Where) -> CuteLayout
 
 
 def places_of(own: int, places: int, where: Where) -> int:
-    """Return the offsets that the copies need, or refuse too many."""
+    """Return the number of offsets that the copies need, or raise if there are too many."""
     bound = own * max(1, places)
     if bound >= INT_LIMIT:
-        because = f"{places} places of {own} elements are {bound} offsets, the limit is 2^63 - 1"
+        because = f"{places} places of {own} elements are {bound} offsets; the limit is 2^63 - 1"
         raise refusal("LA150", "the copies leave the signed 64-bit range", where, because)
     return bound or 1

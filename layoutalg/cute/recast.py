@@ -1,11 +1,11 @@
-"""Reading a layout in wider or narrower elements.
+"""Reinterpret a layout in wider or narrower elements.
 
 Notation: a wide element holds N narrow ones; offset j in wide elements covers the narrow offsets N j, ..., N j + N - 1.
 
-Main statements: upcast(L, N) = U exists where each mode k splits as g_k times a rest such that the inner parts
-together are exactly the offsets 0, ..., N - 1 and N U(c) = L(g c). The inner parts then follow the chain 1, g, g g',
-... through modes that are used up, the last one perhaps in part, and every other stride is a multiple of N; so the
-answer is decided mode by mode. downcast inverts it: one mode, that of stride 1, takes the new elements.
+Main statements: upcast(L, N) = U exists if each mode k splits into g_k times a rest so that the inner parts together
+are exactly the offsets 0, ..., N - 1, and N U(c) = L(g c). The inner parts then follow the chain 1, g, g g', ...
+through whole modes (the last one possibly in part), and every other stride is a multiple of N, so the question is
+decided mode by mode. downcast is the inverse: the mode of stride 1 absorbs the new elements.
 
 References: CuTe ``upcast``, ``downcast``, ``recast_layout``, ``max_alignment``.
 """
@@ -31,16 +31,16 @@ def upcast(layout: CuteLayout, factor: int, *, convention: Convention = STRICT) 
 @overload
 def upcast(layout: ComposedLayout, factor: int, *, convention: Convention = STRICT) -> Cute: ...
 def upcast(layout: Cute, factor: int, *, convention: Convention = STRICT) -> Cute:
-    """Return the layout, nested alike, in elements that hold ``factor`` of the old ones.
+    """Return the layout, with the same nesting, in elements ``factor`` times larger.
 
-    Mathematically: U with N U(c) + r running over exactly the offsets of L, each as often as L takes it; mode k of U
-    has its extent divided by the number of its old elements inside one new element.
+    Mathematically: N U(c) + r, 0 <= r < N, takes exactly the offsets of L with the same multiplicity; the extent of
+    mode k is divided by the number of its old elements inside one new element.
 
     Args:
-        layout: A layout, or a swizzled one: its swizzles then act on the new offsets. Old elements.
+        layout: A layout, or a swizzled one, whose swizzles then act on the new offsets. Old elements.
         factor: N >= 1.
-        convention: ``"cute_cpp"`` rounds extents up (``3:1`` by 2 is ``2:1``, half an element too many) and refuses
-            only where a stride and N do not divide one another; not of a swizzled layout.
+        convention: ``"cute_cpp"`` rounds extents up (``3:1`` by 2 is ``2:1``, half an element too many) and raises only
+            if neither of a stride and N divides the other; swizzled layouts follow strict.
 
     Raises: MalformedError: LA160, LA144. RepresentabilityError: LA161. AdmissibilityError: LA161, LA647.
 
@@ -64,7 +64,7 @@ def upcast(layout: Cute, factor: int, *, convention: Convention = STRICT) -> Cut
     try:
         return _wider(layout, count, where)
     except (AdmissibilityError, RepresentabilityError):
-        fewer = simplify(layout)  # a swizzle that does nothing here does not split elements either
+        fewer = simplify(layout)  # a swizzle without effect here does not split elements either
         if fewer == layout:
             raise
         return _wider(fewer, count, where)
@@ -78,7 +78,7 @@ def _wider(layout: Cute, count: int, where: str) -> Cute:
             if offset % count:
                 raise refusal("LA647", _NO_FORM, where, f"the offset {offset} is not a multiple of {count}")
             if swizzle.bits and swizzle.base < low:
-                because = f"{swizzle} moves bit {swizzle.base}, which lies inside an element of {count}"
+                because = f"{swizzle} moves bit {swizzle.base}, which is inside an element of {count}"
                 raise refusal("LA647", _NO_FORM, where, because)
         stages = [(swizzle.raised(-low), offset // count) for swizzle, offset in layout.stages]
         return staged(stages, _wider_strided(layout.base, count, where))
@@ -104,13 +104,13 @@ def _wider_strided(layout: CuteLayout, count: int, where: str) -> CuteLayout:
 
 
 def _nested(flat: Flat, shape: IntTuple) -> CuteLayout:
-    """Return the modes nested like a shape."""
+    """Nest the modes like a shape."""
     extents, strides = [tuple([mode[side] for mode in flat]) for side in (0, 1)]
     return CuteLayout(unflatten(extents, shape), unflatten(strides, shape))
 
 
 def wider(flat: Flat, inner: Sequence[int], count: int) -> Flat:
-    """Return the modes in elements of ``count`` old ones, of which each mode has ``inner`` within a new element.
+    """Rescale the modes to elements ``count`` times larger; inner[k] old elements of mode k lie in one new element.
 
     Example:
         >>> wider(((8, 1), (4, 16)), (4, 1), 4)
@@ -119,13 +119,13 @@ def wider(flat: Flat, inner: Sequence[int], count: int) -> Flat:
     modes: list[tuple[int, int]] = []
     for (extent, stride), taken in zip(flat, inner, strict=True):
         left = extent // taken
-        # where no step is taken: show what CuTe shows
+        # an extent-1 mode is never stepped: print the stride that CuTe prints
         modes.append((left, taken * stride // count if left > 1 else away_from_zero(stride, count)))
     return tuple(modes)
 
 
 def inner_counts(flat: Flat, count: int, where: str) -> list[int]:
-    """Return how many old elements of each mode lie in one new element, or refuse.
+    """Return how many old elements of each mode lie in one new element, or raise.
 
     Example:
         >>> inner_counts(((2, 4), (4, 1)), 2, "")
@@ -137,7 +137,7 @@ def inner_counts(flat: Flat, count: int, where: str) -> list[int]:
         if extent > 1 and stride % count:
             second = any(stride == known for known, _ in loose)
             if second or stride < 0:
-                reason = "a second mode has it" if second else "negative strides cannot lie inside an element"
+                reason = "a second mode has it" if second else "a negative stride cannot be inside an element"
                 raise _partial(where, count, f"stride {stride} is not a multiple of {count}, and {reason}", stride)
             loose.append((stride, position))
     current = 1
@@ -155,16 +155,16 @@ def inner_counts(flat: Flat, count: int, where: str) -> list[int]:
             raise _partial(
                 where,
                 count,
-                f"the mode {extent}:{current} leaves {room} places in an element, and {extent} and {room} "
-                "do not divide one another",
+                f"the mode {extent}:{current} must fill {room} places of an element, "
+                f"but neither of {extent} and {room} divides the other",
                 current,
             )
         current *= inner[position]
     if current != count:
-        raise _partial(where, count, f"offset {current} of the new element 0 is not reached by the next mode", current)
+        raise _partial(where, count, f"no mode reaches offset {current} of the new element 0", current)
     if loose:
         stride = min(loose)[0]
-        raise _partial(where, count, f"stride {stride} is not a multiple of {count} and lies off the element", stride)
+        raise _partial(where, count, f"stride {stride} is not a multiple of {count} and not part of an element", stride)
     return inner
 
 
@@ -185,16 +185,15 @@ def downcast(layout: CuteLayout, factor: int, *, convention: Convention = STRICT
 @overload
 def downcast(layout: ComposedLayout, factor: int, *, convention: Convention = STRICT) -> Cute: ...
 def downcast(layout: Cute, factor: int, *, convention: Convention = STRICT) -> Cute:
-    """Return the layout, nested alike, in elements of which ``factor`` fit into an old one.
+    """Return the layout, with the same nesting, in elements ``factor`` times smaller.
 
     Mathematically: D with D(c) = N L(c') + r, where the digit of one mode k is N c'_k + r and all others are those of
-    c'. Mode k is the first of stride 1 and extent above 1, or else the first of extent 1, one of stride 1 if there is.
+    c'. Mode k is the first with stride 1 and extent above 1; failing that the first with extent 1, preferably stride 1.
 
     Args:
-        layout: A layout, or a swizzled one: its swizzles then act on the new offsets. Old elements.
+        layout: A layout, or a swizzled one, whose swizzles then act on the new offsets. Old elements.
         factor: N >= 1.
-        convention: ``"cute_cpp"`` widens every mode of stride 1 or -1, and none where there is none; not of a swizzled
-            layout.
+        convention: ``"cute_cpp"`` widens every mode of stride 1 or -1 (possibly none); swizzled layouts follow strict.
 
     Raises: MalformedError: LA160, LA102. RepresentabilityError: LA162. AdmissibilityError: LA647.
 
@@ -227,7 +226,7 @@ def _narrower(layout: CuteLayout, count: int, where: str) -> CuteLayout:
 
 
 def narrower(flat: Flat, position: int, count: int) -> Flat:
-    """Return the modes in elements of which ``count`` fit into an old one; the mode at ``position`` takes them.
+    """Rescale the modes to elements ``count`` times smaller; the mode at ``position`` absorbs them.
 
     Example:
         >>> narrower(((2, 1), (4, 4)), 0, 4)
@@ -248,14 +247,14 @@ def _widened(layout: CuteLayout, where: str) -> int:
         return (marked or single)[0]
     if layout.size == 0:
         return 0
-    because = f"{layout} has no mode of stride 1 and none of extent 1 that could run through the old element"
+    because = f"{layout} has no mode of stride 1 and none of extent 1 to run through the old element"
     raise RepresentabilityError(
         Diagnostic(
             "LA162",
-            "no mode can take the new elements",
+            "no mode can absorb the new elements",
             (where,),
             because,
-            source="append(layout) adds a mode 1:0 that can",
+            source="append(layout) adds such a mode, 1:0",
         )
     )
 
@@ -267,7 +266,7 @@ def recast(layout: ComposedLayout, old_bits: int, new_bits: int, *, convention: 
 def recast(layout: Cute, old_bits: int, new_bits: int, *, convention: Convention = STRICT) -> Cute:
     """Return the layout of elements of ``old_bits`` read as elements of ``new_bits``.
 
-    Mathematically: downcast to the greatest common width, then upcast; the same bits of memory, each as often.
+    Mathematically: downcast to the greatest common width, then upcast; the same bits of memory, equally often.
 
     Args:
         layout: A layout. Elements of ``old_bits``.
@@ -275,7 +274,7 @@ def recast(layout: Cute, old_bits: int, new_bits: int, *, convention: Convention
         new_bits: Width of an element of the result, >= 1. Bits.
         convention: As in ``upcast`` and ``downcast``.
 
-    Raises: As ``upcast`` and ``downcast``; MalformedError: LA160 also for a width that is no integer >= 1.
+    Raises: As ``upcast`` and ``downcast``; MalformedError: LA160 also for a width that is not an integer >= 1.
 
     Example:
         >>> print(recast(CuteLayout((64, 8), (1, 64)), 8, 16))
@@ -291,15 +290,15 @@ def recast(layout: Cute, old_bits: int, new_bits: int, *, convention: Convention
 def max_alignment(layout: CuteLayout | ComposedLayout) -> int:
     """Return the greatest N for which ``upcast(layout, N)`` is exact.
 
-    Mathematically: the most elements that lie together, aligned, wherever the layout takes one of them. Under swizzles
-    and offsets N divides every offset, and is a power of two that no swizzle reaches into.
+    Mathematically: the largest aligned block of elements that the layout always takes as a whole. Under swizzles and
+    offsets N divides every offset, and is a power of two below every bit that a swizzle moves.
 
     Args:
-        layout: A layout that is not empty, or a swizzled one. Elements.
+        layout: A non-empty layout, possibly swizzled. Elements.
 
     Raises: MalformedError: LA192. AdmissibilityError: LA163.
 
-    Complexity: O(k^2) for k modes; of a swizzled layout as ``simplify``.
+    Complexity: O(k^2) for k modes; for a swizzled layout as ``simplify``.
 
     Example:
         >>> max_alignment(CuteLayout((8, 4), (1, 24))), max_alignment(CuteLayout((8, 4), (1, 12)))
@@ -311,11 +310,11 @@ def max_alignment(layout: CuteLayout | ComposedLayout) -> int:
         8
     """
     if composed(layout, "max_alignment").size == 0:
-        raise refusal("LA163", "the layout is empty", f"max_alignment({layout})", "every factor would do")
+        raise refusal("LA163", "the layout is empty", f"max_alignment({layout})", "every factor would be exact")
     if isinstance(layout, CuteLayout):
         return _alignment(layout, 0)
     best = 1
-    for form in (layout, simplify(layout)):  # a swizzle that does nothing here does not count
+    for form in (layout, simplify(layout)):  # a swizzle without effect here does not limit it
         stages = form.stages if isinstance(form, ComposedLayout) else ()
         limits = [1 << swizzle.base for swizzle, _ in stages if swizzle.bits] + [offset for _, offset in stages]
         best = max(best, _alignment(form.base if isinstance(form, ComposedLayout) else form, gcd(*limits)))
@@ -338,7 +337,7 @@ def _alignment(layout: CuteLayout, limit: int) -> int:
 
 
 def checked_factor(value: int, name: str = "factor") -> int:
-    """Return a factor >= 1, or refuse it."""
+    """Return a factor >= 1, or raise."""
     count = integer(value, name, "LA160")
     if count < 1:
         raise malformed(name, "must be at least 1", count, "LA160")

@@ -1,8 +1,8 @@
-"""Nested tuples refined until they agree: mutual refinements, weak composites of morphisms, isomorphic tuples.
+"""Mutual refinements of nested tuples, weak composites of morphisms, isomorphic tuples.
 
 Main statements:
-* Two nested tuples S and T have a mutual refinement if and only if the prefix products of both, sorted, form a chain in
-  which each divides the next. Cutting at all of them is the least one: every refinement of S (of T) keeps the prefix
+* Two nested tuples S and T have a mutual refinement if and only if the sorted prefix products of both form a
+  divisibility chain. Cutting at all of them is the least refinement: every refinement of S (of T) keeps the prefix
   products of S (of T), so a common one has at least these cuts.
 * If f : S -> T and g : U -> V, and T and U have a mutual refinement, then f pulled back and g pushed forward along it
   compose, and the layout of the composite is the function |g| after |f|.
@@ -29,8 +29,8 @@ class MutualRefinement:
     """Two refinements whose flattenings agree up to the end of the shorter one.
 
     Args:
-        first: Refines the first nested tuple; leaves of extent 1 became ``()``.
-        second: Refines the second nested tuple; leaves of extent 1 became ``()``.
+        first: Refines the first nested tuple; leaves of extent 1 become ``()``.
+        second: Refines the second nested tuple; leaves of extent 1 become ``()``.
 
     Raises: MalformedError: LA100, LA180.
     """
@@ -47,8 +47,8 @@ def mutual_refinement(first: IntTuple, second: IntTuple) -> MutualRefinement:
     """Return the least refinements of two nested tuples with a common flattening.
 
     Mathematically: first' refines ``first``, second' refines ``second``, and the flattening of the one with fewer
-    elements is a prefix of the other's (they are equal where the sizes are). No other pair has fewer leaves. Leaves of
-    extent 1 hold no digit and refine to the empty tuple.
+    elements is a prefix of the other's (equal for equal sizes). No other pair has fewer leaves. Leaves of extent 1
+    refine to the empty tuple.
 
     Args:
         first: Int or nested tuple of extents >= 1.
@@ -79,7 +79,7 @@ def mutual_refinement(first: IntTuple, second: IntTuple) -> MutualRefinement:
 
 
 def _cut(shape: IntTuple, cuts: list[int]) -> IntTuple:
-    """Return the refinement of ``shape`` with all the cuts inside it; every prefix product of it is among them."""
+    """Refine ``shape`` at all cuts inside it; they must include its prefix products."""
     blocks: list[IntTuple] = []
     position = 0
     for extent in flatten(shape):
@@ -93,18 +93,18 @@ def _cut(shape: IntTuple, cuts: list[int]) -> IntTuple:
 
 
 def weak_composite(inner: Morphism, outer: Morphism, *, by_layout: bool = False) -> Morphism:
-    """Return ``outer`` after ``inner`` where their middle objects differ, by refining both.
+    """Return ``outer`` after ``inner`` for different middle objects, by refining both.
 
     Mathematically: for f : S -> T and g : U -> V a morphism h : S' -> V' with S' a refinement of S and |h| the function
-    |g| after |f|. Before the mutual refinement f goes to standard form and g is coalesced: neither changes the layout's
-    function, and both only remove cuts. S' refines each leaf of S in place; leaves of extent 1 stay, with stride 0.
+    |g| after |f|. First f is put in standard form and g is coalesced, which keeps the function and removes cuts. S'
+    refines each leaf of S in place; leaves of extent 1 stay, with stride 0.
 
     Args:
         inner: f, with offsets below the size of the domain of ``outer``.
         outer: g; a padded morphism gives a padded composite.
         by_layout: A mutual refinement is sufficient, not necessary: ``(4,6):(6,1)`` after ``2:3`` is ``2:18`` without
-            one. With True, where there is none, the answer is the morphism in standard form of the composition of the
-            layouts, if that is tractable (padded, for a padded g); its codomain then has nothing to do with V.
+            one. If there is none, True composes the layouts and returns the morphism in standard form if that is
+            tractable (or padded, for a padded g); its codomain is then unrelated to V.
 
     Raises:
         AdmissibilityError: LA601, LA600, LA611. RepresentabilityError: with ``by_layout``, as ``composition`` and
@@ -124,7 +124,7 @@ def weak_composite(inner: Morphism, outer: Morphism, *, by_layout: bool = False)
     first = first_outside(f.to_layout().flat, product(g.domain))
     if first is not None:
         what = "the inner morphism leaves the domain of the outer one"
-        because = f"the inner value at {first} is {f(first)}, the outer domain has {product(g.domain)} elements"
+        because = f"the inner value at {first} is {f(first)}; the outer domain has {product(g.domain)} elements"
         where, witness = (f"weak_composite({inner}, {outer})",), {"coordinate": first, "value": f(first)}
         raise AdmissibilityError(Diagnostic("LA601", what, where, because, witness, source=SOURCE))
     try:
@@ -141,7 +141,7 @@ def weak_composite(inner: Morphism, outer: Morphism, *, by_layout: bool = False)
 
 
 def _with_repair(error: AdmissibilityError, inner: Morphism, outer: Morphism) -> AdmissibilityError:
-    """Return the refusal with the composition of the layouts as a repair, where that exists."""
+    """Return the error with the composition of the layouts as a repair, if that exists."""
     try:
         layout = composition(outer.to_layout(), inner.to_layout())
     except LayoutError:
@@ -153,10 +153,10 @@ def _with_repair(error: AdmissibilityError, inner: Morphism, outer: Morphism) ->
 
 
 def find_isomorphism(first: IntTuple, second: IntTuple) -> Morphism | None:
-    """Return an isomorphism between two nested tuples, or None where there is none.
+    """Return an isomorphism between two nested tuples, or None.
 
-    Mathematically: an isomorphism is a bijection of leaves that keeps extents, so one exists exactly if both have the
-    same extents with the same multiplicities. Equal extents are matched from left to right.
+    Mathematically: a bijection of leaves that keeps extents; it exists exactly if both have the same multiset of
+    extents. Equal extents are matched from left to right.
 
     Example:
         >>> print(find_isomorphism((2, (3, 2)), (3, (2, 2))))

@@ -1,8 +1,8 @@
-"""Rearranging the modes of a layout; no offset is computed.
+"""Rearrange the modes of a layout.
 
-Main statements: each result is the layout after a map of its coordinates, so the functions work on swizzled and on
-coordinate layouts as well. ``group`` and ``unflatten`` keep the function of the 1-D coordinate; ``select`` and ``take``
-restrict it to the kept modes, the others at 0.
+Main statements: each result is the layout after a map of its coordinates, so this works for swizzled and coordinate
+layouts too. ``group`` and ``unflatten`` keep the function of the 1-D coordinate; ``select`` and ``take`` restrict it to
+the kept modes, with the others at 0.
 
 References: CuTe ``group``, ``select``, ``take``, ``append``, ``prepend``, ``replace``.
 """
@@ -18,12 +18,7 @@ from layoutalg.ground.limits import TUPLE_MODES
 
 
 def group(layout: AnyLayout, begin: int, end: int) -> AnyLayout:
-    """Return the layout with the modes begin, ..., end - 1 put into one mode.
-
-    Args:
-        layout: A layout of any family.
-        begin: First mode of the group, >= 0.
-        end: One past its last mode, at most the rank.
+    """Group the modes begin, ..., end - 1 into one mode.
 
     Raises: MalformedError: LA155.
 
@@ -75,12 +70,12 @@ def take(layout: AnyLayout, begin: int, end: int) -> AnyLayout:
 
 
 def append(layout: Under, mode: CuteLayout | None = None, rank: int | None = None) -> Under:
-    """Return the layout with ``mode`` added behind its modes, once or until it has ``rank`` modes.
+    """Append ``mode`` once, or until the layout has ``rank`` modes.
 
     Args:
-        layout: A layout; an int shape counts as one mode. Of a swizzled one the mode joins those under the swizzles.
-        mode: What to add; default ``1:0``.
-        rank: None to add once; else a rank, not below that of the layout. At equal rank the layout stays as it is.
+        layout: A layout, possibly swizzled; an int shape counts as one mode.
+        mode: Default ``1:0``.
+        rank: None to append once; otherwise the target rank, at least that of the layout.
 
     Raises: MalformedError: LA155, LA192.
 
@@ -97,7 +92,7 @@ def append(layout: Under, mode: CuteLayout | None = None, rank: int | None = Non
 
 
 def prepend(layout: Under, mode: CuteLayout | None = None, rank: int | None = None) -> Under:
-    """Return the layout with ``mode`` added before its modes, once or until it has ``rank`` modes.
+    """Prepend ``mode`` once, or until the layout has ``rank`` modes.
 
     Args and errors as in ``append``.
 
@@ -114,7 +109,7 @@ def prepend(layout: Under, mode: CuteLayout | None = None, rank: int | None = No
 
 
 def replace(layout: Under, position: int, mode: CuteLayout) -> Under:
-    """Return the layout with one top-level mode exchanged; of a swizzled one under the swizzles.
+    """Replace one top-level mode.
 
     Raises: MalformedError: LA107, LA155, LA192.
 
@@ -127,7 +122,7 @@ def replace(layout: Under, position: int, mode: CuteLayout) -> Under:
 
     def replaced(base: CuteLayout) -> CuteLayout:
         modes = list(base)
-        base[position]  # refuses a mode that does not exist
+        base[position]  # raises for a mode that does not exist
         modes[integer(position, "position")] = mode
         return make_layout(*modes)
 

@@ -1,8 +1,8 @@
-"""Fixing some coordinates of a layout: slices, their offsets, and the dropped part.
+"""Fix some coordinates of a layout: slices, their offsets, and the dropped part.
 
-Notation: a coordinate holds None, written ``_``, where a mode is kept, and integers where it is fixed.
+Notation: a coordinate has None, written ``_``, for kept modes and integers for fixed ones.
 
-Main statements: with c a coordinate that fixes some modes, L(x) = L(c with _ at 0) + slice(c, L)(the rest of x).
+Main statements: if c fixes some modes of x, L(x) = L(c with _ at 0) + slice(c, L)(the rest of x).
 
 References: CuTe ``slice``, ``dice``, ``slice_and_offset``, ``domain_offset``.
 """
@@ -26,21 +26,21 @@ Coord: TypeAlias = "int | tuple[Coord, ...] | None"
 
 
 def slice(coord: Coord, layout: Under, *, convention: Convention = STRICT) -> Under:
-    """Return the modes of ``layout`` where ``coord`` holds None.
+    """Return the modes of ``layout`` where ``coord`` is None.
 
-    Mathematically: R with L(x) = L(x with kept modes at 0) + R(kept part of x). Kept modes inside a nested mode come up
-    one level each, as in CuTe.
+    Mathematically: R with L(x) = L(x with kept modes at 0) + R(kept part of x). Kept modes inside a nested mode move up
+    one level, as in CuTe.
 
     Args:
         coord: None to keep everything; an int, fixing the whole mode by its 1-D coordinate; or a tuple of such entries,
             one per mode.
-        layout: A layout. Of a swizzled one, which does not add up over its modes, the offset of the fixed part stays
-            under the innermost swizzle: R(kept part of x) = L(x).
-        convention: ``"pycute"`` wraps the result of a bare None in one more level; else all conventions agree.
+        layout: A layout. A swizzled one is not additive over its modes, so the offset of the fixed part stays under the
+            innermost swizzle: R(kept part of x) = L(x).
+        convention: ``"pycute"`` wraps the result of a bare None in one more level; otherwise all conventions agree.
 
     Returns:
-        The kept modes; rank 0, ``():()``, where none is kept. The offset of the fixed part is lost here:
-        ``slice_and_offset`` keeps it.
+        The kept modes; ``():()`` if there are none. The offset of the fixed part is dropped; ``slice_and_offset`` keeps
+        it.
 
     Raises: MalformedError: LA156, LA144. AdmissibilityError: LA157.
 
@@ -69,11 +69,11 @@ def slice(coord: Coord, layout: Under, *, convention: Convention = STRICT) -> Un
 
 
 def dice(coord: Coord, layout: Under) -> Under:
-    """Return the modes of ``layout`` where ``coord`` holds an integer: what ``slice`` drops.
+    """Return the modes of ``layout`` where ``coord`` is an integer: those that ``slice`` drops.
 
     Args:
         coord: As in ``slice``.
-        layout: A layout. Of a swizzled one: the swizzles over the modes that are left, the others at 0.
+        layout: A layout; swizzles are kept, over the remaining modes.
 
     Raises: As ``slice``.
 
@@ -94,7 +94,7 @@ def slice_and_offset(coord: Coord, layout: Cute) -> ComposedLayout:
     """Return the kept modes together with the offset of the fixed ones.
 
     Mathematically: (o, R) with L(x) = o + R(kept part of x) for every x that agrees with ``coord``. For a swizzled
-    layout the offset joins the one under the innermost swizzle, so the result is again a swizzled layout, exactly.
+    layout the offset is added under the innermost swizzle.
 
     Args and errors as in ``slice``.
 
@@ -117,15 +117,15 @@ def moved(layout: Cute, base: CuteLayout, offset: int) -> ComposedLayout:
 
 
 def domain_offset(coord: IntTuple, layout: Cute, *, convention: Convention = STRICT) -> ComposedLayout:
-    """Return the layout read from ``coord`` on.
+    """Return the layout starting at ``coord``.
 
-    Mathematically: c -> L(coord + c), leaf by leaf. Each extent is shortened to what is left behind the coordinate, so
-    that the result stays inside L.
+    Mathematically: c -> L(coord + c), leaf by leaf. Each extent is shortened to what remains after the coordinate, so
+    the result stays inside L.
 
     Args:
         coord: A coordinate inside the layout; a 1-D coordinate of a mode is split into its digits.
-        layout: A layout. Of a swizzled one the offset joins the one under the innermost swizzle.
-        convention: ``"cute_cpp"`` keeps the shape, and the result then reads past the end of a mode.
+        layout: A layout; for a swizzled one the offset is added under the innermost swizzle.
+        convention: ``"cute_cpp"`` keeps the shape, so the result reads past the end of a mode.
 
     Raises: MalformedError: LA156. AdmissibilityError: LA157.
 
@@ -144,14 +144,14 @@ def domain_offset(coord: IntTuple, layout: Cute, *, convention: Convention = STR
 
 
 def domain_start(coord: IntTuple, layout: Cute) -> tuple[CuteLayout, IntTuple, int]:
-    """Return the layout under all stages, the checked coordinate and its offset there."""
+    """Return the layout under all stages, the validated coordinate and its offset there."""
     start = validate(coord, "coordinate")
     base = bottom(composed(layout, "domain_offset"))
     return base, start, _fixed(start, base, f"domain_offset({shape_text(start)}, {layout})", 0)
 
 
 def coord_text(coord: object) -> str:
-    """Return a coordinate in the field's notation.
+    """Return a coordinate in CuTe notation.
 
     Example:
         >>> coord_text((1, (None, 2)))
@@ -166,13 +166,13 @@ def coord_text(coord: object) -> str:
 
 
 def _fixed(coord: Coord, layout: CuteLayout, where: str, level: int) -> int:
-    """Return the offset of the fixed part, or refuse a coordinate that does not fit."""
+    """Return the offset of the fixed part, or raise if the coordinate does not fit."""
     if coord is None:
         return 0
     if isinstance(coord, tuple):
         if isinstance(layout.shape, int) or len(coord) != layout.rank or level >= TUPLE_DEPTH:
             modes = "no modes" if isinstance(layout.shape, int) else f"{layout.rank} modes"
-            because = f"{coord_text(coord)} has {len(coord)} entries, {shape_text(layout.shape)} has {modes}"
+            because = f"{coord_text(coord)} has {len(coord)} entries; {shape_text(layout.shape)} has {modes}"
             raise MalformedError(Diagnostic("LA156", "the coordinate does not fit the layout", (where,), because))
         return sum([_fixed(entry, layout[position], where, level + 1) for position, entry in enumerate(coord)])
     value = integer(coord, "coordinate", "LA156")
@@ -188,7 +188,7 @@ def _fixed(coord: Coord, layout: CuteLayout, where: str, level: int) -> int:
 
 
 def _kept(coord: Coord, layout: CuteLayout, blank: bool) -> list[CuteLayout]:
-    """Return the modes at None (``blank``) or at integers, brought up to one level."""
+    """Return the modes at None (``blank``) or at integers, moved up to one level."""
     if isinstance(coord, tuple):
         return [mode for position, entry in enumerate(coord) for mode in _kept(entry, layout[position], blank)]
     return [layout] if (coord is None) == blank else []

@@ -1,9 +1,9 @@
-"""The XOR swizzle ``Sw<B,M,S>`` with the unit of the number it acts on.
+"""The XOR swizzle ``Sw<B,M,S>`` with the unit that it acts on.
 
 Notation: ``Sw<bits,base,shift>`` acts on element offsets, ``Sw<bits,base,shift,byte>`` on byte addresses.
 
-Main statements: a swizzle is an involution; it is linear over F2 on non-negative numbers; and it commutes with adding
-its period 2^(base + bits + |shift|), so a table of one period describes it everywhere.
+Main statements: a swizzle is an involution, linear over F2 on non-negative numbers, and commutes with adding its
+period 2^(base + bits + |shift|), so a table of one period describes it.
 
 References: ``cute::Swizzle`` of NVIDIA CUTLASS.
 """
@@ -34,14 +34,14 @@ class Swizzle(Shown, Written):
     """The map x -> x ^ ((x & Y) >> shift), where Y selects ``bits`` bits.
 
     Mathematically: for shift >= 0, Y covers the bits [base + shift, base + shift + bits) and they are XORed onto
-    [base, base + bits); for shift < 0, Y covers [base, base + bits) and they go up by -shift. Negative numbers are read
-    in two's complement.
+    [base, base + bits); for shift < 0, Y covers [base, base + bits) and they move up by -shift. Negative numbers are
+    read in two's complement.
 
     Args:
         bits: Number of bits moved, >= 0; 0 is the identity.
         base: Lowest bit touched, >= 0.
-        shift: How far the selected bits move, |shift| >= bits; negative moves up.
-        unit: What the number counts: ``"element"`` or ``"byte"``.
+        shift: How far the selected bits move down, |shift| >= bits; negative moves up.
+        unit: ``"element"`` or ``"byte"``.
 
     Raises: MalformedError: LA110.
 
@@ -57,7 +57,7 @@ class Swizzle(Shown, Written):
     base: int
     shift: int
     unit: Unit = "element"
-    __array_ufunc__: ClassVar[None] = None  # numpy leaves operators with a swizzle to the swizzle
+    __array_ufunc__: ClassVar[None] = None  # makes numpy defer to the swizzle's operators
 
     def __post_init__(self) -> None:
         for name in ("bits", "base", "shift"):
@@ -123,14 +123,14 @@ class Swizzle(Shown, Written):
         return np.asarray(self.map(index_array(values)))
 
     def map(self, numbers: IntArray) -> IntArray:
-        """Return ``apply`` of an array that is known to be int64.
+        """``apply`` for an int64 array.
 
         Example:
             >>> Swizzle(1, 0, -1).map(np.arange(4, dtype=np.int64)).tolist()
             [0, 3, 2, 1]
         """
         if not isinstance(numbers, np.ndarray) or numbers.dtype != np.int64:
-            raise malformed("numbers", "must be an int64 array; apply takes others", numbers, "LA104")
+            raise malformed("numbers", "must be an int64 array; apply accepts others", numbers, "LA104")
         moved = numbers & self.source_mask
         if self.shift >= 0:
             moved >>= self.shift
@@ -175,8 +175,8 @@ class Swizzle(Shown, Written):
         if self.bits and self.base < low:
             raise _inexact(
                 where,
-                f"it touches address bit {self.base}, which lies inside an element of {element_bytes} bytes "
-                f"(bits 0 to {low - 1}): it would move parts of elements",
+                f"it touches address bit {self.base}, which is inside an element of {element_bytes} bytes "
+                f"(bits 0 to {low - 1}) and would move parts of elements",
             )
         return Swizzle(self.bits, max(0, self.base - low), self.shift)
 
@@ -198,7 +198,7 @@ class Swizzle(Shown, Written):
         return Swizzle(self.bits, self.base + _width_bits(where, element_bytes), self.shift, "byte")
 
     def raised(self, low: int) -> Swizzle:
-        """Return the same swizzle ``low`` bits further up: x 2^low goes to sw(x) 2^low.
+        """Return the same swizzle ``low`` bits higher: x 2^low maps to sw(x) 2^low.
 
         Raises: MalformedError: LA110.
 
@@ -215,11 +215,11 @@ class Swizzle(Shown, Written):
         return self
 
     def __matmul__(self, inner: Any) -> Any:
-        """Return this swizzle after ``inner``: with offset 0 after a layout; exact or refused after a swizzle."""
+        """Return this swizzle after ``inner``, a layout or a swizzle; raises if two swizzles do not give one."""
         return after(self, inner) if isinstance(inner, Swizzle | Layout) else NotImplemented
 
     def __rmatmul__(self, outer: Any) -> Any:
-        """Return ``outer`` after this swizzle, which permutes the 1-D coordinates of a layout; exact or refused."""
+        """Return ``outer`` after this swizzle, which permutes the 1-D coordinates of a layout; may raise."""
         return after(outer, self) if isinstance(outer, Layout) else NotImplemented
 
     def then(self, outer: Any) -> Any:

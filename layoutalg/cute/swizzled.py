@@ -3,8 +3,8 @@
 Notation: a stack g is ``Sw_k o o_k o ... o Sw_1 o o_1``, a bijection of the integers; a composed layout is g after a
 CuTe layout.
 
-Main statements: over F2 one elimination decides whether fewer swizzles do, where the size is a power of two; elsewhere
-the values of at most 2**20 points decide. ``layoutalg.cute.fit`` finds the form or proves that there is none.
+Main statements: for power-of-two sizes one elimination over F2 decides whether fewer swizzles suffice; otherwise the
+values decide, for at most 2**20 points. ``layoutalg.cute.fit`` finds the form or proves that none exists.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ def simplify(layout: Cute) -> Cute:
     """Return the same function on the same shape with the fewest swizzles: none, one, or the stack it needs.
 
     Mathematically: the answer has the layout's shape up to refinement of its leaves. It is ``shape:stride`` or
-    ``Sw o offset o shape:stride`` whenever such a form exists and can be decided (sizes that are powers of two, or at
-    most 2**20 points); else the stack with neighbours multiplied.
+    ``Sw o offset o shape:stride`` if such a form exists and is decidable (power-of-two size, or at most 2**20 points);
+    otherwise the stack with adjacent swizzles multiplied.
 
     Args:
         layout: A CuTe or a composed layout.
@@ -59,7 +59,7 @@ def simplify(layout: Cute) -> Cute:
 
 
 def strided_form(layout: Cute, operation: str) -> CuteLayout:
-    """Return the layout as ``shape:stride``, for operations that have no other answer; refuse one that is not strided.
+    """Return the layout as ``shape:stride``, or raise; for operations defined on nothing else.
 
     Raises: RepresentabilityError: LA136.
 
@@ -73,12 +73,12 @@ def strided_form(layout: Cute, operation: str) -> CuteLayout:
     because = f"it starts at {form(0)}" if len(form.stages) == 1 and not form.outer.bits else "its swizzle acts on it"
     because = f"{form} is not shape:stride, {because}; its .base is"
     raise RepresentabilityError(
-        Diagnostic("LA136", "the operation is defined for shape:stride alone", (f"{operation}({layout})",), because)
+        Diagnostic("LA136", "the operation is only defined for shape:stride", (f"{operation}({layout})",), because)
     )
 
 
 def tabled(table: Callable[[], IntArray], shape: IntTuple) -> Cute | None:
-    """Return the CuTe form of the values on ``shape``; None where there is none, or they are too large to decide."""
+    """Return the CuTe form of the values on ``shape``; None if there is none or the values are too large to decide."""
     values = table()
     if int(values.max()) >= 2**61 or int(values.min()) <= -(2**61):
         return None
@@ -86,7 +86,7 @@ def tabled(table: Callable[[], IntArray], shape: IntTuple) -> Cute | None:
 
 
 def _multiplied(stages: Stages) -> Stages:
-    """Return the stages with neighbouring swizzles multiplied."""
+    """Multiply adjacent swizzles."""
     found: list[tuple[Swizzle, int]] = []  # innermost first
     for swizzle, offset in reversed(stages):
         product = swizzle_product(swizzle, found[-1][0]) if found and offset == 0 else None
@@ -98,7 +98,7 @@ def _multiplied(stages: Stages) -> Stages:
 
 
 def swizzle_product(outer: Swizzle, inner: Swizzle) -> Swizzle | None:
-    """Return the swizzle x -> outer(inner(x)), or None where the product is not a swizzle.
+    """Return the swizzle x -> outer(inner(x)), or None if the product is not a swizzle.
 
     Mathematically: both are ``I + N`` over F2 with N on one diagonal; the product is a swizzle exactly when
     ``N + N' + N N'`` is one run on one diagonal.
@@ -132,7 +132,7 @@ def first_leaving(swizzle: Swizzle, size: int, bound: int) -> int | None:
     """
 
     def greatest(low: int, free: int) -> int:
-        """Return the greatest image of the numbers low .. low + 2^free - 1, low a multiple of 2^free."""
+        """Return the greatest image of low .. low + 2^free - 1, with low a multiple of 2^free."""
         value = swizzle(low)
         for pivot in sorted(matrix.image_basis([swizzle(1 << bit) for bit in range(free)]), reverse=True):
             value = max(value, value ^ pivot)

@@ -1,11 +1,11 @@
-"""Thread-value partitions: which elements of a tensor each thread of a tiled copy reads and writes.
+"""Tiled copies: which elements of a tensor each thread reads and writes.
 
-Notation: a thread-value layout takes (thread, value) to an element: of an instruction in ``CopyAtom``, of the tile in
-``TiledCopy``, counted with the first dimension fastest.
+Notation: a thread-value layout maps (thread, value) to an element of an instruction (``CopyAtom``) or of the tile
+(``TiledCopy``), first dimension fastest.
 
 Main statements: with Z = zipped_divide(tensor, tile), thread t and value v of the tiled copy are element Z(tv(t, v), r)
-of tile r. An instruction whose source and destination order their elements differently (``ldmatrix``) is put in terms
-of its reference order first, so that value v of the destination is the element that some thread of the source supplies.
+of tile r. An instruction whose source and destination order their elements differently (``ldmatrix``) is first put in
+its reference order, so that source and destination refer to the same elements.
 
 References: CuTe ``TiledCopy``, ``make_tiled_copy``, ``make_layout_tv``; SM75 ``ldmatrix`` traits of CUTLASS.
 """
@@ -41,11 +41,11 @@ _LDMATRIX_TRANSPOSED = {1: ((2,), (8,)), 2: ((2, 2), (8, 64)), 4: ((2, 4), (8, 6
 
 @dataclass(frozen=True, slots=True)
 class CopyAtom:
-    """One copy instruction: which elements each of its threads supplies and gets.
+    """One copy instruction: which elements each thread supplies and receives.
 
     Args:
-        source: (thread, value) -> element that the thread's value supplies.
-        destination: (thread, value) -> element that the thread's value gets.
+        source: (thread, value) -> element supplied.
+        destination: (thread, value) -> element received.
         reference: The order in which a tiled copy counts threads and values; a bijection. None for ``destination``.
 
     Raises: MalformedError: LA179.
@@ -68,7 +68,7 @@ class CopyAtom:
                 raise malformed(name, "must be a CuteLayout with two modes, threads and values", layout, "LA179")
         order = self.order
         if order.size != order.cosize or any(stride == 0 for extent, stride in order.flat if extent > 1):
-            raise malformed("reference", "must hold every element of the instruction once", order, "LA179")
+            raise malformed("reference", "must contain every element of the instruction once", order, "LA179")
 
     @property
     def order(self) -> CuteLayout:
@@ -77,7 +77,7 @@ class CopyAtom:
 
     @classmethod
     def vector(cls, values: int = 1) -> CopyAtom:
-        """Return the copy of so many neighbouring values by one thread."""
+        """Return the copy of ``values`` consecutive values by one thread."""
         if integer(values, "values", "LA179") < 1:
             raise malformed("values", "must be at least 1", values, "LA179")
         each = CuteLayout((1, values), (0, 1))
@@ -85,7 +85,7 @@ class CopyAtom:
 
     @classmethod
     def ldmatrix(cls, matrices: int, transposed: bool = False) -> CopyAtom:
-        """Return ``ldmatrix`` of 1, 2 or 4 matrices of 16-bit elements: element 64 i + 8 row + column of matrix i.
+        """Return ``ldmatrix`` of 1, 2 or 4 matrices of 16-bit elements; matrix i has element 64 i + 8 row + column.
 
         Raises: MalformedError: LA179.
 
@@ -99,14 +99,14 @@ class CopyAtom:
 
 
 def make_layout_tv(threads: Cute, values: Cute) -> tuple[Tile, CuteLayout]:
-    """Return the tile that threads and their values cover, and which element of it each value of each thread is.
+    """Return the tile that threads and their values cover, and the map from (thread, value) to its elements.
 
-    Mathematically: element (v + V t) of each dimension, V the extent of ``values`` there, belongs to thread
-    ``threads(t)`` as its value ``values(v)``; the answer is the inverse, (thread, value) to flat tile coordinate.
+    Mathematically: element (v + V t) of each dimension, V the extent of ``values`` there, is value ``values(v)``
+    of thread ``threads(t)``; the answer is the inverse, (thread, value) to flat tile coordinate.
 
     Args:
-        threads: Coordinate of a thread to its number; compact.
-        values: Coordinate of a value to its number, of the same rank; compact.
+        threads: Thread coordinate to thread number; compact.
+        values: Value coordinate to value number, of the same rank; compact.
 
     Raises: As ``raked_product`` and ``composition``; AdmissibilityError: LA179, the layouts are not compact.
 
@@ -123,7 +123,7 @@ def make_layout_tv(threads: Cute, values: Cute) -> tuple[Tile, CuteLayout]:
     for name, each in zip(given, owners, strict=True):
         if each.size != each.cosize or any(stride == 0 for extent, stride in each.flat if extent > 1):
             because = f"{name} has {each.size} coordinates and numbers below {each.cosize}"
-            raise refusal("LA179", "thread and value layouts are bijections", where, because)
+            raise refusal("LA179", "thread and value layouts must be bijections", where, because)
     try:
         covered = strided_form(raked_product(owners[0], owners[1]), "make_layout_tv")
         counted = CuteLayout((owners[0].size, owners[1].size))
@@ -143,7 +143,7 @@ class TiledCopy:
         tiler: The tile, as in ``zipped_divide``.
         atom: The instruction.
 
-    Raises: MalformedError: LA141, LA179. AdmissibilityError: those of ``zipped_divide``.
+    Raises: MalformedError: LA141, LA179. AdmissibilityError: as ``zipped_divide``.
 
     Example:
         >>> copy = make_tiled_copy(CuteLayout((4, 8), (8, 1)), CuteLayout((1, 4)))
@@ -166,7 +166,7 @@ class TiledCopy:
 
     @property
     def threads(self) -> int:
-        """How many threads copy together."""
+        """Number of threads that copy together."""
         return int(self.layout_tv[0].size)
 
     def partition_S(self, layout: Cute, thread: int) -> ComposedLayout:  # noqa: N802 - CuTe's name
@@ -181,7 +181,7 @@ class TiledCopy:
         return thread_value_partition(layout, self._placed(self.atom.source), thread, self.tiler)
 
     def partition_D(self, layout: Cute, thread: int) -> ComposedLayout:  # noqa: N802 - CuTe's name
-        """Return what one thread writes, as ``partition_S``."""
+        """Return what one thread writes, like ``partition_S``."""
         return thread_value_partition(layout, self._placed(self.atom.destination), thread, self.tiler)
 
     def tidfrg_S(self, layout: Cute) -> Cute:  # noqa: N802 - CuTe's name
@@ -195,7 +195,7 @@ class TiledCopy:
         return self._view(layout, self.atom.source)
 
     def tidfrg_D(self, layout: Cute) -> Cute:  # noqa: N802 - CuTe's name
-        """Return what all threads write, as ``tidfrg_S``."""
+        """Return what all threads write, like ``tidfrg_S``."""
         return self._view(layout, self.atom.destination)
 
     def _view(self, layout: Cute, target: CuteLayout) -> Cute:
@@ -219,12 +219,12 @@ class TiledCopy:
 
 
 def make_tiled_copy(threads: Cute, values: Cute, atom: CopyAtom | None = None) -> TiledCopy:
-    """Return the copy in which ``threads`` lie over the tile and hold ``values`` each.
+    """Return the copy in which ``threads`` cover the tile with ``values`` each.
 
     Args:
-        threads: Coordinate of a thread to its number; compact.
-        values: Coordinate of a value to its number; compact.
-        atom: The instruction; None for a copy of single values.
+        threads: Thread coordinate to thread number; compact.
+        values: Value coordinate to value number; compact.
+        atom: The instruction; by default a copy of single values.
 
     Raises: As ``make_layout_tv`` and ``TiledCopy``.
 

@@ -1,4 +1,4 @@
-"""Compact layouts in a chosen order, and tiles repeated to a shape.
+"""Compact layouts in a given mode order, and tiles repeated to a shape.
 
 References: CuTe ``make_ordered_layout``, ``make_layout_like``, ``tile_to_shape``.
 """
@@ -34,10 +34,10 @@ from layoutalg.ground.errors import Diagnostic, LayoutError, MalformedError
 
 
 def make_ordered_layout(shape: IntTuple, order: IntTuple | None = None) -> CuteLayout:
-    """Return the compact layout of ``shape`` whose modes run in the given order.
+    """Return the compact layout of ``shape`` with its modes in the given order.
 
-    Mathematically: the bijection onto [0, size) in which the mode of least order runs fastest, the next one over it,
-    and so on. A mode under one number of the order is column-major inside.
+    Mathematically: the bijection onto [0, size) in which the mode of least order runs fastest, then the next, and so
+    on. A nested mode with a single order number is column-major inside.
 
     Args:
         shape: Extents.
@@ -57,7 +57,7 @@ def make_ordered_layout(shape: IntTuple, order: IntTuple | None = None) -> CuteL
         return CuteLayout(shape)
     order = validate(order, "order")
     where = f"make_ordered_layout({shape_text(shape)}, {shape_text(order)})"
-    CuteLayout(shape)  # refuses negative extents and sizes out of range
+    CuteLayout(shape)  # raises for negative extents and sizes out of range
     modes: list[tuple[int, int, IntTuple]] = []
     _pair(shape, order, modes, where)
     starts: dict[int, int] = {}
@@ -70,7 +70,7 @@ def make_ordered_layout(shape: IntTuple, order: IntTuple | None = None) -> CuteL
                 "LA154",
                 "the order is not strict",
                 where,
-                f"modes {last[1]} and {position} both have the number {rank_number}, so neither comes first",
+                f"modes {last[1]} and {position} both have the number {rank_number}",
                 {"modes": (last[1], position), "number": rank_number},
             )
         starts[position] = current
@@ -87,7 +87,7 @@ def _pair(shape: IntTuple, order: IntTuple, modes: list[tuple[int, int, IntTuple
         modes.append((order, len(modes), shape))
         return
     if isinstance(shape, int) or len(shape) != len(order):
-        because = f"{shape_text(order)} has {len(order)} numbers, {shape_text(shape)} has " + (
+        because = f"{shape_text(order)} has {len(order)} numbers; {shape_text(shape)} has " + (
             "no modes" if isinstance(shape, int) else f"{len(shape)} modes"
         )
         raise MalformedError(Diagnostic("LA153", "the order does not fit the shape", (where,), because))
@@ -96,14 +96,14 @@ def _pair(shape: IntTuple, order: IntTuple, modes: list[tuple[int, int, IntTuple
 
 
 def make_layout_like(layout: Cute) -> CuteLayout:
-    """Return the compact layout of the same shape whose modes run in the order of the strides of ``layout``.
+    """Return the compact layout of the same shape with its modes in the order of the strides of ``layout``.
 
     Mathematically: leaves in order of |stride|, equal strides from left to right (extent 1 first), each with the
-    product of the extents before it as stride; stride-0 leaves keep stride 0 and do not count. Injective once stride-0
+    product of the extents before it as stride; stride-0 leaves keep stride 0 and are skipped. Injective once stride-0
     leaves are dropped.
 
     Args:
-        layout: A layout; of a swizzled one the layout under the swizzles counts. Elements.
+        layout: A layout; swizzles are ignored. Elements.
 
     Raises: MalformedError: LA192.
 
@@ -111,7 +111,7 @@ def make_layout_like(layout: Cute) -> CuteLayout:
         >>> print(make_layout_like(CuteLayout((2, 3, 4, 5), (0, 42, 1, 0))))
         (2,3,4,5):(0,4,1,0)
 
-    Laws: idempotent; the modes of a compact layout stay as they are.
+    Laws: idempotent; a compact layout is unchanged.
     """
     layout = bottom(composed(layout, "make_layout_like"))
     strides = [0] * len(layout.flat)
@@ -132,17 +132,17 @@ def tile_to_shape(
 ) -> Cute:
     """Return ``tile`` repeated until its modes have the extents of ``shape``.
 
-    Mathematically: the blocked product of the tile with the compact layout of shape / tile, mode by mode, its copies in
-    the given order; each mode coalesced. A bijection onto [0, size(shape)) where the tile is one onto [0, size(tile)):
-    with swizzles over the tile (which act on all copies together) that holds where their periods divide size(shape) and
-    their offsets are 0, and is refused where it does not hold.
+    Mathematically: the blocked product of the tile with the compact layout of shape / tile, mode by mode, copies in the
+    given order, each mode coalesced. If the tile is a bijection onto [0, size(tile)), so is the result onto
+    [0, size(shape)): swizzles act on all copies together, which is fine if their periods divide size(shape) and their
+    offsets are 0, and raises if the result leaves that range.
 
     Args:
         tile: A layout as for ``logical_product``, or a swizzle over one. Elements.
-        shape: Wanted extents, at least as many modes as the tile; the size of a nested mode counts.
+        shape: Target extents, at least as many modes as the tile; of a nested mode only the size matters.
         order: Order of the copies, one number per mode, as in ``make_ordered_layout``; default from left to right.
-        convention: ``"cute_cpp"`` rounds up an extent that the tile does not divide, as CuTe C++ does for extents it
-            only knows at run time, and the CuTe DSL always; and takes a swizzled tile as it comes.
+        convention: ``"cute_cpp"`` rounds up an extent that the tile does not divide, as CuTe C++ does for run-time
+            extents and the CuTe DSL always does, and does not check swizzled tiles.
 
     Raises:
         MalformedError: LA153, LA144, LA192. AdmissibilityError: LA152, LA193, LA154, LA131 to LA134. BudgetError:
@@ -167,9 +167,9 @@ def tile_to_shape(
 
 
 def _require_onto(tile: ComposedLayout, answer: ComposedLayout, where: str) -> None:
-    """Refuse the repetition of a tile onto [0, size(tile)) that is not onto [0, size(answer)).
+    """Raise if the tile is onto [0, size(tile)) but its repetition is not onto [0, size(answer)).
 
-    The stack of swizzles is a bijection of the integers, so all that matters is the range of its values.
+    The stack of swizzles is a bijection of the integers, so only the range of the values matters.
     """
     size = answer.size
     if size == 0 or all(offset == 0 and size % swizzle.period == 0 for swizzle, offset in tile.stages):
@@ -184,10 +184,10 @@ def _require_onto(tile: ComposedLayout, answer: ComposedLayout, where: str) -> N
     periods = ", ".join([str(swizzle.period) for swizzle, _ in tile.stages])
     raise refusal(
         "LA193",
-        "the swizzle of the tile leads out of the shape",
+        "the swizzle of the tile maps out of the shape",
         where,
         f"the tile is a bijection onto [0, {tile.size}), but its repetition takes values outside [0, {size}); "
-        f"it takes none where {size} is a multiple of the swizzle's period, {periods}, and the offset is 0",
+        f"this cannot happen if {size} is a multiple of the swizzle's period, {periods}, and the offset is 0",
         witness,
     )
 
@@ -203,16 +203,16 @@ def _compact(layout: CuteLayout) -> bool:
 
 
 def tiled_to(tile: CuteLayout, target: IntTuple, order: IntTuple | None, whole_tiles: bool) -> CuteLayout:
-    """Return a tile repeated to a shape; extents that it does not divide are rounded up, or refused."""
+    """Repeat a tile to a shape; extents that it does not divide are rounded up, or raise with ``whole_tiles``."""
     where = f"tile_to_shape({tile}, {shape_text(target)})"
     goal = product_each(target)
     if any(extent < 0 for extent in flatten(target)) or tile.rank > rank(target):
         raise malformed(
-            "shape", f"must have extents >= 0 and at least {tile.rank} modes, as many as the tile", target, "LA153"
+            "shape", f"must have extents >= 0 and at least the {tile.rank} modes of the tile", target, "LA153"
         )
     block = append(tile, rank=len(goal))
     if block.size == 0:
-        raise refusal("LA131", "the tile is empty", where, "an empty tile fills no shape")
+        raise refusal("LA131", "the tile is empty", where, "an empty tile cannot fill a shape")
     sizes = tuple([mode.size for mode in block])
     for position, (extent, size) in enumerate(zip(goal, sizes, strict=True)):
         if whole_tiles and extent % size:

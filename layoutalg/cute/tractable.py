@@ -1,4 +1,4 @@
-"""Whether a layout comes from a morphism, with the morphism or the modes that break it."""
+"""Decide whether a layout comes from a morphism."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from layoutalg.cute.morphism import Morphism
 
 @dataclass(frozen=True, slots=True)
 class Tractability:
-    """Whether a layout is tractable: yes with a morphism, or no with the modes that break it.
+    """Whether a layout is tractable: yes with the morphism, or no with the modes that break it.
 
     Args:
-        layout: The layout in question.
+        layout: The layout.
         kind: "tractable"; "padded", a morphism with a pitch has this layout; "interleaved", sorted by stride it is not
-            increasing; "overlapping", as before and the two modes named reach the same offset; "negative", a stride
-            is below 0; "empty", an extent is 0.
-        morphism: In standard form where the layout is tractable, else None.
-        modes: The two modes that break it, as positions among the leaves, smaller stride first; the same position
-            twice where one mode is enough; None where the layout is tractable.
-        because: The broken condition with the numbers; empty where the layout is tractable.
+            increasing; "overlapping", in addition two modes reach the same offset; "negative", a stride is below 0;
+            "empty", an extent is 0.
+        morphism: The morphism in standard form if tractable, otherwise None.
+        modes: The two modes that break it, as leaf positions, smaller stride first (the same position twice if one mode
+            is enough); None if tractable.
+        because: The broken condition with its numbers; empty if tractable.
 
     Raises: MalformedError: LA604.
     """
@@ -42,7 +42,7 @@ class Tractability:
         found = self.morphism
         fits = isinstance(found, Morphism) and found.domain == self.layout.shape
         if (not fits) if self.kind == "tractable" else (found is not None):
-            raise malformed("morphism", f"must be that of {self.layout} exactly where it is tractable", found, "LA604")
+            raise malformed("morphism", f"must be that of {self.layout}, or None unless tractable", found, "LA604")
 
     def __bool__(self) -> bool:
         return self.kind == "tractable"
@@ -65,7 +65,7 @@ def is_tractable(layout: CuteLayout) -> Tractability:
         (4,2) --(2,0)--> (2,3,4)
         >>> answer = is_tractable(CuteLayout((128, 64), (72, 1)))
         >>> answer.kind, answer.modes, answer.because
-        ('padded', (1, 0), 'mode 0, 128:72, has a stride that is not a multiple of 64, the width of mode 1, 64:1')
+        ('padded', (1, 0), 'mode 0 (128:72) has a stride that is not a multiple of 64, the width of mode 1 (64:1)')
 
     Source: arXiv:2601.05972, tractable layouts.
     """

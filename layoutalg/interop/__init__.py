@@ -1,7 +1,7 @@
-"""Reading and writing layouts in other systems' terms; nothing here imports those systems.
+"""Read and write layouts of other systems, without importing those systems.
 
-``layouts_of`` lists the layouts of a TTGIR file, ``read_printout`` says what a printout of CuTe tells beside its
-layout, ``triton`` holds bases, attributes and Gluon constructors.
+``layouts_of`` lists the layouts of a TTGIR file, ``read_printout`` extracts what a CuTe printout contains besides its
+layout, ``triton`` converts bases, attributes and Gluon constructors.
 """
 
 from __future__ import annotations

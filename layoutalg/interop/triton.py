@@ -1,8 +1,8 @@
-"""Linear layouts as Triton and its tools write them: bases, attribute text, Gluon constructors, live objects.
+"""Linear layouts in Triton form: bases, attribute text, Gluon constructors, live objects.
 
-Implementation notes: Triton is never imported; its objects are read through ``bases`` and ``out_dims`` and built
-through the class the caller passes. Attribute text names no sizes: they are the smallest powers of two above the
-components unless the caller gives a shape. ``layoutalg.notation.attributes`` writes the texts.
+Triton is never imported: its objects are read through ``bases`` and ``out_dims`` and built through the class that the
+caller passes. Attribute text has no sizes; they default to the smallest powers of two above the components.
+``layoutalg.notation.attributes`` writes the texts.
 
 References: Triton 3.9.0 (``LinearLayout`` bindings, ``LinearEncodingAttr``, Gluon ``DistributedLinearLayout``,
 ``SharedLinearLayout``).
@@ -36,8 +36,8 @@ def from_bases(bases: object, out_dims: object) -> LinearLayout:
     """Return the layout of Triton's ``bases`` and ``out_dims``, as pairs or as dictionaries.
 
     Args:
-        bases: Per input axis its images, one component per output dimension.
-        out_dims: Per output dimension its size; or only names, for the smallest sizes that hold the components.
+        bases: The images of each input axis, one component per output dimension.
+        out_dims: Output dimensions with sizes; or only names, for the smallest sizes that fit the components.
 
     Raises: MalformedError: LA710, LA200.
 
@@ -53,7 +53,7 @@ def from_bases(bases: object, out_dims: object) -> LinearLayout:
 
 
 def to_object(layout: LinearLayout, triton_class: Any) -> Any:
-    """Return a live Triton layout, built through the class the caller imported.
+    """Build a live Triton layout with the class that the caller imported.
 
     Args:
         layout: As for ``to_bases``.
@@ -97,11 +97,11 @@ def from_object(value: Any) -> LinearLayout:
 
 
 def from_attribute(text: str, shape: Sequence[int] | None = None) -> LinearLayout:
-    """Read an attribute that is a linear layout; ``layoutalg.notation.ttg_build.parse_attribute`` lists the kinds.
+    """Read an attribute that is a linear layout; see ``layoutalg.notation.ttg_build.parse_attribute`` for the kinds.
 
     Args:
         text: The attribute, or the line ``#name = #ttg...`` that defines it.
-        shape: Sizes of the output dimensions; None for the smallest that hold the bases of the text.
+        shape: Sizes of the output dimensions; None for the smallest that fit the bases.
 
     Raises: MalformedError: LA710, LA700, LA701, LA200. AdmissibilityError: LA703, LA706.
 
@@ -119,10 +119,10 @@ def from_gluon(text: str, shape: Sequence[int] | None = None) -> LinearLayout:
     """Read a Gluon constructor call with keyword arguments, as Gluon prints its layouts.
 
     Args:
-        text: A call of one of Gluon's layout classes, with or without a module; also
-            ``_TensorMemoryLinearLayout(...)``, which Gluon only prints.
-        shape: Sizes of the output dimensions; None for those that the text names (a distributed layout does), else
-            the smallest.
+        text: A call of a Gluon layout class, with or without a module; also ``_TensorMemoryLinearLayout(...)``, which
+            Gluon only prints.
+        shape: Sizes of the output dimensions; None for those in the text (a distributed layout has them), otherwise the
+            smallest.
 
     Raises: MalformedError: LA710, LA200.
 
@@ -149,6 +149,6 @@ def _pairs(value: object, argument: str) -> list[tuple[str, Any]]:
     found: list[tuple[str, Any]] = []
     for entry in entries:
         if not isinstance(entry, (tuple, list)) or len(entry) != 2 or not isinstance(entry[0], str):
-            fail(argument, "must hold (name, entry) pairs", entry)
+            fail(argument, "must contain (name, entry) pairs", entry)
         found.append((entry[0], entry[1]))
     return found

@@ -51,10 +51,10 @@ def test_coalesce_by_profile() -> None:
     assert str(coalesce(layout, (1, (1, 1)))) == "(2,(1,6)):(1,(0,2))"
     with pytest.raises(
         MalformedError,
-        match=r"LA109 [^\n]*\n  in     coalesce\(\(2,\(1,6\)\):\(1,\(6,2\)\), \(1\)\)\n  since  a profile with 1",
+        match=r"LA109 [^\n]*\n  in     coalesce\(\(2,\(1,6\)\):\(1,\(6,2\)\), \(1\)\)\n  since  the profile has 1",
     ):
         coalesce(layout, (1,))
-    with pytest.raises(MalformedError, match="cannot hold an int shape"):
+    with pytest.raises(MalformedError, match="the profile has 2 modes, the layout has an int shape"):
         coalesce(layout, ((1, 1), 1))
 
 
@@ -116,7 +116,7 @@ def test_composition_by_mode() -> None:
     assert str(composition(layout, 16)) == "16:1"
     with pytest.raises(MalformedError, match="LA141") as caught:
         composition(read("(8,4,2):(1,8,32)"), (4,))
-    assert "a tuple needs one entry per mode of (8,4,2):(1,8,32), which has 3 modes; None leaves a mode" in str(
+    assert "a tuple needs one entry per mode of (8,4,2):(1,8,32), which has 3 modes; None keeps a mode" in str(
         caught.value
     )
     for bad in ("4", 4.0, True, (4, True), [4, 4]):
@@ -162,7 +162,7 @@ def test_composition_whose_modes_interact() -> None:
         "LA122 the composition is not a CuTe layout\n"
         "  in     composition((6,2):(1,7), (3,2):(2,3))\n"
         "  since  the modes of the right operand carry into each other in (6,2):(1,7): "
-        "mode by mode one would get (3,2):(2,3), which is another function\n"
+        "mode by mode one would get (3,2):(2,3), a different function\n"
         "  at     coordinate=5, composition=8, layout=7\n"
         "  see    layoutalg.compose(outer, inner, widen=True), which gives it in a wider family"
     )
@@ -228,7 +228,7 @@ def test_layout_after_a_swizzled_layout() -> None:
     assert result.table().tolist() == [4 * value for value in swizzled.table().tolist()]
     with pytest.raises(
         RepresentabilityError,
-        match=r"LA124[\s\S]*\(4,8\):\(8,1\) in normal form, does not multiply by a power of two on the values 0",
+        match=r"LA124[\s\S]*\(4,8\):\(8,1\) in normal form, is not multiplication by a power of two on the values 0",
     ):
         composition(read("(4,8):(8,1)"), swizzled)
     with pytest.raises(AdmissibilityError, match="LA120"):
@@ -298,7 +298,7 @@ def test_complement_of_a_shape_counts_steps_mode_by_mode(text: str, bound: tuple
 def test_complement_of_a_shape_that_its_step_does_not_divide() -> None:
     with pytest.raises(AdmissibilityError, match="LA148") as caught:
         complement(read("4:2"), (6, 4))
-    assert "2 steps of 8 are counted, which end before 24" in str(caught.value)
+    assert "2 steps of 8, counted mode by mode, end before 24" in str(caught.value)
 
 
 def test_inverses() -> None:

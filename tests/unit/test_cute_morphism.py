@@ -153,8 +153,8 @@ def test_the_message_of_a_padded_row() -> None:
     assert str(caught.value).splitlines() == [
         "LA603 the layout is not tractable (padded)",
         "  in     (6,2):(1,10)",
-        "  since  mode 1, 2:10, has a stride that is not a multiple of 6, the width of mode 0, 6:1; "
-        "Morphism.from_layout(layout, padded=True) represents it",
+        "  since  mode 1 (2:10) has a stride that is not a multiple of 6, the width of mode 0 (6:1); "
+        "use Morphism.from_layout(layout, padded=True)",
         "  at     modes=(0, 1)",
         "  see    arXiv:2601.05972",
     ]

@@ -74,7 +74,7 @@ def test_layout_after_a_swizzle() -> None:
     with pytest.raises(AdmissibilityError) as caught:
         composition(CuteLayout(3, 5), Swizzle(1, 0, 1))
     assert str(caught.value) == (
-        "LA641 the swizzle leads out of the domain of the layout\n"
+        "LA641 the swizzle maps out of the domain of the layout\n"
         "  in     composition(3:5, Sw<1,0,1>)\n"
         "  since  Sw<1,0,1> maps coordinate 2 to 3, the layout has 3 points\n"
         "  at     coordinate=2, value=3, size=3"
@@ -118,7 +118,7 @@ def test_recasts() -> None:
     tile = read("Sw<3,4,3> o 0 o (64,64):(64,1)")
     assert str(upcast(tile, 2)) == "Sw<3,3,3> o 0 o (64,32):(32,1)"
     assert str(downcast(tile, 2)) == "Sw<3,5,3> o 0 o (64,128):(128,1)"
-    with pytest.raises(AdmissibilityError, match="lies inside an element of 32"):
+    with pytest.raises(AdmissibilityError, match="is inside an element of 32"):
         upcast(tile, 32)
     with pytest.raises(AdmissibilityError, match="not a power of two"):
         upcast(tile, 3)

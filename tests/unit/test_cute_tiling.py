@@ -106,7 +106,7 @@ def test_malformed_tilers(bad: object) -> None:
     nested: object = 1
     for _ in range(70):
         nested = (nested,)
-    with pytest.raises(MalformedError, match="nests at most 64 deep"):
+    with pytest.raises(MalformedError, match="may nest at most 64 deep"):
         logical_divide(read("(8,4):(1,8)"), nested)  # type: ignore[arg-type]
 
 

@@ -83,7 +83,7 @@ def test_reads(text: str, value: object) -> None:
         ("Sw<3,4,3> o 4", 13, "expected ':' between shape and stride, found the end of the text"),
         ("5 o", 3, "expected a shape, found the end of the text"),
         ("5 + (3 + 4:1", 12, "expected ')' to close the parenthesis, found the end of the text"),
-        ("5 + 4:E0", 0, "nothing can follow a layout whose values are coordinates"),
+        ("5 + 4:E0", 0, "a swizzle or an offset cannot be applied to a layout whose values are coordinates"),
         ("4:E", 3, "expected a path, found the end of the text"),
         ("4:E0+1", 5, "expected a basis element, found '1'"),
         ("4:E0 -> (_,)", 11, "expected '_' in the profile, found ')'"),

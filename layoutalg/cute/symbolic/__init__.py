@@ -1,6 +1,6 @@
-"""CuTe layouts with symbolic extents and strides: every result carries the conditions it needs.
+"""CuTe layouts with symbolic extents and strides; every result carries the conditions it needs.
 
-``from layoutalg.cute.symbolic import *`` makes every ``repr`` of the family readable again.
+``from layoutalg.cute.symbolic import *`` is enough to evaluate any ``repr`` of these types.
 """
 
 from layoutalg.cute.symbolic.layout import SymbolicLayout, SymbolicValue, symbolic

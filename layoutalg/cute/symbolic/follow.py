@@ -1,11 +1,11 @@
-"""Following a layout through the extents of another, and putting modes into a divisible chain, with conditions.
+"""Follow a symbolic layout through the extents of another, and order modes into a divisible chain, with conditions.
 
-Main statements: i -> A(d i) on [0, n) is one digit where d (n - 1) stays inside the current extent, passes on where the
-extent divides d, and fills the extent where d divides it and the filled part divides n. Digits in the same mode of A
-add up without carry where the sum of their greatest values stays inside its extent.
+Main statements: i -> A(d i) on [0, n) is one digit if d (n - 1) stays inside the current extent, skips the extent if it
+divides d, and fills it if d divides it and the filled part divides n. Digits in the same mode of A add without carry if
+the sum of their greatest values stays inside its extent.
 
 Implementation notes: each way through is a list of conditions. Ways with a condition that never holds are dropped; of
-the others the one with the least demanding open conditions is taken.
+the others the one with the least demanding open conditions is chosen.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ Way: TypeAlias = tuple[tuple[Condition, ...], tuple[Digit, ...]]
 
 MAX_WAYS = 24
 EXPLORE_MS = 100
-"""Limit while ways are explored; the chosen way is decided with the full limit."""
+"""Time limit in ms while exploring; the chosen way is decided with the full limit."""
 
 
 def merged(flat: Flat, ledger: Ledger) -> Flat:
-    """Return the modes without known extents 1, neighbours fused where the stride is known to continue."""
+    """Drop modes known to have extent 1; fuse neighbours where the stride is known to continue."""
     answer: list[tuple[Polynomial, Polynomial]] = []
     for extent, stride in flat:
         if ledger.holds(equal(extent, ONE)):
@@ -47,7 +47,7 @@ def merged(flat: Flat, ledger: Ledger) -> Flat:
 
 
 def quotient(value: Polynomial, divisor: Polynomial, ledger: Ledger) -> Polynomial:
-    """Return value / divisor and note that it is an integer.
+    """Return value / divisor and require that it is an integer.
 
     Raises: AdmissibilityError: LA626. RepresentabilityError: LA627.
     """
@@ -60,26 +60,26 @@ def quotient(value: Polynomial, divisor: Polynomial, ledger: Ledger) -> Polynomi
 
 
 def no_form(where: str, because: str) -> RepresentabilityError:
-    """Return the error for an answer that polynomials cannot hold."""
+    """Return the error for an answer that is not a polynomial."""
     return RepresentabilityError(
         Diagnostic(
             code="LA627",
             what="no answer with symbolic extents and strides was found",
             where=(where,),
             because=because,
-            source="a new name for the quotient, tied by an assumption such as 'M == 64*T', often helps",
+            source="naming the quotient with an assumption such as 'M == 64*T' often helps",
         )
     )
 
 
 def follow(outer: Flat, inner: Flat, ledger: Ledger, endless: bool = False) -> tuple[list[Flat], Ledger]:
-    """Return the digits (extent, stride) of each mode of ``inner`` after ``outer``, and the ledger with its conditions.
+    """Return the digits (extent, stride) of ``outer`` along each mode of ``inner``, and the ledger with its conditions.
 
     Args:
         outer: Merged modes.
         inner: Modes whose offsets are 1-D coordinates of ``outer``.
         ledger: Conditions so far; not changed.
-        endless: Whether the last mode of ``outer`` has no end.
+        endless: Whether the last mode of ``outer`` is unbounded.
 
     Raises: AdmissibilityError: LA626. RepresentabilityError: LA627.
     """
@@ -93,7 +93,7 @@ def follow(outer: Flat, inner: Flat, ledger: Ledger, endless: bool = False) -> t
         base.require(at_least(step, 1))
         ways = list(islice(_ways(outer, extent, step, 0, base.known), MAX_WAYS))
         if not ways:
-            raise no_form(base.where, f"no way to follow {extent}:{step} is known to be possible")
+            raise no_form(base.where, f"no way to follow {extent}:{step} is known")
         choices.append(sorted(ways, key=lambda way: len(way[0])))
     combined = [
         ((*[entry for way in ways for entry in way[0]], *_no_carry(outer, ways, endless)), ways)
@@ -108,7 +108,7 @@ def follow(outer: Flat, inner: Flat, ledger: Ledger, endless: bool = False) -> t
 
 
 def cheapest(ledger: Ledger, ways: Iterable[tuple[tuple[Condition, ...], object]]) -> tuple[Iterable[Way], Ledger]:
-    """Return the way with the least demanding open conditions and the ledger with them; the first one on a tie.
+    """Return the way with the least demanding open conditions (first on a tie) and its ledger.
 
     Raises: AdmissibilityError: LA626.
     """
@@ -137,7 +137,7 @@ def cheapest(ledger: Ledger, ways: Iterable[tuple[tuple[Condition, ...], object]
 
 
 def _burden(entry: Condition) -> int:
-    """Return how demanding an open condition is: inequalities less than divisibility, tight corners much more."""
+    """Rank an open condition: inequalities cost less than divisibility, high-degree bounds and divisors far more."""
     if entry.kind == "integral":
         above, below = entry.value.split()
         return 3 + 4 * max(0, _degree(below) - _degree(above))
@@ -154,7 +154,7 @@ def _copy(ledger: Ledger) -> Ledger:
 
 
 def _ways(outer: Flat, extent: Polynomial, step: Polynomial, mode: int, known: Assumptions) -> Iterator[Way]:
-    """Yield the ways of i -> step i through the modes from ``mode`` on; a way that surely works ends the search."""
+    """Yield the ways of i -> step i through the modes from ``mode`` on; one known to work ends the search."""
     if mode == len(outer) - 1:
         yield (), ((mode, step, extent),)
         return
@@ -184,7 +184,7 @@ def _ways(outer: Flat, extent: Polynomial, step: Polynomial, mode: int, known: A
 
 
 def _no_carry(outer: Flat, ways: Iterable[Way], endless: bool) -> list[Condition]:
-    """Return the conditions that the digits in each mode of ``outer`` together stay inside its extent."""
+    """Return the conditions that all digits in a mode of ``outer`` together stay inside its extent."""
     totals: dict[int, Polynomial] = {}
     for _, digits in ways:
         for mode, step, count in digits:
@@ -198,7 +198,7 @@ def _no_carry(outer: Flat, ways: Iterable[Way], endless: bool) -> list[Condition
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A mode in a chain: ``whole`` where its stride is a multiple of the end of the mode before it."""
+    """A mode in a chain; ``whole`` if its stride is a multiple of the end of the mode before it."""
 
     extent: Polynomial
     stride: Polynomial
@@ -207,12 +207,12 @@ class Link:
 
 
 def chain(flat: Flat, ledger: Ledger, padded: bool = False) -> tuple[list[Link], Ledger]:
-    """Return the modes other than stride 0 in an order in which each starts after the one before it, and the ledger.
+    """Order the modes of nonzero stride so that each starts after the end of the one before; also return the ledger.
 
     Args:
         flat: Merged modes; strides of at least 0.
         ledger: Conditions so far; not changed.
-        padded: Whether a stride may also be a multiple of the stride before it that reaches past its end.
+        padded: Whether a stride may instead be a multiple of the stride before it, past the end of that mode.
 
     Raises: AdmissibilityError: LA626. RepresentabilityError: LA627.
     """
@@ -254,6 +254,6 @@ def _orders(
 
 
 def _step(needed: tuple[Condition, ...], link: Link, known: Assumptions) -> tuple[int, tuple[Condition, ...], Link]:
-    """Return the step with its rank: the number of conditions that are open, 9 where one never holds."""
+    """Return the step with its rank: the number of open conditions, or 9 if one never holds."""
     answers = [decide(known, entry, EXPLORE_MS).status for entry in needed]
     return (9 if False in answers else answers.count(None)), needed, link

@@ -1,8 +1,7 @@
-"""Offsets of symbolic coordinates: a polynomial where the digits resolve, else an expression with floor and remainder.
+"""Offsets of symbolic coordinates: a polynomial if the digits resolve, otherwise an expression with floor and mod.
 
-Main statements: to split x by an extent s, the monomials of x that s divides are taken out; if what is left is known to
-lie in [0, s) the digit is that rest, exactly. Otherwise quotient and remainder become new names with
-x = s q + r, 0 <= r < s, and the search goes on with them.
+Main statements: to split x by an extent s, the monomials of x that s divides are taken out; if the rest is known to be
+in [0, s), it is the digit. Otherwise quotient and remainder become new names with x = s q + r, 0 <= r < s.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ else:
 
 
 class _Digits:
-    """Splits coordinates into digits; ``names`` holds what each new name stands for."""
+    """Splits coordinates into digits; ``names`` defines each new name."""
 
     def __init__(self, ledger: Ledger, expressions: bool) -> None:
         self.ledger = ledger
@@ -31,7 +30,7 @@ class _Digits:
         self.names: list[tuple[str, str, Polynomial, Polynomial]] = []  # quotient, remainder, dividend, divisor
 
     def inside(self, coord: Polynomial, extent: Polynomial) -> None:
-        """Note that a coordinate lies in [0, extent): the caller's promise for expressions, else a condition."""
+        """Record that a coordinate is in [0, extent): assumed for expressions, otherwise a side condition."""
         bounds = [at_least(coord, 0), at_least(extent - 1, coord)]
         if not coord.whole:
             bounds.append(Condition("integral", coord))
@@ -50,7 +49,7 @@ class _Digits:
             self.inside(coord, product_of([extent for extent, _ in flat]))
             return self.split(coord, flat)
         if isinstance(shape, Polynomial) or isinstance(stride, Polynomial) or len(coord) != len(shape):
-            because = f"{text_of(coord)} has other modes than {text_of(shape)}"
+            because = f"{text_of(coord)} does not have the modes of {text_of(shape)}"
             raise MalformedError(
                 Diagnostic("LA628", "the coordinate does not fit the shape", (self.ledger.where,), because)
             )
@@ -92,8 +91,8 @@ class _Digits:
                     code="LA629",
                     what="the offset has no form without floor",
                     where=(self.ledger.where,),
-                    because=f"neither that {divisor} divides {rest} nor that {rest} lies in [0, {divisor}) is known",
-                    source="SymbolicLayout.expression answers with floor and remainder",
+                    because=f"it is not known that {divisor} divides {rest} or that {rest} is in [0, {divisor})",
+                    source="SymbolicLayout.expression gives one with floor and remainder",
                 )
             )
         for quotient_name, remainder_name, dividend, by in self.names:
@@ -122,7 +121,7 @@ class _Digits:
 
 
 def offset_term(coord: Nested, shape: Nested, stride: Nested, ledger: Ledger) -> Polynomial:
-    """Return the offset as a polynomial; the ledger gets the conditions that put the coordinate inside the domain.
+    """Return the offset as a polynomial; the ledger gets the conditions that the coordinate is in bounds.
 
     Raises: MalformedError: LA628. RepresentabilityError: LA629.
     """
@@ -130,7 +129,7 @@ def offset_term(coord: Nested, shape: Nested, stride: Nested, ledger: Ledger) ->
 
 
 def offset_expression(coord: Nested, shape: Nested, stride: Nested, ledger: Ledger, symbols: dict[str, Any]) -> Any:
-    """Return the offset as a sympy expression; ``symbols`` are the caller's own sympy symbols by name.
+    """Return the offset as a sympy expression; ``symbols`` are the caller's sympy symbols by name.
 
     Raises: MalformedError: LA628.
     """

@@ -1,9 +1,9 @@
 """The CuTe layout with symbolic extents and strides.
 
-Notation: ``(M,N):(1,M)`` with the assumptions and the side conditions after it.
+Notation: ``(M,N):(1,M)``, followed by the open side conditions.
 
-Main statements: the value stands for one concrete layout per assignment of sizes that meets the assumptions and all
-side conditions; nothing is claimed at other sizes, and ``subs`` refuses them. All extents are at least 1 there.
+A value stands for one concrete layout per assignment of sizes that meets the assumptions and all side conditions; at
+other sizes nothing is claimed and ``subs`` raises. All extents are at least 1.
 
 References: J. Cecka, arXiv:2603.02298; CuTe documentation of NVIDIA CUTLASS, "Layouts".
 """
@@ -34,7 +34,7 @@ __all__ = ["SymbolicLayout", "SymbolicValue", "symbolic"]
 
 @dataclass(frozen=True, slots=True)
 class SymbolicValue:
-    """A symbolic integer that is claimed where its side conditions hold.
+    """A symbolic integer, claimed where its side conditions hold.
 
     Args:
         value: The value.
@@ -58,7 +58,7 @@ class SymbolicValue:
         object.__setattr__(self, "conditions", _carried(self.conditions))
 
     def subs(self, sizes: Mapping[Any, int]) -> int:
-        """Return the value at ``sizes``; the assumptions and side conditions are checked as in a layout's ``subs``.
+        """Return the value at ``sizes``; checks the assumptions and side conditions.
 
         Raises: MalformedError: LA623. AdmissibilityError: LA624, LA625, LA663.
         """
@@ -67,7 +67,7 @@ class SymbolicValue:
         return whole_at(self.value, values, str(self.value))
 
     def to_sympy(self, symbols: Mapping[str, Any] | None = None) -> Any:
-        """Return the value as a sympy expression; its conditions have a ``to_sympy`` of their own."""
+        """Return the value as a sympy expression; the conditions have their own ``to_sympy``."""
         return self.value.to_sympy(symbols)
 
     def _repr_latex_(self) -> str:
@@ -87,11 +87,10 @@ class SymbolicLayout(Written):
     Args:
         shape: Extents, each at least 1: nested tuples of integers, text such as ``"M/64"``, polynomials or sympy
             expressions.
-        stride: Strides, nested alike. Default: compact column-major. Elements.
-        assumptions: ``Assumptions``, or conditions to make them from. Names are sizes of at least 1 unless listed as
-            ``integers`` there.
-        conditions: Side conditions carried over. That every extent and stride is an integer and every extent at least 1
-            is added where it does not follow from the form.
+        stride: Strides, congruent to the shape. Default: compact column-major. Elements.
+        assumptions: ``Assumptions``, or conditions to build them from. Names are >= 1 unless listed in ``integers``.
+        conditions: Side conditions carried over. Integrality of extents and strides and extents >= 1 are added where
+            they do not follow from the form.
 
     Raises: MalformedError: LA620, LA621, LA622. AdmissibilityError: LA626. BudgetError: LA001.
 
@@ -102,7 +101,7 @@ class SymbolicLayout(Written):
         >>> print(layout.subs({"M": 4, "N": 8, "P": 10}))
         (4,8):(10,1)
 
-    Source: CuTe dynamic layouts; unlike them, nothing is assumed silently.
+    Source: CuTe dynamic layouts, which assume more silently.
     """
 
     shape: Nested
@@ -120,7 +119,7 @@ class SymbolicLayout(Written):
         extents = nest_of(shape, "shape")
         steps = _compact(extents) if stride is None else nest_of(stride, "stride")
         if not alike(extents, steps):
-            where, because = f"{text_of(extents)}:{text_of(steps)}", "every extent needs one stride at the same place"
+            where, because = f"{text_of(extents)}:{text_of(steps)}", "every extent needs one stride in the same place"
             raise MalformedError(Diagnostic("LA622", "shape and stride nest differently", (where,), because))
         known = assumptions if isinstance(assumptions, Assumptions) else Assumptions(assumptions)
         carried = _carried(conditions)
@@ -150,7 +149,7 @@ class SymbolicLayout(Written):
 
     @property
     def rank(self) -> int:
-        """Number of top-level modes; 1 where the shape is a single extent."""
+        """Number of top-level modes; 1 for a single extent."""
         return 1 if isinstance(self.shape, Polynomial) else len(self.shape)
 
     @property
@@ -161,11 +160,11 @@ class SymbolicLayout(Written):
 
     @property
     def open_conditions(self) -> tuple[Condition, ...]:
-        """The side conditions that neither follow nor fail: the caller must make sure of them."""
+        """The side conditions that are not proved: the caller must ensure them."""
         return tuple([entry.condition for entry in self.conditions if entry.status is not True])
 
     def __getitem__(self, mode: int) -> SymbolicLayout:
-        """Return one top-level mode; ``M:1`` is its own mode 0.
+        """Return one top-level mode; mode 0 of ``M:1`` is ``M:1``.
 
         Raises: MalformedError: LA622.
         """
@@ -195,8 +194,8 @@ class SymbolicLayout(Written):
         """Return the offset at a coordinate as a polynomial, with the side conditions that put it inside the domain.
 
         Args:
-            coord: A 1-D coordinate, or one entry per mode, nested as far as wanted. Names the layout does not
-                know are taken as any integer.
+            coord: A 1-D coordinate, or one entry per mode, nested to any depth. Names that are not in the layout are
+                arbitrary integers.
             assumptions: Further conditions, for example on the names of the coordinate.
 
         Raises: MalformedError: LA628. AdmissibilityError: LA626. RepresentabilityError: LA629.
@@ -212,7 +211,7 @@ class SymbolicLayout(Written):
         return SymbolicValue(value, ledger.assumptions, ledger.conditions)
 
     def expression(self, *coord: object, assumptions: Iterable[object] = ()) -> Any:
-        """Return the offset at a coordinate as a sympy expression, its divisions and remainders simplified.
+        """Return the offset at a coordinate as a sympy expression with simplified divisions and remainders.
 
         Mathematically: an expression equal to the layout's value for all sizes that meet the assumptions and side
         conditions and all coordinates inside the domain; nothing is claimed outside.
@@ -255,7 +254,7 @@ class SymbolicLayout(Written):
         return cast(SymbolicLayout, after(self, inner))
 
     def then(self, outer: SymbolicLayout | CuteLayout) -> SymbolicLayout:
-        """Return ``outer`` after ``self``; an integer or a name n means ``n:1``.
+        """Return ``outer`` after ``self``; an integer or name n means ``n:1``.
 
         Raises: MalformedError: LA620.
         """
@@ -293,7 +292,7 @@ def symbolic(
 
 
 def _carried(conditions: Iterable[SideCondition]) -> tuple[SideCondition, ...]:
-    """Return side conditions as a tuple, or refuse other values."""
+    """Return side conditions as a tuple, or raise for other values."""
     if not isinstance(conditions, Iterable):
         raise malformed("conditions", "must be SideCondition values", conditions, "LA622")
     carried = tuple(conditions)
@@ -325,14 +324,14 @@ def _repr_nest(value: Nested) -> str:
 
 
 def int_nest(value: Nested, sizes: Mapping[str, int]) -> Any:
-    """Return the nested integers at ``sizes``, every name given."""
+    """Return the nested integers at ``sizes``, which must have every name."""
     if isinstance(value, Polynomial):
         return whole_at(value, sizes, str(value))
     return tuple([int_nest(entry, sizes) for entry in value])
 
 
 def _collect_symbols(value: object, found: dict[str, Any]) -> None:
-    """Enter the sympy symbols the caller used, so that the answer is written with the same ones."""
+    """Collect the caller's sympy symbols, so that the answer uses the same ones."""
     if isinstance(value, tuple):
         for entry in value:
             _collect_symbols(entry, found)

@@ -1,7 +1,7 @@
-"""The conditions an operation needs, kept while it runs.
+"""Track the side conditions of an operation while it runs.
 
-Main statements: a condition that follows is noted as proved, one that never holds is refused with sizes that show it,
-any other is noted as open. Later questions may use the open ones, since the result is only claimed where they hold.
+A condition that follows is recorded as proved, one that never holds raises with sizes that show it, any other is
+recorded as open. Later questions may use the open ones, since the result is only claimed where they hold.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from layoutalg.ground.polynomial import ONE, Polynomial
 from layoutalg.ground.polynomial_text import polynomial
 
 MERGE_MS = 250
-"""Limit for questions whose answer only makes a result shorter, in milliseconds."""
+"""Time limit in ms for questions that only shorten a result."""
 
 Nested: TypeAlias = "Polynomial | tuple[Nested, ...]"
 
@@ -30,7 +30,7 @@ class Ledger:
 
     Args:
         assumptions: What is known.
-        conditions: Side conditions the operands already carry.
+        conditions: Side conditions of the operands.
         where: The call, for messages.
     """
 
@@ -41,7 +41,7 @@ class Ledger:
         self.known = assumptions
         self.integers = frozenset(assumptions.integers)
         for entry in conditions:
-            self.require(entry.condition)  # decided anew: what is known may have grown
+            self.require(entry.condition)  # decided again: more may be known now
 
     @property
     def conditions(self) -> tuple[SideCondition, ...]:
@@ -49,18 +49,18 @@ class Ledger:
         return tuple(self.entries.values())
 
     def holds(self, claim: Condition) -> bool:
-        """Return whether the claim follows from what is known and noted."""
+        """Return whether the claim follows from everything recorded so far."""
         return decide(self.known, claim, MERGE_MS).status is True
 
     def require(self, claim: Condition) -> None:
-        """Note a condition the result needs, or refuse it.
+        """Record a condition that the result needs, or raise.
 
         Raises: AdmissibilityError: LA626.
         """
         if claim in self.entries:
             return
         by_form = decide_quickly(Assumptions((), claim.names & self.integers), claim)
-        if by_form is not None and by_form[0]:  # what holds for all sizes is not a side condition
+        if by_form is not None and by_form[0]:  # holds for all sizes: not a side condition
             return
         decision = decide(self.known, claim)
         if decision.status is True:
@@ -102,7 +102,7 @@ def graft(profile: Nested, parts: Iterable[Nested]) -> Nested:
 
 
 def nest_of(value: object, argument: str) -> Nested:
-    """Return ``value`` with every leaf read as a polynomial.
+    """Return ``value`` with every leaf parsed as a polynomial.
 
     Raises: MalformedError: LA620, LA622.
     """
@@ -122,14 +122,14 @@ def nest_of(value: object, argument: str) -> Nested:
 
 
 def alike(a: Nested, b: Nested) -> bool:
-    """Return whether both values nest alike."""
+    """Return whether both values have the same nesting."""
     if isinstance(a, Polynomial) or isinstance(b, Polynomial):
         return isinstance(a, Polynomial) and isinstance(b, Polynomial)
     return len(a) == len(b) and all(alike(x, y) for x, y in zip(a, b, strict=True))
 
 
 def text_of(value: Nested, show: Callable[[Polynomial], str] = str) -> str:
-    """Return the value in the field's notation."""
+    """Return the value in CuTe notation."""
     if isinstance(value, Polynomial):
         return show(value)
     return "(" + ",".join([text_of(entry, show) for entry in value]) + ")"

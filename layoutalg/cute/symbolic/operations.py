@@ -1,11 +1,11 @@
-"""The CuTe algebra on symbolic layouts: each result carries the conditions it needs.
+"""The CuTe algebra on symbolic layouts; each result carries the conditions it needs.
 
 Main statements: for all sizes that meet the assumptions and side conditions of a result, the result at those sizes is
 the same function as the operation of ``layoutalg.cute`` on the operands at those sizes. A condition that never holds
-is refused, one that may hold is carried as open.
+raises; one that may hold is carried as open.
 
-Implementation notes: where several sets of conditions would do, the one with the least demanding open conditions is
-taken; it is sufficient, but not claimed to be the weakest condition possible.
+Implementation notes: if several sets of conditions suffice, the one with the least demanding open conditions is chosen;
+it is not claimed to be the weakest possible.
 
 References: J. Cecka, arXiv:2603.02298.
 """
@@ -36,7 +36,7 @@ T = TypeVar("T")
 
 
 def _in_time(operation: Callable[P, T]) -> Callable[P, T]:
-    """Run an operation under the time limit of the family."""
+    """Run an operation under the symbolic time limit."""
 
     @functools.wraps(operation)
     def run(*args: P.args, **kwargs: P.kwargs) -> T:
@@ -50,8 +50,7 @@ def _in_time(operation: Callable[P, T]) -> Callable[P, T]:
 def coalesce(layout: Operand) -> SymbolicLayout:
     """Return the layout in fewer modes with the same function of the 1-D coordinate.
 
-    Mathematically: neighbours fuse where the next stride is known to continue the run. Whether it does otherwise is
-    never assumed, so no condition is added.
+    Mathematically: adjacent modes fuse where the next stride is known to continue the run; no condition is added.
 
     Args:
         layout: Any symbolic layout.
@@ -79,16 +78,13 @@ def composition(outer: Operand, inner: Tiler) -> SymbolicLayout:
     """Return ``outer`` after ``inner``: the layout c -> outer(inner(c)).
 
     Mathematically: each mode of ``inner`` is followed through the extents of ``outer``: it stays inside an extent,
-    skips extents that divide its stride, or fills an extent its stride divides. The digits that land in one mode of
+    skips extents that divide its stride, or fills an extent that its stride divides. All digits in one mode of
     ``outer`` together stay inside its extent, so nothing carries.
 
     Args:
         outer: A layout.
         inner: A layout; a size n, meaning ``n:1``; or a tuple with one such entry per mode of ``outer``, where None
-            leaves the mode as it is.
-
-    Returns:
-        The composition with its side conditions.
+            keeps the mode.
 
     Raises: MalformedError: LA630. AdmissibilityError: LA626. RepresentabilityError: LA627.
 
@@ -109,15 +105,15 @@ def composition(outer: Operand, inner: Tiler) -> SymbolicLayout:
 
 @_in_time
 def complement(layout: Operand, cosize: PolynomialLike | None = None) -> SymbolicLayout:
-    """Return the layout that visits the offsets ``layout`` leaves out.
+    """Return the layout of the offsets that ``layout`` skips.
 
-    Mathematically: as ``layoutalg.cute.complement``. The modes are put into an order in which each stride is a multiple
-    of stride times extent of the mode before it.
+    Mathematically: as ``layoutalg.cute.complement``. The modes are ordered so that each stride is a multiple of
+    stride times extent of the mode before it.
 
     Args:
         layout: Strides positive or 0. Elements.
-        cosize: Bound to cover; default that of the layout. A bound that the outermost gap does not divide is a side
-            condition. Elements.
+        cosize: Bound to cover; default that of the layout. That the outermost gap divides it is a side condition.
+            Elements.
 
     Raises: AdmissibilityError: LA626. RepresentabilityError: LA627.
 
@@ -150,7 +146,7 @@ def right_inverse(layout: Operand) -> SymbolicLayout:
     """Return R with layout(R(i)) = i for all i < size(R).
 
     Mathematically: the strides 1, s, s t, ... are followed as far as they are known to continue; no condition is added.
-    At particular sizes a longer inverse may exist.
+    A longer inverse may exist at particular sizes.
 
     Args:
         layout: Any symbolic layout. Elements.
@@ -180,9 +176,8 @@ def right_inverse(layout: Operand) -> SymbolicLayout:
 def left_inverse(layout: Operand) -> SymbolicLayout:
     """Return R with R(layout(i)) = i for every 1-D coordinate i whose coordinates in stride-0 modes are 0.
 
-    Mathematically: as ``layoutalg.cute.left_inverse`` on the layout's own offsets; rows may be padded. A mode of stride
-    0 repeats offsets, so R cannot tell its coordinates apart: at any i, R(layout(i)) is i with 0 in those modes. Values
-    at offsets the layout leaves out are not specified.
+    Mathematically: as ``layoutalg.cute.left_inverse`` on the layout's own offsets; rows may be padded. Stride-0
+    modes repeat offsets, so R(layout(i)) is i with 0 in those modes. Values at skipped offsets are unspecified.
 
     Args:
         layout: Strides positive or 0. Elements.
@@ -219,8 +214,8 @@ def logical_divide(layout: Operand, tiler: Tiler) -> SymbolicLayout:
 
     Args:
         layout: A layout.
-        tiler: A layout; a size n, meaning ``n:1``; or a tuple with one such entry per mode, where None leaves the mode
-            as it is. Tiles must fit exactly: that the tile divides the size is a side condition.
+        tiler: A layout; a size n, meaning ``n:1``; or a tuple with one such entry per mode, where None keeps the
+            mode. That the tile divides the size is a side condition.
 
     Raises: MalformedError: LA630. AdmissibilityError: LA626. RepresentabilityError: LA627.
 
@@ -228,7 +223,7 @@ def logical_divide(layout: Operand, tiler: Tiler) -> SymbolicLayout:
         >>> print(logical_divide(SymbolicLayout(("M", "N"), ("N", 1)), (64, 64)))
         ((64,M/64),(64,N/64)):((N,64*N),(1,64)) where M % 64 == 0, N % 64 == 0
 
-    Source: CuTe ``logical_divide``; unlike it, a rest that does not fit is never padded.
+    Source: CuTe ``logical_divide``; unlike CuTe, never pads a rest that does not fit.
     """
     return by_mode(symbolic(layout), tiler, "logical_divide", _divide)
 
@@ -259,7 +254,7 @@ def logical_product(layout: Operand, tiler: Operand | PolynomialLike) -> Symboli
         ledger.require(entry.condition)
     links, ledger = chain(merged(tile.flat, ledger), ledger)
     gaps, end = _gaps(links, ledger)
-    # the outermost gap is only followed as far as the offsets of T reach, so any extent that is large enough will do
+    # the outermost gap is only followed as far as the offsets of T reach, so any large enough extent works
     rest = merged((*gaps, (tile.size * span.value, end)), ledger)
     shape, stride, ledger = _follow(rest, order, ledger, endless=True)
     return SymbolicLayout((tile.shape, shape), (tile.stride, stride), ledger.assumptions, ledger.conditions)
@@ -313,7 +308,7 @@ def _gaps(links: list[Link], ledger: Ledger) -> tuple[list[tuple[Polynomial, Pol
 
 
 def _require_end(gaps: list[tuple[Polynomial, Polynomial]], links: list[Link], ledger: Ledger) -> None:
-    """Note that the modes after the outermost gap are more than one point; else that gap would lie past the end."""
+    """Require more than one point after the outermost gap; otherwise that gap would be past the end."""
     beyond = ONE
     for (gap, _), link in zip(reversed(gaps), reversed(links), strict=True):
         beyond = beyond * link.extent
@@ -337,7 +332,7 @@ def _divide(mode: Flat, tile: SymbolicLayout, ledger: Ledger) -> Piece:
 
 
 def _follow(outer: Flat, inner: SymbolicLayout, ledger: Ledger, endless: bool = False) -> Piece:
-    """Return ``inner`` after ``outer``; a refusal is confirmed at concrete sizes."""
+    """Return ``outer`` after ``inner``; a refusal is confirmed at concrete sizes."""
     plain = _plain(outer, inner)
     if plain is not None and not endless:
         answer = symbolic(concrete(*plain), ledger.assumptions)
@@ -352,7 +347,7 @@ def _follow(outer: Flat, inner: SymbolicLayout, ledger: Ledger, endless: bool = 
 
 
 def _plain(outer: Flat, inner: SymbolicLayout) -> tuple[CuteLayout, CuteLayout] | None:
-    """Return both operands as concrete layouts where no name occurs."""
+    """Return both operands as concrete layouts, or None if a name occurs."""
     values = [value.as_int() for mode in (*outer, *inner.flat) for value in mode]
     if None in values:
         return None
@@ -367,7 +362,7 @@ def _at(flat: Flat, sizes: dict[str, int]) -> CuteLayout:
 
 
 def _confirmed(error: AdmissibilityError, outer: Flat, inner: SymbolicLayout, ledger: Ledger) -> LayoutError:
-    """Return the refusal with sizes at which the concrete operation refuses; if it does not there, say so instead."""
+    """Return the error with sizes at which the concrete operation raises too, or if it does not, ``no_form``."""
     names = names_of([value for mode in (*outer, *inner.flat) for value in mode])
     found = find_sizes(ledger.known, None, True, names=names)
     if found is None:
@@ -380,4 +375,4 @@ def _confirmed(error: AdmissibilityError, outer: Flat, inner: SymbolicLayout, le
         diagnostic = error.diagnostic
         because = f"{diagnostic.because}; composition({left}, {right}) is refused: {refusal.diagnostic.because}"
         return AdmissibilityError(replace(diagnostic, because=because, witness=sizes))
-    return no_form(ledger.where, f"the ways known need more than holds: {error.diagnostic.because}")
+    return no_form(ledger.where, f"every known form needs a condition that does not hold: {error.diagnostic.because}")

@@ -1,4 +1,4 @@
-"""Tilers of symbolic layouts, and the conditions that operands bring together."""
+"""Tilers of symbolic layouts, and the joint conditions of operands."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from layoutalg.ground.polynomial_text import PolynomialLike
 Operand: TypeAlias = "SymbolicLayout | CuteLayout"
 Tiler: TypeAlias = "SymbolicLayout | CuteLayout | PolynomialLike | tuple[Tiler, ...] | None"
 Piece: TypeAlias = "tuple[Nested, Nested, Ledger]"
-"""Shape, stride and the ledger they hold under."""
+"""Shape, stride and the ledger under which they are valid."""
 
 
 def _shared(first: Assumptions, second: Assumptions, names: tuple[frozenset[str], frozenset[str]]) -> Assumptions:
-    """Return both assumptions at once; a name one side takes as a size stays a size."""
+    """Merge two assumptions; a name that is a size on either side stays a size."""
     sizes = (names[0] - set(first.integers)) | (names[1] - set(second.integers))
     signed = [name for name in (*first.integers, *second.integers) if name not in sizes]
     return Assumptions((*first.conditions, *second.conditions), signed)
 
 
 def ledger_of(operands: Iterable[SymbolicLayout], where: str) -> Ledger:
-    """Return the ledger of an operation with what its operands assume and the conditions they carry."""
+    """Return the ledger of an operation with the assumptions and conditions of its operands."""
     known, names = Assumptions(), frozenset[str]()
     entries: list[SideCondition] = []
     for operand in operands:
@@ -40,7 +40,7 @@ def ledger_of(operands: Iterable[SymbolicLayout], where: str) -> Ledger:
 
 
 def bad_tiler(rule: str, actual: object) -> MalformedError:
-    """Return the refusal of a tiler (LA630)."""
+    """Return the error for a malformed tiler (LA630)."""
     got = actual if isinstance(actual, str) else shown(actual)
     return MalformedError(
         Diagnostic(code="LA630", what="the tiler is malformed", because=f"the tiler {rule}; got {got[:120]}")
@@ -48,7 +48,7 @@ def bad_tiler(rule: str, actual: object) -> MalformedError:
 
 
 def by_mode(operand: SymbolicLayout, tiler: Tiler, name: str, step: Callable[..., Piece]) -> SymbolicLayout:
-    """Apply ``step`` to the layout, or to each mode a tuple of tilers names."""
+    """Apply ``step`` to the layout, or to each mode of a tuple tiler."""
     _check_nest(tiler, 0, [0])
     ledger = ledger_of((operand, *_layouts_of(tiler)), f"{name}({operand}, {_tiler_text(tiler)})")
 
@@ -73,7 +73,7 @@ def by_mode(operand: SymbolicLayout, tiler: Tiler, name: str, step: Callable[...
 
 
 def _check_nest(tiler: Tiler, level: int, seen: list[int]) -> None:
-    """Refuse a tiler that nests too deep or has too many entries."""
+    """Raise if a tiler nests too deep or has too many entries."""
     seen[0] += 1
     if level > TUPLE_DEPTH or seen[0] > TUPLE_MODES:
         raise bad_tiler(f"must nest at most {TUPLE_DEPTH} deep and have at most {TUPLE_MODES} entries", tiler)
