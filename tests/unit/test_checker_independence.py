@@ -82,7 +82,7 @@ def test_a_wrong_xor_in_targets_proves_nothing(monkeypatch, wrong):
     [
         ("transaction_bytes", 48, (tensormap,)),
         ("footprint_bytes", 16, (tensormap,)),
-        ("swizzle_period_bytes", 128, (tensormap,)),
+        ("tile_align_bytes", 128, (tensormap,)),
         ("box_bytes", 16, (encoding,)),
     ],
 )
