@@ -1,4 +1,4 @@
-"""Names of sizes, and the integers that stand for them."""
+"""Names of symbolic sizes and their integer values."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def name_of(value: object) -> str:
 
 
 def is_name(value: object) -> bool:
-    """Return whether this is a name that text may use: an identifier, not a keyword of Python.
+    """Return whether this is a valid name: an identifier, not a Python keyword.
 
     Example:
         >>> is_name("M"), is_name("2M"), is_name("lambda"), is_name(None)
@@ -48,7 +48,7 @@ def is_name(value: object) -> bool:
 def sizes_of(values: Mapping[Any, int], code: str = "LA623") -> dict[str, int]:
     """Return a checked map from names to integers; keys may be sympy symbols.
 
-    Raises: MalformedError: ``code``, a key is not a name or a value is not an integer (of bounded size).
+    Raises: MalformedError: ``code``: a key is not a name, or a value is not an integer or too large.
 
     Example:
         >>> sizes_of({"M": np.int64(4)})
@@ -71,14 +71,14 @@ def sizes_of(values: Mapping[Any, int], code: str = "LA623") -> dict[str, int]:
 
 
 def require_names(names: Iterable[str], sizes: Mapping[str, int], where: str) -> None:
-    """Refuse sizes that leave out a name.
+    """Raise if a name has no size.
 
     Raises: MalformedError: LA623.
     """
     if missing := sorted(set(names) - sizes.keys()):
-        raise sizes_do_not_fit(where, f"it needs a size for {', '.join(missing)}")
+        raise sizes_do_not_fit(where, f"missing sizes: {', '.join(missing)}")
 
 
 def sizes_do_not_fit(where: str, because: str) -> MalformedError:
-    """Return the error for sizes that lack a name or have one too many."""
+    """Return the error for missing or unknown names in sizes."""
     return MalformedError(Diagnostic("LA623", "the sizes do not fit the layout", (where,), because))

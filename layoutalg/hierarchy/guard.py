@@ -1,4 +1,4 @@
-"""Predicates on the points of a box: what makes a layout partial."""
+"""Guards: predicates on the points of a box that make a layout partial."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from layoutalg.hierarchy.levels import Box, integer, malformed
 
 @dataclass(frozen=True, slots=True)
 class Guard:
-    """A predicate on the points of a box: their image under ``map`` stays inside ``bounds`` of another box.
+    """A predicate on the points of a box: their images under ``map`` are within ``bounds`` of another box.
 
     Args:
         map: Bijection from the flat index of the guarded box to that of ``box``.
