@@ -38,8 +38,6 @@ class ColumnAction:
         bits: Number of bits of the axis before the action.
         sources: Distinct numbers below ``bits``.
 
-    Raises: MalformedError: LA200, LA241.
-
     Example:
         >>> swap = ColumnAction("reg", 2, (1, 0))
         >>> swap.apply_values("abcd"), str(swap.apply(LinearLayout.from_bases({"reg": [(1,), (2,)]}, {"o": 4})))
@@ -93,10 +91,7 @@ class ColumnAction:
         return trusted(((self.axis, len(self.sources)),), ((self.axis, self.bits),), columns, 0)
 
     def apply(self, layout: LinearLayout) -> LinearLayout:
-        """Return the layout with the axis mapped through ``as_layout()`` first.
-
-        Raises: MalformedError: LA241.
-        """
+        """Return the layout with the axis mapped through ``as_layout()`` first."""
         low, bits = place(linear(layout, "layout").in_axes, self.axis, "axis")
         if bits != self.bits:
             raise bad_argument("layout", f"input axis {self.axis!r} must have {self.bits} bits", bits)
@@ -152,8 +147,6 @@ class ColumnAction:
 
     def then(self, later: ColumnAction) -> ColumnAction:
         """Return the action of this one followed by ``later``: ``later.apply(self.apply(L))``.
-
-        Raises: MalformedError: LA241.
 
         Example:
             >>> ColumnAction("reg", 3, (2, 0)).then(ColumnAction("reg", 2, (1,))).sources
@@ -227,8 +220,6 @@ def drop_broadcast(layout: LinearLayout, axis: str = "register") -> ColumnAction
 
     ``apply_values`` then removes duplicate registers and ``broadcast_values`` restores them.
 
-    Raises: MalformedError: LA241.
-
     Example:
         >>> drop_broadcast(LinearLayout.from_bases({"register": [(0,), (1,)]}, {"o": 2})).sources
         (1,)
@@ -257,8 +248,6 @@ def largest_vectorisation(
 
     Returns:
         (v, permutation), v in elements; (1, identity) if nothing wider works.
-
-    Raises: MalformedError: LA200, LA241.
 
     Example:
         >>> L = LinearLayout.from_bases({"register": [(4,), (1,), (2,)], "lane": [(8,)]}, {"offset": 16})
@@ -294,8 +283,6 @@ def additive_strides(layout: LinearLayout, register: str = "register") -> tuple[
 
     Returns:
         (2**|S|, a permutation that moves S to the lowest register bits).
-
-    Raises: MalformedError: LA241.
 
     Example:
         >>> L = LinearLayout.from_bases({"register": [(1,), (4,)], "lane": [(3,)]}, {"o": 8})

@@ -185,8 +185,6 @@ def flag(value: object, argument: str) -> bool:
 def place(axes: AxisBits, name: object, argument: str) -> Place:
     """Return (lowest bit, bits) of the axis ``name``.
 
-    Raises: MalformedError: LA241.
-
     Example:
         >>> place((("row", 2), ("col", 3)), "col", "axis")
         (2, 3)
@@ -200,8 +198,6 @@ def place(axes: AxisBits, name: object, argument: str) -> Place:
 
 def selected(axes: AxisBits, names: object, argument: str) -> tuple[str, ...]:
     """Return the given axis names, which must be distinct and known, in the order of ``axes``.
-
-    Raises: MalformedError: LA241.
 
     Example:
         >>> selected((("row", 2), ("col", 3)), ["col", "row"], "names")
@@ -247,8 +243,6 @@ def packed_point(axes: AxisBits, values: object, argument: str, *, complete: boo
     Args:
         complete: No axis may be absent.
         flat: Also accept a packed integer.
-
-    Raises: MalformedError: LA241, LA200.
 
     Example:
         >>> packed_point((("row", 2), ("col", 3)), {"col": 5}, "point")

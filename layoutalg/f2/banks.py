@@ -27,8 +27,6 @@ def conflict_degree(access: LinearLayout, element_bits: int, *, banks: int = 32,
         banks: Number of banks, power of two.
         bank_bits: Bits per word of a bank, power of two.
 
-    Raises: MalformedError: LA200, LA241.
-
     Example:
         >>> column = LinearLayout.from_bases({"lane": [(32,), (64,), (128,), (256,), (512,)]}, {"offset": 1024})
         >>> row = LinearLayout.identity({"lane": 32})
@@ -48,8 +46,6 @@ def bank_conflict(
 
     Mathematically: a kernel vector of K outside the kernel of W, see ``conflict_degree``; from any input ``x`` the
     inputs ``x`` and ``x xor step`` conflict. An all-zero step means that a single element is wider than all banks.
-
-    Raises: MalformedError: LA200, LA241.
 
     Example:
         >>> bank_conflict(LinearLayout.from_bases({"lane": [(1,), (32,)]}, {"offset": 64}), 32)

@@ -31,8 +31,6 @@ def empty() -> LinearLayout:
 def identity_1d(size: int, in_dim: str, out_dim: str) -> LinearLayout:
     """Return ``x -> x`` from one axis to another of the same size, a power of two.
 
-    Raises: MalformedError: LA200.
-
     Example:
         >>> str(identity_1d(4, "lane", "col"))
         'F2[lane=(1)(2) -> col:4]'
@@ -42,8 +40,6 @@ def identity_1d(size: int, in_dim: str, out_dim: str) -> LinearLayout:
 
 def strided_1d(size: int, stride: int, in_dim: str, out_dim: str) -> LinearLayout:
     """Return ``x -> stride * x`` onto an axis of size ``size * stride``, both powers of two.
-
-    Raises: MalformedError: LA200.
 
     Example:
         >>> str(strided_1d(4, 2, "lane", "col"))
@@ -57,8 +53,6 @@ def strided_1d(size: int, stride: int, in_dim: str, out_dim: str) -> LinearLayou
 
 def zeros_1d(size: int, in_dim: str, out_dim: str, out_size: int = 1) -> LinearLayout:
     """Return ``x -> 0`` onto an axis of size ``out_size``; above 1 the layout is not surjective.
-
-    Raises: MalformedError: LA200.
 
     Example:
         >>> str(zeros_1d(4, "warp", "col"))

@@ -130,8 +130,6 @@ def is_trivial_over(layout: LinearLayout, names: str | Iterable[str]) -> bool:
     Mathematically: ``layout = id_names x (a layout of the other axes)``, affine part included. An axis that only one
     side has does not stay in place.
 
-    Raises: MalformedError: LA241.
-
     Example:
         >>> is_trivial_over(LinearLayout.identity({"lane": 2, "warp": 2}), "warp")
         True
@@ -185,8 +183,6 @@ def is_identity_on(layout: LinearLayout, name: str) -> bool:
     """Whether output axis ``name`` equals input axis ``name`` and depends on nothing else.
 
     Weaker than ``is_trivial_over``: other outputs may also depend on the input axis.
-
-    Raises: MalformedError: LA241.
 
     Example:
         >>> is_identity_on(LinearLayout.from_bases({"a": [(1, 1)], "b": [(0, 1)]}, {"a": 2, "b": 2}), "a")

@@ -72,8 +72,6 @@ class LinearLayout(Layout):
         columns: Image of each input bit under M, packed with the first output axis in the low bits.
         constant: The packed affine part c.
 
-    Raises: MalformedError: LA200.
-
     Example:
         >>> swap = LinearLayout.from_bases({"i": [(2,), (1,)]}, {"offset": 4})
         >>> swap(i=1), (swap @ swap.inverse()).columns, str(swap)
@@ -111,8 +109,6 @@ class LinearLayout(Layout):
                 component per output axis. An axis with k images has size 2**k.
             out_dims: Size of each output axis, powers of two, minor to major.
             offset: The affine part, per output axis by name (absent axes are 0) or in order; None for zero.
-
-        Raises: MalformedError: LA200.
 
         Example:
             >>> LinearLayout.from_bases({"i": [(1, 0), (0, 1)]}, {"row": 2, "col": 2}, {"row": 1}).table().tolist()

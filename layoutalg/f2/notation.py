@@ -15,8 +15,6 @@ _GRAMMAR = Grammar(("[", "]", "(", ")", ",", ":", "=", "^", "->"), False, "LA201
 def parse_linear(text: str) -> LinearLayout:
     """Parse a linear layout; ``parse_linear(str(L)) == L``.
 
-    Raises: MalformedError: LA201, LA200.
-
     Example:
         >>> parse_linear("F2[i=(2)(1) -> offset:4] ^ (1)").table().tolist()
         [1, 3, 0, 2]

@@ -18,8 +18,6 @@ from layoutalg.ground.check import refuse
 def xor_out(layout: LinearLayout, offset: Mapping[str, int]) -> LinearLayout:
     """Return ``x -> layout(x) xor offset``; output axes absent from ``offset`` are 0.
 
-    Raises: MalformedError: LA241.
-
     Example:
         >>> xor_out(LinearLayout.identity({"row": 4}), {"row": 3}).table().tolist()
         [3, 2, 1, 0]
@@ -31,8 +29,6 @@ def xor_out(layout: LinearLayout, offset: Mapping[str, int]) -> LinearLayout:
 
 def xor_in(layout: LinearLayout, offset: Mapping[str, int]) -> LinearLayout:
     """Return ``x -> layout(x xor offset)``; input axes absent from ``offset`` are 0.
-
-    Raises: MalformedError: LA241.
 
     Example:
         >>> xor_in(LinearLayout.identity({"row": 4}), {"row": 1}).table().tolist()
@@ -46,8 +42,6 @@ def xor_in(layout: LinearLayout, offset: Mapping[str, int]) -> LinearLayout:
 def flip_in(layout: LinearLayout, names: Iterable[str]) -> LinearLayout:
     """Reverse the named input axes: ``x -> size - 1 - x`` on each, before the layout.
 
-    Raises: MalformedError: LA241.
-
     Example:
         >>> flip_in(LinearLayout.identity({"row": 4}), "row").table().tolist()
         [3, 2, 1, 0]
@@ -59,8 +53,6 @@ def flip_in(layout: LinearLayout, names: Iterable[str]) -> LinearLayout:
 
 def flip_out(layout: LinearLayout, names: Iterable[str]) -> LinearLayout:
     """Reverse the named output axes: ``y -> size - 1 - y`` on each, after the layout.
-
-    Raises: MalformedError: LA241.
 
     Example:
         >>> flip_out(LinearLayout.identity({"row": 2, "col": 2}), "col").at(0)
@@ -117,8 +109,6 @@ def slice_in(layout: LinearLayout, name: str, start: int, size: int) -> LinearLa
 
 def fix_in(layout: LinearLayout, point: Mapping[str, int]) -> LinearLayout:
     """Fix the input axes in ``point`` at the given values and drop them.
-
-    Raises: MalformedError: LA241.
 
     Example:
         >>> str(fix_in(LinearLayout.identity({"row": 2, "col": 2}), {"col": 1}))

@@ -72,8 +72,6 @@ def _cut(layout: LinearLayout, old: AxisBits, dims: Dims, side: str) -> AxisBits
 def flatten_ins(layout: LinearLayout, name: str | None = None) -> LinearLayout:
     """Flatten all input axes into one, by default named after the first.
 
-    Raises: MalformedError: LA241.
-
     Example:
         >>> str(flatten_ins(LinearLayout.identity({"row": 2, "col": 2})))
         'F2[row=(1,0)(0,1) -> row:2, col:2]'
@@ -100,8 +98,6 @@ def _joined(axes: AxisBits, name: str | None) -> AxisBits:
 
 def transpose_ins(layout: LinearLayout, names: Sequence[str]) -> LinearLayout:
     """Reorder the input axes; ``names`` lists each once, minor to major.
-
-    Raises: MalformedError: LA241.
 
     Example:
         >>> str(transpose_ins(LinearLayout.from_bases({"a": [(1,)], "b": [(2,)]}, {"o": 4}), ("b", "a")))
@@ -134,8 +130,6 @@ def _permuted(axes: AxisBits, names: Sequence[str]) -> AxisBits:
 
 def rename_ins(layout: LinearLayout, names: Mapping[str, str]) -> LinearLayout:
     """Rename input axes (old name -> new name).
-
-    Raises: MalformedError: LA241.
 
     Example:
         >>> str(rename_ins(LinearLayout.from_bases({"a": [(1,)]}, {"o": 2}), {"a": "lane"}))

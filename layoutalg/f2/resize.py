@@ -36,8 +36,6 @@ def sublayout(layout: LinearLayout, ins: str | Iterable[str], outs: str | Iterab
         ins: Input axes to keep; they keep their order.
         outs: Output axes to keep; they keep their order and size.
 
-    Raises: MalformedError: LA241.
-
     Example:
         >>> str(sublayout(LinearLayout.identity({"row": 2, "col": 2}), ("row", "col"), "col"))
         'F2[row=(0), col=(1) -> col:2]'
@@ -48,8 +46,6 @@ def sublayout(layout: LinearLayout, ins: str | Iterable[str], outs: str | Iterab
 
 def sublayout_is_zero(layout: LinearLayout, ins: str | Iterable[str], outs: str | Iterable[str]) -> bool:
     """Whether ``sublayout(layout, ins, outs)`` is 0 everywhere, affine part included.
-
-    Raises: MalformedError: LA241.
 
     Example:
         >>> sublayout_is_zero(LinearLayout.identity({"row": 2, "col": 2}), "row", "col")
@@ -79,8 +75,6 @@ def resize_in(layout: LinearLayout, name: str, size: int) -> LinearLayout:
 
 def broadcast_in(layout: LinearLayout, name: str, size: int) -> LinearLayout:
     """Enlarge one input axis by bits that do not affect the value: ``x -> layout(x mod old size)``.
-
-    Raises: MalformedError: LA200, LA241.
 
     Example:
         >>> str(broadcast_in(LinearLayout.identity({"row": 2}), "row", 4))
@@ -121,8 +115,6 @@ def resize_out(layout: LinearLayout, name: str, size: int) -> LinearLayout:
 def mask_out(layout: LinearLayout, name: str, size: int) -> LinearLayout:
     """Take one output coordinate modulo ``size``, which is at most the present size.
 
-    Raises: MalformedError: LA200, LA241.
-
     Example:
         >>> mask_out(LinearLayout.from_bases({"i": [(3,), (2,)]}, {"o": 4}), "o", 2).table().tolist()
         [0, 1, 0, 1]
@@ -138,8 +130,6 @@ def zero_out(layout: LinearLayout, name: str, size: int) -> LinearLayout:
 
     Mathematically: equals ``mask_out`` exactly if each such component is a multiple of ``size``, in particular if
     components are powers of two. The affine part is taken modulo ``size``.
-
-    Raises: MalformedError: LA200, LA241.
 
     Example:
         >>> zero_out(LinearLayout.from_bases({"i": [(3,), (1,)]}, {"o": 4}), "o", 2).table().tolist()
@@ -162,8 +152,6 @@ def _smaller(size: object, bits: int) -> int:
 def remove_zero_bases(layout: LinearLayout, name: str) -> LinearLayout:
     """Drop the bits of one input axis that do not affect the value.
 
-    Raises: MalformedError: LA241.
-
     Example:
         >>> str(remove_zero_bases(LinearLayout.from_bases({"reg": [(0,), (1,), (0,)]}, {"o": 2}), "reg"))
         'F2[reg=(1) -> o:2]'
@@ -181,8 +169,6 @@ def ensure_not_larger(
         shape: Size per output axis, powers of two; absent axes are unchanged.
         broadcast: Keep register bits that no longer affect the value; otherwise drop those that this call made useless.
         register: Name of the register axis; required unless ``broadcast``.
-
-    Raises: MalformedError: LA200, LA241.
 
     Example:
         >>> L = LinearLayout.from_bases({"register": [(1,), (4,)], "lane": [(2,)]}, {"o": 8})
@@ -212,8 +198,6 @@ def ensure_not_smaller(layout: LinearLayout, shape: Mapping[str, int], name: str
     Args:
         shape: Size per output axis, powers of two; absent axes are unchanged.
         name: The input axis that counts the copies; by default the first.
-
-    Raises: MalformedError: LA200, LA241.
 
     Example:
         >>> L = LinearLayout.from_bases({"register": [(1,)], "lane": [(2,)]}, {"o": 4})

@@ -120,8 +120,6 @@ class SolutionSet:
             objective: ``"smallest"``; ``"local"`` keeps block, warp, lane, register in place, in this order of
                 priority, ignoring axes that C lacks; or a sequence of output axes of C.
 
-        Raises: MalformedError: LA241.
-
         Example:
             >>> A = LinearLayout.from_bases({"lane": [(1,)], "warp": [(1,)]}, {"o": 2})
             >>> B = LinearLayout.from_bases({"lane": [(0,)], "warp": [(1,)]}, {"o": 2})

@@ -9,10 +9,7 @@ from layoutalg.f2.layout import LinearLayout, trusted
 
 
 def linear(value: object, argument: str) -> LinearLayout:
-    """Return ``value`` if it is a linear layout.
-
-    Raises: MalformedError: LA241.
-    """
+    """Return ``value`` if it is a linear layout."""
     return argument_check.kind(value, LinearLayout, argument)
 
 

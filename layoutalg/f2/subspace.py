@@ -20,8 +20,6 @@ class Subspace:
         axes: Axis names with their bits, minor to major.
         basis: The reduced basis, packed, ascending; ``Subspace.spanned`` computes it from any vectors.
 
-    Raises: MalformedError: LA200, LA241.
-
     Example:
         >>> plane = Subspace.spanned((("lane", 2), ("warp", 1)), [3, 5])
         >>> plane.basis, plane.points, plane.contains({"lane": 2, "warp": 1})
@@ -43,10 +41,7 @@ class Subspace:
 
     @classmethod
     def spanned(cls, axes: AxisBits, vectors: Iterable[int | Mapping[str, int]]) -> Subspace:
-        """Return the span of packed vectors or points by name.
-
-        Raises: MalformedError: LA200, LA241.
-        """
+        """Return the span of packed vectors or points by name."""
         check_axes(axes, "axes")
         points = items(vectors, "vectors", "must be a sequence of points")
         return cls(axes, matrix.image_basis([packed_point(axes, each, "vectors", flat=True) for each in points]))
@@ -151,20 +146,14 @@ class Subspace:
         return Subspace(self.axes, matrix.image_basis(matrix.kernel(rows)))
 
     def image(self, layout: LinearLayout) -> Subspace:
-        """Return the image under the linear part of a layout with these input axes.
-
-        Raises: MalformedError: LA241.
-        """
+        """Return the image under the linear part of a layout with these input axes."""
         if linear(layout, "layout").in_axes != self.axes:
             raise bad_argument("layout", f"must have the input axes {self.axes}", layout.in_axes)
         vectors = [matrix.apply(layout.columns, vector) for vector in self.basis]
         return Subspace(layout.out_axes, matrix.image_basis(vectors))
 
     def preimage(self, layout: LinearLayout) -> Subspace:
-        """Return the preimage under the linear part of a layout with these output axes.
-
-        Raises: MalformedError: LA241.
-        """
+        """Return the preimage under the linear part of a layout with these output axes."""
         if linear(layout, "layout").out_axes != self.axes:
             raise bad_argument("layout", f"must have the output axes {self.axes}", layout.out_axes)
         mask = (1 << layout.in_bits) - 1

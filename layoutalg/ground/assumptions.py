@@ -38,8 +38,6 @@ class Assumptions(Known):
         conditions: Conditions, or their text.
         integers: Names that may be any integer; all others are at least 1.
 
-    Raises: MalformedError: LA620, LA621.
-
     Example:
         >>> known = Assumptions(("M % 16 == 0", "N >= 64"))
         >>> print(known)
@@ -65,17 +63,12 @@ class Assumptions(Known):
             raise contradiction(self)
 
     def extended(self, extra: Iterable[object] = (), integers: Iterable[str] = ()) -> Assumptions:
-        """Return the assumptions with conditions and unrestricted names added.
-
-        Raises: MalformedError: LA620, LA621.
-        """
+        """Return the assumptions with conditions and unrestricted names added."""
         free = (*self.integers, *Assumptions((), integers).integers)
         return Assumptions((*self.conditions, *Assumptions(extra, free).conditions), free)
 
     def violated_by(self, sizes: Mapping[str, int]) -> Condition | None:
         """Return the first condition that ``sizes`` violate (sizes >= 1 included), or None.
-
-        Raises: MalformedError: LA623.
 
         Example:
             >>> Assumptions(("M % 16 == 0",)).violated_by({"M": 24})
@@ -110,10 +103,7 @@ class Assumptions(Known):
         return self.decide(claim, timeout_ms).status
 
     def to_sympy(self, symbols: Mapping[str, Any] | None = None) -> Any:
-        """Return the conjunction of the conditions; sizes >= 1 is encoded in the symbols (positive integers).
-
-        Raises: MalformedError: LA620.
-        """
+        """Return the conjunction of the conditions; sizes >= 1 is encoded in the symbols (positive integers)."""
         known = {name: sympy.Symbol(name, integer=True) for name in self.integers}
         return sympy.And(*[entry.to_sympy({**known, **(symbols or {})}) for entry in self.conditions])
 

@@ -40,8 +40,6 @@ def within(seconds: float) -> Iterator[Deadline]:
     Args:
         seconds: Seconds of wall time, at least 0; infinity sets no deadline.
 
-    Raises: MalformedError: LA004.
-
     Example:
         >>> with within(60), within(5) as deadline:
         ...     deadline.seconds, 4 < left() <= 5
@@ -88,8 +86,6 @@ def out_of_time(what: str, seconds: float | None = None) -> NoReturn:
 
 def checked_seconds(value: object, argument: str = "seconds") -> float:
     """Return a number of seconds as a float; NaN is refused, since it would never expire.
-
-    Raises: MalformedError: LA004.
 
     Example:
         >>> checked_seconds(2)

@@ -37,8 +37,6 @@ class Condition:
         kind: ``"zero"``, ``"nonzero"``, ``"nonnegative"`` or ``"integral"``.
         value: The polynomial, reduced to lowest terms so that equivalent conditions usually compare equal.
 
-    Raises: MalformedError: LA620.
-
     Example:
         >>> Condition("integral", polynomial("M/64")), Condition("nonnegative", polynomial("M/2 - 4"))
         (condition('M % 64 == 0'), condition('M >= 8'))
@@ -60,8 +58,6 @@ class Condition:
 
     def holds(self, sizes: Mapping[str, int]) -> bool:
         """Return whether the condition holds at ``sizes``; dividing by 0 makes it false.
-
-        Raises: MalformedError: LA623.
 
         Example:
             >>> condition("M % 64 == 0").holds({"M": 128})
@@ -89,8 +85,6 @@ class Condition:
 
     def to_sympy(self, symbols: Mapping[str, Any] | None = None) -> Any:
         """Return the sympy relation; names missing from ``symbols`` become positive integer symbols.
-
-        Raises: MalformedError: LA620.
 
         Example:
             >>> condition("M % 64 == 0").to_sympy(), condition("N > 63").to_sympy()
@@ -147,8 +141,6 @@ def _lowest(kind: Kind, value: Polynomial) -> Polynomial:
 def conditions(value: Any) -> tuple[Condition, ...]:
     """Return the conditions in a text, possibly a chain such as ``64 <= M <= 128``, or of a ``Condition``.
 
-    Raises: MalformedError: LA620.
-
     Example:
         >>> conditions("64 <= M < 128")
         (condition('M >= 64'), condition('127 >= M'))
@@ -176,7 +168,7 @@ def _read(value: str) -> tuple[Condition, ...]:
             raise malformed("condition", "may compare with == != >= <= > < only", value)
         if isinstance(left, ast.BinOp) and isinstance(left.op, ast.Mod):
             if sign != "==":
-                raise malformed("condition", "may compare a remainder with == only", value)
+                raise malformed("condition", "must compare remainders with == only", value)
             remainder = reader.read(left.left) - reader.read(right)
             found.append(divisible(remainder, reader.read(left.right)))
         else:
@@ -213,8 +205,6 @@ def _compare(left: Polynomial, sign: str, right: Polynomial, text: str) -> Condi
 def condition(value: object) -> Condition:
     """Return the single condition in a text.
 
-    Raises: MalformedError: LA620.
-
     Example:
         >>> print(condition("N > 63"))
         N >= 64
@@ -227,8 +217,6 @@ def condition(value: object) -> Condition:
 
 def divisible(value: PolynomialLike, divisor: PolynomialLike) -> Condition:
     """Return the condition that ``divisor`` divides ``value``.
-
-    Raises: MalformedError: LA620.
 
     Example:
         >>> divisible("M*N", "K")

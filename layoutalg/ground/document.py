@@ -245,8 +245,6 @@ def load_json(text: str, name: str = "document") -> object:
         text: The document.
         name: Its name in messages (a file name).
 
-    Raises: MalformedError: LA011, LA013, LA014.
-
     Example:
         >>> load_json('{"a": 1}')
         {'a': 1}
@@ -300,8 +298,6 @@ def split_json(text: str, name: str = "document") -> Documents:
     Args:
         text: The documents.
         name: Their name in messages (a file name).
-
-    Raises: MalformedError: LA014, LA010.
 
     Example:
         >>> split_json('[{"a": 1}, 2]').starts, list(split_json('[{"a": 1}, 2]'))

@@ -28,8 +28,6 @@ class ListedLayout(Layout):
         extents: Tile extents, outermost dimension first; axis ``dimK`` is dimension K.
         values: The offset at every flat index, dimension 0 fastest.
 
-    Raises: MalformedError: LA802.
-
     Example:
         >>> listed([[0, 2], [5, 3]]).table().tolist()
         [0, 5, 2, 3]
@@ -98,8 +96,6 @@ def listed(table: object) -> ListedLayout:
 
     Args:
         table: Integers: an array or nested lists, at most 2^20 entries.
-
-    Raises: MalformedError: LA802.
     """
     found = integers(table, "table")
     if found is None or isinstance(table, np.ma.MaskedArray) or not found.ndim or not 0 < found.size <= MOST:

@@ -31,10 +31,7 @@ def is_monomial(value: object) -> bool:
 
 
 def common_multiple(first: int, second: int) -> int:
-    """Return the least common multiple of two denominators.
-
-    Raises: MalformedError: LA620.
-    """
+    """Return the least common multiple of two denominators."""
     answer = math.lcm(first, second)
     if answer.bit_length() > limits.TERM_BITS:
         rule = f"must have a common denominator of at most {limits.TERM_BITS} bits"

@@ -50,8 +50,6 @@ def rule_for(outer: type, inner: type) -> Rule | None:
 def after(outer: object, inner: object) -> Any:
     """Return the composition ``outer @ inner``, which applies ``inner`` first.
 
-    Raises: MalformedError: LA192.
-
     Example:
         >>> from layoutalg.cute import CuteLayout
         >>> after("4:1", CuteLayout(4))
@@ -81,8 +79,6 @@ def then(inner: object, outer: object) -> Any:
     Args:
         inner: The value whose method this is, applied first.
         outer: Applied last.
-
-    Raises: MalformedError: LA192.
 
     Example:
         >>> from layoutalg.cute import CuteLayout

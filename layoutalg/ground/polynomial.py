@@ -52,8 +52,6 @@ class Polynomial:
         monomials: (monomial, coefficient) pairs in increasing order, coefficients nonzero; usually built by
             ``polynomial``.
 
-    Raises: MalformedError: LA620.
-
     Example:
         >>> size = named("M") * named("N") / 64
         >>> print(size, size.value({"M": 128, "N": 3}))
@@ -122,8 +120,6 @@ class Polynomial:
 
     def replace(self, values: Mapping[str, Polynomial]) -> Polynomial:
         """Return the polynomial with names replaced; a name that is divided by can only become a single monomial.
-
-        Raises: MalformedError: LA620.
 
         Example:
             >>> print((named("M") * named("N") + named("M")).replace({"M": named("K") * 2}))
@@ -269,8 +265,6 @@ class Polynomial:
     def to_sympy(self, symbols: Mapping[str, Any] | None = None) -> Any:
         """Return the sympy expression; names missing from ``symbols`` become positive integer symbols.
 
-        Raises: MalformedError: LA620.
-
         Example:
             >>> (named("M") * named("N") / 64).to_sympy()
             M*N/64
@@ -403,10 +397,7 @@ def names_of(values: Iterable[Polynomial]) -> frozenset[str]:
 
 
 def _operand(value: object) -> Polynomial:
-    """Return an operand of arithmetic as a polynomial.
-
-    Raises: MalformedError: LA620.
-    """
+    """Return an operand of arithmetic as a polynomial."""
     if isinstance(value, Polynomial):
         return value
     if isinstance(value, (int, np.integer)) and not isinstance(value, bool):

@@ -32,8 +32,6 @@ def polynomial(value: PolynomialLike) -> Polynomial:
     Args:
         value: A polynomial, an integer, text of names with ``+ - * / **``, or a sympy expression of these operations.
 
-    Raises: MalformedError: LA620.
-
     Example:
         >>> print(polynomial("2*M/64 + 1"), polynomial(7), polynomial("(M + 1)*(M - 1)"))
         M/32 + 1 7 M**2 - 1
@@ -59,10 +57,7 @@ def _read(text: str) -> Polynomial:
 
 
 def parsed(text: str, argument: str, kind: str) -> ast.expr:
-    """Return the syntax tree of one expression.
-
-    Raises: MalformedError: LA620.
-    """
+    """Return the syntax tree of one expression."""
     if len(text) > limits.TERM_CHARACTERS:
         rule = f"must have at most {limits.TERM_CHARACTERS} characters"
         raise malformed(argument, rule, f"{len(text)} characters")
@@ -88,10 +83,7 @@ class Reader:
         return malformed(self.argument, rule, self.text)
 
     def read(self, tree: ast.expr) -> Polynomial:
-        """Return the polynomial of a tree.
-
-        Raises: MalformedError: LA620.
-        """
+        """Return the polynomial of a tree."""
         with self.bounded():
             return self._deeper(tree)
 

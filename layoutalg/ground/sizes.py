@@ -17,8 +17,6 @@ from layoutalg.ground.errors import Diagnostic, MalformedError
 def name_of(value: object) -> str:
     """Return the name of a symbol given as text or as a sympy symbol.
 
-    Raises: MalformedError: LA620.
-
     Example:
         >>> name_of("M")
         'M'
@@ -71,10 +69,7 @@ def sizes_of(values: Mapping[Any, int], code: str = "LA623") -> dict[str, int]:
 
 
 def require_names(names: Iterable[str], sizes: Mapping[str, int], where: str) -> None:
-    """Raise if a name has no size.
-
-    Raises: MalformedError: LA623.
-    """
+    """Raise if a name has no size."""
     if missing := sorted(set(names) - sizes.keys()):
         raise sizes_do_not_fit(where, f"missing sizes: {', '.join(missing)}")
 

@@ -158,8 +158,6 @@ class Values:
 def constant(value: Values | int) -> Values:
     """Return a number as ``Values``; ``Values`` unchanged.
 
-    Raises: MalformedError: LA890.
-
     Example:
         >>> constant(7)
         Values(low=7, high=7, modulus=0, residue=7)
@@ -172,8 +170,6 @@ def constant(value: Values | int) -> Values:
 
 def values_of(numbers: Iterable[int]) -> Values:
     """Return the least values that contain all the numbers.
-
-    Raises: MalformedError: LA890.
 
     Example:
         >>> values_of([24, 40, 8])

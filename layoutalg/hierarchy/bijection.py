@@ -34,8 +34,6 @@ from layoutalg.hierarchy.levels import integer, malformed
 class TableMap:
     """A bijection of [0, N) as the tuple of its values, at most 2**20; checked.
 
-    Raises: MalformedError: LA750, LA752, LA754.
-
     Example:
         >>> TableMap((1, 2, 0)).at(1)
         2
@@ -63,17 +61,11 @@ class TableMap:
         return len(self.values)
 
     def at(self, index: int) -> int:
-        """Return the image of one index.
-
-        Raises: MalformedError: LA750.
-        """
+        """Return the image of one index."""
         return self.values[integer(index, "index", 0, self.size)]
 
     def apply(self, index: npt.ArrayLike) -> IntArray:
-        """Return the images of an array of indices.
-
-        Raises: MalformedError: LA750.
-        """
+        """Return the images of an array of indices."""
         return self.table()[indices(index, self.size)]
 
     def table(self) -> IntArray:

@@ -61,10 +61,7 @@ class BlockForm:
         return self.inner[0].size
 
     def flipped(self, block: int) -> tuple[int, ...]:
-        """Return the weights of the bits that are flipped inside one block.
-
-        Raises: MalformedError: LA750.
-        """
+        """Return the weights of the bits that are flipped inside one block."""
         rest = integer(block, "block", 0, self.outer.size)
         found: set[int] = set()
         for extent, bits in self.flips:
@@ -73,10 +70,7 @@ class BlockForm:
         return tuple(sorted(found))
 
     def inner_at(self, block: int) -> Bijection:
-        """Return f_j of one block.
-
-        Raises: MalformedError: LA750.
-        """
+        """Return f_j of one block."""
         flipped, first = self.flipped(block), self.inner[0]
         if self.kind == "table":
             return self.inner[block]
@@ -89,10 +83,7 @@ class BlockForm:
         return first
 
     def at(self, index: int) -> int:
-        """Return P at one flat index.
-
-        Raises: MalformedError: LA750.
-        """
+        """Return P at one flat index."""
         block, inside = divmod(integer(index, "index", 0, self.block * self.outer.size), self.block)
         value = self.inner[block if self.kind == "table" else 0].at(inside)
         for weight in self.flipped(block):

@@ -56,8 +56,6 @@ from layoutalg.hierarchy.mapping import read_mapping
 def reshape(source: Box, target: Box) -> HierarchicalLayout:
     """Return the layout that keeps the flat index and splits it into other axes (group by).
 
-    Raises: MalformedError: LA750.
-
     Example:
         >>> reshape(Box.of(i=6), Box.of(a=2, b=3))(i=5)
         {'a': 1, 'b': 2}
@@ -69,8 +67,6 @@ def reshape(source: Box, target: Box) -> HierarchicalLayout:
 
 def permute(box: Box, names: str | Sequence[str]) -> HierarchicalLayout:
     """Return the layout that keeps the coordinates and reorders the axes, fastest first (order by).
-
-    Raises: MalformedError: LA750.
 
     Example:
         >>> permute(Box.of(row=2, col=3), ("col", "row"))(row=1, col=2)
@@ -99,8 +95,6 @@ def tile(
 
     Returns:
         A layout of the tensor rounded up to whole tiles, guarded to the real points if a tile does not divide.
-
-    Raises: MalformedError: LA750.
 
     Example:
         >>> ragged = tile(Box.of(x=5), {"x": 4})
@@ -167,8 +161,6 @@ def distribute(tensor: Box, **levels: Sequence[tuple[str, int]]) -> Hierarchical
         A layout from the box of levels to the tensor, rounded up to what the levels cover and guarded to the real
         elements if that is more.
 
-    Raises: MalformedError: LA750, LA759.
-
     Example:
         >>> tensor = Box.of(col=16, row=16)
         >>> blocked = distribute(tensor, register=[("col", 4)], lane=[("col", 4), ("row", 8)], warp=[("row", 2)])
@@ -218,8 +210,6 @@ def restrict(
     """Return the layout guarded to coordinates below bounds (a partial tile).
 
     ``source`` and ``target`` map axes to the number of allowed coordinates; absent axes are unrestricted.
-
-    Raises: MalformedError: LA750.
 
     Example:
         >>> part = restrict(reindex(Box.of(x=4), [3, 2, 1, 0]), target={"x": 3})

@@ -44,8 +44,6 @@ class DigitMap:
             unless a bit is shared.
         flips: Weights of shared target bits, kept sorted.
 
-    Raises: MalformedError: LA750, LA752.
-
     Example:
         Digits permuted and reversed; a column xored by row bit 0 in a tile of 4 columns and 6 rows:
 
@@ -141,17 +139,11 @@ class DigitMap:
         return split_at(self.modes, (), ()) or ()
 
     def at(self, index: int) -> int:
-        """Return the image of one index.
-
-        Raises: MalformedError: LA750.
-        """
+        """Return the image of one index."""
         return value_at(self.modes, self.flips, integer(index, "index", 0, self.size))
 
     def apply(self, index: npt.ArrayLike) -> IntArray:
-        """Return the images of an array of indices.
-
-        Raises: MalformedError: LA750.
-        """
+        """Return the images of an array of indices."""
         index = indices(index, self.size)
         bits = sorted(shared_bits(self.modes))
         place = {weight: 1 << k for k, weight in enumerate(bits)}
@@ -201,8 +193,6 @@ def value_at(modes: Digits, flips: Iterable[int], index: int) -> int:
 
 def indices(index: npt.ArrayLike, size: int) -> IntArray:
     """Return indices in [0, size) as an int64 array; an empty list is accepted.
-
-    Raises: MalformedError: LA750.
 
     Example:
         >>> indices([2, 0], 3).tolist(), indices([], 3).tolist()

@@ -43,8 +43,6 @@ class HierarchicalLayout(Layout):
         map: The bijection of flat indices; kept canonical.
         guards: Predicates on the source; kept sorted, merged by map, without those that always hold.
 
-    Raises: MalformedError: LA750.
-
     Example:
         >>> threads = HierarchicalLayout(Box.of(register=2, lane=8), Box.of(row=4, col=4), DigitMap(((2, 1), (8, 2))))
         >>> threads(register=1, lane=3), str(threads)
@@ -110,17 +108,11 @@ class HierarchicalLayout(Layout):
         return self.is_total and self.map == maps.identity(self.size)
 
     def __call__(self, /, **point: int) -> dict[str, int]:
-        """Evaluate at one point, axes by name.
-
-        Raises: MalformedError: LA750, LA753.
-        """
+        """Evaluate at one point, axes by name."""
         return point_at(self.target.axes, self.at(self.source.flat(point)))
 
     def at(self, index: int) -> int:
-        """Return the flat value at a flat index.
-
-        Raises: MalformedError: LA750, LA753.
-        """
+        """Return the flat value at a flat index."""
         index = integer(index, "index", 0, self.size)
         for guard in self.guards:
             if not guard.holds_at(index):
@@ -131,10 +123,7 @@ class HierarchicalLayout(Layout):
         return self.map.at(index)
 
     def holds(self, index: int) -> bool:
-        """Return whether a flat index satisfies every guard.
-
-        Raises: MalformedError: LA750.
-        """
+        """Return whether a flat index satisfies every guard."""
         index = integer(index, "index", 0, self.size)
         return all(guard.holds_at(index) for guard in self.guards)
 

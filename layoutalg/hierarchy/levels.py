@@ -47,8 +47,6 @@ class Box:
     Args:
         axes: (name, extent) pairs, fastest first, or a mapping; names are distinct identifiers, extents at least 1.
 
-    Raises: MalformedError: LA750.
-
     Example:
         >>> box = Box.of(row=3, col=5)
         >>> box.size, box.flat({"row": 2, "col": 1}), box.point(5)
@@ -88,10 +86,7 @@ class Box:
         return self.names == LEVELS[::-1]
 
     def stride(self, name: str) -> int:
-        """Return the weight of an axis in the flat index.
-
-        Raises: MalformedError: LA750.
-        """
+        """Return the weight of an axis in the flat index."""
         weight = 1
         for other, extent in self.axes:
             if isinstance(name, str) and other == name:
@@ -100,17 +95,11 @@ class Box:
         raise malformed("axis", f"must be among {list(self.names)}", name)
 
     def flat(self, point: Mapping[str, int]) -> int:
-        """Return the flat index of a point given by all its coordinates.
-
-        Raises: MalformedError: LA750.
-        """
+        """Return the flat index of a point given by all its coordinates."""
         return axes.flat_index(self.axes, point, check)
 
     def point(self, index: int) -> dict[str, int]:
-        """Return the coordinates of a flat index.
-
-        Raises: MalformedError: LA750.
-        """
+        """Return the coordinates of a flat index."""
         return axes.point_at(self.axes, integer(index, "index", 0, self.size))
 
     def __str__(self) -> str:
@@ -119,8 +108,6 @@ class Box:
 
 def hierarchy(*, cluster: int = 1, cta: int = 1, warp: int = 1, lane: int = 1, register: int = 1) -> Box:
     """Return the box of the five levels; ``register`` is the fastest axis.
-
-    Raises: MalformedError: LA750.
 
     Example:
         >>> str(hierarchy(warp=4, lane=32, register=8))
@@ -131,8 +118,6 @@ def hierarchy(*, cluster: int = 1, cta: int = 1, warp: int = 1, lane: int = 1, r
 
 def cut_level(cut: object, argument: str = "cut") -> int:
     """Return the number of a cut, 0 for the innermost; the levels below it have numbers up to this one.
-
-    Raises: MalformedError: LA750.
 
     Example:
         >>> cut_level("lane|warp")
@@ -146,8 +131,6 @@ def cut_level(cut: object, argument: str = "cut") -> int:
 
 def block_size(box: Box, cut: str) -> int:
     """Return the number of points of one block of a cut: the product of the extents below it.
-
-    Raises: MalformedError: LA750.
 
     Example:
         >>> block_size(hierarchy(warp=4, lane=32, register=8), "lane|warp")

@@ -26,8 +26,6 @@ def conversion_profile(source: LinearLayout, destination: LinearLayout) -> Level
         source: (register, lane, warp, block) -> tensor, in any order, axes may be missing: where each value is.
         destination: The same for the required layout, over the same output axes.
 
-    Raises: MalformedError: LA750, LA243, LA244, LA756.
-
     Example:
         >>> rows = LinearLayout.from_bases({"register": [(1,)], "lane": [(2,)], "warp": [(4,)]}, {"x": 8})
         >>> copied = LinearLayout.from_bases({"register": [(2,)], "lane": [(1,)], "warp": [(0,)]}, {"x": 8})

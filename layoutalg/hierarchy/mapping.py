@@ -26,8 +26,6 @@ def read_mapping(mapping: object, size: int) -> Bijection:
             enumeration), a list, tuple, range or array of the values, or a function of the index.
         size: Expected number of points.
 
-    Raises: MalformedError: LA750, LA752, LA754.
-
     Example:
         >>> read_mapping(CuteLayout((2, 3), (3, 1)), 6)
         DigitMap(modes=((2, 3), (3, 1)))

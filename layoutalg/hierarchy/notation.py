@@ -51,8 +51,6 @@ def parse_hierarchical(text: str) -> HierarchicalLayout:
     Args:
         text: See the module; whitespace is free, but ``layoutalg.parse`` needs a blank after the first axis.
 
-    Raises: MalformedError: LA761, LA750, LA752, LA762, LA754.
-
     Example:
         >>> layout = parse_hierarchical("x 8:1 -> x_in:4, x_out:2 | x<5")
         >>> layout.table().tolist()

@@ -76,35 +76,23 @@ class ExchangePlan:
         return assemble(pieces, origin)
 
     def level_of(self, place: int) -> int:
-        """Return the level of a place, 0 for the register.
-
-        Raises: MalformedError: LA750.
-        """
+        """Return the level of a place, 0 for the register."""
         number = integer(place, "place", 0, sum(self.levels))
         return next(level for level, end in enumerate(accumulate(self.levels)) if number < end)
 
     def leaving(self, cut: str) -> tuple[int, ...]:
-        """Return the places that w moves from below a cut to above it.
-
-        Raises: MalformedError: LA750.
-        """
+        """Return the places that w moves from below a cut to above it."""
         limit = cut_level(cut)
         return tuple(
             place for place, end in enumerate(self.wiring) if self.level_of(place) <= limit < self.level_of(end)
         )
 
     def crossing(self, cut: str) -> int:
-        """Return how many places w moves from below a cut to above it; equally many move back.
-
-        Raises: MalformedError: LA750.
-        """
+        """Return how many places w moves from below a cut to above it; equally many move back."""
         return len(self.leaving(cut))
 
     def fanout(self, cut: str) -> int:
-        """Return how many blocks of a cut one block feeds: the product of the extents that cross it.
-
-        Raises: MalformedError: LA750.
-        """
+        """Return how many blocks of a cut one block feeds: the product of the extents that cross it."""
         return prod(self.extents[place] for place in self.leaving(cut))
 
     @property
@@ -122,8 +110,6 @@ def crossing_ranks(bits: DigitMap, levels: Sequence[int]) -> tuple[tuple[int, ..
     Args:
         bits: A map with a power-of-two number of points.
         levels: Bits per level, innermost first; a cut follows each level but the last.
-
-    Raises: MalformedError: LA750.
 
     Example:
         >>> crossing_ranks(DigitMap.from_bits((4, 2, 1)), (1, 1, 1))
@@ -223,7 +209,7 @@ def exchange_plan(conversion: HierarchicalLayout) -> ExchangePlan:
     same_levels(box, conversion.target, conversion)
     if conversion.guards:
         because = "the layout has guards; drop them and plan again"
-        raise refuse("LA753", "an exchange plan needs a whole bijection", because, None, conversion)
+        raise refuse("LA753", "an exchange plan needs a layout without guards", because, None, conversion)
     ends = [*(block_size(box, cut) for cut in CUTS), conversion.size]
     extents, columns, constant = _matrix(conversion, ends)
     sizes = list(accumulate(extents, mul, initial=1))

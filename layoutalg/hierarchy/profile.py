@@ -76,10 +76,7 @@ class LevelProfile:
     active: int
 
     def at(self, cut: str) -> CutProfile:
-        """Return the profile of one cut.
-
-        Raises: MalformedError: LA750.
-        """
+        """Return the profile of one cut."""
         return self.cuts[cut_level(cut)]
 
     @property

@@ -264,7 +264,7 @@ LINEAR = LinearLayout.from_bases({"i": [(1,), (1,)]}, {"o": 4})
             "one maps from (x:3), the other from (y:3)",
         ),
         (lambda: f2.solve_outer(LINEAR, LinearLayout.identity({"i": 2})), "the input axes are {'i': 4}"),
-        (lambda: f2.solve_outer(LINEAR, LinearLayout.identity({"i": 4})), "two inputs share a value in the inner layout"),
+        (lambda: f2.solve_outer(LINEAR, LinearLayout.identity({"i": 4})), "two inputs share a value in the inner"),
     ],
 )
 def test_refusals_name_argument_rule_and_value(call: Any, part: str) -> None:
