@@ -1,7 +1,6 @@
 """layoutalg: what a GPU data layout does, which hardware feature can carry it, and the exact descriptor bits.
 
-Public names are those that ``dir`` shows. They load on first use, numpy with them; importing the package loads nothing
-outside Python's own library.
+``dir`` lists the public names. They load on first use; importing the package itself loads only the standard library.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from layoutalg.ground.picture import drawn_by
 from layoutalg.ground.version import __version__ as __version__
 from layoutalg.ground.writing import written_by
 
-if not (Path(__file__).parent / "synth" / "__init__.py").is_file():  # a checkout whose links were lost
+if not (Path(__file__).parent / "synth" / "__init__.py").is_file():  # a checkout that lost its symbolic links
     from layoutalg import _checkout
 
     _checkout.install()

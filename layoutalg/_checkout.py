@@ -1,4 +1,4 @@
-"""A finder for checkouts whose symbolic links were lost (some file systems and archives drop them)."""
+"""An import finder for checkouts without symbolic links (some file systems and archives drop them)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _NAMES = {f"layoutalg.{folder}" for folder in ("synth", "targets", "codegen", "p
 
 
 class _SiblingFinder:
-    """Finds the four sub-packages in the folders beside the package."""
+    """Finds the four sub-packages in the folders next to the package."""
 
     @staticmethod
     def find_spec(name: str, path: object = None, target: object = None) -> ModuleSpec | None:  # noqa: ARG004
@@ -26,6 +26,6 @@ class _SiblingFinder:
 
 
 def install() -> None:
-    """Append the finder, once."""
+    """Register the finder once."""
     if not any(isinstance(finder, _SiblingFinder) for finder in sys.meta_path):
         sys.meta_path.append(_SiblingFinder())

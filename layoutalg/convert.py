@@ -1,6 +1,6 @@
 """Conversions between the families: exact, or refused with a coordinate that shows why.
 
-Notation: every layout is read as a function of its flat 1-D coordinate, colexicographic, first mode or axis fastest.
+Every layout is read as a function of its flat index, colexicographic (first mode or axis fastest).
 """
 
 from layoutalg.bridges.cute import recognize, to_cute

@@ -1,4 +1,7 @@
-"""Affine maps over F2: linear layouts, their matrices, operations and text."""
+"""Affine maps over F2: linear layouts, their matrices, operations and text.
+
+Invalid layouts raise ``MalformedError`` LA200, other invalid arguments LA241.
+"""
 
 from layoutalg.f2.action import (
     ColumnAction,

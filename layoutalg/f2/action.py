@@ -1,7 +1,6 @@
-"""Permuting and dropping the bits of one input axis, and the register permutations that serve a tile.
+"""Permute and drop bits of one input axis; find the register permutation that a tile needs.
 
-Main statements: an action is a layout itself, ``action.as_layout()``; applying it composes with that layout, so every
-law of actions (inverse, product, identity) is the one of composition.
+An action is itself a layout, ``action.as_layout()``, and applying it is composition with that layout.
 """
 
 from __future__ import annotations
@@ -27,19 +26,17 @@ from layoutalg.ground.errors import AdmissibilityError, BudgetError, Diagnostic
 
 _T = TypeVar("_T")
 VECTOR_BITS = 128
-"""Widest load or store of one thread."""
+"""Bits of the widest load or store of one thread."""
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnAction:
-    """New bit i of an axis is old bit ``sources[i]``; old bits that do not occur are dropped (held at 0).
+    """New bit i of an axis is old bit ``sources[i]``; old bits that do not occur are dropped (fixed at 0).
 
     Args:
-        axis: Input axis it acts on.
-        bits: Number of bits of that axis before.
+        axis: Input axis.
+        bits: Number of bits of the axis before the action.
         sources: Distinct numbers below ``bits``.
-
-    Raises: MalformedError: LA200, LA241.
 
     Example:
         >>> swap = ColumnAction("reg", 2, (1, 0))
@@ -64,7 +61,7 @@ class ColumnAction:
 
     @classmethod
     def identity(cls, axis: str, bits: int) -> ColumnAction:
-        """Return the action that changes nothing.
+        """Return the identity action.
 
         Example:
             >>> ColumnAction.identity("reg", 2).is_identity
@@ -94,10 +91,7 @@ class ColumnAction:
         return trusted(((self.axis, len(self.sources)),), ((self.axis, self.bits),), columns, 0)
 
     def apply(self, layout: LinearLayout) -> LinearLayout:
-        """Return ``x -> layout(x with the axis taken through as_layout())``.
-
-        Raises: MalformedError: LA241.
-        """
+        """Return the layout with the axis mapped through ``as_layout()`` first."""
         low, bits = place(linear(layout, "layout").in_axes, self.axis, "axis")
         if bits != self.bits:
             raise bad_argument("layout", f"input axis {self.axis!r} must have {self.bits} bits", bits)
@@ -116,9 +110,9 @@ class ColumnAction:
         return tuple(given[place] for place in map(int, places))
 
     def broadcast_values(self, values: Sequence[_T]) -> tuple[_T, ...]:
-        """Return values at the old coordinates, the same for all that differ in dropped bits only.
+        """Return the values at the old coordinates; coordinates that differ only in dropped bits share a value.
 
-        Undoes ``apply_values`` where the dropped bits do not matter.
+        Inverts ``apply_values`` if the values do not depend on the dropped bits.
 
         Args:
             values: One per new coordinate of the axis.
@@ -154,8 +148,6 @@ class ColumnAction:
     def then(self, later: ColumnAction) -> ColumnAction:
         """Return the action of this one followed by ``later``: ``later.apply(self.apply(L))``.
 
-        Raises: MalformedError: LA241.
-
         Example:
             >>> ColumnAction("reg", 3, (2, 0)).then(ColumnAction("reg", 2, (1,))).sources
             (0,)
@@ -166,19 +158,19 @@ class ColumnAction:
 
 
 def _listed(values: Sequence[_T], bits: int, widest: int) -> Sequence[_T]:
-    """Return ``values`` if they are ``2 ** bits`` of them, and an axis of ``widest`` bits can be written out."""
+    """Return ``values`` if there are ``2 ** bits`` of them and an axis of ``widest`` bits can be enumerated."""
     if widest > limits.F2_TABLE_BITS:
-        because = f"values are listed for at most {limits.F2_TABLE_BITS} bits, not {widest}"
+        because = f"{widest} bits, the limit is {limits.F2_TABLE_BITS}"
         raise BudgetError(Diagnostic("LA211", "the axis is too large to list its values", ("values",), because))
     if not isinstance(values, Sequence) and not (isinstance(values, np.ndarray) and values.ndim):
         raise bad_argument("values", "must be a sequence", values)
     try:
         count = len(values)
-    except OverflowError:  # a range may be longer than Python counts
-        raise bad_argument("values", f"must hold {1 << bits} values", values) from None
+    except OverflowError:  # a range may be too long for len()
+        raise bad_argument("values", f"must have {1 << bits} entries", values) from None
     if count != 1 << bits:
-        raise bad_argument("values", f"must hold {1 << bits} values", count)
-    memory.reserve("the values along an axis", 1 << widest, 64)  # places, a tuple that grows and what it holds
+        raise bad_argument("values", f"must have {1 << bits} entries", count)
+    memory.reserve("the values along an axis", 1 << widest, 64)  # places, the growing tuple and its values
     return values
 
 
@@ -187,12 +179,12 @@ def permutation_for_divide(
 ) -> ColumnAction:
     """Return a permutation of the register bits after which ``tile`` divides the layout.
 
-    Mathematically: found whenever one exists. Each register bit of the tile needs a register bit of the layout with
-    the same image; those that stay form the same multiset for every matching, so taking any match is complete.
+    Complete: each register bit of the tile needs a register bit of the layout with the same image, and the images left
+    over are the same for every matching, so a greedy match finds a permutation whenever one exists.
 
     Args:
         tile: As for ``divide_left`` (``divide_right`` if not ``left``).
-        left: Side of the division.
+        left: Divide from the left.
 
     Raises: MalformedError: LA241. AdmissibilityError: LA256.
 
@@ -214,7 +206,7 @@ def permutation_for_divide(
         match = next((bit for bit in free if layout.columns[low + bit] == image), None)
         if match is None:
             point = unpack(image, layout.out_axes)
-            because = f"no register bit is left whose image is {point}, that of bit {index} of the tile"
+            because = f"no unused register bit maps to {point}, as bit {index} of the tile does"
             raise refuse("LA256", what, because, {"bit": index, "image": point}, layout, tile)
         free.remove(match)
         chosen.append(match)
@@ -224,11 +216,9 @@ def permutation_for_divide(
 
 
 def drop_broadcast(layout: LinearLayout, axis: str = "register") -> ColumnAction:
-    """Return the action that drops the bits of an axis that do not change the value.
+    """Return the action that drops the bits of an axis that do not affect the value.
 
-    ``apply_values`` then strips duplicate registers and ``broadcast_values`` makes them again.
-
-    Raises: MalformedError: LA241.
+    ``apply_values`` then removes duplicate registers and ``broadcast_values`` restores them.
 
     Example:
         >>> drop_broadcast(LinearLayout.from_bases({"register": [(0,), (1,)]}, {"o": 2})).sources
@@ -250,16 +240,14 @@ def largest_vectorisation(
 
     Mathematically: the largest power of two v with ``v * element_bits <= 128`` such that, after a permutation of the
     register bits, the identity of size v from register to offset divides the layout from the left. With
-    ``max_elements`` the registers stay as they are.
+    ``max_elements`` the registers are not permuted.
 
     Args:
         element_bits: Bits per element, power of two up to 128.
         max_elements: Upper bound for v, power of two; forbids permutations.
 
     Returns:
-        (v, permutation), v in elements; (1, identity) where nothing wider works.
-
-    Raises: MalformedError: LA200, LA241.
+        (v, permutation), v in elements; (1, identity) if nothing wider works.
 
     Example:
         >>> L = LinearLayout.from_bases({"register": [(4,), (1,), (2,)], "lane": [(8,)]}, {"offset": 16})
@@ -287,16 +275,14 @@ def largest_vectorisation(
 
 
 def additive_strides(layout: LinearLayout, register: str = "register") -> tuple[int, ColumnAction]:
-    """Return which register bits only add to the address, so that they can be immediates of an instruction.
+    """Return which register bits only add to the address, so that they can be immediate offsets.
 
     Mathematically: the largest set S of register bits whose columns use no output bit that a column outside S (of any
     axis) or the affine part uses; columns in S may share output bits with each other. Then
-    ``layout(s xor x) = layout(x) + M s`` for s in S and x outside S, as integers, the output axes taken together.
+    ``layout(s xor x) = layout(x) + M s`` for s in S and x outside S, as integers over the packed output.
 
     Returns:
-        (number of register values that S makes, a permutation that puts S into the lowest register bits).
-
-    Raises: MalformedError: LA241.
+        (2**|S|, a permutation that moves S to the lowest register bits).
 
     Example:
         >>> L = LinearLayout.from_bases({"register": [(1,), (4,)], "lane": [(3,)]}, {"o": 8})

@@ -1,6 +1,6 @@
-"""Named power-of-two axes, points of their product packed into one integer, and the checks of both.
+"""Named power-of-two axes, points packed into one integer, and checks of both.
 
-Notation: the first axis sits in the low bits. A *place* is the pair (lowest bit, bits) of one axis.
+Notation: the first axis is in the low bits. A *place* is the pair (lowest bit, bits) of one axis.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ Place: TypeAlias = tuple[int, int]
 Moves: TypeAlias = list[tuple[int, int, int]]
 """Per field of a packed integer: lowest bit, mask of its width, new lowest bit."""
 
-fields_check = Checker("LA200", "this is not a linear layout")
-"""For what makes a layout: its axes, sizes and bases."""
-argument_check = Checker("LA241", "this argument does not fit the linear layout")
-"""For arguments that no layout could make valid, or that name no axis."""
+fields_check = Checker("LA200", "invalid linear layout")
+"""For the parts of a layout: axes, sizes and bases."""
+argument_check = Checker("LA241", "invalid argument for this linear layout")
+"""For arguments of operations on layouts."""
 
 malformed, bad_argument = fields_check.malformed, argument_check.malformed
 
 
 def width(bits: int, argument: str) -> int:
-    """Return the number of bits of an axis if an axis may have that many."""
+    """Return the number of bits of an axis if it is within the limit."""
     if bits > limits.F2_AXIS_BITS:
-        raise malformed(argument, f"an axis has at most {limits.F2_AXIS_BITS} bits", bits)
+        raise malformed(argument, f"must have at most {limits.F2_AXIS_BITS} bits", bits)
     return bits
 
 
@@ -70,7 +70,7 @@ def fields(axes: AxisBits) -> Iterator[tuple[str, int, int]]:
 
 
 def resized(axes: AxisBits, name: str, bits: int) -> AxisBits:
-    """Return the axes with another number of bits on one of them.
+    """Return the axes with the number of bits of one of them changed.
 
     Example:
         >>> resized((("row", 1), ("col", 2)), "col", 5)
@@ -80,7 +80,7 @@ def resized(axes: AxisBits, name: str, bits: int) -> AxisBits:
 
 
 def misfit(room: AxisBits, given: AxisBits) -> str | None:
-    """Return the first axis that only one side has, or that is larger in ``given``; None where all fit by name.
+    """Return the first axis that only one side has, or that is larger in ``given``; None if all fit.
 
     Example:
         >>> misfit((("row", 2), ("col", 3)), (("col", 3), ("row", 1))), misfit((("row", 2),), (("row", 3),))
@@ -91,14 +91,12 @@ def misfit(room: AxisBits, given: AxisBits) -> str | None:
 
 
 def summed(inner: object, outer: object, left: AxisBits, right: AxisBits, side: str) -> AxisBits:
-    """Return the union of two ordered sets of axes with added bits, in an order that agrees with both.
+    """Return the union of two ordered sets of axes, bits of shared axes added, in an order that agrees with both.
 
     Args:
-        inner: What has the axes ``left``, for the refusal.
-        outer: What has the axes ``right``.
-        left: Axes.
-        right: Axes.
-        side: Which axes these are, for the refusal.
+        inner: Owner of the axes ``left``, for the error.
+        outer: Owner of the axes ``right``.
+        side: "input" or "output", for the error.
 
     Raises: AdmissibilityError: LA242. MalformedError: LA200.
     """
@@ -144,7 +142,7 @@ def pack(image: object, places: Sequence[tuple[str, int, int]], argument: str, b
     Args:
         image: One component per output axis.
         places: ``fields`` of the output axes.
-        argument: Name for messages; ``bit`` is its index where it has one.
+        argument: Name for messages; ``bit`` is its index, if any.
     """
     if isinstance(image, np.ndarray):
         image = image.tolist()
@@ -165,7 +163,7 @@ def _indexed(argument: str, bit: int | None) -> str:
 
 
 def pack_offset(offset: object, outputs: AxisBits) -> int:
-    """Return an offset, by name or in order or None, as a packed integer."""
+    """Return an offset (mapping, sequence or None) as a packed integer."""
     if offset is None:
         return 0
     if isinstance(offset, Mapping):
@@ -187,8 +185,6 @@ def flag(value: object, argument: str) -> bool:
 def place(axes: AxisBits, name: object, argument: str) -> Place:
     """Return (lowest bit, bits) of the axis ``name``.
 
-    Raises: MalformedError: LA241.
-
     Example:
         >>> place((("row", 2), ("col", 3)), "col", "axis")
         (2, 3)
@@ -201,9 +197,7 @@ def place(axes: AxisBits, name: object, argument: str) -> Place:
 
 
 def selected(axes: AxisBits, names: object, argument: str) -> tuple[str, ...]:
-    """Return the axis names asked for, distinct and known, in the order of ``axes``; one name may stand alone.
-
-    Raises: MalformedError: LA241.
+    """Return the given axis names, which must be distinct and known, in the order of ``axes``.
 
     Example:
         >>> selected((("row", 2), ("col", 3)), ["col", "row"], "names")
@@ -218,26 +212,26 @@ def selected(axes: AxisBits, names: object, argument: str) -> tuple[str, ...]:
 def as_names(names: object, argument: str, *, ordered: bool = False) -> tuple[str, ...]:
     """Return one name or an iterable of names as a tuple of distinct strings.
 
-    Where the order matters a set is refused, since it has none.
+    With ``ordered``, sets are refused.
     """
     if isinstance(names, str):
         return (names,)
     if ordered and isinstance(names, Set):
-        raise bad_argument(argument, "must be in order", names)
+        raise bad_argument(argument, "must be ordered", names)
     found: list[str] = []
     for name in items(names, argument, "must be an axis name or a sequence of them"):
         if not isinstance(name, str):
-            raise bad_argument(argument, "must hold axis names", name)
+            raise bad_argument(argument, "must contain axis names", name)
         if name in found:
-            raise bad_argument(argument, "must hold distinct axis names", name)
+            raise bad_argument(argument, "must contain distinct axis names", name)
         found.append(name)
     return tuple(found)
 
 
 def items(values: object, argument: str, rule: str) -> Iterator[object]:
-    """Return the entries of an iterable; text and mappings are refused, since their entries are not what is meant."""
+    """Return the entries of an iterable other than text or a mapping."""
     if not isinstance(values, (str, bytes, Mapping)) and isinstance(values, Iterable):
-        # an array without dimensions only claims to be iterable
+        # a zero-dimensional array claims to be iterable but is not
         with suppress(TypeError):
             return iter(values)
     raise bad_argument(argument, rule, values)
@@ -248,9 +242,7 @@ def packed_point(axes: AxisBits, values: object, argument: str, *, complete: boo
 
     Args:
         complete: No axis may be absent.
-        flat: The packed integer itself will do, too.
-
-    Raises: MalformedError: LA241, LA200.
+        flat: Also accept a packed integer.
 
     Example:
         >>> packed_point((("row", 2), ("col", 3)), {"col": 5}, "point")
@@ -312,11 +304,11 @@ def gather(value: int, places: Sequence[Place]) -> int:
 
 
 def moves(source: AxisBits, target: AxisBits, shifts: Mapping[str, int] | None = None) -> Moves:
-    """Return how a point of ``source`` lies among the axes of ``target``, by name.
+    """Return how the fields of a point of ``source`` map to the axes of ``target``, by name.
 
     Args:
-        source: Axes, all of them among those of ``target``.
-        shifts: Per axis of ``source`` how many bits of the target axis lie below it; absent axes 0.
+        source: Axes, a subset of those of ``target``.
+        shifts: Per axis of ``source``, its lowest bit within the target axis; absent axes 0.
 
     Example:
         >>> move(0b11, moves((("col", 1), ("row", 1)), (("row", 2), ("col", 2)), {"row": 1}))

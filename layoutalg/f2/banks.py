@@ -1,10 +1,10 @@
 """Bank conflicts of an F2 access to banked memory, counted exactly by ranks.
 
-Main statements: over F2 every bank that is touched at all holds equally many of the touched words, since the words of
-one bank are a coset of the same space. So a quotient of two ranks counts them; the affine part does not matter.
+Over F2 every touched bank has equally many of the touched words, since the words of one bank are a coset of a fixed
+space. So the count is 2 to a difference of ranks; the affine part does not matter.
 
-See also: ``layoutalg.targets.nvidia.banks.wavefronts`` counts a whole access of a warp, which the hardware may serve in
-several groups of lanes; here everything that the layout reaches belongs to one group and is active at once.
+See also: ``layoutalg.targets.nvidia.banks.wavefronts`` counts a whole warp access, which the hardware may serve in
+several groups of lanes; here all inputs of the layout are one group and active at once.
 """
 
 from __future__ import annotations
@@ -16,18 +16,16 @@ from layoutalg.f2.steps import linear
 
 
 def conflict_degree(access: LinearLayout, element_bits: int, *, banks: int = 32, bank_bits: int = 32) -> int:
-    """Return how many turns the banks need to serve one access: 1 says that it is free of conflicts.
+    """Return how many turns the banks need to serve one access; 1 means conflict-free.
 
-    Mathematically: the most different words of one bank among the words that the access touches. With W the word and
+    Mathematically: the largest number of distinct words of one bank that the access touches. With W the word and
     K the bank of each element, this is ``2 ** (rank W - rank K)``. Elements in the same word are served together.
 
     Args:
-        access: From everything that is active at once (lanes of one phase, elements of one vector) to the offset in
-            elements; the output axes are taken together, first axis in the low bits.
+        access: From everything active at once (lanes of one phase, elements of one vector) to the offset in elements
+            (output axes packed, first axis in the low bits).
         banks: Number of banks, power of two.
         bank_bits: Bits per word of a bank, power of two.
-
-    Raises: MalformedError: LA200, LA241.
 
     Example:
         >>> column = LinearLayout.from_bases({"lane": [(32,), (64,), (128,), (256,), (512,)]}, {"offset": 1024})
@@ -44,12 +42,10 @@ def conflict_degree(access: LinearLayout, element_bits: int, *, banks: int = 32,
 def bank_conflict(
     access: LinearLayout, element_bits: int, *, banks: int = 32, bank_bits: int = 32
 ) -> dict[str, int] | None:
-    """Return a step between two inputs that stays in the bank and changes the word, or None where there is none.
+    """Return a step between two inputs that keeps the bank and changes the word, or None if there is none.
 
     Mathematically: a kernel vector of K outside the kernel of W, see ``conflict_degree``; from any input ``x`` the
-    inputs ``x`` and ``x xor step`` conflict. A step of zeros says that one element alone is wider than all banks.
-
-    Raises: MalformedError: LA200, LA241.
+    inputs ``x`` and ``x xor step`` conflict. An all-zero step means that a single element is wider than all banks.
 
     Example:
         >>> bank_conflict(LinearLayout.from_bases({"lane": [(1,), (32,)]}, {"offset": 64}), 32)
@@ -63,7 +59,7 @@ def bank_conflict(
 
 
 def _words(access: LinearLayout, element_bits: int, banks: int, bank_bits: int) -> tuple[tuple[int, ...], int]:
-    """Return the columns of the word number, those of the words within an element last, and the mask of the bank."""
+    """Return the columns of the word index (bits of words within an element last) and the bank mask."""
     shift = log2(element_bits, "element_bits") - log2(bank_bits, "bank_bits")
     mask = (1 << log2(banks, "banks")) - 1
     columns = linear(access, "access").columns

@@ -1,7 +1,7 @@
-"""Building linear layouts: one-axis maps, inferred sizes, the direct sum.
+"""Build linear layouts: one-axis maps, inferred sizes, the direct sum.
 
-Main statements: the direct sum is associative with unit ``empty()``, and not commutative; it is injective (surjective)
-exactly when both factors are.
+The direct sum is associative with unit ``empty()``, not commutative; it is injective (surjective) exactly when both
+factors are.
 """
 
 from __future__ import annotations
@@ -31,8 +31,6 @@ def empty() -> LinearLayout:
 def identity_1d(size: int, in_dim: str, out_dim: str) -> LinearLayout:
     """Return ``x -> x`` from one axis to another of the same size, a power of two.
 
-    Raises: MalformedError: LA200.
-
     Example:
         >>> str(identity_1d(4, "lane", "col"))
         'F2[lane=(1)(2) -> col:4]'
@@ -42,8 +40,6 @@ def identity_1d(size: int, in_dim: str, out_dim: str) -> LinearLayout:
 
 def strided_1d(size: int, stride: int, in_dim: str, out_dim: str) -> LinearLayout:
     """Return ``x -> stride * x`` onto an axis of size ``size * stride``, both powers of two.
-
-    Raises: MalformedError: LA200.
 
     Example:
         >>> str(strided_1d(4, 2, "lane", "col"))
@@ -57,8 +53,6 @@ def strided_1d(size: int, stride: int, in_dim: str, out_dim: str) -> LinearLayou
 
 def zeros_1d(size: int, in_dim: str, out_dim: str, out_size: int = 1) -> LinearLayout:
     """Return ``x -> 0`` onto an axis of size ``out_size``; above 1 the layout is not surjective.
-
-    Raises: MalformedError: LA200.
 
     Example:
         >>> str(zeros_1d(4, "warp", "col"))
@@ -81,12 +75,12 @@ def from_bases_minimal(
     *,
     require_surjective: bool = True,
 ) -> LinearLayout:
-    """Return the layout given by the images of the input bits, each output axis as small as these and the offset allow.
+    """Return the layout with the given images of the input bits and the smallest output axes that fit.
 
     Args:
         bases: As for ``LinearLayout.from_bases``.
         offset: As for ``LinearLayout.from_bases``.
-        require_surjective: Refuse a layout that misses some output.
+        require_surjective: Raise if some output is never reached.
 
     Raises: MalformedError: LA200. AdmissibilityError: LA245.
 
@@ -98,7 +92,7 @@ def from_bases_minimal(
     names = as_names(out_names, "out_names", ordered=True)
     try:
         wide = LinearLayout.from_bases(bases, [(name, 1 << 60) for name in names], offset)
-    except MalformedError:  # larger than common, or wrong
+    except MalformedError:  # unusually large, or invalid
         wide = LinearLayout.from_bases(bases, [(name, 1 << limits.F2_AXIS_BITS) for name in names], offset)
     used = reduce(or_, wide.columns, wide.constant)
     places = [(low, field(used, (low, bits)).bit_length()) for _, low, bits in fields(wide.out_axes)]
@@ -121,11 +115,11 @@ def check_surjective(layout: LinearLayout) -> None:
 
 
 def direct_sum(inner: LinearLayout, outer: LinearLayout) -> LinearLayout:
-    """Return ``inner * outer``: the inner layout repeated at the places of the outer one.
+    """Return ``inner * outer``: the inner layout repeated at the positions given by the outer one.
 
-    Mathematically: every shared axis is split, the inner layout has the low bits:
+    Mathematically: the inner layout takes the low bits of every shared axis:
     ``(inner * outer)(x + size_in * y) = inner(x) + size_out * outer(y)`` axis by axis, where the sizes are those of the
-    axes of ``inner`` (1 where it has no such axis). The axes keep an order that agrees with both layouts.
+    axes of ``inner`` (1 for axes it lacks). The order of the axes agrees with both layouts.
 
     Raises: AdmissibilityError: LA242. MalformedError: LA200, LA241.
 
@@ -133,6 +127,6 @@ def direct_sum(inner: LinearLayout, outer: LinearLayout) -> LinearLayout:
         >>> str(direct_sum(identity_1d(2, "reg", "col"), identity_1d(4, "reg", "col")))
         'F2[reg=(1)(2)(4) -> col:8]'
 
-    Source: arXiv 2505.23819 (product of layouts); the affine parts add the same way.
+    Source: arXiv 2505.23819 (product of layouts), extended to affine parts.
     """
     return linear(inner, "inner") * linear(outer, "outer")

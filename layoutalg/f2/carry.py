@@ -1,17 +1,15 @@
-"""When is integer addition an affine map over F2? Exact answers, bit by bit.
-
-Main statements:
+"""Decide exactly when integer addition is an affine map over F2.
 
 *Carry-free lemma.* Let ``f(x) = o + sum_j a_j x_j`` over bits ``x_j``, with any integers ``o`` and ``a_j``. Put
 ``c_j = (o + a_j) xor o`` (two's complement, unbounded). Then f is affine over F2 exactly when the ``c_j`` have pairwise
 disjoint supports, and then ``f(x) = o xor (xor of c_j x_j)``.
-Proof. Fix a word so wide that every value of f is the sign extension of its two top bits. With ``s_k = 1 - 2 o_k``,
+Proof. Choose a word so wide that the two top bits of every value of f agree. With ``s_k = 1 - 2 o_k``,
 flipping the bits ``z`` of ``o`` adds ``sum_k z_k s_k 2^k``; so ``a_j = sum_k c_jk s_k 2^k`` modulo the word. Affine on
 {0, e_i, e_j, e_i + e_j} says ``2 sum_k (c_i and c_j)_k s_k 2^k = 0`` modulo the word, so ``c_i and c_j`` can only have
 the top bit, hence (top two bits agree) is zero. Conversely, with disjoint supports no bit is flipped twice, so
 ``o + sum_j a_j x_j`` is ``o`` with exactly the bits of the chosen ``c_j`` flipped.
 
-*First failure.* If f is not affine then the smallest x where it departs from the affine map fixed by f(0) and the unit
+*First failure.* If f is not affine, then the smallest x where it differs from the affine map fixed by f(0) and the unit
 inputs has exactly two bits set: restrict f to the bits of x and apply the lemma there. The same holds for ``shifted``:
 the lowest sum bit that is not affine has degree two, so one of its second differences at the origin is 1.
 
@@ -19,14 +17,14 @@ the lowest sum bit that is not affine has degree two, so one of its second diffe
 ``s > 0``. Then ``c_k = 0`` for ``k <= t``, ``c_(t+1) = x_t``, and ``c_(k+1)`` is the majority of ``s_k``, ``x_k`` and
 ``c_k``; its part of degree two in ``x_k`` and ``c_k`` is their product, so ``c_k`` has degree ``k - t`` for
 ``t < k <= n``. Above bit n there are no bits of x: the carry stays ``c_n`` up to the lowest zero of s at or above n,
-and is 0 beyond. So for a linear M the map ``x -> M (s + x)`` is affine exactly when M sends to 0 every bit k with
-``t + 2 <= k < n`` and, if ``t + 2 <= n``, the sum of the bits from n to that lowest zero: the carries left have
-different degrees from 2 on, so a sum of them with vectors for coefficients has degree two or more in some component
-unless all coefficients are 0.
+and is 0 beyond. So for a linear M the map ``x -> M (s + x)`` is affine exactly when M maps to 0 every bit k with
+``t + 2 <= k < n`` and, if ``t + 2 <= n``, the sum of the bits from n to that lowest zero: the remaining carries have
+distinct degrees >= 2, so a combination of them with vector coefficients has degree >= 2 in some component unless all
+coefficients are 0.
 
 Implementation notes: ``shifted`` follows the carry of a binary adder as an affine function of the input. A product of
 two affine functions u, v is affine only if one is constant or ``u = v`` or ``u = v + 1``: otherwise their linear parts
-are independent and the product has degree two. Sum bit k is affine exactly when carry k is, so the walk is a decision.
+are independent and the product has degree two. Sum bit k is affine exactly when carry k is, so the walk decides.
 """
 
 from __future__ import annotations
@@ -38,10 +36,10 @@ Affine = tuple[int, int]
 
 
 def sum_of_bits(offset: int, addends: Sequence[int]) -> tuple[int, ...] | None:
-    """Return the columns of ``x -> offset + sum of addends[j] x_j`` over F2, or None where it is not affine.
+    """Return the columns of ``x -> offset + sum of addends[j] x_j`` over F2, or None if it is not affine.
 
     Mathematically: ``(offset + addends[j]) xor offset``, if these have pairwise disjoint supports. A column is negative
-    where its bit changes the sign of the value. The affine constant is ``offset``.
+    if its bit changes the sign of the value. The affine constant is ``offset``.
 
     Args:
         offset: Any integer.
@@ -65,10 +63,10 @@ def sum_of_bits(offset: int, addends: Sequence[int]) -> tuple[int, ...] | None:
 
 
 def shifted(columns: Sequence[int], constant: int, offset: int) -> tuple[tuple[int, ...], int] | None:
-    """Return (columns, constant) of ``x -> offset + (M x xor constant)``, or None where that is not affine over F2.
+    """Return (columns, constant) of ``x -> offset + (M x xor constant)``, or None if that is not affine over F2.
 
     Args:
-        columns: Columns of M, two's complement integers of either sign.
+        columns: Columns of M, two's complement integers.
         constant: Any integer.
         offset: Any integer.
 
@@ -96,11 +94,10 @@ def shifted(columns: Sequence[int], constant: int, offset: int) -> tuple[tuple[i
 
 
 def carry_seen(columns: Sequence[int], start: int, count: int) -> tuple[int, int, int, int] | None:
-    """Return four x that show that ``x -> M (start + x)`` is not affine over F2, or None where it is affine.
+    """Return four x that show that ``x -> M (start + x)`` is not affine over F2, or None if it is affine.
 
-    Mathematically: the xor of the four x is 0 and that of their values is not. They vary the bit that starts the
-    carries and the last bit that the lowest carry seen depends on; the bits between pass the carry on and the bit above
-    stops it.
+    Mathematically: the four x xor to 0, their values do not. They vary the bit that generates the carry and the last
+    bit that the lowest visible carry depends on; the bits between propagate the carry and the bit above stops it.
 
     Args:
         columns: Columns of M.
@@ -133,7 +130,7 @@ def carry_seen(columns: Sequence[int], start: int, count: int) -> tuple[int, int
 
 
 def _product(left: Affine, right: Affine) -> Affine | None:
-    """Return the product of two affine functions to F2, or None where it has degree two."""
+    """Return the product of two affine functions to F2, or None if it has degree two."""
     if left[0] == 0:
         return right if left[1] else (0, 0)
     if right[0] == 0:

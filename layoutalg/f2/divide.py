@@ -1,7 +1,7 @@
 """Factors of linear layouts: division by a tile, quotients by axes that stay in place, repetition, vector width.
 
-Main statements: ``direct_sum(B, divide_left(A, B)) == A`` and ``direct_sum(divide_right(A, B), B) == A`` wherever the
-quotient exists, and it is unique once it keeps every axis of A.
+``direct_sum(B, divide_left(A, B)) == A`` and ``direct_sum(divide_right(A, B), B) == A`` whenever the quotient exists;
+it keeps every axis of A and is then unique.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from layoutalg.ground.errors import AdmissibilityError
 def divide_left(layout: LinearLayout, tile: LinearLayout) -> LinearLayout:
     """Return C with ``tile * C == layout``; C keeps all axes of ``layout``.
 
-    Mathematically: the lowest bits of each axis do what ``tile`` does, all others leave the bits of ``tile`` alone.
+    Exists if the lowest bits of each axis act as ``tile`` does and no other bit affects the output bits of ``tile``.
 
     Args:
         tile: Its axes are among those of ``layout``, in the same order.
@@ -37,7 +37,7 @@ def divide_left(layout: LinearLayout, tile: LinearLayout) -> LinearLayout:
 
 
 def divide_right(layout: LinearLayout, tile: LinearLayout) -> LinearLayout:
-    """Return C with ``C * tile == layout``: as ``divide_left``, with the tile in the highest bits of each axis.
+    """Return C with ``C * tile == layout``: like ``divide_left``, with the tile in the highest bits of each axis.
 
     Raises: AdmissibilityError: LA247.
 
@@ -66,12 +66,12 @@ def _divided(layout: LinearLayout, tile: LinearLayout, *, left: bool) -> LinearL
 def outside_tile(
     layout: LinearLayout, tile: LinearLayout, code: str, what: str, *, left: bool, gaps: bool
 ) -> list[int | None]:
-    """Return the column of each input bit, None where the bit belongs to the tile.
+    """Return the column of each input bit, None for the bits of the tile; raise if the tile does not divide.
 
-    The tile sits in the lowest (``left``) or highest bits of its axes and does there what ``tile`` says; the other
-    input bits stay off its output bits: all of them, or with ``gaps`` only those that it uses.
+    The tile must occupy the lowest (``left``) or highest bits of its axes, and the other input bits must not affect its
+    output bits: all of them, or with ``gaps`` only those that it uses.
 
-    Raises: MalformedError: LA241. AdmissibilityError: ``code``; the witness is the axis or the input bit that shows it.
+    Raises: MalformedError: LA241. AdmissibilityError: ``code``, with the offending axis or input bit.
     """
     check_fits(layout, tile, code, what, ordered=not gaps)
 
@@ -92,7 +92,7 @@ def outside_tile(
             expected = images[place_in_tile + number] if belongs else column & ~taken
             if column != expected:
                 point, wanted = unpack(column, layout.out_axes), unpack(expected, layout.out_axes)
-                because = f"the image of {name}[{bit}] is {point}, where the tile needs {wanted}"
+                because = f"{name}[{bit}] maps to {point}, the tile needs {wanted}"
                 raise fail(because, axis=name, bit=bit, image=point, expected=wanted, inside_tile=belongs)
             answer.append(None if belongs else column)
     if layout.constant & taken != constant:
@@ -101,7 +101,7 @@ def outside_tile(
 
 
 def check_fits(layout: LinearLayout, tile: LinearLayout, code: str, what: str, *, ordered: bool) -> None:
-    """Refuse a tile whose axes the layout lacks, or has smaller, or (``ordered``) in another order."""
+    """Refuse a tile whose axes are missing, smaller or (``ordered``) in a different order in the layout."""
     linear(layout, "layout")
     linear(tile, "tile")
     sides = ("input", layout.in_axes, tile.in_axes), ("output", layout.out_axes, tile.out_axes)
@@ -114,23 +114,21 @@ def check_fits(layout: LinearLayout, tile: LinearLayout, code: str, what: str, *
                 raise refuse(code, what, because, {"axis": name, "tile": 1 << bits, "layout": size}, layout, tile)
         for (before, _), (name, _) in pairwise(want):
             if ordered and order.index(name) < order.index(before):
-                because = f"the {side} axes of the tile are in another order"
+                because = f"the {side} axes of the tile are in a different order"
                 raise refuse(code, what, because, {"axis": name}, layout, tile)
 
 
 def room_below(axes: AxisBits, tile: AxisBits) -> dict[str, int]:
-    """Return how many bits of each axis of the tile are left below it where it takes the highest ones."""
+    """Return how many bits of each axis are below the tile if it occupies the highest ones."""
     cut = dict(tile)
     return {name: bits - cut[name] for name, bits in axes if name in cut}
 
 
 def is_trivial_over(layout: LinearLayout, names: str | Iterable[str]) -> bool:
-    """Whether the axes stay in place: identity on them, and neither do they reach others nor others them.
+    """Whether the axes stay in place: the layout is the identity on them, without mixing them with other axes.
 
     Mathematically: ``layout = id_names x (a layout of the other axes)``, affine part included. An axis that only one
-    side has is not in place.
-
-    Raises: MalformedError: LA241.
+    side has does not stay in place.
 
     Example:
         >>> is_trivial_over(LinearLayout.identity({"lane": 2, "warp": 2}), "warp")
@@ -140,7 +138,7 @@ def is_trivial_over(layout: LinearLayout, names: str | Iterable[str]) -> bool:
 
 
 def quotient(layout: LinearLayout, names: str | Iterable[str]) -> LinearLayout:
-    """Drop axes over which the layout is trivial: they stay in place on both sides.
+    """Drop axes over which the layout is trivial (see ``is_trivial_over``).
 
     Raises: MalformedError: LA241. AdmissibilityError: LA248.
 
@@ -157,7 +155,7 @@ def quotient(layout: LinearLayout, names: str | Iterable[str]) -> LinearLayout:
 
 
 def _moved(layout: LinearLayout, names: str | Iterable[str]) -> tuple[str, dict[str, object]] | None:
-    """Return why the axes do not stay in place, or None where they do."""
+    """Return why the axes do not stay in place, or None if they do."""
     wanted = as_names(names, "names")
     ins, outs = dict(layout.in_axes), dict(layout.out_axes)
     for name in wanted:
@@ -175,18 +173,16 @@ def _moved(layout: LinearLayout, names: str | Iterable[str]) -> tuple[str, dict[
             good = column == 1 << places[name] + bit if name in wanted else not column & inside
             if not good:
                 image = unpack(column, layout.out_axes)
-                return f"the image of {name}[{bit}] is {image}", {"axis": name, "bit": bit, "image": image}
+                return f"{name}[{bit}] maps to {image}", {"axis": name, "bit": bit, "image": image}
     if layout.constant & inside:
-        return f"the affine part {layout.offset} moves them", {"offset": layout.offset}
+        return f"the affine part {layout.offset} changes them", {"offset": layout.offset}
     return None
 
 
 def is_identity_on(layout: LinearLayout, name: str) -> bool:
-    """Whether output axis ``name`` is input axis ``name`` and depends on nothing else.
+    """Whether output axis ``name`` equals input axis ``name`` and depends on nothing else.
 
-    Weaker than ``is_trivial_over``: the input axis may reach other outputs too.
-
-    Raises: MalformedError: LA241.
+    Weaker than ``is_trivial_over``: other outputs may also depend on the input axis.
 
     Example:
         >>> is_identity_on(LinearLayout.from_bases({"a": [(1, 1)], "b": [(0, 1)]}, {"a": 2, "b": 2}), "a")
@@ -203,11 +199,11 @@ def is_identity_on(layout: LinearLayout, name: str) -> bool:
 
 
 def repetitions(layout: LinearLayout, tile: LinearLayout) -> LinearLayout:
-    """Return where each copy of a tile starts: the layout with the part of the tile set to zero.
+    """Return where each copy of a tile starts: the layout with the tile's part set to zero.
 
     Mathematically: R with ``layout(x) = R(x) xor tile(x mod tile)``, where R ignores the lowest bits of each axis
-    (those of ``tile``) and never sets an output bit that ``tile`` uses; so the xor is also a sum. Other than in
-    ``divide_left`` the output bits of the tile may lie anywhere among the others.
+    (those of ``tile``) and never sets an output bit that ``tile`` uses, so the xor is also a sum. Unlike in
+    ``divide_left``, the output bits of the tile may be interleaved with others.
 
     Raises: AdmissibilityError: LA257.
 
@@ -223,10 +219,10 @@ def repetitions(layout: LinearLayout, tile: LinearLayout) -> LinearLayout:
 
 
 def num_consecutive(layout: LinearLayout) -> int:
-    """Return how many neighbours on the first input axis stay neighbours on the first output axis, aligned.
+    """Return the longest aligned run of the first input axis that is contiguous on the first output axis.
 
     Mathematically: the largest power of two V such that on the first axes ``layout(a V + v) = layout(a V) + v`` for
-    v < V, the other output axes do not change, and ``layout(a V)`` is a multiple of V; 1 where a side has no axis.
+    v < V, the other output axes do not change, and ``layout(a V)`` is a multiple of V; 1 if a side has no axes.
 
     Example:
         >>> num_consecutive(LinearLayout.from_bases({"reg": [(1,), (2,), (8,)], "lane": [(4,)]}, {"o": 16}))

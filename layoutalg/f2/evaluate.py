@@ -1,4 +1,4 @@
-"""Values of an affine map over F2 at arrays of coordinates."""
+"""Evaluate an affine map over F2 at arrays of coordinates."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from layoutalg.ground import memory
 from layoutalg.ground.axes import Coordinate
 
 PACKED_BITS = 63
-"""Most bits of a value in an int64; wider values are Python integers in an array of objects."""
+"""Maximum bits of a value in an int64; wider values become object arrays of Python integers."""
 
 Inputs: TypeAlias = Sequence[tuple[Coordinate, int]]
-"""Per input axis its coordinates and its number of bits; the coordinates broadcast together."""
+"""Coordinates and number of bits per input axis; the coordinates broadcast together."""
 
 
 def values_at(
     inputs: Inputs, columns: Sequence[int], constant: int, out_bits: int, shape: tuple[int, ...]
 ) -> npt.NDArray[Any]:
-    """Return the packed values where the coordinates broadcast to ``shape``.
+    """Return the packed values; the coordinates broadcast to ``shape``.
 
     Example:
         >>> values_at([(np.arange(4), 2)], (1, 3), 4, 3, (4,)).tolist()

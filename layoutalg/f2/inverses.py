@@ -1,7 +1,7 @@
-"""One-sided inverses of linear layouts, and the input bits that they do not need.
+"""One-sided inverses of linear layouts, and redundant input bits.
 
-Main statements: a surjective layout has right inverses, an injective one left inverses; they coincide with
-``LinearLayout.inverse`` where both exist.
+A surjective layout has right inverses, an injective one left inverses; if both exist, they equal
+``LinearLayout.inverse``.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from layoutalg.ground.check import refuse
 
 
 def right_inverse(layout: LinearLayout, objective: str | Sequence[str] = "smallest") -> LinearLayout:
-    """Return R with ``layout @ R`` the identity, for a surjective layout; see ``SolutionSet.choose`` for ``objective``.
+    """Return R with ``layout @ R == identity``, for a surjective layout; ``objective`` as in ``SolutionSet.choose``.
 
     Raises: AdmissibilityError: LA245.
 
@@ -34,10 +34,9 @@ def right_inverse(layout: LinearLayout, objective: str | Sequence[str] = "smalle
 
 
 def left_inverse(layout: LinearLayout) -> LinearLayout:
-    """Return L with ``L @ layout`` the identity, for an injective layout.
+    """Return L with ``L @ layout == identity``, for an injective layout.
 
-    Mathematically: L undoes the layout on its image and sends the complement spanned by the unit vectors outside the
-    pivot rows to 0.
+    Mathematically: L inverts the layout on its image and maps the unit vectors outside the pivot rows to 0.
 
     Raises: AdmissibilityError: LA246.
 
@@ -56,9 +55,9 @@ def left_inverse(layout: LinearLayout) -> LinearLayout:
 
 
 def free_variable_masks(layout: LinearLayout) -> dict[str, int]:
-    """Return per input axis the bits that are not needed: with them at 0 the layout takes the same values, once each.
+    """Return the redundant bits per input axis: with them at 0 the layout takes the same values, once each.
 
-    Mathematically: bit j is free exactly when column j depends on the columns before it.
+    Mathematically: bit j is redundant exactly when column j depends linearly on the columns before it.
 
     Example:
         >>> free_variable_masks(LinearLayout.from_bases({"reg": [(1,), (1,)], "lane": [(2,)]}, {"o": 4}))

@@ -3,8 +3,8 @@
 Notation: ``F2[lane=(1,0)(0,1) -> row:2, col:2] ^ (1,0)`` lists, per input axis, the image of each of its bits, low bit
 first, with one component per output axis; then the output axes with their sizes; then the constant.
 
-Implementation notes: a point of the codomain is one integer, the first output axis in the low bits; a point of the
-domain likewise. The matrix is a tuple of such integers, one per input bit, so composing and inverting are integer xors.
+Implementation notes: points of the domain and codomain are packed into one integer, first axis in the low bits. The
+matrix is a tuple of such integers, one per input bit, so composition and inversion are integer xors.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ from layoutalg.ground.operators import composes
 
 Bases: TypeAlias = Mapping[str, Sequence[Sequence[int]]]
 SMALL_BITS = 64
-_domain = Checker("LA204", "the coordinate is not in the domain of the layout")
+_domain = Checker("LA204", "the coordinate is outside the domain of the layout")
 
 
 def eliminated(columns: tuple[int, ...]) -> matrix.Elimination:
-    """Return the elimination of the columns; recent ones are kept, of small matrices by number, of others by bytes."""
+    """Return the elimination of the columns, cached (small matrices by count, others by bytes)."""
     if len(columns) <= SMALL_BITS and not (columns and max(columns) >> SMALL_BITS):
         return _small_elimination(columns)
     return _large_elimination(columns)
@@ -63,23 +63,21 @@ _large_elimination = kept()(matrix.eliminate)
 class LinearLayout(Layout):
     """A map ``x -> M x xor c`` over F2 between products of named axes of power-of-two sizes.
 
-    ``==`` is structural (axis names and order included); ``layoutalg.equivalent`` compares functions. Build one with
-    ``from_bases``; the fields are the packed form.
+    ``==`` compares structure, including axis names and order; ``layoutalg.equivalent`` compares functions. Build one
+    with ``from_bases``; the fields are the packed form.
 
     Args:
-        in_axes: Input axes (name, number of bits), minor to major; ``in_dims`` has the sizes.
+        in_axes: Input axes (name, number of bits), minor to major; ``in_dims`` gives the sizes.
         out_axes: Output axes (name, number of bits), minor to major.
         columns: Image of each input bit under M, packed with the first output axis in the low bits.
         constant: The packed affine part c.
-
-    Raises: MalformedError: LA200.
 
     Example:
         >>> swap = LinearLayout.from_bases({"i": [(2,), (1,)]}, {"offset": 4})
         >>> swap(i=1), (swap @ swap.inverse()).columns, str(swap)
         ({'offset': 2}, (1, 2), 'F2[i=(2)(1) -> offset:4]')
 
-    Source: arXiv 2505.23819 (linear layouts); the affine part is an addition.
+    Source: arXiv 2505.23819 (linear layouts), extended by an affine part.
     """
 
     in_axes: AxisBits
@@ -104,15 +102,13 @@ class LinearLayout(Layout):
         out_dims: Mapping[str, int] | Sequence[tuple[str, int]],
         offset: Mapping[str, int] | Sequence[int] | None = None,
     ) -> LinearLayout:
-        """Return the layout given by the images of the input bits.
+        """Return the layout with the given images of the input bits.
 
         Args:
             bases: Per input axis, minor to major, the images of its bits, low bit first; each image has one
                 component per output axis. An axis with k images has size 2**k.
             out_dims: Size of each output axis, powers of two, minor to major.
             offset: The affine part, per output axis by name (absent axes are 0) or in order; None for zero.
-
-        Raises: MalformedError: LA200.
 
         Example:
             >>> LinearLayout.from_bases({"i": [(1, 0), (0, 1)]}, {"row": 2, "col": 2}, {"row": 1}).table().tolist()
@@ -184,12 +180,12 @@ class LinearLayout(Layout):
         """Evaluate at one point or, vectorised, at arrays of points.
 
         Args:
-            coords: Value of every input axis by name, integers or integer arrays that broadcast together; or an array
-                of flat input indices.
+            coords: Every input axis by name, integers or integer arrays that broadcast together; or an array of flat
+                input indices.
 
         Returns:
-            By name the value of every output axis, int where all inputs are ints, else an array (int64, or object for
-            more than 63 bits); for flat indices the array of packed outputs.
+            Output axis -> value, ints if all inputs are ints, else arrays (int64, or object above 63 bits); for flat
+            indices an array of packed outputs.
 
         Raises: MalformedError: LA204. BudgetError: LA002.
 
@@ -257,7 +253,7 @@ class LinearLayout(Layout):
             name = misfit(self.in_axes, inner.out_axes)
             if name is not None:
                 needed, given = self.in_dims, inner.out_dims
-                because = f"the inner layout leaves axes {given}, the outer one takes axes {needed}"
+                because = f"the inner layout has output axes {given}, the outer one input axes {needed}"
                 witness = {"axis": name, "given": given.get(name), "taken": needed.get(name)}
                 raise refuse("LA202", "the linear layouts do not compose", because, witness, self, f"after {inner}")
             along = moves(inner.out_axes, self.in_axes)
@@ -284,7 +280,7 @@ class LinearLayout(Layout):
         return trusted(inputs, outputs, tuple(columns), move(self.constant, low) | move(outer.constant, high))
 
     def inverse(self) -> LinearLayout:
-        """Return the inverse map; input and output axes change places.
+        """Return the inverse map; input and output axes are swapped.
 
         Raises: AdmissibilityError: LA203.
 
@@ -315,7 +311,7 @@ class LinearLayout(Layout):
         return eliminated(self.columns).rank
 
     def missed(self) -> dict[str, int] | None:
-        """Return an output that no input reaches; None for a surjective layout.
+        """Return an output that no input reaches, or None for a surjective layout.
 
         Example:
             >>> LinearLayout.from_bases({"i": [(2,)]}, {"o": 4}).missed()
@@ -329,17 +325,17 @@ class LinearLayout(Layout):
 
     @property
     def is_injective(self) -> bool:
-        """No two inputs share an output."""
+        """Whether no two inputs share an output."""
         return self.rank == self.in_bits
 
     @property
     def is_surjective(self) -> bool:
-        """Every output is reached."""
+        """Whether every output is reached."""
         return self.rank == self.out_bits
 
     @property
     def is_invertible(self) -> bool:
-        """Injective and surjective."""
+        """Whether the layout is injective and surjective."""
         return self.in_bits == self.out_bits == self.rank
 
     def __str__(self) -> str:
@@ -363,7 +359,7 @@ _new, _set = object.__new__, object.__setattr__
 
 
 def trusted(inputs: AxisBits, outputs: AxisBits, columns: tuple[int, ...], constant: int) -> LinearLayout:
-    """Return a layout whose fields are valid by construction, without checking them again."""
+    """Return a layout with fields that are valid by construction, unchecked."""
     layout = _new(LinearLayout)
     _set(layout, "in_axes", inputs)
     _set(layout, "out_axes", outputs)

@@ -1,12 +1,12 @@
-"""Linear algebra over F2 on columns held as Python integers.
+"""Linear algebra over F2 with columns as Python integers.
 
-A matrix is a sequence of columns; bit ``r`` of a column is its entry in row ``r``. There is no limit on the number of
-rows or columns. A set of columns is an integer too: bit ``j`` says that column ``j`` takes part.
+A matrix is a sequence of columns; bit ``r`` of a column is its entry in row ``r``. The numbers of rows and columns are
+unlimited. A set of columns is an integer too, with bit ``j`` for column ``j``.
 
 Notation: ``M x`` is the xor of the columns ``j`` with bit ``j`` of ``x`` set.
 
-Implementation notes: during elimination a row of work is one integer, the vector in the high bits and the set of
-columns that produced it in the low bits. One xor updates both, and ``bit_length`` finds the pivot without a mask.
+Implementation notes: a work row of the elimination is one integer, the vector in the high bits and the set of columns
+that produced it in the low bits. One xor updates both, and ``bit_length`` finds the pivot without a mask.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ from layoutalg.ground.errors import AdmissibilityError, BudgetError, Diagnostic
 
 TABLE_OUTPUT_BITS = 63
 TABLE_BLOCK = 1 << 22
-"""Values that are written between two looks at the clock."""
+"""Values written between two deadline checks."""
 SMALL = 64
-"""Columns up to which the last answers are kept: finders ask of one problem the same more than once."""
+"""Up to this many columns, answers are cached: searches repeat the same queries."""
 
 
 @dataclass(frozen=True, slots=True)
 class Elimination:
-    """The reduced column space of a matrix, and how each of its vectors arises.
+    """The reduced column space of a matrix, with the combination of columns behind each basis vector.
 
     Args:
-        pivots: For each pivot row (ascending) the pair (vector, set of columns whose xor is that vector). Each vector
-            has its highest bit in its pivot row, and no other vector has that row.
-        null: Sets of columns whose xor is zero; a basis of the kernel. The highest column of each set is its own.
+        pivots: For each pivot row (ascending) the pair (vector, set of columns whose xor is that vector). The pivot row
+            is the highest bit of its vector and zero in all other vectors.
+        null: Sets of columns whose xor is zero; a basis of the kernel. The highest column of each is in no other.
         column_count: Number of columns of the matrix.
     """
 
@@ -61,7 +61,7 @@ class Elimination:
 
 
 def forward(columns: Sequence[int]) -> tuple[dict[int, int], list[int], int]:
-    """Return (bit length -> work row, kernel sets, number of columns); work rows are not yet reduced upwards."""
+    """Return (bit length -> work row, kernel sets, number of columns), before back substitution."""
     count = len(columns)
     work: dict[int, int] = {}
     null: list[int] = []
@@ -84,7 +84,7 @@ def forward(columns: Sequence[int]) -> tuple[dict[int, int], list[int], int]:
 
 
 def _backward(work: dict[int, int]) -> list[int]:
-    """Return the work rows, ascending by pivot, each free of every other pivot row."""
+    """Return the work rows after back substitution, ascending by pivot."""
     lengths = sorted(work)
     pivot_rows = 0
     done: dict[int, int] = {}
@@ -103,7 +103,7 @@ def _backward(work: dict[int, int]) -> list[int]:
 
 
 def eliminate(columns: Sequence[int]) -> Elimination:
-    """Reduce the columns once; the answer serves rank, kernel, image, membership and solving.
+    """Reduce the columns; the result answers rank, kernel, image, membership and solving.
 
     Complexity: O(n * rank) operations on integers of rows + columns bits.
 
@@ -115,7 +115,7 @@ def eliminate(columns: Sequence[int]) -> Elimination:
 
 
 def eliminate_uncached(columns: Sequence[int]) -> Elimination:
-    """Return what ``eliminate`` returns, which keeps the answers for few columns; entries need no hash here."""
+    """Like ``eliminate``, without the cache that it uses for few columns."""
     work, null, count = forward(columns)
     mask = (1 << count) - 1
     pivots = tuple((row >> count, row & mask) for row in _backward(work))
@@ -145,7 +145,7 @@ def rank(columns: Iterable[int]) -> int:
 
 
 def image_basis(columns: Sequence[int]) -> tuple[int, ...]:
-    """Return the reduced basis of the column space, ascending; equal spaces give equal tuples.
+    """Return the reduced basis of the column space, ascending; it is unique.
 
     Example:
         >>> image_basis((0b110, 0b011, 0b101))
@@ -173,7 +173,7 @@ _small_basis = lru_cache(maxsize=4096)(_basis)
 
 
 def remainder(reduced: Sequence[int], value: int) -> int:
-    """Return the least element of ``value + span``; each vector has a highest bit that no other has.
+    """Return the least element of ``value + span`` for a reduced basis.
 
     Example:
         >>> remainder((3, 5), 6), remainder((3, 5), 4)
@@ -196,9 +196,7 @@ def kernel(columns: Sequence[int]) -> tuple[int, ...]:
 
 
 def solve(columns: Sequence[int], target: int) -> tuple[int, tuple[int, ...]] | None:
-    """Return all solutions of ``M x = target`` as (one solution, basis of the kernel), or None where there is none.
-
-    Every solution is the particular one xor a combination of the kernel basis.
+    """Return all solutions of ``M x = target`` as (one solution, basis of the kernel), or None if there are none.
 
     Example:
         >>> solve((1, 2, 3), 2), solve((1, 3), 4)
@@ -245,9 +243,7 @@ def inverse(columns: Sequence[int]) -> tuple[int, ...]:
 
 
 def apply(columns: Sequence[int], vector: int) -> int:
-    """Return ``M x``: the xor of the columns whose bit is set in ``vector``.
-
-    Bits of ``vector`` beyond the columns must be zero.
+    """Return ``M x``. Bits of ``vector`` beyond the columns must be zero.
 
     Example:
         >>> apply((1, 2, 7), 0b101)
@@ -265,20 +261,20 @@ def multiply(left: Sequence[int], right: Sequence[int]) -> tuple[int, ...]:
     """Return the columns of the product: ``left`` after ``right``.
 
     Args:
-        left: Columns; at least as many as the rows that ``right`` uses.
+        left: At least as many columns as ``right`` has rows.
 
-    Complexity: one xor per entry of ``right`` that is set; where many are, one step per column of ``left``.
+    Complexity: one xor per set entry of ``right``, or one step per column of ``left`` if dense.
 
     Example:
         >>> multiply((2, 1), (3, 1))
         (3, 2)
     """
-    # two columns are probe enough: the choice changes the time, not the answer
+    # two columns suffice as a density probe: the choice affects only speed
     if len(right) > 5 and right[-1].bit_count() + right[len(right) // 2].bit_count() > 5:
         dense = _multiply_packed(left, right)
         if dense is not None:
             return dense
-    # most columns of real layouts are one bit, and those are looked up
+    # most columns of real layouts have one bit: a look-up
     return tuple(
         [
             left[vector.bit_length() - 1] if vector and not vector & vector - 1 else apply(left, vector)
@@ -288,10 +284,10 @@ def multiply(left: Sequence[int], right: Sequence[int]) -> tuple[int, ...]:
 
 
 def _multiply_packed(left: Sequence[int], right: Sequence[int]) -> tuple[int, ...] | None:
-    """Return the product through one integer that holds every column in a word of its own.
+    """Return the product computed on one big integer with a word per column.
 
-    Row k of ``right`` is one bit per word; times column k of ``left`` it is that column in every word that asks for it.
-    None above 64 rows, and where ``left`` lacks a column.
+    Row k of ``right`` is one bit per word; multiplied by column k of ``left`` it puts that column into each such word.
+    None above 64 rows, or if ``left`` lacks a column.
     """
     highest = max(right)
     widest = max(highest, max(left))
@@ -314,7 +310,7 @@ def _ones(count: int, word: int) -> int:
 
 
 def transpose(columns: Sequence[int], row_count: int) -> tuple[int, ...]:
-    """Return the columns of the transpose, ``row_count`` of them.
+    """Return the ``row_count`` columns of the transpose.
 
     Example:
         >>> transpose((0b11, 0b10), 2)
@@ -342,7 +338,7 @@ def table(columns: Sequence[int], constant: int = 0) -> npt.NDArray[np.int64]:
                 code="LA211",
                 what="the table of this F2 map is too large",
                 where=(f"{bits} input bits, {widest} output bits",),
-                because=f"tables go up to {limits.F2_TABLE_BITS} input bits and {TABLE_OUTPUT_BITS} output bits",
+                because=f"the limit is {limits.F2_TABLE_BITS} input bits and {TABLE_OUTPUT_BITS} output bits",
             )
         )
     memory.reserve("the table of an F2 map", 1 << bits, 8)
@@ -360,8 +356,6 @@ def table(columns: Sequence[int], constant: int = 0) -> npt.NDArray[np.int64]:
 def intersection(left: Sequence[int], right: Sequence[int]) -> tuple[int, ...]:
     """Return the reduced basis of span(left) intersected with span(right).
 
-    Each kernel vector of (left | right) with ``right`` independent is one vector common to both spans.
-
     Example:
         >>> intersection((1, 2), (3, 4))
         (3,)
@@ -372,10 +366,10 @@ def intersection(left: Sequence[int], right: Sequence[int]) -> tuple[int, ...]:
 
 
 def common_complement(left: Sequence[int], right: Sequence[int], bits: int) -> tuple[int, ...]:
-    """Return a basis of a largest subspace of F2^bits that meets span(left) and span(right) only in zero.
+    """Return a basis of a largest subspace of F2^bits that meets span(left) and span(right) only in 0.
 
     Mathematically: with I the intersection, I + E = span(left), I + F = span(right) and C completing I + E + F to the
-    whole space, the answer is C together with ``e_i xor f_i``. Its dimension is ``bits - max(dim left, dim right)``.
+    whole space, the result is C with the vectors ``e_i xor f_i``. Its dimension is ``bits - max(dim left, dim right)``.
 
     Args:
         left: Vectors below ``2 ** bits``.
@@ -395,7 +389,7 @@ def common_complement(left: Sequence[int], right: Sequence[int], bits: int) -> t
 
 
 def _extend(base: Sequence[int], candidates: Sequence[int]) -> tuple[int, ...]:
-    """Return the candidates that, one after the other, enlarge the span of ``base``."""
+    """Return the candidates that enlarge the span, starting from ``base``."""
     by_length: dict[int, int] = {}
     chosen = []
     for position, vector in enumerate((*base, *candidates)):

@@ -1,6 +1,6 @@
-"""Reading the text form of linear layouts.
+"""Parse the text form of linear layouts.
 
-Notation: ``F2[lane=(1,0)(0,1), warp= -> row:2, col:2] ^ (1,0)``; blanks are free. ``warp=`` is an axis of size 1.
+Notation: ``F2[lane=(1,0)(0,1), warp= -> row:2, col:2] ^ (1,0)``; whitespace is free. ``warp=`` is an axis of size 1.
 """
 
 from __future__ import annotations
@@ -9,22 +9,18 @@ from layoutalg.f2.layout import LinearLayout
 from layoutalg.ground.errors import shown
 from layoutalg.ground.tokens import Grammar, Tokens
 
-_GRAMMAR = Grammar(
-    ("[", "]", "(", ")", ",", ":", "=", "^", "->"), False, "LA201", "this is not the text of a linear layout"
-)
+_GRAMMAR = Grammar(("[", "]", "(", ")", ",", ":", "=", "^", "->"), False, "LA201", "cannot parse linear layout")
 
 
 def parse_linear(text: str) -> LinearLayout:
-    """Read a linear layout from its text form; ``parse_linear(str(L)) == L``.
-
-    Raises: MalformedError: LA201, LA200.
+    """Parse a linear layout; ``parse_linear(str(L)) == L``.
 
     Example:
         >>> parse_linear("F2[i=(2)(1) -> offset:4] ^ (1)").table().tolist()
         [1, 3, 0, 2]
     """
     if not isinstance(text, str):
-        raise _GRAMMAR.error(text, f"text must be a string, not {shown(text)}")
+        raise _GRAMMAR.error(text, f"must be text, not {shown(text)}")
     tokens = Tokens(text, _GRAMMAR)
     if tokens.take("name", "F2") != "F2":
         tokens.fail("F2", tokens.items[0][2])

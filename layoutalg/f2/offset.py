@@ -1,7 +1,7 @@
-"""The affine part at work: xor offsets, flips, aligned sub-slices and fixed coordinates.
+"""Operations that use the affine part: xor offsets, flips, slices and fixed coordinates.
 
-Main statements: xor offsets, flips and fixed coordinates always stay affine over F2; a slice ``x -> L(start + x)`` is
-affine exactly when L does not see the carries of ``start + x`` that are not, which ``layoutalg.f2.carry`` decides.
+Xor offsets, flips and fixed coordinates always stay affine over F2; a slice ``x -> L(start + x)`` is affine exactly
+when L ignores the carries of ``start + x`` that are not affine, which ``layoutalg.f2.carry`` decides.
 """
 
 from __future__ import annotations
@@ -16,9 +16,7 @@ from layoutalg.ground.check import refuse
 
 
 def xor_out(layout: LinearLayout, offset: Mapping[str, int]) -> LinearLayout:
-    """Return ``x -> layout(x) xor offset``, a value per output axis; absent axes are 0.
-
-    Raises: MalformedError: LA241.
+    """Return ``x -> layout(x) xor offset``; output axes absent from ``offset`` are 0.
 
     Example:
         >>> xor_out(LinearLayout.identity({"row": 4}), {"row": 3}).table().tolist()
@@ -30,9 +28,7 @@ def xor_out(layout: LinearLayout, offset: Mapping[str, int]) -> LinearLayout:
 
 
 def xor_in(layout: LinearLayout, offset: Mapping[str, int]) -> LinearLayout:
-    """Return ``x -> layout(x xor offset)``, a value per input axis; absent axes are 0.
-
-    Raises: MalformedError: LA241.
+    """Return ``x -> layout(x xor offset)``; input axes absent from ``offset`` are 0.
 
     Example:
         >>> xor_in(LinearLayout.identity({"row": 4}), {"row": 1}).table().tolist()
@@ -44,9 +40,7 @@ def xor_in(layout: LinearLayout, offset: Mapping[str, int]) -> LinearLayout:
 
 
 def flip_in(layout: LinearLayout, names: Iterable[str]) -> LinearLayout:
-    """Run through the named input axes backwards: ``x -> size - 1 - x`` on each, before the layout.
-
-    Raises: MalformedError: LA241.
+    """Reverse the named input axes: ``x -> size - 1 - x`` on each, before the layout.
 
     Example:
         >>> flip_in(LinearLayout.identity({"row": 4}), "row").table().tolist()
@@ -58,9 +52,7 @@ def flip_in(layout: LinearLayout, names: Iterable[str]) -> LinearLayout:
 
 
 def flip_out(layout: LinearLayout, names: Iterable[str]) -> LinearLayout:
-    """Mirror the named output axes: ``y -> size - 1 - y`` on each, after the layout.
-
-    Raises: MalformedError: LA241.
+    """Reverse the named output axes: ``y -> size - 1 - y`` on each, after the layout.
 
     Example:
         >>> flip_out(LinearLayout.identity({"row": 2, "col": 2}), "col").at(0)
@@ -74,14 +66,14 @@ def flip_out(layout: LinearLayout, names: Iterable[str]) -> LinearLayout:
 def slice_in(layout: LinearLayout, name: str, start: int, size: int) -> LinearLayout:
     """Return the layout on the window ``[start, start + size)`` of one input axis: ``x -> layout(start + x)``.
 
-    Mathematically: it exists exactly when ``x -> layout(start + x)`` is affine over F2, other axes held anywhere. It is
-    wherever no carry of ``start + x`` depends on two bits of x, in particular where ``size`` divides ``start``, and
-    otherwise where the layout takes the bits that receive such a carry to 0: each bit below ``size`` by itself, those
-    above it that receive the carry out of the window by their sum (*Carries of a window* in ``layoutalg.f2.carry``).
+    Mathematically: it exists exactly when ``x -> layout(start + x)`` is affine over F2. It is if no carry of ``start +
+    x`` depends on two bits of x, in particular if ``size`` divides ``start``; otherwise the layout must map to 0 each
+    bit below ``size`` that receives such a carry, and the sum of the bits above it that receive the carry out of the
+    window (*Carries of a window* in ``layoutalg.f2.carry``).
 
     Args:
         start: First coordinate of the window.
-        size: Power of two; the window lies inside the axis.
+        size: Power of two; the window must be inside the axis.
 
     Raises: MalformedError: LA200, LA241. AdmissibilityError: LA254.
 
@@ -98,27 +90,25 @@ def slice_in(layout: LinearLayout, name: str, start: int, size: int) -> LinearLa
     first = fields_check.integer(start, "start")
     count = log2(size, "size")
     if first < 0 or first + (1 << count) > 1 << bits:
-        raise bad_argument("start", f"the window must lie inside [0, {1 << bits})", (first, first + (1 << count)))
+        raise bad_argument("start", f"the window must be inside [0, {1 << bits})", (first, first + (1 << count)))
     four = carry.carry_seen(layout.columns[low : low + bits], first, count)
     if four is not None:
         at = tuple(first + x for x in four)
         values = tuple(unpack(layout.at(coordinate << low), layout.out_axes) for coordinate in at)
         raise refuse(
             "LA254",
-            "the layout on this window is not affine over F2",
-            f"the xor of {name} - {first} over {name} in {at} is 0, that of the values of the layout there is not",
+            "the layout is not affine over F2 on this window",
+            f"{name} - {first} over {name} in {at} xors to 0, the values of the layout there do not",
             {"axis": name, "start": first, "x": four, "coordinates": at, "values": values},
             layout,
         )
-    # affine: the values at 0 and at the powers of two fix it
+    # affine, so determined by the values at 0 and at the powers of two
     part = [matrix.apply(layout.columns, (first ^ first + (1 << bit)) << low) for bit in range(count)]
     return recolumned(xor_in(layout, {name: first}), name, part)
 
 
 def fix_in(layout: LinearLayout, point: Mapping[str, int]) -> LinearLayout:
-    """Fix the input axes of ``point`` at its values and drop them.
-
-    Raises: MalformedError: LA241.
+    """Fix the input axes in ``point`` at the given values and drop them.
 
     Example:
         >>> str(fix_in(LinearLayout.identity({"row": 2, "col": 2}), {"col": 1}))

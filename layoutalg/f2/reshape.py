@@ -1,7 +1,6 @@
-"""Changing the names, the order and the cut of the axes of a linear layout; joining layouts side by side.
+"""Rename, reorder and reshape the axes of linear layouts; concatenate layouts.
 
-Main statements: a flat point is the packed integer of its coordinates, the first axis in the low bits. Reshaping keeps
-the flat map; transposing permutes coordinates and keeps the map by name.
+Reshaping keeps the map of flat (packed) points; transposing reorders the axes and keeps the map by name.
 """
 
 from __future__ import annotations
@@ -29,17 +28,17 @@ Change = Callable[[AxisBits], AxisBits]
 
 
 def _with_ins(layout: LinearLayout, change: Change) -> LinearLayout:
-    """Return the layout with other input axes over the same bits."""
+    """Return the layout with its input bits regrouped into other axes."""
     return trusted(change(linear(layout, "layout").in_axes), layout.out_axes, layout.columns, layout.constant)
 
 
 def _with_outs(layout: LinearLayout, change: Change) -> LinearLayout:
-    """Return the layout with other output axes over the same bits."""
+    """Return the layout with its output bits regrouped into other axes."""
     return trusted(linear(layout, "layout").in_axes, change(layout.out_axes), layout.columns, layout.constant)
 
 
 def reshape_ins(layout: LinearLayout, dims: Dims) -> LinearLayout:
-    """Cut the flat input into the axes ``dims`` (name -> size, minor to major); the map of flat points stays.
+    """Reshape the flat input into the axes ``dims`` (name -> size, minor to major).
 
     Raises: MalformedError: LA200, LA241. AdmissibilityError: LA249.
 
@@ -51,7 +50,7 @@ def reshape_ins(layout: LinearLayout, dims: Dims) -> LinearLayout:
 
 
 def reshape_outs(layout: LinearLayout, dims: Dims) -> LinearLayout:
-    """Cut the flat output into the axes ``dims``; the map of flat points stays. See ``reshape_ins``.
+    """Reshape the flat output into the axes ``dims``. See ``reshape_ins``.
 
     Example:
         >>> str(reshape_outs(LinearLayout.from_bases({"i": [(1,), (2,)]}, {"o": 4}), {"row": 2, "col": 2}))
@@ -71,9 +70,7 @@ def _cut(layout: LinearLayout, old: AxisBits, dims: Dims, side: str) -> AxisBits
 
 
 def flatten_ins(layout: LinearLayout, name: str | None = None) -> LinearLayout:
-    """Join all input axes into one, by default under the name of the first.
-
-    Raises: MalformedError: LA241.
+    """Flatten all input axes into one, by default named after the first.
 
     Example:
         >>> str(flatten_ins(LinearLayout.identity({"row": 2, "col": 2})))
@@ -83,7 +80,7 @@ def flatten_ins(layout: LinearLayout, name: str | None = None) -> LinearLayout:
 
 
 def flatten_outs(layout: LinearLayout, name: str | None = None) -> LinearLayout:
-    """Join all output axes into one, by default under the name of the first. See ``flatten_ins``.
+    """Flatten all output axes into one, by default named after the first. See ``flatten_ins``.
 
     Example:
         >>> str(flatten_outs(LinearLayout.identity({"row": 2, "col": 2}), "offset"))
@@ -94,15 +91,13 @@ def flatten_outs(layout: LinearLayout, name: str | None = None) -> LinearLayout:
 
 def _joined(axes: AxisBits, name: str | None) -> AxisBits:
     if name is None and not axes:
-        raise bad_argument("name", "must be given where the layout has no axis to take it from", None)
+        raise bad_argument("name", "must be given if the layout has no axes", None)
     joined = argument_check.name(axes[0][0] if name is None else name, "name")
     return ((joined, width(sum(bits for _, bits in axes), "layout")),)
 
 
 def transpose_ins(layout: LinearLayout, names: Sequence[str]) -> LinearLayout:
-    """Reorder the input axes, each named once, minor to major; the map by name stays.
-
-    Raises: MalformedError: LA241.
+    """Reorder the input axes; ``names`` lists each once, minor to major.
 
     Example:
         >>> str(transpose_ins(LinearLayout.from_bases({"a": [(1,)], "b": [(2,)]}, {"o": 4}), ("b", "a")))
@@ -114,7 +109,7 @@ def transpose_ins(layout: LinearLayout, names: Sequence[str]) -> LinearLayout:
 
 
 def transpose_outs(layout: LinearLayout, names: Sequence[str]) -> LinearLayout:
-    """Reorder the output axes; the map by name stays. See ``transpose_ins``.
+    """Reorder the output axes. See ``transpose_ins``.
 
     Example:
         >>> str(transpose_outs(LinearLayout.from_bases({"i": [(1, 0)]}, {"row": 2, "col": 4}), ("col", "row")))
@@ -129,14 +124,12 @@ def _permuted(axes: AxisBits, names: Sequence[str]) -> AxisBits:
     wanted = as_names(names, "names", ordered=True)
     sizes = dict(axes)
     if len(wanted) != len(axes) or any(name not in sizes for name in wanted):
-        raise bad_argument("names", f"must hold each of {list(sizes)} once", wanted)
+        raise bad_argument("names", f"must list each of {list(sizes)} once", wanted)
     return tuple((name, sizes[name]) for name in wanted)
 
 
 def rename_ins(layout: LinearLayout, names: Mapping[str, str]) -> LinearLayout:
-    """Rename input axes, old name -> new name; the others keep theirs.
-
-    Raises: MalformedError: LA241.
+    """Rename input axes (old name -> new name).
 
     Example:
         >>> str(rename_ins(LinearLayout.from_bases({"a": [(1,)]}, {"o": 2}), {"a": "lane"}))
@@ -146,7 +139,7 @@ def rename_ins(layout: LinearLayout, names: Mapping[str, str]) -> LinearLayout:
 
 
 def rename_outs(layout: LinearLayout, names: Mapping[str, str]) -> LinearLayout:
-    """Rename output axes, old name -> new name; the others keep theirs. See ``rename_ins``.
+    """Rename output axes (old name -> new name). See ``rename_ins``.
 
     Example:
         >>> str(rename_outs(LinearLayout.from_bases({"a": [(1,)]}, {"o": 2}), {"o": "bank"}))
@@ -201,7 +194,7 @@ def _squeezed(layout: LinearLayout, axes: AxisBits, names: Iterable[str] | None)
 
 
 def concat_ins(left: LinearLayout, right: LinearLayout) -> LinearLayout:
-    """Return ``(x, y) -> left(x) xor right(y)``: the matrices side by side. Same output axes, other input axes.
+    """Return ``(x, y) -> left(x) xor right(y)``: same output axes, disjoint input axes.
 
     Raises: AdmissibilityError: LA251.
 
@@ -216,7 +209,7 @@ def concat_ins(left: LinearLayout, right: LinearLayout) -> LinearLayout:
 
 
 def concat_outs(left: LinearLayout, right: LinearLayout) -> LinearLayout:
-    """Return ``x -> (left(x), right(x))``: the matrices on top of each other. Same input axes, other output axes.
+    """Return ``x -> (left(x), right(x))``: same input axes, disjoint output axes.
 
     Raises: AdmissibilityError: LA251.
 
@@ -232,12 +225,12 @@ def concat_outs(left: LinearLayout, right: LinearLayout) -> LinearLayout:
 
 
 def _joinable(left: LinearLayout, right: LinearLayout, same: str, other: str) -> None:
-    """Refuse two layouts whose axes on the side ``same`` differ, or that share the name of one on the other side."""
+    """Check that two layouts have equal axes on side ``same`` and disjoint names on the other."""
     one, two = (
         {"input": linear(layout, name).in_axes, "output": layout.out_axes}
         for layout, name in ((left, "left"), (right, "right"))
     )
-    what = "the linear layouts do not join"
+    what = "the linear layouts cannot be concatenated"
     if one[same] != two[same]:
         first = next(a or b for a, b in zip_longest(one[same], two[same]) if a != b)
         sizes = {side: {n: 1 << b for n, b in axes[same]} for side, axes in (("left", one), ("right", two))}

@@ -1,8 +1,8 @@
-"""Parts of linear layouts, and layouts made larger or smaller.
+"""Sublayouts, and resizing of linear layouts.
 
-Main statements: ``resize_in`` restricts the function, ``resize_out`` changes the codomain and never a value. What
-changes values is called by its name: ``mask_out`` takes coordinates modulo the new size, ``zero_out`` clears whole
-components of basis vectors. Sizes are powers of two.
+``resize_in`` restricts the function, ``resize_out`` changes the codomain but no value. ``mask_out`` and ``zero_out``
+change values: the former takes coordinates modulo the new size, the latter clears whole components of basis vectors.
+Sizes are powers of two.
 """
 
 from __future__ import annotations
@@ -30,13 +30,11 @@ from layoutalg.ground.check import refuse
 
 
 def sublayout(layout: LinearLayout, ins: str | Iterable[str], outs: str | Iterable[str]) -> LinearLayout:
-    """Return the layout with all other input axes at 0 and all other output axes forgotten.
+    """Return the layout with all other input axes at 0 and all other output axes dropped.
 
     Args:
         ins: Input axes to keep; they keep their order.
         outs: Output axes to keep; they keep their order and size.
-
-    Raises: MalformedError: LA241.
 
     Example:
         >>> str(sublayout(LinearLayout.identity({"row": 2, "col": 2}), ("row", "col"), "col"))
@@ -49,8 +47,6 @@ def sublayout(layout: LinearLayout, ins: str | Iterable[str], outs: str | Iterab
 def sublayout_is_zero(layout: LinearLayout, ins: str | Iterable[str], outs: str | Iterable[str]) -> bool:
     """Whether ``sublayout(layout, ins, outs)`` is 0 everywhere, affine part included.
 
-    Raises: MalformedError: LA241.
-
     Example:
         >>> sublayout_is_zero(LinearLayout.identity({"row": 2, "col": 2}), "row", "col")
         True
@@ -60,7 +56,7 @@ def sublayout_is_zero(layout: LinearLayout, ins: str | Iterable[str], outs: str 
 
 
 def resize_in(layout: LinearLayout, name: str, size: int) -> LinearLayout:
-    """Restrict one input axis to ``[0, size)``, no more than it has.
+    """Restrict one input axis to ``[0, size)``, at most its present size.
 
     Raises: MalformedError: LA200, LA241. AdmissibilityError: LA252.
 
@@ -78,9 +74,7 @@ def resize_in(layout: LinearLayout, name: str, size: int) -> LinearLayout:
 
 
 def broadcast_in(layout: LinearLayout, name: str, size: int) -> LinearLayout:
-    """Enlarge one input axis by bits that do not matter: ``x -> layout(x mod old size)``.
-
-    Raises: MalformedError: LA200, LA241.
+    """Enlarge one input axis by bits that do not affect the value: ``x -> layout(x mod old size)``.
 
     Example:
         >>> str(broadcast_in(LinearLayout.identity({"row": 2}), "row", 4))
@@ -94,7 +88,7 @@ def broadcast_in(layout: LinearLayout, name: str, size: int) -> LinearLayout:
 
 
 def resize_out(layout: LinearLayout, name: str, size: int) -> LinearLayout:
-    """Change the size of one output axis without changing any value; all must be below the new size.
+    """Change the size of one output axis; all values must be below the new size.
 
     Raises: MalformedError: LA200, LA241. AdmissibilityError: LA253.
 
@@ -109,7 +103,7 @@ def resize_out(layout: LinearLayout, name: str, size: int) -> LinearLayout:
             if field(value, (low, bits)) >> count:
                 at = 0 if index == 0 else 1 << index - 1
                 coordinate = field(layout.at(at), (low, bits))
-                because = f"output axis {name!r} takes the value {coordinate}, not below {1 << count}"
+                because = f"output axis {name!r} takes the value {coordinate}, which is not below {1 << count}"
                 witness = {"input": unpack(at, layout.in_axes), "value": coordinate, "new_size": 1 << count}
                 what = "a coordinate of the layout does not fit the smaller axis"
                 raise refuse("LA253", what, because, witness, layout)
@@ -119,9 +113,7 @@ def resize_out(layout: LinearLayout, name: str, size: int) -> LinearLayout:
 
 
 def mask_out(layout: LinearLayout, name: str, size: int) -> LinearLayout:
-    """Take one output coordinate modulo ``size``, which is at most the present one.
-
-    Raises: MalformedError: LA200, LA241.
+    """Take one output coordinate modulo ``size``, which is at most the present size.
 
     Example:
         >>> mask_out(LinearLayout.from_bases({"i": [(3,), (2,)]}, {"o": 4}), "o", 2).table().tolist()
@@ -134,12 +126,10 @@ def mask_out(layout: LinearLayout, name: str, size: int) -> LinearLayout:
 
 
 def zero_out(layout: LinearLayout, name: str, size: int) -> LinearLayout:
-    """Clear every basis component of one output axis that is ``size`` or more, and shrink the axis to ``size``.
+    """Clear the components >= ``size`` of basis vectors on one output axis, and shrink the axis to ``size``.
 
-    Mathematically: agrees with ``mask_out`` exactly where each such component is a multiple of ``size``, in particular
-    where components are powers of two. The affine part is taken modulo ``size``.
-
-    Raises: MalformedError: LA200, LA241.
+    Mathematically: equals ``mask_out`` exactly if each such component is a multiple of ``size``, in particular if
+    components are powers of two. The affine part is taken modulo ``size``.
 
     Example:
         >>> zero_out(LinearLayout.from_bases({"i": [(3,), (1,)]}, {"o": 4}), "o", 2).table().tolist()
@@ -160,9 +150,7 @@ def _smaller(size: object, bits: int) -> int:
 
 
 def remove_zero_bases(layout: LinearLayout, name: str) -> LinearLayout:
-    """Drop the bits of one input axis that do not change the value.
-
-    Raises: MalformedError: LA241.
+    """Drop the bits of one input axis that do not affect the value.
 
     Example:
         >>> str(remove_zero_bases(LinearLayout.from_bases({"reg": [(0,), (1,), (0,)]}, {"o": 2}), "reg"))
@@ -175,14 +163,12 @@ def remove_zero_bases(layout: LinearLayout, name: str) -> LinearLayout:
 def ensure_not_larger(
     layout: LinearLayout, shape: Mapping[str, int], *, broadcast: bool = True, register: str = "register"
 ) -> LinearLayout:
-    """Wrap the layout into a shape: output coordinates modulo the shape where they are larger.
+    """Wrap the layout into a shape: output coordinates are taken modulo the shape.
 
     Args:
-        shape: Size per output axis, powers of two; absent axes stay.
-        broadcast: Keep register bits that no longer matter; else drop those that this call made useless.
-        register: Name of the register axis, which must be there if bits of it may be dropped.
-
-    Raises: MalformedError: LA200, LA241.
+        shape: Size per output axis, powers of two; absent axes are unchanged.
+        broadcast: Keep register bits that no longer affect the value; otherwise drop those that this call made useless.
+        register: Name of the register axis; required unless ``broadcast``.
 
     Example:
         >>> L = LinearLayout.from_bases({"register": [(1,), (4,)], "lane": [(2,)]}, {"o": 8})
@@ -204,17 +190,14 @@ def ensure_not_larger(
 
 
 def ensure_not_smaller(layout: LinearLayout, shape: Mapping[str, int], name: str | None = None) -> LinearLayout:
-    """Repeat the layout along its output axes until it fills a shape; the copies go to one input axis.
+    """Repeat the layout along its output axes until it fills a shape; one input axis counts the copies.
 
     Mathematically: ``layout * identity(size / present size, name -> axis)`` for each axis that is too small, in the
     order of the output axes.
 
     Args:
-        layout: Any with an input axis, or ``name`` given.
-        shape: Size per output axis, powers of two; absent axes stay.
+        shape: Size per output axis, powers of two; absent axes are unchanged.
         name: The input axis that counts the copies; by default the first.
-
-    Raises: MalformedError: LA200, LA241.
 
     Example:
         >>> L = LinearLayout.from_bases({"register": [(1,)], "lane": [(2,)]}, {"o": 4})
@@ -224,7 +207,7 @@ def ensure_not_smaller(layout: LinearLayout, shape: Mapping[str, int], name: str
     sizes = _shape(layout, shape)
     if name is None:
         if not layout.in_axes:
-            raise bad_argument("name", "must be given where the layout has no input axis", None)
+            raise bad_argument("name", "must be given if the layout has no input axes", None)
         name = layout.in_axes[0][0]
     argument_check.name(name, "name")
     answer = layout
@@ -244,7 +227,7 @@ def _shape(layout: LinearLayout, shape: Mapping[str, int]) -> dict[str, int]:
 
 
 def combine_cta_cga(cta: LinearLayout, cga: LinearLayout, shape: Mapping[str, int]) -> LinearLayout:
-    """Fit the layout of one CTA to its share of a shape, then spread it over the CTAs of a cluster.
+    """Resize the layout of one CTA to its share of a shape, then distribute it over the CTAs of a cluster.
 
     Mathematically: with the share ``shape / (size of cga)`` per axis, the answer is
     ``ensure_not_larger(ensure_not_smaller(cta, share), share) * cga``.
@@ -271,7 +254,7 @@ def combine_cta_cga(cta: LinearLayout, cga: LinearLayout, shape: Mapping[str, in
     blocks = dict(cga.out_axes)
     for name in names:
         if blocks[name] > sizes[name]:
-            because = f"axis {name!r} has size {1 << sizes[name]} and is spread over {1 << blocks[name]} CTAs"
+            because = f"axis {name!r} of size {1 << sizes[name]} cannot be split over {1 << blocks[name]} CTAs"
             witness = {"axis": name, "size": 1 << sizes[name], "blocks": 1 << blocks[name]}
             raise refuse("LA259", "the CTAs of the cluster do not divide the shape", because, witness, cta, cga)
     share = {name: 1 << sizes[name] - blocks[name] for name in names}

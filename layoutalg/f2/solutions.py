@@ -1,16 +1,13 @@
 """Equations between linear layouts: all solutions, and named choices among them.
 
-Main statements:
+*Solutions.* If ``A @ C0 == B``, the solutions of ``A @ C == B`` are ``C0 xor D`` with D any affine map into the kernel
+of the linear part of A: each column of C and its constant vary independently, each in its own coset.
 
-*Solutions.* If ``A @ C == B`` has a solution then its solutions are ``C0 xor D`` with D any affine map into the kernel
-of the linear part of A: each column of C and its constant moves freely, and independently, in its own coset.
-
-*Staying in place.* For an output axis a of C let ``d(x) = C(x)[a] xor x[a]`` be the displacement. Let W be the
-projection of the kernel onto a. Replacing each column of d (and its constant) by its remainder modulo a reduced basis
-of W is a linear step, so it lifts the map that d induces modulo W. No solution has a displacement of smaller rank, none
-vanishes at more points of the domain, and none makes more columns zero, since a lift can only lose what the map modulo
-W already lacks. What stays free afterwards is the part of the kernel whose projection is zero, which serves the next
-axis.
+*Staying in place.* For an output axis a of C let ``d(x) = C(x)[a] xor x[a]`` be the displacement, and W the projection
+of the kernel onto a. Replacing each column of d (and its constant) by its remainder modulo a reduced basis of W is
+linear, so it lifts the map that d induces modulo W. Every solution induces the same map modulo W, so no displacement
+has smaller rank, vanishes at more points or has more zero columns. The part of the kernel with zero projection remains
+free for the next axis.
 """
 
 from __future__ import annotations
@@ -43,17 +40,16 @@ OBJECTIVES: Mapping[str, tuple[str, ...]] = {
     "smallest": (),
     "local": ("block", "warp", "lane", "register"),
 }
-"""Named choices: the axes that are to stay in place, most important first; ties go to the smallest packed values."""
+"""Objective -> axes to keep in place, most important first; ties go to the smallest packed values."""
 
 
 @dataclass(frozen=True, slots=True)
 class SolutionSet:
-    """All linear layouts C with ``A @ C == B``: one of them, and the kernel of A that moves each column freely.
+    """All linear layouts C with ``A @ C == B``: a particular solution and the kernel of A.
 
     Args:
         particular: The solution with the smallest packed columns and constant.
-        kernel: Reduced basis of the kernel of A, ascending, packed points of the output axes of ``particular``; each
-            vector has a highest bit that no other vector has.
+        kernel: Reduced basis of the kernel of A, ascending, as packed points of the output axes of ``particular``.
 
     Example:
         >>> A = LinearLayout.from_bases({"lane": [(1,), (1,)]}, {"o": 2})
@@ -71,7 +67,7 @@ class SolutionSet:
             raise bad_argument("kernel", "must be a tuple of integers", self.kernel)
         for vector in self.kernel:
             if type(vector) is not int or not 0 < vector < 1 << self.particular.out_bits:
-                raise bad_argument("kernel", f"must hold integers in [1, 2**{self.particular.out_bits})", vector)
+                raise bad_argument("kernel", f"must contain integers in [1, 2**{self.particular.out_bits})", vector)
         tops = [1 << vector.bit_length() - 1 for vector in self.kernel]
         seen = sum(set(tops))
         if tops != sorted(set(tops)) or any(
@@ -89,12 +85,12 @@ class SolutionSet:
 
     @property
     def is_unique(self) -> bool:
-        """There is one solution only."""
+        """Whether there is only one solution."""
         return not self.kernel
 
     @property
     def directions(self) -> tuple[dict[str, int], ...]:
-        """The kernel basis as points by name."""
+        """The kernel basis by axis name."""
         return tuple(unpack(vector, self.particular.out_axes) for vector in self.kernel)
 
     def contains(self, candidate: LinearLayout) -> bool:
@@ -113,18 +109,16 @@ class SolutionSet:
         return all(matrix.remainder(self.kernel, value) == least for value, least in values)
 
     def choose(self, objective: str | Sequence[str] = "smallest") -> LinearLayout:
-        """Return the solution that serves an objective best.
+        """Return the best solution for an objective.
 
-        Mathematically: for each axis of the objective in turn, among the solutions left, the displacement
-        ``C(x)[axis] xor x[axis]`` (``C(x)[axis]`` where C has no such input) has the smallest rank, is zero at the most
-        points, and no column of it is non-zero without need. The remaining freedom goes to the smallest packed values.
-        The claim is exact for the first axis, and for each further one as long as the axes before it stay in place.
+        Mathematically: for each axis of the objective in turn, among the remaining solutions, the displacement
+        ``C(x)[axis] xor x[axis]`` (``C(x)[axis]`` if C has no such input) has the smallest rank, the most zeros and the
+        fewest nonzero columns; then the smallest packed values are chosen. This is exact for the first axis, and for
+        each further one if the axes before it stay in place.
 
         Args:
-            objective: ``"smallest"``; ``"local"`` keeps block, warp, lane, register in place, in this order, and skips
-                the axes that C lacks; or a sequence of output axes of C.
-
-        Raises: MalformedError: LA241.
+            objective: ``"smallest"``; ``"local"`` keeps block, warp, lane, register in place, in this order of
+                priority, ignoring axes that C lacks; or a sequence of output axes of C.
 
         Example:
             >>> A = LinearLayout.from_bases({"lane": [(1,)], "warp": [(1,)]}, {"o": 2})
@@ -158,13 +152,13 @@ class SolutionSet:
                 used = reduced.reduce(field(value, where) ^ wanted[index])[1]
                 values[index] = value ^ matrix.apply(kernel, used)
             kernel = [matrix.apply(kernel, null) for null in reduced.null]
-        # a null set is one vector and others before it, and no step uses that vector: what is left of the kernel is
-        # ascending and reduced again, and the values stay the smallest modulo it
+        # a null set is one vector plus earlier ones, and no step uses that vector: the rest of the kernel is again
+        # ascending and reduced, and the values are still smallest modulo it
         return trusted(one.in_axes, one.out_axes, tuple(values[:-1]), values[-1])
 
 
 def _targets(inputs: AxisBits, name: str, bits: int) -> list[int]:
-    """Return per input bit the value of the output axis ``name`` that would be the input coordinate itself."""
+    """Return, per input bit, the value of output axis ``name`` that equals the input coordinate."""
     answer = []
     for axis, _, count in fields(inputs):
         answer += [1 << bit if axis == name and bit < bits else 0 for bit in range(count)]
@@ -174,12 +168,11 @@ def _targets(inputs: AxisBits, name: str, bits: int) -> list[int]:
 def solve(outer: LinearLayout, target: LinearLayout) -> SolutionSet:
     """Return all C with ``outer @ C == target``.
 
-    Mathematically: ``outer(C(x)) = target(x)`` for every x. C maps the input axes of ``target`` to those of ``outer``.
-    The target may have smaller output axes than ``outer``; they are matched by name.
+    C maps the input axes of ``target`` to those of ``outer``; output axes are matched by name.
 
     Args:
-        outer: Any; need not be injective nor surjective.
-        target: The same output axes by name, none larger.
+        outer: Need not be injective or surjective.
+        target: The same output axes, none larger than in ``outer``.
 
     Raises: AdmissibilityError: LA243, LA244.
 
@@ -190,7 +183,7 @@ def solve(outer: LinearLayout, target: LinearLayout) -> SolutionSet:
         >>> str(solve(A, LinearLayout.identity({"o": 4})).particular)
         'F2[o=(2)(1) -> lane:4]'
 
-    Source: arXiv 2505.23819 (conversion maps); the set of solutions and the affine part are additions.
+    Source: arXiv 2505.23819 (conversion maps), extended by the full solution set and the affine part.
     """
     linear(outer, "outer")
     linear(target, "target")
@@ -209,15 +202,15 @@ def solve(outer: LinearLayout, target: LinearLayout) -> SolutionSet:
                 raise _not_contained(outer, target, index, value)
             row ^= pivot
             length = row.bit_length()
-        # the vector is used up, what is left is the set of columns
+        # the vector part is 0, the rest is the set of columns
         answer.append(row)
-    # each kernel set has a highest column of its own and otherwise only pivot columns: it is reduced already
+    # each kernel set has its own highest column and otherwise only pivot columns, so it is already reduced
     particular = trusted(target.in_axes, outer.in_axes, tuple(answer[:-1]), answer[-1])
     return _solutions(particular, kernel)
 
 
 def _work(columns: tuple[int, ...]) -> tuple[dict[int, int], tuple[int, ...], int]:
-    """Return work rows by bit length, kernel and number of columns; see ``matrix`` for what a work row is."""
+    """Return work rows by bit length, kernel and number of columns; see ``matrix`` for work rows."""
     if len(columns) <= SMALL_BITS and not (columns and max(columns) >> SMALL_BITS):
         return _small_work(columns)
     return _large_work(columns)
@@ -233,7 +226,7 @@ _large_work = kept()(_forward)
 
 
 def _solutions(particular: LinearLayout, kernel: tuple[int, ...]) -> SolutionSet:
-    """Return a solution set whose fields are valid by construction."""
+    """Return a solution set with fields that are valid by construction, unchecked."""
     found = object.__new__(SolutionSet)
     object.__setattr__(found, "particular", particular)
     object.__setattr__(found, "kernel", kernel)
@@ -255,7 +248,7 @@ def _matched(outer: LinearLayout, target: LinearLayout) -> tuple[tuple[int, ...]
 def _not_contained(outer: LinearLayout, target: LinearLayout, index: int, value: int) -> Exception:
     """Return the error for a basis vector (or the affine part) outside the image of ``outer``.
 
-    The witness is the input bit alone if the value at the origin is in the image, else the origin.
+    The witness is that single input bit if the value at the origin is in the image, else the origin.
     """
     origin_ok = eliminated(outer.columns).reduce(_origin(outer, target))[0] == 0
     at = 1 << index if origin_ok and index < target.in_bits else 0
@@ -266,7 +259,7 @@ def _not_contained(outer: LinearLayout, target: LinearLayout, index: int, value:
         "value": unpack(target.at(at), target.out_axes),
         "basis_vector": unpack(value, outer.out_axes),
     }
-    what = "the values of the target are not all values of the outer layout"
+    what = "the target takes values that the outer layout does not take"
     return refuse("LA244", what, because, witness, outer, target)
 
 
@@ -278,11 +271,11 @@ def _origin(outer: LinearLayout, target: LinearLayout) -> int:
 def solve_outer(inner: LinearLayout, target: LinearLayout) -> LinearLayout:
     """Return an X with ``X @ inner == target``, where ``inner`` need not be invertible.
 
-    Mathematically: X exists exactly when the kernel of ``inner`` lies in that of ``target``. On the image of ``inner``
-    it is determined up to the constants; the returned one is zero on the unit vectors outside the pivots.
+    Mathematically: X exists exactly when the kernel of ``inner`` is contained in that of ``target``. It is determined
+    on the image of ``inner``; the returned one maps the unit vectors outside the pivots to 0.
 
     Args:
-        target: Over the same input axes.
+        target: Must have the same input axes.
 
     Raises: AdmissibilityError: LA751, LA757. MalformedError: LA241.
 
@@ -295,14 +288,14 @@ def solve_outer(inner: LinearLayout, target: LinearLayout) -> LinearLayout:
     """
     linear(inner, "inner")
     if linear(target, "target").in_axes != inner.in_axes:
-        because = f"one starts from {inner.in_dims}, the other from {target.in_dims}"
+        because = f"the input axes are {inner.in_dims} and {target.in_dims}"
         witness: dict[str, object] = {"inner": inner.in_dims, "target": target.in_dims}
-        raise refuse("LA751", "a conversion needs two layouts of one box", because, witness, inner, target)
+        raise refuse("LA751", "a conversion needs two layouts with equal input axes", because, witness, inner, target)
     reduced = eliminated(inner.columns)
     columns, values = [0] * inner.out_bits, target.columns
     for null in reduced.null:
         if matrix.apply(values, null):
-            because = "two inputs share an output on the left but not on the right"
+            because = "two inputs share a value in the inner layout but not in the target"
             witness = {"first": 0, "second": null, "left": inner.at(0), "right": (target.at(0), target.at(null))}
             what = "the conversion equation has no solution"
             raise refuse("LA757", what, because, witness, f"X o {inner}", f"= {target}")
@@ -315,7 +308,7 @@ def solve_outer(inner: LinearLayout, target: LinearLayout) -> LinearLayout:
 def invert_and_compose(
     target: LinearLayout, outer: LinearLayout, objective: str | Sequence[str] = "smallest"
 ) -> LinearLayout:
-    """Return the C of ``solve(outer, target).choose(objective)``: where ``outer`` holds what ``target`` puts at x.
+    """Return ``solve(outer, target).choose(objective)``: where ``outer`` has the element of ``target`` at x.
 
     Raises: AdmissibilityError: LA243, LA244. MalformedError: LA241.
 
@@ -330,7 +323,7 @@ def invert_and_compose(
 def preimages(
     layout: LinearLayout, point: Mapping[str, int] | int
 ) -> tuple[dict[str, int], tuple[dict[str, int], ...]]:
-    """Return all inputs with a given value: the smallest one, and a basis of the differences.
+    """Return all inputs with a given value: the smallest one and a basis of the differences.
 
     Args:
         point: The value, per output axis or packed.
@@ -353,16 +346,16 @@ def preimages(
 
 
 def minimal_conversion(source: LinearLayout, destination: LinearLayout) -> LinearLayout:
-    """Return where each place of ``destination`` finds its value in ``source``, without the axes that stay in place.
+    """Return where each element of ``destination`` is found in ``source``, without the axes that stay in place.
 
     Mathematically: the C with ``source @ C == destination`` that keeps block, warp, lane and register in place as far
-    as possible (``"local"``), then its quotient by block, warp, lane, register, in this order, up to the first of them
-    that does move. No axes left: nothing moves. Only register left: values change registers only. Lane left: they cross
-    lanes, and so on.
+    as possible (``"local"``), then its quotient by block, warp, lane, register, in this order, up to the first that
+    moves. No axes left means no data movement, only register left means moves within a lane, lane left means moves
+    between lanes, and so on.
 
     Args:
-        source: Layout of the values at hand.
-        destination: Layout wanted, over the same output axes.
+        source: Present layout of the values.
+        destination: Required layout, over the same output axes.
 
     Raises: AdmissibilityError: LA243, LA244.
 

@@ -1,8 +1,8 @@
-"""Splitting an F2 map into one swizzle and a map whose columns have disjoint supports.
+"""Split an F2 map into one swizzle and a map whose columns have disjoint supports.
 
-Notation: ``Sw<bits, base, shift>`` xors ``bits`` consecutive bits of a number into others. With a positive shift the
-bits from ``base + shift`` up go into those from ``base`` up; with a negative one the bits from ``base`` up go into
-those from ``base - shift`` up. The two fields do not meet (``bits <= |shift|``), so a swizzle is its own inverse.
+Notation: ``Sw<bits, base, shift>`` xors ``bits`` consecutive bits of a number into others: with a positive shift the
+bits from ``base + shift`` into those from ``base``, with a negative one the bits from ``base`` into those from
+``base - shift``. The two fields are disjoint (``bits <= |shift|``), so a swizzle is its own inverse.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from layoutalg.f2 import matrix
 def one_swizzle(columns: Sequence[int]) -> tuple[int, int, int] | None:
     """Return (bits, base, shift) of a swizzle S such that the columns of S M have disjoint supports, or None.
 
-    Mathematically: an output bit that depends on two or more input bits must be written by S, and no other bit needs to
-    be. The written bits are consecutive, so for each shift the shortest candidate runs from the lowest such bit to the
-    highest; a longer one works only if this one does. The search over shifts is therefore complete. Where several
-    shifts work the shortest one wins, positive before negative. (0, 0, 0) says that no swizzle is needed.
+    Mathematically: S must write every output bit that depends on two or more input bits, and needs to write no other.
+    The written bits are consecutive, so for each shift the shortest candidate runs from the lowest such bit to the
+    highest; a longer one works only if this one does. The search over shifts is therefore complete. The shortest
+    working shift is returned, positive before negative; (0, 0, 0) means that no swizzle is needed.
 
     Complexity: O(width^2).
 
@@ -42,7 +42,7 @@ def one_swizzle(columns: Sequence[int]) -> tuple[int, int, int] | None:
 
 
 def swizzled(value: int, bits: int, base: int, shift: int) -> int:
-    """Return ``Sw<bits, base, shift>`` of a number, in two's complement where it is negative.
+    """Return ``Sw<bits, base, shift>`` of a number (two's complement if negative).
 
     Example:
         >>> swizzled(0b1_000_0000, 3, 4, 3)
@@ -53,7 +53,7 @@ def swizzled(value: int, bits: int, base: int, shift: int) -> int:
 
 
 def source_mask(bits: int, base: int, shift: int) -> int:
-    """Return the bits that a swizzle reads; those that it writes are the bits that the opposite shift reads.
+    """Return the mask of bits that a swizzle reads; it writes those that the opposite shift reads.
 
     Example:
         >>> source_mask(2, 0, 3), source_mask(2, 0, -3)
@@ -63,7 +63,7 @@ def source_mask(bits: int, base: int, shift: int) -> int:
 
 
 def swizzle_period(bits: int, base: int, shift: int) -> int:
-    """Return the least P > 0 that a swizzle commutes with adding.
+    """Return the least P > 0 such that the swizzle commutes with adding P.
 
     Example:
         >>> swizzle_period(3, 4, 3), swizzle_period(0, 4, 3)

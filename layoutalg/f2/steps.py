@@ -1,4 +1,4 @@
-"""Steps that the operations on linear layouts share."""
+"""Helpers shared by the operations on linear layouts."""
 
 from __future__ import annotations
 
@@ -9,20 +9,17 @@ from layoutalg.f2.layout import LinearLayout, trusted
 
 
 def linear(value: object, argument: str) -> LinearLayout:
-    """Return ``value`` if it is a linear layout.
-
-    Raises: MalformedError: LA241.
-    """
+    """Return ``value`` if it is a linear layout."""
     return argument_check.kind(value, LinearLayout, argument)
 
 
 def mapped(layout: LinearLayout, outputs: AxisBits, change: Callable[[int], int]) -> LinearLayout:
-    """Return the layout after a linear map of packed values, onto the axes ``outputs``."""
+    """Return the layout followed by a linear map of packed values, with output axes ``outputs``."""
     return trusted(layout.in_axes, outputs, tuple(map(change, layout.columns)), change(layout.constant))
 
 
 def recolumned(layout: LinearLayout, name: str, columns: Sequence[int]) -> LinearLayout:
-    """Return the layout with other columns, any number of them, on one input axis."""
+    """Return the layout with the columns of one input axis replaced, possibly by a different number."""
     low, bits = place(layout.in_axes, name, "name")
     rest = layout.columns[low + bits :]
     inputs = resized(layout.in_axes, name, len(columns))
@@ -30,7 +27,7 @@ def recolumned(layout: LinearLayout, name: str, columns: Sequence[int]) -> Linea
 
 
 def restricted(layout: LinearLayout, ins: Container[str], outs: Container[str]) -> LinearLayout:
-    """Return the layout with all other input axes at 0 and all other output axes forgotten."""
+    """Return the layout with all other input axes at 0 and all other output axes dropped."""
     places = [(low, bits) for name, low, bits in fields(layout.out_axes) if name in outs]
     columns: list[int] = []
     for name, low, bits in fields(layout.in_axes):
@@ -48,7 +45,7 @@ def columns_of(layout: LinearLayout, name: str, argument: str) -> tuple[int, ...
 
 
 def bit_name(layout: LinearLayout, index: int) -> str:
-    """Return the name of an input bit, as ``lane[2]``."""
+    """Return the name of an input bit, such as ``lane[2]``."""
     for name, low, bits in fields(layout.in_axes):
         if low <= index < low + bits:
             return f"{name}[{index - low}]"

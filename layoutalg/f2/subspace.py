@@ -1,7 +1,4 @@
-"""Subspaces of named axes over F2.
-
-Main statements: a subspace is its reduced basis, so ``==`` is equality of sets.
-"""
+"""Subspaces of named axes over F2, stored as reduced bases, so ``==`` is equality of sets."""
 
 from __future__ import annotations
 
@@ -17,13 +14,11 @@ from layoutalg.ground.check import refuse
 
 @dataclass(frozen=True, slots=True)
 class Subspace:
-    """A linear subspace of the points over named axes.
+    """A linear subspace of the points of named axes.
 
     Args:
         axes: Axis names with their bits, minor to major.
-        basis: The reduced basis, packed, ascending; ``Subspace.spanned`` makes it from any vectors.
-
-    Raises: MalformedError: LA200, LA241.
+        basis: The reduced basis, packed, ascending; ``Subspace.spanned`` computes it from any vectors.
 
     Example:
         >>> plane = Subspace.spanned((("lane", 2), ("warp", 1)), [3, 5])
@@ -40,16 +35,13 @@ class Subspace:
             raise bad_argument("basis", "must be a tuple of integers", self.basis)
         for vector in self.basis:
             if type(vector) is not int or not 0 < vector < 1 << self.bits:
-                raise bad_argument("basis", f"must hold integers in [1, 2**{self.bits})", vector)
+                raise bad_argument("basis", f"must contain integers in [1, 2**{self.bits})", vector)
         if self.basis != matrix.image_basis(self.basis):
             raise bad_argument("basis", "must be reduced and ascending", self.basis)
 
     @classmethod
     def spanned(cls, axes: AxisBits, vectors: Iterable[int | Mapping[str, int]]) -> Subspace:
-        """Return the span of packed vectors or points by name.
-
-        Raises: MalformedError: LA200, LA241.
-        """
+        """Return the span of packed vectors or points by name."""
         check_axes(axes, "axes")
         points = items(vectors, "vectors", "must be a sequence of points")
         return cls(axes, matrix.image_basis([packed_point(axes, each, "vectors", flat=True) for each in points]))
@@ -70,11 +62,11 @@ class Subspace:
         return tuple(unpack(vector, self.axes) for vector in self.basis)
 
     def contains(self, point: int | Mapping[str, int]) -> bool:
-        """Whether a packed point, or one by name (absent axes 0), lies in the subspace."""
+        """Whether a point, packed or by name (absent axes 0), is in the subspace."""
         return matrix.remainder(self.basis, self._packed(point)) == 0
 
     def includes(self, other: Subspace) -> bool:
-        """Whether every point of ``other`` lies in this subspace.
+        """Whether every point of ``other`` is in this subspace.
 
         Example:
             >>> Subspace.spanned((("x", 2),), [1, 2]).includes(Subspace.spanned((("x", 2),), [3]))
@@ -84,7 +76,7 @@ class Subspace:
         return all(matrix.remainder(self.basis, vector) == 0 for vector in other.basis)
 
     def coordinates(self, point: int | Mapping[str, int]) -> tuple[int, ...]:
-        """Return the basis vectors whose xor is the point, as their indices.
+        """Return the indices of the basis vectors whose xor is the point.
 
         Raises: AdmissibilityError: LA260.
 
@@ -96,11 +88,11 @@ class Subspace:
         rest, used = matrix.eliminate(self.basis).reduce(packed)
         if rest:
             witness = {"point": unpack(packed, self.axes), "rest": unpack(rest, self.axes)}
-            raise refuse("LA260", "the point is not in the subspace", f"{self!r} leaves {rest}", witness)
+            raise refuse("LA260", "the point is not in the subspace", f"reduction by {self!r} leaves {rest}", witness)
         return tuple(index for index in range(len(self.basis)) if used >> index & 1)
 
     def intersection(self, other: Subspace) -> Subspace:
-        """Return the points of both.
+        """Return the intersection.
 
         Example:
             >>> Subspace.spanned((("x", 3),), [1, 2]).intersection(Subspace.spanned((("x", 3),), [3, 4])).basis
@@ -110,7 +102,7 @@ class Subspace:
         return Subspace(self.axes, matrix.intersection(self.basis, other.basis))
 
     def sum(self, other: Subspace) -> Subspace:
-        """Return the span of both.
+        """Return the sum (span of the union).
 
         Example:
             >>> Subspace.spanned((("x", 3),), [1]).sum(Subspace.spanned((("x", 3),), [3])).basis
@@ -120,7 +112,7 @@ class Subspace:
         return Subspace(self.axes, matrix.image_basis((*self.basis, *other.basis)))
 
     def complement(self) -> Subspace:
-        """Return a subspace that meets this one in 0 only and spans the rest, made of unit vectors.
+        """Return a complement of this subspace, spanned by unit vectors.
 
         Example:
             >>> Subspace.spanned((("x", 3),), [3]).complement().basis
@@ -130,9 +122,9 @@ class Subspace:
         return Subspace(self.axes, tuple(1 << bit for bit in range(self.bits) if bit not in tops))
 
     def common_complement(self, other: Subspace) -> Subspace:
-        """Return a largest subspace that meets this one and ``other`` in 0 only.
+        """Return a largest subspace that meets this one and ``other`` only in 0.
 
-        Its dimension is that of the space less the larger of the two.
+        Its dimension is ``bits - max(dimension, other.dimension)``.
 
         Example:
             >>> Subspace.spanned((("x", 2),), [1]).common_complement(Subspace.spanned((("x", 2),), [2])).basis
@@ -144,7 +136,7 @@ class Subspace:
         return Subspace.spanned(self.axes, matrix.common_complement(self.basis, other.basis, self.bits))
 
     def annihilator(self) -> Subspace:
-        """Return the vectors whose bitwise product with every point has even weight.
+        """Return the vectors whose bitwise product with every point has even parity.
 
         Example:
             >>> Subspace.spanned((("x", 3),), [3]).annihilator().basis
@@ -154,20 +146,14 @@ class Subspace:
         return Subspace(self.axes, matrix.image_basis(matrix.kernel(rows)))
 
     def image(self, layout: LinearLayout) -> Subspace:
-        """Return the image under the linear part of a layout whose input axes are these axes.
-
-        Raises: MalformedError: LA241.
-        """
+        """Return the image under the linear part of a layout with these input axes."""
         if linear(layout, "layout").in_axes != self.axes:
             raise bad_argument("layout", f"must have the input axes {self.axes}", layout.in_axes)
         vectors = [matrix.apply(layout.columns, vector) for vector in self.basis]
         return Subspace(layout.out_axes, matrix.image_basis(vectors))
 
     def preimage(self, layout: LinearLayout) -> Subspace:
-        """Return the inputs that the linear part of a layout sends into this subspace of its codomain.
-
-        Raises: MalformedError: LA241.
-        """
+        """Return the preimage under the linear part of a layout with these output axes."""
         if linear(layout, "layout").out_axes != self.axes:
             raise bad_argument("layout", f"must have the output axes {self.axes}", layout.out_axes)
         mask = (1 << layout.in_bits) - 1
@@ -175,7 +161,7 @@ class Subspace:
         return Subspace(layout.in_axes, matrix.image_basis([vector & mask for vector in null]))
 
     def as_layout(self, name: str) -> LinearLayout:
-        """Return the injective layout whose values are the points of the subspace; bit i gives basis vector i.
+        """Return the injective layout onto the subspace; bit i maps to basis vector i.
 
         Example:
             >>> str(Subspace.spanned((("x", 2),), [3]).as_layout("i"))
@@ -193,7 +179,7 @@ class Subspace:
 
 
 def kernel_of(layout: LinearLayout) -> Subspace:
-    """Return the differences of inputs with the same value.
+    """Return the kernel: the differences of inputs with the same value.
 
     Example:
         >>> kernel_of(LinearLayout.from_bases({"i": [(1,), (1,)]}, {"o": 2})).basis
@@ -203,7 +189,7 @@ def kernel_of(layout: LinearLayout) -> Subspace:
 
 
 def image_of(layout: LinearLayout) -> Subspace:
-    """Return the differences of values: the layout takes exactly ``constant xor`` these.
+    """Return the image of the linear part; the layout's values are ``constant xor`` these.
 
     Example:
         >>> image_of(LinearLayout.from_bases({"i": [(3,), (1,)]}, {"o": 4})).basis

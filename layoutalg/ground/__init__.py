@@ -1,1 +1,1 @@
-"""What every family stands on: limits, the clock, memory, workers and solvers."""
+"""Shared foundations of all families: limits, deadlines, memory, workers and solvers."""

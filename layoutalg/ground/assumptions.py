@@ -1,7 +1,7 @@
-"""What is known about symbolic sizes, and what follows from it.
+"""Assumptions about symbolic sizes, and what follows from them.
 
-Main statements: ``Assumptions.entails`` answers True only where the condition holds at every assignment the assumptions
-allow, False only where it fails at every one of them, else None.
+``Assumptions.entails`` returns True only if the condition holds for every assignment that the assumptions allow, False
+only if it fails for every one, otherwise None.
 """
 
 from __future__ import annotations
@@ -29,16 +29,14 @@ else:
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class Assumptions(Known):
-    """What is known about the sizes.
+    """Conditions on symbolic sizes.
 
-    Mathematically: the set of assignments of integers to names at which all conditions hold and every name outside
-    ``integers`` is at least 1.
+    Mathematically: the set of integer assignments at which all conditions hold and every name outside ``integers`` is
+    at least 1.
 
     Args:
-        conditions: Conditions, or texts of them.
-        integers: Names that may be any integer; all other names are at least 1.
-
-    Raises: MalformedError: LA620, LA621.
+        conditions: Conditions, or their text.
+        integers: Names that may be any integer; all others are at least 1.
 
     Example:
         >>> known = Assumptions(("M % 16 == 0", "N >= 64"))
@@ -65,17 +63,12 @@ class Assumptions(Known):
             raise contradiction(self)
 
     def extended(self, extra: Iterable[object] = (), integers: Iterable[str] = ()) -> Assumptions:
-        """Return the assumptions with more conditions and more unrestricted names.
-
-        Raises: MalformedError: LA620, LA621.
-        """
+        """Return the assumptions with conditions and unrestricted names added."""
         free = (*self.integers, *Assumptions((), integers).integers)
         return Assumptions((*self.conditions, *Assumptions(extra, free).conditions), free)
 
     def violated_by(self, sizes: Mapping[str, int]) -> Condition | None:
-        """Return the first condition that fails at ``sizes``, including that sizes are at least 1; None where all hold.
-
-        Raises: MalformedError: LA623.
+        """Return the first condition that ``sizes`` violate (sizes >= 1 included), or None.
 
         Example:
             >>> Assumptions(("M % 16 == 0",)).violated_by({"M": 24})
@@ -86,12 +79,11 @@ class Assumptions(Known):
         return self.broken_at(values)
 
     def decide(self, claim: object, timeout_ms: float = limits.DECISION_MS) -> Decision:
-        """Return whether a condition follows, with the engine that decided and the sizes that show it.
+        """Decide whether a condition follows; the answer names the engine and example sizes.
 
         Args:
             claim: A condition or its text.
-            timeout_ms: Milliseconds of wall time for the whole decision; the deadline that holds here counts too where
-                it is sooner.
+            timeout_ms: Wall time for the whole decision; an earlier deadline of the caller also applies.
 
         Raises: MalformedError: LA620, LA004. BudgetError: LA001.
 
@@ -102,7 +94,7 @@ class Assumptions(Known):
         return decide(self, condition(claim), timeout_ms)
 
     def entails(self, claim: object, timeout_ms: float = limits.DECISION_MS) -> bool | None:
-        """Return True where the claim always holds, False where it never holds, None where neither was shown.
+        """Return True if the claim always holds, False if it never holds, None if neither was shown.
 
         Example:
             >>> Assumptions(("K == M",)).entails("K*N == M*N")
@@ -111,10 +103,7 @@ class Assumptions(Known):
         return self.decide(claim, timeout_ms).status
 
     def to_sympy(self, symbols: Mapping[str, Any] | None = None) -> Any:
-        """Return the conjunction of the conditions; that sizes are at least 1 is a property of its symbols.
-
-        Raises: MalformedError: LA620.
-        """
+        """Return the conjunction of the conditions; sizes >= 1 is encoded in the symbols (positive integers)."""
         known = {name: sympy.Symbol(name, integer=True) for name in self.integers}
         return sympy.And(*[entry.to_sympy({**known, **(symbols or {})}) for entry in self.conditions])
 
@@ -133,20 +122,22 @@ class Assumptions(Known):
 
 
 def contradiction(assumptions: Assumptions) -> MalformedError:
-    """Return the error for assumptions that no assignment meets."""
+    """Return the error for unsatisfiable assumptions."""
     return MalformedError(
-        Diagnostic(code="LA621", what="the assumptions contradict each other", because=f"no sizes meet {assumptions}")
+        Diagnostic(
+            code="LA621", what="the assumptions contradict each other", because=f"no sizes satisfy {assumptions}"
+        )
     )
 
 
 @dataclass(frozen=True, slots=True)
 class SideCondition:
-    """A condition a result needs, and what is known about it.
+    """A condition that a result depends on, and whether it is proved.
 
     Args:
         condition: The condition.
-        status: True where the assumptions and the conditions before it entail it, None where that is open. A condition
-            that never holds has no place here: the operation refuses.
+        status: True if the assumptions and earlier conditions entail it, None if open. (An operation refuses a
+            condition that never holds.)
         reason: The engine that decided, or why it is open.
 
     Example:

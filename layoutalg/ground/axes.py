@@ -1,7 +1,6 @@
 """Named axes: a box of integer points, its flat index, and coordinates given by name.
 
-Notation: axes are (name, extent) pairs, fastest first; the flat index of a point is colexicographic, so the first axis
-moves fastest.
+Notation: axes are (name, extent) pairs, fastest first; flat indices are colexicographic (first axis fastest).
 """
 
 from __future__ import annotations
@@ -17,17 +16,11 @@ from layoutalg.ground.check import Checker
 
 Axes: TypeAlias = tuple[tuple[str, int], ...]
 Coordinate: TypeAlias = int | npt.NDArray[Any]
-"""One coordinate, or many."""
+"""One coordinate or an array of them."""
 
 
 def checked_axes(value: object, argument: str, check: Checker, low: int = 0) -> Axes:
     """Return a mapping or (name, extent) pairs as axes: distinct identifiers, extents of at least ``low``.
-
-    Args:
-        value: What the user passed.
-        argument: Its name, for messages.
-        check: The family's checks.
-        low: Least extent.
 
     Example:
         >>> checked_axes({"row": 3, "col": np.int64(5)}, "axes", Checker("LA750"))
@@ -51,7 +44,7 @@ def size(axes: Axes) -> int:
 
 
 def flat_index(axes: Axes, point: object, check: Checker, argument: str = "point") -> int:
-    """Return the flat index of a point that names every axis.
+    """Return the flat index of a point given by name, all axes present.
 
     Example:
         >>> flat_index((("row", 3), ("col", 5)), {"row": 2, "col": 1}, Checker("LA750"))
@@ -66,7 +59,7 @@ def flat_index(axes: Axes, point: object, check: Checker, argument: str = "point
 
 
 def point_at(axes: Axes, index: int) -> dict[str, int]:
-    """Return the coordinates of a flat index that lies inside the box.
+    """Return the coordinates of a flat index inside the box.
 
     Example:
         >>> point_at((("row", 3), ("col", 5)), 5)
@@ -79,7 +72,7 @@ def point_at(axes: Axes, index: int) -> dict[str, int]:
 
 
 def digits_of(axes: Axes, index: npt.NDArray[Any]) -> list[npt.NDArray[Any]]:
-    """Return the coordinate arrays of flat indices that lie inside the box, in the order of the axes.
+    """Return one coordinate array per axis for flat indices inside the box.
 
     Example:
         >>> [digit.tolist() for digit in digits_of((("row", 3), ("col", 5)), np.arange(4))]
@@ -93,7 +86,7 @@ def digits_of(axes: Axes, index: npt.NDArray[Any]) -> list[npt.NDArray[Any]]:
 
 
 def by_name(axes: Axes, coords: object, check: Checker, argument: str = "coords") -> list[Any]:
-    """Return the entries of a mapping that names every axis and no other, in the order of the axes."""
+    """Return the values of a mapping whose keys are exactly the axes, in axis order."""
     if isinstance(coords, Mapping) and len(coords) == len(axes) and all(name in coords for name, _ in axes):
         return [coords[name] for name, _ in axes]
     names = [name for name, _ in axes]
@@ -103,12 +96,12 @@ def by_name(axes: Axes, coords: object, check: Checker, argument: str = "coords"
 
 
 def coordinates(axes: Axes, coords: object, check: Checker) -> tuple[list[Coordinate], tuple[int, ...] | None]:
-    """Return checked coordinates, one entry per axis, and the shape they broadcast to; None where all are single ints.
+    """Return checked coordinates, one entry per axis, and their broadcast shape (None if all are ints).
 
     Args:
         axes: The box.
         coords: Axis name -> integer or array of integers.
-        check: The family's checks; a coordinate outside its axis is reported with the first such value.
+        check: Reports the first coordinate outside its axis.
 
     Example:
         >>> coordinates((("row", 3), ("col", 5)), {"row": np.arange(3), "col": 1}, Checker("LA204"))
@@ -122,4 +115,4 @@ def coordinates(axes: Axes, coords: object, check: Checker) -> tuple[list[Coordi
     try:
         return values, np.broadcast_shapes(*shapes)
     except ValueError:
-        raise check.malformed("coords", "must hold arrays that broadcast together", shapes) from None
+        raise check.malformed("coords", "must be arrays that broadcast together", shapes) from None

@@ -1,12 +1,11 @@
-"""Answers that are kept for the next time, bounded by the bytes they take.
+"""Result caches bounded in bytes.
 
-Implementation notes: an entry weighs what its arguments and its answer hold, found by walking through them once. The
-entry that was not used for the longest time goes first. A refusal, and an answer that ``worth`` turns down (one that
-ran out of time, say), is never kept. Threads may call at the same time; two that ask the same may both compute. After
-``fork`` the child starts with an empty cache, because another thread may have been in the middle of changing it.
-``remembered`` has neither lock nor order of use but two generations: new answers, and those found in the old one, join
-the young one, which at half of the limit becomes the old one. Under threads an answer may be computed twice, or a
-generation end early.
+Implementation notes: the weight of an entry is the size of its arguments and answer, measured by one walk through them.
+Eviction is least recently used. Exceptions, and answers that ``worth`` rejects (such as timeouts), are not cached.
+Threads may call concurrently; two asking the same question may both compute it. A forked child starts with an empty
+cache, since another thread may have been modifying it.
+``remembered`` has no lock and no LRU order but two generations: new answers, and hits in the old generation, go into
+the young one, which becomes the old one at half the limit. Races cost a recomputation or an early generation change.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def bytes_of(*values: object) -> int:
-    """Return about how many bytes values hold; what they share counts once.
+    """Return the approximate size of values in bytes; shared parts count once.
 
     Example:
         >>> bytes_of(()) < bytes_of((1, 2)) < bytes_of((1, (2, "three")))
@@ -57,7 +56,7 @@ def bytes_of(*values: object) -> int:
 
 
 class _Kept(Generic[P, T]):
-    """A function and the answers it gave."""
+    """A function and its cached answers."""
 
     def __init__(self, function: Callable[P, T], limit: int, worth: Callable[[T], bool] | None) -> None:
         functools.update_wrapper(self, function)
@@ -87,7 +86,7 @@ class _Kept(Generic[P, T]):
     def _keep(self, key: Hashable, answer: T) -> None:
         weight = bytes_of(key, answer)
         if weight > self.limit // 8:
-            return  # one answer must not drive out all others
+            return  # one answer must not evict all others
         with self.lock:
             before = self.entries.pop(key, None)
             self.entries[key] = (answer, weight)
@@ -100,11 +99,11 @@ class _Kept(Generic[P, T]):
 def kept(
     limit_bytes: int = limits.CACHE_BYTES, worth: Callable[[Any], bool] | None = None
 ) -> Callable[[Callable[P, T]], _Kept[P, T]]:
-    """Return a decorator that keeps the answers of a function of hashable arguments.
+    """Return a decorator that caches the answers of a function with hashable arguments.
 
     Args:
-        limit_bytes: Bytes that arguments and answers may hold together; an answer above an eighth of it is not kept.
-        worth: Says of an answer whether it may be kept; None keeps every one.
+        limit_bytes: Total size of arguments and answers; an answer above an eighth of it is not cached.
+        worth: Whether to cache an answer; None caches all.
 
     Example:
         >>> @kept(worth=lambda answer: answer is not None)
@@ -123,11 +122,11 @@ def kept(
 
 
 def remembered(weigh: Callable[..., int], limit_bytes: int = limits.CACHE_BYTES) -> Callable[[Function], Function]:
-    """Return a decorator like ``kept`` for functions that take microseconds: a repeated call is one look-up.
+    """Return a decorator like ``kept`` for microsecond functions: a repeated call is one dict look-up.
 
     Args:
-        weigh: Bytes of an entry, from the answer and the arguments; bounds that are cheap to compute will do.
-        limit_bytes: As for ``kept``; an answer above a quarter of it is not kept.
+        weigh: Size of an entry in bytes, from the answer and the arguments; a cheap upper bound will do.
+        limit_bytes: As for ``kept``; an answer above a quarter of it is not cached.
 
     Example:
         >>> @remembered(lambda answer, number: 100)

@@ -1,7 +1,7 @@
-"""The clock that every search and every solver asks.
+"""Wall-clock deadlines, checked by every search and solver.
 
-Implementation notes: the deadline belongs to the context (``contextvars``) in which it was set: every thread and task
-has its own, a thread started inside the block has none. Deadlines nest, and the sooner one holds. Wall time counts.
+A deadline belongs to the context (``contextvars``) that set it: each thread and task has its own, and a thread started
+inside the block has none. Deadlines nest; the earliest one applies.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from layoutalg.ground.errors import BudgetError, Diagnostic, MalformedError, sho
 
 @dataclass(frozen=True, slots=True)
 class Deadline:
-    """A moment on the monotonic clock, and the seconds that were given until then."""
+    """A moment on the monotonic clock, and the time limit it came from."""
 
     seconds: float
     at: float
 
     def left(self) -> float:
-        """Return the seconds that remain, 0 where none do."""
+        """Return the remaining seconds, at least 0."""
         return max(0.0, self.at - time.monotonic())
 
 
@@ -35,12 +35,10 @@ _deadline: ContextVar[Deadline] = ContextVar("layoutalg_deadline", default=_NEVE
 
 @contextmanager
 def within(seconds: float) -> Iterator[Deadline]:
-    """Run a block under a deadline; a surrounding deadline that is sooner keeps holding.
+    """Run a block under a deadline; an earlier surrounding deadline stays in force.
 
     Args:
         seconds: Seconds of wall time, at least 0; infinity sets no deadline.
-
-    Raises: MalformedError: LA004.
 
     Example:
         >>> with within(60), within(5) as deadline:
@@ -57,15 +55,12 @@ def within(seconds: float) -> Iterator[Deadline]:
 
 
 def left(at_most: float = math.inf) -> float:
-    """Return the seconds until the deadline that holds here, no more than ``at_most``; infinity where there is none."""
+    """Return the seconds until the current deadline, capped at ``at_most``; infinity without a deadline."""
     return min(at_most, _deadline.get().left())
 
 
 def check(what: str) -> None:
-    """Raise where the deadline has passed; loops call this once per step.
-
-    Args:
-        what: What is being done, for the message.
+    """Raise if the deadline has passed; loops call this once per step. ``what`` is for the message.
 
     Raises: BudgetError: LA001.
 
@@ -75,7 +70,7 @@ def check(what: str) -> None:
         Traceback (most recent call last):
         layoutalg.ground.errors.BudgetError: LA001 the time is up
           in     a search
-          since  the 0 s given are spent
+          since  the time limit of 0 s has passed
           at     seconds=0.0
     """
     if _deadline.get().left() <= 0:
@@ -83,16 +78,14 @@ def check(what: str) -> None:
 
 
 def out_of_time(what: str, seconds: float | None = None) -> NoReturn:
-    """Raise that the time for something is up: ``seconds`` of its own, or those of the deadline that holds here."""
+    """Raise a time-out: after ``seconds``, or after the current deadline."""
     given = _deadline.get().seconds if seconds is None else seconds
-    because = f"the {given:g} s given are spent"
+    because = f"the time limit of {given:g} s has passed"
     raise BudgetError(Diagnostic("LA001", "the time is up", (what,), because, witness={"seconds": given}))
 
 
 def checked_seconds(value: object, argument: str = "seconds") -> float:
-    """Return a number of seconds as a float; refuse what is not one (also NaN, which would never end).
-
-    Raises: MalformedError: LA004.
+    """Return a number of seconds as a float; NaN is refused, since it would never expire.
 
     Example:
         >>> checked_seconds(2)
@@ -101,9 +94,9 @@ def checked_seconds(value: object, argument: str = "seconds") -> float:
     if not isinstance(value, bool) and hasattr(type(value), "__float__"):
         try:
             number = float(value)  # type: ignore[arg-type]
-        except (OverflowError, TypeError, ValueError):  # beyond floats, or an array of several numbers
+        except (OverflowError, TypeError, ValueError):  # too large for a float, or an array of several numbers
             number = math.nan
         if number >= 0:
             return number
-    because = f"{argument} must be a number that is at least 0, not {shown(value, 40)}"
-    raise MalformedError(Diagnostic("LA004", "this is not a number of seconds", (argument,), because))
+    because = f"{argument} must be a number of at least 0, not {shown(value, 40)}"
+    raise MalformedError(Diagnostic("LA004", "invalid time limit", (argument,), because))

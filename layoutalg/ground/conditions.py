@@ -2,8 +2,7 @@
 
 Notation: ``M % 64 == 0``, ``N >= 64``, ``M != N``; chains such as ``64 <= M < 128`` are several conditions.
 
-Main statements: a condition has a truth value at every assignment of integers to its names; where it divides by a name
-that is 0 there, it is false.
+A condition is true or false at every assignment of integers to its names; division by 0 makes it false.
 """
 
 from __future__ import annotations
@@ -32,13 +31,11 @@ KINDS = ("zero", "nonzero", "nonnegative", "integral")
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class Condition:
-    """One condition on a polynomial: that it is 0, is not 0, is at least 0, or is an integer.
+    """A condition on a polynomial: it is 0, is not 0, is at least 0, or is an integer.
 
     Args:
         kind: ``"zero"``, ``"nonzero"``, ``"nonnegative"`` or ``"integral"``.
-        value: The polynomial. It is brought to lowest terms, so that equal conditions usually compare equal.
-
-    Raises: MalformedError: LA620.
+        value: The polynomial, reduced to lowest terms so that equivalent conditions usually compare equal.
 
     Example:
         >>> Condition("integral", polynomial("M/64")), Condition("nonnegative", polynomial("M/2 - 4"))
@@ -62,8 +59,6 @@ class Condition:
     def holds(self, sizes: Mapping[str, int]) -> bool:
         """Return whether the condition holds at ``sizes``; dividing by 0 makes it false.
 
-        Raises: MalformedError: LA623.
-
         Example:
             >>> condition("M % 64 == 0").holds({"M": 128})
             True
@@ -73,7 +68,7 @@ class Condition:
         return self.true_at(values)
 
     def true_at(self, sizes: Mapping[str, int]) -> bool:
-        """Return what ``holds`` returns; the sizes are known to be integers, one per name."""
+        """Like ``holds``, without checking the sizes."""
         try:
             value = value_at(self.value, sizes)
         except ZeroDivisionError:
@@ -90,8 +85,6 @@ class Condition:
 
     def to_sympy(self, symbols: Mapping[str, Any] | None = None) -> Any:
         """Return the sympy relation; names missing from ``symbols`` become positive integer symbols.
-
-        Raises: MalformedError: LA620.
 
         Example:
             >>> condition("M % 64 == 0").to_sympy(), condition("N > 63").to_sympy()
@@ -146,9 +139,7 @@ def _lowest(kind: Kind, value: Polynomial) -> Polynomial:
 
 
 def conditions(value: Any) -> tuple[Condition, ...]:
-    """Return the conditions of a text, which may be a chain such as ``64 <= M <= 128``; a ``Condition`` is kept.
-
-    Raises: MalformedError: LA620.
+    """Return the conditions in a text, possibly a chain such as ``64 <= M <= 128``, or of a ``Condition``.
 
     Example:
         >>> conditions("64 <= M < 128")
@@ -177,7 +168,7 @@ def _read(value: str) -> tuple[Condition, ...]:
             raise malformed("condition", "may compare with == != >= <= > < only", value)
         if isinstance(left, ast.BinOp) and isinstance(left.op, ast.Mod):
             if sign != "==":
-                raise malformed("condition", "may compare a remainder with == only", value)
+                raise malformed("condition", "must compare remainders with == only", value)
             remainder = reader.read(left.left) - reader.read(right)
             found.append(divisible(remainder, reader.read(left.right)))
         else:
@@ -212,9 +203,7 @@ def _compare(left: Polynomial, sign: str, right: Polynomial, text: str) -> Condi
 
 
 def condition(value: object) -> Condition:
-    """Return the one condition of a text.
-
-    Raises: MalformedError: LA620.
+    """Return the single condition in a text.
 
     Example:
         >>> print(condition("N > 63"))
@@ -228,8 +217,6 @@ def condition(value: object) -> Condition:
 
 def divisible(value: PolynomialLike, divisor: PolynomialLike) -> Condition:
     """Return the condition that ``divisor`` divides ``value``.
-
-    Raises: MalformedError: LA620.
 
     Example:
         >>> divisible("M*N", "K")
@@ -255,7 +242,7 @@ def equal(left: Polynomial, right: Polynomial) -> Condition:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """Conditions that hold, on names of which the others than ``integers`` are at least 1; see ``Assumptions``."""
+    """Known conditions. Names not listed in ``integers`` are >= 1. See ``Assumptions``."""
 
     conditions: tuple[Condition, ...]
     integers: tuple[str, ...]
@@ -266,7 +253,7 @@ class Known:
         return names_of([entry.value for entry in self.conditions])
 
     def broken_at(self, sizes: Mapping[str, int]) -> Condition | None:
-        """Return the first condition that fails at ``sizes``, which are known to be integers, one per name."""
+        """Return the first condition that fails at ``sizes`` (not checked), or None."""
         for name in sorted(sizes):
             if name not in self.integers and sizes[name] < 1:
                 return Condition("nonnegative", named(name) - ONE)

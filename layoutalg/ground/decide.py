@@ -1,13 +1,13 @@
-"""Whether a condition follows from assumptions: a ladder of sound engines.
+"""Decide whether a condition follows from assumptions, by a ladder of sound engines.
 
-Main statements: the answer is True only where the condition holds at every assignment the assumptions allow, False only
-where it holds at none of them. Otherwise it is None, either because one assignment of each kind is shown (``holds_at``
-and ``fails_at``) or because no engine decided within its limit; ``reason`` tells which.
+The answer is True only if the condition holds at every assignment the assumptions allow, False only if it holds at
+none. Otherwise it is None: either both kinds of assignment exist (``holds_at`` and ``fails_at``) or no engine decided
+within its limit; ``reason`` says which.
 
-Implementation notes: intervals and congruences first, then a short search for assignments of both kinds, then the
-solver for non-linear integer arithmetic on what is still open, all under one clock. Assignments found by the solver are
-checked by exact arithmetic before they are shown. Where it finds none, fresh assignments that meet the assumptions are
-drawn and evaluated; one of the kind it denies wins over it. What ran out of time is never kept for the next time.
+Implementation notes: intervals and congruences first, then a short random search for both kinds of assignment, then z3
+(non-linear integer arithmetic) on what is still open, all under one deadline. z3's assignments are checked by exact
+arithmetic. If z3 claims that a kind does not exist, fresh random assignments are tried; a counterexample overrules z3.
+Timeouts are not cached.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from layoutalg.ground.polynomial import Polynomial, value_at
 Sizes: TypeAlias = tuple[tuple[str, int], ...]
 
 GLANCE = 1_000
-"""Steps of intervals and congruences before assignments are drawn; nearly all answers come within."""
+"""Steps of interval and congruence arithmetic before the random search; enough for nearly all answers."""
 DRAWS = 160
 NEAR = (0, 1, 2, 3, 4, 5, 7, 11, 15, 63)
 FAR = (0, 0, 1, 1, 2, 3, 6, 8, 9, 12, 31, 64, 100, 127, 1023, 4096, 99_991)
@@ -37,14 +37,14 @@ FAR = (0, 0, 1, 1, 2, 3, 6, 8, 9, 12, 31, 64, 100, 127, 1023, 4096, 99_991)
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The answer to whether a condition follows.
+    """Whether a condition follows, and why.
 
     Args:
         status: True (always holds), False (never holds) or None (neither was shown).
         engine: What decided: ``"arithmetic"``, ``"interval x congruence"``, ``"examples"``, ``"z3"`` or ``"none"``.
-        holds_at: Sizes that meet the assumptions and the condition, where known.
-        fails_at: Sizes that meet the assumptions and break the condition, where known.
-        reason: One phrase.
+        holds_at: Sizes that satisfy the assumptions and the condition, if known.
+        fails_at: Sizes that satisfy the assumptions but not the condition, if known.
+        reason: A short phrase.
 
     Example:
         >>> Decision(None, "examples", (("M", 64),), (("M", 1),), "both are possible").status is None
@@ -59,13 +59,10 @@ class Decision:
 
 
 def decide(assumptions: Known, claim: Condition, timeout_ms: float = limits.DECISION_MS) -> Decision:
-    """Return whether ``claim`` follows from ``assumptions``; see ``Decision``.
+    """Decide whether ``claim`` follows from ``assumptions``.
 
     Args:
-        assumptions: What is known.
-        claim: The condition.
-        timeout_ms: Milliseconds of wall time for the whole decision; the deadline that holds here counts too where it
-            is sooner.
+        timeout_ms: Wall time for the whole decision; an earlier deadline of the caller also applies.
 
     Raises: MalformedError: LA004. BudgetError: LA001.
 
@@ -81,13 +78,13 @@ def decide(assumptions: Known, claim: Condition, timeout_ms: float = limits.DECI
             found = Decision(None, "none", None, None, "nothing was decided")
     if found.engine != "none":
         return found
-    clock.check("deciding a condition on symbolic sizes")  # the deadline of the caller, if that is the one
+    clock.check("deciding a condition on symbolic sizes")  # raises if it was the caller's deadline
     return replace(found, reason=f"{found.reason} after {timeout_ms:g} ms")
 
 
 @kept(worth=lambda decision: decision.engine != "none")
 def _decided(assumptions: Known, claim: Condition) -> Decision:
-    """Return the decision of the first engine that has one.
+    """Return the first engine's decision.
 
     Raises: BudgetError: LA001.
     """
@@ -108,11 +105,11 @@ def _decided(assumptions: Known, claim: Condition) -> Decision:
 
 @kept()
 def decide_quickly(assumptions: Known, claim: Condition, steps: int = limits.DECISION_STEPS) -> tuple[bool, str] | None:
-    """Return (status, engine) where intervals and congruences decide within so many steps, else None."""
+    """Return (status, engine) if interval and congruence arithmetic decides within ``steps``, else None."""
     try:
         with metered(steps):
             return _decide_quickly(assumptions, claim)
-    except (WorkDoneError, MalformedError):  # too much work, or a polynomial on the way beyond its limits
+    except (WorkDoneError, MalformedError):  # too much work, or an intermediate polynomial exceeds its limits
         return None
 
 
@@ -146,7 +143,7 @@ def _decide_quickly(assumptions: Known, claim: Condition) -> tuple[bool, str] | 
 
 
 def _never_zero_by_class(facts: Facts, value: Polynomial) -> bool:
-    """Return whether the constant is not a multiple of the common divisor of the other coefficients."""
+    """Return whether the constant is not a multiple of the gcd of the other coefficients."""
     above, _ = facts.by_class(value).split()
     if not above.whole:
         return False
@@ -162,10 +159,10 @@ def find_sizes(
     timeout_ms: float = limits.DECISION_MS,
     names: frozenset[str] = frozenset(),
 ) -> Sizes | None:
-    """Return sizes that meet the assumptions at which ``claim`` has the truth value ``wanted``; None where none found.
+    """Return sizes that satisfy the assumptions and make ``claim`` equal ``wanted``; None if none were found.
 
-    ``names`` are further names to give sizes to. Where the time is up before any are found, that counts as none; a
-    deadline of the caller that has passed is raised as BudgetError LA001.
+    ``names`` are further names that need sizes. Its own timeout counts as not found; if the caller's deadline passes,
+    BudgetError LA001 is raised.
 
     Example:
         >>> from layoutalg.ground.assumptions import Assumptions, condition
@@ -197,7 +194,7 @@ def _examples(assumptions: Known, claim: Condition) -> tuple[Sizes | None, Sizes
 def _draws(
     assumptions: Known, names: frozenset[str], steps: tuple[int, ...] = NEAR, seed: int = 0
 ) -> Iterable[dict[str, int]]:
-    """Yield assignments that meet the assumptions: small ones first, then spread ones; always the same for a seed."""
+    """Yield random assignments that satisfy the assumptions, small ones first; deterministic for a seed."""
     facts = facts_of(assumptions, names)
     free = sorted((assumptions.names | names) - facts.solved.keys())
     source = random.Random(seed)
@@ -222,7 +219,7 @@ def _draws(
 
 
 def _multiples(facts: Facts, sizes: dict[str, int], source: random.Random) -> None:
-    """Make x a multiple of y where x / y is known to be an integer."""
+    """Make x a multiple of y if x / y is known to be an integer."""
     for known in facts.integral:
         above, below = known.split()
         if len(above.monomials) != 1 or len(above.monomials[0][0]) != 1:
@@ -235,12 +232,12 @@ def _multiples(facts: Facts, sizes: dict[str, int], source: random.Random) -> No
 
 
 def _by_solver(assumptions: Known, claim: Condition, holds: Sizes | None, fails: Sizes | None) -> Decision:
-    """Ask the solver for the kind of assignment the examples did not show."""
+    """Ask z3 for the kind of assignment that the random search did not find."""
     gave_up: list[str] = []
     found: dict[bool, Sizes | None] = {True: holds, False: fails}
     try:
         question = _Question(assumptions, claim, claim.names)
-        for wanted, words in ((False, "that it always holds"), (True, "that it never holds")):
+        for wanted, words in ((False, "'always holds'"), (True, "'never holds'")):
             if found[wanted] is not None:
                 continue
             try:
@@ -253,17 +250,17 @@ def _by_solver(assumptions: Known, claim: Condition, holds: Sizes | None, fails:
             found[wanted], agreed = _contradicted(assumptions, claim, wanted)
             if found[wanted] is None:
                 what = "never holds, by z3" if wanted else "follows by z3"
-                reason = f"{what}, and at all {agreed} sizes that were tried"
+                reason = f"{what}; {agreed} random sizes agree"
                 return Decision(not wanted, "z3", found[True], found[False], reason)
-    except BudgetError:  # while the question was being written
-        gave_up.append("the question")
+    except BudgetError:  # while building the formula
+        gave_up.append("building the formula")
     if gave_up:
         return Decision(None, "none", found[True], found[False], f"z3 gave up on {' and '.join(gave_up)}")
     return Decision(None, "z3", found[True], found[False], "both are possible")
 
 
 def _contradicted(assumptions: Known, claim: Condition, wanted: bool) -> tuple[Sizes | None, int]:
-    """Return sizes of a kind that the solver says do not exist, or None, and how many sizes were tried."""
+    """Return sizes that z3 says do not exist (None if none found), and how many were tried."""
     tried = 0
     for sizes in _draws(assumptions, claim.names, FAR, seed=1):
         tried += 1
@@ -273,12 +270,11 @@ def _contradicted(assumptions: Known, claim: Condition, wanted: bool) -> tuple[S
 
 
 class _Question:
-    """Assumptions and a claim as formulas of one session with z3.
+    """Assumptions and a claim as formulas in one z3 session.
 
     Args:
-        assumptions: What is known.
-        claim: A condition, or None to ask for sizes that meet the assumptions alone.
-        names: Further names to give sizes to.
+        claim: A condition, or None to ask for sizes that satisfy the assumptions alone.
+        names: Further names that need sizes.
 
     Raises: BudgetError: LA001, LA664.
     """
@@ -298,7 +294,7 @@ class _Question:
 
     @solver.whole
     def sizes(self, wanted: bool) -> Sizes | None:
-        """Return sizes at which the assumptions hold and the claim is ``wanted``; None where there are none.
+        """Return sizes at which the assumptions hold and the claim is ``wanted``; None if there are none.
 
         Raises: BudgetError: LA001, LA005.
         """
@@ -341,7 +337,7 @@ class _Question:
         return stated if wanted else z3.Not(stated)
 
     def polynomial(self, value: Polynomial) -> Any:
-        """Return a sum of products of variables."""
+        """Return the polynomial as a z3 term."""
         z3, context = self.session.z3, self.session.context
         total = z3.IntVal(0, context)
         for monomial, coefficient in value.monomials:

@@ -1,17 +1,17 @@
 """Mixed-radix digits: lists of (extent, stride), the flat form that every family computes with.
 
-Notation: a digit list holds (extent, stride) pairs, fastest first. It stands for the function that splits a 1-D
-coordinate i into digits, i = c_0 + s_0 (c_1 + s_1 (c_2 + ...)) with 0 <= c_k < s_k, and returns the sum of c_k d_k.
-In ``Digits``, the digits of a bijection, a negative stride adds the reversed digit instead, and a tuple of weights
-belongs to a bit: it flips the target bits of these weights, which are digits of extent 2 of the target and may be
-flipped by several digits. These target bits are called *shared*.
+Notation: a digit list is a tuple of (extent, stride) pairs, fastest first. It stands for the function that splits a
+flat index i into digits, i = c_0 + s_0 (c_1 + s_1 (c_2 + ...)) with 0 <= c_k < s_k, and returns the sum of c_k d_k.
+In ``Digits``, the digits of a bijection, a negative stride reverses the digit. A tuple of weights in place of a stride
+belongs to a digit of extent 2: it flips the target bits of these weights, and several digits may flip the same bit.
+These target bits are called *shared*.
 
-Main statements: ``merge`` is a complete normal form. Two digit lists of equal size are the same function if and only if
-their merged forms are equal: the table fixes the first stride as its entry at 1 and the first extent as the first k
-where the entry at k is not k times that stride; the rest follows by induction.
+``merge`` is a complete normal form: two digit lists of equal size are the same function if and only if their merged
+forms are equal. The table fixes the first stride as its entry at 1 and the first extent as the first k where the entry
+at k is not k times that stride; the rest follows by induction.
 
-Implementation notes: the boundaries of a digit system are running products, so they form a divisibility chain. Two
-systems have a common refinement exactly when the union of their boundaries is such a chain.
+Digit boundaries are running products, so they form a divisibility chain. Two digit systems have a common refinement
+exactly when the union of their boundaries is such a chain.
 
 References: J. Cecka, CuTe Layout Representation and Algebra, arXiv:2603.02298.
 """
@@ -42,9 +42,9 @@ def merge(flat: Iterable[tuple[int, Stride]]) -> Digits: ...
 
 
 def merge(flat: Iterable[tuple[int, Stride]]) -> Digits:
-    """Return the normal form: no extent 1, neighbours fused where the next stride continues the run.
+    """Return the normal form: no extent 1, neighbours fused if the next stride continues the run.
 
-    An empty function (some extent 0) has the normal form ``((0, 0),)``; the constant 0 of one point has ``()``.
+    The normal form of an empty function (some extent 0) is ``((0, 0),)``, that of a single point ``()``.
 
     Example:
         >>> merge(((2, 1), (1, 7), (4, 2), (3, 100)))
@@ -58,7 +58,7 @@ def merge(flat: Iterable[tuple[int, Stride]]) -> Digits:
             continue
         if extent == 0:
             return ((0, 0),)
-        # a tuple of weights repeated is never another one: its weights are distinct
+        # false for a tuple of weights: repeating it never gives a valid tuple, whose weights are distinct
         if answer and answer[-1][0] * answer[-1][1] == stride:
             answer[-1] = (answer[-1][0] * extent, answer[-1][1])
         else:
@@ -85,7 +85,7 @@ def span(flat: Flat) -> tuple[int, int]:
 
 
 def evaluate(flat: Flat, index: int) -> int:
-    """Return the value at a 1-D coordinate that lies inside the domain.
+    """Return the value at a flat index inside the domain.
 
     Example:
         >>> evaluate(((4, 8), (8, 1)), 21)
@@ -99,7 +99,7 @@ def evaluate(flat: Flat, index: int) -> int:
 
 
 def split(index: int, extents: Iterable[int]) -> tuple[tuple[int, ...], int]:
-    """Return the digits of a 1-D coordinate, fastest first, and what is left behind the last one: 0 inside the domain.
+    """Return the digits of a flat index, fastest first, and the rest beyond the last digit (0 inside the domain).
 
     Example:
         >>> split(21, (4, 8)), split(40, (4, 8))
@@ -113,7 +113,7 @@ def split(index: int, extents: Iterable[int]) -> tuple[tuple[int, ...], int]:
 
 
 def evaluate_many(flat: Flat, index: IntArray) -> IntArray:
-    """Return the values at 1-D coordinates that lie inside the domain, one vectorised step per digit."""
+    """Return the values at flat indices inside the domain, one vectorised step per digit."""
     total = np.zeros_like(index)
     last = len(flat) - 1
     for position, (extent, stride) in enumerate(flat):
@@ -140,10 +140,10 @@ def table(flat: Flat) -> IntArray:
 
 
 def first_outside(flat: Flat, bound: int) -> int | None:
-    """Return the least 1-D coordinate whose value is negative or at least ``bound``; None where there is none.
+    """Return the least flat index whose value is negative or at least ``bound``, or None.
 
-    The search fixes digits from the slowest: each takes the least value from which the faster digits can still reach
-    the bound. No enumeration.
+    Fixes digits from the slowest, without enumeration: each gets the least value from which the faster digits can still
+    reach the bound.
 
     Example:
         >>> first_outside(((4, 1), (8, 5)), 12)
@@ -159,7 +159,7 @@ def first_outside(flat: Flat, bound: int) -> int | None:
 
 
 def _first_reaching(flat: Flat, bound: int) -> int | None:
-    """Return the least 1-D coordinate with a value >= ``bound``."""
+    """Return the least flat index with a value >= ``bound``."""
     reach = [0]
     for extent, stride in flat:
         reach.append(reach[-1] + max(0, (extent - 1) * stride))
@@ -177,7 +177,7 @@ def _first_reaching(flat: Flat, bound: int) -> int | None:
 
 
 def weights(stride: Stride) -> tuple[int, ...]:
-    """Return the weights of the target digits that a digit touches: the bits it flips, or the size of its stride.
+    """Return the weights of the target digits that a digit touches: the bits it flips, or ``abs(stride)``.
 
     Example:
         >>> weights(-6), weights((1, 4))
@@ -210,14 +210,14 @@ def placed(modes: Iterable[tuple[int, AnyStride]]) -> Iterator[tuple[int, int, A
 
 
 def split_at(modes: Digits, source_cuts: Iterable[int], target_cuts: Iterable[int]) -> Digits | None:
-    """Return the digits split so that no digit crosses a cut on either side; None where a cut does not divide.
+    """Return the digits split so that none crosses a cut on either side; None if a cut does not divide.
 
-    Shared target bits become digits of their own as well.
+    Shared target bits are split off as digits of their own.
 
     Args:
         modes: Digits of a bijection, fastest first.
-        source_cuts: Numbers p; index positions x // p must begin a digit.
-        target_cuts: The same for the values.
+        source_cuts: Weights at which a source digit must begin.
+        target_cuts: Weights at which a target digit must begin.
 
     Example:
         >>> split_at(((12, 1),), [2], [4]), split_at(((6, 1),), [2], [3])
@@ -249,7 +249,7 @@ def split_at(modes: Digits, source_cuts: Iterable[int], target_cuts: Iterable[in
 
 
 def aligned(modes: Digits, cuts: Sequence[int]) -> Digits | None:
-    """Return the digits split so that both sides use one list of digit boundaries, ``cuts`` among them; else None.
+    """Return the digits split so that both sides share one list of boundaries that includes ``cuts``; else None.
 
     Example:
         >>> aligned(((6, 2), (2, 1)), [])
@@ -274,7 +274,7 @@ def aligned(modes: Digits, cuts: Sequence[int]) -> Digits | None:
 
 
 def chained(digits: Iterable[tuple[int, int]]) -> tuple[int, int] | None:
-    """Return (weight, expected weight) of the first target digit that breaks the chain; None where it is whole.
+    """Return (weight, expected weight) of the first target digit that breaks the chain; None if it is complete.
 
     Args:
         digits: (weight, extent) of every digit of the target, in any order.
@@ -292,11 +292,11 @@ def chained(digits: Iterable[tuple[int, int]]) -> tuple[int, int] | None:
 
 
 def digit_extent(broken: npt.NDArray[np.bool_], weight: int) -> int:
-    """Return the longest digit from a boundary on that no broken step stops.
+    """Return the largest extent of a digit of weight ``weight`` that is consistent with the broken steps.
 
     Args:
-        broken: For every x but the last ``weight`` ones, whether the step from x to x + weight is not the usual one.
-        weight: The boundary.
+        broken: For every x but the last ``weight`` ones, whether the step from x to x + weight differs from the first.
+        weight: Weight of the digit.
 
     Returns:
         The greatest common divisor of the number of steps and of all x // weight + 1 with a broken step.
@@ -314,12 +314,11 @@ def digit_extent(broken: npt.NDArray[np.bool_], weight: int) -> int:
 
 
 def read_table(values: IntArray) -> Digits | None:
-    """Return the digits that a table must have if it is a digit map at all; to be checked by the caller.
+    """Return the only digits that a table can have if it is a digit map; the caller must check them.
 
-    Mathematically: from a boundary p on, the longest plain digit is decided by the function. f(x + p) - f(x) must equal
-    f(p) - f(0) wherever the digit does not overflow; so its extent divides y + 1 for every y = x // p with another
-    difference, and the greatest common divisor of these is the longest extent. Where it is 1, the digit is a bit that
-    shares a target bit. These leave open which target bits are the shared ones: those that no plain digit covers.
+    Mathematically: for a plain digit of weight p, f(x + p) - f(x) must equal f(p) - f(0) wherever the digit does not
+    overflow. So its extent divides y + 1 for every y = x // p with another difference, and the gcd of these is the
+    largest extent. If that is 1, the digit is a bit that flips shared target bits: those that no plain digit covers.
 
     Example:
         >>> read_table(np.array([0, 3, 1, 4, 2, 5])), read_table(np.array([0, 1, 3, 2]))

@@ -1,8 +1,7 @@
-"""Reading JSON documents: every refusal names the place by JSON pointer.
+"""Strict JSON reading; every error gives the JSON pointer of the offending node.
 
-Implementation notes: documents are read as JSON only. Booleans are not integers here, and an integer outside the signed
-64-bit range is refused at the place where it stands. A key that stands twice in one object is refused: the two values
-could say different things to two readers. Pointers follow RFC 6901, with control characters escaped.
+Booleans are not integers, and integers must fit in 64 bits (signed). Duplicate keys are refused, since two readers may
+see different values. Pointers follow RFC 6901, with control characters escaped.
 """
 
 from __future__ import annotations
@@ -20,19 +19,19 @@ from layoutalg.ground.text import escaped
 
 INT_LIMIT = 2**63
 WHOLE = "the whole document"
-"""What stands for the empty pointer in messages."""
+"""The empty pointer in messages."""
 _KEY_WIDTH = 80
 _ABSENT: Final = object()
 
 
 def malformed(pointer: str, rule: str, actual: object = _ABSENT, code: str = "LA010") -> MalformedError:
-    """Return the error for a document node: where it stands, the rule and, where there is one, the actual value."""
+    """Return the error for a document node: its pointer, the rule and the actual value if there is one."""
     because = rule if actual is _ABSENT else f"{rule}, not {shown(actual)}"
     return MalformedError(Diagnostic(code, "malformed document", (pointer or WHOLE,), because))
 
 
 def _token(key: object) -> str:
-    """A key as a reference token of a JSON pointer."""
+    """Return a key as a JSON pointer token."""
     text = key.replace("~", "~0").replace("/", "~1") if isinstance(key, str) else str(key)
     return "/" + escaped(text, _KEY_WIDTH)
 
@@ -43,7 +42,7 @@ class Reader:
 
     Args:
         value: The node.
-        pointer: Its JSON pointer (RFC 6901), for messages; control characters in it are escaped, long keys cut.
+        pointer: Its JSON pointer (RFC 6901), for messages; control characters are escaped, long keys cut.
 
     Example:
         >>> Reader({"tile": [64, 64]}).get("tile").integers()
@@ -58,7 +57,7 @@ class Reader:
         raise malformed(self.pointer, rule, self.value)
 
     def keys(self, required: Sequence[str], optional: Sequence[str] = ()) -> None:
-        """Refuse anything but an object with all ``required`` and no keys beyond ``optional``."""
+        """Require an object with all ``required`` keys and none besides these and ``optional``."""
         if not isinstance(self.value, dict):
             self.fail("must be an object")
         for key in required:
@@ -67,10 +66,10 @@ class Reader:
         known = (*required, *optional)
         for key in self.value:
             if key not in known:
-                raise malformed(self.pointer + _token(key), f"keys here are {', '.join(known)}", key)
+                raise malformed(self.pointer + _token(key), f"keys must be among {', '.join(known)}", key)
 
     def has(self, key: str) -> bool:
-        """Whether this object holds ``key``."""
+        """Whether this object has ``key``."""
         return isinstance(self.value, dict) and key in self.value
 
     def get(self, key: str) -> Reader:
@@ -82,7 +81,7 @@ class Reader:
         return Reader(self.value[key], self.pointer + _token(key))
 
     def items(self, length: int | None = None, at_most: int = limits.DOCUMENT_ENTRIES) -> Iterator[Reader]:
-        """Iterate over a list, of ``length`` entries where given and never of more than ``at_most``."""
+        """Iterate over a list of ``length`` entries (if given) and at most ``at_most``."""
         if not isinstance(self.value, (list, tuple)):
             self.fail("must be a list")
         if length is not None and len(self.value) != length:
@@ -92,7 +91,7 @@ class Reader:
         return (Reader(entry, f"{self.pointer}/{index}") for index, entry in enumerate(self.value))
 
     def integer(self, minimum: int = -INT_LIMIT, maximum: int = INT_LIMIT - 1) -> int:
-        """Return an integer of [minimum, maximum]; numpy integers count, booleans and floats do not."""
+        """Return an integer in [minimum, maximum]; numpy integers are accepted, booleans and floats are not."""
         if isinstance(self.value, bool) or not hasattr(type(self.value), "__index__"):
             self.fail("must be an integer")
         value = int(self.value)  # type: ignore[call-overload]
@@ -111,11 +110,11 @@ class Reader:
         maximum: int = INT_LIMIT - 1,
         at_most: int = limits.DOCUMENT_ENTRIES,
     ) -> tuple[int, ...]:
-        """Return a list of integers of [minimum, maximum] as a tuple; its length is bounded as in ``items``."""
+        """Return a list of integers in [minimum, maximum] as a tuple; its length is limited as in ``items``."""
         return tuple(entry.integer(minimum, maximum) for entry in self.items(length, at_most))
 
     def text(self, choices: Sequence[str] | None = None) -> str:
-        """Return a string, one of ``choices`` where given."""
+        """Return a string, one of ``choices`` if given."""
         if not isinstance(self.value, str):
             self.fail("must be a string")
         if choices is not None and self.value not in choices:
@@ -123,7 +122,7 @@ class Reader:
         return self.value
 
     def schema(self, expected: str) -> None:
-        """Refuse a document that does not say it follows ``expected``."""
+        """Require the ``schema`` entry to be ``expected``."""
         node = self.get("schema")
         if node.value != expected:
             node.fail(f"the schema must be {expected!r}")
@@ -131,7 +130,7 @@ class Reader:
 
 @dataclass(frozen=True, slots=True)
 class _Refused:
-    """Stands in a document where a value does that is refused."""
+    """Placeholder for a refused value in a document."""
 
     because: str
     code: str = "LA011"
@@ -144,20 +143,20 @@ def _object(pairs: list[tuple[str, object]]) -> object:
     seen: set[str] = set()
     for key, _ in pairs:
         if key in seen:
-            return _Refused(f"the key {shown(key, _KEY_WIDTH)} stands twice in this object", "LA013")
+            return _Refused(f"duplicate key {shown(key, _KEY_WIDTH)} in this object", "LA013")
         seen.add(key)
     raise AssertionError("a dictionary lost a key")
 
 
 def _integer(text: str) -> object:
     if len(text) > limits.DOCUMENT_DIGITS:
-        return _Refused(f"a number has at most {limits.DOCUMENT_DIGITS} digits, not {len(text)}")
+        return _Refused(f"numbers must have at most {limits.DOCUMENT_DIGITS} digits, not {len(text)}")
     return int(text)
 
 
 def _float(text: str) -> object:
     if len(text) > limits.DOCUMENT_DIGITS:
-        return _Refused(f"a number has at most {limits.DOCUMENT_DIGITS} digits, not {len(text)}")
+        return _Refused(f"numbers must have at most {limits.DOCUMENT_DIGITS} digits, not {len(text)}")
     value = float(text)
     return value if math.isfinite(value) else _Refused(f"{text} is too large for a floating-point number")
 
@@ -193,9 +192,9 @@ def _read(decoder: json.JSONDecoder, text: str, start: int, name: str, prefix: s
 
 
 def _require_accepted(value: object, name: str, prefix: str) -> None:
-    """Refuse a document that holds refused values or is nested too deeply; the first place is named."""
+    """Raise at the first refused value, or if the nesting is too deep."""
     path: list[object] = []
-    waiting: list[Iterator[tuple[object, object]]] = [iter([("", value)])]  # the rest of each object around here
+    waiting: list[Iterator[tuple[object, object]]] = [iter([("", value)])]  # the rest of each enclosing object
     while waiting:
         for key, node in waiting[-1]:
             if isinstance(node, _Refused):
@@ -215,12 +214,12 @@ def _require_accepted(value: object, name: str, prefix: str) -> None:
 
 
 def _too_deep(name: str) -> MalformedError:
-    because = f"nested too deeply: lists and objects stand at most {limits.DOCUMENT_DEPTH} deep"
+    because = f"nested too deeply: more than {limits.DOCUMENT_DEPTH} levels of lists and objects"
     return MalformedError(Diagnostic("LA011", "not a JSON document", (name,), because))
 
 
 def _syntax(text: str, position: int, because: str, name: str) -> MalformedError:
-    """The error at a position of the text, with its line and a caret."""
+    """Return the error at a position of the text, showing its line with a caret."""
     start = text.rfind("\n", 0, position) + 1
     end = text.find("\n", position)
     number, column = text.count("\n", 0, position) + 1, position - start + 1
@@ -231,22 +230,20 @@ def _syntax(text: str, position: int, because: str, name: str) -> MalformedError
 
 
 def _decoder_for(text: str, name: str) -> json.JSONDecoder:
-    """Return what reads a text; refuse one that would become objects that take much more memory than it does."""
+    """Return the decoder for a text; refuse texts that need far more memory once decoded."""
     count = 1 + text.count(",") + text.count("[") + text.count("{")
     if count > limits.DOCUMENT_VALUES:
-        because = f"it holds {count} values, and at most {limits.DOCUMENT_VALUES} are read"
+        because = f"{count} values, the limit is {limits.DOCUMENT_VALUES}"
         raise MalformedError(Diagnostic("LA014", "document too large", (name,), because))
     return _ANY_NUMBERS if _LONG_NUMBER.search(text) else _SHORT_NUMBERS
 
 
 def load_json(text: str, name: str = "document") -> object:
-    """Parse JSON text; a syntax error names the line and column, a refused value its JSON pointer.
+    """Parse JSON text; errors give line and column, or the JSON pointer of a refused value.
 
     Args:
         text: The document.
-        name: What to call it in messages (a file name).
-
-    Raises: MalformedError: LA011, LA013, LA014.
+        name: Its name in messages (a file name).
 
     Example:
         >>> load_json('{"a": 1}')
@@ -255,7 +252,7 @@ def load_json(text: str, name: str = "document") -> object:
         Traceback (most recent call last):
         layoutalg.ground.errors.MalformedError: LA013 ambiguous JSON document
           in     document, at /a/0
-          since  the key 'b' stands twice in this object
+          since  duplicate key 'b' in this object
     """
     name = escaped(name)
     value, end = _read(_decoder_for(text, name), text, _skip(text, 0), name)
@@ -271,14 +268,14 @@ def _require_end(text: str, position: int, name: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Documents:
-    """The documents of a JSON text, read one at a time; the text has been read once and is known to be JSON.
+    """The documents of a JSON text, decoded one at a time; the text is already known to be valid.
 
     Args:
         text: The text.
-        name: What to call it in messages.
-        starts: Where each document starts.
+        name: Its name in messages.
+        starts: Start of each document.
         is_list: Whether the text is a list of documents.
-        decoder: What reads them.
+        decoder: Their decoder.
     """
 
     text: str
@@ -296,13 +293,11 @@ class Documents:
 
 
 def split_json(text: str, name: str = "document") -> Documents:
-    """Return the entries of a JSON list, or the one document that is not a list; each is read when its turn comes.
+    """Return the entries of a JSON list, or the single document if it is not a list; each is decoded on demand.
 
     Args:
         text: The documents.
-        name: What to call them in messages (a file name).
-
-    Raises: MalformedError: LA014, LA010.
+        name: Their name in messages (a file name).
 
     Example:
         >>> split_json('[{"a": 1}, 2]').starts, list(split_json('[{"a": 1}, 2]'))
@@ -317,10 +312,10 @@ def split_json(text: str, name: str = "document") -> Documents:
     starts: list[int] = []
     start = _skip(text, start + 1)
     if text.startswith("]", start):
-        raise malformed("", "a list of documents has at least one entry", [])
+        raise malformed("", "must have at least one document", [])
     while True:
         if len(starts) == limits.DOCUMENTS:
-            because = f"a list has at most {limits.DOCUMENTS} documents"
+            because = f"more than {limits.DOCUMENTS} documents"
             raise MalformedError(Diagnostic("LA014", "document too large", (name,), because))
         end = _skip(text, _read(decoder, text, start, name, f"/{len(starts)}")[1])
         starts.append(start)

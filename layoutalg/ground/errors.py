@@ -1,9 +1,9 @@
-"""Diagnostics and exceptions: one value that explains, one small tree that carries it.
+"""Exceptions, and the diagnostics they carry.
 
-Implementation notes: every exception of the library is a ``LayoutError`` and owns a ``Diagnostic``. Malformed input is
-also a ``ValueError``; giving up (``BudgetError``) is also a ``TimeoutError`` and is never mixed with a proof of
-impossibility (``InfeasibleError``). Messages show any value of any size: ``shown`` writes no more than it shows, and
-``plain`` turns what a diagnostic carries into data that JSON takes.
+Every exception of the library is a ``LayoutError`` with a ``Diagnostic``. Malformed input is also a ``ValueError``.
+Giving up (``BudgetError``) is also a ``TimeoutError`` and distinct from a proof of impossibility (``InfeasibleError``).
+Messages can contain values of any size: ``shown`` truncates without writing out the rest, and ``plain`` makes a
+diagnostic JSON-ready.
 """
 
 from __future__ import annotations
@@ -13,23 +13,23 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 SHOWN_CHARACTERS = 120
-"""Characters of a value in a message."""
+"""Maximum characters of a value in a message."""
 WITNESS_CHARACTERS = 1_000
-"""Characters of one entry of a witness in a message."""
+"""Maximum characters of one witness entry in a message."""
 _DECIMAL_BITS = 14_000
-"""Bits of integers that Python writes out: it refuses more than 4300 digits."""
+"""Python refuses to print integers of more than 4300 digits."""
 _SHOWN_DEPTH = 20
 _PLAIN_DEPTH = 100
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Cost:
-    """What a repair costs; costs are compared entry by entry, so bytes come first, then instructions, then changes.
+    """Cost of a repair, ordered by bytes, then instructions, then changes.
 
     Args:
-        added_bytes: Bytes of memory more than what was asked for reaches over.
+        added_bytes: Additional bytes of memory compared with the original request.
         instructions: Instructions, copies or descriptors of the repaired answer.
-        changes: Entries of the question that differ.
+        changes: Number of changed entries of the request.
 
     Example:
         >>> print(Cost(128, 16, 1))
@@ -59,8 +59,8 @@ class Repair:
     Args:
         name: Short imperative phrase, for example ``"pad the pitch"``.
         detail: What to change, with the numbers.
-        document: The repaired input as JSON-ready data, ready to be submitted again; None where no document applies.
-        cost: What it costs; None where that is not counted.
+        document: The repaired input as JSON-ready data, ready to be resubmitted; None if no document applies.
+        cost: Its cost; None if not computed.
     """
 
     name: str
@@ -83,14 +83,14 @@ class Repair:
 
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
-    """Why an operation refused: the condition, the numbers, the first offending coordinate and what would help.
+    """Why an operation refused: the condition, the numbers, the first offending coordinate and possible repairs.
 
     Args:
         code: Stable identifier, ``LA`` and three digits.
         what: One sentence.
-        where: The call and its operands in the field's notation, or a JSON pointer for documents.
+        where: The call and its operands, or a JSON pointer for documents.
         because: The violated condition with the actual numbers.
-        witness: The first coordinate where the contract would break, with both values.
+        witness: The first offending coordinate, with both values.
         repairs: Re-checked repairs.
         source: Paper, manual section or rule id.
     """
@@ -144,11 +144,11 @@ def printable(line: str) -> str:
 
 
 def shown(value: object, limit: int = SHOWN_CHARACTERS) -> str:
-    """Return ``repr(value)``, cut to ``limit`` characters; the rest of a long value is never written.
+    """Return ``repr(value)`` truncated to ``limit`` characters; the rest is never written out.
 
     Args:
-        value: Anything, also what has no ``repr``.
-        limit: Characters of the answer.
+        value: Anything, even if its ``repr`` fails.
+        limit: Maximum characters.
 
     Example:
         >>> shown((1, "two")), shown(tuple(range(10**6)), 20), shown(1 << 20_000)
@@ -159,7 +159,7 @@ def shown(value: object, limit: int = SHOWN_CHARACTERS) -> str:
 
 
 def _written(value: object, room: int, depth: int) -> str:
-    """Return ``repr(value)``, or more than ``room`` characters of its beginning."""
+    """Return ``repr(value)``, or a prefix of more than ``room`` characters."""
     if type(value) is str or type(value) is bytes:
         return repr(value[: room + 1])
     if type(value) is int:
@@ -182,7 +182,7 @@ def _written(value: object, room: int, depth: int) -> str:
         return text + "}"
     try:
         return repr(value)
-    except Exception:  # a value of foreign code, or one too deep or with numbers too long to write
+    except Exception:  # foreign code, nesting too deep, or numbers too long to print
         return f"a {type(value).__name__} that cannot be printed"
 
 
@@ -197,7 +197,7 @@ def _listed(values: Iterable[object], room: int, depth: int) -> str:
 
 
 def _as_text(value: object) -> str:
-    """Return an entry of a witness as text."""
+    """Return a witness entry as text."""
     if isinstance(value, (int, tuple, list, dict)):
         return shown(value, WITNESS_CHARACTERS)
     try:
@@ -208,13 +208,10 @@ def _as_text(value: object) -> str:
 
 
 def plain(value: object) -> object:
-    """Return ``value`` as data that every JSON writer takes and every JSON reader reads; what JSON has not is text.
+    """Return ``value`` as data that any JSON writer accepts; values that JSON cannot represent become strings.
 
-    Integers of more than 4300 digits, floats that are not finite, complex numbers, bytes and foreign objects become
-    text; tuples and arrays become lists, keys become text.
-
-    Args:
-        value: Anything; what lies deeper than 100 levels, or in itself, becomes text.
+    Integers of more than 4300 digits, non-finite floats, complex numbers, bytes, foreign objects, values nested deeper
+    than 100 levels and cycles become strings; tuples and arrays become lists, keys strings.
 
     Example:
         >>> plain({"at": (1, 2j), 3: float("nan")})
@@ -224,7 +221,7 @@ def plain(value: object) -> object:
 
 
 def _plain(value: object, around: tuple[int, ...]) -> object:
-    """Return ``value`` as plain data; ``around`` identifies the values it lies in."""
+    """Return ``value`` as plain data; ``around`` has the ids of the values that contain it."""
     if value is None or type(value) is bool or type(value) is str:
         return value
     if isinstance(value, float):
@@ -237,13 +234,13 @@ def _plain(value: object, around: tuple[int, ...]) -> object:
             return {key if type(key) is str else _as_text(key): _plain(entry, inside) for key, entry in value.items()}
         if isinstance(value, (tuple, list)):
             return [_plain(entry, inside) for entry in value]
-        if type(value).__module__ == "numpy" and hasattr(value, "tolist"):  # an array or a number
+        if type(value).__module__ == "numpy" and hasattr(value, "tolist"):  # array or scalar
             return _plain(value.tolist(), inside)
     return _as_text(value)
 
 
 class LayoutError(Exception):
-    """Base of every error the library raises on purpose; ``.diagnostic`` explains it."""
+    """Base of every error the library raises on purpose; see ``.diagnostic``."""
 
     def __init__(self, diagnostic: Diagnostic) -> None:
         super().__init__(diagnostic)
@@ -254,15 +251,15 @@ class LayoutError(Exception):
 
 
 class MalformedError(LayoutError, ValueError):
-    """The input is not a value of the type asked for: bad shape, stride, axis, dtype name or document."""
+    """Invalid input: bad shape, stride, axis, dtype name or document."""
 
 
 class AdmissibilityError(LayoutError, ValueError):
-    """The operation is not defined on these operands; the diagnostic names the first coordinate that shows it."""
+    """The operation is undefined for these operands; the diagnostic has the first offending coordinate."""
 
 
 class RepresentabilityError(LayoutError, ValueError):
-    """The result exists but not in the family asked for; the diagnostic offers the family that holds it."""
+    """The result is not representable in the requested family; the diagnostic names one that can represent it."""
 
 
 class TargetRuleError(LayoutError, ValueError):
@@ -281,12 +278,12 @@ class InfeasibleError(LayoutError):
 
 
 class BudgetError(LayoutError, TimeoutError):
-    """Gave up within the budget; says what was tried. Never a proof of impossibility."""
+    """Gave up within the budget; the diagnostic says what was tried. Never a proof of impossibility."""
 
 
 class DeviceMismatchError(LayoutError):
-    """A device contradicts the model; the diagnostic carries the first difference."""
+    """A device contradicts the model; the diagnostic has the first difference."""
 
 
 class MissingExtraError(LayoutError, ImportError):
-    """An optional dependency is absent; the message names the extra to install."""
+    """An optional dependency is missing; the message names the extra to install."""

@@ -1,12 +1,12 @@
-"""Intervals, congruences and solved equalities drawn from assumptions, and what they prove about polynomials.
+"""Intervals, congruences and solved equalities derived from assumptions, and what they prove about polynomials.
 
-Main statements: each name has an interval [low, high] and a class r mod m. A polynomial is shown to be at least 0 by
-moving each name to the end of its interval and looking at signs, by its interval, or after a non-negative multiple of
-a known inequality was taken off. A polynomial is shown to be an integer by writing each name as m n + r and dividing
-known integers out of its monomials. Every rule is sound; none is complete.
+Each name has an interval [low, high] and a residue class r mod m. A polynomial is proved >= 0 by substituting the
+distance of each name from an end of its interval and looking at signs, by interval arithmetic, or after subtracting a
+non-negative multiple of a known inequality. It is proved integral by writing each name as m n + r and dividing known
+integers out of its monomials. Every rule is sound; none is complete.
 
-Implementation notes: every search takes its steps from a meter; where they are used up, or a polynomial would pass a
-limit, the search ends without an answer. What was learned until then stays true.
+Implementation notes: every search is metered; if the steps run out, or a polynomial would exceed a limit, it ends
+without an answer, and the facts derived so far remain valid.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ ROUNDS = 6
 
 @dataclass(slots=True)
 class Facts:
-    """What was drawn from assumptions; built once by ``facts_of`` and only read afterwards."""
+    """Facts derived from assumptions; built once by ``facts_of``, then read-only."""
 
     solved: dict[str, Polynomial] = field(default_factory=dict)
     low: dict[str, int] = field(default_factory=dict)
@@ -41,14 +41,14 @@ class Facts:
     contradiction: bool = False
 
     def reduce(self, value: Polynomial) -> Polynomial:
-        """Return the polynomial with solved names replaced, where that stays one."""
+        """Return the polynomial with solved names replaced, or unchanged if that exceeds the limits."""
         try:
             return value.replace(self.solved)
         except MalformedError:
             return value
 
     def by_class(self, value: Polynomial) -> Polynomial:
-        """Return the polynomial with each name x of class r mod m written as m x + r, x now any integer."""
+        """Return the polynomial with each name x of class r mod m replaced by m x + r, x now any integer."""
         values: dict[str, Polynomial] = {}
         below = {name for monomial, _ in value.monomials for name, power in monomial if power < 0}
         for name in value.names:
@@ -60,7 +60,7 @@ class Facts:
 
 @kept()
 def facts_of(assumptions: Known, names: frozenset[str] = frozenset()) -> Facts:
-    """Return the facts of assumptions; ``names`` are further names in the question."""
+    """Return the facts that follow from assumptions; ``names`` are further names in the question."""
     facts = Facts()
     signed = set(assumptions.integers)
     everything = assumptions.names | names
@@ -73,13 +73,13 @@ def facts_of(assumptions: Known, names: frozenset[str] = frozenset()) -> Facts:
 
 
 def _learn_all(facts: Facts, open_conditions: list[Condition], signed: set[str]) -> None:
-    """Learn from all conditions, again and again while that tells something new."""
+    """Derive facts from all conditions, repeatedly until nothing new follows (at most ``ROUNDS`` times)."""
     for _ in range(ROUNDS):
         before = (dict(facts.solved), dict(facts.low), dict(facts.high), dict(facts.residue))
         facts.nonnegative, facts.integral = [], []
         for entry in open_conditions:
             take(1 + len(facts.solved))
-            with suppress(MalformedError):  # beyond the limits of polynomials: nothing is learned
+            with suppress(MalformedError):  # exceeds the polynomial limits: nothing is learned
                 _learn(facts, entry.kind, facts.reduce(entry.value))
         for name, solution in list(facts.solved.items()):
             take()
@@ -127,7 +127,7 @@ def _learn(facts: Facts, kind: str, value: Polynomial) -> None:
 
 
 def _linear(value: Polynomial) -> tuple[str, Fraction, Fraction] | None:
-    """Return (x, a, b) where the polynomial is a x + b."""
+    """Return (x, a, b) if the polynomial is a x + b."""
     name, slope, shift = "", Fraction(0), Fraction(0)
     for monomial, coefficient in value.monomials:
         if not monomial:
@@ -144,7 +144,7 @@ def _positive(facts: Facts, value: Polynomial) -> bool:
 
 
 def _solve(facts: Facts, value: Polynomial) -> bool:
-    """Enter x = rest where the equation has the monomial x alone with coefficient 1 or -1 and the rest is whole."""
+    """Record x = rest if x occurs only as a monomial of its own with coefficient +-1, and rest is integral."""
     for monomial, coefficient in reversed(value.monomials):
         if len(monomial) != 1 or monomial[0][1] != 1 or abs(coefficient) != 1:
             continue
@@ -168,7 +168,7 @@ def _solve(facts: Facts, value: Polynomial) -> bool:
 
 
 def _learn_class(facts: Facts, name: str, slope: Fraction, shift: Fraction) -> None:
-    """Enter the class of x from a x + b being an integer."""
+    """Record the residue class of x that follows from a x + b being an integer."""
     scale = common_multiple(slope.denominator, shift.denominator)
     factor, offset = int(slope * scale), int(shift * scale)
     common = gcd(factor, scale)
@@ -190,7 +190,7 @@ def _learn_class(facts: Facts, name: str, slope: Fraction, shift: Fraction) -> N
 
 
 def _tighten(facts: Facts, name: str) -> None:
-    """Move the ends of the interval into the class; a single value becomes a solution."""
+    """Shrink the interval to its residue class; a single value becomes a solution."""
     modulus, rest = facts.residue.get(name, (1, 0))
     low, high = facts.low.get(name), facts.high.get(name)
     if low is not None:
@@ -207,7 +207,7 @@ def _tighten(facts: Facts, name: str) -> None:
 
 
 def is_nonnegative(facts: Facts, value: Polynomial, depth: int = 2) -> bool:
-    """Return whether the polynomial was shown to be at least 0 wherever the assumptions hold."""
+    """Return whether the polynomial is provably >= 0 under the assumptions."""
     above, below = facts.reduce(value).split()
     if not _positive(facts, below):
         return False
@@ -215,7 +215,7 @@ def is_nonnegative(facts: Facts, value: Polynomial, depth: int = 2) -> bool:
 
 
 def is_positive(facts: Facts, value: Polynomial) -> bool:
-    """Return whether the polynomial was shown to be above 0 wherever the assumptions hold."""
+    """Return whether the polynomial is provably > 0 under the assumptions."""
     above, below = facts.reduce(value).split()
     return _positive(facts, below) and _sign(facts, above - ONE, 2)
 
@@ -247,7 +247,7 @@ def _sign(facts: Facts, value: Polynomial, depth: int) -> bool:
 
 
 def _at_ends(facts: Facts, value: Polynomial) -> bool:
-    """Return whether the polynomial is at least 0 on the box, by signs after moving names to an end of their range."""
+    """Return whether the polynomial is >= 0 on the box, by signs after shifting each name to an end of its range."""
     values: dict[str, Polynomial] = {}
     room: dict[str, int | None] = {}
     for name in value.names:
@@ -279,7 +279,7 @@ def _at_ends(facts: Facts, value: Polynomial) -> bool:
 
 
 def is_integral(facts: Facts, value: Polynomial) -> bool:
-    """Return whether the polynomial was shown to be an integer wherever the assumptions hold."""
+    """Return whether the polynomial is provably an integer under the assumptions."""
     take(len(value.monomials))
     value = facts.reduce(value)
     rest = _fractional(facts.by_class(value))
@@ -310,7 +310,7 @@ def _integral_monomial(value: Polynomial, known: list[Polynomial], depth: int) -
 
 
 def _fractional(value: Polynomial) -> Polynomial:
-    """Return the monomials that are not integers at all integers, coefficients reduced to [0, 1) where allowed."""
+    """Return the monomials that are not always integers, coefficients reduced to [0, 1) where allowed."""
     kept_monomials = []
     for monomial, coefficient in value.monomials:
         if all(power > 0 for _, power in monomial):
@@ -321,7 +321,7 @@ def _fractional(value: Polynomial) -> Polynomial:
 
 
 def never_integral(facts: Facts, value: Polynomial) -> bool:
-    """Return whether the polynomial was shown not to be an integer wherever the assumptions hold."""
+    """Return whether the polynomial is provably never an integer under the assumptions."""
     value = facts.reduce(value)
     rest = _fractional(facts.by_class(value)).constant
     if rest is not None and rest:
@@ -330,7 +330,7 @@ def never_integral(facts: Facts, value: Polynomial) -> bool:
 
 
 def completed(facts: Facts, sizes: Mapping[str, int]) -> dict[str, int] | None:
-    """Return the assignment with solved names filled in; None where one has no integer value."""
+    """Return the assignment with solved names filled in; None if one has no integer value."""
     answer = dict(sizes)
     for name, solution in facts.solved.items():
         try:

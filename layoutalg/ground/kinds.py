@@ -1,8 +1,7 @@
-"""Dataclasses that hold what their annotations say, or are refused.
+"""Check the fields of a frozen dataclass against their annotations.
 
-Implementation notes: for values that are plain data (facts, descriptors, working values of a checker). Annotations are
-read once per class. Lists are taken as tuples and numpy's numbers as Python's where the annotation asks for those, so
-that values stay hashable and equal to what was meant.
+For plain data (facts, descriptors, working values of a checker). Annotations are read once per class. Lists become
+tuples and numpy scalars become Python numbers as the annotation requires, so values stay hashable and comparable.
 """
 
 from __future__ import annotations
@@ -20,13 +19,9 @@ from layoutalg.ground.errors import Diagnostic, MalformedError, shown
 
 
 def checked_kinds(value: Any, code: str) -> None:
-    """Refuse a frozen dataclass of which a field is not of its annotated kind; call this in ``__post_init__``.
+    """Check and normalise the fields of a frozen dataclass; call this in ``__post_init__``.
 
-    Args:
-        value: The value under construction.
-        code: Code of the error.
-
-    Raises: MalformedError: With that code; names the field, what it must be and the value.
+    Raises: MalformedError: With ``code``; names the field, its annotation and the value.
 
     Example:
         >>> @dataclasses.dataclass(frozen=True)
@@ -39,9 +34,9 @@ def checked_kinds(value: Any, code: str) -> None:
         Pair(name='box', sizes=(64, 8))
         >>> Pair("box", "64")
         Traceback (most recent call last):
-        layoutalg.ground.errors.MalformedError: LA374 a field is malformed
+        layoutalg.ground.errors.MalformedError: LA374 invalid field
           in     Pair.sizes
-          since  sizes must be a tuple of integers of 64 bits, not '64'
+          since  sizes must be a tuple of 64-bit integers, not '64'
     """
     for name, kind in _kinds(type(value)):  # type: ignore[arg-type]
         given = getattr(value, name)
@@ -50,16 +45,16 @@ def checked_kinds(value: Any, code: str) -> None:
         found = _as(kind, given)
         if found is _WRONG:
             because = f"{name} must be {_said(kind)}, not {shown(given)}"
-            raise MalformedError(Diagnostic(code, "a field is malformed", (f"{type(value).__name__}.{name}",), because))
+            raise MalformedError(Diagnostic(code, "invalid field", (f"{type(value).__name__}.{name}",), because))
         if found is not given:
             object.__setattr__(value, name, found)
 
 
 _WRONG = object()
 _PLAIN = (str, bool, bytes)
-"""Kinds of which every value is taken as it is."""
+"""Kinds whose values need no conversion."""
 _NOUNS = {
-    int: ("an integer of 64 bits", "integers of 64 bits"),
+    int: ("a 64-bit integer", "64-bit integers"),
     str: ("a string", "strings"),
     bool: ("True or False", "booleans"),
     bytes: ("bytes", "byte strings"),
@@ -73,7 +68,7 @@ def _kinds(owner: type) -> tuple[tuple[str, Any], ...]:
 
 
 def _aimed_at(kind: Any) -> Any:
-    """The kind that an alias stands for; ``numpy.typing.NDArray`` is one from numpy 2.5 on."""
+    """Resolve type aliases; ``numpy.typing.NDArray`` is one from numpy 2.5 on."""
     while hasattr(alias := typing.get_origin(kind) or kind, "__value__"):
         kind = alias.__value__
     return kind
@@ -81,13 +76,13 @@ def _aimed_at(kind: Any) -> Any:
 
 @cache
 def _parts(kind: Any) -> tuple[Any, Any, tuple[Any, ...]]:
-    """What an annotation stands for, with its origin and its arguments."""
+    """Return an annotation resolved, with its origin and arguments."""
     kind = _aimed_at(kind)
     return kind, typing.get_origin(kind), typing.get_args(kind)
 
 
 def _as(kind: Any, value: object) -> object:
-    """The value as that kind, or ``_WRONG``."""
+    """Return the value converted to that kind, or ``_WRONG``."""
     kind, origin, arguments = _parts(kind)
     if kind is Any:
         return value
@@ -132,7 +127,7 @@ def _as_tuple(arguments: tuple[Any, ...], value: object) -> object:
 
 
 def _said(kind: Any, plural: bool = False) -> str:
-    """The kind in words."""
+    """Return the kind in words."""
     kind = _aimed_at(kind)
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if kind in _NOUNS:

@@ -1,7 +1,7 @@
-"""What every layout is, whatever represents it: a function of a finite box of integers.
+"""The base class of all layouts: functions on a finite box of integers.
 
-Notation: a flat index is colexicographic, the first axis fastest. The *value* at a flat index is one integer where the
-layout has one output or its outputs have extents to be packed by (first output fastest), else the tuple of its outputs.
+Notation: flat indices are colexicographic (first axis fastest). The *value* at a flat index is one integer if the
+layout has one output or all outputs have extents (packed, first output fastest), otherwise the tuple of outputs.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from layoutalg.ground.writing import Written
 class Layout(Shown, Written):
     """A function from a box of named integer axes to integers; each family represents some of them.
 
-    The methods mean the same in every family; ``tests/property/test_protocol.py`` holds every family to these laws:
+    The methods mean the same in every family; ``tests/property/test_protocol.py`` checks these laws:
     ``table()[i]`` is ``at(i)``, ``apply(a)`` is ``table()[a]``, ``(f @ g).at(i)`` is ``f.at(g.at(i))``,
     ``g.then(f)`` is ``f @ g``, ``f.inverse().at(f.at(i))`` is ``i``.
     """
@@ -35,7 +35,7 @@ class Layout(Shown, Written):
     @property
     @abstractmethod
     def out_dims(self) -> dict[str, Any]:
-        """Output name -> extent of the codomain, or None where it is unbounded."""
+        """Output name -> extent of the codomain, None if unbounded."""
 
     @property
     @abstractmethod
@@ -51,8 +51,8 @@ class Layout(Shown, Written):
         """Return the values at many points.
 
         Args:
-            coords: An array of flat indices, for an array of values of the same shape (with one more axis where a value
-                is a tuple); or a mapping axis -> integers, for a mapping output -> integers.
+            coords: An array of flat indices gives an array of values of the same shape (plus one axis if values are
+                tuples); a mapping axis -> integers gives a mapping output -> integers.
         """
 
     @abstractmethod
@@ -61,7 +61,7 @@ class Layout(Shown, Written):
 
     @abstractmethod
     def inverse(self) -> Any:
-        """Return the inverse of a layout whose values are exactly 0, 1, ..., size - 1; refuse any other."""
+        """Return the inverse; the values must be exactly 0, 1, ..., size - 1."""
 
     def __matmul__(self, inner: Any) -> Any:
         """Return ``self`` after ``inner``: (f @ g)(x) = f(g(x)), exact or refused."""

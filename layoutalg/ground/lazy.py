@@ -1,4 +1,4 @@
-"""Modules that load on first use, and packages that list their public names and nothing else."""
+"""Lazy imports: modules that load on first use, and packages that expose exactly their public names."""
 
 from __future__ import annotations
 
@@ -8,12 +8,11 @@ from typing import Any
 
 
 def door(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
-    """Return the functions ``__getattr__`` and ``__dir__`` of a package; the former also answers ``__all__``.
+    """Return ``__getattr__`` (which also resolves ``__all__``) and ``__dir__`` for a package.
 
     Args:
         package: Its name.
-        homes: Space-separated public names by the module that holds them; a module whose own full name ends in the
-            public name is that module.
+        homes: Module -> its public names, space-separated; a name equal to the module's last component is the module.
 
     Example:
         >>> find, names = door("tools", {"layoutalg.ground.clock": "clock within"})
@@ -34,7 +33,7 @@ def door(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], object
 
 
 class _Later:
-    """A stand-in for a module that is imported when one of its names is used."""
+    """A proxy for a module that is imported when an attribute is used."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -44,7 +43,7 @@ class _Later:
 
 
 def later(name: str) -> Any:
-    """Return a stand-in for a module that takes long to import; it is loaded when one of its names is first used.
+    """Return a proxy for a slow module; it is imported on first attribute access.
 
     Example:
         >>> later("fractions").Fraction(1, 2)

@@ -1,8 +1,8 @@
 """Every limit of the library in one table: sizes, bits, bytes, depth, time.
 
 Each constant is followed by its unit and what it bounds. ``docs/reliability.md`` shows the same table; a test compares
-the two. Limits of hardware are facts and stand in ``layoutalg.targets``; thresholds at which an algorithm merely
-changes its method stand where the algorithm is.
+the two. Hardware limits are in ``layoutalg.targets``; thresholds at which an algorithm changes its method are next to
+the algorithm.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ WORKER_BYTES: Final = 4 * 2**30
 """bytes: address space of one worker process"""
 
 WORKERS: Final = 4
-"""processes: workers at a time; more callers wait for one within their own time"""
+"""processes: concurrent workers; further callers wait within their own time limit"""
 
 WORKER_TASKS: Final = 2_000
-"""tasks: a worker is replaced after so many"""
+"""tasks: one worker, before it is replaced"""
 
 ISL_SECONDS: Final = 3.0
-"""seconds: one question to ISL where the caller states no time"""
+"""seconds: one ISL query, by default"""
 
 SMT_SECONDS: Final = 2.0
-"""seconds: one question to z3 where the caller states no time"""
+"""seconds: one z3 query, by default"""
 
-# answers that are kept
+# caches
 
 CACHE_BYTES: Final = 16 * 2**20
-"""bytes: arguments and answers that one function keeps for the next time"""
+"""bytes: cached arguments and answers of one function"""
 
 # kernels: text, compilation, validation
 
@@ -38,13 +38,14 @@ COMPILE_SECONDS: Final = 60.0
 """seconds: compiling one kernel text as C++"""
 
 COMPILER_WORDS: Final = 4_000
-"""characters: the end of a compiler's messages that an error shows"""
+"""characters: the tail of the compiler output shown in an error"""
 
 KERNEL_TEXT: Final = 2**20
 """characters: the text of one kernel"""
 
 KERNELS: Final = 64
-"""entries: compiled kernels that are kept (each of at most some 100 KB)"""
+"""entries: cached compiled kernels (each of at most about 100 KB)"""
+
 # documents and the command line
 
 DOCUMENT_BYTES: Final = 64 * 2**20
@@ -54,10 +55,10 @@ DOCUMENT_VALUES: Final = 2**22
 """values: numbers, texts, lists and objects in one JSON file"""
 
 DOCUMENT_DEPTH: Final = 100
-"""levels: lists and objects inside one another in a JSON document"""
+"""levels: nested lists and objects in a JSON document"""
 
 DOCUMENT_DIGITS: Final = 1_000
-"""digits: one number of a JSON document"""
+"""digits: one number in a JSON document"""
 
 DOCUMENT_ENTRIES: Final = 2**16
 """entries: one list inside a document (copies, tiles, digits)"""
@@ -66,17 +67,18 @@ DOCUMENTS: Final = 100_000
 """documents: one list of problems or plans on the command line"""
 
 MODE_DIGITS: Final = 64
-"""digits: the mixed-radix digits of one tile dimension in shared memory"""
+"""digits: mixed-radix digits of one tile dimension in shared memory"""
+
 # symbolic sizes
 
 TERM_CHARACTERS: Final = 10_000
-"""characters: the text of a symbolic size or of a condition, before and after it is multiplied out"""
+"""characters: the text of a symbolic size or condition, before and after expansion"""
 
 TERM_DEPTH: Final = 100
-"""levels: parentheses and signs in the text of a symbolic size"""
+"""levels: nested parentheses and signs in a symbolic size"""
 
 TERM_MONOMIALS: Final = 2_000
-"""products: the sum that a symbolic size is, multiplied out"""
+"""monomials: one symbolic size, expanded"""
 
 TERM_EXPONENT: Final = 16
 """exponent: the highest power of a name in a symbolic size"""
@@ -85,16 +87,16 @@ TERM_BITS: Final = 8_192
 """bits: numerators and denominators in a symbolic size, and the sizes it is evaluated at"""
 
 TERM_STEPS: Final = 50_000
-"""products: pairs of monomials that are multiplied while the text of a symbolic size is read"""
+"""products: monomial pairs multiplied while reading one symbolic size"""
 
 CONDITIONS: Final = 500
-"""conditions: what is assumed about symbolic sizes"""
+"""conditions: one set of assumptions about symbolic sizes"""
 
 DECISION_STEPS: Final = 5_000
-"""steps: monomials touched while one condition on symbolic sizes is decided by intervals and congruences"""
+"""steps: monomials touched while deciding one condition by intervals and congruences"""
 
 DECISION_MS: Final = 1_000
-"""milliseconds: one decision about a condition on symbolic sizes where the caller states no time"""
+"""milliseconds: deciding one condition on symbolic sizes, by default"""
 
 SYMBOLIC_SECONDS: Final = 20.0
 """seconds: one operation on symbolic layouts"""
@@ -102,15 +104,15 @@ SYMBOLIC_SECONDS: Final = 20.0
 # equality and integer layouts
 
 EQUAL_SECONDS: Final = 10.0
-"""seconds: whether two layouts are equal, all engines together, where the caller states no time"""
+"""seconds: one equality of two layouts, all engines together, by default"""
 
 INTEGER_BITS: Final = 4_096
-"""bits: one extent, stride, constant or modulus of an integer layout, one coefficient of a symbolic access"""
+"""bits: one extent, stride, constant or modulus of an integer layout, or coefficient of a symbolic access"""
 
 POINTS_BITS: Final = 13_000
-"""bits: the number of points of an integer layout (Python writes integers of up to 4,300 digits)"""
+"""bits: the number of points of an integer layout (Python prints integers of up to 4,300 digits)"""
 
-# Proofs
+# proofs
 
 PROBLEM_RANK: Final = 16
 """dimensions: the tensor of a TensorMap problem"""
@@ -131,76 +133,80 @@ OPERAND_ELEMENTS: Final = 2**20
 """elements: the tile of a wgmma operand"""
 
 PROOF_SECONDS: Final = 20.0
-"""seconds: one question of a checker to ISL, the start of the worker included"""
+"""seconds: one ISL query of a checker, including worker start-up"""
 
 WALK_ELEMENTS: Final = 2**20
-"""elements: all that the issues of one tile touch, for the checker to walk them"""
-# CuTe layouts, notations, caches
+"""elements: all elements that the copies of one tile touch, if the checker walks them"""
+
+# CuTe layouts and notations
 
 NOTATION_CHARACTERS: Final = 100_000
-"""characters: one text that ``layoutalg.parse`` or a reader of a notation takes"""
+"""characters: one text for ``layoutalg.parse`` or a notation reader"""
 
 NOTATION_DIGITS: Final = 4_000
-"""digits: one number in a notation; Python itself refuses to print much longer ones"""
+"""digits: one number in a notation; Python refuses to print much longer ones"""
 
 ARRAY_RANK: Final = 64
-"""dimensions: of an array of numpy"""
+"""dimensions: one numpy array"""
 
 TUPLE_DEPTH: Final = 64
-"""levels: how deep a shape, stride, coordinate or tiler nests"""
+"""levels: nesting of a shape, stride, coordinate or tiler"""
 
 TUPLE_MODES: Final = 10_000
 """modes: leaves of one shape, stride or coordinate"""
 
 SWIZZLE_STACK: Final = 64
-"""swizzles: how many may stand over one CuTe layout"""
+"""swizzles: stacked on one CuTe layout"""
 
 # ISL
 
 ISL_CACHE_BYTES: Final = 4 * 2**20
-"""bytes: texts and their readings that one reader of ISL texts keeps"""
+"""bytes: cached texts and results of one ISL text reader"""
 
 ISL_OPERATIONS: Final = 500_000
-"""operations: one question to ISL where no process can be started to ask it in"""
+"""operations: one ISL query, if no worker process can be started"""
+
 ATTRIBUTE_CHARACTERS: Final = 100_000
 """characters: the text of a Triton attribute or of a Gluon layout"""
 
 # F2 and hierarchical layouts
 
 F2_AXIS_BITS: Final = 13_000
-"""bits: one axis of an F2 layout; its size still has fewer digits than Python prints"""
+"""bits: one axis of an F2 layout, so that Python can still print its size"""
 
 F2_TABLE_BITS: Final = 27
-"""bits: the inputs of an F2 layout whose values are listed"""
+"""bits: the inputs of an F2 layout with a table"""
 
 HIERARCHY_BITS: Final = 4_096
-"""bits: every extent, stride and size of a hierarchical layout, so that it can be printed and read"""
+"""bits: each extent, stride and size of a hierarchical layout, so that it can be printed and read"""
 
 HIERARCHY_POINTS: Final = 2**20
-"""points: tables of hierarchical layouts, and what is enumerated where their digits do not tell"""
+"""points: tables of hierarchical layouts, and enumerations where digits do not decide"""
+
 CUTE_POINTS: Final = 2**20
-"""points: values that one decision about CuTe layouts enumerates where algebra does not decide"""
-# the planner of tensor maps
+"""points: enumerated by one decision about CuTe layouts if algebra does not decide"""
+
+# the tensor-map planner
 
 TILE_ISSUES: Final = 4_096
 """copies: the bulk tensor copies of one tile"""
 
 PLAN_SECONDS: Final = 30.0
-"""seconds: one tensor-map plan, repairs included, where the caller states no time"""
+"""seconds: one tensor-map plan including repairs, by default"""
 
 REPAIR_SECONDS: Final = 2.0
-"""seconds: the repairs of one refusal, when they are first asked for"""
+"""seconds: computing the repairs of one refusal"""
 
 REPAIR_TRIES: Final = 60
-"""repaired requests: tried for one kind of repair"""
+"""repaired requests: tried per kind of repair"""
 
-# texts of ISL
+# ISL text
 
 ISL_CHARACTERS: Final = 200_000
 """characters: the text of a set or a map in ISL's notation"""
 
 ISL_DEPTH: Final = 500
-"""levels: brackets and signs inside one another in such a text"""
+"""levels: nested brackets and signs in such a text"""
 
 ISL_DIGITS: Final = 300
 """digits: one number in such a text"""
@@ -215,7 +221,7 @@ ISL_NAME: Final = 200
 """characters: one name in such a text"""
 
 ISL_COMPLEMENTS: Final = 100
-"""quantifiers: negated ones in such a text; ISL's time doubles with every few of them"""
+"""quantifiers: negated quantifiers in such a text; ISL's time grows exponentially in them"""
 
 PIECEWISE_POINTS: Final = 2**24
 """points: the table of a piecewise layout"""
@@ -223,13 +229,13 @@ PIECEWISE_POINTS: Final = 2**24
 # validation and the command line
 
 VALIDATED_BYTES: Final = 2**36
-"""bytes: address space for the tensor of a validation; only what tiles touch is filled above 2^26"""
+"""bytes: address space of the tensor in a validation; above 2^26 only the parts that tiles touch are filled"""
 
 PRODUCT_BYTES: Final = 2**28
 """bytes: one operand's tensor in the validation of a tile product"""
 
 COMMAND_SECONDS: Final = 30.0
-"""seconds: one document of ``explain``, ``synth`` and ``check`` where ``--budget`` states no time"""
+"""seconds: one document of ``explain``, ``synth`` and ``check`` without ``--budget``"""
 
 RUN_SECONDS: Final = 120.0
-"""seconds: one document of ``validate`` and ``demo``, which compile and run, where ``--budget`` states no time"""
+"""seconds: one document of ``validate`` and ``demo``, which compile and run, without ``--budget``"""

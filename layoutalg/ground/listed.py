@@ -1,4 +1,4 @@
-"""A function given by its table: what a user holds who has no formula."""
+"""Layouts given by a table instead of a formula."""
 
 from __future__ import annotations
 
@@ -15,20 +15,18 @@ from layoutalg.ground.kinds import checked_kinds
 from layoutalg.ground.layout import Layout
 
 IntArray: TypeAlias = npt.NDArray[np.int64]
-CHECK = Checker("LA802", "this is not the table of a layout")
+CHECK = Checker("LA802", "invalid layout table")
 MOST = 2**20
-"""Elements of a table."""
+"""Maximum elements of a table."""
 
 
 @dataclass(frozen=True, slots=True)
 class ListedLayout(Layout):
-    """A layout of a tile as the list of its element offsets.
+    """A tile layout given as the list of its element offsets.
 
     Args:
         extents: Tile extents, outermost dimension first; axis ``dimK`` is dimension K.
         values: The offset at every flat index, dimension 0 fastest.
-
-    Raises: MalformedError: LA802.
 
     Example:
         >>> listed([[0, 2], [5, 3]]).table().tolist()
@@ -41,9 +39,9 @@ class ListedLayout(Layout):
     def __post_init__(self) -> None:
         checked_kinds(self, "LA802")
         if not self.extents or min(self.extents) < 1 or int(np.prod(self.extents, dtype=object)) != len(self.values):
-            raise CHECK.malformed("values", "must hold one offset per point of the extents", len(self.values))
+            raise CHECK.malformed("values", "must have one offset per point of the extents", len(self.values))
         if min(self.values) < -(2**62) or max(self.values) >= 2**62:
-            raise CHECK.malformed("values", "must hold offsets in [-2^62, 2^62)", max(self.values, key=abs))
+            raise CHECK.malformed("values", "must be offsets in [-2^62, 2^62)", max(self.values, key=abs))
 
     def __str__(self) -> str:
         return f"a table of {len(self.values)} offsets over {'x'.join(map(str, self.extents))}"
@@ -55,7 +53,7 @@ class ListedLayout(Layout):
 
     @property
     def out_dims(self) -> dict[str, Any]:
-        """The offset, without a bound."""
+        """The offset, unbounded."""
         return {"offset": None}
 
     @property
@@ -68,7 +66,7 @@ class ListedLayout(Layout):
         return self.values[CHECK.integer(index, "index", 0, self.size)]
 
     def apply(self, coords: Any) -> Any:
-        """Return the offsets at many points; as every layout does."""
+        """Return the offsets at many points; see ``Layout.apply``."""
         if isinstance(coords, Mapping):
             CHECK.names(list(coords), "coords", tuple(self.in_dims), whole=True)
             index: Any = 0
@@ -89,23 +87,21 @@ class ListedLayout(Layout):
 
         Raises: RepresentabilityError: LA803.
         """
-        because = "layoutalg.convert.recognize finds the layout that a table is, and that has an inverse"
-        raise RepresentabilityError(Diagnostic("LA803", "a table is not inverted as it is", (str(self),), because))
+        because = "use layoutalg.convert.recognize to find an invertible layout with this table"
+        raise RepresentabilityError(Diagnostic("LA803", "a table cannot be inverted directly", (str(self),), because))
 
 
 def listed(table: object) -> ListedLayout:
-    """Return the layout of an array of element offsets, indexed outermost dimension first.
+    """Return the layout with the given array of element offsets, indexed outermost dimension first.
 
     Args:
         table: Integers: an array or nested lists, at most 2^20 entries.
-
-    Raises: MalformedError: LA802.
     """
     found = integers(table, "table")
     if found is None or isinstance(table, np.ma.MaskedArray) or not found.ndim or not 0 < found.size <= MOST:
         raise CHECK.malformed("table", f"must be an integer array of 1 to {MOST} offsets", table)
     low, high = int(found.min()), int(found.max())
     if low < 0 or high >= 2**62:
-        raise CHECK.malformed("table", "must hold offsets in [0, 2^62)", low if low < 0 else high)
+        raise CHECK.malformed("table", "must be offsets in [0, 2^62)", low if low < 0 else high)
     values = found.astype(np.int64).reshape(-1, order="F").tolist()
     return ListedLayout(tuple(found.shape), tuple(values))

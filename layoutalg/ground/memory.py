@@ -1,4 +1,4 @@
-"""Bounding answers by the bytes they take, before they are made."""
+"""Refuse answers that would need too much memory, before allocating them."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from layoutalg.ground.errors import BudgetError, Diagnostic
 
 
 def reserve(what: str, count: int, bytes_each: int, limit: int = limits.TABLE_BYTES) -> None:
-    """Raise where ``count`` entries of ``bytes_each`` pass the limit; call this before the arrays are made.
+    """Raise if ``count`` entries of ``bytes_each`` exceed the limit; call this before allocating.
 
     Args:
-        what: What would be made, for the message.
+        what: What would be allocated, for the message.
         count: Number of entries (points).
-        bytes_each: Bytes per entry in all arrays that are alive at one time.
+        bytes_each: Bytes per entry in all arrays alive at the same time.
         limit: Limit in bytes.
 
     Raises: BudgetError: LA002.
@@ -21,23 +21,23 @@ def reserve(what: str, count: int, bytes_each: int, limit: int = limits.TABLE_BY
         >>> reserve("a table", 2**20, 8)
         >>> reserve("a table", 2**40, 8)
         Traceback (most recent call last):
-        layoutalg.ground.errors.BudgetError: LA002 this answer would take too much memory
+        layoutalg.ground.errors.BudgetError: LA002 the answer would need too much memory
           in     a table
-          since  1099511627776 entries of 8 bytes are more than the limit of 1073741824 bytes
+          since  1099511627776 entries of 8 bytes exceed the limit of 1073741824 bytes
           at     bytes=8796093022208, limit_bytes=1073741824
     """
     if count * bytes_each > limit:
-        because = f"{count} entries of {bytes_each} bytes are more than the limit of {limit} bytes"
+        because = f"{count} entries of {bytes_each} bytes exceed the limit of {limit} bytes"
         witness: dict[str, object] = {"bytes": count * bytes_each, "limit_bytes": limit}
-        raise BudgetError(Diagnostic("LA002", "this answer would take too much memory", (what,), because, witness))
+        raise BudgetError(Diagnostic("LA002", "the answer would need too much memory", (what,), because, witness))
 
 
 def reserve_items(what: str, values: object, limit: int = limits.TABLE_BYTES) -> None:
-    """Raise where a sequence has more entries than an array may; a range is a few bytes that become an array.
+    """Raise if a sequence is too long to become an array (a range itself takes only a few bytes).
 
     Args:
-        what: What would be made, for the message.
-        values: Anything; what has no length is let pass.
+        what: What would be allocated, for the message.
+        values: Any object; objects without len() are accepted.
         limit: Limit in bytes.
 
     Raises: BudgetError: LA002.
@@ -50,6 +50,6 @@ def reserve_items(what: str, values: object, limit: int = limits.TABLE_BYTES) ->
         count = len(values)  # type: ignore[arg-type]
     except TypeError:
         return
-    except OverflowError:  # more than Python counts
+    except OverflowError:  # too long for len()
         count = 2**63
     reserve(what, count, 8, limit)

@@ -1,4 +1,4 @@
-"""Steps of work that a search may take, beside the clock."""
+"""A step budget for searches, in addition to the deadline."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from layoutalg.ground import clock
 
 
 class WorkDoneError(Exception):
-    """The steps of a meter are used up."""
+    """The step budget is used up."""
 
 
 class _Meter:
@@ -23,9 +23,9 @@ _meter: ContextVar[_Meter | None] = ContextVar("layoutalg_meter", default=None)
 
 @contextmanager
 def metered(steps: int) -> Iterator[None]:
-    """Run a block that may take so many steps; a product of polynomials takes one per pair of monomials, or more.
+    """Run a block with a budget of ``steps``; a polynomial product costs at least one per pair of monomials.
 
-    Raises: WorkDoneError: the block needs more.
+    Raises: WorkDoneError: The budget is used up.
     """
     token = _meter.set(_Meter(steps))
     try:
@@ -35,9 +35,9 @@ def metered(steps: int) -> Iterator[None]:
 
 
 def take(steps: int = 1) -> None:
-    """Take steps from the meter that holds here, if any, and check the clock.
+    """Charge steps to the current budget, if any, and check the deadline.
 
-    Raises: WorkDoneError: The meter has no more. BudgetError: LA001.
+    Raises: WorkDoneError: The budget is used up. BudgetError: LA001.
     """
     clock.check("arithmetic on symbolic sizes")
     meter = _meter.get()

@@ -1,4 +1,4 @@
-"""Monomials: products of powers of names, with their coefficients and the limits of both."""
+"""Monomials: products of powers of names, their coefficients, and limits on both."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ malformed = Checker("LA620").malformed
 
 
 def is_monomial(value: object) -> bool:
-    """Return whether this is a tuple of (name, exponent) pairs in normal form."""
+    """Return whether ``value`` is a tuple of (name, exponent) pairs in normal form."""
     if not isinstance(value, tuple) or not all(isinstance(entry, tuple) and len(entry) == 2 for entry in value):
         return False
     powers = [power for _, power in value]
@@ -31,10 +31,7 @@ def is_monomial(value: object) -> bool:
 
 
 def common_multiple(first: int, second: int) -> int:
-    """Return the least common multiple of denominators.
-
-    Raises: MalformedError: LA620.
-    """
+    """Return the least common multiple of two denominators."""
     answer = math.lcm(first, second)
     if answer.bit_length() > limits.TERM_BITS:
         rule = f"must have a common denominator of at most {limits.TERM_BITS} bits"
@@ -53,10 +50,10 @@ def times(left: Monomial, right: Monomial) -> Monomial:
 
 
 def bounded(entries: tuple[tuple[Monomial, Fraction], ...]) -> None:
-    """Refuse more monomials, or coefficients of more bits, than a polynomial may have."""
+    """Refuse polynomials with too many monomials or too large coefficients."""
     if len(entries) > limits.TERM_MONOMIALS:
         rule = f"must have at most {limits.TERM_MONOMIALS} monomials"
-        raise malformed("polynomial", rule, f"{len(entries)} of them")
+        raise malformed("polynomial", rule, len(entries))
     for _, coefficient in entries:
         if bits(coefficient) > limits.TERM_BITS:
             rule = f"must have coefficients of at most {limits.TERM_BITS} bits"

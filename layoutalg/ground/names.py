@@ -1,4 +1,4 @@
-"""Names that may stand in generated text."""
+"""Names allowed in generated C++ text."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _CPP_WORDS = frozenset(_WORDS.split())
 
 
 def is_cpp_name(name: object) -> bool:
-    """Return whether C and C++ take this as a name: ASCII, at most 255 characters, not a keyword of theirs.
+    """Return whether this is a valid name in C and C++: ASCII, at most 255 characters, no keyword.
 
     Example:
         >>> is_cpp_name("row_2"), is_cpp_name("for"), is_cpp_name("and"), is_cpp_name("2nd"), is_cpp_name("é")

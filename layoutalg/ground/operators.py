@@ -1,7 +1,6 @@
-"""Composition as an operator: ``f @ g`` and ``g.then(f)``, for every pair of types that composes.
+"""Composition operators ``f @ g`` and ``g.then(f)``, for every pair of types that can be composed.
 
-Implementation notes: the ground knows no family. Each family registers its own compositions when it is imported; a
-subclass composes as its base does.
+Each family registers its compositions when it is imported; subclasses inherit them.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ _RULES: dict[tuple[type, type], Rule] = {}
 
 
 def composes(outer: type, inner: type) -> Callable[[Registered], Registered]:
-    """Register the decorated function, of ``(outer, inner)``, as the composition of values of these types.
+    """Register the decorated function ``(outer, inner)`` as the composition of these types.
 
     Args:
         outer: Type of the value applied last.
@@ -40,7 +39,7 @@ def composes(outer: type, inner: type) -> Callable[[Registered], Registered]:
 
 
 def rule_for(outer: type, inner: type) -> Rule | None:
-    """Return the function that composes values of these types; None where nothing does."""
+    """Return the function that composes values of these types, or None."""
     rule = _RULES.get((outer, inner))
     if rule is not None:
         return rule
@@ -49,16 +48,14 @@ def rule_for(outer: type, inner: type) -> Rule | None:
 
 
 def after(outer: object, inner: object) -> Any:
-    """Return the composition ``outer @ inner``: the function that applies ``inner`` first.
-
-    Raises: MalformedError: LA192.
+    """Return the composition ``outer @ inner``, which applies ``inner`` first.
 
     Example:
         >>> from layoutalg.cute import CuteLayout
         >>> after("4:1", CuteLayout(4))
         Traceback (most recent call last):
         layoutalg.ground.errors.MalformedError: LA192 these values do not compose
-          since  nothing composes '4:1' after a CuteLayout; layoutalg.parse reads text
+          since  cannot compose '4:1' after a CuteLayout; use layoutalg.parse for text
     """
     rule = rule_for(type(outer), type(inner))
     if rule is not None:
@@ -66,24 +63,22 @@ def after(outer: object, inner: object) -> Any:
     ours = [any(base.__module__.startswith("layoutalg.") for base in type(value).__mro__) for value in (outer, inner)]
     hint = ""
     if isinstance(outer, str) or isinstance(inner, str):
-        hint = "; layoutalg.parse reads text"
+        hint = "; use layoutalg.parse for text"
     elif all(ours):
-        hint = "; layoutalg.compose(outer, inner, widen=True) looks for a family that holds both"
+        hint = "; layoutalg.compose(outer, inner, widen=True) may find a common family"
     names = [
         f"a {type(value).__name__}" if mine else shown(value) for value, mine in zip((outer, inner), ours, strict=True)
     ]
-    because = f"nothing composes {names[0]} after {names[1]}{hint}"
+    because = f"cannot compose {names[0]} after {names[1]}{hint}"
     raise MalformedError(Diagnostic("LA192", "these values do not compose", because=because))
 
 
 def then(inner: object, outer: object) -> Any:
-    """Return ``outer @ inner``, or refuse an ``outer`` that does not compose with it.
+    """Return ``outer @ inner``, or raise if they do not compose.
 
     Args:
         inner: The value whose method this is, applied first.
         outer: Applied last.
-
-    Raises: MalformedError: LA192.
 
     Example:
         >>> from layoutalg.cute import CuteLayout
@@ -91,7 +86,7 @@ def then(inner: object, outer: object) -> Any:
         Traceback (most recent call last):
         layoutalg.ground.errors.MalformedError: LA192 these values do not compose
           in     then
-          since  nothing composes a CuteLayout with '4:1'; layoutalg.parse reads text
+          since  cannot compose a CuteLayout with '4:1'; use layoutalg.parse for text
     """
     if any(base.__module__.partition(".")[0] == "layoutalg" for base in type(outer).__mro__):
         for first, name, second in ((outer, "__matmul__", inner), (inner, "__rmatmul__", outer)):
@@ -99,6 +94,6 @@ def then(inner: object, outer: object) -> Any:
             answer = NotImplemented if method is None else method(first, second)
             if answer is not NotImplemented:
                 return answer
-    hint = "; layoutalg.parse reads text" if isinstance(outer, str) else ""
-    because = f"nothing composes a {type(inner).__name__} with {shown(outer)}{hint}"
+    hint = "; use layoutalg.parse for text" if isinstance(outer, str) else ""
+    because = f"cannot compose a {type(inner).__name__} with {shown(outer)}{hint}"
     raise MalformedError(Diagnostic("LA192", "these values do not compose", ("then",), because))

@@ -1,4 +1,4 @@
-"""What prompts and notebooks show of a value; pictures come from a function that the front door registers."""
+"""How prompts and notebooks display values; ``layoutalg`` registers the function that draws pictures."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from collections.abc import Callable
 from typing import Any
 
 PROMPT_CHARACTERS = 1000
-"""Most characters of ``repr`` of an answer or a plan; a longer one shows its first line, ``print`` the rest."""
+"""Longest ``repr`` of an answer or plan; longer ones show the first line of ``str`` instead."""
 _LINE_CHARACTERS = 200
 _DRAWERS: list[Callable[[Any], dict[str, str]]] = []
 
 
 def drawn_by(drawer: Callable[[Any], dict[str, str]]) -> None:
-    """Let ``drawer`` answer what a notebook shows: MIME type -> text. The front door calls this once."""
+    """Register the notebook renderer, which returns MIME type -> text. ``layoutalg`` calls this once."""
     _DRAWERS[:] = [drawer]
 
 
 def _short(full: Callable[[Any], str]) -> Callable[[Any], str]:
-    """Return a ``__repr__`` that writes the form of the constructor only where a prompt has room for it."""
+    """Return a ``__repr__`` that abbreviates the full form if it is too long for a prompt."""
 
     @functools.wraps(full)
     def shortened(self: Any) -> str:
@@ -34,14 +34,14 @@ def _short(full: Callable[[Any], str]) -> Callable[[Any], str]:
 
 
 class Shown:
-    """A value that notebooks show as a picture, and prompts in at most ``PROMPT_CHARACTERS`` characters."""
+    """A value that notebooks show as a picture and prompts in at most ``PROMPT_CHARACTERS`` characters."""
 
     __slots__ = ()
     _whole = False
-    """Whether ``repr`` is always the constructor's form, however long: that of layouts, which are read back from it."""
+    """Whether ``repr`` is never abbreviated: layouts are read back from it."""
 
     def __init_subclass__(cls) -> None:
-        """Shorten a ``__repr__`` that the class has itself; a dataclass with slots is made again after it got one."""
+        """Wrap the class's own ``__repr__``. Runs twice for slotted dataclasses, which are recreated."""
         super().__init_subclass__()
         full = cls.__dict__.get("__repr__")
         if full is not None and not hasattr(full, "short") and not cls._whole:
@@ -49,7 +49,7 @@ class Shown:
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
         """Return the value's text and picture; called by Jupyter."""
-        del include, exclude  # hints of the protocol that need not be heeded
+        del include, exclude  # optional hints of the protocol
         return _DRAWERS[0](self) if _DRAWERS else {"text/plain": repr(self)}
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
@@ -58,7 +58,7 @@ class Shown:
 
 
 class Drawable(Shown):
-    """A value that draws itself: one of a floor above the pictures."""
+    """A value that draws itself; for packages above ``draw``."""
 
     __slots__ = ()
 

@@ -1,13 +1,11 @@
-"""Polynomials in named integers: sums of rational multiples of products of names, in one normal form.
+"""Polynomials in named integers: Laurent polynomials with rational coefficients, in normal form.
 
-Notation: ``M*N/64 - 3``. Names stand for integers. A name may be divided by (``M/K``); the polynomial then only has a
-value where that name is not 0. Whether a value is an integer is a condition of its own, never assumed.
+Notation: ``M*N/64 - 3``. Names stand for integers. Division by a name (``M/K``) leaves the polynomial undefined where
+that name is 0. Integrality is never assumed; it is a separate condition.
 
-Main statements: a value is a Laurent polynomial with rational coefficients, held as sorted monomials without zero
-coefficients. Two of them are equal as values if and only if they agree at all positive integers where both are defined.
-
-Implementation notes: exponents, monomials and the bits of coefficients are bounded wherever a polynomial is made.
-sympy is imported only to write one as its expression.
+Polynomials are stored as sorted monomials without zero coefficients. Two compare equal if and only if they agree at all
+positive integers where both are defined. Exponents, monomial counts and coefficient bits are limited on construction.
+sympy is imported only by ``to_sympy``.
 """
 
 from __future__ import annotations
@@ -50,12 +48,9 @@ else:
 class Polynomial:
     """A polynomial in named integers such as ``M*N/64 - 3``.
 
-    Mathematically: the sum of coefficient times the product of name^exponent over its monomials.
-
     Args:
-        monomials: (monomial, coefficient) pairs in increasing order, no coefficient 0. ``polynomial`` makes one.
-
-    Raises: MalformedError: LA620.
+        monomials: (monomial, coefficient) pairs in increasing order, coefficients nonzero; usually built by
+            ``polynomial``.
 
     Example:
         >>> size = named("M") * named("N") / 64
@@ -63,8 +58,6 @@ class Polynomial:
         M*N/64 6
         >>> (named("M") + 1) * (named("M") - 1) + 1
         polynomial('M**2')
-
-    Source: Laurent polynomials over the rationals.
     """
 
     monomials: tuple[tuple[Monomial, Fraction], ...] = ()
@@ -74,9 +67,9 @@ class Polynomial:
             raise malformed("monomials", "must be a tuple", self.monomials)
         for entry in self.monomials:
             if not (isinstance(entry, tuple) and len(entry) == 2 and type(entry[1]) is Fraction and entry[1]):
-                raise malformed("monomials", "must be pairs of a monomial and a fraction other than 0", entry)
+                raise malformed("monomials", "must be pairs of a monomial and a nonzero Fraction", entry)
             if not is_monomial(entry[0]):
-                rule = "must hold pairs of a name and an exponent other than 0, names increasing"
+                rule = "must be pairs of a name and a nonzero exponent, names increasing"
                 raise malformed("monomials", rule, entry[0])
         if any(left[0] >= right[0] for left, right in pairwise(self.monomials)):
             raise malformed("monomials", "must increase strictly", self.monomials)
@@ -89,7 +82,7 @@ class Polynomial:
 
     @property
     def constant(self) -> Fraction | None:
-        """The value where no name occurs, else None."""
+        """The value if no name occurs, else None."""
         if not self.monomials:
             return Fraction(0)
         if len(self.monomials) == 1 and not self.monomials[0][0]:
@@ -97,13 +90,13 @@ class Polynomial:
         return None
 
     def as_int(self) -> int | None:
-        """Return the value where it is a plain integer without names, else None."""
+        """Return the value if it is an integer without names, else None."""
         value = self.constant
         return int(value) if value is not None and value.denominator == 1 else None
 
     @property
     def whole(self) -> bool:
-        """Whether all coefficients are integers and nothing is divided by a name: an integer at all integers."""
+        """Whether all coefficients are integers and no name is divided by, so that every value is an integer."""
         return all(
             value.denominator == 1 and all(power > 0 for _, power in monomial) for monomial, value in self.monomials
         )
@@ -126,9 +119,7 @@ class Polynomial:
             raise no_value(str(self), f"it divides by {zeros[0]}, which is 0", self, values) from None
 
     def replace(self, values: Mapping[str, Polynomial]) -> Polynomial:
-        """Return the polynomial with names replaced; a name divided by may only become a single monomial.
-
-        Raises: MalformedError: LA620.
+        """Return the polynomial with names replaced; a name that is divided by can only become a single monomial.
 
         Example:
             >>> print((named("M") * named("N") + named("M")).replace({"M": named("K") * 2}))
@@ -153,7 +144,7 @@ class Polynomial:
         return total
 
     def split(self) -> tuple[Polynomial, Polynomial]:
-        """Return (numerator, denominator): the numerator has integer coefficients and divides by no name.
+        """Return (numerator, denominator); the numerator has integer coefficients and no negative exponents.
 
         Example:
             >>> print(*(named("M") / 6 + named("N") / named("K") / 4).split(), sep=" over ")
@@ -170,9 +161,9 @@ class Polynomial:
         return self * denominator, denominator
 
     def quotient(self, divisor: Polynomial) -> Polynomial | None:
-        """Return the polynomial q with q * divisor = self, or None where none was found.
+        """Return the polynomial q with q * divisor = self, or None if none was found.
 
-        A divisor of one monomial always has one; else polynomial division must leave no rest.
+        Always exists for a one-monomial divisor; otherwise polynomial division must leave no remainder.
 
         Example:
             >>> m = named("M")
@@ -223,7 +214,7 @@ class Polynomial:
         factor = _operand(other)
         if len(self.monomials) * len(factor.monomials) > limits.TERM_MONOMIALS:
             rule = f"must stay below {limits.TERM_MONOMIALS} monomials"
-            raise malformed("polynomial", rule, f"{len(self.monomials)} times {len(factor.monomials)} of them")
+            raise malformed("polynomial", rule, f"{len(self.monomials)} times {len(factor.monomials)}")
         widest = max([bits(coefficient) for _, coefficient in (*self.monomials, *factor.monomials)], default=0)
         take(1 + len(self.monomials) * len(factor.monomials) * (1 + widest // 256))
         sums: dict[Monomial, Fraction] = {}
@@ -236,10 +227,10 @@ class Polynomial:
     __rmul__ = __mul__
 
     def __truediv__(self, other: Polynomial | int | Fraction) -> Polynomial:
-        """Return the quotient by a polynomial of one monomial; the value need not be an integer."""
+        """Return the quotient by a one-monomial polynomial; values need not be integers."""
         divisor = _operand(other)
         if len(divisor.monomials) != 1:
-            raise malformed("divisor", "must be one monomial other than 0", str(divisor))
+            raise malformed("divisor", "must be a single nonzero monomial", str(divisor))
         ((monomial, coefficient),) = divisor.monomials
         inverse = tuple([(name, -power) for name, power in monomial])
         return self * _make({inverse: 1 / coefficient})
@@ -274,8 +265,6 @@ class Polynomial:
     def to_sympy(self, symbols: Mapping[str, Any] | None = None) -> Any:
         """Return the sympy expression; names missing from ``symbols`` become positive integer symbols.
 
-        Raises: MalformedError: LA620.
-
         Example:
             >>> (named("M") * named("N") / 64).to_sympy()
             M*N/64
@@ -293,7 +282,7 @@ class Polynomial:
             parts.append(sympy.Mul(*factors))
         return sympy.Add(*parts)
 
-    _sympy_ = to_sympy  # what sympy calls where one of its expressions meets this value
+    _sympy_ = to_sympy  # called by sympy in mixed arithmetic
 
     def _repr_latex_(self) -> str:
         return f"${sympy.latex(self.to_sympy())}$"
@@ -307,14 +296,14 @@ def _make(sums: Mapping[Monomial, Fraction]) -> Polynomial:
 
 
 def trusted(monomials: tuple[tuple[Monomial, Fraction], ...]) -> Polynomial:
-    """Return the polynomial of monomials that are known to be in normal form and within the limits."""
+    """Return the polynomial with these monomials, which must be in normal form and within the limits."""
     answer = object.__new__(Polynomial)
     object.__setattr__(answer, "monomials", monomials)
     return answer
 
 
 def value_at(value: Polynomial, sizes: Mapping[str, int]) -> Fraction:
-    """Return the exact value at sizes that are known to be integers, one per name.
+    """Return the exact value at ``sizes``, which are not checked.
 
     Raises: ZeroDivisionError: A name that is divided by is 0.
     """
@@ -334,7 +323,7 @@ def value_at(value: Polynomial, sizes: Mapping[str, int]) -> Fraction:
 
 
 def whole_at(value: Polynomial, sizes: Mapping[str, int], where: str) -> int:
-    """Return the value at sizes that are known to be integers, one per name, where it is an integer itself.
+    """Return the value at ``sizes`` (not checked), which must be an integer.
 
     Raises: AdmissibilityError: LA663.
     """
@@ -349,10 +338,10 @@ def whole_at(value: Polynomial, sizes: Mapping[str, int], where: str) -> int:
 
 
 def no_value(where: str, because: str, value: Polynomial, sizes: Mapping[str, int]) -> AdmissibilityError:
-    """Return the error for a polynomial without a value, or without one that is an integer."""
+    """Return the error for a polynomial without an integer value."""
     witness: dict[str, object] = {name: sizes[name] for name in sorted(value.names)}
     return AdmissibilityError(
-        Diagnostic("LA663", "the polynomial has no value at these sizes", (where,), because, witness)
+        Diagnostic("LA663", "the polynomial has no integer value at these sizes", (where,), because, witness)
     )
 
 
@@ -366,7 +355,7 @@ def number(value: int | Fraction) -> Polynomial:
 
 
 def named(name: str) -> Polynomial:
-    """Return the polynomial of one name, which is not checked."""
+    """Return the polynomial of one name (not checked)."""
     return trusted(((((name, 1),), Fraction(1)),))
 
 
@@ -387,7 +376,7 @@ def total(parts: Iterable[Polynomial]) -> Polynomial:
 
 
 def power_of(base: Polynomial, exponent: int) -> Polynomial:
-    """Return a power with an exponent of at least 0."""
+    """Return a power with a non-negative exponent."""
     answer = ONE
     for _ in range(exponent):
         answer = answer * base
@@ -395,7 +384,7 @@ def power_of(base: Polynomial, exponent: int) -> Polynomial:
 
 
 def product_of(values: Iterable[Polynomial]) -> Polynomial:
-    """Return the product of polynomials; 1 for none."""
+    """Return the product of polynomials (1 if there are none)."""
     answer = ONE
     for value in values:
         answer = answer * value
@@ -408,10 +397,7 @@ def names_of(values: Iterable[Polynomial]) -> frozenset[str]:
 
 
 def _operand(value: object) -> Polynomial:
-    """Return an operand of arithmetic as a polynomial.
-
-    Raises: MalformedError: LA620.
-    """
+    """Return an operand of arithmetic as a polynomial."""
     if isinstance(value, Polynomial):
         return value
     if isinstance(value, (int, np.integer)) and not isinstance(value, bool):

@@ -1,7 +1,6 @@
-"""Reading polynomials: from integers, from text through Python's expression grammar, from sympy expressions.
+"""Read polynomials from integers, text (Python expression syntax) and sympy expressions.
 
-Implementation notes: text is never evaluated, and the work of reading one is bounded. sympy is never imported here: an
-expression is recognised by its attributes.
+Text is never evaluated, and the work is bounded. sympy is not imported: expressions are recognised by their attributes.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from layoutalg.ground.sizes import name_of
 from layoutalg.ground.text import expression_tree
 
 PolynomialLike: TypeAlias = Any
-"""What ``polynomial`` reads: a ``Polynomial``, an integer, text such as ``"M/64"`` or a sympy expression."""
+"""What ``polynomial`` accepts: a ``Polynomial``, an integer, text such as ``"M/64"`` or a sympy expression."""
 
 
 def polynomial(value: PolynomialLike) -> Polynomial:
@@ -32,8 +31,6 @@ def polynomial(value: PolynomialLike) -> Polynomial:
 
     Args:
         value: A polynomial, an integer, text of names with ``+ - * / **``, or a sympy expression of these operations.
-
-    Raises: MalformedError: LA620.
 
     Example:
         >>> print(polynomial("2*M/64 + 1"), polynomial(7), polynomial("(M + 1)*(M - 1)"))
@@ -60,10 +57,7 @@ def _read(text: str) -> Polynomial:
 
 
 def parsed(text: str, argument: str, kind: str) -> ast.expr:
-    """Return the syntax tree of one expression.
-
-    Raises: MalformedError: LA620.
-    """
+    """Return the syntax tree of one expression."""
     if len(text) > limits.TERM_CHARACTERS:
         rule = f"must have at most {limits.TERM_CHARACTERS} characters"
         raise malformed(argument, rule, f"{len(text)} characters")
@@ -74,11 +68,11 @@ def parsed(text: str, argument: str, kind: str) -> ast.expr:
 
 
 class Reader:
-    """Turns syntax trees into polynomials with a bounded amount of work.
+    """Converts syntax trees to polynomials with bounded work.
 
     Args:
         text: The text, for messages.
-        argument: What it is, for messages.
+        argument: Its name, for messages.
     """
 
     def __init__(self, text: str, argument: str) -> None:
@@ -89,27 +83,24 @@ class Reader:
         return malformed(self.argument, rule, self.text)
 
     def read(self, tree: ast.expr) -> Polynomial:
-        """Return the polynomial of a tree.
-
-        Raises: MalformedError: LA620.
-        """
+        """Return the polynomial of a tree."""
         with self.bounded():
             return self._deeper(tree)
 
     @contextmanager
     def bounded(self) -> Iterator[None]:
-        """Run a block that makes a polynomial; too much work is refused."""
+        """Run a block that builds a polynomial, with bounded work."""
         try:
             with metered(limits.TERM_STEPS):
                 yield
         except WorkDoneError:
-            raise self.refusal("must take less work to multiply out") from None
+            raise self.refusal("must be cheaper to multiply out") from None
 
     def _deeper(self, tree: ast.expr) -> Polynomial:
-        """Return the polynomial of a tree, one level deeper."""
+        """Return the polynomial of a subtree, checking the depth."""
         self.depth += 1
         if self.depth > limits.TERM_DEPTH:
-            raise self.refusal(f"may nest at most {limits.TERM_DEPTH} deep")
+            raise self.refusal(f"must nest at most {limits.TERM_DEPTH} deep")
         try:
             return self._term(tree)
         finally:
@@ -132,7 +123,7 @@ class Reader:
             case ast.BinOp(left=ast.Constant(value=2), op=ast.Pow(), right=ast.Constant(value=power)) if (
                 type(power) is int and 0 <= power <= limits.TERM_BITS
             ):
-                return number(2**power)  # how the limits of hardware are written
+                return number(2**power)  # hardware limits are written as 2**n
             case ast.BinOp(left=left, op=ast.Pow(), right=ast.Constant(value=power)) if type(power) is int:
                 if not 0 <= power <= limits.TERM_EXPONENT:
                     raise self.refusal(f"must have exponents from 0 to {limits.TERM_EXPONENT}")
@@ -140,7 +131,7 @@ class Reader:
         raise self.refusal("may use integers, names, + - * / and ** only")
 
     def _sum(self, tree: ast.expr) -> Polynomial:
-        """Return a chain of sums and differences, which leans to the left, without going down one level per part."""
+        """Return a left-leaning chain of sums and differences without recursing once per term."""
         parts: list[Polynomial] = []
         while isinstance(tree, ast.BinOp) and isinstance(tree.op, (ast.Add, ast.Sub)):
             part = self._deeper(tree.right)
@@ -165,7 +156,7 @@ def _from_sympy(value: Any) -> Polynomial:
 
     def walk(part: Any, depth: int) -> Polynomial:
         if depth > limits.TERM_DEPTH:
-            raise reader.refusal(f"may nest at most {limits.TERM_DEPTH} deep")
+            raise reader.refusal(f"must nest at most {limits.TERM_DEPTH} deep")
         if part.is_Rational:
             return number(Fraction(int(part.p), int(part.q)))
         if part.is_Symbol:

@@ -1,7 +1,7 @@
-"""From a table of values to the layout that makes it.
+"""Recognize the layout that produces a table of values.
 
-Main statements: the coalesced modes of a table are unique. Its entry at 1 is the first stride; the first extent is the
-first k where the entry at k is not k times that stride; the rest follows on the multiples of that extent.
+The coalesced modes of a table are unique: its entry at 1 is the first stride, the first k where the entry at k is not k
+times that stride is the first extent, and the rest follows on the multiples of that extent.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _TOP = 62
 
 @dataclass(frozen=True, slots=True)
 class Departure:
-    """The first coordinate where a table leaves what its earlier entries force, with both values."""
+    """The first coordinate where a table differs from what its earlier entries force, with both values."""
 
     coordinate: int
     value: int
@@ -32,7 +32,7 @@ class Departure:
 
 
 def strided(table: IntArray) -> Modes | Departure:
-    """Return the coalesced modes (extent, stride), fastest first, of the table less its first entry.
+    """Return the coalesced modes (extent, stride), fastest first, after subtracting the first entry.
 
     Args:
         table: At least one entry.
@@ -47,9 +47,9 @@ def strided(table: IntArray) -> Modes | Departure:
 
 
 def _walk(table: IntArray, total: int) -> Modes | Departure:
-    """Return ``strided`` of a table of ``total`` entries of which only the beginning is given."""
+    """Return ``strided`` of a table of ``total`` entries, given only a prefix."""
     if int(table.max()) >= _SAFE or int(table.min()) <= -_SAFE:
-        table = table.astype(object)  # differences and their multiples could wrap around 64 bits
+        table = table.astype(object)  # differences and their multiples could overflow 64 bits
     first = int(table[0])
     count, done = len(table), 1
     modes: list[tuple[int, int]] = []
@@ -71,7 +71,7 @@ def _walk(table: IntArray, total: int) -> Modes | Departure:
 
 
 def linear(table: IntArray) -> tuple[tuple[int, ...], int] | Departure:
-    """Return (columns, constant) of a table of 2**n entries as an affine map over F2, or its first departure from one.
+    """Return (columns, constant) of a table of 2**n entries as an affine map over F2, or the first departure from it.
 
     Example:
         >>> linear(np.array([1, 3, 0, 2])), linear(np.array([0, 1, 1, 2]))
@@ -90,14 +90,14 @@ def linear(table: IntArray) -> tuple[tuple[int, ...], int] | Departure:
 
 
 def swizzled(table: IntArray) -> tuple[tuple[int, int, int], Modes, int] | None:
-    """Return (swizzle (bits, base, shift), modes, offset) such that the swizzle of the table is offset plus modes.
+    """Return (swizzle (bits, base, shift), modes, offset) such that the swizzled table is offset plus modes.
 
-    The first of ``swizzled_forms``; None is the proof that no swizzle at all makes the table strided.
+    The first of ``swizzled_forms``; None proves that no swizzle makes the table strided.
 
     Args:
         table: Values of magnitude below 2**61, at least one.
 
-    Complexity: O(width^3) probes of a prefix; the whole table only where the prefix fits.
+    Complexity: O(width^3) probes of a prefix; the whole table only if the prefix matches.
 
     Example:
         >>> swizzled(np.array([0, 1, 2, 4, 5, 6, 9, 8, 11]))
@@ -109,11 +109,12 @@ def swizzled(table: IntArray) -> tuple[tuple[int, int, int], Modes, int] | None:
 
 
 def swizzled_forms(table: IntArray) -> Iterator[tuple[tuple[int, int, int], Modes]]:
-    """Yield every swizzle of at least one bit that makes the table strided, with the modes; up to repetition, all.
+    """Yield every swizzle of at least one bit that makes the table strided, with the modes.
 
-    Fewest bits first, then lowest base, then shortest shift. With w the bit width of the table and n entries: bits read
-    above w are 0, or the sign; bits written from w + log2(n) + 2 up are copies of one another that must be strided by
-    themselves, so that a table with such a form is strided already. What is left is tried.
+    Fewest bits first, then lowest base, then shortest shift. Complete up to equivalent swizzles: with w the bit width
+    of the table and n entries, bits read above w are 0 or the sign, and bits written from w + log2(n) + 2 up are copies
+    of one another that would have to be strided by themselves, so the table would already be strided. All other
+    swizzles are tried.
 
     Args:
         table: Values of magnitude below 2**61, at least one.
@@ -133,7 +134,7 @@ def swizzled_forms(table: IntArray) -> Iterator[tuple[tuple[int, int, int], Mode
             for distance in range(bits, _TOP - base - bits + 1):
                 for shift in (distance, -distance):
                     source, target = (base + distance, base) if shift > 0 else (base, base + distance)
-                    # a bit read above the width is 0, so the same swizzle with fewer bits came before
+                    # bits read above the width are 0, so an equivalent swizzle with fewer bits was already tried
                     if source + bits > read or target + bits > written:
                         continue
                     found = probe.modes(bits, base, shift)
@@ -152,16 +153,16 @@ def _moved(table: int | IntArray, bits: int, base: int, shift: int) -> int | Int
 
 @dataclass(frozen=True, slots=True)
 class _Probe:
-    """A table and what refutes a swizzle of it at once.
+    """A table with data for rejecting most swizzles at once.
 
-    The extents of a strided table multiply to divisors of its size, so its entries at these and at 0 alone fix the only
-    modes it can have. A coordinate where one swizzled table has left its modes mostly refutes the next one too.
+    The extents of a strided table multiply to divisors of its size, so its entries at 0 and at the divisors fix the
+    only modes it can have. A coordinate that refuted one swizzle usually refutes the next one too.
 
     Args:
         table: The values.
-        weights: The divisors of the size, the size itself left out, ascending.
+        weights: The proper divisors of the size, ascending.
         units: The entries at 0 and at the weights.
-        suspects: Coordinates that have refuted a swizzle, the last one first; they change as the search goes on.
+        suspects: Coordinates that refuted a swizzle, latest first; updated during the search.
     """
 
     table: IntArray
@@ -177,7 +178,7 @@ class _Probe:
         return cls(table, tuple(weights), table[[0, *weights]], [])
 
     def modes(self, bits: int, base: int, shift: int) -> Modes | None:
-        """Return the modes of the swizzled table, or None where it is not strided."""
+        """Return the modes of the swizzled table, or None if it is not strided."""
         first, *rest = _moved(self.units, bits, base, shift).tolist()
         modes = _only_modes(first, dict(zip(self.weights, rest, strict=True)), len(self.table))
         for place, at in enumerate(self.suspects):
@@ -186,7 +187,7 @@ class _Probe:
                 return None
         ends = [(extent - 1) * stride for extent, stride in modes]
         if first + sum(min(end, 0) for end in ends) < -(2**63) or first + sum(max(end, 0) for end in ends) >= 2**63:
-            return None  # the forced values leave 64 bits, the swizzled ones do not
+            return None  # the forced values overflow 64 bits, the swizzled ones do not
         for stop in (_BLOCK, len(self.table)):
             block = _moved(self.table[:stop], bits, base, shift)
             wrong = np.flatnonzero(block != _beginning(first, modes, len(block)))
@@ -198,7 +199,7 @@ class _Probe:
 
 
 def _only_modes(first: int, units: dict[int, int], size: int) -> Modes:
-    """Return the only modes a strided table with these entries can have, coalesced."""
+    """Return the only coalesced modes that a strided table with these entries can have."""
     done, modes = 1, []
     while done < size:
         stride, extent = units[done] - first, size // done
@@ -219,7 +220,7 @@ def _value(first: int, modes: Modes, index: int) -> int:
 
 
 def _beginning(first: int, modes: Modes, count: int) -> IntArray:
-    """Return the first ``count`` entries of a strided table, or all."""
+    """Return the first ``count`` entries of a strided table, or all if it has fewer."""
     table = np.array([first], dtype=np.int64)
     for extent, stride in modes:
         steps = np.arange(min(extent, -(-count // len(table))), dtype=np.int64) * stride

@@ -1,4 +1,4 @@
-"""Names of sizes, and the integers that stand for them."""
+"""Names of symbolic sizes and their integer values."""
 
 from __future__ import annotations
 
@@ -17,8 +17,6 @@ from layoutalg.ground.errors import Diagnostic, MalformedError
 def name_of(value: object) -> str:
     """Return the name of a symbol given as text or as a sympy symbol.
 
-    Raises: MalformedError: LA620.
-
     Example:
         >>> name_of("M")
         'M'
@@ -30,7 +28,7 @@ def name_of(value: object) -> str:
 
 
 def is_name(value: object) -> bool:
-    """Return whether this is a name that text may use: an identifier, not a keyword of Python.
+    """Return whether this is a valid name: an identifier, not a Python keyword.
 
     Example:
         >>> is_name("M"), is_name("2M"), is_name("lambda"), is_name(None)
@@ -48,7 +46,7 @@ def is_name(value: object) -> bool:
 def sizes_of(values: Mapping[Any, int], code: str = "LA623") -> dict[str, int]:
     """Return a checked map from names to integers; keys may be sympy symbols.
 
-    Raises: MalformedError: ``code``, a key is not a name or a value is not an integer (of bounded size).
+    Raises: MalformedError: ``code``: a key is not a name, or a value is not an integer or too large.
 
     Example:
         >>> sizes_of({"M": np.int64(4)})
@@ -71,14 +69,11 @@ def sizes_of(values: Mapping[Any, int], code: str = "LA623") -> dict[str, int]:
 
 
 def require_names(names: Iterable[str], sizes: Mapping[str, int], where: str) -> None:
-    """Refuse sizes that leave out a name.
-
-    Raises: MalformedError: LA623.
-    """
+    """Raise if a name has no size."""
     if missing := sorted(set(names) - sizes.keys()):
-        raise sizes_do_not_fit(where, f"it needs a size for {', '.join(missing)}")
+        raise sizes_do_not_fit(where, f"missing sizes: {', '.join(missing)}")
 
 
 def sizes_do_not_fit(where: str, because: str) -> MalformedError:
-    """Return the error for sizes that lack a name or have one too many."""
+    """Return the error for missing or unknown names in sizes."""
     return MalformedError(Diagnostic("LA623", "the sizes do not fit the layout", (where,), because))

@@ -1,11 +1,11 @@
-"""A session with z3 that threads can have at the same time, ends in time and whose models are checked.
+"""z3 sessions: thread-safe, bounded in time, with checked models.
 
-Implementation notes: every session has a context of its own, so sessions share nothing. z3's own time limit is a wish:
-an interrupt from a second thread follows where z3 overruns it. A model is believed only after every assertion has been
-evaluated under it. z3 is imported on use.
+Implementation notes: every session has its own context, so sessions share nothing. z3 does not reliably honour its
+timeout, so a watchdog thread interrupts it. A model is accepted only after evaluating every assertion under it. z3 is
+imported on use.
 
-z3 keeps locks of its own that a fork copies as they are: a child forked while another thread is inside z3 hangs.
-So ``os.fork`` waits until no other thread is, and threads that want to enter wait until it is done.
+A fork copies z3's internal locks in their current state, so a child forked while another thread is inside z3 would
+hang. ``os.fork`` therefore waits until no other thread is inside, and threads entering z3 wait for the fork.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from layoutalg.ground import clock, limits
 from layoutalg.ground.errors import BudgetError, Diagnostic
 
 _OVERRUN = 0.1
-"""Seconds after z3's own limit at which it is interrupted."""
+"""Seconds after z3's own timeout at which it is interrupted."""
 
 
 _FORK_SECONDS = 30.0
-"""Seconds that a fork waits for other threads to leave z3; a question ends in less."""
+"""Seconds that a fork waits for other threads to leave z3; queries take less."""
 Asking = TypeVar("Asking", bound=Callable[..., Any])
 
 
 class _Gate:
-    """Counts the threads inside z3 and keeps them out while the process forks."""
+    """Counts the threads inside z3 and keeps new ones out during a fork."""
 
     def __init__(self) -> None:
         self.changed = threading.Condition()
@@ -38,14 +38,14 @@ class _Gate:
         self.forking = False
 
     def enter(self) -> None:
-        """Wait for a fork to end, unless this thread is inside already."""
+        """Enter z3; waits for a running fork unless this thread is already inside."""
         thread = threading.get_ident()
         with self.changed:
             self.changed.wait_for(lambda: not self.forking or thread in self.inside)
             self.inside[thread] = self.inside.get(thread, 0) + 1
 
     def leave(self) -> None:
-        """Leave what ``enter`` entered."""
+        """Undo one ``enter``."""
         thread = threading.get_ident()
         with self.changed:
             self.inside[thread] -= 1
@@ -54,7 +54,7 @@ class _Gate:
                 self.changed.notify_all()
 
     def before_fork(self) -> None:
-        """Wait until no other thread is inside, and let none enter."""
+        """Close the gate and wait until no other thread is inside."""
         thread = threading.get_ident()
         self.changed.acquire()
         self.changed.wait_for(lambda: not self.forking)
@@ -62,13 +62,13 @@ class _Gate:
         self.changed.wait_for(lambda: not self.inside.keys() - {thread}, _FORK_SECONDS)
 
     def after_fork(self) -> None:
-        """Open the gate again, in the parent."""
+        """Reopen the gate in the parent."""
         self.forking = False
         self.changed.notify_all()
         self.changed.release()
 
     def in_child(self) -> None:
-        """Begin anew, in the child, where no other thread is left."""
+        """Reset the gate in the child, where no other thread exists."""
         thread = threading.get_ident()
         depth = self.inside.get(thread, 0)
         self.changed, self.forking = threading.Condition(), False
@@ -81,7 +81,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def whole(asks: Asking) -> Asking:
-    """Decorate a function that builds terms of z3 or asks it: the process does not fork in the middle of a call."""
+    """Decorate a function that uses z3: the process does not fork during a call."""
 
     @wraps(asks)
     def guarded(*arguments: Any, **options: Any) -> Any:
@@ -96,11 +96,11 @@ def whole(asks: Asking) -> Asking:
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """A context and a solver of z3, for one question.
+    """A z3 context and solver for one query.
 
     Args:
         z3: The module.
-        context: The context that every term of this question belongs to.
+        context: The context of all terms of this query.
         solver: The solver; add assertions to it.
     """
 
@@ -114,7 +114,7 @@ def session(logic: str | None = None) -> Session:
     """Return a fresh session.
 
     Args:
-        logic: SMT-LIB name of a logic, where one fits.
+        logic: SMT-LIB logic name, if one fits.
     """
     import z3
 
@@ -124,13 +124,13 @@ def session(logic: str | None = None) -> Session:
 
 @whole
 def solve(asked: Session, what: str, names: Sequence[Any], seconds: float = limits.SMT_SECONDS) -> list[int] | None:
-    """Return values of integer variables under which all assertions hold, or None where there are none.
+    """Return values of integer variables that satisfy all assertions, or None if unsatisfiable.
 
     Args:
-        asked: The session, its assertions added.
+        asked: The session with its assertions.
         what: The question, for messages.
-        names: The variables wanted.
-        seconds: Wall time; the deadline that holds here counts too where it is sooner.
+        names: The variables to return.
+        seconds: Wall time; an earlier deadline of the caller also applies.
 
     Raises: BudgetError: LA001.
 
@@ -165,17 +165,12 @@ def solve(asked: Session, what: str, names: Sequence[Any], seconds: float = limi
             if not z3.is_true(model.eval(assertion, model_completion=True)):
                 raise wrong_answer(what, f"its model does not satisfy {str(assertion)[:200]}")
         return [model.eval(name, model_completion=True).as_long() for name in names]
-    except (z3.Z3Exception, ValueError) as error:  # the interrupt came late; a number of more than 4300 digits
+    except (z3.Z3Exception, ValueError) as error:  # a late interrupt, or a number of more than 4300 digits
         if isinstance(error, BudgetError):
             raise
         raise wrong_answer(what, f"its model cannot be read: {str(error)[:200]}") from error
 
 
 def wrong_answer(what: str, because: str) -> BudgetError:
-    """Return the error for an answer of z3 that is not believed.
-
-    Args:
-        what: The question, for messages.
-        because: What is wrong with the answer.
-    """
-    return BudgetError(Diagnostic("LA005", "z3 gave an answer that does not hold", (what,), because))
+    """Return the error for a z3 answer that failed verification."""
+    return BudgetError(Diagnostic("LA005", "z3 gave a wrong answer, which was discarded", (what,), because))

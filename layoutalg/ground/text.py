@@ -1,4 +1,4 @@
-"""Foreign text: on terminals printable and no longer than asked, as an expression read without a sound."""
+"""Untrusted text: escape and truncate it for terminals; parse it as an expression with warnings off."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from layoutalg.ground.errors import printable
 _NUMBER = r"0[xX][0-9a-fA-F_]+|0[oO][0-7_]+|0[bB][01_]+|[0-9][0-9_]*"
 _FRACTION = r"[0-9][0-9_]*\.[0-9_]*|\.[0-9][0-9_]*"
 _LOUD = re.compile(rf"\\|(?<![\w.])(?!(?:{_NUMBER})(?!\w))[0-9]|(?<!\w)(?:{_FRACTION})[^\W0-9_]")
-"""What makes Python's reader warn: a backslash, a number that runs into a name."""
+"""What makes Python's parser warn: a backslash, or a number that runs into a name."""
 
 
 def expression_tree(text: str) -> ast.expr | None:
-    """Return the syntax tree of one Python expression; None where the text is not one. Nothing is ever evaluated.
+    """Return the syntax tree of a Python expression, or None if the text is not one. Nothing is evaluated.
 
     Args:
         text: Any text; the caller bounds its length.
@@ -32,11 +32,11 @@ def expression_tree(text: str) -> ast.expr | None:
 
 
 def escaped(text: str, width: int | None = None) -> str:
-    r"""Return a text without control characters, line breaks and lone surrogates: each as its Python escape.
+    r"""Return the text with control characters, line breaks and lone surrogates as Python escapes.
 
     Args:
         text: Any text.
-        width: Characters of the result, at most; None for all of them.
+        width: Maximum characters of the result; None for no limit.
 
     Example:
         >>> print(escaped("a\x1b[31mb\ud800"), escaped("a" * 100, 8))
@@ -48,12 +48,12 @@ def escaped(text: str, width: int | None = None) -> str:
 
 
 def caret(text: str, at: int, width: int = 100) -> str:
-    """Return the text around a place and a caret under it.
+    """Return the text around a position with a caret under it.
 
     Args:
         text: Any text.
-        at: A place in it, or its end.
-        width: Characters of the text that are shown.
+        at: A position in it, or its end.
+        width: Characters of the text to show.
 
     Example:
         >>> print(caret("(4,8:(1,4)", 4))

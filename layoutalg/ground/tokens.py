@@ -1,4 +1,4 @@
-"""Reading short notations: tokens with positions, and errors that point at the place."""
+"""Tokenizer for short notations; errors point at the position."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from layoutalg.ground.text import caret
 
 @dataclass(frozen=True, slots=True)
 class Grammar:
-    """What a notation is made of, and the error its reader raises.
+    """The tokens of a notation, and the error of its reader.
 
     Args:
-        marks: The punctuation, as it is spelt.
-        signed: Whether numbers may carry a minus sign.
+        marks: The punctuation.
+        signed: Whether numbers may have a minus sign.
         code: Error code.
-        what: The error's sentence.
+        what: Headline of the error.
     """
 
     marks: tuple[str, ...]
@@ -28,10 +28,10 @@ class Grammar:
     what: str
 
     def pattern(self) -> re.Pattern[str]:
-        """Return the expression that matches one token, blanks before it included."""
+        """Return the regular expression of one token with leading blanks."""
         marks = "|".join(re.escape(mark) for mark in sorted(self.marks, key=len, reverse=True))
         number = "-?[0-9]+" if self.signed else "[0-9]+"
-        # a superset of the identifiers, which hold letters that \w leaves out; the reader tests each one
+        # a superset of the identifiers, some of whose letters \w does not match; the reader checks each name
         name = r"[^\s!-/:-@\[-^`{-\x7f][^\s!-/:-@\[-^`{-\x7f]*"
         return re.compile(rf"\s*(?:(?P<number>{number})|(?P<mark>{marks})|(?P<name>{name}))")
 
@@ -48,7 +48,7 @@ class Tokens:
     """The tokens of a text with a reading position.
 
     Args:
-        text: The text, which errors show.
+        text: The text.
         grammar: Its marks and its error.
         start: Where the tokens begin.
         stop: Where they end; None for the end of the text.
@@ -60,7 +60,7 @@ class Tokens:
             raise grammar.error(text, f"must be text, not {shown(text)}")
         self.stop = len(text) if stop is None else stop
         if self.stop - start > NOTATION_CHARACTERS:
-            raise grammar.error(text, f"has {self.stop - start} characters, the limit is {NOTATION_CHARACTERS}")
+            raise grammar.error(text, f"{self.stop - start} characters, the limit is {NOTATION_CHARACTERS}")
         self.text = text
         self.items: list[tuple[str, str, int]] = []
         self.next = 0
@@ -82,16 +82,16 @@ class Tokens:
         raise self.grammar.error(self.text, f"at character {position} expected {expected}, found {shown!r}", position)
 
     def position(self) -> int:
-        """Character position of the next token, or of the end."""
+        """Position of the next token, or of the end."""
         return self.items[self.next][2] if self.next < len(self.items) else self.stop
 
     def peek(self, mark: str, ahead: int = 0) -> bool:
-        """Whether the next token, or one further ahead, is spelt like this."""
+        """Whether the next token (or the one ``ahead`` places later) is this one."""
         place = self.next + ahead
         return place < len(self.items) and self.items[place][1] == mark
 
     def take(self, kind: str, expected: str) -> str:
-        """Consume one token of this kind, or of this exact spelling when ``kind`` is a mark."""
+        """Consume one token of this kind, or exactly this token if ``kind`` is a mark."""
         found, spelling, position = self.items[self.next] if self.next < len(self.items) else ("", "", self.stop)
         if kind not in (found, spelling) or (found == "number" and len(spelling) > NOTATION_DIGITS):
             self.fail(expected, position)
@@ -99,7 +99,7 @@ class Tokens:
         return spelling
 
     def accept(self, mark: str) -> bool:
-        """Consume the next token if it is spelt like this."""
+        """Consume the next token if it is this one."""
         if self.peek(mark):
             self.next += 1
             return True

@@ -1,11 +1,11 @@
-"""What a number may be when all that is known is an interval and a residue: the values of a parameter, abstractly.
+"""Abstract values of an integer parameter: an interval intersected with a residue class.
 
 Notation: ``Values(low, high, modulus, residue)`` stands for gamma = {x : low <= x <= high, x = residue mod modulus}. An
-end that is None is open. A modulus of 0 means that x is the residue.
+end of None is unbounded. Modulus 0 means x = residue.
 
-Main statements: every operation is sound: ``x in gamma(a)`` and ``y in gamma(b)`` imply ``x + y in gamma(a + b)``, and
-so on (laws ``values.*``). Values are kept reduced: ends lie in the class, one point has modulus 0, so that equal sets
-of points are equal values. None stands for the empty set where an operation can give it.
+Every operation is sound: ``x in gamma(a)`` and ``y in gamma(b)`` imply ``x + y in gamma(a + b)``, and so on (laws
+``values.*``). Values are kept reduced (ends in the class, modulus 0 for a single point), so equal sets compare equal.
+Operations that may yield the empty set return None for it.
 
 References: P. Granger, Static analysis of arithmetical congruences, 1989, for congruences and their join; P. and R.
 Cousot, POPL 1977, for intervals and soundness.
@@ -19,20 +19,20 @@ from math import gcd
 
 from layoutalg.ground.check import Checker
 
-CHECK = Checker("LA890", "these are not the values of a parameter")
+CHECK = Checker("LA890", "invalid set of parameter values")
 
 
 @dataclass(frozen=True, slots=True)
 class Values:
-    """A set of integers: an interval, of which one residue class.
+    """The integers of an interval that lie in one residue class.
 
     Args:
-        low: Least value; None where there is none.
-        high: Greatest value; None where there is none.
-        modulus: All values agree modulo this; 0 for a single value, 1 where nothing is known.
-        residue: What they agree on.
+        low: Least value; None if unbounded.
+        high: Greatest value; None if unbounded.
+        modulus: All values agree modulo this; 0 for a single value, 1 if nothing is known.
+        residue: Their common residue.
 
-    Raises: MalformedError: LA890: an empty set included.
+    Raises: MalformedError: LA890, also for an empty set.
 
     Example:
         >>> Values(1, 100, 16), Values(3, 3)
@@ -54,7 +54,7 @@ class Values:
         residue = CHECK.integer(self.residue, "residue")
         found = _reduced(self.low, self.high, modulus, residue)
         if found is None:
-            raise CHECK.malformed("high", "must leave a value of the class in the interval", (self.low, self.high))
+            raise CHECK.malformed("high", "must leave a value of the residue class", (self.low, self.high))
         for name, value in zip(("low", "high", "modulus", "residue"), found, strict=True):
             object.__setattr__(self, name, value)
 
@@ -76,7 +76,7 @@ class Values:
 
     @property
     def single(self) -> int | None:
-        """The value where there is only one."""
+        """The value if there is only one, else None."""
         return self.residue if not self.modulus else None
 
     def __neg__(self) -> Values:
@@ -101,7 +101,7 @@ class Values:
         """Return the values of floor(x / divisor), for a divisor of at least 1."""
         n = CHECK.integer(divisor, "divisor", 1)
         low, high = (None if end is None else end // n for end in (self.low, self.high))
-        exact = self.modulus % n == 0  # x = m i + r, and m i / n is whole, so the floor of r / n is added alone
+        exact = self.modulus % n == 0  # x = m i + r with m i / n integral, so floor(x / n) = m i / n + floor(r / n)
         return _made(low, high, self.modulus // n if exact else 1, self.residue // n if exact else 0)
 
     def remainder(self, divisor: int) -> Values:
@@ -114,14 +114,14 @@ class Values:
         return _made(0, n - 1, shared, self.residue % shared if shared else self.residue % n)
 
     def join(self, other: Values | int) -> Values:
-        """Return the least values that hold both: what is known where two ways meet."""
+        """Return the least values that contain both (the join of two control-flow paths)."""
         two = constant(other)
         low = None if self.low is None or two.low is None else min(self.low, two.low)
         high = None if self.high is None or two.high is None else max(self.high, two.high)
         return _made(low, high, gcd(gcd(self.modulus, two.modulus), self.residue - two.residue), self.residue)
 
     def meet(self, other: Values | int) -> Values | None:
-        """Return the values that both hold, exactly; None where there are none."""
+        """Return the exact intersection, or None if empty."""
         two = constant(other)
         lows = [end for end in (self.low, two.low) if end is not None]
         highs = [end for end in (self.high, two.high) if end is not None]
@@ -156,9 +156,7 @@ class Values:
 
 
 def constant(value: Values | int) -> Values:
-    """Return a number as values; values as they are.
-
-    Raises: MalformedError: LA890.
+    """Return a number as ``Values``; ``Values`` unchanged.
 
     Example:
         >>> constant(7)
@@ -171,9 +169,7 @@ def constant(value: Values | int) -> Values:
 
 
 def values_of(numbers: Iterable[int]) -> Values:
-    """Return the least values that hold all of some numbers.
-
-    Raises: MalformedError: LA890.
+    """Return the least values that contain all the numbers.
 
     Example:
         >>> values_of([24, 40, 8])
@@ -183,12 +179,12 @@ def values_of(numbers: Iterable[int]) -> Values:
     for number in numbers:
         found = constant(number) if found is None else found.join(number)
     if found is None:
-        raise CHECK.malformed("numbers", "must hold at least one integer", ())
+        raise CHECK.malformed("numbers", "must contain at least one integer", ())
     return found
 
 
 def _trusted(low: int | None, high: int | None, modulus: int, residue: int) -> Values:
-    """Return values that are known to be reduced."""
+    """Return values that are already reduced."""
     made = object.__new__(Values)
     for name, value in (("low", low), ("high", high), ("modulus", modulus), ("residue", residue)):
         object.__setattr__(made, name, value)
@@ -196,7 +192,7 @@ def _trusted(low: int | None, high: int | None, modulus: int, residue: int) -> V
 
 
 def _made(low: int | None, high: int | None, modulus: int, residue: int) -> Values:
-    """Return values that hold at least one point, reduced."""
+    """Return values reduced; they must not be empty."""
     found = _reduced(low, high, modulus, residue)
     return _trusted(*found) if found is not None else Values(low, high, modulus, residue)  # raises
 
@@ -205,7 +201,7 @@ Quadruple = tuple[int | None, int | None, int, int]
 
 
 def _reduced(low: int | None, high: int | None, modulus: int, residue: int) -> Quadruple | None:
-    """Return the ends moved into the class and the residue below the modulus; None where no point is left."""
+    """Return the ends moved into the class and the residue below the modulus; None if empty."""
     if modulus == 0:
         if (low is not None and low > residue) or (high is not None and high < residue):
             return None
@@ -223,7 +219,7 @@ def _reduced(low: int | None, high: int | None, modulus: int, residue: int) -> Q
 
 
 def _common(m: int, r: int, n: int, s: int) -> tuple[int, int] | None:
-    """Return the class that is both r mod m and s mod n, by the Chinese remainder theorem; None where there is none."""
+    """Return the residue class that is r mod m and s mod n (Chinese remainder theorem), or None."""
     if m == 0 or n == 0:
         point, modulus, residue = (r, n, s) if m == 0 else (s, m, r)
         inside = point == residue if modulus == 0 else (point - residue) % modulus == 0
@@ -244,7 +240,7 @@ def _plus(one: int | None, two: int | None) -> int | None:
 
 
 def _product(one: Values, two: Values) -> tuple[int | None, int | None]:
-    """Return the ends of a product: those of the four products of ends, where 0 times an open end is 0."""
+    """Return the ends of a product: extremes of the four products of ends, 0 times an unbounded end being 0."""
     if one.single == 0 or two.single == 0:
         return 0, 0
     lows: list[float | int] = []

@@ -1,6 +1,6 @@
-"""The three answers to a question: proved, refuted, unknown.
+"""The three possible verdicts on a claim: proved, refuted, unknown.
 
-Implementation notes: ``str`` is what the command line prints, ``repr`` is Python that builds an equal value.
+``str`` is what the command line prints, ``repr`` is Python code for an equal value.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from layoutalg.ground.picture import Shown
 SCHEMA = "layoutalg/verdict/1"
 _WIDTH = 84
 _UNSAID = ("claim", "digest", "engine", "schema")
-"""Entries of a certificate that the first lines say, or that only a checker reads."""
+"""Certificate entries that the first lines already show, or that only a checker reads."""
 
 
 @dataclass(frozen=True, slots=True)
 class Proved(Shown):
-    """The claim holds everywhere. ``engine`` decided it; ``certificate`` holds what a checker needs to agree.
+    """The claim holds everywhere. ``engine`` decided it; ``certificate`` is what a checker needs to confirm it.
 
     Example:
         >>> print(Proved("table", {"claim": "both are equal", "elements": 32}))
@@ -55,7 +55,7 @@ class Proved(Shown):
 
 @dataclass(frozen=True, slots=True)
 class Refuted(Shown):
-    """The claim fails at ``witness``: the first coordinate found where both sides differ, with both values.
+    """The claim fails at ``witness``: the first coordinate found where the sides differ, with both values.
 
     Example:
         >>> print(Refuted("table", {"what": "another offset", "at": 3, "left": 6, "right": 7}))
@@ -87,7 +87,7 @@ class Refuted(Shown):
 
 @dataclass(frozen=True, slots=True)
 class Unknown(Shown):
-    """Nothing decided within the budget. Its truth value is an error, so that it cannot pass for a yes or a no.
+    """Undecided within the budget. ``bool()`` raises, so that it cannot pass for a yes or a no.
 
     Example:
         >>> print(Unknown("the budget ran out", ("table", "ISL")))
@@ -99,7 +99,7 @@ class Unknown(Shown):
     tried: tuple[str, ...] = ()
 
     def __bool__(self) -> bool:
-        raise ValueError(f"the verdict is unknown and has no truth value: {self.reason}")
+        raise ValueError(f"an unknown verdict has no truth value: {self.reason}")
 
     def __str__(self) -> str:
         tried = {"tried": ", ".join(self.tried)} if self.tried else {}
@@ -120,7 +120,7 @@ def _value(value: object) -> str:
 
 
 def _entries(facts: Mapping[str, object]) -> list[str]:
-    """Facts, each cut to a line."""
+    """Return the facts, one truncated line each."""
     width = max([11, *map(len, facts)])
     told = ((key, value[:_WIDTH] if isinstance(value, str) else shown(value, _WIDTH)) for key, value in facts.items())
     return [f"  {key:<{width}} {text}" for key, text in told]

@@ -1,4 +1,4 @@
-"""The version, for the front door and for the command line, which does not load the front door."""
+"""The version; a separate module so that the command line need not load the whole package."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""Work that must end in time although Python cannot interrupt it: ISL calls, in a process that can be stopped.
+"""Worker processes for calls that Python cannot interrupt, such as ISL: a process can be killed on time-out.
 
-Implementation notes: a worker is a fresh interpreter (never a fork: the caller may have threads) that takes one task
-at a time over pipes and is kept for the next one. A task is a function of this library and plain values. The worker
-sets an alarm for itself before each task, so it ends in time even where its caller is gone. After ``fork`` the child
-forgets the workers of its parent; every thread may call. Where there is no interpreter to start (an embedded or frozen
-application) the task runs in the caller's process, where only its own limits hold.
+Implementation notes: a worker is a fresh interpreter (never a fork: the caller may have threads) that receives one task
+at a time over pipes and is reused. A task is a function of this library with plain values as arguments. The worker sets
+an alarm before each task, so it ends in time even if its caller has died. Any thread may call; a forked child forgets
+the workers of its parent. If no interpreter can be started (an embedded or frozen application), the task runs in the
+calling process under its own limits only.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ T = TypeVar("T")
 _HEADER = struct.Struct("<Q")
 _START = "import sys; sys.path[:] = {path!r}; from layoutalg.ground.worker import serve; serve({memory})"
 _GRACE = 1
-"""Seconds that a worker's own alarm comes after its caller's deadline."""
+"""Seconds from the caller's deadline to the worker's own alarm."""
 _served = False
 
 
 class _CrashError(Exception):
-    """The worker ended before it answered."""
+    """The worker died before answering."""
 
 
 class _Worker:
-    """One process and the two pipes to it."""
+    """A worker process and its two pipes."""
 
     def __init__(self) -> None:
         start = _START.format(path=[entry for entry in sys.path if isinstance(entry, str)], memory=limits.WORKER_BYTES)
@@ -51,7 +51,7 @@ class _Worker:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            start_new_session=True,  # a Ctrl-C belongs to the caller, which stops the worker itself
+            start_new_session=True,  # Ctrl-C goes to the caller, which then stops the worker
         )
         os.set_blocking(self._reader.fileno(), False)
 
@@ -64,9 +64,9 @@ class _Worker:
         return self.process.stdout  # type: ignore[return-value]
 
     def ask(self, task: bytes, deadline: float) -> tuple[bool, Any]:
-        """Send a task and return (did it succeed, answer or exception).
+        """Send a task and return (succeeded, answer or exception).
 
-        Raises: TimeoutError: no answer by the deadline (monotonic seconds). _CrashError: the process ended.
+        Raises: TimeoutError: No answer by the deadline (monotonic seconds). _CrashError: The process died.
         """
         self.tasks += 1
         try:
@@ -94,14 +94,14 @@ class _Worker:
         return b"".join(parts)
 
     def stop(self) -> int | None:
-        """End the process and return how it ended."""
+        """Kill the process and return its exit status."""
         self.process.kill()
         status = self.process.wait()
         self.close()
         return status
 
     def close(self) -> None:
-        """Close the pipes; the process ends by itself at the end of its input."""
+        """Close the pipes; the process exits at the end of its input."""
         for pipe in (self._writer, self._reader):
             with contextlib.suppress(OSError):
                 pipe.close()
@@ -139,7 +139,7 @@ _pool = _Pool()
 
 
 def _forget() -> None:
-    """After a fork: the workers belong to the parent, and its locks may be held."""
+    """Reset after a fork: the workers belong to the parent, and the pool's lock may be held."""
     global _pool
     for worker in _pool.idle:
         worker.close()
@@ -158,7 +158,7 @@ def inside() -> bool:
 
 
 def available() -> bool:
-    """Return whether workers can be started: there is an interpreter, and it is not a frozen application."""
+    """Return whether workers can be started: an interpreter exists and the application is not frozen."""
     return bool(sys.executable) and not getattr(sys, "frozen", False)
 
 
@@ -167,10 +167,10 @@ def run(what: str, seconds: float, task: Callable[P, T], /, *args: P.args, **kwa
 
     Args:
         what: What is being done, for messages.
-        seconds: Wall time; the deadline that holds here (``clock``) counts too where it is sooner.
-        task: A function of a module of this library; arguments and result are plain values.
+        seconds: Wall time; an earlier deadline of the caller also applies.
+        task: A module-level function; arguments and result are plain values.
 
-    Raises: BudgetError: LA001, LA003. LayoutError: whatever the task raises.
+    Raises: BudgetError: LA001, LA003. LayoutError: Whatever the task raises.
 
     Example:
         >>> import math
@@ -187,17 +187,17 @@ def run(what: str, seconds: float, task: Callable[P, T], /, *args: P.args, **kwa
     try:
         try:
             worker = pool.take()
-        except OSError as error:  # no process or no memory left
+        except OSError as error:  # out of processes or memory
             raise _ended(what, f"a process could not be started: {error}") from None
         try:
-            # the alarm counts from when the worker is up, which is later than now
+            # the worker's alarm starts once it is up, which is later than now
             succeeded, answer = worker.ask(pickle.dumps((given + _GRACE, task, args, kwargs)), deadline)
         except TimeoutError:
             worker.stop()
             clock.out_of_time(what, given)
         except _CrashError:
             raise _ended(what, f"the process that computed it ended with status {worker.stop()}") from None
-        except BaseException:  # also Ctrl-C: the worker is in the middle of something
+        except BaseException:  # also Ctrl-C: the worker is in the middle of a task
             worker.stop()
             raise
         pool.keep(worker)
@@ -209,7 +209,7 @@ def run(what: str, seconds: float, task: Callable[P, T], /, *args: P.args, **kwa
 
 
 def _ended(what: str, because: str) -> BudgetError:
-    return BudgetError(Diagnostic("LA003", "a solver ended without an answer", (what,), because))
+    return BudgetError(Diagnostic("LA003", "the solver process ended without an answer", (what,), because))
 
 
 def serve(memory_bytes: int) -> None:
@@ -221,7 +221,7 @@ def serve(memory_bytes: int) -> None:
 
         resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, memory_bytes))
     reader, writer = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what a solver prints must not end up among the answers
+    os.dup2(2, 1)  # a solver's output must not mix with the answers
     while len(header := reader.read(_HEADER.size)) == _HEADER.size:
         answer = _answer(reader.read(_HEADER.unpack(header)[0]))
         writer.write(_HEADER.pack(len(answer)) + answer)

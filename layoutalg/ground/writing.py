@@ -1,4 +1,4 @@
-"""Writing a value in another system's notation: a door that is filled from above, for the ground knows no notation."""
+"""A hook: the notation package registers its writer here, because ground must not import it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _WRITERS: list[Callable[..., str]] = []
 
 
 def written_by(writer: Callable[..., str]) -> None:
-    """Let ``writer`` answer ``to_text``, from the value and its arguments. The front door calls this once."""
+    """Register the function behind ``to_text``. ``layoutalg`` calls this once."""
     _WRITERS[:] = [writer]
 
 
@@ -19,13 +19,13 @@ class Written:
     __slots__ = ()
 
     def to_text(self, form: str, **options: Any) -> str:
-        """Return the value in another system's notation, exact or refused; ``layoutalg.parse`` reads it back.
+        """Return the value in another system's notation, exact or refused; ``layoutalg.parse`` reads it.
 
         Args:
             form: ``"cute_cpp"`` and ``"cute_dsl"`` for what CuTe prints, ``"cute_type"`` for a C++ type, ``"ttg"`` for
                 an attribute of Triton, ``"gluon"`` for a constructor, ``"isl"``.
-            options: ``element_bits`` for the CuTe forms: the swizzle is then written on byte addresses of elements of
-                that width, behind a pointer that shows it. Without it swizzles act on element offsets.
+            options: ``element_bits`` for the CuTe forms: swizzles are then written on byte addresses, with a pointer
+                that shows the element width. Without it they act on element offsets.
 
         Raises: MalformedError: LA195. RepresentabilityError: LA196, LA711, and those of ``layoutalg.convert``.
 

@@ -1,4 +1,7 @@
-"""Bijections over named levels of a GPU: composition, inverse, normal forms, plans."""
+"""Bijections over the levels of a GPU: composition, inverse, normal forms, plans.
+
+Invalid arguments raise ``MalformedError`` LA750.
+"""
 
 from layoutalg.hierarchy.bijection import TableMap
 from layoutalg.hierarchy.blocks import BlockForm, block_form, preserves_blocks

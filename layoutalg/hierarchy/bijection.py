@@ -1,10 +1,10 @@
-"""Bijections of [0, N): digit maps, and tables for the rest, each with exact composition and inverse.
+"""Bijections of [0, N): digit maps, and tables for the rest, with exact composition and inverse.
 
-Main statements: ``canonical`` returns a digit map wherever one is the function and the table elsewhere, and a digit map
-is a complete normal form. So two canonical bijections are the same function exactly when they are equal as values.
+``canonical`` returns a digit map if the function is one, otherwise the table; a digit map is a complete normal form. So
+two canonical bijections are the same function exactly when they compare equal.
 
-Implementation notes: digits compose by splitting at each other's boundaries. Where the boundaries do not divide each
-other (extents 2, 3 against 3, 2) the composition permutes no digits, and a table takes over, up to 2**20 points.
+Digit maps compose by splitting at each other's boundaries. If the boundaries do not divide each other (extents 2, 3
+against 3, 2), the composition is a table of up to 2**20 points.
 """
 
 from __future__ import annotations
@@ -32,9 +32,7 @@ from layoutalg.hierarchy.levels import integer, malformed
 
 @dataclass(frozen=True, slots=True)
 class TableMap:
-    """A bijection of [0, N) by its values, the image of each index, at most 2**20 of them; checked.
-
-    Raises: MalformedError: LA750, LA752, LA754.
+    """A bijection of [0, N) as the tuple of its values, at most 2**20; checked.
 
     Example:
         >>> TableMap((1, 2, 0)).at(1)
@@ -63,17 +61,11 @@ class TableMap:
         return len(self.values)
 
     def at(self, index: int) -> int:
-        """Return the image of one index.
-
-        Raises: MalformedError: LA750.
-        """
+        """Return the image of one index."""
         return self.values[integer(index, "index", 0, self.size)]
 
     def apply(self, index: npt.ArrayLike) -> IntArray:
-        """Return the images of an array of indices.
-
-        Raises: MalformedError: LA750.
-        """
+        """Return the images of an array of indices."""
         return self.table()[indices(index, self.size)]
 
     def table(self) -> IntArray:
@@ -82,7 +74,7 @@ class TableMap:
 
 
 def _first_clash(values: tuple[int, ...]) -> LayoutError:
-    """Return the refusal at the first value that is outside or occurs twice."""
+    """Return the error for the first value that is out of range or a duplicate."""
     first: dict[int, int] = {}
     for index, value in enumerate(values):
         integer(value, f"values[{index}]", -(2**62), 2**62)
@@ -99,7 +91,7 @@ Bijection: TypeAlias = DigitMap | TableMap
 
 
 def canonical(bijection: Bijection) -> Bijection:
-    """Return the same function as a digit map, or as a table where there is no digit map.
+    """Return the same function as a digit map if it is one, otherwise as a table.
 
     Example:
         >>> canonical(TableMap((0, 2, 4, 1, 3, 5))), canonical(TableMap((0, 1, 3, 2)))
@@ -114,7 +106,7 @@ def identity(size: int) -> DigitMap:
 
 
 def tabulated(values: IntArray) -> Bijection:
-    """Return the canonical bijection with these values; they are checked."""
+    """Return the canonical bijection with these values, which are checked."""
     return canonical(TableMap(tuple(values.tolist())))
 
 
@@ -128,7 +120,7 @@ def compose(outer: Bijection, inner: Bijection) -> Bijection:
         ((6, 1),)
     """
     if outer.size != inner.size:
-        because = f"the inner one has {inner.size} points, the outer one {outer.size}"
+        because = f"the inner bijection has {inner.size} points, the outer one {outer.size}"
         raise refuse("LA751", "the bijections do not compose", because, {"inner": inner.size, "outer": outer.size})
     if isinstance(outer, DigitMap) and isinstance(inner, DigitMap):
         found = compose_digits(outer, inner)
@@ -152,7 +144,7 @@ def inverse(bijection: Bijection) -> Bijection:
 
 
 def local(bijection: Bijection, low: int, high: int) -> Bijection:
-    """Return the map that acts on the middle of a flat index: low + A (mid + M high), A = ``low``, M = its size.
+    """Return the bijection applied to ``mid`` in the flat index lo + A (mid + M hi), A = ``low``, M = its size.
 
     Example:
         >>> local(DigitMap(((3, -1),)), 2, 5).modes

@@ -1,12 +1,12 @@
-"""Which bijections keep the blocks of a cut together, and the normal form (f; h) of those that do.
+"""Bijections that keep the blocks of a cut together, and their normal form (f; h).
 
-Main statements: with B points in a block and K blocks, the bijections that map every block onto a block are the wreath
-product of S_B and S_K: pairs (f; h) of a permutation h of the blocks and one permutation f_j inside each block j, with
-P(x, j) = (f_j(x), h(j)). Over F2 membership is one zero block of the matrix; for digits no digit may cross.
+With K blocks of B points, the bijections that map every block onto a block form the wreath product of S_B and S_K:
+pairs (f; h) of a permutation h of the blocks and a permutation f_j inside each block j, with P(x, j) = (f_j(x), h(j)).
+Over F2, membership means one zero block of the matrix; for digit maps, no digit crosses the cut.
 
-Notation: the uniformity class is what a code generator needs. ``uniform``: all f_j equal, one instruction stream.
-``xor``: f_j(x) is f(x) with those bits flipped that the bits among the digits of j name. ``add``: f_j(x) = (f(x) + g j)
-mod B. ``table``: anything else.
+Notation: the uniformity class tells a code generator how the f_j differ. ``uniform``: all equal, one instruction
+stream. ``xor``: f_j(x) is f(x) with bits flipped according to the bits of j. ``add``: f_j(x) = (f(x) + g j) mod B.
+``table``: anything else.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ class BlockForm:
     """An element (f; h) of a wreath product: P(x, j) = (f_j(x), h(j)), flat index x + B j.
 
     Args:
-        outer: h, on the numbers of the blocks.
-        inner: The f_j: a single one where they follow from it, else one per block.
+        outer: h, on block numbers.
+        inner: The f_j: one per block for ``table``, otherwise just one from which the others follow.
         kind: The uniformity class.
         flips: For ``xor`` the digits of j, fastest first: pairs of an extent and the weights of the bits of f(x) that
-            the digit flips where it is 1; only bits flip any. Else empty.
-        step: For ``add`` the number g, else 0.
+            the digit flips if it is 1 (only digits of extent 2 flip any). Otherwise empty.
+        step: For ``add`` the number g, otherwise 0.
 
     Example:
         >>> form = form_of(DigitMap.from_bits((1, 2, 5)), 4)
@@ -61,10 +61,7 @@ class BlockForm:
         return self.inner[0].size
 
     def flipped(self, block: int) -> tuple[int, ...]:
-        """Return the weights of the bits that are flipped inside one block.
-
-        Raises: MalformedError: LA750.
-        """
+        """Return the weights of the bits that are flipped inside one block."""
         rest = integer(block, "block", 0, self.outer.size)
         found: set[int] = set()
         for extent, bits in self.flips:
@@ -73,10 +70,7 @@ class BlockForm:
         return tuple(sorted(found))
 
     def inner_at(self, block: int) -> Bijection:
-        """Return f_j of one block.
-
-        Raises: MalformedError: LA750.
-        """
+        """Return f_j of one block."""
         flipped, first = self.flipped(block), self.inner[0]
         if self.kind == "table":
             return self.inner[block]
@@ -89,10 +83,7 @@ class BlockForm:
         return first
 
     def at(self, index: int) -> int:
-        """Return P at one flat index.
-
-        Raises: MalformedError: LA750.
-        """
+        """Return P at one flat index."""
         block, inside = divmod(integer(index, "index", 0, self.block * self.outer.size), self.block)
         value = self.inner[block if self.kind == "table" else 0].at(inside)
         for weight in self.flipped(block):
@@ -101,12 +92,12 @@ class BlockForm:
 
 
 def crossing_witness(bijection: Bijection, below: int) -> tuple[int, int] | None:
-    """Return two indices of one block whose images lie in different blocks; None where blocks are kept together.
+    """Return two indices of one block with images in different blocks, or None if blocks are kept together.
 
     Blocks have ``below`` points, a divisor of N.
 
-    Complexity: linear in the digits where they divide; else quadratic where two corners of a block are separated, and
-    O(N) where none are; O(N) for tables.
+    Complexity: linear in the digits if they divide at the cut; otherwise quadratic if two corners of a block are
+    separated, else O(N); O(N) for tables.
 
     Example:
         >>> crossing_witness(DigitMap(((2, 2), (2, 1))), 2), crossing_witness(DigitMap(((4, -1),)), 2)
@@ -129,9 +120,9 @@ def crossing_witness(bijection: Bijection, below: int) -> tuple[int, int] | None
 
 
 def _corners(mapping: DigitMap, below: int) -> tuple[int, int] | None:
-    """Return two corners of one block whose images lie in different blocks; None decides nothing.
+    """Return two corners of one block with images in different blocks; None is inconclusive.
 
-    The blocks looked at are those where a digit begins, the corners the steps and the ends of the digits inside.
+    Looks at the blocks where a digit begins; the corners are the first steps and the ends of the digits inside.
     """
     digits = list(placed(mapping.pieces()))
     inside = [(weight, min(extent - 1, (below - 1) // weight)) for weight, extent, _ in digits if weight < below]
@@ -146,7 +137,7 @@ def _corners(mapping: DigitMap, below: int) -> tuple[int, int] | None:
 
 
 def cut_digits(bijection: Bijection, below: int) -> Digits | None:
-    """Return the digits of a bijection, cut on both sides; None for a table and for digits that do not divide.
+    """Return the digits of a bijection split at the cut on both sides; None for a table or digits that do not divide.
 
     Example:
         >>> cut_digits(DigitMap(((6, 1),)), 3), cut_digits(DigitMap(((2, 3), (3, 1))), 2)
@@ -156,10 +147,10 @@ def cut_digits(bijection: Bijection, below: int) -> Digits | None:
 
 
 def preserves_blocks(layout: HierarchicalLayout, cut: str) -> Verdict:
-    """Return whether a bijection of a box of levels maps every block of a cut onto a block.
+    """Decide whether a bijection of a box of levels maps every block of a cut onto a block.
 
-    Mathematically: membership in the wreath product S_B wr S_K (see the module). Guards do not matter: the question is
-    about the bijection of the whole box.
+    Mathematically: membership in the wreath product S_B wr S_K (see the module). Guards are ignored: the claim is about
+    the bijection of the whole box.
 
     Args:
         layout: From a box of levels to itself, for example ``dst.inverse() @ src``.
@@ -215,7 +206,7 @@ def form_of(bijection: Bijection, below: int) -> BlockForm:
 
 
 def _digit_form(pieces: Digits, origin: int, below: int) -> BlockForm:
-    """Return the form from digits cut on both sides, none of which leads from below to above."""
+    """Return the form from digits split on both sides, none of which maps from below the cut to above."""
     inside, outside, flips = list[tuple[int, Stride]](), list[tuple[int, Stride]](), list[tuple[int, tuple[int, ...]]]()
     for weight, extent, stride in placed(pieces):
         if weight < below:
@@ -231,7 +222,7 @@ def _digit_form(pieces: Digits, origin: int, below: int) -> BlockForm:
 
 
 def _joined(flips: Flips) -> Flips:
-    """Return the digits of the block number with neighbours that flip nothing joined, and none at the end."""
+    """Return the digits of the block number with adjacent non-flipping digits merged, and dropped at the end."""
     answer = merge(flips)
     return answer[:-1] if answer and not answer[-1][1] else answer  # type: ignore[return-value]
 
@@ -254,10 +245,9 @@ def _table_form(bijection: Bijection, below: int) -> BlockForm:
 
 
 def _flips(masks: IntArray) -> Flips | None:
-    """Return how the digits of j flip bits where masks[j] is their sum over F2, else None.
+    """Return how the digits of j flip bits if masks[j] is their sum over F2, else None.
 
-    As in ``digits.read_table``: the bits that the digit from a boundary on flips must be the same wherever it does not
-    overflow, which decides how long it is.
+    As in ``digits.read_table``, the extent of a digit follows from where its step flips the same bits.
     """
     count, weight, found = len(masks), 1, list[tuple[int, tuple[int, ...]]]()
     while weight < count:
@@ -274,7 +264,7 @@ def _flips(masks: IntArray) -> Flips | None:
 def block_form(layout: HierarchicalLayout, cut: str) -> BlockForm:
     """Return (f; h) of a bijection of a box of levels at a cut, with its uniformity class.
 
-    Guards do not matter, as in ``preserves_blocks``: the form is that of the bijection of the whole box.
+    Guards are ignored, as in ``preserves_blocks``.
 
     Raises: AdmissibilityError: LA755, LA756, LA750.
 
@@ -290,7 +280,7 @@ def block_form(layout: HierarchicalLayout, cut: str) -> BlockForm:
 
 
 def moved_point(layout: HierarchicalLayout, below: int) -> int | None:
-    """Return a point (flat, inside the guards) that lands in a block with another number; None where there is none.
+    """Return a point (flat, inside the guards) that moves to another block number, or None.
 
     Both sides of the layout have blocks of ``below`` points.
 
@@ -302,7 +292,7 @@ def moved_point(layout: HierarchicalLayout, below: int) -> int | None:
     """
     pieces = None if layout.guards else cut_digits(layout.map, below)
     if pieces is not None:
-        # where 0 and a single step of every digit keep their block, so does every sum of digits
+        # if 0 and a single step of every digit stay in their block, so does every sum of digits
         candidates = [0, *(weight for weight, _, _ in placed(pieces))]
         return next((index for index in candidates if layout.map.at(index) // below != index // below), None)
     corners = _corners(layout.map, below) if isinstance(layout.map, DigitMap) and not layout.guards else None

@@ -1,10 +1,10 @@
-"""Building hierarchical layouts: other axes, another order, tiles, a user's bijection, tiles handed to levels.
+"""Build hierarchical layouts: reshape, permute, tile, user bijections, distribution over levels.
 
-Implementation notes: each function returns one layout; they combine with ``@`` and ``then``. Nothing about sizes is
-assumed: a tile that does not divide pads the box and adds the guard that says which points are real.
+The functions combine with ``@`` and ``then``. Sizes are arbitrary: a tile that does not divide pads the box and adds a
+guard for the real points.
 
-References: LEGO, arXiv 2505.08091, for the four operations (group by, order by, tile by, a user's bijection); the
-definitions below are this library's own.
+References: LEGO, arXiv 2505.08091, for the four operations (group by, order by, tile by, user bijection); the
+definitions are this library's own.
 
 Example:
     A row-major and a column-major 2 x 3 matrix.
@@ -54,9 +54,7 @@ from layoutalg.hierarchy.mapping import read_mapping
 
 
 def reshape(source: Box, target: Box) -> HierarchicalLayout:
-    """Return the layout that keeps the flat index and reads it with other axes (group by).
-
-    Raises: MalformedError: LA750.
+    """Return the layout that keeps the flat index and splits it into other axes (group by).
 
     Example:
         >>> reshape(Box.of(i=6), Box.of(a=2, b=3))(i=5)
@@ -68,9 +66,7 @@ def reshape(source: Box, target: Box) -> HierarchicalLayout:
 
 
 def permute(box: Box, names: str | Sequence[str]) -> HierarchicalLayout:
-    """Return the layout that keeps every coordinate and lists the axes in another order, fastest first (order by).
-
-    Raises: MalformedError: LA750.
+    """Return the layout that keeps the coordinates and reorders the axes, fastest first (order by).
 
     Example:
         >>> permute(Box.of(row=2, col=3), ("col", "row"))(row=1, col=2)
@@ -88,19 +84,17 @@ def tile(
     inner: str | Sequence[str] | None = None,
     outer: str | Sequence[str] | None = None,
 ) -> HierarchicalLayout:
-    """Return the layout from a tensor to its tiles (tile by): every axis x becomes ``x_in`` and ``x_out``.
+    """Return the layout from a tensor to its tiles (tile by); every axis x becomes ``x_in`` and ``x_out``.
 
     Mathematically: x = x_in + tile * x_out. The target lists the ``_in`` axes, then the ``_out`` axes.
 
     Args:
-        tiles: Tile extent of every axis; an axis left out is not cut (tile of its whole extent).
+        tiles: Tile extent per axis; absent axes are not tiled (one tile of the whole extent).
         inner: Order of the axes inside a tile, fastest first; default the order of ``box``.
         outer: Order of the tiles, fastest first; default the order of ``box``.
 
     Returns:
-        A layout of the tensor rounded up to whole tiles; where a tile does not divide, guarded to the real points.
-
-    Raises: MalformedError: LA750.
+        A layout of the tensor rounded up to whole tiles, guarded to the real points if a tile does not divide.
 
     Example:
         >>> ragged = tile(Box.of(x=5), {"x": 4})
@@ -131,11 +125,11 @@ def tile(
 
 
 def reindex(box: Box, mapping: object, axes: str | Sequence[str] | None = None) -> HierarchicalLayout:
-    """Return a user's bijection of the flat index of one box, or of the sub-box of some of its axes, verified.
+    """Return a user's bijection of the flat index of a box, or of some of its axes; verified.
 
     Args:
-        mapping: A layout, a function of the index or the sequence of values; see ``mapping.read_mapping``.
-        axes: The axes that take part, fastest first, or a single one; the others keep their coordinates. None for all.
+        mapping: A layout, a function of the index or a sequence of values; see ``mapping.read_mapping``.
+        axes: The axes to permute, fastest first, or a single one; the others keep their coordinates. None for all.
 
     Raises: MalformedError: LA750. AdmissibilityError: LA752. BudgetError: LA754.
 
@@ -157,7 +151,7 @@ def reindex(box: Box, mapping: object, axes: str | Sequence[str] | None = None) 
 
 
 def distribute(tensor: Box, **levels: Sequence[tuple[str, int]]) -> HierarchicalLayout:
-    """Return the layout that hands pieces of a tensor to the levels: which element each register holds.
+    """Return the layout that distributes a tensor over the levels: which element each register holds.
 
     Args:
         levels: Per level (``register``, ``lane``, ``warp``, ``cta``, ``cluster``) its digits as (axis, extent), fastest
@@ -165,9 +159,7 @@ def distribute(tensor: Box, **levels: Sequence[tuple[str, int]]) -> Hierarchical
 
     Returns:
         A layout from the box of levels to the tensor, rounded up to what the levels cover and guarded to the real
-        elements where that is more.
-
-    Raises: MalformedError: LA750, LA759.
+        elements if that is more.
 
     Example:
         >>> tensor = Box.of(col=16, row=16)
@@ -193,7 +185,7 @@ def distribute(tensor: Box, **levels: Sequence[tuple[str, int]]) -> Hierarchical
                 or len(entry) != 2
                 or not (isinstance(entry[0], str) and entry[0] in covered)
             ):
-                raise malformed(level, f"must hold (axis, extent) pairs with axes among {list(tensor.names)}", entry)
+                raise malformed(level, f"must be (axis, extent) pairs with axes among {list(tensor.names)}", entry)
             extent = integer(entry[1], f"{level}: {entry[0]}", 1)
             pieces.append((entry[0], extent, covered[entry[0]]))
             covered[entry[0]] *= extent
@@ -217,9 +209,7 @@ def restrict(
 ) -> HierarchicalLayout:
     """Return the layout guarded to coordinates below bounds (a partial tile).
 
-    ``source`` and ``target`` map axes to the number of allowed coordinates; absent axes are free.
-
-    Raises: MalformedError: LA750.
+    ``source`` and ``target`` map axes to the number of allowed coordinates; absent axes are unrestricted.
 
     Example:
         >>> part = restrict(reindex(Box.of(x=4), [3, 2, 1, 0]), target={"x": 3})

@@ -1,13 +1,11 @@
-"""Bijections of [0, N) that permute mixed-radix digits and act on their bits over F2.
+"""Bijections of [0, N) that permute mixed-radix digits and mix their bits over F2.
 
-Main statements: a digit map is determined by its coalesced modes and its flips, and no function has two. For plain
-digits this is the uniqueness of coalesced strides. For the others: whether the bit at a source boundary shares a target
-bit is decided by the function, since f(x + p) - f(x) is then not constant where it does not overflow; and the target
-bits with their sums over F2 are read off the Fourier expansion of f, whose terms are distinct characters. Permutations
-of digits and affine maps over F2 are the two special cases.
+Digit permutations and affine maps over F2 are the two special cases. Coalesced modes and flips are a unique normal
+form. For plain digits this is the uniqueness of coalesced strides. For the others, the function determines whether the
+bit at a source boundary p flips shared target bits (then f(x + p) - f(x) is not constant where the bit does not
+overflow), and which bits, from the Fourier expansion of f, whose terms are distinct characters.
 
-Implementation notes: every operation refines to common digits, works on the pieces with the image of 0, and lets
-``assemble`` write the normal form.
+Every operation refines to common digits, works on the pieces and the image of 0, and normalises with ``assemble``.
 """
 
 from __future__ import annotations
@@ -33,23 +31,21 @@ ARRAY_LIMIT = 2**62
 
 @dataclass(frozen=True, slots=True, repr=False)
 class DigitMap:
-    """A permutation of mixed-radix digits, each possibly reversed, with its bits mixed over F2.
+    """A permutation of mixed-radix digits, possibly reversed, with bits mixed over F2.
 
-    Mathematically: let c_k be the source digits, of extents e_k, fastest first. A mode (e, d) with an integer d adds
-    d c, for negative d also (e - 1) |d|. A mode (2, (w, v, ...)) flips the target bits of weights w, v, ... where c is
-    1. These target bits are shared: other modes of extent 2 may flip them too, an integer stride w flipping w alone;
-    those in ``flips`` are 1 where no mode flips them. The digits of the target, that is the |d| with their extents and
-    the shared bits, make running products, and the matrix of the shared bits is invertible.
+    Mathematically: let c_k be the source digits of extents e_k, fastest first. A mode (e, d) with an integer d adds
+    d c, for negative d also (e - 1) |d|. A mode (2, (w, v, ...)) flips the target bits of weights w, v, ... if c is 1.
+    These target bits are shared: other modes of extent 2 may flip them too (an integer stride w flips w alone), and
+    those in ``flips`` start as 1. The target digits, i.e. the |d| with their extents and the shared bits, must form
+    running products, and the matrix of the shared bits must be invertible.
 
     Args:
-        modes: (extent, stride) pairs, fastest first. Kept coalesced: no extent 1, no two modes that make one, no tuple
-            where no bit is shared.
+        modes: (extent, stride) pairs, fastest first. Kept coalesced: no extent 1, no fusible neighbours, no tuples
+            unless a bit is shared.
         flips: Weights of shared target bits, kept sorted.
 
-    Raises: MalformedError: LA750, LA752.
-
     Example:
-        Digits permuted and reversed; a column xored by the row inside a tile of 4 columns and 6 rows:
+        Digits permuted and reversed; a column xored by row bit 0 in a tile of 4 columns and 6 rows:
 
         >>> DigitMap(((2, 3), (3, -1))).table().tolist()
         [2, 5, 1, 4, 0, 3]
@@ -112,7 +108,7 @@ class DigitMap:
 
     @property
     def is_plain(self) -> bool:
-        """No bit is shared: a permutation of digits with reversals, every stride an integer."""
+        """Whether no bit is shared: a digit permutation with reversals, every stride an integer."""
         return all(isinstance(stride, int) for _, stride in self.modes)
 
     @property
@@ -122,7 +118,7 @@ class DigitMap:
 
     @property
     def columns(self) -> tuple[int, ...] | None:
-        """The columns of the same map over F2, whose constant is the offset; None unless the size is a power of two.
+        """The columns of the map over F2 (its constant is ``offset``); None unless the size is a power of two.
 
         Example:
             >>> DigitMap(((4, -2), (2, 1))).columns
@@ -139,21 +135,15 @@ class DigitMap:
         return tuple(columns)
 
     def pieces(self) -> Digits:
-        """Return the modes with every shared target bit in modes of its own."""
+        """Return the modes, split so that every shared target bit has modes of its own."""
         return split_at(self.modes, (), ()) or ()
 
     def at(self, index: int) -> int:
-        """Return the image of one index.
-
-        Raises: MalformedError: LA750.
-        """
+        """Return the image of one index."""
         return value_at(self.modes, self.flips, integer(index, "index", 0, self.size))
 
     def apply(self, index: npt.ArrayLike) -> IntArray:
-        """Return the images of an array of indices.
-
-        Raises: MalformedError: LA750.
-        """
+        """Return the images of an array of indices."""
         index = indices(index, self.size)
         bits = sorted(shared_bits(self.modes))
         place = {weight: 1 << k for k, weight in enumerate(bits)}
@@ -183,7 +173,7 @@ class DigitMap:
 
 
 def value_at(modes: Digits, flips: Iterable[int], index: int) -> int:
-    """Return the image of an index that lies inside the domain.
+    """Return the image of an index inside the domain.
 
     Example:
         >>> value_at(((2, 3), (3, -1)), (), 4)
@@ -202,16 +192,14 @@ def value_at(modes: Digits, flips: Iterable[int], index: int) -> int:
 
 
 def indices(index: npt.ArrayLike, size: int) -> IntArray:
-    """Return indices of [0, size) as an int64 array; an empty list is one.
-
-    Raises: MalformedError: LA750.
+    """Return indices in [0, size) as an int64 array; an empty list is accepted.
 
     Example:
         >>> indices([2, 0], 3).tolist(), indices([], 3).tolist()
         ([2, 0], [])
     """
     if size > ARRAY_LIMIT:
-        raise malformed("index", "must be below 2**62 in an array; the points are", size)
+        raise malformed("index", "arrays need a size of at most 2**62", size)
     return np.asarray(check.coordinate(index, "index", size), dtype=np.int64)
 
 
@@ -221,8 +209,8 @@ def check_points(count: int, why: str = "tables") -> None:
     Raises: BudgetError: LA754.
     """
     if count > limits.HIERARCHY_POINTS:
-        because = f"{count} points; enumeration goes up to {limits.HIERARCHY_POINTS}"
-        what = "all points would have to be enumerated, and there are too many"
+        because = f"{count} points, the limit is {limits.HIERARCHY_POINTS}"
+        what = "too many points to enumerate"
         raise BudgetError(Diagnostic("LA754", what, (why,), because))
 
 
@@ -244,7 +232,7 @@ def _checked_modes(modes: object) -> Digits:
 
 
 def _normal(modes: Digits, flips: set[int]) -> tuple[Digits, set[int]]:
-    """Return coalesced modes, tuples only where a bit is shared, and the flips; refuse what is not a bijection."""
+    """Return coalesced modes (tuples only if a bit is shared) and flips; raise if this is not a bijection."""
     bits = shared_bits(modes)
     split = split_at(modes, (), ()) if bits else modes
     if split is None:
@@ -254,7 +242,7 @@ def _normal(modes: Digits, flips: set[int]) -> tuple[Digits, set[int]]:
     plain = [(weights(stride)[0], extent) for k, (_, extent, stride) in enumerate(pieces) if k not in carriers]
     broken = digits.chained([*plain, *((weight, 2) for weight in bits)])
     if broken is not None:
-        because = f"sorted by size, the next stride must be {broken[1]}, not {broken[0]}"
+        because = f"in ascending order, the next stride must be {broken[1]}, not {broken[0]}"
         raise _no_bijection(modes, because, {"stride": broken[0], "expected": broken[1]})
     if not bits:
         return merge(modes), flips
@@ -263,7 +251,7 @@ def _normal(modes: Digits, flips: set[int]) -> tuple[Digits, set[int]]:
     null = matrix.kernel(columns)
     if null:
         second = sum(pieces[k][0] for j, k in enumerate(carriers) if null[0] >> j & 1)
-        raise _no_bijection(modes, "the bits flip the shared bits dependently", {"first": 0, "second": second})
+        raise _no_bijection(modes, "the flips of shared bits are linearly dependent", {"first": 0, "second": second})
     if len(carriers) != len(bits):
         raise _no_bijection(modes, f"{len(carriers)} bits flip {len(bits)} shared bits")
     uses = Counter(weight for k in carriers for weight in weights(pieces[k][2]))
@@ -288,10 +276,10 @@ def _no_bijection(modes: Digits, because: str, witness: dict[str, object] | None
 
 
 def assemble(pieces: Iterable[tuple[int, Stride]], origin: int) -> DigitMap:
-    """Return the digit map with these modes, their signs aside, and this image of 0.
+    """Return the digit map with these modes up to sign and this image of 0.
 
     Args:
-        pieces: Digits, each reversed as a whole or not at all, none over a shared bit that is flipped alone.
+        pieces: Digits, each reversed as a whole or not at all; none may span a shared bit that is flipped alone.
         origin: The image of 0.
 
     Example:
@@ -305,7 +293,7 @@ def assemble(pieces: Iterable[tuple[int, Stride]], origin: int) -> DigitMap:
 
 
 def reversed_as(modes: Digits, bits: Collection[int], origin: int) -> Digits:
-    """Return digits of positive strides with those reversed that the image of 0 shows, shared bits aside.
+    """Return digits with the sign of each stride that the image of 0 implies, except for shared bits.
 
     Example:
         >>> reversed_as(((2, 3), (3, 1)), (), 2)
@@ -319,7 +307,7 @@ def reversed_as(modes: Digits, bits: Collection[int], origin: int) -> Digits:
 
 
 def compose_digits(outer: DigitMap, inner: DigitMap) -> DigitMap | None:
-    """Return ``outer`` after ``inner``; None where their digits have no common refinement.
+    """Return ``outer`` after ``inner``; None if their digits have no common refinement.
 
     Example:
         >>> compose_digits(DigitMap(((2, 1), (2, (1, 2)), (3, 4))), DigitMap(((2, 2), (2, 1), (3, -4))))
@@ -331,11 +319,11 @@ def compose_digits(outer: DigitMap, inner: DigitMap) -> DigitMap | None:
 
 
 def composed(outer_modes: Sequence[tuple[int, int, Stride]], pieces: Digits) -> list[tuple[int, Stride]]:
-    """Return the digits of a composition, signs aside.
+    """Return the digits of a composition, up to sign.
 
     Args:
         outer_modes: (weight in the source, extent, stride) of every digit of the outer map, fastest first.
-        pieces: The digits of the inner map, none of which crosses such a weight.
+        pieces: The digits of the inner map, none crossing such a weight in the target.
 
     Example:
         >>> composed([(1, 2, 3), (2, 3, 1)], ((3, 2), (2, 1)))
@@ -382,7 +370,7 @@ def inverse_digits(mapping: DigitMap) -> DigitMap:
 
 
 def turned_back(digits: Iterable[tuple[int, int, int]]) -> tuple[list[tuple[int, tuple[int, Stride]]], int]:
-    """Return the digits of the inverse of plain digits, each after its weight, and the image of 0 under it.
+    """Return (weight, digit) of the inverse of plain digits, and the image of 0 under the inverse.
 
     Args:
         digits: (weight in the source, extent, stride).
@@ -400,7 +388,7 @@ def turned_back(digits: Iterable[tuple[int, int, int]]) -> tuple[list[tuple[int,
 
 
 def from_table(values: IntArray) -> DigitMap | None:
-    """Return the digit map with these values, which are a bijection; None where there is none.
+    """Return the digit map with these values (a bijection), or None.
 
     Example:
         >>> from_table(np.array([0, 2, 4, 1, 3, 5])), from_table(np.array([1, 2, 0]))

@@ -1,4 +1,4 @@
-"""Predicates on the points of a box: what makes a layout partial."""
+"""Guards: predicates on the points of a box that make a layout partial."""
 
 from __future__ import annotations
 
@@ -15,14 +15,12 @@ from layoutalg.hierarchy.levels import Box, integer, malformed
 
 @dataclass(frozen=True, slots=True)
 class Guard:
-    """A predicate on the points of a box: their image under ``map`` stays inside ``bounds`` of another box.
+    """A predicate on the points of a box: their images under ``map`` are within ``bounds`` of another box.
 
     Args:
         map: Bijection from the flat index of the guarded box to that of ``box``.
         box: The box of the images.
         bounds: Per axis of ``box``, the number of allowed coordinates, from 0 to the extent.
-
-    Raises: MalformedError: LA750.
     """
 
     map: Bijection
@@ -52,10 +50,7 @@ class Guard:
         return answer
 
     def holds(self, index: npt.ArrayLike) -> npt.NDArray[np.bool_]:
-        """Return the predicate at an array of flat indices, each inside the guarded box.
-
-        Raises: MalformedError: LA750.
-        """
+        """Return the predicate at an array of flat indices, each inside the guarded box."""
         rest = self.map.apply(index)
         inside = np.ones(rest.shape, dtype=bool)
         for bound, (_, extent) in zip(self.bounds, self.box.axes, strict=True):

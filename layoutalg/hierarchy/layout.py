@@ -1,12 +1,10 @@
-"""Hierarchical layouts: exact bijections between named boxes, whole or guarded.
+"""Hierarchical layouts: exact bijections between named boxes, optionally guarded; see ``notation`` for their text.
 
-Notation: see ``notation``.
+The map is canonical (a digit map if possible, otherwise a table), so on equal boxes two layouts without guards are the
+same function exactly when they compare equal.
 
-Main statements: the map is canonical (a digit map wherever there is one, else a table), so on equal boxes two layouts
-without guards are the same function exactly when they are equal.
-
-Implementation notes: a partial tile is a bijection of the padded boxes with guards. A guard says that the image of the
-source under a bijection stays inside bounds, so guards survive composition and inversion exactly.
+A partial tile is a bijection of the padded boxes with guards. A guard requires the image of the source under a
+bijection to be within bounds, so composition and inversion of guarded layouts are exact.
 """
 
 from __future__ import annotations
@@ -33,20 +31,17 @@ from layoutalg.hierarchy.text import digits_by_axis, layout_text
 
 @dataclass(frozen=True, slots=True)
 class HierarchicalLayout(Layout):
-    """A bijection between two named boxes, held in a normal form of digits or a table; partial where guarded.
+    """A bijection between two named boxes in normal form (digits or a table), partial if guarded.
 
     Mathematically: a bijection ``map`` of [0, N) read through the colexicographic flat indices of both boxes,
-    restricted to the points that satisfy every guard. When the source is a box of levels, blocks of a cut with B points
-    and N / B blocks, the bijections that keep blocks together are the wreath product S_B wr S_(N/B); ``blocks``
-    tests for it and ``normal_form`` writes such an element as (f; h).
+    restricted to the points that satisfy every guard. See ``layoutalg.hierarchy.block_form`` for bijections that keep
+    the blocks of a cut together.
 
     Args:
         source: Box of the coordinates.
         target: Box of the values, of the same size.
         map: The bijection of flat indices; kept canonical.
-        guards: Predicates on the source. Kept without those that always hold, those of one map joined, sorted.
-
-    Raises: MalformedError: LA750.
+        guards: Predicates on the source; kept sorted, merged by map, without those that always hold.
 
     Example:
         >>> threads = HierarchicalLayout(Box.of(register=2, lane=8), Box.of(row=4, col=4), DigitMap(((2, 1), (8, 2))))
@@ -55,7 +50,7 @@ class HierarchicalLayout(Layout):
         >>> (threads @ threads.inverse()).map
         DigitMap(modes=((16, 1),))
 
-    Source: LEGO, arXiv 2505.08091 (group, order, tile, user bijections); wreath products are classical.
+    Source: LEGO, arXiv 2505.08091 (group, order, tile, user bijections).
     """
 
     source: Box
@@ -99,45 +94,36 @@ class HierarchicalLayout(Layout):
 
     @property
     def size(self) -> int:
-        """Number of points of either box, guards aside."""
+        """Number of points of either box, ignoring guards."""
         return self.source.size
 
     @property
     def is_total(self) -> bool:
-        """No guard restricts the layout."""
+        """Whether the layout has no guards."""
         return not self.guards
 
     @property
     def is_identity(self) -> bool:
-        """Total, and every flat index is its own image."""
+        """Whether the layout is total and maps every flat index to itself."""
         return self.is_total and self.map == maps.identity(self.size)
 
     def __call__(self, /, **point: int) -> dict[str, int]:
-        """Evaluate at one point, axes by name.
-
-        Raises: MalformedError: LA750, LA753.
-        """
+        """Evaluate at one point, axes by name."""
         return point_at(self.target.axes, self.at(self.source.flat(point)))
 
     def at(self, index: int) -> int:
-        """Return the flat value at a flat index.
-
-        Raises: MalformedError: LA750, LA753.
-        """
+        """Return the flat value at a flat index."""
         index = integer(index, "index", 0, self.size)
         for guard in self.guards:
             if not guard.holds_at(index):
                 bounds = dict(zip(guard.box.names, guard.bounds, strict=True))
-                because = f"it lands on {guard.box.point(guard.map.at(index))}, the bounds are {bounds}"
+                because = f"it maps to {guard.box.point(guard.map.at(index))}, the bounds are {bounds}"
                 what = "the point is outside the partial tile"
                 raise refuse("LA753", what, because, self.source.point(index), self)
         return self.map.at(index)
 
     def holds(self, index: int) -> bool:
-        """Return whether a flat index satisfies every guard.
-
-        Raises: MalformedError: LA750.
-        """
+        """Return whether a flat index satisfies every guard."""
         index = integer(index, "index", 0, self.size)
         return all(guard.holds_at(index) for guard in self.guards)
 
@@ -145,8 +131,8 @@ class HierarchicalLayout(Layout):
         """Return the values at many points, -1 where a guard excludes the point.
 
         Args:
-            coords: An array of flat indices, for the array of flat values; or coordinates by axis name, integers or
-                arrays that broadcast together, for those of the target. At a single point by name a guard refuses.
+            coords: An array of flat indices gives an array of flat values; coordinates by axis name (integers or arrays
+                that broadcast together) give target coordinates. A single excluded point by name raises.
 
         Raises: MalformedError: LA750. AdmissibilityError: LA753.
 
@@ -191,7 +177,7 @@ class HierarchicalLayout(Layout):
         return int((self.table() >= 0).sum())
 
     def inverse(self) -> HierarchicalLayout:
-        """Return the inverse, guarded to the image of the guarded points; always exact."""
+        """Return the inverse, guarded to the image of the active points; always exact."""
         back = maps.inverse(self.map)
         guards = tuple(Guard(maps.compose(g.map, back), g.box, g.bounds) for g in self.guards)
         return HierarchicalLayout(self.target, self.source, back, guards)
@@ -201,10 +187,10 @@ class HierarchicalLayout(Layout):
         return self.inverse()
 
     def digits(self) -> dict[str, Digits] | None:
-        """Return the normal form by axis: for every source axis its digits as (extent, stride into the flat target).
+        """Return the normal form by axis: source axis -> digits as (extent, stride into the flat target).
 
-        A tuple in the place of a stride holds the target bits that the digit flips; those that are 1 to begin with are
-        ``map.flips``. None where the map is a table or a digit straddles two axes without dividing.
+        A tuple instead of a stride lists the target bits that the digit flips; ``map.flips`` lists those that start as
+        1. None if the map is a table or a digit straddles two axes without dividing.
 
         Example:
             >>> HierarchicalLayout(Box.of(lane=4, warp=2), Box.of(x=8), DigitMap(((2, 1), (4, 2)))).digits()
@@ -218,12 +204,12 @@ class HierarchicalLayout(Layout):
 
 @composes(HierarchicalLayout, HierarchicalLayout)
 def _composed(outer: HierarchicalLayout, inner: HierarchicalLayout) -> HierarchicalLayout:
-    """Return ``outer`` after ``inner``; defined where both are.
+    """Return ``outer`` after ``inner``, defined at the points where both are.
 
     Raises: AdmissibilityError: LA751, LA754.
     """
     if inner.target != outer.source:
-        because = f"the inner one ends in ({inner.target}), the outer one starts from ({outer.source})"
+        because = f"the inner layout maps to ({inner.target}), the outer one from ({outer.source})"
         witness = {"inner": inner.target.dims, "outer": outer.source.dims}
         raise refuse("LA751", "the layouts do not compose", because, witness, outer, f"after {inner}")
     moved = tuple(Guard(maps.compose(g.map, inner.map), g.box, g.bounds) for g in outer.guards)

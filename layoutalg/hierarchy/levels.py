@@ -1,9 +1,8 @@
 """Named boxes, the five levels of a GPU, and the cuts between them.
 
-Notation: the axes of a box are listed fastest first, as everywhere in the library; the flat index of a point is
-colexicographic. ``LEVELS`` names the levels outermost first; a box of levels therefore starts with ``register``.
-A cut ``lower|upper`` separates the levels up to ``lower`` (below) from those from ``upper`` on (above). All points with
-equal coordinates above the cut form one *block*.
+Notation: the axes of a box are listed fastest first; flat indices are colexicographic. ``LEVELS`` is outermost first,
+so a box of levels starts with ``register``. A cut ``lower|upper`` separates the levels up to ``lower`` (below) from
+those from ``upper`` on (above). The points with equal coordinates above the cut form a *block*.
 """
 
 from __future__ import annotations
@@ -16,24 +15,23 @@ from layoutalg.ground import axes, limits
 from layoutalg.ground.check import Checker, refuse
 
 Level: TypeAlias = Literal["cluster", "cta", "warp", "lane", "register"]
-"""One level of the machine. ``cluster`` counts clusters, ``cta`` the CTAs of one cluster, ``register`` the values that
-one lane holds."""
+"""A level of the machine. ``cluster`` counts clusters, ``cta`` CTAs of a cluster, ``register`` values of a lane."""
 
 LEVELS: tuple[Level, ...] = get_args(Level)
 Cut: TypeAlias = Literal["register|lane", "lane|warp", "warp|cta", "cta|cluster"]
 CUTS: tuple[Cut, ...] = get_args(Cut)
 Mechanism: TypeAlias = Literal["register", "shuffle", "shared", "cluster", "global"]
 MECHANISMS: tuple[Mechanism, ...] = get_args(Mechanism)
-"""What carries data that crosses no cut (registers of one lane), the first cut (shuffles in a warp), the second (shared
-memory of one CTA), the third (shared memory of the cluster), the last (global memory)."""
+"""What moves data across no cut (registers of a lane), the first cut (warp shuffles), the second (shared memory of a
+CTA), the third (shared memory of the cluster), the last (global memory)."""
 
 
-check = Checker("LA750", "this is not a hierarchical layout")
+check = Checker("LA750", "invalid hierarchical layout")
 malformed, require = check.malformed, check.kind
 
 
 def integer(value: object, argument: str, low: int, high: int | None = None) -> int:
-    """Return ``value`` as an int of [low, high) and below 2**4096 in magnitude; see ``Checker.integer``."""
+    """Return ``value`` as an int in [low, high) and below 2**4096 in magnitude; see ``Checker.integer``."""
     if type(value) is int and high is not None and low <= value < high:  # the common case
         return value
     number = check.integer(value, argument)
@@ -48,8 +46,6 @@ class Box:
 
     Args:
         axes: (name, extent) pairs, fastest first, or a mapping; names are distinct identifiers, extents at least 1.
-
-    Raises: MalformedError: LA750.
 
     Example:
         >>> box = Box.of(row=3, col=5)
@@ -86,14 +82,11 @@ class Box:
 
     @property
     def is_hierarchy(self) -> bool:
-        """The axes are the five levels, innermost first."""
+        """Whether the axes are the five levels, innermost first."""
         return self.names == LEVELS[::-1]
 
     def stride(self, name: str) -> int:
-        """Return the weight of an axis in the flat index.
-
-        Raises: MalformedError: LA750.
-        """
+        """Return the weight of an axis in the flat index."""
         weight = 1
         for other, extent in self.axes:
             if isinstance(name, str) and other == name:
@@ -102,17 +95,11 @@ class Box:
         raise malformed("axis", f"must be among {list(self.names)}", name)
 
     def flat(self, point: Mapping[str, int]) -> int:
-        """Return the flat index of a point given by all its coordinates.
-
-        Raises: MalformedError: LA750.
-        """
+        """Return the flat index of a point given by all its coordinates."""
         return axes.flat_index(self.axes, point, check)
 
     def point(self, index: int) -> dict[str, int]:
-        """Return the coordinates of a flat index.
-
-        Raises: MalformedError: LA750.
-        """
+        """Return the coordinates of a flat index."""
         return axes.point_at(self.axes, integer(index, "index", 0, self.size))
 
     def __str__(self) -> str:
@@ -120,9 +107,7 @@ class Box:
 
 
 def hierarchy(*, cluster: int = 1, cta: int = 1, warp: int = 1, lane: int = 1, register: int = 1) -> Box:
-    """Return the box of the five levels; the register is the fastest axis.
-
-    Raises: MalformedError: LA750.
+    """Return the box of the five levels; ``register`` is the fastest axis.
 
     Example:
         >>> str(hierarchy(warp=4, lane=32, register=8))
@@ -132,9 +117,7 @@ def hierarchy(*, cluster: int = 1, cta: int = 1, warp: int = 1, lane: int = 1, r
 
 
 def cut_level(cut: object, argument: str = "cut") -> int:
-    """Return the number of a cut, 0 for the innermost; the levels below are those up to this number.
-
-    Raises: MalformedError: LA750.
+    """Return the number of a cut, 0 for the innermost; the levels below it have numbers up to this one.
 
     Example:
         >>> cut_level("lane|warp")
@@ -148,8 +131,6 @@ def cut_level(cut: object, argument: str = "cut") -> int:
 
 def block_size(box: Box, cut: str) -> int:
     """Return the number of points of one block of a cut: the product of the extents below it.
-
-    Raises: MalformedError: LA750.
 
     Example:
         >>> block_size(hierarchy(warp=4, lane=32, register=8), "lane|warp")
@@ -165,7 +146,7 @@ def block_size(box: Box, cut: str) -> int:
 
 
 def same_levels(first: Box, second: Box, *where: object) -> None:
-    """Refuse two boxes that are not the same box of levels; the witness is the level, or the axes that are not levels.
+    """Check that both boxes are the same box of levels; the witness is the level or the wrong axes.
 
     Raises: AdmissibilityError: LA756.
     """
@@ -173,7 +154,7 @@ def same_levels(first: Box, second: Box, *where: object) -> None:
         return
     other = next((box for box in (first, second) if not box.is_hierarchy), None)
     if other is not None:
-        because = f"one side has ({other}), which are not the axes {list(LEVELS[::-1])}"
+        because = f"one side has axes ({other}), expected {list(LEVELS[::-1])}"
         witness: dict[str, object] = {"axes": list(other.names)}
     else:
         because = f"one side has ({first}), the other ({second})"

@@ -1,4 +1,4 @@
-"""The level profile of a conversion between hardware layouts over F2, copies included."""
+"""The level profile of a conversion between F2 hardware layouts, including replicated values."""
 
 from __future__ import annotations
 
@@ -9,25 +9,22 @@ from layoutalg.hierarchy.levels import CUTS, malformed, require
 from layoutalg.hierarchy.profile import CutProfile, LevelProfile
 
 AXES = ("register", "lane", "warp", "block")
-"""Names that compilers use for the levels, innermost first; a block is a CTA of the cluster."""
+"""Compiler names of the levels, innermost first; a block is a CTA of the cluster."""
 
 
 def conversion_profile(source: LinearLayout, destination: LinearLayout) -> LevelProfile:
-    """Return what each level moves across the next when data held as ``source`` must become ``destination``.
+    """Return what crosses each cut when data is converted from ``source`` to ``destination``.
 
-    Mathematically: C is the map from places of ``destination`` to places of ``source`` with ``source @ C ==
-    destination`` that keeps block, warp, lane and register in place as far as possible; where ``source`` holds copies,
-    C chooses among them. At a cut with 2**a blocks, let F be the part of C that leads from the axes below to the axes
-    above, E the part from above to above, and r the rank of F. Every destination block reads from 2**r source blocks.
-    Every source block that is read feeds 2**(a + r - s) destination blocks, s the rank of E and F side by side; the
-    others have no values that count. Between layouts without copies s = a, and the profile is that of
-    ``level_profile``. ``intrinsic`` renumbers blocks, it does not choose other copies.
+    Mathematically: C maps positions of ``destination`` to positions of ``source``, with ``source @ C == destination``,
+    and keeps block, warp, lane and register in place as far as possible, choosing among copies in ``source``. At a cut
+    with 2**a blocks, let F be the part of C from the axes below to the axes above, E the part from above to above, and
+    r the rank of F. Every destination block reads from 2**r source blocks. Every source block that is read feeds
+    2**(a + r - s) destination blocks, s the rank of (E F); the others are not read. For layouts without copies s = a,
+    and the profile equals ``level_profile``. ``intrinsic`` renumbers blocks but does not choose other copies.
 
     Args:
         source: (register, lane, warp, block) -> tensor, in any order, axes may be missing: where each value is.
-        destination: The same for the layout wanted, over the same output axes.
-
-    Raises: MalformedError: LA750, LA243, LA244, LA756.
+        destination: The same for the required layout, over the same output axes.
 
     Example:
         >>> rows = LinearLayout.from_bases({"register": [(1,)], "lane": [(2,)], "warp": [(4,)]}, {"x": 8})
@@ -48,9 +45,9 @@ def conversion_profile(source: LinearLayout, destination: LinearLayout) -> Level
     for name in AXES[1:]:
         extents = source.in_dims.get(name, 1), destination.in_dims.get(name, 1)
         if extents[0] != extents[1]:
-            because = f"one has {extents[0]} of {name}, the other {extents[1]}"
+            because = f"the source has {extents[0]} of {name}, the destination {extents[1]}"
             witness = {"axis": name, "source": extents[0], "destination": extents[1]}
-            raise refuse("LA756", "the two layouts are not for one machine", because, witness, source, destination)
+            raise refuse("LA756", "the layouts are for different machine shapes", because, witness, source, destination)
     gather = solve(source, destination).choose("local")
     entries = []
     for index, cut in enumerate(CUTS):
@@ -84,6 +81,6 @@ def conversion_profile(source: LinearLayout, destination: LinearLayout) -> Level
 
 
 def _still(columns: list[int], constant: int) -> int:
-    """Return at how many points an affine map over F2 is zero."""
+    """Return the number of zeros of an affine map over F2."""
     reduced = matrix.eliminate(columns)
     return 0 if reduced.reduce(constant)[0] else 1 << len(reduced.null)

@@ -1,4 +1,4 @@
-"""A user's bijections: tables, functions, linear, CuTe and swizzled layouts, verified before use."""
+"""User bijections: tables, functions, linear, CuTe and swizzled layouts, verified before use."""
 
 from __future__ import annotations
 
@@ -22,12 +22,9 @@ def read_mapping(mapping: object, size: int) -> Bijection:
     """Return a user's bijection of [0, size) in canonical form, verified.
 
     Args:
-        mapping: A bijection of this package, a layout of any family by its values ``at(index)`` (linear, CuTe and
-            swizzled ones without enumeration), the list, tuple, range or array of the values, or a function of the
-            index.
-        size: Number of points expected.
-
-    Raises: MalformedError: LA750, LA752, LA754.
+        mapping: A bijection of this package, a layout of any family (linear, CuTe and swizzled ones without
+            enumeration), a list, tuple, range or array of the values, or a function of the index.
+        size: Expected number of points.
 
     Example:
         >>> read_mapping(CuteLayout((2, 3), (3, 1)), 6)
@@ -53,27 +50,27 @@ def read_mapping(mapping: object, size: int) -> Bijection:
         check_points(size, str(mapping))
         values = mapping.table()
         if values.ndim != 1:
-            raise malformed("mapping", "must have one integer as its value", mapping)
+            raise malformed("mapping", "must have integer values", mapping)
         found = TableMap(tuple(values.tolist()))
     elif isinstance(mapping, (tuple, list, np.ndarray)):
         if isinstance(mapping, np.ndarray) and mapping.ndim != 1:
-            raise malformed("mapping", "must be an array of one axis", mapping)
+            raise malformed("mapping", "must be a one-dimensional array", mapping)
         found = TableMap(tuple(mapping.tolist() if isinstance(mapping, np.ndarray) else mapping))
     elif isinstance(mapping, range):
-        # counted by hand: len() refuses ranges of more than a machine word
+        # not len(), which refuses ranges longer than a machine word
         _same_size(max(0, -((mapping.start - mapping.stop) // mapping.step)), size, mapping)
         check_points(size)
         found = TableMap(tuple(mapping))
     elif callable(mapping):
         found = _read_function(mapping, size)
     else:
-        raise malformed("mapping", "must be a layout, a function or the sequence of values", mapping)
+        raise malformed("mapping", "must be a layout, a function or a sequence of values", mapping)
     _same_size(found.size, size, mapping)
     return canonical(found)
 
 
 def _read_function(function: Callable[[int], object], size: int) -> TableMap:
-    check_points(size, "a function is read point by point")
+    check_points(size, "evaluating a function point by point")
     values = []
     for index in range(size):
         try:
@@ -87,15 +84,15 @@ def _read_cute(layout: CuteLayout) -> DigitMap:
     merged = merge(layout.flat)
     broken = chained((stride, extent) for extent, stride in layout.flat if extent > 1)
     if broken is not None:
-        because = f"sorted, the next stride must be {broken[1]}, not {broken[0]}"
+        because = f"in ascending order, the next stride must be {broken[1]}, not {broken[0]}"
         raise _no_bijection(layout, because, {"stride": broken[0]})
     return DigitMap(merged)
 
 
 def _read_swizzled(layout: ComposedLayout) -> Bijection:
-    """Return a stack of swizzles on digits where every period divides the size and no offset intervenes; else a table.
+    """Return a stack of swizzles as a digit map if every period divides the size and no offset intervenes, or a table.
 
-    A swizzle then permutes each aligned block of one period; so it acts on the low digit of the value.
+    A swizzle then permutes each aligned block of one period, so it acts on the low digit of the value.
     """
     size, stages = layout.size, [*reversed(layout.stages)]
     merged = merge(layout.base.flat)
@@ -117,7 +114,7 @@ def _no_bijection(mapping: object, because: str, witness: dict[str, object]) -> 
 
 def _same_size(actual: int, size: int, mapping: object) -> None:
     if actual != size:
-        because = f"{actual} points where the box has {size}"
+        because = f"{actual} points, but the box has {size}"
         witness = {"actual": actual, "expected": size}
         raise MalformedError(
             Diagnostic("LA750", "the mapping has the wrong number of points", (shown(mapping),), because, witness)
@@ -125,9 +122,9 @@ def _same_size(actual: int, size: int, mapping: object) -> None:
 
 
 def unswizzled(mapping: DigitMap) -> tuple[Swizzle, DigitMap] | None:
-    """Return a swizzle and a plain digit map with ``mapping(x) == swizzle(plain(x))``; None where no swizzle does it.
+    """Return a swizzle and a plain digit map with ``mapping(x) == swizzle(plain(x))``, or None.
 
-    A swizzle acts on the bits of the number. These are the digits of the target below the first odd extent.
+    A swizzle acts on the bits of the value, i.e. the target digits below the first odd extent.
 
     Example:
         >>> unswizzled(DigitMap(((4, 1), (2, (1, 4)), (2, (2, 8)), (3, 16))))

@@ -1,4 +1,4 @@
-"""The notation of hierarchical layouts, and reading it; ``text`` writes it.
+"""The notation of hierarchical layouts and its parser; ``text`` writes it.
 
 Notation:
 
@@ -9,15 +9,15 @@ Notation:
     map    ::= digits [flips] | "table" values      [x:3] table 1,2,0 -> x:3
     digits ::= extents ":" strides                  both one number or a parenthesised list, fastest digit first
     stride ::= integer | weight {"^" weight}        col 8:1, row (2,6):(8^1,16): row bit 0 flips column bit 0 too
-    flips  ::= "^" "(" weight {"," weight} ")"      shared target bits that are 1 to begin with
+    flips  ::= "^" "(" weight {"," weight} ")"      shared target bits that start as 1
     box    ::= name ":" extent {"," ...} | "[]"
     guard  ::= bound {"and" bound} ["where" map "->" box]
     bound  ::= name "<" number
 
-Every axis of the source is followed by its digits, as strides into the flat index of the target; a negative stride is a
-reversed digit. A guard without ``where`` bounds axes of the source if they all belong to it, else axes of the target;
-one with ``where`` bounds the coordinates of another box that the map leads to. A table of more than ``TABLE_TEXT``
-values is abbreviated, and such a text is refused: ``repr`` and pickle hold it.
+Every source axis is followed by its digits, with strides into the flat index of the target; a negative stride reverses
+the digit. A guard without ``where`` bounds axes of the source if it has all of them, else axes of the target; one with
+``where`` bounds the coordinates of the box that its map maps to. A table of more than ``TABLE_TEXT`` values is
+abbreviated and cannot be parsed back; use ``repr`` or pickle.
 """
 
 from __future__ import annotations
@@ -41,17 +41,15 @@ _GRAMMAR = Grammar(
     ("[", "]", "(", ")", ",", ":", "^", "->", "|", "<", "..."),
     True,
     "LA761",
-    "this is not the text of a hierarchical layout",
+    "cannot parse hierarchical layout",
 )
 
 
 def parse_hierarchical(text: str) -> HierarchicalLayout:
-    """Read a hierarchical layout from its text; ``parse_hierarchical(str(x)) == x`` unless a table is abbreviated.
+    """Parse a hierarchical layout; ``parse_hierarchical(str(x)) == x`` unless a table is abbreviated.
 
     Args:
-        text: As in the module notation; blanks are free, ``parse`` wants one after the first axis.
-
-    Raises: MalformedError: LA761, LA750, LA752, LA762, LA754.
+        text: See the module; whitespace is free, but ``layoutalg.parse`` needs a blank after the first axis.
 
     Example:
         >>> layout = parse_hierarchical("x 8:1 -> x_in:4, x_out:2 | x<5")
@@ -73,7 +71,7 @@ class _Reader:
         self.tokens = tokens
 
     def build(self, make: Callable[[], Value], at: int) -> Value:
-        """Return the value, or its refusal with the place where it was written."""
+        """Return the value; errors get the position in the text."""
         try:
             return make()
         except LayoutError as error:
@@ -84,7 +82,7 @@ class _Reader:
             raise type(error)(Diagnostic(inner.code, inner.what, where, because, witness)) from error
 
     def end(self) -> None:
-        """Refuse anything after the layout."""
+        """Check that nothing follows the layout."""
         if self.tokens.next < len(self.tokens.items):
             self.tokens.fail("| or the end", self.tokens.position())
 
@@ -168,7 +166,7 @@ class _Reader:
                         code="LA762",
                         what="the text abbreviates a table",
                         where=(self.tokens.text[:200],),
-                        because=f"only its first {len(values)} values are written; repr and pickle hold all of them",
+                        because=f"it has only the first {len(values)} values; use repr or pickle",
                         witness={"position": self.tokens.position()},
                     )
                 )
@@ -176,7 +174,7 @@ class _Reader:
         return self.build(lambda: TableMap(tuple(values)), at)
 
     def box(self, closed: bool = False) -> Box:
-        """Read the axes of a box; ``closed`` where its bracket is open already."""
+        """Read the axes of a box; ``closed`` if its bracket has been read already."""
         tokens, at = self.tokens, self.tokens.position()
         closed = closed or tokens.accept("[")
         axes: list[tuple[str, int]] = []
@@ -191,7 +189,7 @@ class _Reader:
         return self.build(lambda: Box(tuple(axes)), at)
 
     def guard(self, source: Box, target: Box, mapping: Bijection) -> Guard:
-        """Read bounds and what they bound."""
+        """Read the bounds of a guard and the box they refer to."""
         at = self.tokens.position()
         bounds: dict[str, int] = {}
         while not bounds or self.tokens.accept("and"):

@@ -1,15 +1,15 @@
-"""Exchange plans: P = U1 w U2 with U1, U2 keeping every block together and w a permutation of digits.
+"""Exchange plans: P = U1 w U2 where U1, U2 keep every block together and w is a permutation of digits.
 
-Main statements: every invertible matrix over F2 factors so (Bruhat decomposition, here for the block triangular
-matrices of the cuts). The number of bits that w takes across a cut equals the rank of the corresponding corner block of
-P, for every such factorisation; so no plan exchanges fewer. w is chosen so that each level keeps in place all bits it
-may keep. A digit of another extent is only ever moved: it is a row and a column of its own.
+Every invertible matrix over F2 has such a factorisation (Bruhat decomposition for the block triangular matrices of the
+cuts). In every one, the number of bits that w moves across a cut equals the rank of the corresponding corner block of
+P, so no plan exchanges fewer. w is chosen so that each level keeps in place all the bits it can. Digits of other
+extents are only moved: each is a row and a column of its own.
 
-Notation: the *places* are the digits that the source and the target share, register digits first, those with a power
-of two of values cut into bits. A matrix is a tuple of columns, and bit r of a column is place r. ``wiring[k]`` is the
-place where w puts place k.
+Notation: the *places* are the common digits of source and target, register digits first, power-of-two digits split
+into bits. A matrix is a tuple of columns; bit r of a column is place r. ``wiring[k]`` is the place to which w moves
+place k.
 
-Implementation notes: the factors are composed and compared with P before the plan is returned.
+The factors are multiplied and compared with P before a plan is returned.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ from layoutalg.hierarchy.levels import CUTS, block_size, cut_level, integer, mal
 
 @dataclass(frozen=True, slots=True)
 class ExchangePlan:
-    """The factors of a conversion: x -> U1 w U2 x, then some digits reversed.
+    """The factors of a conversion: x -> U1 w U2 x, then some digits are reversed.
 
     Args:
         first: Columns of U2, applied first; keeps the blocks of every cut together.
-        wiring: w as the place of every place.
+        wiring: w, as the new place of every place.
         last: Columns of U1, applied last; keeps the blocks of every cut together.
-        constant: The places that are reversed at the end, as a set: for bits the constant c of the affine map.
+        constant: Set of the places reversed at the end; for bits, the constant of the affine map.
         levels: Number of places per level, innermost first.
-        extents: Extent of every place; 2 for a bit. Matrices have entries off the wiring only between bits.
+        extents: Extent of every place, 2 for a bit. Matrices have entries off the wiring only between bits.
 
     Example:
         >>> from layoutalg.hierarchy import hierarchy, reindex
@@ -62,7 +62,7 @@ class ExchangePlan:
 
     @property
     def stages(self) -> tuple[DigitMap, DigitMap, DigitMap]:
-        """The three maps in the order of their use: U2, w, and U1 with the reversals."""
+        """The three maps in order of application: U2, w, and U1 with the reversals."""
         wires = tuple(1 << place for place in self.wiring)
         return self._stage(self.first, 0), self._stage(wires, 0), self._stage(self.last, self.constant)
 
@@ -76,54 +76,40 @@ class ExchangePlan:
         return assemble(pieces, origin)
 
     def level_of(self, place: int) -> int:
-        """Return the level of a place, 0 for the register.
-
-        Raises: MalformedError: LA750.
-        """
+        """Return the level of a place, 0 for the register."""
         number = integer(place, "place", 0, sum(self.levels))
         return next(level for level, end in enumerate(accumulate(self.levels)) if number < end)
 
     def leaving(self, cut: str) -> tuple[int, ...]:
-        """Return the places that w takes from below a cut to above it.
-
-        Raises: MalformedError: LA750.
-        """
+        """Return the places that w moves from below a cut to above it."""
         limit = cut_level(cut)
         return tuple(
             place for place, end in enumerate(self.wiring) if self.level_of(place) <= limit < self.level_of(end)
         )
 
     def crossing(self, cut: str) -> int:
-        """Return how many places w takes from below a cut to above it; as many come back.
-
-        Raises: MalformedError: LA750.
-        """
+        """Return how many places w moves from below a cut to above it; equally many move back."""
         return len(self.leaving(cut))
 
     def fanout(self, cut: str) -> int:
-        """Return how many blocks of a cut one block feeds: the product of the extents that cross it.
-
-        Raises: MalformedError: LA750.
-        """
+        """Return how many blocks of a cut one block feeds: the product of the extents that cross it."""
         return prod(self.extents[place] for place in self.leaving(cut))
 
     @property
     def exchanged(self) -> tuple[tuple[int, int], ...]:
-        """The places that w moves, as (place, new place); every one changes its level."""
+        """The places that w moves, as (place, new place); each changes its level."""
         return tuple((place, end) for place, end in enumerate(self.wiring) if place != end)
 
 
 def crossing_ranks(bits: DigitMap, levels: Sequence[int]) -> tuple[tuple[int, ...], ...]:
-    """Return the ranks of all corner blocks: entry [i][j] is that of the rows above cut i and the columns below cut j.
+    """Return the ranks of all corner blocks: entry [i][j] for the rows above cut i and the columns below cut j.
 
     Mathematically: the complete invariant of a matrix under multiplication on both sides by matrices that keep blocks
     together.
 
     Args:
-        bits: A map of a power of two of points.
+        bits: A map with a power-of-two number of points.
         levels: Bits per level, innermost first; a cut follows each level but the last.
-
-    Raises: MalformedError: LA750.
 
     Example:
         >>> crossing_ranks(DigitMap.from_bits((4, 2, 1)), (1, 1, 1))
@@ -131,7 +117,7 @@ def crossing_ranks(bits: DigitMap, levels: Sequence[int]) -> tuple[tuple[int, ..
     """
     columns = require(bits, DigitMap, "bits").columns
     if columns is None:
-        raise malformed("bits", "must have a power of two of points", bits.size)
+        raise malformed("bits", "must have a power-of-two number of points", bits.size)
     count = len(columns)
     if not isinstance(levels, (tuple, list)) or sum(integer(n, "levels", 0, count + 1) for n in levels) != count:
         raise malformed("levels", f"must be numbers of bits that add up to {count}", levels)
@@ -140,11 +126,11 @@ def crossing_ranks(bits: DigitMap, levels: Sequence[int]) -> tuple[tuple[int, ..
 
 
 def _bruhat(columns: Sequence[int]) -> tuple[list[int], list[int], list[int]]:
-    """Return (L, w, R): the matrix is L w R, w puts bit k on w[k], and L and R have no entry below the diagonal.
+    """Return (L, w, R) with the matrix equal to L w R, w moving bit k to w[k], and L, R zero "below the diagonal".
 
-    "Below the diagonal" means a row above the column in the order of bits: an output bit of a higher level that reads
-    an input bit of a lower one. The highest entry of each column, left to right, is the pivot. A row operation adds the
-    pivot row to lower rows, a column operation adds the pivot column to later columns; both are undone in L and R.
+    Below the diagonal, an output bit would depend on an input bit of a lower position. The highest entry of each
+    column, left to right, is the pivot. A row operation adds the pivot row to lower rows, a column operation adds the
+    pivot column to later columns; L and R accumulate the inverses.
     """
     count = len(columns)
     work = list(columns)
@@ -174,9 +160,9 @@ def _bruhat(columns: Sequence[int]) -> tuple[list[int], list[int], list[int]]:
 def _settle(
     wiring: Sequence[int], levels: Sequence[int], extents: Sequence[int]
 ) -> tuple[list[int], list[int], list[int]]:
-    """Return (p, w, q) with the wiring equal to p w q, p and q inside the levels, and w moving only what leaves.
+    """Return (p, w, q) with the wiring equal to p w q, p and q within levels, and w moving only what leaves its level.
 
-    Within a level, a place goes only to places of its own extent.
+    Within a level, places are permuted only among those of equal extent.
     """
     level = [index for index, count in enumerate(levels) for _ in range(count)]
     before, after, middle = [0] * len(level), [0] * len(level), [0] * len(level)
@@ -205,8 +191,8 @@ def exchange_plan(conversion: HierarchicalLayout) -> ExchangePlan:
     """Return the plan of a conversion of one box of levels, with the fewest digits exchanged at every cut.
 
     Args:
-        conversion: From a box of levels to itself, on digits that both sides share, without guards (a guard restricts
-            which values a stage carries, not the stages; drop it first).
+        conversion: From a box of levels to itself, on common digits of both sides, without guards (a guard restricts
+            which values a stage moves, not the stages; drop it first).
 
     Raises: AdmissibilityError: LA756, LA753, LA758.
 
@@ -222,8 +208,8 @@ def exchange_plan(conversion: HierarchicalLayout) -> ExchangePlan:
     box = require(conversion, HierarchicalLayout, "conversion").source
     same_levels(box, conversion.target, conversion)
     if conversion.guards:
-        because = "the layout is guarded; plan for the same layout without guards"
-        raise refuse("LA753", "an exchange plan needs a whole bijection", because, None, conversion)
+        because = "the layout has guards; drop them and plan again"
+        raise refuse("LA753", "an exchange plan needs a layout without guards", because, None, conversion)
     ends = [*(block_size(box, cut) for cut in CUTS), conversion.size]
     extents, columns, constant = _matrix(conversion, ends)
     sizes = list(accumulate(extents, mul, initial=1))
@@ -243,9 +229,9 @@ def _matrix(conversion: HierarchicalLayout, ends: Sequence[int]) -> tuple[tuple[
     mapping = conversion.map
     pieces = aligned(mapping.modes, ends) if isinstance(mapping, DigitMap) else None
     if pieces is None or not isinstance(mapping, DigitMap):
-        because = "its digits before and after have no common refinement that respects the levels"
+        because = "the source and target digits have no common refinement that respects the levels"
         because = because if isinstance(mapping, DigitMap) else "the map is a table"
-        what = "an exchange plan needs digits that both sides share"
+        what = "an exchange plan needs common digits of source and target"
         raise RepresentabilityError(Diagnostic("LA758", what, (str(conversion),), because))
     bits = [
         [(weight << k, 2) for k in range(extent.bit_length() - 1)] if extent & (extent - 1) == 0 else [(weight, extent)]
@@ -263,7 +249,7 @@ def _matrix(conversion: HierarchicalLayout, ends: Sequence[int]) -> tuple[tuple[
 
 
 def _check(plan: ExchangePlan, conversion: HierarchicalLayout) -> None:
-    """Refuse a plan whose stages do not compose to the map or whose outer factors do not keep blocks together."""
+    """Check that the stages compose to the map and that the outer factors keep blocks together."""
     first, wires, last = plan.stages
     inner = compose_digits(wires, first)
     whole = inner is not None and compose_digits(last, inner) == conversion.map

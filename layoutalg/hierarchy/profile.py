@@ -1,17 +1,16 @@
-"""The level profile of a conversion: what crosses each cut, and which mechanism must carry it.
+"""The level profile of a conversion: what crosses each cut, and which mechanism must move it.
 
-Main statements: let P = dst^-1 o src on the box of levels. At a cut, over F2, with r the rank of the block of the
-matrix that leads from below into above, every source block feeds exactly 2**r destination blocks, and every destination
-block reads from as many source blocks; the numbers r of all corner blocks do not change when P is multiplied on either
-side by maps that keep blocks together. The same holds for digits that divide the cut, with the product of the extents
-that cross it. ``moved`` is the finer count for fixed numbers of clusters, CTAs, warps and lanes: how many values land
-in a block with another number.
+Let P = dst^-1 o src on the box of levels. At a cut, over F2, with r the rank of the matrix block from below to above,
+every source block feeds exactly 2**r destination blocks, and every destination block reads from 2**r source blocks.
+The ranks r of all corner blocks are invariant when P is multiplied on either side by maps that keep blocks together.
+The same holds for digits that divide at the cut, with the product of the extents that cross it. ``moved`` is finer: how
+many values change their block number.
 
 The counts behind ``moved`` are in ``staying``.
 
-Notation: ``mechanism`` is what the conversion needs as it stands: the innermost cut that nothing moves across says
-which one. ``intrinsic`` is what it would need if the blocks above a cut could be renumbered for free: every
-block then feeds at most one block and reads from at most one, no matter which.
+Notation: ``mechanism`` is what the conversion needs: it is given by the innermost cut that nothing crosses.
+``intrinsic`` is what it would need if the blocks above a cut could be renumbered for free: then every block must feed
+at most one block and read from at most one, no matter which.
 """
 
 from __future__ import annotations
@@ -46,13 +45,13 @@ class CutProfile:
     """What happens at one cut.
 
     Args:
-        block: Points of one block, guarded ones included.
+        block: Points of one block, inactive ones included.
         blocks: Number of blocks.
-        fanout: Least and greatest number of destination blocks that one source block feeds; (0, 0) where no point is
-            active. Blocks without active points do not count.
-        fanin: The same the other way: source blocks that one destination block reads from.
-        moved: Active points that land in a block with another number.
-        rank: Over F2 without guards the rank r, then ``fanin`` is (2**r, 2**r); else None.
+        fanout: Least and greatest number of destination blocks fed by one source block; (0, 0) if no point is active.
+            Blocks without active points are ignored.
+        fanin: Least and greatest number of source blocks read by one destination block.
+        moved: Active points that change their block number.
+        rank: Over F2 without guards the rank r, with ``fanin`` = (2**r, 2**r); otherwise None.
     """
 
     cut: Cut
@@ -70,38 +69,35 @@ class LevelProfile:
 
     Args:
         cuts: One profile per cut, innermost first.
-        active: Number of values that the conversion carries.
+        active: Number of values to convert.
     """
 
     cuts: tuple[CutProfile, ...]
     active: int
 
     def at(self, cut: str) -> CutProfile:
-        """Return the profile of one cut.
-
-        Raises: MalformedError: LA750.
-        """
+        """Return the profile of one cut."""
         return self.cuts[cut_level(cut)]
 
     @property
     def mechanism(self) -> Mechanism:
-        """The least mechanism that carries every value to where it must be."""
+        """The cheapest mechanism that moves every value to its destination."""
         quiet = next((k for k, entry in enumerate(self.cuts) if entry.moved == 0), len(CUTS))
         return MECHANISMS[quiet]
 
     @property
     def intrinsic(self) -> Mechanism:
-        """The least mechanism that is enough when whole blocks may be renumbered for free.
+        """The cheapest mechanism that suffices if whole blocks may be renumbered for free.
 
         Mathematically: that of the innermost cut where the relation "source block feeds destination block" is
-        one-to-one, so that some numbering of the blocks makes every value stay in its own.
+        one-to-one, so that some numbering keeps every value in its block.
         """
         quiet = next((k for k, entry in enumerate(self.cuts) if max(*entry.fanout, *entry.fanin) <= 1), len(CUTS))
         return MECHANISMS[quiet]
 
     @property
     def traffic(self) -> dict[Mechanism, int]:
-        """Mechanism -> number of values for which it is the least that will do; they add up to ``active``."""
+        """Mechanism -> number of values for which it is the cheapest sufficient one; the sum is ``active``."""
         reach = [self.active, *(entry.moved for entry in self.cuts), 0]
         return {name: reach[k] - reach[k + 1] for k, name in enumerate(MECHANISMS)}
 
@@ -122,7 +118,7 @@ def fanout(bijection: Bijection, below: int) -> tuple[int, int]:
 
     Raises: BudgetError: LA754.
 
-    Complexity: linear in the digits, cubic in the shared bits; O(N log N) where it enumerates.
+    Complexity: linear in the digits, cubic in the shared bits; O(N log N) if it enumerates.
 
     Example:
         >>> fanout(DigitMap.from_bits((4, 2, 1)), 2), fanout(DigitMap(((3, 2), (2, 1))), 2)
@@ -134,7 +130,7 @@ def fanout(bijection: Bijection, below: int) -> tuple[int, int]:
 
 
 def _digit_fanout(bijection: Bijection, below: int) -> int | None:
-    """Return how many blocks every block feeds, and reads from; None where it must be enumerated."""
+    """Return how many blocks every block feeds and reads from; None if enumeration is needed."""
     pieces = cut_digits(bijection, below)
     if pieces is None:
         return None
@@ -155,7 +151,7 @@ def _divides(bijection: Bijection, below: int) -> None:
 
 
 def _table_counts(values: IntArray, below: int) -> tuple[tuple[int, int], tuple[int, int], int]:
-    """Return the fan-out, the fan-in and the points moved of a table in which -1 marks points outside a guard."""
+    """Return the fan-out, fan-in and number of moved points of a table; -1 marks inactive points."""
     inside = np.flatnonzero(values >= 0)
     if not len(inside):
         return (0, 0), (0, 0), 0
@@ -167,17 +163,17 @@ def _table_counts(values: IntArray, below: int) -> tuple[tuple[int, int], tuple[
 
 
 def _extremes(blocks: IntArray) -> tuple[int, int]:
-    """Return how often the rarest and the commonest of the numbers occur."""
+    """Return the least and greatest number of occurrences."""
     counts = np.bincount(blocks)
     return int(counts[counts > 0].min()), int(counts.max())
 
 
 def moved(bijection: Bijection, below: int) -> int:
-    """Return how many points land in a block with another number.
+    """Return how many points change their block number.
 
-    Mathematically: on common boundaries, the points that stay are counted digit by digit, by the cycles of equal digits
-    and by one affine system over F2 for the bits; for other digits that divide the cut they are the solutions of one
-    linear equation in the digits that touch the part above.
+    Mathematically: on common boundaries, the points that stay are counted digit by digit, by cycles of equal digits and
+    one affine system over F2 for the bits; for other digits that divide at the cut they are the solutions of one linear
+    equation in the digits that affect the block number.
 
     Blocks have ``below`` points, a divisor of N.
 
@@ -193,7 +189,7 @@ def moved(bijection: Bijection, below: int) -> int:
 
 
 def _digit_moved(bijection: Bijection, below: int) -> int | None:
-    """Return how many points land in a block with another number; None where they must be enumerated."""
+    """Return how many points change their block number; None if enumeration is needed."""
     if not isinstance(bijection, DigitMap):
         return None
     size, origin = bijection.size, bijection.offset
@@ -206,14 +202,14 @@ def _digit_moved(bijection: Bijection, below: int) -> int | None:
 
 
 def level_profile(source: HierarchicalLayout, destination: HierarchicalLayout) -> LevelProfile:
-    """Return what each level moves across the next when data held as ``source`` must become ``destination``.
+    """Return what crosses each cut when data is converted from ``source`` to ``destination``.
 
     Args:
         source: From a box of levels to a tensor: which element each register holds now.
         destination: From the same box of levels to the same tensor: which element each register must hold.
 
     Returns:
-        The profile of P = destination^-1 o source. Values outside a guard of either side do not count.
+        The profile of P = destination^-1 o source. Values excluded by a guard of either side do not count.
 
     Raises: AdmissibilityError: LA751, LA756, LA754.
 
@@ -236,14 +232,14 @@ def level_profile(source: HierarchicalLayout, destination: HierarchicalLayout) -
     require(destination, HierarchicalLayout, "destination")
     same_levels(source.source, destination.source, source, destination)
     if source.target != destination.target:
-        because = f"one ends in ({source.target}), the other in ({destination.target})"
+        because = f"the source maps to ({source.target}), the destination to ({destination.target})"
         witness = {"source": source.target.dims, "destination": destination.target.dims}
-        raise refuse("LA751", "the two layouts hold different tensors", because, witness, source, destination)
+        raise refuse("LA751", "the two layouts map to different tensors", because, witness, source, destination)
     return profile_of(destination.inverse() @ source)
 
 
 def profile_of(conversion: HierarchicalLayout) -> LevelProfile:
-    """Return the level profile of a bijection of one box of levels; see ``level_profile``.
+    """Return the level profile of a bijection of a box of levels; see ``level_profile``.
 
     Raises: AdmissibilityError: LA756, LA754.
     """

@@ -1,4 +1,4 @@
-"""Conversion equations: the X with X o A = B between hierarchical layouts; over F2 see ``layoutalg.f2.solve_outer``."""
+"""Solve X o A = B for hierarchical layouts; for F2 see ``layoutalg.f2.solve_outer``."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from layoutalg.hierarchy.levels import block_size, cut_level, require, same_leve
 def solve_conversion(
     before: HierarchicalLayout, after: HierarchicalLayout, *, within: str | None = None
 ) -> HierarchicalLayout:
-    """Return X with ``X @ before`` equal to ``after``: the only bijection there is.
+    """Return the unique bijection X with ``X @ before == after``.
 
     Args:
-        after: B, from the same box. Guards must be the same on both sides, and then hold for X's source.
-        within: A cut such as ``"lane|warp"``: X may then move data only inside the blocks of that cut, so that the
-            levels above it keep their coordinates; both targets must then be the same box of levels.
+        after: Must have the same source box and equivalent guards, which carry over to X.
+        within: A cut such as ``"lane|warp"``: require that X moves data only inside the blocks of that cut, i.e. keeps
+            the coordinates of the levels above; both targets must then be the same box of levels.
 
     Raises: MalformedError: LA750. AdmissibilityError: LA751, LA756, LA757. BudgetError: LA754.
 
@@ -38,9 +38,9 @@ def solve_conversion(
     require(before, HierarchicalLayout, "before")
     require(after, HierarchicalLayout, "after")
     if before.source != after.source:
-        because = f"one starts from ({before.source}), the other from ({after.source})"
+        because = f"one maps from ({before.source}), the other from ({after.source})"
         witness: dict[str, object] = {"before": before.source.dims, "after": after.source.dims}
-        raise refuse("LA751", "a conversion needs two layouts of one box", because, witness, before, after)
+        raise refuse("LA751", "a conversion needs two layouts of the same box", because, witness, before, after)
     if before.guards != after.guards:
         differs = np.flatnonzero((before.table() >= 0) != (after.table() >= 0))
         if len(differs):

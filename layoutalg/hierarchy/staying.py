@@ -1,7 +1,7 @@
-"""Counting the points whose block keeps its number under a digit map.
+"""Count the points that keep their block number under a digit map.
 
-Notation: both take the modes of the map, split at the cut and at the shared bits, the image of 0, and the number of
-points of a block. "Above" is the number of the block: the digits of weight ``below`` and more, divided by it.
+Notation: both functions take the modes of the map, split at the cut and at the shared bits, the image of 0, and the
+number ``below`` of points of a block. Digits *above* the cut have weights of at least ``below``.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from layoutalg.hierarchy.digitmap import ARRAY_LIMIT
 
 
 def kept_on_common_digits(pieces: Digits, origin: int, below: int) -> int:
-    """Return how many points keep every digit above the cut, on digits that both sides share.
+    """Return how many points keep every digit above the cut, for common digits of both sides.
 
-    The bits keep their values where an affine system over F2 holds; the other digits in cycles, see ``_cycles``.
+    For bits this is an affine system over F2, for the other digits see ``_cycles``.
 
     Example:
         >>> kept_on_common_digits(((2, 2), (2, 1), (3, -4)), 8, 2)
@@ -38,14 +38,14 @@ def kept_on_common_digits(pieces: Digits, origin: int, below: int) -> int:
 def _cycles(digits: list[tuple[int, int, int]], below: int) -> int:
     """Return how many values of plain digits, as (weight, extent, stride), keep every digit above the cut.
 
-    Above the cut, the digit that arrives at a place must equal the digit that was there. Those equations form chains
-    and cycles: a chain is free to have one value per coordinate, and a cycle too, but with an odd number of reversals
-    it has only the fixed point that an odd extent has in its middle.
+    Above the cut, the digit that arrives at a place must equal the digit that was there. These equations form chains
+    and cycles. Each has one solution per digit value, except that a cycle with an odd number of reversals has only the
+    midpoint of an odd extent.
     """
     arrow = {place: (abs(stride), stride < 0) for place, _, stride in digits if abs(stride) >= below}
     reached = {place for place, _ in arrow.values()}
     kept, seen = 1, set[int]()
-    # chains from where they start; what is then left are cycles
+    # chains first, from their start; the rest are cycles
     for place, extent, _ in sorted(digits, key=lambda digit: digit[0] in reached):
         if place in seen:
             continue
@@ -59,10 +59,10 @@ def _cycles(digits: list[tuple[int, int, int]], below: int) -> int:
 
 
 def kept_by_equation(pieces: Digits, origin: int, below: int) -> int | None:
-    """Return how many points keep the number of their block, by meeting in the middle; None where that is too large.
+    """Return how many points keep their block number, by meet-in-the-middle; None if that is too large.
 
-    Mathematically: the number before minus the number afterwards is a constant plus one term per plain digit and one
-    per group of bits that share target bits. The points counted are those where it vanishes.
+    Mathematically: block number before minus after is a constant plus one term per plain digit and one per group of
+    bits that share target bits; its zeros are counted.
 
     Example:
         >>> kept_by_equation(((2, 3), (3, 1)), 0, 1)
@@ -101,7 +101,7 @@ def kept_by_equation(pieces: Digits, origin: int, below: int) -> int | None:
 def _grouped(
     groups: list[tuple[set[int], list[tuple[int, tuple[int, ...]]]]], weight: int, touched: tuple[int, ...]
 ) -> list[tuple[set[int], list[tuple[int, tuple[int, ...]]]]]:
-    """Return the groups with one more bit, those joined that it connects."""
+    """Return the groups with one more bit, merging those that it connects."""
     targets, columns = set(touched), [(weight, touched)]
     apart = []
     for group in groups:
@@ -116,10 +116,9 @@ def _grouped(
 def _group_term(
     targets: list[int], columns: list[tuple[int, tuple[int, ...]]], origin: int, below: int
 ) -> tuple[IntArray, int] | None:
-    """Return the values of (number before - number afterwards + what it is at 0) over a group of bits.
+    """Return (values, k): block number before minus after over a group of bits, offset to be 0 at index 0.
 
-    Each value stands for 2**k points; k is returned too. The values above depend on the bits through a matrix, so its
-    image is what has to be enumerated.
+    Each value stands for 2**k points. The values depend on the bits through a matrix, so only its image is enumerated.
     """
     above = [(weight // below, 0) for weight, _ in columns if weight >= below]
     above += [(-(bit // below), origin // bit % 2) for bit in targets if bit >= below]
@@ -142,7 +141,7 @@ def _group_term(
 
 
 def _vanishing(terms: list[IntArray], constant: int) -> int | None:
-    """Return in how many ways one value of each term and the constant add up to 0; None where there are too many."""
+    """Return in how many ways one value per term and the constant add up to 0; None if there are too many."""
     sides: list[list[IntArray]] = [[], []]
     sizes = [1, 1]
     for term in sorted(terms, key=len, reverse=True):

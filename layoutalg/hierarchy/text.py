@@ -1,4 +1,4 @@
-"""Writing hierarchical layouts; ``notation`` states the grammar and reads it back."""
+"""Write hierarchical layouts as text; ``notation`` has the grammar and the parser."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from layoutalg.hierarchy.guard import Guard
 from layoutalg.hierarchy.levels import Box
 
 TABLE_TEXT = 64
-"""Most values of a table that are written out."""
+"""Longest table that is written out in full."""
 
 
 def layout_text(source: Box, target: Box, mapping: Bijection, guards: Sequence[Guard]) -> str:
@@ -32,7 +32,7 @@ def layout_text(source: Box, target: Box, mapping: Bijection, guards: Sequence[G
 
 
 def digits_by_axis(source: Box, mapping: Bijection) -> dict[str, Digits] | None:
-    """Return the digits of every axis of ``source``; None for a table and where a digit straddles two axes.
+    """Return the digits of every axis of ``source``; None for a table or if a digit straddles two axes.
 
     Example:
         >>> digits_by_axis(Box.of(lane=4, warp=2), DigitMap(((2, 1), (4, 2))))
@@ -66,7 +66,7 @@ def _digits_text(modes: Digits) -> str:
         return values[0] if len(values) == 1 else f"({','.join(values)})"
 
     def stride_text(stride: Stride) -> str:
-        # the highest first: of a swizzle, where the bit itself goes before what it is mixed into
+        # highest first: for a swizzle, the bit itself before the bit it is xored into
         return str(stride) if isinstance(stride, int) else "^".join(map(str, reversed(stride)))
 
     if not modes:
@@ -89,7 +89,7 @@ def _guard_text(guard: Guard, source: Box, target: Box, mapping: Bijection) -> s
 
 
 def bounded_side(names: Set[str], source: Box, target: Box, mapping: Bijection) -> tuple[Bijection, Box] | None:
-    """Return the map and the box that bounds without ``where`` are about; None where neither side has all the axes."""
+    """Return the map and box that bounds without ``where`` refer to; None if neither side has all the axes."""
     if names <= source.dims.keys():
         return maps.identity(source.size), source
     return (mapping, target) if names <= target.dims.keys() else None

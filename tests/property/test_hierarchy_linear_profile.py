@@ -132,7 +132,7 @@ def test_misuse_is_named() -> None:
         conversion_profile(one, thread)
     with pytest.raises(MalformedError, match="source"):
         conversion_profile("one", one)  # type: ignore[arg-type]
-    with pytest.raises(AdmissibilityError, match="one has 2 of lane, the other 4"):
+    with pytest.raises(AdmissibilityError, match="the source has 2 of lane, the destination 4"):
         conversion_profile(one, two)
     hole = LinearLayout.from_bases({"lane": [(0,)]}, {"o": 2})
     with pytest.raises(AdmissibilityError):

@@ -164,7 +164,7 @@ def test_equality_ends_in_time_and_says_what_was_tried(monkeypatch: pytest.Monke
     )
     assert time.perf_counter() - start < 0.1 * 1.5 + 0.2
     assert isinstance(answer, Unknown)
-    assert answer.reason == "table: the 0.1 s given are spent"
+    assert answer.reason == "table: the time limit of 0.1 s has passed"
     none = equivalent(F, G, Budget(seconds=0))
     assert isinstance(none, Unknown)
     assert none.tried == equal.ENGINES

@@ -195,7 +195,7 @@ def test_isl_that_does_not_answer_leaves_it_unknown(monkeypatch):
     monkeypatch.setattr(presburger.worker, "run", spent)
     verdict = check(plan)
     assert isinstance(verdict, Unknown)
-    assert "1 s given are spent" in verdict.reason
+    assert "the time limit of 1 s has passed" in verdict.reason
 
 
 def test_samples_alone_see_a_wrong_class():

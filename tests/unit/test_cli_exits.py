@@ -215,7 +215,7 @@ def test_an_empty_list_proves_nothing(words, tmp_path, capsys):
     path = tmp_path / "list.json"
     path.write_text(" [ ]\n", encoding="utf-8")
     assert main([*words, str(path)]) == USAGE
-    assert "at least one entry" in capsys.readouterr().err
+    assert "at least one document" in capsys.readouterr().err
 
 
 def test_a_demo_without_tiles_is_bad_usage(tmp_path, capsys):

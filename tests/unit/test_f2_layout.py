@@ -51,8 +51,8 @@ def test_bases_mimic_what_visualisers_expect() -> None:
         ({"i": [(True,)]}, {"o": 2}, None, "must be an integer, not True"),
         ({"i": 3}, {"o": 2}, None, "must be a sequence of images, one per bit, not 3"),
         ({"no name": []}, {"o": 2}, None, "must be an identifier, not 'no name'"),
-        ([("i", []), ("i", [])], {"o": 2}, None, "must be distinct from the names before it, not 'i'"),
-        ({"i": []}, [("o", 2), ("o", 2)], None, "must be distinct from the names before it, not 'o'"),
+        ([("i", []), ("i", [])], {"o": 2}, None, "must not repeat an earlier name, not 'i'"),
+        ({"i": []}, [("o", 2), ("o", 2)], None, "must not repeat an earlier name, not 'o'"),
         ({"i": []}, {"o": 2}, {"p": 1}, "axes must be among ['o'], not 'p'"),
         ({"i": []}, {"o": 2}, (2,), "component o must be in [0, 2), not 2"),
         ({"i": []}, {"o": 2}, 1, "must have 1 components, one per output axis, not 1"),
@@ -178,7 +178,7 @@ def test_a_singular_layout_shows_two_inputs_with_one_output() -> None:
         ("F2[i=(1) -> o:2] x", "at character 17 expected the end, found 'x'"),
         ("F2[i=(-1) -> o:2]", "at character 6 expected a name, a number or one of"),
         ("F2[i=(1) -> o:3]", "must be a power of two, not 3"),
-        ("F2[i=(1), i=(1) -> o:2]", "must be distinct from the names before it, not 'i'"),
+        ("F2[i=(1), i=(1) -> o:2]", "must not repeat an earlier name, not 'i'"),
     ],
 )
 def test_text_is_refused_with_the_place(text: str, part: str) -> None:

@@ -461,5 +461,5 @@ def test_no_axis_grows_beyond_what_can_be_printed() -> None:
 
 
 def test_objectives_have_an_order() -> None:
-    with pytest.raises(LayoutError, match="must be in order"):
+    with pytest.raises(LayoutError, match="must be ordered"):
         FOUND.choose({"lane", "warp"})  # type: ignore[arg-type]

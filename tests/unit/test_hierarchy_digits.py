@@ -125,7 +125,7 @@ def test_functions_are_read_point_by_point() -> None:
         reindex(Box.of(x=6), lambda index: index * (3 - index) // (3 - index))
     with pytest.raises(LayoutError, match="value 0 occurs twice"):
         reindex(Box.of(x=6), lambda index: index % 5)
-    with pytest.raises(BudgetError, match="a function is read point by point"):
+    with pytest.raises(BudgetError, match="evaluating a function point by point"):
         reindex(Box.of(x=2**21), lambda index: index)
 
 
@@ -135,7 +135,7 @@ def test_functions_are_read_point_by_point() -> None:
         (lambda: DigitMap(((2, ()),)), "must have extent 2 and distinct weights, at least one, not (2, ())"),
         (lambda: DigitMap(((3, (1, 2)),)), "must have extent 2 and distinct weights, at least one, not (3, (1, 2))"),
         (lambda: DigitMap(((2, (1, 1)),)), "must have extent 2 and distinct weights, at least one, not (2, (1, 1))"),
-        (lambda: DigitMap(((2, (1, 2)), (2, (1, 2)))), "the bits flip the shared bits dependently"),
+        (lambda: DigitMap(((2, (1, 2)), (2, (1, 2)))), "the flips of shared bits are linearly dependent"),
         (lambda: DigitMap(((2, (1, 2)),)), "1 bits flip 2 shared bits"),
         (lambda: DigitMap(((3, 1), (2, (1, 2)))), "a digit overlaps one of the bits of weights [1, 2]"),
         (lambda: DigitMap(((2, 1), (2, (1, 4)))), "the next stride must be 2, not 4"),
@@ -192,10 +192,10 @@ def test_text_as_it_is_written(text: str) -> None:
         ("x 8:1 -> y:8 | x<9", "LA750", 15, "must be in [0, 9), not 9; written at character 15"),
         ("x 8:1 -> y:9", "LA750", 0, "must have the 8 points of the source"),
         ("x 8:2 -> y:8", "LA752", 0, "the next stride must be 1, not 2; written at character 0"),
-        ("x 4:1, x 2:4 -> y:8", "LA750", 0, "must be distinct from the names before it"),
+        ("x 4:1, x 2:4 -> y:8", "LA750", 0, "must not repeat an earlier name"),
         ("[x:3] table 1,0 -> x:3", "LA750", 0, "must have the 3 points of the source"),
         ("[x:3] table 1,1,0 -> x:3", "LA752", 6, "value 1 occurs twice"),
-        ("[x:3] table 1,2,... -> x:3", "LA762", 16, "only its first 2 values are written; repr and pickle hold all"),
+        ("[x:3] table 1,2,... -> x:3", "LA762", 16, "it has only the first 2 values; use repr or pickle"),
         ("x 8:1 -> y:" + "9" * 4001, "LA761", 11, "expected an extent"),
     ],
 )
