@@ -209,7 +209,7 @@ def test_padded_shared_refuses_the_linear_family_with_two_offsets():
     x, y = witness["x"], witness["y"]
     assert padded.address(x ^ y) != padded.address(x) ^ padded.address(y)
     assert code(error) == "LA705"
-    assert "to_piecewise() holds it exactly" in str(error.value)
+    assert "to_piecewise() is exact" in str(error.value)
 
 
 def test_padded_shared_bad_input():

@@ -1,8 +1,8 @@
 """The rule table of im2col, im2col-wide and gathered rows, as data: what documents say and what one driver did.
 
-Implementation notes: rules that tiled maps have too (bases, extents, strides, steps, fills, types) stand in
-``tensormap.RULES``. "Tested" means random parameter sets around the legal boundaries, of which every verdict and every
-byte agrees with this library, and random loads, of which every byte agrees.
+Implementation notes: rules shared with tiled maps (bases, extents, strides, steps, fills, types) are in
+``tensormap.RULES``. "Tested" means random parameter sets around the legal boundaries and random loads; every verdict
+and every byte agrees with this library.
 
 References: CUDA driver API, ``cuTensorMapEncodeIm2col`` and ``cuTensorMapEncodeIm2colWide`` (``cuda.h`` 13.0); PTX ISA
 9.1; measurements on NVIDIA H100 80GB HBM3, driver 580.159.04.
@@ -69,7 +69,7 @@ _TABLE = (
           "872 of 872 stores inside ran, 20 of 20 others raised an illegal instruction; no document says so", "use"),
     _rule("IM2COL_OFFSET", "The offsets of a load fit 16 bits at rank 3, 8 at rank 4 and 5 at rank 5.",
           "0..65535; 0..255; 0..31", (_ptx("5.5.4.1"),), "not enforced",
-          "larger ones ran; all of those loads lay out of bounds, so what they add is not known", "use"),
+          "larger ones ran; all of those loads were out of bounds, so what they add is not known", "use"),
     _rule("CHANNELS_CONTIGUOUS", "The channels of a pixel are neighbours in memory.", "stride 1", (_ptx("5.5.4"),),
           "not tested", "no field of a map holds another stride", "use"),
     _rule("WIDE_ARCH", "Im2col-wide needs compute capability 10.0 or later.", "cc >= 10.0", (_wide("introduction"),),
@@ -98,4 +98,4 @@ _TABLE = (
 )  # fmt: skip
 
 RULES: Mapping[str, Rule] = MappingProxyType({rule.id: rule for rule in _TABLE})
-"""Every rule by id."""
+"""The rules by id."""

@@ -1,8 +1,8 @@
 """The rule table of tiled tensor maps, as data: what documents say and what one real driver did.
 
-Implementation notes: documented and enforced differ in several places, and both are kept. The predicates live in
-``checks``. "Tested" below means 100,000 parameter sets drawn around the legal boundaries, of which every verdict agrees
-with the enforced reading.
+Implementation notes: documented and enforced differ in several places; both are recorded. The predicates are in
+``checks``. "Tested" below means 100,000 parameter sets drawn around the legal boundaries; every verdict agrees with the
+enforced reading.
 
 References: CUDA driver API, ``cuTensorMapEncodeTiled`` (``cuda.h`` 12.0 to 13.5); PTX ISA 9.1; measurements on NVIDIA
 H200, driver 580.159.04 (CUDA 13.0).
@@ -31,8 +31,8 @@ _SPANS: Mapping[str, tuple[str, str | None]] = MappingProxyType(
         "PACKED_SWIZZLE": ("12.8", None), "DIM_RANGE": ("12.0", "13.5"), "DIM_EXECUTE": ("13.5", None),
     }
 )  # fmt: skip
-"""Toolkits between which a rule's text stands; documented rules that are not listed stand in all of them (BOX_RANGE is
-misprinted in 12.0 and corrected in 12.1)."""
+"""First toolkit that states a rule and first that no longer does; unlisted documented rules are in all of them
+(BOX_RANGE is misprinted in 12.0 and corrected in 12.1)."""
 
 
 def _rule(
@@ -106,7 +106,7 @@ _TABLE = (
           "entry 0 is range-checked as well, in every interleave mode, though loads ignore it"),
     _rule("SWIZZLE_INNER", "Without interleave, the innermost box row fits the swizzle span.",
           "box[0] * element bytes <= 32, 64, 128", (_api("interleave"),), "enforced", "as stated"),
-    _rule("INTERLEAVE32", "Interleave 32B demands swizzle 32B.",
+    _rule("INTERLEAVE32", "Interleave 32B requires swizzle 32B.",
           "swizzle == 32B", (_api("swizzle"),), "not enforced", "any swizzle passes with interleave 32B"),
     _rule("PACKED_SWIZZLE",
           "u6_align16 takes swizzle NONE, 128B, 128B_ATOM_32B or 128B_ATOM_64B (stores only) and no interleave; "
