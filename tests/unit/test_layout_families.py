@@ -503,7 +503,7 @@ def test_reading_checks_vectors_as_layouts_do():
 def test_hardware_that_does_not_exist_is_refused() -> None:
     with pytest.raises(MalformedError, match="must be \\(16, 16\\) for 64-bit results"):
         amd.mfma_accumulator((32, 32), (32, 32), (1, 1), result_bits=64)
-    with pytest.raises(AdmissibilityError, match="takes 4096 columns"):
+    with pytest.raises(AdmissibilityError, match="needs 4096 columns"):
         tmem.tensor_memory((128, 4096), (128, 256))
     full = tmem.tensor_memory((128, 1024), (128, 256))
     with pytest.raises(AdmissibilityError, match="takes 1024 columns of 32 bits"):
