@@ -506,7 +506,7 @@ def test_hardware_that_does_not_exist_is_refused() -> None:
     with pytest.raises(AdmissibilityError, match="needs 4096 columns"):
         tmem.tensor_memory((128, 4096), (128, 256))
     full = tmem.tensor_memory((128, 1024), (128, 256))
-    with pytest.raises(AdmissibilityError, match="takes 1024 columns of 32 bits"):
+    with pytest.raises(AdmissibilityError, match="needs 1024 columns of 32 bits"):
         tmem.tmem_registers(full, "32x32b", 4, 32)
     assert tmem.tmem_registers(full, "32x32b", 4, 16).is_surjective
 
