@@ -248,7 +248,7 @@ def ldmatrix_fragment(matrices: int, transposed: bool = False, element_bits: int
 
 
 def ldmatrix_rows(matrices: int) -> LinearLayout:
-    """Return which row of which matrix each address lane of ``ldmatrix``/``stmatrix`` points to.
+    """Return the row and matrix that each address lane of ``ldmatrix``/``stmatrix`` points to.
 
     Mathematically: lane 8 i + r supplies the 16-byte-aligned address of row r of matrix i. Lanes from 8 ``matrices`` on
     supply nothing, so the lane axis has that size.

@@ -61,7 +61,7 @@ def wavefronts(offsets_bytes: Lanes, access_bits: int, kind: str = "load") -> in
 
 
 def crowd(offsets_bytes: Lanes, access_bits: int, kind: str = "load") -> tuple[tuple[int, ...], ...]:
-    """Return the groups of lanes that ``wavefronts`` counts one after the other, all lanes active.
+    """Return the groups of lanes that ``wavefronts`` counts, all lanes active.
 
     Raises: MalformedError: LA709.
 

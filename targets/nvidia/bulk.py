@@ -22,7 +22,7 @@ _TABLE = (
     ("BULK_CONTIGUOUS", "a copy moves one run of bytes that is contiguous on both sides", "one run"),
     ("BULK_SIZE", "its size is a multiple of 16 bytes", "16 bytes"),
     ("BULK_ALIGN", "it starts at multiples of 16 bytes on both sides", "16 bytes"),
-    ("BULK_BOUNDS", "every tile lies inside the tensor: nothing is filled or left out", "whole tiles"),
+    ("BULK_BOUNDS", "every tile is inside the tensor: nothing is filled or skipped", "whole tiles"),
     ("BULK_REDUCE_DTYPE", "the reduction has an instruction for the element type", "per operation"),
     ("BULK_COPIES", "at most as many copies as requested", "the option issues"),
 )

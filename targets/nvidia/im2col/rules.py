@@ -76,7 +76,7 @@ _TABLE = (
           "not enforced", "the driver encodes such maps on cc 9.0; no instruction of that chip uses them", "use"),
     _rule("WIDE_SWIZZLE", "Im2col-wide takes swizzle 64B, 128B or 128B_ATOM_32B, and 96B on sm_103a in mode W.",
           "per target", (_wide("swizzle"), _ptx("5.5.5")), "not tested", ""),
-    _rule("WIDE_INTERLEAVE", "Im2col-wide takes no interleave.", "interleave == NONE", (_ptx("5.5.5"),), "not tested",
+    _rule("WIDE_INTERLEAVE", "Im2col-wide allows no interleave.", "interleave == NONE", (_ptx("5.5.5"),), "not tested",
           ""),
     _rule("WIDE_HALO", "The halo of an im2col-wide load is below 512 in mode W and below 32 in mode W128.",
           "0..511; 0..31", (_ptx("9.7.9.27.1.2"),), "not tested", "", "use"),
@@ -91,7 +91,7 @@ _TABLE = (
     _rule("GATHER_INTERLEAVE", "Gathered rows are not interleaved.", "interleave == NONE", (_ptx("5.5.3.4"),),
           "not tested", "", "use"),
     _rule("INTERLEAVE_SLICES",
-          "The element of an interleaved map is a slice of 16 or 32 bytes; along the last mode but one a box holds one "
+          "The element of an interleaved map is a slice of 16 or 32 bytes; along the next-to-last mode a box has one "
           "slice, and a load counts whole slices.",
           "slices * (16 or 32) bytes", (_ptx("5.5.6"),), "enforced",
           "read off the loads; the document gives the layout, not the counts", "use"),

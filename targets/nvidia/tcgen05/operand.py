@@ -421,4 +421,4 @@ def _moved(
 
 def undocumented(what: str) -> TargetRuleError:
     """Return the error for undocumented reads."""
-    return broken("TCGEN05_NOT_DOCUMENTED", f"no document at hand states {what}", "LA845", SOURCE)
+    return broken("TCGEN05_NOT_DOCUMENTED", f"no available document states {what}", "LA845", SOURCE)

@@ -78,7 +78,7 @@ def scale_copy_bytes(descriptor: MatrixDescriptor) -> npt.NDArray[np.int64]:
     given = CHECK.kind(descriptor, MatrixDescriptor, "descriptor")
     if given.swizzle != "NONE" or given.leading_mode != "relative" or given.stride_bytes == 0:
         what = "copies of scale factors with a swizzle, an absolute address or a stride of 0"
-        raise broken("TCGEN05_NOT_DOCUMENTED", f"no document at hand states {what}", "LA845", SOURCE)
+        raise broken("TCGEN05_NOT_DOCUMENTED", f"no available document states {what}", "LA845", SOURCE)
     row, group = np.arange(BLOCK_ROWS, dtype=np.int64)[:, None], np.arange(BLOCK_GROUPS, dtype=np.int64)[None, :]
     lane = row % 32
     found = given.start_address_bytes + 16 * (lane % 8) + given.stride_bytes * (lane // 8) + 4 * (row // 32) + group

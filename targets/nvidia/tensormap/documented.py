@@ -145,7 +145,7 @@ def decode_documented(raw: bytes | bytearray | memoryview, target: str) -> Tenso
         for name in (f"dims[{mode}]", f"box[{mode}]", f"element_strides[{mode}]", f"strides_bytes[{mode - 1}][35:4]",
                      f"strides_bytes[{mode - 1}][39:36]"):  # fmt: skip
             if read[name]:
-                raise _illegal(_BY_NAME[name], read[name], f"mode {mode} is unused at rank {rank} and holds 0")
+                raise _illegal(_BY_NAME[name], read[name], f"mode {mode} is unused at rank {rank} and must be 0")
     dtype = _FORMATS.get((read["dtype"], read["dtype.tf32"]))
     if dtype is None:
         raise _illegal(_BY_NAME["dtype"], read["dtype"], f"no type has this number with tf32 {read['dtype.tf32']}")

@@ -210,7 +210,7 @@ def decode(raw: bytes | bytearray | memoryview, target: str = "sm_90a") -> Tenso
     for mode in range(rank, 5):
         for name in _MODE_FIELDS[mode]:
             if _read(words, name):
-                raise _illegal(name, _read(words, name), f"mode {mode} is unused at rank {rank} and holds 0")
+                raise _illegal(name, _read(words, name), f"mode {mode} is unused at rank {rank} and must be 0")
     tm = TensorMap(
         dtype=_dtype_name(words),
         dims=tuple(words[8 + mode] + 1 for mode in range(rank)),

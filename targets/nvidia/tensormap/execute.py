@@ -243,7 +243,7 @@ def _require_memory(tm: TensorMap, window: _Window, memory: Bytes) -> None:
         return
     last = window.first + sum((n - 1) * s for n, s in zip(window.shape, window.strides, strict=True))
     if last >= memory.size:
-        because = f"the tile touches bytes {window.first}..{last}, memory holds 0..{memory.size - 1}"
+        because = f"the tile touches bytes {window.first}..{last}, memory has 0..{memory.size - 1}"
         raise refused("LA322", "an element is outside memory", because, "MEMORY_RANGE", (repr(tm),))
 
 
@@ -254,7 +254,7 @@ def _require_image(tm: TensorMap, window: _Window, image: Bytes, smem_offset_byt
         raise refused("LA324", "the tile's shared address is not aligned", because, "SMEM_ALIGN")
     end = offset + window.rows * row_pitch_bytes(tm)
     if end > image.size:
-        because = f"the tile occupies bytes {offset}..{end - 1}, the image holds 0..{image.size - 1}"
+        because = f"the tile occupies bytes {offset}..{end - 1}, the image has 0..{image.size - 1}"
         raise refused("LA323", "the tile does not fit the image", because, "SMEM_RANGE", (repr(tm),))
 
 

@@ -39,7 +39,7 @@ def gathered(dtype: str, fill: str, memory: Bytes, starts: Ints, inside: npt.NDA
     if used.size:
         low, high = int(used.min()), int(used.max()) + size
         if low < 0 or high > memory.size:
-            because = f"the tile touches bytes {low}..{high - 1}, memory holds 0..{memory.size - 1}"
+            because = f"the tile touches bytes {low}..{high - 1}, memory has 0..{memory.size - 1}"
             raise refused("LA322", "an element is outside memory", because, "MEMORY_RANGE")
         answer[inside] = load_convert(dtype, memory[used[:, None] + np.arange(size)])
     return answer.reshape(rows, pieces * size)
@@ -65,7 +65,7 @@ def put_chunks(
     if places.size:
         low, high = int(places.min()), int(places.max()) + 16
         if low < 0 or high > memory.size:
-            because = f"the tile touches bytes {low}..{high - 1}, memory holds 0..{memory.size - 1}"
+            because = f"the tile touches bytes {low}..{high - 1}, memory has 0..{memory.size - 1}"
             raise refused("LA322", "an element is outside memory", because, "MEMORY_RANGE")
         each = np.arange(16)
         memory[places[:, None] + each] = image[apply_swizzle(swizzle, at)[kept][:, None] + each]
@@ -90,6 +90,6 @@ def require_destination(offset: int, footprint: int, image: Bytes) -> int:
         because = f"smem_offset_bytes = {place} is not a multiple of {SMEM_DESTINATION_ALIGN_BYTES} at or above 0"
         raise refused("LA324", "the tile's shared address is not aligned", because, "SMEM_ALIGN")
     if place + footprint > image.size:
-        because = f"the tile occupies bytes {place}..{place + footprint - 1}, the image holds 0..{image.size - 1}"
+        because = f"the tile occupies bytes {place}..{place + footprint - 1}, the image has 0..{image.size - 1}"
         raise refused("LA323", "the tile does not fit the image", because, "SMEM_RANGE")
     return place
