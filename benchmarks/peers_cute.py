@@ -267,7 +267,7 @@ def main() -> None:
                 print(f"| {name} | not run: {got} | | | |")
                 continue
             if all(str(got[index]).startswith("AttributeError") for index in mine):
-                print(f"| {name} | does not offer it | | | |")
+                print(f"| {name} | not offered | | | |")
                 continue
             given = [index for index in mine if isinstance(got[index], list)]
             refused = [index for index in mine if not isinstance(got[index], list)]

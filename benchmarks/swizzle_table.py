@@ -62,8 +62,8 @@ def entry(found: ClassPlan, classes: list[str], targets: list[str], width: int) 
 HEAD = """\
 # Universal swizzles
 
-One XOR for a whole class of accesses: does one exist that is free of conflicts, which one is best, and which accesses
-cannot be had together?
+One XOR for a whole class of accesses: is there one without conflicts, which is best, and which accesses cannot be
+served together?
 
 ```python
 >>> from layoutalg.synth import universal_swizzle
@@ -81,43 +81,42 @@ cannot be had together?
 
 | class | lane i is at |
 |---|---|
-| `rows`, `columns` | the chunks of a row first, or the rows first |
+| `rows`, `columns` | chunks of a row first, or rows first |
 | `diagonals` | row i, chunk i ^ k, for any k |
-| `strides`, `strides:S` | chunk i s of the tile, for every power of two s (up to S) with which a group fits |
-| `subtiles` | 2^i rows by 2^j chunks, for all i + j that make a group of lanes |
+| `strides`, `strides:S` | chunk i s of the tile, for every power of two s (up to S) for which a group fits |
+| `subtiles` | 2^i rows by 2^j chunks, for all i + j that form a group of lanes |
 | `phases` | the same with rows and chunks 2^k apart, for all k |
 | `operand:N` | row i mod N, chunk i / N |
 | `ldmatrix` | 8 rows at any chunk |
 
-A chunk is the 16 (8, 4) bytes that a lane loads. Every member stands for all of its translates, which take equally
-many turns. `check()` counts each member again from its addresses, `certificates()` are kind `bank-turns`.
+A chunk is the 16 (8, 4) bytes that a lane loads. Every member represents all of its translates, which take the same
+number of turns. `check()` recounts each member from its addresses; `certificates()` are of kind `bank-turns`.
 
 ## What is proved
 
-Let K take a cell to its banks, in units of a chunk: a linear map whose columns for the low bits of a chunk's number
-are unit vectors, and whose others are what the XOR is free to choose.
+Let K map a cell to its banks, in units of a chunk: a linear map whose columns for the low bits of the chunk number
+are unit vectors; the XOR is free to choose the others.
 
-- *Existence.* A swizzle is free of conflicts for a class exactly where K is injective on the space that each group of
-  lanes spans: the code ker K meets none of them outside of zero. The columns are fixed one after the other and every
-  choice is tried, so the answer is decided; where it is no, `clash` is a set of members that cannot be served
-  together while any but one of them can, and `largest` a set that can and that no member can be added to.
-- *Strides.* The spaces are runs of bits: every b columns in a row must be independent. Columns that repeat after b
-  are, so a row as long as all banks always has a swizzle for all strides, `cell ^ (cell >> b) ^ (cell >> 2b) ...`.
-- *Sub-tiles.* With chunk bits J and row bits I in the sub-tile, K is injective exactly where the part of f's matrix
-  in rows outside J and columns I is regular. Sub-tiles from bit 0 ask for corner minors: the reversal of bits has
-  them all. Sub-tiles of every phase ask for every contiguous minor, a superregular matrix: over two elements its
-  entries are all 1, and its minors of two rows are 0. So two row bits and two chunk bits beside each other already
-  have none.
+- *Existence.* A swizzle is free of conflicts for a class iff K is injective on the space that each group of lanes
+  spans, that is, the code ker K meets each of them only in zero. The columns are fixed one by one and every choice is
+  tried, so the answer is exact; if it is no, `clash` is a minimal set of members that cannot be served together, and
+  `largest` a maximal set that can.
+- *Strides.* The spaces are runs of bits: every b consecutive columns must be independent. Columns with period b are,
+  so a row as long as all banks always has a swizzle for all strides, `cell ^ (cell >> b) ^ (cell >> 2b) ...`.
+- *Sub-tiles.* With chunk bits J and row bits I in the sub-tile, K is injective iff the submatrix of f with rows
+  outside J and columns I is regular. Sub-tiles from bit 0 need nonzero corner minors, which bit reversal has. Sub-
+  tiles of every phase need every contiguous minor to be nonzero, a superregular matrix: over F2 its entries are then
+  all 1 and its 2 x 2 minors 0. So two row bits next to two chunk bits already have no such XOR.
 
 ## Table
 
 One XOR for a tile of 64 rows, loaded by 16 bytes a lane, for rows of 32 bytes to 1 KiB and for one target or three at
-once. `turns` are those of all members of the class (one instruction each, on each target), beside what they would be
-without conflicts; "least" where a complete search or the bound proves that no XOR of the form does better, else the
-bound that is proved. Computed by `benchmarks/swizzle_table.py`, stored in `tests/data/swizzle_table.json`.
+once. `turns` are those of all members of the class (one instruction each, on each target), next to the conflict-free
+number; "least" if a complete search or the bound proves that no XOR of the form does better, otherwise the proved
+bound. Computed by `benchmarks/swizzle_table.py`, stored in `tests/data/swizzle_table.json`.
 
-`row` and `chunk` count rows and chunks of a row; the value is the chunk's place in its row. Where a row is longer
-than all banks, `cell` is `chunk + chunks of a row * row`, and the value is the chunk's place in the tile.
+`row` and `chunk` count rows and chunks of a row; the value is the chunk's position in its row. If a row is longer
+than all banks, `cell` is `chunk + chunks of a row * row`, and the value is the chunk's position in the tile.
 
 ![The banks of a tile under one swizzle for three targets](_static/pictures/universal.svg)"""
 

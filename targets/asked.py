@@ -1,4 +1,4 @@
-"""Arguments that questions about registers and shared memory have alike: the targets, and the bits of an element."""
+"""Check the arguments common to register and shared-memory questions: targets and element width."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ ELEMENT_BITS = (8, 16, 32, 64, 128)
 
 
 def asked_bits(check: Checker, given: object) -> int:
-    """Return the bits of an element.
+    """Check an element width and return it.
 
     Args:
-        check: Whose question it is.
+        check: The question's checker.
         given: The argument ``element_bits``.
 
     Raises: MalformedError: the checker's.
@@ -29,10 +29,10 @@ def asked_bits(check: Checker, given: object) -> int:
 
 
 def asked_targets(check: Checker, given: object) -> tuple[str, ...]:
-    """Return the names of the targets that one answer has to serve: one, or a list of them.
+    """Return the names of the targets that one answer must cover.
 
     Args:
-        check: Whose question it is.
+        check: The question's checker.
         given: The argument ``target``.
 
     Raises: MalformedError: the checker's; LA340.

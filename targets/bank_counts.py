@@ -1,11 +1,11 @@
-"""Turns of the banks by the cheapest exact way: ranks, residues or enumeration.
+"""Bank turns by the cheapest exact method: ranks, residues or enumeration.
 
-Main statements: where all lanes are active and lane i lies at byte b + s i, s a multiple of the access of v bytes (a
-power of two, at least a word), or s = 0, two lanes meet in a bank exactly where they are congruent modulo
-p = M / gcd(M, s / v), M = 4 B / v; then they meet in all of its words. A group thus takes as many turns as the fullest
-residue class modulo p has lanes of the group, whatever b is; of n lanes in a row that is ceil(n / p). Elements
-narrower than a word behave as words where s is a multiple of 4; steps below a word touch all words between the first
-and the last, in a row, and those take ceil(words / B) turns.
+Main statements: let all lanes be active and lane i access v bytes (a power of two, at least a word) at byte b + s i,
+where s is 0 or a multiple of v. Two lanes meet in a bank iff they are congruent modulo p = M / gcd(M, s / v),
+M = 4 B / v, and then they collide in every word of the access. So a group takes as many turns as it has lanes in its
+fullest residue class modulo p, whatever b is; for n consecutive lanes that is ceil(n / p). Elements narrower than a
+word behave like words if s is a multiple of 4; with steps below a word the lanes touch every word from the first to
+the last, which takes ceil(words / B) turns.
 
 References: the residues are elementary; the ranks are those of ``bank_model``.
 """
@@ -30,7 +30,7 @@ ENGINES = ("ranks", "residues", "enumeration")
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """What the banks make of one instruction.
+    """Bank turns of one instruction.
 
     Args:
         turns: Turns of all groups.
@@ -47,11 +47,11 @@ class Counted:
 
 
 def residues(model: BankModel, stride_bytes: int, base_bytes: int = 0) -> Counted | None:
-    """Return the turns where lane i lies at base + stride * i, by residues; None where they have no closed form here.
+    """Return the turns for lane i at base + stride * i, by residues; None if no closed form is implemented.
 
     Args:
         model: The instruction.
-        stride_bytes: Any integer, multiples of ``model.grain_bytes``; negative ones from a base that is high enough.
+        stride_bytes: A multiple of ``model.grain_bytes``; if negative, ``base_bytes`` must be high enough.
         base_bytes: Byte of lane 0, a multiple of the same.
 
     Raises: MalformedError: LA905.
@@ -91,7 +91,7 @@ def residues(model: BankModel, stride_bytes: int, base_bytes: int = 0) -> Counte
 
 
 def _dense(model: BankModel, stride: int, base: int) -> Counted | None:
-    """Return the same for steps of at most a word between elements narrower than one, lanes in a row."""
+    """Return the same for sub-word elements at steps of at most a word, if every group is consecutive lanes."""
     total = 0
     for group in model.groups:
         if group != tuple(range(group[0], group[0] + len(group))):
@@ -103,7 +103,7 @@ def _dense(model: BankModel, stride: int, base: int) -> Counted | None:
 
 
 def counted(model: BankModel, byte_addresses: Sequence[int | None] | npt.NDArray[np.int64]) -> Counted:
-    """Return the turns of one instruction by the cheapest exact engine, and which it was.
+    """Return the turns of one instruction by the cheapest exact engine, with that engine's name.
 
     Args:
         model: The instruction.

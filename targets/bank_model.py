@@ -1,13 +1,13 @@
-"""How the banks of shared memory serve one instruction of one target: the same questions for NVIDIA and AMD.
+"""Bank models of shared-memory instructions, with one interface for NVIDIA and AMD.
 
 Main statements: lanes are served in groups, one group (phase) after the other; within a group, lanes that touch one
 word are served together and different words of one bank take turns, so a group takes as many turns as its busiest bank
 has different words. With all lanes active the groups of every known instruction are the cosets of one F2 space of lane
-numbers. Behind a linear layout all groups therefore take equally many turns, ``2 ** (rank W - rank K)``, where W and K
+numbers. Under a linear layout all groups therefore take equally many turns, ``2 ** (rank W - rank K)``, where W and K
 are the words and the banks that the space and the bytes of one lane reach: ``BankModel.layout_turns``.
 
 References: ``targets.banks`` (AMD, with its sources) and ``targets.nvidia.banks`` (measured); the rank form is
-arXiv 2505.23819, section 5.4, extended to words of any size, to broadcasts and to groups that are no runs of lanes.
+arXiv 2505.23819, section 5.4, extended to words of any size, broadcasts and groups of non-consecutive lanes.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ from layoutalg.targets.lds_rules import DISPUTED, WAVES, LdsRule
 from layoutalg.targets.nvidia.banks import BANKS, LANES, WORD_BYTES, Offsets
 from layoutalg.targets.registry import grade_in_words, lookup
 
-CHECK = Checker("LA905", "this is not an access of shared memory")
+CHECK = Checker("LA905", "invalid shared-memory access")
 
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """What the banks make of one group of lanes.
+    """Bank conflicts of one group of lanes.
 
     Args:
         lanes: The active lanes of the group.
-        turns: Turns that it takes.
-        least: Turns where its different words are spread evenly.
-        bank: The busiest bank, the first of equals.
-        busy: The lanes that touch it, each with the first word that it touches there.
+        turns: Turns it takes.
+        least: Turns if its distinct words were spread evenly.
+        bank: The busiest bank; the first one on ties.
+        busy: The lanes that touch that bank, each with the first word it touches there.
     """
 
     lanes: tuple[int, ...]
@@ -62,12 +62,12 @@ class BankModel:
     Args:
         target: ``"sm_90a"``, ``"gfx942"``, ...
         operation: The instruction's own name.
-        lanes: How many lanes supply an address.
+        lanes: Number of lanes that supply an address.
         banks: Number of banks of 4 bytes.
-        access_bytes: Bytes that each address leads to.
-        groups: Lanes that are served together, all lanes active.
-        joins: Steps s such that two neighbouring groups are one where every lane shares its address with lane ^ s.
-        evidence: ``"measured"``, ``"documented"``, or ``"assumed"``: measured on another chip of NVIDIA.
+        access_bytes: Bytes accessed per address.
+        groups: Lanes that are served together when all are active.
+        joins: Steps s: neighbouring groups merge if every lane shares its address with lane ^ s.
+        evidence: ``"measured"``, ``"documented"``, or ``"assumed"``: measured on another NVIDIA chip.
 
     Example:
         >>> model = bank_model("gfx942", "ds_read_b128")
@@ -94,7 +94,7 @@ class BankModel:
 
     @property
     def basis(self) -> str:
-        """The evidence in words: of what is assumed, where it was measured."""
+        """The evidence in words; for assumed groups, where they were measured."""
         return grade_in_words(self.evidence, self.target)
 
     @property
@@ -110,17 +110,17 @@ class BankModel:
 
     @property
     def grain_bytes(self) -> int:
-        """What divides every address: the bytes of an address, and 4 where those are 12."""
+        """Required address alignment: the access size, but 4 for 12-byte accesses."""
         return WORD_BYTES if self.access_bytes == 12 else self.access_bytes
 
     def joined(self, offsets: Offsets) -> tuple[tuple[int, ...], ...]:
-        """Return the groups for these addresses, one or None for each lane."""
+        """Return the groups for these addresses (None for an inactive lane)."""
         if not any(_shared(offsets, step) for step in self.joins):
             return self.groups
         return tuple(sum(self.groups[first : first + 2], ()) for first in range(0, len(self.groups), 2))
 
     def phases(self, byte_addresses: Sequence[int | None] | npt.NDArray[Any]) -> tuple[Phase, ...]:
-        """Return what the banks make of every group that has an active lane, one after the other.
+        """Return the bank conflicts of every group that has an active lane, in order.
 
         Args:
             byte_addresses: One byte address per lane, None for an inactive lane.
@@ -159,17 +159,17 @@ class BankModel:
         return sum(phase.turns for phase in self.phases(byte_addresses))
 
     def ideal(self, byte_addresses: Sequence[int | None] | npt.NDArray[Any]) -> int:
-        """Return the turns where the words of every group were spread evenly over the banks.
+        """Return the turns if the words of every group were spread evenly over the banks.
 
         Raises: MalformedError: LA709.
         """
         return sum(phase.least for phase in self.phases(byte_addresses))
 
     def alike(self, addresses: npt.NDArray[np.int64], active: npt.NDArray[np.bool_] | None = None) -> list[int]:
-        """Return for every row of addresses the first row that surely takes equally many turns.
+        """Return for every row of addresses the first row that provably takes the same number of turns.
 
-        Two kinds of moves take words to words and banks to banks: a shift by whole words, and, where an access has a
-        power of two of bytes, an exclusive or with whole accesses of whole words.
+        Two transformations map words to words and banks to banks: a shift by whole words and, for accesses of a power
+        of two of bytes, an XOR with a multiple of the access size (at least a word).
 
         Args:
             addresses: Byte addresses, int64[row, lane].
@@ -197,7 +197,7 @@ class BankModel:
         return found
 
     def totals(self, addresses: npt.NDArray[np.int64], active: npt.NDArray[np.bool_] | None = None) -> tuple[int, int]:
-        """Return the turns of many instructions together, and those if words were spread evenly over the banks.
+        """Return the total turns of many instructions, and the total if words were spread evenly over the banks.
 
         Args:
             addresses: Byte addresses, int64[instruction, lane].
@@ -222,11 +222,11 @@ class BankModel:
         return turns, ideal
 
     def layout_turns(self, access: LinearLayout, element_bits: int) -> int:
-        """Return the turns of one instruction behind a linear layout, by ranks.
+        """Return the turns of one instruction whose addresses form a linear layout, by ranks.
 
         Args:
-            access: (lane) or (register, lane) to element offsets, the output axes taken together; registers are the
-                neighbouring elements of one lane, and the lanes are this instruction's.
+            access: (lane) or (register, lane) to element offsets, output axes flattened; registers are the contiguous
+                elements of one lane, and the lanes are this instruction's.
             element_bits: Bits of an element.
 
         Raises: MalformedError: LA905.
@@ -246,12 +246,12 @@ class BankModel:
         lane = [bits * column for column in columns.get("lane", ())]  # bits are a power of two: a shift
         grain = self.grain_bytes
         if bits & (bits - 1) or any(column % (8 * grain) for column in (*lane, bits * access.constant)):
-            rule = f"must be multiples of {grain} bytes, of elements with a power of two of bits"
+            rule = f"must give multiples of {grain} bytes, and the element width must be a power of two"
             raise CHECK.malformed("access", rule, f"{bits}-bit elements at {lane}")
         return self.ranks([column >> 3 for column in lane], bits * access.constant >> 3)[0]
 
     def ranks(self, lanes: Sequence[int], start: int = 0) -> tuple[int, int]:
-        """Return the turns, and the turns without conflicts, where lane numbers go to bytes linearly over F2.
+        """Return the turns, and the conflict-free turns, if lane numbers map to bytes linearly over F2.
 
         Args:
             lanes: The byte that each bit of the lane number contributes, multiples of ``grain_bytes``.
@@ -277,12 +277,12 @@ class BankModel:
 
 
 def _next_group(model: BankModel) -> int:
-    """The lane number that leads from a group to the one that it joins."""
+    """The XOR of lane numbers between a group and the one it merges with."""
     return model.groups[1][0] ^ model.groups[0][0]
 
 
 def _shared(offsets: Offsets, step: int) -> bool:
-    """Return whether every lane shares its address with lane ^ step, as far as both are active."""
+    """Return whether every lane shares its address with lane ^ step, inactive lanes aside."""
     for lane, offset in enumerate(offsets):
         other = offsets[lane ^ step] if lane ^ step < len(offsets) else None
         if offset is not None and other is not None and other != offset:
@@ -315,7 +315,7 @@ def _amd(target: str, operation: str, rule: LdsRule) -> BankModel:
 
 
 def disputed_models(target: str, operation: str) -> tuple[tuple[str, BankModel], ...]:
-    """Return what each source says where sources disagree on an instruction of AMD; () where they do not.
+    """Return each source's claim and model for a disputed AMD instruction; () if it is undisputed.
 
     Example:
         >>> [(says, model.banks) for says, model in disputed_models("gfx950", "ds_read_b32")]
@@ -331,9 +331,9 @@ def bank_model(target: str, operation: str) -> BankModel:
     Args:
         target: ``"sm_90a"``, ``"gfx942"``, ...
         operation: The instruction's own name: ``"ld.shared.v4.b32"``, ``"ldmatrix.x4"``, ``"ds_read_b128"``, ...;
-            ``"ds_read2_b64"`` has 128 addresses, the wave's first ones and then its second ones.
+            ``"ds_read2_b64"`` has 128 addresses, all first ones and then all second ones.
 
-    Raises: MalformedError: LA340, LA709. RepresentabilityError: LA712, where nobody published the groups.
+    Raises: MalformedError: LA340, LA709. RepresentabilityError: LA712, if the groups are not published.
 
     Example:
         >>> print(bank_model("sm_90a", "ld.shared.v2.b32"))

@@ -1,11 +1,11 @@
 """Shared-memory banks by target and instruction: how many turns one access of a warp or wave takes.
 
 Main statements: within a phase, lanes that touch the same word are served together and different words of one bank take
-turns; phases follow each other. What differs between targets and instructions is which lanes form a phase and how many
-banks there are. An instruction whose phases nobody published is refused, and so is one on which sources disagree.
+turns; phases are served one after the other. Targets and instructions differ in which lanes form a phase and in the
+number of banks. Instructions whose phases are unpublished or disputed are refused.
 
-References: NVIDIA: see ``nvidia.banks``, measured on an H200 and assumed of its other chips (``Target.bank_grade``).
-AMD: see ``lds_rules``, by others; no AMD device was measured for this package.
+References: NVIDIA: see ``nvidia.banks``, measured on an H200 and assumed for other chips (``Target.bank_grade``).
+AMD: published by others, see ``lds_rules``; no AMD device was measured for this package.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Access:
 
     Args:
         kind: As in ``nvidia.banks.wavefronts``.
-        bits: Bits that each address leads to.
+        bits: Bits accessed per address.
         matrices: Matrices of ``ldmatrix`` and ``stmatrix``, each with 8 addresses; 0 for loads and stores.
         transposed: Whether the instruction has ``.trans``.
     """
@@ -94,14 +94,14 @@ def turns(target: str, operation: str, byte_addresses: Sequence[int | None] | np
     access = nvidia_access(operation)
     missing(target, operation, access)
     if hasattr(byte_addresses, "__len__") and len(byte_addresses) != access.addresses:
-        rule = f"must hold {access.addresses} integers for {operation}, None where a lane is inactive"
+        rule = f"must have {access.addresses} integers for {operation} (None for an inactive lane)"
         raise banks.malformed("byte_addresses", rule, f"{len(byte_addresses)} entries")
     offsets = offsets_of(target, operation, byte_addresses, access.bits // 8, access.addresses)
     return banks.wavefronts(offsets, access.bits, access.kind)
 
 
 def missing(target: str, operation: str, access: Access) -> None:
-    """Raise where an NVIDIA target has no such instruction.
+    """Raise if an NVIDIA target lacks the instruction.
 
     Raises: RepresentabilityError: LA712.
     """
@@ -131,7 +131,7 @@ def nvidia_access(operation: object) -> Access:
 
 
 def lds_rule(target: str, operation: object) -> LdsRule:
-    """Return how LDS serves an instruction, the older and the newer name (``ds_load_b64``) alike.
+    """Return how LDS serves an instruction, given by its older or newer name (``ds_load_b64``).
 
     Raises: MalformedError: LA709. RepresentabilityError: LA712.
 
@@ -142,7 +142,7 @@ def lds_rule(target: str, operation: object) -> LdsRule:
     name = lds_text(target, operation)
     rule = AMD_RULES.get((target, name)) or PAIRED_RULES.get((target, name))
     if rule is None:
-        raise unknown(target, name, f"{unpublished(target, name)}; known of {target}: {_known(target)}")
+        raise unknown(target, name, f"{unpublished(target, name)}; known for {target}: {_known(target)}")
     return rule
 
 
@@ -157,7 +157,7 @@ def lds_text(target: str, operation: object) -> str:
     """
     name = lds_name(operation)
     if name is None and isinstance(operation, str) and operation.startswith(("ld", "st")):
-        raise unknown(target, operation, f"{target} has no such instruction; known of it: {_known(target)}")
+        raise unknown(target, operation, f"{target} has no such instruction; known: {_known(target)}")
     if name is None:
         known = ", ".join(known_names(target if target in WAVES else "gfx942") or known_names("gfx942"))
         rule = f"must be an LDS instruction of 32, 64, 96 or 128 bits a lane ({known}, ...)"
@@ -169,7 +169,7 @@ def _lds_turns(target: str, operation: object, byte_addresses: object) -> int:
     name = lds_text(target, operation)
     if sides := DISPUTED.get((target, name)):
         both = "; ".join(f"{words}: {_taken(target, name, rule, byte_addresses)} turns" for words, rule in sides)
-        raise unknown(target, name, f"{unpublished(target, name)}. Here {both}")
+        raise unknown(target, name, f"{unpublished(target, name)}. For these addresses: {both}")
     return _taken(target, name, lds_rule(target, name), byte_addresses)
 
 
@@ -200,12 +200,12 @@ def offsets_of(target: str, operation: str, byte_addresses: object, grain: int, 
     Example:
         >>> offsets_of("gfx942", "ds_read_b128", [8 * lane for lane in range(64)], 16, 64)
         Traceback (most recent call last):
-        layoutalg.ground.errors.MalformedError: LA709 this is not a shared-memory access of a warp
+        layoutalg.ground.errors.MalformedError: LA709 invalid shared-memory access of a warp
           in     byte_addresses
           since  byte_addresses must be non-negative multiples of 16 below 2**62, not 8 in lane 1
           at     actual=8 in lane 1
-          try    use ds_read2_b64: ds_read_b128 needs multiples of 16 bytes, it takes 8
-          try    use ds_read_b64: ds_read_b128 needs multiples of 16 bytes, it takes 8
+          try    use ds_read2_b64: ds_read_b128 needs multiples of 16 bytes, ds_read2_b64 of 8
+          try    use ds_read_b64: ds_read_b128 needs multiples of 16 bytes, ds_read_b64 of 8
     """
     try:
         return banks.checked_offsets(byte_addresses, grain, (lanes,), "byte_addresses")
@@ -216,14 +216,14 @@ def offsets_of(target: str, operation: str, byte_addresses: object, grain: int, 
                 banks.checked_offsets(byte_addresses, takes, (lanes,), "byte_addresses")
             except MalformedError:
                 continue
-            said = f"{operation} needs multiples of {grain} bytes, it takes {takes}"
+            said = f"{operation} needs multiples of {grain} bytes, {name} of {takes}"
             repairs.append(Repair(f"use {name}", said))
         told = error.diagnostic
         raise MalformedError(dataclasses.replace(told, repairs=tuple(repairs[:2]))) from None
 
 
 def _narrower(target: str, operation: str, grain: int) -> Iterator[tuple[str, int]]:
-    """Yield instructions of the same direction that need less, whose banks are known, with what divides addresses."""
+    """Yield narrower instructions of the same direction whose banks are known, with their address alignment."""
     if target in WAVES:
         direction = "write" if "write" in operation else "read"
         for pattern in _SMALLER.get(grain, ()):

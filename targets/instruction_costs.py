@@ -1,15 +1,15 @@
-"""What instructions that move registers cost on a target, as data with evidence.
+"""Costs of register-moving instructions by target, with evidence.
 
-Notation: cycles of a multiprocessor (compute unit) for one instruction of one warp, while many warps share the unit.
-Few warps leave parts of it idle: an instruction takes a warp ``issue`` cycles at least. Latencies are cycles until a
-dependent instruction may go on, paid once by warps that wait together.
+Notation: cycles of an SM (compute unit) per instruction of one warp while many warps share the unit. Few warps leave
+parts of it idle: an instruction costs a warp at least ``issue`` cycles. Latencies are cycles until a dependent
+instruction can issue; warps that wait together pay them once.
 
 References: CUDA C++ Programming Guide, throughput of native arithmetic instructions (32 lanes of a shuffle, 64 of a
 select or a byte permutation a cycle, 16 in each of four schedulers); AMD CDNA 3 and RDNA 3 architecture guides (LDS of
 128 bytes a cycle, 64 lanes of a vector instruction a cycle, 16 in each of four SIMD units). Latencies are not
 documented; they are assumed until a device has been measured. ``sm_90a`` is measured:
 ``tests/data/measured/conversion_costs_dev.json.gz``. There a warp that only shuffles takes 4.6 to 5 cycles for each,
-not ``issue``, which is what shuffles beside selects come to in whole conversions (``conversions_dev.json.gz``).
+not ``issue``; mixed with selects in whole conversions, shuffles do cost ``issue`` (``conversions_dev.json.gz``).
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ from layoutalg.ground.kinds import checked_kinds
 from layoutalg.targets.registry import lookup
 
 MOST_CYCLES = 1e6
-CHECK = Checker("LA932", "these are not costs of instructions")
+CHECK = Checker("LA932", "invalid instruction costs")
 
 
 @dataclass(frozen=True, slots=True)
 class InstructionCosts:
-    """Cycles of a multiprocessor for the instructions of one warp, and latencies.
+    """SM cycles for the instructions of one warp, and latencies.
 
     Args:
-        issue: Least cycles of one warp for an instruction of registers, and for a turn of the banks.
+        issue: Minimum cycles of one warp for a register instruction or a bank turn.
         shuffle: A shuffle of one word.
-        select: A select, with the share of its comparison.
+        select: A select, including its share of the comparison.
         permute: A byte permutation.
-        turn: A turn of the banks.
-        shuffle_latency: From a shuffle to what uses it.
-        shared_latency: From a load of shared memory to what uses it, with the store before.
-        block_barrier: A barrier of the block.
-        warp_barrier: A barrier of a warp.
+        turn: A bank turn.
+        shuffle_latency: From a shuffle to the use of its result.
+        shared_latency: From a shared-memory load to the use of its result, including the store before it.
+        block_barrier: A block barrier.
+        warp_barrier: A warp barrier.
         evidence: ``"measured"``; ``"documented"``: throughputs are documented, latencies assumed; ``"assumed"``.
     """
 
@@ -61,16 +61,16 @@ class InstructionCosts:
             raise CHECK.malformed("evidence", "must be measured, documented or assumed", self.evidence)
 
     def taken(self, shuffles: float, selects: float, permutes: float, turns: float, warps: int) -> float:
-        """Return the cycles of a multiprocessor for instructions of every warp and turns of all warps together.
+        """Return the SM cycles for per-warp instruction counts and the bank turns of all warps.
 
-        Mathematically: the sum of n * max(issue, warps * cycles) over instructions that every warp executes n times, a
-        share of turns / warps turns among them.
+        Mathematically: the sum of n * max(issue, warps * cycles) over instructions that every warp executes n times;
+        each warp's share of bank turns is turns / warps.
 
         Args:
-            shuffles: Shuffles of a thread.
-            selects: Its selects.
-            permutes: Its byte permutations.
-            turns: Turns of the banks, of all warps.
+            shuffles: Shuffles per thread.
+            selects: Selects per thread.
+            permutes: Byte permutations per thread.
+            turns: Bank turns of all warps.
             warps: Warps of the block.
 
         Example:
@@ -87,7 +87,7 @@ _CDNA = InstructionCosts(4.0, 2.0, 1.0, 1.0, 1.0, 64.0, 128.0, 32.0, 4.0, "docum
 _RDNA = InstructionCosts(1.0, 1.0, 0.5, 0.5, 1.0, 48.0, 96.0, 32.0, 4.0, "assumed")
 _HOPPER = InstructionCosts(2.0, 1.0, 0.5, 0.5, 1.0, 24.0, 28.0, 20.0, 1.0, "measured")
 COSTS: dict[str, InstructionCosts] = {"sm_90a": _HOPPER, "nvidia": _NVIDIA, "amd64": _CDNA, "amd32": _RDNA}
-"""By target where it was asked about itself, else by vendor and lanes; a measurement of a target is put here."""
+"""By target if it has its own entry (a measurement), otherwise by vendor and lanes."""
 
 
 def instruction_costs(target: str) -> InstructionCosts:

@@ -1,8 +1,8 @@
-"""LDS of AMD by target and instruction: which lanes are served together, and what nobody published.
+"""AMD LDS phases by target and instruction: which lanes are served together, and what is unpublished.
 
-Main statements: a rule is here only where somebody measured it or the vendor's guide lists its phases; counts that were
-inferred, assumed for a neighbour or contradicted by another source are no rules. ``ds_read2_b64`` takes two addresses
-a lane: its phases number the wave's first addresses from 0 and the second ones from 64.
+Main statements: a rule is listed only if it was measured or the vendor's guide gives its phases; phases that were
+inferred, assumed from a similar chip or contradicted by another source are left out. ``ds_read2_b64`` takes two
+addresses per lane: its phases number the wave's first addresses from 0 and the second ones from 64.
 
 References: nod-ai/amd-shark-ai, kernel optimisation guide (``ds_read2_b64``, ``ds_write_b128`` of gfx942) and
 empirical LDS notes (MI300X, MI350X, W7900, RX 9070 XT); HazyResearch/HipKittens, phases of gfx950 by pairwise counters;
@@ -22,7 +22,7 @@ from layoutalg.ground.kinds import checked_kinds
 WAVES: Mapping[str, int] = MappingProxyType(
     {"gfx90a": 64, "gfx942": 64, "gfx950": 64, "gfx1100": 32, "gfx1201": 32, "gfx1250": 32}
 )
-"""Lanes of a wave, gfx1250 included, of which no bank is published."""
+"""Lanes per wave; gfx1250 is included although nothing about its banks is published."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,9 +30,9 @@ class LdsRule:
     """How LDS serves one instruction of AMD.
 
     Args:
-        lanes: Lanes of a wave; of an instruction with two addresses a lane, twice as many.
+        lanes: Lanes of a wave; doubled for instructions with two addresses per lane.
         banks: Banks of 4 bytes.
-        access_bytes: Bytes of an address.
+        access_bytes: Bytes accessed per address.
         phases: Lanes that are served together.
         evidence: ``"measured"`` or ``"documented"``, by the sources above.
     """
@@ -48,7 +48,7 @@ class LdsRule:
 
 
 def _lanes(text: str, wave: int) -> tuple[tuple[int, ...], ...]:
-    """Read phases of 32 lanes, ``"0-3 20-23 / 4-7 16-19"``; a wave of 64 has them twice."""
+    """Parse phases of 32 lanes, ``"0-3 20-23 / 4-7 16-19"``; a wave of 64 repeats them."""
     half = []
     for phase in text.split("/"):
         spans = [tuple(map(int, span.split("-"))) for span in phase.split()]
@@ -76,12 +76,12 @@ AMD_RULES: Mapping[tuple[str, str], LdsRule] = MappingProxyType(
         ("gfx1201", "ds_read_b128"): LdsRule(32, 32, 16, _lanes(_EIGHTS, 32), "measured"),
     }
 )
-"""By target and instruction: what sources measured or the vendor documents."""
+"""Phases by target and instruction, as measured or as the vendor documents them."""
 
 PAIRED_RULES: Mapping[tuple[str, str], LdsRule] = MappingProxyType(
     {("gfx942", "ds_read2_b64"): LdsRule(128, 32, 8, _lanes("0-15 / 16-31", 128), "documented")}
 )
-"""The same for instructions with two addresses a lane: those of the wave, then the second ones."""
+"""The same for instructions with two addresses per lane: all first addresses, then all second ones."""
 
 DISPUTED: Mapping[tuple[str, str], tuple[tuple[str, LdsRule], ...]] = MappingProxyType(
     {
@@ -91,23 +91,23 @@ DISPUTED: Mapping[tuple[str, str], tuple[tuple[str, LdsRule], ...]] = MappingPro
         )
     }
 )
-"""What sources disagree on: what each says, and its rule."""
+"""Instructions on which sources disagree: each source's claim and the rule it implies."""
 
 _B32 = "the guide and the MI350X notes serve 64 lanes at once from 64 banks, rocRoller's model has 32 banks"
 _MISSING: Mapping[tuple[str, str], str] = MappingProxyType(
     {
-        ("gfx950", "ds_read_b32"): f"sources disagree, and what would settle it is not published: {_B32}",
+        ("gfx950", "ds_read_b32"): f"sources disagree, and nothing published settles it: {_B32}",
         ("gfx950", "ds_read_b64_tr_b16"): "the phases of transposing reads are not published; "
         "a plain swizzle is suspected not to clear all their conflicts (Triton pull request 6065)",
-        ("gfx950", "ds_write_b128"): "its phases are not published; rocRoller's cost model has groups of 8 "
-        "neighbouring lanes and 32 banks, without a count",
-        ("gfx950", "ds_write_b32"): "its phases are not published, and on ds_read_b32 sources disagree",
-        ("gfx942", "ds_write_b32"): "its phases are not published one by one; the guide says in passing that 32 "
-        "neighbouring lanes read or write, without a count",
+        ("gfx950", "ds_write_b128"): "its phases are not published; rocRoller's cost model assumes groups of 8 "
+        "neighbouring lanes and 32 banks, without a measurement",
+        ("gfx950", "ds_write_b32"): "its phases are not published, and sources disagree on ds_read_b32",
+        ("gfx942", "ds_write_b32"): "its phases are not published; the guide mentions in passing that 32 "
+        "neighbouring lanes are served together, without a measurement",
         ("gfx942", "ds_write_b64"): "its phases are not published; those of ds_read_b64 are",
         ("gfx942", "ds_read2_b32"): "its phases are not published; those of ds_read2_b64 are",
-        ("gfx942", "ds_read2st64_b64"): "its phases are not published; those of ds_read2_b64 are, which differs in the "
-        "unit of its offsets",
+        ("gfx942", "ds_read2st64_b64"): "its phases are not published; those of ds_read2_b64 are, which differs in its "
+        "offset unit",
     }
 )
 _BY_TARGET: Mapping[str, str] = MappingProxyType(
@@ -126,7 +126,7 @@ _NEW = ((r"2addr_stride64_(?=b)", "2st64_"), (r"2addr_(?=b)", "2_"))
 
 
 def lds_name(operation: object) -> str | None:
-    """Return the name under which an LDS instruction is listed here; None for what is no LDS instruction.
+    """Return the (older) name under which an LDS instruction is listed here; None if it is not one.
 
     Example:
         >>> lds_name("ds_read_b128"), lds_name("ds_store_b64"), lds_name("ds_load_2addr_b64"), lds_name("ds_read_b77")
@@ -141,7 +141,7 @@ def lds_name(operation: object) -> str | None:
 
 
 def unpublished(target: str, operation: str) -> str:
-    """Return why the phases of an instruction are not known, by the sources at the head of the file.
+    """Return why the phases of an instruction are unknown.
 
     Example:
         >>> unpublished("gfx942", "ds_write_b64")

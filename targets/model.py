@@ -1,7 +1,7 @@
-"""What every hardware fact is made of: where it is written, what a device did, and which value broke it.
+"""Building blocks of hardware facts: sources, device evidence, rules and violations.
 
-Implementation notes: documented and enforced may differ, so a rule keeps both. A rule holds no code: the predicates
-that read values live beside the values, and name rules by id. Facts are plain data and can be listed, shown and tested.
+Implementation notes: documented and enforced behaviour may differ, so a rule records both. Rules contain no code: the
+predicates live next to the values they check and refer to rules by id.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Evidence:
 
 
 def version(text: str) -> tuple[int, ...]:
-    """Return a version as numbers that compare.
+    """Return a version as a tuple of integers, so that versions compare.
 
     Example:
         >>> version("12.10") > version("12.9")
@@ -78,8 +78,8 @@ class Rule:
         documented: Whether a document of the vendor states it.
         evidence: What devices did, one entry per chip and driver.
         scope: ``"value"`` when a single value can break it, ``"use"`` when only an instruction that uses the value can.
-        since: First CUDA toolkit whose text states it, as ``"12.8"``; None where no text does.
-        until: First toolkit whose text no longer does; None where the latest read still does.
+        since: First CUDA toolkit whose documentation states it, e.g. ``"12.8"``; None if none does.
+        until: First toolkit whose documentation no longer does; None if the latest one read still does.
     """
 
     id: str
@@ -96,7 +96,7 @@ class Rule:
         checked_kinds(self, "LA374")
 
     def stated_in(self, toolkit: str) -> bool:
-        """Return whether the text of a CUDA toolkit states the rule.
+        """Return whether a CUDA toolkit's documentation states the rule.
 
         Example:
             >>> Rule("R", "A rule.", "", (), True, since="12.8", until="13.5").stated_in("13.0")

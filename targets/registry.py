@@ -1,9 +1,8 @@
 """Architectures by name, and which devices were measured for each.
 
-Implementation notes: a target without a measured device carries documented facts only. Tensor maps are never
-extrapolated from one chip or driver to another. Bank groups are the one exception: every NVIDIA target has the same
-documented banks, so groups measured on one are assumed for the others, and ``Target.bank_grade``, which every answer
-with turns repeats, says so.
+Implementation notes: a target without a measured device has documented facts only. Measurements are not extrapolated
+to other chips or drivers, with one exception: every NVIDIA target has the same documented banks, so bank groups
+measured on one are assumed for the others. ``Target.bank_grade`` records this, and answers with turns repeat it.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ class Device:
     Args:
         chip: Product name.
         driver: Driver version.
-        runtime: Version of the programming platform of that driver.
+        runtime: Platform version of that driver, e.g. ``"CUDA 13.0"``.
     """
 
     chip: str
@@ -47,9 +46,9 @@ class Target:
         arch: Name as compilers spell it.
         vendor: ``"nvidia"`` or ``"amd"``.
         compute_capability: (major, minor) of NVIDIA; None for AMD.
-        measured: Devices whose behaviour is recorded here; empty where there are only documents.
+        measured: Devices whose behaviour is recorded here; empty if only documents are known.
         isa: Instruction set: ``"PTX"``, ``"CDNA3"``, ``"RDNA4"``, ...
-        lanes: Lanes of a warp or wave (of RDNA, of the wave32 in which its matrix instructions are described here).
+        lanes: Lanes of a warp or wave; 32 for RDNA, whose matrix instructions are described for wave32.
     """
 
     arch: str
@@ -68,11 +67,11 @@ class Target:
         return self.compute_capability is not None and self.compute_capability >= (9, 0)
 
     def bank_grade(self, wide: bool) -> BankGrade:
-        """Return what bank turns of an NVIDIA target rest on; those of AMD have theirs in ``lds_rules``.
+        """Return the evidence behind bank turns of an NVIDIA target (for AMD, see ``lds_rules``).
 
         Args:
-            wide: Whether the warp is served in groups: more than 32 bits a lane, ``ldmatrix`` and ``stmatrix``. The 32
-                banks of 4 bytes are documented, the groups are not.
+            wide: Whether the warp is served in groups: more than 32 bits per lane, ``ldmatrix`` or ``stmatrix``. The
+                32 banks of 4 bytes are documented, the groups are not.
 
         Example:
             >>> [lookup(arch).bank_grade(wide=True) for arch in ("sm_90a", "sm_86")], lookup("sm_86").bank_grade(False)
@@ -82,7 +81,7 @@ class Target:
 
 
 def grade_in_words(grade: str, arch: str) -> str:
-    """Return what turns rest on, for an answer to print.
+    """Return the evidence for turns, as answers print it.
 
     Example:
         >>> grade_in_words("assumed", "sm_86"), grade_in_words("documented", "sm_86")
@@ -115,7 +114,7 @@ TARGETS: Mapping[str, Target] = MappingProxyType(
         )
     }
 )
-"""Every architecture that questions can be asked of."""
+"""Every supported architecture."""
 
 NVIDIA: tuple[str, ...] = tuple(name for name, target in TARGETS.items() if target.has_tensor_maps)
 """Architectures that have tensor maps."""

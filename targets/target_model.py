@@ -1,8 +1,7 @@
-"""What is known of a target: limits, instructions and their fragments, bank turns, consumers; each with its evidence.
+"""What is known about a target, with evidence: limits, matrix instructions and fragments, bank turns, consumers.
 
-Implementation notes: one model serves every vendor. A question has three answers: a ``Fact`` with its source,
-``Absent`` where documents say that the target has no such thing, and ``Unknown`` where nothing is known; it never
-raises for a target that the registry knows.
+Implementation notes: one model serves all vendors. A query returns a ``Fact`` with its source, ``Absent`` if documents
+say that the target lacks the feature, or ``Unknown``; it never raises for a registered target.
 
 References: CCCL ``cuda::arch_traits``; PTX ISA 9.1; CUDA programming guide; ROCm documentation, GPU specifications;
 LLVM ``AMDGPUBaseInfo``, and the assembler of LLVM 22.1.8 for instructions of AMD.
@@ -47,13 +46,13 @@ FACT_SCHEMA = "layoutalg/target-fact/1"
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """Something known of a target.
+    """A known fact about a target.
 
     Args:
         value: A number, a shape.
-        unit: What it counts, in words.
+        unit: What the value counts.
         grade: ``"measured"`` on a device, or ``"documented"``.
-        source: Where it stands.
+        source: Where it is stated.
     """
 
     value: int | tuple[int, ...] | str
@@ -78,13 +77,13 @@ def _entry(fact: Fact) -> dict[str, object]:
 
 @dataclass(frozen=True, slots=True)
 class Absent:
-    """Something that documents say a target does not have.
+    """A feature that documents say a target lacks.
 
     Args:
         rule: Id of the rule.
         reason: In words.
-        instead: What the target has for the purpose; empty where nothing is.
-        source: Where it stands.
+        instead: What the target has for the same purpose; may be empty.
+        source: Where it is stated.
     """
 
     rule: str
@@ -99,7 +98,7 @@ class Absent:
         return f"{self.rule}: {self.reason}" + (f"; it has {', '.join(self.instead)}" if self.instead else "")
 
     def to_json(self) -> dict[str, object]:
-        """Return what is missing as JSON-ready data."""
+        """Return the missing feature as JSON-ready data."""
         told = {"rule": self.rule, "reason": self.reason, "instead": list(self.instead), "source": str(self.source)}
         return {"schema": FACT_SCHEMA, "verdict": "absent", **told}
 
@@ -111,10 +110,9 @@ class ConsumerRule:
     Args:
         rule: Id of the rule that refuses the others.
         targets: Targets that have it.
-        needs: What it needs, in words.
-        kind: Its purpose: ``"matrix"``, ``"fill"``, ``"read"``, ``"write"``; another of that kind is what a target has
-            instead.
-        source: Where it stands.
+        needs: What it requires, in words.
+        kind: Its purpose: ``"matrix"``, ``"fill"``, ``"read"``, ``"write"``; alternatives are consumers of that kind.
+        source: Where it is stated.
     """
 
     rule: str
@@ -181,7 +179,7 @@ CONSUMERS: Mapping[str, ConsumerRule] = MappingProxyType(
         },
     }
 )
-"""Consumers by the first words of their names: which targets have them. What is not listed is not known."""
+"""Which targets have each consumer, by the leading words of its name. Unlisted means unknown."""
 
 
 def _nvidia(
@@ -249,7 +247,7 @@ LIMITS: Mapping[str, Mapping[str, Fact]] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class TargetModel:
-    """What is known of one target.
+    """What is known about one target.
 
     Args:
         target: The target of the registry.
@@ -261,7 +259,7 @@ class TargetModel:
         >>> print(model.consumer("wgmma.A"))
         WGMMA_ARCH: gfx942 has no wgmma, which needs sm_90a; it has mfma
         >>> print(model.limit("tmem_columns"))
-        unknown       nothing is known here of the limit 'tmem_columns' of gfx942
+        unknown       no data on the limit 'tmem_columns' of gfx942
     """
 
     target: Target
@@ -282,15 +280,15 @@ class TargetModel:
     def limit(self, name: str) -> Fact | Unknown:
         """Return a limit: ``"lanes"``, ``"registers_per_thread"``, ``"shared_bytes_per_block_optin"``, ..."""
         found = self.limits.get(name) if isinstance(name, str) else None
-        return found or Unknown(f"nothing is known here of the limit {shown(name)} of {self.target.arch}")
+        return found or Unknown(f"no data on the limit {shown(name)} of {self.target.arch}")
 
     @property
     def consumers(self) -> tuple[str, ...]:
-        """The consumers that the target has, by the first words of their names."""
+        """The target's consumers, by the leading words of their names."""
         return tuple(name for name, rule in CONSUMERS.items() if self.target.arch in rule.targets)
 
     def consumer(self, name: str) -> Fact | Absent | Unknown:
-        """Return whether the target has a consumer, by any name that begins with its words.
+        """Return whether the target has a consumer, given any name that starts with the consumer's.
 
         Example:
             >>> model_of("sm_80").consumer("tma.store").rule, model_of("sm_80").consumer("ldmatrix.x4").value
@@ -300,7 +298,7 @@ class TargetModel:
         heads = (".".join(words[:many]) for many in range(len(words), 0, -1))
         head = next((head for head in heads if head in CONSUMERS), None)
         if head is None:
-            return Unknown(f"no target here is known to have {shown(name)}")
+            return Unknown(f"no known target has {shown(name)}")
         rule, arch = CONSUMERS[head], self.target.arch
         if arch in rule.targets:
             grade: Grade = "measured" if self.target.measured else "documented"
@@ -353,9 +351,9 @@ class TargetModel:
         return (mfma_fragment if family == "mfma" else wmma_fragment)(name, operand, self.target.arch)
 
     def turns(self, operation: str, byte_addresses: Sequence[int | None] | npt.NDArray[Any]) -> int | Unknown:
-        """Return the turns of shared memory, as ``banks.turns``; ``Unknown`` where its rule is not known.
+        """Return the shared-memory turns, as ``banks.turns``; ``Unknown`` if the rule is unknown.
 
-        Raises: MalformedError: LA709, for addresses that are none of the instruction's.
+        Raises: MalformedError: LA709, for invalid addresses.
         """
         if self.target.vendor == "nvidia" and isinstance(operation, str) and operation.startswith(("ds_", "buffer_")):
             return Unknown(f"{self.target.arch} has no {operation}")
@@ -369,7 +367,7 @@ class TargetModel:
         return capability is not None and capability >= _first(made)
 
     def _no_instruction(self, name: object) -> Unknown:
-        return Unknown(f"nothing is known here of a matrix instruction {shown(name)} of {self.target.arch}")
+        return Unknown(f"no data on a matrix instruction {shown(name)} of {self.target.arch}")
 
     def to_json(self) -> dict[str, object]:
         """Return the model as JSON-ready data."""
@@ -389,7 +387,7 @@ def _first(made: MmaInstruction | SparseMma) -> tuple[int, int]:
 
 
 def model_of(arch: str) -> TargetModel:
-    """Return what is known of a target.
+    """Return what is known about a target.
 
     Raises: MalformedError: LA340.
 

@@ -1,6 +1,6 @@
 """Tensor layouts of AMD's matrix instructions: MFMA (wave64) and WMMA (wave32).
 
-Implementation notes: "transposed" computes the product with the operands exchanged, so that a lane holds neighbours of
+Implementation notes: "transposed" computes the product with swapped operands, so that a lane holds neighbours of
 one row of the result instead of one column. The fragments of single instructions are in ``amd_instructions``.
 
 References: AMD matrix instruction calculator 1.3.2; Triton 3.9.0 (``AMDMFMALayout``, ``AMDWMMALayout``).
@@ -33,12 +33,12 @@ MFMA_TILES = ((32, 32), (16, 16), (64, 4), (4, 64))
 """Result tiles (M, N); the last two are the 4x4 instruction with one operand broadcast to all 16 matrices."""
 WMMA_TILES = ((16, 16), (32, 16))
 WMMA_WIDTHS: Mapping[int, tuple[int, ...]] = MappingProxyType({1: (8, 16), 2: (4, 8, 16)})
-"""Elements a lane holds contiguously along k: in version 1 every lane holds all of them anyway; version 3 takes every
+"""Elements a lane holds contiguously along k: in version 1 every lane holds all of them anyway; version 3 allows any
 power of two."""
 WMMA_DEPTHS: Mapping[int, tuple[int, ...]] = MappingProxyType({1: (16,), 2: (16, 32), 3: (4, 32, 64, 128)})
 """k of the instructions, per version; with the (32, 16) tile 64 and 128."""
 WMMA_VERSIONS: Mapping[str, int] = MappingProxyType({"gfx1100": 1, "gfx1201": 2})
-"""Of the targets whose instructions are listed."""
+"""WMMA version of each target whose instructions are listed."""
 
 
 def mfma_accumulator(
@@ -272,18 +272,18 @@ def wmma_operand(
 def operand_block(
     target: str, element_bits: int, run: int, extents: tuple[int, int]
 ) -> tuple[LinearLayout, str] | None:
-    """Return the block of operand A whose lanes read ``run`` neighbours along k at once, and its name.
+    """Return the block of operand A whose lanes read ``run`` consecutive elements along k at once, and its name.
 
-    A tile (N, K) of operand B is read alike. 16 rows are preferred to 32.
+    A tile (N, K) of operand B is read the same way. 16 rows are preferred to 32.
 
     Args:
         target: Architecture.
         element_bits: Bits of an element.
         run: Elements that a lane reads, along k.
-        extents: Rows and k of a tile that blocks have to divide.
+        extents: Rows and k of a tile that the block must divide.
 
     Returns:
-        None where the target has no dense instruction for such elements, or no block divides the tile.
+        None if the target has no dense instruction for such elements, or no block divides the tile.
 
     Example:
         >>> layout, name = operand_block("gfx950", 16, 8, (64, 64))

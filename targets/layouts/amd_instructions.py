@@ -144,7 +144,7 @@ MFMA: Mapping[str, Mapping[str, MatrixInstruction]] = MappingProxyType(
         "gfx950": MappingProxyType(_SHARED | _GFX950),
     }
 )
-"""Dense MFMA of CDNA2, CDNA3 and CDNA4. The ``_4bit`` entries are the f8f6f4 instructions with 4-bit operands; 6-bit
+"""Dense MFMA of CDNA2, CDNA3 and CDNA4. The ``_4bit`` entries are f8f6f4 instructions with 4-bit operands; 6-bit
 operands pack across registers and have no power-of-two element."""
 
 WMMA: Mapping[str, Mapping[str, MatrixInstruction]] = MappingProxyType(

@@ -29,8 +29,8 @@ READS: Mapping[str, Mapping[int, tuple[int, tuple[int, ...], tuple[int, ...]]]] 
         ),
     }
 )
-"""Per architecture and element bits of a transposing read: elements E that a lane addresses; the source lane bits that
-the lane bits above log2(E) name; the source lane bits that the register bits name."""
+"""Per architecture and element bits of a transposing read: elements E that a lane addresses; the source lane bits
+selected by the lane bits above log2(E); the source lane bits selected by the register bits."""
 
 
 def rotating_shared(
@@ -41,19 +41,19 @@ def rotating_shared(
     order: Sequence[int],
     cga: Sequence[Sequence[int]] = (),
 ) -> LinearLayout:
-    """Return the shared layout of ``swizzled_shared`` whose phases start one later in every run of rows.
+    """Return ``swizzled_shared`` with the phase also XORed by the number of its run of rows.
 
-    Mathematically: as for ``swizzled_shared`` with the phase p xor b, where p = (y div per_phase) mod max_phase and
+    Mathematically: as ``swizzled_shared`` with the phase p xor b, where p = (y div per_phase) mod max_phase and
     b = (y div (per_phase max_phase)) mod max_phase for row y: rows with one phase but in different runs differ too.
 
     Args:
-        shape: Tensor shape, powers of two. A vector is not swizzled.
+        shape: Tensor shape, powers of two. A rank-1 tensor is not swizzled.
         vec: Elements moved together.
         per_phase: Rows that share a phase.
         max_phase: Number of phases.
         order: Dimensions, fastest first.
-        cga: Cluster bases in units of one block's part. (Triton 3.9.0 leaves part of the offsets unused where the
-            blocks split the tensor; the chips this layout is for have no clusters.)
+        cga: Cluster bases in units of one block's part. (Triton 3.9.0 leaves some offsets unused if blocks split the
+            tensor; the chips this layout targets have no clusters.)
 
     Raises: MalformedError: LA700.
 
@@ -67,18 +67,18 @@ def rotating_shared(
 
 
 def partitioned_shared(piece: LinearLayout, partitions: int, groups: int, dim: int) -> LinearLayout:
-    """Return a tensor cut along one dimension into pieces that go round robin to separate memories.
+    """Return a tensor split along one dimension into pieces that are placed round robin in separate memories.
 
-    Mathematically: with piece extent e along ``dim``, piece number i covers e i .. e (i + 1) - 1 and lies in partition
-    i mod ``partitions``, as its group i div ``partitions``; groups follow one another in the offset. Result:
+    Mathematically: with piece extent e along ``dim``, piece i covers e i .. e (i + 1) - 1 and is group
+    i div ``partitions`` of partition i mod ``partitions``; groups are consecutive in the offset. Result:
     (offset, block, partition) -> tensor coordinates.
 
     Args:
-        piece: Layout of one piece, (offset, block) -> (dim0, ...), as the families in ``shared`` give it. Its blocks
+        piece: Layout of one piece, (offset, block) -> (dim0, ...), from a family in ``shared``. Its blocks
             stay inside the piece; ``across_blocks`` puts blocks around a whole partitioned tensor instead.
         partitions: Physical memories, a power of two of at least 2.
         groups: Pieces per memory, a power of two.
-        dim: Dimension that is cut.
+        dim: Dimension that is split.
 
     Raises: MalformedError: LA700. AdmissibilityError: LA706.
 

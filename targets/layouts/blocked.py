@@ -69,7 +69,7 @@ def blocked_operand(
 
     Args:
         operand: ``"A"`` (shape M x K) or ``"B"`` (shape K x N); a leading batch dimension is allowed.
-        size_per_thread: As for ``blocked``, of the accumulator, as the next three.
+        size_per_thread: As for ``blocked``, for the accumulator; so are the next three.
         threads_per_warp: Lanes per dimension.
         warps_per_cta: Warps per dimension.
         order: Dimensions, fastest first.
@@ -120,10 +120,10 @@ def operand_cga(cga: object, inner: int, rank: int) -> tuple[tuple[int, ...], ..
 
 
 def slice_of(parent: LinearLayout, dim: int) -> LinearLayout:
-    """Return the layout of a tensor with one dimension fewer: each thread keeps what it holds, less that coordinate.
+    """Return the layout with one tensor dimension removed: each thread keeps its elements, minus that coordinate.
 
     Mathematically: the projection of ``parent`` along ``dim``; register bits that the projection sends to zero are
-    dropped (they would be copies inside one thread), the other hardware axes keep theirs as copies.
+    dropped (they would be copies inside one thread); the other hardware axes keep theirs as copies.
 
     Args:
         parent: A layout onto ``dim0``, ``dim1``, ....

@@ -31,7 +31,7 @@ def cluster_bases(
 
     Args:
         ctas_per_cga: Blocks per dimension, powers of two.
-        split: Distinct parts per dimension, at most the blocks; None for as many.
+        split: Distinct parts per dimension, at most the number of blocks; None for one per block.
         order: Dimensions, fastest first; None for the last dimension first.
 
     Raises: MalformedError: LA700.
@@ -59,8 +59,8 @@ def cluster_bases(
 def across_blocks(layout: LinearLayout, cga: Sequence[Sequence[int]]) -> LinearLayout:
     """Return the layout of a larger tensor whose blocks each hold ``layout``.
 
-    Mathematically: the direct sum of the layout of one block and the cluster layout; dimension d of the tensor is that
-    of the layout times the extent the cluster bases span.
+    Mathematically: the direct sum of one block's layout and the cluster layout; dimension d of the tensor is that of
+    the layout times the extent spanned by the cluster bases.
 
     Args:
         layout: One block's layout, without a block axis or with one of size 1; outputs ``dim0``, ``dim1``, ....

@@ -26,7 +26,7 @@ LDMATRIX_SOURCE = "PTX ISA 9.1 section 9.7.14.5.15 (ldmatrix), 9.7.14.5.16 (stma
 MMA_SHAPES = ((16, 8), (8, 8))
 """Accumulator shapes (M, N) of mma.sync covered here: m16n8 of every type with k, and m8n8k4 for f64."""
 MMA_DEPTHS = {(16, 8): (4, 8, 16, 32, 64, 128, 256), (8, 8): (4,)}
-"""The K of the instructions of each shape; where each value lies does not depend on it."""
+"""The K of the instructions of each shape; the position of a value does not depend on it."""
 
 
 def mma_accumulator(
@@ -43,7 +43,7 @@ def mma_accumulator(
     Args:
         shape: Tensor shape, two dimensions or three with a batch first; powers of two.
         warps_per_cta: Warps per dimension.
-        instruction: (16, 8), or (8, 8) for f64; with K behind it as in (16, 8, 16), or 1 before it for a batch, too.
+        instruction: (16, 8), or (8, 8) for f64; optionally followed by K, as in (16, 8, 16), or after a batch of 1.
         cga: Cluster bases in units of one block's part.
 
     Raises: MalformedError: LA700, LA701.
@@ -83,7 +83,7 @@ def mma_operand(
         shape: Shape of the operand; powers of two.
         warps_per_cta: Warps of the accumulator, per dimension.
         k_width: Elements w that a lane holds contiguously along K.
-        instruction: (16, 8), or (8, 8) for f64; with K behind it as in (16, 8, 16), or 1 before it for a batch, too.
+        instruction: (16, 8), or (8, 8) for f64; optionally followed by K, as in (16, 8, 16), or after a batch of 1.
         cga: Cluster bases of the accumulator.
 
     Raises: MalformedError: LA700, LA701.
@@ -137,7 +137,7 @@ def wgmma_accumulator(
                 code="LA702",
                 what="this wgmma accumulator is not linear over F2",
                 where=(f"m64n{columns}",),
-                because=f"{columns} columns are not a power of two; wgmma_fragment({columns}) is the map, piecewise",
+                because=f"{columns} columns are not a power of two; wgmma_fragment({columns}) is piecewise",
                 witness={"n": columns},
                 source=WGMMA_SOURCE,
             )
@@ -239,7 +239,7 @@ def ldmatrix_fragment(matrices: int, transposed: bool = False, element_bits: int
     bits = power(element_bits, "element_bits")
     swap = flag(transposed, "transposed")
     if bits not in (8, 16, 32) or (swap and bits != 16):
-        rule = "must be 16 with .trans, else 8, 16 or 32"
+        rule = "must be 16 with .trans, otherwise 8, 16 or 32"
         raise malformed("element_bits", rule, bits, "LA701", LDMATRIX_SOURCE)
     row, col = (1, 0) if swap else (0, 1)
     tile = Tile.start((0, 1, 2), ("register", "lane")).grow("register", col, 32 // bits)
@@ -248,7 +248,7 @@ def ldmatrix_fragment(matrices: int, transposed: bool = False, element_bits: int
 
 
 def ldmatrix_rows(matrices: int) -> LinearLayout:
-    """Return which row of which matrix each address lane of ``ldmatrix``/``stmatrix`` points to.
+    """Return the row and matrix that each address lane of ``ldmatrix``/``stmatrix`` points to.
 
     Mathematically: lane 8 i + r supplies the 16-byte-aligned address of row r of matrix i. Lanes from 8 ``matrices`` on
     supply nothing, so the lane axis has that size.
@@ -304,7 +304,7 @@ def _mma_shape(instruction: object, rank: int) -> tuple[int, int]:
 def _warpgroup(warps_per_cta: object) -> tuple[int, ...]:
     warps = powers(warps_per_cta, "warps_per_cta", 2)
     if warps[0] % 4:
-        rule = "must be a multiple of 4: one wgmma is executed by four warps along M"
-        four = (Repair("take a whole warpgroup", f"warps_per_cta = {(4, warps[1])}"),)
+        rule = "must be a multiple of 4: four warps along M execute one wgmma"
+        four = (Repair("use a whole warpgroup", f"warps_per_cta = {(4, warps[1])}"),)
         raise malformed("warps_per_cta[0]", rule, warps[0], "LA701", WGMMA_SOURCE, four)
     return warps

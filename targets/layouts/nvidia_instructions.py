@@ -35,10 +35,10 @@ class MmaInstruction:
         m: Rows of A and D.
         n: Columns of B and D.
         k: Inner extent.
-        operand: Element type of A, and of B where it has no other.
+        operand: Element type of A, and of B unless ``operand_b`` is set.
         result: Element type of C and D.
-        operand_b: Element type of B where it differs from A's.
-        product: Of single bits, how two are multiplied: ``"and"`` or ``"xor"``.
+        operand_b: Element type of B if it differs from A's.
+        product: How single bits are multiplied: ``"and"`` or ``"xor"``.
 
     Example:
         >>> MMA["m16n8k16.f32.bf16"].ptx
@@ -109,8 +109,8 @@ MMA: Mapping[str, MmaInstruction] = MappingProxyType(
         """
     )
 )
-"""Dense ``mma.sync`` with A by rows and B by columns that ptxas takes for sm_90a, as ``shape.result.operand``, then the
-type of B where it differs and ``xor`` or ``and`` of single bits."""
+"""Dense ``mma.sync`` with A by rows and B by columns that ptxas accepts for sm_90a, as ``shape.result.operand``, then
+the type of B if it differs, and ``xor`` or ``and`` for single bits."""
 
 
 def mma_type(name: str, operand: str) -> str:
@@ -155,13 +155,13 @@ def mma_fragment(name: str, operand: str) -> LinearLayout:
 
 
 def fragment_of(operand: str, inner: str, element_bits: int, extents: Mapping[str, int]) -> LinearLayout:
-    """Return which element each lane and register element of an operand of one instruction of a warp holds.
+    """Return which element each lane and register element holds for an operand of one warp-level instruction.
 
     Args:
         operand: ``"A"``, ``"B"``, ``"C"`` or ``"D"``.
         inner: Name of the columns of A.
-        element_bits: Of A and B.
-        extents: Of ``row``, ``col``, ``k`` and ``inner``.
+        element_bits: Element width of A and B.
+        extents: Extents of ``row``, ``col``, ``k`` and ``inner``.
 
     Raises: MalformedError: LA700.
 

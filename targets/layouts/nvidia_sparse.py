@@ -1,8 +1,8 @@
-"""Which matrix element each lane and register element of one sparse ``mma.sync`` holds, and whose metadata is heard.
+"""Which matrix element each lane and register element of one sparse ``mma.sync`` holds, and which metadata is read.
 
-Notation: as in ``nvidia_instructions``. A is what is stored: half of the inner extent. A *group* is the run of a row of
-which half is stored: two elements of 32 bits, four of 16 or 8, eight of 4 (in pairs); its *code* is four bits of
-metadata. G is the number of groups of a row: 4, 8 or 16.
+Notation: as in ``nvidia_instructions``. A means its stored half. A *group* is a run of row elements of which half are
+stored: two elements of 32 bits, four of 16 or 8, eight of 4 (in pairs); its *code* is four bits of metadata. G is the
+number of groups in a row: 4, 8 or 16.
 
 References: PTX ISA 9.1 sections 9.7.14.6.1 (sparse matrix storage), 9.7.14.6.2 (fragments), 9.7.14.6.3 (mma.sp).
 Evidence: every instruction, variant and selector ran on an H100 (``tests/data/measured/sparse_dev.npz``).
@@ -26,7 +26,7 @@ from layoutalg.targets.layouts.tile import entry, integer, malformed
 IntArray = npt.NDArray[np.int64]
 SPARSE_SOURCE = "PTX ISA 9.1 section 9.7.14.6 (mma.sp)"
 VARIANTS = ("sp", "sp::ordered_metadata")
-"""The two instructions of one name: the second asks for codes whose positions rise."""
+"""The two forms of an instruction: the second requires codes with increasing positions."""
 NIBBLES = 8
 LANES = 32
 
@@ -37,9 +37,9 @@ class SparseMma:
 
     Args:
         k: Inner extent of B; A stores k/2.
-        operand: Element type of A, and of B where it has no other.
+        operand: Element type of A, and of B unless ``operand_b`` is set.
         result: Element type of C and D.
-        operand_b: Element type of B where it differs from A's.
+        operand_b: Element type of B if it differs from A's.
 
     Example:
         >>> MMA_SP["m16n8k32.f32.bf16"].ptx("sp")
@@ -98,7 +98,7 @@ def _table() -> dict[str, SparseMma]:
 
 
 MMA_SP: Mapping[str, SparseMma] = MappingProxyType(_table())
-"""Sparse ``mma.sync`` that ptxas takes for sm_80 (of 8-bit floats: sm_89) and later, named as the dense ones are."""
+"""Sparse ``mma.sync`` that ptxas accepts from sm_80 on (8-bit floats: sm_89), named like the dense ones."""
 
 CODES: Mapping[int, Mapping[int, tuple[int, ...]]] = MappingProxyType(
     {
@@ -109,11 +109,11 @@ CODES: Mapping[int, Mapping[int, tuple[int, ...]]] = MappingProxyType(
         },
     }
 )
-"""By element bits: the code of a group, and the places (of 4-bit elements: pairs) where its stored parts belong."""
+"""By element bits: the code of a group, and the positions (for 4-bit elements, of pairs) of its stored parts."""
 
 
 def variant_of(name: str) -> tuple[str, str]:
-    """Return the variant and the name in ``MMA_SP`` of a sparse instruction; both empty where it is none.
+    """Return the variant and the name in ``MMA_SP`` of a sparse instruction; both empty if it is not one.
 
     Example:
         >>> variant_of("sp.m16n8k32.f32.bf16"), variant_of("m16n8k16.f32.bf16")
@@ -139,7 +139,7 @@ def mma_sp_type(name: str, operand: str) -> str:
 def mma_sp_fragment(name: str, operand: str) -> LinearLayout:
     """Return which element each lane and register element of one sparse ``mma.sync`` holds.
 
-    Mathematically: as of a dense instruction (``mma_fragment``) of shape (16, k/2) for A, (k, 8) for B, (16, 8) for C
+    Mathematically: as for a dense instruction (``mma_fragment``) of shape (16, k/2) for A, (k, 8) for B, (16, 8) for C
     and D; column j of A is the j-th stored element of its row.
 
     Args:
@@ -163,7 +163,7 @@ def mma_sp_fragment(name: str, operand: str) -> LinearLayout:
 
 
 def mma_sp_selectors(name: str) -> int:
-    """Return how many sparsity selectors an instruction has: 4, 2 or 1, as one, two or all four lanes of a quad speak.
+    """Return an instruction's sparsity selectors: 4, 2 or 1 if one, two or all four lanes of a quad supply metadata.
 
     Raises: MalformedError: LA701.
 
@@ -175,19 +175,19 @@ def mma_sp_selectors(name: str) -> int:
 
 
 def mma_sp_metadata(name: str, selector: int = 0) -> IntArray:
-    """Return which row and group the four bits of each place of each lane's metadata word tell of.
+    """Return which row and group each nibble of each lane's metadata word describes.
 
     Mathematically, with q = lane mod 4 and g = lane div 4, nibble i of a lane: G = 4: row g + 8 (i div 4), group
-    i mod 4, of lanes with q = selector. G = 8: of lanes with q div 2 = selector, row g + 8 (i div 4), group
-    4 (q mod 2) + i mod 4 of elements of 16 and 32 bits, row g + 8 (q mod 2), group i of 8 and 4 bits. G = 16: row
-    g + 8 (q mod 2), group 8 (q div 2) + i, of all lanes.
+    i mod 4, for lanes with q = selector. G = 8: for lanes with q div 2 = selector, row g + 8 (i div 4), group
+    4 (q mod 2) + i mod 4 for elements of 16 and 32 bits; row g + 8 (q mod 2), group i for 8 and 4 bits. G = 16: row
+    g + 8 (q mod 2), group 8 (q div 2) + i, for all lanes.
 
     Args:
         name: Instruction, as in ``MMA_SP``.
         selector: Sparsity selector, below ``mma_sp_selectors(name)``.
 
     Returns:
-        int64[32, 8, 2]: (row, group) of nibble i of a lane, low bits first; -1 where it is not heard.
+        int64[32, 8, 2]: (row, group) of nibble i of a lane, low bits first; -1 if it is not read.
 
     Raises: MalformedError: LA700, LA701.
 
@@ -217,14 +217,14 @@ def mma_sp_metadata(name: str, selector: int = 0) -> IntArray:
 
 
 def expanded(name: str, stored: npt.NDArray[np.float64], codes: IntArray) -> npt.NDArray[np.float64]:
-    """Return A with its zeros: the matrix that is multiplied.
+    """Return the full A, zeros included.
 
     Args:
         name: Instruction, as in ``MMA_SP``.
         stored: [16, k/2].
         codes: The code of each row and group, [16, G].
 
-    Raises: MalformedError: LA700, LA701: a code that is not among ``CODES``.
+    Raises: MalformedError: LA700, LA701: a code not in ``CODES``.
 
     Example:
         >>> expanded("m16n8k8.f32.tf32", np.ones((16, 4)), np.full((16, 4), 0b1110))[0].tolist()

@@ -33,19 +33,18 @@ from layoutalg.targets.layouts.tile import (
 
 PADDED_SOURCE = "Triton 3.9.0 PaddedSharedLayout"
 LIST_BITS = 27
-"""Most offset bits whose addresses are listed at once."""
+"""Maximum number of offset bits for which ``addresses`` lists everything."""
 
 
 @dataclass(frozen=True, slots=True)
 class PaddedShared(Written):
-    """A shared layout with padding elements after every so many elements.
+    """A shared layout with padding inserted at fixed intervals.
 
-    Mathematically: the element at ``offset`` o of ``linear`` lies at address o + sum over pairs (i, p) of p (o div i),
-    all in
-    elements: an injection that is affine over Z on the bits of o, and linear over F2 only where no carry can occur.
+    Mathematically: the element at ``offset`` o of ``linear`` has address o + sum over pairs (i, p) of p (o div i), in
+    elements: an injection that is affine over Z in the bits of o, and linear over F2 only if no carry can occur.
 
     Args:
-        linear: (offset, block) -> tensor coordinates, onto the tensor; two offsets of a block never hold one element.
+        linear: (offset, block) -> tensor coordinates; surjective, and injective in each block.
         pairs: (interval, padding) in elements, both powers of two, intervals distinct.
 
     Example:
@@ -67,7 +66,7 @@ class PaddedShared(Written):
             raise AdmissibilityError(
                 Diagnostic(
                     code="LA706",
-                    what="the linear part of a padded layout must hold every element, and once in a block",
+                    what="the linear part of a padded layout must be surjective, and injective in each block",
                     where=(str(self.linear),),
                     because=f"{one_block.in_bits} offset bits have rank {one_block.rank}, all bits together "
                     f"{self.linear.rank}; the tensor has {self.linear.out_bits} bits",
@@ -88,7 +87,7 @@ class PaddedShared(Written):
 
     @property
     def weights(self) -> tuple[int, ...]:
-        """What each bit of the offset adds to the address."""
+        """The address increment of each offset bit."""
         bits = dict(self.linear.in_axes)["offset"]
         return tuple(
             (1 << bit) + sum(padding * ((1 << bit) // interval) for interval, padding in self.pairs)
@@ -122,8 +121,8 @@ class PaddedShared(Written):
                     code="LA708",
                     what="the buffer is too large to list its addresses",
                     where=("addresses",),
-                    because=f"{bits} offset bits reach address {self.cosize - 1}; {LIST_BITS} bits of 63-bit addresses "
-                    "are listed, address() takes any",
+                    because=f"{bits} offset bits reach address {self.cosize - 1}; at most {LIST_BITS} bits and 63-bit "
+                    "addresses can be listed, address() has no limit",
                 )
             )
         offsets = np.arange(self.linear.in_dims["offset"], dtype=np.int64)
@@ -142,11 +141,10 @@ class PaddedShared(Written):
         return PiecewiseLayout(f"{{ [offset] -> [address = offset{terms}] : 0 <= offset < {extent} }}")
 
     def to_linear(self) -> LinearLayout:
-        """Return (offset, block) -> (address, block) over F2 where the padding never carries.
+        """Return (offset, block) -> (address, block) over F2 if the padding never carries.
 
         Mathematically: the address is a sum of one weight per offset bit, so it is linear over F2 iff no two weights
-            share a
-        bit: if bit patterns w(a) and w(b) do, then w(a) + w(b) differs from w(a) xor w(b).
+        share a bit: if w(a) and w(b) do, then w(a) + w(b) differs from w(a) xor w(b).
 
         Raises: RepresentabilityError: LA705.
 
@@ -165,9 +163,9 @@ class PaddedShared(Written):
                             what="this padded layout is not linear over F2",
                             where=(str(self),),
                             because=(
-                                f"offsets {x} and {y} lie at {weights[low]} and {weights[high]}, offset {x ^ y} at "
-                                f"{weights[low] + weights[high]}, not at their xor {weights[low] ^ weights[high]}; "
-                                "to_piecewise() holds it exactly"
+                                f"offsets {x} and {y} have addresses {weights[low]} and {weights[high]}, {x ^ y} has "
+                                f"{weights[low] + weights[high]}, not their xor {weights[low] ^ weights[high]}; "
+                                "to_piecewise() is exact"
                             ),
                             witness={"x": x, "y": y, "sum": weights[low] + weights[high]},
                             source=PADDED_SOURCE,
@@ -182,7 +180,7 @@ class PaddedShared(Written):
 
     def __str__(self) -> str:
         pairs = ", ".join(f"{interval}:+{padding}" for interval, padding in self.pairs)
-        if self.linear.constant:  # an attribute has no constant part
+        if self.linear.constant:  # Triton's attribute cannot express a constant part
             return f"padded[{pairs}] of {self.linear}"
         bases = [f"{axis} = {[list(image) for image in images]}" for axis, images in self.linear.bases.items()]
         shape = list(self.linear.out_dims.values())
@@ -202,7 +200,7 @@ def padded_shared(
         shape: Tensor shape, powers of two.
         pairs: (interval, padding) in elements, powers of two.
         order: Dimensions, fastest first, for the plain arrangement; None for the last dimension first.
-        offset_bases: Tensor coordinate of each offset bit, in place of ``order``. (Triton 3.9.0 takes only bits that
+        offset_bases: Tensor coordinate of each offset bit, in place of ``order``. (Triton 3.9.0 accepts only bits that
             step along one dimension.)
         cga: Cluster bases in units of one block's part.
 
@@ -231,7 +229,7 @@ def padded_shared(
             )
         )
     if order is not None and offset_bases is not None:
-        raise malformed("offset_bases", "must be None where order is given", offset_bases)
+        raise malformed("offset_bases", "must be None if order is given", offset_bases)
     if offset_bases is None:
         fastest = tuple(range(rank - 1, -1, -1)) if order is None else permutation(order, "order", rank)
         linear = Tile.start(fastest, SHARED_AXES).grow_all("offset", part, fastest).fit(sizes, bases)

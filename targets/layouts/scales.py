@@ -3,8 +3,8 @@
 Notation: a scale tensor has one row per row of A or column of B and one column per group of k: (M, K / group) for A,
 (N, K / group) for B. Its rows are ``dim0`` for both operands.
 
-Implementation notes: the scales of a lane belong to operand elements of the same wave, not always of the same lane; the
-instructions pick the lane. What the instructions do not read of a lane holds copies.
+Implementation notes: a lane's scales belong to operand elements of the same wave, not always of the same lane; the
+instructions select the lane. Lanes or registers that the instructions do not read hold copies.
 
 References: AMD, "Introduction to Matrix Core Programming on AMD CDNA3 and CDNA4 architecture" (scaled MFMA); PTX ISA
 9.1 sections 9.7.14.3 (block scaling for mma.sync) and 9.7.16.10.7 (block scaling for tcgen05.mma.sync); Triton 3.9.0.
@@ -33,9 +33,9 @@ def mfma_scale(
 ) -> LinearLayout:
     """Return the register layout of the scales of operand A or B of a scaled MFMA product (gfx950).
 
-    Mathematically: lane i + m g holds the scale of row i and group g of 32 elements along k, as it holds these elements
-    of a 4-bit operand; registers over the further groups, then over the wave's tiles. Waves that share the operand hold
-    copies.
+    Mathematically: lane i + m g holds the scale of row i and group g of 32 elements along k, just as it holds these
+    elements of a 4-bit operand; registers run over further groups, then over the wave's tiles. Waves that share the
+    operand hold copies.
 
     Args:
         operand: ``"A"`` or ``"B"``.
@@ -79,9 +79,9 @@ def wmma_scale(
     """Return the register layout of the scales of operand A or B of a scaled WMMA product (gfx1250).
 
     Mathematically: a lane holds all groups of its row, at least the 128 / ``scale_group`` of one instruction; lanes
-    0..15 run over 16 rows. The last lane bit runs over the upper half of a 32-row operand; with the (16, 16) tile over
-    the first further tile of the wave, so that two instructions share the registers; else it holds copies. Further
-    tiles follow in registers.
+    0..15 run over 16 rows. The last lane bit selects the upper half of a 32-row operand; with the (16, 16) tile, the
+    wave's next tile, so that two instructions share the registers; otherwise it holds copies. Further tiles follow in
+    registers.
 
     Args:
         operand: ``"A"`` or ``"B"``.

@@ -27,7 +27,7 @@ from layoutalg.targets.layouts.tile import (
 
 SWIZZLE_SOURCE = "PTX ISA 9.1 section 5.5.7 (tensor swizzling modes); Triton 3.9.0 NVMMASharedLayout"
 TMA_BOX = 256
-"""Largest extent of one TMA box; longer outer dimensions take several boxes, one after the other."""
+"""Largest extent of one TMA box; longer outer dimensions use several consecutive boxes."""
 SHARED_AXES = ("offset",)
 
 
@@ -45,7 +45,7 @@ def swizzled_shared(
     x xor (vec ((y div per_phase) mod max_phase) mod C) of row y; the other dimensions follow in ``order``.
 
     Args:
-        shape: Tensor shape, powers of two. A vector is not swizzled.
+        shape: Tensor shape, powers of two. A rank-1 tensor is not swizzled.
         vec: Elements moved together.
         per_phase: Rows that share a phase.
         max_phase: Number of phases.
@@ -72,7 +72,7 @@ def phased_shared(
     cga: Sequence[Sequence[int]],
     rotating: bool = False,
 ) -> LinearLayout:
-    """Return ``swizzled_shared`` or, rotating, the layout whose phase is also xored with the number of the run of rows.
+    """Return ``swizzled_shared`` or, if rotating, ``rotating_shared``.
 
     Raises: MalformedError: LA700.
     """
@@ -140,9 +140,9 @@ def nvmma_shared(
         )
     turned = flag(transposed, "transposed")
     if turned and rank != 2:
-        # beyond two dimensions compilers disagree: Triton 3.9.0 takes sizes of other dimensions, and loses elements
+        # beyond two dimensions compilers disagree: Triton 3.9.0 uses sizes of other dimensions and loses elements
         raise malformed(
-            "transposed", f"must be False for a tensor of rank {rank}: only rank 2 has one reading", True, "LA701"
+            "transposed", f"must be False for a tensor of rank {rank}: only rank 2 is unambiguous", True, "LA701"
         )
     inner = 0 if turned else rank - 1
     outer = tuple(dim for dim in range(rank - 1, -1, -1) if dim != inner)
@@ -157,13 +157,13 @@ def nvmma_shared(
     for dim in outer:
         stacked *= box[dim]
     if stacked < 8 or part[inner] < columns:
-        # without swizzle every shape is taken; with one the columns must fit, and 8 rows be there
+        # without swizzle any shape works; with one, the columns must fit and there must be 8 rows
         fits = [s for s in (64, 32) if s < swizzle and stacked >= 8 and part[inner] >= 8 * s // bits]
         smaller = Repair("use a narrower swizzle", f"swizzle_bytes = {(fits or [0])[0]}")
         raise AdmissibilityError(
             Diagnostic(
                 code="LA706",
-                what="the tensor does not hold one whole swizzle core",
+                what="the tensor is smaller than one swizzle core",
                 where=(f"shape={sizes}", f"swizzle_bytes={swizzle}", f"element_bits={bits}"),
                 repairs=() if padded else (smaller,),
                 because=f"a core is 8 rows of {columns} elements; a block's part has {stacked} rows of {part[inner]}",
@@ -193,5 +193,5 @@ def _unit(rank: int, dim: int, value: int) -> Vector:
 
 
 def _packed(column: int, padded: bool) -> int:
-    """Return the data column of a padded column: of 16 bytes the first 8 are data, the rest copies."""
+    """Return the data column of a padded column: the first 8 of every 16 bytes are data, the rest copies."""
     return column // 16 * 8 + column % 8 if padded else column

@@ -1,4 +1,4 @@
-"""Growing a layout from one hardware tile to a whole tensor: the rules every register and shared-memory family shares.
+"""Grow a layout from one hardware tile to a whole tensor: the rules common to register and shared-memory families.
 
 Notation: tensor dimensions are ``dim0``, ``dim1``, ... in the tensor's own order; hardware axes are ``register``,
 ``lane``, ``warp``, ``block`` for values in threads and ``offset``, ``block`` for elements in shared memory.
@@ -39,11 +39,11 @@ def malformed(
     source: str | None = None,
     repairs: tuple[Repair, ...] = (),
 ) -> MalformedError:
-    """Return the error for a bad argument of a layout family: its name, the rule, the value and what would pass."""
+    """Return the error for a bad argument of a layout family: its name, the rule, the value and repairs."""
     return MalformedError(
         Diagnostic(
             code=code,
-            what="this is not a layout of the family",
+            what="invalid layout parameter",
             where=(argument,),
             because=f"{argument} {rule}, not {shown(actual)}",
             witness={"actual": actual},
@@ -65,13 +65,13 @@ def power(value: object, argument: str) -> int:
     number = integer(value, argument, 1)
     if number & (number - 1):
         below = 1 << (number.bit_length() - 1)
-        near = Repair("take a power of two", f"{argument} = {shown(below)} or {shown(2 * below)}")
+        near = Repair("use a power of two", f"{argument} = {shown(below)} or {shown(2 * below)}")
         raise malformed(argument, "must be a power of two", number, repairs=(near,))
     return number
 
 
 def powers(values: object, argument: str, rank: int | None = None) -> tuple[int, ...]:
-    """Return a sequence of positive powers of two, of the given length where there is one."""
+    """Return a sequence of positive powers of two, of length ``rank`` if that is given."""
     if isinstance(values, np.ndarray):
         values = values.tolist()
     if not isinstance(values, (tuple, list)) or not values:
@@ -82,7 +82,7 @@ def powers(values: object, argument: str, rank: int | None = None) -> tuple[int,
 
 
 def choice(value: object, argument: str, allowed: Sequence[int], source: str) -> int:
-    """Return one of the integers that an instruction takes."""
+    """Return an integer that must be one of ``allowed``."""
     number = integer(value, argument)
     if number not in allowed:
         raise malformed(argument, f"must be one of {tuple(allowed)}", number, "LA701", source)
@@ -90,7 +90,7 @@ def choice(value: object, argument: str, allowed: Sequence[int], source: str) ->
 
 
 def entry(name: object, argument: str, table: Mapping[str, Entry], source: str) -> Entry:
-    """Return what a table of instructions or architectures holds under a name."""
+    """Look up a name in a table of instructions or architectures."""
     if not isinstance(name, str) or name not in table:
         raise malformed(argument, f"must be one of {sorted(table)}", name, "LA701", source)
     return table[name]
@@ -117,7 +117,7 @@ def permutation(values: object, argument: str, rank: int) -> tuple[int, ...]:
 
 
 def flag(value: object, argument: str) -> bool:
-    """Return a bool; nothing else stands for one."""
+    """Return a bool; values of other types are refused."""
     if not isinstance(value, (bool, np.bool_)):
         raise malformed(argument, "must be True or False", value)
     return bool(value)
@@ -169,7 +169,7 @@ def cga_bases(values: object, rank: int) -> tuple[Vector, ...]:
 
 
 def check_level(argument: str, unit: str, bases: Sequence[Vector], rank: int) -> None:
-    """Refuse bases of one level that do not enumerate a box of its units, each position once, besides copies.
+    """Refuse bases of one level that do not enumerate a box of its units exactly once, copies aside.
 
     Raises: AdmissibilityError: LA703.
     """
@@ -181,7 +181,7 @@ def check_level(argument: str, unit: str, bases: Sequence[Vector], rank: int) ->
         because = f"the bases span a box of {sizes} {unit}s but reach only {1 << level.rank} positions"
     elif len(moving) > level.rank:
         what = f"two bases reach the same {unit} positions"
-        because = f"{len(moving)} bases that move reach {1 << level.rank} positions, as {level.rank} would"
+        because = f"{len(moving)} nonzero bases reach {1 << level.rank} positions; {level.rank} bases suffice for that"
     elif any(sum(map(bool, vector)) > 1 for vector in moving):
         crossing = next(vector for vector in moving if sum(map(bool, vector)) > 1)
         what = "a basis moves in more than one dimension"
@@ -201,7 +201,7 @@ def check_level(argument: str, unit: str, bases: Sequence[Vector], rank: int) ->
 
 
 def shape_per_cta(shape: Sequence[int], cga: Sequence[Vector]) -> tuple[int, ...]:
-    """Return the part of the tensor one block holds: the shape over the box of the cluster bases.
+    """Return the part of the tensor in one block: the shape divided by the box of the cluster bases.
 
     Args:
         shape: Tensor shape, powers of two.
@@ -246,11 +246,11 @@ class Tile:
             raise malformed("bits", "must not be negative", self.bits)
         vectors = [vector for _, images in self.bases for vector in images]
         if any(len(vector) != rank or any(part < 0 for part in vector) for vector in vectors):
-            raise malformed("bases", f"must hold vectors of {rank} components that are not negative", self.bases)
+            raise malformed("bases", f"must be vectors of {rank} nonnegative components", self.bases)
 
     @classmethod
     def start(cls, order: Sequence[int], axes: Sequence[str] = THREAD_AXES) -> Tile:
-        """Return the tile of one element, repeated in ``order`` once it is fitted."""
+        """Return the tile of one element, to be repeated in ``order`` by ``fit``."""
         return cls(tuple(order), (0,) * len(order), tuple((axis, ()) for axis in axes))
 
     @property
@@ -274,7 +274,7 @@ class Tile:
         return Tile(self.order, bits, _extended(self.bases, {axis: images}))
 
     def grow_all(self, axis: str, sizes: Sequence[int], order: Sequence[int]) -> Tile:
-        """Return the tile with ``axis`` running over a whole box, the dimensions taken in ``order``."""
+        """Return the tile with ``axis`` running over a whole box, dimensions in ``order``."""
         tile = self
         for dim in order:
             tile = tile.grow(axis, dim, sizes[dim])

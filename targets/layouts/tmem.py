@@ -1,5 +1,4 @@
-"""Tensor memory of Blackwell: where a tensor sits in its rows and columns, and which register layouts load and store
-it.
+"""Tensor memory of Blackwell: where a tensor sits in it, and which register layouts load and store it.
 
 Notation: tensor memory has 128 rows ("lanes" in PTX) and up to 512 columns of 32 bits per block; element columns of
 narrower packed elements are counted in elements.
@@ -45,7 +44,7 @@ ATOMS: Mapping[str, tuple[tuple[Vector, ...], tuple[Vector, ...]]] = MappingProx
 )
 """Per access shape the (row, column) images of the register bits and of the lane bits, 32-bit columns."""
 SPLIT_ATOM = "16x32bx2"
-"""The access whose upper 16 lanes take a second run of columns of the same rows."""
+"""The access whose upper 16 lanes access a second run of columns of the same rows."""
 
 
 def tmem_atom(shape: str, repeat: int = 1, split_columns: int | None = None) -> LinearLayout:
@@ -78,7 +77,7 @@ def tmem_atom(shape: str, repeat: int = 1, split_columns: int | None = None) -> 
     registers, lanes = _atom(shape, (*ATOMS, SPLIT_ATOM))
     if count << len(registers) > ROWS:
         raise malformed(
-            "repeat", f"must leave at most 128 registers, {1 << len(registers)} each", count, "LA701", ATOM_SOURCE
+            "repeat", f"must give at most 128 registers, {1 << len(registers)} each", count, "LA701", ATOM_SOURCE
         )
     rows, columns = extents((*registers, *lanes), 2)
     more = tuple((0, columns << bit) for bit in range(count.bit_length() - 1))
@@ -90,7 +89,7 @@ def tmem_atom(shape: str, repeat: int = 1, split_columns: int | None = None) -> 
 def _split_atom(count: int, split_columns: int | None) -> LinearLayout:
     split = count if split_columns is None else integer(split_columns, "split_columns")
     if count > ROWS:
-        raise malformed("repeat", "must leave at most 128 registers, 1 each", count, "LA701", ATOM_SOURCE)
+        raise malformed("repeat", "must give at most 128 registers", count, "LA701", ATOM_SOURCE)
     if split % count:
         raise RepresentabilityError(
             Diagnostic(
@@ -98,7 +97,7 @@ def _split_atom(count: int, split_columns: int | None) -> LinearLayout:
                 what="this tensor memory access is not linear over F2",
                 where=(f"{SPLIT_ATOM}.x{count}", f"split_columns={split}"),
                 repairs=(Repair("move the second run", f"split_columns = {(split // count + 1) * count}"),),
-                because=f"columns r + {split} h with r < {count} carry; only multiples of {count} keep the bits apart",
+                because=f"columns r + {split} h with r < {count} carry; use a multiple of {count}",
                 witness={"register": 1 << ((split & -split).bit_length() - 1), "lane": 16},
                 source=ATOM_SOURCE,
             )
@@ -163,7 +162,7 @@ def tensor_memory(
                 code="LA706",
                 what="the tensor does not fill one tensor memory tile",
                 where=(f"shape={sizes}", f"block={(rows, width)}", f"cga={bases}"),
-                because=f"{split} blocks leave each a part of {part}; the tile has {rows} rows",
+                because=f"{split} blocks have a part of {part} each; the tile has {rows} rows",
                 witness={"part": part},
                 source=TMEM_SOURCE,
             )
@@ -195,7 +194,7 @@ def tensor_memory(
                 code="LA706",
                 what="the tensor does not fit tensor memory",
                 where=(f"shape={sizes}", f"block={(rows, width)}", f"cga={bases}"),
-                because=f"it takes {1 << len(col)} columns; there are {WORD_COLUMNS} of 32 bits, "
+                because=f"it needs {1 << len(col)} columns; there are {WORD_COLUMNS} of 32 bits, "
                 f"{4 * WORD_COLUMNS} of the smallest elements",
                 witness={"columns": 1 << len(col)},
                 source=TMEM_SOURCE,
@@ -208,7 +207,7 @@ def tensor_memory(
 
 
 def tmem_registers(memory: LinearLayout, atom: str, warps: int, element_bits: int = 32) -> LinearLayout:
-    """Return the register layout with which warps load or store a tensor in tensor memory, one access shape throughout.
+    """Return the register layout with which warps load or store a tensor in tensor memory, using one access shape.
 
     Mathematically: ``memory`` after the map (register, lane, warp, block) -> (row, col, block) that starts with the
     access shape on 32-bit columns, sends the first two warp bits to rows 32 and 64, the 16-row shapes' missing row 16
@@ -242,7 +241,7 @@ def tmem_registers(memory: LinearLayout, atom: str, warps: int, element_bits: in
     if bits not in (8, 16, 32):
         raise malformed("element_bits", "must be 8, 16 or 32", bits)
     if bits != 8 and not any(map(any, memory.bases["row"][5:])):
-        raise malformed("element_bits", "must be 8 where all quarters hold copies, as of scale factors", bits)
+        raise malformed("element_bits", "must be 8 if all quarters hold copies (scale factors)", bits)
     answer = _moved(memory, atom, count, bits)
     if isinstance(answer, LinearLayout):
         return answer
@@ -260,16 +259,16 @@ def tmem_registers(memory: LinearLayout, atom: str, warps: int, element_bits: in
 
 
 def _moved(memory: LinearLayout, atom: str, count: int, bits: int) -> LinearLayout | str:
-    """Return the layout of ``tmem_registers`` for checked arguments, or why there is none."""
+    """Return the layout of ``tmem_registers`` for checked arguments, or the reason for its absence."""
     registers, lanes = ATOMS[atom]
     rows, columns, packed = _words(memory, bits)
     if columns is None:
         return "its columns hold neither packed nor unpacked elements"
     while columns and not any(columns[-1]):
-        # the last columns hold copies of those before them and are not moved
+        # the last columns are copies of earlier ones and are not moved
         columns = columns[:-1]
     if 1 << len(columns) > WORD_COLUMNS:
-        return f"it takes {1 << len(columns)} columns of 32 bits, tensor memory has {WORD_COLUMNS}"
+        return f"it needs {1 << len(columns)} columns of 32 bits, tensor memory has {WORD_COLUMNS}"
     scale = 1 << packed
     low = tuple((0, 1 << bit) for bit in range(packed))
 
@@ -279,7 +278,7 @@ def _moved(memory: LinearLayout, atom: str, count: int, bits: int) -> LinearLayo
     width = extents((*registers, *lanes), 2)[1]
     missing = (1 << len(columns)) // width
     if missing == 0:
-        return f"it has {1 << len(columns)} columns of 32 bits, the access takes {width}"
+        return f"it has {1 << len(columns)} columns of 32 bits, the access needs {width}"
     whole = atom == "32x32b"
     # with half-filled quarters lane bit 4 of 32x32b is taken from the columns below, so it may be empty here
     needed = [place(image) for image in (*registers, *(lanes[:-1] if whole else lanes))]
@@ -318,7 +317,7 @@ def _words(memory: LinearLayout, bits: int) -> tuple[tuple[Vector, ...], tuple[V
     """Return the images of rows and of 32-bit columns in units of words, and log2 of the elements per word.
 
     Packed elements are divided out of the low columns; unpacked ones leave zero vectors there, of which 16-bit elements
-    are then moved two at a time. None where the columns are neither.
+    are then moved two at a time. None if the columns are neither.
     """
     rows: tuple[Vector, ...] = memory.bases["row"]
     columns: tuple[Vector, ...] = memory.bases["col"]
@@ -381,6 +380,6 @@ def _rank(images: Sequence[Vector], memory: LinearLayout) -> int:
 def _atom(shape: object, known: tuple[str, ...]) -> tuple[tuple[Vector, ...], tuple[Vector, ...]]:
     if not isinstance(shape, str) or shape not in known:
         argument = "shape" if SPLIT_ATOM in known else "atom"
-        hint = "" if SPLIT_ATOM in known else " (32x32b becomes 16x32bx2 by itself where quarters are half empty)"
+        hint = "" if SPLIT_ATOM in known else " (32x32b becomes 16x32bx2 automatically if quarters are half empty)"
         raise malformed(argument, f"must be one of {known}{hint}", shape, "LA701", ATOM_SOURCE)
     return ATOMS[shape]

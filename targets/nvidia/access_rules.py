@@ -1,4 +1,4 @@
-"""What an access of registers to shared memory must keep, by id.
+"""Rules of accesses between registers and shared memory.
 
 References: PTX ISA 9.1, ldmatrix, stmatrix, ld, st, cp.async.
 """
@@ -17,17 +17,17 @@ _TABLE = (
      "32 bits, with .trans 16; the narrow forms have one width"),
     ("ACCESS_TILE", "the tile divides into rows, matrices and whole instructions",
      "8 or 16 rows of 16 bytes; 32 vectors"),
-    ("ACCESS_CONTIGUOUS", "the elements of a row are neighbours in shared memory", "16 bytes, or the vector"),
+    ("ACCESS_CONTIGUOUS", "the elements of a row are contiguous in shared memory", "16 bytes, or the vector"),
     ("ACCESS_ALIGNED", "a row starts at a multiple of its size", "16 bytes, or the vector"),
     ("ACCESS_LANES", "lanes that share a row hold their own part of it", "4 lanes; with .trans 8"),
     ("ACCESS_REGISTERS", "the registers of a lane hold whole units", "the units of the instruction"),
-    ("ACCESS_OVERLAP", "a store writes every byte for one element only", "one element per byte"),
-    ("ASYNC_GLOBAL", "the elements of a copy are neighbours in global memory, from a multiple of its size on",
+    ("ACCESS_OVERLAP", "a store writes each byte for only one element", "one element per byte"),
+    ("ASYNC_GLOBAL", "the elements of a copy are contiguous in global memory and aligned to its size",
      "4, 8 or 16 bytes"),
-    ("ASYNC_TAIL", "what a copy fills with zeros is the end of it", "src-size up to cp-size"),
+    ("ASYNC_TAIL", "a copy fills only its end with zeros", "src-size up to cp-size"),
 )  # fmt: skip
 _SOURCE = Source("PTX ISA", "9.1", "ldmatrix, stmatrix, ld, st, cp.async")
 RULES: Mapping[str, Rule] = MappingProxyType(
     {name: Rule(name, statement, limit, (_SOURCE,), documented=True, scope="use") for name, statement, limit in _TABLE}
 )
-"""What an access must keep, by id."""
+"""The rules by id."""

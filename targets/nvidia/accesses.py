@@ -1,17 +1,17 @@
 """What one instruction moves between registers and shared memory: ldmatrix, stmatrix, ld.shared, st.shared, cp.async.
 
-Notation: an instruction gets addresses of *rows*, one from each of some lanes; a slot is one element of a lane's
-registers, low bits first. Digits are bits of the unit's number and of the lane.
+Notation: an instruction receives *row* addresses, one from each addressing lane; a slot is one element of a lane's
+registers, low bits first. Digits are bits of the unit number and of the lane.
 
-Main statements: unit u of lane l is found at ``bit`` of the row at address lane ``row``, where both are sums of one
-pair (bit, row) for each set bit of u and of l; every pair has one part that is 0. For 32-bit units, q = l mod 4 and
+Main statements: unit u of lane l is at ``bit`` of the row supplied by lane ``row``, where both are sums of one pair
+(bit, row) per set bit of u and of l; in every pair one part is 0. For 32-bit units, q = l mod 4 and
 g = l div 4: ``ldmatrix`` has word i at bit 32 q of row 8 i + g; ``.trans`` half h of word i at bit 16 g of row
 8 i + 2 q + h; a load or store of V bits per lane has its V bits at bit 0 of row l.
 
-References: PTX ISA 9.1, ldmatrix, stmatrix, ld, st, cp.async. The fragments of the forms of 8 bits and fewer are
-figures there; as numbers they are in CUTLASS 4.2 (``copy_traits_sm100.hpp`` with the byte permutations of
-``copy_sm100.hpp``); that of ``m16n16`` was also read off an sm_120a by others. Evidence: the m8n8 forms ran on an
-H200; they, all loads and stores and ``cp.async`` on an H100.
+References: PTX ISA 9.1, ldmatrix, stmatrix, ld, st, cp.async. For the forms of 8 bits and fewer it has only figures;
+the numbers are in CUTLASS 4.2 (``copy_traits_sm100.hpp`` with the byte permutations of ``copy_sm100.hpp``), and others
+measured ``m16n16`` on an sm_120a. Evidence: the m8n8 forms ran on an H200; these, all loads and stores and
+``cp.async`` ran on an H100.
 """
 
 from __future__ import annotations
@@ -41,23 +41,23 @@ ROW_BITS = 128
 _PTX = "PTX ISA"
 _VERSION = "9.1"
 NARROW_TARGETS = ("sm_100a", "sm_103a", "sm_120a")
-"""Targets with the forms of 8-bit elements and fewer (``sm_103a`` as one of the family of ``sm_100f``)."""
+"""Targets with the forms of 8-bit and narrower elements (``sm_103a`` as a member of the ``sm_100f`` family)."""
 
 
 @dataclass(frozen=True, slots=True)
 class AccessForm:
-    """One instruction that moves rows of shared memory from or to registers.
+    """One instruction that moves rows of shared memory to or from registers.
 
     Args:
-        name: Its name, without the parts that are the same in all forms.
-        store: Whether registers are written to shared memory.
+        name: Its name, without the parts common to all forms.
+        store: Whether it writes shared memory.
         unit_bits: Bits of shared memory that stay together.
-        row_bits: An address is a multiple of this.
-        register: (bit of the row, row) for each bit of the unit's number.
+        row_bits: Required alignment of an address.
+        register: (bit of the row, row) for each bit of the unit number.
         lane: (bit of the row, row) for each bit of the lane.
-        element_bits: The only width of elements that the form has; 0: it moves bits.
-        container_bits: Bits of a register that an element takes; 0: as many as it has.
-        matrix_rows: Rows of one matrix; 0 where there are no matrices.
+        element_bits: The only element width it supports; 0 for any.
+        container_bits: Register bits per element; 0 for the element width.
+        matrix_rows: Rows of one matrix; 0 for instructions without matrices.
     """
 
     name: str
@@ -75,12 +75,12 @@ class AccessForm:
 
     @property
     def addresses(self) -> int:
-        """How many lanes supply an address: the first ones."""
+        """Number of lanes that supply an address; they are the first ones."""
         return 1 + sum(row for _, row in self.register + self.lane)
 
     @property
     def parts(self) -> int:
-        """How many sets of rows an instruction has that may be chosen one by one."""
+        """Number of row sets whose addresses can be chosen independently."""
         return 1 << sum(row > 0 for _, row in self.register)
 
     @property
@@ -89,7 +89,7 @@ class AccessForm:
         return self.unit_bits + sum(bit for bit, _ in self.register + self.lane)
 
     def lanes(self) -> tuple[IntArray, IntArray]:
-        """Return the bit and the row that the bits of each lane add."""
+        """Return the bit and the row that each lane number adds."""
         return _sums(self.lane)
 
     def units(self) -> tuple[IntArray, IntArray]:
@@ -170,22 +170,22 @@ _MATRIX = re.compile(
 )
 _VECTOR = re.compile(r"(ld|st)\.shared(?:::cta)?(?:\.v([0-9]+))?\.([busf])([0-9]+)")
 VECTOR_RULE = (
-    "ld.shared and st.shared move b8, b16, b32, b64 (u, s alike; f32, f64), alone or as .v2 or .v4 of at most 128 bits "
+    "ld.shared and st.shared move b8, b16, b32, b64 (also u, s; f32, f64), alone or as .v2 or .v4 of at most 128 bits "
     "together, or one b128"
 )
 _KNOWN = (
-    "known are ldmatrix, stmatrix, ld.shared, st.shared and cp.async: ldmatrix.x4.trans, ldmatrix.m16n16.x1.trans.b8, "
+    "known: ldmatrix, stmatrix, ld.shared, st.shared and cp.async: ldmatrix.x4.trans, ldmatrix.m16n16.x1.trans.b8, "
     "stmatrix.x2, ld.shared.v4.b32, cp.async.cg.16, ..."
 )
 _COPY = re.compile(r"cp\.async\.(ca|cg)(?:\.shared(?:::cta)?)?(?:\.global)?\.(4|8|16)")
 
 
 SHORT = ("ldmatrix", "ldmatrix.trans", "stmatrix", "stmatrix.trans")
-"""Matrix instructions without a number of matrices: four, as many as fit."""
+"""Matrix instructions without a matrix count, which then is four."""
 
 
 def full_name(name: str) -> str:
-    """Return the name of an instruction with its number of matrices: four where none is written.
+    """Return the name of an instruction with its matrix count (four if omitted).
 
     Example:
         >>> full_name("ldmatrix"), full_name("stmatrix.trans"), full_name("ldmatrix.x2"), full_name("tma")
@@ -230,14 +230,14 @@ def access_form(instruction: object) -> AccessForm:
     elif found := _COPY.fullmatch(text):
         name = f"cp.async.{found[1]}.{found[2]}"
     if name not in FORMS:
-        what, where = "this is not an access of registers to shared memory", (shown(instruction),)
+        what, where = "unknown register/shared-memory instruction", (shown(instruction),)
         because = VECTOR_RULE if _VECTOR.fullmatch(text) else _KNOWN
         raise MalformedError(Diagnostic("LA820", what, where, because, source=f"{_PTX} {_VERSION}"))
     return FORMS[name]
 
 
 def vector_name(text: str) -> str | None:
-    """Return the short name of a load or store of shared memory by lanes; None where PTX has no such instruction.
+    """Return the short name of a shared-memory load or store; None if PTX has no such instruction.
 
     Example:
         >>> vector_name("ld.shared::cta.v2.f64"), vector_name("st.shared.v4.u8"), vector_name("ld.shared.b128")
@@ -245,7 +245,7 @@ def vector_name(text: str) -> str | None:
         >>> [vector_name(f"ld.shared.{kind}") for kind in ("v8.b16", "v4.b64", "v2.b128", "u128", "f16")]
         [None, None, None, None, None]
 
-    Source: PTX ISA 9.1, ld and st; the assembler for sm_90a takes these names and no other of their kind.
+    Source: PTX ISA 9.1, ld and st; the assembler for sm_90a accepts exactly these names.
     """
     found = _VECTOR.fullmatch(text)
     if found is None:
@@ -258,7 +258,7 @@ def vector_name(text: str) -> str | None:
 
 
 def available(form: AccessForm, target: str) -> bool | None:
-    """Return whether a target has an instruction; None where no document at hand says so.
+    """Return whether a target has an instruction; None if no available document says.
 
     Raises: MalformedError: LA340.
 
@@ -281,9 +281,9 @@ def available(form: AccessForm, target: str) -> bool | None:
 
 
 def layout(instruction: str, addresses: object, element_bits: int = 16) -> Layout:
-    """Return which shared byte each register element of each lane is read from or written to.
+    """Return the shared byte that each register element of each lane is read from or written to.
 
-    Mathematically: element (register, lane) of instruction i is at address(row, i) + bit / 8, where the row and the bit
+    Mathematically: element (register, lane) of instruction i is at address(row, i) + bit / 8, where row and bit
     are those of the form. Elements below a byte are counted in bits.
 
     Args:
@@ -293,8 +293,8 @@ def layout(instruction: str, addresses: object, element_bits: int = 16) -> Layou
         element_bits: Bits of an element.
 
     Returns:
-        (register, lane, ...) -> byte (bit where elements are smaller): a ``LinearLayout`` or ``CuteLayout`` where it is
-        one, else the table.
+        (register, lane, ...) -> byte (bit for smaller elements): a ``LinearLayout`` or ``CuteLayout`` if it is one,
+        otherwise the table.
 
     Raises: MalformedError: LA820, LA821.
 
@@ -356,7 +356,7 @@ def _table(addresses: object, form: AccessForm) -> tuple[IntArray, tuple[str, ..
 
 
 def layout_of_table(values: IntArray, names: tuple[str, ...], output: str) -> Layout:
-    """Return the layout that a table over named axes (fastest first) is: over F2, strided by axis, or the table.
+    """Return a table over named axes (fastest first) as a layout: linear over F2, strided by axis, or the table.
 
     Example:
         >>> print(layout_of_table(np.array([[0, 4], [1, 5], [2, 6]]), ("lane", "instruction"), "byte"))
@@ -387,4 +387,4 @@ def layout_of_table(values: IntArray, names: tuple[str, ...], output: str) -> La
 
 def _malformed(argument: str, rule: str, actual: Any) -> MalformedError:
     where, because = (argument,), f"{argument} {rule}, not {shown(actual)}"
-    return MalformedError(Diagnostic("LA821", "these are no addresses of this instruction", where, because))
+    return MalformedError(Diagnostic("LA821", "invalid addresses for this instruction", where, because))

@@ -1,16 +1,16 @@
 """Shared-memory banks of NVIDIA GPUs: how many turns one access of a warp takes.
 
-Main statements, all measured: 32 banks of 4 bytes; lanes that touch the same word are served together, elements below a
-word included; an access of 64 bits per lane is served as two groups of 16 lanes, one of 128 bits as four groups of 8,
-each in as many turns as its busiest bank has different words. In a *load* two neighbouring groups are one when every
-lane shares its address with lane ^ 1, or every lane with lane ^ 2; stores, ``ldmatrix`` and ``stmatrix`` never do so.
+Main statements, all measured: 32 banks of 4 bytes; lanes that touch the same word are served together, also with
+sub-word elements; an access of 64 bits per lane is served as two groups of 16 lanes, one of 128 bits as four groups of
+8, each in as many turns as its busiest bank has distinct words. In a *load*, two neighbouring groups merge if every
+lane shares its address with lane ^ 1, or every lane with lane ^ 2; they never do in stores, ``ldmatrix``, ``stmatrix``.
 
-Inactive lanes touch nothing: a group of them takes no turn, and an inactive lane shares its address with any other, so
-that neighbouring groups of a load whose pairs of active lanes agree are one. ``ldmatrix`` and ``stmatrix`` of one and
-of two matrices (x1, x2) read 8 and 16 addresses in groups of 8.
+Inactive lanes touch nothing: a fully inactive group takes no turn, and an inactive lane matches any address, so
+neighbouring groups of a load merge if their pairs of active lanes agree. ``ldmatrix`` and ``stmatrix`` of one and two
+matrices (x1, x2) read 8 and 16 addresses in groups of 8.
 
-References: CUDA C++ programming guide, shared memory (banks and words). The groups and the exception are not in
-it: 1,800 accesses counted on an H200, ``tests/data/measured/banks_dev.npz``, ``benchmarks/device_banks.py``; of narrow
+References: CUDA C++ programming guide, shared memory (banks and words). The groups and their merging are undocumented:
+1,800 accesses counted on an H200, ``tests/data/measured/banks_dev.npz``, ``benchmarks/device_banks.py``; for narrow
 matrices and inactive lanes, 1,080 on an H100, ``matrix_banks_dev.npz``, ``benchmarks/device_matrices.py``.
 """
 
@@ -61,7 +61,7 @@ def wavefronts(offsets_bytes: Lanes, access_bits: int, kind: str = "load") -> in
 
 
 def crowd(offsets_bytes: Lanes, access_bits: int, kind: str = "load") -> tuple[tuple[int, ...], ...]:
-    """Return the groups of lanes that ``wavefronts`` counts one after the other, all lanes active.
+    """Return the groups of lanes that ``wavefronts`` counts, all lanes active.
 
     Raises: MalformedError: LA709.
 
@@ -83,7 +83,7 @@ Offsets: TypeAlias = "list[int | None]"
 
 
 def _shared(offsets: Offsets) -> bool:
-    """Return whether every lane shares its address with lane ^ 1, or every lane with lane ^ 2, as far as active."""
+    """Return whether every lane shares its address with lane ^ 1, or every lane with lane ^ 2, if both are active."""
     return any(
         all(other is None or offset is None or offset == other for offset, other in _partners(offsets, step))
         for step in (1, 2)
@@ -95,7 +95,7 @@ def _partners(offsets: Offsets, step: int) -> list[tuple[int | None, int | None]
 
 
 def _turns(offsets: Offsets, size: int, lanes: int) -> int:
-    """Return the turns of one group of lanes after the other, each as many as its busiest bank has different words."""
+    """Sum the turns of all groups; each takes as many as its busiest bank has distinct words."""
     total = 0
     for first in range(0, len(offsets), lanes):
         active = [offset for offset in offsets[first : first + lanes] if offset is not None]
@@ -108,16 +108,16 @@ def _turns(offsets: Offsets, size: int, lanes: int) -> int:
 
 
 def _lanes_of_group(access_bits: int) -> int:
-    """Return the lanes that are served together: all of them up to 32 bits each, then as many as 32 words hold."""
+    """Return how many lanes are served together: all up to 32 bits each, otherwise as many as access 32 words."""
     return min(LANES, LANES * 32 // access_bits)
 
 
 def checked_offsets(offsets: object, size: int, counts: tuple[int, ...], argument: str = "offsets_bytes") -> Offsets:
-    """Return the offsets of all lanes, multiples of ``size``, as many as one of ``counts``, None for an inactive lane.
+    """Check lane offsets: multiples of ``size``, one of ``counts`` many, None for an inactive lane.
 
     Raises: MalformedError: LA709.
     """
-    rule = f"must hold {' or '.join(map(str, counts))} integers, one per lane, None where it is inactive"
+    rule = f"must have {' or '.join(map(str, counts))} integers, one per lane (None for an inactive lane)"
     if isinstance(offsets, np.ndarray):
         offsets = offsets.tolist() if offsets.dtype.kind in "iuO" else None
     if not isinstance(offsets, list | tuple) or len(offsets) not in counts:
@@ -143,9 +143,8 @@ def layout_wavefronts(access: LinearLayout, element_bits: int, kind: str = "load
     of groups times ``layoutalg.f2.conflict_degree`` of one.
 
     Args:
-        access: (register, lane), in this order, -> offset in elements, the output axes taken together; ``lane`` has 32
-            entries, for ``ldmatrix`` and ``stmatrix`` 8, 16 or 32, and ``register`` counts the neighbouring elements of
-            one lane's access.
+        access: (register, lane), in this order, -> offset in elements, output axes flattened; ``lane`` has 32 entries,
+            for ``ldmatrix`` and ``stmatrix`` 8, 16 or 32, and ``register`` counts the contiguous elements of one lane.
         element_bits: Bits per element, a power of two.
         kind: As for ``wavefronts``.
 
@@ -160,7 +159,7 @@ def layout_wavefronts(access: LinearLayout, element_bits: int, kind: str = "load
     Source: ``wavefronts``; the rank form is arXiv 2505.23819, section 5.4.
     """
     if not isinstance(access, LinearLayout) or tuple(access.in_dims) != ("register", "lane"):
-        rule = "must map the axes 'register' and 'lane', in this order (layoutalg.banks takes any axes)"
+        rule = "must map the axes 'register' and 'lane', in this order (layoutalg.banks accepts any axes)"
         raise malformed("access", rule, access)
     counts = _counts(kind)
     if access.in_dims["lane"] not in counts:
@@ -176,7 +175,7 @@ def layout_wavefronts(access: LinearLayout, element_bits: int, kind: str = "load
     if access.columns[:bits] != tuple(1 << bit for bit in range(bits)) or any(
         column & low for column in (*lanes, access.constant)
     ):
-        rule = "must give every lane neighbouring elements, aligned to their number (layoutalg.banks takes any)"
+        rule = "must give every lane contiguous elements, aligned to their number (layoutalg.banks accepts any)"
         raise malformed("access", rule, access)
     together = _lanes_of_group(element_bits * registers)
     if kind == "load" and together < LANES and 0 in lanes[:2]:
@@ -190,14 +189,14 @@ def layout_wavefronts(access: LinearLayout, element_bits: int, kind: str = "load
 
 
 def _counts(kind: object) -> tuple[int, ...]:
-    """Return how many lanes may supply an address."""
+    """Return the legal numbers of address lanes."""
     if not isinstance(kind, str) or kind not in KINDS:
         raise malformed("kind", f"must be one of {KINDS}", kind)
     return (LANES,) if kind in ("load", "store") else (8, 16, LANES)
 
 
 def _check(access_bits: object, kind: object) -> int:
-    """Return the bits of one lane's access, as a Python integer."""
+    """Check the bits of one lane's access and return them as a Python integer."""
     _counts(kind)
     allowed = ACCESS_BITS if kind in ("load", "store") else (128,)
     integral = isinstance(access_bits, (int, np.integer)) and not isinstance(access_bits, bool)
@@ -207,11 +206,11 @@ def _check(access_bits: object, kind: object) -> int:
 
 
 def malformed(argument: str, rule: str, actual: object) -> MalformedError:
-    """Return the error for what is not an access: the argument, the rule and the value that broke it."""
+    """Return the error for an invalid access: the argument, the rule and the offending value."""
     return MalformedError(
         Diagnostic(
             code="LA709",
-            what="this is not a shared-memory access of a warp",
+            what="invalid shared-memory access of a warp",
             where=(argument,),
             because=f"{argument} {rule}, not {actual if isinstance(actual, str) else shown(actual)}",
             witness={"actual": actual},

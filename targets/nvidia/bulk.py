@@ -1,9 +1,9 @@
-"""Copies of one run of bytes by the copy engine, without a map: what they need, and which reductions they do.
+"""Bulk copies of one contiguous run of bytes, without a tensor map: requirements and supported reductions.
 
-Implementation notes: the reductions are those that the assembler of CUDA 13 takes for sm_90a, all 14 types of all 8
-operations asked (``tests/property/test_admission_bulk.py`` asks again). All of them, and copies in both directions, ran
-on an H100 (``tests/data/measured/forms_dev.json.gz``): an address off its multiple is an error there, and a size off
-its multiple is rounded down without one.
+Implementation notes: the reductions are those that the CUDA 13 assembler accepts for sm_90a, out of 14 types times 8
+operations (``tests/property/test_admission_bulk.py`` checks again). All of them, and copies in both directions, ran on
+an H100 (``tests/data/measured/forms_dev.json.gz``): there a misaligned address is an error, a misaligned size is
+silently rounded down.
 
 References: PTX ISA 9.1, cp.async.bulk, cp.reduce.async.bulk.
 """
@@ -22,14 +22,14 @@ _TABLE = (
     ("BULK_CONTIGUOUS", "a copy moves one run of bytes that is contiguous on both sides", "one run"),
     ("BULK_SIZE", "its size is a multiple of 16 bytes", "16 bytes"),
     ("BULK_ALIGN", "it starts at multiples of 16 bytes on both sides", "16 bytes"),
-    ("BULK_BOUNDS", "every tile lies inside the tensor: nothing is filled or left out", "whole tiles"),
-    ("BULK_REDUCE_DTYPE", "a reduction has an instruction of the element type", "per operation"),
-    ("BULK_COPIES", "at most as many copies as were asked for", "the option issues"),
+    ("BULK_BOUNDS", "every tile is inside the tensor: nothing is filled or skipped", "whole tiles"),
+    ("BULK_REDUCE_DTYPE", "the reduction has an instruction for the element type", "per operation"),
+    ("BULK_COPIES", "at most as many copies as requested", "the option issues"),
 )
 RULES: Mapping[str, Rule] = MappingProxyType(
     {name: Rule(name, text, limit, (_SOURCE,), documented=True, scope="use") for name, text, limit in _TABLE}
 )
-"""What a copy must keep, by id; ``BULK_COPIES`` is the caller's own."""
+"""Rules of a copy by id; ``BULK_COPIES`` is the caller's own limit."""
 
 REDUCTIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
@@ -41,9 +41,9 @@ REDUCTIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         **dict.fromkeys(("and", "or", "xor"), ("u32", "s32", "u64", "s64")),
     }
 )
-"""Element types of each reduction to global memory; the bitwise ones are of 32 or 64 bits whatever they mean."""
+"""Element types of each reduction to global memory; bitwise ones depend on the width alone (32 or 64 bits)."""
 NO_FLUSH = ("f16", "bf16")
-"""Types whose sum is written ``.noftz``."""
+"""Types whose ``add`` is written with ``.noftz``."""
 INSTRUCTIONS: Mapping[str, str] = MappingProxyType(
     {
         "bulk": "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes",
@@ -52,7 +52,7 @@ INSTRUCTIONS: Mapping[str, str] = MappingProxyType(
         **{f"bulk.reduce.{name}": f"cp.reduce.async.bulk.global.shared::cta.bulk_group.{name}" for name in REDUCTIONS},
     }
 )
-"""The instruction of each consumer; a reduction's type follows it."""
+"""The instruction of each consumer; a reduction appends its type."""
 
 
 def instruction(consumer: str, dtype: str) -> str:

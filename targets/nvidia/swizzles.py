@@ -1,8 +1,8 @@
-"""The shared-memory swizzles of NVIDIA's copy engine and tensor cores: every number of them, once.
+"""The shared-memory swizzles of NVIDIA's copy engine and tensor cores: the one table of their numbers.
 
 Implementation notes: 32B, 64B and 128B were measured on an H200 (driver 580.159.04), by tile copies and by ``wgmma``.
-The ATOM swizzles are read from documents and were never executed; the 8-byte flip is taken from prose, its figure was
-not seen. The checkers keep tables of their own (docs/checkers.md).
+The ATOM swizzles come from documents and were never run; the 8-byte flip comes from prose, without its figure. The
+checkers have their own tables (docs/checkers.md).
 
 References: PTX ISA 9.1 sections 5.5.7 (swizzling modes) and 9.7.15.5 (matrix descriptor); CUDA driver API 12.8.
 """
@@ -16,7 +16,7 @@ from types import MappingProxyType
 from layoutalg.ground.kinds import checked_kinds
 
 CHUNK_BYTES = 16
-"""The unit that the 32B, 64B and 128B swizzles move."""
+"""The unit that the 32B, 64B and 128B swizzles permute."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,13 +24,13 @@ class HardwareSwizzle:
     """One swizzle: which bits of a shared byte address it changes, and its numbers.
 
     Args:
-        xor: Pairs (target bit, source bit): target ^= source, sources as they were before; sources above all targets.
+        xor: Pairs (target bit, source bit): target ^= original source; every source is above all targets.
         span_bytes: Width of one row of the pattern and of the widest inner box; 16, one chunk, for NONE, which has no
             such limit.
-        period_bytes: After how many bytes the pattern repeats; 16 for NONE.
-        map_code: Its number in ``cuTensorMapEncodeTiled`` and in the encoded map.
-        descriptor_code: Its number in a ``wgmma`` matrix descriptor; None where there is none.
-        compute_capability: The first that has it.
+        period_bytes: Bytes after which the pattern repeats; 16 for NONE.
+        map_code: Code in ``cuTensorMapEncodeTiled`` and in the encoded map.
+        descriptor_code: Code in a ``wgmma`` matrix descriptor; None if it has none.
+        compute_capability: The first one that supports it.
     """
 
     xor: tuple[tuple[int, int], ...]

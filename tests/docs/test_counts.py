@@ -84,7 +84,7 @@ def test_every_section_of_the_benchmarks_has_a_command_and_a_record_or_none() ->
 
 def test_every_record_of_a_device_is_evidence_and_is_described() -> None:
     stored = {path.name.partition(".")[0] for path in MEASURED.glob("*_dev.*")}
-    named = set(re.findall(r"`(\w+_dev)`", EVIDENCE.partition("Which record holds what")[2].partition("```")[0]))
+    named = set(re.findall(r"`(\w+_dev)`", EVIDENCE.partition("Records by subject")[2].partition("```")[0]))
     assert stored == named
     described = (MEASURED / "README.md").read_text(encoding="utf-8")
     files = [path.name for path in MEASURED.iterdir() if path.suffix in (".npz", ".json", ".gz")]

@@ -202,7 +202,7 @@ def test_registers_of_tensor_memory(shape):
     turned = LinearLayout.from_bases({**held.bases, "warp": held.bases["warp"][::-1]}, held.out_dims)
     refused = la.admissible(turned, f"tcgen05.ld.{shape}", "sm_100a", "f32")
     assert refused.rules == ("FRAGMENT",)
-    assert "reaches lanes" in refused.reasons[0]
+    assert "can access lanes" in refused.reasons[0]
 
 
 def test_half_of_the_lanes_and_halves_of_columns():

@@ -100,7 +100,7 @@ def test_sources_that_disagree_are_both_told() -> None:
         ("gfx90a", 64, "load", "assumed, not measured"), ("gfx1250", 32, "load", "320 KB"),
         ("gfx950", 64, "ds_read_b64_tr_b16", "transposing reads are not published"),
         ("gfx950", 64, "ds_write_b128", "rocRoller"), ("gfx942", 64, "ds_write_b64", "not published"),
-        ("gfx942", 64, "ds_read2st64_b64", "unit of its offsets"), ("gfx942", 64, "ds_read_b96", "not published"),
+        ("gfx942", 64, "ds_read2st64_b64", "offset unit"), ("gfx942", 64, "ds_read_b96", "not published"),
     ],
 )  # fmt: skip
 def test_what_nobody_published_is_unknown(target: str, lanes: int, kind: str, says: str) -> None:
@@ -138,7 +138,7 @@ def test_misaligned_addresses_have_a_repair_that_holds() -> None:
     lanes = [8 * lane for lane in range(64)]
     with pytest.raises(la.MalformedError) as caught:
         la.targets.banks.turns("gfx942", "ds_read_b128", lanes)
-    assert "ds_read_b128 needs multiples of 16 bytes, it takes 8" in str(caught.value)
+    assert "ds_read_b128 needs multiples of 16 bytes, ds_read2_b64 of 8" in str(caught.value)
     names = [repair.name.removeprefix("use ") for repair in caught.value.diagnostic.repairs]
     assert names == ["ds_read2_b64", "ds_read_b64"]
     assert la.targets.banks.turns("gfx942", names[1], lanes) == 4

@@ -209,7 +209,7 @@ def test_padded_shared_refuses_the_linear_family_with_two_offsets():
     x, y = witness["x"], witness["y"]
     assert padded.address(x ^ y) != padded.address(x) ^ padded.address(y)
     assert code(error) == "LA705"
-    assert "to_piecewise() holds it exactly" in str(error.value)
+    assert "to_piecewise() is exact" in str(error.value)
 
 
 def test_padded_shared_bad_input():
@@ -503,10 +503,10 @@ def test_reading_checks_vectors_as_layouts_do():
 def test_hardware_that_does_not_exist_is_refused() -> None:
     with pytest.raises(MalformedError, match="must be \\(16, 16\\) for 64-bit results"):
         amd.mfma_accumulator((32, 32), (32, 32), (1, 1), result_bits=64)
-    with pytest.raises(AdmissibilityError, match="takes 4096 columns"):
+    with pytest.raises(AdmissibilityError, match="needs 4096 columns"):
         tmem.tensor_memory((128, 4096), (128, 256))
     full = tmem.tensor_memory((128, 1024), (128, 256))
-    with pytest.raises(AdmissibilityError, match="takes 1024 columns of 32 bits"):
+    with pytest.raises(AdmissibilityError, match="needs 1024 columns of 32 bits"):
         tmem.tmem_registers(full, "32x32b", 4, 32)
     assert tmem.tmem_registers(full, "32x32b", 4, 16).is_surjective
 

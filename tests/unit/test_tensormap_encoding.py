@@ -72,7 +72,7 @@ def test_every_plain_type_round_trips() -> None:
         (2, 21, 1, 1, "allocation_class", "bits 85:85"),
         (2, 22, 1, 1, "swizzle_96B", "bits 86:86"),
         (2, 31, 1, 1, "reserved", "word 2 bits 31:23"),
-        (4, 0, 32, 64, "strides_bytes[1][35:4]", "mode 2 is unused at rank 2 and holds 0"),
+        (4, 0, 32, 64, "strides_bytes[1][35:4]", "mode 2 is unused at rank 2 and must be 0"),
         (7, 4, 4, 1, "strides_bytes[1][39:36]", "mode 2 is unused"),
         (7, 16, 1, 1, "reserved", "word 7 bits 31:16"),
         (12, 0, 32, 1, "dims[4]", "mode 4 is unused at rank 2"),

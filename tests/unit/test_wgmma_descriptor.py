@@ -48,7 +48,7 @@ def test_contract_form():
 @pytest.mark.parametrize(
     ("value", "code", "words"),
     [
-        (8, "LA351", "leaves 8 modulo 16"),
+        (8, "LA351", "is 8 modulo 16"),
         (-16, "LA352", "outside 0..262128"),
         (1 << 18, "LA352", "= 262144"),
         (True, "LA350", "must be an integer, not True"),

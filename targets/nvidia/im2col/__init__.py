@@ -1,7 +1,7 @@
-"""Im2col tensor maps: their fields, the rules they obey, their 128 bytes, what a load does and what it means.
+"""Im2col tensor maps: fields, rules, the 128 bytes, what a load does and what it denotes.
 
-Implementation notes: im2col-wide exists from compute capability 10.0 and was not at hand: it has documented rules and
-no bytes.
+Implementation notes: im2col-wide needs compute capability 10.0, which was not available: it has documented rules and no
+bytes.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 Main statements: on the measured target, ``violations(tm) == ()`` exactly when the driver accepts ``tm``.
 
-Implementation notes: what a tiled map has too (base, extents, strides, steps, fill, the innermost run) is checked by
-the tiled map's own checks on a tiled map with the same fields and one pixel in its box.
+Implementation notes: fields shared with tiled maps (base, extents, strides, steps, fill, the innermost run) are checked
+on a tiled map with the same fields and one pixel in its box.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def violations(tm: AnyMap, target: str = "sm_90a", evidence: str = "enforced") -
     """Return every rule the map breaks; the empty tuple means accepted.
 
     Args:
-        tm: The map. Of im2col-wide maps only the documented rules are known.
+        tm: The map. For im2col-wide maps only documented rules are known.
         target: Architecture.
         evidence: ``"enforced"``: what a measured driver refuses; ``"documented"``: what the documents forbid.
 
@@ -95,7 +95,7 @@ def use_violations(tm: Im2colMap, coords: Sequence[int], offsets: Sequence[int])
     Args:
         tm: The map.
         coords: Start C, W, (H, (D,)) N: the filter's corner, without the offsets.
-        offsets: What the instruction adds along W, (H, (D)).
+        offsets: The instruction's offsets along W, (H, (D)).
 
     Raises: MalformedError: LA850.
 
@@ -131,11 +131,11 @@ def use_violations(tm: Im2colMap, coords: Sequence[int], offsets: Sequence[int])
 
 
 def store_violations(tm: Im2colMap, coords: Sequence[int]) -> tuple[Violation, ...]:
-    """Return the rules of stores alone that a store through an im2col map breaks.
+    """Return the store-only rules that a store through an im2col map breaks.
 
     Args:
         tm: The map.
-        coords: Start coordinates; empty to ask the map alone.
+        coords: Start coordinates; empty to check only the map.
 
     Raises: MalformedError: LA850.
 
@@ -151,7 +151,7 @@ def store_violations(tm: Im2colMap, coords: Sequence[int]) -> tuple[Violation, .
     for name, corner, sign in (("lower_corner", tm.lower_corner, -1), ("upper_corner", tm.upper_corner, 1)):
         for j, value in enumerate(corner):
             if value * sign > 0:
-                message = f"{name}[{j}] = {value} leads out of the tensor; the box of a store lies inside it"
+                message = f"{name}[{j}] = {value} puts the box outside the tensor; a store's box must be inside"
                 found.append(Violation("IM2COL_STORE_BOX", message, name, j))
     for mode, start in enumerate(checked_ints("coords", coords, "LA850")):
         if start < 0:
@@ -185,7 +185,7 @@ def wide_use_violations(tm: Im2colWideMap, halo: int, offset: int) -> tuple[Viol
 
 
 def _shared(tm: AnyMap, target: str, evidence: str) -> tuple[Violation, ...]:
-    """Return what the map breaks as a tiled map would, in the words of its own fields."""
+    """Return the rules the map breaks as a tiled map, renamed to its own fields."""
     swizzle = "128B" if tm.swizzle == "96B" else tm.swizzle
     box = (tm.channels_per_pixel, *(1,) * (tm.rank - 1))[: tm.rank]
     twin = TensorMap(
@@ -220,7 +220,7 @@ def _check_corners(tm: Im2colMap, evidence: str, found: list[Violation]) -> None
 
 
 def _wrapped(value: int) -> int:
-    """Return an integer as 32 signed bits hold it: how the measured driver computes the end of a box."""
+    """Wrap an integer to 32 signed bits, as the measured driver does for the end of a box."""
     return (value + (1 << 31)) % (1 << 32) - (1 << 31)
 
 
@@ -251,7 +251,7 @@ def _check_wide(tm: Im2colWideMap, target: str, found: list[Violation]) -> None:
         found.append(Violation("WIDE_SWIZZLE", message, "swizzle"))
     if tm.swizzle == "96B":
         if capability != (10, 3) or tm.mode != "W":
-            message = "swizzle 96B exists on sm_103a in mode W alone"
+            message = "swizzle 96B exists only on sm_103a in mode W"
             found.append(Violation("WIDE_SWIZZLE", message, "swizzle"))
         if tm.channels_per_pixel * DTYPES[tm.dtype].bits > _SPAN_96B * 8:
             message = f"channels_per_pixel = {tm.channels_per_pixel} take more than the 96 bytes of swizzle 96B"

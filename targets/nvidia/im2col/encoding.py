@@ -146,7 +146,7 @@ def decode(raw: bytes | bytearray | memoryview, target: str = "sm_90a") -> Im2co
         raise _illegal("base_address[63:32]", read["base_address[63:32]"], "the address is outside 0..2^57-1")
     dtype = _DTYPES.get((read["dtype"], read["dtype.tf32"]))
     if dtype is None:
-        raise _illegal("dtype", read["dtype"], f"format {read['dtype']} with tf32 bit {read['dtype.tf32']} is no type")
+        raise _illegal("dtype", read["dtype"], f"no type has format {read['dtype']} with tf32 bit {read['dtype.tf32']}")
     names = {
         name: _name(name, read[name], codes)
         for name, codes in (

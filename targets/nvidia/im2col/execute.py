@@ -1,10 +1,10 @@
-"""What one im2col load does, byte by byte: the pixels it visits and the image it leaves.
+"""What one im2col copy does, byte by byte: the pixels it visits and the bytes it writes.
 
 Main statements: ``im2col_load`` and ``im2col_store`` reproduce every byte of the copies recorded on a device.
 
 Mathematically: pixel 0 is visited at the start coordinate. From one pixel to the next the corner steps along W by the
-element stride; past the box's end it returns to the box's first place and steps along H, then D, then N (by the element
-stride of N). What is loaded is the pixel at corner + offsets; it is filled where that leaves the tensor.
+element stride; past the box's end it returns to the box's start and steps along H, then D, then N (by the element
+stride of N). The pixel loaded is at corner + offsets; outside the tensor it is filled.
 
 References: PTX ISA 9.1, section 5.5.4; measured on NVIDIA H100 80GB HBM3, driver 580.159.04.
 """
@@ -31,7 +31,7 @@ _COORD_LIMIT = 1 << 31
 
 
 def row_bytes(tm: Im2colMap) -> int:
-    """Return the bytes loaded of one pixel: its channels, or one slice of an interleaved map.
+    """Return the bytes loaded per pixel: its channels, or one slice of an interleaved map.
 
     Example:
         >>> row_bytes(Im2colMap("f16", (64, 9, 4), (128, 1152), (0,), (0,), 8, 64))
@@ -42,7 +42,7 @@ def row_bytes(tm: Im2colMap) -> int:
 
 
 def row_pitch_bytes(tm: Im2colMap) -> int:
-    """Return the shared bytes from one pixel to the next: the swizzle span, or the row itself without a swizzle.
+    """Return the shared bytes from one pixel to the next: the swizzle span, or the row if not swizzled.
 
     Example:
         >>> row_pitch_bytes(Im2colMap("f16", (64, 9, 4), (128, 1152), (0,), (0,), 8, 64, swizzle="128B"))
@@ -57,7 +57,7 @@ def row_pitch_bytes(tm: Im2colMap) -> int:
 
 
 def load_bytes(tm: Im2colMap) -> int:
-    """Return the bytes that one load counts on its barrier: every pixel, filled ones too, gaps not.
+    """Return the bytes that one load counts on its barrier: every pixel, filled or not, without gaps.
 
     Example:
         >>> load_bytes(Im2colMap("f16", (64, 9, 4), (128, 1152), (0,), (0,), 8, 64))
@@ -69,7 +69,7 @@ def load_bytes(tm: Im2colMap) -> int:
 
 
 def pixel_places(tm: Im2colMap, coords: Sequence[int]) -> Ints:
-    """Return where the filter's corner stands at each pixel: int64[pixels, spatial modes + 1], W first, N last.
+    """Return the filter's corner at each pixel: int64[pixels, spatial modes + 1], W first, N last.
 
     Example:
         >>> tm = Im2colMap("f16", (8, 4, 3, 2), (16, 64, 192), (0, 0), (-1, -1), 8, 5)
@@ -81,14 +81,15 @@ def pixel_places(tm: Im2colMap, coords: Sequence[int]) -> Ints:
     require_im2col(tm, "pixel_places")
     coords = checked_ints("coords", coords, "LA850")
     if len(coords) != tm.rank or tm.rank < 3:
-        raise malformed("LA850", "coords has the wrong length", f"rank {tm.rank} needs as many, at least 3")
+        because = f"expected {tm.rank} coordinates (at least 3), got {len(coords)}"
+        raise malformed("LA850", "coords has the wrong length", because)
     if min(tm.element_strides) < 1 or tm.pixels_per_column < 1 or any(first > last for first, last in tm.box):
         raise malformed("LA850", "this map visits no pixels", "steps, pixels or the filter's box are empty")
     steps = tm.spatial(tm.element_strides)
     turn = np.arange(tm.pixels_per_column, dtype=np.int64)
     places = []
     for start, step, (first, last) in zip(tm.spatial(tuple(coords)), steps, tm.box, strict=True):
-        before = (last - start) // step + 1  # places from the start to the first return
+        before = (last - start) // step + 1  # positions before the first wrap
         whole = (last - first) // step + 1
         later = turn - before
         places.append(np.where(later < 0, start + turn * step, first + later % whole * step))
@@ -97,7 +98,7 @@ def pixel_places(tm: Im2colMap, coords: Sequence[int]) -> Ints:
 
 
 def pixel_addresses(tm: Im2colMap, coords: Sequence[int], offsets: Sequence[int]) -> tuple[Ints, npt.NDArray[np.bool_]]:
-    """Return the byte address of channel 0 of each pixel (of the slice, interleaved), and which pixels exist.
+    """Return the byte address of each pixel's channel 0 (of its slice, if interleaved), and which pixels exist.
 
     Example:
         >>> tm = Im2colMap("f16", (8, 4, 2), (16, 64), (-1,), (0,), 8, 3)
@@ -137,7 +138,7 @@ def im2col_load(
     Args:
         tm: The map; ``base_address`` is a byte offset into ``memory``.
         coords: Start C, W, (H, (D,)) N of the filter's corner, elements; interleaved W, (H, (D,)) C/8, N.
-        offsets: What is added along W, (H, (D)).
+        offsets: Offsets along W, (H, (D)).
         memory: Global memory, one-dimensional contiguous uint8.
         image: Shared memory, one-dimensional contiguous writable uint8; byte 0 has an address aligned to 1024.
         smem_offset_bytes: Where the column starts in ``image``, a multiple of 128.
@@ -179,8 +180,8 @@ def im2col_load(
 def im2col_store(tm: Im2colMap, coords: npt.ArrayLike, memory: Bytes, image: Bytes, smem_offset_bytes: int = 0) -> int:
     """Store one column from shared into global memory, in place, and return the bytes of the column.
 
-    Mathematically: the load with no offsets read backwards: each pixel inside the tensor is written, in whole chunks of
-    16 bytes where its channels end inside one; what lies outside is not.
+    Mathematically: the reverse of a load without offsets: each pixel inside the tensor is written, in whole chunks of
+    16 bytes if its channels end inside one; nothing outside is.
 
     Args:
         tm: The map; its box must lie inside the tensor.
@@ -223,7 +224,7 @@ def im2col_store(tm: Im2colMap, coords: npt.ArrayLike, memory: Bytes, image: Byt
 
 
 def require_use(tm: Im2colMap, coords: Sequence[int], offsets: Sequence[int], *, store: bool = False) -> None:
-    """Raise LA857 where a copy breaks a rule of its use; a start outside the box raises an illegal instruction.
+    """Raise LA857 if a copy breaks a rule of use; on a device, a start outside the box is an illegal instruction.
 
     Raises: MalformedError: LA850. TargetRuleError: LA857.
     """

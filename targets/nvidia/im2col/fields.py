@@ -1,8 +1,8 @@
 """The fields of im2col tensor maps: a tensor of images, the box that the filter's corner moves in, and one column.
 
 Notation: every tuple is innermost first. The modes of a map of rank 3, 4, 5 are C, W, N; C, W, H, N; C, W, H, D, N;
-corners and offsets have one entry for each of W, H, D. An interleaved map holds slices of 16 or 32 bytes of channels,
-which are its elements, and its modes are W, C/8, N; W, H, C/8, N; W, H, D, C/8, N.
+corners and offsets have one entry for each of W, H, D. The elements of an interleaved map are slices of 16 or 32 bytes
+of channels, and its modes are W, C/8, N; W, H, C/8, N; W, H, D, C/8, N.
 
 References: CUDA driver API 13.0, ``cuTensorMapEncodeIm2col`` and ``cuTensorMapEncodeIm2colWide``; PTX ISA 9.1, sections
 5.5.4 and 5.5.5.
@@ -28,11 +28,11 @@ from layoutalg.targets.nvidia.tensormap.fields import (
 )
 
 CORNER_RANGES: Mapping[int, tuple[int, int]] = MappingProxyType({3: (-32768, 32767), 4: (-128, 127), 5: (-16, 15)})
-"""Least and largest corner by rank: signed fields of 16, 8 and 5 bits."""
+"""Smallest and largest corner by rank: signed fields of 16, 8 and 5 bits."""
 OFFSET_LIMITS: Mapping[int, int] = MappingProxyType({3: 65535, 4: 255, 5: 31})
-"""Largest offset of an instruction by rank; the least is 0."""
+"""Largest offset of an instruction by rank; the smallest is 0."""
 WIDE_SWIZZLES: tuple[str, ...] = ("64B", "128B", "128B_ATOM_32B", "96B")
-"""Swizzles of im2col-wide; ``"96B"`` exists there alone, from compute capability 10.3."""
+"""Swizzles of im2col-wide; ``"96B"`` exists only there, from compute capability 10.3."""
 WIDE_MODES: tuple[str, ...] = ("W", "W128")
 MAX_CHANNELS = 256
 MAX_PIXELS = 1024
@@ -48,7 +48,7 @@ def require_im2col(tm: object, call: str) -> None:
 
 
 def _common(value: Im2colMap | Im2colWideMap, rank: int) -> None:
-    """Check and normalise the fields that both kinds of map have."""
+    """Check and normalise the fields common to both kinds of map."""
     put = object.__setattr__
     put(value, "dtype", checked_name("dtype", value.dtype, DTYPES, "LA851"))
     put(value, "interleave", checked_name("interleave", value.interleave, INTERLEAVE_CODES, "LA851"))
@@ -76,18 +76,18 @@ def _require_length(name: str, length: int, wanted: int, rank: int) -> None:
 class Im2colMap(Shown):
     """A tensor of images that the copy engine reads as columns: ``pixels_per_column`` pixels of some channels each.
 
-    Mathematically: element (c, w, h, d, n) lies at byte ``base_address + c * element bytes + w * strides_bytes[0] +
+    Mathematically: element (c, w, h, d, n) is at byte ``base_address + c * element bytes + w * strides_bytes[0] +
     h * strides_bytes[1] + ...``. The corner of a filter moves inside the box from ``lower_corner[j]`` to
-    ``dims[1 + j] - 1 + upper_corner[j]``, W fastest, by the element strides, then on to the next image; each of its
-    places contributes the pixel that lies the instruction's offsets further.
+    ``dims[1 + j] - 1 + upper_corner[j]``, W fastest, by the element strides, then on to the next image; each position
+    contributes the pixel at the corner plus the instruction's offsets.
 
     Args:
         dtype: Element type, a name of ``tensormap.DTYPES``.
         dims: Extents C, W, (H, (D,)) N of the tensor, elements; of slices W, (H, (D,)) C/8, N when interleaved.
         strides_bytes: Distance in bytes between neighbours along each mode but the first.
-        lower_corner: First place of the filter's corner along W, (H, (D)).
-        upper_corner: Its last place, counted from the last element of the tensor.
-        channels_per_pixel: Elements read along C; an interleaved map reads one slice whatever it says.
+        lower_corner: First position of the filter's corner along W, (H, (D)).
+        upper_corner: Its last position, relative to the last element of the tensor.
+        channels_per_pixel: Elements read along C; an interleaved map reads one slice regardless.
         pixels_per_column: Pixels read by one instruction.
         element_strides: Step along each mode, elements; empty means all 1.
         interleave: ``"NONE"``, ``"16B"`` or ``"32B"``.
@@ -134,7 +134,7 @@ class Im2colMap(Shown):
         return len(self.dims)
 
     def spatial(self, values: tuple[int, ...]) -> tuple[int, ...]:
-        """Return of one value per mode those of W, (H, (D)).
+        """Select the entries for W, (H, (D)) from one value per mode.
 
         Example:
             >>> Im2colMap("f16", (8, 9, 3), (16, 144), (-1,), (-2,), 8, 4).spatial((0, 5, 1))
@@ -146,7 +146,7 @@ class Im2colMap(Shown):
 
     @property
     def box(self) -> tuple[tuple[int, int], ...]:
-        """First and last place of the filter's corner along W, (H, (D)).
+        """First and last position of the filter's corner along W, (H, (D)).
 
         Example:
             >>> Im2colMap("f16", (8, 9, 3), (16, 144), (-1,), (-2,), 8, 4).box
@@ -168,8 +168,8 @@ class Im2colWideMap:
         dtype: Element type, a name of ``tensormap.DTYPES``.
         dims: Extents C, W, (H, (D,)) N of the tensor, elements.
         strides_bytes: Distance in bytes between neighbours along W, (H, (D,)) N.
-        lower_corner: First place along W.
-        upper_corner: Last place along W, counted from the last element of the tensor.
+        lower_corner: First position along W.
+        upper_corner: Last position along W, relative to the last element of the tensor.
         channels_per_pixel: Elements read along C.
         pixels_per_column: Pixels read along W in mode W; mode W128 reads 128.
         mode: ``"W"`` or ``"W128"``.

@@ -1,8 +1,8 @@
-"""The function that one im2col load denotes, as layout values: where its column lies, and what it reads.
+"""The function that one im2col load denotes, as layout values: where its column is placed, and what it reads.
 
-Main statements: the shared side takes (pixel, channel) to swizzle(pixel * pitch + channel * element bytes), total. The
-global side takes (pixel, channel) to the byte read, defined exactly where the element lies inside the tensor. Its
-pieces are the modes that the filter's corner has already returned along: none, W, W and H, and so on.
+Main statements: the shared side maps (pixel, channel) to swizzle(pixel * pitch + channel * element bytes); it is total.
+The global side maps (pixel, channel) to the byte read, defined exactly for elements inside the tensor. It has one piece
+per set of modes along which the filter's corner has already wrapped: none, W, W and H, and so on.
 
 References: as ``im2col.execute``.
 """
@@ -31,7 +31,7 @@ def layout(tm: Im2colMap, *, side: str = "shared", coords: Sequence[int] = (), o
     Args:
         tm: The map; the measured driver must accept it.
         side: ``"shared"``: (pixel, channel) to the byte offset from a base aligned to the swizzle's period;
-            ``"global"``: (pixel, channel) to the byte read, where there is one.
+            ``"global"``: (pixel, channel) to the byte read, undefined out of bounds.
         coords: For the global side, the start of the filter's corner.
         offsets: For the global side, the offsets.
 

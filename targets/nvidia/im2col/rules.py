@@ -1,8 +1,8 @@
 """The rule table of im2col, im2col-wide and gathered rows, as data: what documents say and what one driver did.
 
-Implementation notes: rules that tiled maps have too (bases, extents, strides, steps, fills, types) stand in
-``tensormap.RULES``. "Tested" means random parameter sets around the legal boundaries, of which every verdict and every
-byte agrees with this library, and random loads, of which every byte agrees.
+Implementation notes: rules shared with tiled maps (bases, extents, strides, steps, fills, types) are in
+``tensormap.RULES``. "Tested" means random parameter sets around the legal boundaries and random loads; every verdict
+and every byte agrees with this library.
 
 References: CUDA driver API, ``cuTensorMapEncodeIm2col`` and ``cuTensorMapEncodeIm2colWide`` (``cuda.h`` 13.0); PTX ISA
 9.1; measurements on NVIDIA H100 80GB HBM3, driver 580.159.04.
@@ -69,14 +69,14 @@ _TABLE = (
           "872 of 872 stores inside ran, 20 of 20 others raised an illegal instruction; no document says so", "use"),
     _rule("IM2COL_OFFSET", "The offsets of a load fit 16 bits at rank 3, 8 at rank 4 and 5 at rank 5.",
           "0..65535; 0..255; 0..31", (_ptx("5.5.4.1"),), "not enforced",
-          "larger ones ran; all of those loads lay out of bounds, so what they add is not known", "use"),
+          "larger ones ran; all of those loads were out of bounds, so what they add is not known", "use"),
     _rule("CHANNELS_CONTIGUOUS", "The channels of a pixel are neighbours in memory.", "stride 1", (_ptx("5.5.4"),),
           "not tested", "no field of a map holds another stride", "use"),
     _rule("WIDE_ARCH", "Im2col-wide needs compute capability 10.0 or later.", "cc >= 10.0", (_wide("introduction"),),
           "not enforced", "the driver encodes such maps on cc 9.0; no instruction of that chip uses them", "use"),
     _rule("WIDE_SWIZZLE", "Im2col-wide takes swizzle 64B, 128B or 128B_ATOM_32B, and 96B on sm_103a in mode W.",
           "per target", (_wide("swizzle"), _ptx("5.5.5")), "not tested", ""),
-    _rule("WIDE_INTERLEAVE", "Im2col-wide takes no interleave.", "interleave == NONE", (_ptx("5.5.5"),), "not tested",
+    _rule("WIDE_INTERLEAVE", "Im2col-wide allows no interleave.", "interleave == NONE", (_ptx("5.5.5"),), "not tested",
           ""),
     _rule("WIDE_HALO", "The halo of an im2col-wide load is below 512 in mode W and below 32 in mode W128.",
           "0..511; 0..31", (_ptx("9.7.9.27.1.2"),), "not tested", "", "use"),
@@ -91,11 +91,11 @@ _TABLE = (
     _rule("GATHER_INTERLEAVE", "Gathered rows are not interleaved.", "interleave == NONE", (_ptx("5.5.3.4"),),
           "not tested", "", "use"),
     _rule("INTERLEAVE_SLICES",
-          "The element of an interleaved map is a slice of 16 or 32 bytes; along the last mode but one a box holds one "
+          "The element of an interleaved map is a slice of 16 or 32 bytes; along the next-to-last mode a box has one "
           "slice, and a load counts whole slices.",
           "slices * (16 or 32) bytes", (_ptx("5.5.6"),), "enforced",
           "read off the loads; the document gives the layout, not the counts", "use"),
 )  # fmt: skip
 
 RULES: Mapping[str, Rule] = MappingProxyType({rule.id: rule for rule in _TABLE})
-"""Every rule by id."""
+"""The rules by id."""

@@ -3,7 +3,7 @@
 Notation: bits [13:0] start address, [29:16] leading byte offset, [45:32] stride byte offset (each in 16-byte units),
 [48:46] the constant 0b001, [51:49] base offset, [52] leading mode, [63:61] swizzle; every other bit is 0.
 
-References: PTX ISA 9.1 section 9.7.16.4.1 (shared memory descriptor); no device was at hand.
+References: PTX ISA 9.1 section 9.7.16.4.1 (shared memory descriptor); not run on a device.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ SWIZZLE_CODES = {"NONE": 0, "128B_ATOM_32B": 1, "128B": 2, "64B": 4, "32B": 6}
 SWIZZLES = tuple(SWIZZLE_CODES)
 LEADING_MODES = ("relative", "absolute")
 SOURCE = "PTX ISA 9.1 section 9.7.16.4.1"
-CHECK = Checker("LA840", "this is not a tcgen05 matrix descriptor")
+CHECK = Checker("LA840", "invalid tcgen05 matrix descriptor")
 
 _NAMES = {code: name for name, code in SWIZZLE_CODES.items()}
 _VERSION_BITS, _VERSION = 46, 0b001
@@ -34,7 +34,7 @@ _RESERVED = ((14, 15), (30, 31), (53, 60))
 
 @dataclass(frozen=True, slots=True)
 class MatrixDescriptor:
-    """Where one operand of one ``tcgen05.mma`` (or the source of a ``tcgen05.cp``) lies in shared memory.
+    """Where one operand of one ``tcgen05.mma`` (or the source of a ``tcgen05.cp``) is in shared memory.
 
     Args:
         start_address_bytes: Shared byte address of the first element; a multiple of 16 below 2^18.
@@ -77,9 +77,9 @@ class MatrixDescriptor:
             raise CHECK.malformed("leading_mode", "must be relative or absolute", self.leading_mode)
         if self.leading_mode == "absolute":
             if self.swizzle != "128B":
-                raise broken("TCGEN05_LBO_MODE", f"the absolute mode takes the 128B swizzle, not {self.swizzle}")
+                raise broken("TCGEN05_LBO_MODE", f"the absolute mode requires the 128B swizzle, not {self.swizzle}")
             if self.base_offset:
-                raise broken("TCGEN05_LBO_MODE", f"the absolute mode takes base offset 0, not {self.base_offset}")
+                raise broken("TCGEN05_LBO_MODE", f"the absolute mode requires base offset 0, not {self.base_offset}")
 
     def encode(self) -> int:
         """Return the 64 bits as an unsigned integer.
@@ -99,7 +99,7 @@ class MatrixDescriptor:
         )
 
     def moved(self, by_bytes: int) -> MatrixDescriptor:
-        """Return the descriptor with its start address moved, all else kept.
+        """Return the descriptor with its start address moved.
 
         Args:
             by_bytes: A multiple of 16; the new start address stays in 18 bits.
@@ -114,12 +114,12 @@ class MatrixDescriptor:
 
 
 def broken(rule: str, because: str, code: str = "LA841", source: str = SOURCE) -> TargetRuleError:
-    """Return the error for a rule of ``tcgen05`` that is broken."""
-    return TargetRuleError(Diagnostic(code, "tcgen05 does not take this", (rule,), because, source=source), rule)
+    """Return the error for a broken rule of ``tcgen05``."""
+    return TargetRuleError(Diagnostic(code, "tcgen05 does not allow this", (rule,), because, source=source), rule)
 
 
 def decode(raw: int) -> MatrixDescriptor:
-    """Return the descriptor that 64 bits hold; the inverse of ``MatrixDescriptor.encode``.
+    """Decode 64 bits; the inverse of ``MatrixDescriptor.encode``.
 
     Args:
         raw: Unsigned 64-bit integer.
@@ -133,9 +133,9 @@ def decode(raw: int) -> MatrixDescriptor:
 leading_mode='relative')
         >>> decode(0x4000004000010002)  # what wgmma calls the 128B swizzle
         Traceback (most recent call last):
-        layoutalg.ground.errors.TargetRuleError: LA841 tcgen05 does not take this
+        layoutalg.ground.errors.TargetRuleError: LA841 tcgen05 does not allow this
           in     TCGEN05_VERSION
-          since  bits [48:46] are 0b000 in 0x4000004000010002, and must be 0b001; 0b000 is a wgmma descriptor of sm_90a
+          since  bits [48:46] are 0b000 in 0x4000004000010002, must be 0b001; 0b000 is a wgmma descriptor of sm_90a
           see    PTX ISA 9.1 section 9.7.16.4.1
 
     Source: PTX ISA 9.1 section 9.7.16.4.1.
@@ -144,7 +144,7 @@ leading_mode='relative')
     version = word >> _VERSION_BITS & 7
     if version != _VERSION:
         hint = "; 0b000 is a wgmma descriptor of sm_90a" if version == 0 else ""
-        raise broken("TCGEN05_VERSION", f"bits [48:46] are {version:#05b} in {word:#018x}, and must be 0b001{hint}")
+        raise broken("TCGEN05_VERSION", f"bits [48:46] are {version:#05b} in {word:#018x}, must be 0b001{hint}")
     for low, high in _RESERVED:
         bits = word >> low & ((1 << (high - low + 1)) - 1)
         if bits:
@@ -162,7 +162,7 @@ leading_mode='relative')
 
 
 def has_tcgen05(target: str) -> bool:
-    """Return whether a target has ``tcgen05``: sm_100a and sm_103a; sm_120a has not.
+    """Return whether a target has ``tcgen05``: sm_100a and sm_103a do, sm_120a does not.
 
     Raises: MalformedError: LA340.
 
@@ -176,7 +176,7 @@ def has_tcgen05(target: str) -> bool:
 def descriptor_violations(
     descriptor: MatrixDescriptor, target: str = "sm_100a", major: str = "K", element_bits: int = 16
 ) -> tuple[Violation, ...]:
-    """Return the rules that a descriptor breaks for an operand; () where none.
+    """Return the rules that a descriptor breaks for an operand; () if none.
 
     Args:
         descriptor: The descriptor.
@@ -203,19 +203,19 @@ def descriptor_violations(
         raise CHECK.malformed("element_bits", "must be 4, 6, 8, 16 or 32", bits)
     found = []
     if not has_tcgen05(target):
-        found.append(Violation("TCGEN05_ARCH", f"{target} has no tcgen05; {' and '.join(ARCHS)} have", "target", None))
+        found.append(Violation("TCGEN05_ARCH", f"{target} has no tcgen05; {' and '.join(ARCHS)} do", "target", None))
     if given.leading_mode == "absolute":
         if target != "sm_103a":
-            because = f"the absolute leading mode is of sm_103a, not of {target}"
+            because = f"the absolute leading mode exists on sm_103a, not on {target}"
             found.append(Violation("TCGEN05_LBO_MODE", because, "leading_mode", 1))
         if major != "K":
-            because = "the absolute leading mode takes K-major operands alone"
+            because = "the absolute leading mode allows only K-major operands"
             found.append(Violation("TCGEN05_LBO_MODE", because, "leading_mode", 1))
     if major == "MN" and bits < 8:
-        because = f"elements of {bits} bits are K-major only"
+        because = f"{bits}-bit elements must be K-major"
         found.append(Violation("TCGEN05_TRANSPOSE_TYPE", because, "major", bits))
     elif major == "MN" and (given.swizzle == "128B_ATOM_32B") != (bits == 32):
-        needs = "only the 128B swizzle with 32-byte atoms" if bits == 32 else "any swizzle but that of 32-byte atoms"
-        because = f"MN-major operands of {bits} bits take {needs}, not {given.swizzle}"
+        needs = "the 128B swizzle with 32-byte atoms" if bits == 32 else "a swizzle without 32-byte atoms"
+        because = f"MN-major operands of {bits} bits need {needs}, not {given.swizzle}"
         found.append(Violation("TCGEN05_TRANSPOSE_SWIZZLE", because, "swizzle", SWIZZLE_CODES[given.swizzle]))
     return tuple(found)

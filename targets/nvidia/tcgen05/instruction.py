@@ -5,7 +5,7 @@ Notation: bits of kinds f16, tf32, f8f6f4, i8: 1:0 sparsity selector, 2 sparse, 
 block-scaled kinds: 5:4 scale id of B, 23 type of the scales, 28:27 M div 128, 30:29 scale id of A, 31 K of 96.
 
 References: PTX ISA 9.1 sections 9.7.16.2.1 (shapes), 9.7.16.4.2 (instruction descriptor), 9.7.16.10.1 (transpose,
-negate), 9.7.16.10.7 (scale ids); no device was at hand.
+negate), 9.7.16.10.7 (scale ids); not run on a device.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from layoutalg.targets.model import Violation
 from layoutalg.targets.nvidia.tcgen05.descriptor import ARCHS, broken, has_tcgen05
 
 SOURCE = "PTX ISA 9.1 section 9.7.16.4.2"
-CHECK = Checker("LA842", "this is not a tcgen05 instruction descriptor")
+CHECK = Checker("LA842", "invalid tcgen05 instruction descriptor")
 D_CODES = MappingProxyType({"f16": 0, "f32": 1, "s32": 2})
 SCALE_CODES = MappingProxyType({"ue4m3": 0, "ue8m0": 1})
 SHIFTS = (0, 8, 16, 32)
@@ -40,9 +40,9 @@ class Kind:
         types: Operand types and their codes.
         results: Types of D.
         k: Elements along K of one dense instruction.
-        container_bits: Bits that one element takes in shared memory: 4- and 6-bit elements of the f8f6f4 kinds lie
-            sixteen to 16 bytes, packed, with padding behind them.
-        scales: Types of the scale factors; empty where there are none.
+        container_bits: Bits per element in shared memory; 4- and 6-bit elements of the f8f6f4 kinds are packed sixteen
+            to a chunk of 16 bytes, followed by padding.
+        scales: Types of the scale factors; empty if there are none.
         scale_ids: Legal ids of the scale factors.
         negates: Whether A and B can be negated.
         transposes: Whether A and B can be MN-major.
@@ -104,12 +104,12 @@ class InstructionDescriptor:
         selector: Sparsity selector, 0..3.
         saturate: Whether integers saturate.
         max_shift: Largest shift of reused B under ``.ws``: 0, 8, 16 or 32.
-        scale: Type of the scale factors; ``""`` where the kind has none.
+        scale: Type of the scale factors; ``""`` if the kind has none.
         scale_a_id: Scale factor id of A.
         scale_b_id: Scale factor id of B.
         k96: Whether K is 96 (4-bit kinds).
 
-    Raises: MalformedError: LA842: a value that its field, or its kind, cannot hold.
+    Raises: MalformedError: LA842: a value that the field or the kind does not allow.
 
     Example:
         >>> made = InstructionDescriptor("f16", 128, 256, "bf16", "bf16", "f32")
@@ -160,7 +160,7 @@ class InstructionDescriptor:
             CHECK.integer(getattr(self, name), name, 0, 4 if scaled else 1)
         CHECK.integer(self.selector, "selector", 0, 1 if scaled else 4)
         if self.max_shift not in (SHIFTS[:1] if scaled else SHIFTS):
-            raise CHECK.malformed("max_shift", "must be 0, or 8, 16 or 32 of a kind without scales", self.max_shift)
+            raise CHECK.malformed("max_shift", "must be 0, or 8, 16 or 32 for a kind without scales", self.max_shift)
         if self.k96 and kind.container_bits != 4:
             raise CHECK.malformed("k96", f"must be False for {kind.name}", True)
         if self.saturate and kind.name != "i8":
@@ -225,7 +225,7 @@ def checked_kind(kind: object) -> Kind:
 
 
 def decode_instruction(raw: int, kind: str) -> InstructionDescriptor:
-    """Return what 32 bits say under a kind, which they do not hold themselves.
+    """Decode 32 bits under a kind, which is not encoded in them.
 
     Args:
         raw: Unsigned 32-bit integer.
@@ -246,7 +246,7 @@ def decode_instruction(raw: int, kind: str) -> InstructionDescriptor:
 
     for low, high, why in _zeros(entry):
         if bits(low, high):
-            because = f"bits [{high}:{low}] hold {bits(low, high):#x} in {word:#010x}; {why} of {entry.name}, must be 0"
+            because = f"bits [{high}:{low}] are {bits(low, high):#x} in {word:#010x}; {why} for {entry.name}, must be 0"
             raise broken("TCGEN05_IDESC_RESERVED", because, "LA843", SOURCE)
     high_b = 11 if entry.container_bits == 4 else 12
     types = {code: name for name, code in entry.types.items()}
@@ -260,7 +260,7 @@ def decode_instruction(raw: int, kind: str) -> InstructionDescriptor:
         result = "f32"
         scale = next(name for name, code in SCALE_CODES.items() if code == bits(23, 23))
         if scale not in entry.scales:
-            because = f"bit 23 says scales of {scale}; {entry.name} has {', '.join(entry.scales)}"
+            because = f"bit 23 selects {scale} scales; {entry.name} has {', '.join(entry.scales)}"
             raise broken("TCGEN05_IDESC_TYPE", because, "LA843", SOURCE)
     else:
         result = next((name for name, code in D_CODES.items() if code == bits(4, 5)), "")
@@ -277,7 +277,7 @@ def decode_instruction(raw: int, kind: str) -> InstructionDescriptor:
 
 
 def _zeros(kind: Kind) -> Iterator[tuple[int, int, str]]:
-    """Bits that are 0 for a kind, and what they are."""
+    """Bits that must be 0 for a kind, and why."""
     yield 6, 6, "reserved"
     if kind.scales:
         yield 0, 1, "reserved"
@@ -298,7 +298,7 @@ def _zeros(kind: Kind) -> Iterator[tuple[int, int, str]]:
 
 
 def m_values(kind: str, cta_group: int = 1, ws: bool = False, sparse: bool = False) -> tuple[int, ...]:
-    """Return the legal M of a kind; () where there is no such instruction.
+    """Return the legal M of a kind; () if there is no such instruction.
 
     Raises: MalformedError: LA842.
 
@@ -319,7 +319,7 @@ def m_values(kind: str, cta_group: int = 1, ws: bool = False, sparse: bool = Fal
 def n_values(
     kind: str, cta_group: int = 1, ws: bool = False, sparse: bool = False, transposed_8bit_b: bool = False
 ) -> tuple[int, ...]:
-    """Return the legal N of a kind; () where there is no such instruction.
+    """Return the legal N of a kind; () if there is no such instruction.
 
     Args:
         kind: A name of ``KINDS``.
@@ -352,7 +352,7 @@ def n_values(
 def instruction_violations(
     descriptor: InstructionDescriptor, target: str = "sm_100a", cta_group: int = 1, ws: bool = False
 ) -> tuple[Violation, ...]:
-    """Return the rules that an instruction breaks; () where none.
+    """Return the rules that an instruction breaks; () if none.
 
     Args:
         descriptor: The descriptor.
@@ -365,7 +365,7 @@ def instruction_violations(
     Example:
         >>> made = InstructionDescriptor("i8", 128, 40, "s8", "u8", "s32")
         >>> [str(broken) for broken in instruction_violations(made)]
-        ['TCGEN05_N: N = 40 is none of 8, 16, 24, 32, 48, ..., 256 of i8, cta_group 1']
+        ['TCGEN05_N: N = 40 is not one of 8, 16, 24, 32, 48, ..., 256 for i8, cta_group 1']
 
     Source: PTX ISA 9.1 sections 9.7.16.2.1, 9.7.16.4.2, 9.7.16.10.1 and 9.7.16.10.7.
     """
@@ -373,9 +373,9 @@ def instruction_violations(
     group, stationary = _group(cta_group), _flag(ws, "ws")
     found = []
     if not has_tcgen05(target):
-        found.append(Violation("TCGEN05_ARCH", f"{target} has no tcgen05; {' and '.join(ARCHS)} have", "target", None))
+        found.append(Violation("TCGEN05_ARCH", f"{target} has no tcgen05; {' and '.join(ARCHS)} do", "target", None))
     wide = given.transpose_b and BITS[given.b] == 8
-    said = f"of {given.kind}{'.ws' if stationary else ''}{', sparse' if given.sparse else ''}, cta_group {group}"
+    said = f"for {given.kind}{'.ws' if stationary else ''}{', sparse' if given.sparse else ''}, cta_group {group}"
     rows = m_values(given.kind, group, stationary, given.sparse)
     columns = n_values(given.kind, group, stationary, given.sparse, wide)
     if not rows:
@@ -383,16 +383,17 @@ def instruction_violations(
     else:
         for rule, field, value, known in (("TCGEN05_M", "M", given.m, rows), ("TCGEN05_N", "N", given.n, columns)):
             if value not in known:
-                found.append(Violation(rule, f"{field} = {value} is none of {_few(known)} {said}", field.lower(), None))
+                because = f"{field} = {value} is not one of {_few(known)} {said}"
+                found.append(Violation(rule, because, field.lower(), None))
     if given.k96 and (given.sparse or target != "sm_103a" or (group, given.m) != (2, 256)):
-        because = "K = 96 is dense, of sm_103a, with M = 256 of two blocks"
+        because = "K = 96 needs dense A, sm_103a and M = 256 over two blocks"
         found.append(Violation("TCGEN05_K96", because, "k96", None))
     if given.a in ("f16", "bf16") and given.d == "f16" and "bf16" in (given.a, given.b):
-        found.append(Violation("TCGEN05_D_TYPE", "bf16 accumulates in f32 alone", "d", None))
+        found.append(Violation("TCGEN05_D_TYPE", "bf16 accumulates only in f32", "d", None))
     for side in ("a", "b"):
         kind = getattr(given, side)
         if getattr(given, f"transpose_{side}") and BITS[kind] < 8:
-            because = f"{side.upper()} of {kind} is K-major only: elements of {BITS[kind]} bits are not transposed"
+            because = f"{side.upper()} of {kind} must be K-major: {BITS[kind]}-bit elements cannot be transposed"
             found.append(Violation("TCGEN05_TRANSPOSE_TYPE", because, f"transpose_{side}", None))
         ids = KINDS[given.kind].scale_ids
         if given.k96:
@@ -400,12 +401,12 @@ def instruction_violations(
         elif given.kind == "mxf4nvf4" and given.scale == "ue4m3":
             ids = (0,)
         if ids and getattr(given, f"scale_{side}_id") not in ids:
-            because = f"scale id {getattr(given, f'scale_{side}_id')} of {side.upper()} is none of {_few(ids)}"
+            because = f"scale id {getattr(given, f'scale_{side}_id')} of {side.upper()} is not one of {_few(ids)}"
             found.append(Violation("TCGEN05_SCALE_ID", because, f"scale_{side}_id", None))
     if given.selector and not given.sparse:
-        found.append(Violation("TCGEN05_SELECTOR", "a sparsity selector without sparse A", "selector", None))
+        found.append(Violation("TCGEN05_SELECTOR", "a sparsity selector needs sparse A", "selector", None))
     if given.max_shift and not stationary:
-        found.append(Violation("TCGEN05_MAX_SHIFT", "a maximum shift without .ws", "max_shift", None))
+        found.append(Violation("TCGEN05_MAX_SHIFT", "a maximum shift needs .ws", "max_shift", None))
     return tuple(found)
 
 

@@ -1,9 +1,9 @@
-"""Tensor memory as types that refuse illegal use: allocation, access by registers, copies, where D lies.
+"""Tensor memory as types that refuse illegal use: allocation, register access, copies, the layout of D.
 
 Notation: an address is lane * 2^16 + column; tensor memory has 128 lanes and 512 columns of 32 bits per block.
 
 References: PTX ISA 9.1 sections 9.7.16.1 (tensor memory), 9.7.16.7 (allocation), 9.7.16.8 (load and store), 9.7.16.9
-(copy), 9.7.16.10.5 (data path layouts); CUTLASS 4, tensor memory fragments; no device was at hand.
+(copy), 9.7.16.10.5 (data path layouts); CUTLASS 4, tensor memory fragments; not run on a device.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from layoutalg.targets.nvidia.tcgen05.descriptor import broken
 
 LANES, COLUMNS, LANE_STEP = 128, 512, 1 << 16
 WARP_LANES = 32
-"""Lanes that one warp of a warpgroup reaches: warp w has 32 w to 32 w + 31."""
+"""Lanes that one warp of a warpgroup can access: warp w has 32 w to 32 w + 31."""
 MIN_COLUMNS = 32
 SHAPES = (*ATOMS, SPLIT_ATOM)
 ALLOCATION_SOURCE = "PTX ISA 9.1 section 9.7.16.7.1"
 ACCESS_SOURCE = "PTX ISA 9.1 section 9.7.16.8"
-CHECK = Checker("LA846", "this is not a use of tensor memory")
+CHECK = Checker("LA846", "invalid use of tensor memory")
 
 
 @dataclass(frozen=True, slots=True)
 class TmemAllocation(Shown):
-    """Columns of tensor memory that one ``tcgen05.alloc`` gave.
+    """Columns of tensor memory from one ``tcgen05.alloc``.
 
     Args:
-        columns: A power of two of 32..512.
+        columns: A power of two in 32..512.
         start_column: The first column, a multiple of 32.
         cta_group: 1 or 2 blocks.
 
@@ -46,9 +46,9 @@ class TmemAllocation(Shown):
         384
         >>> TmemAllocation(48)
         Traceback (most recent call last):
-        layoutalg.ground.errors.TargetRuleError: LA847 tcgen05 does not take this
+        layoutalg.ground.errors.TargetRuleError: LA847 tcgen05 does not allow this
           in     TMEM_COLUMNS
-          since  48 columns are no power of two of 32..512; 64 are
+          since  columns must be a power of two in 32..512, not 48; the nearest is 64
           see    PTX ISA 9.1 section 9.7.16.7.1
 
     Source: PTX ISA 9.1 section 9.7.16.7.1.
@@ -64,26 +64,26 @@ class TmemAllocation(Shown):
         many = self.columns
         if many not in (32, 64, 128, 256, 512):
             near = min(COLUMNS, max(MIN_COLUMNS, 1 << max(0, many - 1).bit_length() if many < COLUMNS else COLUMNS))
-            because = f"{many} columns are no power of two of 32..512; {near} are"
+            because = f"columns must be a power of two in 32..512, not {many}; the nearest is {near}"
             raise broken("TMEM_COLUMNS", because, "LA847", ALLOCATION_SOURCE)
         if self.start_column % MIN_COLUMNS or not 0 <= self.start_column <= COLUMNS - many:
-            because = f"{many} columns from {self.start_column} on are no run of whole units of 32 of the {COLUMNS}"
+            because = f"{many} columns from {self.start_column} must start at a multiple of 32 and fit in {COLUMNS}"
             raise broken("TMEM_RANGE", because, "LA847", ALLOCATION_SOURCE)
 
     @property
     def end_column(self) -> int:
-        """The first column behind it."""
+        """The first column after it."""
         return self.start_column + self.columns
 
 
 @dataclass(frozen=True, slots=True)
 class TmemUse(Shown):
-    """What a block did with tensor memory so far: a legal sequence, or no value at all.
+    """A legal sequence of a block's tensor-memory operations.
 
-    Each method returns the sequence with one more instruction, and raises where that instruction is illegal there.
+    Each method returns the sequence with one more instruction, and raises if that instruction is illegal there.
 
     Args:
-        live: Allocations that were not freed.
+        live: Allocations not yet freed.
         last_columns: Columns of the last allocation; 0 before the first.
         warp: The warp that allocates; -1 before the first.
         relinquished: Whether the permit to allocate was given up.
@@ -99,9 +99,9 @@ class TmemUse(Shown):
         ()
         >>> use.alloc(TmemAllocation(256, 128), warp=0)
         Traceback (most recent call last):
-        layoutalg.ground.errors.TargetRuleError: LA847 tcgen05 does not take this
+        layoutalg.ground.errors.TargetRuleError: LA847 tcgen05 does not allow this
           in     TMEM_GROWS
-          since  256 columns after 128: sizes of allocations do not grow within a block
+          since  256 columns after 128: allocation sizes must not grow within a block
           see    PTX ISA 9.1 section 9.7.16.7.1
 
     Source: PTX ISA 9.1 sections 9.7.16.1.2 and 9.7.16.7.1.
@@ -120,7 +120,7 @@ class TmemUse(Shown):
         if self.last_columns and self.last_columns not in (32, 64, 128, 256, 512):
             raise CHECK.malformed("last_columns", "must be 0 or the size of an allocation", self.last_columns)
         if (self.last_columns == 0) != (self.warp < 0) or (self.last_columns == 0) != (self.cta_group == 0):
-            raise CHECK.malformed("warp", "must be there exactly after an allocation", self.warp)
+            raise CHECK.malformed("warp", "must be set exactly after an allocation", self.warp)
         ends = -1
         for entry in sorted(self.live, key=lambda found: found.start_column):
             if entry.start_column < ends:
@@ -130,20 +130,20 @@ class TmemUse(Shown):
             ends = entry.end_column
 
     def alloc(self, allocation: TmemAllocation, warp: int) -> TmemUse:
-        """Return the sequence with a ``tcgen05.alloc`` that gave these columns to a warp."""
+        """Return the sequence with a ``tcgen05.alloc`` of these columns by a warp."""
         given = CHECK.kind(allocation, TmemAllocation, "allocation")
         by = CHECK.integer(warp, "warp", 0, 32)
         if self.relinquished:
             raise _use("TMEM_RELINQUISHED", "the permit to allocate was given up before")
         if self.last_columns and given.columns > self.last_columns:
             because = (
-                f"{given.columns} columns after {self.last_columns}: sizes of allocations do not grow within a block"
+                f"{given.columns} columns after {self.last_columns}: allocation sizes must not grow within a block"
             )
             raise _use("TMEM_GROWS", because)
         if self.warp not in (-1, by):
-            raise _use("TMEM_ONE_WARP", f"warp {by} allocates after warp {self.warp}; one warp of a block does")
+            raise _use("TMEM_ONE_WARP", f"warp {by} allocates after warp {self.warp}; only one warp of a block may")
         if self.cta_group not in (0, given.cta_group):
-            raise _use("TMEM_CTA_GROUP", f"cta_group {given.cta_group} after {self.cta_group}: a kernel keeps one")
+            raise _use("TMEM_CTA_GROUP", f"cta_group {given.cta_group} after {self.cta_group}: a kernel must use one")
         for other in self.live:
             if given.start_column < other.end_column and other.start_column < given.end_column:
                 because = f"columns {given.start_column}..{given.end_column - 1} are taken by {other}"
@@ -163,7 +163,7 @@ class TmemUse(Shown):
         return TmemUse(self.live, self.last_columns, self.warp, True, self.cta_group)
 
     def exit(self) -> tuple[TmemAllocation, ...]:
-        """Return () where the kernel may end: everything was freed."""
+        """Return () if the kernel may end, i.e. everything was freed."""
         if self.live:
             raise _use("TMEM_NOT_FREED", f"{len(self.live)} allocations are not freed at the end: {self.live[0]}")
         return ()
@@ -189,9 +189,9 @@ class TmemAccess(Shown):
         tcgen05.ld.32x32b.x4 of warp 1: lanes 32..63, columns 8..11 0x200008 4
         >>> TmemAccess("32x32b", 4, warp=1, lane=0)
         Traceback (most recent call last):
-        layoutalg.ground.errors.TargetRuleError: LA847 tcgen05 does not take this
+        layoutalg.ground.errors.TargetRuleError: LA847 tcgen05 does not allow this
           in     TMEM_LANES
-          since  warp 1 reaches lanes 32..63, not lanes 0..31
+          since  warp 1 can access lanes 32..63, not lanes 0..31
           see    PTX ISA 9.1 section 9.7.16.8
 
     Source: PTX ISA 9.1 sections 9.7.16.2.3 and 9.7.16.8.
@@ -210,21 +210,21 @@ class TmemAccess(Shown):
             raise CHECK.malformed("shape", f"must be one of {', '.join(SHAPES)}", self.shape)
         if self.num < 1 or self.num & (self.num - 1) or self.registers > 128:
             most = 128 // _registers(self.shape)
-            raise _access("TMEM_NUM", f".x{self.num} of {self.shape}: .num is a power of two of 1..{most}")
+            raise _access("TMEM_NUM", f".x{self.num} of {self.shape}: .num must be a power of two in 1..{most}")
         CHECK.integer(self.warp, "warp", 0, 32)
         own = self.warp % 4 * WARP_LANES
         lanes = range(own, own + 1) if self.shape == "32x32b" else (own, own + 16)
         if self.lane not in lanes:
             last = self.lane + self.lanes - 1
-            because = f"warp {self.warp} reaches lanes {own}..{own + WARP_LANES - 1}, not lanes {self.lane}..{last}"
+            because = f"warp {self.warp} can access lanes {own}..{own + WARP_LANES - 1}, not lanes {self.lane}..{last}"
             if own <= self.lane <= last < own + WARP_LANES:
-                because = f"16 lanes start at lane {own} or {own + 16} of warp {self.warp}, not at {self.lane}"
+                because = f"16 lanes of warp {self.warp} must start at lane {own} or {own + 16}, not {self.lane}"
             raise _access("TMEM_LANES", because)
         if self.shape != SPLIT_ATOM and self.split_columns:
             raise _access("TMEM_SPLIT", f"{self.shape} has no second half to move by {self.split_columns} columns")
         far = self.column + self.width + (self.split_columns if self.shape == SPLIT_ATOM else 0)
         if not 0 <= self.column < COLUMNS or self.split_columns < 0 or far > COLUMNS:
-            because = f"columns {self.column}..{far - 1} of {self.shape}.x{self.num} leave the {COLUMNS}"
+            because = f"columns {self.column}..{far - 1} of {self.shape}.x{self.num} exceed the {COLUMNS}"
             raise _access("TMEM_RANGE", because)
 
     @property
@@ -249,9 +249,9 @@ class TmemAccess(Shown):
 
     @property
     def layout(self) -> LinearLayout:
-        """(register, lane) to (row, col) behind the address; see ``layoutalg.targets.layouts.tmem.tmem_atom``.
+        """(register, lane) to (row, col) relative to the address; see ``layoutalg.targets.layouts.tmem.tmem_atom``.
 
-        Raises: RepresentabilityError: LA702, where the halves of 16x32bx2 carry into each other.
+        Raises: RepresentabilityError: LA702, if the halves of 16x32bx2 carry into each other.
         """
         return tmem_atom(self.shape, self.num, self.split_columns if self.shape == SPLIT_ATOM else None)
 
@@ -283,7 +283,7 @@ class CopyShape:
     Args:
         lanes: Rows of the source.
         bits: Bits of each row.
-        multicasts: Which ``.multicast`` qualifiers it takes; empty for none.
+        multicasts: The ``.multicast`` qualifiers it accepts; empty for none.
 
     Raises: MalformedError: LA846.
 
@@ -318,7 +318,7 @@ COPY_SHAPES: Mapping[str, CopyShape] = MappingProxyType(
 
 
 def data_path(m: int, cta_group: int = 1, ws: bool = False, sparse: bool = False) -> str:
-    """Return the letter of the data path layout that D of an instruction has.
+    """Return the letter of an instruction's data path layout for D.
 
     Raises: MalformedError: LA846. TargetRuleError: LA847 (rule TCGEN05_M).
 
@@ -336,7 +336,7 @@ def data_path(m: int, cta_group: int = 1, ws: bool = False, sparse: bool = False
     if ws:
         known = {(128, 1): "D", (64, 1): "E", (32, 1): "G"}
     if (rows, group) not in known:
-        because = f"there is no M = {rows} of cta_group {group}{' with .ws' if ws else ''}"
+        because = f"no instruction has M = {rows} with cta_group {group}{' and .ws' if ws else ''}"
         raise broken("TCGEN05_M", because, "LA847", "PTX ISA 9.1 section 9.7.16.10.5")
     return known[rows, group]
 
@@ -344,16 +344,16 @@ def data_path(m: int, cta_group: int = 1, ws: bool = False, sparse: bool = False
 def accumulator_layout(
     m: int, n: int, cta_group: int = 1, ws: bool = False, sparse: bool = False, lane: int = 0
 ) -> CuteLayout | ComposedLayout:
-    """Return where D lies in tensor memory: (m, n) to lane * 2^16 + column, plus 2^32 for the second block of a pair.
+    """Return the layout of D in tensor memory: (m, n) to lane * 2^16 + column, plus 2^32 for a pair's second block.
 
-    Mathematically, with one element to a column: A, D: lane m (of the pair: mod 128). F, C: lane 32 (m div 16) + m mod
+    Mathematically, with one element per column: A, D: lane m (of the pair: mod 128). F, C: lane 32 (m div 16) + m mod
     16, half of the lanes. B, E: the second half of n lies in lanes 64 and up. G: each quarter of n lies in its own 32
     lanes.
 
     Args:
         m: Rows of the instruction.
         n: Columns, a multiple of 8; of 16 for layouts B and E, of 32 for G.
-        cta_group: 1 or 2 blocks; of a pair each has half of the rows.
+        cta_group: 1 or 2 blocks; each of a pair has half of the rows.
         ws: Whether the instruction is weight stationary.
         sparse: Whether A is sparse.
         lane: 0, or 16 for layouts F and C: which half of the lanes.
@@ -376,7 +376,7 @@ def accumulator_layout(
     if columns % (8 * many):
         raise CHECK.malformed("n", f"must be a multiple of {8 * many} for data path layout {letter}", columns)
     if CHECK.integer(lane, "lane", 0, LANES) not in ((0, 16) if letter in "CF" else (0,)):
-        because = f"data path layout {letter} starts at lane 0{' or 16' if letter in 'CF' else ''}, not {lane}"
+        because = f"data path layout {letter} must start at lane 0{' or 16' if letter in 'CF' else ''}, not {lane}"
         raise broken("TMEM_LANES", because, "LA847", "PTX ISA 9.1 section 9.7.16.10.5")
     rows = [({"A": 128, "D": 128, "B": 64, "E": 64, "G": 32}.get(letter, 16), LANE_STEP)]
     if letter in "CF":

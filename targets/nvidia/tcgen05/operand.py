@@ -1,12 +1,11 @@
 """Which shared byte ``tcgen05.mma`` reads for each element of an operand, as documented.
 
-Main statements: an operand is read as the documented canonical layouts say: in chunks of 16 bytes, whose address is the
-start plus one step per digit of (mn, k); the swizzle then XORs bits of the whole address. Where the 4- and 6-bit
-elements of the f8f6f4 kinds lie in their chunk of sixteen is fixed too: packed, from its first bit on.
+Main statements: an operand is read by the documented canonical layouts: in chunks of 16 bytes, whose address is the
+start plus one step per digit of (mn, k); the swizzle then XORs bits of the whole address. The 4- and 6-bit elements of
+the f8f6f4 kinds are packed sixteen to a chunk, from its first bit on.
 
-Implementation notes: refused, since no document at hand states them: a row of the operand that passes the end of its
-swizzle span; K-major operands under 32-byte atoms; where the absolute leading mode divides K; base offsets other than 0
-for 32-byte atoms.
+Implementation notes: refused because no available document covers them: operand rows that run past their swizzle span;
+K-major operands under 32-byte atoms; where the absolute leading mode splits K; nonzero base offsets for 32-byte atoms.
 
 References: PTX ISA 9.1 sections 9.7.16.3.3 (canonical layouts), 9.7.16.4.1 and 9.7.16.10; CUTLASS 4, the canonical
 layout of 32-byte atoms.
@@ -38,11 +37,11 @@ from layoutalg.targets.nvidia.tcgen05.instruction import BITS, KINDS, Kind, chec
 MAJORS = ("K", "MN")
 SOURCE = "PTX ISA 9.1 section 9.7.16.3.3"
 ROW_BYTES = 128
-CHECK = Checker("LA844", "this is not an operand of tcgen05.mma")
+CHECK = Checker("LA844", "invalid tcgen05.mma operand")
 Field: TypeAlias = Literal["leading_bytes", "stride_bytes"]
 Step: TypeAlias = int | Field
 Digit: TypeAlias = tuple[int, Step]
-"""An extent, 0 for what is left, and the bytes or the field of the descriptor by which the digit moves."""
+"""An extent (0 for the rest), and the digit's step in bytes or as a descriptor field."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +50,8 @@ class ReadPattern:
 
     Args:
         inner: Elements of one chunk of 16 bytes, contiguous along the major coordinate.
-        mn: Digits of the row coordinate, of a K-major operand; of its chunks, of an MN-major one.
-        k: Digits of the K coordinate, or of its chunks.
+        mn: Digits of the row coordinate of a K-major operand, or of the row chunks of an MN-major one.
+        k: Digits of the K coordinate (MN-major), or of its chunks (K-major).
     """
 
     inner: int
@@ -64,7 +63,7 @@ class ReadPattern:
 
 
 def operand_kind(dtype: str, kind: str | None = None) -> Kind:
-    """Return the kind that multiplies elements of a type: its own, or the first that has it.
+    """Return the kind that multiplies elements of a type: the given one, or the first that has the type.
 
     Raises: MalformedError: LA842, LA844.
 
@@ -86,8 +85,8 @@ def read_pattern(major: str, swizzle: str, container_bits: int = 16, k_bytes: in
     Args:
         major: ``"K"`` (transpose bit 0) or ``"MN"`` (transpose bit 1).
         swizzle: A name of ``SWIZZLES``.
-        container_bits: Bits that an element takes in shared memory: 4, 8, 16 or 32.
-        k_bytes: Bytes along K of one instruction: 32, 64 of B where A is sparse, 48 of 96 4-bit elements.
+        container_bits: Bits per element in shared memory: 4, 8, 16 or 32.
+        k_bytes: Bytes along K of one instruction: 32; 64 for B if A is sparse; 48 for 96 4-bit elements.
 
     Raises: MalformedError: LA840, LA844. TargetRuleError: LA845: rules TCGEN05_NOT_DOCUMENTED,
         TCGEN05_TRANSPOSE_SWIZZLE, TCGEN05_TRANSPOSE_TYPE.
@@ -109,7 +108,7 @@ def read_pattern(major: str, swizzle: str, container_bits: int = 16, k_bytes: in
 
 
 def continued_pattern(major: str, swizzle: str, container_bits: int, k_bytes: int) -> tuple[ReadPattern, str]:
-    """Return the pattern, also where it continues documented ones, and what no document states; "" for nothing.
+    """Return the pattern, even if it extrapolates documented ones, and what is undocumented about it; "" if nothing.
 
     Args:
         major: As for ``read_pattern``.
@@ -117,11 +116,11 @@ def continued_pattern(major: str, swizzle: str, container_bits: int, k_bytes: in
         container_bits: As for ``read_pattern``.
         k_bytes: As for ``read_pattern``.
 
-    Raises: MalformedError: LA840, LA844. TargetRuleError: LA845: what documents forbid.
+    Raises: MalformedError: LA840, LA844. TargetRuleError: LA845: forbidden by documents.
 
     Example:
         >>> continued_pattern("K", "32B", 16, 64)[1]
-        'where 64 bytes along K go on behind a span of 32'
+        'where 64 bytes along K continue past a span of 32'
     """
     if not isinstance(major, str) or major not in MAJORS:
         raise CHECK.malformed("major", "must be K or MN", major)
@@ -142,7 +141,7 @@ def continued_pattern(major: str, swizzle: str, container_bits: int, k_bytes: in
         if swizzle == "128B_ATOM_32B":
             missing = "the canonical layout of K-major operands under 32-byte atoms"
         elif along > span:
-            missing = f"where {along} bytes along K go on behind a span of {span}"
+            missing = f"where {along} bytes along K continue past a span of {span}"
             ks = ((span // UNIT_BYTES, 16), (0, "leading_bytes"))
         return ReadPattern(inner, ((8, span), (0, "stride_bytes")), ks), missing
     if swizzle == "NONE":
@@ -180,15 +179,15 @@ def operand_bits(
     major: str = "K",
     kind: str | None = None,
 ) -> npt.NDArray[np.int64]:
-    """Return the address, in bits, that one instruction reads for each element of its operand.
+    """Return the bit address that one instruction reads for each element of its operand.
 
     Args:
         descriptor: The descriptor; its start address is taken as absolute.
         dtype: Element type of the operand.
         rows: Rows in this block's shared memory: a multiple of 8, at most 256.
-        k: Elements along K: those of a dense instruction where None; twice as many of B where A is sparse; 96.
+        k: Elements along K: those of a dense instruction (the default); twice as many for B if A is sparse; 96.
         major: ``"K"`` or ``"MN"``.
-        kind: A name of ``KINDS``; the first that has the type where None.
+        kind: A name of ``KINDS``; None for the first that has the type.
 
     Returns:
         int64[rows, k].
@@ -219,7 +218,7 @@ def continued_bits(
     major: str = "K",
     kind: str | None = None,
 ) -> tuple[npt.NDArray[np.int64], str]:
-    """Return what ``operand_bits`` does, also where that continues documented reads, and what no document states.
+    """Return ``operand_bits``, even if that extrapolates documented reads, and what is undocumented about it.
 
     Args:
         descriptor: As for ``operand_bits``.
@@ -229,11 +228,11 @@ def continued_bits(
         major: As for ``operand_bits``.
         kind: As for ``operand_bits``.
 
-    Raises: MalformedError: LA842, LA844. TargetRuleError: LA845: what documents forbid.
+    Raises: MalformedError: LA842, LA844. TargetRuleError: LA845: forbidden by documents.
 
     Example:
         >>> continued_bits(MatrixDescriptor(112, 16, 1024, 0, "128B"), "bf16", 64)[1]
-        'where a row of 32 bytes goes on that starts 112 bytes into a span of 128'
+        'where a row of 32 bytes continues that starts 112 bytes into a span of 128'
     """
     _, count, along, pattern, missing = _checked(descriptor, dtype, rows, k, major, kind)
     mn, ks = np.arange(count, dtype=np.int64), np.arange(along, dtype=np.int64)
@@ -243,8 +242,8 @@ def continued_bits(
     chunk = _moved(descriptor, pattern.mn, rest[0])[:, None] + _moved(descriptor, pattern.k, rest[1])[None, :]
     linear = descriptor.start_address_bytes + chunk
     if int(linear.max()) + UNIT_BYTES > ADDRESS_LIMIT_BYTES:
-        raise broken("TCGEN05_ADDRESS", f"it reaches byte {int(linear.max()) + 15}, of 2^18", "LA845", SOURCE)
-    # the swizzle moves whole chunks, so the place in the chunk is added behind it
+        raise broken("TCGEN05_ADDRESS", f"it reaches byte {int(linear.max()) + 15}; the limit is 2^18", "LA845", SOURCE)
+    # the swizzle permutes whole chunks, so the position in the chunk is added after it
     answer = 8 * swizzled(linear, descriptor.swizzle, descriptor.base_offset)
     return answer + step * (near[None, :] if major == "K" else near[:, None]), missing
 
@@ -271,12 +270,12 @@ def layout(
         k: As for ``operand_bits``.
         major: ``"K"`` or ``"MN"``.
         kind: As for ``operand_bits``.
-        unit: ``"element"``, ``"byte"`` (of elements of whole bytes) or ``"bit"``.
+        unit: ``"element"``, ``"byte"`` (for whole-byte elements) or ``"bit"``.
 
     Returns:
-        A ``CuteLayout`` of two modes, behind a swizzle or an offset a ``ComposedLayout``. An ``"element"`` is what one
-        takes in shared memory: of 4- and 6-bit elements of the f8f6f4 kinds a byte of their chunk of 16. A
-        ``PiecewiseLayout`` of ``mn`` and ``k`` where the rows of an MN-major operand end inside a span.
+        A two-mode ``CuteLayout``; a ``ComposedLayout`` if there is a swizzle or an offset; a ``PiecewiseLayout`` of
+        ``mn`` and ``k`` if the rows of an MN-major operand end inside a span. An ``"element"`` is its container in
+        shared memory: for 4- and 6-bit elements of the f8f6f4 kinds, a byte of their chunk of 16.
 
     Raises: MalformedError: LA842, LA844. TargetRuleError: LA845.
 
@@ -300,7 +299,7 @@ def layout(
     whole = pattern.inner * (pattern.mn[0][0] or 1) if major == "MN" else 8
     if count > whole and count % whole:
         return _cut(descriptor, pattern, count, along, in_bits)
-    # inside a chunk elements lie by their own bits; in elements the chunk has its nominal places
+    # inside a chunk elements are packed by their own bits; counted in elements, they have their nominal positions
     near = 1 if unit == "element" else BITS[dtype] // in_bits
 
     def units(step: Step) -> int:
@@ -345,7 +344,7 @@ def layout(
 
 
 def _cut(descriptor: MatrixDescriptor, pattern: ReadPattern, rows: int, k: int, in_bits: int) -> PiecewiseLayout:
-    """The reads of an MN-major operand whose rows end inside a span, as a piecewise layout."""
+    """Reads of an MN-major operand whose rows end inside a span, as a piecewise layout."""
 
     def units(amount_bytes: int) -> int:
         return 8 * amount_bytes // in_bits
@@ -370,7 +369,7 @@ def _cut(descriptor: MatrixDescriptor, pattern: ReadPattern, rows: int, k: int, 
 def _checked(
     descriptor: object, dtype: str, rows: int, k: int | None, major: str, kind: str | None
 ) -> tuple[Kind, int, int, ReadPattern, str]:
-    """Return the kind, the extents, the pattern and what of it no document states."""
+    """Return the kind, the extents, the pattern and what is undocumented about it."""
     given = CHECK.kind(descriptor, MatrixDescriptor, "descriptor")
     entry = operand_kind(dtype, kind)
     count = CHECK.integer(rows, "rows", 8, 257)
@@ -378,20 +377,20 @@ def _checked(
         raise CHECK.malformed("rows", "must be a multiple of 8", count)
     along = entry.k if k is None else CHECK.integer(k, "k")
     if along not in (entry.k, 2 * entry.k) and (along, entry.container_bits) != (96, 4):
-        raise CHECK.malformed("k", f"must be {entry.k} or, of B where A is sparse, {2 * entry.k}", along)
+        raise CHECK.malformed("k", f"must be {entry.k} or, for B with sparse A, {2 * entry.k}", along)
     if major == "MN" and (not entry.transposes or BITS[dtype] < 8):
         raise broken("TCGEN05_TRANSPOSE_TYPE", f"{dtype} of {entry.name} is K-major only", "LA845", SOURCE)
     k_bytes = along * entry.container_bits // 8
     pattern, missing = continued_pattern(major, given.swizzle, entry.container_bits, k_bytes)
     if major == "MN" and count % pattern.inner:
-        raise CHECK.malformed("rows", f"must be a multiple of {pattern.inner} where {dtype} is MN-major", count)
+        raise CHECK.malformed("rows", f"must be a multiple of {pattern.inner} for MN-major {dtype}", count)
     return entry, count, along, pattern, missing or _missing(given, pattern, count, k_bytes, major)
 
 
 def _missing(given: MatrixDescriptor, pattern: ReadPattern, rows: int, k_bytes: int, major: str) -> str:
-    """What no document at hand states of these reads; "" for nothing."""
+    """What is undocumented about these reads; "" if nothing."""
     if given.leading_mode == "absolute":
-        return "where the absolute leading mode divides K"
+        return "where the absolute leading mode splits K"
     if given.base_offset and given.swizzle == "128B_ATOM_32B":
         return "base offsets of patterns with 32-byte atoms"
     along = k_bytes * pattern.inner // UNIT_BYTES
@@ -406,7 +405,7 @@ def _missing(given: MatrixDescriptor, pattern: ReadPattern, rows: int, k_bytes: 
         row = rows * UNIT_BYTES // pattern.inner
         run, into = k_bytes if major == "K" else min(span, row), given.start_address_bytes % span
         if into + run > span:
-            return f"where a row of {run} bytes goes on that starts {into} bytes into a span of {span}"
+            return f"where a row of {run} bytes continues that starts {into} bytes into a span of {span}"
     return ""
 
 
@@ -421,5 +420,5 @@ def _moved(
 
 
 def undocumented(what: str) -> TargetRuleError:
-    """Return the error for reads that no document at hand states."""
-    return broken("TCGEN05_NOT_DOCUMENTED", f"no document at hand states {what}", "LA845", SOURCE)
+    """Return the error for undocumented reads."""
+    return broken("TCGEN05_NOT_DOCUMENTED", f"no available document states {what}", "LA845", SOURCE)

@@ -1,9 +1,9 @@
-"""Where scale factors of the block-scaled kinds lie: in shared memory for ``tcgen05.cp``, then in tensor memory.
+"""Layouts of the scale factors of block-scaled kinds: in shared memory for ``tcgen05.cp``, then in tensor memory.
 
-Notation: a scale tensor has a row per row of A or column of B, and a group per 16 or 32 elements along K; scales have
+Notation: a scale tensor has a row per row of A or column of B, and a group per 16 or 32 elements along K; a scale is
 one byte. Four groups of 128 rows are a block of 512 bytes, the source of one ``tcgen05.cp.32x128b.warpx4``.
 
-References: PTX ISA 9.1 sections 9.7.16.9.2 and 9.7.16.10.7; CUTLASS 4, block-scaled layouts; no device was at hand.
+References: PTX ISA 9.1 sections 9.7.16.9.2 and 9.7.16.10.7; CUTLASS 4, block-scaled layouts; not run on a device.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from layoutalg.targets.nvidia.tcgen05.descriptor import ADDRESS_LIMIT_BYTES, Mat
 
 BLOCK_ROWS, BLOCK_GROUPS, BLOCK_BYTES = 128, 4, 512
 SOURCE = "PTX ISA 9.1 section 9.7.16.10.7"
-CHECK = Checker("LA848", "these are no scale factors of tcgen05")
+CHECK = Checker("LA848", "invalid tcgen05 scale factors")
 
 
 def scale_layout(rows: int, groups: int, vector: int = 1, order: str = "K") -> CuteLayout:
@@ -29,8 +29,8 @@ def scale_layout(rows: int, groups: int, vector: int = 1, order: str = "K") -> C
     Args:
         rows: Rows of A or columns of B, a multiple of 128.
         groups: Scales of a row, a multiple of 4.
-        vector: Elements along K of a scale: 16 or 32, or 1 for a layout of the scales themselves.
-        order: ``"K"`` where the next block is the next along K, ``"MN"`` where it is the next along the rows.
+        vector: Elements along K per scale: 16 or 32, or 1 for a layout of the scales themselves.
+        order: Whether blocks follow each other along K (``"K"``) or along the rows (``"MN"``).
 
     Raises: MalformedError: LA848.
 
@@ -58,8 +58,8 @@ def scale_layout(rows: int, groups: int, vector: int = 1, order: str = "K") -> C
 def scale_copy_bytes(descriptor: MatrixDescriptor) -> npt.NDArray[np.int64]:
     """Return the byte from which one ``tcgen05.cp.32x128b.warpx4`` fetches each scale of a block.
 
-    Mathematically: row i = r + 32 q, group j: start + 16 (r mod 8) + S (r div 8) + 4 q + j: 32 rows of 16 bytes, which
-    lie as a K-major operand without swizzle does.
+    Mathematically: row i = r + 32 q, group j: start + 16 (r mod 8) + S (r div 8) + 4 q + j: 32 rows of 16 bytes, placed
+    like an unswizzled K-major operand.
 
     Args:
         descriptor: The source, without swizzle.
@@ -77,24 +77,24 @@ def scale_copy_bytes(descriptor: MatrixDescriptor) -> npt.NDArray[np.int64]:
     """
     given = CHECK.kind(descriptor, MatrixDescriptor, "descriptor")
     if given.swizzle != "NONE" or given.leading_mode != "relative" or given.stride_bytes == 0:
-        what = "scale factors that are copied with a swizzle, an absolute address or a stride of 0"
-        raise broken("TCGEN05_NOT_DOCUMENTED", f"no document at hand states {what}", "LA845", SOURCE)
+        what = "copies of scale factors with a swizzle, an absolute address or a stride of 0"
+        raise broken("TCGEN05_NOT_DOCUMENTED", f"no available document states {what}", "LA845", SOURCE)
     row, group = np.arange(BLOCK_ROWS, dtype=np.int64)[:, None], np.arange(BLOCK_GROUPS, dtype=np.int64)[None, :]
     lane = row % 32
     found = given.start_address_bytes + 16 * (lane % 8) + given.stride_bytes * (lane // 8) + 4 * (row // 32) + group
     if int(found.max()) >= ADDRESS_LIMIT_BYTES:
-        raise broken("TCGEN05_ADDRESS", f"it reaches byte {int(found.max())}, of 2^18", "LA845", SOURCE)
+        raise broken("TCGEN05_ADDRESS", f"it reaches byte {int(found.max())}; the limit is 2^18", "LA845", SOURCE)
     return found
 
 
 def tensor_memory_scale(rows: int, groups: int = 4) -> CuteLayout:
-    """Return where scales lie in tensor memory: (row, group) to byte + 4 column + 2^18 lane, in the first 32 lanes.
+    """Return the layout of scales in tensor memory: (row, group) to byte + 4 column + 2^18 lane, in 32 lanes.
 
     The other three partitions of 32 lanes hold copies.
 
     Args:
         rows: A multiple of 128.
-        groups: A multiple of 4: each four take four more columns per 128 rows.
+        groups: A multiple of 4: each four need four more columns per 128 rows.
 
     Raises: MalformedError: LA848.
 
@@ -111,11 +111,11 @@ def tensor_memory_scale(rows: int, groups: int = 4) -> CuteLayout:
 
 
 def scale_columns(vectors: int, scale_id: int = 0) -> tuple[int, ...]:
-    """Return the bytes of a word of tensor memory that an instruction reads: those that a scale id selects.
+    """Return the bytes of a tensor-memory word that a scale id selects.
 
     Args:
-        vectors: Scales of a row that one instruction takes: 1, 2 or 4 (``.scale_vec::1X``, ``2X``, ``4X``).
-        scale_id: The id: a byte for one, 0 or 2 for two, 0 for four.
+        vectors: Scales per row of one instruction: 1, 2 or 4 (``.scale_vec::1X``, ``2X``, ``4X``).
+        scale_id: The first byte: any for one scale, 0 or 2 for two, 0 for four.
 
     Raises: MalformedError: LA848. TargetRuleError: LA845 (rule TCGEN05_SCALE_ID).
 
@@ -130,7 +130,7 @@ def scale_columns(vectors: int, scale_id: int = 0) -> tuple[int, ...]:
         raise CHECK.malformed("vectors", "must be 1, 2 or 4", many)
     if start not in range(0, 4, many):
         legal = ", ".join(map(str, range(0, 4, many)))
-        raise broken("TCGEN05_SCALE_ID", f"id {start} is none of {legal} for .scale_vec::{many}X", "LA845", SOURCE)
+        raise broken("TCGEN05_SCALE_ID", f"id {start} is not one of {legal} for .scale_vec::{many}X", "LA845", SOURCE)
     return tuple(range(start, start + many))
 
 

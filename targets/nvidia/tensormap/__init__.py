@@ -1,7 +1,7 @@
 """TMA tensor maps: their fields, the rules they obey, their 128 bytes and what a tile copy does.
 
-Implementation notes: tiled mode only. Every enforced fact is that of one chip and one driver (NVIDIA H200, driver
-580.159.04, CUDA 13.0); documented facts stand beside them and are told apart by the ``evidence`` argument.
+Implementation notes: tiled mode only. Enforced facts come from one chip and driver (NVIDIA H200, driver 580.159.04,
+CUDA 13.0); the ``evidence`` argument selects them or the documented ones.
 """
 
 from __future__ import annotations

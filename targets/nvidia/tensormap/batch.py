@@ -2,10 +2,10 @@
 
 Main statements: row by row, ``verdicts`` agrees with ``violations`` and ``encode_many`` with ``encode``.
 
-Notation: a row holds 26 int64: dtype, rank, base, dim0..4, stride1..4 (bytes), box0..4, elementStride0..4, interleave,
+Notation: a row is 26 int64: dtype, rank, base, dim0..4, stride1..4 (bytes), box0..4, elementStride0..4, interleave,
 swizzle, l2 promotion, out-of-bounds fill; enumerations are the driver's numbers, unused entries are -1.
 
-Implementation notes: rows may hold numbers that no name stands for (swizzle 7, say); they are refused, never guessed.
+Implementation notes: rows may contain numbers without a name (swizzle 7, say); such rows are refused.
 
 References: measured on NVIDIA H200, driver 580.159.04 (CUDA 13.0).
 """
@@ -71,7 +71,7 @@ def to_row(tm: TensorMap) -> list[int]:
     require_map(tm, "to_row")
     rank = tm.rank
     if rank > MAX_RANK:
-        raise malformed("LA311", "a row holds at most 5 modes", f"dims has {rank} entries")
+        raise malformed("LA311", "a row has at most 5 modes", f"dims has {rank} entries")
     row = [DTYPES[tm.dtype].code, rank, tm.base_address]
     for values, length in ((tm.dims, 5), (tm.strides_bytes, 4), (tm.box, 5), (tm.element_strides, 5)):
         row += [*values, *[-1] * (length - len(values))]
@@ -92,7 +92,7 @@ def from_row(row: npt.ArrayLike) -> TensorMap:
     """
     values = checked_ints("row", row, "LA311")
     if len(values) != len(COLUMNS):
-        raise malformed("LA311", f"a row holds {len(COLUMNS)} integers", f"got {len(values)}")
+        raise malformed("LA311", f"a row has {len(COLUMNS)} integers", f"got {len(values)}")
     rank = values[1]
     if not 0 <= rank <= MAX_RANK:
         raise malformed("LA311", "the rank of a row is outside 0..5", f"rank = {rank}")
@@ -203,7 +203,7 @@ def _accepted(rows: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
     box, steps = rows[:, _BOX], rows[:, _STEPS]
     ok &= (_within(box, 1, MAX_BOX) | unused).all(1)
     ok &= (_within(steps, 1, MAX_ELEMENT_STRIDE) | unused).all(1)
-    # Below, rows already refused hold arbitrary numbers: they are clipped so that no product can overflow.
+    # rows already refused contain arbitrary numbers: clip them so that no product below can overflow
     element = _ELEMENT_BYTES[np.clip(dtype, 0, len(_PLAIN) - 1)]
     inner = np.clip(box[:, 0], 1, MAX_BOX) * element
     ok &= inner % 16 == 0
@@ -225,7 +225,7 @@ def _box_bytes(
 
 
 def _words(rows: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
-    """Encode rows that were all accepted."""
+    """Encode accepted rows."""
     dtype, rank = rows[:, 0], rows[:, 1]
     unused = rank[:, None] <= _MODES
     dims = _minus_one(rows[:, _DIMS], unused)

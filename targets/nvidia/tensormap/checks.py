@@ -2,8 +2,8 @@
 
 Main statements: on the measured target, ``violations(tm) == ()`` exactly when the driver accepts ``tm``.
 
-Implementation notes: one small function per rule appends to a list; the enforced and the documented reading are two
-tuples of such functions. They run on every encoding, so they avoid generators.
+Implementation notes: one small function per rule appends to a list; the enforced and the documented readings are two
+tuples of such functions. They run on every encoding, so they avoid generators for speed.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ def violations(tm: TensorMap, target: str = "sm_90a", evidence: str = "enforced"
         evidence: ``"enforced"``: what a measured driver refuses. ``"documented"``: what the documents forbid, which
             is stricter in places (strides, interleave 32B) and laxer in others (whole box, first element stride).
 
-    Raises: MalformedError: LA300, LA305, LA340. TargetRuleError: LA306 where the target has tensor maps and none of its
-        devices was measured.
+    Raises: MalformedError: LA300, LA305, LA340. TargetRuleError: LA306 if the target has tensor maps but no measured
+        device.
 
     Example:
         >>> tm = TensorMap("bf16", (500, 1024), (1000,), (64, 64), swizzle="128B")
@@ -81,7 +81,7 @@ def violations(tm: TensorMap, target: str = "sm_90a", evidence: str = "enforced"
 
 
 def no_tensor_maps(target: str) -> tuple[Violation, ...]:
-    """Return the one rule that every map breaks on a target without tensor maps; nothing where there are some.
+    """Return the violation of every map on a target without tensor maps; () for other targets.
 
     Raises: MalformedError: LA340.
 
@@ -254,7 +254,7 @@ def _check_box_smem(tm: TensorMap, dtype: DType, found: list[Violation]) -> None
     total = dtype.bits // 8
     for extent, step in zip(tm.box, tm.element_strides, strict=True):
         if extent < 1 or step < 1:
-            return  # BOX_RANGE or ELEM_STRIDE is broken already, and there is no count
+            return  # BOX_RANGE or ELEM_STRIDE reports this
         total *= extent // step
     if total > MAX_BOX_BYTES:
         message = f"the whole box takes {total} bytes (floors of box / element stride), more than {MAX_BOX_BYTES}"
@@ -278,7 +278,7 @@ def _check_stride_nest(tm: TensorMap, dtype: DType, found: list[Violation]) -> N
 
 def _check_interleave32(tm: TensorMap, _: DType, found: list[Violation]) -> None:
     if tm.interleave == "32B" and tm.swizzle != "32B":
-        message = f"interleave 32B demands swizzle 32B, not {tm.swizzle}"
+        message = f"interleave 32B requires swizzle 32B, not {tm.swizzle}"
         found.append(Violation("INTERLEAVE32", message, "swizzle"))
 
 

@@ -1,4 +1,4 @@
-"""What happens to the bits of an element on its way: fill, tf32 rounding, flush to zero.
+"""What a copy does to the bits of an element: fill, tf32 rounding, flush to zero.
 
 Implementation notes: loads were measured on all kinds of values. Stores of NaN and infinities of the types that loads
 convert were not, and are refused.
@@ -30,7 +30,7 @@ _TF32_NAN = np.uint32(0x7FFFE000)
 
 
 def fill_bytes(dtype: str, oob_fill: str) -> bytes:
-    """Return the bytes of one element that lies out of bounds.
+    """Return the bytes of one out-of-bounds element.
 
     Mathematically: zeros, or the half-word 0x7FF7 repeated, whatever the element type; never rounded to tf32.
 
@@ -58,8 +58,8 @@ def load_convert(dtype: str, values: npt.NDArray[np.uint8]) -> npt.NDArray[np.ui
     """Return the bytes that arrive in shared memory for elements inside the tensor.
 
     Mathematically: the identity, except for tf32 and tf32_ftz: round to nearest, ties to even, dropping 13 bits,
-    denormals included, overflow becoming infinity; every NaN becomes 0x7FFFE000. No type flushes a denormal, the types
-    named after it neither.
+    denormals included, overflow becoming infinity; every NaN becomes 0x7FFFE000. No type flushes denormals, not even
+    the ``_ftz`` ones.
 
     Args:
         dtype: A name of ``PLAIN_DTYPES``.
@@ -86,7 +86,7 @@ def load_convert(dtype: str, values: npt.NDArray[np.uint8]) -> npt.NDArray[np.ui
 
 
 def require_storable(dtype: str, values: npt.NDArray[np.uint8]) -> None:
-    """Raise LA325 for values of a converting type that were never stored: stores kept all others bit for bit."""
+    """Raise LA325 for NaN and infinities of converting types: their stores were not measured."""
     if dtype not in CONVERTING_DTYPES:
         return
     words = values.view(_WORD)
@@ -97,5 +97,5 @@ def require_storable(dtype: str, values: npt.NDArray[np.uint8]) -> None:
 
 
 def refused(code: str, what: str, because: str, rule: str, where: tuple[str, ...] = ()) -> TargetRuleError:
-    """Return the error for a copy that breaks a rule, or whose outcome is not known."""
+    """Return the error for a copy that breaks a rule or whose outcome is unknown."""
     return TargetRuleError(Diagnostic(code, what, where, because, source="rule " + rule), rule)

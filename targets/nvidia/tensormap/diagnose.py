@@ -1,8 +1,8 @@
 """What is wrong with the bytes of a tensor map, or with the arguments of a failed ``cuTensorMapEncodeTiled`` call.
 
-Main statements: nothing is guessed. A repair is shown only after the repaired map broke no rule that the measured
-driver enforces; where no change of single fields achieves that, there is none. Bits that this library cannot read
-(im2col, other architectures) are named and left as they are.
+Main statements: a repair is shown only if the repaired map breaks no rule that the measured driver enforces; if no
+change of single fields achieves that, none is shown. Bits that this module cannot read (im2col, other architectures)
+are named and left unchanged.
 
 References: NVIDIA/TensorRT-LLM ``tmaDescriptor.h`` (Apache-2.0); CUDA driver API, ``cuTensorMapEncodeTiled``;
 measurements on NVIDIA H200, driver 580.159.04 (CUDA 13.0).
@@ -53,26 +53,26 @@ _NUMBERS: Mapping[str, Mapping[int, str]] = {
     "oob_fill": {code: name for name, code in OOB_FILL_CODES.items()},
 }
 _OTHERS = {
-    "kind": ("IM2COL", "the map is an im2col one; this library decodes tiled maps"),
+    "kind": ("IM2COL", "this is an im2col map; diagnose() reads tiled maps"),
     "version": ("VERSION", "public headers write 1 here, the measured driver 0"),
     "swizzle_atom": ("ARCH_ATOM", "swizzle atoms need compute capability 10.0 or later"),
-    "allocation_class": ("ALLOCATION_CLASS", "the allocation class LARGE, which the measured driver does not set"),
-    "swizzle_96B": ("ARCH_ATOM", "the 96-byte swizzle exists on sm_103a alone"),
-    "reserved": ("RESERVED", "reserved bits are 0 in every map that a driver was seen to write"),
+    "allocation_class": ("ALLOCATION_CLASS", "allocation class LARGE, which the measured driver never sets"),
+    "swizzle_96B": ("ARCH_ATOM", "the 96-byte swizzle exists only on sm_103a"),
+    "reserved": ("RESERVED", "reserved bits are 0 in every map a driver wrote"),
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """One thing that is wrong, or that only documents forbid.
+    """One problem: something the driver refuses, or that only documents forbid.
 
     Args:
-        rule: Id of the rule, or of what the bits are: ``RESERVED``, ``UNUSED_MODE``, ``UPPER_HALF``, ...
+        rule: Id of the rule, or a name for the bits: ``RESERVED``, ``UNUSED_MODE``, ``UPPER_HALF``, ...
         field: The field, with its position.
         message: A sentence with the numbers.
         enforced: Whether the measured driver refuses it, or never writes it.
         documented: Whether a document of the vendor states the rule.
-        since: The documents and their versions.
+        since: The documents that state it, with versions.
     """
 
     rule: str
@@ -92,13 +92,13 @@ class Trouble:
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """What a map holds, what is wrong with it, and what would repair it.
+    """The fields of a map, what is wrong with them, and a repair.
 
     Args:
-        fields: ``(name, value)`` of every field that could be read.
-        troubles: What the measured driver refuses first, then what documents alone forbid.
-        tensor_map: The map, where its fields are ones.
-        repairs: Changes after which no enforced rule is broken, as a whole and tried.
+        fields: ``(name, value)`` of every readable field.
+        troubles: What the measured driver refuses, then what only documents forbid.
+        tensor_map: The map, if the fields form one.
+        repairs: Changes that together, as verified, leave no enforced rule broken.
         repaired: The repaired map.
     """
 
@@ -134,16 +134,16 @@ class Diagnosis:
 
 
 def diagnose(source: object, target: str = "sm_90a", *, status: int | None = None) -> Diagnosis:
-    """Say what a tensor map holds, which rules it breaks, and what would repair it.
+    """Report the fields of a tensor map, the rules it breaks, and a repair.
 
     Args:
         source: A ``TensorMap``; 128 bytes, or the 64 that hold fields, or their hexadecimal text; a mapping of the
             arguments of ``cuTensorMapEncodeTiled``: fields of ``TensorMap``, or the driver's names (``globalDim``,
             ...), with names or numbers.
-        target: Architecture; repairs and enforced rules are those of a measured one.
-        status: What the driver answered for these arguments: 0 is accepted.
+        target: Architecture; enforced rules and repairs exist only for a measured one.
+        status: The driver's return code for these arguments; 0 means accepted.
 
-    Raises: MalformedError: LA300, LA301, LA340, LA806. DeviceMismatchError: LA807: the driver decided otherwise.
+    Raises: MalformedError: LA300, LA301, LA340, LA806. DeviceMismatchError: LA807: the driver disagrees.
 
     Example:
         >>> found = diagnose(TensorMap("bf16", (500, 1024), (1000,), (72, 64), swizzle="128B"))
@@ -155,7 +155,7 @@ def diagnose(source: object, target: str = "sm_90a", *, status: int | None = Non
     Source: rules of ``tensormap.RULES``; bits of ``tensormap.FIELDS``.
     """
     if status is not None and (isinstance(status, bool) or not isinstance(status, int)):
-        raise malformed("LA806", "status is not what a driver answers", f"it is an integer, not {shown(status)}")
+        raise malformed("LA806", "invalid driver status", f"status must be an integer, not {shown(status)}")
     if isinstance(source, TensorMap):
         found = _of_map(source, target)
     elif isinstance(source, Mapping):
@@ -164,9 +164,9 @@ def diagnose(source: object, target: str = "sm_90a", *, status: int | None = Non
         found = _of_bytes(_raw(source), target)
     if status is not None and (status == 0) != found.accepted:
         said = "accepted" if status == 0 else f"refused (status {status})"
-        mine = "accepts" if found.accepted else "refuses: " + "; ".join(t.rule for t in found.troubles if t.enforced)
-        because = f"the driver {said} what the rules of the measured one {mine}"
-        raise DeviceMismatchError(Diagnostic("LA807", "a driver decided otherwise", (str(found.fields),), because))
+        mine = "accept" if found.accepted else "refuse: " + "; ".join(t.rule for t in found.troubles if t.enforced)
+        because = f"the driver {said} what the measured driver's rules {mine}"
+        raise DeviceMismatchError(Diagnostic("LA807", "the driver disagrees", (str(found.fields),), because))
     return found
 
 
@@ -177,13 +177,13 @@ def _raw(source: object) -> bytes:
         except ValueError:
             source = None
     if not isinstance(source, (bytes, bytearray, memoryview)) or len(bytes(source)) not in (_HALF, MAP_BYTES):
-        because = "it is a TensorMap, 64 or 128 bytes, their hexadecimal digits, or the arguments of the driver's call"
-        raise malformed("LA806", "this is not something to diagnose", because)
+        because = "expected a TensorMap, 64 or 128 bytes, their hex digits, or the arguments of the driver's call"
+        raise malformed("LA806", "cannot diagnose this object", because)
     return bytes(source)
 
 
 def _read_arguments(given: Mapping[Any, Any]) -> TensorMap:
-    """The map of a driver call's arguments."""
+    """The map described by a driver call's arguments."""
     values: dict[str, Any] = {}
     for key, value in given.items():
         name = _DRIVER_NAMES.get(key, key)
@@ -191,7 +191,7 @@ def _read_arguments(given: Mapping[Any, Any]) -> TensorMap:
             continue
         if name in _NUMBERS and isinstance(value, int) and not isinstance(value, bool):
             if value not in _NUMBERS[name]:
-                raise malformed("LA806", f"{name} {value} is no number of the driver's", f"known: {_NUMBERS[name]}")
+                raise malformed("LA806", f"{name} {value} is not a driver enumerator", f"known: {_NUMBERS[name]}")
             value = _NUMBERS[name][value]
         values[name] = value
     rank = given.get("tensorRank")
@@ -251,7 +251,7 @@ def _repaired(tm: TensorMap) -> TensorMap | None:
 
 
 def _moved(tm: TensorMap, entry: Violation) -> TensorMap:
-    """The map with one field moved to the nearest value that one rule takes, where there is one to take."""
+    """The map with one field moved to the nearest value that the rule accepts, if there is one."""
     rule, at = entry.rule, entry.position
     bits = DTYPES[tm.dtype].bits
     grain = 32 if tm.interleave == "32B" else GLOBAL_ALIGN_BYTES
@@ -315,7 +315,7 @@ def _of_bytes(raw: bytes, target: str) -> Diagnosis:
         return Diagnosis(fields, (*troubles, Trouble("FIELD", "", error, True, False)))
     exact = encode(tm, target)
     if len(raw) == MAP_BYTES and raw[_HALF:] != exact[_HALF:]:
-        text = "the upper half does not hold the box bytes and the alignment that the lower half implies"
+        text = "the upper half does not match the box bytes and alignment that the lower half implies"
         troubles.append(Trouble("UPPER_HALF", "box_bytes", text, True, False))
     troubles += [_trouble(entry, False, True) for entry in violations(tm, target, "documented")]
     if not any(trouble.enforced for trouble in troubles):
@@ -326,7 +326,7 @@ def _of_bytes(raw: bytes, target: str) -> Diagnosis:
 
 
 def _mode(name: str) -> int | None:
-    """The mode that a field is of."""
+    """The mode that a field belongs to."""
     for head, shift in (("dims[", 0), ("box[", 0), ("element_strides[", 0), ("strides_bytes[", 1)):
         if name.startswith(head):
             return int(name[len(head)]) + shift
@@ -334,7 +334,7 @@ def _mode(name: str) -> int | None:
 
 
 def _decoded(lower: bytes, target: str) -> tuple[TensorMap | None, str]:
-    """The map of the lower half, its upper half computed; or why it holds none."""
+    """The map of the lower half, its upper half computed; or why it does not decode."""
     words = struct.unpack("<16I", lower)
     values = {
         field.name: words[field.word] >> field.low & (1 << field.width) - 1 for field in FIELDS if field.word < 16

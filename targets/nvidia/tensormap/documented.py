@@ -1,12 +1,12 @@
-"""The first 64 bytes of a tensor map as public documents describe them, for targets that no device was asked about.
+"""The first 64 bytes of a tensor map as public documents describe them, for targets without a measured device.
 
-Main statements: ``decode_documented(encode_documented(tm, target), target) == tm``. Bits that another architecture has
-(an ATOM swizzle or a packed type below compute capability 10.0, the 96-byte swizzle, which no tiled map has) are
-refused, each with the name of its field.
+Main statements: ``decode_documented(encode_documented(tm, target), target) == tm``. Bits of other architectures (an
+ATOM swizzle or a packed type below compute capability 10.0) and the 96-byte swizzle, which no tiled map has, are
+refused by field name.
 
-Implementation notes: documented evidence, never executed here. What the documents leave open is written as 0 and not
-read: the allocation class, which is a hint, and the upper 64 bytes. The version is written as 1, as documented, and
-read as 0 or 1, because the measured driver of compute capability 9.0 writes 0.
+Implementation notes: documented evidence, never run here. Undocumented bits are written as 0 and not read: the
+allocation class, which is a hint, and the upper 64 bytes. The version is written as 1, as documented, and read as 0 or
+1, because the measured driver of compute capability 9.0 writes 0.
 
 References: NVIDIA/TensorRT-LLM ``tmaDescriptor.h`` (Apache-2.0); the bit positions to which ptxas 13.0 lowers
 ``tensormap.replace``; PTX ISA 9.1, sections 5.5.1.1 (packed types) and 5.5.7 (swizzle atomicity).
@@ -36,7 +36,7 @@ from layoutalg.targets.nvidia.tensormap.limits import MAX_ELEMENT_STRIDE
 PACKED_FORMATS: Mapping[str, int] = MappingProxyType({"u4_align8": 11, "u4_align16": 12, "u6_align16": 13})
 """Format numbers of the packed types: ``.b4x16``, ``.b4x16_p64``, and ``.b6x16_p32`` with ``.b6p2x16``."""
 ATOM_CODES: Mapping[str, int] = MappingProxyType({"128B_ATOM_32B": 1, "128B_ATOM_32B_FLIP_8B": 2, "128B_ATOM_64B": 3})
-"""Numbers of the atom field; the swizzle field holds 3, 128B, beside them."""
+"""Values of the atom field; the swizzle field is then 3 (128B)."""
 VERSION = 1
 _WORDS = struct.Struct("<16I64x")
 _READ = struct.Struct("<16I")
@@ -48,7 +48,7 @@ _SWIZZLES |= {(3, code): name for name, code in ATOM_CODES.items()}
 
 
 def encode_documented(tm: TensorMap, target: str) -> bytes:
-    """Return the 128 bytes of a map by the documents alone.
+    """Return the 128 bytes of a map, from documents alone.
 
     Args:
         tm: The map.
@@ -61,12 +61,12 @@ def encode_documented(tm: TensorMap, target: str) -> bytes:
         >>> encode_documented(tm, "sm_100a")[8:12].hex()
         '12660800'
 
-    Laws: ``decode_documented`` is its inverse; on plain maps it agrees with the measured bytes but for the version and
+    Laws: ``decode_documented`` is its inverse; on plain maps it agrees with the measured bytes except the version and
     the upper half.
-    Source: as this module's references; documented, not executed.
+    Source: this module's references; documented, not run.
     """
     found = violations(tm, target, "documented")
-    if tm.element_strides and not 1 <= tm.element_strides[0] <= MAX_ELEMENT_STRIDE:  # ignored, but it has bits
+    if tm.element_strides and not 1 <= tm.element_strides[0] <= MAX_ELEMENT_STRIDE:  # ignored, but encoded
         message = f"element_strides[0] = {tm.element_strides[0]} is outside 1..8"
         found += (Violation("ELEM_STRIDE", message, "element_strides", 0),)
     if found:
@@ -105,7 +105,7 @@ def encode_documented(tm: TensorMap, target: str) -> bytes:
 
 
 def decode_documented(raw: bytes | bytearray | memoryview, target: str) -> TensorMap:
-    """Return the map that these bytes describe on a target, by the documents alone.
+    """Return the map that these bytes describe on a target, from documents alone.
 
     Args:
         raw: 128 bytes; the upper 64 are not read.
@@ -122,7 +122,7 @@ def decode_documented(raw: bytes | bytearray | memoryview, target: str) -> Tenso
         layoutalg.ground.errors.MalformedError: ...
 
     Laws: inverse of ``encode_documented``; bits of another architecture are refused.
-    Source: as this module's references; documented, not executed.
+    Source: this module's references; documented, not run.
     """
     if not isinstance(raw, (bytes, bytearray, memoryview)) or len(raw) != MAP_BYTES:
         got = f"{len(raw)} bytes" if isinstance(raw, (bytes, bytearray, memoryview)) else f"a {type(raw).__name__}"
@@ -145,13 +145,13 @@ def decode_documented(raw: bytes | bytearray | memoryview, target: str) -> Tenso
         for name in (f"dims[{mode}]", f"box[{mode}]", f"element_strides[{mode}]", f"strides_bytes[{mode - 1}][35:4]",
                      f"strides_bytes[{mode - 1}][39:36]"):  # fmt: skip
             if read[name]:
-                raise _illegal(_BY_NAME[name], read[name], f"mode {mode} is unused at rank {rank} and holds 0")
+                raise _illegal(_BY_NAME[name], read[name], f"mode {mode} is unused at rank {rank} and must be 0")
     dtype = _FORMATS.get((read["dtype"], read["dtype.tf32"]))
     if dtype is None:
         raise _illegal(_BY_NAME["dtype"], read["dtype"], f"no type has this number with tf32 {read['dtype.tf32']}")
     swizzle = _SWIZZLES.get((read["swizzle"], read["swizzle_atom"]))
     if swizzle is None:
-        raise _illegal(_BY_NAME["swizzle_atom"], read["swizzle_atom"], "an atom goes with swizzle 3, 128B, alone")
+        raise _illegal(_BY_NAME["swizzle_atom"], read["swizzle_atom"], "an atom requires swizzle 3 (128B)")
     interleave = next((name for name, code in INTERLEAVE_CODES.items() if code == read["interleave"]), None)
     if interleave is None:
         raise _illegal(_BY_NAME["interleave"], read["interleave"], _BY_NAME["interleave"].meaning)

@@ -4,8 +4,8 @@ Main statements: ``decode(encode(tm)) == tm`` and ``encode(decode(raw)) == raw``
 
 Notation: little-endian 32-bit words; bit b of word w is bit 32 * w + b of the map.
 
-Implementation notes: the layout is that of one driver on one chip. It agrees with the public bit positions except that
-the version bits and the allocation class are 0, and that the upper half holds two derived byte counts.
+Implementation notes: the layout is that of one driver on one chip. It agrees with the public bit positions, except that
+the version bits and the allocation class are 0 and the upper half has two derived byte counts.
 
 References: NVIDIA/TensorRT-LLM ``tmaDescriptor.h`` (Apache-2.0); encodings measured on NVIDIA H200, driver 580.159.04.
 """
@@ -39,7 +39,7 @@ class Field:
     """A run of bits of the encoded map.
 
     Args:
-        name: What it holds; for ``TensorMap`` fields, their name and position.
+        name: Name of the contents; for ``TensorMap`` fields, their name and position.
         word: 32-bit word, 0 to 31.
         low: Lowest bit inside the word.
         width: Number of bits, 1 to 32.
@@ -210,7 +210,7 @@ def decode(raw: bytes | bytearray | memoryview, target: str = "sm_90a") -> Tenso
     for mode in range(rank, 5):
         for name in _MODE_FIELDS[mode]:
             if _read(words, name):
-                raise _illegal(name, _read(words, name), f"mode {mode} is unused at rank {rank} and holds 0")
+                raise _illegal(name, _read(words, name), f"mode {mode} is unused at rank {rank} and must be 0")
     tm = TensorMap(
         dtype=_dtype_name(words),
         dims=tuple(words[8 + mode] + 1 for mode in range(rank)),
@@ -253,7 +253,7 @@ def _read(words: tuple[int, ...], name: str) -> int:
 
 def _base(words: tuple[int, ...]) -> int:
     base = words[0] | words[1] << 32
-    if base >> 63:  # no TensorMap holds it; every smaller address reaches the rules
+    if base >> 63:  # does not fit a TensorMap; smaller addresses are left to the rules
         raise _illegal("base_address[63:32]", words[1], f"the address {base} is outside 0..2^57-1")
     return base
 
@@ -286,7 +286,7 @@ def _illegal_field(field: Field, value: int, because: str = "", code: str = "LA3
 
 
 def _require_accepted_fields(tm: TensorMap, words: tuple[int, ...]) -> None:
-    """Refuse fields that decode to values no driver accepts, so that every decoded map can be encoded again."""
+    """Refuse fields that no driver accepts, so that every decoded map can be encoded again."""
     found = enforced_violations(tm)
     if found:
         first = found[0]

@@ -2,7 +2,7 @@
 
 Main statements: ``tile_load`` reproduces every byte of 400 loads recorded on an H200, gaps included.
 
-Notation: ``image`` is shared memory from an address that is a multiple of 1024 bytes; ``memory`` is global memory from
+Notation: ``image`` is shared memory starting at a multiple of 1024 bytes; ``memory`` is global memory from
 address 0.
 
 Implementation notes: the elements inside the tensor form one sub-box, so a copy is one strided numpy assignment plus a
@@ -38,10 +38,10 @@ _COORD_LIMIT = 1 << 31
 
 @dataclass(frozen=True, slots=True)
 class _Window:
-    """A tile at a start coordinate: its extents, and the sub-box of it that lies inside the tensor.
+    """A tile at a start coordinate: its extents, and its sub-box inside the tensor.
 
     ``counts`` are elements per mode, outermost first; ``inside`` slices that tile; ``first`` is the byte address of its
-    first element; ``shape`` and ``strides`` walk it in bytes. All four are empty of meaning when ``shape`` has a zero.
+    first element; ``shape`` and ``strides`` walk it in bytes. All four are meaningless if ``shape`` has a zero.
     """
 
     counts: tuple[int, ...]
@@ -75,7 +75,7 @@ def tile_load(tm: TensorMap, coords: npt.ArrayLike, memory: Bytes, image: Bytes,
     address is then swizzled as an absolute address. Elements outside the tensor are filled, gaps are left untouched.
 
     Measured: swizzles NONE, 32B, 64B, 128B; fills; element strides; negative coordinates; tf32 rounding (nearest, ties
-    to even, 13 bits dropped; fill is not rounded); flush-to-zero types, which flush nothing; NaN fill, the half-word
+    to even, 13 bits dropped; fill is not rounded); flush-to-zero types, which flush nothing; NaN fill, half-word
     0x7FF7 whatever the type; shared destinations aligned to 128 bytes, where absolute address bits decide; interleaved
     tiles, whose element is a slice of 16 or 32 bytes (``interleaved_load``).
 
@@ -120,12 +120,12 @@ def tile_store(tm: TensorMap, coords: npt.ArrayLike, memory: Bytes, image: Bytes
     """Store one tile from shared into global memory, in place, and return the bytes of the tile.
 
     Mathematically: the mirror image of ``tile_load``: the same byte of the image goes to the same element, bits
-    unchanged for every type, and what lies outside the tensor is not written, except that rows are written in whole
+    unchanged for every type, and nothing outside the tensor is written, except that rows are written in whole
     16-byte chunks: where ``dims[0]`` ends inside a chunk, the rest of that chunk is written from the image too.
 
-    Measured: swizzles NONE, 32B, 64B, 128B; element strides; upper edges; chunks; sources aligned to 128 bytes;
-    slices of interleaved tiles. Not
-    known and refused: NaN and infinities of the tf32 and flush-to-zero types, elements that overlap.
+    Measured: swizzles NONE, 32B, 64B, 128B; element strides; upper edges; chunks; sources aligned to 128 bytes; slices
+    of interleaved tiles. Refused as unknown: NaN and infinities of the tf32 and flush-to-zero types, overlapping
+    elements.
 
     Args:
         tm: The map; ``base_address`` is a byte offset into ``memory``.
@@ -203,8 +203,8 @@ def _require_above(starts: tuple[int, ...]) -> None:
 
 def _require_executable(tm: TensorMap) -> None:
     if max(tm.dims) > MAX_DIM:
-        because = f"dims = {tm.dims}, the engine takes extents up to {MAX_DIM}; a load raises an illegal instruction"
-        raise refused("LA331", "an extent is too long for the engine", because, "DIM_EXECUTE")
+        because = f"dims = {tm.dims}, the engine allows extents up to {MAX_DIM}; a load raises an illegal instruction"
+        raise refused("LA331", "an extent is too large for the engine", because, "DIM_EXECUTE")
 
 
 def _checked_coords(tm: TensorMap, coords: npt.ArrayLike) -> tuple[int, ...]:
@@ -243,8 +243,8 @@ def _require_memory(tm: TensorMap, window: _Window, memory: Bytes) -> None:
         return
     last = window.first + sum((n - 1) * s for n, s in zip(window.shape, window.strides, strict=True))
     if last >= memory.size:
-        because = f"the tile touches bytes {window.first}..{last}, memory holds 0..{memory.size - 1}"
-        raise refused("LA322", "an element lies outside memory", because, "MEMORY_RANGE", (repr(tm),))
+        because = f"the tile touches bytes {window.first}..{last}, memory has 0..{memory.size - 1}"
+        raise refused("LA322", "an element is outside memory", because, "MEMORY_RANGE", (repr(tm),))
 
 
 def _require_image(tm: TensorMap, window: _Window, image: Bytes, smem_offset_bytes: int) -> None:
@@ -254,7 +254,7 @@ def _require_image(tm: TensorMap, window: _Window, image: Bytes, smem_offset_byt
         raise refused("LA324", "the tile's shared address is not aligned", because, "SMEM_ALIGN")
     end = offset + window.rows * row_pitch_bytes(tm)
     if end > image.size:
-        because = f"the tile occupies bytes {offset}..{end - 1}, the image holds 0..{image.size - 1}"
+        because = f"the tile occupies bytes {offset}..{end - 1}, the image has 0..{image.size - 1}"
         raise refused("LA323", "the tile does not fit the image", because, "SMEM_RANGE", (repr(tm),))
 
 

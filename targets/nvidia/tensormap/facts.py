@@ -1,9 +1,9 @@
-"""What follows from the fields of a tensor map: element sizes, swizzle maps, byte counts.
+"""What follows from the fields of a tensor map: element sizes, swizzles, byte counts.
 
-Notation: what a map counts, its unit, is the element; of an interleaved map it is a slice of 16 or 32 bytes.
+Notation: the unit of a map is the element; of an interleaved map, a slice of 16 or 32 bytes.
 
-Implementation notes: every byte count was measured, on an H200, those of interleaved maps on an H100. The swizzles'
-numbers stand in ``nvidia.swizzles``.
+Implementation notes: every byte count was measured on an H200, those of interleaved maps on an H100. The numbers of
+the swizzles are in ``nvidia.swizzles``.
 
 References: PTX ISA 9.1 section 5.5.7 (swizzling modes).
 """
@@ -89,7 +89,7 @@ def apply_swizzle(mode: str, byte_addresses: npt.ArrayLike) -> npt.NDArray[np.in
 
 
 def xored(pairs: list[tuple[int, int]], addresses: Any) -> Any:
-    """Return addresses with each target bit xored by its source bit, sources as they were before.
+    """Return addresses with each target bit XORed by its original source bit.
 
     Args:
         pairs: (target bit, source bit).
@@ -118,7 +118,7 @@ def swizzle_span_bytes(mode: str) -> int:
 
 
 def swizzle_period_bytes(mode: str) -> int:
-    """Return after how many bytes of shared memory the pattern repeats; 16, the chunk, for ``"NONE"``.
+    """Return the period of the pattern in shared-memory bytes; 16, the chunk, for ``"NONE"``.
 
     It is also the shared-memory alignment that the driver writes into word 9 of the map (PTX asks at least 128 bytes of
     every tile destination).
@@ -149,7 +149,7 @@ def _swizzle(mode: str) -> HardwareSwizzle:
 
 
 def unit_bytes(tm: TensorMap) -> int:
-    """Return the bytes of what a map counts: an element, or a slice of an interleaved map.
+    """Return the bytes of a map's unit: an element, or a slice of an interleaved map.
 
     Raises: MalformedError: LA300, LA302.
 
@@ -168,10 +168,10 @@ def unit_bytes(tm: TensorMap) -> int:
 
 
 def loaded_counts(tm: TensorMap) -> tuple[int, ...]:
-    """Return how many elements, or slices of an interleaved map, one tile holds along each mode.
+    """Return how many elements, or slices of an interleaved map, one tile has along each mode.
 
-    Mathematically: box[0], then ceil(box[i] / element_strides[i]); the first element stride is ignored. Of an
-    interleaved map it acts as well, and along the last mode but one a tile holds one slice whatever the box says.
+    Mathematically: box[0], then ceil(box[i] / element_strides[i]); the first element stride is ignored. For an
+    interleaved map it applies too, and along the next-to-last mode a tile has one slice whatever the box says.
 
     Raises: MalformedError: LA302.
 
@@ -215,7 +215,7 @@ def transaction_bytes(tm: TensorMap) -> int:
 
 
 def row_pitch_bytes(tm: TensorMap) -> int:
-    """Return the distance in shared memory between rows of the tile: the whole swizzle span, or the row without one.
+    """Return the distance in shared memory between rows of the tile: the swizzle span, or the row if not swizzled.
 
     Slices of an interleaved map leave no gaps, whatever the swizzle.
 
@@ -231,7 +231,7 @@ def row_pitch_bytes(tm: TensorMap) -> int:
 
 
 def footprint_bytes(tm: TensorMap) -> int:
-    """Return the bytes of shared memory one tile occupies, the gaps of rows narrower than the swizzle span included.
+    """Return the bytes of shared memory one tile occupies, including gaps after rows narrower than the swizzle span.
 
     Example:
         >>> footprint_bytes(TensorMap("bf16", (512, 1024), (1024,), (16, 64), swizzle="128B"))
@@ -243,10 +243,10 @@ def footprint_bytes(tm: TensorMap) -> int:
 
 
 def box_bytes(tm: TensorMap) -> int:
-    """Return the byte count that the driver computes for the box, limits to 233,472 and writes into word 8 of the map.
+    """Return the byte count that the driver computes for the box, limits to 233,472 and writes into map word 8.
 
     Mathematically: element bytes * product over all modes of floor(box[i] / element_strides[i]). It differs from
-    ``transaction_bytes`` where an element stride does not divide its box, and is 0 where a stride exceeds it.
+    ``transaction_bytes`` if an element stride does not divide its box, and is 0 if a stride exceeds it.
 
     Raises: MalformedError: LA302.
 
@@ -303,6 +303,6 @@ def _require_countable(tm: TensorMap, steps: tuple[int, ...]) -> None:
     if not tm.box or min(tm.box) < 1 or (steps and min(steps) < 1):
         raise malformed(
             "LA302",
-            "the box holds no countable elements",
+            "the box has no countable elements",
             f"box = {tm.box} and element_strides = {tm.element_strides} must be positive, with at least one mode",
         )

@@ -2,8 +2,8 @@
 
 Notation: every tuple is innermost first, mode 0 is the contiguous one.
 
-Implementation notes: a ``TensorMap`` may hold values that no device accepts, so that the rules can name them; only
-what is not a tensor map at all (wrong types, unknown names, tuples of unequal length) is refused on construction.
+Implementation notes: a ``TensorMap`` may have values that no device accepts, so that the rules can name them; only
+wrong types, unknown names and tuples of unequal length are refused on construction.
 
 References: the enumerations of ``cuTensorMapEncodeTiled`` in ``cuda.h`` 12.0 to 13.0.
 """
@@ -32,8 +32,8 @@ class DType:
         code: The driver's enumerator.
         bits: Bits of one element in global memory.
         is_float: Whether the driver treats it as floating point (NaN fill).
-        slot_bytes: For packed types, shared-memory bytes that 16 elements take; None for plain types.
-        format_code: Number in the encoded map's format field; None where no encoding was measured.
+        slot_bytes: For packed types, shared-memory bytes of 16 elements; None for plain types.
+        format_code: Number in the encoded map's format field; None if no encoding was measured.
         rounds_tf32: Whether the encoded map requests rounding to tf32.
     """
 
@@ -88,11 +88,11 @@ PLAIN_DTYPES: tuple[str, ...] = tuple(name for name, entry in DTYPES.items() if 
 FLOAT_DTYPES: tuple[str, ...] = tuple(name for name, entry in DTYPES.items() if entry.is_float)
 CONVERTING_DTYPES: tuple[str, ...] = ("f32_ftz", "tf32", "tf32_ftz")
 BIT_PRESERVING_DTYPES: tuple[str, ...] = tuple(name for name in PLAIN_DTYPES if name not in CONVERTING_DTYPES)
-"""Types whose elements arrive with the bits they had; the three others flush denormals or drop mantissa bits."""
+"""Types whose elements arrive bit for bit; the other three are the tf32 and flush-to-zero types."""
 
 
 def malformed(code: str, what: str, because: str = "", where: tuple[str, ...] = ()) -> MalformedError:
-    """Return the error for input that is not a value of the expected type."""
+    """Return the error for malformed input."""
     return MalformedError(Diagnostic(code, what, where, because))
 
 
@@ -121,9 +121,9 @@ def checked_ints(name: str, values: object, code: str = "LA300") -> tuple[int, .
 
 
 def checked_name(name: str, value: object, allowed: Mapping[str, object], code: str = "LA301") -> str:
-    """Return a name out of a table."""
+    """Return a name that must be in a table."""
     if not isinstance(value, str) or value not in allowed:
-        raise malformed(code, f"{name} {shown(value)} is not known", f"{name} is one of " + ", ".join(allowed))
+        raise malformed(code, f"{name} {shown(value)} is not known", f"{name} must be one of " + ", ".join(allowed))
     return str(value)
 
 
@@ -131,14 +131,14 @@ def checked_name(name: str, value: object, allowed: Mapping[str, object], code: 
 class TensorMap:
     """A tiled view of a global tensor that the copy engine walks box by box.
 
-    Mathematically: element x of the tensor (0 <= x[i] < dims[i]) lies at byte
-    ``base_address + x[0] * element bytes + sum over i >= 1 of x[i] * strides_bytes[i - 1]``; a box at start s holds
+    Mathematically: element x of the tensor (0 <= x[i] < dims[i]) is at byte
+    ``base_address + x[0] * element bytes + sum over i >= 1 of x[i] * strides_bytes[i - 1]``; a box at start s has
     the elements ``s[0] + j[0]`` and ``s[i] + j[i] * element_strides[i]``, with 0 <= j[0] < box[0] and
     0 <= j[i] < ceil(box[i] / element_strides[i]).
 
     Args:
         dtype: Element type, a name of ``DTYPES``.
-        dims: Extents of the tensor, elements, innermost first. The rank is their number; any rank is representable.
+        dims: Extents of the tensor, elements, innermost first. Any rank is representable.
         strides_bytes: Distance in bytes between neighbours along modes 1, 2, ...; one fewer than ``dims``.
         box: Extents of the box, elements of the tensor (before element strides).
         element_strides: Step along each mode, elements; empty means all 1.

@@ -1,9 +1,9 @@
-"""Four rows at a time: ``tile::gather4`` and ``tile::scatter4`` as uses of a tiled map, by the documents.
+"""Four rows at a time: ``tile::gather4`` and ``tile::scatter4`` as uses of a tiled map, as documented.
 
-Mathematically: four boxes of one row each, at rows r0..r3 and one common first column, that lie one behind the other in
-shared memory, as the tiled box of four rows would.
+Mathematically: four boxes of one row each, at rows r0..r3 and one common first column, consecutive in shared memory
+like a tiled box of four rows.
 
-Implementation notes: documented evidence; no device at hand has the instructions (ptxas refuses them below compute
+Implementation notes: documented only; no available device has the instructions (ptxas refuses them below compute
 capability 10.0).
 
 References: PTX ISA 9.1, sections 5.5.3.4 and 9.7.9.27; what ptxas 13.0 accepts per architecture.
@@ -55,22 +55,22 @@ def row_violations(
     Source: PTX ISA 9.1, section 5.5.3.4; documented.
     """
     if not isinstance(form, str) or form not in GATHER_TARGETS:
-        raise malformed("LA856", f"there is no form {shown(form)}", "the forms are " + ", ".join(GATHER_TARGETS))
+        raise malformed("LA856", f"unknown form {shown(form)}", "the forms are " + ", ".join(GATHER_TARGETS))
     lookup(target)
     starts = checked_ints("coords", coords, "LA856")
     found = list(violations(tm, target, "documented"))
     if target not in GATHER_TARGETS[form]:
-        message = f"{form} is not an instruction of {target}, but of " + ", ".join(GATHER_TARGETS[form])
+        message = f"{target} does not have {form}; these do: " + ", ".join(GATHER_TARGETS[form])
         found.append(Violation("GATHER_ARCH", message, "target"))
     if tm.rank != 2:
         found.append(Violation("GATHER_RANK", f"dims has {tm.rank} entries, not 2", "dims"))
     elif tm.box[1] != 1:
         found.append(Violation("GATHER_BOX", f"box[1] = {tm.box[1]}, not 1", "box", 1))
     if tm.interleave != "NONE":
-        found.append(Violation("GATHER_INTERLEAVE", f"interleave {tm.interleave} does not go with it", "interleave"))
+        found.append(Violation("GATHER_INTERLEAVE", f"interleave is {tm.interleave}, not NONE", "interleave"))
     if len(starts) != _COORDS:
         because = f"got {len(starts)}"
-        raise malformed("LA856", "coords must hold the first column and four rows", because)
+        raise malformed("LA856", "coords must be the first column and four rows", because)
     for index, start in enumerate(starts):
         if not -_COORD_LIMIT <= start < _COORD_LIMIT:
             message = f"coords[{index}] = {start} is not a signed 32-bit integer"
@@ -84,7 +84,7 @@ def row_violations(
 
 
 def gathered_boxes(tm: TensorMap, coords: Sequence[int], target: str = "sm_100a") -> tuple[tuple[int, int], ...]:
-    """Return the start (column, row) of each of the four boxes, in the order they lie in shared memory.
+    """Return the start (column, row) of each of the four boxes, in shared-memory order.
 
     Raises: MalformedError: LA856.
 

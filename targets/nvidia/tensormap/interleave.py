@@ -1,11 +1,11 @@
-"""Interleaved tiled maps: a tensor of slices of 16 or 32 bytes of channels, as layouts like N C/8 H W 8 are.
+"""Interleaved tiled maps: a tensor of slices of 16 or 32 bytes of channels, for layouts like N C/8 H W 8.
 
-Mathematically: the unit is the slice: mode 0 counts slices that lie 16 (32) bytes apart, mode i >= 1 steps by
-``strides_bytes[i - 1]``. Along the last mode but one, that of the slices of channels, a box holds one slice whatever it
-says; along every other mode, the first one too, ``ceil(box / element stride)``. In shared memory the slices lie one
-behind the other, mode 0 fastest, without gaps; the swizzle XORs absolute addresses.
+Mathematically: the unit is the slice: mode 0 counts slices that are 16 (32) bytes apart, mode i >= 1 steps by
+``strides_bytes[i - 1]``. Along the next-to-last mode, that of the channel slices, a box has one slice whatever its
+extent; along every other mode, including the first, ``ceil(box / element stride)``. In shared memory the slices are
+consecutive, mode 0 fastest, without gaps; the swizzle XORs absolute addresses.
 
-Implementation notes: these rules were read off loads that ran; documents give none of the counts.
+Implementation notes: these rules were measured on loads; documents do not give the counts.
 
 References: measured on NVIDIA H100 80GB HBM3, driver 580.159.04; PTX ISA 9.1, section 5.5.6.
 """
@@ -37,12 +37,12 @@ def slice_bytes(tm: TensorMap) -> int:
     """
     unit = unit_bytes(tm)
     if tm.interleave not in SLICE_BYTES:
-        raise malformed("LA302", "an interleaved map has interleave 16B or 32B", f"interleave {tm.interleave}")
+        raise malformed("LA302", "the map is not interleaved", f"interleave {tm.interleave}")
     return unit
 
 
 def slice_counts(tm: TensorMap) -> tuple[int, ...]:
-    """Return how many slices one tile holds along each mode.
+    """Return how many slices one tile has along each mode.
 
     Example:
         >>> slice_counts(TensorMap("f16", (64, 8, 8), (1024, 32768), (8, 64, 3), (2, 1, 1), interleave="16B"))
@@ -55,7 +55,7 @@ def slice_counts(tm: TensorMap) -> tuple[int, ...]:
 
 
 def interleaved_bytes(tm: TensorMap) -> int:
-    """Return the bytes that one load counts on its barrier, which are also those it writes.
+    """Return the bytes that one load writes and counts on its barrier.
 
     Example:
         >>> interleaved_bytes(TensorMap("f16", (64, 8, 8), (1024, 32768), (8, 64, 3), interleave="16B"))
@@ -68,7 +68,7 @@ def interleaved_bytes(tm: TensorMap) -> int:
 
 
 def interleaved_places(tm: TensorMap, coords: Sequence[int]) -> tuple[Ints, npt.NDArray[np.bool_]]:
-    """Return the byte address of each slice of a tile, in shared-memory order, and which lie inside the tensor.
+    """Return the byte address of each slice of a tile, in shared-memory order, and which are inside the tensor.
 
     Example:
         >>> tm = TensorMap("f16", (2, 8, 8), (1024, 32768), (8, 1, 1), interleave="16B")

@@ -1,6 +1,6 @@
 """The numbers that maps and their uses must respect.
 
-Implementation notes: each number belongs to a rule of ``rules``, which holds its sources and its evidence.
+Implementation notes: each number belongs to a rule in ``rules``, with its sources and evidence.
 
 References: CUDA driver API 13.0, ``cuTensorMapEncodeTiled``; PTX ISA 9.1 sections 5.5 and 9.7.9.27; CUDA programming
 guide 13.0, technical specifications per compute capability.
@@ -10,9 +10,9 @@ from __future__ import annotations
 
 MAX_RANK = 5
 MAX_DIM_ENCODED = 1 << 32
-"""Longest extent that the driver encodes."""
+"""Largest extent that the driver encodes."""
 MAX_DIM = 1 << 31
-"""Longest extent that the engine can use: loads through a longer one raised an illegal instruction."""
+"""Largest extent that the engine can use: loads through a larger one raised an illegal instruction."""
 MAX_BOX = 256
 MAX_BOX_BYTES = 233_472
 MAX_ELEMENT_STRIDE = 8

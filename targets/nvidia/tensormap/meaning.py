@@ -1,8 +1,8 @@
-"""The function that a tensor map denotes, as layout values: where a tile lies in shared memory, and what it reads.
+"""The function that a tensor map denotes, as layout values: where a tile is in shared memory, and what it reads.
 
 Main statements: let c be a point of the loaded box, outermost mode first, ``loaded_counts`` points along each mode. The
 shared side is c -> swizzle(sum over modes of c * pitch), with the inner pitch one element, the next ``row_pitch_bytes``
-and every other the one before times its count: a CuTe layout behind the swizzle, total. The global side is c -> base +
+and every other the one before times its count: a total CuTe layout, swizzled. The global side is c -> base +
 sum over modes of (start + step * c) * stride, defined exactly where every coordinate start + step * c is inside the
 tensor: a piecewise layout whose guards are the bounds. A tile load writes at ``shared(c)`` the element at ``global(c)``
 where that is defined and the fill elsewhere. The points of an interleaved map are slices: c has one more coordinate,
@@ -50,17 +50,17 @@ def layout(
     where the element is inside the tensor, so that out of bounds is outside the domain.
 
     Args:
-        tm: The map; a rule that it breaks on the target is an error.
-        target: Architecture; where no device was measured, the documented rules are asked.
+        tm: The map; breaking a rule of the target is an error.
+        target: Architecture; without a measured device, the documented rules apply.
         side: ``"shared"`` or ``"global"``.
         unit: What shared offsets count: ``"element"`` or ``"byte"``. Global offsets are bytes with ``base_address``.
-        coords: For the global side, the start coordinate in elements, innermost mode first, as ``tile_load`` takes it;
-            None leaves it open, as the parameters ``start0``, ``start1``, ..., outermost mode first.
+        coords: For the global side, the start coordinate in elements, innermost mode first, as for ``tile_load``; None
+            leaves it symbolic, as the parameters ``start0``, ``start1``, ..., outermost mode first.
 
     Returns:
-        Shared: a ``CuteLayout`` or, behind a swizzle, a ``ComposedLayout``; mode k is box dimension k, outermost first.
+        Shared: a ``CuteLayout`` or, if swizzled, a ``ComposedLayout``; mode k is box dimension k, outermost first.
         Global: a ``PiecewiseLayout`` over ``dim0``, ``dim1``, ..., outermost first, with the output ``byte``.
-        Of an interleaved map either has one more dimension at the end: the elements of a slice.
+        For an interleaved map either has one more dimension at the end: the elements of a slice.
 
     Raises: MalformedError: LA300, LA302, LA326, LA340, LA804. RefusedMapError: LA307. TargetRuleError: LA321.
 
@@ -84,7 +84,7 @@ def layout(
         raise malformed("LA300", "layout needs a TensorMap", f"got a {type(tm).__name__}")
     for name, value, known in (("side", side, ("shared", "global")), ("unit", unit, ("element", "byte"))):
         if not isinstance(value, str) or value not in known:
-            raise malformed("LA804", f"{name} {shown(value)} is not known", f"{name} is one of {', '.join(known)}")
+            raise malformed("LA804", f"unknown {name} {shown(value)}", f"{name} must be one of {', '.join(known)}")
     found = violations(tm, target, "enforced" if is_measured(target) else "documented")
     if found:
         raise _broken(tm, found)
@@ -119,7 +119,7 @@ def _shared(tm: TensorMap, scale: int) -> CuteLayout | ComposedLayout:
 
 
 def _global(tm: TensorMap, coords: Sequence[int] | None) -> PiecewiseLayout:
-    """The bytes read: box coordinates, and start coordinates where they are open, to byte offsets."""
+    """The bytes read: box coordinates, and symbolic start coordinates if any, to byte offsets."""
     size, rank, unit = element_bytes(tm.dtype), tm.rank, unit_bytes(tm)
     plain = tm.interleave == "NONE"
     grain = 16 // size if plain else 1

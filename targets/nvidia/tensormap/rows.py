@@ -1,6 +1,6 @@
-"""Rows of one copy: gathered from global memory, filled where they leave the tensor, put into shared memory.
+"""Rows of one copy: gather them from global memory, fill out of bounds, write them to shared memory.
 
-Implementation notes: shared by the modes whose rows do not form one strided box: im2col and interleaved tiles.
+Implementation notes: for the modes whose rows do not form one strided box: im2col and interleaved tiles.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ Ints: TypeAlias = npt.NDArray[np.int64]
 
 
 def gathered(dtype: str, fill: str, memory: Bytes, starts: Ints, inside: npt.NDArray[np.bool_], size: int) -> Bytes:
-    """Return uint8[rows, pieces * size]: row r holds, for each piece, the bytes from ``starts[r, piece]`` on, or fill.
+    """Return uint8[rows, pieces * size]: per row and piece, the bytes from ``starts[row, piece]`` on, or fill.
 
     Args:
-        dtype: Element type, which converts what is loaded.
+        dtype: Element type; it determines the conversion on load.
         fill: ``"ZERO"`` or ``"NAN"``.
         memory: Global memory.
         starts: Byte addresses, int64[rows, pieces].
@@ -39,14 +39,14 @@ def gathered(dtype: str, fill: str, memory: Bytes, starts: Ints, inside: npt.NDA
     if used.size:
         low, high = int(used.min()), int(used.max()) + size
         if low < 0 or high > memory.size:
-            because = f"the tile touches bytes {low}..{high - 1}, memory holds 0..{memory.size - 1}"
-            raise refused("LA322", "an element lies outside memory", because, "MEMORY_RANGE")
+            because = f"the tile touches bytes {low}..{high - 1}, memory has 0..{memory.size - 1}"
+            raise refused("LA322", "an element is outside memory", because, "MEMORY_RANGE")
         answer[inside] = load_convert(dtype, memory[used[:, None] + np.arange(size)])
     return answer.reshape(rows, pieces * size)
 
 
 def put_rows(rows: Bytes, pitch: int, swizzle: str, image: Bytes, offset: int) -> None:
-    """Put each row, a multiple of 16 bytes, at its pitch; every 16-byte chunk goes where the swizzle sends it."""
+    """Write each row (a multiple of 16 bytes) at its pitch, every 16-byte chunk at its swizzled address."""
     count, width = rows.shape
     at = offset + pitch * np.arange(count, dtype=np.int64)[:, None] + np.arange(0, width, 16, dtype=np.int64)
     chunks = apply_swizzle(swizzle, at) >> 4
@@ -56,7 +56,7 @@ def put_rows(rows: Bytes, pitch: int, swizzle: str, image: Bytes, offset: int) -
 def put_chunks(
     swizzle: str, memory: Bytes, to: Ints, kept: npt.NDArray[np.bool_], image: Bytes, offset: int, pitch: int
 ) -> None:
-    """Write the 16-byte chunks of rows of shared memory to global addresses, int64[rows, chunks], where they are kept.
+    """Write the kept 16-byte chunks of shared-memory rows to global addresses, int64[rows, chunks].
 
     Raises: TargetRuleError: LA322.
     """
@@ -65,14 +65,14 @@ def put_chunks(
     if places.size:
         low, high = int(places.min()), int(places.max()) + 16
         if low < 0 or high > memory.size:
-            because = f"the tile touches bytes {low}..{high - 1}, memory holds 0..{memory.size - 1}"
-            raise refused("LA322", "an element lies outside memory", because, "MEMORY_RANGE")
+            because = f"the tile touches bytes {low}..{high - 1}, memory has 0..{memory.size - 1}"
+            raise refused("LA322", "an element is outside memory", because, "MEMORY_RANGE")
         each = np.arange(16)
         memory[places[:, None] + each] = image[apply_swizzle(swizzle, at)[kept][:, None] + each]
 
 
 def require_buffer(name: str, buffer: Any, *, writable: bool) -> None:
-    """Raise LA327 unless the buffer is a one-dimensional contiguous uint8 array, writable where it is written."""
+    """Raise LA327 unless the buffer is a one-dimensional contiguous uint8 array, writable if required."""
     if not isinstance(buffer, np.ndarray) or buffer.dtype != np.uint8 or buffer.ndim != 1:
         kind = f"{buffer.dtype}, shape {buffer.shape}" if isinstance(buffer, np.ndarray) else type(buffer).__name__
         raise malformed("LA327", f"{name} is not a one-dimensional uint8 array", f"got {kind}")
@@ -81,7 +81,7 @@ def require_buffer(name: str, buffer: Any, *, writable: bool) -> None:
 
 
 def require_destination(offset: int, footprint: int, image: Bytes) -> int:
-    """Return the offset, a multiple of 128 at which the footprint fits the image.
+    """Check a tile's offset: a multiple of 128 at which the footprint fits the image.
 
     Raises: MalformedError: LA327. TargetRuleError: LA323, LA324.
     """
@@ -90,6 +90,6 @@ def require_destination(offset: int, footprint: int, image: Bytes) -> int:
         because = f"smem_offset_bytes = {place} is not a multiple of {SMEM_DESTINATION_ALIGN_BYTES} at or above 0"
         raise refused("LA324", "the tile's shared address is not aligned", because, "SMEM_ALIGN")
     if place + footprint > image.size:
-        because = f"the tile occupies bytes {place}..{place + footprint - 1}, the image holds 0..{image.size - 1}"
+        because = f"the tile occupies bytes {place}..{place + footprint - 1}, the image has 0..{image.size - 1}"
         raise refused("LA323", "the tile does not fit the image", because, "SMEM_RANGE")
     return place

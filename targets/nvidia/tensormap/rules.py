@@ -1,8 +1,8 @@
 """The rule table of tiled tensor maps, as data: what documents say and what one real driver did.
 
-Implementation notes: documented and enforced differ in several places, and both are kept. The predicates live in
-``checks``. "Tested" below means 100,000 parameter sets drawn around the legal boundaries, of which every verdict agrees
-with the enforced reading.
+Implementation notes: documented and enforced differ in several places; both are recorded. The predicates are in
+``checks``. "Tested" below means 100,000 parameter sets drawn around the legal boundaries; every verdict agrees with the
+enforced reading.
 
 References: CUDA driver API, ``cuTensorMapEncodeTiled`` (``cuda.h`` 12.0 to 13.5); PTX ISA 9.1; measurements on NVIDIA
 H200, driver 580.159.04 (CUDA 13.0).
@@ -31,8 +31,8 @@ _SPANS: Mapping[str, tuple[str, str | None]] = MappingProxyType(
         "PACKED_SWIZZLE": ("12.8", None), "DIM_RANGE": ("12.0", "13.5"), "DIM_EXECUTE": ("13.5", None),
     }
 )  # fmt: skip
-"""Toolkits between which a rule's text stands; documented rules that are not listed stand in all of them (BOX_RANGE is
-misprinted in 12.0 and corrected in 12.1)."""
+"""First toolkit that states a rule and first that no longer does; unlisted documented rules are in all of them
+(BOX_RANGE is misprinted in 12.0 and corrected in 12.1)."""
 
 
 def _rule(
@@ -106,7 +106,7 @@ _TABLE = (
           "entry 0 is range-checked as well, in every interleave mode, though loads ignore it"),
     _rule("SWIZZLE_INNER", "Without interleave, the innermost box row fits the swizzle span.",
           "box[0] * element bytes <= 32, 64, 128", (_api("interleave"),), "enforced", "as stated"),
-    _rule("INTERLEAVE32", "Interleave 32B demands swizzle 32B.",
+    _rule("INTERLEAVE32", "Interleave 32B requires swizzle 32B.",
           "swizzle == 32B", (_api("swizzle"),), "not enforced", "any swizzle passes with interleave 32B"),
     _rule("PACKED_SWIZZLE",
           "u6_align16 takes swizzle NONE, 128B, 128B_ATOM_32B or 128B_ATOM_64B (stores only) and no interleave; "
@@ -118,7 +118,7 @@ _TABLE = (
     _rule("BOX_SMEM", "The whole box, counted as the product of floor(box / element stride), fits 228 KiB.",
           "<= 233,472 B", (), "enforced",
           "no document states it; the count is 0 where an element stride exceeds its box"),
-    _rule("MAP_ALIGN", "The map object lies at a multiple of 64 bytes; the C type needs 128 from 13.0.",
+    _rule("MAP_ALIGN", "The map object is aligned to 64 bytes; the C type needs 128 from 13.0.",
           "64 B; 128 B", (_api("tensorMap"),), "not tested", "", "use"),
     _rule("SMEM_ALIGN", "The tile's shared address is a multiple of 128 bytes; swizzles XOR absolute address bits.",
           "128 B; patterns repeat at 256, 512, 1024 B", (_ptx("5.5.7"),), "enforced",
@@ -128,7 +128,7 @@ _TABLE = (
           "coords[0] * element bytes % 16 == 0", (_ptx("5.5.3.1"),), "enforced",
           "otherwise the load or store raises an illegal instruction", "use"),
     _rule("COORD_RANGE", "Start coordinates are signed 32-bit integers.",
-          "-2^31..2^31-1", (_ptx("9.7.9.27.1.2"),), "not tested", "no element inside usable extents lies beyond it",
+          "-2^31..2^31-1", (_ptx("9.7.9.27.1.2"),), "not tested", "no element inside usable extents is beyond it",
           "use"),
     _rule("TX", "The barrier's pending count stays within 2^20 - 1 bytes; a tile always completes its full byte count.",
           "+-(2^20 - 1)", (_ptx("9.7.13.15"),), "enforced",
@@ -148,13 +148,13 @@ _TABLE = (
     _rule("SMEM_CAP", "A block owns at most 232,448 bytes of shared memory on cc 9.0.",
           "232,448 B", (Source("CUDA programming guide", "13.0", "technical specifications per compute capability"),),
           "not tested", "", "use"),
-    _rule("MEMORY_RANGE", "Every element inside the tensor's extents lies inside allocated global memory.",
+    _rule("MEMORY_RANGE", "Every element inside the tensor's extents is in allocated global memory.",
           "0 <= address < size", (), "not tested", "", "use"),
-    _rule("SMEM_RANGE", "The tile's whole footprint, swizzle gaps included, lies inside shared memory.",
+    _rule("SMEM_RANGE", "The tile's whole footprint, including swizzle gaps, is in shared memory.",
           "offset + footprint <= size", (), "enforced",
           "a shared region too small for the pitched rows faults with an illegal address", "use"),
     _rule("INTERLEAVE_MODEL",
-          "Stores of interleaved tiles write the slices that lie inside the tensor, as loads read them.",
+          "Stores of interleaved tiles write the slices inside the tensor, as loads read them.",
           "whole slices", (), "enforced",
           "240 of 240 stores on an H100; 40 of 40 with a negative start raised an illegal instruction", "use"),
     _rule("VALUE_MODEL", "Stores of NaN and infinities of tf32 and flush-to-zero types are not modelled.",

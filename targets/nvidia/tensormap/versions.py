@@ -1,10 +1,9 @@
 """Which CUDA toolkits accept a tensor map: per toolkit accepted, refused by a rule, or unknown.
 
-Main statements: the driver of one toolkit was measured, and there its verdict decides. For every other toolkit a map
-is refused where its text states a rule that is broken and that the measured driver enforces; it is accepted where
-neither its text nor the measured driver has anything against it. Where text and driver disagree it is unknown, since
-no driver of that toolkit was asked. Rules that no text states are taken to hold in every toolkit or in none, so that a
-map that breaks one is unknown as well.
+Main statements: one toolkit's driver was measured, and its verdict decides for that toolkit. For every other toolkit a
+map is refused if the toolkit's text states a broken rule that the measured driver enforces, and accepted if neither
+text nor driver objects. If they disagree the answer is unknown, since no driver of that toolkit was tested. Rules that
+no text states might hold in any toolkit, so a map that breaks one is unknown as well.
 
 References: ``cuda.h`` of CUDA 12.0 to 13.5, text of ``cuTensorMapEncodeTiled``; PTX ISA, target directives.
 """
@@ -29,32 +28,32 @@ Answer: TypeAlias = Literal["accepted", "refused", "unknown"]
 TOOLKITS: tuple[str, ...] = (
     "12.0", "12.1", "12.3", "12.4", "12.5", "12.6", "12.8", "12.9", "13.0", "13.1", "13.2", "13.3", "13.4", "13.5",
 )  # fmt: skip
-"""CUDA toolkits whose texts were read, in order."""
+"""CUDA toolkits whose documentation was read, in order."""
 MEASURED = "13.0"
 """The toolkit of the driver that was measured."""
 PTX: Mapping[str, str] = MappingProxyType(
     {"12.0": "8.0", "12.1": "8.1", "12.3": "8.3", "12.4": "8.4", "12.5": "8.5", "12.6": "8.5", "12.8": "8.7",
      "12.9": "8.8", "13.0": "9.0", "13.1": "9.1"}
 )  # fmt: skip
-"""The PTX ISA that comes with a toolkit, as far as it is known here."""
+"""PTX ISA version of a toolkit, where known."""
 FIRST: Mapping[str, str] = MappingProxyType(
     {"sm_90": "12.0", "sm_90a": "12.0", "sm_100": "12.8", "sm_100a": "12.8", "sm_120a": "12.8", "sm_103a": "12.9"}
 )
-"""The first toolkit that compiles for a target (of those that have tensor maps; sm_90 is older)."""
+"""The first toolkit with tensor maps that compiles for a target (sm_90 itself is older)."""
 PACKED_AND_ATOM = "12.8"
 """The first toolkit with the packed types and the ATOM swizzles."""
 
 
 @dataclass(frozen=True, slots=True)
 class Acceptance:
-    """What one toolkit says of a tensor map.
+    """One toolkit's verdict on a tensor map.
 
     Args:
         toolkit: CUDA toolkit.
         answer: ``"accepted"``, ``"refused"`` or ``"unknown"``.
-        rules: Ids of the rules that refuse the map, or that leave it open.
-        reason: In words; empty where it is accepted.
-        evidence: ``"measured"`` with the driver of this toolkit, else ``"documented"``.
+        rules: Ids of the rules that make the map refused or unknown.
+        reason: In words; empty if accepted.
+        evidence: ``"measured"`` with the driver of this toolkit, otherwise ``"documented"``.
     """
 
     toolkit: str
@@ -84,7 +83,7 @@ class Acceptance:
 
 
 def accepted_since(tm: TensorMap, target: str = "sm_90a") -> tuple[Acceptance, ...]:
-    """Return what every toolkit that was read says of a map, the oldest first.
+    """Return every known toolkit's verdict on a map, oldest first.
 
     Args:
         tm: The map.
@@ -114,7 +113,7 @@ def _judged(
 ) -> Acceptance:
     at, measured = version(toolkit), bool(lookup(target).measured)
     if at < version(FIRST[target]):
-        message = f"it does not compile for {target}, which CUDA {FIRST[target]} does"
+        message = f"it cannot compile for {target}; CUDA {FIRST[target]} is the first that can"
         return _answer(toolkit, "refused", (Violation("TOOLKIT_ARCH", message, "target"),))
     if at < version(PACKED_AND_ATOM) and (missing := _later(tm)):
         return _answer(toolkit, "refused", missing)
@@ -128,27 +127,27 @@ def _judged(
     if firm:
         return _answer(toolkit, "refused", firm)
     if here:
-        return _answer(toolkit, "unknown", here, note=f"the text says so, and the driver of CUDA {MEASURED} does not: ")
+        return _answer(toolkit, "unknown", here, note=f"stated, but not enforced by the driver of CUDA {MEASURED}: ")
     others = tuple(one for one in (*text, *_of_driver(enforced)) if one not in here)
     if others:
-        note = f"the text of CUDA {toolkit} does not say so, another text or driver does: "
+        note = f"not stated for CUDA {toolkit}, but by another text or driver: "
         return _answer(toolkit, "unknown", others, note=note)
     return _answer(toolkit, "accepted", ())
 
 
 def _later(tm: TensorMap) -> tuple[Violation, ...]:
-    """What ``cuda.h`` had no name for."""
+    """Values that ``cuda.h`` had no name for."""
     found = []
     if DTYPES[tm.dtype].packed:
-        found.append(Violation("TOOLKIT_ENUM", f"dtype {tm.dtype} is in cuda.h from {PACKED_AND_ATOM} on", "dtype"))
+        found.append(Violation("TOOLKIT_ENUM", f"dtype {tm.dtype} is in cuda.h since {PACKED_AND_ATOM}", "dtype"))
     if SWIZZLE_TABLE[tm.swizzle].compute_capability >= (10, 0):
-        message = f"swizzle {tm.swizzle} is in cuda.h from {PACKED_AND_ATOM} on"
+        message = f"swizzle {tm.swizzle} is in cuda.h since {PACKED_AND_ATOM}"
         found.append(Violation("TOOLKIT_ENUM", message, "swizzle"))
     return tuple(found)
 
 
 def _tall(tm: TensorMap, toolkit: str) -> tuple[Violation, ...]:
-    """Extents that the text allows up to 13.4 and no longer."""
+    """Extents that the text allows only up to 13.4."""
     if not RULES["DIM_EXECUTE"].stated_in(toolkit):
         return ()
     return tuple(
@@ -159,7 +158,7 @@ def _tall(tm: TensorMap, toolkit: str) -> tuple[Violation, ...]:
 
 
 def _of_driver(enforced: tuple[Violation, ...]) -> tuple[Violation, ...]:
-    """What the measured driver refuses; that it has no compute capability 10.0 says nothing of one that has."""
+    """What the measured driver refuses, except ARCH_ATOM, which says nothing about compute capability 10.0."""
     return tuple(one for one in enforced if one.rule != "ARCH_ATOM")
 
 

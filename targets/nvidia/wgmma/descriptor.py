@@ -27,7 +27,7 @@ _STRIDE_FIELDS = ("start_address_bytes", "leading_bytes", "stride_bytes")
 
 
 def malformed(code: str, what: str, because: str, where: str = "MatrixDescriptor") -> MalformedError:
-    """Return the error for a value that no descriptor can hold."""
+    """Return the error for an invalid descriptor value."""
     return MalformedError(Diagnostic(code, what, (where,), because, source=SOURCE))
 
 
@@ -41,7 +41,7 @@ def checked_integer(name: str, value: object, where: str = "MatrixDescriptor") -
     if not isinstance(value, bool) and hasattr(type(value), "__index__"):
         try:
             return value.__index__()  # type: ignore[attr-defined, no-any-return]
-        except TypeError:  # an array of one element has the method and refuses it
+        except TypeError:  # a one-element array has __index__ but raises
             pass
     raise malformed("LA350", f"{name} is not an integer", f"{name} must be an integer, not {shown(value)}", where)
 
@@ -71,7 +71,7 @@ def swizzle_rows(swizzle: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class MatrixDescriptor:
-    """Where one operand of one ``wgmma`` instruction lies in shared memory.
+    """Where one operand of one ``wgmma`` instruction is in shared memory.
 
     Args:
         start_address_bytes: Shared byte address of the first element's chunk; a multiple of 16 below 2^18.
@@ -102,16 +102,16 @@ class MatrixDescriptor:
         for name in _STRIDE_FIELDS:
             value = checked_integer(name, getattr(self, name))
             if value % UNIT_BYTES:
-                because = f"{name} = {shown(value)} leaves {value % UNIT_BYTES} modulo 16"
+                because = f"{name} = {shown(value)} is {value % UNIT_BYTES} modulo 16"
                 raise malformed("LA351", f"{name} is not a multiple of 16", because)
             if not 0 <= value < ADDRESS_LIMIT_BYTES:
-                because = f"{name} = {shown(value)} lies outside 0..{ADDRESS_LIMIT_BYTES - UNIT_BYTES}"
+                because = f"{name} = {shown(value)} is outside 0..{ADDRESS_LIMIT_BYTES - UNIT_BYTES}"
                 raise malformed("LA352", f"{name} does not fit its 18 bits", because)
             object.__setattr__(self, name, value)
         offset = checked_integer("base_offset", self.base_offset)
         if not 0 <= offset < BASE_OFFSET_LIMIT:
             raise malformed(
-                "LA353", "base_offset does not fit its 3 bits", f"base_offset = {shown(offset)} lies outside 0..7"
+                "LA353", "base_offset does not fit its 3 bits", f"base_offset = {shown(offset)} is outside 0..7"
             )
         object.__setattr__(self, "base_offset", offset)
         object.__setattr__(self, "swizzle", checked_swizzle(self.swizzle))
@@ -132,7 +132,7 @@ class MatrixDescriptor:
         )
 
     def moved(self, by_bytes: int) -> MatrixDescriptor:
-        """Return the descriptor with its start address moved, all else kept.
+        """Return the descriptor with its start address moved.
 
         Args:
             by_bytes: A multiple of 16; the new start address stays in 18 bits.
@@ -147,7 +147,7 @@ class MatrixDescriptor:
 
 
 def decode(raw: int) -> MatrixDescriptor:
-    """Return the descriptor that 64 bits hold; the inverse of ``MatrixDescriptor.encode``.
+    """Decode 64 bits; the inverse of ``MatrixDescriptor.encode``.
 
     Args:
         raw: Unsigned 64-bit integer.

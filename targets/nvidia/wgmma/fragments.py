@@ -32,17 +32,17 @@ SPARSE_CODES: Mapping[int, Mapping[int, tuple[int, ...]]] = MappingProxyType(
         },
     }
 )
-"""By element bits: the four bits of metadata of a group, and where in the group its stored elements belong.
+"""By element bits: the metadata nibble of a group, and the positions of its stored elements in the group.
 
 A group is four elements with two stored, or two 32-bit elements with one stored."""
 
 
 def register_coordinates(element_bits: int) -> npt.NDArray[np.int64]:
-    """Return which element of A each thread holds in each place of its four registers.
+    """Return which element of A each thread holds in each slot of its four registers.
 
-    Mathematically: with e = 32 div element_bits elements to a register, value v of thread t is row g + 16 w +
-    8 (v div e mod 2), column e q + v mod e + 4 e (v div 2 e): a bijection onto 64 x (256 div element_bits). Of sparse A
-    this is what is stored.
+    Mathematically: with e = 32 div element_bits elements per register, value v of thread t is row g + 16 w +
+    8 (v div e mod 2), column e q + v mod e + 4 e (v div 2 e): a bijection onto 64 x (256 div element_bits). For sparse
+    A, these are the stored elements.
 
     Args:
         element_bits: 1, 8, 16 or 32.
@@ -67,18 +67,18 @@ def register_coordinates(element_bits: int) -> npt.NDArray[np.int64]:
 
 
 def metadata_coordinates(element_bits: int, selector: int = 0) -> npt.NDArray[np.int64]:
-    """Return which row and group of sparse A the four bits of each place of each thread's metadata word tell of.
+    """Return which row and group of sparse A each nibble of each thread's metadata word describes.
 
-    Mathematically: a row has (512 div element_bits) elements, in groups of 4, or of 2 of 32 bits. Of 8-bit elements
-    nibble i of thread t is row g + 16 w + 8 (q mod 2), group 8 (q div 2) + i. Of others only the threads with
-    q div 2 = selector are heard: row g + 16 w + 8 (i div 4), group 4 (q mod 2) + i mod 4.
+    Mathematically: a row has (512 div element_bits) elements, in groups of 4 (of 2 for 32 bits). For 8-bit elements
+    nibble i of thread t is row g + 16 w + 8 (q mod 2), group 8 (q div 2) + i. For others only threads with
+    q div 2 = selector are read: row g + 16 w + 8 (i div 4), group 4 (q mod 2) + i mod 4.
 
     Args:
         element_bits: 8, 16 or 32.
         selector: 0, or 1 for 16- and 32-bit elements.
 
     Returns:
-        int64[128, 8, 2]: (row, group) of nibble i of thread t, low bits first; -1 where it is not heard.
+        int64[128, 8, 2]: (row, group) of nibble i of thread t, low bits first; -1 if it is not read.
 
     Raises: MalformedError: LA350, LA810, LA813.
 
@@ -92,7 +92,7 @@ def metadata_coordinates(element_bits: int, selector: int = 0) -> npt.NDArray[np
     chosen = checked_integer("selector", selector, "metadata_coordinates")
     if bits not in SPARSE_CODES or chosen not in ((0,) if bits == 8 else (0, 1)):
         because = (
-            f"sparse A has elements of 8 bits with selector 0, or of 16 or 32 bits with selector 0 or 1, not of "
+            f"sparse A has 8-bit elements with selector 0, or 16- or 32-bit elements with selector 0 or 1, not "
             f"{bits} bits with selector {shown(chosen)}"
         )
         raise MalformedError(Diagnostic("LA813", "no such sparse operand", ("metadata_coordinates",), because))

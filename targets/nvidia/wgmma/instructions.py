@@ -1,10 +1,10 @@
 """Which multiplications ``wgmma`` has: operand types, accumulators, K, N, what may be transposed, negated or sparse.
 
-Main statements: one instruction reads 256 bits of every row of A and of B along K; with sparse A, 256 bits of A hold
-what 512 bits of B meet. Only 16-bit operands in shared memory may be MN-major.
+Main statements: one instruction reads 256 bits of every row of A and of B along K; with sparse A, 256 stored bits of A
+meet 512 bits of B. Only 16-bit operands in shared memory may be MN-major.
 
 References: PTX ISA 9.1 section 9.7.15.2 (shapes), 9.7.15.5 and 9.7.15.6 (dense and sparse instructions). N = 240 and
-256 of the integer types are missing from the document's syntax but not from its shapes; the assembler takes them.
+256 of the integer types are missing from the document's syntax but not from its shapes; the assembler accepts them.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ SOURCE = "PTX ISA 9.1 section 9.7.15"
 OPERAND_BITS: Mapping[str, int] = MappingProxyType(
     {"f16": 16, "bf16": 16, "tf32": 32, "e4m3": 8, "e5m2": 8, "s8": 8, "u8": 8, "b1": 1}
 )
-"""Element types of operands, and the bits that an element has in shared memory."""
+"""Element types of operands and their width in shared memory."""
 K_BITS = 256
-"""Of one row of an operand, per instruction."""
+"""Bits of one operand row that an instruction reads."""
 FLOAT_N = tuple(range(8, 257, 8))
 INTEGER_N = (8, 16, 24, *range(32, 257, 16))
 
@@ -36,7 +36,7 @@ class Multiply:
         a: Element type of A.
         b: Element type of B.
         accumulators: Element types of D.
-        n: Columns that an instruction may have.
+        n: Legal numbers of columns of an instruction.
         transposable: Whether an operand in shared memory may be MN-major.
         negatable: Whether immediates may negate A and B.
         sparse: Whether A may be sparse.
@@ -57,12 +57,12 @@ class Multiply:
 
     @property
     def bits(self) -> int:
-        """Bits of an element of A, which are those of B."""
+        """Element width of A and B."""
         return OPERAND_BITS[self.a]
 
     @property
     def k(self) -> int:
-        """Elements along K of one dense instruction; a sparse one has twice as many."""
+        """Elements along K of one dense instruction; twice as many for a sparse one."""
         return K_BITS // self.bits
 
 
@@ -88,7 +88,7 @@ def multiply(a: str, b: str | None = None) -> Multiply:
 
     Args:
         a: Element type of A.
-        b: Element type of B; that of A where None.
+        b: Element type of B; None for that of A.
 
     Raises: MalformedError: LA810.
 
@@ -125,7 +125,7 @@ def instruction_k(element_bits: int, sparse: bool = False) -> int:
 
 
 def checked_bits(element_bits: object, where: str = "instruction_k") -> int:
-    """Return the bits of an element of some operand.
+    """Check an operand's element width and return it.
 
     Raises: MalformedError: LA350, LA810.
     """
@@ -133,12 +133,12 @@ def checked_bits(element_bits: object, where: str = "instruction_k") -> int:
     if bits not in OPERAND_BITS.values():
         known = ", ".join(str(known) for known in sorted({*OPERAND_BITS.values()}))
         because = f"element_bits must be one of {known}, not {shown(bits)}"
-        raise MalformedError(Diagnostic("LA810", "wgmma has no operand of such elements", (where,), because))
+        raise MalformedError(Diagnostic("LA810", "wgmma has no operands of this width", (where,), because))
     return bits
 
 
 def n_values(dtype: str) -> tuple[int, ...]:
-    """Return the columns that an instruction with this element type in B may have.
+    """Return the legal numbers of columns for this element type of B.
 
     Raises: MalformedError: LA810.
 

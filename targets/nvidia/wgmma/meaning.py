@@ -1,9 +1,9 @@
 """What ``wgmma`` descriptors, registers and sparse metadata denote, as layout values.
 
-Main statements: reading subtracts the base offset from the row phase of the swizzle. Moving the address back by 128
-bytes for each unit of it, swizzling and moving it forth is the same, so a descriptor denotes a CuTe layout behind one
-swizzle and at most two offsets. The one exception are MN-major rows that end inside a swizzle span: their last span
-is cut, which no CuTe layout says; they are piecewise, with the bounds as guards.
+Main statements: reading subtracts the base offset from the row phase of the swizzle. This equals moving the address
+back by 128 bytes per unit of base offset, swizzling, and moving it forward again, so a descriptor denotes a CuTe layout
+followed by one swizzle and at most two offsets. The one exception is MN-major rows that end inside a swizzle span: no
+CuTe layout describes the cut span, so they are piecewise, with the bounds as guards.
 
 References: PTX ISA 9.1 section 9.7.15.5 and 9.7.15.6.
 """
@@ -20,7 +20,7 @@ from layoutalg.targets.nvidia.wgmma.instructions import multiply
 from layoutalg.targets.nvidia.wgmma.operand import Digit, ReadPattern, checked_read, read_pattern
 
 ROW_BYTES = 128
-"""Bytes of address that one unit of the swizzle's phase stands for."""
+"""Address bytes per unit of the swizzle's phase."""
 
 
 def layout(
@@ -44,11 +44,11 @@ def layout(
         rows: M of operand A (64), or N of operand B.
         k: As for ``operand_offsets``.
         major: ``"K"`` or ``"MN"``.
-        unit: ``"element"`` (of ``b1``: bits) or ``"byte"`` (not of ``b1``: eight elements share one).
+        unit: ``"element"`` (bits for ``b1``) or ``"byte"`` (not for ``b1``: eight elements share one).
 
     Returns:
-        A ``CuteLayout`` of two modes, behind a swizzle or an offset a ``ComposedLayout``; a ``PiecewiseLayout`` of
-        ``mn`` and ``k`` where the rows end inside an MN-major span.
+        A two-mode ``CuteLayout``; a ``ComposedLayout`` if there is a swizzle or an offset; a ``PiecewiseLayout`` of
+        ``mn`` and ``k`` if the rows end inside an MN-major span.
 
     Raises: MalformedError: LA350, LA354, LA358, LA810, LA814. TargetRuleError: LA357, LA812.
 
@@ -65,7 +65,7 @@ def layout(
     """
     bits = multiply(dtype).bits
     if not isinstance(unit, str) or unit not in ("element", "byte") or (unit == "byte" and bits < 8):
-        because = f"unit is element or, for elements of whole bytes, byte, not {shown(unit)}"
+        because = f"unit must be element or, for elements of whole bytes, byte, not {shown(unit)}"
         raise malformed("LA814", "no such unit of shared memory", because, "layout")
     count, along = checked_read(descriptor, rows, k, bits, major)
     pattern = read_pattern(major, descriptor.swizzle, bits, along)
@@ -107,7 +107,7 @@ def layout(
 
 
 def _cut(descriptor: MatrixDescriptor, pattern: ReadPattern, rows: int, k: int, in_bits: int) -> PiecewiseLayout:
-    """The reads of rows that end inside a span, as a piecewise layout."""
+    """Reads of rows that end inside a span, as a piecewise layout."""
     terms = [str(8 * descriptor.start_address_bytes // in_bits)]
     for name, digits in (("mn", pattern.mn), ("k", pattern.k)):
         rest = name
@@ -127,7 +127,7 @@ def _cut(descriptor: MatrixDescriptor, pattern: ReadPattern, rows: int, k: int, 
 
 
 def register_layout(dtype: str) -> LinearLayout:
-    """Return which element of A each place of each thread's four registers holds, dense or as stored of sparse A.
+    """Return which element of A (for sparse A, stored element) each slot of each thread's four registers holds.
 
     Mathematically: ``register_coordinates`` as a linear layout: (register, lane, warp) to (row, k), where ``register``
     counts elements, low bits of a word first.
@@ -170,15 +170,15 @@ def accumulator_layout(n: int) -> CuteLayout:
     Laws: equals ``accumulator_coordinates``.
     Source: PTX ISA 9.1 section 9.7.15.5.1.
     """
-    accumulator_coordinates(n)  # refuses what is no N
+    accumulator_coordinates(n)  # raises for an illegal N
     return CuteLayout(((2, 2, n // 8), (4, 8), 4), ((1, 8 * n, 8), (2, n), 16 * n))
 
 
 def metadata_layout(dtype: str, selector: int = 0) -> CuteLayout:
-    """Return which group of sparse A each nibble of the metadata words that are heard tells of.
+    """Return which group of sparse A each nibble of the contributing metadata words describes.
 
-    Mathematically: (nibble, thread) to ``row * G + group`` with G groups in a row (8, or 16 of 8-bit elements), over
-    the threads that are heard, in order: all 128, or those with (t mod 4) div 2 = selector.
+    Mathematically: (nibble, thread) to ``row * G + group`` with G groups in a row (8, or 16 for 8-bit elements), over
+    the contributing threads in order: all 128, or those with (t mod 4) div 2 = selector.
 
     Raises: MalformedError: LA810, LA813.
 
@@ -192,7 +192,7 @@ def metadata_layout(dtype: str, selector: int = 0) -> CuteLayout:
     Source: PTX ISA 9.1 section 9.7.15.6.1.
     """
     bits = multiply(dtype).bits
-    metadata_coordinates(bits, selector)  # refuses what has none
+    metadata_coordinates(bits, selector)  # raises for types without sparse operands
     if bits == 8:
         return CuteLayout((8, (2, 2, 8, 4)), (1, (8 * 16, 8, 16, 16 * 16)))
     return CuteLayout(((4, 2), (2, 8, 4)), ((1, 8 * 8), (4, 8, 16 * 8)))

@@ -2,16 +2,16 @@
 
 Main statements: let o(mn, k) be the sum of the pattern's digits times their steps and a = start + o. The byte read is
 a with its chunk bits, 4 and up, XORed with ((a div 128) - base_offset) mod W, where W = 1, 2, 4, 8 for NONE, 32B, 64B,
-128B. The XOR acts on absolute shared addresses, so a start inside the pattern needs no base offset. Of a K-major
-operand the rule is one of bytes, whatever the elements are: a row of a chunk is 16 bytes, one instruction reads 32
-bytes along K, or 64 of B where A is sparse.
+128B. The XOR acts on absolute shared addresses, so a start inside the pattern needs no base offset. For a K-major
+operand the rule depends on bytes only, not on the element type: a row of a chunk is 16 bytes, and one instruction
+reads 32 bytes along K, or 64 of B if A is sparse.
 
-Implementation notes: measured for random descriptors of every element width, dense and sparse, legal by the documented
-canonical layouts or not. The document calls the leading offset unused where a K-major operand is swizzled; a device
-reads it where one instruction's K is longer than the span (64 bytes of B under sparse A, in the 32B mode). Refused
-because they were not tested on a device: a stride field of 0 that is read, addresses that pass 2^18.
+Implementation notes: measured with random descriptors of every element width, dense and sparse, whether or not the
+documented canonical layouts allow them. The document calls the leading offset unused for swizzled K-major operands; the
+device reads it if one instruction's K is longer than the span (64 bytes of B with sparse A, in the 32B mode). Refused
+because untested on a device: a stride field of 0 that is read, addresses beyond 2^18.
 
-References: PTX ISA 9.1 section 9.7.15.5 (canonical layouts), which the measurement confirms wherever both apply.
+References: PTX ISA 9.1 section 9.7.15.5 (canonical layouts), confirmed by the measurement wherever both apply.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ MAJORS = ("K", "MN")
 MAJOR_SOURCE = "PTX ISA 9.1 section 9.7.15.5.2 (transpose immediates exist for .f16 and .bf16 only)"
 MEASURED_SOURCE = "reads of random wgmma descriptors on a device, tests/data/measured"
 K_BYTES = K_BITS // 8
-"""Bytes along K that one dense instruction reads of a row."""
+"""Bytes of a row that one dense instruction reads along K."""
 
 Field: TypeAlias = Literal["leading_bytes", "stride_bytes"]
 Step: TypeAlias = int | Field
@@ -52,7 +52,7 @@ class ReadPattern:
     """How an element's coordinates split into digits, fastest first, and what each digit adds to the address.
 
     Args:
-        mn: ``(extent, step)`` per digit of the row coordinate; a step is bytes or the descriptor field that holds it.
+        mn: ``(extent, step)`` per digit of the row coordinate; a step is in bytes or names a descriptor field.
             The last extent is 0: unbounded.
         k: The same for the K coordinate, in full (16 elements).
     """
@@ -81,7 +81,7 @@ def read_pattern(major: str, swizzle: str, element_bits: int = 16, k: int | None
         major: ``"K"`` (transpose bit 0) or ``"MN"`` (transpose bit 1; 16-bit elements only).
         swizzle: A name of ``SWIZZLES``.
         element_bits: 1, 8, 16 or 32.
-        k: Elements along K: 256 bits, or 512 bits of B where A is sparse; 256 bits where None.
+        k: Elements along K: 256 bits (the default), or 512 bits of B if A is sparse.
 
     Raises: MalformedError: LA350, LA358, LA354, LA810. TargetRuleError: LA357, LA812.
 
@@ -123,7 +123,7 @@ def _pattern(major: str, span: int, bits: int, along: int) -> ReadPattern:
 def unread_fields(
     rows: int, major: str, swizzle: str, element_bits: int = 16, k: int | None = None
 ) -> tuple[Field, ...]:
-    """Return the stride fields that do not influence any address of an instruction.
+    """Return the stride fields that affect no address of an instruction.
 
     Args:
         rows: Rows that the instruction reads.
@@ -198,7 +198,7 @@ def operand_offsets(
     Args:
         descriptor: The descriptor; its start address is taken as absolute.
         rows: M of operand A (64), or N of operand B (8..256 in steps of 8; of bits, the N of ``b1``).
-        k: Elements along K: 256 bits (sparse A: of what is stored), or 512 bits of B where A is sparse. None: 256 bits.
+        k: Elements along K: 256 bits (the default; for sparse A, stored bits), or 512 bits of B if A is sparse.
         element_bits: 1, 8, 16 or 32.
         major: ``"K"`` (transpose bit 0) or ``"MN"`` (transpose bit 1; 16-bit elements only).
 
@@ -228,7 +228,7 @@ def operand_offsets(
 def checked_read(
     descriptor: MatrixDescriptor, rows: int, k: int | None, element_bits: int, major: str
 ) -> tuple[int, int]:
-    """Return the rows and elements along K of an instruction whose reads through this descriptor are known.
+    """Check that an instruction's reads through this descriptor are known; return its rows and elements along K.
 
     Args:
         descriptor: The descriptor.
@@ -281,7 +281,7 @@ def _axis(descriptor: MatrixDescriptor, digits: tuple[Digit, ...], extent: int) 
 
 @remembered(lambda _, digits, extent: 500 + 8 * extent * len(digits))
 def _lines(digits: tuple[Digit, ...], extent: int) -> tuple[IntArray, tuple[tuple[Field, IntArray], ...]]:
-    """What the digits with a step in bytes add along an axis, and the values of the digits that a field multiplies."""
+    """The sum of the digits with a byte step along an axis, and the values of digits multiplied by a field."""
     rest = np.arange(extent, dtype=np.int64)
     fixed = np.zeros(extent, dtype=np.int64)
     named: list[tuple[Field, IntArray]] = []
@@ -308,7 +308,7 @@ def _checked_k(k: int | None, element_bits: int) -> int:
     along = legal[0] if k is None else checked_integer("k", k, "operand_offsets")
     if along not in legal:
         what = f"k = {shown(along)}; one instruction reads {legal[0]} elements of {element_bits} bits along K"
-        raise _not_measured(f"{what}, or {legal[1]} of B where A is sparse")
+        raise _not_measured(f"{what}, or {legal[1]} of B if A is sparse")
     return along
 
 

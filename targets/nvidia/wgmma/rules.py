@@ -1,4 +1,4 @@
-"""The rules that a layout must meet to be an operand or an accumulator of ``wgmma``, as data."""
+"""The rules that make a layout an operand or accumulator of ``wgmma``, as data."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _TABLE = (
           "not tested", "other chips were not run"),
     _rule("WGMMA_DTYPE", "Operands are f16, bf16, tf32, e4m3, e5m2, s8, u8 or b1.", "8 types",
           "9.7.15.2", "not tested", "the assembler refuses others"),
-    _rule("WGMMA_ROWS", "A has 64 rows; B has one of the N of its type.", "64; 8..256", "9.7.15.2",
+    _rule("WGMMA_ROWS", "A has 64 rows; B has an N that is legal for its type.", "64; 8..256", "9.7.15.2",
           "not tested", "every legal N ran"),
-    _rule("WGMMA_K", "One instruction reads 256 bits of a row, of B 512 where A is sparse.", "K % 256 bits", "9.7.15.2",
+    _rule("WGMMA_K", "One instruction reads 256 bits of a row (512 of B if A is sparse).", "K % 256 bits", "9.7.15.2",
           "not tested", "every type ran with its K"),
     _rule("WGMMA_BITS", "Eight one-bit elements along K are the bits of one byte, low bit first.", "b1", "9.7.15.2",
           "enforced", "each bit's place was read back"),
@@ -30,11 +30,11 @@ _TABLE = (
           "16 bytes", _MATRIX, "enforced", "reads of random descriptors"),
     _rule("WGMMA_PITCH", "Rows of a group of eight are one swizzle span apart, or 16 bytes.", "16, 32, 64, 128 bytes",
           _MATRIX, "enforced", "reads of random descriptors"),
-    _rule("WGMMA_UNIFORM", "Groups follow each other at one distance.", "LBO, SBO", _MATRIX, "enforced",
+    _rule("WGMMA_UNIFORM", "Groups are evenly spaced.", "LBO, SBO", _MATRIX, "enforced",
           "reads of random descriptors"),
     _rule("WGMMA_ALIGN", "Starts and distances are multiples of 16 bytes.", "16 bytes", _MATRIX, "not tested",
           "the fields cannot hold others"),
-    _rule("WGMMA_ZERO", "A distance that is read is not 0.", "> 0", _MATRIX, "not tested",
+    _rule("WGMMA_ZERO", "Distances that are read are not 0.", "> 0", _MATRIX, "not tested",
           "descriptors with 0 were not run"),
     _rule("WGMMA_ADDRESS", "Addresses and distances fit 18 bits.", "< 2^18", _MATRIX, "not tested",
           "addresses beyond were not run"),
@@ -42,14 +42,14 @@ _TABLE = (
           "reads of random descriptors"),
     _rule("WGMMA_SWIZZLE", "The XOR is that of the mode: chunk bits with address bits 7 and up.", "4 modes",
           _MATRIX, "enforced", "reads of random descriptors"),
-    _rule("WGMMA_LAYOUT", "The layout is strided behind one swizzle of the hardware.", "", _MATRIX, "not tested",
-          "no descriptor says anything else"),
+    _rule("WGMMA_LAYOUT", "The layout is strided, followed by one hardware swizzle.", "", _MATRIX, "not tested",
+          "descriptors can express nothing else"),
     _rule("WGMMA_FRAGMENT", "Registers hold the instruction's fragment, warps 16 rows each in order.", "64 rows",
           _MATRIX, "enforced", "each register's place was read back"),
     _rule("WGMMA_SPARSE", "A may be sparse for f16, bf16, tf32 and the 8-bit types.", "not b1", "9.7.15.6",
           "not tested", "every type with sparse instructions ran"),
-    _rule("WGMMA_METADATA", "Each thread that is heard holds the codes of its row and groups.", "", "9.7.15.6.1",
+    _rule("WGMMA_METADATA", "Each contributing thread holds the codes of its row and groups.", "", "9.7.15.6.1",
           "enforced", "random words were read back through the product"),
 )  # fmt: skip
 RULES: Mapping[str, Rule] = MappingProxyType({rule.id: rule for rule in _TABLE})
-"""By id."""
+"""The rules by id."""

@@ -23,10 +23,10 @@ DTYPES = tuple(OPERAND_BITS)
 ACCUMULATORS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {dtype: MULTIPLIES[dtype, dtype].accumulators for dtype in DTYPES}
 )
-"""Element types of D, by that of both operands."""
+"""Element types of D, by the type of both operands."""
 
 _EVIDENCE = MappingProxyType({"A": "measured", "B": "measured"})
-"""Reads of 1,200 descriptors of A and 640 of B on an H200, f16, and of 2,432 of every type on an H100."""
+"""Reads through 1,200 descriptors of A and 640 of B on an H200 (f16), and 2,432 of all types on an H100."""
 
 
 def has_wgmma(target: str) -> bool:
@@ -44,7 +44,7 @@ def has_wgmma(target: str) -> bool:
 
 
 def require_wgmma(target: str) -> None:
-    """Refuse an architecture without ``wgmma``; descriptors and plans of this package are not for it.
+    """Refuse an architecture without ``wgmma``.
 
     Raises: MalformedError: LA340. TargetRuleError: LA373.
 
@@ -91,7 +91,7 @@ def instruction_rows(operand: str, dtype: str = "f16") -> tuple[int, ...]:
 
 
 def operand_evidence(operand: str) -> str:
-    """Return how the read rule of that operand is known: ``"measured"`` or ``"modelled"``.
+    """Return the evidence for that operand's read rule: ``"measured"`` or ``"modelled"``.
 
     Args:
         operand: ``"A"`` or ``"B"``.
