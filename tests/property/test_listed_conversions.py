@@ -185,7 +185,7 @@ def test_there_and_back_in_a_loop() -> None:
 def test_strided_addresses_are_written_as_sums_of_digits() -> None:
     plan = conversion("(96,5):(5,1)", "(96,5):(1,96)", 32)
     assert (plan.mechanism, plan.cost.turns) == ("shared", 30)
-    assert "elements lie in the order of their numbers" in plan.why
+    assert "elements stored in the order of their numbers" in plan.why
     text = conversion_kernel(plan).text
     assert "= t * 20u;" in text
     assert "la_numbers" not in text
@@ -194,7 +194,7 @@ def test_strided_addresses_are_written_as_sums_of_digits() -> None:
 def test_padding_frees_columns_of_conflicts() -> None:
     """Rows of 96 words stored by lanes of one bank: words left out spread them."""
     plan = conversion("(32,96):(96,1)", "(32,96):(1,32)", 32, mechanism="shared").check()
-    assert "left out after every 96" in plan.why
+    assert "skipped after every 96" in plan.why
     through = next(step for step in plan.steps if isinstance(step, Through))
     assert through.store.turns + through.load.turns <= 2 * 96
 
