@@ -124,7 +124,7 @@ def test_control_characters_are_escaped_in_every_message(char: str) -> None:
     ("mechanism", "because"),
     [
         ("nothing", "the layouts differ"),
-        ("registers", "lane 1 of warp 0 wants element 2, which no register of its thread holds"),
+        ("registers", "lane 1 of warp 0 needs element 2, which no register of its thread holds"),
         ("cluster", "no element leaves its block"),
     ],
 )
