@@ -1,7 +1,7 @@
 """Three ways to run a plan: on a GPU, as its own text on the CPU, or by the Python model.
 
-Notation: a backend is opened on one plan and one memory (byte 0 is the tensor's base address). ``load`` returns the
-shared-memory image, ``store`` writes the memory, ``read`` returns part of it; a non-empty reason says why nothing came.
+A backend is opened on one plan and one memory (byte 0 is the tensor's base address). ``load`` returns the shared-memory
+image, ``store`` writes the memory, ``read`` returns part of it; a non-empty reason says why the run failed.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ class Backend(Protocol):
     """What ``validate`` needs of a way to run a plan."""
 
     def load(self, origin: Sequence[int]) -> tuple[Bytes, str]:
-        """Return the image one tile load leaves, and why it is not valid, if so."""
+        """Return the image after one tile load, and why it is invalid (empty if valid)."""
         ...
 
     def store(self, image: Bytes, origin: Sequence[int]) -> str:
-        """Store one tile; return why it failed, if so."""
+        """Store one tile; return why it failed (empty on success)."""
         ...
 
     def read(self, first: int, last: int) -> Bytes:
@@ -126,9 +126,9 @@ def chosen_backend(device: object, arch: str, names: Sequence[str], call: str) -
     """Return the backend to use, why, and the GPU's name.
 
     Args:
-        device: One of ``names``, or ``"auto"``: the GPU where one of the architecture is present, else the last name.
+        device: One of ``names``, or ``"auto"``: a GPU of the architecture if present, otherwise the last name.
         arch: Architecture of the kernel.
-        names: The backends that the caller has.
+        names: The backends that the caller supports.
         call: The caller.
 
     Raises: MalformedError: LA540. MissingExtraError: LA520, LA532.

@@ -1,14 +1,13 @@
-"""Device functions of a cluster of blocks under one set of names for CUDA and for the CPU.
+"""Device functions of a thread-block cluster, under the same names for CUDA and the CPU.
 
 A kernel text uses ``LA_CLUSTER(blocks)`` before its launch bounds and these names:
 
-- ``la_cluster_thread(threads)``: the number of the thread in its cluster, block by block of so many threads.
-- ``la_own(byte, window)``: of a byte of the thread's own block, the one that ``la_shared_store_b...`` takes.
+- ``la_cluster_thread(threads)``: the thread's number in the cluster, block by block of ``threads`` threads.
+- ``la_own(byte, window)``: the byte within the thread's own block, as ``la_shared_store_b...`` expects it.
 - ``la_cluster_load_b8|b16|b32|b64|b128(byte, window)``: a load from any block of the cluster.
 - ``la_cluster_barrier()``: all threads of the cluster wait for each other.
 
-On the CPU a cluster runs as one block of all its threads, with the shared memory of its blocks one after the other:
-launched with as many times the threads and bytes.
+On the CPU a cluster runs as one block with all its threads and the shared memory of its blocks back to back.
 
 References: PTX ISA 9.1, mapa, ld.shared::cluster, barrier.cluster; CUDA C++ programming guide, thread block clusters.
 """
@@ -52,7 +51,7 @@ _LOADS = (
 
 
 def cluster_prelude() -> str:
-    """Return the names of a cluster for the device, and for the CPU.
+    """Return the cluster functions for the device and for the CPU.
 
     Example:
         >>> "mapa.shared::cluster" in cluster_prelude()

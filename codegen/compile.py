@@ -1,7 +1,7 @@
 """Compile kernel text to a cubin with the run-time compiler; needs no GPU and no driver.
 
-Implementation notes: the target is always a cubin, because asking for PTX makes the toolchain look for the driver.
-The last cubins are kept, keyed by text and architecture.
+Implementation notes: the output is always a cubin, because asking for PTX makes the toolchain look for the driver.
+Recent cubins are cached by text and architecture.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ _ASSEMBLER_LINE = re.compile(r"ptx input, line (\d+)")
 
 
 def to_cubin(source: KernelSource | str, arch: str | None = None) -> bytes:
-    """Return the machine code of a kernel text for one architecture.
+    """Compile a kernel text for one architecture.
 
     Args:
         source: A kernel, or complete CUDA text.
-        arch: Real architecture such as ``"sm_90a"``; the kernel's own when left out, ``"sm_90a"`` for plain text.
+        arch: Real architecture such as ``"sm_90a"``; by default the kernel's own, or ``"sm_90a"`` for plain text.
 
     Returns:
         The cubin, an ELF file.
@@ -40,7 +40,7 @@ def to_cubin(source: KernelSource | str, arch: str | None = None) -> bytes:
         raise MalformedError(
             Diagnostic(
                 "LA512",
-                "this is not the name of an architecture",
+                "not an architecture name",
                 because=f"arch must look like 'sm_90a', not {arch!r}",
             )
         )
@@ -57,21 +57,21 @@ def _compiled(text: str, arch: str) -> bytes:
     try:
         program = Program(text, "c++", ProgramOptions(arch=arch, std="c++17"))
         code = bytes(program.compile("cubin").code)
-    except (ImportError, OSError) as error:  # the bindings are there, the compiler's library is not
+    except (ImportError, OSError) as error:  # bindings without the compiler library
         raise _missing(str(error)) from None
     except Exception as error:  # cuda.core's own error types differ between its versions
-        program = None  # an error that is kept would keep it, and its end complains when the collector comes first
+        program = None  # a stored exception would keep it alive, and its destructor complains at collection
         if type(error).__name__ in ("DynamicLibNotFoundError", "FunctionNotFoundError"):
             raise _missing(str(error)) from None
         log = str(error)
         numbers = lines_of(log) or _assembled(text, arch)
-        what = "the run-time compiler refused the kernel"
+        what = "NVRTC cannot compile the kernel"
         raise refused("LA511", what, f"arch {arch}", log, text, numbers) from None
     return code
 
 
 def _assembled(text: str, arch: str) -> tuple[int, ...]:
-    """Return the lines of the text whose inline assembly the assembler refuses; empty where that cannot be told."""
+    """Return the lines of the text whose inline assembly the assembler rejects; empty if unknown."""
     try:
         from cuda.bindings import nvrtc
     except ImportError:

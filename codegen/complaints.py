@@ -1,8 +1,7 @@
-"""What a compiler says of a kernel, with the lines of the kernel's own text that it means.
+"""Compiler errors, mapped to the lines of the kernel's own text.
 
-Implementation notes: compilers name lines of what they read. For C++ that is the kernel's text. An assembler names
-lines of assembly; where that was written with line tables, the directive ``.loc`` before a line says which line of the
-text it comes from.
+Implementation notes: a C++ compiler names lines of the kernel's text. An assembler names lines of assembly; with line
+tables, the ``.loc`` directive before a line gives the line of the text it comes from.
 """
 
 from __future__ import annotations
@@ -17,21 +16,21 @@ _FILES = r"default_program|(?:\S*[/\\])?(?:kernel\.(?:hip|cpp)|CompileSource)"
 _LINE = re.compile(rf"^(?:{_FILES})[:(](\d+)\)?:.*\berror\b", re.MULTILINE)
 _LOCATION = re.compile(r"^\s*\.loc\s+\d+\s+(\d+)\b")
 MOST_LINES = 8
-"""Lines of the text that one error quotes."""
+"""Maximum number of lines quoted by one error."""
 
 
 class CompileError(LayoutError):
-    """A compiler refused the text: ``.diagnostic.because`` is its log, ``.lines`` the lines that it means."""
+    """The text does not compile: ``.diagnostic.because`` is the compiler's log, ``.lines`` the lines it names."""
 
     @property
     def lines(self) -> tuple[int, ...]:
-        """Numbers of the lines of the kernel's text that the compiler names, from 1; empty where it names none."""
+        """Line numbers (from 1) of the kernel's text that the compiler names; empty if it names none."""
         found = (re.match(r"line (\d+) of the text: ", entry) for entry in self.diagnostic.where)
         return tuple(int(match[1]) for match in found if match)
 
 
 def lines_of(log: str) -> tuple[int, ...]:
-    """Return the lines of the kernel's text that errors in a compiler's log name, each once.
+    """Return the lines of the kernel's text named by errors in a compiler's log, each once.
 
     Example:
         >>> lines_of("default_program(12): error: x is undefined\\n/tmp/kernel.hip:3:5: error: expected expression")
@@ -41,7 +40,7 @@ def lines_of(log: str) -> tuple[int, ...]:
 
 
 def line_before(assembly: str, line: int) -> int | None:
-    """Return the line of the text that a line of assembly with line tables comes from, None where it says none.
+    """Return the line of the text that a line of assembly comes from, by its line table; None if unknown.
 
     Example:
         >>> line_before(".loc 1 7 5\\nmov.u32 a, b;\\n.loc 1 9 0\\nret;", 2)
@@ -60,12 +59,12 @@ def refused(
     """Return the error for a kernel that does not compile.
 
     Args:
-        code: Code of the error.
-        what: Its sentence.
+        code: Error code.
+        what: Its message.
         where: What was compiled, and for what.
-        log: What the compiler said.
+        log: The compiler's log.
         text: The kernel's text.
-        numbers: Lines of the text that it means; those that its log names when left out.
+        numbers: Lines of the text to quote; by default those named in the log.
     """
     words = re.sub(r"\S*[/\\](kernel\.(?:hip|cpp|s|o))", r"\1", log.replace("\0", "")).strip()
     written = text.splitlines()

@@ -1,10 +1,10 @@
-"""Kernels of layout conversions: the steps of a plan as one text for CUDA, for HIP and for the CPU.
+"""Kernels of layout conversions: the steps of a plan as one text for CUDA, HIP and the CPU.
 
-Notation: thread t = lane + lanes * warp holds words w of 32 bits; all numbers of words and registers are constants of
-the text, so that nothing lies in local memory. Element e of p in a word is its bits 32 (e % p) / p and up.
+Notation: thread t = lane + lanes * warp holds 32-bit words w; all word and register numbers are compile-time constants,
+so nothing goes to local memory. With p elements per word, element e starts at bit 32 (e % p) / p.
 
-Implementation notes: the kernels say that one block of a multiprocessor is enough. Without, the compiler gives a small
-kernel 32 registers, in which loads of shared memory wait for each other.
+Implementation notes: the launch bounds ask for one block per multiprocessor. Without that, the compiler gives a small
+kernel only 32 registers, and loads from shared memory serialise.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ class Converted:
 
     Args:
         lines: The statements, in order.
-        words: The names of the words after them, of as many elements as fit.
+        words: Names of the resulting words, packed with as many elements as fit.
     """
 
     lines: tuple[str, ...]
@@ -112,8 +112,8 @@ class Converted:
 def conversion_kernel(plan: ConversionPlan, name: str = "la_convert") -> KernelSource:
     """Return the kernel that loads registers, converts them from one layout to the other, and stores them.
 
-    The kernel takes ``(source, destination)``: word w of thread t at index w * threads + t of each. Threads of a
-    cluster are numbered block by block.
+    Parameters: ``(source, destination)``; word w of thread t is at index w * threads + t of each. Threads of a cluster
+    are numbered block by block.
 
     Args:
         plan: The plan.
@@ -153,27 +153,27 @@ def conversion_kernel(plan: ConversionPlan, name: str = "la_convert") -> KernelS
 def conversion_loop(
     there: ConversionPlan, back: ConversionPlan, name: str = "la_convert_loop", converts: bool = True, pairs: int = 1
 ) -> KernelSource:
-    """Return a kernel that converts there and back as often as it is told, to be timed.
+    """Return a benchmark kernel that converts back and forth in a loop.
 
-    The kernel takes ``(source, destination, cycles, turns)``; words as in ``conversion_kernel``. Every turn changes all
-    words before and between the conversions, so that none can be left out. Each conversion has its own bytes of shared
-    memory: the barriers of the one also keep the other's next stores apart from its loads.
+    Parameters: ``(source, destination, cycles, turns)``; words as in ``conversion_kernel``. Every iteration changes all
+    words before and between the conversions so that none can be optimised away. Each conversion has its own shared
+    memory, so the barriers of one also separate the other's next stores from its loads.
 
     Args:
         there: The conversion.
-        back: One from its destination to its source.
+        back: A conversion from its destination to its source.
         name: Kernel symbol.
-        converts: Whether to convert; without, words are changed as often, which is what is to be taken off.
-        pairs: Conversions there and back in a turn; the difference of two loops has no turn of a loop in it.
+        converts: Whether to convert; False gives the baseline to subtract, with the same changes to the words.
+        pairs: Round trips per iteration; the difference of two values cancels the loop overhead.
 
     Raises: MalformedError: LA506, LA955.
     """
     CHECK.integer(pairs, "pairs", 1)
     threads, before, after = _sizes(CHECK.kind(there, ConversionPlan, "there"))
     if _sizes(CHECK.kind(back, ConversionPlan, "back")) != (threads, after, before):
-        raise CHECK.malformed("back", "must lead from the destination to the source", str(back))
+        raise CHECK.malformed("back", "must convert from the destination to the source", str(back))
     if there.blocks > 1 or back.blocks > 1:
-        raise CHECK.malformed("there", "must be of one block: loops of clusters are not written", there.blocks)
+        raise CHECK.malformed("there", "must use one block: cluster loops are not supported", there.blocks)
     numbers = Numbers()
     lines = [f"held[{word}] = la_stirred(held[{word}]);" for word in range(before)]
     lines += _alone(there, back)
@@ -203,7 +203,7 @@ def conversion_loop(
 
 
 def smem_bytes(plan: ConversionPlan) -> int:
-    """Return the bytes of shared memory that a plan uses, as a multiple of 128."""
+    """Return the shared memory of a plan in bytes, rounded up to 128."""
     return -(-plan.smem_bytes // 128) * 128
 
 
@@ -214,10 +214,10 @@ def converted(
 
     Args:
         plan: The plan.
-        words: Names of the words before, of as many elements as fit.
-        numbers: Collects what depends on the thread; its declarations go before the statements.
-        prefix: Begins the names of new words.
-        area: First byte of shared memory that is used.
+        words: Names of the input words, packed with as many elements as fit.
+        numbers: Collects expressions of the thread; its declarations go before the statements.
+        prefix: Prefix of new names.
+        area: First byte of shared memory to use.
 
     Raises: MalformedError: LA955.
     """
@@ -238,7 +238,7 @@ def converted(
 
 
 def _alone(plan: ConversionPlan, other: ConversionPlan) -> list[str]:
-    """A barrier before the stores of a plan where the other's do not keep them apart from its last loads."""
+    """A barrier before the stores of a plan, if the other plan's barriers do not separate them from its last loads."""
     mine, theirs = ({step.barrier for step in each.steps if isinstance(step, Through)} for each in (plan, other))
     if not mine or "block" in theirs or (mine == {"warp"} and theirs == {"warp"}):
         return []
@@ -246,17 +246,17 @@ def _alone(plan: ConversionPlan, other: ConversionPlan) -> list[str]:
 
 
 def _sizes(plan: ConversionPlan) -> tuple[int, int, int]:
-    """Threads, and words of a thread before and after."""
+    """Threads, and words per thread before and after."""
     threads = plan.lanes * plan.warps
     words = [-(-plan.element_bits * held.registers // WORD_BITS) for held in (plan.source, plan.destination)]
     if threads > MOST_THREADS * plan.blocks or max(words) > MOST_WORDS:
-        rule = f"must have at most {MOST_THREADS} threads of a block and {MOST_WORDS} words of a thread"
+        rule = f"must have at most {MOST_THREADS} threads per block and {MOST_WORDS} words per thread"
         raise CHECK.malformed("plan", rule, f"{threads // plan.blocks} threads, {max(words)} words")
     return threads, words[0], words[1]
 
 
 def _prelude(plan: ConversionPlan, text: str) -> str:
-    """What a text calls."""
+    """The device functions that a text calls."""
     cluster = cluster_prelude() if plan.blocks > 1 else ""
     return portable_prelude(plan.target) + (WARP if "la_shuffle_xor(" in text else "") + cluster
 

@@ -1,9 +1,9 @@
-"""Statements of the single steps of a conversion: words as names, bytes joined by permutations, addresses of few parts.
+"""Statements of the steps of a conversion: named words, byte permutations, cheap addresses.
 
-Implementation notes: a byte address is a linear map of the thread, written as few shifted parts of t, and a constant of
-each instruction. Of the constant the bits that no thread has are added, which is an immediate of the instruction; the
-others are joined by exclusive or, once for all instructions that have them in common. Addresses that are no map of bits
-are sums of strided digits of t, or listed, and instructions whose addresses differ by a constant share them.
+Implementation notes: a byte address is a linear map of the thread, written as a few shifted parts of t, combined with a
+constant per instruction. Constant bits outside the map's range are added (an immediate of the instruction); the others
+are XORed in, once for all instructions that share them. Addresses that are not linear over F2 are sums of strided
+digits of t, or table look-ups, shared by instructions whose addresses differ by a constant.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from layoutalg.proofs.listed_access import OUT, TABLE_BITS, ListedAccess, taking
 from layoutalg.proofs.register_words import WORD_BYTES, Elements, Lowering, Mixed
 from layoutalg.proofs.shuffle import NONE, ShufflePlan
 
-CHECK = Checker("LA955", "no kernel runs this conversion")
+CHECK = Checker("LA955", "cannot generate a kernel for this conversion")
 
 
 class StepWriter(Lowering[str]):
@@ -30,11 +30,11 @@ class StepWriter(Lowering[str]):
 
     Args:
         element_bits: Bits of an element.
-        numbers: Collects what depends on the thread.
+        numbers: Collects expressions of the thread.
         names: Fresh names.
         lanes: Lanes of a warp.
         warps: Warps of the block.
-        area: First byte of shared memory that is used.
+        area: First byte of shared memory to use.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class StepWriter(Lowering[str]):
         self.listed: dict[int, tuple[tuple[tuple[int, int], ...], npt.NDArray[np.int64]]] = {}
 
     def step(self, step: Step, held: Elements[str]) -> Elements[str]:
-        """Write a step, and return what a thread holds after it."""
+        """Write a step; return the elements a thread holds after it."""
         if isinstance(step, Take):
             return self.taken(step, held)
         if isinstance(step, Through):
@@ -82,7 +82,7 @@ class StepWriter(Lowering[str]):
         return self.new(f"la_shuffle({word}, {self.numbers.text(step.read(number, threads))})")
 
     def _rounds(self, step: ShufflePlan, words: Sequence[str]) -> list[str]:
-        """Rounds of shuffles of one word of each lane."""
+        """Rounds of shuffles, one word per lane each."""
         threads = self.lanes * self.warps
         kept = np.array(step.kept, dtype=np.int64).reshape(threads, step.registers)
         after = []
@@ -109,7 +109,7 @@ class StepWriter(Lowering[str]):
         return after
 
     def _chosen(self, words: Sequence[str], registers: npt.NDArray[np.int64], live: npt.NDArray[np.bool_]) -> str:
-        """The word that each live thread names."""
+        """The word selected by each live thread."""
         named = [int(register) for register in np.unique(registers[live])]
         if len(named) == 1:
             return words[named[0]]
@@ -140,7 +140,7 @@ class StepWriter(Lowering[str]):
         self.lines += body
 
     def loaded(self, access: Access, number: int) -> list[str]:
-        """Write a load, and return its words."""
+        """Write a load; return its words."""
         size = access.elements * self.bits // 8
         words = -(-size // WORD_BYTES)
         kind = "la_u32" if words == 1 else f"la_words{words}"
@@ -161,7 +161,7 @@ class StepWriter(Lowering[str]):
         return f"la_own({address}, {self.window}u)" if self.window else address
 
     def _address(self, access: Access, number: int) -> str:
-        """The byte that an instruction's thread addresses, as an expression."""
+        """The byte address of each thread, as an expression."""
         if not isinstance(access, ListedAccess):
             return self._linear(access.threads, access.starts[number], self.area)
         bases, rows = self._listed(access)
@@ -174,13 +174,13 @@ class StepWriter(Lowering[str]):
         return f"{name} {'-' if beyond < 0 else '+'} {abs(beyond)}u" if beyond else name
 
     def _listed(self, access: ListedAccess) -> tuple[tuple[tuple[int, int], ...], npt.NDArray[np.int64]]:
-        """What instructions share, and their addresses."""
+        """The shared base addresses of the instructions, and all addresses."""
         if id(access) not in self.listed:
             self.listed[id(access)] = (access.bases(), access.addresses())
         return self.listed[id(access)]
 
     def _takes(self, access: Access, number: int) -> str:
-        """The condition under which a thread takes part in an instruction; empty where all do."""
+        """The condition under which a thread executes an instruction; empty if all do."""
         if not isinstance(access, ListedAccess):
             return f"(t & {access.idle}u) == 0" if access.idle else ""
         active = self._listed(access)[1] != OUT
@@ -194,7 +194,7 @@ class StepWriter(Lowering[str]):
         return forms[how.how].format(how.number)
 
     def _linear(self, columns: Sequence[int], start: int, area: int = 0) -> str:
-        """The number ``columns(t) xor start``, and ``area`` more, as an expression."""
+        """The number ``(columns(t) xor start) + area`` as an expression."""
         reach = 0
         for column in columns:
             reach |= column

@@ -1,10 +1,10 @@
 """CUDA text for one plan: load a tile, store a tile.
 
-Notation: the tile base is aligned as the plan states; issue q starts at the plan's coordinates for the kernel's origin
+The tile base is aligned as the plan states; issue q starts at the plan's coordinates for the kernel's origin
 parameters, one int per tile dimension, outermost first.
 
-Implementation notes: texts are meant to be read. Constants are the plan's own numbers; hardware is called by name only
-(see ``prelude``). A load that does not complete ends with a status, never with a hang.
+Implementation notes: the texts are meant to be read. Constants are the plan's own numbers; hardware is called only by
+name (see ``prelude``). A load that does not complete ends with a status instead of hanging.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from layoutalg.proofs.tensormap import TensorMapPlan
 from layoutalg.targets.nvidia.tensormap.limits import MAX_PHASE_BYTES, MAX_SMEM_BYTES
 
 UNROLLED_ISSUES = 8
-"""Up to this many copies are written out separately; more go into a table and a loop."""
+"""Up to this many copies are unrolled; more go into a table and a loop."""
 MAP_TYPE = "const __grid_constant__ la_tensor_map"
 
 _LOAD_BODY = """
@@ -88,15 +88,15 @@ extern "C" __global__ void __launch_bounds__({threads}) {name}({signature})
 
 
 def load_kernel(plan: TensorMapPlan, name: str | None = None) -> KernelSource:
-    """Return the kernel that loads one tile and writes the shared-memory image it finds.
+    """Return the kernel that loads one tile and writes out the resulting shared-memory image.
 
-    The kernel takes ``(map, origin..., image, status)``. The image starts at the aligned tile base and holds
-    ``image_bytes`` bytes: the tile's footprint and a guard behind it, 0xEE wherever no copy wrote. The status is 1; 2
-    when the expected bytes did not arrive; 3 when no start coordinates express the origin, and nothing is written.
+    Parameters: ``(map, origin..., image, status)``. The image starts at the aligned tile base and has ``image_bytes``
+    bytes: the tile's footprint followed by a guard, 0xEE where no copy wrote. Status: 1 done; 2 the expected bytes did
+    not arrive; 3 no start coordinates express the origin, and nothing is written.
 
     Args:
         plan: A plan with direction ``"load"``.
-        name: Kernel symbol; made from the map when left out.
+        name: Kernel symbol; by default derived from the map.
 
     Raises: MalformedError: LA503, LA506. InfeasibleError: LA504. BudgetError: LA411.
     """
@@ -138,12 +138,12 @@ def _load(plan: TensorMapPlan, name: str | None) -> KernelSource:
 def store_kernel(plan: TensorMapPlan, name: str | None = None) -> KernelSource:
     """Return the kernel that fills shared memory from an image and stores it as one tile.
 
-    The kernel takes ``(map, origin..., image, status)`` and reads ``image_bytes`` bytes of the image. It returns when
-    the writes are done. The status is 1; 3 when no start coordinates express the origin, and nothing is written.
+    Parameters: ``(map, origin..., image, status)``; ``image_bytes`` bytes of the image are read. The kernel returns
+    when the writes are done. Status: 1 done; 3 no start coordinates express the origin, and nothing is written.
 
     Args:
         plan: A plan with direction ``"store"``.
-        name: Kernel symbol; made from the map when left out.
+        name: Kernel symbol; by default derived from the map.
 
     Raises: MalformedError: LA503, LA506. InfeasibleError: LA504. BudgetError: LA411.
     """
@@ -152,8 +152,8 @@ def store_kernel(plan: TensorMapPlan, name: str | None = None) -> KernelSource:
 
 
 def tile_kernel(plan: TensorMapPlan) -> KernelSource:
-    """Return the kernel of a plan's direction whatever its checker says, for ``validate`` alone: it shows the first
-    byte that a wrong plan gets wrong.
+    """Return the kernel of a plan without asking its checker. Only for ``validate``, which shows the first byte that a
+    wrong plan gets wrong.
 
     Raises: MalformedError: LA503, LA506. InfeasibleError: LA504.
     """
@@ -178,7 +178,7 @@ def _store(plan: TensorMapPlan, name: str | None) -> KernelSource:
 
 
 def fitting(smem: int, plan: TensorMapPlan) -> int:
-    """Return a number of bytes of shared memory, refused where a block has fewer."""
+    """Return ``smem``, refused if a block has less shared memory."""
     if smem > MAX_SMEM_BYTES:
         where, because = f"footprint {plan.smem_bytes} bytes", f"{smem} bytes with alignment and barrier"
         source = "CUDA C++ programming guide, compute capability 9.0"
@@ -193,7 +193,7 @@ def _name(plan: TensorMapPlan) -> str:
 
 
 def title(plan: TensorMapPlan) -> str:
-    """Return what a plan does, in one line."""
+    """Describe a plan in one line."""
     tm = plan.tensor_map
     copies = "1 copy" if len(plan.issues) == 1 else f"{len(plan.issues)} copies"
     return (
@@ -203,13 +203,13 @@ def title(plan: TensorMapPlan) -> str:
 
 
 def origin_parameters(plan: TensorMapPlan, side: str = "") -> tuple[tuple[str, str], ...]:
-    """Return the kernel parameters of the tile origin; ``side`` tells two plans of one kernel apart."""
+    """Return the kernel parameters of the tile origin; ``side`` distinguishes two plans in one kernel."""
     prefix = f"{side}_origin" if side else "origin"
     return tuple(("int", f"{prefix}{dim}") for dim in range(len(plan.problem.tile)))
 
 
 def refusal_text(plan: TensorMapPlan, side: str = "") -> str:
-    """Return the statement that refuses what ``plan.coordinates`` refuses; empty where every origin is expressible."""
+    """Return the statement that refuses what ``plan.coordinates`` refuses; empty if every origin is expressible."""
     prefix = f"{side}_origin" if side else "origin"
     conditions = []
     for dim, step in enumerate(plan.problem.origin_multiple):
@@ -234,7 +234,7 @@ def refusal_text(plan: TensorMapPlan, side: str = "") -> str:
 
 
 def _shift(plan: TensorMapPlan, j: int, side: str) -> str:
-    """Return the C expression of how far the origin moves coordinate j; empty when it does not."""
+    """Return the C expression of how far the origin moves coordinate j; empty if it does not."""
     prefix = f"{side}_origin" if side else "origin"
     parts = []
     for dim, numerator, denominator in plan.origin_map[j]:

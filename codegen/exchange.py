@@ -1,10 +1,10 @@
 """CUDA text for a plan of exchanges: shuffles, selects and byte permutations of named words.
 
 Notation: words are names of 32-bit variables of a thread; the thread is ``t``, its lane the low five bits. Statements
-declare each name once, so that all numbers of registers are constants of the text and nothing lies in local memory.
+declare each name once; register numbers are compile-time constants, so nothing goes to local memory.
 
-Implementation notes: part p of a word with k elements is its bits 32 p / k and up. A word that only changes its number
-costs no statement; what is chosen by the lane and packed anew is one (``proofs.register_words``).
+Implementation notes: part p of a word with k elements starts at bit 32 p / k. Renaming a word costs no statement; a
+select by lane combined with a repacking is one statement (``proofs.register_words``).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from layoutalg.proofs.conversion_steps import Read
 from layoutalg.proofs.exchange import Exchange, ExchangePlan, Move, Repack
 from layoutalg.proofs.register_words import OPEN, WORD_BYTES, Mixed, Mixer, plain, stepped
 
-CHECK = Checker("LA883", "no kernel runs these exchanges")
+CHECK = Checker("LA883", "cannot generate a kernel for these exchanges")
 LANES = 32
 
 EXCHANGE = """
@@ -57,7 +57,7 @@ class Written:
 
     Args:
         lines: The statements, in order.
-        words: The names of the words after them.
+        words: Names of the resulting words.
     """
 
     lines: tuple[str, ...]
@@ -69,9 +69,9 @@ def exchanged(plan: ExchangePlan, words: Sequence[str], numbers: Numbers, prefix
 
     Args:
         plan: The plan, of warps of 32 lanes.
-        words: Names of the words before.
-        numbers: Collects what depends on the thread; its declarations go before the statements.
-        prefix: Begins the names of new words.
+        words: Names of the input words.
+        numbers: Collects expressions of the thread; its declarations go before the statements.
+        prefix: Prefix of new names.
 
     Raises: MalformedError: LA883.
 
@@ -113,7 +113,7 @@ def exchanged(plan: ExchangePlan, words: Sequence[str], numbers: Numbers, prefix
 
 
 def repacked(step: Repack, words: Sequence[str], names: Iterator[str]) -> tuple[list[str], list[str]]:
-    """Return the statements of a repacking, and the names after it.
+    """Return the statements of a repacking and the resulting names.
 
     Args:
         step: The repacking.
@@ -147,8 +147,8 @@ def mixed_text(mixed: Mixed[str], numbers: Numbers, permute: str) -> str:
 
     Args:
         mixed: The word.
-        numbers: Collects what depends on the thread: bits, and the selectors that they choose.
-        permute: Name of the function of two words and a selector.
+        numbers: Collects expressions of the thread: bits, and the selectors they choose.
+        permute: Name of the byte-permute function of two words and a selector.
 
     Example:
         >>> mixed_text(Mixed(("a", "b"), 1, (0, 1, 4, 5), (2, 3, 6, 7)), numbers := Numbers(), "la_bytes")

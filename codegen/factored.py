@@ -1,12 +1,12 @@
-"""CUDA text for a factored layout: the copy engine, registers from shared memory, then shuffles.
+"""CUDA text for a factored layout: TMA copy, loads from shared memory to registers, then shuffles.
 
 Notation: thread t of the block is lane t % 32 of warp t / 32. Register r of a thread first holds the tile coordinate
-that belongs to its place, and after the residual the element that the factored layout wants there. Words hold as many
-elements as the exchanges pack, and one each where rounds of shuffles are asked for.
+of its place and, after the residual, the element that the factored layout assigns to it. A word holds as many elements
+as the exchanges pack, or one for rounds of shuffles.
 
-Implementation notes: the conversion through shared memory has 32-bit accesses of the same words; its bank bits are
-constant on a common complement of the lanes' span and of its image, so that neither side has conflicts where the
-residual is linear.
+Implementation notes: the conversion through shared memory uses 32-bit accesses of the same words; its bank bits are
+constant on a common complement of the lanes' span and its image, so both sides are conflict-free if the residual is
+linear.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from layoutalg.targets.nvidia.tensormap.limits import MAX_PHASE_BYTES
 
 IntArray: TypeAlias = npt.NDArray[np.int64]
 Way: TypeAlias = Literal["exchanges", "shuffles", "shared"]
-CHECK = Checker("LA883", "no kernel runs this factorisation")
+CHECK = Checker("LA883", "cannot generate a kernel for this factorisation")
 LANES = 32
 BANK_BITS = 5
 WORD_TYPES = {1: "unsigned char", 2: "unsigned short", 4: "unsigned int"}
@@ -99,17 +99,17 @@ extern "C" __global__ void __launch_bounds__({threads}) {name}({signature})
 
 
 def factored_kernel(found: Factorisation, way: Way | None = None, name: str | None = None) -> KernelSource:
-    """Return the kernel that loads a tile by its descriptor and brings every register the element it wants.
+    """Return the kernel that loads a tile by its descriptor and moves every element to its register.
 
-    The kernel takes ``(map, origin..., words, times, repeats, status)``: ``words`` receives 32 bits per thread and
-    register, the register fastest; ``times`` the cycles and nanoseconds of the residual done ``repeats`` times (1 for
-    the layout itself); the status is that of a load.
+    Parameters: ``(map, origin..., words, times, repeats, status)``; ``words`` receives 32 bits per thread and register,
+    register fastest; ``times`` the cycles and nanoseconds of ``repeats`` runs of the residual (1 for the layout
+    itself); the status is that of a load.
 
     Args:
         found: A factorisation of places with 32 lanes, carried by a load.
-        way: ``"exchanges"``: bits exchanged between words and lanes; ``"shuffles"``: the least number of shuffles of
-            one element each; ``"shared"``: through shared memory. The way of least stated cost when left out.
-        name: Kernel symbol; made from the way when left out.
+        way: ``"exchanges"``: exchange bits between words and lanes; ``"shuffles"``: the fewest shuffles of one element
+            each; ``"shared"``: through shared memory. By default the cheapest.
+        name: Kernel symbol; by default derived from the way.
 
     Raises: MalformedError: LA503, LA506, LA883. InfeasibleError: LA504.
 
@@ -170,7 +170,7 @@ def factored_kernel(found: Factorisation, way: Way | None = None, name: str | No
 
 
 def _ends(offsets: IntArray, element: int, packed: int, numbers: Numbers) -> tuple[str, str]:
-    """The loads of words from the tile and their stores, an element to 32 bits."""
+    """The loads of words from the tile, and their stores at 32 bits per element."""
     registers, wide = offsets.shape[1], 32 // packed
     kind = WORD_TYPES[element]
     loads, stores = [], []
@@ -191,7 +191,7 @@ def _exchanged(found: Factorisation, numbers: Numbers) -> list[str]:
     """The statements of the exchanges."""
     plan = found.exchange
     if plan is None:
-        raise CHECK.malformed("way", "must be another: the residual is no affine map of bits", "exchanges")
+        raise CHECK.malformed("way", "must be shuffles or shared: the residual is not affine over F2", "exchanges")
     written = exchanged(plan, [f"held[{word}]" for word in range(plan.words)], numbers)
     return [*written.lines, *(f"next[{word}] = {name};" for word, name in enumerate(written.words))]
 
@@ -229,7 +229,7 @@ def _shuffled(found: Factorisation, numbers: Numbers) -> list[str]:
 
 
 def _chosen(target: str, registers: IntArray, live: npt.NDArray[np.bool_], numbers: Numbers) -> list[str]:
-    """Statements that set a word to the register that each live thread names."""
+    """Statements that set a word to the register selected by each live thread."""
     named = np.unique(registers[live])
     if len(named) == 1:
         return [f"{target} = held[{named[0]}];"]
@@ -263,7 +263,7 @@ def _shared(found: Factorisation, numbers: Numbers) -> list[str]:
 
 
 def _scratch(source: IntArray, registers: int, threads: int) -> IntArray:
-    """The word of shared memory of every (thread, register): free of conflicts where the residual is linear."""
+    """The shared-memory word of every (thread, register): conflict-free if the residual is linear."""
     plain = (np.arange(threads)[:, None] + threads * np.arange(registers)[None, :]).reshape(-1)
     size = len(source)
     bits = size.bit_length() - 1

@@ -1,8 +1,8 @@
-"""The kernel of one matrix instruction: fragments from memory, one product, the result to memory.
+"""The kernel of one matrix instruction: load fragments, multiply once, store the result.
 
-Notation: one warp or wave; A is m x k with k fastest, B by columns (n x k with k fastest), C and D are m x n with n
-fastest; independent products follow one another. Which element a lane takes is the target's fragment: its
-address is a sum over the bits of the lane plus a constant per register, and a run of registers is one vector access.
+Notation: one warp or wave; A is m x k with k fastest, B is n x k with k fastest, C and D are m x n with n fastest;
+independent products follow one another. The target's fragment says which element each lane holds: its address is a sum
+over the bits of the lane plus a constant per register, and a run of registers is one vector access.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ _VECTORS = {1: "la_u32", 2: "la_words2", 4: "la_words4"}
 
 
 def fragment_kernel(arch: str, instruction: str, name: str | None = None) -> KernelSource:
-    """Return the kernel that multiplies by one matrix instruction: D = A B + C.
+    """Return the kernel that computes D = A B + C with one matrix instruction.
 
-    The kernel takes ``(a, b, c, d)``, pointers to elements; C and D may be one array. It runs with one block.
+    Parameters: ``(a, b, c, d)``, pointers to elements; C and D may be the same array. Launch with one block.
 
     Args:
         arch: The target.
         instruction: As in ``model_of(arch).instructions``.
-        name: Kernel symbol; made from the instruction when left out.
+        name: Kernel symbol; by default derived from the instruction.
 
     Raises: MalformedError: LA340, LA506, LA965. RepresentabilityError: LA966.
 
@@ -51,7 +51,7 @@ def parameters(call: MatrixCall) -> tuple[tuple[str, str], ...]:
 
 
 def fragment_text(call: MatrixCall, name: str) -> str:
-    """Return the kernel's own text, without what comes before it.
+    """Return the kernel's own text, without the prelude.
 
     Args:
         call: The instruction.
@@ -101,7 +101,7 @@ def _offsets(call: MatrixCall, operand: str, weights: dict[str, int]) -> tuple[l
 
 
 def _lane_text(lanes: Sequence[int]) -> str:
-    """Return the sum over lane bits: neighbouring bits with doubling offsets are one term."""
+    """Return the sum over lane bits; adjacent bits with doubling offsets form one term."""
     terms, bit = [], 0
     while bit < len(lanes):
         run = 1
@@ -115,7 +115,7 @@ def _lane_text(lanes: Sequence[int]) -> str:
 
 
 def _loaded(side: str, registers: Sequence[int], bits: int, many: int) -> list[str]:
-    """Return the statements that load an operand's words, as many at a time as lie together."""
+    """Return the statements that load an operand's words, as many at a time as are contiguous."""
     run = 1
     while run < len(registers) and registers[: 2 * run] == list(range(registers[0], registers[0] + 2 * run)):
         run *= 2
@@ -133,7 +133,7 @@ def _loaded(side: str, registers: Sequence[int], bits: int, many: int) -> list[s
 
 
 def _slots(call: MatrixCall, registers: int) -> list[tuple[int, int]]:
-    """Return the word and the half where each element of the result lies."""
+    """Return the word and half of each element of the result."""
     if TYPE_BITS[call.types[2]] == WORD_BITS or call.words[2] == registers:
         return [(register, 0) for register in range(registers)]
     return [divmod(register, 2) for register in range(registers)]

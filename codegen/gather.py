@@ -1,7 +1,7 @@
-"""Kernels of gathers of registers: a plan as one text for CUDA, for HIP and for the CPU.
+"""Kernels that gather registers: a plan as one text for CUDA, HIP and the CPU.
 
-Notation: thread t holds words of 32 bits of the source, one index of 32 bits for each element of the result, and in the
-end words of the result. ``at`` is the place of the source that an index names, or its byte of shared memory.
+Notation: thread t holds 32-bit words of the source, one 32-bit index per element of the result, and finally words of
+the result. ``at`` is the source place that an index selects, or its byte in shared memory.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from layoutalg.ground.check import Checker
 from layoutalg.proofs.conversion_steps import Take
 from layoutalg.proofs.gather import GatherPlan, Stage
 
-CHECK = Checker("LA937", "no kernel runs this gather")
+CHECK = Checker("LA937", "cannot generate a kernel for this gather")
 WORD_BITS = 32
 _KERNEL = """{tables}
 // {title}
@@ -33,8 +33,8 @@ extern "C" __global__ void __launch_bounds__({threads}, 1) {name}({signature})
 def gather_registers_kernel(plan: GatherPlan, name: str = "la_gather") -> KernelSource:
     """Return the kernel that loads registers and indices, gathers along the axis, and stores the result.
 
-    The kernel takes ``(source, index, destination)``: word w of thread t at index w * threads + t of source and
-    destination, the index of register q at q * threads + t. What an index outside the axis names is 0.
+    Parameters: ``(source, index, destination)``; word w of thread t is at w * threads + t of source and destination,
+    the index of register q at q * threads + t. An index outside the axis gives 0.
 
     Args:
         plan: The plan.
@@ -54,7 +54,7 @@ def gather_registers_kernel(plan: GatherPlan, name: str = "la_gather") -> Kernel
     threads, registers = plan.index.lanes * plan.index.warps, plan.index.registers
     words, after = (-(-held.registers * plan.element_bits // WORD_BITS) for held in (plan.source, plan.index))
     if threads > MOST_THREADS or max(words, after, registers) > MOST_WORDS:
-        rule = f"must have at most {MOST_THREADS} threads and {MOST_WORDS} words and indices of a thread"
+        rule = f"must have at most {MOST_THREADS} threads, and {MOST_WORDS} words and indices per thread"
         raise CHECK.malformed("plan", rule, f"{threads} threads, {max(words, after, registers)} words")
     numbers = Numbers()
     lines = [f"const la_u32 s{word} = source[{word * threads}u + t];" for word in range(words)]
@@ -78,7 +78,7 @@ def gather_registers_kernel(plan: GatherPlan, name: str = "la_gather") -> Kernel
 
 
 def _stored(plan: GatherPlan, stage: Stage, numbers: Numbers, words: int) -> list[str]:
-    """The stores of the source, and the barrier."""
+    """The stores of the source and the barrier."""
     names = (f"x{number}" for number in count())
     writer = StepWriter(plan.element_bits, numbers, names, plan.index.lanes, plan.index.warps, 0)
     held = writer.begun([f"s{word}" for word in range(words)], plan.source.registers)
@@ -88,7 +88,7 @@ def _stored(plan: GatherPlan, stage: Stage, numbers: Numbers, words: int) -> lis
 
 
 def _place(plan: GatherPlan, numbers: Numbers, register: int) -> list[str]:
-    """The place, or the byte, that the index of a register names; of places without the warp, which is the own one."""
+    """The place (without its warp, which is the thread's own) or byte that a register's index selects."""
     low, high = plan.index.registers.bit_length() - 1, plan.extent.bit_length() - 1
     reach = {"registers": plan.source.registers, "shuffles": plan.source.registers * plan.source.lanes}
     mask = reach.get(plan.mechanism, 0) - 1
@@ -109,7 +109,7 @@ def _place(plan: GatherPlan, numbers: Numbers, register: int) -> list[str]:
 
 
 def _chosen(plan: GatherPlan, register: int) -> list[str]:
-    """The element of a register of the own or of another lane: one word after the other, and the one that it is in."""
+    """The element from a register of this or another lane: read each candidate word, keep the one that contains it."""
     planes, bits = max(1, plan.element_bits // WORD_BITS), plan.source.registers.bit_length() - 1
     words = plan.words()[register]
     lines = []

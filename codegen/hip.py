@@ -1,7 +1,7 @@
-"""Machine code of AMD targets: HIP text through the clang of the ``ziglang`` package, no ROCm needed.
+"""Compile HIP text for AMD targets with the clang of the ``ziglang`` package; needs no ROCm.
 
 Implementation notes: the compiler runs in three steps (assembly, object, code object), because the driver's own link
-step looks for a linker by a name that the package does not have.
+step looks for a linker under a name that the package does not provide.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def to_code_object(source: KernelSource) -> bytes:
     Args:
         source: A kernel whose ``arch`` is an AMD target.
 
-    Raises: MissingExtraError: LA902. CompileError: LA903, with the compiler's words and the lines they mean.
+    Raises: MissingExtraError: LA902. CompileError: LA903, with the compiler's log and the lines it names.
         MalformedError: LA901.
     """
     kernel = _checked(source)
@@ -40,7 +40,7 @@ def to_code_object(source: KernelSource) -> bytes:
 
 
 def to_assembly(source: KernelSource) -> str:
-    """Return the assembly of a HIP kernel: which instructions the compiler chose.
+    """Return the assembly of a HIP kernel.
 
     Args:
         source: A kernel whose ``arch`` is an AMD target.
@@ -59,14 +59,15 @@ def available() -> bool:
 def _checked(source: object) -> KernelSource:
     kernel = CHECK.kind(source, KernelSource, "source")
     if not kernel.arch.startswith("gfx"):
-        raise CHECK.malformed("source", "must be a kernel for gfx90a, gfx942, ... (codegen.to_cubin)", kernel.arch)
+        rule = "must be a kernel for gfx90a, gfx942, ...; for NVIDIA use codegen.to_cubin"
+        raise CHECK.malformed("source", rule, kernel.arch)
     return kernel
 
 
 @functools.lru_cache(maxsize=limits.KERNELS)
 def _compiled(text: str, arch: str) -> tuple[str, bytes]:
     if not available():
-        because = "the package ziglang, whose clang knows AMD targets, is not installed"
+        because = "the package ziglang, which provides clang for AMD targets, is not installed"
         raise MissingExtraError(Diagnostic("LA902", f"compiling for AMD needs the extra: {EXTRA}", because=because))
     with tempfile.TemporaryDirectory(prefix="layoutalg-") as folder:
         names = {end: str(Path(folder, f"kernel.{end}")) for end in ("hip", "s", "o", "co")}
@@ -86,12 +87,12 @@ def _compiled(text: str, arch: str) -> tuple[str, bytes]:
                 places = _ASSEMBLER_LINE.finditer(_zig(whole, arch))
                 found = (line_before(assembly, int(match[1])) for match in places)
                 numbers = tuple(dict.fromkeys(line for line in found if line))
-            raise refused("LA903", "the compiler refused the kernel", f"arch {arch}", log, text, numbers)
+            raise refused("LA903", "clang cannot compile the kernel", f"arch {arch}", log, text, numbers)
         return Path(names["s"]).read_text(encoding="utf-8"), Path(names["co"]).read_bytes()
 
 
 def _zig(arguments: Sequence[str], arch: str) -> str:
-    """Run the compiler within its time and return what it says where it fails."""
+    """Run the compiler within its time limit; return its log if it fails, otherwise an empty text."""
     seconds = clock.left(limits.COMPILE_SECONDS)
     try:
         done = subprocess.run(
@@ -99,4 +100,4 @@ def _zig(arguments: Sequence[str], arch: str) -> str:
         )
     except subprocess.TimeoutExpired:
         clock.out_of_time(f"compiling for {arch}", seconds)
-    return done.stderr.decode("utf-8", "replace") or "no words" if done.returncode else ""
+    return done.stderr.decode("utf-8", "replace") or "no output" if done.returncode else ""

@@ -1,8 +1,8 @@
-"""Machine code of AMD targets through hipRTC, where the system has it.
+"""Compile for AMD targets with hipRTC, if the system has it.
 
-Implementation notes: the library is loaded and called in a child process alone, because it ends its process with an
-abort when asked for a target that it does not know. Which targets it compiles for is therefore tried, one small kernel
-each, and kept. Before ROCm 5.3 or so the compiler is part of the runtime library, so both names are looked for.
+Implementation notes: the library is only loaded in a child process, because it aborts its process when asked for a
+target that it does not know. Supported targets are therefore found by compiling a small kernel, and cached. Before ROCm
+5.3 or so the compiler is part of the runtime library, so both names are tried.
 
 References: HIP documentation, hipRTC programming guide.
 """
@@ -27,7 +27,7 @@ from layoutalg.ground.kinds import checked_kinds
 
 CHECK = Checker("LA960", "hipRTC does not compile this")
 NAMES = ("libhiprtc.so*", "libamdhip64.so*")
-"""File names of the library, the first that is found counts."""
+"""File names of the library; the first one found is used."""
 PACKAGES = (
     "Debian and Ubuntu: apt-get install --no-install-recommends libamdhip64-5 libhiprtc-builtins5 libamd-comgr2; "
     'ROCm\'s own packages: hip-runtime-amd; or compile by clang: pip install "layoutalg[hip]"'
@@ -65,7 +65,7 @@ if call("hiprtcGetCode", program, made):
 open(target, "wb").write(made.raw)
 sys.stdout.flush()
 import os
-os._exit(0)  # the library's own end may abort
+os._exit(0)  # the library's destructors may abort
 """
 
 
@@ -84,10 +84,7 @@ class HipRtc:
 
 
 def found() -> HipRtc | None:
-    """Return the library of this system, None where there is none.
-
-    ``ROCM_PATH`` and ``LD_LIBRARY_PATH`` are looked through first.
-    """
+    """Return the library of this system, or None. ``ROCM_PATH`` and ``LD_LIBRARY_PATH`` are searched first."""
     rocm = os.environ.get("ROCM_PATH")
     given = [f"{rocm}/lib"] * bool(rocm) + [part for part in os.environ.get("LD_LIBRARY_PATH", "").split(":") if part]
     for name in NAMES:
@@ -99,11 +96,11 @@ def found() -> HipRtc | None:
 
 
 def supports(arch: str, library: HipRtc | None = None) -> bool:
-    """Return whether the library compiles for a target: a small kernel is compiled in a child process.
+    """Return whether the library compiles for a target, by compiling a small kernel in a child process.
 
     Args:
         arch: An AMD target.
-        library: The library; the system's own when left out.
+        library: The library; by default the system's own.
 
     Raises: MissingExtraError: LA961. MalformedError: LA960.
     """
@@ -115,10 +112,10 @@ def to_code_object(source: KernelSource, library: HipRtc | None = None) -> bytes
 
     Args:
         source: A kernel whose ``arch`` is an AMD target.
-        library: The library; the system's own when left out.
+        library: The library; by default the system's own.
 
     Raises: MissingExtraError: LA961. RepresentabilityError: LA962, for a target that the library does not know.
-        CompileError: LA963, with the compiler's words and the lines they mean. MalformedError: LA960.
+        CompileError: LA963, with the compiler's log and the lines it names. MalformedError: LA960.
     """
     kernel = CHECK.kind(source, KernelSource, "source")
     arch = _checked_arch(kernel.arch)
@@ -127,11 +124,11 @@ def to_code_object(source: KernelSource, library: HipRtc | None = None) -> bytes
     if code:
         return code
     if not _supports(chosen.path, arch):
-        because = f"{chosen.path} refuses or aborts at the smallest kernel: {words[-limits.COMPILER_WORDS :]}"
+        because = f"{chosen.path} fails on the smallest kernel: {words[-limits.COMPILER_WORDS :]}"
         raise RepresentabilityError(
-            Diagnostic("LA962", f"this hipRTC does not know {arch}", (f"arch {arch}",), because)
+            Diagnostic("LA962", f"this hipRTC does not support {arch}", (f"arch {arch}",), because)
         )
-    raise refused("LA963", "hipRTC refused the kernel", f"arch {arch}", words, kernel.text)
+    raise refused("LA963", "hipRTC cannot compile the kernel", f"arch {arch}", words, kernel.text)
 
 
 def _checked_arch(arch: object) -> str:
@@ -157,7 +154,7 @@ def _supports(path: str, arch: str) -> bool:
 
 @functools.lru_cache(maxsize=limits.KERNELS)
 def _compiled(path: str, arch: str, text: str) -> tuple[bytes, str]:
-    """Return the code object, or nothing and what the library said before it gave up or aborted."""
+    """Return the code object, or b"" and what the library printed before it failed or aborted."""
     seconds = clock.left(limits.COMPILE_SECONDS)
     with tempfile.TemporaryDirectory(prefix="layoutalg-") as folder:
         source, target = Path(folder, "kernel.hip"), Path(folder, "kernel.co")
@@ -174,5 +171,5 @@ def _compiled(path: str, arch: str, text: str) -> tuple[bytes, str]:
         words = done.stderr.decode("utf-8", "replace").strip()
         if done.returncode == 0 and target.is_file():
             return target.read_bytes(), ""
-    ended = f"the process of the library ended by signal {-done.returncode}" if done.returncode < 0 else ""
+    ended = f"the library's process was killed by signal {-done.returncode}" if done.returncode < 0 else ""
     return b"", "\n".join(part for part in (words, ended) if part) or f"exit status {done.returncode}"

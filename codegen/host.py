@@ -1,7 +1,7 @@
-"""C++ text for the host: the function that builds a map, and the bytes of maps and descriptors as arrays.
+"""C++ text for the host: a function that builds a map, and the bytes of maps and descriptors as arrays.
 
-Implementation notes: every number in a text is a field of the value; the texts name the driver's enumerators, so that
-they compile against any ``cuda.h`` that has them, and are read by people. Nothing is compiled or run here.
+Implementation notes: every number in a text is a field of the value; the texts use the driver's enumerators, so they
+are readable and compile against any ``cuda.h`` that has them. Nothing is compiled or run here.
 
 References: CUDA driver API, ``cuTensorMapEncodeTiled``.
 """
@@ -51,7 +51,7 @@ def host_map(value: TensorMapPlan | TensorMap, name: str = "make_tensor_map") ->
     """Return a C++ function ``CUresult NAME(CUtensorMap* map, void* base)`` that builds the map with the driver.
 
     Args:
-        value: A plan, whose map is relative to its tensor's allocation, or a map, whose address is then added to base.
+        value: A plan, whose map is relative to its tensor's allocation, or a map, whose address is added to ``base``.
         name: The function's name.
 
     Raises: MalformedError: LA503, LA506.
@@ -83,10 +83,10 @@ def host_map(value: TensorMapPlan | TensorMap, name: str = "make_tensor_map") ->
 
 
 def map_bytes(value: TensorMapPlan | TensorMap, name: str = "tensor_map", target: str = "sm_90a") -> str:
-    """Return the 128 bytes as a C array.
+    """Return the 128 bytes of a map as a C array.
 
     Args:
-        value: A plan, or a map that is encoded for ``target``.
+        value: A plan, or a map to encode for ``target``.
         name: The array's name.
         target: Architecture of a map; a plan has its own.
 
@@ -111,7 +111,7 @@ def map_bytes(value: TensorMapPlan | TensorMap, name: str = "tensor_map", target
 
 
 def descriptor_table(plan: OperandPlan, name: str = "descriptors") -> str:
-    """Return the descriptors of an operand as a C array, one entry for each instruction.
+    """Return the descriptors of an operand as a C array, one entry per instruction.
 
     Args:
         plan: A plan of ``synthesize_wgmma``.
@@ -145,7 +145,7 @@ def _map(value: object) -> TensorMap:
 
 
 def _notes(value: object) -> Iterable[str]:
-    """What a reader of the text must know beside it."""
+    """Comments that a reader of the text needs."""
     if not isinstance(value, TensorMapPlan):
         return
     yield f"// {title(value)}."

@@ -1,9 +1,9 @@
-// CPU models of matrix instructions: mma.sync of NVIDIA, MFMA and WMMA of AMD, as functions of all lanes of a warp or wave.
+// CPU models of matrix instructions: NVIDIA mma.sync, AMD MFMA and WMMA, as functions of all lanes of a warp or wave.
 //
-// Where an element lies is written here from the vendors' own words (PTX ISA, fragments of each shape; closed forms of AMD's
-// matrix instruction calculator and ISA guides), from element to lane and register, apart from the tables in Python, which go
-// from lane and register to element. Every lane deposits its words; then each computes the elements of D that it holds.
-// Sums are of float or int, from k = 0 on.
+// The placement of elements is taken from the vendors' documents (PTX ISA fragments; closed forms of AMD's matrix
+// instruction calculator and ISA guides), from element to lane and register, independently of the Python tables, which map
+// lane and register to element. Every lane deposits its words, then computes the elements of D that it holds. Sums are in
+// float or int, from k = 0 up.
 #pragma once
 
 namespace la_host {
@@ -21,11 +21,11 @@ inline unsigned short float_to_half(float value)
     const unsigned short sign = bits >> 16 & 0x8000;
     bits &= 0x7FFFFFFF;
     if (bits > 0x7F800000) return sign | 0x7E00;
-    if (bits >= 0x477FF000) return sign | 0x7C00;  // from 65520 on
+    if (bits >= 0x477FF000) return sign | 0x7C00;  // 65520 and above round to infinity
     if (bits < 0x38800000) {  // below 2^-14: multiples of 2^-24, ties to even
         float size;
         std::memcpy(&size, &bits, 4);
-        const float moved = size + 0.5f;  // a float in [0.5, 1) counts in 2^-24
+        const float moved = size + 0.5f;  // floats in [0.5, 1) have spacing 2^-24
         std::memcpy(&bits, &moved, 4);
         return sign | (unsigned short)(bits - 0x3F000000);
     }
@@ -45,7 +45,7 @@ template <> struct Value<S8> { typedef int type_of; };
 template <> struct Value<U8> { typedef int type_of; };
 template <> struct Value<S32> { typedef int type_of; };
 
-// Element e of words in which each takes `step` bits.
+// Element e of packed words, `step` bits each.
 template <Type type, int step>
 inline typename Value<type>::type_of element(const la_u32* words, unsigned e)
 {
@@ -72,7 +72,7 @@ inline void set_element(la_u32* words, unsigned e, Given value)
     word = (word & ~mask) | (raw << e * step % 32 & mask);
 }
 
-// PTX: lane 4 g + q. A word holds `wide` neighbours along k; words go over rows g and g + 8 first, then over k.
+// PTX: lane 4 g + q. A word holds `wide` neighbours along k; words cover rows g and g + 8 first, then k.
 template <int m, int bits>
 struct Mma {
     static constexpr int wide = 32 / bits;
@@ -89,7 +89,7 @@ struct Mma {
     static Place d(int i, int j, int) { return {(unsigned)(4 * (i % 8) + j / 2), (unsigned)(2 * (i / 8) + j % 2)}; }
 };
 
-// AMD's calculator, dense MFMA but f64.
+// AMD's calculator, dense MFMA except f64.
 template <int m, int n, int k_all, int blocks>
 struct Mfma {
     static constexpr bool copied = false;
@@ -227,7 +227,7 @@ LA_HOST_MFMA(f32_32x32x16_bf16, 32, 16, 1, BF16, F32)
 LA_HOST_MFMA(i32_16x16x64_i8, 16, 64, 1, S8, S32)
 LA_HOST_MFMA(i32_32x32x32_i8, 32, 32, 1, S8, S32)
 
-#ifdef LA_RDNA  // the generation: RDNA3 and RDNA4 have the same names
+#ifdef LA_RDNA  // generation number: RDNA3 and RDNA4 use the same names
 #define LA_HOST_WMMA(name, type, result, step) \
     LA_HOST_PRODUCT(wmma_##name, Wmma<LA_RDNA LA_COMMA_ bits_of(type)>, 16, 16, 16, 1, type, type, result, step)
 LA_HOST_WMMA(f32_16x16x16_f16, F16, F32, 32)

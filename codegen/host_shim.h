@@ -1,12 +1,12 @@
 // CPU models of the hardware operations that kernel texts call by name.
 //
-// One fiber per GPU thread, run in turn; a block at a time. The copy engine is a queue: a bulk copy runs only while some
-// thread polls a barrier or waits for a store group, newest first, so that a kernel which reads too early sees the old
-// bytes. Descriptors are decoded here from their 128 raw bytes, apart from the Python models: box walk, row pitch at the
-// swizzle span, XOR on absolute shared addresses, fill, element strides, byte counts. What the hardware would punish with
-// a fault or a hang becomes a fault number or the kernel's own time-out status.
+// One fiber per GPU thread, scheduled round-robin, one block at a time. The copy engine is a queue: a bulk copy runs only
+// while some thread polls a barrier or waits for a store group, newest first, so a kernel that reads too early sees the old
+// bytes. Descriptors are decoded here from their 128 raw bytes, independently of the Python models: box walk, row pitch at
+// the swizzle span, XOR on absolute shared addresses, fill, element strides, byte counts. What would fault or hang on the
+// hardware becomes a fault number or the kernel's own time-out status.
 //
-// Includes little: every kernel compiles behind this header, so it has to compile fast. Threads may launch at one time.
+// Few includes: every kernel is compiled with this header, so it must compile fast. Several threads may launch at once.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -36,19 +36,19 @@ enum Fault {
 enum Wait { RUNS, AT_BLOCK_BARRIER, AT_WARP_BARRIER };
 
 struct Index { unsigned x, y, z; };
-// Where threads meet: an address for each place of the text, and its line.
+// A synchronisation point: an address unique to each call in the text, and its line.
 struct Site { const void* place; unsigned line; };
 inline bool differ(Site a, Site b) { return a.place != b.place || a.line != b.line; }
 struct Fiber { ucontext_t context; Index thread; bool done; Wait wait; unsigned line; };
 struct Barrier { la_u32 address, count, pending; long long bytes; la_u32 phase; };
 struct Copy { bool load; const la_tensor_map* map; int coords[5]; int rank; la_u32 shared, barrier, group; };
 struct Region { const unsigned char* first; size_t bytes; };
-// One lane's part of one shared-memory instruction. The kth time a thread passes a place of the text is its hit k.
-// Accesses of one phase lie between the same barriers of the block; of one step, between the same la_sync_warp as well.
+// One lane's part of one shared-memory instruction. The kth time a thread passes a place of the text is hit k.
+// A phase is the span between two block barriers; a step, between two la_sync_warp of the warp within a phase.
 struct Access { la_u32 place, hit, block, thread, byte, what, phase, step; };
-// Where a fault happened, and where the threads of its block were; `met` is the line at which others wait.
+// Where a fault happened, and the state of the block's threads; `met` is the line where others wait.
 struct Told { la_u32 block, thread, byte, at_block_barrier, at_warp_barrier, ended, line, met; };
-// Where a launch writes the accesses; nothing is written where items is null.
+// Log of the accesses of a launch; disabled if items is null.
 struct Trace { Access* items; size_t capacity, count; la_u32* hits; };
 
 constexpr la_u32 RESERVED = 1024;  // shared bytes below the dynamic part, as on sm_90
@@ -67,7 +67,7 @@ struct List {
     T* end() { return items + size; }
 };
 
-// Everything one launch needs. It belongs to the thread that launches, so that threads may run kernels at one time.
+// The state of one launch, owned by the launching thread, so that several threads can run kernels at once.
 struct State {
     alignas(1024) unsigned char arena[CAPACITY];
     List<Fiber, MAX_THREADS> fibers;
@@ -81,7 +81,7 @@ struct State {
     Site barrier_site, warp_site[MAX_THREADS / 32];
     la_u32 groups;  // committed groups of stores, of the one thread that stores
     unsigned warp_waiting[MAX_THREADS / 32], warp_generation[MAX_THREADS / 32], warp_met[MAX_THREADS / 32], progress;
-    la_u32 words[MAX_THREADS];  // what each thread offers in a shuffle
+    la_u32 words[MAX_THREADS];  // each thread's shuffle operand
     Trace trace;
     int fault_code;
     Told told;
@@ -135,7 +135,7 @@ inline void block_barrier(Site site)
     fiber.wait = RUNS;
 }
 
-// The threads of a warp wait for each other; a thread that has ended is not waited for.
+// Release a warp once all its running threads wait; threads that have exited are not waited for.
 inline void release_warp(unsigned warp)
 {
     State& s = *here;
@@ -150,7 +150,7 @@ inline void release_warp(unsigned warp)
     }
 }
 
-// Lanes meet at one place of the text: hardware waits for lanes elsewhere for ever, or pairs what is not meant.
+// All lanes must wait at the same call: otherwise hardware hangs or pairs unrelated calls.
 inline void warp_barrier(Site site)
 {
     State& s = *here;
@@ -168,7 +168,7 @@ inline void warp_barrier(Site site)
 
 inline bool takes_part(unsigned thread) { return thread < here->block_size.x && !here->fibers.items[thread].done; }
 
-// As above, for an instruction of all lanes: none may have ended or be beyond the block.
+// As above, for a full-warp instruction: no lane may have exited or be beyond the block.
 inline void all_lanes(Site site)
 {
     warp_barrier(site);
@@ -181,7 +181,7 @@ inline void sync_warp(Site site)
     ++here->steps[here->current->thread.x];
 }
 
-// The lowest lane of the warp that has not ended.
+// True on the lowest lane of the warp that has not exited.
 inline bool elect(Site site)
 {
     warp_barrier(site);
@@ -192,7 +192,7 @@ inline bool elect(Site site)
     return chosen;
 }
 
-// Every lane of the warp offers a word and reads one, of a lane that takes part.
+// Every lane of the warp offers a word and reads one from an active lane.
 inline la_u32 shuffle(Site site, la_u32 word, la_u32 lane)
 {
     State& s = *here;
@@ -221,7 +221,7 @@ inline unsigned char* shared_bytes(la_u32 address, la_u32 bytes)
 
 enum What { LOAD, STORE, READ_MATRIX, WRITE_MATRIX };
 
-// Notes one lane's access; `what` says how many bytes, and of matrix instructions how many matrices.
+// Logs one lane's access; `bytes` is 16 per matrix for matrix instructions.
 inline void note(What kind, la_u32 place, la_u32 byte, la_u32 bytes)
 {
     Trace& trace = here->trace;
@@ -254,7 +254,7 @@ inline void store(la_u32 place, la_u32 byte, const Value& value, unsigned line =
     note(STORE, place, byte, sizeof kept);
 }
 
-// Where register m of a lane lies: rows of 16 bytes, two 16-bit halves; transposed, the halves are of two rows.
+// One 16-bit half of a lane's word of a matrix with rows of 16 bytes; transposed, the halves come from two rows.
 inline unsigned char* half(const la_u32* rows, int matrix, unsigned lane, int which, bool transposed)
 {
     const unsigned row = transposed ? 2 * (lane % 4) + which : lane / 4;
@@ -262,7 +262,7 @@ inline unsigned char* half(const la_u32* rows, int matrix, unsigned lane, int wh
     return shared_bytes(here->dynamic_first + rows[8 * matrix + row] + 2 * column, 2);
 }
 
-// Every lane supplies the row of 16 bytes whose number it has; words are what the lane takes or gives.
+// Lane i supplies the address of 16-byte row i; `words` are the lane's registers, read or written.
 template <int matrices, bool transposed, bool reads>
 inline void move_matrices(Site site, la_u32 place, la_u32 byte, la_u32* words)
 {
@@ -344,8 +344,8 @@ inline Descriptor decode(const la_tensor_map* map)
     return d;
 }
 
-// The value a load delivers for the bits it found: tf32 rounds to nearest, ties to even, and makes every NaN one NaN. The
-// flush-to-zero types were seen to deliver denormals as they are.
+// The value a load delivers: tf32 rounds to nearest even and maps every NaN to a canonical NaN. The flush-to-zero types
+// were measured to deliver denormals unchanged.
 inline la_u64 converted(const Descriptor& d, la_u64 bits)
 {
     if (!d.tf32) return bits;
@@ -480,7 +480,7 @@ inline void run_block(unsigned index, const Launch& how, char* stacks)
             swapcontext(&s.scheduler, &fiber.context);
         }
         if (s.fault_code) break;
-        // A round in which nothing was released has asked every waiting thread whether it may go on.
+        // A round without progress has polled every waiting thread.
         idle = s.progress == before ? idle + 1 : 0;
         bool all_wait = idle > 0;
         for (const Fiber& fiber : s.fibers) all_wait = all_wait && (fiber.done || fiber.wait != RUNS);
@@ -661,14 +661,14 @@ static inline void la_store_commit()
 
 static inline void la_store_wait()
 {
-    la_host::yield();  // the other threads go on first
+    la_host::yield();  // let the other threads run first
     while (la_host::here->committed.size) {
         const la_host::Copy copy = la_host::here->committed.items[--la_host::here->committed.size];
         la_host::run_copy(copy);
     }
 }
 
-// Runs the groups that must be done, oldest first; the last ones stay, so that a stage written too early is seen.
+// Runs the groups that must be done, oldest first; later ones stay queued, so that overwriting a stage too early shows.
 template <int pending>
 static inline void la_store_wait_read()
 {

@@ -1,11 +1,11 @@
-// CPU models of warpgroup multiplies of 16-bit elements: operands are found in shared memory through matrix descriptors.
+// CPU models of warpgroup multiplies of 16-bit elements; operands are read from shared memory through matrix descriptors.
 //
-// The sum is made when the multiply is issued; that shared memory must not change before the wait is not modelled.
+// The product is computed at issue; the rule that shared memory must not change before the wait is not modelled.
 #pragma once
 
 namespace la_host {
 
-// Element (m, k) of an operand of 16-bit elements as the tensor core finds it through a matrix descriptor.
+// Element (m, k) of a 16-bit operand as the tensor core reads it through a matrix descriptor.
 template <bool bfloat>
 inline float operand(la_u64 descriptor, int m, int k, bool transposed)
 {

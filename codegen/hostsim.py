@@ -1,7 +1,7 @@
-"""Run a kernel's own text on the CPU: compiled as C++ behind the host header, one fiber per GPU thread.
+"""Run a kernel's own text on the CPU, compiled as C++ with the host header, one fiber per GPU thread.
 
-Implementation notes: the models decode the raw 128 descriptor bytes themselves, so that this judge shares no code with
-the descriptor encoder or the Python model of the copy engine. The last compiled kernels are kept.
+Implementation notes: the models decode the raw 128 descriptor bytes themselves and share no code with the descriptor
+encoder or the Python model of the copy engine. Recently compiled kernels are cached.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ FAULTS = (
     "shared address of a bulk copy not a multiple of 128 bytes",
     "global address outside every known region",
     "inner start coordinate not a multiple of 16 bytes",
-    "descriptor of another rank or an unsupported kind",
+    "descriptor of the wrong rank or an unsupported kind",
     "barrier used before its initialisation or more often than its count",
     "bulk copy over a live barrier",
     "transaction count outside the barrier's range",
@@ -49,16 +49,16 @@ FAULTS = (
     "deadlock",
     "store with a negative start coordinate",
     "bulk copy through a dimension above 2^31",
-    "more threads, barriers, copies, regions or logged accesses than the models hold",
-    "shared address not a multiple of the bytes that an access moves",
-    "race: threads touch one byte of shared memory with no barrier between, and one of them writes",
-    "shuffle reads a lane that takes no part",
-    "threads of a block wait at different barriers of the text",
+    "more threads, barriers, copies, regions or logged accesses than the models support",
+    "shared address not a multiple of the access size",
+    "race: threads access one byte of shared memory without a barrier in between, and one of them writes",
+    "shuffle reads an inactive lane",
+    "threads of a block wait at different barriers",
     "lanes that must hold copies of an operand hold different words",
-    "lanes of a warp meet at different places of the text",
-    "a lane of the warp takes no part in an instruction of all lanes: it has ended or does not exist",
+    "lanes of a warp wait at different warp-synchronous calls",
+    "a full-warp instruction misses a lane: it has exited or does not exist",
 )
-"""Meaning of the numbers ``run`` returns."""
+"""Meaning of the fault numbers returned by ``run``."""
 _RACE = next(text for text in FAULTS if text.startswith("race"))
 
 _ENTRY = """
@@ -77,7 +77,7 @@ extern "C" int la_host_run(void** arguments, unsigned blocks, unsigned threads, 
 
 
 def compiler() -> str | None:
-    """Return the path of the C++ compiler, or None when there is none."""
+    """Return the path of the C++ compiler, or None."""
     return shutil.which("g++") or shutil.which("clang++")
 
 
@@ -111,7 +111,7 @@ def _library(name: str, text: str, parameters: tuple[tuple[str, str], ...], arch
 
 
 def _compile(command: Sequence[str], name: str, text: str) -> None:
-    """Run the compiler within its time; its words may be in any encoding."""
+    """Run the compiler within its time limit; its log may be in any encoding."""
     where, seconds = (f"kernel {name}",), clock.left(limits.COMPILE_SECONDS)
     try:
         process = subprocess.run(command, capture_output=True, check=False, timeout=seconds)
@@ -141,16 +141,16 @@ def run(
     skew_bytes: int = 0,
     regions: Sequence[tuple[int, int]] = (),
 ) -> int:
-    """Run a kernel on the CPU and return its fault number, 0 when it ran to its end.
+    """Run a kernel on the CPU and return its fault number, 0 if it ran to its end.
 
     Args:
         kernel: The kernel.
         arguments: One value per parameter: an array or an address for a pointer, an int, or the bytes of a struct.
             Arrays are used in place: the kernel writes into them.
         blocks: Grid size.
-        dynamic_smem_bytes: Dynamic shared memory in bytes; the kernel's own number when left out.
-        skew_bytes: Start of dynamic shared memory above a 1024-byte boundary, a multiple of 16.
-        regions: ``(address, bytes)`` the copy engine may touch; by default the arrays among the arguments.
+        dynamic_smem_bytes: Dynamic shared memory in bytes; by default the kernel's own number.
+        skew_bytes: Offset of dynamic shared memory from a 1024-byte boundary, a multiple of 16.
+        regions: ``(address, bytes)`` the copy engine may access; by default the arrays among the arguments.
 
     Returns:
         0, or an index into ``FAULTS``.
@@ -169,15 +169,15 @@ def trace(
     races: bool = False,
     regions: Sequence[tuple[int, int]] = (),
 ) -> Trace:
-    """Run a kernel on the CPU and return what its warps did in shared memory by the portable names.
+    """Run a kernel on the CPU and return its warps' shared-memory accesses through the portable functions.
 
     Args:
-        kernel: A kernel over ``codegen.portable``'s names.
+        kernel: A kernel that uses the functions of ``codegen.portable``.
         arguments: As for ``run``.
         blocks: Grid size.
-        capacity: Most accesses of single lanes that are kept; beyond it the run ends with a fault.
-        races: Whether accesses that nothing orders are a fault: two threads, one byte, one of them writes, no
-            ``__syncthreads`` between, and in one warp no ``la_sync_warp``. Accesses by plain pointers are not seen.
+        capacity: Maximum number of logged accesses (per lane); beyond it the run ends with a fault.
+        races: Whether unordered accesses are a fault: two threads access one byte, one of them writes, without
+            ``__syncthreads`` (or, within a warp, ``la_sync_warp``) in between. Plain pointer accesses are not seen.
         regions: As for ``run``.
 
     Raises: MissingExtraError: LA520. CompileError: LA521. MalformedError: LA522.
@@ -193,20 +193,20 @@ def trace(
 
 
 def _why(fault: int, told: Sequence[int], kernel: KernelSource) -> str:
-    """Return where a fault happened, with the lines of the text, or where the threads wait for ever."""
+    """Return where a fault happened, with the lines of the text, or where the threads wait forever."""
     block, thread, byte, at_block, at_warp, ended, line, met = told
     if FAULTS[fault] == "deadlock":
         rest = kernel.threads - at_block - at_warp - ended
         where = {"wait at __syncthreads": at_block, "wait for their warp": at_warp, "have ended": ended, "run": rest}
         counts = ", ".join(f"{many} threads {what}" for what, many in where.items() if many)
-        return f"of block {block}, {counts}{_line(kernel, line, 'at')}{_line(kernel, met, 'at')}"
+        return f"in block {block}, {counts}{_line(kernel, line, 'at')}{_line(kernel, met, 'at')}"
     at = f", byte {byte}" if FAULTS[fault].startswith("shared") else ""
     lines = _line(kernel, line, "at") + _line(kernel, met, "others wait at")
     return f"thread {thread} of block {block}{at}{lines}" if fault else ""
 
 
 def _line(kernel: KernelSource, number: int, how: str) -> str:
-    """A line of the text in words; nothing where it is not known."""
+    """Describe a line of the text; empty if unknown."""
     lines = kernel.text.splitlines()
     return f"; {how} line {number}: {lines[number - 1].strip()}" if 0 < number <= len(lines) else ""
 
@@ -220,7 +220,7 @@ def _launched(
     regions: Sequence[tuple[int, int]],
     log: npt.NDArray[np.uint32] | None,
 ) -> tuple[int, int, tuple[int, ...]]:
-    """Return the fault number, how many rows of the log were written, and where the fault was."""
+    """Return the fault number, the number of log rows written, and where the fault was."""
     checked_arguments(kernel, arguments, blocks, "LA522")
     smem = kernel.dynamic_smem_bytes if dynamic_smem_bytes is None else dynamic_smem_bytes
     launch = {"blocks": (blocks, MAX_BLOCKS), "dynamic_smem_bytes": (smem, 2**31), "skew_bytes": (skew_bytes, 2**31)}

@@ -1,7 +1,7 @@
-"""A kernel as a value: its text, its parameters, what a launch must provide and what its status word says.
+"""A kernel as a value: its text, its parameters, its launch requirements and its status words.
 
 Implementation notes: the text is complete. It compiles with CUDA for the device and, with ``LA_HOST`` defined and the
-host header in front, with a C++ compiler for the CPU.
+host header included first, with a C++ compiler for the CPU.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ _STATUS_TEXTS = {
 
 
 def status_text(status: int) -> str:
-    """Return what a kernel's status word says; empty when all went well.
+    """Return the meaning of a kernel's status word; empty for success.
 
     Example:
         >>> status_text(STATUS_DONE), status_text(0)
-        ('', 'the kernel did not reach its end: status 0')
+        ('', 'the kernel did not finish: status 0')
     """
-    return _STATUS_TEXTS.get(status, f"the kernel did not reach its end: status {status}")
+    return _STATUS_TEXTS.get(status, f"the kernel did not finish: status {status}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +50,11 @@ class KernelSource:
         text: Complete CUDA text, no header needed.
         arch: Real architecture, for example ``"sm_90a"``.
         threads: Threads per block.
-        dynamic_smem_bytes: Dynamic shared memory to launch with; for runners the largest that any launch may need.
+        dynamic_smem_bytes: Dynamic shared memory to launch with; for runners, the maximum over all launches.
         parameters: ``(C type, name)`` of every kernel parameter, in order.
-        image_bytes: Bytes of the shared-memory image the kernel writes or reads; 0 where a launch decides.
-        grid: Blocks that a launch must have, or the name of the parameter that says how many: with another grid, parts
-            of the work are left out or done twice. None where any grid will do.
+        image_bytes: Bytes of the shared-memory image the kernel writes or reads; 0 if the launch decides.
+        grid: Required number of blocks, or the name of the parameter that states it: another grid would skip or repeat
+            work. None if any grid works.
 
     Raises: BudgetError: LA002. MalformedError: LA506.
 
@@ -98,12 +98,12 @@ def signature(parameters: Sequence[tuple[str, str]]) -> str:
 
 
 def misfit(code: str, where: str, because: str) -> MalformedError:
-    """Return the error for a launch that the kernel does not take."""
+    """Return the error for a launch that does not fit the kernel."""
     return MalformedError(Diagnostic(code, "the launch does not fit the kernel", (where,), because))
 
 
 def checked_arguments(kernel: object, arguments: Sequence[Any], blocks: int, code: str) -> KernelSource:
-    """Return a kernel, refused unless there is one argument per parameter and the grid is the one that they name."""
+    """Return the kernel; refuse a launch without one argument per parameter or with the wrong grid."""
     kernel = Checker(code, "the launch does not fit the kernel").kind(kernel, KernelSource, "kernel")
     count = len(arguments) if isinstance(arguments, (list, tuple)) else f"a {type(arguments).__name__}"
     if count != len(kernel.parameters):
@@ -113,20 +113,20 @@ def checked_arguments(kernel: object, arguments: Sequence[Any], blocks: int, cod
         named = [name for _, name in kernel.parameters].index(kernel.grid) if isinstance(kernel.grid, str) else None
         wanted = kernel.grid if named is None else arguments[named]
         if wanted != blocks:
-            said = f"its work is for {wanted} blocks" if named is None else f"its argument {kernel.grid} is {wanted}"
-            because = f"{said}, and the grid has {blocks}: parts of the work would be left out or done twice"
+            said = f"it needs {wanted} blocks" if named is None else f"its argument {kernel.grid} is {wanted}"
+            because = f"{said}, but the grid has {blocks}: work would be skipped or repeated"
             raise misfit(code, f"kernel {kernel.name}", because)
     return kernel
 
 
 def argument_cell(kind: str, name: str, value: object, code: str) -> tuple[int, object]:
-    """Return the address of a parameter's value and what keeps it alive: a pointer, the bytes of a struct, an int.
+    """Return the address of a parameter's value (a pointer, the bytes of a struct, an int) and what keeps it alive.
 
     Args:
         kind: C type of the parameter.
         name: Its name.
         value: An integer, an address, or bytes.
-        code: Code of the error.
+        code: Error code.
     """
     if isinstance(value, bytes) and not kind.endswith("*"):
         store = (ctypes.c_ubyte * (len(value) + 128))()
@@ -143,14 +143,14 @@ def argument_cell(kind: str, name: str, value: object, code: str) -> tuple[int, 
 
 
 def contiguous(value: npt.NDArray[Any], name: str, code: str) -> npt.NDArray[Any]:
-    """Return an array argument, refused where its elements have gaps."""
+    """Return an array argument, refused if it is not contiguous."""
     if not value.flags.c_contiguous:
         raise misfit(code, f"parameter {name}", "the array is not contiguous")
     return value
 
 
 def checked_name(name: object) -> str:
-    """Return a kernel's name, refused where C++ cannot take it as one: it becomes part of the text.
+    """Return a kernel's name, refused unless it is a valid C++ identifier.
 
     Raises: MalformedError: LA506.
 
@@ -161,12 +161,12 @@ def checked_name(name: object) -> str:
     if isinstance(name, str) and is_cpp_name(name) and name != "main":
         return name
     shown = repr(name[:40]) if isinstance(name, str) else f"a {type(name).__name__}"
-    because = f"name must be an identifier of C++ of at most 255 letters, digits and underscores, not {shown}"
-    raise MalformedError(Diagnostic("LA506", "this is not the name of a kernel", ("name",), because))
+    because = f"name must be a C++ identifier of at most 255 letters, digits and underscores, not {shown}"
+    raise MalformedError(Diagnostic("LA506", "this is not a kernel name", ("name",), because))
 
 
 def checked_int(value: object, argument: str, low: int, end: int, where: str, code: str = "LA506") -> int:
-    """Return an integer of [low, end), refused where a launch would cut it off or read it as another number."""
+    """Return an integer in [low, end); others would be truncated or reinterpreted by a launch."""
     if isinstance(value, bool) or not isinstance(value, int) or not low <= value < end:
         because = f"{argument} must be an integer from {low} to {end - 1}, not {str(value)[:40]}"
         raise MalformedError(Diagnostic(code, "a number is out of range for a launch", (where,), because))

@@ -1,8 +1,8 @@
-"""Run kernels on a GPU: what device there is, launches, tensors of other libraries.
+"""Run kernels on a GPU: device queries, launches, tensors of other libraries.
 
-Implementation notes: launches go through the driver bindings, because a descriptor travels as a 128-byte struct by
-value, which cuda.core's launcher takes only as its own descriptor object. numpy arrays are copied to the device and
-back; device tensors are used in place. Every call synchronises.
+Implementation notes: launches use the driver bindings, because a descriptor is passed by value as a 128-byte struct,
+which cuda.core's launcher accepts only as its own descriptor object. numpy arrays are copied to the device and back;
+device tensors are used in place. Every call synchronises.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from layoutalg.targets.nvidia.tensormap.limits import MAX_SMEM_BYTES
 
 @dataclass(frozen=True, slots=True)
 class DeviceInfo:
-    """The GPU that launches go to.
+    """The GPU used for launches.
 
     Args:
         name: As the driver reports it.
@@ -39,13 +39,13 @@ class DeviceInfo:
     driver: int
 
     def runs(self, arch: str) -> bool:
-        """Return whether machine code for ``arch`` runs here: the same compute capability."""
+        """Return whether machine code for ``arch`` runs here, i.e. the compute capability is the same."""
         return arch.rstrip("af") == f"sm_{self.compute_capability[0]}{self.compute_capability[1]}"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DeviceTensor:
-    """A tensor in device memory that belongs to another library.
+    """A tensor in device memory, owned by another library.
 
     Args:
         pointer: Address of its first element.
@@ -63,7 +63,7 @@ class DeviceTensor:
 
 
 def device() -> DeviceInfo | None:
-    """Return the first GPU, or None where there is no GPU, no driver or no bindings. Never raises."""
+    """Return the first GPU, or None without a GPU, driver or bindings. Never raises."""
     try:
         driver = _driver()
         _, handle = driver.cuDeviceGet(0)
@@ -80,7 +80,7 @@ def device() -> DeviceInfo | None:
 def place_map(raw: bytes, address: int) -> bytes:
     """Return the descriptor with its base address moved by ``address`` bytes, modulo 2^64.
 
-    Plans carry addresses relative to their tensor; a launch adds where the tensor lies.
+    Plans have addresses relative to their tensor; a launch adds the tensor's address.
 
     Example:
         >>> place_map((16).to_bytes(8, "little") + bytes(120), 0x1000)[:8].hex()
@@ -136,7 +136,7 @@ def run(
         arguments: One value per parameter. numpy arrays are copied to the device and, unless the parameter points to
             const, back in place; a ``DeviceTensor`` passes its pointer, an int an int or an address, bytes a struct.
         blocks: Grid size.
-        dynamic_smem_bytes: Dynamic shared memory in bytes; the kernel's own number when left out.
+        dynamic_smem_bytes: Dynamic shared memory in bytes; by default the kernel's own number.
 
     Raises: MissingExtraError: LA510, LA532. MalformedError: LA533. DeviceMismatchError: LA534.
     """
@@ -177,8 +177,8 @@ def load_tile(plan: TensorMapPlan, tensor: Any, origin: Sequence[int]) -> tuple[
 
     Args:
         plan: A plan with direction ``"load"``.
-        tensor: uint8 numpy array whose byte 0 is the tensor's base address (copied to the device), or any tensor that
-            has `__dlpack__`, used in place.
+        tensor: uint8 numpy array whose byte 0 is the tensor's base address (copied to the device), or any tensor with
+            ``__dlpack__``, used in place.
         origin: Tile origin in elements, outermost first.
     """
     kernel = load_kernel(plan)
@@ -187,7 +187,7 @@ def load_tile(plan: TensorMapPlan, tensor: Any, origin: Sequence[int]) -> tuple[
 
 
 def store_tile(plan: TensorMapPlan, image: npt.NDArray[np.uint8], tensor: Any, origin: Sequence[int]) -> int:
-    """Store one tile from a shared-memory image on the GPU, into ``tensor`` in place; return the kernel's status.
+    """Store one tile on the GPU from a shared-memory image into ``tensor``; return the kernel's status.
 
     Args:
         plan: A plan with direction ``"store"``.
@@ -206,7 +206,7 @@ def store_tile(plan: TensorMapPlan, image: npt.NDArray[np.uint8], tensor: Any, o
 def run_tile(
     plan: TensorMapPlan, kernel: KernelSource, tensor: Any, image: npt.NDArray[np.uint8], origin: Sequence[int]
 ) -> int:
-    """Run the kernel of one tile, as ``load_tile`` and ``store_tile`` do; return its status."""
+    """Run the kernel of one tile and return its status."""
     there = from_dlpack(tensor)
     placed = upload(there) if isinstance(there, np.ndarray) else there
     status = np.zeros(1, dtype=np.int32)
@@ -232,7 +232,7 @@ def upload(array: npt.NDArray[Any], spans: Sequence[tuple[int, int]] | None = No
 
     Args:
         array: The array.
-        spans: Byte ranges (first, last + 1) to copy; the rest of the device memory then holds anything.
+        spans: Byte ranges (first, last + 1) to copy; the rest of the device memory stays uninitialised.
 
     Raises: MalformedError: LA533. MissingExtraError: LA510, LA532.
     """
@@ -255,7 +255,7 @@ def download(tensor: DeviceTensor, first: int, last: int) -> npt.NDArray[np.uint
 
 
 def _base(plan: TensorMapPlan, tensor: DeviceTensor) -> int:
-    """Return the tensor's address, which must be aligned as the plan's problem states."""
+    """Return the tensor's address; it must have the alignment stated by the plan's problem."""
     if tensor.pointer % plan.problem.base_align_bytes:
         raise MalformedError(
             Diagnostic(
@@ -304,7 +304,7 @@ def _ready() -> Any:
 
 
 def _call(result: tuple[Any, ...], kernel: KernelSource | None = None) -> Any:
-    """Return what a driver call returned behind its status, or raise."""
+    """Return the result of a driver call after checking its status."""
     code, *values = result
     if int(code):
         where = (f"kernel {kernel.name}",) if kernel else ()

@@ -18,12 +18,12 @@ from layoutalg.targets.nvidia.wgmma import require_wgmma
 
 @dataclass(frozen=True, slots=True)
 class WgmmaTiles:
-    """Matrix descriptors of one operand: which bits address which instruction tile.
+    """Matrix descriptors of one operand, one per instruction tile.
 
     Args:
         descriptors: ``descriptors[mn_step][k_step]``, 64 bits each, start address relative to the operand's tile base.
-        transposed: 1 where the operand is M- or N-major, 0 where it is K-major.
-        mn: Rows one ``mn_step`` covers: 64 for operand A, the instruction's N for operand B.
+        transposed: 1 for an M- or N-major operand, 0 for K-major.
+        mn: Rows per ``mn_step``: 64 for operand A, the instruction's N for operand B.
 
     Raises: MalformedError: LA505.
     """
@@ -87,8 +87,8 @@ def matmul_kernel(
 ) -> KernelSource:
     """Return the kernel that loads two tiles and multiplies them with warpgroup instructions.
 
-    The kernel takes ``(map_a, a_origin..., map_b, b_origin..., d, status)`` and writes the float product of the A tile
-    [M, K] and the B tile [N, K] row-major to ``d``. The status is as for ``load_kernel``; ``d`` is written under 1.
+    Parameters: ``(map_a, a_origin..., map_b, b_origin..., d, status)``. The float product of the A tile [M, K] and the
+    B tile [N, K] is written row-major to ``d``. The status is as for ``load_kernel``; ``d`` is written only if it is 1.
 
     Args:
         plan_a: Load plan of the A tile.
@@ -117,7 +117,7 @@ def matmul_kernel(
         for side, plan in (("a", plan_a), ("b", plan_b))
     )
     multiply = f"la_wgmma_m64n{step_n}k16_{dtype}<{tiles_a.transposed}, {tiles_b.transposed}>"
-    # the accumulator fragment (``targets.layouts.nvidia.wgmma_fragment``) as an offset in d, which has n columns
+    # the accumulator fragment (``targets.layouts.nvidia.wgmma_fragment``) as an offset into d, which has n columns
     lane = index_expression(IntegerLayout.from_strides({"q": 4, "g": 8, "w": 4}, (2, n, 16 * n)), flat="t")
     value = index_expression(IntegerLayout.from_strides({"v0": 2, "v1": 2, "v2": step_n // 8}, (1, 8 * n, 8)), flat="v")
     blocks = []
@@ -146,7 +146,7 @@ def matmul_kernel(
 
 
 def _operands(plan_a: TensorMapPlan, plan_b: TensorMapPlan, tiles_a: WgmmaTiles, tiles_b: WgmmaTiles) -> int:
-    """Check that the operands fit together; return the number of K steps."""
+    """Check that the operands match; return the number of K steps."""
     k_steps = len(tiles_a.descriptors[0]) if tiles_a.descriptors else 0
     a, b = plan_a.problem, plan_b.problem
     rows = (*tiles_a.descriptors, *tiles_b.descriptors)

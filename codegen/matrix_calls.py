@@ -1,9 +1,9 @@
-"""One matrix instruction as a function of words: the same name and the same words for CUDA, for HIP and for the CPU.
+"""One matrix instruction as a function of 32-bit words, with the same name and words for CUDA, HIP and the CPU.
 
-Notation: ``la_NAME(d, a, b, c)`` computes D = A B + C; an operand is an array of the 32-bit registers that a lane holds
-of it, low elements in low bits. NAME is the instruction's own name with underscores. All lanes of the warp or wave take
-part. On the CPU the functions are models from the manuals' closed forms (``host_matrices.h``), apart from the fragments
-of ``layoutalg.targets``, so that either side judges the other.
+``la_NAME(d, a, b, c)`` computes D = A B + C; an operand is the array of 32-bit registers that a lane holds of it, low
+elements in low bits. NAME is the instruction's own name with underscores. All lanes of the warp or wave must call it.
+On the CPU the functions are models from the manuals' closed forms (``host_matrices.h``), independent of the fragments
+of ``layoutalg.targets``, so that each checks the other.
 
 References: PTX ISA 9.1 section 9.7.14.5; LLVM ``BuiltinsAMDGPU``; AMD matrix instruction calculator.
 """
@@ -22,7 +22,7 @@ from layoutalg.targets.layouts.nvidia_instructions import MMA
 from layoutalg.targets.registry import lookup
 from layoutalg.targets.target_model import model_of
 
-CHECK = Checker("LA965", "this is not a matrix instruction that kernels call")
+CHECK = Checker("LA965", "not a supported matrix instruction")
 TYPE_BITS = {"f16": 16, "bf16": 16, "s8": 8, "u8": 8, "f32": 32, "s32": 32}
 _AMD = re.compile(r"v_(mfma|wmma)_(f32|i32|f16|bf16)_\d+x\d+x\d+(?:_\d+b)?_?(bf16|f16|iu8|i8)(?:_1k)?")
 _SIGNED = {"i8": "s8", "iu8": "s8", "i32": "s32"}
@@ -31,13 +31,13 @@ WORD_BITS = 32
 
 @dataclass(frozen=True, slots=True)
 class MatrixCall:
-    """A matrix instruction as kernels call it.
+    """A matrix instruction as called by kernels.
 
     Args:
         arch: The target.
         instruction: As in ``model_of(arch).instructions``.
         shape: (m, n, k, independent products).
-        types: Element types of A, B and D: ``"f16"``, ``"bf16"``, ``"s8"``, ``"u8"``; of D also ``"f32"``, ``"s32"``.
+        types: Element types of A, B and D: ``"f16"``, ``"bf16"``, ``"s8"``, ``"u8"``; for D also ``"f32"``, ``"s32"``.
         words: 32-bit registers that a lane holds of A, B and D.
 
     Example:
@@ -63,7 +63,7 @@ class MatrixCall:
 
     @property
     def text(self) -> str:
-        """The function as text of CUDA or HIP; nothing where ``LA_HOST`` is defined."""
+        """The function as CUDA or HIP text; compiles to nothing with ``LA_HOST``."""
         a, b, d = self.words
         operands = f"const la_u32 (&a)[{a}], const la_u32 (&b)[{b}], const la_u32 (&c)[{d}]"
         body = self._cuda() if self.arch.startswith("sm_") else self._hip()
@@ -73,7 +73,7 @@ class MatrixCall:
         )
 
     def fragment(self, operand: str) -> LinearLayout:
-        """Return which element each register and lane holds, as ``TargetModel.fragment``."""
+        """Return the element of each register and lane, like ``TargetModel.fragment``."""
         found = model_of(self.arch).fragment(self.instruction, operand)
         if isinstance(found, Unknown):
             raise CHECK.malformed("operand", "must be 'A', 'B', 'C' or 'D'", operand)
@@ -112,7 +112,7 @@ class MatrixCall:
         )
 
     def _builtin(self) -> tuple[str, str, str, str]:
-        """The compiler's name, and its arguments before A, before B and after C."""
+        """The compiler builtin, and its arguments before A, before B and after C."""
         family, _, name = self.instruction.partition(".")
         m, n, k, _ = self.shape
         if family == "mfma":
@@ -133,7 +133,7 @@ class MatrixCall:
 def matrix_call(arch: str, instruction: str) -> MatrixCall:
     """Return how kernels call a matrix instruction.
 
-    Dense instructions of f16, bf16 and 8-bit integers; the ``iu8`` ones take both operands as signed.
+    Supports dense instructions of f16, bf16 and 8-bit integers; ``iu8`` ones treat both operands as signed.
 
     Args:
         arch: The target.
@@ -157,8 +157,8 @@ def matrix_call(arch: str, instruction: str) -> MatrixCall:
         kind, result = (_SIGNED.get(word, word) for word in (match[3], match[2]))
         types = (kind, kind, result)
     if types is None or any(kind not in TYPE_BITS for kind in types):
-        because = "kernels call dense instructions of f16, bf16 and 8-bit integers alone"
-        raise RepresentabilityError(Diagnostic("LA966", "no function calls this instruction", (instruction,), because))
+        because = "only dense instructions of f16, bf16 and 8-bit integers are supported"
+        raise RepresentabilityError(Diagnostic("LA966", "this instruction is not supported", (instruction,), because))
     fragments = [model.fragment(instruction, operand) for operand in "ABD"]
     words, extents = [], {"matrix": 1}
     for kind, fragment in zip(types, fragments, strict=True):
@@ -166,14 +166,14 @@ def matrix_call(arch: str, instruction: str) -> MatrixCall:
             raise CHECK.malformed("instruction", "must have known fragments", instruction)
         extents |= fragment.out_dims
         words.append(max(1, fragment.in_dims["register"] * TYPE_BITS[kind] // WORD_BITS))
-    if lookup(arch).isa == "RDNA3":  # a 16-bit result takes one half of each register
+    if lookup(arch).isa == "RDNA3":  # a 16-bit result occupies one half of each register
         words[2] = 8
     shape = (extents["row"], extents["col"], extents["k"], extents["matrix"])
     return MatrixCall(arch, instruction, shape, types, (words[0], words[1], words[2]))
 
 
 def callable_instructions(arch: str) -> tuple[str, ...]:
-    """Return the matrix instructions of a target that kernels call.
+    """Return the matrix instructions of a target that kernels can call.
 
     Raises: MalformedError: LA340.
 

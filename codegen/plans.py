@@ -1,4 +1,4 @@
-"""What a plan must be for a text of it to be written or a kernel to run it, and the numbers that its kernels take."""
+"""Checks that a plan must pass before code is generated or a kernel launched, and the numbers its kernels use."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from layoutalg.targets.nvidia.tensormap.limits import MAX_SMEM_BYTES, SMEM_DESTI
 
 CHECK = Checker("LA503", "this is not a plan")
 CHECKERS: dict[type, Callable[[Any], Verdict]] = {TensorMapPlan: check, wgmma.OperandPlan: wgmma.check}
-"""Plans with a checker apart from them; all others check themselves."""
+"""Plans with an external checker; all others check themselves."""
 
 
 class Checked(Protocol):
-    """A plan, of any kind."""
+    """Any plan."""
 
     def to_json(self) -> dict[str, object]: ...
 
@@ -30,11 +30,11 @@ Plan = TypeVar("Plan", bound=Checked)
 
 
 def upheld(plan: Plan) -> Plan:
-    """Return a plan that its checker proves. Whoever writes or launches anything of a plan asks here first.
+    """Return the plan if its checker proves it. Everything that generates code from a plan or launches it calls this.
 
-    The verdict is kept: another text of the same plan costs a look-up.
+    The verdict is cached.
 
-    Raises: MalformedError: LA503, and the plan's own where it checks itself. BudgetError: LA411.
+    Raises: MalformedError: LA503, or the plan's own if it checks itself. BudgetError: LA411.
     """
     verdict = _verdict(plan)
     if isinstance(verdict, Refuted):
@@ -56,14 +56,14 @@ def _verdict(plan: Any) -> Verdict | None:
 
 
 def refutation(verdict: Refuted) -> tuple[str, dict[str, object]]:
-    """Return what a checker refutes, and the numbers that show it."""
+    """Return the refuted claim, and the numbers that refute it."""
     facts = dict(verdict.witness)
     what = facts.pop("what", None) or facts.pop("claim", "")
     return str(what), facts
 
 
 def checked_plan(plan: object, direction: str | None = None) -> TensorMapPlan:
-    """Return a plan, of one direction where that is stated.
+    """Return the argument if it is a ``TensorMapPlan``, of the given direction if one is given.
 
     Raises: MalformedError: LA503.
     """
@@ -77,21 +77,21 @@ def checked_plan(plan: object, direction: str | None = None) -> TensorMapPlan:
 
 
 def instead(value: object) -> str:
-    """Return the end of a refusal: where the plans of a value are that stands for several of them."""
+    """Return a hint for values that stand for several plans: how to get a single one."""
     if hasattr(value, "specialise"):
-        return "; plan.specialise(...) is the plan at given sizes"
-    return "; family.plans are plans" if hasattr(value, "plans") else ""
+        return "; use plan.specialise(...) for concrete sizes"
+    return "; use one of family.plans" if hasattr(value, "plans") else ""
 
 
 def base_align(plan: TensorMapPlan) -> int:
-    """Return the alignment of the tile base in a kernel, bytes."""
+    """Return the alignment of the tile base in a kernel, in bytes."""
     return max(plan.smem_align_bytes, SMEM_DESTINATION_ALIGN_BYTES)
 
 
 def image_bytes(plan: TensorMapPlan) -> int:
-    """Return the bytes of the shared-memory image a plan's kernel handles.
+    """Return the size of the shared-memory image that a plan's kernel handles, in bytes.
 
-    A store reads its footprint; a load writes the footprint and a guard behind it, as far as shared memory allows.
+    A store reads its footprint; a load writes the footprint and, if shared memory allows, a guard after it.
     """
     if checked_plan(plan).direction == "store":
         return plan.smem_bytes
@@ -100,11 +100,11 @@ def image_bytes(plan: TensorMapPlan) -> int:
 
 
 def launchable(plan: TensorMapPlan, direction: str | None = None) -> None:
-    """Refuse a plan whose numbers a kernel would cut off or read as others; whether they are right is not decided here.
+    """Refuse a plan with numbers that a kernel would truncate or reinterpret; their correctness is not checked here.
 
     Args:
         plan: The plan.
-        direction: ``"load"`` or ``"store"``, where only one is taken.
+        direction: ``"load"`` or ``"store"``, if only one is accepted.
 
     Raises: MalformedError: LA503, LA506.
     """

@@ -1,17 +1,17 @@
-"""Device functions under one set of names for CUDA, for HIP and for the CPU: one kernel text serves every target.
+"""Device functions with the same names for CUDA, HIP and the CPU: one kernel text serves every target.
 
 A kernel text uses ``threadIdx.x``, ``blockIdx.x``, ``__syncthreads()`` and these names:
 
 - ``LA_LANES``: lanes of a warp or wave. ``la_words2``, ``la_words4``: aligned groups of 32-bit ``.word[i]``.
-- ``la_shared_load_b8|b16|b32|b64|b128(byte)``, ``la_shared_store_b...(byte, value)``: shared memory by the byte offset
-  from ``la_shared()``. On the CPU every one of them is logged, so that bank turns are counted from the executed text.
-- ``la_shuffle(word, lane)``: the word that another lane of the warp offers; all lanes take part.
-- ``la_permute(low, high, selector)``: four bytes of the eight, byte i by bits 4 i to 4 i + 2 of the selector.
-- ``la_sync_warp()``: the lanes of the warp or wave wait for each other, and see each other's shared memory afterwards.
-- ``la_elect()``: whether this thread is the one of its warp that issues; all lanes take part.
-- ``la_cycles()``: a counter for timing; 0 on the CPU.
-- NVIDIA and the CPU alone: ``la_ldmatrix_x1|x2|x4[_trans](byte)``, ``la_stmatrix_x1|x2|x4[_trans](byte, words)``, with
-  the byte offset of the row that the lane supplies.
+- ``la_shared_load_b8|b16|b32|b64|b128(byte)``, ``la_shared_store_b...(byte, value)``: shared memory by byte offset from
+  ``la_shared()``. On the CPU every call is logged, so that bank turns can be counted from the executed text.
+- ``la_shuffle(word, lane)``: the word of another lane of the warp; all lanes must call it.
+- ``la_permute(low, high, selector)``: four of the eight bytes; byte i is selected by bits 4 i to 4 i + 2.
+- ``la_sync_warp()``: warp or wave barrier; shared-memory writes before it are visible to all lanes after it.
+- ``la_elect()``: true on one thread per warp; all lanes must call it.
+- ``la_cycles()``: a cycle counter; 0 on the CPU.
+- Only NVIDIA and the CPU: ``la_ldmatrix_x1|x2|x4[_trans](byte)``, ``la_stmatrix_x1|x2|x4[_trans](byte, words)``, with
+  the byte offset of the lane's row.
 
 References: CUDA C++ programming guide (warp shuffle, byte permutation); LLVM AMDGPU usage (builtins, memory model);
 PTX ISA 9.1, ldmatrix and stmatrix.
@@ -164,11 +164,11 @@ __device__ __forceinline__ la_u64 la_cycles() { return __builtin_readcyclecounte
 """
 
 TENSOR_PRELUDE = PRELUDE + "#ifndef LA_HOST\n" + _CUDA + "#endif\n"
-"""The prelude of kernels that use the copy engine beside the portable names."""
+"""The prelude of kernels that use the copy engine in addition to the portable functions."""
 
 
 def portable_prelude(arch: str) -> str:
-    """Return the text that every portable kernel for a target begins with.
+    """Return the prelude of portable kernels for a target.
 
     Args:
         arch: ``"sm_90a"``, ``"gfx942"``, ...

@@ -1,8 +1,8 @@
-"""The CUDA prelude of every kernel: named device functions over inline PTX, and nothing else.
+"""The CUDA prelude of every kernel: named device functions over inline PTX.
 
-Implementation notes: a kernel body calls hardware only through these names. The same text compiles as C++ for a CPU
-when ``LA_HOST`` is defined: the PTX bodies then disappear and the host header supplies models under the same names.
-Nothing is included, so that a run-time compiler with no header files accepts the text.
+Implementation notes: kernel bodies access hardware only through these names. With ``LA_HOST`` defined the same text
+compiles as C++ for the CPU: the PTX bodies disappear and the host header supplies models under the same names. There
+are no includes, so NVRTC needs no header files.
 
 References: PTX ISA 9.1, sections on mbarrier, cp.async.bulk.tensor and wgmma.
 """
@@ -133,7 +133,7 @@ __device__ __forceinline__ void la_wgmma_wait() { asm volatile("wgmma.wait_group
 
 
 HALF_TYPES = ("f16", "bf16")
-"""Element types of the products that are written out here; ``codegen.wgmma`` has every instruction."""
+"""Operand types supported here; ``codegen.wgmma`` has every instruction."""
 
 
 def wgmma_prelude(dtype: str, n: int) -> str:
@@ -144,8 +144,8 @@ def wgmma_prelude(dtype: str, n: int) -> str:
         n: Columns, a multiple of 8 from 8 to 256.
 
     Returns:
-        CUDA text defining ``la_wgmma_m64n{n}k16_{dtype}<transpose_a, transpose_b>(d, a, b, accumulate)`` and the fence,
-        commit and wait of warpgroup multiplies.
+        CUDA text that defines ``la_wgmma_m64n{n}k16_{dtype}<transpose_a, transpose_b>(d, a, b, accumulate)`` and the
+        fence, commit and wait of warpgroup multiplies.
 
     Raises: MalformedError: LA500.
 

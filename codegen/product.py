@@ -1,7 +1,7 @@
 """A tile product end to end: two proved copies, the descriptors that read them, one kernel, one exact comparison.
 
-Main statements: with small integers as values every partial sum is exact in float, so the kernel's result must equal
-the integer product of the tiles that the problems describe, out-of-bounds zeros included.
+With small integers as values every partial sum is exact in float, so the kernel's result must equal the integer product
+of the tiles described by the problems, including out-of-bounds zeros.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from layoutalg.proofs.handoff import OperandView
 from layoutalg.proofs.tensormap import TensorMapPlan
 from layoutalg.proofs.wgmma import OperandPlan
 
-CHECK = Checker("LA505", "this is not an operand")
+CHECK = Checker("LA505", "invalid product argument")
 LARGEST = 8
-"""Values are integers of [-8, 8]: products of up to 2^17 terms stay exact in float."""
+"""Values are integers in [-8, 8]: sums of up to 2^17 products stay exact in float."""
 
 
 @dataclass(frozen=True, slots=True)
 class Operand:
-    """A copy into shared memory, how its tile is a matrix, and the descriptors that read it.
+    """A copy into shared memory, its tile's view as a matrix, and the descriptors that read it.
 
     Args:
         copy: Load plan of the tile.
@@ -53,14 +53,14 @@ class Operand:
 
 @dataclass(frozen=True, slots=True)
 class ProductReport:
-    """What a product validation found: true exactly when every element is right.
+    """The result of a product validation; true iff every element is right.
 
     Args:
         backend: ``"cuda"`` or ``"host"`` (the same kernel text on the CPU with C++ models).
-        device: Name of the GPU; None without one.
+        device: Name of the GPU, or None.
         shape: (M, N, K).
         difference: First wrong element ``(row, column, expected, got)``, or None.
-        note: What ended the kernel early, or empty.
+        note: Why the kernel ended early, or empty.
         seconds: Wall-clock time.
     """
 
@@ -81,7 +81,7 @@ class ProductReport:
 
 
 def wgmma_tiles(consumer: OperandPlan) -> WgmmaTiles:
-    """Return an operand plan's descriptors as the table that ``matmul_kernel`` takes.
+    """Return an operand plan's descriptors as the table for ``matmul_kernel``.
 
     Raises: MalformedError: LA505.
     """
@@ -116,8 +116,8 @@ def validate_product(
     Args:
         a: Operand A, tile [M, K].
         b: Operand B, tile [N, K].
-        origins: Tile origins of A and B; 0 when left out.
-        device: ``"cuda"``, ``"host"``, or ``"auto"``: the GPU where there is one, else the CPU models.
+        origins: Tile origins of A and B; default 0.
+        device: ``"cuda"``, ``"host"``, or ``"auto"``: the GPU if there is one, otherwise the CPU models.
         seed: Seed of the values.
 
     Raises: MalformedError: LA505, LA540, LA541, LA544. MissingExtraError: LA532, LA510, LA520.
@@ -158,7 +158,7 @@ def _memory(plan: TensorMapPlan, rng: np.random.Generator) -> npt.NDArray[np.uin
 
 
 def _matrix(operand: Operand, memory: npt.NDArray[np.uint8], origin: Sequence[int]) -> npt.NDArray[np.float64]:
-    """The operand's matrix [MN, K] as its problem describes it."""
+    """The operand's matrix [MN, K] as described by its problem."""
     problem = operand.copy.problem
     raw, _ = problem.expected(memory, origin)
     words = np.ascontiguousarray(raw).view("<u2").reshape(problem.tile)
@@ -199,7 +199,7 @@ def _arguments(
     result: npt.NDArray[np.float32],
     status: npt.NDArray[np.int32],
 ) -> list[hostsim.Argument]:
-    """(map, origin...) of A, the same of B, the result, the status."""
+    """(map, origin...) of A, then of B, the result, the status."""
     words: list[hostsim.Argument] = []
     for operand, address, start in zip(operands, addresses, starts, strict=True):
         words.append(launch.place_map(operand.copy.raw, address))

@@ -1,9 +1,9 @@
-"""What the warps of an executed kernel did in shared memory: its instructions, and the turns of the banks.
+"""Shared-memory accesses of an executed kernel: its instructions, their bank turns, and races.
 
-Main statements: the CPU runs each thread by itself and notes every access with its place in the text and how often the
-thread has passed it. The accesses of one block, one place, one pass and one warp are one instruction of that warp; a
-lane that is not among them was inactive. A phase of a block ends at its barrier, a step of a warp also at
-``la_sync_warp``; nothing orders the accesses of one phase by two warps, or of one step by two lanes.
+The CPU runs each thread separately and logs every access with its place in the text and how often the thread has passed
+it. The accesses of one block, place, pass and warp form one instruction of that warp; lanes missing from it were
+inactive. A phase of a block ends at its barrier, a step of a warp also at ``la_sync_warp``; accesses of one phase by
+two warps, or of one step by two lanes, are unordered.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from layoutalg.targets.registry import lookup
 
 _NVIDIA = {1: "b8", 2: "b16", 4: "b32", 8: "v2.b32", 16: "v4.b32"}
 COLUMNS = 8
-"""Numbers of one entry: place, pass, block, thread, byte offset, kind and bytes, phase of the block, step."""
+"""Columns of an entry: place, pass, block, thread, byte offset, kind and bytes, phase of the block, step."""
 _KINDS = ("load", "store", "ldmatrix", "stmatrix")
 
 
@@ -29,11 +29,11 @@ class SharedAccess:
 
     Args:
         kind: ``"load"``, ``"store"``, ``"ldmatrix"`` or ``"stmatrix"``.
-        size_bytes: Bytes of each lane; for matrices of all the rows that a lane's number stands for.
+        size_bytes: Bytes per lane; for matrix instructions, 16 per matrix.
         block: The block.
         warp: The warp of the block.
         place: Number of the access in the text.
-        byte_addresses: Byte offset of each lane, None where it took no part.
+        byte_addresses: Byte offset of each lane, None for inactive lanes.
     """
 
     kind: str
@@ -55,19 +55,19 @@ class SharedAccess:
         return f"ds_{'read' if self.kind == 'load' else 'write'}_b{8 * self.size_bytes}"
 
     def turns(self, target: str) -> int:
-        """Return the turns that the banks of a target need.
+        """Return the bank turns on a target.
 
-        Raises: RepresentabilityError: LA712, where nobody published them.
+        Raises: RepresentabilityError: LA712, if they are unpublished.
         """
         return banks.turns(target, self.instruction(target), self.byte_addresses)
 
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """What a run on the CPU left.
+    """The result of a traced run on the CPU.
 
     Args:
-        fault: As ``hostsim.run`` returns it.
+        fault: As returned by ``hostsim.run``.
         accesses: The instructions in the order of their first lane.
         arch: The kernel's target.
         why: Where the fault was: thread, block and byte, or where the threads wait; empty without a fault.
@@ -82,15 +82,15 @@ class Trace:
         checked_kinds(self, "LA374")
 
     def turns(self, target: str | None = None) -> int:
-        """Return the turns of all accesses together, on the kernel's own target where none is named."""
+        """Return the turns of all accesses together, by default on the kernel's own target."""
         return sum(access.turns(self.arch if target is None else target) for access in self.accesses)
 
 
 def gathered(log: npt.NDArray[np.uint32], lanes: int) -> tuple[SharedAccess, ...]:
-    """Return the instructions of warps that a log of single lanes shows.
+    """Group a log of single-lane accesses into warp instructions.
 
     Args:
-        log: Every access of a lane: uint32[n, COLUMNS].
+        log: Every lane access: uint32[n, COLUMNS].
         lanes: Lanes of a warp.
     """
     found: dict[tuple[int, int, int, int, int], list[int | None]] = {}
@@ -106,14 +106,14 @@ def gathered(log: npt.NDArray[np.uint32], lanes: int) -> tuple[SharedAccess, ...
 
 
 def race(log: npt.NDArray[np.uint32], lanes: int) -> str:
-    """Return the first two accesses that nothing orders, in words; empty where there are none.
+    """Describe the first race (two unordered accesses to one byte); empty if there is none.
 
-    Mathematically: a byte of one block and phase is raced for when one access of it writes and two are by different
-    warps, or are of one step of a warp and by different lanes. Matrix instructions count as one more lane of their
-    warp, one that reads and one that writes, because their words belong to all lanes.
+    A race on a byte within one block and phase: one access writes, and two are by different warps, or by different
+    lanes in one step of a warp. Matrix instructions count as one additional lane of their warp (one for reads, one for
+    writes), because their words belong to all lanes.
 
     Args:
-        log: Every access of a lane: uint32[n, COLUMNS].
+        log: Every lane access: uint32[n, COLUMNS].
         lanes: Lanes of a warp.
     """
     if not len(log):

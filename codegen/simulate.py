@@ -1,7 +1,7 @@
-"""What a plan leaves in shared or global memory, by the Python model of the copy engine.
+"""Run a plan with the Python model of the copy engine.
 
-Implementation notes: the model takes what a launch would hand to the hardware: the 128 bytes (not the stated fields),
-the byte count of the barrier, and a tile base that has the stated alignment and, as an odd multiple of it, no more.
+Implementation notes: the model gets what a launch would give the hardware: the 128 bytes (not the stated fields), the
+barrier's byte count, and a tile base with exactly the stated alignment (an odd multiple of it).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ POISON = 0xEE
 
 
 def shared_image(plan: TensorMapPlan, memory: npt.NDArray[np.uint8], origin: Sequence[int]) -> npt.NDArray[np.uint8]:
-    """Return the shared-memory image that one tile load leaves, bytes no copy wrote as ``POISON``.
+    """Return the shared-memory image after one tile load; bytes that no copy wrote are ``POISON``.
 
     Args:
         plan: A plan with direction ``"load"``.
@@ -43,7 +43,7 @@ def shared_image(plan: TensorMapPlan, memory: npt.NDArray[np.uint8], origin: Seq
     for issue, coords in zip(plan.issues, plan.coordinates(origin_arguments(plan, origin)), strict=True):
         arrived += tensormap.tile_load(tensor_map, coords, memory, shared, base + issue.smem_offset_bytes)
     if arrived != plan.expect_tx_bytes:
-        because = f"{arrived} bytes arrive, the plan expects {plan.expect_tx_bytes}"
+        because = f"{arrived} bytes arrive, but the plan expects {plan.expect_tx_bytes}"
         raise DeviceMismatchError(Diagnostic("LA543", "the barrier would never complete", ("shared_image",), because))
     return shared[base:]
 

@@ -1,8 +1,8 @@
-"""Numbers that depend on the thread, as C text.
+"""Per-thread numbers as C expressions.
 
-Implementation notes: numbers that are affine in the thread's bits, as in every linear layout, are the exclusive or of
-shifted parts of the thread's number, or of constants chosen by its bits where these are fewer; others are a sum of
-strided digits of it, or tables. What expressions share is computed once, before them.
+Implementation notes: numbers affine over F2 in the thread's bits, as in every linear layout, become the XOR of shifted
+parts of the thread number or of constants selected by its bits, whichever is shorter; others become a sum of strided
+digits, or a table. Common subexpressions are computed once.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from layoutalg.proofs.thread_formulas import affine, strides
 
 IntArray: TypeAlias = npt.NDArray[np.int64]
 FEW = 3
-"""Digits of a sum that reads better than an exclusive or."""
+"""Maximum number of digits for a sum to be preferred to an XOR."""
 
 
 class Numbers:
-    """Numbers that depend on the thread, as C text; tables collect what is not affine in its bits."""
+    """Per-thread numbers as C expressions; collects shared subexpressions and tables."""
 
     def __init__(self) -> None:
         self.tables: list[str] = []
@@ -30,7 +30,7 @@ class Numbers:
         self.parts: dict[str, str] = {}
 
     def declared(self) -> str:
-        """Return the statements that compute what expressions share."""
+        """Return the declarations of the shared subexpressions."""
         return "".join(f"    const la_u32 {name} = {part};\n" for part, name in self.parts.items())
 
     def asked(self, mask: int) -> str:
@@ -40,11 +40,11 @@ class Numbers:
         return self.shared(f"{parts[0]} & 1u" if len(parts) == 1 else f"({' ^ '.join(parts)}) & 1u")
 
     def shared(self, expression: str) -> str:
-        """Return the name of an expression that is computed once, before all statements."""
+        """Return the name of a subexpression that is computed once, before all statements."""
         return self.parts.setdefault(expression, f"of_t{len(self.parts)}")
 
     def text(self, values: IntArray, live: npt.NDArray[np.bool_] | None = None) -> str:
-        """Return an expression in t; at threads that are not live it may be anything."""
+        """Return an expression in t; its value at threads that are not live is arbitrary."""
         every = np.ones(len(values), dtype=bool) if live is None else live
         fit = affine(values, every)
         if fit is not None:
@@ -57,18 +57,18 @@ class Numbers:
         return self.shared(_digits(*digits) if digits is not None else self.listed(np.where(every, values, 0).tolist()))
 
     def alone(self, values: IntArray) -> str:
-        """Return the same where no operator stands beside it: with no parentheses around."""
+        """Return the same without enclosing parentheses."""
         return self.text(values).removeprefix("(").removesuffix(")")
 
     def summed(self, values: IntArray, live: npt.NDArray[np.bool_]) -> str:
-        """Return the same, as a sum of digits where that has few."""
+        """Return the same, preferring a sum of few digits."""
         digits = strides(values, live)
         if digits is not None and len(digits[1]) <= FEW:
             return self.shared(_digits(*digits))
         return self.text(values, live)
 
     def listed(self, values: Sequence[int]) -> str:
-        """Return the number that a table has for the thread."""
+        """Return a table look-up by thread."""
         listed = ", ".join(f"{value}u" for value in values)
         name = self.lists.get(listed)
         if name is None:
@@ -78,7 +78,7 @@ class Numbers:
 
 
 def shifted(columns: Sequence[int], number: str = "t") -> str:
-    """Return a linear map of a number as the exclusive or of its shifted parts, one for each distance a bit goes.
+    """Return a linear map of a number as the XOR of its shifted parts, one per shift distance.
 
     Example:
         >>> shifted((4, 8, 16, 1)), shifted((2, 4), "i")
@@ -101,7 +101,7 @@ def shifted(columns: Sequence[int], number: str = "t") -> str:
 
 
 def _linear(columns: Sequence[int]) -> str:
-    """The same in whichever form has fewer parts."""
+    """A linear map of t, in whichever form has fewer parts."""
     chosen = [
         f"(0u - (t >> {bit} & 1u) & {column}u)" if bit else f"(0u - (t & 1u) & {column}u)"
         for bit, column in enumerate(columns) if column

@@ -1,9 +1,9 @@
-"""Compare what a plan does with what its problem states, byte by byte, on a GPU or on a model of one.
+"""Compare what a plan does with what its problem states, byte by byte, on a GPU or a model of one.
 
-Implementation notes: the prediction comes from the problem alone (which element belongs at which shared byte), never
+Implementation notes: the prediction comes only from the problem (which element belongs at which shared byte), never
 from the plan's descriptor. The bytes come from the chosen backend: ``cuda`` launches the plan's kernel, ``host`` runs
-the same kernel text on the CPU with C++ models, ``simulator`` calls the Python model of the copy engine. Where every
-byte agrees, the checker has the last word: it also reads what no run shows, such as the stated class of fill.
+the same text on the CPU with C++ models, ``simulator`` calls the Python model of the copy engine. If every byte agrees,
+the checker decides: it also verifies claims that no run shows, such as the stated class of fill.
 """
 
 from __future__ import annotations
@@ -32,23 +32,23 @@ from layoutalg.proofs.tensormap import TensorMapPlan, check
 from layoutalg.targets.nvidia.tensormap import element_bytes
 
 MAX_FILLED_BYTES = 2**26
-"""Memory up to this size is random throughout; larger memory only where a tile's elements lie."""
+"""Memory up to this size is random throughout; larger memory only at a tile's elements."""
 MAX_ALIGN_BYTES = 2**16
-"""Memory is aligned like the tensor's base up to here; no copy depends on more."""
+"""Memory is aligned like the tensor's base up to this; no copy depends on more."""
 STORE_MARGIN_BYTES = 4096
 BACKENDS = ("cuda", "host", "simulator")
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """The first byte where a backend contradicts the prediction.
+    """The first byte that contradicts the prediction.
 
     Args:
         origin: Tile origin in elements, outermost first.
         address: Byte address: in shared memory relative to the tile base for a load, in global memory for a store.
-        coordinate: Tile coordinate of the element that owns the byte, outermost first; None for a byte no element owns.
+        coordinate: Tile coordinate of the byte's element, outermost first; None if it belongs to none.
         expected: Predicted byte.
-        got: Byte found; None when the kernel did not finish.
+        got: Byte found; None if the kernel did not finish.
         reason: What happened, in words.
     """
 
@@ -62,19 +62,17 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class ValidationReport:
-    """What a validation compared and found.
+    """The result of a validation; true iff every byte agrees.
 
     Args:
         backend: ``"cuda"``, ``"host"`` or ``"simulator"``: what produced the bytes.
         note: Why this backend was used, or empty.
-        device: Name of the GPU; None without one.
+        device: Name of the GPU, or None.
         origins: Tile origins compared, in order.
         compared_bytes: Bytes compared until the end or the first difference.
-        difference: The first difference, None when every byte agrees.
-        cubin_bytes: Size of the kernel's machine code; None where it was not compiled.
+        difference: The first difference, or None.
+        cubin_bytes: Size of the kernel's machine code; None if it was not compiled.
         seconds: Wall-clock time.
-
-    The report is true exactly when every byte agreed.
     """
 
     backend: str
@@ -114,13 +112,13 @@ def validate(
 
     Args:
         plan: A load or store plan.
-        origins: Tile origins in elements, outermost first; ``default_origins(plan)`` when left out.
-        device: ``"cuda"``, ``"host"``, ``"simulator"``, or ``"auto"``: the GPU where one of the plan's architecture is
-            present, else the simulator; the report says which.
+        origins: Tile origins in elements, outermost first; by default ``default_origins(plan)``.
+        device: ``"cuda"``, ``"host"``, ``"simulator"``, or ``"auto"``: a GPU of the plan's architecture if present,
+            otherwise the simulator; the report says which.
         seed: Seed of the random memory.
 
     Returns:
-        The report; a mismatch, a time-out or a refusal of the model is a difference, not an exception.
+        The report; a mismatch, a time-out or a refusal by the model is a difference, not an exception.
 
     Raises:
         MalformedError: LA540, LA541, LA535, LA544. BudgetError: LA001, LA002. MissingExtraError: LA532, LA510, LA520.
@@ -161,13 +159,13 @@ def validate(
 
 
 def default_origins(plan: TensorMapPlan) -> tuple[tuple[int, ...], ...]:
-    """Return tile origins that show a plan's behaviour, within what its out-of-bounds class promises.
+    """Return tile origins that exercise a plan within the promise of its out-of-bounds class.
 
-    Inside; at each far edge; wholly outside; before the first element (loads of class exact only). A plan of class weak
-    is tested only at origins in bounds, one of class lost only with tiles wholly inside.
+    Inside; at each far edge; fully outside; before the first element (only loads of class ``"exact"``). Class
+    ``"weak"`` is tested only at origins in bounds, class ``"lost"`` only with tiles fully inside.
 
     Returns:
-        Origins in elements, outermost first, without repetition.
+        Distinct origins in elements, outermost first.
     """
     problem = checked_plan(plan).problem
     per_dim: list[list[int]] = []
@@ -193,19 +191,19 @@ def default_origins(plan: TensorMapPlan) -> tuple[tuple[int, ...], ...]:
 
 
 def _unfit(plan: TensorMapPlan) -> Difference | None:
-    """Return the number of a plan that no launch can express or that leaves elements out, as a difference."""
+    """Return a number of the plan that no launch can express, or a footprint that is too small, as a difference."""
     try:
         launchable(plan)
     except MalformedError as error:
         return _claim(plan, error.diagnostic.because)
     end = int(plan.requested_addresses().max()) + element_bytes(plan.problem.dtype)
     if end > plan.smem_bytes:
-        return _claim(plan, f"elements end at shared byte {end}, behind the plan's smem_bytes {plan.smem_bytes}")
+        return _claim(plan, f"elements end at shared byte {end}, beyond the plan's smem_bytes {plan.smem_bytes}")
     return None
 
 
 def _disproved(plan: TensorMapPlan) -> tuple[Difference | None, str]:
-    """Return what the checker refutes of a plan whose bytes agree, and a note where it does not decide."""
+    """Return the claim that the checker refutes although the bytes agree, and a note if it is undecided."""
     verdict = check(plan)
     if isinstance(verdict, Refuted):
         what, facts = refutation(verdict)
@@ -215,7 +213,7 @@ def _disproved(plan: TensorMapPlan) -> tuple[Difference | None, str]:
 
 
 def _claim(plan: TensorMapPlan, reason: str) -> Difference:
-    """Return the difference that a wrong number of a plan makes: no byte was found."""
+    """Return a difference for a wrong claim of the plan; it has no byte."""
     return Difference((0,) * plan.problem.rank, 0, None, 0, None, reason)
 
 
@@ -237,18 +235,18 @@ def _cubin_bytes(plan: TensorMapPlan) -> int | None:
 
 
 def modelled_bytes(plan: TensorMapPlan, limit: int, call: str) -> int:
-    """Return the bytes from a tensor's base to its end, refused where a model has no memory for it."""
+    """Return the bytes from a tensor's base to its end, refused if a model has no memory for it."""
     first, end = plan.problem.byte_span()
     if end > limit:
         raise MalformedError(Diagnostic("LA541", "the tensor is too large to model", (call,), f"{end} bytes > {limit}"))
     if first < 0:
-        because = f"its first element lies {-first} bytes before the base address, where the model has no memory"
+        because = f"its first element is {-first} bytes before the base address, where the model has no memory"
         raise MalformedError(Diagnostic("LA541", "the tensor begins before its base", (call,), because))
     return end
 
 
 def _memory(plan: TensorMapPlan, origins: Sequence[tuple[int, ...]], rng: np.random.Generator) -> npt.NDArray[np.uint8]:
-    """Return the tensor's memory, aligned like its base, random at least where the tiles' elements lie."""
+    """Return the tensor's memory, aligned like its base, random at least at the tiles' elements."""
     problem = plan.problem
     size = element_bytes(problem.dtype)
     total = modelled_bytes(plan, limits.VALIDATED_BYTES, "validate")
@@ -264,11 +262,11 @@ def _memory(plan: TensorMapPlan, origins: Sequence[tuple[int, ...]], rng: np.ran
 
 
 def _reserved(size: int, align: int) -> npt.NDArray[np.uint8]:
-    """Return zeroed, aligned memory whose untouched pages cost nothing, also where it is larger than the machine's."""
+    """Return zeroed, aligned memory; untouched pages cost nothing, so it may exceed the machine's memory."""
     if size <= MAX_FILLED_BYTES or not sys.platform.startswith("linux"):
         store = np.zeros(size + align, dtype=np.uint8)
     else:
-        no_reserve = 0x4000  # MAP_NORESERVE, which older versions of the mmap module do not name
+        no_reserve = 0x4000  # MAP_NORESERVE, missing from older mmap modules
         pages = mmap.mmap(-1, size + align, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | no_reserve)
         store = np.frombuffer(pages, dtype=np.uint8)
     first = -store.ctypes.data % align
@@ -276,7 +274,7 @@ def _reserved(size: int, align: int) -> npt.NDArray[np.uint8]:
 
 
 def _spans(plan: TensorMapPlan, memory: npt.NDArray[np.uint8], origins: Sequence[tuple[int, ...]]) -> Spans | None:
-    """Return the byte ranges of a large memory that hold the tiles' elements; None stands for all of a small one."""
+    """Return the byte ranges of a large memory that contain the tiles' elements; None (everything) if it is small."""
     if memory.size <= MAX_FILLED_BYTES:
         return None
     size = element_bytes(plan.problem.dtype)
@@ -290,7 +288,7 @@ def _spans(plan: TensorMapPlan, memory: npt.NDArray[np.uint8], origins: Sequence
 
 
 def _random(dtype: str, size: int, rng: np.random.Generator) -> npt.NDArray[np.uint8]:
-    """Return random bytes; normal floats for the types whose copies change values."""
+    """Return random bytes; normal floats for types whose copies may change values."""
     if dtype not in ("f32_ftz", "tf32", "tf32_ftz"):
         return rng.integers(0, 256, size, dtype=np.uint8)
     words = rng.integers(0, 2**32, -(-size // 4), dtype=np.uint32)
@@ -321,7 +319,7 @@ def _store(
 ) -> tuple[int, Difference | None]:
     """Compare one tile store; return the bytes compared and the first difference.
 
-    Compared is the span of the tile's elements with a margin, or all of a small memory.
+    The comparison covers the span of the tile's elements plus a margin, or all of a small memory.
     """
     size = element_bytes(plan.problem.dtype)
     element, inside = plan.problem.elements(origin)
@@ -349,7 +347,7 @@ def _difference(
     owners: npt.NDArray[np.int64],
     first: int,
 ) -> Difference | None:
-    """Return the first differing byte and the tile element whose bytes (from ``owners``) hold it.
+    """Return the first differing byte and the tile element that contains it (by ``owners``).
 
     ``wanted`` and ``got`` start at byte ``first``; ``owners`` counts from byte 0.
     """

@@ -1,6 +1,6 @@
 """CUDA text of one ``wgmma`` instruction of any type, and a kernel that runs a chain of them on given bits.
 
-Notation: registers of D are 32-bit words, as the instruction lists them; two f16 values share one.
+Registers of D are 32-bit words in the instruction's order; two f16 values share one.
 
 References: PTX ISA 9.1 sections 9.7.15.5.2 and 9.7.15.6.2 (syntax of wgmma.mma_async and wgmma.mma_async.sp).
 """
@@ -23,7 +23,7 @@ A_WORDS = 4
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """One instruction, but for its immediates.
+    """One instruction without its immediates.
 
     Args:
         a: Element type of A.
@@ -47,9 +47,9 @@ class Shape:
         checked_kinds(self, "LA811")
         kind = multiply(self.a, self.b)
         rules = (
-            (self.accumulator in kind.accumulators, f"the accumulator is one of {', '.join(kind.accumulators)}"),
-            (self.n in kind.n, f"N is one of {', '.join(map(str, kind.n))}"),
-            (kind.sparse or not self.sparse, f"A of {self.a} is never sparse"),
+            (self.accumulator in kind.accumulators, f"the accumulator must be one of {', '.join(kind.accumulators)}"),
+            (self.n in kind.n, f"N must be one of {', '.join(map(str, kind.n))}"),
+            (kind.sparse or not self.sparse, f"A of type {self.a} cannot be sparse"),
         )
         for holds, rule in rules:
             if not holds:
@@ -67,7 +67,7 @@ class Shape:
 
     @property
     def name(self) -> str:
-        """A C identifier for it."""
+        """Its C identifier."""
         how = ("_sp" if self.sparse else "") + ("_ra" if self.registers else "")
         return f"m64n{self.n}k{self.k}_{self.accumulator}_{self.a}_{self.b}{how}"
 
@@ -81,8 +81,8 @@ class Shape:
 def instruction_text(shape: Shape) -> str:
     """Return the device function ``la_wgmma_NAME<immediates...>(d, a, b[, metadata], accumulate)``.
 
-    The immediates are ``negate_a, negate_b`` where the types have them, ``transpose_a`` (A in shared memory) and
-    ``transpose_b`` where they have those, and ``selector`` for sparse A. ``a`` is a descriptor or four words.
+    The immediates are ``negate_a, negate_b`` and ``transpose_a`` (A in shared memory), ``transpose_b`` for types that
+    have them, and ``selector`` for sparse A. ``a`` is a descriptor or four words.
 
     Example:
         >>> print(instruction_text(Shape("s8", "u8", "s32", 8)).splitlines()[0])
@@ -175,7 +175,7 @@ PARAMETERS = (
 
 
 def variants(shape: Shape) -> tuple[tuple[int, ...], ...]:
-    """Return the immediates that a chain kernel can run, in the order of its cases.
+    """Return the immediates that a chain kernel supports, in the order of its cases.
 
     Each is (negate_a, negate_b, transpose_a, transpose_b, selector), 0 where the instruction has no such immediate.
 
@@ -187,14 +187,14 @@ def variants(shape: Shape) -> tuple[tuple[int, ...], ...]:
     majors = [(0, 0)]
     if kind.transposable:
         majors = [(0, 0), (0, 1)] if shape.registers else [(0, 0), (0, 1), (1, 0), (1, 1)]
-    # f16, bf16 and tf32 let either half of the quads hold the metadata; 8-bit types need all of them
+    # for f16, bf16 and tf32 either half of each quad holds the metadata; 8-bit types use all lanes
     selectors = (0, 1) if shape.sparse and kind.bits > 8 else (0,)
     found = [(0, 0, *major, selector) for major in majors for selector in selectors]
     return (*found, (1, 0, 0, 0, 0)) if kind.negatable else tuple(found)
 
 
 def chain_text(shape: Shape) -> str:
-    """Return the instruction and the kernel of a chain, without the prelude."""
+    """Return the text of the instruction and its chain kernel, without the prelude."""
     kind = multiply(shape.a, shape.b)
     calls = ""
     for number, (negate_a, negate_b, a, b, selector) in enumerate(variants(shape)):
@@ -213,16 +213,15 @@ def chain_text(shape: Shape) -> str:
 
 
 def chain_kernel(shape: Shape, others: Sequence[Shape] = (), smem_bytes: int = 0) -> KernelSource:
-    """Return the kernel that runs a chain of one instruction; the text may hold the kernels of other shapes, too.
+    """Return the kernel that runs a chain of one instruction; the text may include the kernels of other shapes.
 
-    The kernel takes ``PARAMETERS``: ``(image, image_bytes, image_stride, steps, a_words, b_words, a_registers,
-    metadata, variant, out)``.
-    Images lie ``image_stride`` bytes apart; 0 gives every block the same.
+    Parameters: ``(image, image_bytes, image_stride, steps, a_words, b_words, a_registers, metadata, variant, out)``.
+    Images are ``image_stride`` bytes apart; 0 gives every block the same one.
 
     Args:
         shape: The instruction.
         others: Further instructions to compile together with it.
-        smem_bytes: Dynamic shared memory: the image, and 1024 bytes to align it.
+        smem_bytes: Dynamic shared memory: the image plus 1024 bytes for alignment.
     """
     shapes = list(dict.fromkeys((shape, *others)))
     text = CHAIN_PRELUDE + "".join(chain_text(entry) for entry in shapes)

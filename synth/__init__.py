@@ -1,4 +1,4 @@
-"""Finders: descriptors and plans from problems; each answer carries its certificate."""
+"""Finders: descriptors and plans for given problems, each with its certificate."""
 
 from __future__ import annotations
 

@@ -1,15 +1,14 @@
-"""Finding the instructions that move a tile, or registers, from or to shared memory: a division by the instruction.
+"""Cover a tile, or given registers, with copies of one shared-memory instruction: a division by the instruction.
 
-Main statements. *Whole tiles*: a row of an instruction is an aligned run of the tile's elements along one dimension,
-and a matrix the rows at an aligned run of 8 (or 16) coordinates along the other. A line of n elements is cut into runs
-of e in one way only, so the test of all runs and of their number decides; nothing is searched.
+*Whole tiles*: a row of an instruction is an aligned run of tile elements along one dimension; a matrix is the rows at
+an aligned run of 8 (or 16) coordinates along the other. A line of n elements splits into runs of e in only one way, so
+checking every run and their number decides; nothing is searched.
 
-*Registers*: let c be the shared bits of one register, by lane. If an instruction has it in a slot (bit b, row r), then
-c - b - (bit of the lane) are the addresses of its rows, multiples of the row; so b is c mod row in lane 0, and this
-determines the rows and which other registers have the slots of these rows. Registers thus fall apart into sets with the
-same rows in one way only. A set is good exactly if lanes that share a row find one address and every slot of the rows
-is filled; any choice of whole instructions from good sets is right, and their number is the same for all. The order of
-the first registers is taken.
+*Registers*: let c be the shared-memory bit address of one register, by lane. If an instruction has it in a slot (bit b,
+row r), its row starts at c - b - (bit of the lane), a multiple of the row size; so b = c mod row in lane 0, which fixes
+the rows and the registers in the other slots of these rows. Registers thus split uniquely into sets with the same rows.
+A set is valid iff lanes that share a row agree on its address and every slot of the rows is filled. Any grouping of
+valid sets into whole instructions is correct and has the same size; the order of the first registers is used.
 """
 
 from __future__ import annotations
@@ -33,10 +32,10 @@ class Moved:
 
     Args:
         addresses: Byte addresses, [instruction, warp, lane].
-        slots: What each slot holds, [instruction, warp, lane, slot]: flat tile coordinate of the element.
-        order: By instruction, the register of each slot; empty for a whole tile.
+        slots: Flat tile coordinate of the element in each slot, [instruction, warp, lane, slot].
+        order: Per instruction, the register of each slot; empty for a whole tile.
         along: Dimension of the rows; -1 for registers.
-        parts: Which part of its element a slot is, alike; 0 where elements stay whole.
+        parts: Which part of its element each slot holds, indexed like ``slots``; 0 for whole elements.
     """
 
     addresses: IntArray
@@ -47,7 +46,7 @@ class Moved:
 
 
 def unfit(form: AccessForm, bits: int, *, whole: bool) -> Broken | None:
-    """Return why elements of some width cannot be moved; None where they can."""
+    """Return why elements of this width cannot be moved; None if they can."""
     if form.element_bits not in (0, bits):
         return Broken("ACCESS_ELEMENT", f"{form.name} moves elements of {form.element_bits} bits, not {bits}")
     small, large = sorted((bits, form.unit_bits))
@@ -61,11 +60,11 @@ def unfit(form: AccessForm, bits: int, *, whole: bool) -> Broken | None:
 
 
 def whole_tile(form: AccessForm, places: IntArray, bits: int) -> Moved | Broken:
-    """Return the instructions that move a whole tile, rows along the last dimension, of transposing ones along either.
+    """Return the instructions that move a whole tile; rows run along the last dimension, for transposing ones either.
 
     Args:
         form: The instruction.
-        places: Shared bit of every tile element, outermost dimension first.
+        places: Shared-memory bit address of every tile element, outermost dimension first.
         bits: Bits of an element.
 
     Example:
@@ -95,9 +94,9 @@ def along_dimension(form: AccessForm, places: IntArray, bits: int, along: int) -
     slow = places.shape[-2] if places.ndim > 1 else 1
     width = f"{form.moved_bits // 8} bytes" if form.moved_bits % 8 == 0 else f"{form.moved_bits} bits"
     if not run or columns % run:
-        return Broken("ACCESS_TILE", f"{columns} elements along dimension {along} are no whole rows of {width}")
+        return Broken("ACCESS_TILE", f"{columns} elements along dimension {along} do not divide into rows of {width}")
     if slow % high:
-        return Broken("ACCESS_TILE", f"{slow} rows of {width} are no whole matrices of {high} rows")
+        return Broken("ACCESS_TILE", f"{slow} rows of {width} do not divide into matrices of {high} rows")
     rows = places.reshape(lines, columns // run, run)
     names = coordinates.reshape(rows.shape)
     shape = coordinates.shape if along == last else (*coordinates.shape[:-2], columns, slow)
@@ -116,7 +115,7 @@ def along_dimension(form: AccessForm, places: IntArray, bits: int, along: int) -
     needed = rows[..., :1] + bits * np.arange(run)
     if (rows != needed).any():
         at = witness(rows != needed, needed)
-        because = f"{width} along dimension {along} are not contiguous: at {at['coordinate']}"
+        because = f"{width} along dimension {along} are not contiguous; first at {at['coordinate']}"
         return Broken("ACCESS_CONTIGUOUS", because, at)
     starts = rows[..., 0]
     if (starts % form.row_bits).any():
@@ -130,8 +129,8 @@ def along_dimension(form: AccessForm, places: IntArray, bits: int, along: int) -
     if len(blocks) % form.addresses:
         kind = "matrices" if form.matrix_rows else "vectors"
         many = len(blocks) // high
-        return Broken("ACCESS_TILE", f"{many} {kind} are no whole number of {form.name}, which moves "
-                      f"{form.addresses // high} at a time", {kind: many})  # fmt: skip
+        because = f"{form.name} moves {form.addresses // high} {kind} at a time, and {many} is not a multiple of that"
+        return Broken("ACCESS_TILE", because, {kind: many})
     count = len(blocks) // form.addresses
     slot_bits, slot_rows = form.slots(bits)
     lane_bits, lane_rows = form.lanes()
@@ -143,12 +142,12 @@ def along_dimension(form: AccessForm, places: IntArray, bits: int, along: int) -
 
 
 def divided(form: AccessForm, places: IntArray, held: IntArray, bits: int) -> Moved | Broken:
-    """Return the instructions that move exactly given registers, or the first register and lane that prevents it.
+    """Return the instructions that move exactly the given registers, or the first register and lane that prevents it.
 
     Args:
         form: The instruction.
-        places: Shared bit of every register, [warp, lane, register].
-        held: Flat tile coordinate of every register, alike.
+        places: Shared-memory bit address of every register, [warp, lane, register].
+        held: Flat tile coordinate of every register, indexed like ``places``.
         bits: Bits of an element.
 
     Example:
@@ -195,19 +194,19 @@ def divided(form: AccessForm, places: IntArray, held: IntArray, bits: int) -> Mo
             register = min(filled.values()) // pieces
             at = int(rows[0, 0]) + missing[0]
             place = f"byte {at // 8}" if at % 8 == 0 else f"bit {at}"
-            because = f"{form.name} also moves {place} to lane 0 with register {register}, and no register holds it"
+            because = f"{form.name} also moves {place} to lane 0 with register {register}, but no register maps to it"
             return Broken("ACCESS_REGISTERS", because, {"register": register, "lane": 0, "warp": 0, "bit": at})
     good = list(sets.values())
     parts = len(rows_of_part)
     if len(good) % parts:
         many = len(good) * form.addresses // parts
-        because = f"{many} rows of the registers are no whole number of {form.name}, which moves {form.addresses}"
+        because = f"{form.name} moves {form.addresses} rows at a time, but the registers span {many}"
         return Broken("ACCESS_TILE", because, {"rows": many, "needed": form.addresses})
     return _assembled(form, good, rows_of_part, held, bits)
 
 
 def _columns(places: IntArray, bits: int, pieces: int) -> list[tuple[int, IntArray]]:
-    """Return registers with different places, in pieces where an element is wider than what stays together."""
+    """Return the registers with distinct addresses, split into pieces if an element is wider than a unit."""
     seen: dict[bytes, tuple[int, IntArray]] = {}
     for register in range(places.shape[2]):
         for piece in range(pieces):
@@ -224,9 +223,8 @@ def _misplaced(
     one, other = int(got) // size, int(needed) // size  # type: ignore[call-overload]
     because = f"register {register} of lane {lane}, warp {warp}, is at {unit} {one}; {form.name} needs {unit} {other}"
     if rule == "ACCESS_ALIGNED":
-        because = f"register {register} of lane {lane}, warp {warp}, is at {unit} {one}, which is no place in an " + (
-            f"aligned row of {form.row_bits // 8} bytes where {form.name} has lane {lane}"
-        )
+        because = f"register {register} of lane {lane}, warp {warp}, is at {unit} {one}, which is not an offset that "
+        because += f"{form.name} gives lane {lane} in an aligned row of {form.row_bits // 8} bytes"
         return Broken(rule, because, {"register": register, "lane": lane, "warp": warp, unit: one})
     return Broken(rule, because, {"register": register, "lane": lane, "warp": warp, unit: one, f"needed_{unit}": other})
 
@@ -257,7 +255,7 @@ def _assembled(
 
 
 def overlapping(places: IntArray, held: IntArray) -> Broken | None:
-    """Return two tile elements at one place, which a store would both write; None where there are none."""
+    """Return two tile elements that a store would write to the same address; None if there are none."""
     order = np.argsort(places.reshape(-1), kind="stable")
     place, name = places.reshape(-1)[order], held.reshape(-1)[order]
     wrong = np.flatnonzero((place[1:] == place[:-1]) & (name[1:] != name[:-1]))

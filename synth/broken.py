@@ -1,4 +1,4 @@
-"""Why an instruction does not carry something: what every finder hands to the answer."""
+"""A broken rule: why an instruction cannot do what was asked, in the form every finder reports it."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ SCHEMA = "layoutalg/broken-rule/1"
 
 @dataclass(frozen=True, slots=True)
 class Broken:
-    """A rule that is broken.
+    """A broken rule.
 
     Args:
-        rule: Its id.
-        reason: Why, in one sentence.
-        witness: The first place that shows it.
+        rule: Rule id.
+        reason: Why it is broken, in one sentence.
+        witness: The first counterexample.
     """
 
     rule: str

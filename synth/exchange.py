@@ -1,23 +1,23 @@
-"""Finding the steps that permute the elements of a warp, with the least stated cost.
+"""Find the cheapest known steps (shuffles and selects) that permute the elements of a warp.
 
 Mathematically: the residual is an affine bijection s of F2^n + F2^5 + F2^k (word, lane, warp) that keeps the warp:
 place x takes its word from s(x). With W the words and T the threads:
 
-* *Three layers.* Write the lane part of s as C w + A' l + B p. Because s is onto, some E makes A = A' + C E invertible,
-  the least rank being that of the kernel of A'. Then (w, l) -> (w + E l, l) -> (w, A l + C w + B p) is followed by a
-  map that fixes the lane, w -> G w + D t: Choose, Rename, Move, Choose. Where the columns of A' + 1 lie in the image of
-  C, E can make A = 1, and words that C takes to 0 stay.
-* *One exchange after another.* If s(W) is the direct sum of its words and its lanes, K + U, then there are commuting
-  exchanges T with T(W) = s(W): U and a complement V of K in W, a dual basis of functionals each. T s keeps W, and is
+* *Three layers.* Write the lane part of s as C w + A' l + B p. Because s is onto, some E makes A = A' + C E invertible;
+  the least rank of E is the dimension of the kernel of A'. Then (w, l) -> (w + E l, l) -> (w, A l + C w + B p) is
+  followed by a map that fixes the lane, w -> G w + D t: Choose, Rename, Move, Choose. If the columns of A' + 1 are in
+  the image of C, E can make A = 1, and words in the kernel of C need no shuffle.
+* *One exchange after another.* If s(W) is the direct sum of its words and its lanes, K + U, there are commuting
+  exchanges T with T(W) = s(W), built from U, a complement V of K in W and dual bases of both. T s keeps W, and is
   Move, Choose, Rename.
-* *Packing.* Elements narrower than a word are moved together if some register bits S stay register bits, and s^-1(T) +
-  T meets S in 0: then with S in the low bits before and after, s is the identity there, and a map of words elsewhere.
+* *Packing.* Elements narrower than a word move together if some register bits S stay register bits and s^-1(T) + T
+  meets S in 0: with S in the low bits before and after, s is the identity on them and a map of words on the rest.
 
-The first form costs 2 m n selects and at most n shuffles for m exchanged bits of n words, the second 1.5 m n selects
-and m n / 2 shuffles. Both are made and the cheaper is returned; the plan also says what shared memory would cost.
+For m exchanged bits of n words the first form costs 2 m n selects and at most n shuffles, the second 1.5 m n selects
+and m n / 2 shuffles. Both are built and the cheaper one is returned.
 
-Source: the classical transposition of a matrix over the lanes of a warp; arXiv 2505.23819, section on conversions, for
-packing and for exchanges of single bits. The statements for any map over F2 are proved above.
+Source: the classical in-register matrix transpose across the lanes of a warp; arXiv 2505.23819, section on conversions,
+for packing and for exchanges of single bits.
 """
 
 from __future__ import annotations
@@ -65,12 +65,12 @@ class _Affine:
 
 
 def exchanges(source: IntArray, element_bits: int = WORD_BITS) -> ExchangePlan | None:
-    """Return the cheapest plan found for a residual; None where it is no affine map of bits.
+    """Return the cheapest plan found for a residual; None if it is not an affine map of bits.
 
     Args:
-        source: By warp, lane and register the place (warp * lanes + lane) * registers + register that its element comes
-            from; a bijection that stays in its warp.
-        element_bits: Bits of an element: 8, 16 or 32; wider ones are moved as if they were one word.
+        source: For each [warp, lane, register], the place (warp * lanes + lane) * registers + register that its element
+            comes from; a bijection that stays within the warp.
+        element_bits: Bits of an element: 8, 16 or 32; wider ones count as one word.
 
     Example:
         >>> plan = exchanges(np.arange(8).reshape(1, 2, 4)[:, [1, 0]])
@@ -112,7 +112,7 @@ def _units(count: int, first: int = 0) -> tuple[int, ...]:
 
 
 def _extended(base: Sequence[int], candidates: Sequence[int]) -> list[int]:
-    """Return ``base`` with the candidates that, one after the other, enlarge its span."""
+    """Return ``base`` plus those candidates that, taken in order, enlarge its span."""
     grown = list(base)
     reached = matrix.rank(grown)
     for vector in candidates:
@@ -123,7 +123,7 @@ def _extended(base: Sequence[int], candidates: Sequence[int]) -> list[int]:
 
 
 def _packed(given: _Affine, low: int) -> tuple[Repack, _Affine, Repack] | None:
-    """Return the map of words between two repackings with 2^low elements a word; None where there is none."""
+    """Return the map of words between two repackings with 2^low elements per word; None if there is none."""
     count = given.words
     if not low:
         same = Repack(_units(count), 0, 1)
@@ -152,7 +152,7 @@ def _packed(given: _Affine, low: int) -> tuple[Repack, _Affine, Repack] | None:
 
 
 def _repacked(given: _Affine, kept: list[int], forced: list[int]) -> tuple[Repack, _Affine, Repack]:
-    """The repackings that have ``kept`` as the parts of a word; the words' bits span what ``forced`` asks for."""
+    """The repackings with ``kept`` as the parts of a word; the span of the word bits contains ``forced``."""
     count, low, size = given.words, len(kept), len(given.columns)
     units = _units(count)
     high, threads = units[low:], _units(size - count, count)
@@ -174,14 +174,14 @@ def _repacked(given: _Affine, kept: list[int], forced: list[int]) -> tuple[Repac
 
 
 def _complement(kept: list[int], inside: list[int], candidates: Sequence[int]) -> list[int]:
-    """Return a basis of a complement of ``kept`` that holds ``inside``, of single candidates where it can."""
+    """Return a basis of a complement of ``kept`` that contains ``inside``, made of single candidates if possible."""
     plain = [unit for unit in candidates if matrix.rank([*inside, unit]) == len(inside)]
     basis = _extended(_extended([], plain), inside)
     return _extended([*kept, *basis], candidates)[len(kept) :]
 
 
 def _in_order(basis: list[int], places: Sequence[int]) -> list[int]:
-    """Return the vectors with every single place that is among them at its own position."""
+    """Return the vectors reordered: those that are one of ``places`` stand at that place's position."""
     left = [vector for vector in basis if vector not in places]
     return [place if place in basis else left.pop(0) for place in places]
 
@@ -225,7 +225,7 @@ def _three_layers(of: _Affine, added: tuple[int, ...]) -> tuple[Step, ...]:
     back = matrix.inverse(moved)
 
     def words(word: int, lane: int, warp: int) -> int:
-        """What the words' part of s is, in terms of the corrected word, the lane read and the warp."""
+        """The word part of s as a function of the corrected word, the lane read and the warp."""
         here = matrix.apply(back, lane ^ matrix.apply(to_lane, word) ^ matrix.apply(by_warp, warp))
         first = word ^ matrix.apply(added, here)
         place = first | here << of.words | warp << of.words + of.lanes
@@ -245,7 +245,7 @@ def _three_layers(of: _Affine, added: tuple[int, ...]) -> tuple[Step, ...]:
 
 
 def choices(columns: Sequence[int]) -> list[Step]:
-    """The selects that add a linear map of the thread to the word: as many as its rank."""
+    """The selects that add a linear map of the thread to the word; their number is its rank."""
     basis = matrix.image_basis(columns)
     steps: list[Step] = []
     for vector in basis:
@@ -255,7 +255,7 @@ def choices(columns: Sequence[int]) -> list[Step]:
 
 
 def _one_by_one(of: _Affine) -> tuple[Step, ...] | None:
-    """The steps of single exchanges; None where the words' image is no sum of words and lanes."""
+    """The steps of single exchanges; None if the image of the words is not a sum of words and lanes."""
     words, lanes = _units(of.words), _units(of.lanes, of.words)
     kept = list(matrix.intersection(of.word_columns, words))
     gone = _single(list(matrix.intersection(of.word_columns, lanes)), lanes)
@@ -295,6 +295,6 @@ def _one_by_one(of: _Affine) -> tuple[Step, ...] | None:
 
 
 def _single(basis: list[int], units: Sequence[int]) -> list[int]:
-    """Return a basis of the same span with the units that lie in it first."""
+    """Return a basis of the same span, units in the span first."""
     inside = [unit for unit in units if matrix.rank([*basis, unit]) == len(basis)]
     return _extended(_extended([], inside), basis)

@@ -1,16 +1,16 @@
-"""Whether a layout of registers repeats one instruction's fragment: the division of a tile among instructions.
+"""Divide a register layout by one instruction's fragment: decide whether it is a tiling by copies of the fragment.
 
-Notation: a layout of registers takes (register, lane, and whatever else counts warps) to tile coordinates; a fragment
-takes (register, lane) to coordinates of one instruction's tile. Axes besides ``register`` and ``lane`` are *outer*:
-their points are numbered with the first axis fastest.
+Notation: a register layout maps (register, lane, outer axes) to tile coordinates; a fragment maps (register, lane) to
+coordinates of one instruction's tile. Axes other than ``register`` and ``lane`` are *outer* (warps, usually); their
+points are numbered with the first axis fastest.
 
-Main statements: R is a tiling of F exactly if its registers can be dealt out to instructions, the same way in every
-lane and warp, so that R(g(i, v), lane, warp) = F(v, lane) + start(i, warp), every start a multiple of the
-instruction's extents. Which register of F a register of R is can be read off in lane 0, since F is injective there; so
-the deal is decided, not searched for, and the first coordinate that contradicts it is a witness.
+R is a tiling of F iff its registers can be assigned to instructions, the same way in every lane and warp, so that
+R(g(i, v), lane, warp) = F(v, lane) + start(i, warp), every start a multiple of the instruction's extents. Since F is
+injective in lane 0, lane 0 determines which register of F each register of R is; nothing is searched, and the first
+coordinate that contradicts the assignment is the witness.
 
-Implementation notes: a linear layout is divided by its basis vectors, any other compared by its table; both then deal
-out the registers with one function, and give equal answers (``tests/property/test_fragments.py``).
+Implementation notes: a linear layout is divided by its basis vectors, any other compared by its table; both paths give
+equal answers (``tests/property/test_fragments.py``).
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ from layoutalg.ground.kinds import checked_kinds
 from layoutalg.ground.layout import Layout
 
 IntArray: TypeAlias = npt.NDArray[np.int64]
-CHECK = Checker("LA831", "this is not a layout of registers")
+CHECK = Checker("LA831", "not a register layout")
 MOST = 2**22
-"""Points of a layout that is compared by its table."""
+"""Largest layout compared by its table, in points."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tiling:
-    """A layout of registers as a list of instructions.
+    """A register layout as a list of instructions.
 
     Args:
-        registers: Per instruction, the layout's register that each register of the fragment is.
-        starts: Per instruction and outer point (warp), the tile coordinates at which the instruction's tile starts.
+        registers: Per instruction, the layout's register for each register of the fragment.
+        starts: Per instruction and outer point (warp), the tile coordinates where the instruction's tile starts.
         outer: The outer axes and their extents, first fastest.
         extents: Extents of the instruction's tile.
 
@@ -56,7 +56,7 @@ class Tiling:
 
     @property
     def quotient(self) -> tuple[tuple[tuple[int, ...], ...], ...]:
-        """Per instruction and outer point, which tile it is: starts divided by the instruction's extents."""
+        """Per instruction and outer point, the tile number: starts divided by the instruction's extents."""
         return tuple(
             tuple(tuple(part // extent for part, extent in zip(point, self.extents, strict=True)) for point in points)
             for points in self.starts
@@ -64,7 +64,7 @@ class Tiling:
 
     @property
     def in_order(self) -> bool:
-        """Whether every instruction's registers are a run of the layout's, in the fragment's order."""
+        """Whether every instruction's registers are consecutive in the layout and in the fragment's order."""
         return all(found == tuple(range(found[0], found[0] + len(found))) for found in self.registers)
 
     def table(self, fragment: Any) -> IntArray:
@@ -101,11 +101,11 @@ class Tiling:
 
 @dataclass(frozen=True, slots=True)
 class Mismatch:
-    """Why a layout of registers is no tiling of a fragment.
+    """Why a register layout is not a tiling by a fragment.
 
     Args:
-        because: In words.
-        witness: The first point that shows it, with what the layout holds there and what the fragment needs.
+        because: The reason, in words.
+        witness: The first counterexample: what the layout holds there and what the fragment needs.
 
     Raises: MalformedError: LA831.
     """
@@ -121,11 +121,11 @@ class Mismatch:
 
 
 def coordinates(layout: Any) -> tuple[IntArray, tuple[tuple[str, int], ...]]:
-    """Return the tile coordinates that every register holds, and the outer axes.
+    """Return the tile coordinates held by every register, and the outer axes.
 
     Args:
-        layout: A layout with the axes ``register`` and ``lane`` (one that is missing has extent 1) and outer ones,
-            whose outputs are tile coordinates; or an array of integers [warp, lane, register, coordinate].
+        layout: A layout from ``register``, ``lane`` (extent 1 if missing) and outer axes to tile coordinates; or an
+            array of integers [warp, lane, register, coordinate].
 
     Returns:
         int64[outer point, lane, register, coordinate].
@@ -157,17 +157,17 @@ def coordinates(layout: Any) -> tuple[IntArray, tuple[tuple[str, int], ...]]:
 
 
 def tiling(layout: Any, fragment: LinearLayout, word: int = 1) -> Tiling | Mismatch:
-    """Return how a layout of registers repeats a fragment, or the first point at which it does not.
+    """Return how copies of a fragment tile a register layout, or the first point where they do not.
 
-    Mathematically: see the head of the file; with ``word`` = w the registers 0..w-1, w..2w-1, ... of the layout share
-    a 32-bit register each and stay together and in order.
+    With ``word`` = w, registers 0..w-1, w..2w-1, ... of the layout each share a 32-bit register and stay together, in
+    order.
 
     Args:
         layout: (register, lane, outer axes) -> tile coordinates, in the fragment's order of coordinates; or an array of
             integers [warp, lane, register, coordinate].
-        fragment: (register, lane) -> coordinates, injective in the registers of a lane. Outputs of extent 1 at the end
-            (the one matrix of an instruction) are left away where the layout has fewer coordinates.
-        word: Elements of one 32-bit register.
+        fragment: (register, lane) -> coordinates, injective in the registers of a lane. Trailing outputs of extent 1
+            (the one matrix of an instruction) are dropped if the layout has fewer coordinates.
+        word: Elements per 32-bit register.
 
     Raises: MalformedError: LA831.
 
@@ -210,7 +210,7 @@ def _axes(layout: Any) -> dict[str, int]:
 
 
 def _divided(layout: LinearLayout, fragment: LinearLayout, sizes: tuple[int, ...], word: int) -> Tiling | Mismatch:
-    """Divide a linear layout: lanes have the fragment's basis vectors, outer axes none below the tile."""
+    """Divide a linear layout: lanes must have the fragment's basis vectors, outer axes none inside the tile."""
     inputs, bases = layout.in_dims, layout.bases
     outer = tuple((name, extent) for name, extent in inputs.items() if name not in ("register", "lane"))
     lanes = fragment.in_dims["lane"]
@@ -263,7 +263,7 @@ def _compared(layout: Any, fragment: LinearLayout, sizes: tuple[int, ...], word:
 
 
 def _spanned(vectors: Sequence[Sequence[int]], rank: int) -> IntArray:
-    """All xor combinations of basis vectors, by the bits of their number."""
+    """All XOR combinations of basis vectors; entry n combines the vectors at the set bits of n."""
     found = np.zeros((1, rank), dtype=np.int64)
     for vector in vectors:
         found = np.concatenate([found, found ^ np.array(vector, dtype=np.int64)])
@@ -271,10 +271,10 @@ def _spanned(vectors: Sequence[Sequence[int]], rank: int) -> IntArray:
 
 
 def _slots(low: IntArray, held: IntArray) -> IntArray | int:
-    """The register of the fragment that each register is in lane 0; or the first that is none."""
+    """The fragment register of each register, by lane 0; or the first register that matches none."""
     places = {tuple(entry): place for place, entry in enumerate(held.tolist())}
     if len(places) != len(held):
-        raise CHECK.malformed("fragment", "must hold different elements in the registers of lane 0", held.tolist())
+        raise CHECK.malformed("fragment", "must hold distinct elements in the registers of lane 0", held.tolist())
     found = [places.get(tuple(entry), -1) for entry in low.tolist()]
     return found.index(-1) if -1 in found else np.array(found, dtype=np.int64)
 
@@ -282,13 +282,13 @@ def _slots(low: IntArray, held: IntArray) -> IntArray | int:
 def _dealt(
     slots: IntArray, starts: IntArray, many: int, word: int, outer: tuple[tuple[str, int], ...], sizes: tuple[int, ...]
 ) -> Tiling | Mismatch:
-    """Deal registers out to instructions: those that start at the same places in every warp, each slot equally often.
+    """Group registers into instructions: same start in every warp, each fragment register equally often.
 
     Args:
-        slots: int64[register]: which register of the fragment it is.
+        slots: int64[register]: the register's fragment register.
         starts: int64[register, outer point, coordinate].
         many: Registers of the fragment.
-        word: Elements of a 32-bit register.
+        word: Elements per 32-bit register.
         outer: Outer axes.
         sizes: Extents of the instruction.
     """
@@ -306,7 +306,8 @@ def _dealt(
             None,
         )  # fmt: skip
         if apart is not None:
-            because = f"{word} elements share a 32-bit register of the instruction, and these do not lie in it together"
+            last = register + word - 1
+            because = f"registers {register}..{last} must be {word} consecutive elements of one 32-bit register"
             return Mismatch(because, {"register": apart, "lane": 0, "shares with": register})
         words.setdefault(points[register], {}).setdefault(place[register], []).append(register)
     deals: list[tuple[tuple[int, ...], Any]] = []
@@ -314,7 +315,7 @@ def _dealt(
         copies = len(found[min(found)])
         for slot in range(0, many, word):
             if len(found.get(slot, ())) != copies:
-                because = "a register of the fragment is missing, or held more often than the others of its instruction"
+                because = "a fragment register occurs more or less often than the others of its instruction"
                 counts = {"fragment register": slot, "times": len(found.get(slot, ())), "others": copies}
                 return Mismatch(because, {"tile at": start[0], **counts})
         for copy in range(copies):
@@ -329,7 +330,7 @@ def _lanes(got: int, needed: int) -> Mismatch:
 
 
 def _nowhere(register: int, lane: int, warp: int, outer: tuple[tuple[str, int], ...], got: Any) -> Mismatch:
-    because = "no register of the fragment holds that place of its tile in this lane"
+    because = "no register of the fragment holds this coordinate of its tile in this lane"
     return Mismatch(because, {**_point(register, lane, warp, outer), "holds": tuple(map(int, got))})
 
 
@@ -337,8 +338,8 @@ def _elsewhere(
     register: int, lane: int, warp: int, outer: tuple[tuple[str, int], ...], got: Any, needed: Any
 ) -> Mismatch:
     both = {"holds": tuple(map(int, got)), "needs": tuple(map(int, needed))}
-    return Mismatch("the lanes of the fragment lie otherwise" if lane else "warps take whole tiles",
-                    {**_point(register, lane, warp, outer), **both})  # fmt: skip
+    because = f"lane {lane} does not match the fragment" if lane else "warps must own whole instruction tiles"
+    return Mismatch(because, {**_point(register, lane, warp, outer), **both})
 
 
 def _point(register: int, lane: int, number: int, outer: tuple[tuple[str, int], ...]) -> dict[str, object]:

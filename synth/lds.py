@@ -1,9 +1,9 @@
-"""How a wave of AMD moves a tile between LDS and registers, or from global memory into LDS, or why it cannot.
+"""How an AMD wave moves a tile between LDS and registers, or from global memory into LDS, or why it cannot.
 
-Main statements: an LDS access gives every lane the bytes at one address, in order; a transposing read gives register r
-of lane l the element ``slot`` of the bytes that lane ``source`` addresses. So the address of each lane is forced by the
-register that holds its first element, and the others agree or are a witness. A load into LDS writes lane after lane
-from one base, so the vectors of a wave lie in one run, whatever their global addresses are.
+An LDS access gives every lane consecutive bytes from one address; a transposing read gives register r of lane l the
+element ``slot`` of the bytes addressed by lane ``source``. So the register with a lane's first element fixes the lane's
+address, and any other register that disagrees is a witness. A load into LDS writes the lanes one after the other from
+one base, so the vectors of a wave form one contiguous run in LDS, whatever their global addresses.
 
 References: AMD CDNA3 and CDNA4 ISA guides, LDS instructions and buffer loads with the LDS bit; ``targets.banks`` for
 the turns.
@@ -33,18 +33,18 @@ IntArray: TypeAlias = npt.NDArray[np.int64]
 WIDTHS: Mapping[str, int] = MappingProxyType(
     {f"ds_{verb}_b{bits}": bits // 8 for verb in ("read", "write") for bits in (32, 64, 96, 128)}
 )
-"""Bytes of a lane."""
+"""Bytes per lane."""
 TRANSPOSING: Mapping[str, int] = MappingProxyType({"ds_read_b64_tr_b16": 16, "ds_read_b64_tr_b8": 8})
-"""Bits of the elements that a transposing read exchanges."""
+"""Element bits of the transposing reads."""
 FILLS: Mapping[str, int] = MappingProxyType(
     {
         "buffer_load_dword_lds": 4, "global_load_lds_dword": 4,
         "buffer_load_dwordx4_lds": 16, "global_load_lds_dwordx4": 16,
     }
 )  # fmt: skip
-"""Bytes of a lane of loads into LDS."""
+"""Bytes per lane of loads into LDS."""
 GIVEN = "as given"
-"""What is said of lanes that the question names."""
+"""Report text for lanes chosen by the caller."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +54,8 @@ class LdsPlan(Shown):
     Args:
         instruction: Its name.
         element_bits: Bits of an element.
-        addresses: Per access, the byte address of each lane, None where it is inactive.
-        turns: Turns of the banks for all accesses; None where the phases are not known.
+        addresses: Per access, the byte address of each lane, None for inactive lanes.
+        turns: Turns of the banks for all accesses; None if the phases are unknown.
         lanes: What each lane moves, in words.
     """
 
@@ -69,7 +69,7 @@ class LdsPlan(Shown):
         checked_kinds(self, "LA832")
 
     def __str__(self) -> str:
-        turns = "turns not known" if self.turns is None else f"{self.turns} turns"
+        turns = "turns unknown" if self.turns is None else f"{self.turns} turns"
         first = f"lane 0 at byte {self.addresses[0][0]}"
         return f"{len(self.addresses)} x {self.instruction}, {turns}, lanes {self.lanes}, {first}"
 
@@ -88,9 +88,8 @@ class FillPlan:
     Args:
         instruction: Its name.
         element_bits: Bits of an element.
-        bases: Per instruction, the LDS byte at which lane 0 writes.
-        starts: Per instruction and lane, the tile coordinate of the first element that the lane loads; None where it
-            is inactive.
+        bases: Per instruction, the LDS byte where lane 0 writes.
+        starts: Per instruction and lane, the tile coordinate of the first element loaded; None for inactive lanes.
     """
 
     instruction: str
@@ -118,21 +117,21 @@ class FillPlan:
 def read_or_write(
     target: str, instruction: str, places: IntArray, held: IntArray | None, size: int, lanes: int
 ) -> tuple[LdsPlan, IntArray, IntArray] | Broken | Unknown:
-    """Return the accesses that move a tile, or given registers, with the bytes they move and those asked for.
+    """Return the accesses that move a tile or given registers, the bytes they move and the bytes requested.
 
     Args:
         target: Architecture.
         instruction: A name of ``WIDTHS`` or ``TRANSPOSING``.
         places: The LDS byte of every tile element, indexed outermost dimension first.
-        held: int64[warp, lane, register]: the flat tile element (dimension 0 fastest) in every register; None: reads
-            take the lanes of operand A of the target's matrix instructions where its blocks divide the tile; else the
-            tile goes row by row, neighbouring lanes neighbouring vectors.
+        held: int64[warp, lane, register]: the flat tile element (dimension 0 fastest) in every register. None: reads
+            use the lanes of operand A of the target's matrix instructions if its blocks divide the tile; otherwise the
+            tile is moved row by row, neighbouring lanes moving neighbouring vectors.
         size: Bytes of an element.
         lanes: Lanes of the wave.
     """
     width = WIDTHS.get(instruction, 8)
     if width % size:
-        return Broken("LDS_WIDTH", f"{instruction} moves {width} bytes of a lane, no whole elements of {size}")
+        return Broken("LDS_WIDTH", f"{instruction} moves {width} bytes per lane, not whole {size}-byte elements")
     many = width // size
     flat = places.reshape(-1, order="F")
     said = GIVEN
@@ -140,10 +139,10 @@ def read_or_write(
         held, said = _operand(target, places.shape, 8 * size, many)
     if held is None:
         if instruction in TRANSPOSING:
-            return Unknown(f"{instruction} exchanges lanes: registers= must say which elements they are to hold")
+            return Unknown(f"{instruction} exchanges data between lanes: pass registers= to say what each lane gets")
         said = f"along dimension {places.ndim - 1}"
         if places.shape[-1] % many:
-            because = f"rows of {places.shape[-1]} elements are no whole vectors of {width} bytes"
+            because = f"rows of {places.shape[-1]} elements do not divide into vectors of {width} bytes"
             return Broken("LDS_WIDTH", because, {"extent": places.shape[-1]})
         vectors = np.arange(flat.size).reshape(places.shape, order="F").reshape(-1, many)
         padded: IntArray = np.full((-(-len(vectors) // lanes) * lanes, many), -1, dtype=np.int64)
@@ -153,7 +152,7 @@ def read_or_write(
         if held.shape[1] != lanes:
             return Broken("LDS_LANES", f"a wave of {target} has {lanes} lanes", {"lanes": held.shape[1]})
         if held.shape[2] % many:
-            because = f"{held.shape[2]} registers of {size} bytes are no whole accesses of {width} bytes"
+            because = f"{held.shape[2]} registers of {size} bytes do not divide into accesses of {width} bytes"
             return Broken("LDS_WIDTH", because, {"registers": held.shape[2]})
         groups = held.reshape(held.shape[0], lanes, -1, many).transpose(0, 2, 1, 3).reshape(-1, lanes, many)
     slot, source = exchange(instruction, many, lanes)
@@ -168,13 +167,13 @@ def read_or_write(
         access, lane, register = (int(part) for part in wrong[0])
         needed = int(addresses[access, source[lane, register]] + slot[lane, register] * size)
         at = {"access": access, "lane": lane, "register": register, "byte": int(asked[access, lane, register])}
-        return Broken("LDS_CONTIGUOUS", f"a lane takes {width} bytes in order", {**at, "needs": needed})
+        return Broken("LDS_CONTIGUOUS", f"each lane moves {width} consecutive bytes", {**at, "needs": needed})
     grain = 4 if width == 12 else width
     active = addresses >= 0
     wrong = np.argwhere(active & (addresses % grain != 0))
     if len(wrong):
         access, lane = (int(part) for part in wrong[0])
-        because = f"addresses of {instruction} are multiples of {grain} bytes"
+        because = f"addresses of {instruction} must be multiples of {grain} bytes"
         return Broken("LDS_ALIGN", because, {"access": access, "lane": lane, "byte": int(addresses[access, lane])})
     moved, elements = asked[groups >= 0], groups[groups >= 0]
     if "write" in instruction and (broken := _overlap(moved, elements)):
@@ -185,7 +184,7 @@ def read_or_write(
 
 
 def _operand(target: str, extents: tuple[int, ...], bits: int, many: int) -> tuple[IntArray | None, str]:
-    """Return the flat tile elements of lanes that read operand A, int64[1, lane, register], and words for it."""
+    """Return the flat tile elements of lanes that read operand A, int64[1, lane, register], and the report text."""
     block = operand_block(target, bits, many, (extents[0], extents[1])) if len(extents) == 2 else None
     if block is None:
         return None, ""
@@ -198,7 +197,7 @@ def _operand(target: str, extents: tuple[int, ...], bits: int, many: int) -> tup
 
 
 def exchange(instruction: str, many: int, lanes: int) -> tuple[IntArray, IntArray]:
-    """Return which slot of which lane's bytes each register [lane, register] receives.
+    """Return the slot and the source lane of what each register [lane, register] receives.
 
     Example:
         >>> slot, source = exchange("ds_read_b64", 4, 64)
@@ -230,7 +229,7 @@ def _overlap(places: IntArray, elements: IntArray) -> Broken | None:
     spot = int(np.argmax(same))
     both = (int(elements[order][spot]), int(elements[order][spot + 1]))
     return Broken(
-        "LDS_OVERLAP", "two elements are written to one byte", {"byte": int(places[order][spot]), "both": both}
+        "LDS_OVERLAP", "two elements are written to the same byte", {"byte": int(places[order][spot]), "both": both}
     )
 
 
@@ -247,7 +246,8 @@ def fill(
     """
     width = FILLS[instruction]
     if width % size:
-        return Broken("LDS_WIDTH", f"{instruction} writes {width} bytes of a lane, no whole elements of {size}")
+        because = f"{instruction} writes {width} bytes per lane, not whole {size}-byte elements"
+        return Broken("LDS_WIDTH", because)
     many = width // size
     flat = places.reshape(-1)
     broken = _overlap(flat, np.arange(flat.size))
@@ -256,37 +256,35 @@ def fill(
     order = np.argsort(flat, kind="stable")
     if flat.size % many:
         return Broken(
-            "LDS_CHUNK", f"{flat.size} elements are no whole vectors of {width} bytes", {"elements": flat.size}
+            "LDS_CHUNK", f"{flat.size} elements do not divide into vectors of {width} bytes", {"elements": flat.size}
         )
     vectors = order.reshape(-1, many)
     bytes_of = flat[vectors]
     wrong = np.argwhere(bytes_of != bytes_of[:, :1] + size * np.arange(many))
     if len(wrong):
         spot = tuple(int(part) for part in wrong[0])
-        because = f"a lane writes {width} bytes in a row, and these are not filled whole"
+        because = f"each lane writes {width} consecutive bytes, but the tile fills only part of them"
         return Broken("LDS_CHUNK", because, {"byte": int(bytes_of[spot[0], 0]), "then": int(bytes_of[spot])})
     inner = places.shape[-1]
     wrong = np.argwhere((vectors != vectors[:, :1] + np.arange(many)) | (vectors // inner != vectors[:, :1] // inner))
     if len(wrong):
         spot = tuple(int(part) for part in wrong[0])
         at = [tuple(map(int, np.unravel_index(int(vectors[spot[0], step]), places.shape))) for step in (0, spot[1])]
-        because = "a lane loads neighbours along the last dimension, and these are not"
+        because = "each lane loads neighbours along the last dimension, and these elements are not"
         return Broken("GLOBAL_CONTIGUOUS", because, {"byte": int(bytes_of[spot]), "after": at[0], "holds": at[1]})
     starts = bytes_of[:, 0]
     odd = starts[starts % width != 0]
     if len(odd):
         if int(odd[0]) % 4 or width == 4:
-            return Broken("LDS_ALIGN", "a lane writes from a multiple of 4 bytes", {"byte": int(odd[0])})
-        return Unknown(
-            f"whether {instruction} may write at byte {int(odd[0])}, no multiple of {width}, is not documented"
-        )
+            return Broken("LDS_ALIGN", "lanes must write at multiples of 4 bytes", {"byte": int(odd[0])})
+        return Unknown(f"undocumented: whether {instruction} may write at byte {int(odd[0])}, not {width}-byte aligned")
     return _waves(instruction, starts, vectors, places, size, lanes)
 
 
 def _waves(
     instruction: str, starts: IntArray, vectors: IntArray, places: IntArray, size: int, lanes: int
 ) -> tuple[FillPlan, IntArray, IntArray]:
-    """Deal vectors out to waves, each a run of lanes from its first vector on."""
+    """Assign vectors to waves; each wave is a run of lanes starting at its first vector."""
     width, many = FILLS[instruction], vectors.shape[1]
     bases: list[int] = []
     waves: list[list[tuple[int, ...] | None]] = []

@@ -1,8 +1,8 @@
-"""Accesses to a tile in shared memory that need no layout: one table of names for every question that takes them.
+"""Accesses to a shared-memory tile by name instead of by layout.
 
-Notation: ``rows`` and ``columns`` give every lane 16 bytes along a row or a column, lanes one after the other along it;
-``ldmatrix``, ``stmatrix`` and their ``.trans`` are the fragments of matrices of 8 rows of 16 bytes, with or without
-``.x4``; ``mma.A`` (M x K), ``mma.B`` (N x K) and ``mma.C`` (M x N) are the fragments of ``mma.sync``, moved by ordinary
+``rows`` and ``columns`` give every lane 16 bytes along a row or a column, consecutive lanes along it; ``ldmatrix``,
+``stmatrix`` and their ``.trans`` variants, with or without ``.x4``, are the fragments of matrices of 8 rows of 16
+bytes; ``mma.A`` (M x K), ``mma.B`` (N x K) and ``mma.C`` (M x N) are the fragments of ``mma.sync``, moved by ordinary
 loads and stores. One warp moves the whole tile.
 """
 
@@ -30,13 +30,13 @@ def is_name(value: object) -> bool:
 
 
 def lanes_text(name: str, element_bits: int) -> str:
-    """Return which elements the lanes of a named access take, in words.
+    """Return in words which elements each lane of a named access moves.
 
     Example:
         >>> lanes_text("ldmatrix", 16)
         '8 lanes per 8 x 16-byte matrix, each at the start of a row; matrices go down the rows first'
         >>> lanes_text("columns", 16)
-        'neighbouring lanes along a column, 8 elements of it each'
+        'neighbouring lanes along a column, 8 elements each'
     """
     name = short_name(name)
     if name in SHORT:
@@ -44,17 +44,17 @@ def lanes_text(name: str, element_bits: int) -> str:
             return "8 lanes per 8 x 16-byte matrix, each at the start of a row; matrices go along the rows first"
         return "8 lanes per 8 x 16-byte matrix, each at the start of a row; matrices go down the rows first"
     if name in FRAGMENTS:
-        return f"the lanes of one warp as mma.sync holds operand {name[-1]}"
+        return f"the lanes of one warp as in operand {name[-1]} of mma.sync"
     along = "row" if name == "rows" else "column"
-    return f"neighbouring lanes along a {along}, {max(1, 128 // element_bits)} elements of it each"
+    return f"neighbouring lanes along a {along}, {max(1, 128 // element_bits)} elements each"
 
 
 def named(name: str, tile: tuple[int, ...], element_bits: int, lanes: int) -> LinearLayout:
-    """Return the registers of an access of a tile: (register, lane) to tile coordinates.
+    """Return the register layout of a named access: (register, lane) to tile coordinates.
 
     Args:
         name: One of ``NAMES``.
-        tile: Its two extents, outermost first: powers of two.
+        tile: The two extents, powers of two, outermost first.
         element_bits: Bits of an element.
         lanes: Lanes of a warp or wave.
 
@@ -76,13 +76,13 @@ def named(name: str, tile: tuple[int, ...], element_bits: int, lanes: int) -> Li
     wave = lanes.bit_length() - 1
     wide = max(0, (128 // element_bits).bit_length() - 1)
     if name not in ("rows", "columns") and wave != 5:
-        raise CHECK.malformed("accesses", f"{name} is an instruction of warps of 32 lanes", lanes)
+        raise CHECK.malformed("accesses", f"{name} needs warps of 32 lanes", lanes)
     if name in FRAGMENTS:
         held, rest = _fragment(name, tile, element_bits)
     elif name in SHORT:
         word = 1 if name.endswith("trans") else max(0, (32 // element_bits).bit_length() - 1)
         if len(rows) < 3 or len(columns) < wide or element_bits > 32:
-            rule = f"must hold 8 rows of 16 bytes for {name}, of elements of at most 32 bits"
+            rule = f"must have at least 8 rows of 16 bytes for {name}, elements of at most 32 bits"
             raise CHECK.malformed("tile", rule, f"{tile} of {element_bits} bits")
         first, second = (rows[:3], columns[:wide]) if name.endswith("trans") else (columns[:wide], rows[:3])
         held, rest = first[:word], [*first[word:], *second, *rows[3:], *columns[wide:]]
@@ -99,11 +99,11 @@ def named(name: str, tile: tuple[int, ...], element_bits: int, lanes: int) -> Li
 def _fragment(
     name: str, tile: tuple[int, ...], element_bits: int
 ) -> tuple[list[tuple[int, ...]], list[tuple[int, ...]]]:
-    """Return the images of the bits of a lane's first word, and those of lanes and further registers."""
+    """Return the images of the bits of a lane's first word, then those of the lanes and the other registers."""
     depth, least = 8 * max(1, 32 // element_bits), (8 if name == "mma.B" else 16)
     wanted = (16, 8) if name == "mma.C" else (least, depth)
     if tile[0] < wanted[0] or tile[1] < wanted[1] or element_bits > 32:
-        rule = f"must be at least {wanted[0]} x {wanted[1]} for {name}, of elements of 8 to 32 bits"
+        rule = f"must be at least {wanted[0]} x {wanted[1]} for {name}, elements of 8 to 32 bits"
         raise CHECK.malformed("tile", rule, f"{tile} of {element_bits} bits")
     if name == "mma.C":
         bases = mma_accumulator(tile, (1, 1)).bases

@@ -1,6 +1,6 @@
-"""Plans and descriptors in the words of other systems: C++, PTX, MLIR, Gluon, CuTe DSL.
+"""Export plans and descriptors to other systems: C++, PTX, MLIR, Gluon, CuTe DSL.
 
-Main statements: a text says the plan exactly, or the export is refused with the rule that the other system has.
+An export expresses the plan exactly, or is refused with the rule of the other system that prevents it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from layoutalg.proofs.wgmma import OperandPlan
 from layoutalg.targets.nvidia.tensormap import TensorMap
 
 EXPORT_FORMS = ("cpp", "ptx", "mlir", "gluon", "cute_dsl")
-CHECK = Checker("LA893", "this cannot be exported")
+CHECK = Checker("LA893", "invalid argument to export()")
 
 
 def export(
@@ -33,15 +33,15 @@ def export(
     target: str = "sm_90a",
     base: TensorMapPlan | TensorMap | None = None,
 ) -> str:
-    """Return a plan or a map as text of another system; the text says for which version it is.
+    """Return a plan or a map as source text for another system; the text states the version it is for.
 
     Args:
         plan: A plan of ``synthesize_tensormap`` or ``synthesize_wgmma``, a bare map, or an answer of
-            ``admissible`` that holds one of these.
+            ``admissible`` that contains one of these.
         form: One of ``EXPORT_FORMS``.
-        name: Name in the text; ``tensor_map`` or ``operand`` where left out.
+        name: Name in the text; default ``tensor_map`` or ``operand``.
         target: Architecture of a bare map; a plan has its own.
-        base: For ``"ptx"``: the map that is patched into this one.
+        base: For ``"ptx"``: the map to patch into this one.
 
     Raises:
         MalformedError: LA893, LA503, LA506. RepresentabilityError: LA894. InfeasibleError: LA896. BudgetError: LA411.
@@ -59,7 +59,7 @@ def export(
         raise CHECK.malformed("plan", rule, value, instead(value))
     if base is not None:
         if form != "ptx" or isinstance(value, OperandPlan):
-            raise CHECK.malformed("base", "must be left out but for a map in the form ptx", base)
+            raise CHECK.malformed("base", "must be left out, except to export a map as ptx", base)
         if not isinstance(base, (TensorMapPlan, TensorMap)):
             raise CHECK.malformed("base", "must be a plan of a tensor map, or a tensor map", base)
     for each in (value, base):
@@ -77,7 +77,7 @@ def export(
     if isinstance(value, OperandPlan):
         refuse(form, "GLUON_KIND" if form == "gluon" else "CUTE_KIND", "this is an operand", "cpp")
     if isinstance(value, TensorMap):
-        raise CHECK.malformed("plan", f"must be a plan for {form}, which says the shared layout", value)
+        raise CHECK.malformed("plan", f"must be a plan for {form}: a bare map has no shared layout", value)
     return gluon_text(value) if form == "gluon" else cute_dsl_text(value)
 
 

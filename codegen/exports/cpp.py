@@ -1,7 +1,7 @@
-"""A map or an operand as a C++ header: the driver's call, the bytes and the descriptors as constants.
+"""A map or an operand as a C++ header: the driver call, and the bytes or descriptors as constants.
 
-Implementation notes: C++17, CUDA 12.0 to 13; the map's array is aligned to 128 bytes because the driver's type is since
-CUDA 13.0, and to 64 before.
+Implementation notes: C++17, CUDA 12.0 to 13; the map's array is aligned to 128 bytes like the driver's type since CUDA
+13.0 (64 before).
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ inline constexpr unsigned long long table[row_tiles * k_tiles] = {{
 
 
 def cpp_text(value: TensorMapPlan | TensorMap | OperandPlan, name: str, target: str) -> str:
-    """Return a C++ header that holds a map or an operand.
+    """Return a C++ header for a map or an operand.
 
     Raises: MalformedError: LA506, and as ``targets.nvidia.tensormap.encode``.
     """
@@ -92,7 +92,7 @@ def _operand(plan: OperandPlan, name: str) -> str:
 
 
 def _steps(plan: OperandPlan) -> str:
-    """Return what a step along K and along the rows adds, where digits say it, and that the table agrees."""
+    """Return functions for the steps along K and rows, if digits describe them, and an assertion against the table."""
     if plan.mn_steps is None or plan.k_steps is None:
         return "// No digits describe the steps: the table alone does.\n"
     functions = ""

@@ -1,7 +1,7 @@
 """CuTe DSL: the shared layout of a plan's problem and the arguments of the tiled TMA atom.
 
-Main statements: the composed layout is the function of the problem's tile, in elements. The DSL derives box and copies
-from it, so that it may take another number of copies than the plan.
+The composed layout is the function of the problem's tile, in elements. The DSL derives box and copies from it, so the
+number of copies may differ from the plan's.
 
 References: nvidia-cutlass-dsl 4.8.1, ``cute.make_composed_layout``, ``cpasync.make_tiled_tma_atom``.
 """
@@ -19,11 +19,11 @@ _TYPES = {
     "f32": "Float32", "f64": "Float64",
 }  # fmt: skip
 _SWIZZLES = {"32B": (1, 4, 3), "64B": (2, 4, 3), "128B": (3, 4, 3)}
-"""Of byte addresses."""
+"""On byte addresses."""
 
 
 def cute_dsl_text(plan: TensorMapPlan) -> str:
-    """Return the layouts and the atom as the DSL's Python writes them.
+    """Return the layouts and the TMA atom as Python code of the DSL.
 
     Raises: RepresentabilityError: LA894.
     """
@@ -37,7 +37,7 @@ def cute_dsl_text(plan: TensorMapPlan) -> str:
         ("interleave", tm.interleave, "NONE"),
     ):
         if found != there:
-            refuse("cute_dsl", "CUTE_ATOM", f"{field} is {found}, there {there}", "cpp")
+            refuse("cute_dsl", "CUTE_ATOM", f"{field} is {found}, the atom always uses {there}", "cpp")
     plain_tensor(problem, "cute_dsl", "CUTE_TENSOR")
     copy = "G2S" if plan.direction == "load" else "S2G"
     gmem = f"cute.make_layout({_nest(problem.global_shape)}, stride={_nest(problem.global_strides)})"

@@ -1,8 +1,8 @@
 """Gluon: the shared layout and the descriptor of a plan's problem.
 
-Main statements: Gluon derives the box and its copies from a block and an ``NVMMASharedLayout``. The text is written
-only where that layout places every element of the tile where the plan's problem wants it, which is compared element by
-element, and where tensor, bounds and fill are the problem's.
+Gluon derives the box and its copies from a block and an ``NVMMASharedLayout``. The export succeeds only if that layout
+places every element of the tile where the plan's problem does (compared element by element), and if tensor, bounds and
+fill agree.
 
 References: Triton 3.9.0, ``triton/experimental/gluon/nvidia/hopper.py``, ``language/_layouts.py``.
 """
@@ -24,7 +24,7 @@ _WIDTHS = {"NONE": 0, "32B": 32, "64B": 64, "128B": 128}
 
 
 def gluon_text(plan: TensorMapPlan) -> str:
-    """Return the layout and the descriptor as Gluon's host code writes them.
+    """Return the layout and the descriptor as Gluon host code.
 
     Raises: RepresentabilityError: LA894.
     """
@@ -34,7 +34,7 @@ def gluon_text(plan: TensorMapPlan) -> str:
     if any(step != 1 for step in problem.element_strides):
         refuse("gluon", "GLUON_ELEMENT_STRIDES", str(problem.element_strides), "cpp")
     if plan.tensor_map.l2_promotion != "128B":
-        refuse("gluon", "GLUON_FIELD", f"the promotion to L2 is {plan.tensor_map.l2_promotion}, there 128B", "cpp")
+        refuse("gluon", "GLUON_FIELD", f"the L2 promotion is {plan.tensor_map.l2_promotion}, Gluon uses 128B", "cpp")
     plain_tensor(problem, "gluon", "GLUON_TENSOR")
     width = _width(problem)
     shape, strides, tile = (list(v) for v in (problem.global_shape, problem.global_strides, problem.tile))
@@ -50,7 +50,7 @@ def gluon_text(plan: TensorMapPlan) -> str:
 
 
 def plain_tensor(problem: TensorMapProblem, form: str, rule: str) -> None:
-    """Refuse a tensor that is not rows behind one base with bounds at its extents."""
+    """Refuse a tensor whose base, bounds or strides are not those of a plain array."""
     if isinstance(problem, ListedProblem):
         refuse(form, rule, "its shared layout is a table", "cpp")
     whole = tuple((0, extent) for extent in problem.global_shape)
@@ -60,14 +60,14 @@ def plain_tensor(problem: TensorMapProblem, form: str, rule: str) -> None:
     if problem.global_strides[-1] != 1 or any(
         stride <= 0 or stride * problem.element_bytes % 16 for stride in problem.global_strides[:-1]
     ):
-        because = f"strides {problem.global_strides}; the last is to be 1, the others whole 16 bytes"
+        because = f"strides {problem.global_strides}; the last must be 1, the others multiples of 16 bytes"
         refuse(form, rule, because, "cpp")
     if problem.rank > 5:
         refuse(form, rule, f"{problem.rank} dimensions", "cpp")
 
 
 def _width(problem: TensorMapProblem) -> int:
-    """The swizzle of the layout that is the tile's, element by element."""
+    """The swizzle width whose layout equals the tile's, element by element."""
     width, bits = _WIDTHS.get(problem.swizzle, -1), 8 * problem.element_bytes
     if bits > 32:
         refuse("gluon", "GLUON_DTYPE", f"{bits} bits an element", "cpp")
@@ -94,6 +94,6 @@ def _width(problem: TensorMapProblem) -> int:
     if len(wrong):
         first = int(wrong[0])
         place = tuple(int(value) for value in coordinates[:, first])
-        because = f"element {place} is wanted at byte {int(found[first])}, and lies there at {first * bits // 8}"
+        because = f"the plan has element {place} at byte {int(found[first])}, Gluon at byte {first * bits // 8}"
         refuse("gluon", "GLUON_BOX", because, "cpp")
     return width

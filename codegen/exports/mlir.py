@@ -1,11 +1,11 @@
 """MLIR: a plan as ``nvgpu`` text, an operand as ``nvvm`` text.
 
-Main statements: the lowering of LLVM 19 and later calls the driver with the extents and strides of the memref, no
-element strides and the box of the operation, so that the map it makes is the plan's; ``nvgpu.tma.async.load`` and
-``.store`` take coordinates innermost first, as plans do.
+Since LLVM 19 the lowering calls the driver with the extents and strides of the memref, no element strides and the box
+of the operation, so the resulting map is the plan's; ``nvgpu.tma.async.load`` and ``.store`` take coordinates innermost
+first, as plans do.
 
-Implementation notes: what the verifier or the lowering of ``nvgpu`` does not take is refused: interleave, element
-strides, swizzled boxes whose rows are not 128 bytes, offsets of memrefs. The base of the map is the memref's pointer.
+Implementation notes: anything that the verifier or the lowering of ``nvgpu`` does not support is refused: interleave,
+element strides, swizzled boxes with rows other than 128 bytes, memref offsets. The map's base is the memref's pointer.
 
 References: LLVM, ``mlir/lib/Dialect/NVGPU/IR/NVGPUDialect.cpp``, ``NVGPUToNVVM.cpp``, ``CudaRuntimeWrappers.cpp``.
 """
@@ -31,7 +31,7 @@ _HEAD = "// MLIR of LLVM 19 and later"
 
 
 def mlir_text(value: TensorMapPlan | TensorMap | OperandPlan, name: str) -> str:
-    """Return a module: a function that makes the map, and for a plan one that copies a tile; or an operand's multiply.
+    """Return a module that makes the map (for a plan, also one that copies a tile), or multiplies by an operand.
 
     Raises: RepresentabilityError: LA894. InfeasibleError: LA896.
     """
@@ -45,7 +45,7 @@ def mlir_text(value: TensorMapPlan | TensorMap | OperandPlan, name: str) -> str:
 
 
 def descriptor_type(tm: TensorMap) -> str:
-    """Return the type ``!nvgpu.tensormap.descriptor`` of a map, refused where the dialect cannot say it.
+    """Return the type ``!nvgpu.tensormap.descriptor`` of a map, refused if the dialect cannot express it.
 
     Raises: RepresentabilityError: LA894.
 
@@ -78,7 +78,7 @@ def _make(tm: TensorMap, name: str) -> list[str]:
     """The function that makes the map."""
     kind = descriptor_type(tm)
     if tm.base_address:
-        refuse("mlir", "NVGPU_OFFSET", f"element 0 lies {tm.base_address} bytes behind the base", "cpp")
+        refuse("mlir", "NVGPU_OFFSET", f"element 0 is {tm.base_address} bytes after the base", "cpp")
     size = DTYPES[tm.dtype].bits // 8
     strides = [1, *(stride // size for stride in tm.strides_bytes)]
     shape = "x".join(map(str, reversed(tm.dims)))
@@ -96,7 +96,7 @@ def _make(tm: TensorMap, name: str) -> list[str]:
 
 
 def _copy(plan: TensorMapPlan, name: str) -> list[str]:
-    """The function that copies the tile at an origin: every issue, and what the barrier expects."""
+    """The function that copies the tile at an origin: every issue, and the barrier's byte count."""
     tm, load = plan.tensor_map, plan.direction == "load"
     kind, box = descriptor_type(tm), _box(tm)
     tile = f"memref<{plan.smem_bytes}xi8, 3>"
@@ -129,7 +129,7 @@ def _copy(plan: TensorMapPlan, name: str) -> list[str]:
 
 
 def _start(mode: int, terms: tuple[tuple[int, int, int], ...]) -> list[str]:
-    """What the origin adds to the start coordinate of one mode; the divisions are exact on the plan's lattice."""
+    """The origin's contribution to the start coordinate of one mode; divisions are exact for valid origins."""
     lines = [f"    %sum{mode}_0 = arith.constant 0 : index"]
     for number, (dim, top, bottom) in enumerate(terms):
         here = f"{mode}_{number}"
@@ -167,7 +167,7 @@ def _operand(plan: OperandPlan, name: str) -> str:
     if len(first) != len(plan.tiles):
         because = f"the operand has {len(plan.tiles) // len(first)} rows of instructions"
         what = "one nvvm function multiplies one row of instructions"
-        raise InfeasibleError(Diagnostic("LA896", what, ("plan",), f"{because}; export a plan of {plan.rows} rows"))
+        raise InfeasibleError(Diagnostic("LA896", what, ("plan",), f"{because}; export a plan with {plan.rows} rows"))
     is_a = plan.problem.operand == "A"
     n = 8 if is_a else plan.rows
     kind = f"!llvm.struct<({', '.join(['f32'] * (n // 2))})>"

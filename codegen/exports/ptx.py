@@ -1,14 +1,14 @@
-"""PTX: the bytes of a map, the list that patches one map into another, and descriptors of wgmma as constants.
+"""PTX: the bytes of a map, patches that turn one map into another, and wgmma descriptors as constants.
 
-Main statements: where ``patches(base, wanted)`` answers, running its list on the bytes of ``base`` gives the bytes of
-``wanted``, all 128. Ordinals follow the map's modes, innermost first; strides start at ordinal 0 for mode 1.
+Applying ``patches(base, wanted)`` to the bytes of ``base`` gives all 128 bytes of ``wanted``. Ordinals follow the map's
+modes, innermost first; strides start at ordinal 0 for mode 1.
 
-Notation: the element types of PTX are numbered otherwise than the driver's: 8 is f32 with denormals flushed, 9 f64, 10
-bf16, 11 and 12 the tf32 types; the rank is written as rank - 1, and every extent, box and step as itself.
+Notation: PTX numbers element types differently from the driver: 8 is f32 with denormals flushed, 9 f64, 10 bf16, 11 and
+12 the tf32 types; the rank is written as rank - 1, every extent, box and step as itself.
 
-Implementation notes: a text is a fragment that stands inside braces of PTX, so its registers clash with no others. It
-names one register of the place where it is put: ``map``, the address of the map, or ``tile``, the shared byte address
-of the tile. ``tensormap.replace`` takes strides in bytes since PTX ISA 8.5 (CUDA 12.5).
+Implementation notes: the text is a fragment to be placed inside PTX braces, so that its registers do not clash. It uses
+one register of its surroundings: ``map``, the address of the map, or ``tile``, the shared byte address of the tile.
+``tensormap.replace`` takes strides in bytes since PTX ISA 8.5 (CUDA 12.5).
 
 References: PTX ISA 9.1, tensormap.replace; machine code of ptxas 13 for sm_90a.
 """
@@ -27,7 +27,7 @@ from layoutalg.targets.nvidia.tensormap import DTYPES, TensorMap, encode
 from layoutalg.targets.nvidia.tensormap.fields import INTERLEAVE_CODES, OOB_FILL_CODES
 
 SPACES = ("global", "shared::cta")
-CHECK = Checker("LA895", "this is not a patch of a map")
+CHECK = Checker("LA895", "not a patch of a tensor map")
 _WIDE = ("global_address", "global_stride")
 _BY_MODE = ("box_dim", "global_dim", "global_stride", "element_stride")
 _IMMEDIATE = ("elemtype", "interleave_layout", "swizzle_mode", "fill_mode")
@@ -41,8 +41,8 @@ class Patch:
 
     Args:
         field: Field of the map, as PTX names it.
-        value: The new value, as the instruction takes it.
-        ordinal: Of a field that each mode has; None otherwise.
+        value: The new value, in the instruction's encoding.
+        ordinal: The mode, for per-mode fields; otherwise None.
 
     Raises: MalformedError: LA895.
     """
@@ -57,11 +57,11 @@ class Patch:
             raise CHECK.malformed("field", f"must be one of {', '.join(FIELDS)}", self.field)
         if (self.ordinal is None) == (self.field in _BY_MODE) or not 0 <= (self.ordinal or 0) < 5:
             raise CHECK.malformed(
-                "ordinal", "must be a mode of the map, for the fields that each mode has", self.ordinal
+                "ordinal", "must be a mode of the map for per-mode fields, otherwise None", self.ordinal
             )
 
     def text(self, space: str = "global") -> str:
-        """Return the instruction; ``map`` holds the address."""
+        """Return the instruction; ``map`` is the address."""
         width = 64 if self.field in _WIDE else 32
         ordinal = "" if self.ordinal is None else f"{self.ordinal}, "
         value = f"{self.value:#x}" if width == 64 else str(self.value)
@@ -77,18 +77,18 @@ def elemtype(dtype: str) -> int:
     """
     number = _TF32.get(dtype, DTYPES[dtype].format_code)
     if number is None:
-        raise CHECK.malformed("dtype", "must be a type that sm_90a copies", dtype)
+        raise CHECK.malformed("dtype", "must be a type that sm_90a can copy", dtype)
     return number
 
 
 def patches(base: TensorMap, wanted: TensorMap, target: str = "sm_90a") -> tuple[Patch, ...]:
-    """Return the fields to replace, in order, that turn one map into another.
+    """Return the field replacements, in order, that turn one map into another.
 
     Mathematically: the shortest list of replacements whose result on ``encode(base)`` is ``encode(wanted)``.
 
     Args:
-        base: The map that is there.
-        wanted: The map that is to be there.
+        base: The existing map.
+        wanted: The new map.
         target: ``"sm_90a"``.
 
     Raises: RepresentabilityError: LA894, and as ``targets.nvidia.tensormap.encode``.
@@ -124,7 +124,7 @@ def patches(base: TensorMap, wanted: TensorMap, target: str = "sm_90a") -> tuple
     ):  # fmt: skip
         old, new = getattr(base, name), getattr(wanted, name)
         width = max(len(old), len(new))
-        # what a mode that is not used holds is encoded as 0
+        # unused modes are encoded as 0 in the map: extent 1, stride 0
         pairs = zip(old + (unused,) * (width - len(old)), new + (unused,) * (width - len(new)), strict=True)
         found += [Patch(field, after, mode) for mode, (before, after) in enumerate(pairs) if before != after]
     for field, before, after in (
@@ -145,7 +145,7 @@ def ptx_text(
     base: TensorMapPlan | TensorMap | None = None,
     space: str = "global",
 ) -> str:
-    """Return a map's bytes as a PTX constant, the fragment that patches ``base`` into it, or descriptors of wgmma.
+    """Return a map's bytes as a PTX constant, the fragment that patches ``base`` into it, or wgmma descriptors.
 
     Raises: MalformedError: LA895. RepresentabilityError: LA894.
     """

@@ -1,4 +1,4 @@
-"""The refusal of an export: what the other system cannot say, by a rule."""
+"""Refusals of exports: what the other system cannot express, by rule."""
 
 from __future__ import annotations
 
@@ -10,30 +10,30 @@ from layoutalg.ground.errors import Diagnostic, RepresentabilityError
 
 RULES: Mapping[str, str] = MappingProxyType(
     {
-        "PTX_L2_PROMOTION": "tensormap.replace has no field for the promotion to L2",
-        "PTX_TF32": "tensormap.replace sets the bit that rounds to tf32, and no element type clears it",
-        "PTX_BOX_BYTES": "no field writes the upper half: the bytes of the box and its alignment",
-        "PTX_TARGET": "tensormap.replace is an instruction of sm_90a",
-        "NVGPU_INTERLEAVE": "the verifier of nvgpu accepts no interleave",
+        "PTX_L2_PROMOTION": "tensormap.replace has no field for the L2 promotion",
+        "PTX_TF32": "tensormap.replace sets the tf32 rounding bit, but no element type clears it",
+        "PTX_BOX_BYTES": "no field writes the upper half: the box bytes and their alignment",
+        "PTX_TARGET": "tensormap.replace needs sm_90a",
+        "NVGPU_INTERLEAVE": "the nvgpu verifier rejects interleave",
         "NVGPU_ELEMENT_STRIDES": "nvgpu.tma.create.descriptor has no element strides",
-        "NVGPU_ROW": "the verifier of nvgpu wants rows of 128 bytes in a swizzled box",
-        "NVGPU_SWIZZLE": "nvgpu knows the swizzles of 32, 64 and 128 bytes",
-        "NVGPU_DTYPE": "nvgpu has no element type for it",
-        "NVGPU_OFFSET": "the lowering of nvgpu reads no offset from the memref",
-        "NVVM_DTYPE": "nvvm.wgmma.mma_async is written here for f16 and bf16",
-        "GLUON_DTYPE": "Gluon has no element type for it",
-        "GLUON_BOX": "NVMMASharedLayout lays a block out by its own rule, and it is not the one of the plan",
-        "GLUON_ELEMENT_STRIDES": "a descriptor of Gluon has no element strides",
-        "GLUON_FIELD": "a descriptor of Gluon does not hold this field of the map",
-        "GLUON_TENSOR": "a descriptor of Gluon starts at its base, ends at its shape, and strides 16 bytes",
-        "GLUON_KIND": "Gluon writes the descriptors of wgmma itself",
-        "CUTE_TENSOR": "the atom takes the tensor from its base to its shape, in strides of 16 bytes",
-        "CUTE_KIND": "CuTe DSL writes the descriptors of wgmma itself",
-        "CUTE_SWIZZLE": "make_swizzle moves one run of bits, and this pattern moves others",
-        "CUTE_ATOM": "the tiled atom of CuTe DSL does not hold this field of the map",
+        "NVGPU_ROW": "the nvgpu verifier requires rows of 128 bytes in a swizzled box",
+        "NVGPU_SWIZZLE": "nvgpu supports only the swizzles of 32, 64 and 128 bytes",
+        "NVGPU_DTYPE": "nvgpu has no such element type",
+        "NVGPU_OFFSET": "the nvgpu lowering ignores the memref's offset",
+        "NVVM_DTYPE": "the nvvm export supports only f16 and bf16",
+        "GLUON_DTYPE": "Gluon has no such element type",
+        "GLUON_BOX": "NVMMASharedLayout places the block differently from the plan",
+        "GLUON_ELEMENT_STRIDES": "a Gluon descriptor has no element strides",
+        "GLUON_FIELD": "a Gluon descriptor cannot set this field of the map",
+        "GLUON_TENSOR": "a Gluon descriptor covers a whole tensor with strides of multiples of 16 bytes",
+        "GLUON_KIND": "Gluon generates wgmma descriptors itself",
+        "CUTE_TENSOR": "the atom covers a whole tensor with strides of multiples of 16 bytes",
+        "CUTE_KIND": "CuTe DSL generates wgmma descriptors itself",
+        "CUTE_SWIZZLE": "make_swizzle XORs one run of bits, this pattern needs others",
+        "CUTE_ATOM": "the tiled atom of CuTe DSL cannot set this field of the map",
     }
 )
-"""What each rule of a refusal says."""
+"""Text of each refusal rule."""
 
 
 def refuse(form: str, rule: str, because: str, instead: str) -> NoReturn:
@@ -42,10 +42,10 @@ def refuse(form: str, rule: str, because: str, instead: str) -> NoReturn:
     Args:
         form: The form.
         rule: Id, one of ``RULES``.
-        because: The field that cannot be said, with its value.
-        instead: A form that holds it.
+        because: The field that cannot be expressed, with its value.
+        instead: A form that can express it.
 
     Raises: RepresentabilityError: LA894.
     """
-    what = f"{form} cannot hold this plan"
-    raise RepresentabilityError(Diagnostic("LA894", what, (rule,), f"{RULES[rule]}: {because}; {instead} holds it"))
+    what = f"{form} cannot express this plan"
+    raise RepresentabilityError(Diagnostic("LA894", what, (rule,), f"{RULES[rule]}: {because}; use form={instead!r}"))

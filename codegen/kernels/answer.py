@@ -1,4 +1,4 @@
-"""A kernel that moves an array, with what a launch of it needs.
+"""A kernel that moves an array, and what its launch needs.
 
 References: CUDA C++ programming guide, technical specifications per compute capability; HIP, ``hipLaunchKernel``.
 """
@@ -25,14 +25,14 @@ from layoutalg.proofs.swizzling import SwizzlePlan
 from layoutalg.targets.registry import Target, lookup
 from layoutalg.targets.target_model import model_of
 
-CHECK = Checker("LA945", "no kernel is written for this")
+CHECK = Checker("LA945", "cannot generate this kernel")
 MOST_EXTENT = 1 << 31
 MOST_BLOCKS = (1 << 31) - 1
 MOST_WORK_ITEMS = (1 << 32) - 1
 MOST_BYTES = 1 << 46
 STATUS_BYTES = 4
 PERSISTENT_GRID = "blocks"
-"""The parameter of a persistent kernel that says how many blocks share its tiles."""
+"""The parameter of a persistent kernel that gives the number of blocks sharing its tiles."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,13 +41,13 @@ class ArrayKernel:
 
     Args:
         kernel: The text and the numbers of a launch.
-        blocks: Blocks of the grid; where blocks take more than one tile, how many tiles there are.
+        blocks: Blocks of the grid; for a persistent kernel, the number of tiles.
         what: What it does, in one line.
-        moved_bytes: Bytes that it reads and writes at least.
-        arrays: The arrays that it takes, in the order of its parameters.
-        swizzle: The shared layout, where threads read and write one, and the turns of its banks.
-        maps: Descriptors of the source and of the destination, relative to their addresses; empty without them.
-        persistent: Whether a block takes tiles until none is left: any number of blocks from 1 to ``blocks`` will do.
+        moved_bytes: Minimum bytes read and written.
+        arrays: The arrays that it takes, in parameter order.
+        swizzle: The shared layout, if threads read and write one, and the turns of its banks.
+        maps: Descriptors of source and destination, relative to their addresses; empty without TMA.
+        persistent: Whether blocks loop over tiles, so that any number of blocks from 1 to ``blocks`` works.
         served: How the banks of shared memory serve the accesses of one tile.
 
     Raises: MalformedError: LA374.
@@ -90,26 +90,26 @@ class ArrayKernel:
 
         Args:
             source: Address of the source, a contiguous numpy array for a run on the CPU, or a ``DeviceTensor``.
-            destination: The destination, in the same ways; it does not overlap the source.
-            blocks: Blocks of the launch, where the kernel is persistent; all tiles a block each when left out. A launch
-                with another grid is refused.
-            status: Where such a kernel writes one word a block, 1 when all went well; a new array when left out.
+            destination: The destination, likewise; must not overlap the source.
+            blocks: Blocks of the launch of a persistent kernel; by default one per tile. A launch with another grid is
+                refused.
+            status: Array for one status word per block of a persistent kernel, 1 on success; by default a new array.
             index: The indices of a gather.
 
-        Arrays are of the extents that ``arrays`` says, or of one dimension.
+        Arrays have the extents in ``arrays``, or one dimension.
 
         Raises: MalformedError: LA945, LA947.
         """
         places: dict[str, Place] = {"source": source, "destination": destination}
         if len(self.arrays) != 2 + (index is not None):
-            rule = "must be given to a gather" if index is None else "must be left out: only a gather takes indices"
+            rule = "must be given for a gather" if index is None else "must be left out: only a gather takes indices"
             raise CHECK.malformed("index", rule, index)
         if index is not None:
             places["index"] = index
         addresses = checked_places(self.arrays, places)
         count = CHECK.integer(self.blocks if blocks is None else blocks, "blocks", 1, self.blocks + 1)
         if not self.persistent and count != self.blocks:
-            raise CHECK.malformed("blocks", f"must be {self.blocks}, or left out: every block takes one part", count)
+            raise CHECK.malformed("blocks", f"must be {self.blocks} or left out: the kernel is not persistent", count)
         if not self.maps:
             return [places[argument.name] for argument in self.arrays]
         if status is None:
@@ -121,7 +121,7 @@ class ArrayKernel:
 
 
 def checked_shape(shape: object, rank: int | None = None) -> tuple[int, ...]:
-    """Return extents, each from 1 to 2^31 - 1, of an array that addresses can reach.
+    """Return extents, each from 1 to 2^31 - 1, of an addressable array.
 
     Raises: MalformedError: LA945.
     """
@@ -136,7 +136,7 @@ def checked_shape(shape: object, rank: int | None = None) -> tuple[int, ...]:
 
 
 def element_bytes(dtype: object, sizes: Sequence[int] = (1, 2, 4, 8)) -> int:
-    """Return the bytes of an element of a type, by any of its names.
+    """Return the element size in bytes of a type, by any of its names.
 
     Raises: MalformedError: LA945, LA375.
     """
@@ -147,12 +147,12 @@ def element_bytes(dtype: object, sizes: Sequence[int] = (1, 2, 4, 8)) -> int:
 
 
 def elements(size: int) -> str:
-    """Return elements of a size in words."""
+    """Return the phrase for elements of a size."""
     return f"elements of {size} byte{'s' if size > 1 else ''}"
 
 
 def sentence(words: str) -> str:
-    """Return words that begin a comment."""
+    """Return the text with its first letter in upper case."""
     return words[:1].upper() + words[1:]
 
 
@@ -165,7 +165,7 @@ def checked_target(target: object) -> Target:
 
 
 def fitting(smem: int, target: str, what: str) -> int:
-    """Return bytes of shared memory, refused where a block of the target has fewer.
+    """Return ``smem``, refused if a block of the target has less shared memory.
 
     Raises: InfeasibleError: LA946.
     """
@@ -179,7 +179,7 @@ def fitting(smem: int, target: str, what: str) -> int:
 
 
 def most_blocks(target: Target, threads: int) -> int:
-    """Return how many blocks a launch takes: 2^31 - 1, and for AMD fewer than 2^32 threads in all.
+    """Return the maximum grid of a launch: 2^31 - 1 blocks, and for AMD fewer than 2^32 threads in total.
 
     Example:
         >>> most_blocks(lookup("gfx942"), 256)
@@ -191,16 +191,16 @@ def most_blocks(target: Target, threads: int) -> int:
 def checked_grid(
     blocks: Callable[[int], int], extent: int, most: int, *, what: str = "blocks", splits: bool = True
 ) -> int:
-    """Return ``blocks(extent)``, refused where it is more than a launch, or a number of the kernel, can be.
+    """Return ``blocks(extent)``, refused if it exceeds ``most``.
 
     Args:
-        blocks: Blocks or tiles by the outermost extent.
+        blocks: Blocks or tiles as a function of the outermost extent.
         extent: That extent.
-        most: The greatest number.
+        most: The maximum.
         what: What is counted.
-        splits: Whether launches on parts of the outermost extent do the same together.
+        splits: Whether launches on parts of the outermost extent are equivalent to one launch.
 
-    Raises: InfeasibleError: LA948; where it splits with how much of the array one launch takes.
+    Raises: InfeasibleError: LA948; if it splits, with the largest part that one launch can process.
     """
     found = blocks(extent)
     if found <= most:
@@ -212,14 +212,14 @@ def checked_grid(
     fits = (
         (Repair("launch several times", f"on at most {low} of its {extent} outermost rows at a time"),) if low else ()
     )
-    because = f"{found} {what}, of at most {most}"
+    because = f"{found} {what}, at most {most}"
     raise InfeasibleError(
         Diagnostic("LA948", "the array is too large for one launch", ("shape",), because, repairs=fits)
     )
 
 
 def checked_threads(threads: object, target: Target) -> int:
-    """Return the threads of a block: a power of two, whole warps, at most 1024.
+    """Return the threads of a block: a power of two, at least one warp, at most 1024.
 
     Raises: MalformedError: LA945.
     """

@@ -1,7 +1,7 @@
-"""The arrays that a kernel takes: what each must be, and the check of those that are handed over.
+"""The arrays that a kernel takes: their requirements, and the check of those passed in.
 
-Implementation notes: a kernel moves elements as bits, so that an array may be of any type of the element's size; source
-and destination of one type. An address says nothing but its alignment.
+Implementation notes: a kernel moves elements as bits, so an array may have any type of the element's size; source and
+destination must have the same type. Of a bare address only the alignment can be checked.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from layoutalg.ground.errors import Diagnostic, MalformedError, Repair
 from layoutalg.ground.kinds import checked_kinds
 
 Place: TypeAlias = "int | npt.NDArray[Any] | DeviceTensor"
-"""An address on a device, or an array: numpy's, or a tensor of another library by ``launch.from_dlpack``."""
+"""A device address, or an array: numpy's, or another library's tensor via ``launch.from_dlpack``."""
 
 
 @dataclass(frozen=True, slots=True)
 class ArrayArgument:
-    """An array that a kernel takes: dense, row-major.
+    """A dense row-major array that a kernel takes.
 
     Args:
         name: Argument of ``ArrayKernel.arguments``.
         shape: Its extents, outermost first.
         element_bytes: Bytes of an element.
-        align_bytes: What its address is a multiple of.
+        align_bytes: Required alignment of its address.
         written: Whether the kernel writes it.
         indices: Whether its elements are indices: integers.
 
@@ -53,35 +53,35 @@ class ArrayArgument:
         return prod(self.shape) * self.element_bytes
 
     def rule(self, place: Place) -> str:
-        """Return the rule that an array or an address breaks, with what does; empty where it breaks none."""
+        """Return the rule that an array or address breaks, with the offending value; empty if it breaks none."""
         if isinstance(place, np.ndarray):
             rule = self._kind(place)
         elif isinstance(place, DeviceTensor):
             fits = place.itemsize == self.element_bytes
             rule = "" if fits else f"must have elements of {self.element_bytes} bytes, not {place.itemsize}"
         elif isinstance(place, bool) or not isinstance(place, int) or not 0 < place < 1 << 64:
-            rule = f"must be an array, or an address above 0 of 64 bits, not {place!r:.40}"
+            rule = f"must be an array or a nonzero 64-bit address, not {place!r:.40}"
         else:
             rule = ""
         if not rule and not isinstance(place, int):
             rule = self._extents(place)
         over = 0 if rule else address_of(place) % self.align_bytes
-        return rule or (f"must begin at a multiple of {self.align_bytes} bytes, not {over} behind one" if over else "")
+        return rule or (f"must be {self.align_bytes}-byte aligned, but is off by {over} bytes" if over else "")
 
     def _kind(self, place: npt.NDArray[Any]) -> str:
         """The rule for its elements."""
         if place.dtype.hasobject or place.itemsize != self.element_bytes:
             return f"must have elements of {self.element_bytes} bytes, not {place.dtype}"
         if self.indices and (place.dtype.kind not in "iu" or not place.dtype.isnative):
-            return f"must have integers of {8 * self.element_bytes} bits in the machine's order, not {place.dtype}"
+            return f"must have {8 * self.element_bytes}-bit integers in native byte order, not {place.dtype}"
         return "must be writeable: the kernel writes it" if self.written and not place.flags.writeable else ""
 
     def _extents(self, place: npt.NDArray[Any] | DeviceTensor) -> str:
         """The rule for its extents and strides."""
         many = prod(self.shape)
         if place.shape != (many,) and _without_ones(place.shape) != _without_ones(self.shape):
-            return f"must have extents {self.shape}, or {many} elements in one dimension, not {place.shape}"
-        return "" if _dense(place) else "must be row-major, with no gaps between its elements"
+            return f"must have shape {self.shape} or ({many},), not {place.shape}"
+        return "" if _dense(place) else "must be row-major and contiguous"
 
 
 def _without_ones(shape: Sequence[int]) -> list[int]:
@@ -119,9 +119,9 @@ def checked_places(arguments: Sequence[ArrayArgument], places: Mapping[str, Plac
 
     Args:
         arguments: What the kernel takes.
-        places: By name of the argument what is handed over.
+        places: What was passed, by argument name.
 
-    Raises: MalformedError: LA947, naming the argument, its rule and, where a numpy array can be had, a repair.
+    Raises: MalformedError: LA947, naming the argument, its rule and, for numpy arrays, a repair if there is one.
     """
     spans: list[tuple[int, int, ArrayArgument]] = []
     source = places.get("source")
@@ -146,21 +146,21 @@ def checked_places(arguments: Sequence[ArrayArgument], places: Mapping[str, Plac
 
 
 def _unfit(name: str, rule: str, repairs: tuple[Repair, ...]) -> MalformedError:
-    what = "the array is not the one that the kernel takes"
+    what = "the array does not fit the kernel"
     return MalformedError(Diagnostic("LA947", what, (name,), f"{name} {rule}", repairs=repairs))
 
 
 def _repairs(argument: ArrayArgument, place: Place, source: Place | None) -> tuple[Repair, ...]:
-    """Changes of a numpy array after which it fits; each is made, without the values, and checked."""
+    """Changes that make a numpy array fit; each is tried on an empty array and checked."""
     if not isinstance(place, np.ndarray):
         if not hasattr(place, "__dlpack__") or argument.rule(from_dlpack(place)):
             return ()
-        return (Repair("hand over its memory", f"{argument.name} = launch.from_dlpack({argument.name})"),)
+        return (Repair("pass its memory", f"{argument.name} = launch.from_dlpack({argument.name})"),)
     name, found = argument.name, list[Repair]()
     if argument.written:
         dtype = source.dtype if isinstance(source, np.ndarray) else np.dtype(f"u{argument.element_bytes}")
         if argument.rule(np.empty(argument.shape, dtype)) == "":
-            found.append(Repair("take a new array", f"{name} = np.empty({argument.shape}, np.{dtype})"))
+            found.append(Repair("use a new array", f"{name} = np.empty({argument.shape}, np.{dtype})"))
     elif not place.flags.c_contiguous and argument.rule(np.empty(place.shape, place.dtype)) == "":
         found.append(Repair("copy it", f"{name} = np.ascontiguousarray({name})"))
     elif argument.indices and place.dtype.kind in "iu":
@@ -169,5 +169,5 @@ def _repairs(argument: ArrayArgument, place: Place, source: Place | None) -> tup
             found.append(Repair("change its type", f"{name} = {name}.astype(np.{wanted}), which keeps every value"))
         if place.dtype.isnative and place.itemsize in (4, 8):
             kind = f"s{8 * place.itemsize}"
-            found.append(Repair("make the kernel for it", f'gather_kernel(..., index_dtype="{kind}")'))
+            found.append(Repair("generate the kernel for this type", f'gather_kernel(..., index_dtype="{kind}")'))
     return tuple(found)

@@ -1,7 +1,7 @@
-"""Copies of arrays: by the copy engine through a ring of stages, or by vectors of the threads.
+"""Copies of arrays: by the copy engine through a ring of stages, or by thread vectors.
 
-Implementation notes: with the copy engine one elected thread of a block does all: it loads tiles some stages ahead,
-stores each from the stage in which it arrived, and loads into a stage again when its store has read it.
+Implementation notes: with the copy engine one elected thread per block does everything: it loads tiles some stages
+ahead, stores each from the stage it arrived in, and reuses a stage once its store has read it.
 """
 
 from __future__ import annotations
@@ -109,17 +109,17 @@ def copy_kernel(
         shape: Extents, outermost first.
         dtype: Element type by any of its names.
         target: The target.
-        way: ``"tma"``: by the copy engine; ``"vector"``: by the threads. The copy engine where a device of the
-            target was measured and the array's rows are multiples of 16 bytes, when left out.
-        tile: Extents of a tile, for the copy engine; chosen when left out.
-        swizzle: How its tiles lie in shared memory: ``"NONE"``, ``"32B"``, ``"64B"``, ``"128B"``.
+        way: ``"tma"``: by the copy engine; ``"vector"``: by the threads. By default the copy engine, if the target was
+            measured on a device and the array's rows are multiples of 16 bytes.
+        tile: Extents of a tile, for the copy engine; chosen by default.
+        swizzle: Swizzle of its tiles in shared memory: ``"NONE"``, ``"32B"``, ``"64B"``, ``"128B"``.
         stages: Its stages, 2 to 16.
         threads: Threads of a block, for vectors.
         per_thread: Vectors that a thread reads before it writes, 1 to 16.
         name: Kernel symbol.
 
-    Raises: MalformedError: LA945, LA340, LA375, LA506. InfeasibleError: LA946, LA948. InadmissibleError: where no
-        descriptor does it.
+    Raises: MalformedError: LA945, LA340, LA375, LA506. InfeasibleError: LA946, LA948. InadmissibleError: no descriptor
+        does it.
 
     Example:
         >>> copy_kernel((4096, 4096), "bf16").persistent, copy_kernel((4096, 4096), "bf16", "gfx942").persistent
@@ -142,7 +142,7 @@ def copy_kernel(
 
 
 def _tile(extents: Sequence[int], size: int) -> tuple[int, ...]:
-    """Return a tile of at most 16 KiB, as long in the inner dimensions as a box may be."""
+    """Return a tile of at most 16 KiB, as long in the inner dimensions as a box allows."""
     room = STAGE_BYTES // size
     tile: list[int] = []
     for extent in reversed(extents):
@@ -194,7 +194,7 @@ def _vectors(extents: tuple[int, ...], size: int, target: str, threads: int, per
     loads, stores = [], []
     for number in range(per_thread):
         taken = f"source[{number * threads}]"
-        if target.startswith("gfx"):  # clang for AMD keeps structs that it copies whole in scratch memory
+        if target.startswith("gfx"):  # clang for AMD would spill structs copied as a whole to scratch memory
             taken = f"{{{{{', '.join(fields(4, taken))}}}}}"
         loads.append(f"        const la_words4 a{number} = {taken};\n")
         stores.append(f"        target[{number * threads}] = a{number};\n")

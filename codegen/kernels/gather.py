@@ -1,10 +1,10 @@
 """Gathers along an axis: by shuffles of a warp, through shared memory, or directly.
 
-Main statements: the array is seen as (outer, n, inner), n being the axis. Where inner is 1 and a row of n elements fits
-a few registers of every lane, a warp holds the row and lanes read it from each other; where it fits shared memory, a
-block holds it there; else every element is read where it is.
+The array is viewed as (outer, n, inner), n being the axis. If inner is 1 and a row of n elements fits a few registers
+per lane, a warp holds the row and lanes read it from each other; if it fits shared memory, a block keeps it there;
+otherwise every element is loaded directly from global memory.
 
-Implementation notes: an index outside the axis, also a negative one, gives 0, and nothing outside the array is read.
+Implementation notes: an index outside the axis (including negative ones) gives 0; nothing outside the array is read.
 """
 
 from __future__ import annotations
@@ -100,17 +100,17 @@ def gather_kernel(
 ) -> ArrayKernel:
     """Return the kernel that gathers along an axis of a dense row-major array.
 
-    Mathematically: ``into[.., j, ..] = from[.., index[.., j, ..], ..]``, j at the axis; 0 where the index is outside.
-    The kernel takes ``(from, index, into)``. An index is outside where it is negative or at least the axis' extent.
+    Mathematically: ``into[.., j, ..] = from[.., index[.., j, ..], ..]``, j at the axis; 0 if the index is negative or
+    at least the axis' extent. Parameters: ``(from, index, into)``.
 
     Args:
         shape: Extents of the source.
         axis: The axis, from 0; negative numbers count from the end.
-        count: Extent of the index and of the result at the axis; their other extents are the source's.
+        count: Extent of index and result along the axis; their other extents are the source's.
         dtype: Element type; 1, 2, 4 or 8 bytes.
         target: The target.
-        index_dtype: Type of the indices: ``"s32"``, or ``"s64"`` as PyTorch's and numpy's are; by any of their names.
-        way: ``"warp"``, ``"shared"`` or ``"direct"``; the first of them that the axis allows when left out.
+        index_dtype: Type of the indices, by any of its names: ``"s32"``, or ``"s64"`` like PyTorch's and numpy's.
+        way: ``"warp"``, ``"shared"`` or ``"direct"``; by default the first that the axis allows.
         threads: Threads of a block.
         name: Kernel symbol.
 
@@ -180,7 +180,7 @@ def gather_kernel(
 
 
 def _direct(numbers: dict[str, int | str], size: int, words: int) -> str:  # noqa: ARG001
-    """Offsets of 32 bits where they hold every element of both arrays and every thread's number."""
+    """The direct kernel; 32-bit offsets if they cover every element of both arrays and every thread number."""
     total, inner, out_row, n = (int(numbers[name]) for name in ("total", "inner", "out_row", "n"))
     narrow = max(total + int(numbers["threads"]), int(numbers["rows"]) * n * inner) <= 1 << 32
     kind, end, wide = ("la_u32", "u", "") if narrow else ("la_u64", "ull", "(la_u64)")

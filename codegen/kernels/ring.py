@@ -1,6 +1,6 @@
-"""Tiles of arrays by the copy engine, stage after stage: descriptors of both sides, and the text that uses them.
+"""Tiled copies by the copy engine through a ring of stages: the descriptors of both sides, and the text using them.
 
-Notation: a stage is one tile in shared memory with its barrier. A persistent block takes tiles ``blockIdx.x``,
+A stage is one tile in shared memory with its barrier. A persistent block processes tiles ``blockIdx.x``,
 ``blockIdx.x + blocks``, ...
 """
 
@@ -52,10 +52,10 @@ class RingShape:
     """Stages of a ring.
 
     Args:
-        stages: How many.
-        behind: Stores that may still read their stage when the next load is issued.
-        stage_bytes: From one stage to the next.
-        align: Alignment of a stage, bytes.
+        stages: Number of stages.
+        behind: Stores that may still be reading their stage when the next load is issued.
+        stage_bytes: Distance between stages in bytes.
+        align: Alignment of a stage in bytes.
     """
 
     stages: int
@@ -75,7 +75,7 @@ class RingShape:
 def tile_plan(
     shape: Sequence[int], dtype: str, tile: Sequence[int], swizzle: str, target: str, direction: str
 ) -> TensorMapPlan:
-    """Return the plan that copies tiles of a dense row-major array; rows of shared memory are as long as a swizzle's.
+    """Return the plan that copies tiles of a dense row-major array; shared rows are as long as the swizzle's span.
 
     Args:
         shape: Extents, outermost first.
@@ -85,7 +85,7 @@ def tile_plan(
         target: A target with tensor maps.
         direction: ``"load"`` or ``"store"``.
 
-    Raises: InadmissibleError, with the rules that no descriptor meets. MalformedError: LA945, LA372.
+    Raises: InadmissibleError, with the rules that no descriptor satisfies. MalformedError: LA945, LA372.
 
     Example:
         >>> tile_plan((512, 512), "f32", (64, 64), "128B", "sm_90a", "load").tensor_map.box
@@ -112,17 +112,17 @@ def tile_plan(
 
 
 def tiles_of(shape: Sequence[int], tile: Sequence[int]) -> tuple[int, ...]:
-    """Return how many tiles there are in each dimension."""
+    """Return the number of tiles in each dimension."""
     return tuple(-(-extent // part) for extent, part in zip(shape, tile, strict=True))
 
 
 def checked_tiles(shape: Sequence[int], tile: Sequence[int], ahead: int) -> tuple[int, ...]:
-    """Return how many tiles there are in each dimension; ``int`` holds every coordinate and number of a tile.
+    """Return the number of tiles in each dimension; every coordinate and tile number must fit ``int``.
 
     Args:
         shape: Extents of the array.
         tile: Extents of a tile.
-        ahead: How many tiles a block looks ahead, at most as many blocks as tiles apart.
+        ahead: How many tiles a block loads ahead.
 
     Raises: MalformedError: LA945. InfeasibleError: LA948.
     """
@@ -143,10 +143,10 @@ def mover(plan: TensorMapPlan, name: str, title: str, order: Sequence[int], coun
         plan: The plan.
         name: The function's name.
         title: What it does.
-        order: Dimensions of the plan's tile, the one whose tiles follow one another first.
+        order: Dimensions of the plan's tile, the fastest-varying in the tile number first.
         counts: Tiles in each of them, same order.
 
-    Raises: MalformedError: LA945, where a barrier cannot count the bytes or an origin is not on the grid of tiles.
+    Raises: MalformedError: LA945, if a barrier cannot count the bytes.
     """
     if plan.expect_tx_bytes > MAX_PHASE_BYTES:
         raise CHECK.malformed("tile", f"must have at most {MAX_PHASE_BYTES} bytes", plan.expect_tx_bytes)

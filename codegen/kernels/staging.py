@@ -1,7 +1,7 @@
-"""Staging: tiles of a matrix go to shared memory in a given layout, and registers are filled from there.
+"""Staging: tiles of a matrix are stored to shared memory in a given layout, and registers are loaded from there.
 
-Implementation notes: the layout and its accesses are those of a ``SwizzlePlan``; addresses are one number of the thread
-and constants that are exclusive-ored to it, and every access is the instruction that the plan counted.
+Implementation notes: the layout and its accesses are those of a ``SwizzlePlan``; an address is one number per thread
+XORed with constants, and every access uses the instruction counted by the plan.
 """
 
 from __future__ import annotations
@@ -56,15 +56,15 @@ _BODY = """
 def staging_kernel(
     swizzle: SwizzlePlan, shape: Sequence[int], target: str | None = None, *, name: str | None = None
 ) -> ArrayKernel:
-    """Return the kernel that stages every tile of a matrix and writes what the registers of each access then hold.
+    """Return the kernel that stages every tile of a matrix and writes out the registers of each load.
 
-    Mathematically: with T the tile of block b, A the k-th access behind the first, r a register and t a thread,
-    ``into[b, k, t, r] = T[A(r, t)]``; 0 where that is outside the matrix. Tiles are numbered along the rows first.
+    Mathematically: with T the tile of block b, A the k-th access after the first, r a register and t a thread,
+    ``into[b, k, t, r] = T[A(r, t)]``; 0 outside the matrix. Tiles are numbered along the rows first.
 
     Args:
         swizzle: A plan whose first access is a store and whose others are loads, of tiles with axes (row, column).
         shape: Rows and columns of the dense row-major matrix.
-        target: The target; the one that the plan was made for when left out.
+        target: The target; by default the plan's.
         name: Kernel symbol.
 
     Raises: MalformedError: LA945, LA340, LA506. InfeasibleError: LA946, LA948.
@@ -83,18 +83,18 @@ def staging_kernel(
     size = plan.element_bits // 8
     kinds = [access.kind for access in plan.accesses]
     if kinds[0] != "store" or set(kinds[1:]) != {"load"} or size not in TYPES or len(plan.smem.in_dims) != 2:
-        rule = "must have a store and loads of elements of 1, 2, 4 or 8 bytes, of tiles with two axes"
+        rule = "must be a store followed by loads, of 1, 2, 4 or 8-byte elements, of tiles with two axes"
         raise CHECK.malformed("swizzle", rule, ", ".join(kinds))
     rows, cols = plan.smem.in_dims.values()
     tables = [_table(plan, number) for number in range(len(kinds))]
     threads = len(tables[0][0])
     if any(len(place) != threads for place, _ in tables) or threads % found.lanes or threads > 1024:
         raise CHECK.malformed(
-            "swizzle", f"must have accesses of as many threads, whole warps of {found.lanes}", threads
+            "swizzle", f"must have accesses with equal numbers of threads, whole warps of {found.lanes}", threads
         )
     registers = tables[1][0].shape[1]
     if any(place.shape[1] > MOST_REGISTERS or place.shape[1] != registers for place, _ in tables[1:]):
-        rule = f"must have loads of as many registers, at most {MOST_REGISTERS}"
+        rule = f"must have loads with equal numbers of registers, at most {MOST_REGISTERS}"
         raise CHECK.malformed("swizzle", rule, [place.shape[1] for place, _ in tables])
     smem = fitting(rows * cols * size, target, f"a tile of {rows} x {cols}")
     across = -(-extents[1] // cols)
@@ -138,7 +138,7 @@ def _table(plan: SwizzlePlan, number: int) -> tuple[IntArray, IntArray]:
 
 
 def _runs(plan: SwizzlePlan, number: int, offsets: IntArray) -> list[tuple[int, ...]]:
-    """Registers of every instruction in the order of their offsets; a register that repeats another is left out."""
+    """Registers of every instruction in offset order, without registers that duplicate another."""
     served = plan.served[number]
     count = bank_model(served.target, served.instruction).access_bytes * 8 // plan.element_bits
     _, first = np.unique(offsets, axis=1, return_index=True)
@@ -157,7 +157,7 @@ def _store(
     names: dict[str, str] = {}
 
     def placed(register: int) -> tuple[str, str]:
-        """The condition under which an element is in the matrix, and its number there."""
+        """The condition for an element to be inside the matrix, and its index there."""
         found = []
         for letter, first, part in (("r", "row0", row), ("c", "col0", col)):
             expression = f"{first} + {numbers.text(part[:, register])}"
@@ -192,7 +192,7 @@ def _store(
 
 
 def _packed(elements: Sequence[str], size: int) -> list[str]:
-    """Words that hold elements, the first lowest; one narrow element is its own word."""
+    """Elements packed into words, the first lowest; a single narrow element is its own word."""
     if size == 8:
         return [word for one in elements for word in (f"(la_u32){one}", f"(la_u32)({one} >> 32)")]
     if size == 4:

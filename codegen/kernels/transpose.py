@@ -1,8 +1,8 @@
-"""The transpose of a matrix through swizzled shared memory: one text for NVIDIA, AMD and the CPU.
+"""Matrix transpose through swizzled shared memory: one text for NVIDIA, AMD and the CPU.
 
-Main statements: a block takes one tile. Its threads read vectors along the rows, transpose small blocks in registers,
-store them to shared memory as vectors along the rows of the result, and load what they write to memory. The shared
-layout is the one that ``synth.swizzle`` finds for this pair of accesses, with its turns.
+A block transposes one tile. Its threads read vectors along the rows, transpose small blocks in registers, store them to
+shared memory as vectors along the rows of the result, and load what they write to global memory. ``synth.swizzle``
+finds the shared layout for this pair of accesses.
 """
 
 from __future__ import annotations
@@ -81,16 +81,16 @@ def transpose_kernel(
     Mathematically: ``into[c, r] = from[r, c]``.
 
     Args:
-        shape: Rows and columns of the source, of any extents.
+        shape: Rows and columns of the source, any extents.
         dtype: Element type by any of its names; 1, 2, 4 or 8 bytes.
         target: The target.
-        tile: Rows and columns of a tile, powers of two; chosen for the element and the alignment when left out.
+        tile: Rows and columns of a tile, powers of two; chosen by default.
         threads: Threads of a block.
-        vector_bytes: Most bytes that a lane reads or writes at once: 4, 8 or 16.
-        group: Tiles below each other that neighbouring blocks take, before they go to the right.
-        way: ``"vectors"``: as above, where rows of both sides begin at words; ``"windows"``: by whole sectors
-            (``transpose_windows_kernel``, which chooses tile, threads and group itself). Windows where rows of either
-            side are no multiples of 16 bytes, elements have at most 4 and no tile is given, when left out.
+        vector_bytes: Maximum bytes that a lane reads or writes at once: 4, 8 or 16.
+        group: Number of vertically adjacent tiles that consecutive blocks process before moving right.
+        way: ``"vectors"``: as above; rows of both sides must be 4-byte aligned. ``"windows"``: by whole sectors
+            (``transpose_windows_kernel``, which chooses tile, threads and group itself). By default windows if rows of
+            either side are not multiples of 16 bytes, elements have at most 4 bytes and no tile is given.
         name: Kernel symbol.
 
     Raises: MalformedError: LA945, LA340, LA375, LA506. InfeasibleError: LA946, LA948. RepresentabilityError: LA912.
@@ -100,7 +100,7 @@ def transpose_kernel(
         >>> made.kernel.threads, made.swizzle.conflict_free
         (256, True)
 
-    Source: the two accesses of a tile and their common complement: arXiv 2505.23819, section 5.4.
+    Source: arXiv 2505.23819, section 5.4 (common complement of the two accesses).
     """
     rows, cols = checked_shape(shape, 2)
     size, found = element_bytes(dtype), checked_target(target)
@@ -112,14 +112,14 @@ def transpose_kernel(
         return transpose_windows_kernel(shape, dtype, target, name=name)
     if rows * size % 4 or cols * size % 4:
         what = "way" if way else "tile"
-        raise CHECK.malformed(what, 'must be left out, or way="windows", where rows begin inside a word', (rows, cols))
+        raise CHECK.malformed(what, "needs 4-byte aligned rows (otherwise use way='windows')", (rows, cols))
     most = min(power(vector_bytes, "vector_bytes", 4, 16), 8 if size == 1 else 16)
     group = CHECK.integer(group, "group", 1, 1 << 16)
     into, out = (max(gcd(extent * size, most), 4, size) for extent in (cols, rows))
     shape_of = _tile(tile, size, into, out, found, threads)
     held = shape_of.rows * shape_of.cols * size // threads
     if held > MOST_REGISTER_BYTES:
-        raise CHECK.malformed("tile", f"must leave a thread at most {MOST_REGISTER_BYTES} bytes", f"{held} bytes")
+        raise CHECK.malformed("tile", f"must give a thread at most {MOST_REGISTER_BYTES} bytes", f"{held} bytes")
     smem = fitting(shape_of.rows * shape_of.cols * size, target, f"a tile of {shape_of.rows} x {shape_of.cols}")
     plan = _swizzled(shape_of, 8 * size, target)
     what = f"transpose of {rows} x {cols} {elements(size)}"
@@ -135,7 +135,7 @@ def transpose_kernel(
 
 
 def _tile(tile: object, size: int, into: int, out: int, target: Target, threads: int) -> TileShape:
-    """Return the tile: 64 elements or 128 bytes a side, whichever is more, unless one is asked for."""
+    """Return the tile; by default 64 elements or 128 bytes a side, whichever is more."""
     take, give, lanes = into // size, out // size, target.lanes
     if tile is None:
         height = width = max(64, 128 // size)
@@ -148,22 +148,22 @@ def _tile(tile: object, size: int, into: int, out: int, target: Target, threads:
             raise CHECK.malformed("tile", "must be rows and columns", tile)
         extents = (power(given[0], "tile", give, 1 << 12), power(given[1], "tile", take, 1 << 12))
     if extents[0] * extents[1] < take * give * threads:
-        rule = f"must have at least {take * give} elements for each of {threads} threads"
+        rule = f"must have at least {take * give} elements per thread for {threads} threads"
         raise CHECK.malformed("tile", rule, extents)
     return TileShape(*extents, take, give, lanes, threads // lanes)
 
 
 @lru_cache(maxsize=64)
 def tile_swizzle(shape: TileShape, element_bits: int, target: str) -> SwizzlePlan:
-    """Return the shared layout for a tile that is stored as it is read and loaded as it is written.
+    """Return the shared layout for a tile stored in read order and loaded in write order.
 
     Args:
         shape: The tile.
         element_bits: Bits of an element.
-        target: The target; where nobody published its banks,
-            the layout is that of sm_90a (32 lanes) or gfx942 (64), as the plan says.
+        target: The target; if its banks are unpublished, the layout of sm_90a (32 lanes) or gfx942 (64) is used, and
+            the plan says so.
 
-    Raises: RepresentabilityError: LA912, where the banks of its accesses are published for neither.
+    Raises: RepresentabilityError: LA912, if the banks of its accesses are published for neither.
     """
     accesses = (TileAccess(shape.reader, "store"), TileAccess(shape.writer))
     relative = "sm_90a" if shape.lanes == 32 else "gfx942"
@@ -178,7 +178,7 @@ def tile_swizzle(shape: TileShape, element_bits: int, target: str) -> SwizzlePla
 
 
 def _swizzled(shape: TileShape, element_bits: int, target: str) -> SwizzlePlan:
-    """The same; where it is refused, with a tile that is not."""
+    """The same; a refusal suggests a larger tile that works."""
     try:
         return tile_swizzle(shape, element_bits, target)
     except RepresentabilityError as error:
@@ -189,13 +189,13 @@ def _swizzled(shape: TileShape, element_bits: int, target: str) -> SwizzlePlan:
             tile_swizzle(larger, element_bits, target)
         except RepresentabilityError:
             continue
-        repair = Repair("take a larger tile", f"tile=({larger.rows}, {larger.cols})")
+        repair = Repair("use a larger tile", f"tile=({larger.rows}, {larger.cols})")
         raise RepresentabilityError(replace(refused.diagnostic, repairs=(repair,)))
     raise refused
 
 
 def vectors(plan: SwizzlePlan, access: int, element_bytes: int) -> list[tuple[int, ...]]:
-    """Return the registers of every instruction of a thread, in the order in which they lie in shared memory."""
+    """Return the registers of every instruction of a thread, in shared-memory order."""
     served = plan.served[access]
     count = bank_model(served.target, served.instruction).access_bytes // element_bytes
     order = np.argsort(_offsets(plan, access, 1)[0], kind="stable").tolist()
@@ -224,7 +224,7 @@ def _text(
     store_at, load_at = _offsets(plan, 0, size), _offsets(plan, 1, size)
     block = shape.take * shape.give
     packed = max(1, 4 // size)
-    word_of: dict[tuple[int, int], list[str]] = {}  # (step and column, rows / packed) to the words of its elements
+    word_of: dict[tuple[int, int], list[str]] = {}  # (step and column, rows / packed) -> words of its elements
     for step in range(shape.steps):
         held = []
         for line in range(shape.give):
@@ -280,7 +280,7 @@ def _coordinates(layout: object, shape: TileShape) -> IntArray:
 
 
 def _origin(shape: TileShape, extents: tuple[int, int], group: int) -> str:
-    """Statements that say which tile a block takes: groups of rows of tiles, in each from above to below."""
+    """Statements that select a block's tile: groups of tile rows, top to bottom within each."""
     down, across = -(-extents[0] // shape.rows), -(-extents[1] // shape.cols)
     group = min(group, down)
     if group == 1:
@@ -306,7 +306,7 @@ def _inside(row: str, more_rows: int, col: str, more_cols: int, extents: tuple[i
 
 
 def _load(value: str, row: int, col: int, extents: tuple[int, int], size: int, width: int) -> list[str]:
-    """Statements that read a vector ``row`` rows and ``col`` columns behind the thread's first."""
+    """Statements that read a vector ``row`` rows and ``col`` columns after the thread's first."""
     ahead = (row * extents[1] + col) * size
     inside = _inside("row", row, "col", col, extents)
     kind = KINDS[width]
@@ -319,7 +319,7 @@ def _wide(name: str, more: int) -> str:
 
 
 def _write(value: str, row: int, col: int, extents: tuple[int, int], size: int, width: int) -> list[str]:
-    """Statements that write a vector along the rows, ``row`` rows and ``col`` columns behind the thread's first."""
+    """Statements that write a vector along the rows, ``row`` rows and ``col`` columns after the thread's first."""
     ahead = (col * extents[0] + row) * size
     inside = _inside("to_row", row, "to_col", col, extents)
     return [f"    if ({inside}) *({KINDS[width]}*){_wide('to', ahead)} = {value};"]

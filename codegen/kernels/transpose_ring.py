@@ -1,9 +1,9 @@
-"""The transpose of a matrix by the copy engine: tiles arrive and leave swizzled, threads turn small blocks between.
+"""Matrix transpose with the copy engine: tiles arrive and leave swizzled, threads transpose small blocks in between.
 
-Main statements: rows of a tile and of its transpose lie in shared memory as the 128-byte swizzle puts them: a 16-byte
-chunk is exclusive-ored with the row modulo 8. Threads take blocks of one chunk a side; lane bits 0 to 2 count
-chunks of both sides at once (a diagonal), so that the eight lanes of a group are in eight chunks when they
-load and when they store. The turns are counted when the text is made.
+A tile and its transpose are stored with the 128-byte swizzle: the number of a 16-byte chunk is XORed with the row
+modulo 8. Threads transpose blocks of one chunk a side; lane bits 0 to 2 step along a diagonal, i.e. through the chunks
+of both sides at once, so that the eight lanes of a group access eight different chunks when they load and when they
+store. Turns are counted when the text is generated.
 """
 
 from __future__ import annotations
@@ -106,15 +106,15 @@ def transpose_ring_kernel(
         shape: Rows and columns; both must be multiples of 16 bytes.
         dtype: Element type; 1, 2, 4 or 8 bytes.
         target: A target with tensor maps.
-        tile: Rows and columns of a tile, powers of two of at least 128 bytes; 128 bytes a side when left out.
-        threads: Threads of a block; one for each block of a tile, at most 256, when left out.
-        stages: Tiles that are loaded ahead, 1 to 8.
-        leaving: Turned tiles that may be on their way out, 1 to 4.
-        down: Whether neighbouring blocks take tiles below each other instead of beside each other.
+        tile: Rows and columns of a tile, powers of two of at least 128 bytes; default 128 bytes a side.
+        threads: Threads of a block; by default one per small block of a tile, at most 256.
+        stages: Tiles loaded ahead, 1 to 8.
+        leaving: Transposed tiles with stores in flight, 1 to 4.
+        down: Whether consecutive blocks process tiles top to bottom instead of left to right.
         name: Kernel symbol.
 
-    Raises: MalformedError: LA945, LA340, LA375, LA506. InfeasibleError: LA946, LA948. InadmissibleError: where no
-        descriptor does it.
+    Raises: MalformedError: LA945, LA340, LA375, LA506. InfeasibleError: LA946, LA948. InadmissibleError: no descriptor
+        does it.
 
     Example:
         >>> made = transpose_ring_kernel((8192, 8192), "f32")
@@ -134,7 +134,7 @@ def transpose_ring_kernel(
     blocks = height * width // side**2
     threads = min(blocks, 256) if threads is None else checked_threads(threads, found)
     if blocks % threads or blocks // threads * side * CHUNK > MOST_REGISTER_BYTES:
-        rule = f"must share out {blocks} blocks of {side * CHUNK} bytes, at most {MOST_REGISTER_BYTES} bytes a thread"
+        rule = f"must divide {blocks} blocks of {side * CHUNK} bytes, at most {MOST_REGISTER_BYTES} bytes per thread"
         raise CHECK.malformed("threads", rule, threads)
     ring = RingShape(
         CHECK.integer(stages, "stages", 1, 9), CHECK.integer(leaving, "leaving", 1, 5), height * width * size, 1024
@@ -170,7 +170,7 @@ def transpose_ring_kernel(
 
 
 def _blocks(rows: int, cols: int, threads: int) -> LinearLayout:
-    """(step, thread) to (row, col) of the blocks: three bits of the lane are on the diagonal, three move it."""
+    """(step, thread) to (row, col) of the blocks: three lane bits run along the diagonal, the next shift it."""
     bases = [(1 << bit, 1 << bit) for bit in range(3)] + [(1 << bit, 0) for bit in range(3)]
     bases += [(0, 1 << bit) for bit in range(3, cols.bit_length() - 1)]
     bases += [(1 << bit, 0) for bit in range(3, rows.bit_length() - 1)]
@@ -186,7 +186,7 @@ def _swizzled(rows: IntArray, chunks: IntArray, height: int) -> IntArray:
 def _turning(
     tile: tuple[int, int], size: int, threads: int, numbers: Numbers, target: str
 ) -> tuple[list[str], list[str], tuple[Served, ...]]:
-    """Statements that load the blocks of a thread, that turn and store them, and the turns of the banks."""
+    """Statements that load a thread's blocks, those that transpose and store them, and the turns of the banks."""
     height, width = tile
     side = CHUNK // size
     layout = _blocks(height // side, width // side, threads)

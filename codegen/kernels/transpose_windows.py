@@ -1,15 +1,15 @@
-"""The transpose of a matrix whose rows begin at any element: vectors in, whole sectors out.
+"""Transpose of a matrix with unaligned rows: aligned vectors in, whole sectors out.
 
-Main statements: a block reads ``rows + S`` rows of a strip of columns and writes ``rows`` elements of every column, S
-being the elements of a sector of 32 bytes. For column c the written window begins at the first element that begins a
-sector in row c of the result; the windows of the blocks below each other follow without gaps, since ``rows`` is a
-multiple of S. What lies before the first window of a row is written by itself.
+A block reads ``rows + S`` rows of a strip of columns and writes ``rows`` elements of every column, S being the elements
+of a 32-byte sector. For column c the written window begins at the first sector boundary in row c of the result; windows
+of vertically adjacent blocks follow without gaps, since ``rows`` is a multiple of S. The part of a row before its first
+window is written separately.
 
-Rows are read as the aligned vectors of 16 bytes around them. In shared memory row r begins ``pitch * r`` bytes after
-row 0, with ``pitch`` congruent to the bytes of a row of the source modulo 16: then every vector lies at a multiple of
-16 there too, and the place of element (r, c) is linear in both. A lane reads the elements of one word of the result
-from rows below each other. The words of neighbouring lanes are 4 pitch / size bytes apart; where this is an odd number
-of words, 32 lanes find 32 banks, otherwise lanes take ``columns`` of the result beside each other to fill the gaps.
+Rows are read as the aligned 16-byte vectors that cover them. In shared memory row r begins ``pitch * r`` bytes after
+row 0, with ``pitch`` congruent to the source's row size modulo 16: so every vector is 16-byte aligned there too, and
+the address of element (r, c) is linear in both. A lane reads the elements of one result word from consecutive rows. The
+words of neighbouring lanes are 4 pitch / size bytes apart; if this is an odd number of words, 32 lanes hit 32 banks;
+otherwise lanes process ``columns`` adjacent columns to fill the gaps.
 """
 
 from __future__ import annotations
@@ -152,7 +152,7 @@ def transpose_windows_kernel(
 ) -> ArrayKernel:
     """Return the kernel that transposes a dense row-major matrix of any extents, by vectors and whole sectors.
 
-    Mathematically: ``into[c, r] = from[r, c]``. Source and destination begin at multiples of 16 bytes.
+    Mathematically: ``into[c, r] = from[r, c]``. Source and destination must be 16-byte aligned.
 
     Args:
         shape: Rows and columns.
@@ -161,10 +161,10 @@ def transpose_windows_kernel(
         rows: Elements of a column that a block writes, a power of two of at least 128 bytes.
         vectors: Vectors of 16 bytes that a block reads of each row: 8, 16 or 32.
         threads: Threads of a block.
-        group: Strips of rows that neighbouring blocks take below each other.
+        group: Number of vertically adjacent tiles that consecutive blocks process before moving right.
         name: Kernel symbol.
 
-    The best numbers that were measured stand where one is left out.
+    Defaults are the fastest measured.
 
     Raises: MalformedError: LA945, LA340, LA375, LA506. InfeasibleError: LA946, LA948.
 
@@ -187,8 +187,8 @@ def transpose_windows_kernel(
     height, lines, warps = high + sector, threads // vectors, threads // found.lanes
     steps = -(-height // lines)
     if steps > MOST_HELD:
-        raise CHECK.malformed("rows", f"must leave a thread at most {MOST_HELD} vectors", steps)
-    # any row of so many columns, wherever it begins, lies in its aligned vectors
+        raise CHECK.malformed("rows", f"must give a thread at most {MOST_HELD} vectors", steps)
+    # a row of this many columns fits its aligned vectors wherever it begins
     cols = ((vectors - 1) * VECTOR_BYTES // size + 1) // (columns * packed) * (columns * packed)
     down, across = -(-all_rows // high), -(-all_cols // cols)
     group = min(group, down)
@@ -223,7 +223,7 @@ def transpose_windows_kernel(
 
 
 def _column(columns: int, packed: int, along: int) -> str:
-    """The column of the tile that a lane writes in pass ``n``; lanes beside each other are a word apart."""
+    """The tile column that a lane writes in pass ``n``; adjacent lane groups are one word apart."""
     if columns == 1:
         return "n"
     beside = f"lane / {along}u"

@@ -1,8 +1,8 @@
-"""A tile that is read along rows and written along columns: who holds what, and small transposes in registers.
+"""Tiles read along rows and written along columns: register layouts, and small transposes in registers.
 
 Notation: a thread reads vectors of ``take`` columns in ``give`` rows and writes vectors of ``give`` rows in ``take``
 columns; a step is one such block of a thread. Both sides are linear layouts from (register, lane, warp) to (row, col);
-their registers are the rows of a block, its columns, the steps.
+the register bits are the rows of a block, its columns, then the steps.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ WORD_BYTES = 4
 
 @dataclass(frozen=True, slots=True)
 class TileShape:
-    """A tile and the blocks of it that a thread reads and writes at once; all numbers are powers of two.
+    """A tile and the blocks that a thread reads and writes at once; all numbers are powers of two.
 
     Args:
         rows: Rows of the tile.
@@ -45,7 +45,7 @@ class TileShape:
         return self.rows * self.cols // (self.take * self.give * self.lanes * self.warps)
 
     def _bits(self, inner: Sequence[tuple[int, int]], outer: Sequence[tuple[int, int]]) -> LinearLayout:
-        """A layout whose registers begin with ``inner``; lanes, warps and steps take ``outer`` in this order."""
+        """A layout whose registers begin with ``inner``; lanes, warps and steps take ``outer``, in this order."""
         lanes, warps = self.lanes.bit_length() - 1, self.warps.bit_length() - 1
         bases = {
             "register": [*inner, *outer[lanes + warps :]],
@@ -78,7 +78,7 @@ def _column_bits(first: int, end: int) -> list[tuple[int, int]]:
 
 
 def fields(words: int, name: str) -> list[str]:
-    """Return the words of a value that holds so many: the value itself where it is one word.
+    """Return the words of a value of ``words`` words; a one-word value is itself.
 
     Example:
         >>> fields(2, "a"), fields(1, "a")
@@ -88,9 +88,9 @@ def fields(words: int, name: str) -> list[str]:
 
 
 def vector_of(words: Sequence[str], whole: int, target: str) -> str:
-    """Return words as one value: the vector whose words they all are, or a new one.
+    """Return words as one value: the vector that they are all fields of, or a new one.
 
-    clang for AMD keeps vectors that are copied whole in scratch memory: for these targets always a new one.
+    For AMD always a new one, because clang spills vectors copied as a whole to scratch memory.
 
     Args:
         words: The words.
@@ -120,7 +120,7 @@ def turned_words(
         names: Fresh names.
 
     Returns:
-        Statements, and per column the words that hold it, lowest rows first.
+        Statements, and per column its words, lowest rows first.
 
     Example:
         >>> turned_words([["a"], ["b"]], 2, iter("xy"))
@@ -144,7 +144,7 @@ def turned_words(
             held = [rows[first + row][word] for row in range(packed)]
             if packed == 2:
                 made = [pair(held[0], held[1], 0x5410), pair(held[0], held[1], 0x7632)]
-            else:  # bytes: columns 0 and 1, then 2 and 3, of rows 0 and 1 and of rows 2 and 3; then of all four
+            else:  # bytes: combine rows 0, 1 and rows 2, 3 for columns 0, 1 (then 2, 3), then all four rows
                 made = []
                 for selector in (0x5140, 0x7362):
                     upper, lower = pair(held[0], held[1], selector), pair(held[2], held[3], selector)

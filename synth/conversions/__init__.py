@@ -1,10 +1,10 @@
-"""Finders of conversions: how threads get the elements of one layout of registers from another, at the least cost.
+"""Conversions between register layouts: the cheapest known way to bring every element to its destination.
 
-Implementation notes: an element that stays in its thread is renamed; else plans inside warps and one through shared
-memory are made and compared by the costs of the target (``targets.instruction_costs``). What cannot be cheaper than
-what is found, by the bytes that it moves, is not made.
+Implementation notes: if every element stays in its thread, registers are only renamed. Otherwise plans inside warps and
+through shared memory are built and compared by the target's costs (``targets.instruction_costs``). A plan is skipped if
+moving its bytes alone already costs more than the best plan found.
 
-References: arXiv 2505.23819, section on conversions; here for any maps over F2, by common complements.
+References: arXiv 2505.23819, section on conversions; generalised here to any maps over F2 by common complements.
 """
 
 from __future__ import annotations
@@ -48,32 +48,30 @@ def conversion(
     exhaustive: bool = False,
     shape: tuple[int, ...] | None = None,
 ) -> ConversionPlan | Unknown:
-    """Return how every thread gets the elements that one layout of registers wants from those that another holds.
+    """Return the cheapest plan that converts one register layout into another.
 
-    Mathematically: source and destination say which element of a tensor the place (register, lane, warp) holds. Steps
-    are found after which every place of the destination holds its element, wherever the source holds it: registers
-    renamed, words chosen by the lane and read from other lanes, elements stored to shared memory and loaded.
+    Both layouts map places (register, lane, warp) to elements of one tensor. The plan's steps rename registers, select
+    words by lane, read words from other lanes, or store elements to shared memory and load them.
 
     Args:
         source: A linear layout from register, lane, warp to the axes of a tensor, or a CuTe layout of threads and
             values.
-        destination: Another one of the same tensor and the same threads; of the registers there may be more or fewer.
-        element_bits: Bits of an element: 8, 16, 32, 64 or 128; None for those of the texts, of one type, or 16.
-        target: Its lanes, banks and costs are taken.
-        smem_bytes: Most bytes of shared memory; as many as a block of the target may have, when left out. Fewer bytes
-            mean more passes.
+        destination: Another one of the same tensor and threads; the number of registers may differ.
+        element_bits: Bits of an element: 8, 16, 32, 64 or 128; None for the width stated in the texts, or 16.
+        target: The target, for its lanes, banks and costs.
+        smem_bytes: Shared memory that the plan may use; by default all that a block of the target can have. Less means
+            more passes.
         mechanism: ``"nothing"``, ``"registers"``, ``"shuffles"``, ``"shared"``, ``"matrices"`` or ``"cluster"``: only
-            plans of this mechanism, or of ``"nothing"`` where every register holds its element.
-        shape: Extents of the tensor, outermost first: for attributes of Triton where neither layout has them, and for
-            CuTe layouts and tables, which count its elements.
-        exhaustive: Make every plan, also those that cannot be the cheapest.
+            plans of this mechanism, or ``"nothing"`` if the layouts are equal.
+        shape: Extents of the tensor, outermost first: for Triton attributes if neither layout states them, and for CuTe
+            layouts and tables, which only number its elements.
+        exhaustive: Build every plan, even those that cannot be the cheapest.
 
     Returns:
-        The plan of least stated cost with its alternatives; ``Unknown`` where no steps are known that do it.
+        The plan of least cost with its alternatives; ``Unknown`` if no way to do it is known.
 
-    Raises: MalformedError: LA933. InfeasibleError: LA934, where nobody holds an element, or where the mechanism that is
-        asked for cannot do it. The steps are run on labels of the elements before they are returned: LA931 would be a
-        fault of the finder.
+    Raises: MalformedError: LA933. InfeasibleError: LA934, if the source does not contain an element, or the requested
+        mechanism cannot do it. The plan is run on element labels before it is returned; LA931 is a bug in the finder.
 
     Example:
         >>> from layoutalg import LinearLayout
@@ -83,8 +81,6 @@ def conversion(
         >>> plan = conversion(blocked, striped, 32).check()
         >>> plan.mechanism, plan.rounds, plan.least
         ('shuffles', 2, True)
-
-    Source: see the head of the package.
     """
     asked = lookup(CHECK.kind(target, str, "target"))
     bits = asked_bits(CHECK, stated_bits(element_bits, source, destination, check=CHECK))
@@ -125,7 +121,7 @@ class _Question:
 
     @property
     def natural(self) -> int:
-        """Elements of a word."""
+        """Elements per word."""
         return max(1, WORD_BITS // self.element_bits)
 
 
@@ -138,7 +134,7 @@ class _Made:
 def _crosses(source: Given, wanted: Given) -> bool:
     """Whether elements may have to leave their block."""
     if len(source.blocks) != len(wanted.blocks):
-        rule = f"must have {1 << len(source.blocks)} blocks, as the source"
+        rule = f"must have {1 << len(source.blocks)} blocks, like the source"
         raise CHECK.malformed("destination", rule, 1 << len(wanted.blocks))
     if not source.blocks:
         return False
@@ -152,7 +148,7 @@ def _crosses(source: Given, wanted: Given) -> bool:
 
 
 def _across(asked: _Question, source: Places, wanted: Places, mechanism: str | None) -> list[_Made]:
-    """What can be done between linear layouts of the blocks of a cluster, taken as further warps."""
+    """Plans between linear layouts across a cluster, its blocks taken as further warps."""
     moved = fetched(source, wanted)
     if isinstance(moved, int):
         raise nobody(moved)
@@ -164,12 +160,12 @@ def _across(asked: _Question, source: Places, wanted: Places, mechanism: str | N
     steps = across(source, wanted, moved, bits, asked.element_bits, asked.target, asked.smem_bytes)
     if isinstance(steps, str):
         return [*made, _Made(Alternative("cluster", steps))]
-    because = f"elements change their block; other blocks' bytes are counted as the own{_unknown(steps)}"
+    because = f"elements change blocks; remote shared memory is costed like local{_unknown(steps)}"
     return [*made, asked.alternative("cluster", steps, because)]
 
 
 def _linear(asked: _Question, source: Places, wanted: Places, mechanism: str | None) -> list[_Made]:
-    """What can be done between linear layouts."""
+    """Plans between linear layouts."""
     moved = fetched(source, wanted)
     if isinstance(moved, int):
         raise nobody(moved)
@@ -178,14 +174,14 @@ def _linear(asked: _Question, source: Places, wanted: Places, mechanism: str | N
     if taken is not None:
         idle = taken == tuple(range(asked.source.registers))
         steps = () if idle else (Take(taken, asked.natural, asked.natural),)
-        because = "every register holds its element" if idle else "every element is in its thread"
+        because = "layouts are equal; nothing to move" if idle else "every element stays in its thread"
         made.append(asked.alternative("nothing" if idle else "registers", steps, because, least=True))
         if not asked.exhaustive and mechanism in (None, "registers"):
             return made
     if mechanism == "nothing":
         return made
     if not moved.local:
-        made.append(_Made(Alternative("shuffles", "elements change their warp")))
+        made.append(_Made(Alternative("shuffles", "elements change warps")))
     if mechanism in ("shared", "matrices") or (mechanism is None and not moved.local):
         return [*made, *_shared(asked, source, wanted, moved.local, [])]
     if not moved.local or mechanism == "cluster":
@@ -196,7 +192,7 @@ def _linear(asked: _Question, source: Places, wanted: Places, mechanism: str | N
         if floor > _shared_floor(asked, wanted):
             passing = _shared(asked, source, wanted, moved.local, [])
             if floor > min(map(_cycles, passing)):
-                because = f"not made: their shuffles and selects alone take {floor:g} cycles"
+                because = f"its shuffles and selects alone take {floor:g} cycles"
                 return [*made, _Made(Alternative("shuffles", because)), *passing]
     made += _inside(asked, moved, wanted)
     if mechanism is None:
@@ -205,11 +201,11 @@ def _linear(asked: _Question, source: Places, wanted: Places, mechanism: str | N
 
 
 def _inside_floor(asked: _Question, moved: Fetched) -> float:
-    """Cycles that no plan inside warps is below, where every element is held once; 0 else.
+    """Lower bound on the cycles of any plan inside warps, if every element is held once; otherwise 0.
 
-    A lane has at most 2^-r of its elements already, r the rank by which registers go to lanes, and receives a word in
-    a shuffle. A select, a byte permutation or an exchange asks one functional of the lane, so that as many layers of
-    one instruction a word are needed as the rank by which lanes go to registers.
+    A lane already has at most 2^-r of its elements, r being the rank of the map from registers to lanes, and a shuffle
+    brings it one word. A select, a byte permutation or an exchange tests one functional of the lane, so the rank of the
+    map from lanes to registers bounds the number of instructions per word.
     """
     if not _bijective(asked, moved) or asked.source.registers < asked.natural:
         return 0.0
@@ -223,7 +219,7 @@ def _inside_floor(asked: _Question, moved: Fetched) -> float:
 
 
 def _bijective(asked: _Question, moved: Fetched) -> bool:
-    """Whether source and destination hold every element once."""
+    """Whether source and destination both hold every element exactly once."""
     size = asked.source.registers * asked.source.lanes * asked.source.warps
     return moved.forced and 1 << len(moved.columns) == size and matrix.rank(moved.columns) == len(moved.columns)
 
@@ -239,7 +235,7 @@ def _inside(asked: _Question, moved: Fetched, wanted: Places) -> list[_Made]:
             continue
         fewest = cost.shuffles if least else fewest
         if not cost.shuffles:
-            changed = replace(made.alternative, mechanism="registers", because="every element is in its thread")
+            changed = replace(made.alternative, mechanism="registers", because="every element stays in its thread")
             made = replace(made, alternative=changed)
         name = made.alternative.mechanism
         if name not in best or _cycles(made) < _cycles(best[name]):
@@ -249,10 +245,10 @@ def _inside(asked: _Question, moved: Fetched, wanted: Places) -> list[_Made]:
 
 
 def _exchanged(asked: _Question, moved: Fetched, made: list[_Made]) -> list[_Made]:
-    """The plans, with exchanges of bits for shuffles where those are cheaper.
+    """The plans, with shuffles replaced by exchanges of bits if those are cheaper.
 
-    Exchanges have no fewer shuffles than the least, and three selects for every two words; where this alone costs more
-    than what is found they are not made.
+    Exchanges need at least the minimum of shuffles, and three selects for every two words; if that alone costs more
+    than the best plan, they are not built.
     """
     now = next((each for each in made if each.alternative.mechanism == "shuffles"), None)
     if now is None or now.alternative.cost is None:
@@ -278,7 +274,7 @@ def _exchanged(asked: _Question, moved: Fetched, made: list[_Made]) -> list[_Mad
 
 
 def _flattened(plan: ExchangePlan, natural: int) -> tuple[Step, ...]:
-    """The steps of exchanges, with what changes the elements of words as choices of registers."""
+    """The steps of an exchange plan, its repackings written as ``Take`` steps."""
     packed = plan.packed
     before = matrix.table(plan.before.elements, plan.before.constant).tolist()
     after = matrix.table(plan.after.elements, plan.after.constant).tolist()
@@ -290,7 +286,7 @@ def _flattened(plan: ExchangePlan, natural: int) -> tuple[Step, ...]:
 
 
 def _shared_floor(asked: _Question, wanted: Places) -> float:
-    """Cycles that no plan through shared memory is below: every bank busy in every turn."""
+    """Lower bound on the cycles of any plan through shared memory: every bank busy in every turn."""
     elements = 1 << matrix.rank(wanted.columns)
     turns = max(2, 2 * elements * asked.element_bits // 8 // LINE_BYTES)
     costs = asked.costs
@@ -299,11 +295,11 @@ def _shared_floor(asked: _Question, wanted: Places) -> float:
 
 
 def _shared(asked: _Question, source: Places, wanted: Places, local: bool, others: list[_Made]) -> list[_Made]:
-    """The plan through shared memory, unless what is there cannot be beaten."""
+    """The plans through shared memory, unless they cannot beat the others."""
     bound = _shared_floor(asked, wanted)
     best = min(map(_cycles, others), default=None)
     if best is not None and best <= bound and not asked.exhaustive:
-        because = f"not made: its bytes alone take {bound:g} cycles"
+        because = f"moving its bytes alone takes {bound:g} cycles"
         return [_Made(Alternative("shared", because))]
     found = through(source, wanted, asked.element_bits, asked.target, local, asked.smem_bytes, asked.source.lanes)
     if isinstance(found, str):
@@ -311,13 +307,13 @@ def _shared(asked: _Question, source: Places, wanted: Places, local: bool, other
     made = []
     for passage in found:
         name = "matrices" if passage.matrices else "shared"
-        because = f"any elements may pass{_unknown(passage.steps)}"
+        because = f"shared memory can move any element{_unknown(passage.steps)}"
         made.append(asked.alternative(name, passage.steps, because))
     return made
 
 
 def _by_table(asked: _Question, mechanism: str | None) -> list[_Made]:
-    """What can be done between layouts of which one is no map of bits."""
+    """Plans between layouts, at least one of which is not linear over F2."""
     have, want = asked.source.elements(), asked.destination.elements()
     warps, lanes, registers = have.shape
     places = {int(element): place for place, element in reversed(list(enumerate(have.reshape(-1).tolist())))}
@@ -332,7 +328,7 @@ def _by_table(asked: _Question, mechanism: str | None) -> list[_Made]:
     if -1 not in taken:
         idle = taken == list(range(registers))
         steps = () if idle else (Take(tuple(taken), asked.natural, asked.natural),)
-        because = "every register holds its element" if idle else "every element is in its thread"
+        because = "layouts are equal; nothing to move" if idle else "every element stays in its thread"
         made.append(asked.alternative("nothing" if idle else "registers", steps, because, least=True))
         if not asked.exhaustive and mechanism in (None, "registers"):
             return made
@@ -341,7 +337,7 @@ def _by_table(asked: _Question, mechanism: str | None) -> list[_Made]:
     source = np.array([places[element] for element in want.reshape(-1).tolist()], dtype=np.int64)
     size = registers * lanes * warps
     warp = np.arange(len(source)) // (want.shape[2] * lanes)
-    no = "the layouts are no maps of bits, and elements change their warp or are held more or less than once"
+    no = "the layouts are not linear over F2, and elements change warps or are not held exactly once"
     if mechanism in (None, "shared"):
         made.append(_by_placement(asked, have, want))
     if want.shape != have.shape or len(np.unique(source)) < size or (source // (registers * lanes) != warp).any():
@@ -360,7 +356,7 @@ def _by_table(asked: _Question, mechanism: str | None) -> list[_Made]:
 
 
 def _by_placement(asked: _Question, have: IntArray, want: IntArray) -> _Made:
-    """The plan through shared memory at addresses that are listed."""
+    """The plan through shared memory with listed addresses."""
 
     def cycles(steps: tuple[Step, ...]) -> float:
         return counted(steps, asked.source, asked.element_bits, asked.costs).cycles
@@ -368,15 +364,15 @@ def _by_placement(asked: _Question, have: IntArray, want: IntArray) -> _Made:
     found = listed(have, want, asked.element_bits, asked.target, asked.smem_bytes, cycles)
     if isinstance(found, str):
         return _Made(Alternative("shared", found))
-    because = f"elements lie {found.told}, the best of {found.tried} placements{_unknown(found.steps)}"
+    because = f"elements stored {found.told}, the best of {found.tried} placements{_unknown(found.steps)}"
     return asked.alternative("shared", found.steps, because)
 
 
 def _unknown(steps: tuple[Step, ...]) -> str:
-    """That turns of an instruction are not known, in words; empty where all are."""
+    """Say which instructions have an unknown number of turns; empty if none."""
     unknown = {access.instruction for step in steps if isinstance(step, Through)
                for access in (step.store, step.load) if access.turns == UNCOUNTED}  # fmt: skip
-    return f", in an unknown number of turns of {', '.join(sorted(unknown))}: the least is counted" if unknown else ""
+    return f"; turns of {', '.join(sorted(unknown))} are unknown, the minimum is counted" if unknown else ""
 
 
 def _cycles(made: _Made) -> float:
@@ -387,32 +383,32 @@ def _cycles(made: _Made) -> float:
 def _no_plan(asked: _Question, made: list[_Made], mechanism: str | None) -> str:
     """Return why no plan of the mechanism is known.
 
-    Raises: InfeasibleError: LA934, where there can be none.
+    Raises: InfeasibleError: LA934, if there can be none.
     """
     if mechanism is None:
         return "; ".join(f"{each.alternative.mechanism}: {each.alternative.because}" for each in made)
     because = _impossible(asked, mechanism)
     if because is not None:
-        what = f"no conversion is of the mechanism {mechanism}"
+        what = f"mechanism {mechanism} cannot do this conversion"
         raise InfeasibleError(Diagnostic("LA934", what, ("mechanism",), because))
     own = [each.alternative.because for each in made if each.alternative.mechanism == mechanism]
     if mechanism == "matrices":
-        own.append(f"no stmatrix or ldmatrix of {asked.target} moves these registers as its matrices hold them")
+        own.append(f"no stmatrix or ldmatrix of {asked.target} matches these registers")
     if mechanism == "shuffles":
-        own.append('every element is in its thread; mechanism="registers" needs no shuffle')
+        own.append('every element stays in its thread; mechanism="registers" needs no shuffle')
     if mechanism == "registers":
-        own.append("the register depends on the lane, and the layouts are no maps of bits")
+        own.append("the register depends on the lane, and the layouts are not linear over F2")
     return f"{mechanism}: {own[0]}"
 
 
 def _impossible(asked: _Question, mechanism: str) -> str | None:
-    """Return why no steps of the mechanism can do it; None where some may."""
+    """Return why the mechanism cannot do it at all; None if it may."""
     if mechanism == "nothing":
-        return "not every register holds its element already"
+        return "the layouts differ"
     if mechanism == "cluster":
         return "no element leaves its block" if asked.blocks == 1 else None
     if mechanism in ("shared", "matrices"):
-        return None if asked.blocks == 1 else 'elements leave their block; mechanism="cluster" reaches the others'
+        return None if asked.blocks == 1 else 'elements leave their block; use mechanism="cluster"'
     have, want = asked.source.elements(), asked.destination.elements()
     warps, lanes, _ = have.shape
     own = np.arange(warps)[:, None, None] * lanes + np.arange(lanes)[:, None]
@@ -423,11 +419,11 @@ def _impossible(asked: _Question, mechanism: str) -> str | None:
         return None
     warp, lane, register = (int(part[0]) for part in np.nonzero(~held))
     element = int(want[warp, lane, register])
-    return f"lane {lane} of warp {warp} wants element {element}, which no register of its {word} holds"
+    return f"lane {lane} of warp {warp} needs element {element}, which no register of its {word} holds"
 
 
 def _chosen(asked: _Question, made: list[_Made], mechanism: str | None) -> ConversionPlan | Unknown:
-    """The plan of least cost among those made."""
+    """The plan of least cost."""
     able = [each for each in made if each.alternative.cost is not None]
     if mechanism is not None:
         able = [each for each in able if each.alternative.mechanism in {mechanism, "nothing"}]
@@ -441,7 +437,7 @@ def _chosen(asked: _Question, made: list[_Made], mechanism: str | None) -> Conve
     rivals = [(other.cost.cycles, other.mechanism) for other in others if other.cost is not None]
     if rivals:
         cycles, name = min(rivals)
-        why += f"; {name} would take {cycles:g} cycles{' too' if cycles == cost.cycles else f', not {cost.cycles:g}'}"
+        why += f"; {name} would {'also ' * (cycles == cost.cycles)}take {cycles:g} cycles"
     for other in others:
         if other.cost is None:
             why += f"; {other.mechanism}: {other.because}"

@@ -1,9 +1,9 @@
-"""Conversions across the blocks of a cluster: own shared memory is stored to, any block's is loaded from.
+"""Conversions across the blocks of a cluster: store to the block's own shared memory, load from any block's.
 
-Mathematically: blocks are taken as further bits of the warp. Where each place of the destination finds its element in
-the source is linear (``fetched``); its block part is the rank that is loaded from, and its element, without what the
-block adds, a place of one tile that every block stores alike. The tile's swizzle is the optimal one of the two
-accesses, the registers of a vector being those that change no rank.
+Mathematically: blocks are further bits of the warp. The map from a place of the destination to the source place of its
+element is linear (``fetched``); its block part is the cluster rank to load from, and the element without the block's
+contribution is a place in a tile that every block stores in the same way. The tile gets the optimal swizzle for the two
+accesses; the registers of a vector are those that do not change the rank.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ LINE_BYTES = 128
 def across(
     source: Places, wanted: Places, moved: Fetched, blocks: int, element_bits: int, target: str, smem_bytes: int
 ) -> tuple[Step, ...] | str:
-    """Return steps through the shared memory of a cluster; why there are none, else.
+    """Return steps through the shared memory of a cluster, or why there are none.
 
     Args:
-        source: What registers hold, the last warp bits being those of the block.
-        wanted: What they are to hold.
-        moved: Where the destination's elements are found.
-        blocks: Bits of the block.
+        source: The source layout; its last warp bits are those of the block.
+        wanted: The destination layout.
+        moved: Where each place of the destination finds its element.
+        blocks: Bits of the block number.
         element_bits: Bits of an element.
         target: The target.
-        smem_bytes: Most bytes of shared memory of a block.
+        smem_bytes: Shared memory that a block may use.
     """
     refused = _without_cluster(target, 1 << blocks)
     if refused:
@@ -45,15 +45,15 @@ def across(
     size = element_bits // 8
     window = max(LINE_BYTES, size << tile.bits)
     if window > smem_bytes:
-        return f"the elements of a block take {window} bytes, more than the {smem_bytes} bytes there are"
+        return f"the elements of a block need {window} bytes, but only {smem_bytes} are available"
     asked = Asked(tile.bits, tile.base, 0, 0, element_bits, target, False)
     offsets, served = _placed(asked, tile)
     store = moved_by(asked, tile.near, offsets, 0, served[0])
     if store is None:
-        return f"no {served[0].instruction} stores what registers hold"
+        return f"{served[0].instruction} cannot store these registers"
     loaded = _loaded(tile, offsets, served[1].instruction, element_bits, window)
     if loaded is None:
-        return f"no {served[1].instruction} loads what registers want"
+        return f"{served[1].instruction} cannot load these registers"
     stored = replace(store.access, threads=(*store.access.threads, *(window << bit for bit in range(blocks))))
     accesses = [replace(each, turns=each.counted(target, 1 << moved.lanes)) for each in (stored, loaded.access)]
     step = Through(window << blocks, "cluster", 1, accesses[0], accesses[1], 1 << blocks)
@@ -65,25 +65,22 @@ def across(
 
 
 def _without_cluster(target: str, blocks: int) -> str:
-    """Why a target has no cluster of so many blocks; empty where it has."""
+    """Why a target has no cluster of this many blocks; empty if it has."""
     fact = model_of(target).limit("cluster_blocks")
     most = int(fact.value) if isinstance(fact, Fact) and isinstance(fact.value, int) else 1
     if most == 1:
-        return f"elements change their block, and {target} has no clusters: no block reads another's shared memory"
-    few = blocks <= most
-    return (
-        ""
-        if few
-        else f"elements change their block, and {blocks} blocks are more than the {most} of a portable cluster"
-    )
+        return f"elements change blocks, but {target} has no clusters: no block can read another's shared memory"
+    if blocks <= most:
+        return ""
+    return f"elements change blocks, and {blocks} blocks exceed the {most} of a portable cluster"
 
 
 @dataclass(frozen=True, slots=True)
 class _Tile:
-    """What a block stores, and loads from any block, in coordinates of the block's tile.
+    """The stores to the own block and the loads from any block, in coordinates of the block's tile.
 
-    ``near`` stores; ``far`` loads, of its registers the sets ``vectors`` change no rank; ``ranks`` are those that the
-    images of ``far`` are loaded from, ``rank`` and ``base`` the rank and the coordinate of place 0.
+    ``near`` stores and ``far`` loads; the register sets ``vectors`` of ``far`` do not change the rank. ``ranks`` are
+    the ranks that the images of ``far`` are loaded from, ``rank`` and ``base`` the rank and coordinate of place 0.
     """
 
     bits: int
@@ -138,7 +135,7 @@ def _placed(asked: Asked, tile: _Tile) -> tuple[Sequence[int], Sequence[Served]]
 
 @dataclass(frozen=True, slots=True)
 class _Loaded:
-    """Loads from any block, the sets of registers that their numbers are, and the order to bring registers into."""
+    """Loads from any block, the register set of each number bit, and the final register order."""
 
     access: SharedAccess
     numbers: tuple[int, ...]
@@ -146,7 +143,7 @@ class _Loaded:
 
 
 def _loaded(tile: _Tile, offsets: Sequence[int], instruction: str, element_bits: int, window: int) -> _Loaded | None:
-    """Return the loads of a tile behind its offsets; None where the instruction does not fit."""
+    """Return the loads of a tile at given offsets; None if the instruction does not fit."""
     size, elements = element_bits // 8, instruction_bits(instruction) // element_bits
     low, far = elements.bit_length() - 1, tile.far
     found = matrix.eliminate([matrix.apply(offsets, matrix.apply(far.images, bits)) for bits in tile.vectors])
@@ -168,7 +165,7 @@ def _loaded(tile: _Tile, offsets: Sequence[int], instruction: str, element_bits:
 
 
 def _rest(byte: Sequence[int], vector: Sequence[int], size: int) -> list[int]:
-    """Sets of registers that complete those of a vector, at bytes that are 0 in the vector's bits."""
+    """Register sets that complete a vector's to a basis, at bytes that are 0 in the vector's bits."""
     chosen: list[int] = []
     low = size.bit_length() - 1
     for bit, at in enumerate(byte):

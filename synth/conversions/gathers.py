@@ -1,8 +1,7 @@
-"""Finders of gathers: how threads get what their indices name along an axis, from registers of other threads.
+"""Gathers: how threads fetch the elements their indices select along an axis from the registers of other threads.
 
-Mathematically: a thread that held all that its index could name would have a register for each (index register, index);
-where each of these is in the source is the same question as for a conversion (``fetched``), and its answer is linear
-in the bits of the index.
+Mathematically: imagine a thread with one register per (index register, index value). Finding these in the source is a
+conversion (``fetched``), and its answer is linear in the bits of the index.
 """
 
 from __future__ import annotations
@@ -41,27 +40,27 @@ def gather(
     smem_bytes: int | None = None,
     mechanism: str | None = None,
 ) -> GatherPlan | Unknown:
-    """Return how every thread gets the elements that its indices name along an axis.
+    """Return the cheapest plan by which every thread gathers the elements that its indices select along an axis.
 
-    Mathematically: ``result[.., j, ..] = source[.., index[.., j, ..], ..]``, the result in the layout of the indices, 0
-    where an index is no coordinate of the axis.
+    Mathematically: ``result[.., j, ..] = source[.., index[.., j, ..], ..]``, in the layout of the indices; 0 for an
+    index outside the axis.
 
     Args:
-        source: Which element of a tensor every register holds: a layout as ``conversion`` takes it, a map of bits.
-        index: The same of the indices, of a tensor of the same axes and sizes but for that of the axis.
-        axis: The axis, by its name or its place.
-        element_bits: Bits of an element: 8, 16, 32, 64 or 128; None for those of the source's text, or 16. Indices
-            have 32.
-        target: Its lanes, banks and costs are taken.
-        shape: Extents of the source, for layouts that do not say them.
-        index_shape: Extents of the tensor of indices; those of the source, when left out.
-        smem_bytes: Most bytes of shared memory; as many as a block of the target may have, when left out.
+        source: Register layout of the tensor, as for ``conversion``, linear over F2.
+        index: Register layout of the indices; their tensor may differ from the source's only in the extent of the axis.
+        axis: The axis, by name or position.
+        element_bits: Bits of an element: 8, 16, 32, 64 or 128; None for the width stated in the source's text, or 16.
+            Indices have 32.
+        target: The target, for its lanes, banks and costs.
+        shape: Extents of the source, for layouts that do not state them.
+        index_shape: Extents of the tensor of indices; by default those of the source.
+        smem_bytes: Shared memory that the plan may use; by default all that a block of the target can have.
         mechanism: ``"registers"``, ``"shuffles"`` or ``"shared"``: only plans of this mechanism.
 
     Returns:
-        The plan of least stated cost with its alternatives; ``Unknown`` where none fits.
+        The plan of least cost with its alternatives; ``Unknown`` if none fits.
 
-    Raises: MalformedError: LA933, LA935. InfeasibleError: LA934, where nobody holds what an index can name.
+    Raises: MalformedError: LA933, LA935. InfeasibleError: LA934, if an index can select an element not in the source.
 
     Example:
         >>> from layoutalg import LinearLayout
@@ -70,8 +69,6 @@ def gather(
         >>> plan = gather(rows, rows, "col", 32).check()
         >>> plan.mechanism, plan.cost.shuffles, gather(rows, rows, "row", 32).mechanism
         ('shuffles', 2, 'registers')
-
-    Source: see the head of the file.
     """
     asked = lookup(CHECK.kind(target, str, "target"))
     bits = asked_bits(CHECK, stated_bits(element_bits, source, check=CHECK))
@@ -96,7 +93,7 @@ def gather(
 
 @dataclass(frozen=True, slots=True)
 class _Question:
-    """What is asked: ``virtual`` is the layout of threads that hold all that their indices can name."""
+    """The question: ``virtual`` is the layout of threads that hold everything their indices can select."""
 
     source: Places
     virtual: Places
@@ -123,17 +120,15 @@ class _Question:
 def _question(first: Given, second: Given, axis: str | int, element_bits: int, target: str) -> _Question:
     for name, given in (("source", first), ("index", second)):
         if given.places is None:
-            raise CHECK.malformed(
-                name, "must be a map of bits: of powers of two, additive without carries", given.counts
-            )
+            raise CHECK.malformed(name, "must be linear over F2, with power-of-two extents", given.counts)
         if VALUES in dict(given.tensor):
-            raise CHECK.malformed(name, "must say its tensor: give shape=, and index_shape= where that differs", name)
+            raise CHECK.malformed(name, "must state its tensor: pass shape=, and index_shape= if that differs", name)
         if given.blocks:
             raise CHECK.malformed(
-                name, "must be of one block: no gather reads another block's memory", len(given.blocks)
+                name, "must have one block: gathers do not read other blocks' memory", len(given.blocks)
             )
     if first.counts[2] != second.counts[2]:
-        raise CHECK.malformed("index", f"must have {first.counts[2]} warps, as the source", second.counts[2])
+        raise CHECK.malformed("index", f"must have {first.counts[2]} warps, like the source", second.counts[2])
     names = [name for name, _ in first.tensor]
     if isinstance(axis, str):
         if axis not in names:
@@ -145,17 +140,17 @@ def _question(first: Given, second: Given, axis: str | int, element_bits: int, t
     named = first.named and second.named
     order = theirs if named else names
     if (sorted(theirs) != sorted(names)) if named else len(theirs) != len(names):
-        raise CHECK.malformed("index", f"must be of a tensor of the axes {', '.join(names)}", ", ".join(theirs))
+        raise CHECK.malformed("index", f"must be of a tensor with the axes {', '.join(names)}", ", ".join(theirs))
     sizes = dict(zip(order, (size for _, size in second.tensor), strict=True))
     for at, (name, size) in enumerate(first.tensor):
         if at != place and sizes[name] != size:
-            raise CHECK.malformed("index", f"must have the size {size} at {name}, as the source", sizes[name])
+            raise CHECK.malformed("index", f"must have extent {size} along {name}, like the source", sizes[name])
     starts = dict(
         zip(names, np.cumsum([0, *(size.bit_length() - 1 for _, size in first.tensor)]).tolist(), strict=False)
     )
     own, kept = _orders(sizes, names, names[place], starts)
     if second.places is None or first.places is None:
-        raise AssertionError("told above")
+        raise AssertionError("refused above")
     extent = first.tensor[place][1]
     if prod(second.counts) * extent > MOST:
         raise CHECK.malformed("index", f"must have at most {MOST} places times indices", prod(second.counts) * extent)
@@ -170,8 +165,8 @@ def _question(first: Given, second: Given, axis: str | int, element_bits: int, t
 
 
 def _orders(sizes: dict[str, int], names: list[str], axis: str, starts: dict[str, int]) -> tuple[list[int], list[int]]:
-    """By bit of a coordinate of the indices' tensor: its bit with the axes in the source's order, and the source's bit
-    that has the same coordinate, 0 along the axis."""
+    """Per coordinate bit of the index tensor: that bit with the axes in the source's order, and the source bit of the
+    same coordinate (0 along the axis)."""
     firsts = dict(zip(names, np.cumsum([0, *(sizes[name].bit_length() - 1 for name in names)]).tolist(), strict=False))
     own, kept = [], []
     for name, size in sizes.items():
@@ -182,18 +177,18 @@ def _orders(sizes: dict[str, int], names: list[str], axis: str, starts: dict[str
 
 
 def _by_places(asked: _Question, moved: Fetched) -> GatherPlan | Alternative:
-    """The plan that reads registers of the thread, or of its warp."""
+    """The plan that reads registers of the same thread or warp."""
     registers, threads = moved.registers, moved.registers + moved.lanes
     columns = moved.columns
     virtual, lanes = len(asked.virtual.registers), len(asked.virtual.lanes)
     low = (*columns[: virtual + lanes], moved.constant)
     own = all(column >> threads == 1 << bit for bit, column in enumerate(columns[virtual + lanes :]))
     if any(column >> threads for column in low) or not own:
-        return Alternative("shuffles", "an index can name an element of another warp")
+        return Alternative("shuffles", "an index can select an element of another warp")
     beside = not any(column >> registers for column in (*columns[:virtual], moved.constant))
     if beside and all(column >> registers == 1 << bit for bit, column in enumerate(columns[virtual:])):
-        return asked.plan("registers", columns, moved.constant, None, "all that an index can name is in its thread")
-    return asked.plan("shuffles", columns, moved.constant, None, "all that an index can name is in its warp")
+        return asked.plan("registers", columns, moved.constant, None, "indices only select elements of their thread")
+    return asked.plan("shuffles", columns, moved.constant, None, "indices only select elements of their warp")
 
 
 def _by_memory(asked: _Question, moved: Fetched, limit: int) -> GatherPlan | Alternative:
@@ -201,7 +196,7 @@ def _by_memory(asked: _Question, moved: Fetched, limit: int) -> GatherPlan | Alt
     size = asked.element_bits // 8
     need = -(-size * (1 << matrix.rank(asked.source.columns)) // ALIGN_BYTES) * ALIGN_BYTES
     if need > limit:
-        return Alternative("shared", f"the source takes {need} bytes, more than the {limit} there are")
+        return Alternative("shared", f"the source needs {need} bytes, but only {limit} are available")
     found = spread(asked.source, asked.virtual, asked.element_bits, asked.target)
     if isinstance(found, str):
         return Alternative("shared", found)
@@ -213,7 +208,7 @@ def _by_memory(asked: _Question, moved: Fetched, limit: int) -> GatherPlan | Alt
     inside = inside and moved.forced and not found.store.idle
     inside = inside and all(c >> threads == 1 << bit for bit, c in enumerate(moved.columns[virtual + lanes :]))
     stage = Stage(found.registers, found.store, found.load, UNCOUNTED, need, "warp" if inside else "block")
-    why = "the source is stored whole, by the optimal swizzle for its stores and for loads of equal indices"
+    why = "the whole source is stored, with the optimal swizzle for its stores and for loads of equal indices"
     plan = asked.plan("shared", columns, constant, stage, why)
     stage = replace(stage, turns=load_turns(asked.target, stage.load, plan.reads()[:, :, 0]))
     return asked.plan("shared", columns, constant, stage, why)
@@ -236,5 +231,5 @@ def _chosen(made: list[GatherPlan | Alternative], mechanism: str | None) -> Gath
         if other.cost is None:
             why += f"; {other.mechanism}: {other.because}"
         elif other.mechanism != best.mechanism:
-            why += f"; {other.mechanism} would take {other.cost.cycles:g} cycles, not {best.cost.cycles:g}"
+            why += f"; {other.mechanism} would take {other.cost.cycles:g} cycles"
     return replace(best, why=why, alternatives=others).check()

@@ -1,15 +1,15 @@
-"""Conversions inside warps: registers renamed, words chosen by the lane, words read from other lanes.
+"""Conversions inside warps: rename registers, select words by lane, read words from other lanes.
 
 Mathematically: a place of the destination fetches its element from a place of the source, by an affine map P over F2 of
-(register, lane, warp). Let D be the words of the destination, L the lanes, and K the differences in D + L that P takes
+(register, lane, warp). Let D be the words of the destination, L the lanes, and K the differences in D + L that P maps
 to words alone. A round is a coset of a space H that complements D in D + L: along H, every lane receives one word, and
-no lane sends two where H meets K in the kernel of P only. Such an H exists where D is no smaller than K modulo the
-kernel: a common complement of D + kernel and of K, joined with the kernel. Where D is smaller, D grows by words that
-are read and dropped. If the differences at which P keeps the lane reach all lanes, H may lie in them, and the words
-that stay need no shuffle. Along H the word sent is affine in the sending lane and the word received in the receiving
-one, so that a plan is: choose among the words by the lane, read, choose by the lane.
+no lane sends two if H meets K only in the kernel of P. Such an H exists if dim D >= dim K / ker P: a common complement
+of D + ker P and of K, joined with the kernel. If D is smaller, it is extended by words that are read and dropped. If
+the differences at which P keeps the lane reach all lanes, H may be chosen among them, and the words that stay need no
+shuffle. Along H the word sent is affine in the sending lane and the word received in the receiving one, so a plan is:
+select among the words by lane, read, select by lane.
 
-References: arXiv 2505.23819, section on conversions, for bases of unit vectors; common complements serve all maps.
+References: arXiv 2505.23819, section on conversions, for bases of unit vectors; common complements cover all maps.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from layoutalg.synth.exchange import choices
 
 WORD_BITS = 32
 FEW = 4
-"""Bits of the number of a word up to which a second form of a plan is worth its making."""
+"""Up to this many word-number bits, a second form of the plan is tried as well."""
 
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """A linear layout of registers as columns, one for each bit of register, lane and warp.
+    """A linear register layout as columns, one for each bit of register, lane and warp.
 
     Args:
         registers: Images of the register bits.
@@ -59,14 +59,14 @@ class Fetched:
     """Where each place of the destination finds its element in the source.
 
     Args:
-        columns: By bit of the destination's place, a difference of places of the source.
-        constant: The place of the source for place 0.
-        kept: Register bits of the destination whose columns span those of all.
+        columns: Per bit of the destination's place, the difference in the source's place.
+        constant: The source's place for place 0.
+        kept: Register bits of the destination whose columns span all register columns.
         registers: Register bits of the source.
         lanes: Lane bits.
         warps: Warp bits.
-        local: Whether no element changes its warp.
-        forced: Whether the source holds every element once, so that there is no other map.
+        local: Whether every element stays in its warp.
+        forced: Whether the source holds every element once, so the map is unique.
     """
 
     columns: tuple[int, ...]
@@ -88,14 +88,14 @@ class Fetched:
 
 
 def fetched(source: Places, wanted: Places) -> Fetched | int:
-    """Return where the destination's elements are found, as near as possible; an element that nobody holds, else."""
+    """Return where the destination's elements are found, as near as possible; or an element the source lacks."""
     r, n = len(source.registers), len(source.lanes)
     near = matrix.eliminate(source.registers)
     warp = matrix.eliminate((*source.registers, *source.lanes))
     whole = matrix.eliminate(source.columns)
 
     def found(element: int, own: int) -> int | None:
-        """The place of an element: beside the place's own thread, in its warp, anywhere."""
+        """The place of an element: in the place's own thread, else in its warp, else anywhere."""
         for held, start in ((near, own), (warp, own if own >> r + n else 0), (whole, 0)):
             rest, used = held.reduce(element ^ matrix.apply(source.columns, start))
             if not rest:
@@ -123,13 +123,13 @@ def fetched(source: Places, wanted: Places) -> Fetched | int:
 
 
 def coordinates(wanted: Sequence[int], kept: Sequence[int]) -> tuple[int, ...]:
-    """Return every column of ``wanted`` as a set of the kept ones, which span them."""
+    """Return every column of ``wanted`` as a combination of the kept ones, which span them."""
     reduced = matrix.eliminate([wanted[bit] for bit in kept])
     return tuple(reduced.reduce(column)[1] for column in wanted)
 
 
 def renamed(moved: Fetched, wanted: Places) -> tuple[int, ...] | None:
-    """Return the register that each register of the destination is in all threads; None where threads differ."""
+    """Return the source register of each destination register, the same in all threads; None if threads differ."""
     registers, mask = len(wanted.registers), (1 << moved.registers) - 1
     threads = moved.columns[registers:]
     if any(column != 1 << moved.registers + bit for bit, column in enumerate(threads)):
@@ -143,7 +143,7 @@ def renamed(moved: Fetched, wanted: Places) -> tuple[int, ...] | None:
 
 
 def inside(moved: Fetched, wanted: Places, element_bits: int) -> list[tuple[tuple[Step, ...], bool]]:
-    """Return plans of steps inside warps, each with whether no plan has fewer shuffles."""
+    """Return plans inside warps, each with whether its number of shuffles is minimal."""
     natural = max(1, WORD_BITS // element_bits)
     packed = natural.bit_length() - 1
     found = []
@@ -159,10 +159,10 @@ def inside(moved: Fetched, wanted: Places, element_bits: int) -> list[tuple[tupl
 
 @dataclass(frozen=True, slots=True)
 class _Split:
-    """Elements of a word, and words: of the destination's kept registers, and of the source's registers.
+    """Register bits split into element-in-word and word, in the destination (kept registers) and in the source.
 
     ``images`` are the columns of P on ``parts`` in the source's registers; ``words`` is a complement that keeps the
-    part, and ``places`` one in the source that holds all that threads add.
+    part, and ``places`` one in the source that contains everything threads add.
     """
 
     parts: tuple[int, ...]
@@ -172,7 +172,7 @@ class _Split:
 
 
 def _split(moved: Fetched, most: int) -> _Split:
-    """Return as many elements to a word as can travel together."""
+    """Return the split with as many elements per word as can travel together."""
     r = moved.registers
     kept = [1 << bit for bit in moved.kept]
     back = {unit: moved.columns[bit] for unit, bit in zip(kept, moved.kept, strict=True)}
@@ -213,7 +213,7 @@ def _count(moved: Fetched) -> int:
 def _rounds(
     moved: Fetched, wanted: Places, split: _Split, staying: bool, natural: int
 ) -> tuple[tuple[Step, ...], bool] | None:
-    """The steps of a plan; None where words cannot stay but should."""
+    """The steps of a plan; None if ``staying`` is requested and impossible."""
     r, lanes, warps, low = moved.registers, moved.lanes, moved.warps, len(split.parts)
     order = matrix.inverse([*split.images, *split.places])
     first = _count(moved)
@@ -222,7 +222,7 @@ def _rounds(
         return matrix.apply(order, moved.word(place)) >> low
 
     bits = len(split.words)
-    # places of words: destination word bits, then lanes; images: source words below, then lanes
+    # word places: destination word bits, then lanes; images: source word bits (low), then lanes
     given = [matrix.apply(moved.columns, vector) for vector in split.words]
     given += moved.columns[first : first + lanes]
     size = len(split.places)
@@ -231,7 +231,7 @@ def _rounds(
     still = list(matrix.kernel([column >> size for column in joined]))  # K, with the kernel
     reach = matrix.rank(still) - len(null)
     units = [1 << bit for bit in range(bits)]
-    if reach > bits:  # words that are read and dropped
+    if reach > bits:  # extend D by words that are read and dropped
         inner = list(matrix.intersection(still, units)) if units else []
         basis = [*null, *inner]
         shift = reach - bits
@@ -303,12 +303,12 @@ def _rounds(
 
 
 def _home(moved: Fetched, words: Sequence[int], size: int) -> bool:
-    """Whether the constant's lane can be made up for by a word."""
+    """Whether some word compensates the constant's lane."""
     return not matrix.eliminate([column >> size for column in words]).reduce(moved.lane(moved.constant))[0]
 
 
 def _extended(lanes: Sequence[int], words: Sequence[int], count: int) -> list[int]:
-    """Return columns of a linear map of lanes that takes lanes[i] to words[i] for every i."""
+    """Return columns of a linear map of lanes that maps lanes[i] to words[i] for every i."""
     basis, values = list[int](), list[int]()
     for lane, value in zip((*lanes, *(1 << bit for bit in range(count))), (*words, *[0] * count), strict=True):
         if matrix.rank([*basis, lane]) > len(basis):
@@ -319,7 +319,7 @@ def _extended(lanes: Sequence[int], words: Sequence[int], count: int) -> list[in
 
 
 def _indices(moved: Fetched, wanted: Places, split: _Split) -> list[int]:
-    """For every register bit of the destination the (part, word) that it is, among the kept ones."""
+    """For every register bit of the destination, its (part, word) in terms of the kept ones."""
     basis = matrix.eliminate([*split.parts, *split.words])
     found = []
     for chosen in coordinates(wanted.registers, moved.kept):

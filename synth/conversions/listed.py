@@ -1,20 +1,19 @@
-"""Conversions through shared memory where a layout is no map of bits: elements are placed, not columns.
+"""Conversions through shared memory for layouts that are not linear over F2: elements are placed one by one.
 
-Mathematically: of the places that hold an element one stores it, the first by register; every thread loads what it
-wants. A placement gives each element an offset: by its number, or by the place that stores or first loads it, registers
-or threads fastest, and with some elements left out after every row of a period. Registers whose offsets are neighbours
-in all threads move together. Placements are counted by the bank models, and the few of fewest cycles are compared with
-all that their addresses cost; that no other placement is better is not said.
+Of the places that hold an element, one stores it, the first by register; every thread loads what it needs. A placement
+gives each element an offset: its number, or the place that stores or first loads it (registers or threads fastest),
+with some padding after every row of a period. Registers with adjacent offsets in all threads move together. Placements
+are ranked by the bank models, and the best few are compared including the cost of their addresses; no claim is made
+that the winner is optimal.
 
-Main statements: where every element is loaded once and moves alone, some placement is free of conflicts. The elements
-are the edges of a bipartite graph between the groups of lanes that are served together, of stores and of loads; a group
-has no more lanes than there are columns of banks, and a colouring of as many colours (König) puts no two elements of a
-group into one column. Its addresses have no formula, so that it is one of the placements that are compared.
+If every element is loaded once and moves alone, some placement is conflict-free: the elements are the edges of a
+bipartite graph between the lane groups of stores and of loads that are served together; a group has at most as many
+lanes as there are bank columns, so an edge colouring with that many colours (König) puts no two elements of a group
+into one column. Its addresses have no formula, so it is just one of the placements compared.
 
-Where registers get their elements from some of the source's registers, and others from others, passes share the bytes.
+If registers split into groups that exchange elements only within the group, passes reuse the same bytes.
 
-Implementation notes: where every warp holds all that it wants, each stores its own elements, and a barrier of the warp
-is enough.
+Implementation notes: if every warp holds all it needs, each stores its own elements, and a warp barrier is enough.
 """
 
 from __future__ import annotations
@@ -40,20 +39,20 @@ BoolArray: TypeAlias = npt.NDArray[np.bool_]
 WORD_BITS, LINE_BYTES, ALIGN_BYTES = 32, 128, 16
 VECTORS = (128, 64, 32, 16, 8)
 FEW = 4
-"""Placements whose addresses are costed."""
+"""Number of best placements compared with the cost of their addresses."""
 MOST_PERIODS = 6
 MOST_COLOURED = 1 << 12
-"""Elements of a graph that is coloured."""
+"""Largest graph that is coloured, in elements."""
 
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """Where elements lie: the steps of a plan, and what to say of it.
+    """A placement of elements.
 
     Args:
         steps: The steps.
-        told: Words for the placement.
-        tried: How many placements were counted.
+        told: Description for reports.
+        tried: How many placements were evaluated.
     """
 
     steps: tuple[Step, ...]
@@ -63,7 +62,7 @@ class Placement:
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """One side's labels by thread and register, and which of them move: stores and loads."""
+    """Element labels by thread and register, for stores and loads, and which of them move."""
 
     stored: IntArray
     storing: BoolArray
@@ -75,7 +74,7 @@ class _Asked:
 
 @dataclass(frozen=True, slots=True)
 class _Side:
-    """An access under a placement: registers in the order in which they move, byte addresses, turns."""
+    """An access under a placement: register order, byte addresses, turns."""
 
     order: tuple[int, ...]
     elements: int
@@ -93,17 +92,17 @@ def listed(
 
     Args:
         have: The element of every place of the source: int64[warp, lane, register].
-        want: The same of the destination; the source holds all of it.
+        want: The same for the destination; the source contains all of it.
         element_bits: Bits of an element.
         target: The target.
-        smem_bytes: Most bytes of shared memory.
-        cycles: The cycles of steps.
+        smem_bytes: Shared memory that may be used.
+        cycles: Returns the cycles of steps.
     """
     size, (warps, lanes, before) = element_bits // 8, have.shape
     columns, back = np.unique(want.reshape(warps * lanes, -1), axis=1, return_inverse=True)  # each is loaded once
     passes = _passes(have, columns.reshape(warps, lanes, -1), smem_bytes // size)
     if isinstance(passes, int):
-        return f"a pass needs {passes * size} bytes at least, more than the {smem_bytes} bytes there are"
+        return f"a pass needs at least {passes * size} bytes, but only {smem_bytes} are available"
     found: list[_Found] = []
 
     def tried(told: str, offsets: list[IntArray]) -> None:
@@ -124,7 +123,7 @@ def listed(
     if found and any(side.turns > side.ideal for side in found[0].sides):
         coloured = [_coloured(each.asked, element_bits, target, lanes) for each in passes]
         if not any(each is None for each in coloured):
-            tried("by a colouring of the groups of lanes", [each for each in coloured if each is not None])
+            tried("by colouring the lane groups", [each for each in coloured if each is not None])
             found.sort(key=lambda each: (each.estimate, each.number))
     best: tuple[float, str, tuple[Step, ...]] | None = None
     for each in found[:FEW]:
@@ -139,7 +138,7 @@ def listed(
 
 @dataclass(frozen=True, slots=True)
 class _Pass:
-    """The registers of the source and of the destination that share the bytes at one time."""
+    """The source and destination registers of one pass."""
 
     source: tuple[int, ...]
     wanted: tuple[int, ...]
@@ -148,7 +147,7 @@ class _Pass:
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """A placement and what it comes to; the first of equals is taken."""
+    """A placement and its estimated cost; ties go to the earlier one."""
 
     estimate: float
     number: int
@@ -157,7 +156,7 @@ class _Found:
 
 
 def _passes(have: IntArray, want: IntArray, most: int) -> tuple[_Pass, ...] | int:
-    """The fewest passes whose elements fit, registers of others giving nothing; the least elements of a pass, else."""
+    """The fewest passes whose elements fit; if none fit, the number of elements in the smallest pass."""
     registers, wanted = tuple(range(have.shape[2])), tuple(range(want.shape[2]))
     whole = _asked(have, want, most)
     if whole.labels <= most:
@@ -181,7 +180,7 @@ def _passes(have: IntArray, want: IntArray, most: int) -> tuple[_Pass, ...] | in
 
 
 def _apart(have: IntArray, want: IntArray) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
-    """Registers of the source and of the destination, those together that some element leads from one to the other."""
+    """Group source and destination registers: two are together if they share an element."""
     registers = have.shape[2]
     values, places = np.unique(have, return_inverse=True)
     holders = np.zeros((len(values), registers), dtype=bool)
@@ -201,7 +200,7 @@ def _apart(have: IntArray, want: IntArray) -> list[tuple[tuple[int, ...], tuple[
 def _sides(
     passes: tuple[_Pass, ...], offsets: list[IntArray], element_bits: int, target: str, lanes: int
 ) -> tuple[_Side, _Side] | None:
-    """The accesses of all passes; None where passes differ in their instructions."""
+    """The accesses of all passes; None if passes need different instructions."""
     ends: list[list[_Side]] = [[], []]
     for each, places in zip(passes, offsets, strict=True):
         asked = each.asked
@@ -224,7 +223,7 @@ def _sides(
 
 
 def _conflicts(sides: tuple[_Side, _Side]) -> str:
-    """What conflicts remain, where turns are known."""
+    """The remaining conflicts, if turns are known."""
     if any(side.turns == UNCOUNTED for side in sides):
         return ""
     turns, ideal = (sum(getattr(side, name) for side in sides) for name in ("turns", "ideal"))
@@ -232,7 +231,7 @@ def _conflicts(sides: tuple[_Side, _Side]) -> str:
 
 
 def _asked(have: IntArray, want: IntArray, most: int) -> _Asked:
-    """Labels 0, 1, ... of the elements that are wanted; of each warp its own where warps need nothing of others."""
+    """Labels 0, 1, ... of the needed elements; separate labels per warp if no warp needs another's elements."""
     warps, lanes, registers = have.shape
     threads = warps * lanes
     local = all(np.isin(want[warp], have[warp]).all() for warp in range(warps))
@@ -272,7 +271,7 @@ def _placements(asked: _Asked, element_bits: int) -> Iterator[tuple[str, IntArra
             rows, alive = rows[alive.any(axis=1)], alive[alive.any(axis=1)]
             flat, at = rows.reshape(-1), np.flatnonzero(alive.reshape(-1))
             known, first = np.unique(flat[at], return_index=True)
-            if len(known) < asked.labels:  # of warps' own elements some are not wanted
+            if len(known) < asked.labels:  # some labels of a warp are not needed
                 continue
             offsets = at[first]
             if int(offsets.max()) >= 2 * asked.labels:
@@ -289,11 +288,11 @@ def _placements(asked: _Asked, element_bits: int) -> Iterator[tuple[str, IntArra
         yield told, offsets
         for period in _periods(asked, offsets, size):
             for amount in sorted({max(1, each // size) for each in (4, 8, 16)}):
-                yield f"{told}, {amount} left out after every {period}", offsets + offsets // period * amount
+                yield f"{told}, {amount} skipped after every {period}", offsets + offsets // period * amount
 
 
 def _coloured(asked: _Asked, element_bits: int, target: str, lanes: int) -> IntArray | None:
-    """Offsets under which no lanes of a group meet in a bank; None where groups are not known or too big."""
+    """Offsets that put no two lanes of a group into one bank; None if groups are unknown or too large."""
     size = max(element_bits, WORD_BITS) // 8
     ends = []
     for kind, labels, live in (
@@ -331,7 +330,7 @@ def _coloured(asked: _Asked, element_bits: int, target: str, lanes: int) -> IntA
 
 
 def _periods(asked: _Asked, offsets: IntArray, size: int) -> list[int]:
-    """Rows after which elements may be left out: steps between neighbouring threads or registers, lines of banks."""
+    """Candidate row lengths for padding: strides between neighbouring threads or registers, and lines of banks."""
     found = {LINE_BYTES // size: 0}
     for labels in (asked.stored, asked.loaded):
         at = offsets[labels]
@@ -367,7 +366,7 @@ def _side(offsets: IntArray, live: BoolArray, kind: str, element_bits: int, targ
 
 
 def _tables(rows: IntArray) -> int:
-    """About as many tables as addresses need: rows that are no sum of digits, each kind once."""
+    """Estimate of the address tables needed: rows that are not a sum of strided digits, equal ones counted once."""
     live = rows != OUT
     kinds: dict[bytes, int] = {}
     for row, active in zip(rows, live, strict=True):
@@ -385,7 +384,7 @@ def _turns(target: str, name: str, rows: IntArray) -> tuple[int, int]:
 
 
 def _grouped(offsets: IntArray, live: BoolArray, kept: list[int], vector: int) -> list[list[int]] | None:
-    """Registers in groups that are neighbours in all threads, the first aligned; None where some are in no group."""
+    """Registers in groups adjacent in all threads, the first aligned; None if some are in no group."""
     if len(kept) % vector:
         return None
     if vector == 1:
@@ -408,7 +407,7 @@ def _grouped(offsets: IntArray, live: BoolArray, kept: list[int], vector: int) -
 def _steps(
     passes: tuple[_Pass, ...], sides: tuple[_Side, _Side], element_bits: int, before: int, back: Sequence[int]
 ) -> tuple[Step, ...]:
-    """The steps of all passes, from so many registers to those that are each one of what is loaded."""
+    """The steps of all passes; ``back`` maps each final register to the loaded one it copies."""
     natural, size = max(1, WORD_BITS // element_bits), element_bits // 8
     store, load = (
         ListedAccess(side.instruction, side.elements, tuple(tuple(row) for row in side.rows.tolist()), side.turns)

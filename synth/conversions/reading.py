@@ -1,4 +1,4 @@
-"""Reading layouts of registers: by the names of their axes, thread-value layouts by their modes, or as tables."""
+"""Read register layouts: by axis names, thread-value layouts by their modes, or as tables."""
 
 from __future__ import annotations
 
@@ -22,29 +22,29 @@ from layoutalg.targets.registry import lookup
 from layoutalg.targets.target_model import Fact, model_of
 
 IntArray: TypeAlias = npt.NDArray[np.int64]
-CHECK = Checker("LA933", "this is not a question about a conversion")
+CHECK = Checker("LA933", "invalid argument to conversion() or gather()")
 ROLES = ("register", "lane", "warp", "block")
 VALUES = "values"
-"""The axis of what a thread-value layout counts, where no shape says more."""
+"""The single axis of a thread-value layout without a shape: it only numbers elements."""
 BLOCKS = ("block", "cta", "cluster")
 MOST = 1 << 20
-"""Places of a layout."""
+"""Largest layout, in places."""
 DEFAULT_SMEM_BYTES = 48 << 10
-"""Of targets whose limit is not known."""
+"""For targets whose limit is unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """A layout of registers, as it was read.
+    """A register layout after reading.
 
     Args:
-        places: Its columns; None where it is a table.
-        table: [warp, lane, register], as a nested tuple; None where it is linear.
-        blocks: Images of the bits of the block.
+        places: Its columns; None for a table.
+        table: [warp, lane, register], as a nested tuple; None if the layout is linear.
+        blocks: Images of the block bits.
         tensor: Axes of the tensor with their sizes.
         counts: Registers, lanes and warps.
-        named: Whether the layout names the axes; else they stand for those of the other layout, in their order.
-        clusters: Blocks that are the last of the warps.
+        named: Whether the layout names its axes; if not, they match the other layout's by position.
+        clusters: Number of blocks folded into the warps.
     """
 
     places: Places | None
@@ -56,7 +56,7 @@ class Given:
     clusters: int = 1
 
     def clustered(self) -> Given:
-        """Return the layout with its blocks as the last of the warps."""
+        """Return the layout with its blocks as the high bits of the warp."""
         if self.places is None:
             return self
         places = replace(self.places, warps=(*self.places.warps, *self.blocks))
@@ -65,7 +65,7 @@ class Given:
         return replace(self, places=places, blocks=(), counts=counts, clusters=blocks)
 
     def held(self) -> Held:
-        """Return the layout as plans have it."""
+        """Return the layout in the form plans use."""
         if self.places is None:
             return Held(None, self.table, *self.counts)
         names = zip(("register", "lane", "warp"), self.counts, strict=True)
@@ -76,12 +76,12 @@ class Given:
 
 
 def parsed(source: object, destination: object, shape: tuple[int, ...] | None = None) -> tuple[object, object]:
-    """Return two layouts of one tensor, texts read; sizes that one text lacks are those of the other layout.
+    """Parse two layouts of one tensor if they are texts; sizes missing in one are taken from the other.
 
     Raises: MalformedError: those of ``layoutalg.parse``.
     """
     first = None
-    with contextlib.suppress(MalformedError):  # it may lack the sizes that the destination has
+    with contextlib.suppress(MalformedError):  # it may lack sizes that the destination states
         first = _parsed(source, shape, None)
     second = _parsed(destination, shape, _extents(first))
     return (_parsed(source, shape, _extents(second)) if first is None else first), second
@@ -92,19 +92,19 @@ def _parsed(layout: object, shape: tuple[int, ...] | None, known: tuple[int, ...
 
 
 def _extents(layout: object) -> tuple[int, ...] | None:
-    """The extents of the tensor of a layout with the axes dim0, dim1, ...; None of others."""
+    """The tensor's extents, for a layout with axes dim0, dim1, ...; otherwise None."""
     sizes = layout.out_dims if isinstance(layout, LinearLayout) else {}
     names = [f"dim{place}" for place in range(len(sizes))]
     return tuple(sizes[name] for name in names) if sizes and set(names) == set(sizes) else None
 
 
 def read(layout: object, argument: str, lanes: int, shape: tuple[int, ...] | None = None) -> Given:
-    """Return a layout of registers.
+    """Read a register layout.
 
     Args:
-        layout: A layout of any family from register, lane, warp (and block) to a tensor; a CuTe layout, perhaps behind
-            a swizzle, of two modes, thread and value, to the elements of the tensor, its first axis fastest; or a table
-            of elements by warp, lane and register.
+        layout: A layout of any family from register, lane, warp (and block) to a tensor; a CuTe layout of two modes,
+            thread and value, possibly swizzled, to the elements of the tensor, first axis fastest; or a table of
+            elements by warp, lane and register.
         argument: Name for messages.
         lanes: Lanes of a warp.
         shape: Extents of the tensor, outermost first.
@@ -121,16 +121,16 @@ def read(layout: object, argument: str, lanes: int, shape: tuple[int, ...] | Non
     else:
         table = None if isinstance(layout, np.ma.MaskedArray) else integers(layout, argument)
         if table is None or table.ndim != 3 or not table.size:
-            rule = "must be a layout of registers, lanes and warps, or of threads and values, or a table of these three"
+            rule = "must be a layout of register, lane, warp or of thread, value, or a table [warp, lane, register]"
             raise CHECK.malformed(argument, rule, layout)
         found = _tabled(table.astype(np.int64), _counted(sizes), argument, lanes, named=False)
     if sizes is not None and tuple(extent for _, extent in found.tensor) != sizes:
-        raise CHECK.malformed(argument, f"must be of a tensor of the shape {sizes}", dict(found.tensor))
+        raise CHECK.malformed(argument, f"must be of a tensor of shape {sizes}", dict(found.tensor))
     return found
 
 
 def _counted(sizes: tuple[int, ...] | None) -> tuple[tuple[str, int], ...] | None:
-    """The axes of a tensor of which the sizes are known."""
+    """The axes of a tensor of known sizes."""
     return None if sizes is None else tuple((f"dim{place}", extent) for place, extent in enumerate(sizes))
 
 
@@ -145,7 +145,7 @@ def _linear(layout: LinearLayout, argument: str, lanes: int) -> Given:
         first += bits
     held = parts.get("lane", ())
     if 1 << len(held) != lanes:
-        raise CHECK.malformed(argument, f"must have the {lanes} lanes of a warp of the target", 1 << len(held))
+        raise CHECK.malformed(argument, f"must have {lanes} lanes, like a warp of the target", 1 << len(held))
     places = Places(parts.get("register", ()), held, parts.get("warp", ()), layout.constant)
     counts = (1 << len(places.registers), lanes, 1 << len(places.warps))
     if counts[0] * counts[1] * counts[2] > MOST:
@@ -167,17 +167,17 @@ def _valued(layout: CuteLayout | ComposedLayout, argument: str, lanes: int) -> I
 
 
 def _by_names(layout: Layout, argument: str) -> tuple[IntArray, tuple[tuple[str, int], ...] | None]:
-    """The elements by warp, lane and register, and the tensor where the layout says it."""
+    """The elements by warp, lane and register, and the tensor if the layout states it."""
     sizes = {"block" if name in BLOCKS else name: extent for name, extent in layout.in_dims.items()}
     if not {"lane"} <= set(sizes) <= set(ROLES) or len(sizes) < len(layout.in_dims):
         raise CHECK.malformed(argument, "must have the axes register, lane and warp", tuple(layout.in_dims))
     if sizes.pop("block", 1) > 1:
-        raise CHECK.malformed(argument, "must be a map of bits where it has blocks", str(layout))
+        raise CHECK.malformed(argument, "must be linear over F2 if it has blocks", str(layout))
     if prod(sizes.values()) > MOST:
         raise CHECK.malformed(argument, f"must have at most {MOST} places", sizes)
     table = np.asarray(layout.table())
     if table.ndim != 1:
-        raise CHECK.malformed(argument, "must have one output, or outputs of known extents", dict(layout.out_dims))
+        raise CHECK.malformed(argument, "must have one output or known output extents", dict(layout.out_dims))
     extents = tuple(layout.out_dims.items())
     cube = table.astype(np.int64).reshape(tuple(reversed(sizes.values())))
     names = list(reversed(sizes))
@@ -191,15 +191,15 @@ def _by_names(layout: Layout, argument: str) -> tuple[IntArray, tuple[tuple[str,
 def _tabled(
     table: IntArray, tensor: tuple[tuple[str, int], ...] | None, argument: str, lanes: int, *, named: bool = True
 ) -> Given:
-    """A layout by its table, as a map of bits where it is one."""
+    """A layout given by its table; stored as columns if it is linear over F2."""
     counts = (table.shape[2], table.shape[1], table.shape[0])
     if counts[1] != lanes or table.size > MOST:
-        raise CHECK.malformed(argument, f"must have the {lanes} lanes of a warp, at most {MOST} places", counts)
+        raise CHECK.malformed(argument, f"must have {lanes} lanes and at most {MOST} places", counts)
     low, high = int(table.min()), int(table.max())
     size = high + 1 if tensor is None else prod(extent for _, extent in tensor)
     if tensor is not None and (low < 0 or high >= size):
         beyond = low if low < 0 else high
-        raise CHECK.malformed(argument, f"must be of elements of the tensor {dict(tensor)}, {size} in all", beyond)
+        raise CHECK.malformed(argument, f"must hold elements of the tensor {dict(tensor)}, {size} in all", beyond)
     axes = ((VALUES, size),) if tensor is None else tensor
     flat = table.reshape(-1)
     powers = (*counts, *(extent for _, extent in tensor or ()))
@@ -215,12 +215,12 @@ def _tabled(
 
 
 def same_tensor(source: Given, wanted: Given) -> Given:
-    """Return the destination with the axes of its tensor in the order of the source's.
+    """Return the destination with its tensor axes in the source's order.
 
-    Raises: MalformedError: LA933, naming the axis that one of them does not have, or has in another size.
+    Raises: MalformedError: LA933, naming the axis that is missing or has another size.
     """
     if source.counts[2] != wanted.counts[2]:
-        raise CHECK.malformed("destination", f"must have {source.counts[2]} warps, as the source", wanted.counts[2])
+        raise CHECK.malformed("destination", f"must have {source.counts[2]} warps, like the source", wanted.counts[2])
     mine, theirs = dict(source.tensor), dict(wanted.tensor)
     if VALUES in mine or VALUES in theirs:
         return wanted
@@ -230,10 +230,10 @@ def same_tensor(source: Given, wanted: Given) -> Given:
         return wanted
     for name in (*theirs, *mine):
         if name not in mine or name not in theirs:
-            raise CHECK.malformed("destination", f"must be a layout of the source's tensor {mine}", f"of {theirs}, "
-                                  f"of which only one has the axis {name}")  # fmt: skip
+            got = f"of {theirs}: only one of them has the axis {name}"
+            raise CHECK.malformed("destination", f"must be a layout of the source's tensor {mine}", got)
         if mine[name] != theirs[name]:
-            raise CHECK.malformed("destination", f"must have the axis {name} of size {mine[name]}", theirs[name])
+            raise CHECK.malformed("destination", f"must have extent {mine[name]} along {name}", theirs[name])
     if list(mine) == list(theirs):
         return wanted
     if wanted.places is None:
@@ -257,7 +257,7 @@ def same_tensor(source: Given, wanted: Given) -> Given:
 
 
 def _turned_table(wanted: Given, mine: dict[str, int]) -> Given:
-    """A table of elements of a tensor, of the tensor with its axes in another order."""
+    """A table of tensor elements, renumbered for another axis order."""
     theirs = dict(wanted.tensor)
     parts = dict(zip(theirs, np.unravel_index(np.array(wanted.table), tuple(theirs.values()), order="F"), strict=True))
     turned = np.ravel_multi_index([parts[name] for name in mine], tuple(mine.values()), order="F")
@@ -266,15 +266,15 @@ def _turned_table(wanted: Given, mine: dict[str, int]) -> Given:
 
 
 def shared_bytes(target: str) -> int:
-    """Return the most bytes of shared memory that a block of a target may have."""
+    """Return the maximum shared memory of a block on a target, in bytes."""
     name = "shared_bytes_per_block_optin" if lookup(target).vendor == "nvidia" else "lds_bytes_per_block"
     fact = model_of(target).limit(name)
     return int(fact.value) if isinstance(fact, Fact) and isinstance(fact.value, int) else DEFAULT_SMEM_BYTES
 
 
 def nobody(element: int) -> InfeasibleError:
-    """Return the error of an element that the source does not hold."""
-    what = "the source holds no place of an element that is wanted"
+    """Return the error for an element that the source does not contain."""
+    because = f"element {element} of the destination is not in the source"
     return InfeasibleError(
-        Diagnostic("LA934", what, (), f"element {element} is wanted, and nobody holds it", {"element": element})
+        Diagnostic("LA934", "the source does not contain every requested element", (), because, {"element": element})
     )

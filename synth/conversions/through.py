@@ -1,9 +1,9 @@
-"""Conversions through shared memory: the tile that is swizzled, the passes that share it, the instructions.
+"""Conversions through shared memory: the swizzled tile, the passes that reuse it, the instructions.
 
-Mathematically: the elements of the source are a space; both layouts are written in coordinates of it. Registers that
-both hold, and that no lane or warp of either moves, number passes: a complement that holds all lanes and warps is the
-tile of one pass. The tile's layout is the optimal swizzle of (store source, load destination). An instruction moves the
-registers that the swizzle put at the low offset bits, the others number instructions.
+Mathematically: the elements of the source form a space; both layouts are written in its coordinates. Register bits that
+both layouts have, and that no lane or warp of either touches, number passes; a complement that contains all lanes and
+warps is the tile of one pass. The tile gets the optimal swizzle for (store source, load destination). An instruction
+moves the registers that the swizzle puts at the low offset bits; the others number instructions.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ ROW_BITS = 128
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One side of a conversion, of one pass, in coordinates of the tile.
+    """One side of a conversion, for one pass, in coordinates of the tile.
 
-    ``images`` are those of all register bits, the pass above the tile; ``registers`` are independent images of register
-    bits, ``origins`` the sets of register bits that they are; ``last`` are the sets of those that number passes.
-    ``idle`` are thread bits whose threads need not take part.
+    ``images`` are the images of all register bits, the pass above the tile; ``registers`` are independent images,
+    ``origins`` the register sets they come from; ``last`` the register sets that number passes. ``idle`` are thread
+    bits whose threads need not take part.
     """
 
     images: tuple[int, ...]
@@ -44,7 +44,7 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """Steps through shared memory, and whether matrices move.
+    """Steps through shared memory.
 
     Args:
         steps: The steps.
@@ -58,15 +58,15 @@ class Passage:
 def through(
     source: Places, wanted: Places, element_bits: int, target: str, local: bool, smem_bytes: int, lanes: int
 ) -> list[Passage] | str:
-    """Return steps in the fewest passes that fit, by vectors and by matrices; why there are none, else.
+    """Return steps in the fewest passes that fit, by vectors and by matrices, or why there are none.
 
     Args:
-        source: What registers hold; it holds all that is wanted.
-        wanted: What they are to hold.
+        source: The source layout; contains every element of the destination.
+        wanted: The destination layout.
         element_bits: Bits of an element.
         target: The target.
-        local: Whether no element changes its warp.
-        smem_bytes: Most bytes of shared memory.
+        local: Whether every element stays in its warp.
+        smem_bytes: Shared memory that may be used.
         lanes: Lanes of a warp.
     """
     held = matrix.eliminate(source.columns)
@@ -85,7 +85,7 @@ def through(
     passes = max(0, size - (most.bit_length() - 1))
     if passes > len(able):
         least = element_bits * (1 << size - len(able)) // 8
-        return f"a pass needs {least} bytes at least, more than the {smem_bytes} bytes there are"
+        return f"a pass needs at least {least} bytes, but only {smem_bytes} are available"
     split = split_of(one, other, able[len(able) - passes :], size)
     first, second, base, pass_base = sides_of(one, other, constant, split)
     asked = Asked(split.tile, base, pass_base, passes, element_bits, target, local)
@@ -105,13 +105,13 @@ def through(
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """Where a source's elements lie in shared memory, for loads of single elements.
+    """Placement of a source's elements in shared memory, for loads of single elements.
 
     Args:
-        registers: The source's registers in the order in which they are stored.
+        registers: The source's registers in store order.
         store: The stores.
-        bases: Elements, of which every difference of two of the source's is a combination.
-        bytes_of: By base the byte that it adds to the address, by exclusive or.
+        bases: Elements that span all differences of two source elements.
+        bytes_of: Per base, the byte it XORs into the address.
         load: The instruction that loads an element.
     """
 
@@ -122,17 +122,17 @@ class Spread:
     load: str
 
     def at(self, element: int) -> int:
-        """Return the byte of an element of the source's space, from that of 0."""
+        """Return the byte address of an element of the source's space, relative to element 0."""
         _, used = matrix.eliminate(self.bases).reduce(element)
         return matrix.apply(self.bytes_of, used)
 
 
 def spread(source: Places, wanted: Places, element_bits: int, target: str) -> Spread | str:
-    """Return the optimal swizzle for storing a source and loading single elements; why there is none, else.
+    """Return the optimal swizzle for storing a source and loading single elements, or why there is none.
 
     Args:
-        source: What registers hold.
-        wanted: What threads load at one instruction: lanes and warps.
+        source: The source layout.
+        wanted: What threads load in one instruction: lanes and warps.
         element_bits: Bits of an element.
         target: The target.
     """
@@ -154,7 +154,7 @@ def spread(source: Places, wanted: Places, element_bits: int, target: str) -> Sp
         offsets, served = apart(asked, (first, second))
     store = moved_by(asked, first, offsets, 0, served[0])
     if store is None:
-        return f"no {served[0].instruction} stores what registers hold"
+        return f"{served[0].instruction} cannot store these registers"
     bases = tuple(vector for vector, _ in held.pivots)
     at = tuple(
         matrix.apply(offsets, matrix.apply(split.order, inner(vector))) * (element_bits // 8) for vector in bases
@@ -164,7 +164,7 @@ def spread(source: Places, wanted: Places, element_bits: int, target: str) -> Sp
 
 
 def _able(one: Places, other: Places) -> tuple[int, ...]:
-    """A basis of registers of both that lanes and warps of either do not touch, those to number passes last."""
+    """A basis of the common registers not touched by lanes or warps of either; those that number passes come last."""
     common = matrix.intersection(one.registers, other.registers)
     moving = [*one.lanes, *one.warps, *other.lanes, *other.warps]
     basis = matrix.image_basis(moving)
@@ -179,14 +179,14 @@ def _able(one: Places, other: Places) -> tuple[int, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Passes:
-    """Coordinates of tile and pass: the columns of the map from elements to (tile coordinate, pass) and its sizes."""
+    """The columns of the map from elements to (tile coordinate, pass), and the tile's bits."""
 
     order: tuple[int, ...]
     tile: int
 
 
 def split_of(one: Places, other: Places, numbers: Sequence[int], size: int) -> Passes:
-    """Return the coordinates in which ``numbers`` are the last ones and all lanes and warps lie in the others."""
+    """Return coordinates with ``numbers`` last and all lanes and warps in the others."""
     moving = [*one.lanes, *one.warps, *other.lanes, *other.warps]
     units = [1 << bit for bit in range(size)]
     outside = list(numbers)
@@ -204,14 +204,14 @@ def split_of(one: Places, other: Places, numbers: Sequence[int], size: int) -> P
 
 
 def sides_of(one: Places, other: Places, constant: int, split: Passes) -> tuple[Side, Side, int, int]:
-    """Return both sides in coordinates of the tile, the tile's part of the constant, and that of the pass."""
+    """Return both sides in coordinates of the tile, and the tile and pass parts of the constant."""
     mask = (1 << split.tile) - 1
     sides = []
     for number, places in enumerate((one, other)):
         images = [matrix.apply(split.order, column) for column in places.registers]
         lanes = [matrix.apply(split.order, column) for column in places.lanes]
         warps = [matrix.apply(split.order, column) for column in places.warps]
-        # Sets of registers that change the pass alone: the accesses of every pass have the same addresses.
+        # Register sets that change only the pass, so the accesses of every pass have the same addresses.
         reduced = matrix.eliminate(images)
         last = tuple(reduced.reduce(1 << bit)[1] for bit in range(split.tile, len(split.order)))
         registers: list[int] = []
@@ -226,7 +226,7 @@ def sides_of(one: Places, other: Places, constant: int, split: Passes) -> tuple[
                 registers.append(vector & mask)
                 origins.append(origin)
         idle = 0
-        if number == 0:  # of threads that hold the same, one stores it
+        if number == 0:  # threads that hold the same element: only one stores it
             reached = list(registers)
             for bit, column in enumerate((*lanes, *warps)):
                 if matrix.rank([*reached, column]) > len(reached):
@@ -245,7 +245,7 @@ def sides_of(one: Places, other: Places, constant: int, split: Passes) -> tuple[
 def _kinds(
     first: Side, second: Side, element_bits: int, target: str, lanes: int
 ) -> Iterator[tuple[tuple[str, str], tuple[Side, Side]]]:
-    """Yield the kinds of instructions that may do it, with the registers in the order that they want."""
+    """Yield the instruction kinds to try, with the registers in the order they need."""
     yield ("store", "load"), (first, second)
     if not target.startswith("sm_") or lanes != 32 or element_bits > WORD_BITS:
         return
@@ -273,14 +273,14 @@ def _kinds(
             options.append((f"{name}.trans", mine))
         for kind, ordered in options:
             if name == "stmatrix":
-                if not first.idle & lanes - 1:  # every lane names a row
+                if not first.idle & lanes - 1:  # every lane supplies a row address
                     yield (kind, "load"), (ordered, second)
             else:
                 yield ("store", kind), (first, ordered)
 
 
 def _ordered(side: Side, begin: Sequence[int]) -> Side:
-    """The side with some registers first."""
+    """The side with the registers of ``begin`` first."""
     order = sorted(range(len(side.registers)), key=lambda at: (side.registers[at] not in begin, at))
     return replace(
         side, registers=tuple(side.registers[at] for at in order), origins=tuple(side.origins[at] for at in order)
@@ -289,7 +289,7 @@ def _ordered(side: Side, begin: Sequence[int]) -> Side:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What all kinds of instructions have in common: tile bits, the constant of tile and pass, log of passes."""
+    """Common to all kinds of instructions: tile bits, tile and pass part of the constant, log2 of the passes."""
 
     tile: int
     base: int
@@ -302,7 +302,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """Accesses, the set of register bits that each bit of an element's number is, and what is added to the number."""
+    """Accesses, the register set of each bit of an element's number, and the constant added to the number."""
 
     access: SharedAccess
     numbers: tuple[int, ...]
@@ -310,7 +310,7 @@ class Moved:
 
 
 def _made(asked: Asked, sides: tuple[Side, Side], kinds: tuple[str, str]) -> tuple[Step, ...] | None:
-    """The steps with instructions of these kinds; None where they do not fit."""
+    """The steps with instructions of these kinds; None if they do not fit."""
     accesses = [TileAccess(layout_of(side, asked.tile), kind) for side, kind in zip(sides, kinds, strict=True)]
     try:
         plan = swizzle(accesses, asked.target, asked.element_bits)
@@ -341,7 +341,7 @@ def _made(asked: Asked, sides: tuple[Side, Side], kinds: tuple[str, str]) -> tup
 
 
 def apart(asked: Asked, sides: tuple[Side, Side]) -> tuple[tuple[int, ...], tuple[Served, Served]]:
-    """Offsets for instructions whose banks are not known: lanes of either side differ in the lowest bits they can."""
+    """Offsets for instructions with unknown banks: lanes of both sides differ in the lowest bits possible."""
     first, second = sides
     common = matrix.intersection(first.registers, second.registers)
     reached = matrix.image_basis([*first.lanes, *first.warps, *second.lanes, *second.warps])
@@ -372,14 +372,14 @@ def apart(asked: Asked, sides: tuple[Side, Side]) -> tuple[tuple[int, ...], tupl
 
 
 def layout_of(side: Side, tile: int) -> LinearLayout:
-    """The side as a layout; warps that do nothing are left out."""
+    """The side as a layout, without idle warps."""
     warps = [warp for bit, warp in enumerate(side.warps) if not side.idle >> len(side.lanes) + bit & 1]
     axes = (("register", len(side.registers)), ("lane", len(side.lanes)), ("warp", len(warps)))
     return LinearLayout(axes, (("tile", tile),), (*side.registers, *side.lanes, *warps))
 
 
 def moved_by(asked: Asked, side: Side, offsets: Sequence[int], base: int, served: Served) -> Moved | None:
-    """The accesses of a side behind a swizzle; None where the instruction does not fit."""
+    """The accesses of a side under a swizzle; None if the instruction does not fit."""
     size = asked.element_bits // 8
     registers, lanes, warps = (
         [matrix.apply(offsets, image) for image in images] for images in (side.registers, side.lanes, side.warps)
@@ -421,7 +421,7 @@ def moved_by(asked: Asked, side: Side, offsets: Sequence[int], base: int, served
 
 
 def _beside(offsets: Sequence[int], vector: Sequence[int], low: int) -> list[int]:
-    """Sets of registers that complete those of a vector, with offsets that are 0 in the vector's bits."""
+    """Register sets that complete a vector's to a basis, with offsets that are 0 in the vector's bits."""
     chosen: list[int] = []
     for bit, offset in enumerate(offsets):
         unit = 1 << bit

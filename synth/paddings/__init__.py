@@ -1,7 +1,7 @@
-"""Finders of padding: pitches, or amounts behind intervals, with which accesses of a tile take the fewest turns.
+"""Padding: pitches, or pads inserted at intervals, with which the accesses of a tile take the fewest turns.
 
-Main statements: pitches are least where none of one period above the dense tile does better: turns are periodic in each
-pitch, see ``synth.paddings.turns``, so an enumeration of one period decides for all.
+Turns are periodic in each pitch (``synth.paddings.turns``), so enumerating one period above the dense tile finds the
+optimum.
 """
 
 from __future__ import annotations
@@ -40,28 +40,29 @@ def padding(
     form: str = "pitches",
     budget_seconds: float = 5.0,
 ) -> PaddingPlan:
-    """Return the least padding of a tile with which its accesses take the fewest turns of the banks.
+    """Return the smallest padding of a tile with which its accesses take the fewest turns of the banks.
 
-    The fewest are those of the form, with the instructions that ``.served`` names; ``.better`` says what other forms
-    and swizzles do in fewer.
+    "Fewest" is within the form and for the instructions named in ``.served``; ``.better`` lists other forms and
+    swizzles that need fewer.
 
-    Mathematically: among pitches p with p[d] >= p[d + 1] * shape[d + 1] and p[-1] = 1 under which every access is
-    aligned, the lexicographically least, outermost first, of those with the fewest turns of all accesses on all
-    targets; by intervals, the fewest bytes of padding of those.
+    Mathematically: among pitches p with p[d] >= p[d + 1] * shape[d + 1] and p[-1] = 1 that align every access, those
+    with the fewest turns of all accesses on all targets, and of these the lexicographically least, outermost first; for
+    intervals, the one with the fewest bytes of padding.
 
     Args:
         shape: Extents of the tile, any numbers, outermost first.
         accesses: One access or several. By name: ``"rows"`` (the widest vectors), ``"columns"`` (the narrowest),
-            ``"diagonals"``, ``"antidiagonals"``, ``"along 0"`` (lanes step along dimension 0); each with the elements
-            of one lane, ``"rows:4"``, and after ``"store "`` for stores; ``"ldmatrix"``, ``"stmatrix"``, ``".trans"``.
-            Or registers: a layout of any family from (register, lane, warp) to tile coordinates, a ``TileAccess``, an
-            array of row-major cells [warp, lane, register] with -1 for inactive lanes; or a pair of it and its kind.
-        target: The target, or several that the one padding has to serve.
-        element_bits: Bits of an element, 8 to 128; None for those of the texts, or 16.
-        form: ``"pitches"``; ``"interval"``: some words after every 2^k elements, as tensor copies of gfx1250 write
-            them; ``"padded_shared"``: a power of two of them, as Triton's padded layouts; ``"reordered"``: that, with
-            the bits of the row number permuted.
-        budget_seconds: Time for the search; what was found by then is returned with what is proved of it.
+            ``"diagonals"``, ``"antidiagonals"``, ``"along 0"`` (lanes step along dimension 0), optionally with the
+            elements per lane, ``"rows:4"``, and prefixed with ``"store "`` for stores; ``"ldmatrix"``, ``"stmatrix"``,
+            ``".trans"``. Or registers: a layout of any family from (register, lane, warp) to tile coordinates, a
+            ``TileAccess``, an array of row-major cells [warp, lane, register] with -1 for inactive lanes; or a pair of
+            one of these and its kind.
+        target: The target, or several that one padding must serve.
+        element_bits: Bits of an element, 8 to 128; None for the width stated in the texts, or 16.
+        form: ``"pitches"``; ``"interval"``: some words after every 2^k elements, as gfx1250 tensor copies write them;
+            ``"padded_shared"``: a power of two of elements, like Triton's padded layouts; ``"reordered"``: the same
+            with the bits of the row number permuted.
+        budget_seconds: Time limit; when it runs out, the best padding found is returned with what is proved about it.
 
     Raises: MalformedError: LA920, LA713. RepresentabilityError: LA712. InfeasibleError: LA922.
 
@@ -74,8 +75,6 @@ def padding(
         turns         64, the least of all pitches: every access is free of conflicts; 1056 turns without padding
         >>> padding((24, 72), ["rows", "ldmatrix"]).pitches_bytes
         (144, 2)
-
-    Source: see the head of ``synth.paddings.turns``.
     """
     asked = _question(shape, accesses, target, element_bits)
     if form not in FORMS:
@@ -111,18 +110,18 @@ def better_plans(asked: Question, turns: int, form: str) -> tuple[Recounted, ...
 
     Args:
         asked: The question.
-        turns: What has to be less.
-        form: The form of padding that is not asked again.
+        turns: Turns to beat.
+        form: Form of padding to skip.
     """
     found: list[Recounted] = []
     with clock.within(ELSEWHERE_SECONDS):
         for name in FORMS[:3]:
             if name != form and clock.left() > 0:
-                with suppress(InfeasibleError):  # this form aligns no access
+                with suppress(InfeasibleError):  # this form cannot align every access
                     found.append(_least(asked, name))
     registers = [tile_access(each.access, asked.shape, asked.element_bits) for each in asked.accesses]
     if None not in registers:
-        with suppress(MalformedError, RepresentabilityError):  # lanes or kinds that one of the targets has not
+        with suppress(MalformedError, RepresentabilityError):  # lanes or kinds that some target lacks
             found += better_swizzles(question(registers, asked.targets, asked.element_bits, asked.shape), turns)
     return tuple(plan for plan in found if plan.turns < turns)
 

@@ -1,8 +1,8 @@
-"""Accesses of tiles of any extents: named ones, and layouts of registers of any family, as cells of instructions.
+"""Accesses to tiles of any extents, by name or by register layout, as the cells that each instruction touches.
 
-Main statements: named accesses cover every cell of the tile once. Lanes take vectors of v elements of the last
-dimension along lines: rows, columns, diagonals. A line of at least as many vectors as there are lanes is cut into
-instructions of its own, the last of them with inactive lanes; shorter lines follow each other within an instruction.
+Named accesses cover every cell of the tile once. Lanes move vectors of v elements of the last dimension along lines:
+rows, columns, diagonals. A line with at least as many vectors as there are lanes gets its own instructions, the last
+one with inactive lanes; shorter lines follow each other within an instruction.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _LANES = 32
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """An access and the targets that it is moved on, by their numbers."""
+    """An access and the indices of its targets."""
 
     access: CellAccess
     targets: tuple[int, ...]
@@ -49,7 +49,7 @@ class Asked:
 def read_accesses(
     given: Sequence[object], shape: tuple[int, ...], element_bits: int, targets: Sequence[str]
 ) -> tuple[Asked, ...]:
-    """Return what was asked for as cells; named accesses once for each number of lanes of the targets.
+    """Return accesses as cells; named ones once for each lane count among the targets.
 
     Args:
         given: Accesses, as in ``padding``.
@@ -67,7 +67,7 @@ def read_accesses(
         if match := _TEXT.fullmatch(text):
             found += _named(text, match, shape, element_bits, targets)
         elif text.replace(":", "").replace(".", "").replace(" ", "").isalnum():
-            rule = f"must be of {', '.join(NAMES)}, with :load or :store behind it or not, or layouts of registers"
+            rule = f"must be among {', '.join(NAMES)}, optionally followed by :load or :store, or register layouts"
             raise CHECK.malformed("accesses", rule, each)
         else:
             found.append(_registers((text, kind) if text else each, shape, element_bits, targets))
@@ -75,7 +75,7 @@ def read_accesses(
 
 
 def tile_access(access: CellAccess, shape: tuple[int, ...], element_bits: int) -> TileAccess | str | None:
-    """Return an access as registers of a tile over F2, or its name where it moves matrices; None where it is neither.
+    """Return an access as a register layout over F2, or its name if it moves matrices; None if neither is possible.
 
     Example:
         >>> rows = CellAccess("rows", "load", 32, (tuple(range(0, 32)), tuple(range(32, 64))))
@@ -99,14 +99,14 @@ def tile_access(access: CellAccess, shape: tuple[int, ...], element_bits: int) -
 
 
 def _powers(name: str, shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the extents of a tile that a fragment fills."""
+    """Return the extents of a tile for a fragment, which must be powers of two."""
     if any(extent & (extent - 1) for extent in shape):
-        raise CHECK.malformed("accesses", f"must be of tiles whose extents are powers of two for {name}", shape)
+        raise CHECK.malformed("accesses", f"must be of a tile with power-of-two extents for {name}", shape)
     return shape
 
 
 def _of_kind(text: str) -> tuple[str, str]:
-    """Return the text of an access without the kind that stands behind it, and its kind; a name keeps its own."""
+    """Split the text of an access into text and kind; for a name, the kind is put in front."""
     head, sign, tail = text.rpartition(":")
     kind = tail.strip() if sign and tail.strip() in ("load", "store") else ""
     head = head.strip() if kind else text.strip()
@@ -119,17 +119,17 @@ def _named(
     kind, name, along, vector, matrix = match.groups()
     if matrix:
         if kind:
-            raise CHECK.malformed("accesses", "must name a matrix instruction without load or store", text)
+            raise CHECK.malformed("accesses", "must name matrix instructions without load or store", text)
         cells = _matrix_rows(text, shape, element_bits)
         numbers = tuple(number for number, target in enumerate(targets) if lookup(target).vendor == "nvidia")
         if not numbers:
-            raise CHECK.malformed("accesses", "must be instructions of the targets", f"{text} of {', '.join(targets)}")
+            raise CHECK.malformed("accesses", "must be instructions of the targets", f"{text} on {', '.join(targets)}")
         yield Asked(CellAccess(text, matrix, _ROW_BITS, cells), numbers)
         return
     kind = kind or "load"
     dimension = {"rows": len(shape) - 1, "columns": len(shape) - 2}.get(name, int(along) if along else len(shape) - 2)
     if not 0 <= dimension < len(shape):
-        raise CHECK.malformed("accesses", f"must step along a dimension of {shape}", text)
+        raise CHECK.malformed("accesses", f"must run along a dimension of {shape}", text)
     size = _vector(text, int(vector) if vector else None, name == "rows", kind, shape, element_bits, targets)
     numbers_by_lanes: dict[int, list[int]] = {}
     for number, target in enumerate(targets):
@@ -155,23 +155,23 @@ def _vector(
     element_bits: int,
     targets: Sequence[str],
 ) -> int:
-    """Return the elements of one lane: those asked for, else the most for rows and the fewest elsewhere."""
+    """Return the elements per lane: as requested, otherwise the most for rows and the fewest for the rest."""
     known = [set(widths(target, kind, element_bits)) for target in targets]
     sizes = sorted({bits // element_bits for bits in set.intersection(*known)} if known else ())
     fits = [size for size in sizes if shape[-1] % size == 0]
     if wanted is not None:
         if wanted not in sizes or shape[-1] % wanted:
-            rule = f"must have vectors that divide {shape[-1]}, of {sizes or 'no'} elements whose banks are known"
+            rule = f"must have vectors that divide {shape[-1]}; banks are known for vectors of {sizes or 'no'} elements"
             raise CHECK.malformed("accesses", rule, f"{text} of {', '.join(targets)}")
         return wanted
     if not fits:
-        rule = f"must have vectors of {sizes or 'no'} elements whose banks are known, and {shape[-1]} divides by none"
+        rule = f"must have vectors that divide {shape[-1]}; banks are known for vectors of {sizes or 'no'} elements"
         raise CHECK.malformed("accesses", rule, f"{text} of {', '.join(targets)}")
     return fits[-1] if wide else fits[0]
 
 
 def _order(name: str, dimension: int, shape: tuple[int, ...], size: int) -> IntArray:
-    """Return the first cells of vectors, int64[line, place]: lines in which lanes step."""
+    """Return the first cells of the vectors, int64[line, place]; lanes step along lines."""
     if len(shape) > ARRAY_RANK:
         raise CHECK.malformed("tile", f"must have at most {ARRAY_RANK} dimensions", f"{len(shape)} dimensions")
     starts = np.arange(prod(shape), dtype=np.int64)[::size].reshape(*shape[:-1], shape[-1] // size)
@@ -188,7 +188,7 @@ def _order(name: str, dimension: int, shape: tuple[int, ...], size: int) -> IntA
 
 
 def _matrix_rows(text: str, shape: tuple[int, ...], element_bits: int) -> tuple[tuple[int | None, ...], ...]:
-    """Return the rows of all matrices of 8 rows of 16 bytes, four matrices an instruction where that divides them."""
+    """Return the rows of all matrices of 8 rows of 16 bytes, with four matrices per instruction if that divides."""
     held = _ROW_BITS // element_bits
     if (
         element_bits > 32
@@ -197,7 +197,7 @@ def _matrix_rows(text: str, shape: tuple[int, ...], element_bits: int) -> tuple[
         or shape[-1] % held
         or (".t" in text and element_bits != 16)
     ):
-        rule = f"must be of tiles of 8 rows of {held} elements, of 16 bits where transposed"
+        rule = f"must divide into matrices of 8 rows of {held} elements, 16-bit ones if transposed"
         raise CHECK.malformed("accesses", rule, f"{text} of {shape}, {element_bits} bits")
     starts = np.arange(prod(shape), dtype=np.int64)[::held].reshape(-1, 8, shape[-1] // held)
     rows = starts.transpose(0, 2, 1).reshape(-1, 8)
@@ -206,14 +206,14 @@ def _matrix_rows(text: str, shape: tuple[int, ...], element_bits: int) -> tuple[
 
 
 def _registers(given: object, shape: tuple[int, ...], element_bits: int, targets: Sequence[str]) -> Asked:
-    """Return a layout of registers as the widest vectors that its runs along the last dimension make."""
+    """Return a register layout as the widest vectors that its runs along the last dimension allow."""
     layout, kind = given, "load"
     if isinstance(given, TileAccess):
         layout, kind = given.layout, given.kind
     elif isinstance(given, tuple) and len(given) == 2 and isinstance(given[1], str):
         layout, kind = given
     if kind not in ("load", "store"):
-        raise CHECK.malformed("accesses", "must be loads or stores; matrices are asked for by name", kind)
+        raise CHECK.malformed("accesses", "must be loads or stores; request matrices by name", kind)
     if isinstance(layout, np.ndarray):
         cells = _table(layout, prod(shape))
     else:
@@ -221,7 +221,7 @@ def _registers(given: object, shape: tuple[int, ...], element_bits: int, targets
         cells = bit_addresses(layout, CuteLayout(shape, strides), 8, shape) // 8
     for target in targets:
         if lookup(target).vendor == "nvidia" and cells.shape[1] != 32:
-            raise CHECK.malformed("accesses", f"must have the lanes of {target}, 32", cells.shape[1])
+            raise CHECK.malformed("accesses", f"must have 32 lanes for {target}", cells.shape[1])
     known = [set(widths(target, kind, element_bits)) for target in targets]
     for bits in sorted(set.intersection(*known), reverse=True):
         starts = _runs(cells, bits // element_bits, shape[-1])
@@ -230,10 +230,10 @@ def _registers(given: object, shape: tuple[int, ...], element_bits: int, targets
         for target in targets:
             lanes_of = bank_model(target, instruction_name(target, kind, bits)).lanes
             if lanes_of != cells.shape[1]:
-                raise CHECK.malformed("accesses", f"must have the lanes of {target}, {lanes_of}", cells.shape[1])
+                raise CHECK.malformed("accesses", f"must have {lanes_of} lanes for {target}", cells.shape[1])
         listed = tuple(tuple(None if cell < 0 else cell for cell in lanes) for lanes in starts.tolist())
         return Asked(CellAccess("registers", kind, bits, listed), tuple(range(len(targets))))
-    rule = f"must be moved by a {kind} of {', '.join(targets)} whose banks are known"
+    rule = f"must fit a {kind} of {', '.join(targets)} whose banks are known"
     raise CHECK.malformed("accesses", rule, f"{cells.shape[2]} registers of {element_bits} bits")
 
 
@@ -247,7 +247,7 @@ def _table(given: npt.NDArray[np.int64], size: int) -> IntArray:
 
 
 def _runs(cells: IntArray, size: int, extent: int) -> IntArray | None:
-    """Return the first cells of runs of ``size`` elements of one row, int64[instruction, lane]; None without them."""
+    """Return the first cells of runs of ``size`` elements of one row, int64[instruction, lane]; None if not all fit."""
     _, kept = np.unique(cells.reshape(-1, cells.shape[2]), axis=1, return_index=True)
     columns = [np.ascontiguousarray(cells[:, :, register]) for register in np.sort(kept)]
     place = {column.tobytes() for column in columns}

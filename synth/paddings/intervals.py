@@ -1,8 +1,8 @@
-"""The least padding behind intervals of a dense tile, also with permuted bits of the row number.
+"""The least padding inserted at intervals of a dense tile, optionally with permuted bits of the row number.
 
-Main statements: an amount of a bytes after every interval moves runs of elements apart. Runs with 3 bytes between them
-share no word (nor do runs of whole words with whole words between them), so turns depend on larger amounts modulo the
-bytes of all banks alone, and one period of amounts shows all turns.
+A pad of a bytes after every interval separates runs of elements. Runs with at least 3 bytes between them share no word
+(nor do runs of whole words with whole words between them), so from there on turns depend only on the pad modulo the
+bytes of all banks, and one period of pads shows all turns.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ MOST_ROW_BITS = 8
 
 @dataclass(frozen=True, slots=True)
 class FoundInterval:
-    """The interval, the amount and the order of rows, their turns, and what is proved."""
+    """Interval, pad amount and row order, their turns, and what is proved."""
 
     interval: int
     amount: int
@@ -36,7 +36,7 @@ class FoundInterval:
 
 
 def least_interval(asked: Question, form: str) -> FoundInterval:
-    """Return the least padding by intervals of those that take the fewest turns.
+    """Return the least interval padding among those with the fewest turns.
 
     Raises: MalformedError: LA920. InfeasibleError: LA922.
     """
@@ -58,14 +58,14 @@ def least_interval(asked: Question, form: str) -> FoundInterval:
             if best.turns == floor:
                 return best
     if best is None:
-        because = f"each of {tried} intervals and amounts puts a lane of some access off its alignment"
+        because = f"each of {tried} intervals and amounts misaligns a lane of some access"
         raise InfeasibleError(Diagnostic("LA922", "no padding aligns all accesses", (str(asked.shape),), because))
-    proof = f"all {tried} intervals and amounts of one period were counted"
+    proof = f"all {tried} intervals and amounts of one period were tried"
     return FoundInterval(best.interval, best.amount, best.order, best.turns, best.turns, proof)
 
 
 def _candidates(asked: Question, form: str) -> Iterator[tuple[int, int]]:
-    """Yield intervals and amounts in elements, those of the least padding first, the longest interval first."""
+    """Yield intervals and amounts in elements, the least padding first, then the longest interval."""
     size, bits = prod(asked.shape), asked.element_bits
     period = period_bytes([model for _, model in asked.models])
     unit = max(1, 32 // bits) if form == "interval" else 1
@@ -74,25 +74,25 @@ def _candidates(asked: Question, form: str) -> Iterator[tuple[int, int]]:
         amounts = [0, *(1 << bit for bit in range(amounts[-1].bit_length()))]
     intervals = [1 << bit for bit in range((size - 1).bit_length()) if 1 << bit >= unit]
     listed = {(interval, amount) for interval in intervals for amount in amounts if amount}
-    # without padding an interval is that of the whole tile
+    # no padding is written as amount 0 with the whole tile as interval
     whole = 1 << max(0, (size - 1).bit_length())
     yield whole, 0
     yield from sorted(listed, key=lambda pair: (pair[1] * ((size - 1) // pair[0]), -pair[0]))
 
 
 def _orders(asked: Question, form: str) -> Iterator[tuple[int, ...]]:
-    """Yield permutations of the bits of the row number, the identity first; the empty one where rows stay."""
+    """Yield permutations of the row number's bits, the identity first; just () if rows stay in order."""
     if form != "reordered":
         yield ()
         return
     rows = prod(asked.shape[:-1])
     if rows & (rows - 1) or rows >> MOST_ROW_BITS or rows < 2:
-        raise CHECK.malformed("shape", f"must have a power of two of rows, at most {1 << MOST_ROW_BITS}", asked.shape)
+        raise CHECK.malformed("shape", f"must have a power-of-two row count up to {1 << MOST_ROW_BITS}", asked.shape)
     yield from itertools.permutations(range(rows.bit_length() - 1))
 
 
 def _turns(asked: Question, interval: int, amount: int, order: tuple[int, ...]) -> tuple[int, int] | None:
-    """Return the turns of all accesses and their least; None where one is misaligned."""
+    """Return the turns of all accesses and their minimum; None if an access is misaligned."""
     offsets = offsets_of(asked.shape, dense_pitches(asked.shape), interval, amount, order) * asked.element_bits // 8
     turns = least = 0
     for each, model in asked.models:

@@ -1,9 +1,8 @@
 """The least pitches of a tile, by complete enumeration of one period.
 
-Main statements: with fixed instructions the least turns of a group do not depend on pitches, so fewest turns and "free
-of conflicts" are one order. Pitches from p[d + 1] * shape[d + 1] on through one period and the 3 bytes from which rows
-share no word hold the lexicographically least of all: any greater pitch may be lowered by the period, which lowers no
-other and changes no turn.
+For fixed instructions the minimum of a group's turns does not depend on pitches, so conflict-free is optimal. Pitches
+from p[d + 1] * shape[d + 1] through one period, plus the 3 bytes from which on rows share no word, contain the
+lexicographic minimum: any larger pitch can be lowered by the period without changing a turn or any other pitch.
 """
 
 from __future__ import annotations
@@ -25,9 +24,9 @@ from layoutalg.targets.bank_model import BankModel, bank_model
 
 IntArray: TypeAlias = npt.NDArray[np.int64]
 MOST = 1 << 20
-"""Pitches to list."""
+"""Largest number of pitch vectors to enumerate."""
 FREE = "every access is free of conflicts"
-UNFINISHED = "the best of {}; the search was stopped before its end"
+UNFINISHED = "the best of {}; the search ran out of time"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,14 +50,14 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """Instructions of one access on one target that take equally many turns under any pitches.
+    """Instructions of one access on one target, those with equal turns under any pitches merged.
 
     Args:
         model: The instruction.
-        steps: Coordinates of each lane from a first one, int64[pattern, lane, dimension].
+        steps: Coordinates of each lane relative to the first, int64[pattern, lane, dimension].
         active: bool[pattern, lane].
         often: How many instructions each pattern stands for.
-        aligned: Coordinates modulo the elements of one lane, each once, int64[place, dimension].
+        aligned: Distinct coordinates modulo the elements per lane, int64[place, dimension].
     """
 
     model: BankModel
@@ -69,7 +68,7 @@ class Pattern:
 
     @property
     def grain_bits(self) -> int:
-        """Where lanes may start."""
+        """Alignment of a lane's start, in bits."""
         return 8 * (WORD_BYTES if self.model.access_bytes == 12 else self.model.access_bytes)
 
 
@@ -90,7 +89,7 @@ def cells_of(each: Asked) -> tuple[IntArray, npt.NDArray[np.bool_]]:
 
 
 def patterns(asked: Question) -> list[Pattern]:
-    """Return what has to be counted."""
+    """Return the patterns of all accesses on all targets."""
     found = []
     for each, model in asked.models:
         cells, active = cells_of(each)
@@ -112,14 +111,14 @@ def dense_pitches(shape: Sequence[int]) -> tuple[int, ...]:
 
 
 def plain_turns(asked: Question) -> int | None:
-    """Return the turns without padding; None where an access is misaligned."""
+    """Return the turns without padding; None if an access is misaligned."""
     counted = patterns(asked)
     pitches = np.array([dense_pitches(asked.shape)], dtype=np.int64)
     return int(_turns(asked, counted, pitches)[0][0]) if _fits(asked, counted, pitches).all() else None
 
 
 def least_pitches(asked: Question) -> FoundPitches:
-    """Return the lexicographically least pitches, outermost first, of those that take the fewest turns.
+    """Return the lexicographically least pitches, outermost first, among those with the fewest turns.
 
     Raises: InfeasibleError: LA922.
     """
@@ -128,7 +127,7 @@ def least_pitches(asked: Question) -> FoundPitches:
     listed = _listed(asked, counted, period)
     listed = listed[_fits(asked, counted, listed)]
     if not len(listed):
-        because = f"every pitch of one period ({period} bytes) puts a lane of some access off its alignment"
+        because = f"every pitch of one period ({period} bytes) misaligns a lane of some access"
         raise InfeasibleError(Diagnostic("LA922", "no padding aligns all accesses", (str(asked.shape),), because))
     listed = listed[np.lexsort(listed.T[::-1])]
     best: tuple[int, int] | None = None
@@ -146,8 +145,8 @@ def least_pitches(asked: Question) -> FoundPitches:
         if clock.left() <= 0 and at < len(listed):
             return _found(listed[best[1]], best[0], floor, UNFINISHED.format(f"{at} pitches"))
     if best is None:
-        raise CHECK.malformed("shape", "must have pitches", asked.shape)
-    proof = f"all {len(listed)} aligned pitches of one period of {period} bytes were counted"
+        raise CHECK.malformed("shape", "must have at least one dimension", asked.shape)
+    proof = f"all {len(listed)} aligned pitches of one period of {period} bytes were tried"
     return _found(listed[best[1]], best[0], best[0], proof)
 
 
@@ -156,7 +155,7 @@ def _found(pitches: IntArray, turns: int, bound: int, proof: str) -> FoundPitche
 
 
 def _listed(asked: Question, counted: Sequence[Pattern], period: int) -> IntArray:
-    """Return all pitches of one period of which no single one misaligns an access, int64[candidate, dimension]."""
+    """Return the pitches of one period, without those that alone misalign an access, int64[candidate, dimension]."""
     bits, shape = asked.element_bits, asked.shape
     vectors: list[tuple[int, ...]] = [(1,)]
     for place in reversed(range(len(shape) - 1)):
@@ -166,7 +165,7 @@ def _listed(asked: Question, counted: Sequence[Pattern], period: int) -> IntArra
             continue
         window = -(-8 * (period + WORD_BYTES - 1) // bits) if step * bits % 32 else 8 * period // bits
         if len(vectors) * -(-window // step) > MOST:
-            rule = f"must leave at most {MOST} pitches to count"
+            rule = f"must leave at most {MOST} pitches to try"
             raise CHECK.malformed("shape", rule, f"{len(vectors)} x {-(-window // step)}")
         vectors = [
             (pitch, *vector)
@@ -178,7 +177,7 @@ def _listed(asked: Question, counted: Sequence[Pattern], period: int) -> IntArra
 
 
 def _step(counted: Sequence[Pattern], place: int, bits: int) -> int:
-    """Return elements that the pitch of a dimension must be a multiple of, by cells that lie on that axis alone."""
+    """Return a divisor that the pitch of a dimension must have, from the cells on that axis alone."""
     step = 1
     for pattern in counted:
         others = np.delete(pattern.aligned, place, axis=1)
@@ -191,7 +190,7 @@ def _step(counted: Sequence[Pattern], place: int, bits: int) -> int:
 
 
 def _fits(asked: Question, counted: Sequence[Pattern], pitches: IntArray) -> npt.NDArray[np.bool_]:
-    """Return under which pitches all lanes are aligned."""
+    """Return which pitches align all lanes."""
     fits = np.ones(len(pitches), dtype=bool)
     for pattern in counted:
         starts = pitches @ pattern.aligned.T * asked.element_bits
@@ -200,7 +199,7 @@ def _fits(asked: Question, counted: Sequence[Pattern], pitches: IntArray) -> npt
 
 
 def _turns(asked: Question, counted: Sequence[Pattern], pitches: IntArray) -> tuple[IntArray, IntArray]:
-    """Return the turns of all accesses under each of these pitches, and their least."""
+    """Return the turns of all accesses under each of these pitches, and their minimum."""
     turns = np.zeros(len(pitches), dtype=np.int64)
     least = np.zeros_like(turns)
     for pattern in counted:
@@ -214,7 +213,7 @@ def _turns(asked: Question, counted: Sequence[Pattern], pitches: IntArray) -> tu
 
 
 def counted_turns(model: BankModel, addresses: IntArray, active: npt.NDArray[np.bool_]) -> tuple[IntArray, IntArray]:
-    """Return turns and their least for addresses that may be moved by whole periods, negative ones too."""
+    """Return turns and their minimum; addresses may be negative and count only modulo whole periods."""
     period = model.banks * WORD_BYTES
     first = np.where(active, addresses, np.iinfo(np.int64).max).min(axis=1)
     return turns_of(model, np.where(active, addresses - (first - first % period)[:, None], 0), active)

@@ -1,10 +1,9 @@
 """Turns of many paddings at once, from arrays of addresses.
 
-Main statements: the turns of rows that share no word depend on each pitch modulo ``banks * 4`` bytes alone: banks
-depend on addresses modulo that, and which lanes share a word does not change, since lanes of one row keep their
-distance and lanes of different rows share none. Rows share no word where 4-byte words divide the pitch, or from a gap
-of 3 bytes on. So pitches of one period above that gap show all turns that any pitches have, and whatever is least
-among all lies there.
+If rows share no word, turns depend on each pitch only modulo ``banks * 4`` bytes: banks depend only on that, and which
+lanes share a word does not change, since lanes of one row keep their distance and lanes of different rows share none.
+Rows share no word if 4 divides the pitch, or if the gap between them is at least 3 bytes. So one period of pitches
+above that gap shows all possible turns, including the minimum.
 """
 
 from __future__ import annotations
@@ -20,19 +19,19 @@ from layoutalg.targets.bank_model import BankModel
 
 IntArray: TypeAlias = npt.NDArray[np.int64]
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
-CHECK = Checker("LA920", "this is not a question about padding")
+CHECK = Checker("LA920", "invalid argument to padding()")
 WORD_BYTES = 4
 _ROOM = 1 << 21
-"""Array elements at once."""
+"""Array elements processed at once."""
 
 
 def period_bytes(models: Sequence[BankModel]) -> int:
-    """Return the bytes modulo which a pitch matters: the most of the models, whose banks are powers of two."""
+    """Return the period of a pitch in bytes: the largest of the models', whose bank counts are powers of two."""
     return max(model.banks for model in models) * WORD_BYTES
 
 
 def turns_of(model: BankModel, addresses: IntArray, active: BoolArray) -> tuple[IntArray, IntArray]:
-    """Return the turns, and the least that the words of the groups allow, of many instructions at once.
+    """Return the turns of many instructions at once, and the minimum that their words allow.
 
     Args:
         model: The instruction.

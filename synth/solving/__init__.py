@@ -1,4 +1,4 @@
-"""Where solvers take part in synthesis: one layout for several consumers, least paddings, rules in conflict."""
+"""Solver-based synthesis: one layout for several consumers, least paddings, conflicting rules."""
 
 from __future__ import annotations
 

@@ -1,13 +1,13 @@
-"""Which addresses the lanes of an instruction touch when it moves a whole tile, and the turns of the banks.
+"""The addresses that lanes touch when an instruction moves a whole tile, and the turns of the banks.
 
-Main statements: without registers, ``ldmatrix.xN`` and ``stmatrix.xN`` move the tile in matrices of 8 rows of 16 bytes
-along dimension 1, with ``.trans`` along the dimension that chunks lie along; ``ld.shared`` and ``st.shared`` move it
-row by row, neighbouring lanes neighbouring vectors along dimension 1. With registers, a linear layout from (register,
-lane, warp) to tile coordinates says which lane moves which element.
+Without registers, ``ldmatrix.xN`` and ``stmatrix.xN`` move the tile in matrices of 8 rows of 16 bytes along dimension
+1, with ``.trans`` along the dimension of the chunks; ``ld.shared`` and ``st.shared`` move it row by row, neighbouring
+lanes moving neighbouring vectors along dimension 1. With registers, a linear layout from (register, lane, warp) to tile
+coordinates says which lane moves which element.
 
-Behind a linear layout, a group of lanes whose addresses span T takes 2^(rank W(T) - rank K(T)) turns, where W are the
-address bits of words and K those of banks. In an order of digits every column of W and K is a unit vector or zero, so
-rank K(T) is the number of different bank bits that T reaches.
+Under a linear layout, a lane group whose addresses span T takes 2^(rank W(T) - rank K(T)) turns, W being the address
+bits of words and K those of banks. In an order of digits every column of W and K is a unit vector or zero, so rank K(T)
+is the number of distinct bank bits that T reaches.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ from layoutalg.targets.banks import Access as Instruction
 from layoutalg.targets.banks import nvidia_access
 from layoutalg.targets.nvidia.banks import BANKS, LANES, WORD_BYTES
 
-CHECK = Checker("LA870", "this is not a question about one layout for several instructions")
+CHECK = Checker("LA870", "invalid argument to joint() or another solver query")
 BANK_BITS = range(2, 7)
 Lane: TypeAlias = tuple[IntArray, IntArray]
 
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """What the banks make of moving the tile.
+    """The turns of moving the tile.
 
     Args:
         name: The instruction.
-        groups: How many groups of lanes are served one after the other.
-        turns: Turns of all of them.
-        least: Turns that no layout goes below.
+        groups: Number of lane groups served one after the other.
+        turns: Turns of all groups.
+        least: Lower bound for any layout.
     """
 
     name: str
@@ -58,14 +58,14 @@ class Moved:
 
 @dataclass(frozen=True)
 class Access:
-    """An instruction that moves the whole tile, for one dimension that chunks lie along.
+    """An instruction that moves the whole tile, for one direction of the chunks.
 
     Args:
         name: The instruction.
         kind: As in ``targets.nvidia.banks``.
-        bits: Bits that each address leads to.
+        bits: Bits moved per address.
         box: The tile.
-        along: The dimension that the vector of each address lies along; -1 where it is one element.
+        along: The dimension of each address's vector; -1 for single elements.
         rows: Row of the first element of every address: int64[group, lane].
         columns: Its column.
     """
@@ -80,12 +80,12 @@ class Access:
 
     @property
     def vector(self) -> int:
-        """Elements of one address; 1 where an address holds less."""
+        """Elements per address, at least 1."""
         return max(1, self.bits // 8 // self.box.element_bytes)
 
     @cached_property
     def least(self) -> int:
-        """Turns that no injective layout goes below: the words of each group over the banks."""
+        """Lower bound for any injective layout: the words of each group over the banks."""
         size = max(1, self.bits // 32) if self.bits >= 32 else 1
         total = 0
         codes = np.sort(self.box.code(self.rows, self.columns), axis=1)
@@ -97,7 +97,7 @@ class Access:
 
     @cached_property
     def terms(self) -> tuple[Digit, ...] | None:
-        """The digits that span the addresses of every group, the vector's own included; None where no digits do."""
+        """The digits that span the addresses of every group, including the vector's own; None if none do."""
         codes = self.box.code(self.rows, self.columns)
         lanes = codes.shape[1]
         if lanes & (lanes - 1):
@@ -116,24 +116,25 @@ class Access:
         return tuple(dict.fromkeys([*vector, *(names[value] for value in values)]))
 
     def predicted(self, order: Order) -> int | None:
-        """Return the turns behind an order by ranks; None where no digits span the addresses."""
+        """Return the turns under an order, from ranks; None if no digits span the addresses."""
         if self.terms is None:
             return None
         places = [order.places[digit] for digit in self.terms]
         return len(self.rows) << sum(place >= 2 for place in places) - len(reached(places, xors(order.xor)))
 
     def moved(self, table: IntArray) -> Moved | str:
-        """Return the turns behind a layout given as byte addresses, counted; or why the instruction cannot move it."""
+        """Count the turns under a layout given as byte addresses, or return why the instruction cannot move it."""
         starts = table[self.rows, self.columns]
         size, wide = self.box.element_bytes, max(self.bits // 8, self.box.element_bytes)
         wrong = np.argwhere(starts % wide != 0)
         if len(wrong):
-            return f"the {wide} bytes at {self._at(wrong[0])} start at byte {int(starts[tuple(wrong[0])])}, not aligned"
+            start = int(starts[tuple(wrong[0])])
+            return f"the {wide} bytes at {self._at(wrong[0])} start at byte {start}, which is misaligned"
         for step in range(1, self.vector):
             shifted = (self.rows + step * (self.along == 0), self.columns + step * (self.along == 1))
             wrong = np.argwhere(table[shifted] != starts + step * size)
             if len(wrong):
-                return f"{wide} bytes along dimension {self.along} are not contiguous: at {self._at(wrong[0])}"
+                return f"{wide} bytes along dimension {self.along} are not contiguous; first at {self._at(wrong[0])}"
         return Moved(self.name, len(starts), int(turns(starts, self.bits).sum()), self.least)
 
     def _at(self, place: IntArray) -> tuple[int, int]:
@@ -142,16 +143,16 @@ class Access:
 
 
 def reached(places: list[int], added: dict[int, int]) -> set[int]:
-    """Return the bank bits that units at these address bits reach, the swizzle's XORs included."""
+    """Return the bank bits reached from these address bits, including through the swizzle's XORs."""
     return {bit for bit in BANK_BITS if bit in places or added.get(bit) in places}
 
 
 def turns(starts: IntArray, bits: int) -> IntArray:
-    """Return the turns of each group of lanes: int64[group], as many as its busiest bank has different words.
+    """Return the turns of each lane group, int64[group]: the number of distinct words in its busiest bank.
 
     Args:
         starts: Byte address of each lane of a group that is served together: int64[group, lane].
-        bits: Bits of each lane.
+        bits: Bits per lane.
     """
     words = starts[:, :, None] // WORD_BYTES + np.arange(max(1, bits // 32))
     words = np.sort(words.reshape(len(starts), -1), axis=1)
@@ -164,7 +165,7 @@ def turns(starts: IntArray, bits: int) -> IntArray:
 
 
 def accesses(name: str, box: Box, registers: object = None) -> dict[int, Access | str]:
-    """Return the access, or why there is none, for each dimension that chunks may lie along.
+    """Return the access, or why there is none, for each direction of the chunks.
 
     Raises: MalformedError: LA870.
 
@@ -176,7 +177,7 @@ def accesses(name: str, box: Box, registers: object = None) -> dict[int, Access 
     try:
         access = nvidia_access(name)
     except MalformedError:
-        raise CHECK.malformed("consumers", "must name instructions that are known here", name) from None
+        raise CHECK.malformed("consumers", "must name a supported instruction", name) from None
     found: dict[int, Access | str] = {}
     for inner in (0, 1):
         if registers is not None:
@@ -197,7 +198,7 @@ def _of_matrices(name: str, access: Instruction, box: Box, inner: int) -> Access
     chunk = 1 << box.chunk
     along, across = box.extents[inner], box.extents[1 - inner]
     if along % chunk or across % 8 or along * across // chunk // 8 % matrices:
-        return f"{across} rows of {along * box.element_bytes} bytes are no whole number of {name}"
+        return f"{across} rows of {along * box.element_bytes} bytes are not a multiple of one {name}"
     lines = np.arange(across, dtype=np.int64).reshape(-1, 1, 8)
     starts = np.arange(0, along, chunk, dtype=np.int64).reshape(1, -1, 1)
     one, two = (part.reshape(-1, 8) for part in np.broadcast_arrays(lines, starts))
@@ -210,12 +211,12 @@ def _of_vectors(name: str, access: Instruction, box: Box, inner: int) -> Access 
         return f"{name} moves {bits} bits, less than an element"
     many = bits // 8 // box.element_bytes
     if box.extents[1] % many:
-        return f"rows of {box.extents[1]} elements are no whole vectors of {bits // 8} bytes"
+        return f"rows of {box.extents[1]} elements do not divide into vectors of {bits // 8} bytes"
     if many > 1 and inner == 0:
         return f"{name} moves {bits // 8} bytes along dimension 1"
     total = box.extents[0] * box.extents[1] // many
     if total % LANES:
-        return f"{total} vectors are no whole number of {name} by {LANES} lanes"
+        return f"{total} vectors are not a multiple of the {LANES} lanes of {name}"
     index = np.arange(total, dtype=np.int64).reshape(-1, _together(bits))
     per_row = box.extents[1] // many
     return Access(name, access.kind, access.bits, box, 1 if many > 1 else -1, index // per_row, index % per_row * many)
@@ -226,13 +227,13 @@ def _together(bits: int) -> int:
 
 
 def _of_registers(name: str, access: Instruction, box: Box, inner: int, registers: object) -> Access | str:
-    """Take what each lane moves from a linear layout of (register, lane, warp)."""
+    """Return the access whose lanes move what a linear layout of (register, lane, warp) says."""
     transposed, bits = access.transposed, access.bits
     if not isinstance(registers, LinearLayout) or len(registers.out_dims) != 2 or registers.in_dims.get("lane") != 32:
         rule = "must pair an instruction with a linear layout of (register, lane, warp) to the two tile coordinates"
         raise CHECK.malformed("consumers", rule, registers)
     if tuple(registers.out_dims.values()) != box.extents or registers.constant:
-        raise CHECK.malformed("consumers", f"must hold registers of the tile {box.extents}", registers)
+        raise CHECK.malformed("consumers", f"must have registers that cover the tile {box.extents}", registers)
     start = dict.fromkeys(registers.in_dims, 0)
     columns: dict[str, list[tuple[int, int]]] = {}
     for axis, extent in registers.in_dims.items():

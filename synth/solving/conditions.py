@@ -1,11 +1,11 @@
-"""What consumers ask of an order of digits, as conditions on the places of digits, and what an order costs.
+"""Consumer requirements as conditions on the places of digits, and the cost of an order.
 
-Main statements: ``wgmma`` reads an order exactly where these hold, with the order's own swizzle of span 16 W bytes, and
-k the digits of K, m those of the rows (of A or B), n elements in a chunk. K-major: the digit of K of weight n has place
-4 (any, where W = 1), and m_0, m_1, m_2 have the three places from 4 + log2 W on. MN-major: the digits of m in a span
-have the places below 4 + log2 W, and k_0, k_1, k_2 the three places from there. What is left of the 64 rows of A
-continues: each of its digits has the place after the digit before. A map of t + 1 dimensions walks t + 1 runs of
-digits, each a multiple of the one before; what lies beyond five runs becomes issues.
+``wgmma`` can read an order iff the following holds, for the order's own swizzle of span 16 W bytes, with k the digits
+of K, m those of the rows (of A or B) and n elements per chunk. K-major: the digit of K of weight n is at place 4
+(anywhere if W = 1), and m_0, m_1, m_2 are at the three places from 4 + log2 W. MN-major: the digits of m within a span
+are at the places below 4 + log2 W, and k_0, k_1, k_2 at the next three places. The remaining digits of the 64 rows of A
+are consecutive: each directly follows the previous one. A tensor map of t + 1 dimensions walks t + 1 runs of digits,
+each a multiple of the previous one; what is beyond five runs becomes separate issues.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ Cost = tuple[int, int]
 
 @dataclass(frozen=True)
 class Case:
-    """One swizzle, with what the consumers ask of digits behind it.
+    """One swizzle, with the consumers' conditions on digits under it.
 
     Args:
         swizzle: Its name.
         xor: (bits, base, shift) on byte addresses.
-        at: Byte-address bits that digits must have.
-        after: Pairs of digits of which the second must have the place after the first.
+        at: Digits with a fixed byte-address bit.
+        after: Pairs of digits; the second must directly follow the first.
     """
 
     swizzle: str
@@ -41,22 +41,22 @@ class Case:
 
     @property
     def span(self) -> int:
-        """Byte-address bits of a row of the swizzle; 0 where there is none."""
+        """Byte-address bits of a row of the swizzle; 0 without a swizzle."""
         return self.xor[0] + self.xor[1] if self.xor[0] else 0
 
 
 @dataclass(frozen=True)
 class Question:
-    """Where to put the digits of a tile, for one dimension that chunks lie along.
+    """The question where to put the digits of a tile, for one direction of the chunks.
 
     Args:
         box: The tile.
-        inner: That dimension.
+        inner: The dimension of the chunks.
         cases: The swizzles that no consumer excludes.
-        accesses: The instructions whose turns count and that digits describe.
-        fixed: Turns of the others that no layout goes below.
+        accesses: The instructions whose turns count and whose addresses digits describe.
+        fixed: Lower bound on the turns of the other instructions.
         copies: Copies by TMA: 0, 1 or 2.
-        strides: Global element strides of the two dimensions; they say which digits continue each other.
+        strides: Global element strides of the two dimensions; they decide which digits continue each other.
     """
 
     box: Box
@@ -91,7 +91,7 @@ class Question:
         return Order(self.box, self.inner, digits, case.swizzle, case.xor)
 
     def cost(self, digits: tuple[Digit, ...], case: Case) -> Cost | None:
-        """Return (issues, turns) that an order has at least; None where it breaks a condition."""
+        """Return a lower bound (issues, turns) for an order; None if it breaks a condition."""
         places = {digit: place + self.box.low for place, digit in enumerate((*self.chunk, *digits))}
         if any(places[digit] != place for digit, place in case.at.items()):
             return None
@@ -108,7 +108,7 @@ class Question:
         return len(access.rows) << sum(place >= 2 for place in held) - len(reached(held, xors(case.xor)))
 
     def issues(self, digits: tuple[Digit, ...], case: Case) -> int | None:
-        """Return the issues that an order needs at least, all copies together; None where none can start."""
+        """Return a lower bound on the issues of all copies together; None if no issue can start."""
         line = (*self.chunk, *digits)
         runs, length = 1, len(line)
         for index in range(1, len(line)):
@@ -128,12 +128,12 @@ class Question:
 def operand_rules(
     operand: str, box: Box, inner: int, span: int
 ) -> tuple[dict[Digit, int], list[tuple[Digit, Digit]]] | str:
-    """Return where ``wgmma`` needs digits, and which continue, for a swizzle of so many address bits; or why none do.
+    """Return where ``wgmma`` needs digits and which must be consecutive, under a swizzle of ``span``; or why it cannot.
 
     Args:
         operand: ``"A"`` or ``"B"``; dimension 0 is M or N, dimension 1 is K.
         box: The tile.
-        inner: The dimension that chunks lie along.
+        inner: The dimension of the chunks.
         span: Byte-address bits of a row of the swizzle; 0 for none.
     """
     width = max(span, CHUNK_BITS) - CHUNK_BITS
@@ -150,7 +150,7 @@ def operand_rules(
         lines = [(0, bit) for bit in range(3)]
     else:
         if box.element_bytes != 2:
-            return "only 16-bit operands are read with their rows contiguous"
+            return "only 16-bit operands can be MN-major"
         spanned = range(box.chunk, min(box.chunk + width, max(rows, 3)))
         at |= {(0, bit): CHUNK_BITS + bit - box.chunk for bit in spanned}
         rest = list(range(box.chunk + width, rows))

@@ -1,8 +1,7 @@
-"""Two engines that look for an order of digits that costs less than a bound, or show that there is none.
+"""Two engines that find an order of digits cheaper than a bound, or show that there is none.
 
-Implementation notes: the engines share the statement (``conditions``) and nothing else. The search fills places from
-the lowest on; what is placed bounds the turns and the runs from below, and a state of the upper places that failed is
-not entered twice.
+Implementation notes: the engines share only the problem statement (``conditions``). The search fills places from the
+lowest up; the digits placed so far bound turns and runs from below, and failed states are not visited twice.
 """
 
 from __future__ import annotations
@@ -17,15 +16,15 @@ from layoutalg.synth.solving.conditions import MAX_RUNS, START_BITS, Case, Cost,
 from layoutalg.synth.solving.space import CHUNK_BITS, Digit, xors
 
 NODES = 20_000
-"""Steps of the search."""
+"""Step limit of the search."""
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """An order, as an engine found it.
+    """An order found by an engine.
 
     Args:
-        digits: The digits above the chunk, the fastest first.
+        digits: The digits above the chunk, fastest first.
         case: The swizzle.
     """
 
@@ -35,12 +34,12 @@ class Found:
 
 @solver.whole
 def by_solver(asked: Question, bound: Cost | None, passed: tuple[Found, ...] = ()) -> Found | None:
-    """Return an order that costs less than a bound, or None where z3 says that there is none.
+    """Return an order cheaper than a bound, or None if z3 proves that there is none.
 
     Args:
         asked: The question.
-        bound: (issues, turns), compared in this order; None for any order.
-        passed: Orders that are not wanted.
+        bound: (issues, turns), compared lexicographically; None for any order.
+        passed: Orders to exclude.
 
     Raises: BudgetError: LA001, LA005.
     """
@@ -128,11 +127,11 @@ def by_solver(asked: Question, bound: Cost | None, passed: tuple[Found, ...] = (
 
 
 def by_search(asked: Question, bound: Cost | None, passed: tuple[Found, ...] = (), nodes: int = NODES) -> Found | None:
-    """Return an order that costs less than a bound, or None where the search has seen that there is none.
+    """Return an order cheaper than a bound, or None if the complete search found none.
 
-    Arguments as for ``by_solver``, and the steps that it may take.
+    Arguments as for ``by_solver``, and the step limit.
 
-    Raises: BudgetError: LA001, where the steps are used up too.
+    Raises: BudgetError: LA001, also when the steps are used up.
     """
     refused = {(found.digits, found.case) for found in passed}
     spent = [nodes]
@@ -160,7 +159,7 @@ class _Search:
     def run(
         self, done: tuple[Digit, ...], rest: tuple[Digit, ...], runs: int, cut: int | None
     ) -> tuple[Digit, ...] | None:
-        """Fill the next place; ``cut`` is the place from which on digits are issues."""
+        """Fill the next place; digits from place ``cut`` on become issues."""
         asked, case, place = self.asked, self.case, CHUNK_BITS + len(done)
         self.spent[0] -= 1
         if self.spent[0] < 0:
@@ -193,7 +192,7 @@ class _Search:
         return None
 
     def _next(self, last: Digit, rest: tuple[Digit, ...], place: int) -> list[Digit]:
-        """Return the digits that may have this place, one that continues the run first."""
+        """Return the digits allowed at this place, those that continue the run first."""
         if place in self.wanted:
             return [self.wanted[place]] if self.wanted[place] in rest else []
         if last in self.next:
@@ -202,7 +201,7 @@ class _Search:
         return sorted(fits, key=lambda digit: not self.asked.continues(last, digit))
 
     def _cheap(self, done: tuple[Digit, ...], place: int, cut: int | None) -> bool:
-        """Whether what is placed may still cost less than the bound."""
+        """Whether the partial order can still beat the bound."""
         if self.bound is None:
             return True
         issues = self.asked.copies << (0 if cut is None else self.asked.top - cut)
@@ -226,7 +225,7 @@ class _Search:
 
 
 def agreed(asked: Question, bound: Cost | None, passed: tuple[Found, ...] = ()) -> tuple[Found | None, tuple[str, ...]]:
-    """Return what the engines say and which of them said that there is none."""
+    """Return the order found, and the engines that proved there is none."""
     try:
         found = by_search(asked, bound, passed)
         if found is not None:

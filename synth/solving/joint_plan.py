@@ -1,11 +1,11 @@
-"""One shared-memory layout for a copy by TMA, the instructions that read it and the banks, with what bounds it.
+"""One shared-memory layout for a TMA copy and all its readers, with the fewest issues and bank turns.
 
-Main statements: layouts are compared by TMA issues, then turns of the banks. ``optimal`` says that no layout of the
-space is better, with ``proof`` naming why: ``"bound"``, no layout at all is (each copy in one issue, each access in as
-many turns as its words need); ``"search and z3"``, both engines have refused every cheaper order of the space. The
-space: orders of the tile's digits with chunks of 16 bytes behind a swizzle of the target (``space``), with threads as
-the writers also XORs of other widths and rows apart by a padding of up to 128 bytes; maps and issues are those of the
-planner's class. What is handed out has been planned and counted as a whole, never by the model alone.
+Layouts are compared by TMA issues, then turns. ``optimal`` means that no layout of the space is better; ``proof`` says
+why: ``"bound"``: no layout at all is (each copy takes one issue, each access only the turns its words need);
+``"search and z3"``: both engines have excluded every cheaper order of the space. The space: orders of the tile's digits
+with 16-byte chunks under a swizzle of the target (``space``); if threads write the tile, also XORs of other widths and
+rows padded by up to 128 bytes. Maps and issues are those the planner can produce. Every returned layout has been
+planned and counted in full, not just evaluated by the cost model.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ from layoutalg.synth.tensormap import InadmissibleError, synthesize_tensormap
 from layoutalg.targets.nvidia.tensormap import limits
 
 TRIES = 12
-"""Orders of the engines that are planned before the search is given up."""
+"""Orders from the engines to plan before giving up."""
 
 
 @dataclass
 class _Best:
-    """The best layout so far, and what was said of the others."""
+    """The best layout so far, and why others were refused."""
 
     plan: JointPlan | None = None
     reasons: dict[str, str] = field(default_factory=dict)
@@ -68,21 +68,21 @@ def joint(
     budget_seconds: float = PLAN_SECONDS,
     **options: Any,
 ) -> JointPlan:
-    """Return one shared layout of a tile that serves a copy and all its readers, with a proof that none is better.
+    """Return one shared layout of a tile that serves a copy and all its readers, with a proof of optimality if found.
 
-    Mathematically: minimise (issues, turns) in lexicographic order over the layouts that the TMA tile reaches and every
-    consumer accepts.
+    Mathematically: minimise (issues, turns) lexicographically over the layouts that TMA can write and every consumer
+    accepts.
 
     Args:
         tile: Tile extents in elements, outermost dimension first; at most two of them above 1.
         dtype: Element type.
         consumers: ``"wgmma.A"``, ``"wgmma.B"``, ``"ldmatrix.x4.trans"``, ``"stmatrix.x4"``, ``"ld.shared.v4.b32"``,
-            ``"st.shared.b32"``, ``"tma.store"``; or a pair of an instruction and the linear layout of the registers
-            that it moves: (register, lane, warp) to the two tile coordinates.
+            ``"st.shared.b32"``, ``"tma.store"``; or a pair of an instruction and a linear register layout:
+            (register, lane, warp) to the two tile coordinates.
         target: Architecture.
         tensor: The tensor; None for a large row-major one.
-        fill: ``"tma"``: a TensorMap fills the tile; ``"threads"``: stores of threads, so any XOR and padding will do.
-        budget_seconds: Seconds of wall time for everything.
+        fill: ``"tma"``: a TensorMap fills the tile; ``"threads"``: threads store it, so any XOR or padding is allowed.
+        budget_seconds: Wall-clock time limit.
         options: Those of ``TensorMapProblem.of``.
 
     Raises: MalformedError: LA870, LA375, LA372. InfeasibleError: LA871. BudgetError: LA001, LA872.
@@ -118,7 +118,7 @@ def joint(
     reached = best.plan.issues, best.plan.turns
     if reached == bound:
         return _told(best.plan, bound, "bound")
-    if lower is None or reached < lower:  # a padding is below what the orders reach, and all paddings were counted
+    if lower is None or reached < lower:  # a padding beats every order, and all paddings were tried
         lower = reached if proof == "search and z3" else bound
     return _told(best.plan, lower, proof)
 
@@ -128,7 +128,7 @@ def _told(plan: JointPlan, lower: Cost, proof: str) -> JointPlan:
 
 
 def _canonical(questions: list[Question]) -> list[tuple[Question, Found]]:
-    """Return the plain orders, the cheapest by the model first: whole rows, rows of one span, rows of one chunk."""
+    """Return the plain orders (whole rows, rows of one span, rows of one chunk), cheapest by the model first."""
     found: list[tuple[Any, Question, Found]] = []
     for question in questions:
         inner = [digit for digit in question.free if digit[0] == question.inner]
@@ -147,7 +147,7 @@ def _canonical(questions: list[Question]) -> list[tuple[Question, Found]]:
 
 
 def _tried(asked: Asked, question: Question, found: Found, engine: str, best: _Best) -> Cost | None:
-    """Plan and count an order as a whole; keep it where it is the best. Return what it costs, None where refused."""
+    """Plan and count an order in full; keep it if it is the best. Return its cost, or None if it is refused."""
     order = question.order(found.digits, found.case)
     return _kept(asked, order.layout(asked.places, len(asked.tile)), order.table, question.inner, engine, best)
 
@@ -214,7 +214,7 @@ def _copied(asked: Asked, smem: object, name: str) -> TensorMapPlan | str:
 
 
 def _improved(asked: Asked, questions: list[Question], best: _Best, bound: Cost) -> tuple[Cost | None, str]:
-    """Ask the engines for anything cheaper; return the cost that no order of the space goes below, and who says so."""
+    """Ask the engines for cheaper orders; return a lower bound over all orders of the space, and its proof."""
     lower: Cost | None = None
     proofs: list[str] = []
     for question in questions:
@@ -227,7 +227,7 @@ def _improved(asked: Asked, questions: list[Question], best: _Best, bound: Cost)
                 lower = bound
                 break
             if found is None:
-                proofs.append("search and z3" if len(said) == 2 else f"only {said[0]} was finished")
+                proofs.append("search and z3" if len(said) == 2 else f"only {said[0]} finished")
                 lower = lower if len(said) == 2 else bound
                 break
             seen = question.cost(found.digits, found.case)
@@ -235,7 +235,7 @@ def _improved(asked: Asked, questions: list[Question], best: _Best, bound: Cost)
             if cost is None or cost != seen:
                 passed = (*passed, found)
                 if len(passed) > TRIES:
-                    proofs.append(f"{TRIES} orders of the model's cost {seen} were refused")
+                    proofs.append(f"{TRIES} orders of model cost {seen} could not be realised")
                     lower = min(lower or bound, bound)
                     break
             if best.cost == bound:
@@ -247,7 +247,7 @@ def _improved(asked: Asked, questions: list[Question], best: _Best, bound: Cost)
 
 
 def _padded(asked: Asked, best: _Best) -> None:
-    """Count every padding of the rows, and of the columns, up to 128 bytes; the banks repeat there."""
+    """Try every padding of rows and columns up to 128 bytes, the period of the banks."""
     size = asked.box.element_bytes
     step = max(size, max((access.bits // 8 for _, by in asked.moves for access in by.values()
                           if isinstance(access, Access)), default=size)) if not asked.copies else 16  # fmt: skip
@@ -273,5 +273,6 @@ def _none(asked: Asked, best: _Best, proof: str) -> LayoutError:
     reasons = "\n         ".join(f"{name}: {reason}" for name, reason in best.reasons.items())
     if best.unknown or proof != "search and z3":
         because = "; ".join(dict.fromkeys(best.unknown)) or proof
-        return BudgetError(Diagnostic("LA872", "no joint layout was found, and none excluded", where, because))
+        what = "no joint layout was found, but none was excluded either"
+        return BudgetError(Diagnostic("LA872", what, where, because))
     return InfeasibleError(Diagnostic("LA871", f"{what}, among {space_of(asked)}", where, reasons))

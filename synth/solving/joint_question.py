@@ -1,4 +1,4 @@
-"""What is asked of a joint layout, read, and the space of layouts that are compared."""
+"""Read the arguments of ``joint``, and the space of layouts that it compares."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from layoutalg.targets.nvidia.tensormap import limits
 
 COPIES = ("tma", "tma.store")
 PITCH = 1 << 14
-"""Elements between neighbours along the dimension of a tile that is not contiguous, where no tensor is given."""
+"""Global pitch of the non-contiguous tile dimension, in elements, if no tensor is given."""
 _LINE_BITS = 7
 
 
 @dataclass(frozen=True)
 class Asked:
-    """What is asked, read."""
+    """The arguments of ``joint``, checked."""
 
     tensor: Tensor
     tile: tuple[int, ...]
@@ -47,7 +47,7 @@ def read(
     extents = CHECK.vector(tile, "tile")
     wide = [place for place, extent in enumerate(extents) if extent > 1]
     if len(extents) < 2 or len(wide) > 2 or min(extents) < 1:
-        raise CHECK.malformed("tile", "must be a matrix: two dimensions, or others of extent 1", extents)
+        raise CHECK.malformed("tile", "must be a matrix: at most two extents above 1", extents)
     spare = [place for place in range(len(extents) - 1, -1, -1) if place not in wide]
     first, second = sorted((*wide, *spare[: 2 - len(wide)]))
     size = kind.bits // 8
@@ -55,7 +55,7 @@ def read(
         raise CHECK.malformed("dtype", "must have 1, 2, 4, 8 or 16 bytes", dtype)
     box = Box((extents[first], extents[second]), size)
     if box.bytes > limits.MAX_SMEM_BYTES:
-        rule = f"must fit the {limits.MAX_SMEM_BYTES} bytes of shared memory of a block"
+        rule = f"must fit a block's {limits.MAX_SMEM_BYTES} bytes of shared memory"
         raise CHECK.malformed("tile", rule, f"{box.bytes} bytes")
     if fill not in ("tma", "threads"):
         raise CHECK.malformed("fill", "must be tma or threads", fill)
@@ -68,7 +68,7 @@ def read(
     for each in consumers:
         name, registers = (each[0], each[1]) if isinstance(each, tuple | list) and len(each) == 2 else (each, None)
         if not isinstance(name, str) or (registers is not None and not isinstance(registers, LinearLayout)):
-            rule = "must be names of instructions, or (name, linear layout of registers)"
+            rule = "must be instruction names, or pairs (name, linear register layout)"
             raise CHECK.malformed("consumers", rule, each)
         if name in COPIES:
             copies += [name] if name not in copies else []
@@ -104,7 +104,7 @@ def read(
 
 
 def swizzles(asked: Asked) -> Iterator[tuple[str, Xor]]:
-    """Yield the swizzles of the space, the widest first."""
+    """Yield the swizzles of the space, widest first."""
     for name in reversed(tuple(SWIZZLES)):
         bits, base, shift = SWIZZLES[name]
         exists = sum(asked.box.bits) + asked.box.low > base + shift
@@ -123,16 +123,17 @@ def swizzles(asked: Asked) -> Iterator[tuple[str, Xor]]:
 
 
 def questions(asked: Asked, reasons: dict[str, str]) -> Iterator[Question]:
-    """Yield what is left of the space, by the dimension that chunks lie along."""
+    """Yield the feasible part of the space for each direction of the chunks."""
     for inner in (1, 0):
         side = ("columns", "rows")[inner]
         if not asked.box.has(inner):
-            reasons[f"chunks along {side}"] = f"{asked.box.extents[inner]} elements are no whole chunks of 16 bytes"
+            because = f"{asked.box.extents[inner]} elements do not divide into chunks of 16 bytes"
+            reasons[f"chunks along {side}"] = because
             continue
         held = [(name, by[inner]) for name, by in asked.moves]
         wrong = next(((name, found) for name, found in held if isinstance(found, str)), None)
         if asked.copies and asked.tensor.strides[asked.places[inner]] != 1:
-            wrong = asked.copies[0], "the inner dimension of a map has stride 1, and this one has not"
+            wrong = asked.copies[0], "the inner dimension of a tensor map must have stride 1"
         if wrong is not None:
             reasons[f"{wrong[0]}, chunks along {side}"] = wrong[1]
             continue
@@ -151,17 +152,17 @@ def questions(asked: Asked, reasons: dict[str, str]) -> Iterator[Question]:
 
 
 def _case(asked: Asked, inner: int, name: str, xor: Xor, found: list[Access]) -> Case | tuple[str, str]:
-    """Return the conditions of all consumers behind one swizzle, or the consumer that has none and why."""
+    """Return the conditions of all consumers under one swizzle, or the consumer that rules it out and why."""
     bits, base, _ = xor
     for access in found:
         if bits and access.vector > 1 and access.bits // 8 > 1 << base:
-            return access.name, f"the swizzle parts its {access.bits // 8} bytes"
+            return access.name, f"the swizzle splits its {access.bits // 8}-byte vectors"
     span = bits + base if bits else 0
     at: dict[Any, int] = {}
     after: list[Any] = []
     for operand in asked.operands:
         if name not in ("NONE", "32B", "64B", "128B"):
-            return operand, "wgmma knows no such swizzle"
+            return operand, "wgmma does not support this swizzle"
         rules = operand_rules(operand[-1], asked.box, inner, span)
         if isinstance(rules, str):
             return operand, rules
@@ -172,12 +173,12 @@ def _case(asked: Asked, inner: int, name: str, xor: Xor, found: list[Access]) ->
         after += [pair for pair in rules[1] if pair not in after]
     top = sum(asked.box.bits) + asked.box.low
     if any(place >= top for place in at.values()):
-        return asked.operands[0], "the tile is smaller than the span of the swizzle by 8 rows"
+        return asked.operands[0], "the tile is smaller than 8 rows of the swizzle's span"
     return Case(name, xor, at, tuple(after))
 
 
 def bound_of(asked: Asked) -> Cost:
-    """Return (issues, turns) that no layout goes below."""
+    """Return a lower bound (issues, turns) for any layout."""
     least = 0
     for _, by in asked.moves:
         least += min((access.least for access in by.values() if isinstance(access, Access)), default=0)

@@ -1,11 +1,11 @@
-"""The nearest legal tensor map, and the rules that cannot hold together with fields that must stay: by z3.
+"""The nearest legal tensor map, and minimal conflicts between rules and fixed fields, by z3.
 
-Main statements: fields are bit-vectors (addresses, extents, strides) and choices (swizzle, interleave, fill), the rules
-that the measured driver enforces are constraints on them. A map is nearer where fewer fields change, then where the
-sum of what numbers change is less. A conflict is minimal: without any one of its rules or fields the rest can hold.
+Fields are bit-vectors (addresses, extents, strides) and choices (swizzle, interleave, fill); the rules enforced by the
+measured driver are constraints on them. A map is nearer if fewer fields change, then if the sum of the numeric changes
+is smaller. A conflict is minimal: dropping any one rule or field makes the rest satisfiable.
 
-Implementation notes: the products of BOX_SMEM are not given to z3. Every map that is handed out is judged by the rules
-of ``targets``, which share no code with the constraints here.
+Implementation notes: the products of BOX_SMEM are not encoded. Every returned map is checked by the rules of
+``targets``, which share no code with the constraints here.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ RULES = (
     "RANK", "BASE_ALIGN", "BASE_RANGE", "DIM_RANGE", "STRIDE_ALIGN", "STRIDE_RANGE", "BOX_RANGE", "BOX_INNER_16B",
     "ELEM_STRIDE", "SWIZZLE_INNER", "OOB_NAN",
 )  # fmt: skip
-"""The enforced rules that are constraints here."""
+"""The enforced rules encoded as constraints."""
 
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """Rules and fields that cannot hold together, none of which can be spared.
+    """A minimal set of rules and field values that cannot hold together.
 
     Args:
-        rules: Ids of rules.
-        fields: Fields with the values that they would have to keep.
+        rules: Rule ids.
+        fields: Fields and the values they would keep.
     """
 
     rules: tuple[str, ...]
@@ -63,12 +63,12 @@ class Conflict:
 
 @dataclass(frozen=True, slots=True)
 class NearestMap(Shown):
-    """A legal map with the least change.
+    """The legal map with the least change.
 
     Args:
         tensor_map: The map.
         changes: (field, before, after).
-        distance: The sum of what numbers change.
+        distance: Sum of the numeric changes.
     """
 
     tensor_map: TensorMap
@@ -77,7 +77,7 @@ class NearestMap(Shown):
 
     def __str__(self) -> str:
         told = "; ".join(f"{name}: {before} -> {after}" for name, before, after in self.changes)
-        return told or "the map is legal as it is"
+        return told or "the map is already legal"
 
     def to_json(self) -> dict[str, object]:
         """Return the answer as JSON-ready data."""
@@ -91,13 +91,13 @@ class NearestMap(Shown):
 def nearest_map(
     tm: TensorMap, target: str = "sm_90a", keep: Sequence[str] = (), *, budget_seconds: float = PLAN_SECONDS
 ) -> NearestMap:
-    """Return the legal tensor map that changes the fewest fields, and among those the least.
+    """Return the legal tensor map that changes the fewest fields, then by the least amount.
 
     Args:
-        tm: A map, legal or not, of an element type that the target has.
-        target: Architecture; its rules are those that a measured driver enforces.
-        keep: Fields that must stay: ``"swizzle"``, ``"box[0]"``, ``"strides_bytes[0]"``, ...
-        budget_seconds: Seconds of wall time.
+        tm: A map, legal or not, of an element type that the target supports.
+        target: Architecture; its rules are those enforced by a measured driver.
+        keep: Fields that must not change: ``"swizzle"``, ``"box[0]"``, ``"strides_bytes[0]"``, ...
+        budget_seconds: Wall-clock time limit.
 
     Raises: MalformedError: LA870. InfeasibleError: LA875, with a minimal conflict. BudgetError: LA001, LA876.
 
@@ -112,7 +112,7 @@ def nearest_map(
     """
     fields = _fields(tm)
     kept = _kept(keep, fields)
-    hardware.violations(tm, target=target)  # refuses targets that were not measured
+    hardware.violations(tm, target=target)  # raises for targets that were not measured
     with clock.within(clock.checked_seconds(budget_seconds, "budget_seconds")):
         if _model(tm, RULES, kept, None, None) is None:
             raise _impossible(_core(tm, RULES, kept))
@@ -137,11 +137,11 @@ def nearest_map(
 
 
 def map_conflicts(tm: TensorMap, keep: Sequence[str] | None = None) -> tuple[Conflict, ...]:
-    """Return one minimal conflict for each way that z3 finds in which rules and fields to keep exclude each other.
+    """Return minimal conflicts, disjoint in their rules, between the rules and the fields to keep.
 
     Args:
         tm: A map.
-        keep: Fields that must stay; None for all of them, so that each broken rule is a conflict of its own.
+        keep: Fields that must not change; None keeps all, so that each broken rule is a conflict of its own.
 
     Raises: MalformedError: LA870. BudgetError: LA001.
 
@@ -185,7 +185,7 @@ def _kept(keep: Sequence[str], fields: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _core(tm: TensorMap, rules: Sequence[str], kept: Sequence[str]) -> Conflict:
-    """Drop every rule and every field that is not needed for the conflict."""
+    """Drop every rule and field that the conflict does not need."""
     held, names = list(rules), list(kept)
     for rule in reversed(tuple(held)):
         fewer = [each for each in held if each != rule]
@@ -218,7 +218,7 @@ def _distance(fields: dict[str, Any], found: dict[str, Any]) -> int:
 def _model(
     tm: TensorMap, rules: Sequence[str], kept: Sequence[str], changed: int | None, distance: int | None
 ) -> dict[str, Any] | None:
-    """Return fields that meet rules, keep some fields and change few enough, or None where z3 says there are none."""
+    """Return fields that satisfy the rules, keep ``kept`` and change little enough; None if z3 proves none exist."""
     clock.check("a question on the fields of a tensor map")
     session = solver.session("QF_BV")
     z3, context, add = session.z3, session.context, session.solver.add

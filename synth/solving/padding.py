@@ -1,13 +1,13 @@
-"""The least padding under coupled conditions on pitches: lexicographically least integers, by ISL and by z3.
+"""The least pitches under coupled conditions: the lexicographic minimum, by ISL and by z3.
 
-Notation: pitches are names; a form is a sum of names times integers, in the pitches' own unit (bytes).
+Notation: pitches are named; a form is an integer combination of pitches, in bytes.
 
-Main statements: lanes i < n of an access at byte i p of a pitch, and j < m at j q of another, are free of conflicts
-where no two of them start in the same place modulo 128 bytes; n m times the bytes of one are at most 128.
+Lanes at bytes i p + j q, i < n and j < m, for pitches p and q are conflict-free if no two of them start at the same
+place modulo 128 bytes; n m times the access size is at most 128.
 
-Implementation notes: ``by_isl`` asks for the lexicographic minimum of the set, ``by_solver`` finds a point and asks for
-a lesser one, coordinate by coordinate and half by half, until z3 says that there is none. The answer of one is compared
-with that of the other: z3 must refuse everything below what ISL returns. Both are checked by plain arithmetic.
+Implementation notes: ``by_isl`` computes the lexicographic minimum of the set; ``by_solver`` finds a point and bisects
+each coordinate until z3 proves that nothing is smaller. The two are compared: z3 must refute everything below ISL's
+answer. Both answers are checked by plain arithmetic.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ LINE_BYTES = 128
 """Bytes of all banks together."""
 Form: TypeAlias = tuple[tuple[str, int], ...]
 LIMIT = 2**40
-"""Bytes: a pitch, a constant or a modulus."""
+"""Largest pitch, constant or modulus, in bytes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Multiple:
-    """A form leaves the rest ``rest`` modulo ``of``."""
+    """A form is congruent to ``rest`` modulo ``of``."""
 
     form: Form
     of: int
@@ -65,11 +65,11 @@ class AtLeast:
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """Lanes that step by pitches start in different places of the banks.
+    """Lanes that step by pitches start at different banks.
 
     Args:
-        steps: Per pitch how many lanes step by it.
-        access_bytes: Bytes of each lane.
+        steps: Per pitch, the number of lanes that step by it.
+        access_bytes: Bytes per lane.
     """
 
     steps: Form
@@ -83,7 +83,7 @@ class Spread:
         return len(places) == len(starts) and all(start % self.access_bytes == 0 for start in starts)
 
     def differences(self) -> tuple[tuple[int, ...], ...]:
-        """Return the differences of two lanes, one of each pair of opposites."""
+        """Return the differences of two lanes, one of each pair of opposite signs."""
         found = itertools.product(*(range(1 - count, count) for _, count in self.steps))
         return tuple(each for each in found if each > (0,) * len(each))
 
@@ -101,8 +101,8 @@ class Padding(Shown):
 
     Args:
         pitches: The pitches, in bytes.
-        objective: The values of the forms that were minimised, in order.
-        engines: Who says that nothing is less.
+        objective: The minimised values, in order.
+        engines: The engines that proved minimality.
     """
 
     pitches: tuple[tuple[str, int], ...]
@@ -114,7 +114,7 @@ class Padding(Shown):
 
     def __str__(self) -> str:
         told = ", ".join(f"{name} = {value}" for name, value in self.pitches)
-        return f"{told} bytes; nothing is less ({' and '.join(self.engines)})"
+        return f"{told} bytes; minimal ({' and '.join(self.engines)})"
 
     def to_json(self) -> dict[str, object]:
         """Return the padding as JSON-ready data."""
@@ -131,15 +131,15 @@ def least_padding(
     *,
     budget_seconds: float = PLAN_SECONDS,
 ) -> Padding:
-    """Return the least pitches that meet all conditions.
+    """Return the least pitches that satisfy all conditions.
 
     Mathematically: the lexicographic minimum of (objective, pitches) over the non-negative integers.
 
     Args:
-        names: The pitches, the most important first.
-        conditions: What they must meet.
+        names: The pitches, most important first.
+        conditions: The conditions.
         objective: Forms to minimise before the pitches themselves, in order.
-        budget_seconds: Seconds of wall time.
+        budget_seconds: Wall-clock time limit.
 
     Raises: MalformedError: LA870. InfeasibleError: LA873. BudgetError: LA001, LA222, LA874.
 
@@ -148,7 +148,7 @@ def least_padding(
         >>> print(least_padding(["row", "plane"], [
         ...     Multiple(row, 16), AtLeast(row, 256), Spread((("row", 8),), 16), Multiple(plane, 128),
         ...     AtLeast((("plane", 1), ("row", -5)), 0)]))
-        row = 272, plane = 1408 bytes; nothing is less (ISL and z3)
+        row = 272, plane = 1408 bytes; minimal (ISL and z3)
     """
     asked = _checked(names, conditions, objective)
     with clock.within(clock.checked_seconds(budget_seconds, "budget_seconds")):
@@ -156,11 +156,11 @@ def least_padding(
         if found is None:
             core = conflict(asked[0], asked[1])
             because = "these cannot hold together: " + "; ".join(map(str, core))
-            raise InfeasibleError(Diagnostic("LA873", "no pitches meet all conditions", tuple(asked[0]), because))
+            raise InfeasibleError(Diagnostic("LA873", "no pitches satisfy all conditions", tuple(asked[0]), because))
         lesser = _lesser(*asked, found)
     if lesser is not None:
         what = "the engines disagree on the least pitches"
-        raise BudgetError(Diagnostic("LA874", what, tuple(asked[0]), f"ISL says {found}, z3 {lesser}"))
+        raise BudgetError(Diagnostic("LA874", what, tuple(asked[0]), f"ISL found {found}, z3 found {lesser}"))
     values = tuple(_value(form, found) for form in asked[2])
     return Padding(tuple((name, found[name]) for name in asked[0]), values, ("ISL", "z3"))
 
@@ -169,7 +169,7 @@ def _checked(
     names: Sequence[str], conditions: Sequence[Condition], objective: Sequence[Mapping[str, int]] | None
 ) -> tuple[tuple[str, ...], tuple[Condition, ...], tuple[Form, ...]]:
     if isinstance(names, str) or not names or len(set(names)) < len(names):
-        raise CHECK.malformed("names", "must be different names", names)
+        raise CHECK.malformed("names", "must be distinct names", names)
     for name in names:
         if not isinstance(name, str) or not name.isidentifier() or not name.isascii():
             raise CHECK.malformed("names", "must be identifiers", name)
@@ -187,11 +187,11 @@ def _checked(
                 lanes *= CHECK.integer(count, "steps", 1, LINE_BYTES + 1)
             size = CHECK.integer(condition.access_bytes, "access_bytes", 1, LINE_BYTES + 1)
             if LINE_BYTES % size or lanes * size > LINE_BYTES:
-                raise CHECK.malformed("access_bytes", f"must divide 128, with at most 128 bytes of {lanes} lanes", size)
+                raise CHECK.malformed("access_bytes", f"must divide 128, at most 128 bytes for {lanes} lanes", size)
     for form in forms:
         for name, factor in form:
             if name not in names:
-                raise CHECK.malformed("conditions", f"must be on {', '.join(names)}", name)
+                raise CHECK.malformed("conditions", f"must use the names {', '.join(names)}", name)
             CHECK.integer(factor, f"the factor of {name}", -LIMIT, LIMIT)
     return tuple(names), tuple(conditions), tuple(tuple(form.items()) for form in objective or ())
 
@@ -199,7 +199,7 @@ def _checked(
 def by_isl(
     names: tuple[str, ...], conditions: tuple[Condition, ...], objective: tuple[Form, ...]
 ) -> dict[str, int] | None:
-    """Return the least pitches by the lexicographic minimum of a set, or None where it is empty.
+    """Return the least pitches as the lexicographic minimum of a set, or None if it is empty.
 
     Raises: BudgetError: LA001, LA222.
     """
@@ -214,7 +214,7 @@ def by_isl(
         else:
             size, pitches = condition.access_bytes, [name for name, _ in condition.steps]
             terms += [f"{name} mod {size} = 0" for name, count in condition.steps if count > 1]
-            if len(pitches) == 1:  # the residues that spread the lanes, listed
+            if len(pitches) == 1:  # list the residues that spread the lanes
                 ((name, count),) = condition.steps
                 fits = [
                     rest for rest in range(0, LINE_BYTES, size) if Spread(condition.steps, size).holds({name: rest})
@@ -236,7 +236,7 @@ def by_isl(
 def by_solver(
     names: tuple[str, ...], conditions: tuple[Condition, ...], objective: tuple[Form, ...]
 ) -> dict[str, int] | None:
-    """Return the least pitches by z3, or None where there are none.
+    """Return the least pitches by z3, or None if there are none.
 
     Raises: BudgetError: LA001, LA005.
     """
@@ -247,7 +247,7 @@ def by_solver(
     fixed: tuple[Any, ...] = ()
     for form in with_forms:
         low, high = None, _value(form, best)
-        while low is None or low < high:  # halve what is open; the first question asks for the lower end itself
+        while low is None or low < high:  # bisect; the first query tests the lower end itself
             middle = (0 if form in with_forms[len(objective) :] else high - LIMIT) if low is None else (low + high) // 2
             found = _point(names, conditions, (*fixed, (form, "<=", middle)))
             if found is None:
@@ -262,7 +262,7 @@ def by_solver(
 def _lesser(
     names: tuple[str, ...], conditions: tuple[Condition, ...], objective: tuple[Form, ...], found: Mapping[str, int]
 ) -> dict[str, int] | None:
-    """Return a point that is less, or None where z3 says that there is none."""
+    """Return a smaller point, or None if z3 proves that there is none."""
     fixed: tuple[Any, ...] = ()
     for form in (*objective, *(((name, 1),) for name in names)):
         value = _value(form, found)
@@ -275,7 +275,7 @@ def _lesser(
 
 @solver.whole
 def _point(names: tuple[str, ...], conditions: Sequence[Condition], bounds: tuple[Any, ...]) -> dict[str, int] | None:
-    """Return pitches that meet the conditions and the bounds, by z3; None where it says that there are none."""
+    """Return pitches that satisfy the conditions and bounds, by z3; None if it proves that there are none."""
     session = solver.session()
     z3, context, add = session.z3, session.context, session.solver.add
     held = {name: z3.Int(name, context) for name in names}
@@ -301,9 +301,9 @@ def _point(names: tuple[str, ...], conditions: Sequence[Condition], bounds: tupl
 
 
 def conflict(names: tuple[str, ...], conditions: Sequence[Condition]) -> tuple[Condition, ...]:
-    """Return conditions of which no pitches meet all, though they meet all but any one of them.
+    """Return a minimal unsatisfiable subset of the conditions.
 
-    Raises: BudgetError: LA001, LA005. MalformedError: LA870: all conditions can be met.
+    Raises: BudgetError: LA001, LA005. MalformedError: LA870, if the conditions are satisfiable.
 
     Example:
         >>> row = (("row", 1),)
@@ -312,7 +312,7 @@ def conflict(names: tuple[str, ...], conditions: Sequence[Condition]) -> tuple[C
         ['(1*row) mod 128 = 0', '8 by row, 16 bytes each, free of conflicts']
     """
     if _point(names, conditions, ()) is not None:
-        raise CHECK.malformed("conditions", "must not all hold together", [str(each) for each in conditions])
+        raise CHECK.malformed("conditions", "must be unsatisfiable", [str(each) for each in conditions])
     core = list(conditions)
     for condition in tuple(core):
         fewer = [each for each in core if each is not condition]
@@ -325,7 +325,7 @@ def _confirmed(found: dict[str, int], conditions: Sequence[Condition], engine: s
     broken = next((each for each in conditions if not each.holds(found)), None)
     if broken is not None:
         raise BudgetError(
-            Diagnostic("LA874", f"{engine} gave pitches that break a condition", (str(found),), str(broken))
+            Diagnostic("LA874", f"{engine} returned pitches that violate a condition", (str(found),), str(broken))
         )
     return found
 

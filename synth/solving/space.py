@@ -1,11 +1,11 @@
-"""Dense layouts of a tile as orders of its digits behind a swizzle: the space that joint layouts are sought in.
+"""Dense layouts of a tile as orders of its digits under a swizzle: the search space of joint layouts.
 
-Notation: the extents of a tile are R = 2^r R' and C = 2^c C' with R', C' odd. A digit is a pair (dimension, bit); bits
-are those of the coordinate modulo 2^r or 2^c. A byte address has the bits of an element first.
+Notation: the extents of a tile are R = 2^r R' and C = 2^c C' with R', C' odd. A digit is a pair (dimension, bit), bits
+being those of the coordinate modulo 2^r or 2^c. The low bits of a byte address are those within an element.
 
-Main statements: an order holds 16 bytes along one dimension together (the chunk), then all other digits in any order,
-then the odd factors; a swizzle of the target stands behind it. There are 2 (r + c - k)! of them for each swizzle, where
-2^k elements are a chunk; every one is a bijection onto consecutive addresses.
+An order keeps 16 bytes along one dimension together (the chunk), followed by all other digits in any order, then the
+odd factors; a swizzle of the target is applied last. For 2^k elements per chunk there are 2 (r + c - k)! orders per
+swizzle; each is a bijection onto consecutive addresses.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ SWIZZLES: Mapping[str, Xor] = MappingProxyType(
         "128B_ATOM_64B": (1, 6, 1),
     }
 )
-"""(bits, base, shift) on byte addresses of the swizzles of tensor maps that are one XOR."""
+"""(bits, base, shift) on byte addresses, for the tensor-map swizzles that are a single XOR."""
 
 
 def xors(xor: Xor) -> dict[int, int]:
-    """Return which byte-address bit is added to which: target bit -> source bit.
+    """Return which byte-address bit is XORed into which: target bit -> source bit.
 
     Example:
         >>> xors((2, 4, 3))
@@ -54,7 +54,7 @@ def xors(xor: Xor) -> dict[int, int]:
 
 @dataclass(frozen=True)
 class Box:
-    """A tile: its extents and the size of its elements.
+    """A tile: its extents and element size.
 
     Args:
         extents: Rows and columns.
@@ -66,7 +66,7 @@ class Box:
 
     @cached_property
     def bits(self) -> tuple[int, int]:
-        """r and c: how many digits each dimension has."""
+        """r and c: the number of digits of each dimension."""
         rows, columns = ((extent & -extent).bit_length() - 1 for extent in self.extents)
         return rows, columns
 
@@ -86,22 +86,22 @@ class Box:
         return math.prod(self.extents) * self.element_bytes
 
     def digits(self, inner: int) -> tuple[Digit, ...]:
-        """Return the digits that are not of the chunk, those of the inner dimension first."""
+        """Return the digits outside the chunk, those of the inner dimension first."""
         first = tuple((inner, bit) for bit in range(self.chunk, self.bits[inner]))
         return first + tuple((1 - inner, bit) for bit in range(self.bits[1 - inner]))
 
     def has(self, inner: int) -> bool:
-        """Return whether whole chunks lie along a dimension."""
+        """Return whether a dimension divides into whole chunks."""
         return self.bits[inner] >= self.chunk
 
     def code(self, rows: IntArray, columns: IntArray) -> IntArray:
-        """Return the coordinate as one number: its digits, those of the rows first, then the odd factors."""
+        """Return the coordinate as one number: row digits, column digits, then the odd factors."""
         r, c = self.bits
         low = rows % (1 << r) | (columns % (1 << c)) << r
         return low | ((rows >> r) + (self.extents[0] >> r) * (columns >> c)) << (r + c)
 
     def index(self, digit: Digit) -> int:
-        """Return the bit of ``code`` that a digit is."""
+        """Return a digit's bit in ``code``."""
         return digit[1] + (self.bits[0] if digit[0] else 0)
 
 
@@ -111,8 +111,8 @@ class Order:
 
     Args:
         box: The tile.
-        inner: The dimension that chunks lie along.
-        digits: All digits that are not of the chunk, the fastest first.
+        inner: The dimension of the chunks.
+        digits: All digits outside the chunk, fastest first.
         swizzle: Its name.
         xor: (bits, base, shift) on byte addresses.
     """
@@ -134,7 +134,7 @@ class Order:
         return {digit: place + self.box.low for place, digit in enumerate([*chunk, *self.digits])}
 
     def layout(self, places: Sequence[int] = (0, 1), rank: int = 2) -> CuteLayout | ComposedLayout:
-        """Return the layout, tile coordinates outermost first to element offsets, in a tile of more dimensions."""
+        """Return the layout, tile coordinates outermost first to element offsets, embedded in a tile of any rank."""
         shape: list[int | tuple[int, ...]] = [1] * rank
         stride: list[int | tuple[int, ...]] = [0] * rank
         reach = 1 << sum(self.box.bits)
@@ -164,6 +164,6 @@ class Order:
 
 
 def padded(box: Box, inner: int, pad_bytes: int) -> CuteLayout:
-    """Return the tile with so many bytes between its rows (columns where the inner dimension is 0)."""
+    """Return the tile with ``pad_bytes`` between its rows (columns if the inner dimension is 0)."""
     pitch = box.extents[inner] + pad_bytes // box.element_bytes
     return CuteLayout(box.extents, (pitch, 1) if inner else (1, pitch))

@@ -1,11 +1,11 @@
-"""Finders of shared layouts that several accesses read and write without bank conflicts.
+"""Swizzles: shared-memory layouts that serve several accesses with the fewest bank conflicts.
 
-Main statements: the low offset bits hold the elements that one lane moves at once (or one row of a matrix); they are a
-chain of subspaces common to the registers of the accesses. What is left is the number of the bank, a linear map of the
-tile (``synth.swizzles.search``): by a common complement for two accesses, by branch and bound else.
+The low offset bits select among the elements that one lane moves at once (or one row of a matrix); they come from a
+chain of subspaces common to the registers of the accesses. What remains is the bank number, a linear map of the tile
+(``synth.swizzles.search``): a common complement for two accesses, otherwise branch and bound.
 
-References: arXiv 2505.23819, sections 5.4 and 9.2, for two accesses with unit vectors as bases; here for any subspaces,
-any number of accesses, kinds and targets at once.
+References: arXiv 2505.23819, sections 5.4 and 9.2, for two accesses with unit vectors as bases; generalised here to any
+subspaces and any number of accesses, kinds and targets at once.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from layoutalg.synth.swizzles.solving import solved
 
 __all__ = ["swizzle"]
 CHUNK_BYTES = 16
-"""Bytes of a chunk of the form ``xor`` where nothing else is asked."""
+"""Default chunk of the form ``xor``."""
 ELSEWHERE_SECONDS = 0.5
-"""Seconds to look for better plans of other forms."""
+"""Time limit for finding better plans of other forms."""
 
 
 def swizzle(
@@ -48,25 +48,25 @@ def swizzle(
 ) -> SwizzlePlan:
     """Return a shared layout, linear over F2, that serves all accesses in the fewest turns of the banks.
 
-    Mathematically: among invertible maps S from tile coordinates to element offsets, one for which the turns of all
-    accesses on all targets together are least; of equals, one with the fewest instructions. ``.bound`` says which
-    number of turns no layout of the form goes below, ``.optimal`` whether it is reached, and ``.better`` what other
-    forms do in fewer turns.
+    Mathematically: among invertible maps S from tile coordinates to element offsets, one that minimises the total turns
+    of all accesses on all targets, then the number of instructions. ``.bound`` is a lower bound on the turns for this
+    form, ``.optimal`` says whether it is reached, and ``.better`` lists other forms that need fewer turns.
 
     Args:
-        accesses: Layouts from (register, lane) and axes of warps to tile coordinates, all of one tile; or pairs of one
-            with its kind: ``"load"``, ``"store"``, ``"ldmatrix"``, ``"ldmatrix.trans"``, ``"stmatrix"``, ...; or
+        accesses: Layouts from (register, lane) and warp axes to tile coordinates, all of one tile; or pairs of a layout
+            and its kind: ``"load"``, ``"store"``, ``"ldmatrix"``, ``"ldmatrix.trans"``, ``"stmatrix"``, ...; or
             ``TileAccess``; or text: a layout in any notation or a name (``"rows"``, ``"columns"``, ``"ldmatrix"``,
-            ...), with ``:kind`` behind it where wanted. Without kinds, the first is a store, the others are loads.
-        target: The target, or several that the one layout has to serve.
-        element_bits: Bits of an element, 8 to 128; None for those of the texts, or 16.
-        form: ``"any"`` (linear over F2); ``"tma"``: what the copy engine of all targets writes, either dimension
-            inner; ``"cute"``: every ``Sw<B,M,S>`` behind the tile by rows or by columns; ``"xor"``: by rows, with
-            chunk numbers XORed with a linear map of the row. ``.cute`` of these is the layout in CuTe's notation.
-        tile: Extents of the tile, outermost first, where the accesses do not know them.
-        chunk_bytes: Bytes of a chunk of the form ``"xor"``.
-        engine: ``"smt"`` has z3 confirm that no member of the form ``"xor"`` takes fewer turns.
-        budget_seconds: Time for the search; the best layout that was found is returned with what is proved of it.
+            ...), optionally followed by ``:kind``. By default the first is a store, the others are loads.
+        target: The target, or several that one layout must serve.
+        element_bits: Bits of an element, 8 to 128; None for the width stated in the texts, or 16.
+        form: ``"any"`` (linear over F2); ``"tma"``: what the copy engine of all targets can write, either dimension
+            innermost; ``"cute"``: every ``Sw<B,M,S>`` on a row-major or column-major tile; ``"xor"``: row-major, with
+            chunk numbers XORed with a linear map of the row. For the last three, ``.cute`` is the layout in CuTe
+            notation.
+        tile: Extents of the tile, outermost first, if the accesses do not determine them.
+        chunk_bytes: Chunk size of the form ``"xor"``.
+        engine: ``"smt"`` has z3 confirm that no layout of the form ``"xor"`` takes fewer turns.
+        budget_seconds: Time limit; when it runs out, the best layout found is returned with what is proved about it.
 
     Raises: MalformedError: LA910, LA713. RepresentabilityError: LA912, LA913. BudgetError: LA001, of z3.
 
@@ -82,17 +82,15 @@ def swizzle(
         >>> plan = swizzle(["rows", "columns"], "sm_90a", 16, "xor", tile=(64, 64))
         >>> plan.cute, plan.turns, plan.ideal
         ('Sw<3,3,6> o 0 o (64,64):(64,1)', 192, 192)
-
-    Source: see the head of the package.
     """
     asked = question(accesses, target, element_bits, tile)
     if form not in FORMS:
         raise CHECK.malformed("form", f"must be one of {', '.join(FORMS)}", form)
     chunk = CHECK.integer(chunk_bytes, "chunk_bytes")
     if chunk & (chunk - 1) or not _least_chunk(asked) <= chunk <= 128:
-        raise CHECK.malformed("chunk_bytes", "must be a power of two from 4 to 128, at least an element", chunk)
+        raise CHECK.malformed("chunk_bytes", "must be a power of two from 4 to 128, at least one element", chunk)
     if engine not in ("search", "smt") or (engine == "smt" and form != "xor"):
-        raise CHECK.malformed("engine", "must be search, or smt for the form xor", engine)
+        raise CHECK.malformed("engine", "must be search, or smt with form=xor", engine)
     if form == "any":
         return _with_others(asked, _linear(asked, budget_seconds))
     with clock.within(budget_seconds):
@@ -101,7 +99,7 @@ def swizzle(
 
 
 def _with_others(asked: Question, plan: SwizzlePlan) -> SwizzlePlan:
-    """Return a plan that can look for better ones of other forms, unless no layout at all takes fewer turns."""
+    """Return the plan, able to look for better ones of other forms unless it is provably optimal over all forms."""
     if plan.turns == floor_of(asked):
         return plan
     return replace(plan, elsewhere=partial(better_swizzles, asked, plan.turns, plan.form, plan.chunk_bytes))
@@ -110,13 +108,13 @@ def _with_others(asked: Question, plan: SwizzlePlan) -> SwizzlePlan:
 def better_swizzles(
     asked: Question, turns: int, form: str = "", chunk_bytes: int = CHUNK_BYTES
 ) -> tuple[Recounted, ...]:
-    """Return the best plans of other forms, and of smaller chunks, that take fewer turns; of equals CuTe's first.
+    """Return the best plans of other forms and smaller chunks with fewer turns; ties list CuTe layouts first.
 
     Args:
         asked: The question.
-        turns: What has to be less.
-        form: The form that is not asked again.
-        chunk_bytes: Its chunks; smaller ones are.
+        turns: Turns to beat.
+        form: Form to skip.
+        chunk_bytes: Its chunk size; smaller chunks are tried.
     """
     found: list[SwizzlePlan] = []
     goal = floor_of(asked)
@@ -128,23 +126,23 @@ def better_swizzles(
                 break
             try:
                 plan = _linear(asked, clock.left()) if name == "any" else restricted(asked, name, chunk, "search")
-            except RepresentabilityError:  # the form has no member for these targets
+            except RepresentabilityError:  # the form has no layout for these targets
                 continue
             if plan.turns < turns:
                 found.append(plan)
-            elif name == "any":  # all forms are linear over F2
+            elif name == "any":  # every form is a subset of "any"
                 break
             goal = max(goal, plan.turns) if name == "any" else goal
     return tuple(sorted(found, key=lambda each: (each.turns, not each.cute)))
 
 
 def _least_chunk(asked: Question) -> int:
-    """Return the bytes of the smallest chunks: a word, or an element that is wider."""
+    """Return the smallest chunk in bytes: a word, or an element if that is wider."""
     return max(4, asked.element_bits // 8)
 
 
 def _linear(asked: Question, budget_seconds: float) -> SwizzlePlan:
-    """Return the best layout of any form."""
+    """Return the best layout linear over F2."""
     best: SwizzlePlan | None = None
     floor = floor_of(asked)
     waiting: list[tuple[tuple[int, int], int, tuple[int, ...], list[Need]]] = []
@@ -157,10 +155,10 @@ def _linear(asked: Question, budget_seconds: float) -> SwizzlePlan:
             heapq.heappush(waiting, (ideal(asked, needs), len(seen), low, needs))
 
     def better() -> SwizzlePlan | None:
-        """Return the better one of the best plan so far and that of the cheapest candidate."""
+        """Solve the cheapest candidate; return the better of its plan and the best so far."""
         _, _, low, needs = heapq.heappop(waiting)
         found = solved(asked, low, needs)
-        if found is None:  # lanes cannot all start at these vectors: one access has to take narrower ones
+        if found is None:  # lanes cannot all start at such wide vectors: narrow one access at a time
             wide = [_widest(asked, needs, number) for number in range(len(asked.accesses))]
             for number, width in enumerate(wide):
                 if width:
@@ -179,7 +177,7 @@ def _linear(asked: Question, budget_seconds: float) -> SwizzlePlan:
         while waiting and (best is None or (waiting[0][0] < _cost(best) and clock.left() > 0)):
             best = better()
     if best is None:
-        because = "every layout needs an instruction whose banks are not known, or none moves an access at all"
+        because = "every layout needs an instruction with unknown banks, or no instruction moves some access"
         where = tuple(f"{access.kind} {access.layout}" for access in asked.accesses)
         what = f"no swizzle is known for {', '.join(asked.targets)}"
         raise RepresentabilityError(Diagnostic("LA912", what, where, because))
@@ -187,7 +185,7 @@ def _linear(asked: Question, budget_seconds: float) -> SwizzlePlan:
 
 
 def _widest(asked: Question, needs: Sequence[Need], number: int) -> int:
-    """Return the log of the elements that a lane moves at once, of the widest instruction of an access."""
+    """Return log2 of the elements per lane of the widest instruction of an access."""
     moved = [need.model.access_bytes * 8 // asked.element_bits for need in needs if need.access == number]
     return max(moved).bit_length() - 1
 

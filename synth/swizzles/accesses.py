@@ -1,4 +1,4 @@
-"""Accesses as a person writes them: layouts of any notation, or a name such as ``rows`` of a tile."""
+"""Accesses as users write them: layouts in any notation, or names such as ``rows``."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ def access_of(given: object, kind: str, tile: object = None, element_bits: int =
     """Return an access.
 
     Args:
-        given: A ``TileAccess``; a layout, its text or a name of ``NAMES``, each perhaps with ``:kind`` behind it; or a
-            pair of one with its kind.
-        kind: Its kind where none is said.
-        tile: Extents of the tile, outermost first, where the layout does not know them.
+        given: A ``TileAccess``; a layout, its text or a name of ``NAMES``, optionally followed by ``:kind``; or a pair
+            of one of these and its kind.
+        kind: Default kind.
+        tile: Extents of the tile, outermost first, if the layout does not determine them.
         element_bits: Bits of an element.
         lanes: Lanes of a warp, for names.
 
@@ -54,7 +54,7 @@ def access_of(given: object, kind: str, tile: object = None, element_bits: int =
         if not given.partition(":")[0].strip().replace(".", "").isidentifier():
             given = read_written(given, None if tile is None else _tile(tile, given)).layout
         if not isinstance(given, Layout):
-            rule = f"must hold layouts or names ({', '.join(NAMES)}), each perhaps with a kind behind it (rows:store)"
+            rule = f"must be layouts or names ({', '.join(NAMES)}), optionally followed by a kind (rows:store)"
             raise CHECK.malformed("accesses", rule, said)
     elif is_written(given):
         given = read_written(given).layout
@@ -62,11 +62,11 @@ def access_of(given: object, kind: str, tile: object = None, element_bits: int =
         return TileAccess(given, kind)
     if isinstance(given, Layout):
         return TileAccess(_linear(given, _tile(tile, given), lanes), kind)
-    raise CHECK.malformed("accesses", "must hold layouts, or pairs of a layout and its kind", given)
+    raise CHECK.malformed("accesses", "must be layouts, or pairs of a layout and its kind", given)
 
 
 def without_kinds(accesses: Sequence[object]) -> list[object]:
-    """Return what accesses are given as, layouts, texts and names, without the kinds beside or behind them.
+    """Return accesses as given (layouts, texts, names), but without their kinds.
 
     Example:
         >>> without_kinds(["rows:store", ("(4,8):(8,1)", "load"), "(4,8):(8,1)"])
@@ -81,14 +81,14 @@ def without_kinds(accesses: Sequence[object]) -> list[object]:
 
 
 def extents_of(accesses: Sequence[object], element_bits: int, lanes: int) -> tuple[int, ...] | None:
-    """Return the extents of the tile that one of the accesses has; None where none has.
+    """Return the tile extents from the first access that determines them; None if none does.
 
     Example:
         >>> extents_of(["rows", "F2[register=(0,1), lane=(0,2)(0,4)(1,0)(2,0)(4,0) -> dim0:8, dim1:8]"], 16, 32)
         (8, 8)
     """
     for each in accesses:
-        with contextlib.suppress(MalformedError):  # it needs them itself
+        with contextlib.suppress(MalformedError):  # this one needs tile= too
             return tuple(access_of(each, "load", None, element_bits, lanes).layout.out_dims.values())
     return None
 
@@ -108,19 +108,18 @@ def listed(given: object, argument: str) -> tuple[object, ...]:
 
 def _tile(tile: object, given: object) -> tuple[int, ...]:
     if tile is None:
-        rule = f"must be extents, outermost first, such as 64,64, for {given}, which has none of its own"
-        raise CHECK.malformed("tile", rule, None)
+        raise CHECK.malformed("tile", f"must be given, such as tile=(64, 64): {given} does not determine it", None)
     extents = tuple(CHECK.integer(extent, "tile") for extent in listed(tile, "tile"))
     if not extents or any(extent < 1 or extent & (extent - 1) for extent in extents) or math.prod(extents) > 1 << 20:
-        raise CHECK.malformed("tile", "must have extents that are powers of two, at most 2**20 elements", extents)
+        raise CHECK.malformed("tile", "must have power-of-two extents and at most 2**20 elements", extents)
     return extents
 
 
 def _linear(given: Layout, tile: tuple[int, ...], lanes: int) -> LinearLayout:
-    """Return a layout of any family as one over F2."""
+    """Return a layout of any family as a linear layout over F2."""
     table = tile_elements(given, tile)
     if any(extent & (extent - 1) for extent in table.shape):
-        raise CHECK.malformed("accesses", "must have powers of two of warps, lanes and registers", table.shape)
+        raise CHECK.malformed("accesses", "must have power-of-two numbers of warps, lanes and registers", table.shape)
     flat = table.reshape(-1)
     constant = int(flat[0])
     columns = [int(flat[1 << bit]) ^ constant for bit in range(flat.size.bit_length() - 1)]

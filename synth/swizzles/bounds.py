@@ -1,4 +1,4 @@
-"""Turns that no layout goes below."""
+"""Lower bounds on the turns of any layout."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ MOST_JOINT = 6
 
 
 def floor(asked: Question) -> int:
-    """Return turns that no layout goes below.
+    """Return a lower bound on the turns of any layout.
 
-    Accesses whose vectors have 2**v elements or more share a space of v dimensions of their registers, without an
-    element that their lanes and warps reach; each group takes at least as many turns as its words fill the banks.
+    Accesses with vectors of at least 2**v elements share a v-dimensional space of their registers that contains no
+    element reached by their lanes and warps; each group takes at least (its words) / (banks) turns.
     """
     choices: list[list[tuple[int, int]]] = []
     for access in asked.accesses:
@@ -43,7 +43,7 @@ def floor(asked: Question) -> int:
 
 
 def _possible(asked: Question, access: TileAccess, target: str) -> list[tuple[int, int]]:
-    """Return the vectors that an access may have, as logs of elements, each with the least turns."""
+    """Return the possible vectors of an access as log2 of elements, each with its least turns."""
     word, registers = word_of(asked), matrix.rank(access.registers)
     if low_columns(access, asked.element_bits) is not None:
         return [(0, 1 << max(0, registers - word + len(access.warps)))]
@@ -59,10 +59,10 @@ def _possible(asked: Question, access: TileAccess, target: str) -> list[tuple[in
 
 
 def _reach(spans: Sequence[Sequence[int]], moving: Sequence[Sequence[int]], owners: Sequence[int]) -> int:
-    """Return the most dimensions that a vector of all these accesses can have.
+    """Return the largest dimension of a vector common to all these accesses.
 
-    It lies in the registers of each, and the low offset bits, which tell its elements apart, are zero on the lanes and
-    the warps of all of them together.
+    The vector is in the registers of each, and the low offset bits, which distinguish its elements, vanish on the lanes
+    and warps of all of them together.
     """
     found = spans[owners[0]]
     for owner in owners[1:]:
@@ -74,7 +74,7 @@ def _reach(spans: Sequence[Sequence[int]], moving: Sequence[Sequence[int]], owne
 
 
 def ideal(asked: Question, needs: Sequence[Need]) -> tuple[int, int]:
-    """Return the turns and the instructions if no bank were busier than it must be."""
+    """Return the turns and instructions of a conflict-free layout."""
     word = word_of(asked)
     turns = 0
     for need in needs:

@@ -1,4 +1,4 @@
-"""Which tile elements may lie at the low offset bits, and what every access needs behind them."""
+"""Candidate tile elements for the low offset bits, and what every access needs given them."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from layoutalg.synth.swizzles.question import Question, outside
 from layoutalg.targets.bank_model import bank_model
 
 FEW_BITS = 4
-"""Bits of a tile of which every chain is tried."""
+"""Up to this many tile bits, every chain is tried."""
 
 
 def chains(asked: Question) -> Iterator[tuple[int, ...]]:
-    """Yield tile elements for the low offset bits: those that matrices want, or common registers, longest first."""
+    """Yield tile elements for the low offset bits: those that matrices need, or common registers, longest first."""
     wanted = [low for access in asked.accesses if (low := low_columns(access, asked.element_bits)) is not None]
     if wanted:
         for one, other in pairwise(wanted):
             if one != other:
                 return
         if matrix.rank(wanted[0]) < len(wanted[0]):
-            return  # lanes that hold the same elements fill no row
+            return  # lanes with equal elements do not fill a row
         yield wanted[0]
         return
     common: Sequence[int] = asked.accesses[0].registers
@@ -42,7 +42,7 @@ def chains(asked: Question) -> Iterator[tuple[int, ...]]:
 
 
 def _all_chains(asked: Question, begun: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
-    """Yield every chain of spaces that goes on from here, the longest first."""
+    """Yield every chain of spaces that extends ``begun``, longest first."""
     reached = {matrix.apply(begun, number) for number in range(1 << len(begun))}
     for element in range(1 << asked.bits) if len(begun) < asked.most else ():
         if element == min(element ^ other for other in reached) and element not in reached:
@@ -51,7 +51,7 @@ def _all_chains(asked: Question, begun: tuple[int, ...]) -> Iterator[tuple[int, 
 
 
 def _continued(asked: Question, shared: Sequence[int], first: bool) -> Iterator[tuple[int, ...]]:
-    """Yield some common registers and then those of one access, or with ``first`` those of another one before them."""
+    """Yield some common registers followed by those of one access; with ``first``, those of another one between."""
     for size in range(min(asked.most, len(shared)), -1, -1):
         for before in asked.accesses if first else ():
             begun = outside([*shared[:size], *_resting(before)], before.registers)
@@ -67,12 +67,12 @@ def _continued(asked: Question, shared: Sequence[int], first: bool) -> Iterator[
 
 
 def _resting(access: TileAccess) -> tuple[int, ...]:
-    """Return the elements that registers hold and lanes or warps reach too."""
+    """Return the elements spanned both by registers and by lanes or warps."""
     return matrix.intersection(access.registers, (*access.lanes, *access.warps))
 
 
 def _are_rows(asked: Question, access: TileAccess, low: Sequence[int], rows: Sequence[int]) -> bool:
-    """Return whether the rows of an access to matrices lie as they must, behind a given layout."""
+    """Return whether a given layout places the rows of a matrix access as the instruction requires."""
     wanted = low_columns(access, asked.element_bits) or ()
     rest = [vector for vector in (*access.distinct, *access.lanes, *access.warps) if vector not in wanted]
     still = [*rest, access.layout.constant]
@@ -81,7 +81,7 @@ def _are_rows(asked: Question, access: TileAccess, low: Sequence[int], rows: Seq
 
 
 def preferred(candidates: Sequence[int], space: Sequence[int]) -> tuple[int, ...]:
-    """Return a basis of a space, made of candidates as far as they lie in it."""
+    """Return a basis of a space that uses as many candidates as possible."""
     reduced = matrix.image_basis(space)
     inside = [vector for vector in candidates if vector and not matrix.remainder(reduced, vector)]
     return outside((), [*inside, *reduced])
@@ -90,14 +90,14 @@ def preferred(candidates: Sequence[int], space: Sequence[int]) -> tuple[int, ...
 def needs(
     asked: Question, low: Sequence[int], rows: Sequence[int] | None = None, caps: Sequence[int] = ()
 ) -> list[Need] | None:
-    """Return what every access on every target needs, by the widest instruction that the low bits allow.
+    """Return what every access on every target needs, using the widest instruction that the low bits allow.
 
     Args:
         asked: The question.
         low: Elements at the low offset bits.
-        rows: Offset bits as functions of tile bits; None where lanes will start at the first of these elements, as far
-            as an access can have them there on its own.
-        caps: By access, how many of the low bits a lane may move at once; empty where all.
+        rows: Offset bits as functions of tile bits; None assumes that lanes start at the first of these elements
+            wherever an access allows that by itself.
+        caps: Per access, how many of the low bits a lane may move at once; empty for no limit.
     """
     found = []
     for number, access in enumerate(asked.accesses):

@@ -1,22 +1,21 @@
-"""Universal swizzles: whether one XOR serves a class of accesses, which one does best, and which accesses clash.
+"""Universal swizzles: does one XOR serve a whole class of accesses, which XOR is best, and which accesses clash.
 
-Notation: cells are numbered chunk first, then row. A chunk is the 2^k bytes that one lane moves. Banks in units of a
-chunk have b bits; the low q = min(b, bits of a row's chunks) bits of a cell get a linear function f of its other bits
-added (of the row alone, where a row is no longer than all banks). K takes a cell to its banks: these q bits, and the
-row's own where rows are shorter than all banks. A class is a set of spaces: what groups of lanes of its members
-touch.
+Notation: cells are numbered chunk first, then row. A chunk is the 2^k bytes that one lane moves. In units of a chunk
+the banks have b bits; f, a linear function of the other bits of a cell (only of the row, if a row is no longer than all
+banks), is added to the low q = min(b, chunk bits of a row) bits. K maps a cell to its banks: these q bits and, if rows
+are shorter than all banks, the row's own bits. A class is a set of spaces, those touched by the lane groups of its
+members.
 
-Main statements: (1) a swizzle is free of conflicts for a class iff K is injective on every space of it, that is iff
-the code ``ker K``, of which K is the parity check, meets no space outside of zero; whether there is one is decided by
-fixing the columns of f one after the other, with every choice tried (``synth.swizzles.search.least``). Targets with
-fewer banks see fewer rows of K. (2) All power-of-two strides: the spaces are runs of coordinates, so every b
-consecutive columns of K have to be independent; columns that repeat with period b are: a row of at least b chunk bits
-always has a swizzle for them. (3) Sub-tiles of 2^i rows and 2^j chunks, i + j = b: where J are their chunk bits and I
-their row bits, K is injective iff the square part of f's matrix in the rows outside J and the columns I is regular.
-Sub-tiles from bit 0 ask for the corner minors alone, which the reversal of bits has. Sub-tiles of every phase ask for
-all contiguous minors (f is superregular, [1 | f] checks an MDS code in the case of any bits): over two elements all
-entries are then 1 and every minor of two rows is 0, so with two row bits and two chunk bits there is none, and
-``clash`` names such a set of members.
+(1) A swizzle is conflict-free for a class iff K is injective on each of its spaces, i.e. iff the code ``ker K`` meets
+each only in 0. Whether such an f exists is decided by fixing its columns one by one, trying every choice
+(``synth.swizzles.search.least``). Targets with fewer banks see fewer rows of K. (2) All power-of-two strides: the
+spaces are runs of coordinates, so every b consecutive columns of K must be independent, as columns that repeat with
+period b are; hence a row of at least b chunk bits always has a swizzle for them. (3) Sub-tiles of 2^i rows and 2^j
+chunks, i + j = b, with chunk bits J and row bits I: K is injective iff the submatrix of f with the rows outside J and
+the columns I is invertible. Sub-tiles from bit 0 need only the corner minors, which bit reversal satisfies. Sub-tiles
+of every phase need all contiguous minors (f superregular; [1 | f] checks an MDS code): over F2 all entries are then 1
+and every 2x2 minor is 0, so with two row bits and two chunk bits there is no such swizzle, and ``clash`` names a
+minimal set of members that shows it.
 
 References: F. J. MacWilliams and N. J. A. Sloane, The Theory of Error-Correcting Codes, chapter 11, theorem 8.
 """
@@ -50,22 +49,22 @@ def universal_swizzle(
     *,
     budget_seconds: float = 5.0,
 ) -> ClassPlan:
-    """Return the XOR swizzle of a tile with which a class of accesses takes the fewest turns.
+    """Return the XOR swizzle of a tile that serves a class of accesses in the fewest turns.
 
-    Mathematically: among linear functions f, added to the low bits of a cell's number, one for which the turns of all
-    members on all targets are least; ``.optimal`` where that is proved.
+    Mathematically: among linear functions f, added to the low bits of a cell's number, one that minimises the turns of
+    all members on all targets; ``.optimal`` if that is proved.
 
     Args:
         rows: Rows of the tile, a power of two.
         row_bytes: Bytes of a row, a power of two.
         classes: One or several of ``"rows"`` and ``"columns"`` (lanes along them first), ``"diagonals"`` (row i, chunk
             i ^ k for any k), ``"strides"`` or ``"strides:S"`` (lane i at chunk i s of the tile, all powers of two s up
-            to S that fit), ``"subtiles"`` (2^i rows by 2^j chunks for as many lanes as a group has), ``"phases"``
-            (those with rows and chunks 2^k apart), ``"operand:N"`` (lane modulo N is the row, the rest the chunk),
+            to S that fit), ``"subtiles"`` (2^i rows by 2^j chunks, one cell per lane of a group), ``"phases"`` (the
+            same with rows and chunks 2^k apart), ``"operand:N"`` (lane modulo N is the row, the rest the chunk),
             ``"ldmatrix"`` (8 rows at any chunk).
-        target: The target, or several that the one swizzle has to serve.
+        target: The target, or several that one swizzle must serve.
         chunk_bytes: Bytes that a lane loads: 4, 8 or 16.
-        budget_seconds: Time for the search.
+        budget_seconds: Time limit of the search.
 
     Raises: MalformedError: LA923. RepresentabilityError: LA712.
 
@@ -76,8 +75,6 @@ def universal_swizzle(
         >>> found = universal_swizzle(8, 128, "phases").check()
         >>> found.conflict_free, found.optimal, len(found.clash)
         (False, True, 7)
-
-    Source: see the head of the file.
     """
     asked = _question(rows, row_bytes, classes, target, chunk_bytes)
     with clock.within(clock.checked_seconds(budget_seconds, "budget_seconds")):
@@ -94,7 +91,7 @@ def universal_swizzle(
         for name in member.targets
     )
     floor = sum(each.ideal for each in served)
-    bound, proof = (floor, "the search was stopped before its end") if found is None else (found.bound, found.proof)
+    bound, proof = (floor, "the search ran out of time") if found is None else (found.bound, found.proof)
     plan = SwizzlePlan(smem, ELEMENT_BITS, accesses, served, bound, proof, "xor", chunk_bytes=chunk_bytes)
     return ClassPlan(rows, row_bytes, chunk_bytes, columns, asked.low, asked.members, plan, clash, largest)
 
@@ -110,7 +107,7 @@ class _Question:
 
     @property
     def low(self) -> int:
-        """Bits of a cell's number that the swizzle changes: those of a row that number banks."""
+        """Bits of a cell's number that the swizzle changes: the chunk bits that number banks."""
         return min(self.chunk_bits, self.bank_bits)
 
     @property
@@ -120,12 +117,12 @@ class _Question:
 
 
 def _spaces(member: ClassMember, models: dict[str, BankModel], chunk_bytes: int) -> tuple[Space, ...]:
-    """Return what the groups of a member touch on each of its targets."""
+    """Return the spaces touched by the lane groups of a member on each of its targets."""
     spaces = []
     for name in member.targets:
         model = models[name]
         images = [matrix.apply(member.cells, step) for step in model.space]
-        # lanes that share cells: a tile of one or two cells, all of whose groups touch the same ones
+        # lanes share cells: the tile has one or two cells, and all groups touch the same ones
         joined = any(1 << bit in model.joins and not cell for bit, cell in enumerate(member.cells))
         mask = (1 << _bank_bits(model, chunk_bytes)) - 1
         spaces.append(Space(matrix.image_basis(images), mask, len(model.groups) >> joined, 0))
@@ -144,7 +141,7 @@ def _question(rows: object, row_bytes: object, classes: object, target: object, 
     chunk_bits = _log(CHECK.integer(row_bytes, "row_bytes", size, 1 << 16), "row_bytes") - _log(size, "chunk_bytes")
     asked = (classes,) if isinstance(classes, str) else classes
     if not isinstance(asked, list | tuple) or not asked:
-        raise CHECK.malformed("classes", "must be a class or several", classes)
+        raise CHECK.malformed("classes", "must be a class or a list of classes", classes)
     named = asked_targets(CHECK, target)
     models = {name: bank_model(name, instruction_name(name, "load", 8 * size)) for name in named}
     by_lanes: dict[int, list[str]] = {}
@@ -154,7 +151,7 @@ def _question(rows: object, row_bytes: object, classes: object, target: object, 
     for each in asked:
         match = _TEXT.fullmatch(each) if isinstance(each, str) else None
         if match is None:
-            raise CHECK.malformed("classes", f"must be of {', '.join(CLASSES)}", each)
+            raise CHECK.malformed("classes", f"must be among {', '.join(CLASSES)}", each)
         for lane_bits, names in by_lanes.items():
             group_bits = max(len(models[name].space) for name in names)
             listed = _members(match[1], match[2], (row_bits, chunk_bits), lane_bits, group_bits)
@@ -185,7 +182,7 @@ def _members(
         return (*found, *[0] * (lanes - len(found)))
 
     if number is not None and name not in ("strides", "operand"):
-        raise CHECK.malformed("classes", "must have a number after strides and operand alone", f"{name}:{number}")
+        raise CHECK.malformed("classes", "must have a number only after strides and operand", f"{name}:{number}")
     if name == "rows":
         return [("rows", filled(chunk, row))]
     if name == "columns":
@@ -196,7 +193,7 @@ def _members(
     if name in ("operand", "ldmatrix"):
         many = _log(int(number or 8), "classes")
         if many > row_bits or (name == "operand" and number is None):
-            raise CHECK.malformed("classes", f"must have rows that the tile has, {1 << row_bits}", f"{name}:{number}")
+            raise CHECK.malformed("classes", f"must name at most {1 << row_bits} rows", f"{name}:{number}")
         said = "ldmatrix" if name == "ldmatrix" else f"operand:{number}"
         return [(said, filled(row[:many], chunk, row[many:]))]
     if name == "strides":
@@ -210,7 +207,7 @@ def _members(
 def _subtiles(
     chunk: list[int], row: list[int], group: int, phases: bool, filled: Callable[..., tuple[int, ...]]
 ) -> list[tuple[str, tuple[int, ...]]]:
-    """Return sub-tiles of as many cells as a group has lanes, from bit 0 or of every phase."""
+    """Return the sub-tiles with one cell per lane of a group, from bit 0 or of every phase."""
     found = []
     for tall in range(group + 1):
         wide = group - tall
@@ -231,7 +228,7 @@ def _choices(asked: _Question) -> Callable[[int, int], Sequence[int]]:
     likely = [_likely(bit, asked.low) for bit in range(max(1, asked.low))]
 
     def choices(at: int, _: int) -> Sequence[int]:
-        own = 1 << at if at < asked.bank_bits else 0  # the row's own place, where rows are shorter than all banks
+        own = 1 << at if at < asked.bank_bits else 0  # the row's own bank bit, if rows are shorter than all banks
         return [own | value for value in likely[(at - asked.low) % len(likely)]]
 
     return choices
@@ -243,23 +240,23 @@ def _search(asked: _Question) -> Found | None:
     floor = sum(space.weight << _alone(asked, space) for space in spaces)
     columns = _free_columns(asked, range(len(asked.members)), alone=True)
     if columns:
-        return Found(columns, floor, floor, "every member takes no more than it takes alone", 0)
+        return Found(columns, floor, floor, "every member takes as few turns as it would alone", 0)
     known = [1 << bit for bit in range(asked.low)]
     found = least(spaces, known, asked.total, _choices(asked), NODES)
     return found and replace(found, bound=max(found.bound, floor))
 
 
 def _alone(asked: _Question, space: Space) -> int:
-    """Return the dimension of a space's kernel that no function avoids: the row's own bank bits are what they are."""
+    """Return the dimension of a space's kernel that no f avoids, because the row's own bank bits are fixed."""
     own = matrix.rank([vector >> asked.low << asked.low & space.mask for vector in space.basis])
     return max(0, len(space.basis) - own - (space.mask & (1 << asked.low) - 1).bit_count())
 
 
 def _free_columns(asked: _Question, chosen: Sequence[int], alone: bool = False) -> tuple[int, ...] | None:
-    """Return columns of K under which no member has a conflict, () where there are none; None where time was short.
+    """Return columns of K without conflicts for any member; () if there are none, None if time ran out.
 
-    With ``alone``, those under which no member has more conflicts than it has alone. Every choice is tried, except
-    below columns under which some space has already more than its least in the kernel.
+    With ``alone``, a member may have the conflicts it has alone. Every choice is tried, pruned as soon as the kernel on
+    some space exceeds its minimum.
     """
     spaces = list(dict.fromkeys(space for place in chosen for space in asked.spaces[place]))
     steps = [stepped(space, asked.total) for space in spaces]
@@ -268,7 +265,7 @@ def _free_columns(asked: _Question, chosen: Sequence[int], alone: bool = False) 
     tried = 0
 
     def grown(at: int, held: list[dict[int, int]], left: list[int]) -> tuple[list[dict[int, int]], list[int]] | None:
-        """Return the images and the room of the spaces with one column more; None where one has too large a kernel."""
+        """Return the images and the room of the spaces with one more column; None if some kernel is too large."""
         images, rooms = list(held), list(left)
         for place, step in enumerate(steps):
             vector = step[at]
@@ -306,7 +303,7 @@ def _free_columns(asked: _Question, chosen: Sequence[int], alone: bool = False) 
 
 
 def _likely(bit: int, seen: int) -> list[int]:
-    """Return all values of a column, the likely ones first: the bit's own place, then other unit vectors."""
+    """Return all values of a column, likely ones first: the bit's own place, then the other unit vectors."""
     own = 1 << bit if seen else 0
     return sorted(range(1 << seen), key=lambda value: (value != own, value.bit_count() != 1, value.bit_count(), value))
 
@@ -319,7 +316,7 @@ def _columns(asked: _Question, found: Found | None) -> tuple[int, ...]:
 
 
 def _free(asked: _Question, chosen: Sequence[int]) -> Found | None:
-    """Return a function that serves these members without conflict; None where none was found."""
+    """Return a function that serves these members without conflict; None if none was found."""
     columns = _free_columns(asked, chosen)
     if not columns:
         return None
@@ -328,7 +325,7 @@ def _free(asked: _Question, chosen: Sequence[int]) -> Found | None:
 
 
 def _clash(asked: _Question) -> tuple[int, ...]:
-    """Return members that cannot be served together, though all but any one of them can."""
+    """Return a minimal set of members that cannot be served together."""
     core = list(range(len(asked.members)))
     if _free_columns(asked, core) != ():
         return ()
@@ -343,7 +340,7 @@ def _clash(asked: _Question) -> tuple[int, ...]:
 
 
 def _largest(asked: _Question, columns: Sequence[int]) -> tuple[int, ...]:
-    """Return members that one function serves, to which no other can be added: grown from those of the best one."""
+    """Return a maximal set of members served by one function, grown from those that the best one serves."""
     whole = _bank_map(asked, columns)
     chosen = [
         place for place, spaces in enumerate(asked.spaces) if all(space.turns(whole) == space.least for space in spaces)
@@ -362,7 +359,7 @@ def _bank_map(asked: _Question, columns: Sequence[int]) -> list[int]:
 
 
 def _layout(asked: _Question, columns: Sequence[int]) -> LinearLayout:
-    """Return the swizzle as a layout of elements of 32 bits: (row, element) to offset."""
+    """Return the swizzle as a layout of 32-bit elements: cell to offset."""
     inner = _log(asked.chunk_bytes * 8 // ELEMENT_BITS, "chunk_bytes")
     wide = inner + asked.low
     bases = {

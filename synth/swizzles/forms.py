@@ -1,9 +1,9 @@
-"""Layouts of restricted forms: the hardware's swizzles, CuTe's, and one XOR of chunks by a linear map of the row.
+"""Restricted forms of swizzles: the hardware's, CuTe's, and one XOR of chunks with a linear map of the row.
 
-Main statements: ``tma`` and ``cute`` have few members, and each is counted. ``xor`` has as many as there are maps from
-row bits to chunk bits: the places inside a chunk are fixed, so are the instructions, and what the rows add to the
-number of the bank is found by branch and bound (``search.least``). Where a chunk is smaller than what a lane moves at
-once, the lowest bits of the map decide which instructions there are; these are enumerated.
+``tma`` and ``cute`` have few layouts, and each is evaluated. ``xor`` has one layout per map from row bits to chunk
+bits: the places inside a chunk and thus the instructions are fixed, and what the rows add to the bank number is found
+by branch and bound (``search.least``). If a chunk is smaller than a lane's vector, the lowest bits of the map decide
+which instructions are possible; these are enumerated.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ class Member:
     """A layout of a form.
 
     Args:
-        name: What it is called.
-        order: Tile bits from the lowest offset bit on.
-        xor: Pairs of offset bits (target, source), sources as they were before.
+        name: Description for reports.
+        order: Tile bits from the lowest offset bit up.
+        xor: Pairs of offset bits (target, source), applied simultaneously.
     """
 
     name: str
@@ -84,7 +84,7 @@ class Member:
 
 
 def _swizzles(xor: Xor) -> list[Swizzle]:
-    """Write an XOR as swizzles whose bits are runs; sources are no targets, so their order does not matter."""
+    """Write an XOR as swizzles of runs of bits; no source is a target, so their order does not matter."""
     found = []
     left = sorted(xor, key=lambda pair: (pair[1] - pair[0], pair[0]))
     while left:
@@ -98,9 +98,9 @@ def _swizzles(xor: Xor) -> list[Swizzle]:
 
 
 def restricted(asked: Question, form: str, chunk_bytes: int, engine: str) -> SwizzlePlan:
-    """Return the best layout of a form, with the proof that none of it is better.
+    """Return the best layout of a form, with a proof of what is known about its optimality.
 
-    Raises: RepresentabilityError: LA913, where the form has no member for the tile or no instruction moves an access.
+    Raises: RepresentabilityError: LA913, if the form has no layout for the tile or no instruction moves an access.
     """
     if form == "xor":
         return _best_xor(asked, chunk_bytes, engine)
@@ -115,15 +115,15 @@ def restricted(asked: Question, form: str, chunk_bytes: int, engine: str) -> Swi
         if plan is not None and (best is None or _cost(plan) < best[0]):
             best = _cost(plan), replace(plan, proof=member.name)
     if best is None:
-        raise _nothing(asked, form, f"none of its {len(members)} members is moved by a known instruction")
+        raise _nothing(asked, form, f"no known instruction can use any of its {len(members)} layouts")
     plan = best[1]
     if plan.turns == floor:
-        return replace(plan, bound=floor, proof=f"{plan.proof}; no layout at all takes fewer")
+        return replace(plan, bound=floor, proof=f"{plan.proof}; no layout of any form takes fewer turns")
     if counted < len(members):
-        proof = f"{plan.proof}; {counted} of {len(members)} layouts of the form were counted in the time given"
+        proof = f"{plan.proof}; {counted} of {len(members)} layouts of the form were tried in the time limit"
         return replace(plan, bound=floor, proof=proof)
-    free = "" if plan.conflict_free else "; none is free of conflicts"
-    proof = f"{plan.proof}; all {counted} layouts of the form were counted{free}"
+    free = "" if plan.conflict_free else "; none is conflict-free"
+    proof = f"{plan.proof}; all {counted} layouts of the form were tried{free}"
     return replace(plan, bound=plan.turns, proof=proof)
 
 
@@ -146,7 +146,7 @@ def _nothing(asked: Question, form: str, because: str) -> RepresentabilityError:
 
 
 def _orders(asked: Question) -> list[tuple[str, tuple[int, ...], int]]:
-    """Return tile bits from the lowest offset bit on, with each axis innermost, and its bits; the last axis first."""
+    """Return (axis, tile bits from the lowest offset bit up, its bits) with each axis innermost; last axis first."""
     placed = fields(asked.accesses[0].layout.out_axes)
     axes = [(name, range(first, first + bits)) for name, first, bits in placed]
     found = []
@@ -157,7 +157,7 @@ def _orders(asked: Question) -> list[tuple[str, tuple[int, ...], int]]:
 
 
 def _hardware(asked: Question) -> Iterator[Member]:
-    """Yield what the copy engine can write: rows of the span of a swizzle, one block of columns after the other."""
+    """Yield what the copy engine can write: rows of one swizzle span, column blocks one after the other."""
     for target in asked.targets:
         if not swizzle_supported("NONE", target):
             raise _nothing(asked, "tma", f"{target} has no copy engine with tensor maps")
@@ -168,7 +168,7 @@ def _hardware(asked: Question) -> Iterator[Member]:
         for mode, swizzle in SWIZZLE_TABLE.items():
             if not all(swizzle_supported(mode, target) for target in asked.targets):
                 continue
-            if any(to < scale for to, _ in swizzle.xor):  # it would cut elements
+            if any(to < scale for to, _ in swizzle.xor):  # the XOR would split elements
                 continue
             spans = [swizzle.span_bytes] if swizzle.xor else [16 << at for at in range(MOST_SPAN)]
             for span in spans:
@@ -179,11 +179,11 @@ def _hardware(asked: Question) -> Iterator[Member]:
                 xor = tuple((to - scale, of - scale) for to, of in swizzle.xor if of - scale < asked.bits)
                 if (placed, xor) not in seen:
                     seen.add((placed, xor))
-                    yield Member(f"swizzle {mode} of boxes of {span} bytes along {name}", placed, xor)
+                    yield Member(f"swizzle {mode}, boxes of {span} bytes along {name}", placed, xor)
 
 
 def _cute(asked: Question) -> Iterator[Member]:
-    """Yield every ``Sw<B,M,S>`` behind the tile by rows and by columns, the swizzles of bytes within 128 first."""
+    """Yield every ``Sw<B,M,S>`` of the row-major and the column-major tile."""
     axes = asked.accesses[0].layout.out_axes
     orders = [(axes[-1][0], _orders(asked)[0][1])]
     if len(axes) > 1:
@@ -200,7 +200,7 @@ def _cute(asked: Question) -> Iterator[Member]:
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
-    """The form ``xor`` for one question: offset bits that are changed, and the row bits that may change them."""
+    """The form ``xor`` for one question: the offset bits it changes, and the row bits that may change them."""
 
     order: tuple[int, ...]
     targets: tuple[int, ...]
@@ -214,7 +214,7 @@ def _best_xor(asked: Question, chunk_bytes: int, engine: str) -> SwizzlePlan:
     rows = _Rows(order, tuple(range(min(chunk, inner), inner)), tuple(range(inner, asked.bits)))
     narrow = [at for at in rows.targets if at < asked.most]
     if narrow and engine == "smt":
-        raise CHECK.malformed("engine", "smt needs chunks of at least 16 bytes", chunk_bytes)
+        raise CHECK.malformed("engine", "must be search for chunks below 16 bytes", f"smt for {chunk_bytes} bytes")
     floor, bound = floor_of(asked), None
     best: tuple[tuple[int, int], Found, Xor] | None = None
     tried = 0
@@ -233,24 +233,24 @@ def _best_xor(asked: Question, chunk_bytes: int, engine: str) -> SwizzlePlan:
         if best is None or cost < best[0]:
             best = cost, found[1], found[2]
     if best is None or bound is None:
-        raise _nothing(asked, "xor", "no member is moved by a known instruction, or none was found in the time given")
+        raise _nothing(asked, "xor", "no known instruction can use it, or no layout was found in the time limit")
     plan = _plan(asked, Member("", order, best[2]), "xor")
     if plan is None:
-        raise _nothing(asked, "xor", "no member is moved by a known instruction")
+        raise _nothing(asked, "xor", "no known instruction can use it")
     proof = f"chunks of {chunk_bytes} bytes along {name}; "
     proof += (
         best[1].proof
         if not narrow
-        else f"a search ({tried} columns tried) for every map to the parts of a lane's vector"
+        else f"one search for every map to bits inside a lane's vector ({tried} columns tried)"
     )
     if bound == plan.turns and engine == "smt" and bound > sum(space.least for space in _spaces(asked, rows, ()) or ()):
         no_map(_spaces(asked, rows, ()) or (), rows.targets, rows.sources, word_of(asked), bound - 1)
-        proof += "; z3 finds that no map takes fewer"
+        proof += "; z3 confirms that no map takes fewer turns"
     return replace(plan, bound=bound, proof=proof, chunk_bytes=chunk_bytes)
 
 
 def _spaces(asked: Question, rows: _Rows, low: Xor) -> list[Space] | None:
-    """Return what each instruction touches, as offsets behind the part of the map that decides the instructions."""
+    """Return what each instruction touches, as offsets under the part of the map that decides the instructions."""
     needs = _behind(asked, Member("", rows.order, low))
     if needs is None:
         return None

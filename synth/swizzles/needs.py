@@ -1,9 +1,9 @@
-"""What the banks see of an access: one space of tile elements that a group of lanes touches, and how often.
+"""What the banks see of an access: the space of tile elements that a lane group touches, and how often.
 
-Main statements: let the shared layout be an invertible map S of tile bits to offset bits. A group of lanes touches the
-elements ``x + U`` where U is spanned by the images of the group's space of lanes and of the registers of one vector.
-Let W be the offset bits above a word's bytes and K the lower of them that number banks. The group takes
-``2 ** (dim(U and ker K) - dim(U and ker W))`` turns, since every bank that is touched holds equally many words.
+Let the shared layout be an invertible map S of tile bits to offset bits. A lane group touches the elements ``x + U``,
+where U is spanned by the images of the group's lanes and of the registers of one vector. Let W be the offset bits above
+a word's bytes and K the low ones of them, which number banks. The group takes
+``2 ** (dim(U and ker K) - dim(U and ker W))`` turns, since every touched bank gets equally many words.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ class Need:
     Args:
         access: Number of the access.
         model: The instruction.
-        space: Basis of the elements that a group of lanes touches, as tile bits.
-        bank_end: Offset bits from the word up to this one number the banks.
-        groups: Groups of lanes of all instructions of all warps.
-        count: These instructions.
+        space: Basis of the elements that a lane group touches, as tile bits.
+        bank_end: Offset bits from the word up to (excluding) this one number the banks.
+        groups: Lane groups over all instructions and warps.
+        count: Number of these instructions.
     """
 
     access: int
@@ -38,13 +38,13 @@ class Need:
 
 
 def need_of(number: int, access: TileAccess, model: BankModel, vector: Sequence[int], element_bits: int) -> Need:
-    """Return what an instruction needs whose lanes move the elements that ``vector`` spans.
+    """Return the need of an instruction whose lanes each move the elements spanned by ``vector``.
 
     Args:
         number: Number of the access.
         access: The access.
         model: The instruction.
-        vector: Images of the elements of one lane's part: a row, for matrices.
+        vector: Images of one lane's elements; for matrices, of one row.
         element_bits: Bits of an element.
     """
     bank_end = (32 * model.banks // element_bits).bit_length() - 1
@@ -53,12 +53,12 @@ def need_of(number: int, access: TileAccess, model: BankModel, vector: Sequence[
 
 
 def touched(access: TileAccess, model: BankModel, vector: int, element_bits: int) -> tuple[list[int], int, int]:
-    """Return what spans the elements at which the lanes of a group start, all groups, and the instructions.
+    """Return a spanning set of the elements at which a group's lanes start, the number of groups and of instructions.
 
     Args:
         access: The access.
         model: The instruction.
-        vector: Log of the elements of one lane.
+        vector: log2 of the elements per lane.
         element_bits: Bits of an element.
     """
     registers = matrix.rank(access.registers)
@@ -85,7 +85,7 @@ def _rows(access: TileAccess, element_bits: int) -> tuple[list[int], int]:
 
 
 def low_columns(access: TileAccess, element_bits: int) -> tuple[int, ...] | None:
-    """Return the tile elements that a matrix access wants at the low offset bits, in this order; None for vectors."""
+    """Return the tile elements that a matrix access needs at the low offset bits, in order; None for vectors."""
     if access.kind in ("load", "store"):
         return None
     if access.kind.endswith("trans"):

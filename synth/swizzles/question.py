@@ -1,4 +1,4 @@
-"""The question of a swizzle: accesses of one tile, targets, bits of an element."""
+"""The input of a swizzle search: accesses of one tile, targets, element width."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ROW_BITS = 128
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """Accesses of one tile that one layout has to serve on all targets."""
+    """Accesses of one tile that one layout must serve on all targets."""
 
     accesses: tuple[TileAccess, ...]
     targets: tuple[str, ...]
@@ -32,12 +32,12 @@ class Question:
 
     @property
     def most(self) -> int:
-        """Log of the elements of the widest access."""
+        """log2 of the elements of the widest access."""
         return max(0, (ROW_BITS // self.element_bits).bit_length() - 1)
 
 
 def question(accesses: object, target: object, element_bits: int | None, tile: object = None) -> Question:
-    """Return the question that arguments of ``swizzle`` ask.
+    """Read the arguments of ``swizzle``.
 
     Raises: MalformedError: LA910, LA713.
     """
@@ -57,7 +57,7 @@ def question(accesses: object, target: object, element_bits: int | None, tile: o
             read[place] = replace(access, layout=replace(access.layout, out_axes=_renamed(access.layout, first)))
     for access in read:
         if access.layout.out_axes != first.out_axes:
-            rule = f"must all map to the tile {first.out_dims}, with its axes in this order"
+            rule = f"must all map to the tile {first.out_dims}, axes in this order"
             raise CHECK.malformed("accesses", rule, str(access.layout.out_dims))
     for place, access in enumerate(read):
         _serves(access, place, targets, bits)
@@ -65,13 +65,13 @@ def question(accesses: object, target: object, element_bits: int | None, tile: o
 
 
 def _renamed(layout: LinearLayout, first: LinearLayout) -> tuple[tuple[str, int], ...]:
-    """The axes of a layout under the names of another one, where their sizes are the same."""
+    """The axes of a layout renamed like another's, if the sizes agree."""
     same = [bits for _, bits in layout.out_axes] == [bits for _, bits in first.out_axes]
     return first.out_axes if same else layout.out_axes
 
 
 def _serves(access: TileAccess, place: int, targets: Sequence[str], element_bits: int) -> None:
-    """Refuse lanes that a target's warp does not have, and matrices where there is no instruction for them."""
+    """Refuse lane counts other than the target's, and matrix accesses that no instruction supports."""
     for name in targets:
         target = lookup(name)
         lanes, bits = target.lanes, len(access.lanes)
@@ -81,20 +81,20 @@ def _serves(access: TileAccess, place: int, targets: Sequence[str], element_bits
         if access.kind in ("load", "store"):
             continue
         if target.vendor != "nvidia":
-            rule = f"must be loads and stores for {name}: {access.kind} is an instruction of NVIDIA"
+            rule = f"must be loads and stores on {name}: {access.kind} is an NVIDIA instruction"
             raise CHECK.malformed("accesses", rule, f"{access.kind} as access {place}")
         if element_bits > 32 or (access.kind.endswith("trans") and element_bits != 16):
             widths = "16" if access.kind.endswith("trans") else "8, 16 or 32"
-            raise CHECK.malformed("element_bits", f"of {access.kind} must be {widths}", element_bits)
+            raise CHECK.malformed("element_bits", f"must be {widths} for {access.kind}", element_bits)
 
 
 def word_of(asked: Question) -> int:
-    """Log of the elements of a word."""
+    """log2 of the elements per word."""
     return max(0, (32 // asked.element_bits).bit_length() - 1)
 
 
 def outside(base: Sequence[int], candidates: Sequence[int]) -> tuple[int, ...]:
-    """Return the candidates that, one after the other, enlarge a span."""
+    """Return those candidates that, taken in order, enlarge the span of ``base``."""
     pivots: dict[int, int] = {}
     chosen = []
     for place, vector in enumerate((*base, *candidates)):

@@ -1,16 +1,15 @@
-"""Bank numbers as an unknown linear map: the map that takes fewest turns, by closed form or by search.
+"""Find the linear map to bank numbers with the fewest turns, in closed form or by search.
 
-Notation: tile elements are written in a basis whose first vectors lie at known offset bits; the bank number of a word
-is a linear map K with known columns on these and unknown ones on the rest. For a space U the turns are
-``2 ** dim(U and ker K)`` over ``2 ** dim(U and in-word)``. Bit j of a column says bank bit j.
+Notation: tile elements are written in a basis whose first vectors are at known offset bits; the bank number of a word
+is a linear map K with known columns on these and unknown ones on the rest. A space U takes ``2 ** dim(U and ker K)``
+over ``2 ** dim(U and in-word)`` turns. Bit j of a column is bank bit j.
 
-Main statements: (1) the columns are fixed one after the other; the kernel of K on the part of U that lies in the span
-of the basis vectors so far can only grow, so a partial map gives a lower bound. (2) Without restrictions, K matters up
-to a change of the basis of the bank bits that no space tells apart, so a column may be restricted to the span of the
-bits in use and one new bit: the search over these is complete. (3) For two spaces of the same bank bits, the largest
-space that meets both in zero has the dimension of the whole minus the larger of theirs, see
-``f2.matrix.common_complement``; taking it as kernel is optimal, and vectors added beyond it are in the larger space in
-any case.
+(1) Columns are fixed one by one; the kernel of K on the part of U in the span of the basis vectors so far can only
+grow, so a partial map gives a lower bound. (2) Without restrictions, K matters only up to a basis change of the bank
+bits that no space distinguishes, so a column may be restricted to the span of the bits in use and one new bit without
+losing completeness. (3) For two spaces with the same bank bits, the largest space that meets both only in 0 has
+codimension max(dim) (``f2.matrix.common_complement``); it is the optimal kernel, and any vector added to it is in the
+larger space anyway.
 """
 
 from __future__ import annotations
@@ -27,10 +26,10 @@ class Space:
     """A space whose elements are touched together.
 
     Args:
-        basis: In coordinates of the search.
-        mask: The bank bits that count for it.
+        basis: Basis, in coordinates of the search.
+        mask: The bank bits it sees.
         weight: How often it is touched.
-        inside: Dimension of its part that lies within a word.
+        inside: Dimension of its part within one word.
     """
 
     basis: tuple[int, ...]
@@ -40,17 +39,17 @@ class Space:
 
     @property
     def least(self) -> int:
-        """Turns that no map goes below."""
+        """Lower bound on the turns of any map."""
         return self.weight << max(0, len(self.basis) - self.inside - self.mask.bit_count())
 
     def turns(self, columns: Sequence[int]) -> int:
-        """Return the turns behind a map."""
+        """Return the turns under a map."""
         images = [matrix.apply(columns, vector) & self.mask for vector in self.basis]
         return self.weight << len(self.basis) - matrix.rank(images) - self.inside
 
 
 def stepped(space: Space, total: int) -> list[int | None]:
-    """Return a basis of the space by the highest coordinate of each vector: one vector or none for each coordinate."""
+    """Return an echelon basis of the space: per coordinate, the vector with that highest coordinate, or None."""
     found: list[int | None] = [None] * total
     for vector in space.basis:
         while vector:
@@ -65,14 +64,14 @@ def stepped(space: Space, total: int) -> list[int | None]:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What the search found.
+    """The result of a search.
 
     Args:
         columns: Bank bits of every basis vector.
         turns: Their turns.
-        bound: Turns that no map of the form goes below.
-        proof: Why.
-        nodes: Columns that were tried.
+        bound: Lower bound on the turns of any map of the form.
+        proof: Why the bound holds.
+        nodes: Columns tried.
     """
 
     columns: tuple[int, ...]
@@ -89,14 +88,14 @@ def least(
     choices: Callable[[int, int], Sequence[int]],
     nodes: int,
 ) -> Found | None:
-    """Return the map of least turns by branch and bound; None where the nodes did not suffice to find any.
+    """Return the map with the fewest turns by branch and bound; None if none was found within ``nodes``.
 
     Args:
         spaces: The spaces.
         known: The columns of the first basis vectors.
         total: Number of basis vectors.
         choices: The columns to try, best first, for a coordinate and the bank bits in use.
-        nodes: Columns to try at most.
+        nodes: Maximum number of columns to try.
 
     Example:
         >>> found = least([Space((1, 2), 3, 1, 0), Space((4, 8), 3, 1, 0)], (), 4, lambda at, used: range(4), 1000)
@@ -154,9 +153,7 @@ def least(
         proof = "every group of lanes spreads its words evenly over the banks"
         return Found(columns, turns, floor, proof, tried)
     if over:
-        return Found(
-            columns, turns, floor, f"the best that was found; the search was stopped after {tried} columns", tried
-        )
+        return Found(columns, turns, floor, f"the best found; the search stopped after {tried} columns", tried)
     return Found(
         columns, turns, turns, f"a complete search ({tried} columns tried) found nothing with fewer turns", tried
     )
@@ -172,11 +169,11 @@ def _image(columns: Sequence[int], vector: int) -> int:
 
 
 def free_choices(bits: int, fixed: int, same: bool) -> Callable[[int, int], Sequence[int]]:
-    """Return the columns to try of a map without restrictions, without trying maps that no space tells apart.
+    """Return the column choices of an unrestricted map, skipping maps that no space distinguishes.
 
     Args:
         bits: Number of bank bits.
-        fixed: The lowest of them are those of known columns, and of no others.
+        fixed: Number of low bank bits used by known columns only.
         same: Whether all spaces see all bank bits.
     """
     everything = sorted(range(0, 1 << bits, 1 << fixed), key=lambda value: (value.bit_count() != 1, value))
@@ -193,16 +190,16 @@ def free_choices(bits: int, fixed: int, same: bool) -> Callable[[int, int], Sequ
 
 
 def complement_columns(spaces: Sequence[Space], word: int, known: int, total: int, bits: int) -> tuple[int, ...] | None:
-    """Return bank bits by a common complement, for one or two spaces that see the same banks; None elsewhere.
+    """Return bank bits from a common complement, for one or two spaces that see the same banks; otherwise None.
 
-    What a space has where the known bank bits are zero is all that the other bits have to tell apart.
+    The unknown bits only have to separate the part of each space on which the known bank bits vanish.
 
     Args:
         spaces: One or two spaces.
         word: Coordinates within a word.
         known: Coordinates whose bank bits are known: their own, in order.
         total: Number of coordinates.
-        bits: Bank bits of the others.
+        bits: Bank bits available to the others.
 
     Returns:
         For each coordinate from ``known`` on, its bank bits among ``bits``.
@@ -233,7 +230,7 @@ def complement_columns(spaces: Sequence[Space], word: int, known: int, total: in
 
 
 def _outside(spanned: Sequence[int], kernel: Sequence[int], bits: int) -> int:
-    """Return a unit vector outside of a space; of another one, where it is everything."""
+    """Return a unit vector outside ``spanned``, or outside ``kernel`` if ``spanned`` is everything."""
     for space in (spanned, kernel):
         rank = matrix.rank(space)
         for at in range(bits):

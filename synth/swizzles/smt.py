@@ -1,8 +1,8 @@
-"""The statement that no XOR of chunks takes fewer turns, asked of z3: words are counted, no ranks are taken.
+"""Confirm with z3 that no XOR of chunks takes fewer turns, by counting words instead of computing ranks.
 
-Main statements: a group touches the places of a space, as often each as any other. Its turns are the places whose bank
-is that of place 0, divided by those in the word of place 0. So a bound on turns is one on a weighted count of places,
-each of which is in bank 0 where all its bank bits, exclusive ors of unknown bits, are zero.
+A group touches every place of a space equally often. Its turns are the number of places in the bank of place 0 divided
+by the number in the word of place 0. So a bound on turns is a bound on a weighted count of places; a place is in bank 0
+iff all its bank bits, XORs of unknown bits, are 0.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from layoutalg.synth.swizzles.search import Space
 
 @solver.whole
 def no_map(spaces: Sequence[Space], targets: Sequence[int], sources: Sequence[int], word: int, turns: int) -> None:
-    """Return if no linear map from source bits to target bits takes so few turns.
+    """Return normally iff no linear map from source bits to target bits takes at most ``turns`` turns.
 
     Args:
         spaces: Places that groups touch, as offsets without the map.
         targets: Offset bits that the map changes.
         sources: Offset bits that it reads.
-        word: Log of the elements of a word.
-        turns: The turns of all spaces.
+        word: log2 of the elements per word.
+        turns: Total turns of all spaces.
 
-    Raises: BudgetError: LA001, LA005 where there is such a map.
+    Raises: BudgetError: LA001, or LA005 if there is such a map.
 
     Example:
         >>> no_map([Space((1, 2), 1, 1, 0)], [0], [1], 0, 1)
@@ -50,4 +50,4 @@ def no_map(spaces: Sequence[Space], targets: Sequence[int], sources: Sequence[in
     asked.solver.add(z3.PbLe(terms, turns << scale))
     found = solver.solve(asked, "whether an XOR of chunks takes fewer turns", [])
     if found is not None:
-        raise solver.wrong_answer("whether an XOR of chunks takes fewer turns", "z3 has one, the search has none")
+        raise solver.wrong_answer("whether an XOR of chunks takes fewer turns", "z3 found one, the search did not")

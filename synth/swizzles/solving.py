@@ -15,7 +15,7 @@ from layoutalg.synth.swizzles.search import Found, Space, complement_columns, fr
 
 
 def solved(asked: Question, low: tuple[int, ...], needs: Sequence[Need]) -> SwizzlePlan | None:
-    """Return the best layout whose low offset bits are these elements; None where lanes cannot start at them."""
+    """Return the best layout with these elements at the low offset bits; None if lanes cannot start there."""
     basis = _basis(asked, low, needs)
     if basis is None:
         return None
@@ -35,7 +35,7 @@ def solved(asked: Question, low: tuple[int, ...], needs: Sequence[Need]) -> Swiz
 
 
 def served_by(asked: Question, smem: LinearLayout) -> tuple[Served, ...]:
-    """Return how each access is served, by ranks: by the widest instruction that the layout allows."""
+    """Return how each access is served by the widest instruction that the layout allows; turns come from ranks."""
     elements = matrix.inverse(smem.columns)
     rows = matrix.transpose(smem.columns, asked.bits)
     low = []
@@ -62,15 +62,15 @@ def served_by(asked: Question, smem: LinearLayout) -> tuple[Served, ...]:
 
 
 def _basis(asked: Question, low: tuple[int, ...], needs: Sequence[Need]) -> list[int] | None:
-    """Return a basis of the tile that begins with the low elements, the rest with low coordinates zero on all lanes.
+    """Return a basis of the tile that begins with the low elements, such that low coordinates vanish on all lanes.
 
-    Every lane has to start at the first element of its vector, so the low coordinates are functions that are zero on
-    the images of lanes and warps; None where there are no such functions. A low element may change by those before
-    it, for a vector is their span; rows of matrices have them in order.
+    Every lane must start at the first element of its vector, so the low coordinates are functions that vanish on the
+    images of lanes and warps; None if there are none. A low element may be changed by earlier ones, since only the span
+    of a vector matters; rows of matrices need them in order.
     """
     exact = any(access.kind not in ("load", "store") for access in asked.accesses)
     resting = [_resting(asked, low, needs, place) for place in range(len(low))]
-    # Accesses with narrower vectors spread their lanes over the low bank bits that the others' vectors fill.
+    # Accesses with narrow vectors spread their lanes over the low bank bits that others' vectors occupy.
     narrow = [vector for need in needs if len(need.space) and _width(asked, need) < len(low) for vector in need.space]
     held = [vector for still in resting for vector in still]
     spread = outside([*held, *low], narrow)[: max(0, len(low) - word_of(asked))]
@@ -103,7 +103,7 @@ def _basis(asked: Question, low: tuple[int, ...], needs: Sequence[Need]) -> list
 
 
 def _resting(asked: Question, low: Sequence[int], needs: Sequence[Need], place: int) -> list[int]:
-    """Return the elements on which the low coordinate ``place`` has to be zero."""
+    """Return the elements on which the low coordinate ``place`` must vanish."""
     still: list[int] = []
     for need in needs:
         access = asked.accesses[need.access]
@@ -116,12 +116,12 @@ def _resting(asked: Question, low: Sequence[int], needs: Sequence[Need], place: 
 
 
 def _width(asked: Question, need: Need) -> int:
-    """Log of the elements of one lane."""
+    """log2 of the elements per lane."""
     return (8 * need.model.access_bytes // asked.element_bits).bit_length() - 1
 
 
 def _within_words(basis: list[int], low: int, word: int, needs: Sequence[Need]) -> Iterator[list[int]]:
-    """Yield orders of a basis: which elements share a word beyond those that one lane moves at once."""
+    """Yield orders of a basis: which elements share a word in addition to those one lane moves at once."""
     if low >= word:
         yield basis
         return
@@ -160,7 +160,7 @@ def _mapped(ordered: list[int], low: int, word: int, needs: Sequence[Need]) -> F
         turns = sum(space.turns(columns) for space in spaces)
         floor = sum(space.least for space in spaces)
         return Found(
-            columns, turns, floor, "the closed form for two accesses, a common complement of what their lanes touch", 0
+            columns, turns, floor, "closed form for two accesses: a common complement of what their lanes touch", 0
         )
     same = len({space.mask for space in spaces}) == 1
     return least(spaces, known, total, free_choices(bits, min(bits, max(0, start - word)), same), NODES)
@@ -170,7 +170,7 @@ def _layout(asked: Question, columns: Sequence[int], ordered: Sequence[int], wor
     """Return the layout: the word's elements, the bank bits, then coordinates that complete them to a bijection."""
     total = asked.bits
     placed = [1 << at if at < word else column << word for at, column in enumerate(columns)]
-    rows = list(matrix.transpose(placed, total))  # bit t of row j: coordinate t counts at offset bit j
+    rows = list(matrix.transpose(placed, total))  # bit t of row j: coordinate t contributes to offset bit j
     kept: list[int] = []
     missing = []
     for place, row in enumerate(rows):

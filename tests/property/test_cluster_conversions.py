@@ -188,7 +188,7 @@ def test_what_is_refused_says_why():
     ]
     answer = conversion(*wide, 32)
     assert isinstance(answer, Unknown)
-    assert "16 blocks are more than the 8" in answer.reason
+    assert "16 blocks exceed the 8" in answer.reason
     with pytest.raises(LayoutError, match="LA933"):
         conversion(
             ROWS, LinearLayout.from_bases({"register": BITS[6:], "lane": BITS[:5], "warp": BITS[5:6]}, {"x": 256}), 32

@@ -201,9 +201,9 @@ def test_tables_of_other_extents():
 
 def test_what_cannot_be_asked_is_named():
     rows = layout([1, 2, 4, 8, 16], 0, 5, 0, 5)
-    with pytest.raises(LayoutError, match="only one has the axis"):
+    with pytest.raises(LayoutError, match="only one of them has the axis"):
         conversion(rows, LinearLayout(rows.in_axes, (("y", 5),), rows.columns), 32)
-    with pytest.raises(LayoutError, match="axis x of size 32"):
+    with pytest.raises(LayoutError, match="extent 32 along x"):
         conversion(rows, LinearLayout(rows.in_axes, (("x", 6),), rows.columns), 32)
     with pytest.raises(LayoutError, match="64 lanes"):
         conversion(rows, rows, 32, "gfx942")

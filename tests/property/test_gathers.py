@@ -196,14 +196,14 @@ def test_each_mechanism_where_it_suffices():
 
 def test_what_cannot_be_asked_is_named():
     for arguments, said in (
-        (("(32,3):(3,1)", "(32,3):(3,1)", 0, 32), "map of bits"),
+        (("(32,3):(3,1)", "(32,3):(3,1)", 0, 32), "linear over F2"),
         (("(32,2):(2,1)", "(32,2):(2,1)", 0, 32), "shape="),
         ((ROWS, ROWS, "depth", 32), "axis"),
         ((ROWS, ROWS, 2, 32), "axis"),
         ((ROWS, ROWS, 0, 24), "element_bits"),
         ((ROWS, LinearLayout(ROWS.in_axes, (("row", 1), ("x", 5)), ROWS.columns), 0, 32), "axes row, col"),
         ((ROWS, LinearLayout.from_bases({"lane": [(0, 1 << bit) for bit in range(5)], "register": [(0, 32)]},
-                                        {"row": 1, "col": 64}), 0, 32), "size 32 at col"),
+                                        {"row": 1, "col": 64}), 0, 32), "extent 32 along col"),
     ):  # fmt: skip
         with pytest.raises(LayoutError, match=said):
             gather(*arguments)

@@ -155,10 +155,10 @@ def test_z3_refutes_a_bound_that_is_too_high():
     [
         ({"form": "xyz"}, "must be one of any, tma, cute, xor"),
         ({"form": "xor", "chunk_bytes": 12}, "power of two from 4 to 128"),
-        ({"form": "xor", "chunk_bytes": 8, "engine": "smt"}, "at least 16 bytes"),
-        ({"engine": "smt"}, "smt for the form xor"),
+        ({"form": "xor", "chunk_bytes": 8, "engine": "smt"}, "search for chunks below 16 bytes"),
+        ({"engine": "smt"}, "smt with form=xor"),
         ({"target": "gfx942"}, "64 lanes of a wave of gfx942, lane bits 6"),
-        ({"tile": (48, 64)}, "powers of two"),
+        ({"tile": (48, 64)}, "power-of-two extents"),
         ({"tile": (2, 2)}, "16 bytes for each of 32 lanes"),
     ],
 )

@@ -314,7 +314,7 @@ def test_a_runner_of_another_rank() -> None:
     table = runner_tables([(plan().raw, [(0, (0, 0, 0))], 512, 0)])
     images, status = np.zeros(1024, dtype=np.uint8), np.zeros(1, dtype=np.int32)
     fault = hostsim.run(runner_kernel(3, "load"), [aligned, table.heads, table.issues, images, 1024, status])
-    assert hostsim.FAULTS[fault] == "descriptor of another rank or an unsupported kind"
+    assert hostsim.FAULTS[fault] == "descriptor of the wrong rank or an unsupported kind"
 
 
 @needs_compiler

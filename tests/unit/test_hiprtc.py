@@ -80,7 +80,7 @@ def test_the_library_compiles_and_its_errors_are_lines_of_the_kernel(fake):
 
 def test_targets_are_tried_where_an_abort_does_no_harm(fake):
     assert [hiprtc.supports(arch, fake) for arch in ("gfx90a", "gfx908", "gfx942")] == [True, False, False]
-    with pytest.raises(RepresentabilityError, match=r"LA962(.|\n)*ended by signal 6"):
+    with pytest.raises(RepresentabilityError, match=r"LA962(.|\n)*killed by signal 6"):
         hiprtc.to_code_object(kernel("gfx942", "int x;\n"), fake)
     with pytest.raises(RepresentabilityError, match=r"LA962(.|\n)*no such target"):
         hiprtc.to_code_object(kernel("gfx908", "int x;\n"), fake)

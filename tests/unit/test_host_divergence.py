@@ -19,10 +19,10 @@ from layoutalg.f2 import LinearLayout
 from layoutalg.synth import conversion
 
 pytestmark = pytest.mark.skipif(hostsim.compiler() is None, reason="no C++ compiler")
-APART = "lanes of a warp meet at different places of the text"
-ENDED = "a lane of the warp takes no part in an instruction of all lanes: it has ended or does not exist"
-IDLE = "shuffle reads a lane that takes no part"
-BARRIERS = "threads of a block wait at different barriers of the text"
+APART = "lanes of a warp wait at different warp-synchronous calls"
+ENDED = "a full-warp instruction misses a lane: it has exited or does not exist"
+IDLE = "shuffle reads an inactive lane"
+BARRIERS = "threads of a block wait at different barriers"
 HEAD = 'extern "C" __global__ void __launch_bounds__(128) it(int which, la_u32* into)\n{\n'
 HEAD += "    const la_u32 t = threadIdx.x, half = t % LA_LANES < LA_LANES / 2;\n"
 PARAMETERS = (("int", "which"), ("la_u32*", "into"))

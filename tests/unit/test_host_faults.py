@@ -98,13 +98,14 @@ def test_matrices_are_read_by_all_lanes():
 @pytest.mark.parametrize(
     ("arch", "case", "fault", "why"),
     [
-        ("sm_90a", "an idle lane", "shuffle reads a lane", "of block 0"),
-        ("gfx942", "an idle lane", "shuffle reads a lane", "of block 0"),
+        ("sm_90a", "an idle lane", "shuffle reads an inactive lane", "of block 0"),
+        ("gfx942", "an idle lane", "shuffle reads an inactive lane", "of block 0"),
         ("gfx942", "different barriers", "threads of a block wait at different", "thread 64 of block 0"),
         ("gfx942", "a barrier left out", "deadlock", "2 threads wait at __syncthreads, 126 threads wait for"),
         ("gfx1100", "beyond", "shared memory outside", "thread 64 of block 0, byte 4096"),
         ("sm_90a", "far beyond", "shared memory outside", "thread 5 of block 0, byte 4294967280"),
-        ("gfx942", "between words", "shared address not a multiple of the bytes", "thread 70 of block 0, byte 12"),
+        ("gfx942", "between words", "shared address not a multiple of the access size",
+         "thread 70 of block 0, byte 12"),
     ],
 )  # fmt: skip
 def test_faults_say_where(arch, case, fault, why):

@@ -31,23 +31,23 @@ def frozen(array):
 
 
 @pytest.mark.parametrize(("places", "words"), [
-    ({"source": SOURCE[:, :99]}, "source must have extents"),
-    ({"source": SOURCE.T}, "source must have extents"),
+    ({"source": SOURCE[:, :99]}, "source must have shape"),
+    ({"source": SOURCE.T}, "source must have shape"),
     ({"source": np.zeros((100, 4), np.float32).T}, "np.ascontiguousarray"),
     ({"source": SOURCE.astype(np.float64)}, "source must have elements of 4 bytes, not float64"),
     ({"source": SOURCE.astype(object)}, "not object"),
-    ({"source": 0}, "source must be an array, or an address"),
-    ({"source": True}, "source must be an array, or an address"),
-    ({"source": 1 << 64}, "source must be an array, or an address"),
-    ({"source": 4098}, "source must begin at a multiple of 4 bytes, not 2 behind one"),
+    ({"source": 0}, "source must be an array or a nonzero 64-bit address"),
+    ({"source": True}, "source must be an array or a nonzero 64-bit address"),
+    ({"source": 1 << 64}, "source must be an array or a nonzero 64-bit address"),
+    ({"source": 4098}, "source must be 4-byte aligned, but is off by 2 bytes"),
     ({"source": Foreign(SOURCE)}, r"source = launch.from_dlpack\(source\)"),
-    ({"source": [1.0]}, "source must be an array, or an address"),
+    ({"source": [1.0]}, "source must be an array or a nonzero 64-bit address"),
     ({"index": INDEX.astype(np.int64)}, r"index must have elements of 4 bytes, not int64[\s\S]*keeps every value"),
     ({"index": INDEX.astype(np.int64)}, 'index_dtype="s64"'),
-    ({"index": INDEX.astype(np.float32)}, "index must have integers of 32 bits"),
-    ({"index": INDEX.astype(">i4")}, "machine's order"),
-    ({"index": INDEX[:3]}, "index must have extents"),
-    ({"index": None}, "must be given to a gather"),
+    ({"index": INDEX.astype(np.float32)}, "index must have 32-bit integers"),
+    ({"index": INDEX.astype(">i4")}, "native byte order"),
+    ({"index": INDEX[:3]}, "index must have shape"),
+    ({"index": None}, "must be given for a gather"),
     ({"destination": np.zeros((8, 4), np.float32)}, r"destination = np.empty\(\(4, 8\), np.float32\)"),
     ({"destination": np.zeros((4, 8), np.int32)}, "of the source's type, float32, not int32"),
     ({"destination": frozen(RESULT)}, "destination must be writeable"),
@@ -78,15 +78,15 @@ def test_numbers_of_blocks_status_and_indices_belong_to_their_kernels():
     places = np.zeros((8, 12), np.float32), np.zeros((12, 8), np.float32)
     with pytest.raises(MalformedError, match="only a gather"):
         TRANSPOSE.arguments(*places, index=INDEX)
-    with pytest.raises(MalformedError, match="must be 4, or left out: every block takes one part"):
+    with pytest.raises(MalformedError, match="must be 4 or left out: the kernel is not persistent"):
         transpose_kernel((128, 128), "f32").arguments(4096, 1 << 20, 2)
-    with pytest.raises(MalformedError, match="destination must have extents"):
+    with pytest.raises(MalformedError, match="destination must have shape"):
         TRANSPOSE.arguments(places[0], places[0].copy())
     ring = transpose_ring_kernel((64, 64), "f32")
     with pytest.raises(MalformedError, match="status must have"):
         ring.arguments(4096, 1 << 20, 4, np.zeros(3, np.int32))
     assert ring.arguments(4096, 1 << 20, 4, np.zeros(4, np.int32))[2] == 4
-    with pytest.raises(MalformedError, match="source must begin at a multiple of 128 bytes, not 16"):
+    with pytest.raises(MalformedError, match="source must be 128-byte aligned, but is off by 16 bytes"):
         ring.arguments(4112, 1 << 20)
 
 
@@ -98,7 +98,7 @@ def test_addresses_are_aligned_as_vectors_are(make, bytes_each):
     made = make()
     assert all(each.align_bytes <= bytes_each for each in made.arrays)
     assert max(each.align_bytes for each in made.arrays) == bytes_each
-    with pytest.raises(MalformedError, match=f"destination must begin at a multiple of {bytes_each} bytes, not 2"):
+    with pytest.raises(MalformedError, match=f"destination must be {bytes_each}-byte aligned, but is off by 2 bytes"):
         made.arguments(1 << 20, (1 << 24) + 2)
 
 
@@ -118,7 +118,7 @@ def test_the_results_of_a_staging_are_described():
     plan = TRANSPOSE.swizzle
     made = staging_kernel(plan, (100, 70))
     assert made.arrays[1].shape[0] == made.blocks
-    with pytest.raises(MalformedError, match="destination must have extents"):
+    with pytest.raises(MalformedError, match="destination must have shape"):
         made.arguments(np.zeros((100, 70), np.float32), np.zeros((100, 70), np.float32))
 
 
@@ -132,7 +132,7 @@ def test_a_grid_that_is_not_the_one_of_the_arguments_is_refused_with_both_number
     """Blocks step over as many tiles as there are blocks: with fewer of them, tiles would be missing and no fault."""
     arguments = made.arguments(1 << 20, 2 << 20, said)
     for code, run in (("LA522", hostsim.run), ("LA522", hostsim.trace), ("LA533", launch.run)):
-        with pytest.raises(MalformedError, match=f"argument blocks is {said}, and the grid has {grid}: ") as refused:
+        with pytest.raises(MalformedError, match=f"argument blocks is {said}, but the grid has {grid}: ") as refused:
             run(made.kernel, arguments, blocks=grid)
         assert refused.value.diagnostic.code == code
 
@@ -143,7 +143,7 @@ def test_a_grid_of_another_size_than_the_array_needs_is_refused(made):
     arguments = made.arguments(**places)
     for run in (hostsim.run, hostsim.trace, launch.run):
         for grid in (made.blocks - 1, made.blocks + 1):
-            with pytest.raises(MalformedError, match=f"for {made.blocks} blocks, and the grid has {grid}: "):
+            with pytest.raises(MalformedError, match=f"needs {made.blocks} blocks, but the grid has {grid}: "):
                 run(made.kernel, arguments, blocks=grid)
 
 

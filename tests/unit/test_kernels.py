@@ -164,7 +164,7 @@ def test_a_stage_that_is_loaded_before_its_store_has_read_it_is_seen():
     (lambda: transpose_kernel((8, 8), "f32", "sm_20"), "sm_20"),
     (lambda: transpose_ring_kernel((8, 8), "f32", "gfx942"), "target"),
     (lambda: transpose_ring_kernel((64, 64), "f32", tile=(16, 32)), "tile"),
-    (lambda: transpose_kernel((127, 129), "f16", way="vectors"), "rows begin inside a word"),
+    (lambda: transpose_kernel((127, 129), "f16", way="vectors"), "needs 4-byte aligned rows"),
     (lambda: transpose_kernel((127, 129), "u8", tile=(64, 64)), "tile"),
     (lambda: transpose_windows_kernel((9, 9), "f16", vectors=4), "vectors"),
     (lambda: transpose_windows_kernel((9, 9), "f16", rows=4096), "24 vectors"),

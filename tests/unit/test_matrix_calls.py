@@ -181,7 +181,7 @@ def test_a_warp_that_is_not_whole_multiplies_nothing():
     calls, kernel = unit("sm_90a")
     given = [np.zeros((32, many), np.uint32) for many in (*calls[0].words, calls[0].words[2])]
     fewer = KernelSource(kernel.name, kernel.text, kernel.arch, 31, 0, kernel.parameters)
-    assert "takes no part" in hostsim.FAULTS[hostsim.run(fewer, [100, *given])]
+    assert "misses a lane" in hostsim.FAULTS[hostsim.run(fewer, [100, *given])]
 
 
 def test_texts_read_well_and_wide_fragments_are_vectors():

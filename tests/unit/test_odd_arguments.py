@@ -123,8 +123,8 @@ def test_control_characters_are_escaped_in_every_message(char: str) -> None:
 @pytest.mark.parametrize(
     ("mechanism", "because"),
     [
-        ("nothing", "not every register holds its element already"),
-        ("registers", "lane 1 of warp 0 wants element 2, which no register of its thread holds"),
+        ("nothing", "the layouts differ"),
+        ("registers", "lane 1 of warp 0 needs element 2, which no register of its thread holds"),
         ("cluster", "no element leaves its block"),
     ],
 )

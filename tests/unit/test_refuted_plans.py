@@ -216,9 +216,9 @@ def test_what_stands_for_several_plans_says_where_they_are() -> None:
     symbolic = tensormap_of(Tensor(("M", "K"), assume=("K % 8 == 0",)), (64, 64))
     family = synth.synthesize_ragged(Tensor((1024, 512)), (64, 64), strategy="boxes")
     for write in (host.host_map, cuda.load_kernel, lambda value: exports.export(value, "cpp")):
-        with pytest.raises(MalformedError, match=r"plan\.specialise\(\.\.\.\) is the plan at given sizes"):
+        with pytest.raises(MalformedError, match=r"use plan\.specialise\(\.\.\.\) for concrete sizes"):
             write(symbolic)
-        with pytest.raises(MalformedError, match=r"family\.plans are plans"):
+        with pytest.raises(MalformedError, match=r"use one of family\.plans"):
             write(family)
         assert write(symbolic.specialise(M=100, K=72))
         assert all(write(plan) for plan in family.plans)
