@@ -47,7 +47,7 @@ def read(
     extents = CHECK.vector(tile, "tile")
     wide = [place for place, extent in enumerate(extents) if extent > 1]
     if len(extents) < 2 or len(wide) > 2 or min(extents) < 1:
-        raise CHECK.malformed("tile", "must be a matrix: two dimensions, or others of extent 1", extents)
+        raise CHECK.malformed("tile", "must be a matrix: two dimensions, others of extent 1", extents)
     spare = [place for place in range(len(extents) - 1, -1, -1) if place not in wide]
     first, second = sorted((*wide, *spare[: 2 - len(wide)]))
     size = kind.bits // 8
