@@ -50,7 +50,7 @@ def test_layouts_come_from_files_and_standard_input(tmp_path, capsys, monkeypatc
     assert main(["convert", str(path), "-"]) == PROVED
     assert capsys.readouterr().out == told
     assert main(["convert", "-", "-"]) == USAGE
-    assert "standard input can be one of source, destination" in capsys.readouterr().err
+    assert "standard input can be only one of source, destination" in capsys.readouterr().err
     assert main(["convert", str(tmp_path / "missing.layout"), COLUMNS]) == USAGE
 
 
