@@ -53,9 +53,9 @@ def answer_facts(answer: Any) -> tuple[list[Fact], bool]:
         >>> from layoutalg.synth.conversions import conversion
         >>> facts, holds = answer_facts(conversion("(32,4):(4,1)", "(32,4):(1,32)", 32, mechanism="shuffles"))
         >>> print("\\n".join(next(fact.lines for fact in facts if fact.name == "steps")[1:4]))
-        choose: every word is one of two of the thread, by its lane
+        choose: each word is one of two of the thread's own, selected by lane
         read: 4 words, 4 of them from other lanes by shuffles
-        choose: every word is one of two of the thread, by its lane
+        choose: each word is one of two of the thread's own, selected by lane
     """
     if isinstance(answer, BankReport):
         return list(_bank_facts(answer)), True

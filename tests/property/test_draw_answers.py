@@ -48,7 +48,7 @@ def test_an_operand_shows_what_each_instruction_reads(swizzle: str, rows: int, t
     assert isinstance(found, la.Admitted)
     layout = la.parse(text)
     offsets = np.asarray(layout.table(), dtype=np.int64).reshape(rows, 64, order="F")
-    pattern = r"^bytes (\d+) to \d+: from element \((\d+), (\d+)\) on, read by instruction (\d+)$"
+    pattern = r"^bytes (\d+) to \d+: starts with element \((\d+), (\d+)\), read by instruction (\d+)$"
     shown = found_in(la.draw.svg(found), pattern)
     assert len(shown) == 8 * 32  # whole lines of 128 bytes, the first 32
     tiles = found.descriptor.tiles
@@ -124,7 +124,7 @@ def test_shuffles_show_the_word_of_every_register(order: list[int]) -> None:
         return
     picture = la.draw.svg(found)
     source = found.shuffles.source()[0]
-    pattern = r"^lane (\d+), register (\d+): lane (\d+), register (\d+), (?:which|by)"
+    pattern = r"^lane (\d+), register (\d+): lane (\d+), register (\d+), (?:stays|in round)"
     shown = found_in(picture, pattern)
     assert len(shown) == source.size
     for lane, register, came, word in shown:

@@ -289,9 +289,9 @@ def test_kinds_of_accesses_are_written_alike():
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (("banks", FRAGMENT, "(16,16):(16,1)"), "numbers: different words of a bank"),
+        (("banks", FRAGMENT, "(16,16):(16,1)"), "numbers: distinct words of a bank"),
         (("padding", "64,64", "rows", "ldmatrix"), "rows, sm_90a, dense"),
-        (("swizzle", "rows", "columns", "--tile", "64,64"), "by rows: st.shared.v4.b32, 4 turns"),
+        (("swizzle", "rows", "columns", "--tile", "64,64"), "row-major: st.shared.v4.b32, 4 turns"),
     ],
 )
 def test_a_question_about_banks_is_answered_and_drawn(words, says, tmp_path):
