@@ -39,9 +39,7 @@ def draw_factorisation(
 def draw_shuffles(canvas: Canvas, plan: ShufflePlan, top: float) -> None:
     """Draw the word that each register of warp 0 receives and in which round, then the rounds."""
     warps = f", warp 0 of {plan.warps}" if plan.warps > 1 else ""
-    canvas.text(
-        4, top + 14, f"the word each register receives (lane.register), coloured by source lane{warps}", "n"
-    )
+    canvas.text(4, top + 14, f"the word each register receives (lane.register), coloured by source lane{warps}", "n")
     source = plan.source()[0]
     rounds = _rounds(plan)
     registers = min(plan.registers, ROWS)
