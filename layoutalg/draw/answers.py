@@ -147,7 +147,7 @@ def _bytes(canvas: Canvas, seen: Witness, top: float) -> float:
         for byte, _, _, mark in told:
             canvas.frame(60 + (byte - first) * size[0], top + 12, size[0] - 1, 17, mark)
         return top + 40
-    units = {byte // 16: Unit(word, f"c{level}", f"byte {byte}, what {word}", mark) for byte, word, level, mark in told}
+    units = {byte // 16: Unit(word, f"c{level}", f"byte {byte}, {word}", mark) for byte, word, level, mark in told}
     canvas.text(
         8, top + 4, "shared memory, 16 bytes per cell, 128 per line; asked: by the layout, takes: the instruction", "s"
     )

@@ -38,7 +38,7 @@ def draw_gather(canvas: Canvas, plan: GatherPlan, top: float) -> None:
         styles.append([f"c{level_of(int(t) % lanes, 0, lanes - 1)}" if t < lanes else "z" for t in threads])
         labels.append([str(int(element)) for element in elements[:, index]])
         titles.append([
-            f"lane {lane}, index {index}: element {int(elements[lane, index])}, held in warp {int(thread) // lanes}, "
+            f"lane {lane}, index {index}: element {int(elements[lane, index])}, in warp {int(thread) // lanes}, "
             f"lane {int(thread) % lanes}, register {int(register)}"
             for lane, (thread, register) in enumerate(zip(threads, registers, strict=True))
         ])  # fmt: skip

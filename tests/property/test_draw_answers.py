@@ -293,7 +293,7 @@ def test_a_gather_shows_where_every_index_leads(axis: int, mechanism: str | None
     text, shape = "((8,4,2),4):((1,8,128),32)", (16, 16)
     plan = la.gather(text, text, axis, 16, shape=shape, mechanism=mechanism)
     held = np.asarray(la.parse(text).table()).reshape(64, 4, order="F")
-    pattern = r"^lane (\d+), index (\d+): element (\d+), held in warp (\d+), lane (\d+), register (\d+)$"
+    pattern = r"^lane (\d+), index (\d+): element (\d+), in warp (\d+), lane (\d+), register (\d+)$"
     shown = found_in(la.draw.svg(plan), pattern)
     assert len(shown) == 32 * 16
     for lane, index, element, warp, there, register in shown:
