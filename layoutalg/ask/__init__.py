@@ -1,4 +1,4 @@
-"""Questions in the field's words: bank turns, which shared layout, what a thing is."""
+"""Questions about bank conflicts, the choice of a shared layout, and what a layout or plan does."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
-"""What an answer about banks, a swizzle, a padding, a conversion or a kernel says, and whether it holds.
+"""Explain an answer about banks, a swizzle, a padding, a conversion or a kernel, after checking it.
 
-Implementation notes: plans are counted, or run, again before anything is said about them; a bank report is what was
-counted.
+Implementation notes: plans are recounted or rerun first; a bank report is itself the count.
 """
 
 from __future__ import annotations
@@ -21,18 +20,18 @@ from layoutalg.proofs.swizzling import SwizzlePlan
 from layoutalg.proofs.universal import ClassPlan
 
 ANSWERS = (BankReport, SwizzlePlan, PaddingPlan, ClassPlan, ConversionPlan, GatherPlan, ArrayKernel)
-"""Types of the answers that are explained here."""
+"""Answer types explained here."""
 _AGAIN = {
-    SwizzlePlan: "counted again from the addresses of every instruction",
-    PaddingPlan: "counted again from the addresses of every instruction",
-    ClassPlan: "counted again from the addresses of every instruction",
-    ConversionPlan: "run again on labels of the elements, instructions and turns counted again",
-    GatherPlan: "every index looked up again, instructions and turns counted again",
+    SwizzlePlan: "recounted from the addresses of every instruction",
+    PaddingPlan: "recounted from the addresses of every instruction",
+    ClassPlan: "recounted from the addresses of every instruction",
+    ConversionPlan: "rerun on element labels; instructions and turns recounted",
+    GatherPlan: "every index looked up again; instructions and turns recounted",
 }
 
 
 def answer_facts(answer: Any) -> tuple[list[Fact], bool]:
-    """Return what an answer says, and whether it holds.
+    """Return the facts of an answer, and whether its check passed.
 
     Args:
         answer: One of ``ANSWERS``.
@@ -54,9 +53,9 @@ def answer_facts(answer: Any) -> tuple[list[Fact], bool]:
         >>> from layoutalg.synth.conversions import conversion
         >>> facts, holds = answer_facts(conversion("(32,4):(4,1)", "(32,4):(1,32)", 32, mechanism="shuffles"))
         >>> print("\\n".join(next(fact.lines for fact in facts if fact.name == "steps")[1:4]))
-        choose: every word is one of two of the thread, by its lane
+        choose: each word is one of two of the thread's own, selected by lane
         read: 4 words, 4 of them from other lanes by shuffles
-        choose: every word is one of two of the thread, by its lane
+        choose: each word is one of two of the thread's own, selected by lane
     """
     if isinstance(answer, BankReport):
         return list(_bank_facts(answer)), True
@@ -83,7 +82,7 @@ def answer_facts(answer: Any) -> tuple[list[Fact], bool]:
 
 
 def _lines(text: str) -> Iterator[Fact]:
-    """The lines of an answer, each a name and what is said of it."""
+    """The lines of an answer, split into name and text."""
     for line in text.splitlines():
         name, _, words = line.partition("  ")
         yield said(name.strip(), words.strip())
@@ -109,7 +108,7 @@ def _conversion_facts(plan: ConversionPlan) -> Iterator[Fact]:
     yield said("from", first, plan.source.to_json())
     yield said("to", second, plan.destination.to_json())
     steps = steps_text(plan)
-    yield said("steps", list(steps) or "none: every register holds its element", list(steps))
+    yield said("steps", list(steps) or "none: the layouts are equal", list(steps))
     yield from _choice(plan)
 
 
@@ -127,9 +126,9 @@ def _gather_facts(plan: GatherPlan) -> Iterator[Fact]:
     yield said("indices", second, plan.index.to_json())
     yield said("along", along, {"axis": plan.axis, "extent": plan.extent, "count": plan.count})
     if plan.stage is not None:
-        turns = "an unknown number of turns" if plan.stage.turns < 0 else f"{plan.stage.turns} turns of equal indices"
+        turns = "an unknown number of turns" if plan.stage.turns < 0 else f"{plan.stage.turns} turns for equal indices"
         text = f"{plan.stage.smem_bytes} bytes, {plan.stage.store.instruction} then {plan.stage.load} in {turns}"
-        yield said("shared", f"{text}, barrier of the {plan.stage.barrier}")
+        yield said("shared", f"{text}, with a {plan.stage.barrier} barrier")
     yield from _choice(plan)
 
 
@@ -137,11 +136,11 @@ def _kernel_facts(made: ArrayKernel) -> Iterator[Fact]:
     kernel, launch, *shared = (line.split(maxsplit=1)[1] for line in str(made).splitlines())
     yield said("kernel", kernel)
     yield said("launch", launch, {"blocks": made.blocks, "threads": made.kernel.threads})
-    yield said("moves", f"{made.moved_bytes} bytes at least", {"bytes": made.moved_bytes})
+    yield said("moves", f"at least {made.moved_bytes} bytes", {"bytes": made.moved_bytes})
     for argument in made.arrays:
         extents = " x ".join(map(str, argument.shape))
         does = "written" if argument.written else "read"
-        text = f"{extents} elements of {argument.element_bytes} bytes at a multiple of {argument.align_bytes}, {does}"
+        text = f"{extents} elements of {argument.element_bytes} bytes, {argument.align_bytes}-byte aligned, {does}"
         yield said(argument.name, text)
     if shared:
         yield said("shared", shared)

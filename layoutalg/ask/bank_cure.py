@@ -1,8 +1,8 @@
-"""A shared layout of the same tile behind which an access has no bank conflict.
+"""Find a shared layout of the same tile under which an access is conflict-free.
 
-Main statements: a swizzle that XORs offset bits from M on permutes aligned blocks of 2^(M + B) elements; where the
-layout fills whole blocks it stays a bijection onto the same bytes. Every candidate is counted by the caller before it
-is returned, so nothing here has to be right for the answer to be right.
+Main statements: a swizzle that XORs offset bits from M up permutes aligned blocks of 2^(M + B) elements, so a layout
+that fills whole blocks stays a bijection onto the same bytes. The caller recounts every candidate before returning it,
+so a wrong candidate costs time, never a wrong answer.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from layoutalg.synth.swizzles import swizzle
 
 CHUNK_BITS = 128
 MOST_BITS = 5
-"""Bits of a bank number: no swizzle needs to XOR more."""
+"""A bank number has 5 bits, so no swizzle needs to XOR more."""
 
 
 def cure_of(
@@ -37,23 +37,23 @@ def cure_of(
     *,
     freed: Callable[[Any], bool],
 ) -> Any:
-    """Return the first candidate that frees the access; None where none does.
+    """Return the first candidate that makes the access conflict-free, or None.
 
     Args:
-        registers: Those of ``layoutalg.banks``, as the six arguments after it.
-        shared: The layout that conflicts.
-        bits: Bits of an element.
+        registers: As for ``layoutalg.banks``, like the arguments up to ``warps``.
+        shared: The conflicting layout.
+        bits: Element width.
         kind: How the registers are moved.
         target: The target.
-        tile: Extents of the tile, where they were given.
-        lanes: Axes of lanes.
-        warps: Axes of warps.
-        freed: Whether the access has no conflict behind a layout, by counting it.
+        tile: Tile extents, if given.
+        lanes: Lane axes.
+        warps: Warp axes.
+        freed: Counts the access under a layout and tells whether it is conflict-free.
     """
     layout = layout_of(shared, None if tile is None else tuple(tile), max(1, bits // 8))
     extents = extents_of(layout) if tile is None else tuple(tile)
     plain = layout.base if isinstance(layout, ComposedLayout) else layout
-    if not isinstance(plain, CuteLayout):  # any layout of the tile will do: its rows one after the other
+    if not isinstance(plain, CuteLayout):  # any dense layout of the tile will do: take row-major
         plain = CuteLayout(extents, tuple(math.prod(extents[place + 1 :]) for place in range(len(extents))))
     for found in _swizzled(plain, bits):
         if freed(found):
@@ -65,13 +65,13 @@ def cure_of(
             found = search(registers, bits, kind, target, extents)
             if found is not None and freed(found):
                 return found
-        except LayoutError:  # the search has no answer for these registers; the next one may
+        except LayoutError:  # this search cannot handle these registers; the next one may
             continue
     return None
 
 
 def _swizzled(plain: CuteLayout, bits: int) -> Iterator[ComposedLayout]:
-    """Swizzles of a layout that fills its blocks: whole 16-byte chunks first, few bits before many."""
+    """Swizzles of a layout that fills its blocks; whole 16-byte chunks first, fewest bits first."""
     used = np.unique(plain.table())
     size = len(used)
     if size & (size - 1) or int(used[-1]) != size - 1:

@@ -1,10 +1,10 @@
-"""Which instructions move the registers of warps or waves from or to shared memory, and the addresses of each.
+"""Find the instructions that move the registers of warps or waves to or from shared memory, and their addresses.
 
-Main statements: registers may be taken in any order, so an instruction of v elements exists exactly where each register
-lies, in every lane alike, at one place of an aligned run of v registers; these runs are then unique. ``ldmatrix`` and
-``stmatrix`` move a matrix of eight 16-byte rows where the registers of lane 4 g + q are word q of row g, transposed
-(16-bit elements): element g of the rows 2 q and 2 q + 1. ``ds_read2_b64`` moves two runs of 8 bytes that lie equally
-far apart in every lane, a multiple of 8 bytes below 2048.
+Main statements: registers may be reordered, so an instruction of v elements fits exactly if every register occupies the
+same slot of an aligned run of v registers in all lanes; these runs are unique. ``ldmatrix`` and ``stmatrix`` move a
+matrix of eight 16-byte rows if the registers of lane 4 g + q are word q of row g or, transposed (16-bit elements),
+element g of rows 2 q and 2 q + 1. ``ds_read2_b64`` moves two runs of 8 bytes whose distance is the same in every lane,
+a multiple of 8 bytes below 2048.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ _PAIR_REACH = 256
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """The same instruction of all warps.
+    """One instruction, issued by every warp.
 
     Args:
         instruction: Its name.
-        registers: The registers that it moves, in the order of their addresses.
+        registers: The registers it moves, in address order.
         addresses: Byte addresses: int64[warp, lane].
     """
 
@@ -44,11 +44,11 @@ class Move:
 
 
 def moves(addresses: IntArray, bits: int, kind: object, target: str) -> tuple[list[Move], tuple[str, ...]]:
-    """Return the instructions that move all registers, and what is to be said of the choice.
+    """Return the instructions that move all registers, and notes on the choice.
 
     Args:
         addresses: Bit addresses: int64[warp, lane, register].
-        bits: Bits of an element.
+        bits: Element width.
         kind: As in ``layoutalg.banks``.
         target: The target.
 
@@ -74,7 +74,7 @@ def moves(addresses: IntArray, bits: int, kind: object, target: str) -> tuple[li
 
 
 def _distinct(addresses: IntArray) -> tuple[list[int], list[IntArray]]:
-    """Return the registers that hold different elements in some lane, each with its addresses [warp, lane]."""
+    """Drop registers that duplicate another one; return the rest with their addresses [warp, lane]."""
     seen: dict[bytes, int] = {}
     for register in range(addresses.shape[2]):
         seen.setdefault(np.ascontiguousarray(addresses[:, :, register]).tobytes(), register)
@@ -93,7 +93,7 @@ def _widest(
             continue
         name = _name(target, kind, width, bits)
         if _known(target, name):
-            notes = (f"{', '.join(passed)} would be wider, of which no groups of lanes are known",) if passed else ()
+            notes = (f"{', '.join(passed)} would be wider, but its lane groups are not known",) if passed else ()
             return _moved(name, names, columns, runs), notes
         passed.append(name)
     if passed:
@@ -102,13 +102,13 @@ def _widest(
 
 
 def _missing(target: str, passed: list[str]) -> None:
-    """Raise what is unknown of the widest instruction."""
+    """Raise the error saying what is unknown about the widest instruction."""
     try:
         bank_model(target, passed[0])
     except RepresentabilityError as error:
         told = error.diagnostic
         rest = (
-            f"; no more is known of {', '.join(passed[1:])}, which would move these registers too" if passed[1:] else ""
+            f"; the same holds for {', '.join(passed[1:])}, which would move these registers too" if passed[1:] else ""
         )
         raise RepresentabilityError(
             Diagnostic(told.code, told.what, told.where, f"{told.because}{rest}", told.witness)
@@ -116,7 +116,7 @@ def _missing(target: str, passed: list[str]) -> None:
 
 
 def _lds(names: list[int], columns: list[IntArray], bits: int, kind: object, target: str) -> list[Move]:
-    """Return the instructions of AMD by name."""
+    """Return the moves by a named AMD instruction."""
     if (isinstance(kind, str) and kind in KINDS) or lds_name(kind) is None:
         rule = f"must be load, store or an LDS instruction of {target} (ds_read_b128, ds_write_b64, ...)"
         raise CHECK.malformed("kind", rule, kind)
@@ -133,7 +133,7 @@ def _lds(names: list[int], columns: list[IntArray], bits: int, kind: object, tar
 
 
 def _pairs(single: list[Move]) -> list[Move]:
-    """Return two runs of 8 bytes at a time, addresses of the wave after each other."""
+    """Pair runs of 8 bytes; each pair lists the wave's addresses of the first run, then of the second."""
     found = []
     left = list(single)
     while left:
@@ -144,7 +144,7 @@ def _pairs(single: list[Move]) -> list[Move]:
             if (apart == step).all() and step % _PAIR_BYTES == 0 and 0 < abs(step) < _PAIR_BYTES * _PAIR_REACH:
                 break
         else:
-            rule = "must be pairs of 8 bytes, equally far apart in all lanes, by a multiple of 8 bytes below 2048"
+            rule = "must be pairs of 8 bytes at the same distance in all lanes, a multiple of 8 bytes below 2048"
             raise CHECK.malformed("registers", rule, f"registers {list(first.registers)} without a second")
         left.remove(other)
         both = np.concatenate([first.addresses, other.addresses], axis=1)
@@ -175,7 +175,7 @@ def _known(target: str, name: str) -> bool:
 
 
 def _no_vector(columns: list[IntArray], bits: int, kind: str, width: int, name: object, target: str) -> MalformedError:
-    """Return the error for an instruction that does not fit, with those that do."""
+    """Return the error for an instruction that does not fit, with the ones that do as repairs."""
     grain = 4 if width == 96 else width // 8
     because = f"registers must fill vectors of {width} bits at multiples of {grain} bytes in every lane for {name}, "
     because += f"not {_where(columns, bits)}"
@@ -186,7 +186,7 @@ def _no_vector(columns: list[IntArray], bits: int, kind: str, width: int, name: 
             if _known(target, tried):
                 count = len(columns) * bits // other
                 least = 4 if other == 96 else other // 8
-                repairs.append(Repair(f"use {tried}", f"{count} of them move these registers, at multiples of {least}"))
+                repairs.append(Repair(f"use {tried}", f"{count} of them move these registers, {least}-byte aligned"))
     where = ("registers",)
     return MalformedError(Diagnostic(CHECK.code, CHECK.what, where, because, None, tuple(repairs[:2])))
 
@@ -197,7 +197,7 @@ def _where(columns: list[IntArray], bits: int) -> str:
 
 
 def _runs(columns: list[IntArray], bits: int, width: int) -> list[list[int]] | None:
-    """Return the registers as aligned runs of ``width`` bits that every lane has; None where there are none."""
+    """Return the registers as aligned runs of ``width`` bits common to all lanes, or None if they do not split so."""
     place = {np.ascontiguousarray(column).tobytes(): index for index, column in enumerate(columns)}
     if width % bits:
         return None
@@ -215,7 +215,7 @@ def _runs(columns: list[IntArray], bits: int, width: int) -> list[list[int]] | N
 
 
 def _chains(columns: list[IntArray], place: dict[bytes, int], bits: int, width: int) -> list[list[int]] | None:
-    """Return runs of a width that is no power of two, from the first register of every row of neighbours on."""
+    """Return runs of a width that is not a power of two, cut from the start of each chain of adjacent registers."""
     many, runs = width // bits, []
     for index, column in enumerate(columns):
         if np.ascontiguousarray(column - bits).tobytes() in place:
@@ -230,9 +230,9 @@ def _chains(columns: list[IntArray], place: dict[bytes, int], bits: int, width: 
 
 
 def _matrices(names: list[int], columns: list[IntArray], bits: int, access: Access) -> list[Move]:
-    """Return the matrix instructions, x4 as long as four matrices are left."""
+    """Return the matrix instructions, x4 while four matrices remain."""
     if bits not in (8, 16, 32) or (access.transposed and bits != 16):
-        rule = "must be 16 for a transposed matrix, else 8, 16 or 32"
+        rule = "must be 16 for a transposed matrix, otherwise 8, 16 or 32"
         raise CHECK.malformed("element_bits", rule, bits)
     found = _transposed(names, columns) if access.transposed else _straight(names, columns, bits)
     moved = []
@@ -248,10 +248,10 @@ def _matrices(names: list[int], columns: list[IntArray], bits: int, access: Acce
 
 
 def _straight(names: list[int], columns: list[IntArray], bits: int) -> list[tuple[tuple[int, ...], IntArray]]:
-    """Return per matrix its registers and its row addresses [warp, 8]: lane 4 g + q holds word q of row g."""
+    """Return each matrix's registers and row addresses [warp, 8]; lane 4 g + q has word q of row g."""
     runs = _runs(columns, bits, 32)
     if runs is None:
-        rule = "must hold whole words of shared memory in every lane"
+        rule = "must fill whole words of shared memory in every lane"
         raise CHECK.malformed("registers", rule, _where(columns, bits))
     found = []
     for run in runs:
@@ -265,7 +265,7 @@ def _straight(names: list[int], columns: list[IntArray], bits: int) -> list[tupl
 
 
 def _transposed(names: list[int], columns: list[IntArray]) -> list[tuple[tuple[int, ...], IntArray]]:
-    """Return the same where lane 4 g + q holds element g of the rows 2 q and 2 q + 1."""
+    """Return the same for transposed matrices: lane 4 g + q has element g of rows 2 q and 2 q + 1."""
     if len(columns) % 2:
         raise CHECK.malformed("registers", "must be pairs of 16-bit elements", f"{len(columns)} registers")
     found: list[tuple[tuple[int, ...], IntArray]] = []

@@ -1,9 +1,9 @@
-"""Bank turns of reading or writing a tile in shared memory from the registers of warps or waves.
+"""Count the bank turns (wavefronts) of reading or writing a shared tile from the registers of warps or waves.
 
-Main statements: which instructions move the registers is said in ``ask.bank_moves``; their turns are those of
-``targets.bank_model``, counted by ranks where an instruction's addresses are linear over F2 in the lane, by residues
-where they are strided, else by enumeration. Instructions whose addresses differ by a shift of whole words, or by an xor
-of whole accesses, take equally many turns, for either moves words to words and banks to banks: one of them is counted.
+Main statements: ``ask.bank_moves`` picks the instructions and ``targets.bank_model`` defines their turns. These are
+counted by ranks if the addresses are linear over F2 in the lane, by residues if they are strided, otherwise by
+enumeration. Shifting all addresses by whole words, or XORing them by whole accesses, permutes words and banks, so of
+instructions that differ only in this way one is counted.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from layoutalg.targets.registry import TARGETS, lookup
 SCHEMA = "layoutalg/banks/1"
 _WORD = re.compile(r"[A-Za-z][\w.]*")
 _PHASES = 4
-"""Phases that ``why`` tells."""
+"""Phases that ``why`` shows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +53,12 @@ class BankAccess(Shown):
 
     Args:
         instruction: Its name.
-        warp: Number of the warp.
-        registers: The registers that it moves, in the order of their addresses.
+        warp: Warp number.
+        registers: The registers it moves, in address order.
         addresses_bytes: Byte address of each lane.
-        turns: Turns that shared memory needs.
-        ideal: Turns where no bank is busier than it must be.
-        bank: The busiest bank of the group of lanes that takes most turns.
+        turns: Turns it takes.
+        ideal: Turns without conflicts.
+        bank: The busiest bank of the slowest group of lanes.
         lanes: The lanes of that group that touch this bank.
     """
 
@@ -91,23 +91,22 @@ class BankAccess(Shown):
 
 @dataclass(frozen=True, slots=True)
 class BankReport(Drawable):
-    """What the banks make of an access.
+    """Bank turns of an access.
 
     Args:
         instruction: The instruction, or the widest of several.
-        accesses: Number of instructions of all warps.
-        turns: Their turns together.
-        ideal: Their turns where no bank is busier than it must be.
-        worst: The instruction with the most turns above its ideal, the first of equals.
+        accesses: Number of instructions, over all warps.
+        turns: Their total turns.
+        ideal: Their total turns without conflicts.
+        worst: The instruction with the most turns above its ideal; the first such.
         target: The target.
-        evidence: ``"measured"``, ``"documented"``, or ``"disputed"`` where sources disagree on the groups and yet agree
+        evidence: ``"measured"``, ``"documented"``, or ``"disputed"`` if sources disagree on the lane groups but agree
             on these turns.
-        engines: How many instructions were counted by which engine: ranks, residues, enumeration.
-        notes: What is to be said of the choice of the instruction, or of what the sources say.
-        ways: The most words that one bank serves one after the other, in any group of lanes of any instruction: 8 is an
-            8-way conflict.
-        lanes: Which elements the lanes take, in words.
-        asked: The arguments of the question; what ``certificates`` and ``cure`` ask again.
+        engines: Number of instructions counted by each engine: ranks, residues, enumeration.
+        notes: Remarks on the choice of instruction or on the sources.
+        ways: The most words one bank serves in sequence, over all lane groups and instructions; 8 is an 8-way conflict.
+        lanes: Which elements the lanes access, in words.
+        asked: The arguments of the question, reused by ``certificates`` and ``cure``.
     """
 
     instruction: str
@@ -133,16 +132,16 @@ class BankReport(Drawable):
 
     @property
     def conflict_free(self) -> bool:
-        """Whether there is no turn above the ideal."""
+        """Whether the turns are the ideal ones."""
         return not self.conflicts
 
     @property
     def cure(self) -> Any:
-        """A shared layout of the same tile, of the same bytes where possible, behind which this access has no conflict.
+        """A shared layout of the same tile, in the same bytes if possible, that makes this access conflict-free.
 
-        Swizzles of the layout are tried first, those of whole 16-byte chunks before finer ones, then any bijection of
-        the tile that is linear over F2, then padding; what is returned was counted again. None where there is no
-        conflict, where the addresses were given without a shared layout, or where none of these ends it.
+        Tried in order: swizzles of the layout (whole 16-byte chunks first), any bijection of the tile linear over F2,
+        padding. The result was recounted. None if there is no conflict, if the addresses came without a shared layout,
+        or if none of these works.
         """
         if self.conflict_free or self.asked is None or self.asked[1] is None:
             return None
@@ -150,7 +149,7 @@ class BankReport(Drawable):
 
     @property
     def assumed(self) -> str:
-        """How a single CuTe layout was read, whose modes have no names; empty where nothing had to be assumed."""
+        """How a single CuTe layout, whose modes have no names, was read; empty if nothing was assumed."""
         if self.asked is None or self.asked[1] is not None:
             return ""
         layout = parse_tile(self.asked[0]) if isinstance(self.asked[0], str) else self.asked[0]
@@ -160,37 +159,37 @@ class BankReport(Drawable):
         return f'read as (thread, value) -> element offset; for a tile in shared memory: banks("{name}", "{layout}")'
 
     def _freed(self, shared: object) -> bool:
-        """Whether the same access has no conflict behind another shared layout."""
+        """Whether the same access is conflict-free under another shared layout."""
         registers, _, bits, kind, target, tile, lanes, warps = self.asked or ()
         return banks(registers, shared, bits, kind, target=target, tile=tile, lanes=lanes, warps=warps).conflict_free
 
     @property
     def engine(self) -> str:
-        """Which engines counted, the one of most instructions first."""
+        """The engines that counted, the most used first."""
         return ", ".join(name for name, _ in sorted(self.engines, key=lambda each: -each[1]))
 
     @property
     def model(self) -> BankModel:
-        """How the banks serve the worst instruction; where sources disagree, by the first of them."""
+        """The bank model of the worst instruction; the first one if sources disagree."""
         sides = disputed_models(self.target, self.worst.instruction)
         return sides[0][1] if sides else bank_model(self.target, self.worst.instruction)
 
     @property
     def phases(self) -> tuple[Phase, ...]:
-        """What the banks make of every group of lanes of the worst instruction, one after the other."""
+        """The phases of the worst instruction: its groups of lanes served together."""
         return self.model.phases(self.worst.addresses_bytes)
 
     @property
     def step(self) -> int | None:
-        """A step between lanes of one group that stays in the bank and changes the word, whatever the lane.
+        """A lane XOR that keeps the bank and changes the word, for every lane of a group.
 
-        None where there is none, or the worst instruction's addresses are not linear over F2.
+        None if there is none or the worst instruction's addresses are not linear over F2.
         """
         return _step(self.model, self.worst.addresses_bytes)
 
     @property
     def why(self) -> str:
-        """Which lanes meet in which bank, phase by phase of the worst instruction, in words."""
+        """Which lanes of the worst instruction conflict in which bank, phase by phase."""
         model, phases = self.model, self.phases
         lines = [str(model)]
         crowded = [(place, phase) for place, phase in enumerate(phases) if phase.turns > phase.least]
@@ -206,16 +205,16 @@ class BankReport(Drawable):
             lines.append(f"{served}; bank {phase.bank} has (lane:word) {met}{more}")
         step = self.step
         if step is not None:
-            lines.append(f"lanes l and l ^ {step} of every phase meet in a bank with different words")
+            lines.append(f"in every phase, lanes l and l ^ {step} touch different words of one bank")
         return "\n".join([*lines, *self.notes])
 
     @property
     def map_text(self) -> str:
-        """The words per bank of the worst instruction, one line a phase."""
+        """The words per bank of the worst instruction, one line per phase."""
         return phases_text(self.model, self.worst.addresses_bytes)
 
     def draw_on(self, canvas: Canvas, top: float) -> None:
-        """Draw the worst instruction, words per bank and phase, and it behind the cure; ``draw.svg`` calls this."""
+        """Draw the worst instruction's words per bank and phase, before and after the cure; for ``draw.svg``."""
         draw_phases(canvas, self.model, self.worst.addresses_bytes, top)
         cure = self.cure
         if cure is None or self.asked is None:
@@ -225,14 +224,14 @@ class BankReport(Drawable):
         same = [move for move in moves(addresses, bits, kind, target)[0] if move.registers == self.worst.registers]
         if same:
             top = canvas.height + 16
-            canvas.text(4, top + 14, f"behind {cure}:", "h")
+            canvas.text(4, top + 14, f"with {cure}:", "h")
             draw_phases(canvas, self.model, same[0].addresses[self.worst.warp].tolist(), top + 18)
 
     @property
     def certificates(self) -> tuple[Certificate, ...]:
-        """The turns of all instructions as certificates of kind ``bank-turns``, one for each instruction's name.
+        """The turns of all instructions as ``bank-turns`` certificates, one per instruction name.
 
-        Raises: RepresentabilityError: LA436, for a target that was not measured, or disputed turns.
+        Raises: RepresentabilityError: LA436, for an unmeasured target or disputed turns.
         """
         found = []
         for name, each in _named(_asked_again(self)).items():
@@ -242,7 +241,7 @@ class BankReport(Drawable):
 
     @property
     def certificate(self) -> Certificate:
-        """The certificate of the turns, conflicts or none: of all instructions, where several names of the first.
+        """The first of ``certificates``; the only one if all instructions have the same name.
 
         Raises: RepresentabilityError: LA436.
         """
@@ -250,7 +249,7 @@ class BankReport(Drawable):
 
     @property
     def witness(self) -> Certificate | None:
-        """The certificate of the worst instruction's turns alone; None where there is no conflict.
+        """The certificate of the worst instruction's turns; None if it has no conflict.
 
         Raises: RepresentabilityError: LA436.
         """
@@ -304,31 +303,30 @@ def banks(
     lanes: Sequence[str] | None = None,
     warps: Sequence[str] | None = None,
 ) -> BankReport:
-    """Return the bank turns of an access of one or more warps to shared memory, and a layout that ends its conflicts.
+    """Count the bank conflicts of a shared-memory access by one or more warps, and find a layout without them.
 
-    Mathematically: element (register, lane, warp) lies at ``shared(access(register, lane, warp))``; its turns
-    (wavefronts) are counted for every instruction of every warp. A turn serves one word of each bank.
+    Mathematically: element (register, lane, warp) is at ``shared(access(register, lane, warp))``; turns (wavefronts)
+    are counted for every instruction of every warp. One turn serves one word of each bank.
 
     Args:
-        access: The name of an access of the whole tile by one warp: ``"ldmatrix"`` or ``"ldmatrix.x4"``,
-            ``"ldmatrix.trans"``, ``"stmatrix"``, ``"rows"``, ``"columns"`` (16 bytes a lane along a row or column),
+        access: A named access to the whole tile by one warp: ``"ldmatrix"`` or ``"ldmatrix.x4"``,
+            ``"ldmatrix.trans"``, ``"stmatrix"``, ``"rows"``, ``"columns"`` (16 bytes per lane along a row or column),
             ``"mma.A"``, ``"mma.B"``, ``"mma.C"`` (fragments by ordinary loads). Or the registers as a layout of any
-            family, or its text: axes ``register``, ``lane`` and ``warp`` (or ``thread``) to tile coordinates; a CuTe
-            layout (thread, value) to the flat coordinate of the tile, first dimension fastest; or, with ``shared``
-            None, either of them to element offsets, as ``f2.invert_and_compose`` returns it.
-        shared: A layout of any family, or its text: tile coordinates to element offsets, padded ones included.
-        element_bits: Bits of an element: 4 to 128, a power of two; None for those of the texts, or 16.
+            family or its text: axes ``register``, ``lane`` and ``warp`` (or ``thread``) to tile coordinates; a CuTe
+            layout from (thread, value) to the flat tile coordinate, first dimension fastest; or, with ``shared``
+            None, either of these to element offsets, as ``f2.invert_and_compose`` returns them.
+        shared: A layout of any family or its text, from tile coordinates to element offsets; may be padded.
+        element_bits: Element width, a power of two from 4 to 128; None for that of the texts, or 16.
         kind: How registers are moved: ``"load"`` (the default) or ``"store"``, by the widest instruction of up to 128
-            bits whose banks are known;
-            ``"ldmatrix"``, ``"ldmatrix.trans"``, ``"stmatrix"``, ``"stmatrix.trans"``; or the instruction's own name,
-            ``"ld.shared.v2.b32"``, ``"ds_read_b128"``. The name of an architecture in this place is the target.
+            bits whose banks are known; ``"ldmatrix"``, ``"ldmatrix.trans"``, ``"stmatrix"``, ``"stmatrix.trans"``; or
+            an instruction such as ``"ld.shared.v2.b32"``, ``"ds_read_b128"``. An architecture given here is the target.
         target: ``"sm_90a"``, ``"gfx942"``, ...; waves of gfx90a, gfx942 and gfx950 have 64 lanes.
-        tile: Tile extents where neither layout knows them.
-        lanes: Names of the axes that count lanes, fastest first; None for ``lane``.
-        warps: Names of the axes that count warps, fastest first; None for ``warp``.
+        tile: Tile extents, if neither layout determines them.
+        lanes: Names of the lane axes, fastest first; None for ``lane``.
+        warps: Names of the warp axes, fastest first; None for ``warp``.
 
-    Raises: MalformedError: LA340, LA709, LA713, and those of the shared layout. RepresentabilityError: LA712, where
-        nobody published which lanes the instruction serves together, or sources disagree on the turns.
+    Raises: MalformedError: LA340, LA709, LA713, and those of the shared layout. RepresentabilityError: LA712, if
+        nobody has published which lanes the instruction serves together, or sources disagree on the turns.
 
     Example:
         >>> print(banks("ldmatrix", "(16,64):(64,1)"))
@@ -341,7 +339,7 @@ def banks(
         >>> print(banks(fragment, "Sw<3,3,3> o 0 o (16,64):(64,1)", kind="ldmatrix"))
         4 x ldmatrix.x4: 16 turns, free of bank conflicts
 
-        >>> rows = "(64,4):(64,1)"  # every lane of a wave reads 4 elements of its row
+        >>> rows = "(64,4):(64,1)"  # each lane of a wave reads 4 elements of its own row
         >>> print(banks(rows, None, 32, target="gfx942").why)
         ds_read_b128 of gfx942: 16 bytes a lane, 8 groups of 8 lanes, 32 banks (measured)
         warp 0, registers [0, 1, 2, 3]: conflicts in 8 of 8 phases
@@ -353,9 +351,9 @@ def banks(
 28:1792, 29:1856, 30:1920, 31:1984
         phase 3 serves lanes 12-15 24-27 in 8 turns instead of 1; bank 0 has (lane:word) 12:768, 13:832, 14:896, \
 15:960, 24:1536, 25:1600, 26:1664, 27:1728
-        lanes l and l ^ 1 of every phase meet in a bank with different words
+        in every phase, lanes l and l ^ 1 touch different words of one bank
 
-    Source: ``targets.nvidia.banks``, measured on an H200; of AMD ``targets.lds_rules``.
+    Source: ``targets.nvidia.banks``, measured on an H200; for AMD ``targets.lds_rules``.
     """
     bits = stated_bits(element_bits, access, shared, check=CHECK)
     if bits not in (4, 8, 16, 32, 64, 128):
@@ -377,7 +375,7 @@ def banks(
     addresses = bit_addresses(registers, shared, bits, tile, lanes, warps, wave)
     moved, notes = moves(addresses, bits, kind, arch)
     if not moved:
-        raise CHECK.malformed("registers", "must hold at least one element", 0)
+        raise CHECK.malformed("registers", "must have at least one element", 0)
     return _report(arch, moved, notes, (registers, shared, bits, kind, arch, tile, lanes, warps), lanes_are)
 
 
@@ -388,25 +386,22 @@ def _wave(arch: str) -> int:
 def _of_name(
     name: str, shared: object, bits: int, kind: str | None, tile: Sequence[int] | None, wave: int
 ) -> tuple[LinearLayout, str, tuple[int, ...]]:
-    """Return the registers of a named access, how they are moved, and the extents of the tile.
-
-    Raises: MalformedError: LA713, LA910, and those of the shared layout.
-    """
+    """Return the registers of a named access, how they are moved, and the tile extents."""
     if shared is None:
         raise CHECK.malformed("shared", f"must be the shared layout of the tile for {name}", None)
     short = short_name(name)
     extents = extents_of(layout_of(shared, tile, max(1, bits // 8))) if tile is None else CHECK.vector(tile, "tile")
     if any(extent < 1 or extent & (extent - 1) for extent in extents):
-        rule = f"must be a tile whose extents are powers of two for {name}; for others give the registers as a layout"
+        rule = f"must be a tile with power-of-two extents for {name}; for other tiles give the registers as a layout"
         raise CHECK.malformed("shared", rule, extents)
     if short in SHORT and kind not in (None, short):
-        raise CHECK.malformed("kind", f"must be left out for {name}, which is an instruction", kind)
+        raise CHECK.malformed("kind", f"must be omitted for {name}, which is itself an instruction", kind)
     return named(short, tuple(extents), bits, wave), kind or (short if short in SHORT else "load"), tuple(extents)
 
 
 def _asked_again(report: BankReport) -> list[Move]:
     if report.asked is None:
-        raise CHECK.malformed("report", "must come from layoutalg.banks to have certificates of all accesses", None)
+        raise CHECK.malformed("report", "must come from layoutalg.banks to have certificates for all accesses", None)
     registers, shared, bits, kind, target, tile, lanes, warps = report.asked
     addresses = bit_addresses(registers, shared, bits, tile, lanes, warps, _wave(str(target)))
     return moves(addresses, bits, kind, str(target))[0]
@@ -428,7 +423,7 @@ def _report(target: str, moved: list[Move], notes: tuple[str, ...], asked: tuple
     if len({each.turns for _, each in found}) > 1:
         raise unknown(target, moved[0].instruction, f"sources disagree on it: {'; '.join(told)}")
     first = found[0][1]
-    extra = (f"sources disagree on the groups of lanes and agree on these turns: {'; '.join(told)}",)
+    extra = (f"sources disagree on the lane groups but agree on these turns: {'; '.join(told)}",)
     return replace(first, evidence="disputed", notes=(*notes, *extra))
 
 
@@ -459,7 +454,7 @@ def _counted(
             if worst is None or found.turns - found.ideal > worst[0]:
                 worst = found.turns - found.ideal, move, warp, found
     if worst is None:
-        raise CHECK.malformed("registers", "must hold at least one element", 0)
+        raise CHECK.malformed("registers", "must have at least one element", 0)
     _, move, warp, found = worst
     model = given or bank_model(target, move.instruction)
     row = tuple(move.addresses[warp].tolist())
@@ -472,7 +467,7 @@ def _counted(
 
 
 def _step(model: BankModel, addresses: Sequence[int]) -> int | None:
-    """Return a step between lanes that stays in the bank and changes the word, of linear addresses."""
+    """Return a lane XOR that keeps the bank and changes the word, if the addresses are linear."""
     columns = linear(np.array(addresses, dtype=np.int64))
     if isinstance(columns, Departure) or model.access_bytes == 12:
         return None

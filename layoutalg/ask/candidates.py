@@ -1,9 +1,8 @@
-"""Shared-memory layouts of a tile that are worth a try: orders, splits into boxes, swizzles, paddings.
+"""Enumerate the shared-memory layouts of a tile worth trying: orders, splits into boxes, swizzles, paddings.
 
-Main statements: rows are contiguous along one of the two dimensions, whole or cut into blocks of 16 bytes and more;
-blocks of rows follow each other densely, in either order; behind the layout stands each swizzle of the target, or the
-rows are padded. Where threads fill the tile, the XORs that spread rows of 4, 8 or 16 bytes over all banks are tried as
-well. Layouts that are the same function are one candidate.
+Main statements: rows are contiguous along one of the two dimensions, whole or cut into blocks of at least 16 bytes;
+blocks are packed densely in either order; then comes each swizzle of the target, or row padding. If threads fill the
+tile, XORs that spread chunks of 4, 8 or 16 bytes over all banks are tried too. Equal functions are one candidate.
 """
 
 from __future__ import annotations
@@ -21,9 +20,9 @@ from layoutalg.targets.nvidia import tensormap as hardware
 CHUNK_BYTES = 16
 PAD_BYTES = (4, 8, 16, 32, 64)
 _LINE_BITS = 7
-"""All banks together hold 128 bytes."""
+"""log2 of the 128 bytes that one row of all banks spans."""
 BLOCKS = (8, 64, 128, 256)
-"""Rows of a block where not all rows are one."""
+"""Row counts of partial blocks."""
 Xor: TypeAlias = tuple[int, int, int]
 SWIZZLES: Mapping[str, Xor | None] = {
     "NONE": None,
@@ -41,10 +40,10 @@ class Candidate:
     """A layout of the tile.
 
     Args:
-        modes: Per dimension of the matrix ``(extent, element stride)`` digits, fastest first.
+        modes: ``(extent, element stride)`` digits of each matrix dimension, fastest first.
         swizzle: Its name.
-        xor: (bits, base, shift) of the swizzle on byte addresses; None where there is none.
-        inner: The dimension of the matrix along which elements are contiguous.
+        xor: (bits, base, shift) of the swizzle on byte addresses, or None.
+        inner: The contiguous dimension of the matrix.
         block: Rows and columns of a dense block, as (across, along).
         pad_bytes: Bytes between rows.
     """
@@ -66,7 +65,7 @@ class Candidate:
         return f"{order} contiguous, {behind}, blocks of {self.block[0]} x {self.block[1]}{padded}"
 
     def layout(self, element_bytes: int, places: tuple[int, ...], rank: int) -> CuteLayout | ComposedLayout:
-        """Return the layout of a tile of more dimensions, the others of extent 1."""
+        """Return the layout on the whole tile, whose other dimensions have extent 1."""
         shape: list[int | tuple[int, ...]] = [1] * rank
         stride: list[int | tuple[int, ...]] = [0] * rank
         for place, digits in zip(places, self.modes, strict=True):
@@ -87,7 +86,7 @@ def candidates(matrix: tuple[int, int], element_bytes: int, target: str, copied:
         matrix: Extents of the tile's two dimensions.
         element_bytes: Bytes of an element.
         target: Architecture, for its swizzles.
-        copied: Whether TMA fills or stores the tile, which knows no other swizzles.
+        copied: Whether TMA moves the tile; it supports only its own swizzles.
 
     Example:
         >>> print(next(candidates((64, 64), 2, "sm_90a")))
@@ -102,7 +101,7 @@ def candidates(matrix: tuple[int, int], element_bytes: int, target: str, copied:
 
 
 def _all(matrix: tuple[int, int], size: int, target: str, copied: bool) -> Iterator[Candidate]:
-    known = target if target in hardware.ARCHITECTURES else "sm_90"  # threads place elements as they like
+    known = target if target in hardware.ARCHITECTURES else "sm_90"  # without TMA any swizzle is possible
     names = [name for name in reversed(tuple(SWIZZLES)) if hardware.swizzle_supported(name, known)]
     for pad in (0, *PAD_BYTES):
         for inner in (1, 0):
@@ -122,7 +121,7 @@ def _all(matrix: tuple[int, int], size: int, target: str, copied: bool) -> Itera
 
 
 def _spreading(row_bytes: int, size: int) -> Iterator[Xor]:
-    """Yield the XORs that send consecutive rows of a power of two of bytes to different banks, by 4, 8, 16 bytes."""
+    """Yield the XORs of 4-, 8- or 16-byte chunks that spread consecutive power-of-two rows over the banks."""
     if row_bytes & (row_bytes - 1):
         return
     high = max(row_bytes.bit_length() - 1, _LINE_BITS)
@@ -132,7 +131,7 @@ def _spreading(row_bytes: int, size: int) -> Iterator[Xor]:
 
 
 def _blocks(across: int, along: int, size: int, swizzle: str) -> Iterator[tuple[int, int]]:
-    """Yield (rows, columns) of a dense block, the largest first."""
+    """Yield (rows, columns) of dense blocks, largest first."""
     span = hardware.swizzle_span_bytes(swizzle) if swizzle != "NONE" else CHUNK_BYTES
     columns = [n for n in range(along, 0, -1) if along % n == 0 and n * size % span == 0] or [along]
     rows = [across, *(n for n in BLOCKS if n < across and across % n == 0)]
@@ -144,7 +143,7 @@ def _blocks(across: int, along: int, size: int, swizzle: str) -> Iterator[tuple[
 def _laid(
     matrix: tuple[int, int], inner: int, block: tuple[int, int], pad: int, swizzle: tuple[str, Xor | None], size: int
 ) -> Iterator[Candidate]:
-    """Yield the layouts of one block: blocks along the rows first, and across them first."""
+    """Yield the layouts with this block: blocks ordered across the rows first, then along them first."""
     height, width = block
     counts = {inner: matrix[inner] // width, 1 - inner: matrix[1 - inner] // height}
     pitch = width + pad
@@ -161,6 +160,6 @@ def _laid(
 
 
 def reach_bytes(candidate: Candidate, element_bytes: int) -> int:
-    """Return one past the last byte before the swizzle, which stays within the same span."""
+    """Return the size in bytes before the swizzle, which does not leave its span."""
     last = sum((extent - 1) * stride for digits in candidate.modes for extent, stride in digits)
     return math.ceil((last + 1) * element_bytes)

@@ -1,7 +1,7 @@
-"""Which instructions of a target carry a layout as a tile in shared memory: ``admissible``, asked of the cheap ones.
+"""Ask which instructions of a target can use a layout as a tile in shared memory, via ``admissible``.
 
-Main statements: the consumers are those that a target has, as ``targets.target_model`` says; those that it has not are
-named in one line, with the rule. Consumers that need more than a layout (registers, a kind) are not asked.
+Main statements: consumers that ``targets.target_model`` says the target lacks are named in one line, with the rule.
+Consumers that need more than a layout (registers, a kind) are not asked.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from layoutalg.synth.admission import admissible
 from layoutalg.targets.target_model import Absent, model_of
 
 SECONDS = 10.0
-"""For the question of one consumer."""
+"""Time limit per consumer."""
 MAX_ACCESSED = 2**16
-"""Elements of a tile whose accesses are counted one by one."""
+"""Largest tile, in elements, whose accesses are enumerated."""
 ASKED: Mapping[str, tuple[tuple[str, str], ...]] = MappingProxyType(
     {
         "nvidia": (
@@ -49,21 +49,21 @@ ASKED: Mapping[str, tuple[tuple[str, str], ...]] = MappingProxyType(
         ),
     }
 )
-"""What is asked by vendor: the name of the fact, and the consumer."""
+"""Per vendor, (name of the fact, consumer)."""
 _MATRICES = ("wgmma", "tcgen05", "ldmatrix")
 
 
 def carriers(
     layout: Any, extents: tuple[int, ...], dtype: str, target: str, tensor: Tensor | None = None
 ) -> Iterator[Fact]:
-    """Yield what each consumer of the target makes of a layout, and then those that the target has not.
+    """Yield each consumer's answer about a layout, then the consumers that the target lacks.
 
     Args:
         layout: Tile coordinates, outermost first, to element offsets.
-        extents: Extents of the tile.
+        extents: Tile extents.
         dtype: Element type, by its own name.
         target: Architecture.
-        tensor: What the tile is one of; None for any tensor.
+        tensor: The tensor that the tile is cut from; None for any.
 
     Example:
         >>> for fact in carriers("(64,64):(64,1)", (64, 64), "bf16", "gfx942"):
@@ -122,7 +122,7 @@ def _fact(name: str, found: Admission, tensor: Tensor | None) -> Fact:
 
 
 def _refusal(name: str, found: Refused) -> Fact:
-    """The reasons; repairs, which take longer, are those of ``admissible``."""
+    """The reasons alone; ``admissible`` also finds repairs, which takes longer."""
     pairs = list(zip(found.rules, found.reasons, strict=True))
     lines = [f"no: {rule}: {reason}" for rule, reason in pairs]
     data = {

@@ -1,9 +1,9 @@
-"""Which shared-memory layout to use: every candidate planned, proved and ranked, and why the others lose.
+"""Choose a shared-memory layout: plan, prove and rank every candidate, and say why the others lose.
 
-Main statements: the ranking is, in this order: tiles out of bounds filled, TMA issues, turns of the banks, bytes of
-shared memory, documented rules kept, dimensions of the map; among equals the wider swizzle and the larger block. It
-depends on nothing but the question. Where threads fill the tile and no consumer writes it, the turns of the stores that
-fill it count: neighbouring lanes store neighbouring vectors along the tensor's contiguous dimension, as they load them.
+Main statements: the ranking compares, in order, out-of-bounds fill, TMA issues, bank turns, bytes of shared memory,
+undocumented rules relied on, and map dimensions; ties go to the wider swizzle and the larger block. It is
+deterministic. If threads fill the tile and no consumer writes it, the turns of the filling stores count: neighbouring
+lanes store neighbouring vectors along the tensor's contiguous dimension, in the order they load them.
 """
 
 from __future__ import annotations
@@ -35,15 +35,18 @@ from layoutalg.targets.target_model import model_of
 
 SCHEMA = "layoutalg/suggestion/1"
 OPERAND_DTYPES = ("f16", "bf16", "tf32", "u8")
-"""Element types of tensors that ``wgmma`` and ``tcgen05`` multiply; 8-bit types travel as u8 and are read alike."""
+"""Tensor element types that ``wgmma`` and ``tcgen05`` multiply; all 8-bit types are copied and read as u8."""
 FILLS = ("tma", "threads")
 JOINT_SECONDS = 2.0
-"""Seconds for showing that nothing is better than the first choice."""
-_BEST = "no layout has fewer issues, or as many and fewer turns of these accesses, than the first"
+"""Time limit for proving that nothing beats the first choice."""
+_BEST = "no layout beats the first: none has fewer issues, or equally many and fewer turns of these accesses"
 _ELSEWHERE = "layoutalg.swizzle also searches stacked XORs and all layouts linear over F2"
 _WRITES = ("st.", "stmatrix", "ds_write")
-"""How the names of consumers begin that write the tile."""
-_RANKED = ("tiles not filled out of bounds", "issues", "turns", "bytes", "undocumented rules", "map dimensions")
+"""Name prefixes of consumers that write the tile."""
+_RANKED = (
+    "plan(s) without out-of-bounds fill", "issue(s)", "turn(s)", "byte(s)", "documented rule(s) broken",
+    "map dimension(s)",
+)  # fmt: skip
 
 _OWN_OPTIONS = frozenset({"direction", "repair", "smem"})
 
@@ -54,15 +57,14 @@ class Choice(Shown):
 
     Args:
         smem: The layout: tile coordinates, outermost first, to element offsets.
-        plan: The proved TensorMap plan that fills it (or stores it, where only ``tma.store`` is asked); None for a fill
-            by threads.
-        turns: Turns of the banks of all consumers, and of the stores of threads that fill the tile, for the whole tile;
-            wgmma and TMA count none.
+        plan: The proved TensorMap plan that fills it (or stores it, if only ``tma.store`` is asked); None if threads
+            fill it.
+        turns: Bank turns of all consumers, and of filling by threads, for the whole tile; wgmma and TMA count none.
         bytes: Bytes of shared memory.
-        why: What speaks for it, in words.
+        why: Its merits, in words.
         behind: What the first choice does better; empty for the first.
-        operands: The proved descriptors of each consumer that reads by descriptors, ``wgmma`` and ``tcgen05``.
-        ideal: Turns that the words of the accesses need behind any layout.
+        operands: The proved descriptors of ``wgmma`` and ``tcgen05`` consumers.
+        ideal: Lower bound on the turns of these accesses under any layout.
     """
 
     smem: CuteLayout | ComposedLayout
@@ -75,7 +77,7 @@ class Choice(Shown):
     ideal: int = 0
 
     def __str__(self) -> str:
-        return f"{self.smem}\n    {self.why}" + (f"\n    behind the first: {self.behind}" if self.behind else "")
+        return f"{self.smem}\n    {self.why}" + (f"\n    ranked lower than 1: {self.behind}" if self.behind else "")
 
     def to_json(self) -> dict[str, object]:
         """Return the choice as JSON-ready data, its plans included."""
@@ -92,7 +94,7 @@ class Loser(Shown):
     Args:
         smem: The layout.
         what: The layout in words.
-        consumer: Who cannot use it.
+        consumer: The consumer that cannot use it.
         reason: Why.
     """
 
@@ -111,13 +113,13 @@ class Loser(Shown):
 
 @dataclass(frozen=True, slots=True)
 class Suggestion(Shown, Sequence[Choice]):
-    """Ranked choices, the best first; a sequence of ``Choice``.
+    """Ranked choices, best first; a sequence of ``Choice``.
 
     Args:
         question: What was asked, in words.
         choices: Layouts that serve every consumer.
         losers: Layouts that do not, with the first reason.
-        proof: Why no layout has fewer issues, or as many and fewer turns, than the first; or how far that is open.
+        proof: Why no layout beats the first in issues, then turns; or how far that is open.
     """
 
     question: str
@@ -141,7 +143,7 @@ class Suggestion(Shown, Sequence[Choice]):
             return self.choices[0]
         reasons = list(dict.fromkeys(f"{loser.consumer}: {loser.reason}" for loser in self.losers))
         because = "\n         ".join(reasons[:4])
-        raise InfeasibleError(Diagnostic("LA413", "no layout tried serves every consumer", (self.question,), because))
+        raise InfeasibleError(Diagnostic("LA413", "no candidate serves every consumer", (self.question,), because))
 
     def __str__(self) -> str:
         lines = [self.question]
@@ -174,7 +176,7 @@ class _Question:
     directions: tuple[str, ...]
     consumers: tuple[Consumer, ...]
     fill: int | None
-    """The dimension of the matrix along which threads store it; None where a copy or a consumer fills it."""
+    """The dimension along which threads fill the matrix; None if a copy or a consumer fills it."""
     options: dict[str, Any]
 
     @property
@@ -192,18 +194,18 @@ def suggest(
     budget_seconds: float = PLAN_SECONDS,
     **options: Any,
 ) -> Suggestion:
-    """Return the shared-memory layouts that serve every consumer of a tile, ranked and proved.
+    """Return the shared-memory layouts that serve every consumer of a tile, proved and ranked.
 
     Args:
         tensor: A ``layoutalg.Tensor``, ``(shape, stride, dtype)`` or an array of another library.
         tile: Tile extents in elements, outermost dimension first; at most two of them above 1.
         consumers: ``"wgmma.A"``, ``"wgmma.B"``, ``"tcgen05.A"``, ``"ldmatrix.x4"``, ``"ldmatrix.x4.trans"``,
             ``"stmatrix.x4"``, ``"ld.shared.v4.b32"``, ``"st.shared.b32"``, ``"tma.store"``, ...; or a pair of an
-            instruction and the registers that it moves, as in ``layoutalg.banks``; ``consumers`` says how they read.
+            instruction and the registers it moves, as for ``layoutalg.banks``. ``ask.consumers`` says how each reads.
         target: Architecture.
-        fill: ``"tma"``: a TensorMap fills the tile, and each choice carries its plan; ``"threads"``: a consumer that
-            stores it, or else stores of the widest vectors along the tensor's contiguous dimension, whose turns count.
-        budget_seconds: Seconds of wall time for everything.
+        fill: ``"tma"``: a TensorMap fills the tile, and each choice carries its plan; ``"threads"``: a consumer stores
+            it, or else threads do, by the widest stores along the tensor's contiguous dimension; their turns count.
+        budget_seconds: Wall time for the whole search.
         options: Those of ``layoutalg.tensormap``: ``bounds``, ``oob_required``, ...
 
     Raises: MalformedError: LA412, LA375, LA372. BudgetError: LA001, LA410.
@@ -244,10 +246,10 @@ def suggest(
 def _proved(
     question: _Question, consumers: Sequence[object], fill: str, ranked: list[tuple[tuple[Any, ...], Choice]]
 ) -> str:
-    """Return why nothing is better than the first choice; what the joint finder has that is better is added first."""
+    """Return why nothing beats the first choice, after adding a better one if the joint finder has one."""
     if ranked and ranked[0][0][1:3] == (len(question.directions), ranked[0][1].ideal):
-        once = "one issue a copy, and " if question.directions else ""
-        return f"{_BEST}: {once}no turn that the words of the accesses do not need"
+        once = "one issue per copy and " if question.directions else ""
+        return f"{_BEST}; it has {once}no bank conflicts"
     given, store = [_linear(each) for each in consumers], _store(question)
     if question.fill is not None and not store:
         return f"at least {ranked[0][1].ideal} turns are needed; {_ELSEWHERE}" if ranked else ""
@@ -260,14 +262,14 @@ def _proved(
     except (BudgetError, InfeasibleError, MalformedError):
         return ""
     if not ranked or (plan.issues, plan.turns) < ranked[0][0][1:3]:
-        found = _weighed(question, plan.smem, "digits in an order of their own", 0)
+        found = _weighed(question, plan.smem, "a custom digit order", 0)
         if isinstance(found, Loser):
             return ""
         ranked.append(((*found[0], len(ranked)), found[1]))
         ranked.sort(key=lambda entry: entry[0])
     first = ranked[0][0][1:3]
     if store and plan.proof != "bound":  # narrower stores may do with fewer turns
-        told = f"; filled by {store}, none of {plan.space} takes fewer than {plan.turns} ({plan.proof})"
+        told = f"; if filled by {store}, none of {plan.space} takes fewer than {plan.turns} ({plan.proof})"
         return f"at least {ranked[0][1].ideal} turns are needed{told if plan.optimal else ''}; {_ELSEWHERE}"
     if plan.optimal and first == plan.lower_bound:
         return f"{_BEST} among {plan.space} ({plan.proof})" if plan.proof != "bound" else _BEST
@@ -276,14 +278,14 @@ def _proved(
 
 
 def _store(question: _Question) -> str:
-    """Return the widest stores by which the joint finder may fill the tile; nothing where it cannot."""
+    """Return the widest store with which the joint finder can fill the tile, or an empty text."""
     extent = _extents(question)[1] * question.size
     names = STORES["nvidia"] if question.fill == 1 else ()
     return next((name for name in names if extent * 8 % nvidia_access(name).bits == 0), "")
 
 
 def _linear(consumer: object) -> object:
-    """Return a consumer with its registers as a linear layout where they are one."""
+    """Return a consumer with the layout of its registers in place of their text."""
     if not isinstance(consumer, tuple | list) or len(consumer) != 2:
         return consumer
     name, registers = consumer
@@ -301,7 +303,7 @@ def _question(
         CHECK.integer(extent, f"tile[{place}]", 1)
     wide = [place for place, extent in enumerate(extents) if extent > 1]
     if len(extents) < 2 or len(wide) > 2:
-        raise CHECK.malformed("tile", "must be a matrix: two dimensions, or others of extent 1", extents)
+        raise CHECK.malformed("tile", "must be a matrix: two dimensions, others of extent 1", extents)
     spare = [place for place in range(len(extents) - 1, -1, -1) if place not in wide]
     first, second = sorted((*wide, *spare[: 2 - len(wide)]))
     if not isinstance(target, str) or target not in TARGETS:
@@ -314,14 +316,14 @@ def _question(
         rule = f"must fit the {_room(target)} bytes of shared memory of a block"
         raise CHECK.malformed("tile", rule, f"{total} bytes")
     if taken := sorted(_OWN_OPTIONS.intersection(options)):
-        rule = "must be those of layoutalg.tensormap that suggest does not set by its consumers and fill"
+        rule = "must be options of layoutalg.tensormap other than those that suggest derives from consumers and fill"
         raise CHECK.malformed("options", rule, taken)
     directions = ["load"] if fill == "tma" or "tma" in consumers else []
     directions += ["store"] if "tma.store" in consumers else []
     named = tuple(consumer_of(each, target) for each in consumers if each not in ("tma", "tma.store"))
     for consumer in named:
         if consumer.name in OPERANDS and source.dtype not in OPERAND_DTYPES:
-            raise CHECK.malformed("tensor", f"must be f16 or bf16, tf32 or u8, for {consumer.name}", source.dtype)
+            raise CHECK.malformed("tensor", f"must be f16, bf16, tf32 or u8 for {consumer.name}", source.dtype)
     stored = fill == "tma" or any(consumer.name.startswith(_WRITES) for consumer in named)
     along = 0 if source.strides[second] != 1 == source.strides[first] else 1
     filled_along = None if stored else along
@@ -329,7 +331,7 @@ def _question(
 
 
 def _room(target: str) -> int:
-    """Bytes of shared memory of a block."""
+    """Shared memory of a block in bytes."""
     limits = model_of(target).limits
     found = limits.get("shared_bytes_per_block_optin") or limits["lds_bytes_per_block"]
     return int(found.value) if isinstance(found.value, int) else 0
@@ -347,7 +349,7 @@ def _judged(question: _Question, candidate: Candidate) -> tuple[tuple[Any, ...],
 def _weighed(
     question: _Question, smem: CuteLayout | ComposedLayout, words: str, last: int, matrix: Any = None
 ) -> tuple[tuple[Any, ...], Choice] | Loser:
-    """Ask every consumer of a layout, given also as one of the matrix alone."""
+    """Ask every consumer about a layout; ``matrix`` is the same layout on the two-dimensional matrix."""
     table = np.asarray(smem.table(), dtype=np.int64).reshape(_extents(question), order="F") * question.size
     if matrix is None:
         matrix = smem if len(question.tile) == 2 else table // question.size
@@ -391,7 +393,7 @@ def _extents(question: _Question) -> tuple[int, int]:
 
 
 def _span(candidate: Candidate, copied: bool) -> int:
-    """The width of the swizzle, which TMA reads at once; threads that need none get none."""
+    """The last key of the ranking: with TMA the widest swizzle first, with threads alone the narrowest."""
     bits, base, _ = candidate.xor or (0, 0, 0)
     return 1 << bits + base if copied else -(1 << bits + base)
 
@@ -402,7 +404,7 @@ def _of_plan(plan: TensorMapPlan) -> str:
 
 
 def _planned(question: _Question, smem: object, direction: str) -> TensorMapPlan | str:
-    """Return the proved plan, or why there is none."""
+    """Return the proved plan, or the reason why there is none."""
     for missing in no_tensor_maps(question.target):
         return str(missing)
     try:
@@ -422,7 +424,10 @@ def _planned(question: _Question, smem: object, direction: str) -> TensorMapPlan
 
 def _behind(choice: Choice, first: tuple[Any, ...], key: tuple[Any, ...]) -> Choice:
     """Return the choice with what the first one does better."""
-    marks = enumerate(_RANKED)
-    worse = [f"{key[place]} {name}, not {first[place]}" for place, name in marks if key[place] > first[place]]
-    text = ", ".join(worse) or "as good; a narrower swizzle or a smaller block"
+    worse = [
+        f"{key[place]} {name.replace('(s)', '' if key[place] == 1 else 's')} (first: {first[place] or 'none'})"
+        for place, name in enumerate(_RANKED)
+        if key[place] > first[place]
+    ]
+    text = ", ".join(worse) or "tied, but a narrower swizzle or a smaller block"
     return replace(choice, behind=text)

@@ -1,12 +1,12 @@
-"""What reads or writes a tile in shared memory, and whether a layout serves it: a proof or a reason.
+"""Decide whether a shared layout serves a consumer that reads or writes the tile; answer with a plan or a reason.
 
 Notation: the tile is a matrix with dimensions 0 and 1, outermost first: (M, K) for ``wgmma.A`` and ``tcgen05.A``,
 (N, K) for ``wgmma.B`` and ``tcgen05.B``.
 
 Main statements: without a register layout, ``ldmatrix.xN`` and ``stmatrix.xN`` move the whole tile in matrices of 8
-rows of 16 bytes along dimension 1, with ``.trans`` along either dimension; ``ds_read`` takes the lanes of operand A of
-the target's matrix instructions where its blocks divide the tile; other loads and stores move it row by row,
-neighbouring lanes neighbouring vectors along dimension 1. Turns are those of the whole tile.
+rows of 16 bytes along dimension 1, with ``.trans`` along either dimension; ``ds_read`` assigns lanes as operand A of
+the target's matrix instructions if its blocks divide the tile; other loads and stores move the tile row by row,
+neighbouring lanes taking neighbouring vectors along dimension 1. Turns are totals for the whole tile.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ from layoutalg.targets.nvidia.tensormap import element_bytes
 from layoutalg.targets.registry import lookup
 from layoutalg.targets.target_model import Absent, model_of
 
-CHECK = Checker("LA412", "this question has no answer")
+CHECK = Checker("LA412", "invalid argument to suggest()")
 OPERANDS = ("wgmma.A", "wgmma.B", "tcgen05.A", "tcgen05.B")
-"""Consumers that read the tile by descriptors."""
+"""Consumers that read the tile through descriptors."""
 ALIGN_BYTES = 1024
-"""What divides the base of the tile."""
+"""Alignment of the tile's base."""
 KNOWN = (
     f"tma, tma.store, {', '.join(OPERANDS)}, ldmatrix.x1|x2|x4[.trans], stmatrix.x1|x2|x4[.trans], ld.shared.v4.b32, "
-    "st.shared.b16 and so on; of AMD ds_read_b128, ds_write_b64 and so on"
+    "st.shared.b16 and so on; on AMD ds_read_b128, ds_write_b64 and so on"
 )
 
 
@@ -53,19 +53,19 @@ STORES = {
     "nvidia": ("st.shared.v4.b32", "st.shared.v2.b32", "st.shared.b32", "st.shared.b16", "st.shared.b8"),
     "amd": ("ds_write_b128", "ds_write_b64", "ds_write_b32"),
 }
-"""Stores with which threads fill a tile, by vendor."""
+"""Stores that threads may fill a tile with, per vendor."""
 
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """What a consumer says of a layout.
+    """A consumer's answer about a layout.
 
     Args:
-        turns: Turns of the banks; 0 where the engine counts none (TMA, wgmma).
-        ideal: The least turns of the same accesses.
-        text: In words: what reads it, or why it cannot.
+        turns: Bank turns; 0 for engines without a count (TMA, wgmma).
+        ideal: Turns of the same accesses without conflicts.
+        text: How the consumer reads the layout, or why it cannot.
         holds: Whether the layout serves the consumer.
-        plan: The descriptors of ``wgmma`` or ``tcgen05``, else None.
+        plan: The descriptors of ``wgmma`` or ``tcgen05``, otherwise None.
     """
 
     turns: int
@@ -77,14 +77,14 @@ class Served:
 
 @dataclass(frozen=True, slots=True)
 class Consumer:
-    """A consumer of the tile: its name, and the question it asks of a layout."""
+    """A consumer of the tile: its name, and the function that judges a layout."""
 
     name: str
     ask: Callable[[Any, IntArray, str], Served]
 
 
 def consumer_of(value: object, target: str) -> Consumer:
-    """Return the consumer of a name, or of a (name, register layout) pair.
+    """Return the consumer for a name or a (name, register layout) pair.
 
     Raises: MalformedError: LA412.
 
@@ -104,7 +104,7 @@ def consumer_of(value: object, target: str) -> Consumer:
     absent = model_of(target).consumer(name)
     if name in OPERANDS and registers is None:
         if isinstance(absent, Absent):
-            raise CHECK.malformed("consumers", f"must be what {target} has: {absent}", name)
+            raise CHECK.malformed("consumers", f"must exist on {target}: {absent}", name)
         if name.startswith("wgmma"):
             return Consumer(name, lambda smem, _, dtype: _operand(name[-1], smem, dtype))
         return Consumer(name, lambda smem, _, dtype: _admitted(name, target, smem, dtype))
@@ -146,14 +146,14 @@ def _admitted(name: str, target: str, smem: object, dtype: str) -> Served:
 
 
 def along(name: str, target: str, places: IntArray, size: int, dimension: int) -> Served:
-    """Answer for loads or stores of vectors whose lanes go along dimension 0 or 1 of a tile.
+    """Answer for vector loads or stores whose lanes run along dimension 0 or 1 of a tile.
 
     Args:
         name: The instruction.
         target: Architecture.
         places: Byte address of every element of the tile.
         size: Bytes of an element.
-        dimension: The dimension of neighbouring lanes, and of the elements of a lane.
+        dimension: The dimension along which neighbouring lanes, and the elements of a lane, run.
     """
     turned = places if dimension else places.T
     if name in WIDTHS:
@@ -162,9 +162,9 @@ def along(name: str, target: str, places: IntArray, size: int, dimension: int) -
 
 
 def filled(target: str, places: IntArray, size: int, dimension: int) -> Served:
-    """Answer for the stores that fill a tile, lanes along a dimension: of fewest turns, the widest of equals.
+    """Answer for the best stores that fill a tile with lanes along a dimension: fewest turns, then the widest.
 
-    Where the turns of no store are known, none are counted, and the text says so.
+    If the turns of no store are known, none are counted and the text says so.
 
     Example:
         >>> import numpy as np
@@ -184,14 +184,14 @@ def filled(target: str, places: IntArray, size: int, dimension: int) -> Served:
 
 
 def _by_lds(name: str, target: str, places: IntArray, size: int, dimension: int | None = None) -> Served:
-    """A tile in LDS, by default lanes; the turns count only where the phases of the instruction are known."""
+    """Answer for a tile in LDS with the default lanes; fails if the phases of the instruction are not known."""
     found = read_or_write(target, name, places, None, size, lookup(target).lanes)
     if not isinstance(found, tuple):
         return Served(0, 0, found.reason, holds=False)
     plan, many = found[0], len(found[0].addresses)
     lanes = plan.lanes if dimension is None else f"along dimension {dimension}"
     if plan.turns is None:
-        return Served(0, 0, f"{many} accesses, lanes {lanes}, whose turns on {target} are not known", holds=False)
+        return Served(0, 0, f"{many} accesses, lanes {lanes}; their turns on {target} are not known", holds=False)
     return _told(many, plan.turns, many * len(AMD_RULES[target, name].phases), f"lanes {lanes}")
 
 
@@ -212,7 +212,7 @@ def _told(accesses: int, turns: int, ideal: int, lanes: str) -> Served:
 def _moved(
     form: AccessForm, access: Access, places: IntArray, size: int, target: str, dimension: int | None = None
 ) -> Served:
-    """Answer for the whole tile, by the instructions that move it."""
+    """Answer for the instructions that move the whole tile."""
     found = accesses.whole_tile(form, 8 * places, 8 * size)
     if isinstance(found, Broken):
         return Served(0, 0, found.reason, holds=False)

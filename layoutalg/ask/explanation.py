@@ -1,6 +1,6 @@
-"""What a value, a text, 128 bytes or a document is, and what the hardware makes of it.
+"""Explain a value, a text, 128 descriptor bytes or a document: what it is and what the hardware does with it.
 
-Implementation notes: a plan that is read is checked before anything is said about it.
+Implementation notes: a plan is checked before anything is said about it.
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ class Explanation(Shown):
 
     Args:
         kind: ``"layout"``, ``"listing"``, ``"tensor"``, ``"descriptor"``, ``"plan"``, ``"problem"``, ``"answer"``.
-        facts: (name, lines) pairs: what ``str`` shows.
+        facts: (name, lines) pairs, as ``str`` shows them.
         data: The same for programs: names to JSON-ready values.
-        holds: False for a plan that was refuted and a problem that has no plan.
+        holds: False for a refuted plan and for a problem without a plan.
     """
 
     kind: str
@@ -79,17 +79,17 @@ class Explanation(Shown):
 def explain(
     value: object, dtype: object = None, target: str = "sm_90a", shape: Sequence[int] | None = None
 ) -> Explanation:
-    """Return what a layout does and which hardware feature can carry it, what descriptor bytes say, what a plan does.
+    """Explain what a layout does and which hardware feature can carry it, what descriptor bytes say, what a plan does.
 
     Args:
-        value: A layout of any family or its text, or a whole TTGIR text, of which every layout is listed; a
-            ``Tensor``; 128 descriptor bytes or their 256 hexadecimal digits; a problem or plan of a TensorMap
-            or of a ``wgmma`` operand, or its document; an answer of ``banks``, ``swizzle``, ``padding`` or
-            ``conversion``, a universal swizzle, a kernel that moves an array.
+        value: A layout of any family or its text; a whole TTGIR text, whose layouts are listed; a ``Tensor``; 128
+            descriptor bytes or their 256 hexadecimal digits; a problem or plan of a TensorMap or a ``wgmma`` operand,
+            or its document; an answer of ``banks``, ``swizzle``, ``padding`` or ``conversion``, a universal swizzle, a
+            kernel that moves an array.
         dtype: Element type of a layout, by any library's name; None for that of the text, or bf16.
-        target: Architecture; of descriptors, one that has tensor maps.
-        shape: Extents, outermost first: of the tensor where the text, a ``#ttg`` attribute, has none; of the tile where
-            the layout takes one flat coordinate, the first dimension fastest.
+        target: Architecture; for descriptors, one with tensor maps.
+        shape: Extents, outermost first: of the tensor, for a ``#ttg`` attribute without sizes; of the tile, for a
+            layout of one flat coordinate, first dimension fastest.
 
     Raises: MalformedError: LA010, LA414, and those of ``parse``. BudgetError: LA001.
 
@@ -120,7 +120,7 @@ banks("ldmatrix", "(32,4):(4,1)")
     if isinstance(value, bytes):
         value = value.hex()
         if len(value) != 256:
-            raise _CHECK.malformed("value", "must be 128 bytes where it is a descriptor", f"{len(value) // 2} bytes")
+            raise _CHECK.malformed("value", "must be 128 bytes for a descriptor", f"{len(value) // 2} bytes")
     if isinstance(value, str):
         if found := _HEX.fullmatch(value):
             return _descriptor(found[1], target)
@@ -144,7 +144,7 @@ banks("ldmatrix", "(32,4):(4,1)")
     if isinstance(value, Mapping):
         return _document(dict(value), target)
     readable = "must be a layout, a tensor, a plan, a problem, an answer about banks, swizzles, paddings, gathers or "
-    readable += "conversions, a kernel, descriptor bytes, or the text or document of one"
+    readable += "conversions, a kernel, descriptor bytes, or the text or document of one of these"
     raise _CHECK.malformed("value", readable, value)
 
 
@@ -157,12 +157,12 @@ def _made(kind: str, facts: Iterable[Fact], holds: bool = True) -> Explanation:
 
 
 def _dtype(dtype: object, value: object) -> ElementType:
-    """The element type that is given, that a text names, or bf16."""
+    """The given element type, or that of the text, or bf16."""
     return stated_type(dtype, value, check=_CHECK)
 
 
 def _listing(types: Sequence[TensorType]) -> Explanation:
-    """Every layout of a TTGIR text, by the line where its type first occurs; what cannot be built says why."""
+    """List every layout of a TTGIR text by the line of its type's first occurrence, or why it cannot be built."""
     lines: list[tuple[str, tuple[str, ...]]] = []
     listed: list[dict[str, object]] = []
     for entry in types:
@@ -176,7 +176,7 @@ def _listing(types: Sequence[TensorType]) -> Explanation:
 
 
 def _parsed(text: str, shape: tuple[int, ...] | None) -> object:
-    """The layout of a text; whatever rule it breaks, it is then no layout."""
+    """The layout of a text; any broken rule is reported as malformed text."""
     try:
         try:
             return parse(text)
@@ -198,7 +198,7 @@ def _of_layout(layout: Any, kind: ElementType, target: str, shape: tuple[int, ..
     if hint:
         facts.append(said("hint", hint))
     if kind.tensormap is None:
-        return _made("layout", [*facts, said("as a tile", f"not asked of {kind.name}: {kind.note}")])
+        return _made("layout", [*facts, said("as a tile", f"not asked for {kind.name}: {kind.note}")])
     return _made("layout", [*facts, *tile_facts(layout, kind.name, target, shape)])
 
 
@@ -208,7 +208,7 @@ def _tensor_facts(tensor: Tensor, target: str) -> Iterable[Fact]:
         yield said("names", ", ".join(tensor.names), list(tensor.names))
         pitches = [str(size_text(product_of([polynomial(stride), polynomial(size)]))) for stride in tensor.strides]
         yield said("pitches", f"[{', '.join(pitches)}] bytes", pitches)
-        yield said("TMA", "layoutalg.tensormap plans for all sizes at once: the plan's guard says for which it holds")
+        yield said("TMA", "layoutalg.tensormap plans for all sizes at once; the plan's guard says which")
         return
     yield said("pitches", f"{[stride * size for stride in tensor.strides]} bytes")
     tile = tuple(min(extent, 64) if place >= len(tensor.shape) - 2 else 1 for place, extent in enumerate(tensor.shape))
@@ -226,7 +226,7 @@ def _tensor_facts(tensor: Tensor, target: str) -> Iterable[Fact]:
 
 
 def _descriptor(digits: str, target: str) -> Explanation:
-    """Decode a map; bytes that are not a map raise the error that names the illegal field and its bits."""
+    """Decode a map; bytes that are not a map raise an error naming the illegal field and its bits."""
     if len(digits) != 256:
         raise malformed("", "a descriptor is 128 bytes, 256 hexadecimal digits", f"{len(digits)} digits")
     return _made("descriptor", _map_facts(hardware.decode(bytes.fromhex(digits), target=target), target))
@@ -241,7 +241,7 @@ def _map_facts(tm: hardware.TensorMap, target: str) -> Iterable[Fact]:
         yield said("undocumented", [str(violation) for violation in documented], found)
     transaction, footprint = hardware.transaction_bytes(tm), hardware.footprint_bytes(tm)
     align = hardware.tile_align_bytes(tm.swizzle)
-    yield said("barrier", f"{transaction} bytes a copy", {"bytes": transaction})
+    yield said("barrier", f"{transaction} bytes per copy", {"bytes": transaction})
     text = f"{footprint} bytes, base aligned to {align}"
     yield said("shared", text, {"bytes": footprint, "align_bytes": align})
 

@@ -1,4 +1,4 @@
-"""One thing that an explanation says: its name, its lines, and the same as data."""
+"""A fact of an explanation: name, lines, and the same as data."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class Fact(NamedTuple):
-    """One thing that is said: its name, its lines, and the same as JSON-ready data."""
+    """A named fact: its lines, and the same as JSON-ready data."""
 
     name: str
     lines: tuple[str, ...]
@@ -14,7 +14,7 @@ class Fact(NamedTuple):
 
 
 def said(name: str, text: str | list[str], value: object = None) -> Fact:
-    """Return a fact whose data are its lines where none are given.
+    """Return a fact; without ``value``, its data are its lines.
 
     Example:
         >>> said("size", "32 elements").value

@@ -1,7 +1,7 @@
-"""Which matrix instructions of a target take a layout of registers as it is: ``admissible``, asked once a fragment.
+"""Find the matrix instructions of a target that accept a register layout unchanged, via ``admissible``.
 
-Main statements: instructions whose operands hold the same elements in the same places answer alike, so one of them is
-asked and the others are named with it.
+Main statements: instructions with the same operand fragment give the same answer, so one per fragment is asked and the
+others are named with it.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from layoutalg.targets.target_model import TargetModel, model_of
 
 SECONDS = 10.0
 MOST_PLACES = 2**14
-"""Places of a layout of registers that is asked about."""
+"""Largest register layout asked about, in (register, lane, warp) places."""
 OPERANDS = ("A", "B", "D")
 
 
 def holds_registers(layout: object) -> bool:
-    """Return whether a layout takes registers and lanes to coordinates.
+    """Return whether a layout maps registers and lanes to coordinates.
 
     Example:
         >>> from layoutalg.targets.layouts.nvidia import mma_operand
@@ -39,12 +39,12 @@ def holds_registers(layout: object) -> bool:
         return False
     try:
         return {"register", "lane"} <= set(layout.in_dims) and len(layout.out_dims) > 1
-    except LayoutError:  # one of parameters, or not on a box
+    except LayoutError:  # parametric, or not on a box
         return False
 
 
 def fragments(layout: Any, dtype: str, target: str) -> Iterator[Fact]:
-    """Yield the instructions that take a layout of registers, or why none does.
+    """Yield the instructions that accept a register layout, or why none does.
 
     Args:
         layout: (register, lane, warp) to coordinates.
@@ -78,19 +78,19 @@ def fragments(layout: Any, dtype: str, target: str) -> Iterator[Fact]:
     if lines:
         yield said("registers", lines, {"verdict": "admissible", "consumers": names})
     elif refused is not None:
-        text = f"no matrix instruction of {dtype} takes them; {refused.consumer}: {refused.reasons[0]}"
+        text = f"no {dtype} matrix instruction accepts them; {refused.consumer}: {refused.reasons[0]}"
         yield said("registers", text, {"verdict": "inadmissible", "because": refused.reasons[0]})
 
 
 def _groups(model: TargetModel, dtype: str) -> list[list[str]]:
-    """The consumers of this element type, those with the same fragment together."""
+    """The consumers of this element type, grouped by fragment."""
     found: dict[LinearLayout, list[str]] = {}
     arch = model.target.arch
     wide = element_type(dtype).bits
     for instruction in model.instructions:
         family, _, name = instruction.partition(".")
         if family == "mma" and name not in MMA:
-            continue  # a sparse one, which needs metadata besides
+            continue  # sparse: needs metadata as well
         for operand in OPERANDS:
             if family == "mma":
                 kind = mma_type(name, operand)

@@ -1,7 +1,4 @@
-"""What a layout does, whatever its family: size, image, table, normal form, the other families.
-
-Implementation notes: numbers of a layout can be too long to be written in decimal; ``_text`` then says so.
-"""
+"""Explain a layout of any family: size, image, table, normal form, its form in other families."""
 
 from __future__ import annotations
 
@@ -29,7 +26,7 @@ MAX_TABLE = 1 << 20
 _FAMILIES: tuple[tuple[type, str], ...] = (
     (LinearLayout, "linear over F2"),
     (CuteLayout, "CuTe shape:stride"),
-    (ComposedLayout, "CuTe behind swizzles and offsets"),
+    (ComposedLayout, "CuTe with swizzles and offsets"),
     (IntegerLayout, "affine over Z on a box"),
     (PiecewiseLayout, "piecewise quasi-affine"),
     (HierarchicalLayout, "levels of a hierarchy"),
@@ -41,10 +38,7 @@ _FAMILIES: tuple[tuple[type, str], ...] = (
 
 
 def layout_facts(layout: Any) -> Iterator[Fact]:
-    """Yield what a layout does.
-
-    Args:
-        layout: A layout of any family.
+    """Yield the facts of a layout of any family.
 
     Example:
         >>> for fact in layout_facts(CuteLayout((4, 8), (1, 4))):
@@ -68,7 +62,7 @@ def layout_facts(layout: Any) -> Iterator[Fact]:
         return
     of_cute = isinstance(layout, CuteLayout | ComposedLayout)
     if not isinstance(layout, Morphism | PaddedShared | Swizzle) and takes_offsets(layout):
-        yield said("direction", "offset to coordinates; the forms below are of its inverse, coordinates to offset")
+        yield said("direction", "offset to coordinates; the forms below are its inverse's, coordinates to offset")
     size = _size(layout)
     if size is not None:
         reach = f", offsets below {shown(layout.cosize)}" if of_cute or isinstance(layout, PaddedShared) else ""
@@ -96,12 +90,12 @@ def _families(layout: Any, of_cute: bool) -> Iterator[Fact]:
 
 
 def _plain(data: dict[str, Any]) -> dict[str, object]:
-    """Integers that JSON readers keep; longer ones as they are shown."""
+    """Integers up to 2^53, which every JSON reader keeps exact; larger ones as text."""
     return {name: value if abs(value) < 2**53 else shown(value) for name, value in data.items()}
 
 
 def _size(layout: Any) -> int | None:
-    """The number of coordinates; None for a swizzle and for a layout that is partial or has parameters."""
+    """The number of coordinates; None for swizzles and for partial or parametric layouts."""
     if isinstance(layout, PaddedShared):
         return int(layout.linear.size)
     try:
@@ -111,17 +105,17 @@ def _size(layout: Any) -> int | None:
 
 
 def _text(ask: Callable[[], object]) -> str:
-    """The text of a value; Python refuses to write integers of more than 4300 digits."""
+    """The text of a value, if Python can write it: integers of more than 4300 digits raise ValueError."""
     try:
         return str(ask())
     except ValueError as error:
         if isinstance(error, LayoutError):
             raise
-        return "a value with numbers too long to be written"
+        return "a value with numbers too long to print"
 
 
 def _tried(ask: Callable[[], object]) -> str:
-    """The text of the answer, or the first lines of the refusal."""
+    """The text of the answer, or the reason for the refusal."""
     try:
         return _text(ask)
     except RepresentabilityError as error:
@@ -141,7 +135,7 @@ def _columns(linear: LinearLayout) -> str:
 
 
 def _image(layout: Any, size: int | None) -> Iterator[Fact]:
-    """How many values there are, and the corner of the table."""
+    """The number of distinct values, and the corner of the table."""
     if size is None or not 0 < size <= MAX_TABLE or not isinstance(layout, Layout):
         return
     try:
@@ -158,7 +152,7 @@ def _image(layout: Any, size: int | None) -> Iterator[Fact]:
 
 
 def _grid(layout: Any, values: list[Any]) -> list[str]:
-    """The corner of the table over two dimensions, or its beginning."""
+    """The corner of a two-dimensional table, otherwise its first entries."""
     try:
         extents = (
             extents_of(layout) if isinstance(layout, CuteLayout | ComposedLayout) else tuple(layout.in_dims.values())

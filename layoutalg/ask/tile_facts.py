@@ -1,4 +1,4 @@
-"""What the hardware makes of a layout as a tile in shared memory: the instructions that carry it, and banks."""
+"""Explain a layout as a tile in shared memory: the instructions that can use it, and its bank turns."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from layoutalg.targets.registry import lookup
 
 ASSUMED_TILES = 16
 MAX_MATRIX = 2**16
-"""Elements of a tile whose bank turns are counted."""
+"""Largest tile, in elements, whose bank turns are counted."""
 
 
 def tile_facts(layout: Any, dtype: str, target: str, tile: tuple[int, ...] | None = None) -> Iterator[Fact]:
@@ -31,7 +31,7 @@ def tile_facts(layout: Any, dtype: str, target: str, tile: tuple[int, ...] | Non
         layout: A layout of any family.
         dtype: Element type.
         target: Architecture.
-        tile: Extents of the tile, outermost first; None for those of the layout.
+        tile: Tile extents, outermost first; None for those of the layout.
 
     Example:
         >>> from layoutalg.cute import CuteLayout
@@ -76,12 +76,12 @@ def tile_facts(layout: Any, dtype: str, target: str, tile: tuple[int, ...] | Non
 
 
 def _told(tensor: Tensor) -> Fact:
-    text = f"a tensor of {ASSUMED_TILES} tiles a side, contiguous where the tile is: {tensor}"
+    text = f"a tensor of {ASSUMED_TILES} tiles per dimension, contiguous where the tile is: {tensor}"
     return said("assumed", text, {"shape": list(tensor.shape), "stride": list(tensor.strides), "dtype": tensor.dtype})
 
 
 def _extents(layout: Any, tile: tuple[int, ...] | None) -> tuple[int, ...] | None:
-    """The extents of a layout that has an offset everywhere in them; None where it is no tile at all."""
+    """The extents of a layout, if it is defined everywhere in them; otherwise None."""
     try:
         extents = extents_of(layout) if tile is None else tile
         offsets(layout, extents)
@@ -91,7 +91,7 @@ def _extents(layout: Any, tile: tuple[int, ...] | None) -> tuple[int, ...] | Non
 
 
 def _assumed(shared: SharedTile, dtype: str) -> Tensor:
-    """The dense tensor of some tiles a side whose contiguous dimension is the tile's."""
+    """The dense tensor of ``ASSUMED_TILES`` tiles per dimension whose contiguous dimension is the tile's."""
     tile = shared.tile
     inner = next((dim for dim, digits in enumerate(shared.modes) if any(stride == 1 for _, stride in digits)), -1)
     order = sorted(range(len(tile)), key=lambda dim: dim == inner % len(tile))  # outermost first
@@ -101,7 +101,7 @@ def _assumed(shared: SharedTile, dtype: str) -> Tensor:
 
 
 def _bank_facts(layout: Any, dtype: str, target: str, extents: tuple[int, ...]) -> Iterator[Fact]:
-    """What warps along rows and along columns take in turns."""
+    """Bank turns of warps along rows and along columns."""
     try:
         if len(extents) != 2 or not 0 < int(np.prod(extents)) <= MAX_MATRIX or not lookup(target).measured:
             return

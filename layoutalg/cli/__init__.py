@@ -1,8 +1,8 @@
-"""The command line: a command for each question, in words or as JSON, with exit codes.
+"""The command line: one command per question, with text or JSON answers and exit codes.
 
-Implementation notes: sub-commands are imported when called, so that ``--help`` stays quick. Every answer of the library
-becomes text or one JSON document on standard output; progress and diagnostics go to standard error. Whatever ends a
-command ends here, in one message and one exit code.
+Implementation notes: sub-commands are imported when called, which keeps ``--help`` quick. Answers go to standard output
+as text or one JSON document; progress and diagnostics go to standard error. Every exception that ends a command ends
+up here as one message and one exit code.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from layoutalg.ground import clock
 
 
 class _TerminatedError(BaseException):
-    """SIGTERM, so that no half-written file stays behind."""
+    """SIGTERM as an exception, so that no half-written file is left behind."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -56,7 +56,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 @contextlib.contextmanager
 def _terminable() -> Iterator[None]:
-    """Turn SIGTERM into an exception, where nobody else handles it."""
+    """Turn SIGTERM into an exception unless someone else handles it."""
 
     def stop(*_: object) -> NoReturn:
         raise _TerminatedError

@@ -19,20 +19,20 @@ _SW = '"Sw<3,3,3> o 0 o (64,64):(64,1)"'
 
 
 class _Once(argparse._StoreAction):
-    """An option that has one value; argparse would silently take the last of several."""
+    """An option with one value; argparse would silently use the last of several."""
 
     def __call__(
         self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, option: str | None = None
     ) -> None:
         if option is not None and isinstance(parser, Parser):
             if self.dest in parser.given:
-                raise argparse.ArgumentError(self, f"is given twice, the second time as {str(values)[:40]!r}")
+                raise argparse.ArgumentError(self, f"was given twice, the second time as {str(values)[:40]!r}")
             parser.given.add(self.dest)
         setattr(namespace, self.dest, values)
 
 
 class Parser(argparse.ArgumentParser):
-    """argparse with our usage exit code and our way of writing, which notices what could not be written."""
+    """argparse with our usage exit code, and with output that reports write errors."""
 
     def __init__(self, *of: Any, **named: Any) -> None:
         super().__init__(*of, **named)
@@ -41,7 +41,7 @@ class Parser(argparse.ArgumentParser):
             self.register("action", action, _Once)
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Parse, and refuse what is left over with the usage of the command that it was given to."""
+        """Parse; refuse leftover arguments with the usage of the command they were given to."""
         self.given.clear()
         found, left = super().parse_known_args(args, namespace)
         if left:
@@ -163,13 +163,13 @@ def _documented(command: Parser) -> None:
     command.add_argument(
         "--documented-only",
         action="store_true",
-        help="refuse what breaks the documented text, also where measured chips accept it",
+        help="refuse what breaks the documentation even if measured chips accept it",
     )
 
 
 def _explain(commands: argparse._SubParsersAction[Parser]) -> None:
     command = _add(
-        commands, "explain", "what a layout, a descriptor, a problem or a plan is",
+        commands, "explain", "explain a layout, a descriptor, a problem or a plan",
         f"layoutalg explain {_SW}", 'layoutalg explain "(128,64):(1,128)" --dtype f16',
         f"layoutalg explain {_SW} --target gfx950",
         "layoutalg synth tensormap problem.json --json | layoutalg explain -",
@@ -184,13 +184,13 @@ def _explain(commands: argparse._SubParsersAction[Parser]) -> None:
 
 def _suggest(commands: argparse._SubParsersAction[Parser]) -> None:
     command = _add(
-        commands, "suggest", "which shared layout to use: proved choices, the best first, and why the others lose",
+        commands, "suggest", "which shared layout to use: proved choices, best first, and why the others lose",
         "layoutalg suggest --tensor 4096,8192 --tile 128,64 --for wgmma.A",
         "layoutalg suggest --tensor 512,512 --dtype f32 --tile 32,32 --for ld.shared.b32 --fill threads",
         "layoutalg suggest --tensor 4096,4096 --tile 64,64 --for ldmatrix.x4.trans --for tma.store --json",
     )  # fmt: skip
     command.add_argument("--tensor", type=_sizes, required=True, help="extents, elements, outermost first")
-    command.add_argument("--stride", type=_sizes, help="its element strides (default row-major)")
+    command.add_argument("--stride", type=_sizes, help="element strides of the tensor (default row-major)")
     command.add_argument("--dtype", help="element type (default: that of the text, or bf16)")
     command.add_argument("--tile", type=_sizes, required=True, help="extents of the tile, outermost first")
     command.add_argument(
@@ -199,25 +199,25 @@ def _suggest(commands: argparse._SubParsersAction[Parser]) -> None:
         action="append",
         required=True,
         metavar="CONSUMER",
-        help="who reads or writes the tile: wgmma.A, wgmma.B, tcgen05.A, ldmatrix.x4, ldmatrix.x4.trans, stmatrix.x4, "
+        help="what reads or writes the tile: wgmma.A, wgmma.B, tcgen05.A, ldmatrix.x4, ldmatrix.x4.trans, stmatrix.x4, "
         "ld.shared.v4.b32, st.shared.b32, tma.store, ...; may be repeated",
     )
     command.add_argument("--target", default="sm_90a", help="architecture (default sm_90a)")
-    command.add_argument("--fill", choices=("tma", "threads"), default="tma", help="who fills the tile (default tma)")
+    command.add_argument("--fill", choices=("tma", "threads"), default="tma", help="what fills the tile (default tma)")
     _common(command)
 
 
 def _of_targets(command: Parser) -> None:
     command.add_argument(
         "--target", action="append", dest="targets", metavar="TARGET",
-        help="architecture, NVIDIA's or AMD's; repeated where one answer has to serve several (default sm_90a)",
+        help="NVIDIA or AMD architecture; repeat it for one answer that serves several (default sm_90a)",
     )  # fmt: skip
 
 
 def _banks(commands: argparse._SubParsersAction[Parser]) -> None:
     fragment = "F2[register=(0,1)(8,0)(0,8), lane=(0,2)(0,4)(1,0)(2,0)(4,0) -> dim0:16, dim1:16]"
     command = _add(
-        commands, "banks", "bank conflicts of an access to shared memory, and a layout that ends them",
+        commands, "banks", "bank conflicts of a shared-memory access, and a layout without them",
         'layoutalg banks ldmatrix "(128,32):(32,1)"',
         f'layoutalg banks "{fragment}" "(16,16):(16,1)" --access ldmatrix',
         'layoutalg banks "((4,8),(2,2)):((32,1),(16,8))" "(16,8):(8,1)" --bits 32', 'layoutalg banks "(32,4):(4,1)"',
@@ -225,19 +225,19 @@ def _banks(commands: argparse._SubParsersAction[Parser]) -> None:
     )  # fmt: skip
     command.add_argument(
         "registers", metavar="access", help="ldmatrix, ldmatrix.trans, stmatrix, rows, columns, mma.A, mma.B, mma.C; "
-        "or a layout, registers to tile coordinates (register, lane, warp; or thread, value)",
+        "or a layout from registers (register, lane, warp; or thread, value) to tile coordinates",
     )  # fmt: skip
     command.add_argument(
-        "shared", nargs="?", help="tile coordinates to element offsets; without it, the access itself leads to offsets"
+        "shared", nargs="?", help="layout from tile coordinates to element offsets; without it, access maps to offsets"
     )
-    command.add_argument("--bits", type=_bits, help="of an element (default: those of the texts, or 16)")
+    command.add_argument("--bits", type=_bits, help="element width (default: that of the texts, or 16)")
     command.add_argument(
         "--access", "--instruction", dest="access",
         help="how registers are moved: load (default), store, ldmatrix, stmatrix.trans, ld.shared.v2.b32, ...",
     )  # fmt: skip
-    command.add_argument("--target", default="sm_90a", help="architecture, NVIDIA's or AMD's (default sm_90a)")
-    command.add_argument("--why", action="store_true", help="say which lanes meet in which bank, phase by phase")
-    command.add_argument("--tile", type=_sizes, help="extents of the tile, where neither layout knows them")
+    command.add_argument("--target", default="sm_90a", help="NVIDIA or AMD architecture (default sm_90a)")
+    command.add_argument("--why", action="store_true", help="show which lanes conflict in which bank, phase by phase")
+    command.add_argument("--tile", type=_sizes, help="tile extents, if neither layout determines them")
     _drawn(command, "the words per bank and phase", "-o", "--output")
     _common(command)
 
@@ -250,17 +250,17 @@ def _convert(commands: argparse._SubParsersAction[Parser]) -> None:
         f'layoutalg convert "{rows}" "{columns}" --bits 32',
         'layoutalg convert "(32,2):(2,1)" "(32,2):(1,32)" --bits 16 --target gfx1201 --emit kernel.hip',
     )  # fmt: skip
-    command.add_argument("source", help="which element every register holds (register, lane, warp; or thread, value)")
-    command.add_argument("destination", help="which element every register wants")
-    command.add_argument("--bits", type=_bits, help="of an element (default: those of the texts, or 16)")
-    command.add_argument("--target", default="sm_90a", help="architecture, NVIDIA's or AMD's (default sm_90a)")
+    command.add_argument("source", help="the element that each register has (register, lane, warp; or thread, value)")
+    command.add_argument("destination", help="the element that each register needs")
+    command.add_argument("--bits", type=_bits, help="element width (default: that of the texts, or 16)")
+    command.add_argument("--target", default="sm_90a", help="NVIDIA or AMD architecture (default sm_90a)")
     command.add_argument(
         "--mechanism",
         choices=("registers", "shuffles", "shared", "matrices", "cluster"),
         help="only plans of this mechanism",
     )
-    command.add_argument("--smem", type=_count, help="most bytes of shared memory (default: those of a block)")
-    command.add_argument("--shape", type=_sizes, help="extents of the tensor, where neither layout knows them: 64,64")
+    command.add_argument("--smem", type=_count, help="limit on shared memory in bytes (default: that of a block)")
+    command.add_argument("--shape", type=_sizes, help="tensor extents, if neither layout determines them: 64,64")
     command.add_argument(
         "--emit", dest="kernel", metavar="FILE",
         help="write the kernel, CUDA or HIP, to this file, completely or not at all",
@@ -271,26 +271,26 @@ def _convert(commands: argparse._SubParsersAction[Parser]) -> None:
 
 def _padding(commands: argparse._SubParsersAction[Parser]) -> None:
     command = _add(
-        commands, "padding", "the least padding of a tile in shared memory with which accesses take the fewest turns",
+        commands, "padding", "the smallest padding of a shared tile with which accesses take the fewest turns",
         "layoutalg padding 64,64 rows ldmatrix", 'layoutalg padding 33,70 "store rows:1" columns --bits 32',
         "layoutalg padding 64,64 rows columns --target gfx942 --form padded_shared",
     )  # fmt: skip
     command.add_argument("shape", type=_sizes, help="extents of the tile, outermost first: 64,64")
     command.add_argument(
-        "accesses", nargs="+", help="rows, columns, diagonals, antidiagonals, 'along 0', each with the elements of one "
-        "lane (rows:4) and after 'store ' for stores; ldmatrix, stmatrix; or a layout of registers",
+        "accesses", nargs="+", help="rows, columns, diagonals, antidiagonals, 'along 0', optionally with elements per "
+        "lane (rows:4) and 'store ' in front; ldmatrix, stmatrix; or a register layout",
     )  # fmt: skip
-    command.add_argument("--bits", type=_bits, help="of an element (default: those of the texts, or 16)")
+    command.add_argument("--bits", type=_bits, help="element width (default: that of the texts, or 16)")
     _of_targets(command)
     forms = ("pitches", "interval", "padded_shared", "reordered")
-    command.add_argument("--form", choices=forms, default="pitches", help="how padding is laid (default pitches)")
+    command.add_argument("--form", choices=forms, default="pitches", help="form of the padding (default pitches)")
     _drawn(command, "the banks without and with padding", "-o", "--output")
     _common(command)
 
 
 def _swizzle(commands: argparse._SubParsersAction[Parser]) -> None:
     command = _add(
-        commands, "swizzle", "the shared layout of a tile that several accesses read and write in the fewest turns",
+        commands, "swizzle", "the shared layout of a tile with the fewest turns for several accesses",
         "layoutalg swizzle rows columns --tile 64,64", "layoutalg swizzle rows ldmatrix --tile 64,64 --form tma",
         'layoutalg swizzle "((8,4),(2,8)):((64,2),(1,8)):store" columns --tile 64,64 --form xor',
         "layoutalg swizzle rows:load --tile 64,64 --target gfx942 --target gfx950 --form cute --json",
@@ -298,14 +298,14 @@ def _swizzle(commands: argparse._SubParsersAction[Parser]) -> None:
     command.add_argument(
         "accesses",
         nargs="+",
-        help="registers to tile coordinates in any notation, or rows, columns, ldmatrix, ...; with :load, :store, ... "
-        "behind it, else the first is a store",
+        help="layout from registers to tile coordinates, or rows, columns, ldmatrix, ...; append :load, :store, ...; "
+        "without these the first is a store",
     )
     _of_targets(command)
-    command.add_argument("--bits", type=_bits, help="of an element (default: those of the texts, or 16)")
-    command.add_argument("--form", default="any", choices=("any", "tma", "cute", "xor"), help="of the layout")
-    command.add_argument("--tile", type=_sizes, help="extents of the tile, where the accesses do not know them")
-    command.add_argument("--chunk", type=_count, default=16, help="bytes of a chunk of the form xor (default 16)")
+    command.add_argument("--bits", type=_bits, help="element width (default: that of the texts, or 16)")
+    command.add_argument("--form", default="any", choices=("any", "tma", "cute", "xor"), help="form of the layout")
+    command.add_argument("--tile", type=_sizes, help="tile extents, if the accesses do not determine them")
+    command.add_argument("--chunk", type=_count, default=16, help="bytes per chunk for the form xor (default 16)")
     command.add_argument("--engine", default="search", choices=("search", "smt"), help="smt: z3 confirms the least xor")
     _drawn(command, "the banks of each access before and after, and the lines of memory,", "-o", "--output")
     _common(command)
@@ -322,9 +322,9 @@ def _admissible(commands: argparse._SubParsersAction[Parser]) -> None:
     command.add_argument("layout", help="layout notation, JSON (a table of offsets, a problem), a file of it, or -")
     command.add_argument("consumer", help="tma, tma.store, wgmma.A, ldmatrix.x4.trans, ld.shared.v4.b32, mfma, ...")
     _of_target(command)
-    command.add_argument("--tile", type=_sizes, help="extents of the tile, where the layout does not know them")
+    command.add_argument("--tile", type=_sizes, help="tile extents, if the layout does not determine them")
     command.add_argument(
-        "--align", type=_count, default=1024, help="what divides the tile's address in shared memory (default 1024)"
+        "--align", type=_count, default=1024, help="alignment of the tile in shared memory, in bytes (default 1024)"
     )
     command.add_argument(
         "--option",
@@ -333,7 +333,7 @@ def _admissible(commands: argparse._SubParsersAction[Parser]) -> None:
         type=_option,
         default=[],
         metavar="NAME=VALUE",
-        help="what the consumer takes besides: tensor, issues, oob, n, metadata, kind, sparse, cta_group, ws, m, "
+        help="further argument of the consumer: tensor, issues, oob, n, metadata, kind, sparse, cta_group, ws, m, "
         "registers, lanes, warps, global, bounds, ctas, ...; the value is JSON, @FILE of JSON, sizes such as 64,64 "
         "(of a tensor: its extents), or text such as layout notation; may be repeated",
     )
@@ -342,7 +342,7 @@ def _admissible(commands: argparse._SubParsersAction[Parser]) -> None:
 
 def _factorise(commands: argparse._SubParsersAction[Parser]) -> None:
     command = _add(
-        commands, "factorise", "what a descriptor carries of a layout, and the shuffles that do the rest",
+        commands, "factorise", "the part of a layout that a descriptor can carry, and the shuffles for the rest",
         'layoutalg factorise "F2[register=(1)(2)(8), lane=(4)(16)(32)(64)(128) -> offset:256]"',
         'layoutalg factorise "(16,64):(64,1)" --json',
     )  # fmt: skip
@@ -350,17 +350,17 @@ def _factorise(commands: argparse._SubParsersAction[Parser]) -> None:
     consumers = "tma, tma.store, ldmatrix..., stmatrix..., ld.shared..., st.shared..., ds_read..., ds_write..."
     command.add_argument("--consumer", default="tma", help=f"{consumers} (default tma)")
     _of_target(command)
-    command.add_argument("--warps", type=_count, default=1, help="warps that a tile is dealt to (default 1)")
+    command.add_argument("--warps", type=_count, default=1, help="warps that share a tile (default 1)")
     _common(command, limits.PLAN_SECONDS)
 
 
 def _diagnose(commands: argparse._SubParsersAction[Parser]) -> None:
     command = _add(
-        commands, "diagnose", "what the bytes of a tensor map, or the arguments of a driver call, hold and break",
+        commands, "diagnose", "the fields and the broken rules of a tensor map's bytes or a driver call's arguments",
         "layoutalg diagnose map.bin", "layoutalg diagnose arguments.json", "layoutalg diagnose - < digits.txt",
     )  # fmt: skip
     command.add_argument(
-        "map", help="hexadecimal digits, a file of them, of the bytes, or of the call's arguments as JSON; or -"
+        "map", help="hexadecimal digits; a file with them, the bytes, or the call's arguments as JSON; or -"
     )
     command.add_argument("--target", default="sm_90a", help="architecture (default sm_90a)")
     _common(command)
@@ -373,7 +373,7 @@ def _of_target(command: Parser) -> None:
 
 def _synth(commands: argparse._SubParsersAction[Parser]) -> None:
     synth = _add(
-        commands, "synth", "find descriptors, with their proof",
+        commands, "synth", "find descriptors and prove them",
         "layoutalg synth tensormap problem.json -o plan.json",
         f"layoutalg synth tensormap {_SW} --tensor 4096,8192",
         f"layoutalg synth wgmma {_SW} --operand A",
@@ -387,14 +387,14 @@ def _synth(commands: argparse._SubParsersAction[Parser]) -> None:
     )  # fmt: skip
     tensormap.add_argument("file", help="problem JSON, a list of problems, - for standard input, or layout notation")
     tensormap.add_argument("--tensor", type=_sizes, help="with layout notation: extents of the tensor, outermost first")
-    tensormap.add_argument("--stride", type=_sizes, help="its element strides (default row-major)")
+    tensormap.add_argument("--stride", type=_sizes, help="element strides of the tensor (default row-major)")
     tensormap.add_argument("--tile", type=_sizes, help="extents of the tile (default: those of the layout)")
     tensormap.add_argument("--dtype", help="with layout notation: element type (default: that of the text, or bf16)")
     tensormap.add_argument("--target", default="sm_90a", help="with layout notation: architecture (default sm_90a)")
     tensormap.add_argument("--store", action="store_true", help="with layout notation: shared to global memory")
     _documented(tensormap)
     wgmma = _add(
-        kinds, "wgmma", "the descriptors by which wgmma reads a tile, from a problem document or a layout",
+        kinds, "wgmma", "the descriptors with which wgmma reads a tile, from a problem document or a layout",
         f"layoutalg synth wgmma {_SW} --operand A", "layoutalg synth wgmma operand.json -o operand-plan.json",
     )  # fmt: skip
     wgmma.add_argument("file", help="problem JSON, a list of problems, - for standard input, or layout notation")
@@ -423,7 +423,7 @@ def _check(commands: argparse._SubParsersAction[Parser]) -> None:
 
 def _certify(commands: argparse._SubParsersAction[Parser]) -> None:
     command = _add(
-        commands, "certify", "write a claim, or its contrary, as a certificate that the stand-alone checker proves",
+        commands, "certify", "write a claim or its negation as a certificate for the stand-alone checker",
         'layoutalg certify equality "(4,8):(8,1)" "((2,2),8):((8,16),1)" -o equality.json',
         'layoutalg certify composition "(4,8):(8,1)" "8:2" | layoutalg check -',
         'layoutalg certify inverse "(4,8):(8,1)" --side both', "layoutalg certify plan plan.json",
@@ -432,21 +432,20 @@ def _certify(commands: argparse._SubParsersAction[Parser]) -> None:
     command.add_argument(
         "claim",
         choices=("equality", "composition", "inverse", "plan", "operand", "handoff", "banks"),
-        help="equality: of two layouts; composition: outer after inner, and perhaps what it is; inverse: of a layout, "
-        "and perhaps what it is; plan, operand: of a TensorMap's or wgmma's plan or problem; handoff: of a "
-        "TensorMap's plan and the wgmma plan that reads its tile; banks: turns of an instruction of a target at byte "
-        "addresses",
+        help="equality: two layouts; composition: outer, inner and optionally the result; inverse: a layout and "
+        "optionally its inverse; plan, operand: a TensorMap or wgmma plan or problem; handoff: a TensorMap plan and "
+        "the wgmma plan that reads its tile; banks: a target, an instruction and a layout of byte addresses",
     )
     command.add_argument("of", nargs="+", help="layouts as in explain; JSON; a target and an instruction")
-    command.add_argument("--side", choices=("left", "right", "both"), default="left", help="of an inverse")
-    command.add_argument("--codomain", type=_count, help="of an inverse: it is asked for on 0 to this less 1")
+    command.add_argument("--side", choices=("left", "right", "both"), default="left", help="side of the inverse")
+    command.add_argument("--codomain", type=_count, help="size of the domain of the inverse")
     command.add_argument("-o", "--output", help="write the certificate to this file, completely or not at all")
     _common(command)
 
 
 def _checker(commands: argparse._SubParsersAction[Parser]) -> None:
     command = _add(
-        commands, "checker", "where the stand-alone checker of certificates is: one file that needs numpy alone",
+        commands, "checker", "the path of the stand-alone certificate checker, one file that needs only numpy",
         "layoutalg checker", "layoutalg checker -o checker.py && python checker.py certificate.json",
     )  # fmt: skip
     command.add_argument("-o", "--output", help="copy it to this file, completely or not at all")
@@ -460,13 +459,13 @@ def _validate(commands: argparse._SubParsersAction[Parser]) -> None:
     )  # fmt: skip
     command.add_argument("file", help="plan or problem JSON, a list of them, or - for standard input")
     command.add_argument("--device", default="auto", choices=DEVICES)
-    command.add_argument("--seed", type=_seed, default=0, help="of the random memory that is copied (default 0)")
+    command.add_argument("--seed", type=_seed, default=0, help="seed of the random memory contents (default 0)")
     _common(command, limits.RUN_SECONDS)
 
 
 def _draw(commands: argparse._SubParsersAction[Parser]) -> None:
     command = _add(
-        commands, "draw", "the picture of a layout, a plan or an answer, as text or as SVG",
+        commands, "draw", "draw a layout, a plan or an answer, as text or as SVG",
         'layoutalg draw "(4,8):(8,1)"', f"layoutalg draw {_SW} -o tile.svg",
         'layoutalg draw "(4,8):(1,4)" --against "(4,8):(8,1)" -o difference.svg',
         f"layoutalg draw {_SW} --for wgmma.A -o operand.svg", "layoutalg draw plan.json -o plan.svg",
@@ -474,11 +473,11 @@ def _draw(commands: argparse._SubParsersAction[Parser]) -> None:
     command.add_argument("subject", help=SUBJECT)
     command.add_argument("--against", metavar="SUBJECT", help="a second layout: the cells that differ are outlined")
     command.add_argument(
-        "--for", dest="consumer", metavar="CONSUMER", help="the answer of layoutalg admissible about the layout instead"
+        "--for", dest="consumer", metavar="CONSUMER", help="draw the answer of layoutalg admissible for this consumer"
     )
     _of_target(command)
-    command.add_argument("--view", choices=("grid", "owners", "matrix"), help="default: what suits the value")
-    command.add_argument("--show", choices=("value", "coordinate", "both"), default="value", help="what cells say")
+    command.add_argument("--view", choices=("grid", "owners", "matrix"), help="default: by the kind of value")
+    command.add_argument("--show", choices=("value", "coordinate", "both"), default="value", help="what cells show")
     command.add_argument("--shape", type=_sizes, help="sizes of the tensor of a #ttg attribute, outermost first: 64,64")
     command.add_argument("--svg", action="store_true", help="SVG on standard output instead of text")
     command.add_argument("-o", "--output", help="write the picture as SVG to this file, completely or not at all")
@@ -495,10 +494,10 @@ def _emit(commands: argparse._SubParsersAction[Parser]) -> None:
         "what",
         choices=("host", "bytes", "raw", "kernel", "cpp", "ptx", "mlir", "gluon", "cute_dsl"),
         help="host: a C++ function that calls cuTensorMapEncodeTiled; bytes: a C array of the map, or of the wgmma "
-        "descriptors; raw: the bytes themselves; kernel: CUDA that copies a tile; the others: the plan in the words "
-        "of that system",
+        "descriptors; raw: the bytes themselves; kernel: CUDA that copies a tile; the others: the plan as source text "
+        "for that system",
     )
-    command.add_argument("subject", help="plan or problem JSON, the 256 digits of a map, a file of these, or -")
+    command.add_argument("subject", help="plan or problem JSON, the 256 digits of a map, a file with either, or -")
     command.add_argument("--name", help="name of the function, array or kernel")
     command.add_argument("--target", default="sm_90a", help="architecture, for digits (default sm_90a)")
     command.add_argument("-o", "--output", help="write to this file, completely or not at all")
@@ -511,7 +510,7 @@ def _schema(commands: argparse._SubParsersAction[Parser]) -> None:
         commands, "schema", "the JSON Schema of a document that layoutalg reads or writes",
         "layoutalg schema", "layoutalg schema tensormap-problem", "layoutalg schema layoutalg/tensormap-plan/1",
     )  # fmt: skip
-    command.add_argument("name", nargs="?", help="name of the schema; without it, the names")
+    command.add_argument("name", nargs="?", help="name of the schema; without it, all names are listed")
     _common(command)
 
 
@@ -521,7 +520,7 @@ def _demo(commands: argparse._SubParsersAction[Parser]) -> None:
         "layoutalg demo", "layoutalg demo --device simulator --json > rows.json", "layoutalg demo my-tiles.json",
     )  # fmt: skip
     command.add_argument(
-        "file", nargs="?", help="tiles JSON (schema layoutalg/real-tiles/1); default: 113 tiles of kernels people run"
+        "file", nargs="?", help="tiles JSON (schema layoutalg/real-tiles/1); default: 113 tiles of well-known kernels"
     )
     command.add_argument("--device", default="auto", choices=DEVICES)
     _common(command, limits.RUN_SECONDS)

@@ -1,4 +1,4 @@
-"""One document or a list of them: every document gets its answer, one at a time, and the exit code is the worst."""
+"""Answer one document or a list of them, one at a time; the exit code is the worst."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from layoutalg.ground.errors import Diagnostic, LayoutError, shown
 ERROR_SCHEMA = "layoutalg/error/1"
 Answer = tuple[Result, list[str], int]
 TRACEBACK = "LAYOUTALG_TRACEBACK"
-"""Environment variable: where it is set, errors inside layoutalg show their traceback."""
+"""Environment variable; if set, internal errors show their traceback."""
 
 
 def each(
@@ -28,14 +28,14 @@ def each(
 ) -> int:
     """Answer every document; return the worst exit code.
 
-    A single document's error is raised. In a list it becomes that document's answer, and the others are answered too.
+    The error of a single document is raised; in a list it becomes that document's answer and the rest continue.
 
     Args:
-        stated: Reads the documents, after the file for the answers was found to be writable.
+        stated: Reads the documents; called after the answer file was found to be writable.
         as_json: Print JSON.
-        budget_seconds: Wall time for each document.
+        budget_seconds: Wall time per document.
         answer: Answers one document.
-        output: A file for the JSON answers; None for none.
+        output: File for the JSON answers, or None.
     """
     with answer_file(output) as file:
         documents = stated()
@@ -60,7 +60,7 @@ def each(
 
 
 def failed(error: Exception) -> Answer:
-    """Return the answer that says how a question failed, never as a refutation of it."""
+    """Return the answer for a question that failed with an error; never a refutation."""
     if isinstance(error, LayoutError):
         code = exit_code(error)
         verdict = "unknown" if code == UNKNOWN else "error"
@@ -72,14 +72,14 @@ def failed(error: Exception) -> Answer:
 
 
 def internal(error: Exception) -> Diagnostic:
-    """Return the diagnostic of an error that the library did not intend; its traceback is shown on request."""
+    """Return the diagnostic of an unexpected exception; its traceback is shown on request."""
     if os.environ.get(TRACEBACK) and sys.stderr is not None:
         tell("".join(traceback.format_exception(error)).rstrip("\n"))
     if isinstance(error, MemoryError):
-        return Diagnostic("LA015", "no memory left", because="the question, or its answer, is too large")
+        return Diagnostic("LA015", "out of memory", because="the question or its answer is too large")
     try:
         words = " ".join(str(error).split())
     except Exception:
         words = shown(error)
     because = f"{type(error).__name__}: {words[:200]}; set {TRACEBACK}=1 to see where"
-    return Diagnostic("LA015", "an error inside layoutalg", because=because)
+    return Diagnostic("LA015", "internal error in layoutalg", because=because)

@@ -1,7 +1,7 @@
-"""``layoutalg check`` of files and folders, and the stand-alone checker as a file.
+"""``layoutalg check`` for files and folders, and ``layoutalg checker``.
 
-Implementation notes: a certificate is checked by ``layoutalg/proofs/checker.py`` and by nothing else, so that the
-words and the exit code are those of ``python checker.py FILE``; plans and refusals go to ``layoutalg.cli.plans``.
+Implementation notes: certificates are checked only by ``layoutalg/proofs/checker.py``, so text and exit code are those
+of ``python checker.py FILE``; plans and refusals go to ``layoutalg.cli.plans``.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ EMITTED = "layoutalg/emitted/1"
 
 
 def check_any(name: str, budget_seconds: float, as_json: bool, documented_only: bool = False) -> int:
-    """Check the certificate, the plans or the refusals of a file, or every JSON file below a folder."""
+    """Check the certificate, plans or refusals in a file, or in every JSON file below a folder."""
     if name != "-" and os.path.isdir(name.replace("\0", "")):
         return _check_folder(name, budget_seconds, as_json, documented_only)
     text = read_text(name)
@@ -44,7 +44,7 @@ def check_any(name: str, budget_seconds: float, as_json: bool, documented_only: 
 
 
 def _certificate(text: str) -> object:
-    """The certificate that a text is, None where it is something else."""
+    """The certificate in a text; None if the text is something else."""
     if text.lstrip()[:1] != "{":
         return None
     try:
@@ -55,7 +55,7 @@ def _certificate(text: str) -> object:
 
 
 def _answer(certificate: object, name: str) -> Answer:
-    """What the stand-alone checker says, in its own words."""
+    """The verdict of the stand-alone checker, in its own words."""
     code, told = checker.check(certificate, clock.left())
     kind = certificate.get("kind") if isinstance(certificate, dict) else None
     lines = [checker.line("standard input" if name == "-" else name, code, told)]
@@ -70,7 +70,7 @@ def _answer(certificate: object, name: str) -> Answer:
 
 
 def _check_folder(name: str, budget_seconds: float, as_json: bool, documented_only: bool) -> int:
-    """One line, or one entry of a JSON list, for every document below a folder."""
+    """Print one line, or one JSON list entry, per document below a folder."""
     worst, results = PROVED, []
     paths = checker.files(name)
     for place, path in enumerate(paths):
@@ -87,7 +87,7 @@ def _check_folder(name: str, budget_seconds: float, as_json: bool, documented_on
 
 
 def _check_file(path: str, budget_seconds: float, documented_only: bool) -> list[tuple[Result, str, int]]:
-    """The answers to the documents of one file of a folder, each with its line."""
+    """The answers to the documents of one file, each with its line."""
     try:
         with clock.within(budget_seconds):
             text = read_text(path)
@@ -114,7 +114,7 @@ def _check_file(path: str, budget_seconds: float, documented_only: bool) -> list
 
 
 def _in_a_line(path: str, answer: Answer) -> tuple[Result, str, int]:
-    """An answer of several lines in the form of the stand-alone checker's."""
+    """Condense an answer into one line in the format of the stand-alone checker."""
     result, lines, code = answer
     word = checker.VERDICTS.get(code, "error") if result["verdict"] != "inadmissible" else "inadmissible"
     told = " ".join(lines[0].split()).removeprefix(f"{word} ")
@@ -122,7 +122,7 @@ def _in_a_line(path: str, answer: Answer) -> tuple[Result, str, int]:
 
 
 def show_checker(output: str | None, as_json: bool) -> int:
-    """Print where the stand-alone checker is, or copy it to a file."""
+    """Print the path of the stand-alone checker, or copy it to a file."""
     source = Path(checker.__file__)
     text = source.read_text(encoding="utf-8")
     with answer_file(output) as file:

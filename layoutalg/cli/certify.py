@@ -1,7 +1,6 @@
 """``layoutalg certify``: certificates from the command line.
 
-Implementation notes: the certificate says what is so, which may be the contrary of what was asked; the exit code says
-which of the two it is.
+Implementation notes: the certificate may state the negation of the claim; the exit code tells which.
 """
 
 from __future__ import annotations
@@ -28,12 +27,12 @@ from layoutalg.proofs.wgmma import OperandPlan, OperandProblem
 
 MAP_PLANS, OPERAND_PLANS = "layoutalg/tensormap-plan/", "layoutalg/wgmma-plan/"
 FALSE = "LA427"
-"""The code of a claim that the checker refutes."""
+"""Error code of a claim that the checker refutes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What is to be certified: the arguments, and the options of some kinds."""
+    """The arguments and options of ``certify``."""
 
     of: Sequence[str]
     side: str
@@ -41,7 +40,7 @@ class Asked:
     budget_seconds: float
 
     def texts(self, least: int, most: int, what: str) -> Sequence[str]:
-        """Return the arguments where there are so many."""
+        """Return the positional arguments after checking their number."""
         if not least <= len(self.of) <= most:
             raise malformed("arguments", f"must be {what}", len(self.of))
         return self.of
@@ -68,7 +67,7 @@ def write_certificate(asked: str, given: Asked, output: str | None, as_json: boo
 
 
 def _refuted(error: AdmissibilityError, as_json: bool) -> int:
-    """The answer to a claim that does not hold and whose contrary has no certificate of its own."""
+    """The answer to a false claim whose negation has no certificate."""
     verdict = Refuted("checker", {"what": error.diagnostic.because})
     if as_json:
         say_json({"schema": VERDICT_SCHEMA, "verdict": "refuted", "witness": dict(verdict.witness)})
@@ -78,7 +77,7 @@ def _refuted(error: AdmissibilityError, as_json: bool) -> int:
 
 
 def _layouts(arguments: Sequence[str]) -> list[Any]:
-    """Return the layouts of texts whose elements have one type, where they say one."""
+    """Return the layouts of texts; the element types that they state must agree."""
     texts = texts_of(arguments, ["a layout"] * len(arguments))
     stated_type(None, *texts)
     return [layout_of(text) for text in texts]
@@ -89,48 +88,48 @@ def _equality(given: Asked) -> Certificate:
 
 
 def _composition(given: Asked) -> Certificate:
-    return certify.composition(*_layouts(given.texts(2, 3, "two layouts and perhaps their composite")))
+    return certify.composition(*_layouts(given.texts(2, 3, "two layouts and optionally their composition")))
 
 
 def _inverse(given: Asked) -> Certificate:
-    layouts = _layouts(given.texts(1, 2, "a layout and perhaps its inverse"))
+    layouts = _layouts(given.texts(1, 2, "a layout and optionally its inverse"))
     return certify.inverse(*layouts, side=given.side, codomain=given.codomain)
 
 
 def _document(name: str, what: str, *schemas: str) -> Any:
-    """Return the JSON of an argument, whose schema begins with one of these."""
+    """Return the JSON document of an argument after checking its schema prefix."""
     document = read_subject(name).value
     if not schema_of(document).startswith(schemas):
-        raise malformed("/schema", f"must be that of {what}", schema_of(document))
+        raise malformed("/schema", f"must be the schema of {what}", schema_of(document))
     return document
 
 
 def _plan(given: Asked) -> Certificate:
-    what = "a TensorMap's plan or problem"
+    what = "a TensorMap plan or problem"
     document = _document(*given.texts(1, 1, what), what, PROBLEM_SCHEMA, MAP_PLANS)
     found = solved(document, given.budget_seconds)
     if isinstance(found, TensorMapPlan):
         return certify.plan(found)
     if schema_of(document).startswith(PROBLEM_SCHEMA) and found[2] == REFUTED:  # type: ignore[index]
         return certify.no_plan(TensorMapProblem.from_json(document))
-    raise malformed("document", "must be a plan that holds", json.dumps(found[0]))  # type: ignore[index]
+    raise malformed("document", "must be a valid plan", json.dumps(found[0]))  # type: ignore[index]
 
 
 def _operand(given: Asked) -> Certificate:
-    what = "a wgmma operand's plan or problem"
+    what = "a wgmma operand plan or problem"
     document = _document(*given.texts(1, 1, what), what, OPERAND_PROBLEMS, OPERAND_PLANS)
     found = solved(document, given.budget_seconds)
     if isinstance(found, OperandPlan):
         return certify.operand(found)
     if schema_of(document).startswith(OPERAND_PROBLEMS) and found[2] == REFUTED:  # type: ignore[index]
         return certify.no_operand(OperandProblem.from_json(document))
-    raise malformed("document", "must be a plan that holds", json.dumps(found[0]))  # type: ignore[index]
+    raise malformed("document", "must be a valid plan", json.dumps(found[0]))  # type: ignore[index]
 
 
 def _handoff(given: Asked) -> Certificate:
-    first, second = given.texts(2, 2, "a TensorMap's plan and a wgmma operand's plan")
-    copy = TensorMapPlan.from_json(_document(first, "a TensorMap's plan", MAP_PLANS))
-    consumer = OperandPlan.from_json(_document(second, "a wgmma operand's plan", OPERAND_PLANS))
+    first, second = given.texts(2, 2, "a TensorMap plan and a wgmma operand plan")
+    copy = TensorMapPlan.from_json(_document(first, "a TensorMap plan", MAP_PLANS))
+    consumer = OperandPlan.from_json(_document(second, "a wgmma operand plan", OPERAND_PLANS))
     return certify.handoff(copy, operand_view(copy.problem, consumer.problem.operand, consumer.major), consumer)
 
 
@@ -150,4 +149,4 @@ CLAIMS: dict[str, Callable[[Asked], Certificate]] = {
     "handoff": _handoff,
     "banks": _banks,
 }
-"""What can be asked for, and who writes it."""
+"""Claim -> the function that certifies it."""

@@ -1,4 +1,4 @@
-"""The command ``convert``: how registers come from one layout to another, and the kernel that does it."""
+"""``layoutalg convert``: plan a conversion between register layouts, and write its kernel."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from layoutalg.synth.conversions import conversion
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What is to be converted: two texts, and the options."""
+    """The two layouts to convert between, as texts, and the options."""
 
     source: str
     destination: str
@@ -28,7 +28,7 @@ class Asked:
 
 
 def convert_layout(asked: Asked, kernel: str | None, told: Told) -> int:
-    """Print the plan, write its kernel and its picture where files are named; return the exit code."""
+    """Print the plan; write its kernel and picture if files are named; return the exit code."""
     with answer_file(kernel) as source, answer_file(told.picture) as file:
         first, second = texts_of([asked.source, asked.destination], ["source", "destination"])
         with clock.within(told.budget_seconds), said_as(OPTIONS):

@@ -1,8 +1,8 @@
-"""``layoutalg demo``: the main job over a collection of real tiles, one table of at most 100 columns.
+"""``layoutalg demo``: plan, prove, compile and validate a collection of real tiles; print a 100-column table.
 
-Each row: the plan, its proof and the time both took, the kernel's machine code, and the byte-for-byte comparison on the
-device (or on the simulator where there is none). Tiles that name a ``wgmma`` consumer also show whether the copy is
-proved to hand every element to the descriptor that reads it. Rows are grouped by what came out.
+Each row shows the plan, its proof and the time for both, the kernel's machine code, and the byte-for-byte comparison on
+the device, or on the simulator without one. Tiles with a ``wgmma`` consumer also show whether every copied element is
+proved to be read by the right descriptor. Rows are grouped by outcome.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ WIDTH = 100
 
 
 def demo(name: str | None, device: str, budget_seconds: float, as_json: bool) -> int:
-    """Run the main job over a collection; print the table, what its columns say and what is remarkable."""
+    """Run the collection; print the table, its legend and remarks."""
     reader = Reader(read_document(str(TILES) if name is None else name))
     reader.keys(("schema", "tiles"))
     reader.schema(SCHEMA)
@@ -49,10 +49,10 @@ def demo(name: str | None, device: str, budget_seconds: float, as_json: bool) ->
 
 _HEADER = ("tile", "type", "box", "swizzle", "copies", "fill", "ms", "wgmma")
 _GROUPS = (
-    ("loads that wgmma reads where they land, proved", lambda row: row.plan is not None and row.proved is True),
+    ("loads proved to match their wgmma descriptors", lambda row: row.plan is not None and row.proved is True),
     ("other loads", lambda row: row.plan is not None and row.plan.direction == "load"),
     ("stores", lambda row: row.plan is not None),
-    ("refused: no TensorMap carries these tiles, and the rules that forbid it", lambda row: row.refusal is not None),
+    ("refused: no TensorMap can copy these tiles, because of these rules", lambda row: row.refusal is not None),
     ("not decided", lambda row: row.failure is not None),
 )
 
@@ -70,7 +70,7 @@ def _table(rows: Sequence[Row]) -> Iterator[str]:
     cells = {id(row): _cells(row) for row in rows if row.plan is not None}
     lines = [_HEADER, *cells.values()]
     widths = [max(len(line[column]) for line in lines) for column in range(len(_HEADER))]
-    widths[0] += min(0, WIDTH - sum(widths) - 2 * (len(widths) - 1))  # a long name gives way
+    widths[0] += min(0, WIDTH - sum(widths) - 2 * (len(widths) - 1))  # long names are cut to fit
     for title, here in _groups(rows):
         yield title
         if here[0].plan is not None:
@@ -108,10 +108,10 @@ def _cells(row: Row) -> tuple[str, ...]:
 
 
 def _legend(rows: Sequence[Row]) -> Iterator[str]:
-    yield "box      what one copy moves, innermost dimension first; copies: how many make a tile"
-    yield "fill     exact: right for every tile, also where it hangs over the tensor's edge; weak: for every"
-    yield "         tile that starts in bounds; lost: some tile at the edge gets foreign data"
-    yield "ms       plan and proof together"
+    yield "box      extents of one copy, innermost dimension first; copies: copies per tile"
+    yield "fill     exact: correct for every tile, including those over the tensor's edge; weak: for every"
+    yield "         tile that starts in bounds; lost: some tile at the edge gets wrong data"
+    yield "ms       time for plan and proof"
     yield "wgmma    operand, major and number of instructions whose descriptors read the tile, proved for"
     yield "         every element; none: no descriptor reads it; (type): not modelled; empty: not asked"
     engines = sorted({str(row.plan.certificate["engine"]) for row in rows if row.plan and row.plan.certificate})
@@ -134,7 +134,7 @@ def _remarks(rows: Sequence[Row], spent: float) -> Iterator[str]:
         yield f"{len(compiled)} kernels compiled, {min(compiled):,} to {max(compiled):,} bytes of machine code each"
     for note in sorted({note for row in rows for note in row.notes if not note.startswith(row.name)}):
         many = sum(note in row.notes for row in rows)
-        yield f"left out for {many} tiles: {note}"[:WIDTH]
+        yield f"skipped for {many} tiles: {note}"[:WIDTH]
     unexpected = [row.name for row in rows if not row.good]
     if unexpected:
         yield f"NOT AS EXPECTED: {', '.join(unexpected)}"
@@ -142,27 +142,27 @@ def _remarks(rows: Sequence[Row], spent: float) -> Iterator[str]:
 
 
 def _remarkable(rows: Sequence[Row]) -> Iterator[str]:
-    """What a reader of the table should look at."""
+    """Rows of the table worth a look."""
     found = []
     plans = [(row, row.plan) for row in rows if row.plan is not None]
     viewed = [row.name for row, plan in plans if len(plan.tensor_map.dims) != plan.problem.rank]
     if viewed:
-        found.append(f"{len(viewed)} maps have another rank than their tensor, such as {viewed[0]}")
+        found.append(f"{len(viewed)} maps differ in rank from their tensor, such as {viewed[0]}")
     chip = [row.name for row, plan in plans if plan.undocumented]
     if chip:
-        found.append(f"{len(chip)} maps break the documented text and the measured chip accepts them; synth, check and")
-        found.append(f"  emit refuse such maps with --documented-only; for instance {chip[0]}")
+        found.append(f"{len(chip)} maps break documented rules that the chip does not enforce; synth, check and")
+        found.append(f"  emit refuse them with --documented-only; for instance {chip[0]}")
     several = max(plans, key=lambda entry: len(entry[1].issues), default=None)
     if several is not None and len(several[1].issues) > 1:
-        found.append(f"{several[0].name} takes the most copies, {len(several[1].issues)}")
+        found.append(f"{several[0].name} needs the most copies, {len(several[1].issues)}")
     short = [f"{row.name} ({plan.oob})" for row, plan in plans if plan.oob != "exact"]
     if short:
         more = ", ..." if len(short) > 2 else ""
-        found.append(f"{len(short)} are not exact out of bounds: {', '.join(short[:2])}{more}")
+        found.append(f"{len(short)} do not have exact out-of-bounds fill: {', '.join(short[:2])}{more}")
     refused = [(row, row.refusal) for row in rows if row.refusal is not None]
     helped = [(row, refusal) for row, refusal in refused if refusal.repairs]
     if refused:
-        found.append(f"{len(helped)} of {len(refused)} refusals come with a repair that was planned and proved")
+        found.append(f"{len(helped)} of {len(refused)} refusals come with a planned and proved repair")
     if found:
         yield ""
         yield "remarkable"

@@ -1,6 +1,6 @@
 """``layoutalg emit``: source text of a proved plan, and the bytes of its map.
 
-Implementation notes: a plan that is read is proved again before anything is written; what is written is never run.
+Implementation notes: a plan is proved again before anything is written; the output is never run.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def emit(
     budget_seconds: float,
     as_json: bool,
 ) -> int:
-    """Write the text, or for ``raw`` the bytes, of a plan, a problem or the digits of a map; return the exit code."""
+    """Write the text (for ``raw``, the bytes) of a plan, a problem or the digits of a map; return the exit code."""
     with answer_file(output) as file:
         subject = read_subject(argument)
         if subject.kind == "text":
@@ -63,7 +63,7 @@ def emit(
             say_json({"schema": SCHEMA, "what": what, "text": text or raw.hex()})
         elif file is None and what == "raw":
             if sys.stdout is not None and sys.stdout.isatty():
-                raise malformed("--output", "bytes do not go to a terminal: give -o FILE, or emit bytes for a C array")
+                raise malformed("--output", "raw bytes cannot go to a terminal: use -o FILE or emit a C array (bytes)")
             put_bytes(raw)
         elif file is None:
             say(text.rstrip("\n"))
@@ -71,7 +71,7 @@ def emit(
 
 
 def _decoded(digits: str, target: str, documented_only: bool) -> TensorMap | Answer:
-    """The map of 128 bytes, or the answer that it breaks the documented text."""
+    """The map of 128 bytes, or the answer that it breaks documented rules."""
     if len(digits) != 256:
         raise malformed("", "a descriptor is 128 bytes, 256 hexadecimal digits", f"{len(digits)} digits")
     tm = decode(bytes.fromhex(digits), target=target)
@@ -89,7 +89,7 @@ def _text(what: str, value: Value, name: str | None, target: str) -> str:
         return export(value, what, name, target)
     if isinstance(value, OperandPlan):
         if what != "bytes":
-            raise malformed("what", "is bytes, raw or a form of another system for the descriptors of wgmma", what)
+            raise malformed("what", "must be bytes, raw or the form of another system for wgmma descriptors", what)
         return descriptor_table(value, name or "descriptors")
     if what == "host":
         return host_map(value, name or "make_tensor_map")

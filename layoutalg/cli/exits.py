@@ -1,7 +1,7 @@
-"""Exit codes of the command line; the README shows the same table, and a test compares the two.
+"""Exit codes of the command line; a test compares this table with docs/command-line.md.
 
-Main statements: 0 is returned only after everything requested was answered, proved and written; 1 only by a verdict.
-Whatever ends otherwise has a code of its own. Over a list the largest code of its documents counts.
+Main statements: 0 means everything requested was answered, proved and written; 1 is always a verdict; every other
+ending has its own code. For a list of documents the largest code counts.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ EXIT_CODES = {
     REFUTED: "refuted or inadmissible",
     UNKNOWN: "unknown: a budget ran out, an optional part is missing, or nothing was measured for the target",
     USAGE: "bad usage, or a document that cannot be read",
-    INTERNAL: "an error inside layoutalg, or no memory left",
-    OUTPUT: "the answers could not be written (closed pipe, full disk): what is not written was not decided",
+    INTERNAL: "internal error in layoutalg, or out of memory",
+    OUTPUT: "the answers could not be written (closed pipe, full disk); unwritten ones count as undecided",
     INTERRUPTED: "interrupted",
     TERMINATED: "terminated",
 }
 
 
 def exit_code(error: BaseException) -> int:
-    """Return the code that an exception ends with; only proofs of impossibility and devices refute.
+    """Return the exit code for an exception; only impossibility proofs and device mismatches refute.
 
     Example:
         >>> exit_code(IndexError()), exit_code(KeyboardInterrupt())

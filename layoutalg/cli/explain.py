@@ -1,4 +1,4 @@
-"""``layoutalg explain``: what ``layoutalg.explain`` says, as text or as one JSON document."""
+"""``layoutalg explain``: print ``layoutalg.explain`` as text or JSON."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from layoutalg.targets.registry import TARGETS
 __all__ = ["SCHEMA", "explain"]
 
 ILLEGAL = ("LA309", "LA310")
-"""What ``decode`` says of 128 bytes that no driver writes."""
+"""Codes of ``decode`` for 128 bytes that no driver writes."""
 
 
 def explain(subject: str, dtype: str | None, target: str, as_json: bool, shape: tuple[int, ...] | None = None) -> int:

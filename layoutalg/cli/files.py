@@ -1,4 +1,4 @@
-"""Reading documents: JSON only, bounded, one document of a list at a time."""
+"""Read JSON documents of bounded size, lists one document at a time."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _standard_input() -> BinaryIO:
 
 
 def _read(file: BinaryIO) -> bytes:
-    """Return what a file holds, one byte more than the limit where it holds more."""
+    """Return the contents of a file, or the first ``DOCUMENT_BYTES`` + 1 bytes of a longer one."""
     parts, room = [], limits.DOCUMENT_BYTES + 1
     while room and (part := file.read(min(room, _CHUNK))):
         parts.append(part)
@@ -54,17 +54,17 @@ def _refused(what: str, name: str, because: str) -> MalformedError:
 
 
 def no_such_file(name: str) -> MalformedError:
-    """Return the error for what is meant as a file and is none."""
+    """Return the error for a file that does not exist."""
     return _refused("cannot read the document", name, "there is no such file")
 
 
 def title(name: str) -> str:
-    """Return what to call a file in messages."""
+    """Return the name of a file for messages."""
     return "standard input" if name == "-" else escaped(name, 300)
 
 
 def read_document(name: str) -> object:
-    """Return the one document of a file."""
+    """Return the single document of a file."""
     return load_json(read_text(name), title(name))
 
 

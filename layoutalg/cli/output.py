@@ -1,8 +1,7 @@
-"""Writing answers: to standard output, to standard error and to a file, escaped, and never half of them unnoticed.
+"""Write answers to standard output, standard error and files, escaped; failed writes are never silent.
 
-Implementation notes: text goes out line by line with control characters escaped, because much of it comes from
-documents. JSON goes out as ASCII. What cannot be written to standard output or to the file is an ``OutputError``; what
-cannot be written to standard error is lost.
+Implementation notes: control characters in text are escaped line by line, because much of it comes from documents. JSON
+is ASCII. A failed write to standard output or a file is an ``OutputError``; one to standard error is ignored.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ def _failure(where: str, error: Exception | str) -> OutputError:
 
 
 def _lines(text: str, stream: TextIO) -> str:
-    """Text for a terminal: printable lines that the stream's encoding has."""
+    """Text for a terminal: printable, and encodable in the stream's encoding."""
     encoding = getattr(stream, "encoding", None) or "utf-8"
     return (
         "".join(f"{escaped(line)}\n" for line in text.split("\n")).encode(encoding, "backslashreplace").decode(encoding)
@@ -61,7 +60,7 @@ def say_json(document: object) -> None:
 
 
 def put_bytes(raw: bytes) -> None:
-    """Write bytes to standard output as they are.
+    """Write raw bytes to standard output.
 
     Raises: OutputError: LA016.
     """
@@ -75,7 +74,7 @@ def put_bytes(raw: bytes) -> None:
 
 
 def put_into(file: TextIO, content: str | bytes) -> None:
-    """Write text or bytes to a file of ``answer_file``.
+    """Write text or bytes to a file opened by ``answer_file``.
 
     Raises: OutputError: LA016.
     """
@@ -90,12 +89,12 @@ def put_into(file: TextIO, content: str | bytes) -> None:
 
 
 def flush() -> None:
-    """Make sure that what was said is written.
+    """Flush standard output, so that write errors are noticed.
 
     Raises: OutputError: LA016.
     """
     if sys.stdout is None:
-        return  # nobody said anything, or ``say`` has raised
+        return  # nothing was written, or ``say`` has raised
     try:
         sys.stdout.flush()
     except (OSError, ValueError) as error:
@@ -103,7 +102,7 @@ def flush() -> None:
 
 
 def silence() -> None:
-    """Give up standard output after an error, so that what is left in its buffer does not raise at the end."""
+    """Redirect standard output to the null device after an error, so that its buffer does not raise at exit."""
     with contextlib.suppress(OSError, ValueError, AttributeError):
         sink = os.open(os.devnull, os.O_WRONLY)
         os.dup2(sink, sys.stdout.fileno())
@@ -111,14 +110,14 @@ def silence() -> None:
 
 
 def tell(text: str) -> None:
-    """Write lines to standard error, where there is one."""
+    """Write lines to standard error, if it is open."""
     with contextlib.suppress(OSError, ValueError, AttributeError):
         sys.stderr.write(_lines(text, sys.stderr))
         sys.stderr.flush()
 
 
 def progress(done: int, total: int, what: str) -> None:
-    """Say how far long work has come, on standard error, where a person watches."""
+    """Show progress of long work on standard error if it is a terminal."""
     with contextlib.suppress(OSError, ValueError, AttributeError):
         if total > 1 and sys.stderr.isatty():
             sys.stderr.write(f"\r\x1b[K{done}/{total} {escaped(what, 60)}" + ("\n" if done == total else ""))
@@ -126,10 +125,10 @@ def progress(done: int, total: int, what: str) -> None:
 
 
 class Steps:
-    """How far long work has come: one changing line where a person watches, in a pipe a line every few seconds.
+    """Progress of long work: one updated line on a terminal, otherwise a line every few seconds.
 
     Args:
-        total: Steps in all.
+        total: Number of steps.
     """
 
     SECONDS = 5.0
@@ -148,14 +147,14 @@ class Steps:
 
 @contextlib.contextmanager
 def answer_file(name: str | None) -> Iterator[TextIO | None]:
-    """Open a file for the answers; at the end it is whole, or as it was before.
+    """Open a file for the answers; in the end it is either complete or unchanged.
 
-    A regular file is written beside its place and then moved there: with the permissions that it had, or those that the
-    umask gives a new one. A link stays and its target is replaced. Devices, FIFOs and what stands under ``/dev/fd`` or
-    ``/proc`` are written to directly.
+    A regular file is written to a temporary file in the same folder, then renamed; it keeps its permissions, a new one
+    gets those of the umask. A link stays and its target is replaced. Devices, FIFOs and files under ``/dev/fd`` or
+    ``/proc`` are written directly.
 
     Args:
-        name: The file; None for none.
+        name: The file, or None.
 
     Raises: MalformedError: LA012. OutputError: LA016.
     """
@@ -183,10 +182,10 @@ def answer_file(name: str | None) -> Iterator[TextIO | None]:
         except OSError as error:
             raise _failure(name, error) from None
     finally:
-        with contextlib.suppress(OSError):  # after an error it may fail to write what is left
+        with contextlib.suppress(OSError):  # after an error, flushing the rest may fail again
             file.close()
         if part is not None:
-            with contextlib.suppress(OSError):  # it is gone where it was moved
+            with contextlib.suppress(OSError):  # already renamed on success
                 os.unlink(part)
 
 
@@ -195,7 +194,7 @@ def _no_place(name: str, reason: str) -> MalformedError:
 
 
 def _kind(name: str) -> tuple[bool, os.stat_result | None]:
-    """Return whether to write directly to what is there, and its status, None where nothing is."""
+    """Return whether to write directly, and the status of the existing file, or None."""
     try:
         status = os.stat(name)
     except FileNotFoundError:
@@ -209,7 +208,7 @@ def _kind(name: str) -> tuple[bool, os.stat_result | None]:
 
 
 def _opened(target: str, direct: bool, status: os.stat_result | None) -> tuple[int, str | None]:
-    """Open a target, or a part beside it; return the handle and the name of the part."""
+    """Open a target, or a temporary file next to it; return the handle and the name of the latter."""
     if direct:
         return os.open(target, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC), None
     effective = os.access in os.supports_effective_ids
@@ -218,7 +217,7 @@ def _opened(target: str, direct: bool, status: os.stat_result | None) -> tuple[i
     part = os.path.join(os.path.dirname(target), f".layoutalg-{secrets.token_hex(8)}.part")
     handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
     if status is not None:
-        with contextlib.suppress(OSError):  # the owner, where we may
+        with contextlib.suppress(OSError):  # changing the owner may not be permitted
             os.fchown(handle, status.st_uid, status.st_gid)
         with contextlib.suppress(OSError):
             os.fchmod(handle, stat.S_IMODE(status.st_mode))
@@ -227,12 +226,12 @@ def _opened(target: str, direct: bool, status: os.stat_result | None) -> tuple[i
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """How an answer goes out.
+    """Output options of a command.
 
     Args:
-        picture: A file for the picture, as SVG; None for none.
+        picture: File for the SVG picture, or None.
         budget_seconds: Wall time.
-        as_json: Print one JSON document in place of text.
+        as_json: Print one JSON document instead of text.
     """
 
     picture: str | None
@@ -241,12 +240,12 @@ class Told:
 
 
 class Answers:
-    """Answers on their way out, one at a time: each is written when it comes and then forgotten.
+    """Writes answers one at a time, without keeping them.
 
     Args:
         is_list: Whether the answers form a list.
-        as_json: Whether standard output gets one JSON document instead of text.
-        file: Gets one JSON document; None for none.
+        as_json: Print one JSON document instead of text.
+        file: File for one JSON document, or None.
     """
 
     def __init__(self, is_list: bool, as_json: bool, file: TextIO | None) -> None:
@@ -266,7 +265,7 @@ class Answers:
         flush()
         if self.file is not None:
             text = json.dumps(plain(result), indent=1)
-            indented = text.replace("\n", "\n ") if self.is_list else text  # texts hold no line breaks in JSON
+            indented = text.replace("\n", "\n ") if self.is_list else text  # JSON strings have no raw line breaks
             self._write(before.strip() + ("\n " if self.is_list else "") + indented)
         self.count += 1
 

@@ -1,4 +1,4 @@
-"""``layoutalg draw``: the picture of a layout or a plan, as text or as SVG."""
+"""``layoutalg draw``: draw a layout, a plan or an answer as text or SVG."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ SCHEMA = "layoutalg/picture/1"
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """Whose answer about a layout is drawn.
+    """The consumer whose answer about a layout is drawn.
 
     Args:
-        consumer: Of ``layoutalg.admissible``.
+        consumer: As for ``layoutalg.admissible``.
         target: Architecture.
         dtype: Element type.
     """
@@ -39,7 +39,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Stopped:
-    """The answer that says why there is no plan to draw."""
+    """Why there is no plan to draw."""
 
     answer: Answer
 
@@ -56,7 +56,7 @@ def draw_subject(
     budget_seconds: float,
     as_json: bool,
 ) -> int:
-    """Draw what an argument stands for: text by default, SVG on request and into files; return the exit code."""
+    """Draw the subject: text by default, SVG on request and in files; return the exit code."""
     with answer_file(output) as file:
         value = _value(argument, shape, budget_seconds, None if asked is None else asked.dtype)
         if isinstance(value, Stopped):
@@ -68,7 +68,7 @@ def draw_subject(
             return code
         if asked is not None:
             if against is not None:
-                raise malformed("--against", "compares two layouts; --for draws the answer about one", against)
+                raise malformed("--against", "compares two layouts, but --for draws an answer about one", against)
             words, picture = _answered(value, asked, shape, budget_seconds)
         elif against is None:
             drawn = _drawn(value)
@@ -103,16 +103,16 @@ def _answered(layout: object, asked: Asked, shape: tuple[int, ...] | None, budge
 
 
 def _drawn(value: object) -> object:
-    """The layout of a text, or the plan itself."""
+    """The layout of a written value, or the plan itself."""
     return value.layout if isinstance(value, Written) else value
 
 
 def _value(argument: str, shape: tuple[int, ...] | None, budget_seconds: float, dtype: str | None = None) -> object:
-    """The text's layout or the proved plan that an argument stands for, or the answer that says why there is none."""
+    """The layout or proved plan that an argument stands for, or the answer that says why there is none."""
     subject = read_subject(argument)
     if subject.kind == "text":
         return written_in(str(subject.value), shape, dtype)
     if subject.kind == "hex":
-        raise malformed("subject", "the bytes of a map have no picture: draw the plan, or explain the bytes")
+        raise malformed("subject", "map bytes cannot be drawn: draw the plan, or use layoutalg explain")
     found = solved(subject.value, budget_seconds)
     return Stopped(found) if isinstance(found, tuple) else found

@@ -1,7 +1,7 @@
-"""``layoutalg synth`` and ``validate``, and ``check`` of plans: one document or a list of them.
+"""``layoutalg synth``, ``validate`` and ``check`` of plans, for one document or a list.
 
-Implementation notes: over a list every document gets its answer, a malformed one too; the exit code is the worst. Every
-answer names its schema, so that ``check`` reads back whatever ``synth`` wrote.
+Implementation notes: in a list every document gets an answer, even a malformed one; the exit code is the worst. Every
+answer names its schema, so that ``check`` can read what ``synth`` wrote.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ VERDICT_SCHEMA = "layoutalg/verdict/1"
 CERTIFICATES = checker.SCHEMA.removesuffix("2")
 OPERAND_PROBLEMS = OPERAND_PROBLEM.removesuffix("1")
 PROBLEM_SCHEMA = SCHEMA.removesuffix("1")
-"""Of any version: the reader says which it reads."""
+"""Prefix for any version; the reader rejects versions it does not know."""
 
 
 def synth_tensormap(
@@ -61,7 +61,7 @@ def synth_tensormap(
     direction: str = "load",
     documented_only: bool = False,
 ) -> int:
-    """Plan every problem of a file, or the problem that a layout and a tensor make; print the answers."""
+    """Plan every problem in a file, or the problem given by a layout and a tensor; print the answers."""
 
     def stated() -> Documents:
         if tensor is None:
@@ -87,7 +87,7 @@ def synth_wgmma(
     operand: str | None,
     dtype: str | None = None,
 ) -> int:
-    """Find the descriptors of every operand of a file, or of a layout; print the answers."""
+    """Find the descriptors of every operand in a file, or of a layout; print the answers."""
 
     def stated() -> Documents:
         if operand is None:
@@ -100,7 +100,7 @@ def synth_wgmma(
 
 
 def validate_plans(name: str, device: str, seed: int, budget_seconds: float, as_json: bool) -> int:
-    """Run every plan (or problem) of a file on the device or the simulator."""
+    """Run every plan (or problem) in a file on the device or the simulator."""
     return each(
         lambda: read_documents(name),
         as_json,
@@ -110,7 +110,7 @@ def validate_plans(name: str, device: str, seed: int, budget_seconds: float, as_
 
 
 def _documents(name: str, option: str) -> Documents:
-    """The documents of a file; layout notation needs an option."""
+    """The documents in a file; layout notation is refused with the option that it needs."""
     if name != "-" and ":" in name and not os.path.lexists(name.replace("\0", "")):
         raise malformed("file", f"there is no file of this name; layout notation needs {option}", name)
     return read_documents(name)
@@ -119,12 +119,12 @@ def _documents(name: str, option: str) -> Documents:
 def _notation(argument: str) -> str:
     subject = read_subject(argument)
     if subject.kind != "text":
-        raise malformed("file", "with these options it must be layout notation", subject.value)
+        raise malformed("file", "must be layout notation with these options", subject.value)
     return str(subject.value)
 
 
 def schema_of(document: object) -> str:
-    """Return the schema that a document says it follows, or an empty text."""
+    """Return the schema that a document names, or an empty text."""
     schema = document.get("schema") if isinstance(document, dict) else None
     return schema if isinstance(schema, str) else ""
 
@@ -134,7 +134,7 @@ def _synthesized(document: object, budget_seconds: float, documented_only: bool 
     try:
         if is_symbolic(document):
             if documented_only:
-                raise malformed("/global/shape", "must be numbers where only documented maps are taken", "names")
+                raise malformed("/global/shape", "must be numbers with --documented-only", "names")
             plan = synthesize_symbolic(SymbolicProblem.from_json(document), budget_seconds=budget_seconds)
         else:
             plan = synthesize_tensormap(
@@ -168,10 +168,10 @@ def _unknown(error: LayoutError) -> Answer:
 def solved(
     document: object, budget_seconds: float, documented_only: bool = False
 ) -> TensorMapPlan | OperandPlan | Answer:
-    """Return the proved plan of a plan or a problem, or the answer that says why there is none."""
+    """Return the proved plan of a plan or problem document, or the answer that says why there is none."""
     schema = schema_of(document)
     if is_symbolic(document):
-        raise malformed("/global/shape", "must be numbers here: SymbolicPlan.specialise makes a plan at sizes", "names")
+        raise malformed("/global/shape", "must be numbers: get a plan from SymbolicPlan.specialise", "names")
     if schema.startswith(PROBLEM_SCHEMA):
         answer = _synthesized(document, budget_seconds, documented_only)
         return TensorMapPlan.from_json(answer[0]) if answer[2] == PROVED else answer
@@ -209,37 +209,37 @@ _CHECKERS: Mapping[str, Callable[[object], Verdict]] = {
 def checked(document: object, documented_only: bool = False) -> Answer:
     """Check a plan; only the checker's own verdict refutes it.
 
-    A refusal, or an error that ``synth`` wrote into a list, is repeated as such: there is nothing to replay.
+    A refusal or an error that ``synth`` wrote into a list is repeated: there is nothing to check.
     """
     schema = schema_of(document)
     if isinstance(document, dict) and schema in (REFUSAL_SCHEMA, OPERAND_REFUSAL, ERROR_SCHEMA):
         return _repeated(document, schema)
     if schema.startswith((PROBLEM_SCHEMA, OPERAND_PROBLEMS)):
         kind = "tensormap" if schema.startswith(PROBLEM_SCHEMA) else "wgmma"
-        rule = f"this is a problem, and a plan is what can be checked: run layoutalg synth {kind} PROBLEM -o PLAN first"
+        rule = f"this is a problem, but only plans can be checked: run layoutalg synth {kind} PROBLEM -o PLAN first"
         raise malformed("/schema", rule)
     if schema.startswith(CERTIFICATES):
-        raise malformed("", "a certificate is one JSON object in a file of its own, of integers, every name once")
+        raise malformed("", "a certificate must be a file of one JSON object, with integers only and unique names")
     replayed = _CHECKERS.get(schema)
     if replayed is None:
         found = document.get("schema") if isinstance(document, dict) else document
         raise malformed("/schema", f"the schema must be one of {', '.join(_CHECKERS)}", found)
     verdict = replayed(document)
     if documented_only and schema == PLAN_SCHEMA and isinstance(verdict, Proved):
-        rules = TensorMapPlan.from_json(document).undocumented  # those that the checker found
+        rules = TensorMapPlan.from_json(document).undocumented  # confirmed by the checker
         if rules:
             verdict = Refuted(verdict.engine, {"what": "the map breaks the documented text", "rules": ", ".join(rules)})
     return _told(verdict, document)
 
 
 def _repeated(document: dict[str, object], schema: str) -> Answer:
-    """The answer to a document that says why there is no plan."""
+    """Repeat the answer of a document that says why there is no plan."""
     what = "error" if schema == ERROR_SCHEMA else "violations" if schema == REFUSAL_SCHEMA else "reasons"
     found = document.get(what)
     entries = found if isinstance(found, list) else [found]
     said = [_said(entry) for entry in entries[:20]]
     if not said or None in said or document.get("verdict") not in ("inadmissible", "unknown", "error"):
-        raise malformed(f"/{what}", f"must be what synth writes in a {schema}", found)
+        raise malformed(f"/{what}", f"must be as synth writes it in {schema}", found)
     if schema == ERROR_SCHEMA:
         lines = [f"unknown       there is no plan to check: {said[0]}"]
         return {"schema": VERDICT_SCHEMA, "verdict": "unknown", "reason": said[0], "tried": []}, lines, UNKNOWN
@@ -249,7 +249,7 @@ def _repeated(document: dict[str, object], schema: str) -> Answer:
 
 
 def _said(entry: object) -> str | None:
-    """The words of a violation, a reason or a diagnostic; None where it is none of these."""
+    """The text of a violation, a reason or a diagnostic; None for anything else."""
     if isinstance(entry, dict):
         words = [entry.get("rule", entry.get("code")), entry.get("message", entry.get("what"))]
         return ": ".join(words) if all(isinstance(word, str) for word in words) else None  # type: ignore[arg-type]
@@ -273,7 +273,7 @@ def _validated(document: object, device: str, seed: int, budget_seconds: float) 
     from layoutalg.codegen.validate import validate
 
     if is_symbolic(document):
-        raise malformed("/global/shape", "must be numbers here: SymbolicPlan.specialise makes a plan at sizes", "names")
+        raise malformed("/global/shape", "must be numbers: get a plan from SymbolicPlan.specialise", "names")
     if schema_of(document).startswith(PROBLEM_SCHEMA):
         answer = _synthesized(document, budget_seconds)
         if answer[2] != PROVED:

@@ -1,4 +1,4 @@
-"""Questions about hardware: which shared layout to use, what an access costs, which instruction carries what."""
+"""Commands about hardware: shared layouts, bank turns, paddings, swizzles, admissibility, diagnosis."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def bank_turns(
     why: bool,
     told: Told,
 ) -> int:
-    """Print the turns that shared memory needs for an access; return the exit code."""
+    """Print the bank turns of an access; return the exit code."""
     with answer_file(told.picture) as file:
         given = [registers] if shared is None else [registers, shared]
         texts = texts_of(given, ["registers", "shared"][: len(given)])
@@ -80,7 +80,7 @@ def pad_tile(
     form: str,
     told: Told,
 ) -> int:
-    """Print the least padding of a form; return the exit code: unknown where it is not proved to be the least."""
+    """Print the least padding of a form; the exit code is unknown unless it is proved least."""
     with answer_file(told.picture) as file:
         texts = texts_of(accesses, ["accesses"] * len(accesses))
         with said_as(OPTIONS | {"shape": "shape"}):
@@ -100,7 +100,7 @@ def find_swizzle(
     engine: str,
     told: Told,
 ) -> int:
-    """Print the layout of a form with the fewest turns; return the exit code: unknown where no proof says so."""
+    """Print the layout of a form with the fewest turns; the exit code is unknown unless that is proved."""
     with answer_file(told.picture) as file:
         texts = texts_of(accesses, ["accesses"] * len(accesses))
         with said_as(OPTIONS):
@@ -140,11 +140,11 @@ def admit(
     budget_seconds: float,
     as_json: bool,
 ) -> int:
-    """Print whether an instruction carries a layout, with the bits or the reason; return the exit code."""
+    """Print whether an instruction can carry a layout, with the bits or the reason; return the exit code."""
     given = _given(layout, tile, dtype)
     read = {name: option_value(name, text) for name, text in options}
     for name in TAKEN & read.keys():
-        raise malformed(f"--option {name}", f"is --{TAKEN_AS.get(name, name)}, not an option of {consumer}")
+        raise malformed(f"--option {name}", f"must be given as --{TAKEN_AS.get(name, name)}, not as an option")
     if isinstance(sizes := read.get("tensor"), list) and all(isinstance(extent, int) for extent in sizes):
         read["tensor"] = (tuple(sizes), None, dtype)
     found = admissible(
@@ -155,12 +155,12 @@ def admit(
 
 TAKEN_AS = {"align_bytes": "align", "budget_seconds": "budget"}
 TAKEN = {"layout", "consumer", "target", "dtype", "tile", *TAKEN_AS}
-"""Arguments of ``admissible`` that are arguments of the command."""
+"""Arguments of ``admissible`` that the command has under its own options."""
 _WORDS = {"true": True, "false": False, "null": None}
 
 
 def option_value(name: str, text: str) -> object:
-    """Return what a consumer is given: JSON, the JSON of a file, sizes, or the text itself.
+    """Return the value of a consumer option: JSON, the JSON of a file, sizes, or the text itself.
 
     Raises: MalformedError: LA011, LA012, LA013.
 
@@ -188,13 +188,13 @@ def option_value(name: str, text: str) -> object:
 def factor(
     layout: str, consumer: str, target: str, dtype: str | None, warps: int, budget_seconds: float, as_json: bool
 ) -> int:
-    """Print what a descriptor carries of a layout and what threads shuffle; return the exit code."""
+    """Print the part of a layout that a descriptor carries and the shuffles for the rest; return the exit code."""
     found = factorise(_given(layout, None, dtype), consumer, target, dtype, warps=warps, budget_seconds=budget_seconds)
     return _told(found, as_json)
 
 
 def diagnose_map(argument: str, target: str, as_json: bool) -> int:
-    """Print what 128 bytes, or the arguments of a driver's call, hold and break; return the exit code."""
+    """Print the fields and broken rules of 128 bytes or a driver call's arguments; return the exit code."""
     source = _map_of(argument) or read_subject(argument).value
     found = diagnose(source, target)
     if as_json:
@@ -205,15 +205,15 @@ def diagnose_map(argument: str, target: str, as_json: bool) -> int:
 
 
 MAP_SIZES = (64, 128)
-"""Bytes of a map, all or those that hold fields, as a file has them."""
+"""Sizes in bytes of a binary map file: the whole map, or only the half with fields."""
 
 
 def _map_of(argument: str) -> bytes | None:
-    """Return a file of the size of a map that holds its bytes, not their digits; else None."""
+    """Return the contents of a binary map file; None for anything else, such as a file of digits."""
     try:
         path = Path(argument)
         raw = path.read_bytes() if path.is_file() and path.stat().st_size in MAP_SIZES else b""
-    except (OSError, ValueError):  # a null character, or no right to read it: read_subject says so
+    except (OSError, ValueError):  # a null character, or unreadable: read_subject reports it
         return None
     return None if not raw or raw.strip().isalnum() else raw
 

@@ -1,4 +1,4 @@
-"""``layoutalg schema``: the JSON Schemas of the documents, which are data files of this package."""
+"""``layoutalg schema``: the JSON Schemas of the documents, shipped as data files."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ def schema_names() -> tuple[str, ...]:
 
 
 def schema_text(name: str) -> str:
-    """Return a JSON Schema as it is shipped.
+    """Return the text of a JSON Schema.
 
     Args:
-        name: Of ``schema_names``; also as documents write it, ``layoutalg/NAME/1``, with its version.
+        name: One of ``schema_names``, or as documents write it, with its version: ``layoutalg/NAME/1``.
 
     Raises: MalformedError: LA010.
 
@@ -42,7 +42,7 @@ def schema_text(name: str) -> str:
 
 
 def show_schema(name: str | None, as_json: bool) -> int:
-    """Print a schema, or the names of all with what each describes."""
+    """Print a schema, or all names with their descriptions."""
     if name is not None:
         say(schema_text(name).rstrip("\n"))
         return PROVED

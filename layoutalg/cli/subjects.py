@@ -1,8 +1,7 @@
-"""What a person types or pipes in: layout notation, hexadecimal digits, or a JSON document, from anywhere.
+"""Read what the user types or pipes in: layout notation, hexadecimal digits, or a JSON document.
 
-Implementation notes: an argument is a file where one of that name exists, else the text itself. A text that begins like
-JSON is JSON, with JSON's messages; one of hexadecimal digits alone is bytes; everything else is notation. Nothing that
-is read is executed.
+Implementation notes: an argument is a file if one of that name exists, otherwise the text itself. Text that begins like
+JSON is parsed as JSON; text of hexadecimal digits is bytes; everything else is notation. Input is never executed.
 """
 
 from __future__ import annotations
@@ -22,23 +21,23 @@ from layoutalg.notation.written import Written, read_written
 from layoutalg.proofs.dtypes import stated_type
 
 _JSON = re.compile(r"""\s*(?:$|\{\s*(?:["'}]|$)|"|(?:null|true|false|-?(?:NaN|Infinity|[0-9.eE+]+))\s*$)""")
-"""How a JSON object, string, number or word begins, and no notation."""
+"""The beginning of a JSON object, string, number or word that no notation shares."""
 _HEX = re.compile(r"(?:0[xX])?([0-9a-fA-F]{64,})")
 _PATH = re.compile(r"[./~]|.*\.(?:json|txt|mlir|ttgir|ttir|layout|bin|hex)$", re.DOTALL)
-"""What is meant as the name of a file, though no file has it."""
+"""A text meant as a file name, even if no such file exists."""
 
 _ARGUMENT = re.compile(r"\b([a-z_]+)=(?![\w=])")
-"""What messages of the library write for an argument that is missing: shape=."""
+"""A missing argument in a library message, such as shape=."""
 
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What a command is asked about.
+    """The subject of a command.
 
     Args:
         kind: ``"text"``, ``"hex"`` or ``"json"``.
         value: The notation, the digits, or the document.
-        name: What to call its source in messages.
+        name: Name of its source for messages.
     """
 
     kind: Literal["text", "hex", "json"]
@@ -47,10 +46,10 @@ class Subject:
 
 
 def read_subject(argument: str) -> Subject:
-    """Return what an argument of the command line stands for.
+    """Read a command-line argument.
 
     Args:
-        argument: ``-`` for standard input, the name of a file, or the text itself.
+        argument: ``-`` for standard input, a file name, or the text itself.
 
     Raises: MalformedError: LA011, LA012, LA013, LA014.
 
@@ -73,7 +72,7 @@ def read_subject(argument: str) -> Subject:
 
 
 def _is_json(text: str) -> bool:
-    """Whether to read a text as JSON; a list of it has no arrow, which parameters of an ISL set are followed by."""
+    """Whether a text is JSON; ``[n] -> ...``, the parameters of an ISL set, is not."""
     return _JSON.match(text) is not None or (text.lstrip().startswith("[") and "->" not in text)
 
 
@@ -85,11 +84,11 @@ def _is_there(argument: str) -> bool:
 
 
 def texts_of(arguments: Sequence[str], names: Sequence[str]) -> tuple[str, ...]:
-    """Return the texts that several arguments of one command stand for.
+    """Read several command-line arguments as texts.
 
     Args:
-        arguments: As in ``read_subject``; one of them may be standard input.
-        names: What the command calls them, for messages.
+        arguments: As for ``read_subject``; at most one may be standard input.
+        names: Their names, for messages.
 
     Raises: MalformedError: LA010, and those of ``read_subject``.
 
@@ -98,22 +97,22 @@ def texts_of(arguments: Sequence[str], names: Sequence[str]) -> tuple[str, ...]:
         ('rows', '(4,8):(1,4)')
     """
     if list(arguments).count("-") > 1:
-        raise malformed(names[-1], f"standard input can be one of {', '.join(dict.fromkeys(names))}")
+        raise malformed(names[-1], f"standard input can be only one of {', '.join(dict.fromkeys(names))}")
     found = [read_subject(argument) for argument in arguments]
     for subject, name in zip(found, names, strict=True):
         if subject.kind != "text":
-            raise malformed(name, "must be layout notation, or a name where the command has names", subject.value)
+            raise malformed(name, "must be layout notation, or a name that the command knows", subject.value)
     return tuple(str(subject.value) for subject in found)
 
 
 @contextlib.contextmanager
 def said_as(options: Mapping[str, str]) -> Iterator[None]:
-    """Let errors call arguments of the library by the options of the command; a text that is no layout is bad usage.
+    """Rewrite library errors to name command-line options.
 
     Args:
         options: Name in the library -> name on the command line.
 
-    Raises: MalformedError: whatever rule a text breaks, it is then no layout.
+    Raises: MalformedError: if the text is not a valid layout.
 
     Example:
         >>> from layoutalg.ask import banks
@@ -136,9 +135,9 @@ name, not 'lod'
 
 
 def layout_of(text: str, shape: tuple[int, ...] | None = None) -> object:
-    """Return the layout of a text; whatever rule it breaks, it is then no layout.
+    """Return the layout of a text.
 
-    Raises: MalformedError: those of ``layoutalg.parse``. BudgetError: LA001.
+    Raises: MalformedError: if the text is not a valid layout. BudgetError: LA001.
 
     Example:
         >>> print(layout_of("(4,8):(1,4)"))
@@ -149,12 +148,12 @@ def layout_of(text: str, shape: tuple[int, ...] | None = None) -> object:
 
 
 def written_in(text: str, shape: tuple[int, ...] | None = None, dtype: str | None = None) -> Written:
-    """Return the layout of a text with what the text says of its elements.
+    """Return the layout of a text with what the text says about its elements.
 
     Args:
-        text: As in ``read_written``.
-        shape: Sizes of the tensor, for a text without sizes.
-        dtype: The element type that ``--dtype`` names, for a swizzle of bytes.
+        text: As for ``read_written``.
+        shape: Tensor sizes, for a text without sizes.
+        dtype: The value of ``--dtype``, for a swizzle on bytes.
 
     Raises: MalformedError: those of ``layoutalg.parse``, LA375. BudgetError: LA001.
 
@@ -169,7 +168,7 @@ def written_in(text: str, shape: tuple[int, ...] | None = None, dtype: str | Non
 
 @contextlib.contextmanager
 def _of_text() -> Iterator[None]:
-    """Whatever rule a text breaks, it is then no layout."""
+    """Turn any error of a text other than a budget's into ``MalformedError``."""
     try:
         yield
     except (BudgetError, MalformedError):

@@ -1,4 +1,4 @@
-"""What becomes of one tile of a collection: its plan, machine code, comparison and consumer."""
+"""Process one tile of a collection: plan, machine code, comparison and consumer."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ from layoutalg.targets.nvidia import wgmma
 
 @dataclass(slots=True)
 class Row:
-    """What became of one tile.
+    """The outcome for one tile.
 
     Args:
-        name: Of the tile.
-        expected: The verdict that the collection states.
-        problem: The statement.
+        name: Name of the tile.
+        expected: The verdict that the collection expects.
+        problem: The TensorMap problem.
         seconds: Wall time of plan and proof.
-        plan: None where there is none.
-        refusal: Why there is none.
-        cubin_bytes: Size of the kernel's machine code; None where it was not compiled.
-        report: The comparison; None where there is no plan.
-        consumer: What ``wgmma`` makes of the tile: ``"A K x8"``, or why it does not; empty where nothing reads it.
-        proved: Whether the hand-over to ``wgmma`` is proved; None where nothing was to be proved.
-        notes: What was left out, and why.
-        failure: A budget that ran out, say.
+        plan: The plan, or None.
+        refusal: Why there is no plan.
+        cubin_bytes: Size of the kernel's machine code; None if it was not compiled.
+        report: The comparison; None without a plan.
+        consumer: How ``wgmma`` reads the tile, as ``"A K x8"``, or why it cannot; empty without a consumer.
+        proved: Whether the handoff to ``wgmma`` is proved; None if there was nothing to prove.
+        notes: What was skipped, and why.
+        failure: An error, such as an exhausted budget.
     """
 
     name: str
@@ -53,7 +53,7 @@ class Row:
 
     @property
     def good(self) -> bool:
-        """Whether everything came out as the collection says, and every comparison agreed."""
+        """Whether the outcome is the expected one and every comparison agreed."""
         if self.failure is not None:
             return False
         verdict = "admissible" if self.plan is not None else "inadmissible"
@@ -96,7 +96,7 @@ def row_of(tile: Reader, device: str, budget_seconds: float) -> Row:
                 _consume(row, row.plan, tile.get("consumer"))
     except MalformedError:
         raise
-    except LayoutError as error:  # a budget, say: the other tiles are still answered
+    except LayoutError as error:  # e.g. an exhausted budget: the other tiles are still processed
         row.failure = error
     return row
 
@@ -126,7 +126,7 @@ def _consume(row: Row, plan: TensorMapPlan, node: Reader) -> None:
     operand, major = node.get("operand").text(("A", "B")), node.get("major").text(("K", "MN"))
     if plan.problem.dtype not in wgmma.DTYPES:
         row.consumer = f"({plan.problem.dtype})"
-        row.notes.append(f"wgmma operands are modelled for {' and '.join(wgmma.DTYPES)} alone")
+        row.notes.append(f"wgmma operands are modelled only for {' and '.join(wgmma.DTYPES)}")
         return
     view = operand_view(plan.problem, operand, major)
     try:

@@ -1,4 +1,4 @@
-"""Pictures of layouts, plans and verdicts as SVG and as text. Nothing else is needed."""
+"""Draw layouts, plans and verdicts as SVG and as text, without further dependencies."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ __all__ = ["admission", "banks", "bundle", "difference", "families", "svg", "tex
 
 
 def svg(value: Any, view: str | None = None, show: Show = "value") -> str:
-    """Return a picture of a value as one SVG document without scripts or references.
+    """Draw a value as one SVG document without scripts or references.
 
     Args:
         value: A layout of any family, a swizzle; an answer of ``layoutalg.admissible``, a plan, a factorisation, a
             family for ragged sizes, a use of tensor memory, an im2col map; an answer about banks, a swizzle, a padding
             or a conversion; a verdict.
-        view: ``"grid"``, ``"owners"`` (which thread and register hold each element) or ``"matrix"`` (F2); None chooses
-            by what the value is.
-        show: What the cells of a grid say: ``"value"``, ``"coordinate"`` or ``"both"``.
+        view: ``"grid"``, ``"owners"`` (the thread and register of each element) or ``"matrix"`` (F2); None chooses by
+            the kind of value.
+        show: What the cells of a grid show: ``"value"``, ``"coordinate"`` or ``"both"``.
 
     Raises: MalformedError: LA560, LA561.
 
@@ -61,7 +61,7 @@ def svg(value: Any, view: str | None = None, show: Show = "value") -> str:
 
 
 def text(value: Any, view: str | None = None, show: Show = "value") -> str:
-    """Return the picture as text, at most 16 rows and columns; arguments as for ``svg``.
+    """Draw a value as text, at most 16 rows and columns; arguments as for ``svg``.
 
     Raises: MalformedError: LA560, LA561.
 
@@ -82,22 +82,22 @@ def text(value: Any, view: str | None = None, show: Show = "value") -> str:
 
 
 def _view(value: object, view: str | None) -> str:
-    """The view that was asked for, or the one that suits the value."""
+    """The requested view, or the default for the value."""
     if not isinstance(value, Layout):
         because = f"value must be a layout, an answer or a plan, not {shown(value)}; layoutalg.parse reads text"
-        raise MalformedError(Diagnostic("LA560", "this has no picture", because=because))
+        raise MalformedError(Diagnostic("LA560", "this value cannot be drawn", because=because))
     if view is None:
         return "owners" if is_distributed(value) else "grid"
     fits = {"grid": True, "owners": is_distributed(value), "matrix": isinstance(value, LinearLayout)}
     if not fits.get(view, False):
         known = ", ".join(repr(name) for name, fit in fits.items() if fit)
         because = f"view must be one of {known} for this value, not {shown(view)}"
-        raise MalformedError(Diagnostic("LA561", "there is no such view", because=because))
+        raise MalformedError(Diagnostic("LA561", "this value has no such view", because=because))
     return view
 
 
 def admission(layout: Any, found: Admitted | Refused) -> str:
-    """Return an answer about a layout as a picture; a refusal shows the offsets around its witness.
+    """Draw an answer about a layout; a refusal shows the offsets around its witness.
 
     Args:
         layout: What was asked about: a layout, its text, a table.
@@ -112,14 +112,14 @@ def admission(layout: Any, found: Admitted | Refused) -> str:
     """
     if not isinstance(found, (Admitted, Refused)):
         because = f"found must be an answer of layoutalg.admissible, not {shown(found)}"
-        raise MalformedError(Diagnostic("LA560", "this has no picture", because=because))
+        raise MalformedError(Diagnostic("LA560", "this value cannot be drawn", because=because))
     canvas = Canvas()
     draw_value(canvas, found, 0, layout)
     return canvas.svg(shown(str(found).splitlines()[0], 200))
 
 
 def difference(one: Layout, other: Layout) -> str:
-    """Return two layouts as one picture in which the cells that differ are outlined.
+    """Draw two layouts in one picture and outline the cells that differ.
 
     Example:
         >>> from layoutalg.cute import CuteLayout
@@ -134,7 +134,7 @@ def difference(one: Layout, other: Layout) -> str:
 
 
 def families(layout: Layout) -> str:
-    """Return a layout written in every family as a picture: its text there, or why it has none.
+    """Draw the text of a layout in every family, or why it has none.
 
     Example:
         >>> from layoutalg.cute import CuteLayout
@@ -158,14 +158,14 @@ def banks(
     target: str = "sm_90a",
     instruction: str | None = None,
 ) -> str:
-    """Return the banks that the lanes of one access meet in, phase by phase.
+    """Draw the banks that the lanes of one access touch, phase by phase.
 
     Args:
         offsets_bytes: One byte offset per lane, None for an inactive lane.
         access_bits: As for ``targets.nvidia.banks.wavefronts``.
-        kind: The same.
-        target: Where an instruction is named: ``"sm_90a"``, ``"gfx942"``, ...
-        instruction: The instruction's own name, in place of bits and kind: ``"ds_read_b128"``, ...
+        kind: Likewise.
+        target: Target of the named instruction: ``"sm_90a"``, ``"gfx942"``, ...
+        instruction: Name of an instruction, instead of bits and kind: ``"ds_read_b128"``, ...
 
     Raises: MalformedError: LA709. RepresentabilityError: LA712.
 
@@ -185,7 +185,7 @@ def banks(
 
 
 def bundle(value: Any) -> dict[str, str]:
-    """Return what a notebook shows of a value: its text and, where there is one, its picture.
+    """Return what a notebook shows for a value: its text and, if it has one, its picture.
 
     Example:
         >>> from layoutalg.cute import CuteLayout
@@ -194,6 +194,6 @@ def bundle(value: Any) -> dict[str, str]:
     """
     found = {"text/plain": str(value)}
     if isinstance(value, (Layout, *VERDICTS, *DRAWN)):
-        with contextlib.suppress(LayoutError):  # a layout too large for a table still has its text
+        with contextlib.suppress(LayoutError):  # a layout too large to tabulate still has its text
             found["image/svg+xml"] = svg(value)
     return found

@@ -1,4 +1,4 @@
-"""Accesses of a warp to shared memory: which lane reads which address, and which lane's register receives it."""
+"""Draw a warp's accesses to shared memory: the address of each lane, and the register that receives each element."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from layoutalg.proofs.tile_map import cute_extents
 from layoutalg.synth.lds import LdsPlan
 
 SIDE = 32
-"""Rows and columns of the tile that are drawn."""
+"""Most rows and columns of the tile drawn."""
 BANK = 4
 
 
 def draw_access(canvas: Canvas, plan: AccessPlan, top: float) -> None:
-    """Draw what the first instruction of a warp reads (or writes), by lane, and who holds each element of it."""
-    turns = "" if plan.turns is None else f", {plan.turns} turns of the banks in all"
-    canvas.text(4, top + 14, f"{plan.count} x {plan.instruction} a warp{turns}: the first instruction", "h")
+    """Draw the bytes that a warp's first instruction accesses, by lane, and the lane and register of each element."""
+    turns = "" if plan.turns is None else f", {plan.turns} bank turns in total"
+    canvas.text(4, top + 14, f"{plan.count} x {plan.instruction} per warp{turns}: the first instruction", "h")
     places = _table(plan.addresses, 2)[:, 0]
     asked = _table(plan.requested, 3)[:, :, 0]
     bits = plan.element_bits
@@ -33,8 +33,8 @@ def draw_access(canvas: Canvas, plan: AccessPlan, top: float) -> None:
     longest = max(len(unit.label) for unit in units.values())
     wide = many * max(14.0 if many > 8 else 24.0, 7.0 * longest + 6)
     left = 48.0
-    canvas.text(left, top + 34, "shared memory, lines of 128 bytes = all banks", "n")
-    red = "; red: lanes of one group that meet in a bank" if _red(units) else ""
+    canvas.text(left, top + 34, "shared memory, lines of 128 bytes (all banks)", "n")
+    red = "; red: lanes of one group with a bank conflict" if _red(units) else ""
     canvas.text(left, top + 48, f"L: the lane that supplies the address{red}", "s")
     draw_memory(canvas, left, top + 56, units, _grain(unit_bytes), whole=False)
     bottom = canvas.height
@@ -46,8 +46,8 @@ def draw_access(canvas: Canvas, plan: AccessPlan, top: float) -> None:
 
 
 def draw_lds(canvas: Canvas, plan: LdsPlan, top: float) -> None:
-    """Draw what the first access of a wave takes, by lane."""
-    turns = "turns not known" if plan.turns is None else f"{plan.turns} turns of the banks in all"
+    """Draw the bytes that a wave's first access takes, by lane."""
+    turns = "turns unknown" if plan.turns is None else f"{plan.turns} bank turns in total"
     canvas.text(4, top + 14, f"{len(plan.addresses)} x {plan.instruction}, {turns}: the first access", "h")
     size = next(
         (int(part[1:]) // 8 for part in plan.instruction.split("_") if part[1:].isdigit() and part[0] == "b"), 4
@@ -57,21 +57,21 @@ def draw_lds(canvas: Canvas, plan: LdsPlan, top: float) -> None:
     canvas.text(48, top + 34, "LDS, lines of 128 bytes; L: the lane that supplies the address", "n")
     draw_memory(canvas, 48, top + 44, {at: _plain(unit) for at, unit in units.items()}, _grain(size), whole=False)
     active = sum(address is not None for address in first)
-    canvas.text(4, canvas.height + 14, f"{active} lanes take {size} bytes each", "s")
+    canvas.text(4, canvas.height + 14, f"{active} lanes access {size} bytes each", "s")
 
 
 def _plain(unit: Unit) -> Unit:
-    """A unit without its mark: the phases in which lanes of AMD are served are the instruction's own."""
+    """Drop the conflict mark: each AMD instruction defines its own phases."""
     return Unit(unit.label, unit.style, unit.title)
 
 
 def _grain(unit_bytes: int) -> int:
-    """Bytes of a cell: what a lane takes, from one bank to a whole line."""
+    """Bytes per cell: the access of a lane, between one bank and a whole line."""
     return min(max(BANK, 1 << (unit_bytes.bit_length() - 1)), LINE_BYTES)
 
 
 def _lanes(places: Any, size: int) -> dict[int, Unit]:
-    """The units that each lane takes; those of a group of lanes that share a bank but no word are marked."""
+    """The units that each lane accesses; bank conflicts within a group of lanes are marked."""
     grain = _grain(size)
     group = max(1, min(32, 128 // max(BANK, size)))
     owners: dict[int, list[int]] = defaultdict(list)
@@ -101,14 +101,14 @@ def _red(units: dict[int, Unit]) -> bool:
 
 
 def _table(layout: Any, axes: int) -> npt.NDArray[np.int64]:
-    """The table of a layout with one output, ``axes`` axes and perhaps the warps, of which it takes the first."""
+    """The table of a layout with one output over its first ``axes`` axes, for warp 0 if there is a warp axis."""
     extents = cute_extents(layout) if isinstance(layout, CuteLayout) else tuple(layout.in_dims.values())
     table = np.asarray(layout.table(), dtype=np.int64).reshape(extents, order="F")
     return table[..., 0] if table.ndim > axes else table
 
 
 def _coordinates(plan: AccessPlan) -> tuple[npt.NDArray[np.int64], tuple[str, ...]]:
-    """[register, lane, coordinate] of the first instruction, and the names of the coordinates."""
+    """Coordinates of the first instruction as [register, lane, coordinate], and their names."""
     layout = plan.registers
     names = tuple(layout.out_dims)
     table = _table(layout, 3)[:, :, 0]
@@ -128,12 +128,12 @@ def _columns(plan: AccessPlan) -> int:
 
 
 def _held(canvas: Canvas, plan: AccessPlan, left: float, top: float) -> None:
-    """Draw the corner of the tile that the first instruction moves, with the lane and register of each element."""
+    """Draw the corner of the tile moved by the first instruction, with the lane and register of each element."""
     points, names = _coordinates(plan)
     registers, lanes = points.shape[:2]
     low = points.reshape(-1, 2).min(axis=0)
     high = points.reshape(-1, 2).max(axis=0)
-    if names[0] == "" and high[1] - low[1] >= SIDE:  # flat coordinates: only those that occur, in order
+    if names[0] == "" and high[1] - low[1] >= SIDE:  # flat coordinates: draw only those that occur, in order
         order = {value: at for at, value in enumerate(sorted(set(points[..., 1].reshape(-1).tolist())))}
         width = 8
         points = np.array([[divmod(order[int(p[1])], width) for p in row] for row in points], dtype=np.int64)

@@ -1,4 +1,4 @@
-"""Answers about instructions: the picture of what was admitted; of a refusal the rule, the witness and the repairs."""
+"""Draw admissibility answers: the plan of an admission; the rule, witness and repairs of a refusal."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from layoutalg.proofs.dtypes import element_type
 from layoutalg.proofs.tile_map import SHARED_LAYOUTS, extents_of, layout_of, offsets
 
 LINE = 108
-"""Characters of a line of a reason."""
+"""Characters per line of a reason."""
 SIDE = 12
 """Rows and columns drawn around a witness."""
 _PLACES = (("mn", "k"), ("row", "column"))
@@ -27,15 +27,15 @@ _NEEDED = (("read_byte", 1), ("read_bit", 8), ("needed_byte", 1), ("strided", 0)
 
 @dataclass(frozen=True, slots=True)
 class Witness:
-    """What a refusal points at.
+    """The witness of a refusal.
 
     Args:
         at: The coordinate, or the register, lane and warp, in words.
-        point: The coordinate of the tile; None where the witness names none.
-        here: What the layout asks for there, in words; empty where the witness does not say.
-        needed: What the instruction needs there; empty where the witness does not say.
-        here_byte: The shared byte that the layout asks for; None where it is not told in bytes.
-        needed_byte: The shared byte that the instruction takes; None where it is not told in bytes.
+        point: The tile coordinate, if the witness names one.
+        here: What the layout requests there, in words; may be empty.
+        needed: What the instruction needs there, in words; may be empty.
+        here_byte: The shared byte that the layout requests, if known.
+        needed_byte: The shared byte that the instruction accesses, if known.
     """
 
     at: str
@@ -47,7 +47,7 @@ class Witness:
 
 
 def witness_of(facts: Mapping[str, Any]) -> Witness | None:
-    """Return a witness as what is there and what is needed there; None where there is none.
+    """Return the actual and the needed value at a witness, or None for an empty one.
 
     Example:
         >>> found = witness_of({"coordinate": (1, 0), "byte": 130, "needed_byte": 128})
@@ -84,16 +84,16 @@ def _number(value: int, unit: int) -> str:
 
 
 def draw_admitted(canvas: Canvas, found: Admitted, top: float, draw: Callable[[Canvas, Any, float], bool]) -> None:
-    """Draw the answer's head and what carries the layout; ``draw`` says whether that has a picture."""
+    """Draw a heading and the plan; ``draw`` returns whether the plan has a picture."""
     canvas.text(4, top + 14, f"admitted: {found.consumer} on {found.target}, {found.dtype} ({found.evidence})", "h")
     if not draw(canvas, found.descriptor, top + 20):
         for place, line in enumerate(str(found.descriptor).splitlines()[:24]):
             canvas.text(4, top + 40 + 16 * place, line[:140], "n")
-    canvas.text(4, canvas.height + 14, f"certificate of the kind {found.certificate.kind}", "s")
+    canvas.text(4, canvas.height + 14, f"certificate: {found.certificate.kind}", "s")
 
 
 def draw_refused(canvas: Canvas, found: Refused, top: float, layout: Any = None) -> None:
-    """Draw the broken rules, the witness at its place in memory and in the layout, and the repairs."""
+    """Draw the broken rules, the witness in memory and in the layout, and the repairs."""
     canvas.text(8, top + 16, f"refused: {found.consumer} on {found.target}, {found.dtype}", "h")
     y = top + 38
     for rule, reason in zip(found.rules, found.reasons, strict=True):
@@ -131,13 +131,13 @@ def _witness(canvas: Canvas, seen: Witness, found: Refused, top: float, layout: 
 
 
 def _bytes(canvas: Canvas, seen: Witness, top: float) -> float:
-    """The two bytes in shared memory: in lines of 128 bytes, or, where they share 16 bytes, in these."""
+    """Draw the two bytes in lines of 128 bytes or, if both are in the same 16 bytes, within those."""
     marks = [(seen.needed_byte, "takes", 13, "o"), (seen.here_byte, "asked", 3, "w")]
     told = [(byte, word, level, mark) for byte, word, level, mark in marks if byte is not None]
     cells = {byte // 16 for byte, _, _, _ in told}
     if len(cells) < len(told):
         first = cells.pop() * 16
-        canvas.text(8, top + 4, "bytes of shared memory; red: asked for, light: what the instruction takes", "s")
+        canvas.text(8, top + 4, "bytes of shared memory; red: requested, light: accessed by the instruction", "s")
         styles = ["z"] * 16
         for byte, _, level, _ in told:
             styles[byte - first] = f"c{level}"
@@ -147,16 +147,16 @@ def _bytes(canvas: Canvas, seen: Witness, top: float) -> float:
         for byte, _, _, mark in told:
             canvas.frame(60 + (byte - first) * size[0], top + 12, size[0] - 1, 17, mark)
         return top + 40
-    units = {byte // 16: Unit(word, f"c{level}", f"byte {byte}, what {word}", mark) for byte, word, level, mark in told}
+    units = {byte // 16: Unit(word, f"c{level}", f"byte {byte}, {word}", mark) for byte, word, level, mark in told}
     canvas.text(
-        8, top + 4, "shared memory, 16 bytes a cell, lines of 128; what the layout asks for, the instruction takes", "s"
+        8, top + 4, "shared memory, 16 bytes per cell, 128 per line; asked: by the layout, takes: the instruction", "s"
     )
     draw_memory(canvas, 60, top + 12, units, 16, whole=False)
     return top + 20 + 18 * len({unit // 8 for unit in units})
 
 
 def _neighbours(canvas: Canvas, seen: Witness, layout: Any, element_bytes: int, top: float) -> float:
-    """The offsets around the witness, as the layout has them."""
+    """Draw the layout's offsets around the witness."""
     try:
         value = layout_of(layout, None, element_bytes) if not isinstance(layout, SHARED_LAYOUTS) else layout
         extents = extents_of(value)

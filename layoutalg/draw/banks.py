@@ -1,7 +1,7 @@
-"""Shared-memory banks of one access: which lanes meet in which bank, turn by turn.
+"""Draw the shared-memory banks of one access: which lanes touch which bank.
 
 Notation: lanes are served in groups (32 for accesses up to 32 bits, 16 for 64, 8 for 128 bits and matrices). A group
-takes as many turns as its busiest bank has different words; equal words are one turn.
+takes one turn per distinct word in its busiest bank.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ CELL = 22.0
 
 
 def words_of(model: BankModel, addresses: Sequence[int | None]) -> list[tuple[Phase, list[dict[int, list[int]]]]]:
-    """Return every phase with, per bank, the words touched and the lanes that touch each."""
+    """Return every phase with each bank's words and the lanes that touch them."""
     found = []
     for phase in model.phases(addresses):
         touched: list[dict[int, list[int]]] = [defaultdict(list) for _ in range(model.banks)]
@@ -32,7 +32,7 @@ def words_of(model: BankModel, addresses: Sequence[int | None]) -> list[tuple[Ph
 
 
 def busy(count: int, worst: int) -> str:
-    """Return the class of a bank by the words it serves: grey for none, blue for one, redder with each doubling.
+    """Return the style class of a bank by its words: grey for none, blue for one, redder with each doubling.
 
     Example:
         >>> busy(0, 32), busy(1, 32), busy(2, 32), busy(32, 32), busy(2, 2)
@@ -44,10 +44,10 @@ def busy(count: int, worst: int) -> str:
 
 
 def draw_phases(canvas: Canvas, model: BankModel, addresses: Sequence[int | None], top: float) -> None:
-    """Draw one instruction: a row per phase, a column per bank; below, the lanes that meet in the busiest bank.
+    """Draw one instruction: a row per phase, a column per bank; below, the lanes that conflict in the busiest bank.
 
     Args:
-        canvas: What is drawn on.
+        canvas: The canvas.
         model: The instruction.
         addresses: One byte address per lane, None for an inactive lane.
         top: Upper edge.
@@ -72,15 +72,15 @@ def draw_phases(canvas: Canvas, model: BankModel, addresses: Sequence[int | None
         for bank, words in enumerate(banks):
             if len(words) > 1:
                 canvas.frame(left + bank * wide, base + place * CELL, wide - 1, CELL - 1, "w")
-    canvas.text(4, canvas.height + 14, "numbers: different words of a bank in one phase; outlined: a conflict", "s")
+    canvas.text(4, canvas.height + 14, "numbers: distinct words of a bank in one phase; outlined: a conflict", "s")
     _draw_lanes(canvas, model, rows, canvas.height + 14)
 
 
 def _draw_lanes(
     canvas: Canvas, model: BankModel, rows: list[tuple[Phase, list[dict[int, list[int]]]]], top: float
 ) -> None:
-    """Draw the lanes, coloured by phase; outlined: those that meet in the busiest bank of a phase with conflicts."""
-    canvas.text(4, top + 14, "lanes by phase; outlined: those that meet in its busiest bank", "n")
+    """Draw the lanes, coloured by phase; lanes that conflict in the busiest bank of their phase are outlined."""
+    canvas.text(4, top + 14, "lanes by phase; outlined: conflicts in its busiest bank", "n")
     base, many = top + 22, min(32, model.lanes)
     served = {lane: (place, phase) for place, (phase, _) in enumerate(rows) for lane in phase.lanes}
     meet = {lane: word for phase, _ in rows if phase.turns > phase.least for lane, word in phase.busy}
@@ -113,7 +113,7 @@ def _told(words: dict[int, list[int]]) -> str:
 
 
 def spans(lanes: Sequence[int]) -> str:
-    """Return lanes as runs.
+    """Return lanes as text, runs as ranges.
 
     Example:
         >>> spans((0, 1, 2, 3, 20))
@@ -129,7 +129,7 @@ def spans(lanes: Sequence[int]) -> str:
 
 
 def phases_text(model: BankModel, addresses: Sequence[int | None]) -> str:
-    """Return the words per bank as text, one line a phase; ``+`` for ten and more.
+    """Return the words per bank as text, one line per phase; ``+`` means ten or more.
 
     Example:
         >>> from layoutalg.targets.bank_model import bank_model
@@ -148,7 +148,7 @@ def phases_text(model: BankModel, addresses: Sequence[int | None]) -> str:
 
 
 def traffic(offsets_bytes: Sequence[int | None], access_bits: int) -> list[list[dict[int, list[int]]]]:
-    """Return, per group and bank, the words touched and the lanes that touch each."""
+    """Return for each group and bank the words and the lanes that touch them."""
     lanes = 32 if access_bits <= 32 else 1024 // access_bits
     groups = []
     for start in range(0, len(offsets_bytes), lanes):
@@ -163,9 +163,9 @@ def traffic(offsets_bytes: Sequence[int | None], access_bits: int) -> list[list[
 
 
 def draw_banks(canvas: Canvas, offsets_bytes: Sequence[int | None], access_bits: int, kind: str, top: float) -> None:
-    """Draw how many words each group of lanes wants of each bank; banks that need several turns are outlined."""
+    """Draw the number of words that each group of lanes needs from each bank; conflicts are outlined."""
     turns = hardware.wavefronts(cast(Any, offsets_bytes), access_bits, kind)
-    canvas.text(4, top + 14, f"{kind} of {access_bits} bits a lane: {turns} turn{'s' if turns > 1 else ''}", "h")
+    canvas.text(4, top + 14, f"{kind} of {access_bits} bits per lane: {turns} turn{'s' if turns > 1 else ''}", "h")
     groups = traffic(offsets_bytes, access_bits)
     worst = max((len(words) for group in groups for words in group), default=1)
     left, base = 90.0, top + 42
@@ -197,19 +197,19 @@ def draw_banks(canvas: Canvas, offsets_bytes: Sequence[int | None], access_bits:
         for bank, words in enumerate(group):
             if len(words) > 1:
                 canvas.frame(left + bank * CELL, base + place * CELL, CELL - 1, CELL - 1, "w")
-    canvas.text(4, canvas.height + 14, "numbers: different words of a bank in one group; outlined: a conflict", "s")
+    canvas.text(4, canvas.height + 14, "numbers: distinct words of a bank in one group; outlined: a conflict", "s")
 
 
 def banks_text(offsets_bytes: Sequence[int | None], access_bits: int, kind: str) -> str:
-    """Return the words per bank as text, one line a group of lanes.
+    """Return the words per bank as text, one line per group of lanes.
 
     Example:
         >>> print(banks_text([8 * lane for lane in range(32)], 32, "load"))
-        load of 32 bits a lane: 2 turns
+        load of 32 bits per lane: 2 turns
         2.2.2.2.2.2.2.2.2.2.2.2.2.2.2.2.
     """
     turns = hardware.wavefronts(cast(Any, offsets_bytes), access_bits, kind)
     lines = [
         "".join(str(len(words)) if words else "." for words in group) for group in traffic(offsets_bytes, access_bits)
     ]
-    return "\n".join([f"{kind} of {access_bits} bits a lane: {turns} turn{'s' if turns > 1 else ''}", *lines])
+    return "\n".join([f"{kind} of {access_bits} bits per lane: {turns} turn{'s' if turns > 1 else ''}", *lines])

@@ -1,9 +1,9 @@
-"""A picture under construction: rectangles and text as SVG, with one style for all pictures.
+"""Build an SVG picture from rectangles and text, with one style for all pictures.
 
-Implementation notes: colours are classes, so a cell is a few dozen characters. The ramp runs from dark blue to light
-yellow with steadily growing luminance, so it is told apart by any eye and in grey; marks that matter (collisions, out
-of bounds, a witness) also differ by a stroke or a hatching, never by hue alone. Text outside cells follows the reader's
-colour scheme. Nothing in a picture can execute: every text is escaped, there are no scripts and no references.
+Implementation notes: colours are classes, which keeps a cell to a few dozen characters. The ramp runs from dark blue to
+light yellow with increasing luminance, so it works for colour-blind readers and in greyscale; important marks
+(conflicts, out of bounds, a witness) also differ by stroke or hatching. Text outside cells follows the reader's colour
+scheme. Pictures cannot execute anything: all text is escaped, and there are no scripts or references.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ FONT = "font-family:ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu Sans Mono
 
 
 def _mixed(share: float) -> tuple[int, int, int]:
-    """The colour at a share of the ramp."""
+    """The colour at a position of the ramp, from 0 to 1."""
     for (low, first), (high, second) in pairwise(_ANCHORS):
         if share <= high:
             part = (share - low) / (high - low)
@@ -29,7 +29,7 @@ def _mixed(share: float) -> tuple[int, int, int]:
 
 
 def _ramp() -> list[str]:
-    """The style of each level: its colour, and a colour for text on it that contrasts."""
+    """The style of each level: its colour, and a contrasting colour for text on it."""
     rules = []
     for level in range(LEVELS):
         red, green, blue = _mixed(level / (LEVELS - 1))
@@ -59,7 +59,7 @@ _DARK += [".z{fill:#3a424c}", ".w{stroke:#ff7b5c}"]
 
 
 def _scoped(rules: Iterable[str]) -> str:
-    """The rules for our pictures alone: a page that holds one keeps its own style."""
+    """Limit the rules to our pictures, so that the surrounding page keeps its own style."""
     return "".join(
         ",".join(f".la {name}" for name in rule.split("{")[0].split(",")) + "{" + rule.split("{", 1)[1]
         for rule in rules
@@ -74,7 +74,7 @@ _BANKS = _scoped(
         ".tf,.tk0,.tk1,.tk2{fill:#fff}",
     ]
 )
-"""Banks: blue where one word is wanted, redder the more words; only in pictures that have banks."""
+"""Bank colours: blue for one word, redder for more; added only to pictures with banks."""
 _HATCH = (
     '<defs><pattern id="la-hatch" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">'
     '<rect width="6" height="6" fill="#b8bfc6"/><path d="M0 0v6" stroke="#4b545e" stroke-width="2"/></pattern></defs>'
@@ -82,7 +82,7 @@ _HATCH = (
 
 
 class Canvas:
-    """Collects the parts of a picture and grows to hold them."""
+    """The parts of a picture; grows to fit them."""
 
     def __init__(self) -> None:
         self.parts: list[str] = []
@@ -94,14 +94,14 @@ class Canvas:
         self.width, self.height = max(self.width, x), max(self.height, y)
 
     def text(self, x: float, y: float, words: object, style: str = "n") -> None:
-        """Write a line at its baseline; ``style``: h head, n normal, s small, with m (centred) or e (ends here)."""
+        """Write a line at its baseline; ``style``: h heading, n normal, s small, plus m (centred) or e (ends here)."""
         line = str(words)
         self.parts.append(f'<text x="{x:g}" y="{y:g}" class="{style}">{escape(line)}</text>')
         if "e" not in style.split() and "m" not in style.split():
             self.reach(x + 7.4 * len(line), y + 4)
 
     def box(self, x: float, y: float, wide: float, tall: float, style: str, title: str = "") -> None:
-        """Draw a rectangle, with a text that shows when the pointer rests on it."""
+        """Draw a rectangle with an optional tooltip."""
         note = f"<title>{escape(title)}</title>" if title else ""
         self.parts.append(f'<rect x="{x:g}" y="{y:g}" width="{wide:g}" height="{tall:g}" class="{style}">{note}</rect>')
         self.reach(x + wide + 1, y + tall + 1)
@@ -121,9 +121,9 @@ class Canvas:
             x: Left edge of the first column.
             y: Upper edge of the first row.
             size: Width and height of a cell.
-            styles: Per row and column the class: ``c0`` to ``c15``, ``z`` (nothing there) or ``x`` (out of bounds).
-            labels: What is written into the cells; None for colour alone.
-            titles: What shows when the pointer rests on a cell.
+            styles: Class of each cell, by row and column: ``c0`` to ``c15``, ``z`` (empty) or ``x`` (out of bounds).
+            labels: Text of each cell; None for colour only.
+            titles: Tooltip of each cell.
         """
         wide, tall = size
         shape = f"h{wide - 1:g}v{tall - 1:g}h{1 - wide:g}z"
@@ -149,7 +149,7 @@ class Canvas:
         self.box(x, y, wide, tall, style)
 
     def svg(self, title: str) -> str:
-        """Return the picture as one SVG document; ``title`` is what a screen reader says."""
+        """Return the picture as one SVG document; ``title`` is for screen readers."""
         wide, tall = round(self.width + 8), round(self.height + 8)
         head = (
             f'<svg xmlns="http://www.w3.org/2000/svg" class="la" width="{wide}" height="{tall}" '
@@ -161,7 +161,7 @@ class Canvas:
 
 
 def level_of(value: int, low: int, high: int) -> int:
-    """Return the step of the ramp for a value of [low, high].
+    """Return the level of the ramp for a value in [low, high].
 
     Example:
         >>> level_of(0, 0, 63), level_of(63, 0, 63), level_of(5, 5, 5)

@@ -1,4 +1,4 @@
-"""Two functions side by side, and one layout in every family."""
+"""Compare two layouts, and show one layout in every family."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SIDE = 32
 
 
 def first_differences(one: Cells, other: Cells) -> list[tuple[int, int]]:
-    """Return the cells (row, column) that both pictures show with different values, the first flat index first."""
+    """Return the cells (row, column) shown in both pictures with different values, by flat index."""
     found = [
         (int(one.index[r, c]), r, c)
         for r in range(min(len(one.values), len(other.values)))
@@ -62,7 +62,7 @@ FAMILIES = (
 
 
 def in_families(layout: Any) -> list[tuple[str, str, bool]]:
-    """Return (family, the layout's text there or the reason why there is none, whether there is one).
+    """Return (family, text or the reason why there is none, whether there is one) for every family.
 
     Example:
         >>> from layoutalg.cute import CuteLayout

@@ -1,7 +1,7 @@
-"""A conversion of registers: what they hold before and after, the steps between, and what else was thought of.
+"""Draw a register conversion: registers before and after, the steps, and the alternatives.
 
-Notation: a column is a lane and a row a register of the first warp; a cell says the element. Before and after have the
-colour of the lane that holds the element before, so that a row of one colour after another moved along lanes.
+Notation: columns are lanes and rows are registers of the first warp; a cell shows its element, in the colour of the
+lane that had the element before, so that movement between lanes is visible.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ from layoutalg.targets.bank_model import bank_model
 
 TALL, LEFT = 18.0, 84.0
 REGISTERS, WORDS = 16, 150
-"""Registers, and characters of a line, that are drawn."""
+"""Most registers, and characters per line, drawn."""
 BAR = 320.0
-"""Width of the bar of the dearest plan."""
+"""Width of the longest cost bar."""
 
 
 def steps_text(plan: ConversionPlan) -> tuple[str, ...]:
-    """Return what a thread does, one line a step.
+    """Return what a thread does, one line per step.
 
     Example:
         >>> from layoutalg.synth.conversions import conversion
         >>> for line in steps_text(conversion("(32,4):(4,1)", "(32,4):(1,32)", 32, mechanism="shuffles")):
         ...     print(line)
-        choose: every word is one of two of the thread, by its lane
-        choose: every word is one of two of the thread, by its lane
+        choose: each word is one of two of the thread's own, selected by lane
+        choose: each word is one of two of the thread's own, selected by lane
         read: 4 words, 4 of them from other lanes by shuffles
-        choose: every word is one of two of the thread, by its lane
-        choose: every word is one of two of the thread, by its lane
+        choose: each word is one of two of the thread's own, selected by lane
+        choose: each word is one of two of the thread's own, selected by lane
     """
     return tuple(_said(step, plan.lanes) for step in plan.steps)
 
@@ -47,24 +47,24 @@ def steps_text(plan: ConversionPlan) -> tuple[str, ...]:
 def _said(step: Any, lanes: int) -> str:
     if isinstance(step, Take):
         many = f", {_many(step.permutes, 'byte permutation')}" if step.permutes else ", without an instruction"
-        return f"take: {_many(len(step.registers), 'element')} of the thread{many}"
+        return f"take: {_many(len(step.registers), 'element')} of the same thread{many}"
     if isinstance(step, Read):
         return f"read: {_many(len(step.taken), 'word')}, {step.shuffles(lanes)} of them from other lanes by shuffles"
     if isinstance(step, Through):
         passes = f" in {step.passes} passes" if step.passes > 1 else ""
-        ends = f"store by {_issued(step.store)}, barrier of the {step.barrier}, load by {_issued(step.load)}"
+        ends = f"store with {_issued(step.store)}, {step.barrier} barrier, load with {_issued(step.load)}"
         held = f"{step.smem_bytes // step.blocks} bytes of shared memory"
-        return f"through {held}{f' of each of {step.blocks} blocks' if step.blocks > 1 else ''}{passes}: {ends}"
+        return f"through {held}{f' in each of {step.blocks} blocks' if step.blocks > 1 else ''}{passes}: {ends}"
     if isinstance(step, ShufflePlan):
         return f"shuffle: {_many(len(step.rounds), 'round')}, each a word from another lane"
     return _OTHERS[type(step)]
 
 
 _OTHERS = {
-    Choose: "choose: every word is one of two of the thread, by its lane",
-    Exchange: "exchange: of every pair of words a lane keeps one and sends the other to its partner",
+    Choose: "choose: each word is one of two of the thread's own, selected by lane",
+    Exchange: "exchange: of each pair of words a lane keeps one and sends the other to its partner",
     Move: "move: words from other lanes by shuffles",
-    Rename: "rename: words have other numbers, without an instruction",
+    Rename: "rename: words get new numbers, without an instruction",
 }
 
 
@@ -78,7 +78,7 @@ def _many(count: int, what: str) -> str:
 
 
 def draw_conversion(canvas: Canvas, plan: ConversionPlan, top: float) -> None:
-    """Draw the registers before and after, the steps, the banks of a passage, and the alternatives."""
+    """Draw the registers before and after, the steps, the banks used, and the alternatives."""
     for place, line in enumerate(str(plan).splitlines()[:3]):
         words = line.strip()
         words = words if len(words) <= WORDS else words[: WORDS - 3] + "..."
@@ -86,7 +86,7 @@ def draw_conversion(canvas: Canvas, plan: ConversionPlan, top: float) -> None:
     _registers(canvas, plan, top + 62)
     base = canvas.height + 22
     canvas.text(4, base, "what a thread does", "n")
-    lines = steps_text(plan) or ("nothing: every register holds its element",)
+    lines = steps_text(plan) or ("nothing: the layouts are equal",)
     for number, line in enumerate(lines):
         canvas.text(20, base + 18 * (number + 1), f"{number + 1}. {line}", "s")
     for step in plan.steps:
@@ -124,8 +124,8 @@ def _registers(canvas: Canvas, plan: ConversionPlan, top: float) -> None:
         if shown < places.shape[2]:
             canvas.text(4, top + 8, f"the first {shown} of {places.shape[2]} registers", "s")
             top += 18
-    legend = "colour: the lane that held the element before, dark for lane 0"
-    hatched = "; grey: another warp held it" if plan.warps > 1 else ""
+    legend = "colour: the lane that had the element before, dark for lane 0"
+    hatched = "; grey: another warp had it" if plan.warps > 1 else ""
     canvas.text(4, top + 12, f"{legend}{hatched}", "s")
 
 
@@ -136,14 +136,14 @@ def _place(plan: ConversionPlan, place: int) -> tuple[int, int, int]:
 
 
 def draw_lanes(canvas: Canvas, lanes: int, base: float, wide: float) -> None:
-    """Draw the numbers of lanes above their columns."""
+    """Draw the lane numbers above their columns."""
     canvas.text(LEFT - 6, base, "lane", "s e")
     for lane in range(lanes):
         canvas.text(LEFT + lane * wide + wide / 2, base, lane, "s m")
 
 
 def _busiest(canvas: Canvas, plan: ConversionPlan, access: Access) -> None:
-    """The banks of the instruction that takes most turns, where it is known how they serve it."""
+    """Draw the banks of the slowest instruction, if its bank model is known."""
     try:
         model = bank_model(plan.target, access.instruction)
     except RepresentabilityError:
@@ -160,9 +160,9 @@ def _busiest(canvas: Canvas, plan: ConversionPlan, access: Access) -> None:
 
 
 def draw_alternatives(canvas: Canvas, plan: ConversionPlan | GatherPlan) -> None:
-    """Draw bars of cycles, the plan's first, and why others are none."""
+    """Draw the cycles of the plan and its alternatives as bars, or why an alternative is impossible."""
     base = canvas.height + 24
-    canvas.text(4, base, f"cycles of the block on {plan.target}, by the costs of its instructions", "n")
+    canvas.text(4, base, f"cycles of the block on {plan.target}, from its instruction costs", "n")
     taken = [each for each in plan.alternatives if each.mechanism == plan.mechanism]
     others = [each for each in plan.alternatives if each.mechanism != plan.mechanism]
     dearest = max([each.cost.cycles for each in plan.alternatives if each.cost is not None], default=0.0)

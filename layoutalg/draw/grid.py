@@ -1,6 +1,6 @@
-"""A layout as a grid of cells: what stands at each coordinate, as SVG and as text.
+"""Draw a layout as a grid of its values, as SVG and as text.
 
-Notation: rows are the first mode or axis, columns the rest, as a matrix is written. A layout of one mode is wrapped.
+Notation: rows are the first mode or axis, columns the rest, as in a matrix. A layout of one mode is wrapped.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ from layoutalg.ground.layout import Layout
 
 Show: TypeAlias = Literal["value", "coordinate", "both"]
 SHOWN_SIDE = 128
-"""Rows and columns that are drawn; of a larger layout the corner is, and the picture says so."""
+"""Most rows and columns drawn; of a larger layout only the corner is drawn, and the picture says so."""
 LABELLED_CELLS = 2048
 HEAD = 110
-"""Characters of a head line."""
+"""Characters of the heading."""
 WRAP = 32
 
 
 @dataclass(frozen=True, slots=True)
 class Cells:
-    """The corner of a layout that is drawn.
+    """The part of a layout that is drawn.
 
     Args:
-        head: What is drawn, in the field's notation.
-        rows: Extent of the first mode or axis, all of it.
-        columns: Product of the other extents, all of it.
-        index: Flat coordinate of each cell drawn; -1 where a wrapped layout ends.
-        values: The value at each cell: a number, or a tuple; None where the layout is not defined.
+        head: The heading.
+        rows: Full extent of the first mode or axis.
+        columns: Full product of the other extents.
+        index: Flat coordinate of each cell drawn; -1 after the end of a wrapped layout.
+        values: The value of each cell, a number or a tuple; None where the layout is undefined.
         names: Names of the row and the column coordinate.
     """
 
@@ -47,7 +47,7 @@ class Cells:
 
     @property
     def note(self) -> str:
-        """What is left out; empty where everything is shown."""
+        """What part is shown; empty if everything is."""
         tall, wide = self.index.shape
         if tall == self.rows and wide == self.columns:
             return ""
@@ -63,7 +63,7 @@ def sides(layout: Layout) -> tuple[int, int, tuple[str, str]]:
     else:
         dims = layout.in_dims
         extents, names = list(dims.values()), list(dims)
-    if len(extents) < 2 or layout.size in extents:  # one mode, or no other that moves
+    if len(extents) < 2 or layout.size in extents:  # one mode, or all others of extent 1
         return 1, layout.size, ("", names[0] if names else "")
     return extents[0], math.prod(extents[1:]), (names[0], " x ".join(names[1:]))
 
@@ -73,7 +73,7 @@ def _leaves(shape: Any) -> list[int]:
 
 
 def cells_of(layout: Layout, side: int = SHOWN_SIDE) -> Cells:
-    """Return the corner of a layout of at most ``side`` rows and columns."""
+    """Return the corner of a layout, at most ``side`` rows and columns."""
     rows, columns, names = sides(layout)
     size = rows * columns
     if rows == 1 and columns > WRAP:  # one mode: wrapped as text is
@@ -94,7 +94,7 @@ def cells_of(layout: Layout, side: int = SHOWN_SIDE) -> Cells:
 
 
 def _values(layout: Layout, flat: npt.NDArray[np.int64]) -> list[Any]:
-    """The values at flat coordinates: numbers, or tuples; None where a partial layout has none."""
+    """The values at flat coordinates: numbers, tuples, or None where a partial layout is undefined."""
     table = layout.apply(flat)
     rows: list[Any] = table.tolist()
     if table.ndim > 1:
@@ -103,7 +103,7 @@ def _values(layout: Layout, flat: npt.NDArray[np.int64]) -> list[Any]:
 
 
 def _number(value: Any) -> int | None:
-    """The number a cell is coloured by: the value, or the last entry of a tuple."""
+    """The number that determines a cell's colour: the value, or the last entry of a tuple."""
     if isinstance(value, tuple):
         value = value[-1] if value else None
     return value if isinstance(value, int) else None
@@ -117,7 +117,7 @@ def written(value: Any) -> str:
 
 
 def bits(value: Any) -> str:
-    """A value in decimal and in bits, for the text under the pointer."""
+    """A value in decimal and binary, for tooltips."""
     if isinstance(value, int) and value >= 0:
         return f"{value} = 0b{value:b}"
     return written(value) or "nothing"
@@ -133,7 +133,7 @@ def place(cells: Cells, row: int, column: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """Where the cells of a picture lie."""
+    """Position of a grid in a picture."""
 
     left: float
     top: float
@@ -146,7 +146,7 @@ class Placed:
 
 
 def draw_cells(canvas: Canvas, cells: Cells, top: float, show: Show = "value") -> Placed:
-    """Draw the cells below ``top`` and return where they lie."""
+    """Draw the cells below ``top`` and return their position."""
     numbers = [number for row in cells.values for value in row if (number := _number(value)) is not None]
     low, high = (min(numbers), max(numbers)) if numbers else (0, 0)
     labels = _labels(cells, show)
@@ -169,7 +169,7 @@ def draw_cells(canvas: Canvas, cells: Cells, top: float, show: Show = "value") -
 
 
 def _rulers(canvas: Canvas, cells: Cells, placed: Placed, step: int) -> None:
-    """Write the coordinates along the upper and the left edge."""
+    """Write the coordinates along the top and left edges."""
     for column in range(0, cells.index.shape[1], step):
         x, y, wide, _ = placed.cell(0, column)
         canvas.text(x + wide / 2, y - 4, column, "s m")
@@ -194,7 +194,7 @@ def _labels(cells: Cells, show: Show) -> list[list[str]]:
 
 
 def cells_text(cells: Cells, show: Show = "value", side: int = 16) -> str:
-    """The cells as text, one line a row, at most ``side`` of each."""
+    """The cells as text, at most ``side`` rows and columns."""
     labels = [row[:side] for row in _labels(cells, show)[:side]]
     width = max((len(label) for row in labels for label in row), default=0)
     more = " ..." if cells.index.shape[1] > side or cells.columns > cells.index.shape[1] else ""

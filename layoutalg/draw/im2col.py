@@ -1,4 +1,4 @@
-"""Im2col maps: the box that the filter's corner moves in, and the pixels that one load visits, in order."""
+"""Draw im2col maps: the bounding box of the filter's corner, and the pixels of one load in order."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from layoutalg.targets.nvidia.im2col import Im2colMap
 from layoutalg.targets.nvidia.im2col.execute import pixel_places
 
 MOST = 64
-"""Columns and rows of the image that are drawn."""
+"""Most columns and rows of the image drawn."""
 PLANES = 3
-"""Planes (images, depths) that are drawn."""
+"""Most planes (images, depths) drawn."""
 
 
 def draw_im2col(canvas: Canvas, tm: Im2colMap, top: float) -> None:
-    """Draw the planes that the load from the box's first place visits."""
+    """Draw the planes visited by the load that starts at the box's lower corner."""
     spatial = tm.spatial(tm.dims)
     start = list(tm.lower_corner)
     coords = [*start, 0, 0] if tm.interleave != "NONE" else [0, *start, 0]
-    canvas.text(4, top + 14, f"im2col map of {tm.dtype}, extents {tm.dims}: {tm.pixels_per_column} pixels a load", "h")
+    canvas.text(4, top + 14, f"im2col map, {tm.dtype}, extents {tm.dims}: {tm.pixels_per_column} pixels per load", "h")
     _planes(canvas, tm, coords, (0,) * len(spatial), top + 20)
 
 
@@ -43,7 +43,7 @@ def _planes(
     canvas: Canvas, tm: Im2colMap, coords: Sequence[int], offsets: Sequence[int], top: float,
     plan: ConvolutionPlan | None = None,
 ) -> None:  # fmt: skip
-    """Draw W across and H down, one plane for each image (and depth) that is visited."""
+    """Draw W across and H down, one plane per visited image (and depth)."""
     places = pixel_places(tm, tuple(coords))
     spatial = places.shape[1] - 1
     visited = places.copy()
@@ -135,7 +135,7 @@ def _plane(
 
 
 def _taps(plan: ConvolutionPlan) -> tuple[int, ...]:
-    """How far the last tap lies from the first, W first."""
+    """Distance from the first tap to the last, W first."""
     problem = plan.problem
     return tuple((taps - 1) * gap for taps, gap in zip(problem.filter[::-1], problem.dilation[::-1], strict=True))
 
@@ -144,7 +144,7 @@ def _filter(
     canvas: Canvas, plan: ConvolutionPlan, corner: Sequence[int], low: list[int], at: tuple[float, float, float],
     spatial: int,
 ) -> None:  # fmt: skip
-    """Outline the taps that pixel 0 is multiplied with, of the first depth."""
+    """Outline the filter taps of pixel 0 at the first depth."""
     left, base, side = at
     problem = plan.problem
     counts, gaps = problem.filter[::-1], problem.dilation[::-1]

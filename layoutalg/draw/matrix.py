@@ -1,4 +1,4 @@
-"""The matrix of a linear layout over F2: which input bits flip which output bits."""
+"""Draw the F2 matrix of a linear layout: which input bits flip which output bits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Shared memory in lines of 128 bytes, the width of all banks: what lies in each unit, which units were asked for."""
+"""Draw shared memory in lines of 128 bytes, the width of all banks."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from layoutalg.draw.canvas import Canvas
 
 LINE_BYTES = 128
 LINES = 32
-"""Lines that are drawn; of more the first are, and the picture says so."""
+"""Most lines drawn; if there are more, the picture says so."""
 TALL = 18.0
 
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """What a unit of shared memory shows.
+    """Appearance of a unit of shared memory.
 
     Args:
-        label: What is written there.
+        label: Its text.
         style: Its class: ``c0`` to ``c15``, ``z``.
-        title: What shows when the pointer rests on it.
+        title: Its tooltip.
         mark: Outline: ``""``, ``"o"`` plain, ``"w"`` a warning.
     """
 
@@ -36,12 +36,12 @@ def draw_memory(
     """Draw lines of shared memory below ``top``.
 
     Args:
-        canvas: What is drawn on.
+        canvas: The canvas.
         left: Left edge of the first unit.
         top: Upper edge of the first line.
-        units: Number of the unit, from byte 0 on, to what it shows; others are empty.
-        unit_bytes: Bytes of a unit, a power of two of at most 128.
-        whole: Whether empty lines between others are drawn.
+        units: Unit number, counted from byte 0, -> appearance; others are empty.
+        unit_bytes: Bytes per unit, a power of two up to 128.
+        whole: Whether empty lines are drawn.
     """
     many = LINE_BYTES // unit_bytes
     lines = sorted({unit // many for unit in units})
@@ -78,7 +78,7 @@ def draw_memory(
 
 
 def span(first: int, many: int) -> str:
-    """Bytes in words.
+    """A byte range as text.
 
     Example:
         >>> span(16, 16)
@@ -88,7 +88,7 @@ def span(first: int, many: int) -> str:
 
 
 def ranges(numbers: Iterable[int]) -> str:
-    """Numbers in words, runs as their ends.
+    """Numbers as text, runs as ranges.
 
     Example:
         >>> ranges([3, 0, 1, 2, 7])

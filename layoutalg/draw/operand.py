@@ -1,4 +1,4 @@
-"""Operands that an instruction reads by descriptors: which instruction reads which part, and where that lies."""
+"""Draw operands read through descriptors: the part that each instruction reads, and its place in shared memory."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ class Reads:
 
     Args:
         head: The operand in words.
-        rows: Rows of one instruction.
-        k: Elements along K of one instruction.
+        rows: Rows per instruction.
+        k: Elements along K per instruction.
         bits: Bit address of every element, [mn, k].
-        words: Per instruction, (first row, first K, descriptor).
-        base: What is to be added, in words.
+        words: (first row, first K, descriptor) of each instruction.
+        base: What to add to the descriptors for the tile's base.
     """
 
     head: str
@@ -41,19 +41,19 @@ class Reads:
 
 
 def reads_of(plan: Any) -> Reads | None:
-    """Return what a plan of descriptors reads; None where that is not known."""
+    """Return what the descriptors of a plan read, or None if unknown."""
     words = tuple((tile.mn, tile.k, tile.encoded) for tile in plan.tiles)
     if isinstance(plan, Tcgen05Plan):
         table = plan.table()
         head = f"{plan.operand} of tcgen05.mma.kind::{plan.kind}, {plan.dtype}, {plan.major}-major, {plan.swizzle}"
-        base = f"add base / 16; the base is a multiple of {plan.align_bytes}"
+        base = f"add base / 16; base aligned to {plan.align_bytes} bytes"
         return None if isinstance(table, str) else Reads(head, plan.rows, plan.k, table, words, base)
     if isinstance(plan, PartsPlan):
-        head = f"operand of wgmma, {plan.major}-major, {plan.swizzle}, each part where it starts"
+        head = f"operand of wgmma, {plan.major}-major, {plan.swizzle}, each part placed separately"
         places = 8 * plan.read()
         if plan.element_bits < 8:
             places = places + np.arange(places.shape[1]) % 8
-        return Reads(head, plan.rows, plan.k, places, words, "add base / 16; the base is a multiple of 1024")
+        return Reads(head, plan.rows, plan.k, places, words, "add base / 16; base aligned to 1024 bytes")
     problem = plan.problem
     places = 8 * requested_addresses(problem)
     if problem.element_bits < 8:
@@ -63,18 +63,18 @@ def reads_of(plan: Any) -> Reads | None:
     head = f"{problem.operand} of wgmma{sparse}, {problem.dtype}, {plan.major}-major, {swizzle}"
     k = min((tile.k for tile in plan.tiles if tile.k), default=places.shape[1])
     return Reads(
-        head, plan.rows, k, places, words, f"add base / 16; the base is a multiple of {plan.align_bytes}"
+        head, plan.rows, k, places, words, f"add base / 16; base aligned to {plan.align_bytes} bytes"
     )  # fmt: skip
 
 
 def draw_operand(canvas: Canvas, reads: Reads, top: float) -> None:
-    """Draw the tile cut into instructions, and shared memory by the instruction that reads it."""
+    """Draw the tile split into instructions, and shared memory coloured by instruction."""
     mn, k = reads.bits.shape
     many = len(reads.words)
     canvas.text(4, top + 14, f"{reads.head}: {many} x {reads.rows} x {reads.k}", "h")
     _tile(canvas, reads, 60.0, top + 48)
     _memory(canvas, reads, WIDE + 130, top + 48)
-    note = f"tile {mn} x {k}; numbers: instructions; one colour is one step, in both"
+    note = f"tile {mn} x {k}; numbers: instructions; colour: the K step (rows if there is only one), on both sides"
     canvas.text(4, canvas.height + 14, f"{note}; {reads.base}", "s")
 
 
@@ -87,7 +87,7 @@ def _numbers(reads: Reads) -> npt.NDArray[np.int64]:
 
 
 def _levels(reads: Reads) -> list[int]:
-    """The colour of each instruction: its step along K; its row where K is one step."""
+    """The colour of each instruction: its K step, or its row if there is only one."""
     steps = sorted({k for _, k, _ in reads.words})
     rows = sorted({mn for mn, _, _ in reads.words})
     if len(steps) > 1:
@@ -126,7 +126,7 @@ def _memory(canvas: Canvas, reads: Reads, left: float, top: float) -> None:
     chunks = reads.bits.reshape(-1) // (8 * CHUNK)
     order = np.argsort(reads.bits.reshape(-1), kind="stable")
     levels, k = _levels(reads), reads.bits.shape[1]
-    canvas.text(left, top - 20, "shared memory, lines of 128 bytes from the tile's base", "n")
+    canvas.text(left, top - 20, "shared memory from the tile's base, lines of 128 bytes", "n")
     canvas.text(left, top - 6, "each 16 bytes: row,k of its first element", "s")
     units: dict[int, Unit] = {}
     most = LINES * 8
@@ -137,7 +137,7 @@ def _memory(canvas: Canvas, reads: Reads, left: float, top: float) -> None:
         if chunk not in units:
             row, column = divmod(element, k)
             number = int(owner[element])
-            title = f"from element ({row}, {column}) on, read by instruction {number}"
+            title = f"starts with element ({row}, {column}), read by instruction {number}"
             units[chunk] = Unit(f"{row},{column}", f"c{levels[number]}", title)
     draw_memory(canvas, left, top, {chunk: unit for chunk, unit in units.items() if chunk < most}, CHUNK)
     end = int(chunks.max()) // 8 + 1

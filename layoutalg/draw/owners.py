@@ -1,7 +1,7 @@
-"""A distributed tensor: which thread holds each element, and in which of its registers.
+"""Draw a distributed tensor: the thread and register of each element.
 
-Notation: T is the thread of a block (lane and warp together), V the register, B the block of a cluster where there are
-several. An element held several times lists its owners; an element that nobody holds stays empty.
+Notation: T is the thread in its block (lane and warp together), V the register, B the block of a cluster if there are
+several. Replicated elements list their owners; elements without an owner stay empty.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ SIDE = 64
 POINTS = 1 << 16
 HARDWARE = ("register", "lane", "warp", "block", "cta", "cluster")
 NAMED = 2
-"""Owners written into one cell."""
+"""Most owners written into one cell."""
 
 
 def is_distributed(layout: Layout) -> bool:
-    """Whether the axes are levels of the hardware and the outputs a bounded box."""
+    """Whether the inputs are hardware levels (lane, warp, ...) and the outputs a bounded box."""
     ins, outs = layout.in_dims, layout.out_dims
     bounded = 1 <= len(outs) <= 3 and all(isinstance(extent, int) for extent in outs.values())
     return bounded and "lane" in ins and set(ins) <= set(HARDWARE) and layout.size <= POINTS
 
 
 def owners(layout: Layout) -> tuple[list[list[list[tuple[int, int, int]]]], tuple[str, str]]:
-    """Return, per row and column of the tensor, the (block, thread, register) that hold it, and the names of both."""
+    """Return the (block, thread, register) owners of every element, [row][column], and the names of both axes."""
     outs = list(layout.out_dims.items())
     dims = layout.in_dims
     flat = np.arange(layout.size)
@@ -89,9 +89,9 @@ def draw_owners(canvas: Canvas, layout: Layout, top: float, head: str = "") -> N
         [
             f"{names[0] + ' ' if names[0] else ''}{r if names[0] else ''}{', ' if names[0] else ''}{names[1]} {c}: "
             + (
-                "held by " + ", ".join(f"block {b} thread {t} register {v}" for b, t, v in held[:16])
+                "owned by " + ", ".join(f"block {b} thread {t} register {v}" for b, t, v in held[:16])
                 if held
-                else "nobody"
+                else "no owner"
             )
             + (f" and {len(held) - 16} more" if len(held) > 16 else "")
             for c, held in enumerate(row)

@@ -1,7 +1,6 @@
-"""A padding as a heat map of the banks, without it and with it.
+"""Draw a padding as heat maps of the banks, without and with it.
 
-Notation: a row shows the group of lanes of one access that takes most turns; a number is how many different words the
-group wants of a bank.
+Notation: a row shows the slowest group of lanes of one access; numbers are distinct words that it needs from a bank.
 """
 
 from __future__ import annotations
@@ -48,12 +47,12 @@ def draw_padding(canvas: Canvas, plan: PaddingPlan, top: float) -> None:
         for bank, count in enumerate(counts):
             if count == max(counts) > 1:
                 canvas.frame(left + bank * CELL, y, CELL - 1, CELL - 1, "w")
-    says = "numbers: different words of a bank (across) that the worst group of lanes wants; outlined: the busiest"
+    says = "numbers: distinct words that the worst group of lanes needs from a bank (across); outlined: the busiest"
     canvas.text(4, canvas.height + 14, says, "s")
 
 
 def _busiest(access: CellAccess, offsets: IntArray, element_bits: int, target: str) -> list[int]:
-    """Return the words per bank of the group with most turns; nothing where a lane is misaligned."""
+    """Return the words per bank of the group with the most turns; empty if a lane is misaligned."""
     model = bank_model(target, access.instruction(target))
     grain = 4 if model.access_bytes == 12 else model.access_bytes
     worst: list[int] = []

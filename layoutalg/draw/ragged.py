@@ -1,4 +1,4 @@
-"""Plans for all sizes: which copy takes which rows of a group, what a tail leaves, which words depend on sizes."""
+"""Draw plans for all sizes: the rows of a group that each copy moves, the tails, the map words that depend on sizes."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from layoutalg.proofs.tensor import Size
 
 WIDE = 620.0
 _UPPER, _WIDTH = 7, 30
-"""The word that holds the upper bits of all strides; characters of a word."""
+"""The map word with the upper bits of all strides; characters shown per word."""
 LINE = 100
-"""Characters of a line of a guard."""
+"""Characters per line of a guard."""
 
 
 def draw_ragged(canvas: Canvas, family: RaggedFamily, top: float) -> None:
-    """Draw groups of a few sizes and the copies that take their rows; rows taken twice or beyond are marked."""
+    """Draw groups of a few sizes and their copies; rows copied twice or beyond the group are marked."""
     tile = family.tile_rows
     canvas.text(4, top + 14, f"ragged dimension {family.axis}, tiles of {tile} rows: {family.strategy}", "h")
     canvas.text(4, top + 32, family.stated or "every row of every group is copied exactly once, for all sizes", "n")
@@ -39,10 +39,8 @@ def draw_ragged(canvas: Canvas, family: RaggedFamily, top: float) -> None:
     canvas.text(left - 10, y - 6, "rows", "s e")
     for size in sizes:
         y = _group(canvas, family, size, (left, y, scale))
-    hatched = (
-        "beyond the extent of the group's map, filled" if family.strategy == "descriptors" else "rows of what follows"
-    )
-    note = f"numbers: the map, and its rows that count; hatched: {hatched}; red: rows that were copied before"
+    hatched = "beyond the group's map, filled" if family.strategy == "descriptors" else "rows after the group"
+    note = f"numbers: map: rows copied; hatched: {hatched}; red: rows already copied"
     canvas.text(4, canvas.height + 20, note, "s")
     for rule in family.rules:
         for place, line in enumerate(textwrap.wrap(rule.text, LINE)):
@@ -109,17 +107,17 @@ def draw_symbolic(canvas: Canvas, plan: SymbolicPlan, top: float) -> None:
     _words(canvas, plan, 420.0, base)
     canvas.height = max(canvas.height, bottom)
     canvas.text(
-        4, canvas.height + 16, f"out of bounds {plan.oob}; {plan.expect_tx_bytes} bytes a tile, whatever the sizes", "s"
+        4, canvas.height + 16, f"out of bounds {plan.oob}; {plan.expect_tx_bytes} bytes per tile for all sizes", "s"
     )
 
 
 def _tiles(canvas: Canvas, plan: SymbolicPlan, tile: tuple[int, ...], top: float) -> float:
-    """Draw the innermost two dimensions: whole tiles, and the last ones with what hangs over where some may."""
+    """Draw the two innermost dimensions: full tiles, and edge tiles with the part that may lie outside the tensor."""
     shape: tuple[Size, ...] = (1, *plan.problem.tensor.shape)[-2:]
     spans = (1, *tile)[-2:]
     tails = [_has_tail(plan, extent, span) for extent, span in zip(shape, spans, strict=True)]
     side, left = 62.0, 60.0
-    canvas.text(left, top - 22, "the tensor, innermost two dimensions", "n")
+    canvas.text(left, top - 22, "the tensor's two innermost dimensions", "n")
     canvas.text(left, top - 8, f"tiles of {spans[0]} x {spans[1]}; hatched: filled, not read", "s")
     names = [str(extent) for extent in shape]
     for row in range(3):
@@ -137,13 +135,13 @@ def _tiles(canvas: Canvas, plan: SymbolicPlan, tile: tuple[int, ...], top: float
     for axis, (name, span, tail) in enumerate(zip(names, spans, tails, strict=True)):
         if len(tile) == 1 and not axis:
             continue
-        words = f"last tile {name} mod {span}" if tail else "whole tiles alone"
+        words = f"last tile {name} mod {span}" if tail else "only whole tiles"
         canvas.text(left, top + end + 12 + 16 * axis, f"dimension {len(tile) - 2 + axis}, {name}: {words}", "s")
     return top + end + 34
 
 
 def _has_tail(plan: SymbolicPlan, extent: Size, span: int) -> bool:
-    """Whether the last tile may hang over: not where the guard says that tiles divide the extent."""
+    """Whether the last tile may cross the edge, unless the guard implies that tiles divide the extent."""
     if span == 1:
         return False
     if isinstance(extent, int):
@@ -153,9 +151,9 @@ def _has_tail(plan: SymbolicPlan, extent: Size, span: int) -> bool:
 
 
 def _words(canvas: Canvas, plan: SymbolicPlan, left: float, top: float) -> None:
-    """Draw the first 16 words of the map: constant ones as they are, the others with what they hold."""
-    canvas.text(left, top - 22, "the map's 128 bytes: words 0 to 15; the others are 0", "n")
-    canvas.text(left, top - 8, "light: depend on the sizes, and are patched", "s")
+    """Draw the first 16 words of the map: constants verbatim, the others by the fields they contain."""
+    canvas.text(left, top - 22, "the map's 128 bytes: words 0 to 15; the rest are 0", "n")
+    canvas.text(left, top - 8, "light: patched, because they depend on the sizes", "s")
     raw = plan.template
     patched: dict[int, list[str]] = {}
     for patch in plan.patch:

@@ -1,4 +1,4 @@
-"""Shuffles of a warp, and a layout as a carried part and such shuffles: where each word comes from, round by round."""
+"""Draw the shuffles of a warp round by round, and factorisations into a carried part and shuffles."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from layoutalg.proofs.shuffle import NONE, ShufflePlan
 
 TALL = 18.0
 ROWS, ROUNDS = 32, 10
-"""Registers and rounds that are drawn."""
+"""Most registers and rounds drawn."""
 WORDS = 120
-"""Characters of a layout."""
+"""Characters shown of a layout."""
 
 
 def draw_factorisation(
     canvas: Canvas, found: Factorisation, top: float, draw: Callable[[Canvas, Any, float], bool]
 ) -> None:
-    """Draw the parts in words, the residual as shuffles, and the carried part as ``draw`` does."""
+    """Draw the factors as text, the residual as shuffles, and the carried part with ``draw``."""
     carrier = f"{found.plan.consumer} on {found.plan.target}, {found.plan.dtype}"
     least = ", the least" if found.least and found.rounds else ""
-    many = "no shuffle" if not found.rounds else f"{found.rounds} shuffle{'s' if found.rounds > 1 else ''} a thread"
+    many = "no shuffle" if not found.rounds else f"{found.rounds} shuffle{'s' if found.rounds > 1 else ''} per thread"
     canvas.text(4, top + 14, f"factored for {carrier}: {many}{least}", "h")
     facts = [("layout", found.layout), ("carried", found.carried), ("residual", found.residual)]
     facts += [("unique", found.unique), *(found.costs.items() if found.rounds else ())]
@@ -37,11 +37,9 @@ def draw_factorisation(
 
 
 def draw_shuffles(canvas: Canvas, plan: ShufflePlan, top: float) -> None:
-    """Draw which word every register of every lane of warp 0 receives, and in which round; then the rounds."""
+    """Draw the word that each register of warp 0 receives and in which round, then the rounds."""
     warps = f", warp 0 of {plan.warps}" if plan.warps > 1 else ""
-    canvas.text(
-        4, top + 14, f"which word each register receives (lane.register), by the lane it comes from{warps}", "n"
-    )
+    canvas.text(4, top + 14, f"the word each register receives (lane.register), coloured by source lane{warps}", "n")
     source = plan.source()[0]
     rounds = _rounds(plan)
     registers = min(plan.registers, ROWS)
@@ -73,13 +71,13 @@ def draw_shuffles(canvas: Canvas, plan: ShufflePlan, top: float) -> None:
         )
     canvas.cells(left, base, size, styles, labels, titles)
     _note(canvas, plan.registers, registers, "registers")
-    canvas.text(4, canvas.height + 14, "coloured: comes from another lane, by a shuffle; grey: stays in its lane", "s")
+    canvas.text(4, canvas.height + 14, "coloured: shuffled from another lane; grey: stays in its lane", "s")
     if plan.rounds:
         _draw_rounds(canvas, plan, canvas.height + 12, left)
 
 
 def _draw_rounds(canvas: Canvas, plan: ShufflePlan, top: float, left: float) -> None:
-    """One row a round: the lane that each lane reads, and the registers that it offers and writes."""
+    """Draw each round: the lane that each lane reads, and the registers that it offers and writes."""
     many = min(len(plan.rounds), ROUNDS)
     canvas.text(4, top + 14, "rounds of shfl.sync.idx, lane by lane", "n")
     base, wide = top + 40, 24.0
@@ -110,7 +108,7 @@ def _draw_rounds(canvas: Canvas, plan: ShufflePlan, top: float, left: float) -> 
             for _ in rows
         ]
         canvas.cells(left + 60, y, (wide, TALL), styles, labels, titles)
-    canvas.text(4, canvas.height + 14, "registers offered and written; a lane that writes nothing is left empty", "s")
+    canvas.text(4, canvas.height + 14, "registers offered and written; lanes that write nothing stay empty", "s")
     _note(canvas, len(plan.rounds), many, "rounds")
 
 
@@ -130,7 +128,7 @@ def _lanes(canvas: Canvas, lanes: int, left: float, base: float, wide: float) ->
 
 
 def _rounds(plan: ShufflePlan) -> list[list[int]]:
-    """Per lane and register of warp 0, the round that writes it; -1 where it stays in the lane."""
+    """The round that writes each register of warp 0, [lane][register]; -1 if the word stays in its lane."""
     found = [[-1] * plan.registers for _ in range(plan.lanes)]
     for number, each in enumerate(plan.rounds):
         for lane, into in enumerate(each.into[0]):
@@ -140,4 +138,4 @@ def _rounds(plan: ShufflePlan) -> list[list[int]]:
 
 
 def _when(number: int) -> str:
-    return "which stays in the lane" if number < 0 else f"by round {number}"
+    return "stays in its lane" if number < 0 else f"in round {number}"

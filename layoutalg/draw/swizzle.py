@@ -1,6 +1,6 @@
-"""A swizzle before and after: which chunk lies where, with one colour for one chunk in both pictures.
+"""Draw the order of chunks before and after a swizzle, each chunk in one colour.
 
-Notation: a chunk is ``2**base`` elements (or bytes), which a swizzle moves as a whole; a row holds ``2**shift`` chunks.
+Notation: a chunk is ``2**base`` elements (or bytes), which a swizzle moves as a whole; a row has ``2**shift`` chunks.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ SIDE = 32
 
 
 def chunks(swizzle: Swizzle) -> tuple[list[list[int]], list[list[int]]]:
-    """Return, per row and column of memory, the chunk that lies there before and after.
+    """Return the chunk at each row and column of memory, before and after.
 
     Example:
         >>> chunks(Swizzle(1, 4, 1))
@@ -22,7 +22,7 @@ def chunks(swizzle: Swizzle) -> tuple[list[list[int]], list[list[int]]]:
     columns = min(1 << max(abs(swizzle.shift), swizzle.bits), SIDE)
     rows = min(1 << swizzle.bits, SIDE)
     before = [[row * columns + column for column in range(columns)] for row in range(rows)]
-    # a swizzle is its own inverse: where chunk k goes is also which chunk lies at k
+    # a swizzle is its own inverse: the position of chunk k is also the chunk at position k
     after = [[swizzle(chunk << swizzle.base) >> swizzle.base for chunk in row] for row in before]
     return before, after
 
@@ -59,7 +59,7 @@ def _span(mask: int) -> str:
 
 
 def swizzle_text(swizzle: Swizzle) -> str:
-    """Return the chunks after the swizzle as text, one line a row of memory.
+    """Return the chunks after the swizzle as text, one line per row of memory.
 
     Example:
         >>> print(swizzle_text(Swizzle(2, 4, 3)).splitlines()[1])

@@ -1,7 +1,6 @@
-"""A plan of a swizzle: what the banks make of each access by rows and behind the swizzle, and where elements lie.
+"""Draw a swizzle plan: the banks of each access without and with the swizzle, and the elements in memory.
 
-Notation: a row of a heat map is one group of lanes that is served together; its cells say how many words each bank has
-to serve, one after the other.
+Notation: a row of a heat map is one group of lanes served together; numbers are words that a bank serves in sequence.
 """
 
 from __future__ import annotations
@@ -16,16 +15,16 @@ from layoutalg.targets.bank_model import BankModel, bank_model
 
 CELL, TALL, WIDE = 14.0, 18.0, 52.0
 LEFT, SPAN = 112.0, 17
-"""Room for the lanes of a group, and their characters."""
+"""Space for the lanes of a group, in pixels and characters."""
 ACCESSES, LINES = 6, 32
-"""Accesses and lines of memory that are drawn."""
+"""Most accesses and lines of memory drawn."""
 CHUNK_BYTES, LINE_BYTES = 16, 128
 
 
 def draw_swizzle_plan(canvas: Canvas, plan: SwizzlePlan, top: float) -> None:
-    """Draw the busiest instruction of every access before and after, and the lines of shared memory."""
+    """Draw the busiest instruction of every access without and with the swizzle, and the lines of shared memory."""
     state = "free of bank conflicts" if plan.conflict_free else f"{plan.ideal} without conflicts"
-    canvas.text(4, top + 14, f"{plan.turns} turns of the banks for all accesses, {state}", "h")
+    canvas.text(4, top + 14, f"{plan.turns} bank turns for all accesses, {state}", "h")
     lines = [plan.cute or str(plan.smem), plan.claim, *(" ".join(line.split()) for line in plan.better_lines)]
     for place, line in enumerate(lines):
         canvas.text(4, top + 32 + 16 * place, line[:160], "s")
@@ -34,11 +33,11 @@ def draw_swizzle_plan(canvas: Canvas, plan: SwizzlePlan, top: float) -> None:
         access, bits = plan.accesses[each.access], plan.element_bits
         bottom, left, end = base, LEFT, base + 40
         canvas.text(4, base + 14, f"access {each.access}, {access.kind}: {each}", "n")
-        for name, smem in (("by rows", plan.by_rows), ("behind the swizzle", plan.smem)):
+        for name, smem in (("row-major", plan.by_rows), ("swizzled", plan.smem)):
             try:
                 operation, issued = instructions(access, smem, bits, each.target)
             except LayoutError:
-                canvas.text(left, base + 32, f"{name}: no instruction moves it", "s")
+                canvas.text(left, base + 32, f"{name}: no instruction can move it", "s")
                 left += LEFT + 32 * CELL
                 continue
             model = bank_model(each.target, operation)
@@ -55,7 +54,7 @@ def draw_swizzle_plan(canvas: Canvas, plan: SwizzlePlan, top: float) -> None:
     for more in [f"the first {ACCESSES} of {len(plan.served)} accesses"] if len(plan.served) > ACCESSES else []:
         canvas.text(4, base + 4, more, "s")
         base += 18
-    says = "numbers: different words of a bank (across) for one group of lanes (down) in the busiest instruction"
+    says = "numbers: distinct words of a bank (across) for one group of lanes (down) in the busiest instruction"
     canvas.text(4, base + 4, f"{says}; outlined: a conflict", "s")
     _lines(canvas, plan, base + 16)
 
@@ -83,7 +82,7 @@ def _heat(canvas: Canvas, model: BankModel, addresses: IntArray, left: float, to
 
 
 def _lines(canvas: Canvas, plan: SwizzlePlan, top: float) -> None:
-    """Draw which tile elements lie at the start of every chunk of a line, one colour for one chunk of a tile row."""
+    """Draw the tile element at the start of each chunk of memory, coloured by its column in the tile."""
     size = plan.element_bits // 8
     step = max(1, CHUNK_BYTES // size)
     total = 1 << plan.smem.in_bits
@@ -101,7 +100,7 @@ def _lines(canvas: Canvas, plan: SwizzlePlan, top: float) -> None:
     starts = [places[first : first + per_line // step] for first in range(0, len(found), per_line // step)]
     styles = [[f"c{level_of(point[names[-1]], 0, max(1, inner - step))}" for point in row] for row in rows]
     labels = [[",".join(str(point[name]) for name in names) for point in row] for row in rows]
-    titles = [[f"bytes {int(place) * size} on: element {label}" for place, label in zip(*both, strict=True)]
+    titles = [[f"from byte {int(place) * size}: element {label}" for place, label in zip(*both, strict=True)]
               for both in zip(starts, labels, strict=True)]  # fmt: skip
     for number in range(len(rows)):
         canvas.text(36, top + 34 + number * TALL, number, "s e")

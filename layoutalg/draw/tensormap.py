@@ -1,4 +1,4 @@
-"""A TensorMap plan: the tile and its copies over the tensor, and where the tile's bytes land in shared memory."""
+"""Draw a TensorMap plan: the tile and its copies over the tensor, and the tile in shared memory."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MEMORY_ROWS = 32
 
 
 def draw_plan(canvas: Canvas, plan: TensorMapPlan, top: float) -> None:
-    """Draw the tensor with its first and its last tile on the left, the shared memory of one tile on the right."""
+    """Draw the tensor with its first and last tile on the left, the shared memory of one tile on the right."""
     tm, problem = plan.tensor_map, plan.problem
     count = f"{len(plan.issues)} cop{'ies' if len(plan.issues) > 1 else 'y'}"
     canvas.text(
@@ -27,13 +27,13 @@ def draw_plan(canvas: Canvas, plan: TensorMapPlan, top: float) -> None:
     canvas.text(
         4,
         canvas.height + 30,  # below the extent under the tensor
-        f"{plan.expect_tx_bytes} bytes a tile, base aligned to {plan.smem_align_bytes}; out of bounds {plan.oob}",
+        f"{plan.expect_tx_bytes} bytes per tile, base aligned to {plan.smem_align_bytes}; out of bounds {plan.oob}",
         "s",
     )
 
 
 def _tensor(canvas: Canvas, plan: TensorMapPlan, top: float) -> None:
-    """The tensor's two innermost dimensions, the first tile with its copies, the last tile with what hangs over."""
+    """Draw the two innermost dimensions with the first tile's copies, and the last tile with its out-of-bounds part."""
     problem = plan.problem
     shape, tile, steps = ((1, *values)[-2:] for values in (problem.global_shape, problem.tile, problem.element_strides))
     reach = [(count - 1) * step + 1 for count, step in zip(tile, steps, strict=True)]
@@ -41,7 +41,7 @@ def _tensor(canvas: Canvas, plan: TensorMapPlan, top: float) -> None:
     ends = [max(extent, start + span) for extent, start, span in zip(shape, last, reach, strict=True)]
     scale_x, scale_y = WIDE / ends[1], TALL / ends[0]
     left = 60.0
-    canvas.text(left, top - 20, f"{problem.dtype} tensor {list(problem.global_shape)}, innermost two dimensions", "n")
+    canvas.text(left, top - 20, f"{problem.dtype} tensor {list(problem.global_shape)}, two innermost dimensions", "n")
     canvas.text(left, top - 6, "numbers: copies of the first tile; hatched: out of bounds", "s")
     canvas.box(left, top, shape[1] * scale_x, shape[0] * scale_y, "z", f"tensor of {shape[0]} x {shape[1]} elements")
     canvas.frame(left, top, shape[1] * scale_x, shape[0] * scale_y)
@@ -64,7 +64,7 @@ def _tensor(canvas: Canvas, plan: TensorMapPlan, top: float) -> None:
 
 
 def _shared(canvas: Canvas, plan: TensorMapPlan, left: float, top: float) -> None:
-    """Shared memory in rows of 128 bytes; each 16-byte chunk shows the tile coordinate of its first element."""
+    """Draw shared memory in rows of 128 bytes; a 16-byte chunk shows the tile coordinate of its first element."""
     problem = plan.problem
     addresses = problem.addresses().reshape(-1)
     order = np.argsort(addresses, kind="stable")

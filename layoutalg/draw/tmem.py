@@ -1,4 +1,4 @@
-"""Tensor memory, 128 lanes by 512 columns: what is allocated, what each warp's access reaches."""
+"""Draw tensor memory, 128 lanes by 512 columns: allocations, and the part each warp accesses."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from layoutalg.targets.nvidia.tcgen05.memory import COLUMNS, LANES, WARP_LANES
 TMEM = (TmemPlan, TmemUse, TmemAllocation, TmemAccess)
 WIDE, LANE_TALL = 660.0, 1.75
 _COLUMNS = {"32x32b": 1, "16x64b": 2, "16x128b": 4, "16x256b": 8}
-"""Columns of one access of 1 by shape."""
+"""Columns of one ``.x1`` access, by shape."""
 
 
 def draw_tmem(canvas: Canvas, value: Any, top: float) -> None:
-    """Draw boxes of lanes and columns, each with what it is."""
+    """Draw labelled boxes of lanes and columns."""
     boxes, head, note = _boxes(value)
     last = max((column + wide for _, _, column, wide, _, _ in boxes), default=0)
     shown = (
@@ -60,7 +60,7 @@ def _boxes(value: Any) -> tuple[list[tuple[int, int, int, int, int, str]], str, 
         return (
             found,
             str(value),
-            f"address {value.address:#x}: lane * 2^16 + column; {value.registers} registers a thread",
+            f"address {value.address:#x}: lane * 2^16 + column; {value.registers} registers per thread",
         )
     if isinstance(value, TmemPlan):
         lanes, wide = 32 if value.shape == "32x32b" else 16, _COLUMNS.get(value.shape, 1)
@@ -77,7 +77,7 @@ def _boxes(value: Any) -> tuple[list[tuple[int, int, int, int, int, str]], str, 
         return (
             found,
             f"{len(value.places)} x tcgen05.ld.{value.shape}.x1{path}",
-            "one box an access and warp, numbered and coloured in order",
+            "one box per access and warp, numbered and coloured in order",
         )
     live = (value,) if isinstance(value, TmemAllocation) else value.live
     found = [
@@ -90,6 +90,6 @@ def _boxes(value: Any) -> tuple[list[tuple[int, int, int, int, int, str]], str, 
     free = COLUMNS - sum(each.columns for each in live)
     note = f"{free} columns are free"
     if isinstance(value, TmemUse):
-        note += "; the permit to allocate was given up" if value.relinquished else ""
+        note += "; the allocation permit was relinquished" if value.relinquished else ""
         note += f"; warp {value.warp} allocates, cta_group {value.cta_group}" if value.warp >= 0 else ""
     return found, f"tensor memory: {len(live)} allocation{'' if len(live) == 1 else 's'}", note

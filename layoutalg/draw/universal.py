@@ -1,4 +1,4 @@
-"""A universal swizzle as the banks of its chunks, row by row."""
+"""Draw the banks of the chunks of a universal swizzle, row by row."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ ROWS, CHUNKS, LINES = 32, 32, 24
 
 
 def draw_universal(canvas: Canvas, plan: ClassPlan, top: float) -> None:
-    """Draw which banks, in units of a chunk, hold each chunk of the first rows; then the turns of the members."""
+    """Draw the banks, in units of a chunk, of each chunk of the first rows; then the turns of the members."""
     slots = max(bank_model(each.target, each.instruction).banks for each in plan.plan.served) * 4 // plan.chunk_bytes
     chunks = plan.row_bytes // plan.chunk_bytes
     rows, columns = min(plan.rows, ROWS), min(chunks, CHUNKS)
@@ -29,7 +29,7 @@ def draw_universal(canvas: Canvas, plan: ClassPlan, top: float) -> None:
     canvas.cells(left, base, (WIDE, TALL), styles, labels, titles)
     part = f", {rows} of {plan.rows} rows, {columns} of {chunks} chunks"
     drawn = "" if (rows, columns) == (plan.rows, chunks) else part
-    says = f"numbers: which {plan.chunk_bytes} bytes of the {slots * plan.chunk_bytes} of all banks hold a chunk{drawn}"
+    says = f"numbers: slot of the chunk among the {slots} {plan.chunk_bytes}-byte slots of all banks{drawn}"
     canvas.text(4, canvas.height + 14, says, "s")
     line = canvas.height + 18
     for place, each in enumerate(plan.plan.served[:LINES]):

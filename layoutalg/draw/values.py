@@ -1,4 +1,4 @@
-"""Pictures of answers and plans by what they are."""
+"""Choose how to draw an answer or plan by its type."""
 
 from __future__ import annotations
 
@@ -61,17 +61,17 @@ _DRAWERS: tuple[tuple[Any, Any], ...] = (
 DRAWN = (Admitted, Refused, Swizzle, Tensor, TensorMapPlan, AccessPlan, LdsPlan, Factorisation, ShufflePlan,
          RaggedFamily, SymbolicPlan, Im2colMap, ConvolutionPlan, PaddingPlan, ClassPlan, ConversionPlan, Drawable,
          GatherPlan, SwizzlePlan, *TMEM, *OPERANDS)  # fmt: skip
-"""Values other than layouts that have a picture."""
+"""Values other than layouts that can be drawn."""
 
 
 def draw_value(canvas: Canvas, value: Any, top: float, layout: Any = None) -> bool:
-    """Draw a value below ``top`` and return whether it has a picture.
+    """Draw a value below ``top``; return False if it cannot be drawn.
 
     Args:
-        canvas: What is drawn on.
+        canvas: The canvas.
         value: An answer, a plan, or a part of one.
         top: Upper edge.
-        layout: What was asked about, for a refusal.
+        layout: The layout that a refusal is about.
     """
     if isinstance(value, Admitted):
         draw_admitted(canvas, value, top, draw_value)

@@ -1,4 +1,4 @@
-"""A verdict: what was decided, by which engine, and the evidence."""
+"""Draw a verdict: the result, the engine and the evidence."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ WIDTH = 110
 
 
 def draw_verdict(canvas: Canvas, verdict: Verdict, top: float) -> None:
-    """Write the verdict and its evidence, one fact a line; a refutation is framed."""
+    """Write the verdict and its evidence, one fact per line; a refutation is framed."""
     if isinstance(verdict, Proved):
         head, facts = f"proved by {verdict.engine}", dict(verdict.certificate)
     elif isinstance(verdict, Refuted):

@@ -1,16 +1,15 @@
-"""Reading any notation: what str writes, what CuTe and Triton print; writing these.
+"""Read and write every notation: the output of ``str`` and what CuTe and Triton print.
 
-Notation: the family is told by the beginning of the text. ``F2[`` is a linear layout (``layoutalg.f2.notation``),
+Notation: the beginning of the text determines the family. ``F2[`` is a linear layout (``layoutalg.f2.notation``),
 ``Z[`` an integer layout (``layoutalg.integer.notation``), ``{`` or ``[`` (parameters) a piecewise layout or, without an
-arrow, a set of points, both read by ISL. An axis and its digits, ``lane 8:2``, or a box of named axes, ``[lane:8]``,
-begin a hierarchical layout (``layoutalg.hierarchy.notation``). ``#``, ``tensor<`` and ``!ttg.memdesc<`` begin Triton's
-attributes and types (``layoutalg.notation.ttgir``), ``gl.BlockedLayout(`` a constructor of Gluon
-(``layoutalg.notation.gluon``), ``[[ T0:0`` and ``Warp0:`` Triton's pictures (``layoutalg.notation.views``). A text with
-``-->`` is a morphism (``layoutalg.cute.morphism_notation``). Everything else is CuTe's
+arrow, a point set, both read by ISL. An axis and its digits, ``lane 8:2``, or a box of named axes, ``[lane:8]``, begin
+a hierarchical layout (``layoutalg.hierarchy.notation``). ``#``, ``tensor<`` and ``!ttg.memdesc<`` begin Triton
+attributes and types (``layoutalg.notation.ttgir``), ``gl.BlockedLayout(`` a Gluon constructor
+(``layoutalg.notation.gluon``), ``[[ T0:0`` and ``Warp0:`` Triton's layout pictures (``layoutalg.notation.views``). Text
+with ``-->`` is a morphism (``layoutalg.cute.morphism_notation``). Everything else is CuTe notation
 (``layoutalg.notation.printout``). docs/notation.md lists every form with its unit.
 
-Implementation notes: readers are imported in the branch that needs them, so that reading a CuTe layout loads no other
-family.
+Implementation notes: readers are imported where needed, so that reading a CuTe layout loads no other family.
 """
 
 from __future__ import annotations
@@ -28,13 +27,13 @@ TTGIR_AHEAD = re.compile(r"\s*(?:#|//|module\b|!(?:ttg|tt)\.memdesc<|tensor<\d)"
 VIEW_AHEAD = re.compile(r"\s*(?:\[\[?\s*(?:B\d+:\s*)?T\s*\d+:\s*\d|(?:Block\d+:\s*)?Warp\s*\d+:)")
 GLUON_AHEAD = re.compile(r"(?:[A-Za-z_]\w*\s*\.\s*){0,8}[A-Za-z_]\w*Layout\s*\(")
 HIERARCHY_AHEAD = re.compile(rf"\s*(?:{NAME_AHEAD}\s+[-(\d]|\[[^\]]*:|\[\s*\]\s*[^\s-])")
-"""An axis with its digits, a box of axes with extents, or an empty box that no arrow follows."""
+"""An axis with its digits, a box of axes with extents, or an empty box not followed by an arrow."""
 READ_AS = {
     "LA190": "read as CuTe's: (4,8):(8,1), (_4,_8):(_8,_1), Sw<3,3,3> o 0 o (8,64):(64,1), smem_ptr[16b](0x0) o 4:1",
     "LA710": "read as Triton's: #ttg.KIND<{...}> with shape=, tensor<8x8xf16, #ttg.KIND<{...}>>, gl.BlockedLayout(...)",
     "LA761": "read as hierarchical: lane 4:1, register 2:4 -> x:8",
 }
-"""Code of a reader's error -> the reading that was tried, and its forms."""
+"""Error code of a reader -> the notation that was tried, and its forms."""
 ALL_FORMS = "docs/notation.md lists every form"
 
 
@@ -42,15 +41,15 @@ def parse(text: str, shape: Any = None) -> Any:
     """Return the value written as ``text``.
 
     Args:
-        text: What ``str`` prints for a value of any family; what CuTe's C++ and DSL print, and C++ types; attributes,
-            types and definitions of TTGIR; Gluon's constructors. At most 100,000 characters.
-        shape: Sizes of the tensor, outermost dimension first, for an attribute that does not hold them.
+        text: The ``str`` of a value of any family; what CuTe C++ and the CuTe DSL print, and C++ types; attributes,
+            types and definitions of TTGIR; Gluon constructors. At most 100,000 characters.
+        shape: Tensor sizes, outermost dimension first, for an attribute without sizes.
 
     Returns:
-        The value. Offsets count elements: ``Sw<b,m,s>`` acts on elements, ``Sw<b,m,s,byte>`` on bytes, and a swizzle
-        printed on a pointer, which acts on the bytes of addresses, is turned into one of elements
-        (``layoutalg.interop.read_printout`` keeps the element width). A shape alone, ``(4,8)``, is compact
-        column-major. Names and ``?`` give a ``SymbolicLayout``.
+        The value. Offsets count elements: ``Sw<b,m,s>`` acts on elements, ``Sw<b,m,s,byte>`` on bytes; a swizzle
+        printed on a pointer acts on byte addresses and is converted to elements (``layoutalg.interop.read_printout``
+        keeps the element width). A shape alone, ``(4,8)``, is compact column-major. Names and ``?`` give a
+        ``SymbolicLayout``.
 
     Raises: MalformedError: LA190, LA191, LA620, LA710. AdmissibilityError: LA111, LA112. RepresentabilityError: LA762.
 
@@ -76,7 +75,7 @@ def parse(text: str, shape: Any = None) -> Any:
 
 
 def takes_shape(text: str) -> bool:
-    """Return whether a text is Triton's, whose attributes may need the shape of the tensor.
+    """Return whether a text is Triton or Gluon notation, which may need the tensor's shape.
 
     Example:
         >>> takes_shape("#ttg.linear<{register = [], lane = [[1]], warp = [], block = []}>"), takes_shape("(4,8):(8,1)")
@@ -89,10 +88,9 @@ def parse_tile(text: str, shape: Any = None, known: Any = None) -> Any:
     """Return the value written as ``text``, one of several layouts of one tile.
 
     Args:
-        text: As in ``parse``.
-        shape: Extents of the tile that are given, outermost first: for what Triton and Gluon write without sizes.
-            Types and layouts in other notations have their own.
-        known: Extents that another of the layouts has, for a text that has none where none are given.
+        text: As for ``parse``.
+        shape: Given tile extents, outermost first, for Triton and Gluon texts without sizes; others have their own.
+        known: Extents of another layout of the tile, used if the text has none and ``shape`` is None.
 
     Raises: As ``parse``.
 
@@ -126,7 +124,7 @@ def _parsed(text: str, shape: Any) -> Any:
 
         return parse_view(text)
     if shape is not None:
-        because = "shape is for attributes of Triton, which begin with '#'"
+        because = "shape is only for Triton attributes, which begin with '#'"
         raise MalformedError(Diagnostic("LA190", "the notation is malformed", (start[:100],), because))
     if HIERARCHY_AHEAD.match(start):
         from layoutalg.hierarchy.notation import parse_hierarchical

@@ -1,12 +1,12 @@
-"""Writing linear layouts as Triton's attributes and Gluon's constructors.
+"""Write linear layouts as Triton attributes and Gluon constructors.
 
-Notation: ``#ttg.linear<{register = [[0, 1]], lane = [[1, 0]], warp = [], block = []}>`` for values in threads whose
-hardware bits step along distinct bits of the tensor or hold copies, ``#ttg.generic_linear<...>`` for other values in
-threads, as long as bits of registers, lanes and blocks move in one dimension each,
+Notation: ``#ttg.linear<{register = [[0, 1]], lane = [[1, 0]], warp = [], block = []}>`` for distributed layouts whose
+hardware bits map to distinct tensor bits or to replication; ``#ttg.generic_linear<...>`` for other distributed layouts,
+provided each register, lane and block bit moves in one dimension only;
 ``#ttg.shared_linear<{offset = [[0, 1], [1, 0]]}, alignment = 16>`` for shared memory.
 
-Implementation notes: Triton keeps no constant part, so an affine layout is refused rather than truncated. Attribute
-text names no sizes, so a layout that does not reach all of its codomain is refused.
+Implementation notes: Triton layouts have no constant part, so affine layouts are refused. Attribute text has no sizes,
+so layouts that are not surjective are refused.
 
 References: Triton 3.9.0 (``LinearLayout`` bindings, ``LinearEncodingAttr``, Gluon ``DistributedLinearLayout``,
 ``SharedLinearLayout``).
@@ -28,17 +28,17 @@ TritonDims: TypeAlias = list[tuple[str, int]]
 TRITON_SOURCE = "Triton 3.9.0 (LinearLayout bindings, LinearEncodingAttr, Gluon layouts)"
 TRITON_BITS = 64
 AXIS_BITS = 30
-"""Bits of the widest axis: Triton keeps sizes as 32-bit signed integers."""
+"""Most bits of an axis: Triton stores sizes as 32-bit signed integers."""
 
 
 def to_bases(layout: LinearLayout) -> tuple[TritonBases, TritonDims]:
-    """Return the bases and the output dimensions as Triton's constructor takes them.
+    """Return the bases and output dimensions in the form of Triton's ``LinearLayout`` constructor.
 
     Args:
-        layout: A layout without a constant part, at most 64 bits on either side and 30 bits on each axis.
+        layout: A layout without a constant part, at most 64 bits per side and 30 bits per axis.
 
     Returns:
-        ``([(axis, [[component per output, ...], ...]), ...], [(output, size), ...])``, both in the layout's order.
+        ``([(axis, [[component per output, ...], ...]), ...], [(output, size), ...])``, in the layout's order.
 
     Raises: RepresentabilityError: LA711.
 
@@ -51,22 +51,22 @@ def to_bases(layout: LinearLayout) -> tuple[TritonBases, TritonDims]:
     if layout.constant:
         _refuse(layout, f"its constant part is {layout.offset}; Triton's layouts have none")
     if max(layout.in_bits, layout.out_bits) > TRITON_BITS:
-        _refuse(layout, f"it has {layout.in_bits} input and {layout.out_bits} output bits; Triton takes {TRITON_BITS}")
+        _refuse(layout, f"it has {layout.in_bits} input and {layout.out_bits} output bits; Triton allows {TRITON_BITS}")
     for side, axes in (("input", layout.in_axes), ("output", layout.out_axes)):
         for axis, bits in axes:
             if bits > AXIS_BITS:
-                _refuse(layout, f"{side} axis {axis!r} has {bits} bits; Triton keeps sizes of at most {AXIS_BITS}")
+                _refuse(layout, f"{side} axis {axis!r} has {bits} bits; Triton allows {AXIS_BITS}")
     bases = [(axis, [list(image) for image in images]) for axis, images in layout.bases.items()]
     return bases, list(layout.out_dims.items())
 
 
 def to_attribute(layout: LinearLayout, alignment: int = 16) -> str:
-    """Return the attribute text of a layout of values in threads or of elements in shared memory.
+    """Return the attribute text of a distributed or shared-memory layout.
 
     Args:
-        layout: Onto ``dim0``, ``dim1``, ...; inputs ``register``, ``lane``, ``warp``, ``block`` or ``offset`` with or
-            without ``block``; surjective.
-        alignment: Byte alignment, for shared memory only.
+        layout: Surjective, onto ``dim0``, ``dim1``, ...; inputs ``register``, ``lane``, ``warp``, ``block``, or
+            ``offset`` and optionally ``block``.
+        alignment: Byte alignment, only for shared memory.
 
     Raises: RepresentabilityError: LA711.
 
@@ -80,18 +80,18 @@ def to_attribute(layout: LinearLayout, alignment: int = 16) -> str:
     if kind == "linear":
         crossing = [image for axis, images in bases if axis != "warp" for image in images if sum(map(bool, image)) > 1]
         if crossing:
-            _refuse(layout, f"{crossing[0]} moves in two dimensions; Triton takes that of warp bits only")
+            _refuse(layout, f"{crossing[0]} moves in two dimensions; Triton allows that only for warp bits")
         return f"#ttg.{'linear' if _one_step(layout) else 'generic_linear'}<{{{body}}}>"
     return f"#ttg.shared_linear<{{{body}}}, alignment = {_alignment(alignment)}>"
 
 
 def to_gluon(layout: LinearLayout, alignment: int = 16, module: str = "gl") -> str:
-    """Return the Gluon constructor call of a layout of values in threads or of elements in shared memory.
+    """Return the Gluon constructor call of a distributed or shared-memory layout.
 
     Args:
         layout: As for ``to_attribute``.
-        alignment: Byte alignment, for shared memory only.
-        module: Name under which the caller imports ``triton.experimental.gluon.language``; empty for none.
+        alignment: Byte alignment, only for shared memory.
+        module: Name under which ``triton.experimental.gluon.language`` is imported; may be empty.
 
     Raises: RepresentabilityError: LA711.
 
@@ -104,7 +104,7 @@ def to_gluon(layout: LinearLayout, alignment: int = 16, module: str = "gl") -> s
         fail("module", "must be a dotted name or empty", module)
     name = "DistributedLinearLayout" if kind == "linear" else "SharedLinearLayout"
     if kind == "linear" and not _one_step(layout):
-        _refuse(layout, "Gluon takes bases of one step each, all distinct; to_attribute writes it as generic_linear")
+        _refuse(layout, "Gluon needs distinct bases of one bit each; to_attribute writes it as generic_linear")
     known = dict(bases)
     parts = [f"{field}={known[axis]}" for field, axis in GLUON_FIELDS[name].items()]
     if kind == "linear":
@@ -115,7 +115,7 @@ def to_gluon(layout: LinearLayout, alignment: int = 16, module: str = "gl") -> s
 
 
 def _encoding(layout: LinearLayout) -> tuple[TritonBases, str]:
-    """Return the bases in the order of the attribute, and ``linear`` or ``shared_linear``."""
+    """Return the bases in attribute order, and ``linear`` or ``shared_linear``."""
     bases, out_dims = to_bases(layout)
     axes = [axis for axis, _ in bases]
     if set(axes) == set(THREAD_AXES):
@@ -128,15 +128,18 @@ def _encoding(layout: LinearLayout) -> tuple[TritonBases, str]:
     if not names or names != [f"dim{index}" for index in range(len(names))]:
         _refuse(layout, f"its outputs are {names}; attributes have dim0, dim1, ...")
     if not layout.is_surjective:
-        _refuse(layout, f"it has rank {layout.rank} of {layout.out_bits}; attribute text names no sizes")
+        _refuse(
+            layout,
+            f"it has rank {layout.rank} of {layout.out_bits}; attributes have no sizes, so it must be surjective",
+        )
     if kind == "shared_linear" and sum(any(image) for _, images in bases for image in images) > layout.rank:
-        _refuse(layout, f"it has rank {layout.rank} and more bases that move; Triton takes a bijection of these")
+        _refuse(layout, f"its nonzero bases are linearly dependent (rank {layout.rank}); Triton needs them independent")
     known = dict(bases)
     return [(axis, known.get(axis, [])) for axis in order], kind
 
 
 def _one_step(layout: LinearLayout) -> bool:
-    """Whether every hardware bit holds copies or steps along one output bit, each output bit stepped along once."""
+    """Whether every hardware bit is replicated or maps to one output bit, no two to the same."""
     moving = [column for column in layout.columns if column]
     return len(moving) == layout.rank and all(column & (column - 1) == 0 for column in moving)
 
@@ -155,7 +158,7 @@ def _refuse(layout: LinearLayout, because: str) -> NoReturn:
     raise RepresentabilityError(
         Diagnostic(
             code="LA711",
-            what="Triton cannot hold this layout",
+            what="Triton cannot represent this layout",
             where=(str(layout),),
             because=because,
             source=TRITON_SOURCE,

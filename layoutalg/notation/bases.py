@@ -1,4 +1,4 @@
-"""Linear layouts onto dim0, dim1, ... from lists of basis vectors, as Triton writes them."""
+"""Build linear layouts onto dim0, dim1, ... from lists of basis vectors, as Triton writes them."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from typing import Any, NoReturn
 from layoutalg.f2 import LinearLayout
 from layoutalg.ground.errors import Diagnostic, MalformedError, shown
 
-CODE, WHAT = "LA710", "this is not a layout in Triton's terms"
+CODE, WHAT = "LA710", "not a valid Triton layout"
 THREAD_AXES: tuple[str, ...] = ("register", "lane", "warp", "block")
 SHARED_AXES: tuple[str, ...] = ("offset", "block")
 
 
 def tensor_layout(bases: Mapping[str, Any], axes: tuple[str, ...], shape: Sequence[int] | None) -> LinearLayout:
-    """Return the layout of axes among ``axes`` onto dim0, dim1, ...; absent axes have size 1.
+    """Return the layout from ``axes`` onto dim0, dim1, ...; axes without bases have size 1.
 
     Args:
         bases: Axis name -> its images.
         axes: The axes, in the order of the layout.
-        shape: Sizes of the outputs; None for the smallest powers of two above the components.
+        shape: Output sizes; None for the smallest powers of two above the components.
 
     Raises: MalformedError: LA710, LA200.
 
@@ -36,13 +36,13 @@ def tensor_layout(bases: Mapping[str, Any], axes: tuple[str, ...], shape: Sequen
     lengths = [len(image) for _, images in ordered for image in images]
     rank = max(lengths, default=0) if shape is None else len(sizes_of(shape))
     if rank == 0:
-        fail("text", "must have a basis vector, or come with a shape, to tell the number of dimensions", shape)
+        fail("text", "must have a basis vector or a shape, otherwise the number of dimensions is unknown", shape)
     sizes = smallest(ordered, rank) if shape is None else tuple(shape)
     return LinearLayout.from_bases(ordered, [(f"dim{index}", size) for index, size in enumerate(sizes)])
 
 
 def smallest(entries: Sequence[tuple[str, Any]], rank: int) -> tuple[int, ...]:
-    """Return per output the smallest power of two above every component; others than integers are refused later."""
+    """Return the smallest power of two above all components of each output; non-integers are refused later."""
     sizes = [1] * rank
     for _, images in entries:
         for image in images if isinstance(images, (tuple, list)) else ():
@@ -53,7 +53,7 @@ def smallest(entries: Sequence[tuple[str, Any]], rank: int) -> tuple[int, ...]:
 
 
 def sizes_of(shape: object) -> Sequence[int]:
-    """Return a shape, or refuse what is not a sequence.
+    """Return the shape, or refuse it if it is not a sequence.
 
     Raises: MalformedError: LA710.
     """

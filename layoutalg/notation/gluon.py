@@ -1,8 +1,8 @@
-"""Reading Gluon's constructors: the calls that its layouts print as.
+"""Read Gluon constructor calls, which Gluon layouts print as.
 
-Notation: ``gl.BlockedLayout(size_per_thread=[1, 4], threads_per_warp=[8, 4], ...)``, with keywords or with positional
-arguments in the order of Gluon, with or without a module. Each is the attribute that it lowers to, so the layouts are
-those of ``layoutalg.notation.ttg_build``. Units: elements.
+Notation: ``gl.BlockedLayout(size_per_thread=[1, 4], threads_per_warp=[8, 4], ...)``, with keyword or positional
+arguments in Gluon's order, with or without a module. A call means the attribute that it lowers to, whose layout
+``layoutalg.notation.ttg_build`` builds. Units: elements.
 
 References: Triton 3.9.0 (``triton.experimental.gluon.language``).
 """
@@ -31,7 +31,7 @@ GLUON_FIELDS: Mapping[str, Mapping[str, str]] = {
     "SharedLinearLayout": {"offset_bases": "offset", "block_bases": "block"},
     "_TensorMemoryLinearLayout": {"rows": "row", "cols": "col"},
 }
-"""Constructors of bases: argument -> axis."""
+"""Constructors with basis vectors: argument -> axis."""
 _PHASES = "vec:vec per_phase:perPhase max_phase:maxPhase order:order cga_layout:CGALayout"
 _KINDS: Mapping[str, tuple[str, str]] = {
     "BlockedLayout": (
@@ -75,17 +75,17 @@ _KINDS: Mapping[str, tuple[str, str]] = {
     ),
     "TensorMemoryScalesLayout": ("tensor_memory_scales_encoding", "cga_layout:CGALayout"),
 }
-"""Constructor -> kind of the attribute, and argument:entry in the order of the arguments."""
+"""Constructor -> (kind of the attribute, argument:entry in argument order)."""
 NAMES = (*GLUON_FIELDS, *_KINDS)
 GLUON_AHEAD = re.compile(rf"\s*(?:[A-Za-z_]\w*\s*\.\s*){{0,8}}(?:{'|'.join(NAMES)})\s*\(")
 
 
 def parse_gluon(text: str, shape: Sequence[int] | None = None) -> Any:
-    """Return the layout that a constructor makes.
+    """Return the layout of a constructor call.
 
     Args:
-        text: A call of one of Gluon's layout classes.
-        shape: Sizes of the tensor; None for those that the text names, or the smallest that hold its bases.
+        text: A call of a Gluon layout class.
+        shape: Tensor sizes; None for those in the text, or the smallest that fit its bases.
 
     Raises: MalformedError: LA710, LA700, LA701, LA200. AdmissibilityError: LA703, LA706. RepresentabilityError: LA702,
         LA704.
@@ -99,14 +99,14 @@ def parse_gluon(text: str, shape: Sequence[int] | None = None) -> Any:
     node = _tree(text)
     name = _name(node)
     if not isinstance(node, ast.Call) or name not in NAMES:
-        fail("text", f"must call one of {NAMES} with its arguments", text)
+        fail("text", f"must be a call of one of {NAMES}", text)
     if name in GLUON_FIELDS:
         return _of_bases(name, node, text, shape)
     return build(read_gluon(node, text, 0), shape, text)
 
 
 def gluon_attribute(text: str) -> Attribute | None:
-    """Return the attribute that a constructor makes; None for a constructor of basis vectors.
+    """Return the attribute of a constructor call; None for constructors with basis vectors.
 
     Raises: MalformedError: LA710.
 
@@ -120,19 +120,19 @@ def gluon_attribute(text: str) -> Attribute | None:
 
 def _tree(text: str) -> ast.expr | None:
     if len(text) > limits.ATTRIBUTE_CHARACTERS:
-        fail("text", f"must have at most {limits.ATTRIBUTE_CHARACTERS} characters", f"{len(text)} of them")
+        fail("text", f"must have at most {limits.ATTRIBUTE_CHARACTERS} characters", f"{len(text)} characters")
     return expression_tree(text)
 
 
 def _name(node: ast.expr | None) -> str:
-    """Return the last part of the name that is called; empty for what is not a call."""
+    """Return the last part of the called name; empty if the node is not a call."""
     if not isinstance(node, ast.Call):
         return ""
     return node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
 
 
 def read_gluon(node: ast.expr | None, text: str, level: int) -> Attribute:
-    """Return the attribute of a constructor call; its meaning is not judged.
+    """Return the attribute of a constructor call, without checking its entries.
 
     Raises: MalformedError: LA710.
     """
@@ -143,18 +143,18 @@ def read_gluon(node: ast.expr | None, text: str, level: int) -> Attribute:
     fields = dict(entry.split(":") for entry in spelt.split())
     values: dict[str, Any] = {}
     if len(node.args) > len(fields):
-        fail("text", f"must have at most the arguments {tuple(fields)}", text)
+        fail("text", f"must have at most {len(fields)} positional arguments: {tuple(fields)}", text)
     given = [*zip(fields, node.args, strict=False), *[(entry.arg, entry.value) for entry in node.keywords]]
     for argument, value in given:
         if argument not in fields or fields[argument] in values:
-            fail("text", f"must name each of {tuple(fields)} at most once", argument)
+            fail("text", f"must have arguments among {tuple(fields)}, each at most once", argument)
         values[fields[argument]] = _value(value, argument, text, level)
     entries = {key: value for key, value in values.items() if value is not None}
     return _SHAPERS.get(name, Attribute)(kind, (), entries)
 
 
 def _value(node: ast.expr, argument: str, text: str, level: int) -> Any:
-    """Return a literal with its tuples as lists, or the attribute of a call."""
+    """Return a literal, its tuples as lists, or the attribute of a call."""
     if isinstance(node, ast.Call):
         return read_gluon(node, text, level + 1)
     try:
@@ -168,13 +168,13 @@ def _listed(value: Any) -> Any:
 
 
 def _of_bases(name: str, node: ast.Call, text: str, shape: Any) -> Any:
-    """Return the layout of a constructor of basis vectors."""
+    """Return the layout of a constructor with basis vectors."""
     if node.args:
         fail("text", f"must call one of {tuple(GLUON_FIELDS)} with keyword arguments", text)
     values: dict[str, Any] = {}
     for entry in node.keywords:
         if entry.arg is None or entry.arg in values:
-            fail("text", "must name every argument once", entry.arg)
+            fail("text", "must have each argument once, by name", entry.arg)
         try:
             values[entry.arg] = ast.literal_eval(entry.value)
         except NO_LITERAL:
@@ -189,14 +189,14 @@ def _of_bases(name: str, node: ast.Call, text: str, shape: Any) -> Any:
         if not isinstance(named, (tuple, list)):
             fail("shape", "must be a sequence of sizes", named)
         if isinstance(shape, (tuple, list)) and tuple(shape) != tuple(named):
-            fail("shape", f"must be the shape that the text names, {named}", shape)
+            fail("shape", f"must be the shape in the text, {named}", shape)
         shape = named if shape is None else shape
     entries = [(axis, values.get(field, [])) for field, axis in fields.items()]
     return tensor_layout(dict(entries), tuple(fields.values()), shape)
 
 
 def _nvidia(kind: str, _pairs: tuple[()], entries: dict[str, Any]) -> Attribute:
-    """Gluon names the version as a pair."""
+    """Gluon writes the version as a pair."""
     version = entries.pop("version", None)
     if not isinstance(version, list) or not version:
         fail("version", "must be [major, minor]", version)
@@ -204,7 +204,7 @@ def _nvidia(kind: str, _pairs: tuple[()], entries: dict[str, Any]) -> Attribute:
 
 
 def _wmma(kind: str, _pairs: tuple[()], entries: dict[str, Any]) -> Attribute:
-    """Gluon gives the warps and registers of a wave as two arguments."""
+    """Gluon passes the warp and register bases as two arguments."""
     inside: dict[str, Any] = {key: entries.pop(key) for key in ["register", "warp"] if key in entries}
     rank = entries.pop("rank", 2)
     vectors = [vector for bases in inside.values() if isinstance(bases, list) for vector in bases]
@@ -214,7 +214,7 @@ def _wmma(kind: str, _pairs: tuple[()], entries: dict[str, Any]) -> Attribute:
 
 
 def _padded(kind: str, _pairs: tuple[()], entries: dict[str, Any]) -> Attribute:
-    """The pairs of a padding stand before the entries of the attribute."""
+    """Gluon passes the padding pairs as an argument; the attribute has them before its entries."""
     found = entries.pop("pairs", [])
     if not isinstance(found, list) or any(not isinstance(pair, list) or len(pair) != 2 for pair in found):
         fail("interval_padding_pairs", "must be a list of pairs", found)
@@ -222,7 +222,7 @@ def _padded(kind: str, _pairs: tuple[()], entries: dict[str, Any]) -> Attribute:
 
 
 def _tensor_memory(kind: str, _pairs: tuple[()], entries: dict[str, Any]) -> Attribute:
-    """Gluon names rows and columns of a block as a pair."""
+    """Gluon writes the rows and columns of a block as a pair."""
     block = entries.pop("block", None)
     if not isinstance(block, list) or len(block) != 2:
         fail("block", "must be (rows, columns)", block)

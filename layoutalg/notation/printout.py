@@ -1,19 +1,18 @@
-"""Reading what CuTe prints of tensors and pointers, in C++ and in the DSL: a layout behind a pointer.
+"""Read what CuTe C++ and the CuTe DSL print for tensors and pointers: a pointer composed with a layout.
 
-Notation: ``NAME:`` may stand before, ``L`` is a layout as ``layoutalg.cute.notation`` reads it, or a symbolic one.
+Notation: ``NAME:`` may come first; ``L`` is a layout as ``layoutalg.cute.notation`` reads it, or a symbolic one.
 
     smem_ptr[16b](0x7f0000000400) o L       C++; also gmem_ptr, rmem_ptr, tmem_ptr, ptr, and (unset) or (nil)
     Sw<3,4,3>_smem_ptr[16b](0x400) o L      C++, a swizzled pointer: the swizzle acts on the bytes of the address
-    Sw<3,4,3> o smem_ptr[16b](unset) o L    C++, a layout for shared memory: bytes as well
+    Sw<3,4,3> o smem_ptr[16b](unset) o L    C++, a layout for shared memory: also on bytes
     ArithTuple(0,0) o L                     C++, a coordinate tensor
-    ptr<f16, smem, align<1024>, S<3,4,3>> o L          DSL, a pointer with a swizzle of bytes
+    ptr<f16, smem, align<1024>, S<3,4,3>> o L          DSL, a pointer with a swizzle on bytes
     raw_ptr(0x400: f16, smem, align<1024>) o L         DSL, as print_tensor writes it
-    tensor<...>, tensor(..., data=...)      DSL, around one of these
+    tensor<...>, tensor(..., data=...)      DSL, wrapping one of these
     !cute.layout<"L">, !cute.memref<f16, smem, align<16>, "L">, !cute.coord_tensor<"(0,0)", "L">
 
-Main statements: offsets of the value count elements. Behind a swizzled pointer with an address they count from the
-address rounded down to the period of the swizzle, so nothing is assumed about alignment; without an address the base is
-a multiple of the period.
+Main statements: offsets count elements. With a swizzled pointer they count from its address rounded down to the
+swizzle's period, so nothing is assumed about alignment; without an address the base is assumed aligned to the period.
 
 References: CuTe ``print`` (``pointer.hpp``, ``pointer_flagged.hpp``, ``pointer_swizzle.hpp``); CuTe DSL
 ``print_tensor`` and its dialect.
@@ -45,7 +44,7 @@ TENSOR = re.compile(r"tensor\s*([<(])")
 TYPED = re.compile(r"(?:!cute\s*\.\s*)?ptr\s*(?=<)|raw_ptr\s*(?=\()")
 RAW = re.compile(r"(0x[0-9a-fA-F]{1,16})\s*:")
 ELEMENT = re.compile(r"(?:bf|tf|ui|si|bfloat|float|uint|int|[bfius])([1-9][0-9]{0,3})\w*", re.IGNORECASE)
-"""A type whose first number is its width: f16, Float8E4M3FN; not e4m3."""
+"""A type name whose first number is its width: f16, Float8E4M3FN; not e4m3."""
 SPACE = re.compile(r"[a-z]+")
 ALIGN = re.compile(r"align\s*<\s*\d{1,10}\s*>")
 ON_POINTER = re.compile(r"S(?:w)?\s*<\s*(\d{1,2})\s*,\s*(\d{1,2})\s*,\s*(-?\d{1,2})\s*>")
@@ -57,15 +56,15 @@ AFTER_O = "o and a layout after the pointer"
 
 @dataclass(frozen=True, slots=True)
 class Printout:
-    """What a printed layout or tensor says.
+    """The contents of a printed layout or tensor.
 
     Args:
         layout: The layout; offsets count elements.
-        element_bits: Bits of an element where the text says it.
-        dtype: The element type where the text names it.
-        space: ``smem``, ``gmem``, ``rmem``, ``tmem`` or what the DSL calls it.
+        element_bits: Element width, if the text has it.
+        dtype: Element type, if the text has it.
+        space: ``smem``, ``gmem``, ``rmem``, ``tmem`` or the DSL's name.
         address: The pointer's address.
-        swizzle: The swizzle as it is printed, on byte addresses, where it stands on a pointer.
+        swizzle: The pointer's swizzle as printed, on byte addresses.
     """
 
     layout: Any
@@ -77,7 +76,7 @@ class Printout:
 
 
 def read_printout(text: str) -> Printout:
-    """Return the layout of a printed text, and what the pointer before it says.
+    """Return the layout of a printed text, and the properties of its pointer.
 
     Raises: MalformedError: LA190, LA191, LA110, LA620. AdmissibilityError: LA111, LA112.
 
@@ -92,7 +91,7 @@ def read_printout(text: str) -> Printout:
 
 
 class _Reader(Cursor):
-    """A reader of pointers; layouts are left to the readers of layouts."""
+    """A reader of pointers; other readers parse the layouts."""
 
     def printout(self) -> Printout:
         """Read the whole text."""
@@ -108,7 +107,7 @@ class _Reader(Cursor):
             return self.typed(found[0].startswith("raw"))
         if found := self.match(ORIGIN):
             if any(digit in "123456789" for digit in found[1]):
-                self.fail("coordinates that begin at the origin are read: subtract the offset", found.start(1))
+                self.fail("only coordinate tensors at the origin can be read: subtract the offset", found.start(1))
             self.expect("o", "after ArithTuple(...)")
             return Printout(self.layout())
         start = self.at
@@ -119,7 +118,7 @@ class _Reader(Cursor):
         return self.plain()
 
     def plain(self) -> Printout:
-        """Read a layout without a pointer, or with a flag in it."""
+        """Read a layout without a pointer, or with a pointer flag inside."""
         if is_symbolic(self.text, self.at, self.stop):
             return Printout(self.layout())
         layout, bits = flagged(self.text, self.at, self.stop)
@@ -130,7 +129,7 @@ class _Reader(Cursor):
         return Printout(layout, bits, None, "smem", None, swizzle)
 
     def layout(self) -> Any:
-        """Read the layout behind a pointer, to the end."""
+        """Read the layout after the pointer, to the end."""
         if not self.peek():
             self.fail(f"expected {AFTER_O}, found the end of the text")
         if is_symbolic(self.text, self.at, self.stop):
@@ -140,7 +139,7 @@ class _Reader(Cursor):
         return parse_cute(self.text, self.at, self.stop)
 
     def unwrap(self, closing: str) -> None:
-        """Leave the bracket that ends the text, and the data before it, unread."""
+        """Skip the closing bracket at the end of the text, and the data before it."""
         self.blanks()
         data = re.search(r",\s*data\b", self.text[self.at : self.stop])
         if data is not None:
@@ -165,7 +164,7 @@ class _Reader(Cursor):
         return self.placed(bits, None, found[1], at, swizzle)
 
     def typed(self, raw: bool) -> Printout:
-        """Read ``<f16, smem, align<16>, S<3,4,3>> o layout``, or the same in parentheses behind an address."""
+        """Read ``<f16, smem, align<16>, S<3,4,3>> o layout``, or the same in parentheses after an address."""
         self.expect("(" if raw else "<", "after the pointer's name")
         address = self.match(RAW) if raw else None
         if raw and address is None:
@@ -176,7 +175,7 @@ class _Reader(Cursor):
         return self.placed(bits, dtype, space, None if address is None else int(address[1], 16), swizzle)
 
     def fields(self) -> tuple[int, str, str | None, re.Match[str] | None]:
-        """Read ``f16, smem, align<16>, S<3,4,3>``; everything behind the element type may be left out."""
+        """Read ``f16, smem, align<16>, S<3,4,3>``; everything after the element type is optional."""
         element = self.match(ELEMENT)
         if element is None:
             self.fail(f"expected an element type, found {self.found()}")
@@ -196,7 +195,7 @@ class _Reader(Cursor):
         return int(element[1]), element[0], space, swizzle
 
     def dialect(self, kind: str) -> Printout:
-        """Read a type of the DSL's dialect: the layout stands in quotes."""
+        """Read a type of the DSL's dialect, whose layout is quoted."""
         bits: int | None = None
         dtype = space = swizzle = None
         if kind == "memref":
@@ -218,7 +217,7 @@ class _Reader(Cursor):
     def placed(
         self, bits: int, dtype: str | None, space: str | None, address: int | None, swizzle: re.Match[str] | None
     ) -> Printout:
-        """Read the layout and put the pointer's swizzle before it."""
+        """Read the layout and compose it with the pointer's swizzle."""
         layout = self.layout()
         if swizzle is None:
             return Printout(layout, bits, dtype, space, address)
@@ -227,7 +226,7 @@ class _Reader(Cursor):
         )
         ahead = (address or 0) % printed.period * 8
         if ahead % bits:
-            self.fail(f"the address is not a multiple of {bits} bits, so elements lie across it", swizzle.start())
+            self.fail(f"the address is not a multiple of {bits} bits, so it splits elements", swizzle.start())
         on_elements = self.build(lambda: element_swizzle(printed, bits), swizzle.start())
         whole = self.build(lambda: ComposedLayout(on_elements, ahead // bits, layout), swizzle.start())
         return Printout(whole, bits, dtype, space, address, printed)

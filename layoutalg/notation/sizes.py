@@ -1,4 +1,4 @@
-"""Telling texts of CuTe with names or unknown numbers from texts of numbers."""
+"""Detect CuTe texts with names or unknown numbers."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ TYPES = {
     "tuple",
     "cute",
 }
-"""Words of CuTe's own notation before ``<`` or ``::``; elsewhere they are names of sizes."""
+"""CuTe's own words before ``<`` or ``::``; elsewhere they are names of sizes."""
 MARKS = {"o", "byte", "element"}
-"""Words of CuTe's own notation that are never names of sizes."""
+"""CuTe's own words that are never names of sizes."""
 
 
 def is_symbolic(text: str, at: int = 0, stop: int | None = None) -> bool:
-    """Whether a text of CuTe has unknown numbers or names of sizes in it.
+    """Whether a CuTe text contains unknown numbers or names of sizes.
 
     Example:
         >>> is_symbolic("(M,64):(64,1)"), is_symbolic("(128,?):(1,128)"), is_symbolic("(4,8):(E0,E1)")
@@ -45,7 +45,7 @@ def is_symbolic(text: str, at: int = 0, stop: int | None = None) -> bool:
 
 
 def _is_size(word: str, following: str) -> bool:
-    """Whether a word is the name of a size, not a word of the notation or a basis element."""
+    """Whether a word names a size, rather than being part of the notation or a basis element."""
     if word in MARKS or re.fullmatch(r"E\d*|_\w*|smem_ptr\w*", word):
         return False
     return word not in TYPES or not re.match(r"\s*(?:<|::)", following)

@@ -1,9 +1,9 @@
-"""Reading symbolic CuTe layouts: names, polynomials and unknown numbers in a shape or a stride.
+"""Read symbolic CuTe layouts: names, polynomials and unknown numbers in shapes and strides.
 
-Notation: ``(M,64):(64,1)``, ``(M/4,4):(4,1) where M % 4 == 0``, and what the DSL prints of sizes known at run time:
-``?``, ``?{i64}``, ``?{div=16}``, ``?{i64 div=16}``. Each ``?`` is a number of its own: ``n0``, ``n1``, ... in a shape,
-at least 1; ``d0``, ``d1``, ... in a stride, any integer, since the text says nothing about its sign. ``div=16`` becomes
-the assumption ``n0 % 16 == 0``. Conditions after ``where`` are assumptions. Names are sizes of at least 1.
+Notation: ``(M,64):(64,1)``, ``(M/4,4):(4,1) where M % 4 == 0``, and what the DSL prints for dynamic sizes: ``?``,
+``?{i64}``, ``?{div=16}``, ``?{i64 div=16}``. Each ``?`` is a separate number: ``n0``, ``n1``, ... in a shape, at least
+1; ``d0``, ``d1``, ... in a stride, any integer, because its sign is unknown. ``div=16`` becomes the assumption
+``n0 % 16 == 0``. Conditions after ``where`` are assumptions. Named sizes are at least 1.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ STATIC = re.compile(r"(?<!\w)_(?=\d)|(?<!\w)(?:Int|C)\s*<\s*(-?\d+)\s*>")
 
 
 def parse_symbolic(text: str, at: int = 0, stop: int | None = None) -> SymbolicLayout:
-    """Return the symbolic layout written in a text.
+    """Parse a symbolic layout.
 
     Raises: MalformedError: LA190, LA191, LA620, LA621, LA622. AdmissibilityError: LA626. BudgetError: LA001.
 
@@ -51,7 +51,7 @@ class _Reader(Cursor):
         self.blanks()
         start = self.at
         for found in NUMBERS_ONLY.finditer(self.text, start, self.stop):
-            self.fail("swizzles, basis strides and offsets need numbers beside them, not names or ?", found.start())
+            self.fail("swizzles, basis strides and offsets work only with numbers, not with names or ?", found.start())
         shape = self.nested("n", 0)
         stride = None
         if self.peek() == ":":
@@ -81,7 +81,7 @@ class _Reader(Cursor):
         return tuple(entries)
 
     def is_list(self) -> bool:
-        """Whether the parenthesis at the cursor is a list, not the beginning of an expression such as (M + 1)*N."""
+        """Whether the parenthesis at the cursor opens a list rather than an expression such as (M + 1)*N."""
         depth = 0
         for place in range(self.at, self.stop):
             depth += {"(": 1, ")": -1}.get(self.text[place], 0)

@@ -1,9 +1,9 @@
-"""Reading Triton's layout attributes.
+"""Read Triton's layout attributes.
 
-Notation: ``#ttg.KIND<{key = value, ...}>``, also as the line ``#name = #ttg.KIND<...>`` that defines it. Values are
-integers, ``true``, ``false``, nested lists of integers, ``{key = value, ...}``, attributes and the names of attributes
-that were defined before. ``padded_shared<[interval:+padding, ...] {...}>`` has pairs before the braces,
-``shared_linear<{...}, alignment = 16>`` an alignment behind them, which is read past;
+Notation: ``#ttg.KIND<{key = value, ...}>``, optionally as a definition ``#name = #ttg.KIND<...>``. Values are integers,
+``true``, ``false``, nested lists of integers, ``{key = value, ...}``, attributes and names of attributes defined
+earlier. ``padded_shared<[interval:+padding, ...] {...}>`` has pairs before the braces,
+``shared_linear<{...}, alignment = 16>`` an alignment after them, which is ignored;
 ``#ttng.tensor_memory_encoding<blockM = 128, ...>`` has no braces.
 
 References: Triton 3.9.0 (``TritonGPUAttrDefs``).
@@ -24,12 +24,12 @@ GRAMMAR = Grammar(MARKS, False, CODE, WHAT)
 LIST_DEPTH = 3
 PARENTS = 16
 BARE = ("tensor_memory_encoding", "tensor_memory_scales_encoding")
-"""Kinds whose entries stand without braces."""
+"""Kinds whose entries have no braces."""
 
 
 @dataclass(frozen=True, slots=True)
 class Attribute:
-    """An attribute as it is written: its kind, the pairs of a padding, the entries between the braces."""
+    """An attribute as written: its kind, its padding pairs, and the entries in its braces."""
 
     kind: str
     pairs: tuple[tuple[int, int], ...]
@@ -37,7 +37,7 @@ class Attribute:
 
 
 def read_attribute(text: str) -> Attribute:
-    """Return an attribute as it is written; its meaning is not judged.
+    """Parse an attribute, without checking its entries.
 
     Raises: MalformedError: LA710.
 
@@ -55,12 +55,12 @@ def read_attribute(text: str) -> Attribute:
 
 
 def attribute(tokens: Tokens, names: Mapping[str, Attribute], level: int = 0) -> Attribute:
-    """Read one attribute, or the name of one that was defined.
+    """Read one attribute, or the name of one defined earlier.
 
     Args:
-        tokens: The text, the cursor at the attribute.
-        names: Attributes by the names that stand for them, without ``#``.
-        level: How many attributes this one stands in.
+        tokens: The text, with the cursor at the attribute.
+        names: Attributes by name, without ``#``.
+        level: Nesting depth of this attribute.
 
     Raises: MalformedError: LA710.
     """
@@ -74,7 +74,7 @@ def attribute(tokens: Tokens, names: Mapping[str, Attribute], level: int = 0) ->
     elif marked and not tokens.peek("<"):
         if kind not in names:
             known = f", one of {', '.join('#' + name for name in names)}," if names else ""
-            tokens.fail(f"an attribute or the name of one{known} that the text defines before it", place)
+            tokens.fail(f"an attribute, or the name of one{known} that the text defines earlier", place)
         return names[kind]
     tokens.take("<", "<")
     pairs = _pairs(tokens) if tokens.peek("[") else ()
@@ -105,7 +105,7 @@ def _pairs(tokens: Tokens) -> tuple[tuple[int, int], ...]:
 
 
 def _entries(tokens: Tokens, names: Mapping[str, Attribute], level: int, closing: str) -> dict[str, Value]:
-    """Read ``key = value, ...`` and the mark that closes it."""
+    """Read ``key = value, ...`` and the closing mark."""
     entries: dict[str, Value] = {}
     while not tokens.accept(closing):
         if entries:

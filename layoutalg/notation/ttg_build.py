@@ -1,4 +1,4 @@
-"""Layouts of Triton's attributes, by the kind of the attribute.
+"""Build the layouts of Triton's attributes.
 
 References: Triton 3.9.0 (``toLinearLayout`` of each encoding); the layouts are those of ``layoutalg.targets.layouts``.
 """
@@ -25,7 +25,7 @@ from layoutalg.targets.layouts.tmem import tensor_memory
 Built: TypeAlias = LinearLayout | PaddedShared
 CLUSTER = ("CGALayout", "CTAsPerCGA", "CTASplitNum", "CTAOrder")
 ORDERED = ("order", "warpsPerCTA", "tilesPerWarp")
-NO_WMMA_WARPS = "amd_wmma with warpsPerCTA is an older form; Triton 3.9.0 writes ctaLayout = {warp = [...]}"
+NO_WMMA_WARPS = "amd_wmma with warpsPerCTA is an old form; Triton 3.9.0 writes ctaLayout = {warp = [...]}"
 
 
 def parse_attribute(text: str, shape: Sequence[int] | None = None) -> Any:
@@ -35,8 +35,8 @@ def parse_attribute(text: str, shape: Sequence[int] | None = None) -> Any:
         text: ``linear``, ``generic_linear``, ``blocked``, ``slice``, ``nvidia_mma``, ``amd_mfma``, ``amd_wmma``,
             ``dot_op``, ``shared_linear``, ``swizzled_shared``, ``nvmma_shared``, ``padded_shared``,
             ``partitioned_shared``, ``amd_rotating_shared`` or ``tensor_memory_encoding``.
-        shape: Sizes of the tensor, outermost dimension first. Where there is none, a text of bases takes the smallest
-            that hold them; ``padded_shared`` may hold sizes.
+        shape: Tensor sizes, outermost dimension first; None for those in the text (``padded_shared`` may have them) or,
+            for basis vectors, the smallest that fit.
 
     Raises: MalformedError: LA710, LA700, LA701, LA200. AdmissibilityError: LA703, LA706. RepresentabilityError: LA702,
         LA704.
@@ -56,8 +56,8 @@ def build(found: Attribute, shape: Sequence[int] | None, text: object = "") -> B
 
     Args:
         found: The attribute.
-        shape: Sizes of the tensor, outermost dimension first; None for those that the attribute holds or implies.
-        text: What messages show.
+        shape: Tensor sizes, outermost dimension first; None for those that the attribute states or implies.
+        text: Text for error messages.
 
     Raises: MalformedError: LA710, LA700, LA701, LA200. AdmissibilityError: LA703, LA706. RepresentabilityError: LA702,
         LA704.
@@ -70,23 +70,23 @@ def build(found: Attribute, shape: Sequence[int] | None, text: object = "") -> B
     check(found, text)
     stated = found.entries.get("shape")
     if shape is not None and stated is not None and list(sizes_of(shape)) != stated:
-        fail("shape", f"must be the one that the text holds, {stated}", shape)
+        fail("shape", f"must be the one in the text, {stated}", shape)
     size: Any = stated if shape is None else shape
     if size is None and "linear" not in found.kind and "offset" not in found.entries:
-        raise GRAMMAR.error(text, f"{found.kind} holds no sizes: give shape=, outermost dimension first")
+        raise GRAMMAR.error(text, f"{found.kind} has no sizes: pass shape=, outermost dimension first")
     rank = rank_of(found)
     if size is not None and rank is not None and len(sizes_of(size)) != rank:
-        fail("shape", f"must have {rank} dimensions, as {found.kind} has here", size)
+        fail("shape", f"must have {rank} dimensions, like this {found.kind}", size)
     return KINDS[found.kind][2](found, size)
 
 
 def check(found: Attribute, text: object = "") -> None:
-    """Refuse an unknown kind, a missing entry and an unknown one.
+    """Refuse unknown kinds and missing or unknown entries.
 
     Raises: MalformedError: LA710.
     """
     if found.kind not in KINDS:
-        raise GRAMMAR.error(text, f"the kinds read here are {', '.join(KINDS)}, not {found.kind}")
+        raise GRAMMAR.error(text, f"the kind must be one of {', '.join(KINDS)}, not {found.kind}")
     needed, known, _ = KINDS[found.kind]
     missing = [key for key in needed if key not in found.entries]
     unknown = [key for key in found.entries if key not in known and key not in needed]
@@ -102,7 +102,7 @@ def check(found: Attribute, text: object = "") -> None:
 
 
 def rank_of(found: Attribute) -> int | None:
-    """Return the number of tensor dimensions that an attribute is about; None where it does not say.
+    """Return the number of tensor dimensions of an attribute, or None if it does not determine it.
 
     Example:
         >>> rank_of(Attribute("swizzled_shared", (), {"order": [1, 0]}))
@@ -128,7 +128,7 @@ def rank_of(found: Attribute) -> int | None:
 
 
 def _cluster(entries: Mapping[str, Any]) -> Any:
-    """Return the bases of the blocks of a cluster, however they are written."""
+    """Return the bases of the blocks of a cluster, in either notation."""
     if "CTAsPerCGA" in entries:
         return cluster_bases(entries["CTAsPerCGA"], entries.get("CTASplitNum"), entries.get("CTAOrder"))
     return entries.get("CGALayout", ())
@@ -178,9 +178,9 @@ def _partitioned(found: Attribute, shape: Any) -> LinearLayout:
     piece, dim, count, runs = _attribute(e, "partitionLayout"), e["partitionDim"], e["numPartitions"], e["numGroups"]
     extents = list(sizes_of(shape))
     if type(dim) is not int or not 0 <= dim < len(extents) or type(count) is not int or type(runs) is not int:
-        fail("partitionDim", "must be a dimension of the tensor, with numbers of partitions and groups", dim)
+        fail("partitionDim", "must be a dimension of the tensor; numPartitions and numGroups must be integers", dim)
     if count * runs < 1 or type(extents[dim]) is not int or extents[dim] % (count * runs):
-        fail("shape", f"must be cut along dimension {dim} into {count * runs} pieces", shape)
+        fail("shape", f"must divide along dimension {dim} into {count * runs} pieces", shape)
     extents[dim] //= count * runs
     layout = build(piece, extents)
     if not isinstance(layout, LinearLayout):
@@ -195,7 +195,7 @@ def _slice(found: Attribute, shape: Any) -> LinearLayout:
         fail("dim", f"must be in 0..{len(extents)} for a tensor of {len(extents)} dimensions", dim)
     whole = build(parent, [*extents[:dim], 1, *extents[dim:]])
     if not isinstance(whole, LinearLayout):
-        fail("parent", "must be a layout of values in threads", parent.kind)
+        fail("parent", "must be a distributed layout", parent.kind)
     return slice_of(whole, dim)
 
 
@@ -235,7 +235,7 @@ def _cta_layout(found: Attribute) -> dict[str, Any]:
 
 
 def _wmma_parts(found: Attribute) -> tuple[Any, Any, list[int], bool, Any]:
-    """Return what the result and the operands of WMMA share: warps, registers, instruction, transposition, cluster."""
+    """Return the entries common to WMMA results and operands: warps, registers, instruction, transposition, cluster."""
     e: Mapping[str, Any] = found.entries
     if "warpsPerCTA" in e:
         fail("warpsPerCTA", f"cannot be read: {NO_WMMA_WARPS}", e["warpsPerCTA"])
@@ -265,7 +265,7 @@ def _operand(found: Attribute, shape: Any) -> LinearLayout:
     if parent.kind not in ("nvidia_mma", "amd_mfma", "amd_wmma"):
         fail("parent", "must be blocked, nvidia_mma, amd_mfma or amd_wmma", parent.kind)
     if "kWidth" not in entries:
-        fail("kWidth", f"must be there, since the parent is {parent.kind}", None)
+        fail("kWidth", f"must be given, because the parent is {parent.kind}", None)
     width: Any = entries["kWidth"]
     if parent.kind == "amd_wmma":
         warps, registers, instruction, turned, cluster = _wmma_parts(parent)
@@ -325,4 +325,4 @@ KINDS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...], Callable[[Attribute,
     "tensor_memory_scales_encoding": ((), CLUSTER, _scales),
     "tensor_memory_encoding": (("blockM", "blockN", "colStride"), ("twoCTAs", "fp4Padded", *CLUSTER), _tensor_memory),
 }
-"""Kind -> (entries it needs, entries it may have, what builds it)."""
+"""Kind -> (required entries, optional entries, builder)."""

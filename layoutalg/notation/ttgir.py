@@ -1,9 +1,9 @@
-"""Reading TTGIR: definitions of attributes, the types that use them, whole files.
+"""Read TTGIR: attribute definitions, types that use them, whole files.
 
 Notation: ``#name = #ttg.KIND<...>`` defines a name for the lines below; ``tensor<128x64xf16, #name>`` and
-``!ttg.memdesc<128x64xf16, #name, #smem, mutable, 4x128x64>`` are types. A memory descriptor names the buffer's sizes
-last where it is a part of one; the layout is that of the buffer, and leading dimensions that the attribute does not
-have count buffers. Units: elements.
+``!ttg.memdesc<128x64xf16, #name, #smem, mutable, 4x128x64>`` are types. The last entry of a memory descriptor is the
+buffer that it is part of, if any; the layout is that of the buffer, and leading dimensions beyond the attribute's rank
+count buffers. Units: elements.
 
 References: Triton 3.9.0 (``MemDescType``, ``toLinearLayout`` of a memory descriptor).
 """
@@ -32,15 +32,15 @@ FILE_CHARACTERS = 20_000_000
 
 @dataclass(frozen=True, slots=True)
 class TensorType:
-    """A type with a layout, as it stands in a text.
+    """A type with a layout, as found in a text.
 
     Args:
         text: The type.
         shape: Its sizes, outermost dimension first.
         dtype: Its element type, as written.
         attribute: The layout's attribute.
-        buffer: The sizes of the buffer that it is a part of; None where it is whole.
-        line: Line of its first occurrence, from 1.
+        buffer: Sizes of the buffer that it is part of, or None.
+        line: Line of its first occurrence, counted from 1.
     """
 
     text: str
@@ -52,7 +52,7 @@ class TensorType:
 
     @property
     def layout_shape(self) -> tuple[int, ...]:
-        """The sizes that the layout is about."""
+        """The sizes on which the layout is defined."""
         whole = self.shape if self.buffer is None else self.buffer[len(self.buffer) - len(self.shape) :]
         rank = rank_of(self.attribute)
         return whole if rank is None or rank >= len(whole) or "memdesc" not in self.text else whole[len(whole) - rank :]
@@ -67,11 +67,11 @@ class TensorType:
 
 
 def parse_ttgir(text: str, shape: Any = None) -> Any:
-    """Return the layout of an attribute, of the definitions before a type, or of a type.
+    """Return the layout of an attribute, or of a type with its definitions.
 
     Args:
-        text: One attribute; definitions and one type that uses them; definitions alone, for the last one.
-        shape: Sizes for an attribute that stands without a type.
+        text: One attribute; definitions and a type that uses them; or definitions, of which the last counts.
+        shape: Sizes for an attribute without a type.
 
     Raises: MalformedError: LA710, LA700, LA701, LA200. AdmissibilityError: LA703, LA706. RepresentabilityError: LA702,
         LA704.
@@ -85,7 +85,7 @@ def parse_ttgir(text: str, shape: Any = None) -> Any:
     if one is not None:
         return build(one, shape, text)
     if len({(repr(entry.attribute), entry.layout_shape) for entry in types}) > 1:
-        because = "it has types with different layouts: layoutalg.interop.layouts_of lists them, parse reads one"
+        because = "it has types with different layouts, but parse reads one: use layoutalg.interop.layouts_of"
         raise GRAMMAR.error(text, because)
     entry = types[0]
     if shape is not None and tuple(sizes_of(shape)) not in (entry.shape, entry.layout_shape):
@@ -94,7 +94,7 @@ def parse_ttgir(text: str, shape: Any = None) -> Any:
 
 
 def found_in(text: str) -> tuple[tuple[TensorType, ...], Attribute | None]:
-    """Return the types with a layout in a text, or else the one attribute that it is or defines last.
+    """Return the types with a layout in a text or, if there are none, its only or last-defined attribute.
 
     Raises: MalformedError: LA710.
 
@@ -122,9 +122,9 @@ def found_in(text: str) -> tuple[tuple[TensorType, ...], Attribute | None]:
 
 
 def layouts_of(text: str) -> tuple[TensorType, ...]:
-    """Return the types with a layout in a text, each once, in the order of their first occurrence.
+    """Return the types with a layout in a text, each once, by first occurrence.
 
-    Types whose attribute is not a layout, such as Gluon's ``auto_encoding``, are left out.
+    Types whose attribute is not a layout, such as Gluon's ``auto_encoding``, are skipped.
 
     Raises: MalformedError: LA710.
 
@@ -143,7 +143,7 @@ def layouts_of(text: str) -> tuple[TensorType, ...]:
 
 
 class _Scan:
-    """One pass over a text: definitions of names, and the types that use them."""
+    """One pass over a text: definitions, and the types that use them."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -151,10 +151,10 @@ class _Scan:
         self.opaque: set[str] = set()
         self.last: Attribute | None = None
         self.at = 0
-        """Behind the last definition."""
+        """Position after the last definition."""
 
     def types(self) -> Iterator[TensorType]:
-        """Yield the types; the names defined before each are known then. Later definitions replace earlier ones."""
+        """Yield the types, each resolved with the definitions before it; redefinitions replace earlier ones."""
         line, counted = 1, 0
         for found in THING.finditer(self.text):
             if found[1] is not None:
@@ -166,7 +166,7 @@ class _Scan:
                 yield replace(entry, line=line)
 
     def define(self, name: str, start: int) -> None:
-        """Read the attribute that a name stands for; what is not a layout is kept as an unknown name."""
+        """Read the definition of a name; names of non-layouts are kept as opaque."""
         stop = self.text.find("\n", start)
         stop = len(self.text) if stop < 0 else stop
         comment = self.text.find("//", start, stop)
@@ -186,7 +186,7 @@ class _Scan:
             tokens.fail("the end of the definition", tokens.position())
 
     def type(self, found: re.Match[str]) -> TensorType | None:
-        """Read a type whose sizes were found; None where it has no layout."""
+        """Read the type after its sizes; None if it has no layout."""
         bounds = self.parts(found.end())
         if len(bounds) < 2:
             return None
@@ -210,7 +210,7 @@ class _Scan:
         return TensorType(self.text[found.start() : bounds[-1][1] + 1], _sizes(found[2]), element, read, whole)
 
     def parts(self, start: int) -> list[tuple[int, int]]:
-        """Return where the parts between the commas of a type begin and end, the brackets inside them being closed."""
+        """Return the bounds of a type's comma-separated parts, respecting nested brackets."""
         depth, at, bounds = 0, start, list[tuple[int, int]]()
         for place in range(start, min(len(self.text), start + TYPE_CHARACTERS)):
             char = self.text[place]

@@ -1,4 +1,4 @@
-"""What was probably meant where a swizzle of elements looks like one of bytes."""
+"""Guess the intended swizzle if one on elements looks like one on bytes."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from layoutalg.targets.nvidia.swizzles import SWIZZLE_TABLE
 
 
 def unit_hint(layout: object, element_bits: int) -> str | None:
-    """Return what to try where the swizzle of a layout is one of the hardware's only if it counts bytes; else None.
+    """Return a hint if a layout's swizzle matches the hardware's only when it counts bytes; otherwise None.
 
     Mathematically: CuTe prints ``Sw<b,m,s>`` over ``smem_ptr`` for byte addresses. On elements of 2^w bytes that is
     ``Sw<b,m-w,s>``, which is what a layout of element offsets needs.
 
     Args:
-        layout: A layout, of which the last swizzle is looked at; any other value gives None.
-        element_bits: Bits of an element.
+        layout: A layout, whose last swizzle is checked; any other value gives None.
+        element_bits: Element width.
 
     Example:
         >>> from layoutalg.notation import parse
@@ -38,6 +38,6 @@ def unit_hint(layout: object, element_bits: int) -> str | None:
 
 
 def _name(swizzle: Swizzle) -> str | None:
-    """Return the hardware's name of a swizzle read as one of byte addresses."""
+    """Return the hardware's name of a swizzle on byte addresses, or None."""
     steps = tuple([(swizzle.base + bit, swizzle.base + bit + swizzle.shift) for bit in range(swizzle.bits)])
     return next((name for name, entry in SWIZZLE_TABLE.items() if entry.xor == steps and steps), None)

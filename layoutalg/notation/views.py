@@ -1,13 +1,12 @@
-"""Reading Triton's pictures of layouts: which thread holds which element, as far as a picture says it.
+"""Read Triton's layout pictures: which thread has which element.
 
-Notation: a *tensor view* has a cell per element, ``[[ T0:0, T0:1]``, next line ``[ T1:0, T1:1]]``: thread 0 of the
-block and its register; ``T0:0|T8:0`` where several threads hold copies, ``B1:T0:0`` where there are several blocks. A
-*hardware view* has a heading per warp, ``Warp0:``, then a line per register with the coordinates of each lane,
-``( 0,0), ( 0,2)``. Units: elements.
+Notation: a *tensor view* has a cell per element, ``[[ T0:0, T0:1]``, next line ``[ T1:0, T1:1]]``: thread in the block
+and register; ``T0:0|T8:0`` for replicated elements, ``B1:T0:0`` with several blocks. A *hardware view* has a heading
+per warp, ``Warp0:``, then a line per register with the coordinates of each lane, ``( 0,0), ( 0,2)``. Units: elements.
 
-Main statements: a tensor view does not show how many lanes a warp has; the layout read from it has the axes
-``register``, ``thread`` and ``block``. A hardware view does, and gives ``register``, ``lane``, ``warp``. What the cells
-say must be linear over F2 and must reach every cell.
+Main statements: a tensor view does not show the number of lanes in a warp, so its layout has the axes ``register``,
+``thread`` and ``block``; a hardware view gives ``register``, ``lane`` and ``warp``. The map must be linear over F2 and
+cover every cell.
 
 References: Triton 3.9.0 (``triton-tensor-layout``, Gluon ``format_tensor_view`` and ``format_hardware_view``).
 """
@@ -31,10 +30,10 @@ Point = tuple[int, ...]
 
 
 def parse_view(text: str) -> LinearLayout:
-    """Return the layout that a picture shows.
+    """Return the layout in a picture.
 
     Args:
-        text: A tensor view or a hardware view of one or two dimensions, complete.
+        text: A complete tensor view or hardware view, of one or two dimensions.
 
     Raises: MalformedError: LA710.
 
@@ -57,7 +56,7 @@ def _tensor(text: str) -> LinearLayout:
     cells = [[cell.split("|") for cell in line.split(",")] for line in lines]
     widths = {len(row) for row in cells}
     if len(widths) != 1:
-        _fail(text, f"every line must have as many cells; there are lines of {sorted(widths)}")
+        _fail(text, f"all lines must have equally many cells, got {sorted(widths)}")
     flat = len(cells) == 1 and not text.lstrip().startswith("[[")
     found: dict[Point, Point] = {}
     for row, line in enumerate(cells):
@@ -65,12 +64,12 @@ def _tensor(text: str) -> LinearLayout:
             for holder in holders:
                 cell = CELL.fullmatch(holder.strip())
                 if cell is None:
-                    _fail(text, f"a cell is T0:0 or B0:T0:0, copies joined by |, not {holder.strip()[:20]!r}")
+                    _fail(text, f"a cell must be T0:0 or B0:T0:0, copies joined by |, not {holder.strip()[:20]!r}")
                 place = (int(cell[3]), int(cell[2]), int(cell[1] or 0))
                 if found.setdefault(place, (column,) if flat else (row, column)) != (
                     (column,) if flat else (row, column)
                 ):
-                    _fail(text, f"{holder.strip()} stands at two elements")
+                    _fail(text, f"{holder.strip()} is at two elements")
     axes = ("register", "thread", "block") if any(place[2] for place in found) else ("register", "thread")
     sizes = (len(cells[0]),) if flat else (len(cells), len(cells[0]))
     return _linear(text, axes, {place[: len(axes)]: point for place, point in found.items()}, sizes)
@@ -84,21 +83,21 @@ def _hardware(text: str) -> LinearLayout:
         for register, line in enumerate([line for line in body.splitlines() if line.strip()]):
             points = COORDINATE.findall(line)
             if not points or COORDINATE.sub("", line).strip(" ,\t|"):
-                _fail(text, f"a line holds coordinates such as ( 0,2), not {line.strip()[:20]!r}")
+                _fail(text, f"a line must have coordinates such as ( 0,2), not {line.strip()[:20]!r}")
             for lane, point in enumerate(points):
                 found[register, lane, int(number)] = tuple([int(part) for part in point.split(",")])
     ranks = {len(point) for point in found.values()}
     if len(ranks) != 1:
-        _fail(text, "every coordinate must have as many parts, and there must be one")
+        _fail(text, "all coordinates must have equally many parts, and there must be at least one")
     sizes = tuple([1 + max(parts) for parts in zip(*found.values(), strict=True)])
     return _linear(text, ("register", "lane", "warp"), found, sizes)
 
 
 def _linear(text: str, axes: Sequence[str], found: Mapping[Point, Point], sizes: Point) -> LinearLayout:
-    """Return the linear layout with these values; refuse values that are not those of one."""
+    """Return the linear layout with these values, or refuse them if they are not linear."""
     extents = [1 + max(place[axis] for place in found) for axis in range(len(axes))]
     if len(found) != math.prod(extents) or any(extent & (extent - 1) for extent in extents):
-        _fail(text, f"{' x '.join(map(str, extents))} places are not powers of two, or some are not shown")
+        _fail(text, f"the {' x '.join(map(str, extents))} places must be powers of two and all be shown")
     bases = []
     for axis, name in enumerate(axes):
         steps = [1 << bit for bit in range(extents[axis].bit_length() - 1)]

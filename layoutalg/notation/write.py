@@ -1,9 +1,9 @@
-"""Writing values in the notations of CuTe, Triton and ISL.
+"""Write values in the notations of CuTe, Triton and ISL.
 
-Notation: ``cute_cpp`` writes every number as static, ``_128``, as CuTe's C++ prints ``Int<128>``; ``cute_type`` is the
-C++ type itself; ``cute_dsl`` is what the Python DSL prints. Values of other families are written in a CuTe form where
-``convert.to_cute`` has one, the same function of the flat coordinate. Units: elements, but for swizzles under
-``element_bits``, which act on byte addresses.
+Notation: ``cute_cpp`` writes every number as static, ``_128``, as CuTe C++ prints ``Int<128>``; ``cute_type`` is the
+C++ type itself; ``cute_dsl`` is what the Python DSL prints. Values of other families are first converted by
+``convert.to_cute``, to the same function of the flat coordinate. Units: elements; with ``element_bits``, swizzles act
+on byte addresses.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from layoutalg.piecewise import PiecewiseLayout, PointSet
 from layoutalg.targets.layouts.padding import PaddedShared
 
 FORMS = ("cute_cpp", "cute_type", "cute_dsl", "ttg", "gluon", "isl")
-CHECK = Checker("LA195", "this is not a notation to write in")
+CHECK = Checker("LA195", "invalid argument to to_text()")
 
 
 def to_text(value: Any, form: str, element_bits: int | None = None) -> str:
-    """Return ``value`` in the notation ``form``, exact or refused; the method ``to_text`` of every layout calls this.
+    """Return ``value`` exactly in the notation ``form``, or refuse; the ``to_text`` method of every layout calls this.
 
     Args:
-        value: A layout, a swizzle, a padded or symbolic layout, a set of points.
+        value: A layout, a swizzle, a padded or symbolic layout, a point set.
         form: One of ``FORMS``.
-        element_bits: For the CuTe forms: bits of an element, to write a swizzle on byte addresses behind a pointer.
+        element_bits: Element width, for CuTe forms: writes the swizzle on byte addresses, with a pointer.
 
     Raises: MalformedError: LA195. RepresentabilityError: LA196, LA711, and those of ``layoutalg.convert``.
 
@@ -48,7 +48,7 @@ def to_text(value: Any, form: str, element_bits: int | None = None) -> str:
         raise CHECK.malformed("form", f"must be one of {', '.join(FORMS)}", form)
     if element_bits is not None:
         if form not in ("cute_cpp", "cute_type", "cute_dsl"):
-            raise CHECK.malformed("element_bits", "must be left out but for the CuTe forms", element_bits)
+            raise CHECK.malformed("element_bits", "must be omitted except for the CuTe forms", element_bits)
         CHECK.integer(element_bits, "element_bits", 1, 1 << 12)
     if form == "isl":
         if isinstance(value, PointSet):
@@ -60,7 +60,7 @@ def to_text(value: Any, form: str, element_bits: int | None = None) -> str:
     if form in ("ttg", "gluon"):
         return _triton(value, form)
     if isinstance(value, PointSet):
-        _refuse(value, form, "it is a set of points", "isl")
+        _refuse(value, form, "it is a point set", "isl")
     if isinstance(value, SymbolicLayout):
         return _symbolic(value, form)
     if isinstance(value, CoordinateLayout):
@@ -77,13 +77,13 @@ def to_text(value: Any, form: str, element_bits: int | None = None) -> str:
 
 
 class _Printed:
-    """What CuTe's C++ prints."""
+    """CuTe C++ output."""
 
     def number(self, value: int) -> str:
         return f"_{value}"
 
     def nest(self, value: Any, word: str = "") -> str:
-        del word  # C++ types name what a list is
+        del word  # used only by C++ types, which name each list
         if not isinstance(value, tuple):
             return value if isinstance(value, str) else self.number(value)
         return f"({','.join([self.nest(entry) for entry in value])})"
@@ -102,7 +102,7 @@ class _Printed:
 
 
 class _Dsl(_Printed):
-    """What CuTe's Python DSL prints."""
+    """CuTe Python DSL output."""
 
     def number(self, value: int) -> str:
         return str(value)
@@ -112,7 +112,7 @@ class _Dsl(_Printed):
 
 
 class _Type(_Printed):
-    """A C++ type; ``_128`` is CuTe's own name of ``Int<128>`` for some numbers only."""
+    """A C++ type; CuTe defines the alias ``_128`` of ``Int<128>`` only for some numbers."""
 
     def number(self, value: int) -> str:
         return f"_{value}" if value in _NAMED else f"Int<{value}>"
@@ -136,12 +136,12 @@ class _Type(_Printed):
 
 
 _NAMED = frozenset([*range(11), *[1 << bit for bit in range(4, 20)]])
-"""Numbers whose ``_N`` CuTe names."""
+"""Numbers N for which CuTe defines ``_N``."""
 _CUTE: Mapping[str, _Printed] = {"cute_cpp": _Printed(), "cute_dsl": _Dsl(), "cute_type": _Type()}
 
 
 def _on_bytes(swizzle: Swizzle, element_bits: int | None) -> Swizzle:
-    """Return the swizzle of byte addresses that this swizzle of elements is; itself where no width is given."""
+    """Convert a swizzle on elements to byte addresses; without a width, return it unchanged."""
     if element_bits is None or not swizzle.bits:
         return swizzle
     base = swizzle.base + element_bits.bit_length() - 4
@@ -149,7 +149,7 @@ def _on_bytes(swizzle: Swizzle, element_bits: int | None) -> Swizzle:
         _refuse(
             swizzle,
             "a pointer's swizzle",
-            f"it does not move whole bytes of elements of {element_bits} bits",
+            f"it does not move whole bytes with {element_bits}-bit elements",
             "cute_dsl",
         )
     return Swizzle(swizzle.bits, base, swizzle.shift)
@@ -160,12 +160,12 @@ def _composed(layout: ComposedLayout, writer: _Printed, element_bits: int | None
     if element_bits is not None:
         (swizzle, offset), *more = layout.stages
         if more or offset:
-            because = "a pointer shows one swizzle and no offset: leave element_bits out"
+            because = "a pointer has one swizzle and no offset: omit element_bits"
             _refuse(layout, f"{form} with element_bits", because, form)
         flag, moved = writer.flag(element_bits), _on_bytes(swizzle, element_bits)
         if form != "cute_dsl":
             return writer.composed(moved, flag, text)
-        because = "the DSL prints an element type there, not a width: use cute_cpp"
+        because = "the DSL prints an element type there, not a width"
         _refuse(layout, f"{form} with element_bits", because, "cute_cpp")
     for swizzle, offset in reversed(layout.stages):
         text = writer.composed(swizzle, writer.number(offset), text)
@@ -186,33 +186,33 @@ def _coordinates(layout: CoordinateLayout, form: str) -> str:
     if CoordinateLayout(layout.shape, layout.stride).profile != layout.profile or not any(
         stride.terms for _, stride in layout.flat
     ):
-        _refuse(layout, form, "CuTe prints no profile of the values, and the strides do not show it", "str")
+        _refuse(layout, form, "CuTe prints no profile of the values, and the strides do not determine it", "str")
     return text
 
 
 def _basis(stride: Basis, writer: _Printed, layout: CoordinateLayout, form: str) -> str:
-    """Return one stride as CuTe prints it: the multiple, then the path from the leaf up."""
+    """Return a stride as CuTe prints it: the factor, then the path from the leaf up."""
     if len(stride.terms) > 1:
         _refuse(layout, form, f"{stride} is a sum of basis elements", "str")
     if not stride.terms:
         return writer.number(0)
     path, scale = stride.terms[0]
     if not path:
-        _refuse(layout, form, f"{stride} is a number beside coordinates", "str")
+        _refuse(layout, form, f"{stride} mixes a number with coordinates", "str")
     return writer.number(scale) + "".join([f"@{step}" for step in reversed(path)])
 
 
 def _symbolic(layout: SymbolicLayout, form: str) -> str:
-    """Return a layout with ``?`` for each unknown number; names that say more are refused."""
+    """Return a layout with ``?`` for each unknown number; names that carry more meaning are refused."""
     if form != "cute_dsl":
         _refuse(layout, form, "static numbers have no names", "cute_dsl")
     if layout.open_conditions:
-        _refuse(layout, form, f"it holds where {layout.open_conditions[0]}", "str")
+        _refuse(layout, form, f"it is valid only if {layout.open_conditions[0]}", "str")
     divisors: dict[str, int] = {}
     for condition in layout.assumptions.conditions:
         found = re.fullmatch(r"([A-Za-z_]\w*) % (\d+) == 0", str(condition))
         if found is None or found[1] in divisors:
-            _refuse(layout, form, f"the DSL prints no condition such as {condition}", "str")
+            _refuse(layout, form, f"the DSL cannot print the condition {condition}", "str")
         divisors[found[1]] = int(found[2])
     used: set[str] = set()
 
@@ -226,7 +226,7 @@ def _symbolic(layout: SymbolicLayout, form: str) -> str:
         if number is not None:
             return number
         if not name.isidentifier() or name in used or stride != (name in layout.assumptions.integers):
-            because = f"each ? is a number of its own, an extent at least 1 and a stride any integer; {name} says more"
+            because = f"each ? is independent, an extent >= 1 or a stride of any sign; {name} says more"
             _refuse(layout, form, because, "str")
         used.add(name)
         return f"?{{div={divisors[name]}}}" if name in divisors else "?"
@@ -234,7 +234,7 @@ def _symbolic(layout: SymbolicLayout, form: str) -> str:
     writer = _CUTE[form]
     text = f"{writer.nest(spelt(layout.shape, False))}:{writer.nest(spelt(layout.stride, True))}"
     if set(divisors) - used or set(layout.assumptions.integers) - used:
-        _refuse(layout, form, "it has assumptions on names that the layout does not use", "str")
+        _refuse(layout, form, "it has assumptions about names that it does not use", "str")
     return text
 
 
@@ -262,6 +262,6 @@ def _padded(value: PaddedShared, form: str) -> str:
 
 
 def _refuse(value: object, form: str, because: str, other: str) -> NoReturn:
-    holds = "str(value) holds it" if other == "str" else f"{other} holds it"
-    what = f"{form} cannot hold this value"
-    raise RepresentabilityError(Diagnostic("LA196", what, (str(value)[:200],), f"{because}; {holds}"))
+    what = f"{form} cannot represent this value"
+    instead = f"use {'str(value)' if other == 'str' else other} instead"
+    raise RepresentabilityError(Diagnostic("LA196", what, (str(value)[:200],), f"{because}; {instead}"))

@@ -1,8 +1,8 @@
-"""What was given, text or value: its layout, and what it says of the elements, the sizes and the memory.
+"""Read a text or value: its layout, and what it says about elements, sizes and memory.
 
-Notation: the element type stands in ``tensor<64x32xf16, ...>`` and ``!ttg.memdesc<64x32xf8E4M3FN, ...>``, in
-``ptr<f16, smem, ...>`` and ``!cute.memref<f16, ...>``; its width alone in ``smem_ptr[8b]``, and in ``elementBitWidth``
-or ``element_bitwidth`` of Triton's layout of NVIDIA's shared memory. Everything else says nothing of the elements.
+Notation: ``tensor<64x32xf16, ...>``, ``!ttg.memdesc<64x32xf8E4M3FN, ...>``, ``ptr<f16, smem, ...>`` and
+``!cute.memref<f16, ...>`` name the element type; ``smem_ptr[8b]`` and the ``elementBitWidth`` or ``element_bitwidth``
+of Triton's ``nvmma_shared`` only its width. Everything else says nothing about the elements.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ if TYPE_CHECKING:
     from layoutalg.notation.ttgir import TensorType
 
 POINTED = ("ptr", "memref")
-"""What stands in every printout that says something of the elements."""
+"""One of these occurs in every printout that describes its elements."""
 POINTER_BITS, SHOWN = 64, 60
 _BYTE_SWIZZLE = re.compile(r"Sw<\s*([0-9]{1,3})\s*,\s*([0-9]{1,3})\s*,\s*(-?[0-9]{1,3})\s*,\s*byte\s*>(?=\s*o)")
 
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """A layout and what is written about it.
+    """A layout and what its text says about it.
 
     Args:
-        layout: The layout, offsets counting elements; None where only the rest was read.
-        dtype: The element type as it is written; None where no type is.
-        bits: Bits of an element where the type or its width is written.
-        shape: Sizes of the tensor, outermost first, where they are written apart from the layout.
-        memory: ``"smem"``, ``"gmem"``, ``"rmem"``, ``"tmem"`` where it is written.
-        text: The text, shortened, for messages; empty for a value.
+        layout: The layout, with offsets in elements; None if only the rest was read.
+        dtype: The element type as written, if any.
+        bits: Element width, if the type or its width is written.
+        shape: Tensor sizes, outermost first, if written separately from the layout.
+        memory: ``"smem"``, ``"gmem"``, ``"rmem"`` or ``"tmem"``, if written.
+        text: The shortened text, for messages; empty for a value.
     """
 
     layout: Any = None
@@ -51,14 +51,14 @@ class Written:
 
 
 def read_written(value: object, shape: Any = None, *, known: Any = None, element_bytes: int | None = None) -> Written:
-    """Return the layout that was given, and what is written about it.
+    """Return the given layout, and what its text says about it.
 
     Args:
-        value: A text as ``layoutalg.parse`` reads it; a type of ``layouts_of`` or a ``Printout``; an array of element
-            offsets or nested lists of them; any other value is taken as the layout.
-        shape: Sizes of the tensor, outermost first, for texts without sizes, as in ``notation.parse_tile``.
-        known: Sizes that another layout of the same tensor has, as there.
-        element_bytes: Bytes of an element, for a swizzle of bytes that stands before a layout of elements.
+        value: A text as for ``layoutalg.parse``; a type of ``layouts_of`` or a ``Printout``; an array of element
+            offsets or nested lists of them; any other value is the layout itself.
+        shape: Tensor sizes, outermost first, for texts without sizes, as for ``notation.parse_tile``.
+        known: Sizes of another layout of the same tensor, likewise.
+        element_bytes: Bytes of an element, to convert a swizzle on bytes before a layout of elements.
 
     Raises: MalformedError: LA802, and those of ``layoutalg.parse``. AdmissibilityError: LA111.
 
@@ -86,17 +86,17 @@ def read_written(value: object, shape: Any = None, *, known: Any = None, element
 
 
 def is_written(value: object) -> bool:
-    """Return whether a value is text, or what was read from a text; a layout alone is not."""
+    """Return whether a value is text or was read from text, unlike a bare layout."""
     return isinstance(value, str | Written | Printout) or _is_type(value)
 
 
 def stated(value: object) -> Written:
-    """Return what is written about a layout, the layout itself not read; of a text that cannot be read, nothing.
+    """Return what a text says about its layout, without building the layout; nothing for an unreadable text.
 
     Args:
-        value: As in ``read_written``.
+        value: As for ``read_written``.
 
-    Raises: MalformedError: LA710, where a text has types of different elements.
+    Raises: MalformedError: LA710, if a text has types with different elements.
 
     Example:
         >>> stated("#ttg.nvmma_shared<{swizzlingByteWidth = 128, transposed = false, elementBitWidth = 8}>").bits
@@ -119,7 +119,7 @@ def stated(value: object) -> Written:
 
 
 def _is_type(value: object) -> TypeGuard[TensorType]:
-    return type(value).__name__ == "TensorType"  # its module is loaded by those who use it
+    return type(value).__name__ == "TensorType"  # by name, so as not to import its module
 
 
 def _of_printout(found: Printout, text: str = "") -> Written:
@@ -127,7 +127,7 @@ def _of_printout(found: Printout, text: str = "") -> Written:
 
 
 def _of_triton(text: str) -> Written:
-    """Return what a text of Triton says: its types, or the one attribute that it has."""
+    """Return what a Triton text says: its types, or its only attribute."""
     from layoutalg.notation.gluon import gluon_attribute
     from layoutalg.notation.ttg import GRAMMAR
     from layoutalg.notation.ttgir import found_in
@@ -142,13 +142,13 @@ def _of_triton(text: str) -> Written:
         raise GRAMMAR.error(text, f"its types have different elements, {' and '.join(names)}: name one type")
     if types:
         return _of_type(types[0], text)
-    # other attributes say nothing of the elements
+    # other attributes say nothing about the elements
     bits = attribute.entries.get("elementBitWidth") if attribute and attribute.kind == "nvmma_shared" else None
     return Written(None, None, bits if isinstance(bits, int) else None, text=shown(text, SHOWN))
 
 
 def _of_type(found: TensorType, text: str) -> Written:
-    """Return what a type says; a pointer has 64 bits, and an i1 takes a byte of memory."""
+    """Return what a type says; a pointer has 64 bits, and an i1 occupies a byte."""
     name: str | None = found.dtype
     width = ELEMENT.fullmatch(found.dtype)
     bits = int(width[1]) if width else None

@@ -1,6 +1,6 @@
-"""For the test suites of others: strategies, assertions, laws for foreign layouts.
+"""Helpers for your own test suite: strategies, assertions, laws for foreign layouts.
 
-``layoutalg[test]`` installs what this needs.
+Install the extra ``layoutalg[test]``.
 """
 
 from __future__ import annotations

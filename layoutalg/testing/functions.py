@@ -1,8 +1,8 @@
-"""Anything that is a function of a flat coordinate, read as one: layouts, texts, tables, callables, foreign objects.
+"""Read layouts, texts, tables, callables and foreign objects as functions of a flat coordinate.
 
-Notation: a foreign object is read by what it has, in this order: a ``table()``; a size (``size``, a method or a number;
-``len``; or the product of ``shape``) and a call of one flat coordinate. A callable of no known size takes the size of
-what it is compared with. Rows of a two-dimensional table are outputs.
+Notation: of a foreign object, the first of these is used: ``table()``; a call with one flat coordinate, with a size
+from ``size`` (a method or a number), ``len`` or the product of ``shape``. A callable without a size gets that of the
+function it is compared with. Rows of a two-dimensional table are tuples of outputs.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from layoutalg.hierarchy import HierarchicalLayout
 from layoutalg.notation import parse
 from layoutalg.piecewise import PiecewiseLayout
 
-CHECK = Checker("LA456", "this cannot be asked of these values")
+CHECK = Checker("LA456", "invalid argument of an assertion about layouts")
 Values = npt.NDArray[Any]
 SINGLY = 2**12
-"""Up to so many coordinates a callable is asked one by one; beyond, on arrays where that gives the same."""
+"""Evaluate callables point by point up to this size; above it in one array call, if both agree."""
 COMPARED = 257
-"""At so many of them the two are compared."""
+"""Number of points at which the array call is compared with single calls."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +37,10 @@ class Function:
     """A function of the flat coordinates 0, 1, ..., size - 1.
 
     Args:
-        text: What it is, in a line.
-        size: Number of coordinates; None where it takes that of the other one.
+        text: One-line description.
+        size: Number of coordinates; None to use that of the other function.
         rows: Values at an array of coordinates, one row of outputs each.
-        layout: The layout that it is; None for tables, callables and foreign objects.
+        layout: The layout itself; None for tables, callables and foreign objects.
         axes: Its axes, name -> extent, fastest first.
     """
 
@@ -51,7 +51,7 @@ class Function:
     axes: tuple[tuple[str, int], ...] = ()
 
     def values(self, index: npt.NDArray[np.int64]) -> list[Any]:
-        """Return the values at coordinates as Python's numbers, or tuples of several; None where there is none."""
+        """Return the values at coordinates as Python numbers or tuples; None where undefined."""
         rows = self.rows(index).tolist()
         holes = isinstance(self.layout, HierarchicalLayout) and not self.layout.is_total
         found: list[Any] = [row[0] if len(row) == 1 else tuple(row) for row in rows]
@@ -67,12 +67,12 @@ class Function:
 
 
 def function_of(value: Any, argument: str) -> Function:
-    """Return what ``value`` computes.
+    """Return the function that ``value`` represents.
 
     Args:
         value: A layout of any family or its text, a table (an array or a list), an object with a size and a call, or a
-            callable of flat coordinates, of one or of an array of them.
-        argument: Its name, for the refusal.
+            callable of one flat coordinate or an array of them.
+        argument: Its name, for error messages.
 
     Raises: MalformedError: LA456, and those of ``layoutalg.parse``.
 
@@ -104,20 +104,20 @@ def function_of(value: Any, argument: str) -> Function:
 
 
 def _told(value: Any) -> str:
-    """The value in a line: a function by its name."""
+    """The value in one line; functions by name."""
     name = getattr(value, "__qualname__", None)
     try:
         return name if isinstance(name, str) else str(value)
-    except Exception:  # of foreign code
+    except Exception:  # foreign ``__str__`` may raise anything
         return shown(value)
 
 
 def _refused(_: npt.NDArray[np.int64]) -> Values:
-    raise CHECK.malformed("layout", "must be total and without parameters to have a table", "a partial one")
+    raise CHECK.malformed("layout", "must be total and non-parametric", "a partial one")
 
 
 def _size_of(value: Any, argument: str) -> int | None:
-    """The size that an object states, None where it states none."""
+    """The size of an object, or None if it does not state one."""
     found = getattr(value, "size", None)
     if found is None:
         shape = getattr(value, "shape", None)
@@ -147,13 +147,13 @@ def _product(axes: tuple[tuple[str, int], ...]) -> int:
 
 
 def _tabled(values: Any, argument: str, text: str = "") -> Function:
-    """A table of values, rows of outputs where it has two dimensions."""
+    """A table of values; if two-dimensional, its rows are outputs."""
     try:
         table = np.asarray(values)
     except (ValueError, TypeError) as error:
         raise CHECK.malformed(argument, "must be a table of integers", shown(values)) from error
     if table.ndim not in (1, 2) or not (table.dtype.kind in "iu" or table.dtype == object or not table.size):
-        rule = "must be a table of integers with one dimension, or two where a row holds outputs"
+        rule = "must be a one-dimensional table of integers, or a two-dimensional one with a row per coordinate"
         raise CHECK.malformed(argument, rule, f"an array of shape {table.shape} of {table.dtype}")
     rows = table if table.ndim == 2 else table.reshape(len(table), 1)
     text = text or f"a table of {len(rows)} values"
@@ -161,7 +161,7 @@ def _tabled(values: Any, argument: str, text: str = "") -> Function:
 
 
 def _vectorised(call: Callable[[Any], Any]) -> Callable[[npt.NDArray[np.int64]], Values]:
-    """Return the call on arrays; one by one where it does not take them."""
+    """Return a function on arrays of coordinates, even if the call accepts only single ones."""
 
     def rows(index: npt.NDArray[np.int64]) -> Values:
         found = _at_once(call, index)
@@ -171,7 +171,7 @@ def _vectorised(call: Callable[[Any], Any]) -> Callable[[npt.NDArray[np.int64]],
 
 
 def _at_once(call: Callable[[Any], Any], index: npt.NDArray[np.int64]) -> Values | None:
-    """The rows of a call that takes arrays; None where it does not, or not as it takes single coordinates."""
+    """The rows from one array call; None if the call does not accept arrays, or disagrees with single calls."""
     if len(index) <= SINGLY:
         return None
     try:
@@ -182,7 +182,7 @@ def _at_once(call: Callable[[Any], Any], index: npt.NDArray[np.int64]) -> Values
         rows = np.stack(parts, axis=-1)
         some = np.linspace(0, len(index) - 1, COMPARED).astype(np.int64)
         return rows if np.array_equal(rows[some], _one_by_one(call, index[some])) else None
-    except Exception:  # foreign code that was written for single coordinates may raise anything
+    except Exception:  # foreign code written for single coordinates may raise anything
         return None
 
 
@@ -193,7 +193,7 @@ def _one_by_one(call: Callable[[Any], Any], index: npt.NDArray[np.int64]) -> Val
 
 
 class TabledLayout(Layout):
-    """A function by its table over a box, for pictures."""
+    """A function given by its table over a box, for pictures."""
 
     __slots__ = ("_dims", "_rows", "_text")
 
@@ -228,8 +228,8 @@ class TabledLayout(Layout):
         return self._rows[:, 0] if self._rows.shape[1] == 1 else self._rows
 
     def inverse(self) -> Any:
-        """Refused: a picture has none."""
-        raise CHECK.malformed("layout", "must be more than a table to have an inverse", self._text)
+        """Refused: pictures do not need it."""
+        raise CHECK.malformed("layout", "must not be a bare table, which has no inverse", self._text)
 
     def __str__(self) -> str:
         return self._text

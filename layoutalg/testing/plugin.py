@@ -1,7 +1,7 @@
-"""The pytest plugin: where pictures of failed comparisons go, and what ``==`` of two layouts says when it fails.
+"""The pytest plugin: saves pictures of failed comparisons, and explains a failed ``==`` of two layouts.
 
-Implementation notes: pytest loads this module at every start, in projects that know nothing of layouts as well. It
-imports nothing that pytest has not imported; what a hook needs is loaded when a test needs it.
+Implementation notes: pytest loads this module at every start, even in unrelated projects, so it imports only what
+pytest has already imported; hooks load the rest on demand.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--layoutalg-pictures",
         metavar="DIR",
         default=None,
-        help="save an SVG picture of every comparison of layouts that fails into DIR",
+        help="save an SVG picture of every failed layout comparison into DIR",
     )
 
 
@@ -36,7 +36,7 @@ def _name(item: pytest.Item) -> str:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
-    """Save the pictures of a test where the option says so."""
+    """Save the pictures of a test if the option is set."""
     folder = item.config.getoption("--layoutalg-pictures")
     if folder is None:
         return (yield)
@@ -46,7 +46,7 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
 
 @pytest.fixture
 def layoutalg_pictures(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path]:
-    """Save the pictures of this test's failed comparisons into ``tmp_path``, or where the option says; the folder."""
+    """Save pictures of this test's failed comparisons in the option's folder or ``tmp_path``; yield the folder."""
     given = request.config.getoption("--layoutalg-pictures")
     folder = tmp_path if given is None else Path(given)
     with testing.report.pictures_into(folder, _name(request.node)):
@@ -54,7 +54,7 @@ def layoutalg_pictures(request: pytest.FixtureRequest, tmp_path: Path) -> Iterat
 
 
 def pytest_assertrepr_compare(op: str, left: Any, right: Any) -> list[str] | None:
-    """Say of ``assert f == g`` whether the two are the same function all the same, and where they differ."""
+    """Explain a failed ``assert f == g``: the functions are equal anyway, or where they differ."""
     module = sys.modules.get("layoutalg.ground.layout")
     if op != "==" or module is None or not all(isinstance(side, module.Layout) for side in (left, right)):
         return None
@@ -63,6 +63,6 @@ def pytest_assertrepr_compare(op: str, left: Any, right: Any) -> list[str] | Non
         testing.assert_equivalent(left, right)
     except AssertionError as error:
         return head + str(error).splitlines()
-    except Exception:  # an explanation must not hide the failure that it explains
+    except Exception:  # the explanation must not hide the failure itself
         return None
-    return [*head, "both are the same function, written differently; == compares the form, la.equivalent the function"]
+    return [*head, "equal functions in different forms: == compares forms, la.equivalent compares functions"]

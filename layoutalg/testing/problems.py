@@ -1,7 +1,7 @@
 """Random TensorMap problems: every rank, type, swizzle and direction, around the legal boundaries.
 
-Implementation notes: about two in three are admissible. Extents are small enough that the whole tensor fits in memory,
-so that a plan can be executed on real bytes.
+Implementation notes: about two thirds are admissible. Extents are small enough for the whole tensor to fit in memory,
+so that plans can be executed on real bytes.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ def random_problem(rng: random.Random, max_rank: int = 6) -> dict[str, object]:
     """Return a problem document.
 
     Args:
-        rng: Where the choices come from.
-        max_rank: Most dimensions of the tensor.
+        rng: Source of randomness.
+        max_rank: Largest rank of the tensor.
 
     Example:
         >>> random_problem(random.Random(7))["schema"]
@@ -73,7 +73,7 @@ def random_problem(rng: random.Random, max_rank: int = 6) -> dict[str, object]:
 
 
 def _strides(rng: random.Random, shape: list[int], order: list[int], size: int) -> list[int]:
-    """Contiguous or padded strides in the given order, now and then broadcast or overlapping."""
+    """Contiguous or padded strides in the given order, occasionally broadcast or overlapping."""
     stride = [0] * len(shape)
     reach = 1
     for dim in order:

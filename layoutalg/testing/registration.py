@@ -1,9 +1,8 @@
-"""Hypothesis's ``from_type`` for the library's values: the entry point that Hypothesis calls when it is imported.
+"""Hypothesis's ``from_type`` for the library's types: the entry point that Hypothesis calls on import.
 
-Implementation notes: registering needs the type, and the type its module, which loads numpy. So a type is registered
-when its module is imported, by whoever does that; until then a finder waits for it. Whoever imports hypothesis without
-layouts pays for two small modules. hypothesis is imported by functions: importing it runs this entry point, which must
-be there by then.
+Implementation notes: registering a type needs its module, which loads numpy. So a type is registered only when its
+module is imported by someone else; until then an import finder waits for it, and importing hypothesis alone costs two
+small modules. hypothesis is imported inside functions, because importing it runs this entry point.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def _verdict(kind: type) -> st.SearchStrategy[Any]:
-    """A verdict with a few facts, or reasons."""
+    """A verdict with a few facts or reasons."""
     from hypothesis import strategies as st
 
     words = st.text("abcdefg ", min_size=1, max_size=8)
@@ -65,13 +64,13 @@ DRAWN: dict[str, dict[str, Callable[[type], st.SearchStrategy[Any]]]] = {
         "MatrixDescriptor": lambda _: testing.strategies.matrix_descriptors()
     },
 }
-"""Module -> type -> how its values are drawn."""
+"""Module -> type name -> strategy for its values."""
 
 
 def register() -> None:
-    """Let ``st.from_type`` and annotations of ``@given`` draw the library's values; calling it again changes nothing.
+    """Let ``st.from_type`` and annotations under ``@given`` draw the library's values; idempotent.
 
-    ``Layout`` stands for a layout of any family.
+    ``Layout`` draws a layout of any family.
     """
     waiting = {name for name in DRAWN if name not in sys.modules}
     for name in DRAWN.keys() - waiting:
@@ -88,7 +87,7 @@ def _registered(module: ModuleType) -> None:
 
 
 class _Waiting:
-    """A finder that leaves finding to the others, and registers the types of a module once it is there."""
+    """A finder that delegates to the others, and registers the types of a module once it is imported."""
 
     def __init__(self, modules: set[str]) -> None:
         self._modules = modules
@@ -107,7 +106,7 @@ class _Waiting:
 
 
 class _Registering(Loader):
-    """A loader that stands for another one until its module is there."""
+    """A loader that wraps another one and registers the module's types after execution."""
 
     def __init__(self, loader: Any) -> None:
         self._loader = loader

@@ -1,4 +1,4 @@
-"""What a failed comparison says: the first difference, how many there are, both functions, and a table around it."""
+"""Report a failed comparison: the first difference, the number of differences, and a table around the first."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ SIDE = 16
 """Rows and columns of a picture in text."""
 CHUNK = 2**16
 TABLED = 2**20
-"""Up to so many points both are drawn over one box, by their tables."""
+"""Largest size at which both functions are tabulated over one box for pictures."""
 _where: ContextVar[tuple[Path, str] | None] = ContextVar("layoutalg_pictures", default=None)
 
 
 @contextmanager
 def pictures_into(folder: Path, name: str) -> Iterator[None]:
-    """Save the picture of the last comparison that fails in this block, as ``folder/name.svg``."""
+    """Save the picture of the last failed comparison in this block as ``folder/name.svg``."""
     token = _where.set((folder, name))
     try:
         yield
@@ -38,7 +38,7 @@ def pictures_into(folder: Path, name: str) -> Iterator[None]:
 
 
 def differing(f: Function, g: Function, size: int, most: int) -> tuple[list[int], int] | None:
-    """Return the first few differing coordinates and how many differ; None for more than ``most`` points."""
+    """Return the first few differing coordinates and their number; None for more than ``most`` points."""
     if size > most:
         return None
     first: list[int] = []
@@ -53,7 +53,7 @@ def differing(f: Function, g: Function, size: int, most: int) -> tuple[list[int]
 
 
 def difference_report(f: Function, g: Function, witness: int, size: int, most: int, picture: bool) -> list[str]:
-    """Return the lines that show where two functions of one size differ."""
+    """Return the lines that show where two functions of equal size differ."""
     found = differing(f, g, size, most)
     values = [each.values(np.array([witness]))[0] for each in (f, g)]
     at = f"coordinate {witness}" + (f" = {_point(f, witness)}" if len(f.axes) > 1 else "")
@@ -61,7 +61,7 @@ def difference_report(f: Function, g: Function, witness: int, size: int, most: i
     if found is not None:
         lines.append(f"in     {found[1]} of {size} coordinates")
     else:
-        lines.append(f"in     an unknown number of the {size} coordinates; only {most} are counted")
+        lines.append(f"in     an unknown number of the {size} coordinates; at most {most} are counted")
     lines += ["", *_table(f, g, _around(witness, size))]
     if picture:
         lines += ["", *_marked(f, g, size)]
@@ -78,7 +78,7 @@ def _around(witness: int, size: int) -> list[int]:
 
 
 def _table(f: Function, g: Function, index: Sequence[int]) -> list[str]:
-    """Coordinates and both values, aligned; rows that differ are marked."""
+    """An aligned table of coordinates and both values; differing rows are marked."""
     columns = np.array(index, dtype=np.int64)
     rows = [["coordinate", *["of f"] * (len(f.axes) > 1), "f", "g", ""]]
     for place, one, other in zip(index, f.values(columns), g.values(columns), strict=True):
@@ -90,7 +90,7 @@ def _table(f: Function, g: Function, index: Sequence[int]) -> list[str]:
 
 
 def _drawn(f: Function, g: Function, size: int) -> list[Layout]:
-    """Both as layouts of one box, that of ``f`` or, where it has a single axis, of ``g``, so that cells meet."""
+    """Both as layouts over one box, that of ``f`` or, if it has one axis, of ``g``, so that cells correspond."""
     if size > TABLED and isinstance(f.layout, Layout) and isinstance(g.layout, Layout):
         return [f.layout, g.layout]
     axes = dict(f.axes if len(f.axes) > 1 else g.axes) or {"i": size}
@@ -99,7 +99,7 @@ def _drawn(f: Function, g: Function, size: int) -> list[Layout]:
 
 
 def _marked(f: Function, g: Function, size: int) -> list[str]:
-    """Both functions as grids, one below the other; cells that differ stand in brackets."""
+    """Both functions as grids, one below the other; differing cells are in brackets."""
     try:
         cells = [cells_of(layout, SIDE) for layout in _drawn(f, g, size)]
     except LayoutError:
@@ -121,7 +121,7 @@ def _marked(f: Function, g: Function, size: int) -> list[str]:
 
 
 def picture_of(f: Function, g: Function, size: int) -> str | None:
-    """Return both functions as one picture with the cells outlined that differ; None where they have none."""
+    """Return one picture of both functions with differing cells outlined, or None if they cannot be drawn."""
     try:
         return draw.difference(*_drawn(f, g, size))
     except LayoutError:
@@ -129,13 +129,13 @@ def picture_of(f: Function, g: Function, size: int) -> str | None:
 
 
 def saved(f: Function, g: Function, size: int, picture: Any) -> list[str]:
-    """Save the picture where one was asked for, and return the line that says where it is."""
+    """Save the picture if requested, and return the report line with its path."""
     where = _where.get()
     if isinstance(picture, (str, Path)):
         target = Path(picture)
     elif where is not None:
         folder, name = where
-        target = folder / f"{name}.svg"  # written over while Hypothesis shrinks: the last one is the least
+        target = folder / f"{name}.svg"  # overwritten while Hypothesis shrinks: the last one is the smallest
     else:
         return []
     text = picture_of(f, g, size)

@@ -74,8 +74,8 @@ def test_the_picture_is_the_one_of_a_plan(request):
 
 def test_the_first_picture_shows_the_conflict_and_its_end(request):
     text = la.draw.svg(la.banks("ldmatrix", "(128,64):(64,1)"))
-    assert 'class="k2"' in text.partition("behind Sw&lt;3,3,3&gt;")[0]
-    assert 'class="k' not in text.partition("behind Sw&lt;3,3,3&gt;")[2]
+    assert 'class="k2"' in text.partition("with Sw&lt;3,3,3&gt;")[0]
+    assert 'class="k' not in text.partition("with Sw&lt;3,3,3&gt;")[2]
     if request.config.getoption("--update-golden"):
         HERO.write_text(text, encoding="utf-8")
     assert HERO.read_text(encoding="utf-8") == text, "after review, --update-golden"

@@ -48,7 +48,7 @@ def test_an_operand_shows_what_each_instruction_reads(swizzle: str, rows: int, t
     assert isinstance(found, la.Admitted)
     layout = la.parse(text)
     offsets = np.asarray(layout.table(), dtype=np.int64).reshape(rows, 64, order="F")
-    pattern = r"^bytes (\d+) to \d+: from element \((\d+), (\d+)\) on, read by instruction (\d+)$"
+    pattern = r"^bytes (\d+) to \d+: starts with element \((\d+), (\d+)\), read by instruction (\d+)$"
     shown = found_in(la.draw.svg(found), pattern)
     assert len(shown) == 8 * 32  # whole lines of 128 bytes, the first 32
     tiles = found.descriptor.tiles
@@ -124,7 +124,7 @@ def test_shuffles_show_the_word_of_every_register(order: list[int]) -> None:
         return
     picture = la.draw.svg(found)
     source = found.shuffles.source()[0]
-    pattern = r"^lane (\d+), register (\d+): lane (\d+), register (\d+), (?:which|by)"
+    pattern = r"^lane (\d+), register (\d+): lane (\d+), register (\d+), (?:stays|in round)"
     shown = found_in(picture, pattern)
     assert len(shown) == source.size
     for lane, register, came, word in shown:
@@ -293,7 +293,7 @@ def test_a_gather_shows_where_every_index_leads(axis: int, mechanism: str | None
     text, shape = "((8,4,2),4):((1,8,128),32)", (16, 16)
     plan = la.gather(text, text, axis, 16, shape=shape, mechanism=mechanism)
     held = np.asarray(la.parse(text).table()).reshape(64, 4, order="F")
-    pattern = r"^lane (\d+), index (\d+): element (\d+), held in warp (\d+), lane (\d+), register (\d+)$"
+    pattern = r"^lane (\d+), index (\d+): element (\d+), in warp (\d+), lane (\d+), register (\d+)$"
     shown = found_in(la.draw.svg(plan), pattern)
     assert len(shown) == 32 * 16
     for lane, index, element, warp, there, register in shown:

@@ -226,6 +226,6 @@ def test_a_plan_says_why_and_has_a_picture():
     assert "stored by rows 1024 with ld.shared.b16: lanes 0, 1, 2, 3, 4, 5, 6, 7, ... need 8 words of bank 0" in why
     assert plan.by_rows == la.swizzle(["rows"], "sm_90a", 16, "xor", tile=(64, 64)).smem
     picture = la.draw.svg(plan)
-    assert "by rows: ld.shared.b16, 8 turns" in picture
-    assert "behind the swizzle: ld.shared.b16, 1 turn<" in picture
+    assert "row-major: ld.shared.b16, 8 turns" in picture
+    assert "swizzled: ld.shared.b16, 1 turn<" in picture
     assert "1,8" in picture

@@ -121,7 +121,7 @@ def test_a_refusal_names_the_form_that_holds_the_value(text, form, words):
         return
     with pytest.raises(la.RepresentabilityError, match=words) as caught:
         value.to_text(form)
-    assert caught.value.diagnostic.because.endswith("holds it")
+    assert caught.value.diagnostic.because.endswith(" instead")
 
 
 def test_unknown_forms_and_options_are_refused():

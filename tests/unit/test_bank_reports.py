@@ -111,7 +111,7 @@ def test_what_nobody_published_is_unknown(target: str, lanes: int, kind: str, sa
 def test_a_narrower_instruction_is_taken_and_said() -> None:
     report = la.banks("(64,4):(4,1)", None, 32, "store", target="gfx950")
     assert (report.instruction, report.accesses) == ("ds_write_b64", 2)
-    assert report.notes == ("ds_write_b128 would be wider, of which no groups of lanes are known",)
+    assert report.notes == ("ds_write_b128 would be wider, but its lane groups are not known",)
     report = la.banks("(32,4):(4,1)", None, 32, target="sm_100a")
     assert (report.instruction, report.evidence, report.notes) == ("ld.shared.v4.b32", "assumed", ())
 

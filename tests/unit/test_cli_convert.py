@@ -50,7 +50,7 @@ def test_layouts_come_from_files_and_standard_input(tmp_path, capsys, monkeypatc
     assert main(["convert", str(path), "-"]) == PROVED
     assert capsys.readouterr().out == told
     assert main(["convert", "-", "-"]) == USAGE
-    assert "standard input can be one of source, destination" in capsys.readouterr().err
+    assert "standard input can be only one of source, destination" in capsys.readouterr().err
     assert main(["convert", str(tmp_path / "missing.layout"), COLUMNS]) == USAGE
 
 
@@ -70,7 +70,7 @@ def test_sizes_that_one_text_lacks_are_those_of_the_other(capsys):
         assert main(["convert", *words, "--shape", "16,32"]) == USAGE
     capsys.readouterr()
     assert main(["convert", blocked, blocked]) == USAGE
-    assert "give --shape, outermost dimension first" in capsys.readouterr().err
+    assert "pass --shape, outermost dimension first" in capsys.readouterr().err
     assert main(["convert", blocked, "(32,8):(8,1)", "--shape", "16,16"]) == PROVED
 
 

@@ -155,7 +155,7 @@ def test_an_unexpected_error_is_one_line_and_70(error, words, plan_file, monkeyp
     out, err = capsys.readouterr()
     assert err.count("\n") == 1
     assert err[:-1].isprintable()
-    assert err.startswith("layoutalg: no memory left" if isinstance(error, MemoryError) else "layoutalg: an error")
+    assert err.startswith("layoutalg: out of memory" if isinstance(error, MemoryError) else "layoutalg: internal error")
     assert "--json" not in words or json.loads(out)["verdict"] == "error"
     if not isinstance(error, MemoryError):
         assert "LAYOUTALG_TRACEBACK=1" in err

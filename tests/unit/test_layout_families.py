@@ -411,7 +411,7 @@ def test_what_triton_cannot_hold():
             with pytest.raises(RepresentabilityError) as error:
                 write(layout)
             assert code(error) == "LA711"
-    with pytest.raises(RepresentabilityError, match="Triton takes 64"):
+    with pytest.raises(RepresentabilityError, match="Triton allows 64"):
         interop.to_bases(LinearLayout.identity({"x": 2**30, "y": 2**30, "z": 2**5}))
     # sizes are 32-bit signed integers there
     long = LinearLayout.from_bases({"long": [(0,)] * 31}, {"dim0": 2})

@@ -93,8 +93,8 @@ def test_what_was_assumed_is_said() -> None:
     [
         (("rowz", PLAIN), "must be a layout, or one of rows, columns, ldmatrix"),
         (("ldmatrix",), "must be the shared layout of the tile for ldmatrix"),
-        (("ldmatrix", "(48,64):(64,1)"), "powers of two"),
-        (("ldmatrix", PLAIN, 16, "store"), "must be left out"),
+        (("ldmatrix", "(48,64):(64,1)"), "power-of-two"),
+        (("ldmatrix", PLAIN, 16, "store"), "must be omitted"),
         (("mma.A", "(8,64):(64,1)"), "at least 16 x 16"),
     ],
 )

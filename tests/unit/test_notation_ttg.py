@@ -89,9 +89,9 @@ def test_a_padded_layout_is_written_as_it_is_read():
     ("text", "shape", "words"),
     [
         ("#ttg.swizzled_shared<{vec = 8, perPhase = 1, order = [1, 0]}>", (8, 8), "needs maxPhase"),
-        ("#ttg.swizzled_shared<{vec = 8, perPhase = 1, maxPhase = 1, order = [1, 0]}>", None, "give shape="),
+        ("#ttg.swizzled_shared<{vec = 8, perPhase = 1, maxPhase = 1, order = [1, 0]}>", None, "pass shape="),
         ("#ttg.swizzled_shared<{vec = 8, x = 1, perPhase = 1, maxPhase = 1, order = [1]}>", (8,), "has no entry x"),
-        ("#ttg.nvidia_mmas<{versionMajor = 3}>", (8, 8), "the kinds read here are linear, "),
+        ("#ttg.nvidia_mmas<{versionMajor = 3}>", (8, 8), "the kind must be one of linear, "),
         ("#ttg.nvidia_mma<{versionMajor = 3}>", (8, 8), "needs warpsPerCTA"),
         ("#ttg.swizzled_shared<{vec = 8, maxPhases = 1}>", (8, 8), "perhaps maxPhase"),
         ("#ttg.nvmma_shared<{swizzlingByteWidth = 128, elementBitWidth = 16}> x", (8, 8), "expected the end"),
@@ -99,7 +99,7 @@ def test_a_padded_layout_is_written_as_it_is_read():
         ("#ttg.nvmma_shared<{swizzlingByteWidth = [[[[1]]]]}>", (8, 8), "lists at most 3 deep"),
         ("#ttg.nvmma_shared<{swizzlingByteWidth = 0, swizzlingByteWidth = 0}>", (8, 8), "each name once"),
         ("#ttg.padded_shared<[4:1] {order = [1, 0]}>", (8, 8), "expected :\\+"),
-        ("#ttg.padded_shared<[4:+1] {order = [0], shape = [8]}>", (16,), "must be the one that the text holds"),
+        ("#ttg.padded_shared<[4:+1] {order = [0], shape = [8]}>", (16,), "must be the one in the text"),
         ("#ttg.linear<{lane = [[1]]}>", 4, "must be a sequence of sizes"),
         ("#", None, "a kind of layout"),
     ],
@@ -119,5 +119,5 @@ def test_what_the_builder_refuses_stays_refused():
 
 
 def test_only_attributes_take_a_shape():
-    with pytest.raises(la.MalformedError, match="attributes of Triton"):
+    with pytest.raises(la.MalformedError, match="only for Triton attributes"):
         la.parse("(4,8):(1,4)", shape=(4, 8))

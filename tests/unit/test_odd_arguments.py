@@ -92,7 +92,7 @@ def test_options_that_suggest_sets_itself_are_refused() -> None:
 def test_explain_goes_on_behind_a_question_that_cannot_be_asked() -> None:
     assert "non-negative" in str(la.explain("(8,4):(5,-1)")["rows"])
     for dtype in ("b1", "fp4"):
-        assert str(la.explain("(64,256):(256,1)", dtype)["as_a_tile"]).startswith("not asked of ")
+        assert str(la.explain("(64,256):(256,1)", dtype)["as_a_tile"]).startswith("not asked for ")
     for many in (17, ONES):
         ones = f"({','.join('1' * many)}):({','.join('0' * many)})"
         assert la.explain(ones)["normal_form"] == "1:0"

@@ -83,7 +83,7 @@ def test_what_is_equal_passes(other: Any) -> None:
     ],
 )
 def test_what_differs_fails_with_the_first_witness(f: Any, g: Any, told: list[str]) -> None:
-    with pytest.raises(AssertionError, match="these are different functions") as caught:
+    with pytest.raises(AssertionError, match="the functions differ") as caught:
         assert_equivalent(f, g)
     for line in told:
         assert line in str(caught.value)
@@ -111,7 +111,7 @@ def test_what_is_not_decided_fails_and_says_so() -> None:
         lambda: assert_equivalent("{ [i] -> [i] : 0 <= i < 4 and i != 1 }", "4:1"),
     ]
     for call in cases:
-        with pytest.raises(AssertionError, match="it is not decided") as caught:
+        with pytest.raises(AssertionError, match=r"^not decided w(hether|hich)") as caught:
             call()
         assert "neither proved nor refuted" in str(caught.value)
 
@@ -130,12 +130,12 @@ def test_values_once_all_or_some() -> None:
     ("call", "told"),
     [
         (lambda: assert_injective("(4,2):(1,3)"), "coordinates 3 = (3,0) and 4 = (0,1): both are 3"),
-        (lambda: assert_injective(la.CuteLayout((2**20, 2**20), (1, 2**19))), "a value is taken twice"),
+        (lambda: assert_injective(la.CuteLayout((2**20, 2**20), (1, 2**19))), "f is not injective"),
         (lambda: assert_bijective("(4,2):(1,5)"), "coordinate 7 = (3,1): the value is 8"),
-        (lambda: assert_bijective("(4,2):(1,3)"), "a value is taken twice"),
+        (lambda: assert_bijective("(4,2):(1,3)"), "f is not injective"),
         (lambda: assert_bijective(la.CuteLayout((2**20, 2**20), (1, 2**21))), "since"),
-        (lambda: assert_covers("(4,2):(1,5)", 8), "4, the first of 1 that are not taken"),
-        (lambda: assert_conflict_free(FRAGMENT, "(16,16):(16,1)"), "turns of the banks where"),
+        (lambda: assert_covers("(4,2):(1,5)", 8), "4, the first of 1 missing"),
+        (lambda: assert_conflict_free(FRAGMENT, "(16,16):(16,1)"), "turns where"),
         (lambda: assert_admissible(((64, 64), None, "bf16"), (8, 8), "(8,8):(1,8)"), "INNER_CONTIGUOUS"),
         (lambda: assert_admissible("bf16", (64, 64), "(64,64):(65,1)", consumer="wgmma.A"), "LA370"),
     ],
@@ -168,11 +168,11 @@ def test_a_picture_is_saved_where_it_is_asked_for(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("call", "told"),
     [
-        (lambda: assert_equivalent(lambda i: i, lambda i: i), "must tell a size"),
-        (lambda: assert_injective(lambda i: i), "must tell its size"),
+        (lambda: assert_equivalent(lambda i: i, lambda i: i), "must not both lack a size"),
+        (lambda: assert_injective(lambda i: i), "must have a size"),
         (lambda: assert_equivalent("4:1", 3), "must be a layout, its text, a table or a callable"),
-        (lambda: assert_equivalent("4:1", np.zeros((2, 2, 2), int)), "with one dimension"),
-        (lambda: assert_equivalent("4:1", np.zeros(4)), "a table of integers"),
+        (lambda: assert_equivalent("4:1", np.zeros((2, 2, 2), int)), "one-dimensional table"),
+        (lambda: assert_equivalent("4:1", np.zeros(4)), "table of integers"),
         (lambda: assert_equivalent("4:1", "4:1", budget=3), "must be a Budget"),  # type: ignore[arg-type]
         (lambda: assert_admissible("bf16", consumer="ldmatrix"), "must be one of tma"),
     ],

@@ -1,9 +1,9 @@
-"""Hypothesis strategies for the library's values: small, shrinking towards the plain, and covering the odd corners.
+"""Hypothesis strategies for the library's values: small, shrinking towards simple ones, with corner cases.
 
-Each strategy checks its arguments where it is called; a bad one is an ``InvalidStrategyError``, which is also
-Hypothesis's ``InvalidArgument``. What is drawn is right by construction, never filtered out of noise.
+Each strategy checks its arguments when called; a bad one is an ``InvalidStrategyError``, which is also Hypothesis's
+``InvalidArgument``. Values are valid by construction rather than filtered.
 
-Implementation notes: this package imports hypothesis; nothing else of the library imports it.
+Implementation notes: this package imports hypothesis; nothing else in the library imports this package.
 """
 
 from layoutalg.testing.strategies.arguments import InvalidStrategyError

@@ -1,4 +1,4 @@
-"""Checks of what strategies are given, and the error they raise: at the call, so that it points at the user's line."""
+"""Check the arguments of strategies at the call, so that the error points at the user's line."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ _CHECK = Checker("LA455")
 
 
 class InvalidStrategyError(MalformedError, InvalidArgument):
-    """A strategy was asked for what it cannot draw; both a ``LayoutError`` and Hypothesis's ``InvalidArgument``."""
+    """An invalid strategy argument; both a ``LayoutError`` and Hypothesis's ``InvalidArgument``."""
 
 
 def refused(because: str) -> InvalidStrategyError:
-    """Return the error of a strategy that cannot be made."""
-    return InvalidStrategyError(Diagnostic("LA455", "Invalid argument of a strategy", because=because))
+    """Return the error for an invalid argument."""
+    return InvalidStrategyError(Diagnostic("LA455", "invalid argument of a strategy", because=because))
 
 
 def whole(value: object, name: str, low: int = 1, high: int | None = None) -> int:
-    """Return an integer of [low, high], or refuse it."""
+    """Return an integer in [low, high], or refuse it."""
     try:
         return _CHECK.integer(value, name, low, None if high is None else high + 1)
     except MalformedError:
@@ -41,7 +41,7 @@ def flag(value: object, name: str) -> bool:
 
 
 def strategy(value: object, name: str) -> None:
-    """Refuse what is no strategy."""
+    """Refuse a value that is not a strategy."""
     if not isinstance(value, st.SearchStrategy):
         raise refused(f"{name}={shown(value)} must be a Hypothesis strategy")
 
@@ -54,10 +54,10 @@ def one_of(value: Choice, name: str, known: Collection[Choice]) -> Choice:
 
 
 def several(value: object, name: str, known: Collection[str]) -> tuple[str, ...]:
-    """Return some of the known names, at least one; a single name stands for itself."""
+    """Return one or more of the known names; a bare name counts as a list of one."""
     chosen = (value,) if isinstance(value, str) else value
     if not isinstance(chosen, (tuple, list, set, frozenset)) or not chosen:
-        raise refused(f"{name}={shown(value)} must hold at least one of {', '.join(map(repr, known))}")
+        raise refused(f"{name}={shown(value)} must be one or more of {', '.join(map(repr, known))}")
     for entry in chosen:
         one_of(entry, f"{name}: ", known)
     return tuple(entry for entry in known if entry in chosen)

@@ -1,4 +1,4 @@
-"""Layouts of any family, their tables and their texts."""
+"""Strategies for layouts of any family, their tables and their texts."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _BIJECTIVE: dict[str, Callable[[], st.SearchStrategy[Any]]] = {
     "hierarchical": hierarchical_layouts,
 }
 FAMILIES = tuple(_ANY)
-"""Names of the families, in the order in which they shrink."""
+"""Names of the families, in shrinking order."""
 NOTATIONS = ("own", "cute_cpp", "cute_type", "cute_dsl", "ttg", "gluon", "isl")
 """Names of the notations: the library's own, and those of ``to_text``."""
 _THREADS = {"register": 4, "lane": 32, "warp": 2, "block": 1}
@@ -70,11 +70,11 @@ def layouts(
 def tables(
     of: st.SearchStrategy[Layout] | None = None, *, max_size: int = 16, bijective: bool = False
 ) -> st.SearchStrategy[npt.NDArray[np.int64]]:
-    """One-dimensional tables of values: those of drawn layouts, or any integers.
+    """One-dimensional tables of values: those of drawn layouts, or arbitrary integers.
 
     Args:
-        of: The layouts whose tables they are; any integers from -8 to 64 where None.
-        max_size: Most entries of a table of any integers.
+        of: The layouts to tabulate; None for arbitrary integers from -8 to 64.
+        max_size: Most entries of an arbitrary table.
         bijective: Only permutations of 0, 1, ..., size - 1; not together with ``of``.
 
     Raises: InvalidStrategyError: LA455.
@@ -99,7 +99,7 @@ def values_and_texts(notations: str | Iterable[str] = NOTATIONS) -> st.SearchStr
     """A layout and its text in one of the notations; ``layoutalg.parse`` reads the text as the same function.
 
     Args:
-        notations: Names out of ``NOTATIONS``, or one name.
+        notations: Names from ``NOTATIONS``, or one name.
 
     Raises: InvalidStrategyError: LA455.
     """
@@ -124,11 +124,11 @@ def _values_and_texts(draw: st.DrawFn, notations: tuple[str, ...]) -> tuple[Any,
         value = draw(layouts(("cute", "composed", "linear", "integer", "piecewise")))
     elif form == "own":
         value = draw(layouts(max_size=64))
-        assume(not isinstance(getattr(value, "map", None), TableMap))  # a long table is written in short
+        assume(not isinstance(getattr(value, "map", None), TableMap))  # long tables are abbreviated in text
     else:
         value = draw(layouts(("cute", "composed", "coordinate")))
     try:
         return value, str(value) if form == "own" else to_text(value, form)
-    except LayoutError:  # this notation has no text for it
+    except LayoutError:  # not expressible in this notation
         assume(False)
         raise

@@ -20,7 +20,7 @@ def _factors(draw: st.DrawFn, size: int) -> list[int]:
     extents = []
     while size > 1:
         divisors = [n for n in range(size, 1, -1) if size % n == 0]
-        extents.append(draw(st.sampled_from(divisors * 2)))  # never one choice alone, which would shrink to primes
+        extents.append(draw(st.sampled_from(divisors * 2)))  # never a single choice, which would shrink to primes
         size //= extents[-1]
     return extents or [1]
 
@@ -30,7 +30,7 @@ def _size(draw: st.DrawFn) -> int:
 
 
 def swapped(draw: st.DrawFn, size: int) -> tuple[int, ...]:
-    """A permutation of [0, size), by swaps; it shrinks to none of them, and to fewer points."""
+    """A permutation of [0, size) as a list of swaps; shrinks to no swaps."""
     values = list(range(size))
     for one, other in draw(st.lists(st.tuples(_PLACES, _PLACES), max_size=64)):
         one, other = one % size, other % size
@@ -39,10 +39,10 @@ def swapped(draw: st.DrawFn, size: int) -> tuple[int, ...]:
 
 
 def bijections(size: int | None = None) -> st.SearchStrategy[DigitMap | TableMap]:
-    """Bijections of [0, size): digits in another order, some reversed; bits where there are; or a table.
+    """Bijections of [0, size): permuted and reversed digits, mixed bits for a power of two, or a table.
 
     Args:
-        size: Number of points; up to 36 where None.
+        size: Number of points; None for up to 36.
 
     Raises: InvalidStrategyError: LA455.
     """
@@ -76,8 +76,8 @@ def boxes(size: int | None = None, *, name: str = "a") -> st.SearchStrategy[Box]
     """Boxes of named axes.
 
     Args:
-        size: Number of points; up to 36 where None.
-        name: What the names of the axes begin with.
+        size: Number of points; None for up to 36.
+        name: Prefix of the axis names.
 
     Raises: InvalidStrategyError: LA455.
     """
@@ -109,8 +109,8 @@ def hierarchical_layouts(*, size: int | None = None, partial: bool = False) -> s
     """Bijections between two named boxes.
 
     Args:
-        size: Number of points; up to 36 where None.
-        partial: Whether a guard may leave out points.
+        size: Number of points; None for up to 36.
+        partial: Whether a guard may exclude points.
 
     Raises: InvalidStrategyError: LA455.
     """

@@ -27,11 +27,11 @@ def linear_layouts(
     """Maps over F2 between named axes of powers of two.
 
     Args:
-        max_bits: Most bits of an axis that is not given.
-        invertible: Only maps that have an inverse: a permutation of the bits, sheared.
-        inputs: The axes of the domain, name -> extent, fastest first; one or two of any extent where None.
-        outputs: Those of the codomain.
-        affine: Whether the image of 0 may be another point than 0.
+        max_bits: Most bits per axis that is not given.
+        invertible: Only invertible maps: a permutation of the bits, sheared.
+        inputs: Axes of the domain, name -> extent, fastest first; None for one or two of any extent.
+        outputs: Likewise for the codomain.
+        affine: Whether the image of 0 may be nonzero.
 
     Raises: InvalidStrategyError: LA455.
     """
@@ -40,13 +40,13 @@ def linear_layouts(
     flag(affine, "affine")
     if flag(invertible, "invertible"):
         if ins is not None and outs is not None and sum(ins.values()) != sum(outs.values()):
-            raise refused(f"inputs={inputs} and outputs={outputs} must have as many points where invertible=True")
+            raise refused(f"inputs={inputs} and outputs={outputs} must have equal sizes with invertible=True")
         return _invertible(max_bits, ins, outs, affine)
     return _linear_layouts(max_bits, ins, outs, affine)
 
 
 def _bits(axes: Mapping[str, int] | None, name: str) -> dict[str, int] | None:
-    """Return the number of bits of each axis, or refuse an extent."""
+    """Return the number of bits of each axis, or refuse a bad extent."""
     if axes is None:
         return None
     if not isinstance(axes, Mapping) or not axes:
@@ -122,7 +122,7 @@ def integer_layouts(
 def _integer_layouts(draw: st.DrawFn, max_axes: int, max_extent: int, max_outputs: int, moduli: bool) -> IntegerLayout:
     modulus = st.sampled_from(_MODULI if moduli else (0,))
     outputs = draw(st.lists(st.tuples(modulus, st.integers(-3, 5)), min_size=1, max_size=max_outputs))
-    # as many strides as there may be outputs, so that an output can go without the draws behind it
+    # always draw max_outputs strides, so that dropping an output leaves later draws unchanged
     axis = st.tuples(st.integers(1, max_extent), *[st.integers(-4, 12) for _ in range(max_outputs)])
     axes = draw(st.lists(axis, min_size=1, max_size=max_axes))
     return IntegerLayout(
@@ -147,13 +147,13 @@ def _integer_bijections(draw: st.DrawFn, max_axes: int, max_extent: int) -> Inte
 def piecewise_layouts(
     *, max_axes: int = 3, max_extent: int = 5, max_outputs: int = 2, partial: bool = False
 ) -> st.SearchStrategy[PiecewiseLayout]:
-    """Affine forms, floors and residues on boxes, in one piece or two.
+    """Affine forms, floors and residues on boxes, in one or two pieces.
 
     Args:
         max_axes: Most axes of the box.
         max_extent: Largest extent.
         max_outputs: Most outputs.
-        partial: Whether one of two pieces may be left out, so that there is no value on a part of the box.
+        partial: Whether one of two pieces may be missing, leaving the map undefined on part of the box.
 
     Raises: InvalidStrategyError: LA455.
     """
@@ -174,7 +174,7 @@ def _piecewise_layouts(
 ) -> PiecewiseLayout:
     form = st.sampled_from(_FORMS)
     forms = draw(st.lists(st.tuples(form, form, st.booleans()), min_size=1, max_size=max_outputs))
-    # few draws per axis: what takes more than five, a shrinker does not drop as a whole
+    # few draws per axis: the shrinker drops at most five draws at once
     axis = st.tuples(st.integers(1, max_extent), *[st.integers(-2, 8) for _ in range(max_outputs)])
     axes = draw(st.lists(axis, min_size=1, max_size=max_axes))
     names = [f"i{place}" for place in range(len(axes))]
@@ -198,7 +198,7 @@ def _piecewise_layouts(
 
 
 def morphisms(*, max_modes: int = 3, max_extent: int = 5, bijective: bool = False) -> st.SearchStrategy[Morphism]:
-    """Morphisms of flat tuples, padded or not: some modes of the codomain in any order, others broadcast.
+    """Morphisms of flat tuples, possibly padded: some modes of the codomain in any order, others broadcast.
 
     Args:
         max_modes: Most modes of the codomain.

@@ -1,6 +1,6 @@
-"""Pairs of layouts that stand in a known relation.
+"""Strategies for pairs of layouts in a known relation.
 
-Implementation notes: each pair is right by construction, so that it can judge what decides or composes.
+Implementation notes: each pair is correct by construction, so it can test code that decides or composes.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ Pair = tuple[Any, Any]
 
 
 def equal_pairs(families: str | Iterable[str] = FAMILIES) -> st.SearchStrategy[tuple[Layout, Layout]]:
-    """Two layouts that are the same function of the flat coordinate, though written differently.
+    """Two different layouts that are the same function of the flat coordinate.
 
     Args:
-        families: Names of the families of the first one; the second one may be of another family.
+        families: Families of the first layout; the second may be of another family.
 
     Raises: InvalidStrategyError: LA455.
     """
@@ -48,15 +48,15 @@ def _equal_pairs(draw: st.DrawFn, families: tuple[str, ...]) -> tuple[Layout, La
     for way in ways[start:] + ways[:start]:
         try:
             other = way(draw, one)
-        except LayoutError:  # the family written in holds no such function
+        except LayoutError:  # the other family cannot represent this function
             continue
         if type(other) is not type(one) or other != one:
             return one, other
-    raise TypeError(f"{one!r} is written in one way only")
+    raise TypeError(f"no second form of {one!r} was found")
 
 
 def _split(draw: st.DrawFn, layout: CuteLayout) -> CuteLayout:
-    """One mode as two, or one mode more of extent 1 and any stride."""
+    """Split one mode in two, or insert a mode of extent 1 and any stride."""
     modes = list(layout.flat)
     place = draw(st.integers(0, len(modes) - 1))
     extent, stride = modes[place]
@@ -69,7 +69,7 @@ def _split(draw: st.DrawFn, layout: CuteLayout) -> CuteLayout:
 
 
 def _renamed(_: st.DrawFn, layout: Any) -> PiecewiseLayout:
-    """Pieces on axes of other names."""
+    """The piecewise form with renamed axes."""
     found = convert.to_piecewise(layout)
     text = found.text
     for name in found.axes:
@@ -87,11 +87,11 @@ _CONVERTED: list[Callable[[st.DrawFn, Any], Any]] = [
 
 
 def near_pairs(families: str | Iterable[str] = FAMILIES) -> st.SearchStrategy[tuple[Layout, Layout, int]]:
-    """Two layouts and the one flat coordinate at which their values differ, by a little.
+    """Two layouts and the only flat coordinate at which their values differ, slightly.
 
     Args:
-        families: Names of the families of the first one; the second one is in pieces, and what ISL does not write in
-            pieces within its time is not drawn.
+        families: Families of the first layout; the second is piecewise. Layouts that ISL cannot convert in time are
+            skipped.
 
     Raises: InvalidStrategyError: LA455.
     """
@@ -104,12 +104,12 @@ def _near_pairs(draw: st.DrawFn, families: tuple[str, ...]) -> tuple[Layout, Lay
     at, shift = draw(st.integers(0, layout.size - 1)), draw(st.sampled_from((1, -1, 7)))
     try:
         return layout, _shifted(layout, at, shift), at
-    except BudgetError:  # ISL has no time for some stacks of swizzles on extents that are no powers of two
+    except BudgetError:  # ISL times out on some swizzle stacks with extents that are not powers of two
         reject()
 
 
 def _shifted(layout: Any, at: int, shift: int) -> PiecewiseLayout:
-    """A layout in pieces, with another value at one coordinate."""
+    """The piecewise form of a layout, with one value changed."""
     pieces = convert.to_piecewise(layout)
     coordinates, rest = [], at
     for name, extent in pieces.in_dims.items():
@@ -123,7 +123,7 @@ def _shifted(layout: Any, at: int, shift: int) -> PiecewiseLayout:
 
 
 def admissible_pairs() -> st.SearchStrategy[tuple[CuteLayout, CuteLayout]]:
-    """Pairs (A, B) of CuTe layouts where the image of B lies in the domain of A, so that A o B is a function."""
+    """Pairs (A, B) of CuTe layouts with the image of B in the domain of A, so that A o B is defined."""
     return _admissible_pairs()
 
 
@@ -137,7 +137,7 @@ def _admissible_pairs(draw: st.DrawFn) -> tuple[CuteLayout, CuteLayout]:
 
 
 def composable_pairs(families: str | Iterable[str] = FAMILIES) -> st.SearchStrategy[tuple[Layout, Layout]]:
-    """Pairs (outer, inner) of one family: every value of ``inner`` is a coordinate of ``outer``.
+    """Pairs (outer, inner) of one family, every value of ``inner`` being a coordinate of ``outer``.
 
     Args:
         families: Names of the families to draw from, or one name.

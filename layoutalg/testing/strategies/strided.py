@@ -1,7 +1,7 @@
-"""Strategies for nested tuples and for what is made of shape and stride: CuTe layouts, swizzles, coordinates.
+"""Strategies for nested tuples, CuTe layouts, swizzles, and coordinate and symbolic layouts.
 
-Implementation notes: an extent and its stride are drawn next to each other, so that shrinking drops a whole mode at
-once; nesting is drawn last, as groups of neighbours, and shrinks to none.
+Implementation notes: an extent and its stride are drawn together, so that shrinking drops a whole mode; nesting is
+drawn last, as groups of neighbours, and shrinks to flat.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from layoutalg.testing.strategies.arguments import flag, one_of, refused, strate
 _STRIDES = st.integers(-12, 40)
 _OFFSETS = st.integers(0, 40)
 RANKS = st.integers(0, 7)
-"""Orders of modes, by which they are sorted: unlike a permutation, none depends on how many there are."""
+"""Sort keys for the order of modes; unlike a permutation, they do not depend on the number of modes."""
 _GROUPS = st.lists(st.tuples(st.integers(0, 3), st.integers(1, 3)), max_size=3)
 Nest = Callable[[Sequence[Any]], Any]
 
 
 def _nesting(draw: st.DrawFn, count: int) -> Nest:
-    """Return a function that nests ``count`` leaves: neighbours grouped a few times; a single leaf stays bare."""
+    """Return a function that nests ``count`` leaves by grouping neighbours a few times; one leaf stays bare."""
     items: list[Any] = list(range(count))
     for start, length in draw(_GROUPS):
         start %= len(items)
@@ -43,12 +43,12 @@ def _nesting(draw: st.DrawFn, count: int) -> Nest:
 def int_tuples(
     leaves: st.SearchStrategy[int] | None = None, *, max_leaves: int = 6, tuples_only: bool = False
 ) -> st.SearchStrategy[IntTuple]:
-    """Nested tuples of integers, as shapes are.
+    """Nested tuples of integers, like shapes.
 
     Args:
-        leaves: What the integers are; 1 to 6 where None.
+        leaves: Strategy for the integers; None for 1 to 6.
         max_leaves: Most integers.
-        tuples_only: Whether a bare integer is left out.
+        tuples_only: Exclude bare integers.
 
     Raises: InvalidStrategyError: LA455.
     """
@@ -78,14 +78,14 @@ def cute_layouts(
     bijective: bool = False,
     power_of_two: bool = False,
 ) -> st.SearchStrategy[CuteLayout]:
-    """CuTe layouts, nested or flat: compact ones and any strides, so broadcast, overlapping and negative ones as well.
+    """CuTe layouts, nested or flat, compact or with any strides: broadcast, overlapping and negative ones included.
 
     Args:
-        max_leaves: Most modes, counted where nothing is nested any more.
+        max_leaves: Most leaf modes.
         max_extent: Largest extent.
-        max_size: Largest number of coordinates; None for no bound beyond the two above.
-        strides: What the strides are; -12 to 40 where None.
-        injective: Only layouts that take no value twice; their strides are at least 0.
+        max_size: Largest number of coordinates; None for no further bound.
+        strides: Strategy for the strides; None for -12 to 40.
+        injective: Only injective layouts, with non-negative strides.
         bijective: Only layouts whose values are 0, 1, ..., size - 1, each once.
         power_of_two: Only extents that are powers of two.
 
@@ -94,7 +94,7 @@ def cute_layouts(
     if strides is not None:
         strategy(strides, "strides")
         if injective or bijective:
-            raise refused("strides cannot be given for layouts that are injective or bijective")
+            raise refused("strides cannot be combined with injective or bijective")
     one_to_one = flag(injective, "injective") or flag(bijective, "bijective")
     return _cute_layouts(
         whole(max_leaves, "max_leaves"),
@@ -107,7 +107,7 @@ def cute_layouts(
 
 
 def clipped(extents: Sequence[int], max_size: int | None, power_of_two: bool) -> list[int]:
-    """Return extents whose product is at most ``max_size``, cut where they must be."""
+    """Return the extents, reduced so that their product is at most ``max_size``."""
     kept, size = [], 1
     for extent in extents:
         most = extent if max_size is None else min(extent, max_size // size)
@@ -117,7 +117,7 @@ def clipped(extents: Sequence[int], max_size: int | None, power_of_two: bool) ->
 
 
 def pitches(extents: Sequence[int], ranks: Sequence[int], gaps: Sequence[int]) -> list[int]:
-    """Return strides that take no value twice: modes of smaller ranks are faster, each leaves out ``gap`` values.
+    """Return injective strides: modes of lower rank are faster, and each mode skips ``gap`` values.
 
     Example:
         >>> pitches([2, 3], [1, 0], [0, 0]), pitches([2, 3], [0, 0], [1, 0])
@@ -150,7 +150,7 @@ def _cute_layouts(
     modes = draw(st.lists(st.tuples(extents, strides), min_size=1, max_size=max_leaves))
     shape = clipped([extent for extent, _ in modes], max_size, power_of_two)
     nested = _nesting(draw, len(modes))
-    if draw(st.booleans()):  # drawn last: compact or not, the draws before are the same
+    if draw(st.booleans()):  # drawn last, so that the earlier draws are the same either way
         return CuteLayout(nested(shape), nested([stride for _, stride in modes]))
     return CuteLayout(nested(shape))
 
@@ -161,10 +161,10 @@ def swizzles(
     """Swizzles with shifts of either sign.
 
     Args:
-        unit: What they count: ``"element"`` or ``"byte"``.
-        max_bits: Most bits that are changed.
-        max_base: Most low bits that are kept.
-        max_gap: Most bits between those that are read and those that are changed.
+        unit: ``"element"`` or ``"byte"``.
+        max_bits: Most changed bits.
+        max_base: Most unchanged low bits.
+        max_gap: Most bits between the source and the target bits.
 
     Raises: InvalidStrategyError: LA455.
     """
@@ -196,7 +196,7 @@ def _composed_layouts(draw: st.DrawFn, max_stages: int, bijective: bool) -> Comp
     room = base.size.bit_length() - 1
     layout: CuteLayout | ComposedLayout = base
     for _ in range(draw(st.integers(1, max_stages))):
-        if bijective:  # the bits that are read and those that are changed lie inside the size
+        if bijective:  # source and target bits must be within the size
             bits = draw(st.integers(0, min(3, room // 2)))
             shift = draw(st.integers(bits, room - bits))
             base_bits = draw(st.integers(0, room - bits - shift))
@@ -227,7 +227,7 @@ def coordinate_layouts(*, max_modes: int = 3, max_extent: int = 5) -> st.SearchS
 
 
 def symbolic_layouts(*, names: Sequence[str] = ("M", "N"), max_modes: int = 3) -> st.SearchStrategy[SymbolicLayout]:
-    """CuTe layouts with symbolic extents and strides, compact or not; every size that is a multiple of 4 meets them.
+    """CuTe layouts with symbolic extents and strides, compact or not; valid for all sizes that are multiples of 4.
 
     Args:
         names: Names of the sizes.
@@ -237,7 +237,7 @@ def symbolic_layouts(*, names: Sequence[str] = ("M", "N"), max_modes: int = 3) -
     """
     known = tuple(names) if isinstance(names, (tuple, list)) else ()
     if not known or not all(isinstance(name, str) and name.isidentifier() for name in known):
-        raise refused(f"names={names!r} must hold names of sizes")
+        raise refused(f"names={names!r} must be a list of identifiers")
     return _symbolic_layouts(known, whole(max_modes, "max_modes"))
 
 

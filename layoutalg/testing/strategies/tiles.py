@@ -1,4 +1,4 @@
-"""Strategies for what hardware is asked: tensors, tiles in shared memory, problems, descriptors."""
+"""Strategies for tensors, shared tiles, problems, plans and descriptors."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _tensors(draw: st.DrawFn, max_rank: int, max_extent: int) -> Tensor:
 
 
 def shared_tiles(*, max_rank: int = 2, swizzles: Sequence[str] = tuple(XORS)) -> st.SearchStrategy[SharedTile]:
-    """Tiles in shared memory: dense or padded rows behind a swizzle, at a small offset.
+    """Tiles in shared memory: dense or padded rows with a swizzle, at a small offset.
 
     Args:
         max_rank: Most dimensions.
@@ -72,7 +72,7 @@ def _shared_tiles(draw: st.DrawFn, max_rank: int, swizzles: tuple[str, ...]) -> 
 
 
 class _Drawn(random.Random):
-    """A source of choices that Hypothesis draws: it shrinks to first choices, and to no rare feature."""
+    """A random source driven by Hypothesis; shrinks to first choices and to no rare features."""
 
     def __init__(self, draw: st.DrawFn) -> None:
         super().__init__(0)
@@ -92,11 +92,11 @@ class _Drawn(random.Random):
 
 
 def tensormap_problems(*, max_rank: int = 6, direction: str | None = None) -> st.SearchStrategy[dict[str, object]]:
-    """TensorMap problem documents around the legal boundaries; about half of them can be carried.
+    """TensorMap problem documents near the legal boundaries; about half are admissible.
 
     Args:
         max_rank: Most dimensions of the tensor.
-        direction: ``"load"`` or ``"store"``; either where None.
+        direction: ``"load"`` or ``"store"``; None for either.
 
     Raises: InvalidStrategyError: LA455.
     """
@@ -131,10 +131,10 @@ def _planned(draw: st.DrawFn, problems: st.SearchStrategy[Any], plan: Callable[[
 
 
 def operand_problems(*, operand: str | None = None) -> st.SearchStrategy[OperandProblem]:
-    """Operands wanted for ``wgmma``: canonical tiles, and rows of any pitch; many are refused.
+    """``wgmma`` operand problems: canonical tiles, and rows of any pitch; many are inadmissible.
 
     Args:
-        operand: ``"A"`` or ``"B"``; either where None.
+        operand: ``"A"`` or ``"B"``; None for either.
 
     Raises: InvalidStrategyError: LA455.
     """
@@ -160,7 +160,7 @@ def _operand_problems(draw: st.DrawFn, operands: tuple[str, ...]) -> OperandProb
 
 
 def tensor_maps(*, max_rank: int = 5) -> st.SearchStrategy[copy.TensorMap]:
-    """TensorMaps; most of them meet the rules of the hardware.
+    """TensorMaps; most obey the hardware rules.
 
     Args:
         max_rank: Most dimensions.
