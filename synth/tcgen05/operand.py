@@ -142,9 +142,7 @@ class _Search:
             ):
                 return descriptor, missing
             align = self.question.align_bytes
-            because = (
-                f"{major}-major, {swizzle}, whose pattern changes with the base if only {align}-byte aligned"
-            )
+            because = f"{major}-major, {swizzle}, whose pattern changes with the base if only {align}-byte aligned"
             self._saw(read, block, np.zeros(2, dtype=np.int64), mn, k, because, descriptor)
         return None
 
