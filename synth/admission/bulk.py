@@ -132,7 +132,7 @@ def _tensor(request: Request) -> Tensor | Unknown | None:
     if stated.direction != wanted:
         raise CHECK.malformed("layout", f"must be a {wanted} problem", stated.direction)
     if request.options.get("tensor") is not None:
-        raise CHECK.malformed("tensor", "must be omitted: the problem states it", request.options["tensor"])
+        raise CHECK.malformed("tensor", "must be None, because the problem states it", request.options["tensor"])
     tensor = Tensor(stated.global_shape, stated.global_strides, stated.dtype, stated.base_align_bytes)
     plain = TensorMapProblem.of(tensor, stated.tile, request.layout, arch=stated.arch, direction=wanted)
     if any(

@@ -87,7 +87,7 @@ def _problem(request: Request) -> ConvolutionProblem:
     options: dict[str, Any] = {name: request.options[name] for name in _CONVOLUTION if name in request.options}
     if "tensor" not in request.options:
         if options:
-            raise CHECK.malformed("tensor", f"is required with {', '.join(options)}", None)
+            raise CHECK.malformed("tensor", f"must be given with {', '.join(options)}", None)
         grain = 16 // request.element_bytes
         shape = (pixels // 64 + 1, 8, 8, -(-channels // grain) * grain)
         options = {"filter": (1, 1)} if _stores(request) else {"filter": (3, 3), "padding": (1, 1)}

@@ -69,7 +69,7 @@ class Request:
         found = offsets(self.layout, self.extents)
         if int(found.min()) < 0:
             at = tuple(int(part) for part in np.unravel_index(int(found.argmin()), found.shape))
-            rule = f"must have non-negative offsets from the tile's base; the one at {at} is"
+            rule = f"must have an offset >= 0 from the tile's base at {at}"
             raise CHECK.malformed("layout", rule, int(found.min()))
         return found
 
@@ -81,7 +81,7 @@ class Request:
                 raise CHECK.malformed("options", f"{rule} for {self.consumer}", name)
         for name in ("lanes", "warps"):
             if self.options.get(name) is not None and self.options.get("registers") is None:
-                raise CHECK.malformed(name, "requires registers, whose axes it names", self.options[name])
+                raise CHECK.malformed(name, "must be given together with registers", self.options[name])
 
     def without_problem(self, instead: str) -> None:
         """Raise MalformedError for a TensorMap problem, of which the consumer would use only the shared layout."""

@@ -96,12 +96,12 @@ def find(request: Request) -> Admission:
     request.only("tensor", "issues", "oob", "interleave", "distinct")
     for name in ("tensor", "oob"):
         if request.problem is not None and request.options.get(name) is not None:
-            raise CHECK.malformed(name, "must be omitted: the problem states it", request.options[name])
+            raise CHECK.malformed(name, "must be None, because the problem states it", request.options[name])
     oob = request.options.get("oob")
     if oob is not None and (oob not in OOB_CLASSES if isinstance(oob, str) else True):
         raise CHECK.malformed("oob", f"must be one of {', '.join(OOB_CLASSES)}", oob)
     if oob is not None and request.options.get("tensor") is None:
-        raise CHECK.malformed("oob", "requires tensor=, whose bounds it refers to", oob)
+        raise CHECK.malformed("oob", "must be given together with tensor, whose bounds it refers to", oob)
     if request.consumer not in DIRECTIONS:
         raise CHECK.malformed("consumer", f"must be one of {', '.join(DIRECTIONS)}", request.consumer)
     words = request.consumer.split(".")
@@ -192,10 +192,12 @@ def _of_any(request: Request, direction: str, most: int | None) -> Admission:
         misfit = next(outcome for outcome in outcomes if isinstance(outcome, Broken))
         if most is not None and any(isinstance(one, Fit) for one in _fits(request, None)):
             misfit = Broken("ISSUES", f"no box carries the tile in {most} copies, for any pitches of the tensor")
-        elif request.align_bytes < _PERIOD and any(isinstance(one, Fit) for one in _fits(request, most, _PERIOD)):
-            text = f"the swizzle XORs unknown address bits: the base is only {request.align_bytes}-byte aligned"
-            misfit = Broken("SMEM_ALIGN", text)
-            return _refused(request, misfit)
+        elif request.align_bytes < _PERIOD:
+            aligned = next((one for one in _fits(request, most, _PERIOD) if isinstance(one, Fit)), None)
+            if aligned is not None:
+                period = max(hardware.swizzle_period_bytes(aligned.swizzle), limits.SMEM_DESTINATION_ALIGN_BYTES)
+                text = f"swizzle {aligned.swizzle} needs a base aligned to {period} bytes; only {request.align_bytes}"
+                return _refused(request, Broken("SMEM_ALIGN", f"{text} is known"))
         return _refused(request, _told(request, misfit))
     ranked = sorted(found, key=lambda fit: (-_far(fit), min(fit.strides, default=0) < 0))
     for strides in [one for one in dict.fromkeys(fit.strides for fit in ranked) if one][:TRIED]:

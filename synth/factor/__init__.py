@@ -180,8 +180,7 @@ def _instructed(question: Question, consumer: str, target: str) -> Factorisation
     if isinstance(template, Unknown):
         return template
     if not question.threaded:
-        return Unknown("the layout does not assign elements to registers: name its axes register, lane, warp",
-                       ("factorise",))  # fmt: skip
+        return Unknown("input axes must be register, lane, warp", ("factorise",))
     bits = bits_of(question)
     if bits is None:
         return Unknown(

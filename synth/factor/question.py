@@ -25,7 +25,7 @@ from layoutalg.proofs.dtypes import ElementType, stated_type
 from layoutalg.proofs.tile_map import extents_of, flat_offsets, layout_of, offsets
 
 IntArray: TypeAlias = npt.NDArray[np.int64]
-CHECK = Checker("LA880", "this cannot be factored")
+CHECK = Checker("LA880", "invalid argument to factorise()")
 ROLES = ("register", "lane", "warp")
 WARP_LANES = 32
 CHUNK_BYTES = 16
