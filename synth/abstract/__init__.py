@@ -1,4 +1,4 @@
-"""What is known of a tile before its numbers are: parameters as intervals and residues, carried through operations."""
+"""Abstract interpretation of tiles: parameters as intervals and residues, propagated through operations."""
 
 from __future__ import annotations
 

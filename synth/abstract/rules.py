@@ -1,13 +1,13 @@
-"""Tiles that no descriptor carries whatever their unknown numbers are: the first filter of a search.
+"""Rule out tiles that no descriptor carries for any values of their unknown parameters: the first filter of a search.
 
-Main statements, for copies: a copy moves 16-byte chunks that are aligned and contiguous on both sides, and swizzles
-move whole chunks. So each element in bounds has global byte address = shared byte address mod 16; the element next to
-a chunk's first in shared memory is next in global memory; and no two elements share an address. What breaks one of
-these for every value of its parameters is carried by no map, whatever box, order or swizzle is chosen. For operands of
-``wgmma`` the chunks are contiguous along one of the two dimensions, and all else moves by whole chunks.
+For copies: a copy moves 16-byte chunks that are aligned and contiguous on both sides, and swizzles permute whole
+chunks. So each in-bounds element has global byte address = shared byte address mod 16; the element next to a chunk's
+first in shared memory is next in global memory; and no two elements share an address. A tile that breaks one of these
+for every parameter value has no map with any box, order or swizzle. For operands of ``wgmma`` the chunks are contiguous
+along one of the two dimensions, and everything else moves by whole chunks.
 
-Implementation notes: nothing here says yes. What passes may still be refused by the planner; the share that does is
-measured (``benchmarks/campaign_abstract.py``).
+These rules only refuse. Tiles that pass may still be refused by the planner; how many are is measured
+(``benchmarks/campaign_abstract.py``).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ CHUNK = 16
 
 
 def never_copied(tile: AbstractTile) -> tuple[Broken, ...]:
-    """Return the rules that keep every one of these tiles from being copied by TMA; empty where some may be.
+    """Return the rules by which TMA can copy none of these tiles; empty if some may be copied.
 
     Example:
         >>> from layoutalg.ground.values import Values
@@ -35,7 +35,7 @@ def never_copied(tile: AbstractTile) -> tuple[Broken, ...]:
 
 
 def never_operand(tile: AbstractTile) -> tuple[Broken, ...]:
-    """Return the rules that keep every one of these tiles, (MN, K), from being read by ``wgmma``.
+    """Return the rules by which ``wgmma`` can read none of these (MN, K) tiles.
 
     Example:
         >>> rows = AbstractTile.dense("bf16", (64, 64))
@@ -47,15 +47,17 @@ def never_operand(tile: AbstractTile) -> tuple[Broken, ...]:
     majors = (1, 0) if tile.size == 2 else (1,)
     if any(_major(tile, along) for along in majors):
         return ()
-    text = "no dimension holds 16 contiguous bytes while all else in shared memory moves by multiples of 16 bytes"
+    text = "no dimension has 16 contiguous bytes with all other shared-memory strides multiples of 16 bytes"
     return (Broken("WGMMA_CHUNK", text),)
 
 
 def _base(tile: AbstractTile) -> Iterator[Broken]:
     if not tile.base_align.ever_multiple(CHUNK):
-        yield Broken("BASE_ALIGN", f"the base is known to be aligned to {tile.base_align} bytes; a map needs {CHUNK}")
+        yield Broken(
+            "BASE_ALIGN", f"the base is only known to be aligned to {tile.base_align} bytes; a map needs {CHUNK}"
+        )
     elif not (tile.offset * tile.size).ever_multiple(CHUNK):
-        yield Broken("BASE_ALIGN", f"the first element lies {tile.offset} x {tile.size} bytes from the base")
+        yield Broken("BASE_ALIGN", f"the first element is {tile.offset} x {tile.size} bytes from the base")
 
 
 def _shared(tile: AbstractTile) -> Iterator[Broken]:
@@ -63,17 +65,17 @@ def _shared(tile: AbstractTile) -> Iterator[Broken]:
     for digits in tile.shared:
         for extent, stride in digits:
             if stride.single == 0 and _least(extent) >= 2:
-                yield Broken("SMEM_INJECTIVE", "a digit of shared memory has stride 0, so elements share an address")
+                yield Broken("SMEM_INJECTIVE", "a shared-memory digit has stride 0, so elements share an address")
                 return
             if stride.low is None or stride.low < 0:
                 return
             reach = reach + (constant(max(1, _least(extent))) - 1) * constant(stride.low)
     if _least(reach * tile.size) >= limits.MAX_SMEM_BYTES:
-        yield Broken("SMEM_CAP", f"the tile reaches over {reach} x {tile.size} bytes")
+        yield Broken("SMEM_CAP", f"the tile spans {reach} x {tile.size} bytes")
 
 
 def _chunks(tile: AbstractTile) -> Iterator[Broken]:
-    """Chunks agree on both sides: neighbours are neighbours, and addresses agree modulo a chunk."""
+    """Chunks must agree on both sides: the same neighbours, and equal addresses modulo a chunk."""
     if tile.size >= CHUNK:
         return
     beside = inner = False
@@ -87,37 +89,37 @@ def _chunks(tile: AbstractTile) -> Iterator[Broken]:
                 apart = (place * tile.strides[dim] - stride) * tile.size
                 if seen and not apart.ever_multiple(CHUNK):
                     text = (
-                        f"along dimension {dim} neighbours lie {place * tile.strides[dim]} x {tile.size} bytes apart "
-                        f"in global and {stride} x {tile.size} in shared memory, not the same modulo {CHUNK}"
+                        f"along dimension {dim} neighbours are {place * tile.strides[dim]} x {tile.size} bytes apart "
+                        f"in global and {stride} x {tile.size} in shared memory, different modulo {CHUNK}"
                     )
                     yield Broken("STRIDE_ALIGN", text)
             place = place * extent
         yield from _origins(tile, dim, place)
     if not beside:
-        yield Broken("SMEM_DENSE", "no two elements lie side by side in shared memory")
+        yield Broken("SMEM_DENSE", "no two elements are adjacent in shared memory")
     elif not inner:
-        yield Broken("INNER_CONTIGUOUS", "what lies side by side in shared memory does not in global memory")
+        yield Broken("INNER_CONTIGUOUS", "elements adjacent in shared memory are not adjacent in global memory")
 
 
 def _origins(tile: AbstractTile, dim: int, extent: Values) -> Iterator[Broken]:
-    """The next tile goes to the same place in shared memory."""
+    """The next tile uses the same shared addresses, so its global distance must be whole chunks."""
     if extent.high is None or _least(tile.extents[dim]) <= extent.high:
         return
     if not (extent * tile.strides[dim] * tile.size).ever_multiple(CHUNK):
         rule = "INNER_START" if tile.strides[dim].single == 1 else "STRIDE_ALIGN"
-        text = f"tiles follow each other {extent} x {tile.strides[dim]} x {tile.size} bytes apart along dimension {dim}"
+        text = f"tiles are {extent} x {tile.strides[dim]} x {tile.size} bytes apart along dimension {dim}"
         yield Broken(rule, f"{text}, never a multiple of {CHUNK}")
 
 
 def _major(tile: AbstractTile, along: int) -> bool:
-    """Return whether the tile may be contiguous along a dimension and move by whole chunks along the other."""
+    """Return whether the tile may be contiguous along one dimension and move by whole chunks along the other."""
     return _run(tile.shared[along], tile.size) and all(
         _least(extent) < 2 or (stride * tile.size).ever_multiple(CHUNK) for extent, stride in tile.shared[1 - along]
     )
 
 
 def _run(digits: tuple[Digit, ...], size: int) -> bool:
-    """Return whether digits may begin with 16 contiguous bytes and go on by whole chunks."""
+    """Return whether digits may begin with 16 contiguous bytes and continue by whole chunks."""
     place = constant(1)
     for extent, stride in digits:
         within = place.high is not None and place.high * size < CHUNK and _least(extent) >= 2

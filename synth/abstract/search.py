@@ -1,4 +1,4 @@
-"""The values of a parameter for which a tile may still be carried: a search that never looks at whole ranges twice."""
+"""Find the values of a parameter for which a tile may still be carried, by splitting ranges."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from layoutalg.synth.abstract.rules import never_copied
 from layoutalg.synth.abstract.tile import AbstractTile
 from layoutalg.synth.broken import Broken
 
-CHECK = Checker("LA892", "this range cannot be searched")
+CHECK = Checker("LA892", "invalid argument to surviving()")
 FINEST = 16
-"""No rule looks at residues of more bytes."""
+"""Largest modulus, in bytes, that any rule uses."""
 
 
 def surviving(
@@ -20,16 +20,14 @@ def surviving(
     values: Values,
     never: Callable[[AbstractTile], tuple[Broken, ...]] = never_copied,
 ) -> Iterator[int]:
-    """Yield the values of a parameter for which no rule is broken for certain, class by class.
+    """Yield the parameter values that no rule excludes, class by class.
 
-    Mathematically: every v of gamma(values) that is left out has ``never(make(v))`` not empty.
+    Mathematically: ``never(make(v))`` is not empty for every omitted v of gamma(values).
 
     Args:
         make: The tile for values of the parameter.
-        values: What the parameter may be, with both ends.
+        values: The parameter's values, a bounded interval.
         never: The rules.
-
-    Raises: MalformedError: LA892.
 
     Example:
         >>> rows = AbstractTile.dense("bf16", (64, 64))
@@ -37,7 +35,7 @@ def surviving(
         [0, 16, 8, 24]
     """
     if values.low is None or values.high is None:
-        raise CHECK.malformed("values", "must have both ends", str(values))
+        raise CHECK.malformed("values", "must be bounded", str(values))
     if never(make(values)):
         return
     if values.single is not None:
@@ -48,7 +46,7 @@ def surviving(
 
 
 def _parts(values: Values) -> Iterator[Values]:
-    """Split into the two classes of twice the modulus, and what is fine enough into its two halves."""
+    """Split into the two classes of twice the modulus, or at the finest modulus into halves."""
     low, high, modulus = values.low or 0, values.high or 0, values.modulus
     if modulus < FINEST:
         for first in (low, low + modulus):

@@ -1,10 +1,10 @@
-"""A tile of a tensor and its shared-memory layout whose parameters are known as intervals and residues.
+"""A tile of a tensor and its shared-memory layout, with parameters known as intervals and residues.
 
-Notation: gamma of an abstract tile is the set of concrete ones whose every parameter lies in gamma of its values. All
+Notation: gamma of an abstract tile is the set of concrete ones whose every parameter is in gamma of its values. All
 parameters are in elements, dimensions outermost first.
 
-Main statements: each operation f has f(t) in gamma(f(T)) for all t in gamma(T), and ``join`` holds both its arguments,
-so what is known at the end of a chain of operations holds on every way through it.
+Each operation f is sound: f(t) is in gamma(f(T)) for all t in gamma(T), and ``join`` contains both its arguments. So
+what is known after a chain of operations holds on every path through it.
 """
 
 from __future__ import annotations
@@ -19,26 +19,24 @@ from layoutalg.ground.values import Values, constant
 from layoutalg.proofs.tensormap import TensorMapProblem
 from layoutalg.targets.nvidia.tensormap import element_bytes
 
-CHECK = Checker("LA891", "this cannot be said of an abstract tile")
+CHECK = Checker("LA891", "invalid argument to AbstractTile")
 BASE_ALIGN = constant(256)
-"""What allocators of device memory promise, in bytes."""
+"""Alignment that device memory allocators guarantee, in bytes."""
 Digit: TypeAlias = tuple[Values, Values]
 """Extent and element stride of a digit of shared memory."""
 
 
 @dataclass(frozen=True, slots=True)
 class AbstractTile:
-    """Tiles of tensors in shared memory, as far as their numbers are known.
+    """Tiles of tensors in shared memory with partially known parameters.
 
     Args:
-        size: Bytes of an element.
+        size: Bytes per element.
         offset: Elements from the tensor's base to its first element.
-        extents: Extent of the tensor per dimension.
+        extents: Extents of the tensor.
         strides: Its element strides.
-        shared: Per dimension of the tile its digits in shared memory, fastest first.
-        base_align: What the base address is known to be a multiple of, in bytes.
-
-    Raises: MalformedError: LA891.
+        shared: Per tile dimension its digits in shared memory, fastest first.
+        base_align: Known alignment of the base address, in bytes.
 
     Example:
         >>> tile = AbstractTile.dense(2, (64, Values(8, 64, 8)))
@@ -60,9 +58,9 @@ class AbstractTile:
 
     @classmethod
     def of(cls, problem: TensorMapProblem) -> AbstractTile | None:
-        """Return the tile of a problem, every number known; None where the problem has features left out here.
+        """Return the exact tile of a problem; None if the problem has unsupported features.
 
-        Left out: element strides above 1, bounds other than the tensor's, tile origins off the grid of tiles.
+        Unsupported: element strides above 1, bounds other than the tensor's, tile origins off the grid of tiles.
 
         Example:
             >>> found = AbstractTile.of(TensorMapProblem.of(((64, 64), None, "f16"), (8, 64), "(8,64):(64,1)"))
@@ -90,7 +88,7 @@ class AbstractTile:
         """Return a row-major tensor that is one row-major tile.
 
         Args:
-            dtype: TensorMap type, or bytes of an element.
+            dtype: TensorMap type, or bytes per element.
             shape: Extents, outermost first.
         """
         size = element_bytes(dtype) if isinstance(dtype, str) else dtype
@@ -104,7 +102,7 @@ class AbstractTile:
 
     @property
     def rank(self) -> int:
-        """How many dimensions there are."""
+        """Number of dimensions."""
         return len(self.extents)
 
     def tile_extent(self, dim: int) -> Values:
@@ -115,7 +113,7 @@ class AbstractTile:
         return found
 
     def holds(self, tile: AbstractTile) -> bool:
-        """Return whether a tile whose every number is known is one of these."""
+        """Return whether a fully known tile is one of these."""
         mine, its = self._values(), tile._values()
         return self._form() == tile._form() and all(
             value.single in own for own, value in zip(mine, its, strict=True) if value.single is not None
@@ -124,13 +122,13 @@ class AbstractTile:
     # operations on the tensor
 
     def sliced(self, dim: int, start: Values | int, extent: Values | int) -> AbstractTile:
-        """Return the part of the tensor of an extent from a start on, along a dimension."""
+        """Slice the tensor along a dimension: ``extent`` entries from ``start``."""
         at = self._dim(dim)
         offset = self.offset + constant(start) * self.strides[at]
         return replace(self, offset=offset, extents=_put(self.extents, at, constant(extent)))
 
     def stepped(self, dim: int, step: int) -> AbstractTile:
-        """Return every so-manieth entry along a dimension, a step of at least 1."""
+        """Return every ``step``-th entry along a dimension."""
         at, by = self._dim(dim), CHECK.integer(step, "step", 1)
         extent = (self.extents[at] + (by - 1)).quotient(by)
         return replace(
@@ -138,31 +136,31 @@ class AbstractTile:
         )
 
     def permuted(self, order: Sequence[int]) -> AbstractTile:
-        """Return the dimensions in another order, those of the tile in shared memory with them."""
+        """Permute the dimensions of the tensor and the shared tile."""
         if sorted(order) != list(range(self.rank)):
             raise CHECK.malformed("order", f"must be a permutation of 0..{self.rank - 1}", order)
         extents, strides = (tuple([part[dim] for dim in order]) for part in (self.extents, self.strides))
         return replace(self, extents=extents, strides=strides, shared=tuple([self.shared[dim] for dim in order]))
 
     def padded(self, dim: int, elements: Values | int) -> AbstractTile:
-        """Return the tensor whose neighbours along a dimension lie so many elements farther apart."""
+        """Increase the tensor's stride along a dimension."""
         at = self._dim(dim)
         return replace(self, strides=_put(self.strides, at, self.strides[at] + constant(elements)))
 
     def shifted(self, elements: Values | int) -> AbstractTile:
-        """Return the tensor that begins so many elements later."""
+        """Move the tensor's first element."""
         return replace(self, offset=self.offset + constant(elements))
 
     # operations on the tile
 
     def stored(self, dim: int, digits: Sequence[tuple[Values | int, Values | int]]) -> AbstractTile:
-        """Return the tile whose dimension has these digits in shared memory."""
+        """Replace the shared-memory digits of a dimension."""
         at = self._dim(dim)
         made = tuple([(constant(extent), constant(stride)) for extent, stride in digits])
         return replace(self, shared=_put(self.shared, at, made))
 
     def spread(self, dim: int, digit: int, elements: Values | int) -> AbstractTile:
-        """Return the tile in which one digit's stride in shared memory is so many elements longer."""
+        """Increase the shared-memory stride of one digit."""
         at = self._dim(dim)
         place = CHECK.integer(digit, "digit", 0, len(self.shared[at]))
         extent, stride = self.shared[at][place]
@@ -171,10 +169,7 @@ class AbstractTile:
         )
 
     def join(self, other: AbstractTile) -> AbstractTile:
-        """Return what is known where two ways meet; both need the same dimensions, digits and element size.
-
-        Raises: MalformedError: LA891.
-        """
+        """Return the join of two tiles with the same dimensions, digits and element size."""
         if self._form() != other._form():
             raise CHECK.malformed("other", "must have the same element size, dimensions and digits", other._form())
         return self._with(Values.join, other)

@@ -1,7 +1,7 @@
-"""Whether an instruction can carry a layout: one question for every consumer, answered with bits, a reason or unknown.
+"""Decide whether an instruction can carry a layout: the answer is the descriptor bits, a reason, or unknown.
 
-Implementation notes: each consumer's file defines ``find(request)``; the table below names it. A finder is exact: it
-admits only what a checker has proved, refuses only what no descriptor carries, and else says what is missing.
+Each consumer's file defines ``find(request)``; ``CONSUMERS`` lists them. A finder is exact: it admits only what a
+checker has proved, refuses only what no descriptor carries, and otherwise says what is missing.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ CONSUMERS: Mapping[str, Finder] = MappingProxyType(
         **dict.fromkeys(("tcgen05.D", "tcgen05.ld", "tcgen05.st"), tcgen05.find_held),
     }
 )
-"""Finders by the first words of a consumer's name; the longest that fits is asked."""
+"""Finders by prefix of the consumer's name; the longest matching prefix wins."""
 _OF_REGISTERS = ("mma", "mfma", "wmma", "tcgen05.D", "tcgen05.ld", "tcgen05.st")
-"""Consumers whose layout is one of registers."""
+"""Consumers that take register layouts."""
 
 
 def admissible(
@@ -57,23 +57,23 @@ def admissible(
     budget_seconds: float = PLAN_SECONDS,
     **options: object,
 ) -> Admission:
-    """Decide whether a consumer's descriptors can denote a layout, and return the bits or the reason.
+    """Decide whether an instruction can carry a layout, and return the descriptor bits or the reason why not.
 
     Mathematically: admitted exactly if some descriptor d of the target has ``meaning(d) = layout``, as functions.
 
     Args:
-        layout: A layout of any family, its text, or an integer array of element offsets: tile coordinates, outermost
-            first, to element offsets in shared memory; ``wgmma.A`` is (M, K), ``wgmma.B`` (N, K).
+        layout: A layout of any family, its text, or an integer array of element offsets. It maps tile coordinates,
+            outermost first, to element offsets in shared memory; ``wgmma.A`` is (M, K), ``wgmma.B`` is (N, K).
         consumer: ``"tma"``, ``"tma.store"``, ``"wgmma.A"``, ``"wgmma.B"``, ``"ldmatrix.x4.trans"``, ...
         target: Architecture.
-        dtype: Element type; None for that of the text, of ``tensor=`` or of the problem, or bf16. One that contradicts
-            them is refused.
-        tile: Tile extents where the layout does not say them.
-        align_bytes: What divides the address of the tile in shared memory.
-        budget_seconds: Seconds of wall time.
-        options: What the consumer takes besides: see ``docs/admission.md``.
+        dtype: Element type. None: the type stated by the text, ``tensor=`` or the problem, otherwise bf16. A
+            contradicting type is an error.
+        tile: Tile extents, if the layout does not determine them.
+        align_bytes: Alignment of the tile's address in shared memory.
+        budget_seconds: Wall-time budget.
+        options: Options of the consumer: see ``docs/admission.md``.
 
-    Raises: MalformedError: LA340, LA375, LA376, LA801.
+    Raises: MalformedError: invalid arguments.
 
     Example:
         >>> found = admissible("Sw<3,3,3> o 0 o (64,64):(64,1)", "wgmma.A")
@@ -114,11 +114,7 @@ def admissible(
 
 
 def asked_again(refused: Refused, repair: Repair) -> tuple[Admission, ...]:
-    """Return the answers to a repaired request, one for each of its parts; nothing where it has no document.
-
-    Args:
-        refused: The refusal.
-        repair: One of its repairs.
+    """Ask again with a repair applied; return one answer per part, or () if the repair has no document.
 
     Example:
         >>> refused = admissible("(64,64):(65,1)", "ldmatrix.x4", dtype="f16")
@@ -133,7 +129,7 @@ def asked_again(refused: Refused, repair: Repair) -> tuple[Admission, ...]:
 
 
 def _asked(layout: object) -> Mapping[str, Any] | None:
-    """Return the document of a request that was given in place of a layout."""
+    """Return the request document, if one was given instead of a layout."""
     if isinstance(layout, str) and layout.lstrip().startswith("{") and f'"{SCHEMA}"' in layout:
         layout = load_json(layout)
     return layout if isinstance(layout, Mapping) and layout.get("schema") == SCHEMA else None
@@ -142,14 +138,11 @@ def _asked(layout: object) -> Mapping[str, Any] | None:
 def _stated(
     document: Mapping[str, Any], consumer: str
 ) -> tuple[object, object, str, Sequence[int], int, dict[str, object]]:
-    """Return what the document of a request asks.
-
-    Raises: MalformedError: LA010, LA801.
-    """
+    """Return the arguments that a request document states."""
     reader = Reader(dict(document))
     reader.keys(("schema", "layout", "consumer", "target", "dtype", "tile", "align_bytes"), ("options",))
     if reader.get("consumer").text() != consumer:
-        raise CHECK.malformed("consumer", f"must be {document['consumer']}: the document asks of that", consumer)
+        raise CHECK.malformed("consumer", f"must be {document['consumer']}, as in the document", consumer)
     options = document.get("options", {})
     if not isinstance(options, Mapping):
         reader.get("options").fail("must be an object")
@@ -162,7 +155,7 @@ def _stated(
 
 
 def _absent(request: Request, missing: Absent) -> Refused:
-    """Return that the target has no such instruction, and what it has for the purpose."""
+    """Refuse because the target has no such instruction; suggest what it has instead."""
     name, arch = request.dtype.name, request.target
-    repairs = tuple(Repair(f"use {other}", f"{arch} has {other} for the purpose") for other in missing.instead)
+    repairs = tuple(Repair(f"use {other}", f"{arch} has {other} instead") for other in missing.instead)
     return Refused(request.consumer, arch, name, (missing.rule,), (missing.reason,), {}, repairs)

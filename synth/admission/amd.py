@@ -1,4 +1,4 @@
-"""Whether MFMA and WMMA take a layout of registers, and LDS instructions of AMD a layout of a tile."""
+"""Decide whether MFMA and WMMA accept a register layout, and AMD's LDS instructions a tile layout."""
 
 from __future__ import annotations
 
@@ -35,18 +35,18 @@ ACCESSES = (*WIDTHS, *TRANSPOSING, *FILLS)
 UNDOCUMENTED = (
     "ds_read_b64_tr_b4", "ds_read_b96_tr_b6", "buffer_load_dwordx3_lds", "global_load_lds_dwordx3",
 )  # fmt: skip
-"""Instructions that exist and whose exchange of lanes, or place in LDS, no document at hand states for whole bytes."""
+"""Existing instructions whose lane exchange, or placement in LDS, is undocumented for elements of whole bytes."""
 
 
 @dataclass(frozen=True, slots=True)
 class MatrixPlan:
-    """A layout of registers as operands of one matrix instruction.
+    """A register layout divided into operands of one matrix instruction.
 
     Args:
         instruction: Its name.
         operand: ``"A"``, ``"B"``, ``"C"`` or ``"D"``.
         shape: (m, n, k).
-        tiling: Which registers and tile each instruction takes.
+        tiling: The registers and the tile of each instruction.
     """
 
     instruction: str
@@ -69,10 +69,10 @@ class MatrixPlan:
 
 
 def find_matrix(request: Request) -> Admission:
-    """Return which instructions take the registers, or the first place where they are none's.
+    """Divide the registers among instructions, or return the first place where that fails.
 
-    Mathematically: admitted exactly if the layout is a tiling of the instruction's fragment, as ``synth.fragments``
-    says, the elements of a 32-bit register in order.
+    Mathematically: admitted exactly if the layout is a tiling of the instruction's fragment (``synth.fragments``)
+    with the elements of each 32-bit register in order.
 
     Example:
         >>> from layoutalg.synth.admission import admissible
@@ -111,12 +111,13 @@ def _divided(request: Request, name: str, operand: str, shape: MatrixInstruction
         return fragment
     layout = request.layout
     if not isinstance(layout, Layout) or not {"register", "lane"} & set(layout.in_dims):
-        because = "the layout has no axes register and lane, so it says of no lane what it holds"
-        return _refused(request, "REGISTER_AXES", because, {"axes": tuple(getattr(layout, "in_dims", ()))})
+        axes = tuple(getattr(layout, "in_dims", ()))
+        because = f"expected input axes 'register' and 'lane', got {axes}"
+        return _refused(request, "REGISTER_AXES", because, {"axes": axes})
     sizes = list(fragment.out_dims.values())
     rank = len(layout.out_dims)
     if rank > len(sizes) or any(size > 1 for size in sizes[rank:]):
-        because = f"the layout has {rank} coordinates, the operand {len(sizes) - (sizes[-1] == 1)}"
+        because = f"the layout has {rank} output coordinates, the operand has {len(sizes) - (sizes[-1] == 1)}"
         return _refused(request, "REGISTER_AXES", because, {"coordinates": rank})
     found = tiling(layout, fragment, _word(request.target, operand, bits, fragment))
     if isinstance(found, Mismatch):
@@ -130,20 +131,20 @@ def _divided(request: Request, name: str, operand: str, shape: MatrixInstruction
 
 
 def _word(target: str, operand: str, bits: int, fragment: LinearLayout) -> int:
-    """Elements of a 32-bit register; a 16-bit result of RDNA3 has one of its own."""
+    """Elements per 32-bit register; RDNA3 does not pack 16-bit results."""
     alone = target == "gfx1100" and operand in ("C", "D")
     return 1 if alone else min(max(1, 32 // bits), fragment.in_dims["register"])
 
 
 def _flat(table: IntArray, like: IntArray) -> IntArray:
-    """Coordinates as one number each, by strides above those that ``like`` reaches."""
+    """Flatten each coordinate to one number, by strides larger than any extent of ``like``."""
     strides = np.cumprod([1, *(int(like[..., dim].max()) + 1 for dim in range(like.shape[-1] - 1))])
     return np.asarray((table * strides).sum(axis=-1).reshape(-1), dtype=np.int64)
 
 
 def _same(meaning: IntArray, asked: IntArray, consumer: str) -> Certificate:
     statement = {"f": document(meaning), "g": document(asked)}
-    return proved("equality", statement, [{"by": "table"}], f"{consumer} denotes what was asked for")
+    return proved("equality", statement, [{"by": "table"}], f"{consumer} denotes the requested layout")
 
 
 def _some(family: str) -> str:
@@ -151,7 +152,7 @@ def _some(family: str) -> str:
 
 
 def _others(request: Request, name: str, operand: str) -> tuple[Repair, ...]:
-    """Instructions of the target that take the layout, of the same kinds of operand and result."""
+    """The target's other instructions with the same operand and result widths that accept the layout."""
     family = request.consumer.partition(".")[0]
     made = next(table[name] for table in _TABLES[family].values() if name in table)
     others = {}
@@ -159,14 +160,14 @@ def _others(request: Request, name: str, operand: str) -> tuple[Repair, ...]:
         if other != name and (shape.element_bits, shape.result_bits) == (made.element_bits, made.result_bits):
             for side in (operand, *(side for side in "AB" if operand in "AB" and side != operand)):
                 consumer = f"{family}.{other}.{side}"
-                others[consumer] = f"use {other}", f"{consumer} takes this layout on {request.target}"
+                others[consumer] = f"use {other}", f"{consumer} accepts this layout on {request.target}"
     return ranked_consumers(request, find_matrix, others)
 
 
 def find_access(request: Request) -> Admission:
-    """Return the accesses with the address of every lane and the turns of the banks, or why there are none.
+    """Return the accesses with the address of every lane and their turns, or why there are none.
 
-    Without ``registers``, reads take the lanes of operand A of the target's matrix instructions: see ``synth.lds``.
+    Without ``registers``, reads use the lane order of operand A of the target's matrix instructions: see ``synth.lds``.
 
     Example:
         >>> from layoutalg.synth.admission import admissible
@@ -193,7 +194,7 @@ def _least(request: Request) -> int:
 
 
 def _other_accesses(request: Request) -> dict[str, str]:
-    """Instructions of the same direction that move other widths, or exchange elements of the type's width."""
+    """Instructions of the same direction with other widths, or transposing reads for the type's width."""
     name = request.consumer
     if name in FILLS:
         stem = name.partition("_dword")[0]
@@ -205,7 +206,7 @@ def _other_accesses(request: Request) -> dict[str, str]:
 
 
 def _transposed(request: Request) -> Iterator[Idea]:
-    """Let a transposing read hand the elements of a row to each lane, from a tile that holds columns contiguous."""
+    """Use a transposing read, so each lane gets elements of a row from a tile with contiguous columns."""
     bits, extents = request.dtype.bits, request.extents
     name = next((name for name, width in TRANSPOSING.items() if width == bits), None)
     if name is None or request.options or len(extents) != 2 or any(size & size - 1 for size in extents):
@@ -214,7 +215,7 @@ def _transposed(request: Request) -> Iterator[Idea]:
     if extents[0] % many or (extents[0] * extents[1]) % (lanes * many):
         return
     flat = np.arange(extents[0] * extents[1]).reshape(extents, order="F")
-    runs = flat.T.reshape(-1, lanes, many)  # columns in runs of what a lane addresses, neighbouring lanes neighbours
+    runs = flat.T.reshape(-1, lanes, many)  # one run of a column per lane, adjacent lanes adjacent
     slot, source = exchange(name, many, lanes)
     held = runs[:, source, slot]
     table = held.transpose(0, 2, 1).reshape(-1, lanes)  # [register, lane]
@@ -231,29 +232,29 @@ def _transposed(request: Request) -> Iterator[Idea]:
 def _access(request: Request) -> Admission:
     name = request.consumer
     if name in UNDOCUMENTED:
-        return Unknown(f"which bytes the lanes of {name} take is not known here for elements of whole bytes", ("amd",))
+        return Unknown(f"the byte-to-lane mapping of {name} is undocumented for elements of whole bytes", ("amd",))
     if name not in ACCESSES:
-        raise CHECK.malformed("consumer", "must be an instruction without further words", name)
+        raise CHECK.malformed("consumer", "must be an instruction name without suffixes", name)
     if name in FILLS:
         request.only()
-        request.without_problem("it takes the tile from anywhere")
+        request.without_problem("it can gather the tile from any addresses")
     else:
         request.only("registers", "lanes", "warps")
     size = request.element_bytes
     if not size or request.dtype.bits % 8:
-        return Unknown(f"elements of {request.dtype.bits} bits share bytes; describe the bytes", ("amd",))
+        return Unknown(f"{request.dtype.bits}-bit elements share bytes; describe the layout in bytes", ("amd",))
     if name in TRANSPOSING and request.dtype.bits != TRANSPOSING[name]:
-        because = f"{name} exchanges elements of {TRANSPOSING[name]} bits, not {request.dtype.bits}"
+        because = f"{name} exchanges {TRANSPOSING[name]}-bit elements, not {request.dtype.bits}-bit ones"
         return _refused(request, "LDS_WIDTH", because, {"dtype": request.dtype.name})
     places = request.offsets * size
     grain = _grain(name)
     if request.align_bytes % grain:
-        because = f"addresses are multiples of {grain} bytes; the tile's base is one of {request.align_bytes} only"
+        because = f"addresses must be {grain}-byte aligned; the tile's base is aligned to {request.align_bytes}"
         return _refused(request, "LDS_ALIGN", because, {"align_bytes": request.align_bytes})
     room = model_of(request.target).limit("lds_bytes_per_block")
     reach = int(places.max()) + size
     if not isinstance(room, Unknown) and isinstance(room.value, int) and reach > room.value:
-        because = f"the tile reaches {reach} bytes of the {room.value} of a work-group"
+        because = f"the tile spans {reach} bytes; a work-group has {room.value} bytes of LDS"
         return _refused(request, "LDS_RANGE", because, {"bytes": reach})
     lanes = lookup(request.target).lanes
     found: tuple[LdsPlan | FillPlan, IntArray, IntArray] | Broken | Unknown
@@ -284,7 +285,7 @@ def _accessed(
         found, _ = coordinates(held)
         extents = request.extents
         if found.shape[-1] != len(extents) or (found < 0).any() or (found >= np.array(extents)).any():
-            raise CHECK.malformed("registers", f"must hold coordinates of the tile {extents}", held)
+            raise CHECK.malformed("registers", f"must map to coordinates of the tile {extents}", held)
         held = np.ravel_multi_index(tuple(np.moveaxis(found, -1, 0)), extents, order="F").astype(np.int64)
     elif held is not None:
         held = tile_elements(held, request.extents, options.get("lanes"), options.get("warps"))

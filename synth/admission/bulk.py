@@ -1,10 +1,10 @@
-"""Whether copies of runs of bytes, without a tensor map, move a tile between global and shared memory.
+"""Decide whether bulk copies (``cp.async.bulk`` without a tensor map) move a tile between global and shared memory.
 
-Main statements: a copy moves whole 16-byte chunks that are contiguous and aligned on both sides. So with given pitches
-the maximal runs that are contiguous on both sides are forced, every set of copies cuts them, and one exists exactly if
-each run starts at multiples of 16 bytes on both sides and has whole chunks; the runs themselves are then the fewest
-copies. Without a tensor the pitches are unknowns of the linear system of chunks (``synth.tensormap.pitches.chunked``):
-it has a solution exactly if copies exist for some tensor, because chunks can be copied one by one.
+A copy moves whole 16-byte chunks that are contiguous and aligned on both sides. So with given pitches the maximal runs
+contiguous on both sides are forced; copies exist exactly if each run starts 16-byte aligned on both sides and consists
+of whole chunks, and one copy per run is then minimal. Without a tensor the pitches are unknowns of the linear system of
+chunks (``synth.tensormap.pitches.chunked``), which has a solution exactly if copies exist for some tensor, because
+chunks can be copied one by one.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ MOST_CTAS = 16
 def find(request: Request) -> Admission:
     """Return the copies, or why there are none.
 
-    Options: ``tensor``, what the tile is one of, a whole number of tiles; ``issues``, the most copies; of
-    ``bulk.multicast``, ``ctas``: how many blocks of the cluster receive the tile.
+    Options: ``tensor``: the tensor that contains the tile, a whole number of tiles; ``issues``: maximum number of
+    copies; ``ctas`` (``bulk.multicast`` only): how many blocks of the cluster receive the tile.
 
     Example:
         >>> from layoutalg.synth.admission import admissible
@@ -55,7 +55,7 @@ def find(request: Request) -> Admission:
 
 
 def _more_copies(request: Request) -> Iterator[Idea]:
-    """Allow as many copies as the runs are."""
+    """Allow one copy per run."""
     options = {name: value for name, value in request.options.items() if name != "issues"}
     if "issues" in request.options:
         answer = _found(replace(request, options=options))
@@ -66,7 +66,7 @@ def _more_copies(request: Request) -> Iterator[Idea]:
 
 
 def _better_tensor(request: Request) -> Iterator[Idea]:
-    """Round the tensor's base and pitches up to chunks, each pitch behind what the faster dimensions hold."""
+    """Round the tensor's base and pitches up to chunks, keeping each pitch past the span of the faster dimensions."""
     if "tensor" not in request.options:
         return
     tensor, size = tensor_of(request.options["tensor"]), request.element_bytes
@@ -93,12 +93,13 @@ def _found(request: Request) -> Admission:
         raise CHECK.malformed("consumer", f"must be one of {', '.join(INSTRUCTIONS)}", request.consumer)
     name = request.dtype.name
     if request.dtype.bits % 8:
-        return Unknown(f"elements of {request.dtype.bits} bits: describe bytes", ("dtype",))
+        return Unknown(f"{request.dtype.bits}-bit elements: describe the layout in bytes", ("dtype",))
     kinds = REDUCTIONS.get(request.consumer.rpartition(".")[2]) if ".reduce." in request.consumer else None
     if kinds is not None and name not in kinds:
-        return _refused(request, "BULK_REDUCE_DTYPE", f"{request.consumer} has no {name}; it has {', '.join(kinds)}")
+        text = f"{request.consumer} does not support {name}; only {', '.join(kinds)}"
+        return _refused(request, "BULK_REDUCE_DTYPE", text)
     if request.align_bytes % UNIT_BYTES:
-        text = f"the tile's base is a multiple of {request.align_bytes} bytes; a copy starts at one of {UNIT_BYTES}"
+        text = f"the tile's base is aligned to {request.align_bytes} bytes; a copy needs {UNIT_BYTES}"
         return _refused(request, "BULK_ALIGN", text)
     strides: tuple[int, ...] | None = None
     tensor = _tensor(request)
@@ -117,28 +118,28 @@ def _found(request: Request) -> Admission:
         return Refused(request.consumer, request.target, name, (rule,), (chunks.reason,), chunks.witness)
     found = strides or chunks.system.some()
     if found is None:
-        return Unknown("pitches exist, but none was found", ("pitches",))
+        return Unknown("usable pitches exist, but none were found", ("pitches",))
     return _planned(request, chunks, found)
 
 
 def _tensor(request: Request) -> Tensor | Unknown | None:
-    """Return the tensor that the tile is one of: the option, or that of a problem; None where any will do."""
+    """Return the tensor that contains the tile, from the option or the problem; None if any tensor will do."""
     stated = request.problem
     if stated is None:
         given = request.options.get("tensor")
         return None if given is None else tensor_of(given)
     wanted = "load" if request.consumer in ("bulk", "bulk.multicast") else "store"
     if stated.direction != wanted:
-        raise CHECK.malformed("layout", f"must be a problem of a {wanted}", stated.direction)
+        raise CHECK.malformed("layout", f"must be a {wanted} problem", stated.direction)
     if request.options.get("tensor") is not None:
-        raise CHECK.malformed("tensor", "must be left out where a problem states it", request.options["tensor"])
+        raise CHECK.malformed("tensor", "must be None, because the problem states it", request.options["tensor"])
     tensor = Tensor(stated.global_shape, stated.global_strides, stated.dtype, stated.base_align_bytes)
     plain = TensorMapProblem.of(tensor, stated.tile, request.layout, arch=stated.arch, direction=wanted)
     if any(
         getattr(stated, name) != getattr(plain, name)
         for name in ("bounds", "base_elem_offset", "element_strides", "origin_multiple")
     ):
-        because = "bounds, steps, first elements and origins of a problem are known to maps, not to copies without one"
+        because = "a bulk copy has no bounds, element strides, base offset or origin multiples; the problem sets them"
         return Unknown(because, ("bulk",))
     return tensor
 
@@ -149,8 +150,8 @@ def _planned(request: Request, chunks: Chunks, strides: tuple[int, ...]) -> Admi
     places = chunks.place
     source = (chunks.points * np.array(strides, dtype=np.int64)).sum(axis=1) * size
     if (request.problem is not None or request.options.get("tensor") is not None) and int(source[0]) % UNIT_BYTES:
-        text = f"the chunk at shared byte {int(places[0])} is global byte {int(source[0])} of the tile"
-        return _refused(request, "BULK_ALIGN", f"{text}; a copy starts at a multiple of {UNIT_BYTES}")
+        text = f"the chunk at shared byte {int(places[0])} is at global byte {int(source[0])} of the tile"
+        return _refused(request, "BULK_ALIGN", f"{text}; a copy must start {UNIT_BYTES}-byte aligned")
     cut = (places[1:] - places[:-1] != size) | (source[1:] - source[:-1] != size)
     first = np.concatenate(([0], np.flatnonzero(cut) + 1))
     lengths = np.diff(np.concatenate((first, [places.size]))) * size
@@ -159,23 +160,23 @@ def _planned(request: Request, chunks: Chunks, strides: tuple[int, ...]) -> Admi
     )
     most = request.options.get("issues")
     if most is not None and len(copies) > CHECK.integer(most, "issues", 1):
-        text = f"the runs that are contiguous on both sides are {len(copies)}; at most {most} copies are asked for"
+        text = f"{len(copies)} runs are contiguous on both sides; at most {most} copies are allowed"
         return _refused(request, "BULK_COPIES", text)
     ctas = CHECK.integer(request.options.get("ctas", 1), "ctas", 1, MOST_CTAS + 1)
     name = instruction(request.consumer, request.dtype.name)
     plan = BulkPlan(name, size, request.extents, strides, copies, ctas)
-    low = int(source.min())  # tables hold numbers of at least 0
+    low = int(source.min())  # certificate tables must be non-negative
     meaning = plan.sources(places) - low
     statement = {"f": document(meaning), "g": document(source - low)}
-    seal = proved("equality", statement, [{"by": "table"}], f"{name} moves what was asked for")
+    seal = proved("equality", statement, [{"by": "table"}], f"{name} moves the requested tile")
     grade: Grade = "measured" if lookup(request.target).measured else "documented"
     return Admitted(request.consumer, request.target, request.dtype.name, plan, seal, grade)
 
 
 def _origins(request: Request, shape: tuple[int, ...], strides: tuple[int, ...], base: int) -> Refused | None:
-    """Return why a tile of the grid starts off a chunk, or passes the end of the tensor."""
+    """Return why some tile of the grid is misaligned or passes the end of the tensor."""
     if base % UNIT_BYTES:
-        text = f"the tensor's base is a multiple of {base} bytes; a copy starts at one of {UNIT_BYTES}"
+        text = f"the tensor's base is aligned to {base} bytes; a copy needs {UNIT_BYTES}"
         return _refused(request, "BULK_ALIGN", text)
     for dim, (extent, tile, stride) in enumerate(zip(shape, request.extents, strides, strict=True)):
         if extent % tile:

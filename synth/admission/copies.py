@@ -1,4 +1,4 @@
-"""Whether cp.async copies a tile from global to shared memory, in which sizes, and what it fills with zeros."""
+"""Decide whether cp.async copies a tile from global to shared memory, with which size and zero fill."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ WIDEST_FIRST = ("cp.async.cg.16", "cp.async.ca.8", "cp.async.ca.4")
 def find(request: Request) -> Admission:
     """Return the copies with the addresses of every lane on both sides, or why there are none.
 
-    Mathematically: the tile is cut into runs of the copy's size along its last dimension, or the one before; every run
-    is one aligned run of shared memory and, where ``global`` is given, of global memory; the elements inside ``bounds``
-    are the beginning of each run, and the rest is filled with zeros. ``cp.async`` without a size takes the widest.
+    The tile is cut into runs of the copy's size along its last or next-to-last dimension. Every run must be one aligned
+    run of shared memory and, if ``global`` is given, of global memory; the elements inside ``bounds`` must be a prefix
+    of each run, the rest is zero-filled. ``cp.async`` without a size uses the widest that works.
 
     Example:
         >>> from layoutalg.synth.admission import admissible
@@ -63,12 +63,10 @@ def find(request: Request) -> Admission:
 
 
 def _copied(request: Request, form: AccessForm) -> tuple[Moved, IntArray | None, IntArray | None] | Broken:
-    """Return the copies, their global bytes and their source sizes [instruction, lane]; or the first rule broken."""
+    """Return the copies, their global bytes and source sizes [instruction, lane], or the first broken rule."""
     places, bits = places_of(request), request.dtype.bits
     if request.align_bytes * 8 % form.row_bits:
-        because = (
-            f"{form.name} writes multiples of {form.row_bits // 8} bytes; the base is one of {request.align_bytes}"
-        )
+        because = f"{form.name} needs {form.row_bits // 8}-byte alignment; the base is aligned to {request.align_bytes}"
         return Broken("ACCESS_ALIGNED", because, {"align_bytes": request.align_bytes})
     broken = unfit(form, bits, whole=True) or overlapping(
         places.reshape(-1, order="F"), np.arange(places.size, dtype=np.int64)
@@ -88,7 +86,7 @@ def _copied(request: Request, form: AccessForm) -> tuple[Moved, IntArray | None,
 def _outside(
     request: Request, form: AccessForm, moved: Moved
 ) -> tuple[Moved, IntArray | None, IntArray | None] | Broken:
-    """Return the copies with their global side."""
+    """Add the global addresses and source sizes to the copies."""
     bits, extents = request.dtype.bits, request.extents
     slots = moved.slots[:, 0]
     sources = valid = None
@@ -102,8 +100,8 @@ def _outside(
             at = tuple(int(x) for x in wrong[0]) if len(wrong) else (0, 0, 0)
             where = tuple(int(x) for x in np.unravel_index(int(slots[at]), extents, order="F"))
             because = (
-                f"global memory at {where} is bit {int(held[at])} from a base that is a multiple of {align} bytes; "
-                f"{form.name} reads {form.row_bits // 8} aligned bytes"
+                f"the element at {where} is at bit {int(held[at])} of global memory, whose base is aligned to {align} "
+                f"bytes; {form.name} reads {form.row_bits // 8} aligned contiguous bytes"
             )
             return Broken("ASYNC_GLOBAL", because, {"coordinate": where, "bit": int(held[at])})
         sources = held[..., 0] // 8
@@ -117,7 +115,7 @@ def _outside(
             at = tuple(int(x) for x in wrong[0]) if len(wrong) else (0, 0, 0)
             where = tuple(int(x) for x in np.unravel_index(int(slots[at]), extents, order="F"))
             return Broken(
-                "ASYNC_TAIL", f"what is in bounds is no beginning of the copy at {where}", {"coordinate": where}
+                "ASYNC_TAIL", f"the in-bounds elements are not a prefix of the copy at {where}", {"coordinate": where}
             )
         valid = many * bits // 8
     return moved, sources, valid

@@ -1,4 +1,4 @@
-"""A layout of a tile as digits of its dimensions behind a swizzle, and layouts made of such digits."""
+"""A tile layout as (extent, stride) digits per dimension, followed by a swizzle."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from layoutalg.synth.admission.request import Request
 Modes = tuple[tuple[tuple[int, int], ...], ...]
 NAMES = ("NONE", "32B", "64B", "128B")
 CHUNK_BITS = 128
-"""What the hardware's swizzles move."""
+"""Unit that the hardware's swizzles permute."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,8 +24,8 @@ class Form:
 
     Args:
         modes: Per tile dimension, outermost first, ``(extent, stride)`` digits, fastest first.
-        swizzle: Acts on element offsets; None for none.
-        base: Elements before the first, before the swizzle.
+        swizzle: Acts on element offsets; optional.
+        base: Offset of the first element, before the swizzle.
     """
 
     modes: Modes
@@ -42,11 +42,11 @@ class Form:
 
     @property
     def reach(self) -> int:
-        """Elements from the tile's base to behind the last one, before the swizzle."""
+        """Span in elements from the tile's base, before the swizzle."""
         return self.base + 1 + sum((extent - 1) * stride for digits in self.modes for extent, stride in digits)
 
     def layout(self) -> CuteLayout | ComposedLayout:
-        """Return the layout; its text is read back as itself.
+        """Return the layout; its text parses back to the same layout.
 
         Example:
             >>> print(Form((((8, 64),), ((64, 1),)), Swizzle(3, 3, 3)).layout())
@@ -64,7 +64,7 @@ class Form:
 
 
 def swizzle_named(name: str, bits: int) -> Swizzle | None:
-    """Return one of the hardware's swizzles on offsets of elements of so many bits; None for none, or for odd sizes.
+    """Return a hardware swizzle acting on offsets of ``bits``-bit elements; None for NONE and sizes not dividing 128.
 
     Example:
         >>> str(swizzle_named("64B", 16))
@@ -77,7 +77,7 @@ def swizzle_named(name: str, bits: int) -> Swizzle | None:
 
 
 def form_of(request: Request) -> Form | None:
-    """Return the digits of what is asked for, None where it has none behind at most one swizzle."""
+    """Return the requested layout as digits and at most one swizzle; None if it has no such form."""
     layout, bits = request.layout, request.dtype.bits
     try:
         if isinstance(layout, ComposedLayout) and len(layout.stages) == 1 and isinstance(layout.base, CuteLayout):
@@ -92,7 +92,7 @@ def form_of(request: Request) -> Form | None:
 
 
 def dense(tile: Sequence[int], inner: int, span: int) -> Modes | None:
-    """Return the digits of a tile without gaps: dimension ``inner`` contiguous, cut into columns of ``span`` elements.
+    """Return the digits of a gap-free tile: dimension ``inner`` contiguous, cut into columns of ``span`` elements.
 
     Example:
         >>> dense((8, 128), 1, 64)

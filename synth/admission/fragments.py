@@ -1,4 +1,4 @@
-"""Whether mma.sync, dense or sparse, takes a layout of registers as one of its operands."""
+"""Decide whether mma.sync, dense or sparse, accepts a register layout as an operand."""
 
 from __future__ import annotations
 
@@ -30,24 +30,24 @@ from layoutalg.targets.registry import lookup
 from layoutalg.targets.target_model import model_of
 
 _SAME = {"f32": "tf32", "tf32_ftz": "tf32", "i1": "b1"}
-"""Types by the name that an operand of mma has for them."""
+"""Type names as mma operands spell them."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Instruction:
-    """A dense or sparse instruction; ``variant`` is empty of dense ones."""
+    """A dense or sparse instruction; ``variant`` is empty for dense ones."""
 
     variant: str
     name: str
 
     @property
     def table(self) -> Mapping[str, MmaInstruction | SparseMma]:
-        """The instructions among which this is one."""
+        """The table that lists this instruction."""
         return MMA_SP if self.variant else MMA
 
     @property
     def full(self) -> str:
-        """What a target calls it."""
+        """Its name in the target models."""
         return ".".join(filter(None, ("mma", self.variant, self.name)))
 
     @property
@@ -60,22 +60,22 @@ class _Instruction:
         return (mma_sp_type if self.variant else mma_type)(self.name, operand)
 
     def fragment(self, operand: str) -> LinearLayout:
-        """What each register and lane holds."""
+        """The fragment: (register, lane) to operand coordinates."""
         return (mma_sp_fragment if self.variant else mma_fragment)(self.name, operand)
 
     def word(self, operand: str) -> int:
-        """Elements of a 32-bit register."""
+        """Elements per 32-bit register."""
         return min(max(1, 32 // ELEMENT_BITS[self.type(operand)]), self.fragment(operand).in_dims["register"])
 
 
 @dataclass(frozen=True, slots=True)
 class FragmentPlan:
-    """A layout of registers as operands of one ``mma.sync``.
+    """A register layout divided into operands of one ``mma.sync``.
 
     Args:
         instruction: Its name in PTX.
         operand: ``"A"``, ``"B"``, ``"C"`` or ``"D"``.
-        tiling: Which registers and which tile each instruction takes: the quotient.
+        tiling: The registers and the tile of each instruction: the quotient.
     """
 
     instruction: str
@@ -97,12 +97,13 @@ class FragmentPlan:
 
 
 def find(request: Request) -> Admission:
-    """Return which instructions take the registers, or the first place where they are none's.
+    """Divide the registers among instructions, or return the first place where that fails.
 
-    Mathematically: admitted exactly if the layout is a tiling of the instruction's fragment, elements of a 32-bit
-    register in order: see ``layoutalg.synth.fragments``. Coordinates are (row, k) of A, (k, col) of B, (row, col) else;
-    of A of ``mma.sp`` (row, stored element of the row). Options of that one: ``selector``, and ``metadata``,
-    int[32, 8, 2]: the row and group that each four bits of each lane's word tell of, which must be those heard.
+    Mathematically: admitted exactly if the layout is a tiling of the instruction's fragment with the elements of each
+    32-bit register in order: see ``layoutalg.synth.fragments``. Coordinates are (row, k) for A, (k, col) for B, (row,
+    col) for C and D, and (row, stored element of the row) for A of ``mma.sp``, which has two options: ``selector``,
+    and ``metadata``, int[32, 8, 2]: the row and group that each nibble of each lane's metadata word describes. It must
+    agree with what the instruction reads.
 
     Example:
         >>> from layoutalg.synth.admission import admissible
@@ -131,11 +132,11 @@ def find(request: Request) -> Admission:
     given = _SAME.get(request.dtype.name, request.dtype.name)
     other_type = operand in ("A", "B") and given in ELEMENT_BITS and given not in _alike(kind)
     if request.dtype.bits not in allowed or other_type:
-        because = f"operand {operand} of {name} has elements of type {kind}, not {request.dtype.name}"
+        because = f"operand {operand} of {name} must be {kind}, got {request.dtype.name}"
         return _refused(request, "MMA_DTYPE", because, {"dtype": request.dtype.name})
     layout = request.layout
     if not isinstance(layout, Layout) or not {"register", "lane"} & set(layout.in_dims) or len(layout.out_dims) != 2:
-        because = "the layout does not take register and lane to two coordinates"
+        because = "the layout must map (register, lane) to two coordinates"
         return _refused(request, "REGISTER_AXES", because, {"axes": tuple(getattr(layout, "in_dims", ()))})
     if variant and operand == "A" and (told := _metadata(request, made)) is not None:
         return told
@@ -147,26 +148,26 @@ def find(request: Request) -> Admission:
         )
     asked = coordinates(layout)[0]
     statement = {"f": document(_flat(found.table(fragment), asked)), "g": document(_flat(asked, asked))}
-    seal = proved("equality", statement, [{"by": "table"}], f"{request.consumer} takes the registers")
+    seal = proved("equality", statement, [{"by": "table"}], f"{request.consumer} accepts the registers")
     grade: Grade = "measured" if lookup(request.target).measured else "documented"
     plan = FragmentPlan(made.ptx, operand, found)
     return Admitted(request.consumer, request.target, request.dtype.name, plan, seal, grade)
 
 
 def _metadata(request: Request, made: _Instruction) -> Refused | None:
-    """Compare the metadata's layout, where one is given, with the one that the instruction hears."""
+    """Compare the metadata layout, if given, with the one that the instruction reads."""
     selector = CHECK.integer(request.options.get("selector", 0), "selector", 0)
     many = mma_sp_selectors(made.name)
     if selector >= many:
-        speak = {4: "one lane of four speaks", 2: "two lanes of four speak", 1: "all lanes speak"}[many]
-        because = f"{made.name} has {many} selector{'s' * (many > 1)}: {speak}"
+        speak = {4: "one lane of each four supplies", 2: "two lanes of each four supply", 1: "all lanes supply"}[many]
+        because = f"{made.name} has {many} selector{'s' * (many > 1)}: {speak} metadata"
         return _refused(request, "MMA_SELECTOR", because, {"selector": selector})
     if "metadata" not in request.options:
         return None
     wanted = mma_sp_metadata(made.name, selector)
     given = np.asarray(request.options["metadata"])
     if given.shape != wanted.shape or given.dtype.kind not in "iu":
-        rule = "must be integers [lane, nibble, 2], the row and the group that each nibble tells of"
+        rule = "must be integers [lane, nibble, 2]: the row and group that each nibble describes"
         raise CHECK.malformed("metadata", rule, given.shape)
     wrong = np.argwhere((wanted[..., 0] >= 0) & (given != wanted).any(axis=-1))
     if not len(wrong):
@@ -174,21 +175,23 @@ def _metadata(request: Request, made: _Instruction) -> Refused | None:
     lane, nibble = (int(part) for part in wrong[0])
     holds, needs = (tuple(int(part) for part in table[lane, nibble]) for table in (given, wanted))
     witness = {"lane": lane, "nibble": nibble, "holds": holds, "needs": needs}
-    return _refused(request, "MMA_METADATA", "the metadata of another row or group is heard there", witness)
+    described = "no row" if holds[0] < 0 else f"row {holds[0]}, group {holds[1]}"
+    because = f"nibble {nibble} of lane {lane} describes {described}; expected row {needs[0]}, group {needs[1]}"
+    return _refused(request, "MMA_METADATA", because, witness)
 
 
 def _alike(kind: str) -> tuple[str, ...]:
-    """Types that are asked for by either name: 4-bit integers, signed or not."""
+    """Interchangeable types: 4-bit integers, signed or not."""
     return ("s4", "u4") if kind in ("s4", "u4") else (kind,)
 
 
 def _flat(table: IntArray, like: IntArray) -> IntArray:
-    """Return coordinates as one number each."""
+    """Flatten each coordinate to one number."""
     return np.asarray(table[..., 0] + (int(like[..., 0].max()) + 1) * table[..., 1], dtype=np.int64).reshape(-1)
 
 
 def _others(made: _Instruction, operand: str) -> dict[str, tuple[str, str]]:
-    """Other instructions with the same types, and the other operands, of the same element."""
+    """Other instructions with the same types, and other operands of the same element type."""
     mine = made.table[made.name]
     found = {}
     for name, shape in made.table.items():

@@ -1,13 +1,13 @@
-"""Changes of a request for a tile in shared memory that may make it admissible, each kind the cheapest first.
+"""Changes to a shared-memory request that may make it admissible, cheapest first within each kind.
 
-Main statements, kind by kind what is gone through: *align the base*, every power of two up to 1024; *move the base*,
-every multiple of 16, 128 and 1024 bytes next to the tile's first element, and 0; *take another instruction*, those
-that the consumer names; *change the swizzle*, the four of the hardware, and the layout's own moved to whole rows;
-*pad to whole rows*, all strides of the digits outside a row that grow to multiples of the grain and step over what
-faster digits hold, in order of bytes; *fold*, neighbouring dimensions as one; *store the tile densely* or
-*transposed*, every order of contiguous dimension under every swizzle; *split*, two parts along one dimension, cut at
-a quarter, half, three quarters, the largest power of two or the longest step; *promote the type*, the types that hold
-all values of the given one, the digits kept or dense; *grow the tile*, extents rounded up to what instructions take.
+What each kind tries: *align the base*: every power of two up to 1024; *move the base*: the multiples of 16, 128 and
+1024 bytes next to the tile's first element, and 0; *take another instruction*: those the consumer names; *change the
+swizzle*: the four hardware swizzles, and the layout's own moved to whole rows; *pad to whole rows*: all strides of
+digits outside a row, grown to multiples of the grain that step over the faster digits, in order of bytes; *fold*:
+adjacent dimensions merged; *store the tile densely* or *transposed*: every contiguous dimension under every swizzle;
+*split*: two parts along one dimension, cut at a quarter, half, three quarters, the largest power of two or the longest
+step; *promote the type*: types that represent all values of the given one, digits kept or dense; *grow the tile*:
+extents rounded up to instruction sizes.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ WIDER: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "u16": ("u32",), "s16": ("s32",), "f16": ("f32",), "bf16": ("f32",), "u32": ("u64",), "s32": ("s64",),
     }
 )  # fmt: skip
-"""Types that hold every value of a type, the narrowest first."""
+"""Types that represent every value of a type, narrowest first."""
 NARROW_BITS = 16
-"""Elements of fewer bits have no transposing forms, or few."""
+"""Narrower elements have few or no transposing instructions."""
 STEPS = (8, 16, 32, 64, 128)
-"""What extents are rounded up to."""
+"""Multiples that extents are rounded up to."""
 MOST_PADDED = 4096
-"""Strides that are looked at, most of them without asking the instruction."""
+"""Limit on stride vectors tried; most never reach the instruction's finder."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +47,10 @@ class Idea:
     """A changed request.
 
     Args:
-        kind: What is done, in the imperative.
+        kind: What to do, in the imperative.
         detail: The change: the layout's text, the consumer's name, ...
-        added_bytes: Bytes that it reaches over beyond the request.
-        changes: Entries that differ.
+        added_bytes: Extra bytes spanned.
+        changes: Number of entries that differ.
         parts: The requests that must all be admitted.
     """
 
@@ -67,10 +67,10 @@ def ideas(
     """Yield the ideas of each kind, cheaper ones first.
 
     Args:
-        request: What was refused.
-        others: Consumers to take instead, with the kind of that repair.
-        grain_bits: What rows start at multiples of.
-        own: Kinds that only the consumer has.
+        request: The refused request.
+        others: Alternative consumers, with the kind of that repair.
+        grain_bits: Alignment of rows.
+        own: Kinds specific to the consumer.
     """
     yield _aligned(request)
     yield from own
@@ -93,7 +93,7 @@ def ideas(
 
 
 def last_ideas(request: Request, grain_bits: int) -> Iterator[Iterator[Idea]]:
-    """Yield what is gone through only where nothing else helps: two changes in one, wider types, larger tiles."""
+    """Yield the last resorts: two changes at once, wider types, larger tiles."""
     form = form_of(request)
     if form is not None:
         yield _padded_and_swizzled(request, form, grain_bits)
@@ -103,7 +103,7 @@ def last_ideas(request: Request, grain_bits: int) -> Iterator[Iterator[Idea]]:
 
 
 def _reach(request: Request) -> int:
-    """Bits from the tile's base to behind its last element."""
+    """Span in bits from the tile's base."""
     return (int(request.offsets.max()) + 1) * request.dtype.bits
 
 
@@ -112,7 +112,7 @@ def _changed(kind: str, detail: str, request: Request, changes: int = 1, **field
 
 
 def _laid(request: Request, kind: str, form: Form, changes: int) -> Idea:
-    """The idea of another layout of the tile."""
+    """The idea to use another layout of the tile."""
     layout = form.layout()
     part = replace(request, layout=layout, extents=form.tile, problem=None)
     added = form.reach * request.dtype.bits - _reach(request)
@@ -120,7 +120,7 @@ def _laid(request: Request, kind: str, form: Form, changes: int) -> Idea:
 
 
 def _apart(one: Form, two: Form) -> int:
-    """Entries in which two forms differ."""
+    """Number of entries in which two forms differ."""
     digits = (dict.fromkeys((dim, *digit) for dim, held in enumerate(form.modes) for digit in held if digit[0] > 1)
               for form in (one, two))  # fmt: skip
     mine, other = digits
@@ -161,7 +161,7 @@ def _swizzled(request: Request, form: Form) -> Iterator[Idea]:
 
 
 def _to_rows(request: Request, form: Form, grain_bits: int) -> Iterator[Idea]:
-    """Let the swizzle move whole rows of the instruction."""
+    """Make the swizzle permute whole rows of the instruction."""
     held, unit = form.swizzle, grain_bits // request.dtype.bits
     if held is not None and unit > 1 and unit & (unit - 1) == 0:
         moved = Swizzle(held.bits, unit.bit_length() - 1, held.shift)
@@ -170,7 +170,7 @@ def _to_rows(request: Request, form: Form, grain_bits: int) -> Iterator[Idea]:
 
 
 def _padded(request: Request, form: Form, grain_bits: int, kind: str = "pad to whole rows") -> Iterator[Idea]:
-    """Grow strides, the fewest bytes first."""
+    """Grow strides, fewest bytes first."""
     grain = max(1, grain_bits // request.dtype.bits)
     digits = [(stride, extent, dim, place) for dim, held in enumerate(form.modes)
               for place, (extent, stride) in enumerate(held) if extent > 1]  # fmt: skip
@@ -200,7 +200,7 @@ def _span(strides: tuple[int, ...], digits: list[tuple[int, int, int, int]]) -> 
 
 
 def _nests(digits: list[tuple[int, int]]) -> bool:
-    """Whether every digit steps over all that the ones before it hold."""
+    """Whether every stride exceeds the span of the digits before it."""
     reach = 0
     for stride, extent in digits:
         if stride <= reach:
@@ -225,7 +225,7 @@ def _padded_and_swizzled(request: Request, form: Form, grain_bits: int) -> Itera
 
 
 def _folded(request: Request, form: Form | None) -> Iterator[Idea]:
-    """Take neighbouring dimensions as one, down to two of them."""
+    """Merge adjacent dimensions, down to rank two."""
     rank = len(request.extents)
     for many in range(2, rank):
         for first in range(rank - many + 1):
@@ -240,12 +240,12 @@ def _folded(request: Request, form: Form | None) -> Iterator[Idea]:
             shape = table.reshape(extents).shape
             part = replace(request, layout=layout, extents=shape, problem=None)
             names = ", ".join(map(str, range(first, first + many)))
-            text = str(layout) if form is not None else f"dimensions {names} as one, tile {shape}"
+            text = str(layout) if form is not None else f"merge dimensions {names}, tile {shape}"
             yield Idea("fold", text, 0, many - 1, (part,))
 
 
 def _inner(form: Form | None, rank: int) -> int:
-    """The dimension that is contiguous."""
+    """The contiguous dimension."""
     steps = [(stride, -dim) for dim, digits in enumerate(form.modes if form else ()) for n, stride in digits if n > 1]
     return -min(steps)[1] if steps else rank - 1
 
@@ -261,7 +261,7 @@ def _dense_forms(request: Request, tile: tuple[int, ...], inner: int) -> Iterato
 
 
 def _stored(request: Request, form: Form | None, turned: bool) -> Iterator[Idea]:
-    """Store the tile without gaps, the same or another dimension contiguous."""
+    """Store the tile without gaps, with the same or another dimension contiguous."""
     kept = _inner(form, len(request.extents))
     kind = "store the tile transposed" if turned else "store the tile densely"
     dims = [dim for dim in range(len(request.extents)) if (dim != kept) == turned and request.extents[dim] > 1]
@@ -272,7 +272,7 @@ def _stored(request: Request, form: Form | None, turned: bool) -> Iterator[Idea]
 
 
 def _split(request: Request) -> Iterator[Idea]:
-    """Cut the tile in two, each with a descriptor or instructions of its own."""
+    """Cut the tile in two; each part gets its own descriptor or instructions."""
     table = request.offsets
     for dim, extent in enumerate(table.shape):
         jump = np.abs(np.diff(table, axis=dim)).sum(axis=tuple(other for other in range(table.ndim) if other != dim))
@@ -289,11 +289,11 @@ def _split(request: Request) -> Iterator[Idea]:
                 for half, start in zip(halves, starts, strict=True)
             )
             places = ", ".join(f"{start * request.dtype.bits // 8}" for start in starts)
-            yield Idea("split", f"dimension {dim} at {cut}, parts from bytes {places} on", 0, 2, parts)
+            yield Idea("split", f"dimension {dim} at {cut}, parts start at bytes {places}", 0, 2, parts)
 
 
 def _promoted(request: Request, form: Form | None) -> Iterator[Idea]:
-    """Hold the elements in a wider type, digits kept, or dense."""
+    """Store the elements in a wider type, with the same digits or densely."""
     made = []
     for name in WIDER.get(request.dtype.name, ()):
         wide = replace(request, dtype=element_type(name), problem=None)
@@ -311,7 +311,7 @@ def _promoted(request: Request, form: Form | None) -> Iterator[Idea]:
 
 
 def _grown(request: Request, form: Form | None) -> Iterator[Idea]:
-    """Round extents up, the new rows and columns filled with zeros."""
+    """Round extents up and zero-fill the new rows and columns."""
     rank, inner = len(request.extents), _inner(form, len(request.extents))
     wider = [sorted({-(-extent // step) * step for step in STEPS} | {extent}) for extent in request.extents[-2:]]
     made = []
@@ -322,5 +322,5 @@ def _grown(request: Request, form: Form | None) -> Iterator[Idea]:
         for one in _dense_forms(request, tile, inner):
             many = sum(a != b for a, b in zip(tile, request.extents, strict=True))
             idea = _laid(request, "grow the tile", one, many + (0 if form is None else _apart(form, one)))
-            made.append(replace(idea, detail=f"tile {tile}, zeros in what is new, {idea.detail}"))
+            made.append(replace(idea, detail=f"tile {tile}, zero-filled, {idea.detail}"))
     yield from _cheapest_first(made)

@@ -1,9 +1,9 @@
-"""Whether im2col copies carry a layout of a tile of a convolution's matrix.
+"""Decide whether im2col copies carry a tile layout of a convolution's matrix.
 
-Main statements: the layout takes (pixel, channel), a row of the matrix and a channel of one tap, to element offsets. It
-is admissible exactly if it is a grid of columns (``synth.im2col.columns``: all of them are tried) of which the
-convolution has a map. Where no convolution is given, one with every grid's map exists: an input that the tile's
-channels fill and a filter of 3 by 3. A refusal holds for columns that write no byte twice.
+The layout maps (pixel, channel), a row of the matrix and a channel of one tap, to element offsets. It is admissible
+exactly if it is a grid of columns (``synth.im2col.columns`` tries all) that some im2col map of the convolution covers.
+If no convolution is given, one that has a map for every grid is used: an input with exactly the tile's channels and a
+3x3 filter. Refusals are about columns that write no byte twice.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ from layoutalg.targets.registry import lookup
 CONSUMERS = ("tma.im2col", "tma.im2col.load", "tma.im2col.store")
 _CONVOLUTION = ("filter", "stride", "dilation", "padding", "padding_after")
 _PERIOD = 1024
-_ALIGNED = Repair("align the base", f"a tile base that is a multiple of {_PERIOD} bytes: align_bytes={_PERIOD}")
+_ALIGNED = Repair("align the base", f"align the tile's base to {_PERIOD} bytes: align_bytes={_PERIOD}")
 
 
 def find(request: Request) -> Admission:
     """Return the im2col plan, or why there is none.
 
-    Options: ``tensor``, the input (N, W, C), (N, H, W, C) or (N, D, H, W, C); with it ``filter``, ``stride``,
-    ``dilation``, ``padding``, ``padding_after``, one number for each spatial dimension.
+    Options: ``tensor``: the input (N, W, C), (N, H, W, C) or (N, D, H, W, C); and with it ``filter``, ``stride``,
+    ``dilation``, ``padding``, ``padding_after``: one number per spatial dimension.
 
     Example:
         >>> from layoutalg.synth.admission import admissible
@@ -59,14 +59,14 @@ def find(request: Request) -> Admission:
     if request.consumer not in CONSUMERS:
         raise CHECK.malformed("consumer", f"must be one of {', '.join(CONSUMERS)}", request.consumer)
     if len(request.extents) != 2:
-        raise CHECK.malformed("layout", "must take (pixel, channel)", request.extents)
-    request.without_problem("boxes are asked of tma")
+        raise CHECK.malformed("layout", "must map (pixel, channel)", request.extents)
+    request.without_problem("use consumer 'tma' for boxes")
     if not lookup(request.target).has_tensor_maps:
         return _refused(request, Broken("NO_TMA", f"{request.target} has no tensor maps"))
     if request.dtype.tensormap is None:
         return Unknown(f"rule ARCH_ATOM: {request.dtype.note}", ("dtype",))
     if not lookup(request.target).measured:
-        because = f"no {request.target} device was measured, so what its copy engine does is not known here"
+        because = f"no {request.target} device was measured; the behaviour of its copy engine is unknown"
         return Unknown(because, ("target",))
     problem = _problem(request)
     cuts = columns(request.offsets, request.element_bytes, request.align_bytes)
@@ -82,7 +82,7 @@ def _stores(request: Request) -> bool:
 
 
 def _problem(request: Request) -> ConvolutionProblem:
-    """Return the convolution that was given, or one that has a map for every grid of columns."""
+    """Return the given convolution, or one that has a map for every grid of columns."""
     pixels, channels = request.extents
     options: dict[str, Any] = {name: request.options[name] for name in _CONVOLUTION if name in request.options}
     if "tensor" not in request.options:
@@ -106,7 +106,7 @@ def _problem(request: Request) -> ConvolutionProblem:
 
 
 def _planned(problem: ConvolutionProblem, cuts: list[Cut], store: bool) -> ConvolutionPlan | tuple[Violation, ...]:
-    """Return the plan of the first grid that has a map, or what the grid breaks that breaks least."""
+    """Return the plan of the first grid that has a map, or the shortest list of violations."""
     least: tuple[Violation, ...] = ()
     for column, issues in cuts:
         tm = map_of(problem, column)
@@ -118,19 +118,19 @@ def _planned(problem: ConvolutionProblem, cuts: list[Cut], store: bool) -> Convo
 
 
 def _of_stores(problem: ConvolutionProblem, tm: Im2colMap) -> Iterator[Violation]:
-    """Yield what keeps a store from writing exactly the tile's elements."""
+    """Yield the reasons why a store would not write exactly the tile's elements."""
     yield from store_violations(tm, ())
     if max(problem.filter) > 1:
-        yield Violation("IM2COL_OFFSET", f"a store adds no offsets for the taps of a filter {problem.filter}", "filter")
+        yield Violation("IM2COL_OFFSET", f"stores have no tap offsets; the filter is {problem.filter}", "filter")
     inner = tm.dims[0] * element_bytes(tm.dtype)
     if inner % STORE_CHUNK_BYTES:
-        text = f"pixels of {inner} bytes: a store writes whole {STORE_CHUNK_BYTES}-byte chunks, past their channels"
+        text = f"a pixel has {inner} bytes; a store writes whole {STORE_CHUNK_BYTES}-byte chunks, past its channels"
         yield Violation("STORE_CHUNK", text, "dims", 0)
 
 
 def _admitted(request: Request, plan: ConvolutionPlan) -> Admission:
     statement = {"f": document(table(plan).reshape(-1)), "g": document(request.offsets.reshape(-1))}
-    claim = f"{len(plan.issues)} im2col copies have the tile where it is asked for"
+    claim = f"{len(plan.issues)} im2col copies place the tile as requested"
     try:
         seal = proved("equality", statement, [{"by": "table"}], claim)
     except BudgetError as error:
@@ -139,7 +139,7 @@ def _admitted(request: Request, plan: ConvolutionPlan) -> Admission:
 
 
 def _broken(request: Request, problem: ConvolutionProblem, cuts: list[Cut], found: tuple[Violation, ...]) -> Refused:
-    """Return the rules that keep the convolution from having a map of these columns."""
+    """Return the rules that rule out every map of these columns."""
     rules, reasons = tuple(one.rule for one in found), tuple(one.message for one in found)
     repairs = tuple(_of_convolution(problem, cuts, _stores(request)))
     name = request.dtype.name
@@ -147,7 +147,7 @@ def _broken(request: Request, problem: ConvolutionProblem, cuts: list[Cut], foun
 
 
 def _of_convolution(problem: ConvolutionProblem, cuts: list[Cut], store: bool) -> Iterator[Repair]:
-    """Yield changes of the tensor with which the tile was planned."""
+    """Yield changes of the tensor that make the tile plannable."""
     size = 16 // element_bytes(problem.tensor.dtype)
     *outer, channels = problem.tensor.shape
     strides = [1]
@@ -155,11 +155,11 @@ def _of_convolution(problem: ConvolutionProblem, cuts: list[Cut], store: bool) -
         strides.insert(0, strides[0] * extent)
     other = replace(problem, tensor=Tensor(problem.tensor.shape, tuple(strides), problem.tensor.dtype, 256))
     if other.tensor.strides != problem.tensor.strides and isinstance(_planned(other, cuts, store), ConvolutionPlan):
-        yield Repair("store the tensor by rows", f"channels next to each other, strides {tuple(strides)}")
+        yield Repair("store the tensor by rows", f"contiguous channels, strides {tuple(strides)}")
 
 
 def _dense(request: Request, problem: ConvolutionProblem) -> Iterator[Repair]:
-    """Yield the tile stored by rows of the widest swizzle that they fill, if the convolution has a map of that."""
+    """Yield the tile stored in rows of the widest swizzle span they fill, if the convolution has a map for it."""
     pixels, channels = request.extents
     size = request.element_bytes
     for swizzle, bits in (("128B", 3), ("64B", 2), ("32B", 1), ("NONE", 0)):

@@ -1,4 +1,4 @@
-"""Whether ldmatrix, stmatrix, ld.shared or st.shared moves a tile, or given registers, and how."""
+"""Decide whether ldmatrix, stmatrix, ld.shared or st.shared moves a tile or given registers, and how."""
 
 from __future__ import annotations
 
@@ -32,9 +32,8 @@ REACH = 2**32
 def find(request: Request) -> Admission:
     """Return the instructions with their addresses and registers, or why there are none.
 
-    Mathematically: without ``registers``, whether every row of every matrix (every vector) of the tile is one row of
-    shared memory; with ``registers``, whether whole instructions move exactly these registers. Both are decided: see
-    ``layoutalg.synth.accesses``.
+    Without ``registers``: whether every row of every matrix (every vector) of the tile is one row of shared memory.
+    With ``registers``: whether whole instructions move exactly these registers. See ``layoutalg.synth.accesses``.
 
     Example:
         >>> from layoutalg.synth.admission import admissible
@@ -48,7 +47,7 @@ def find(request: Request) -> Admission:
     form = access_form(request.consumer)
     offered = available(form, request.target)
     if offered is None:
-        return Unknown(f"no document at hand says whether {request.target} has {form.name}", ("targets",))
+        return Unknown(f"it is undocumented whether {request.target} has {form.name}", ("targets",))
     if not offered:
         return refused(request, Broken("ACCESS_ARCH", f"{request.target} has no {form.name}"))
     answer = _moved(request, form)
@@ -60,12 +59,12 @@ def find(request: Request) -> Admission:
 
 
 def admitted(request: Request, form: AccessForm, answer: Moved, plan: AccessPlan) -> Admitted:
-    """Return the answer with its certificate: the instructions' meaning is the function that was asked for."""
+    """Return the answer with its certificate: the instructions denote the requested function."""
     bits = request.dtype.bits
     meaning = np.asarray(layout(form.name, answer.addresses, bits).table(), dtype=np.int64).reshape(-1)
     requested = np.asarray(plan.requested.table(), dtype=np.int64).reshape(-1)
     statement = {"f": document(meaning), "g": document(requested)}
-    seal = proved("equality", statement, [{"by": "table"}], f"{form.name} moves what was asked for")
+    seal = proved("equality", statement, [{"by": "table"}], f"{form.name} moves the requested elements")
     ran = not form.element_bits and bool(lookup(request.target).measured)
     grade: Grade = "measured" if ran else "documented"
     return Admitted(request.consumer, request.target, request.dtype.name, plan, seal, grade)
@@ -76,7 +75,7 @@ def _moved(request: Request, form: AccessForm) -> Moved | Broken:
     places = places_of(request)
     if request.align_bytes * 8 % form.row_bits:
         rows = form.row_bits // 8
-        because = f"rows start at multiples of {rows} bytes; the tile's base is one of {request.align_bytes} only"
+        because = f"rows must be {rows}-byte aligned; the tile's base is aligned to {request.align_bytes} bytes only"
         return Broken("ACCESS_ALIGNED", because, {"align_bytes": request.align_bytes})
     elements = np.arange(places.size, dtype=np.int64)
     flat = places.reshape(-1, order="F")
@@ -105,7 +104,7 @@ def _held(request: Request) -> IntArray:
 
 
 def plan_of(request: Request, form: AccessForm, moved: Moved) -> AccessPlan:
-    """Return the plan of instructions: their tables as layouts, and the turns of the banks."""
+    """Return the plan of instructions: their tables as layouts, and the turns."""
     bits = request.dtype.bits
     names = ("instruction", "warp")
     addresses, slots, parts = moved.addresses, moved.slots, moved.parts
@@ -140,7 +139,7 @@ def plan_of(request: Request, form: AccessForm, moved: Moved) -> AccessPlan:
 def _coordinates(
     slots: IntArray, parts: IntArray, pieces: int, names: tuple[str, ...], extents: tuple[int, ...]
 ) -> Layout:
-    """Return (register, lane, ...) -> tile coordinates; with an output ``part`` where slots are parts of elements."""
+    """Return (register, lane, ...) -> tile coordinates, plus an output ``part`` if slots are parts of elements."""
     total = math.prod(extents)
     values = slots + parts * total
     outputs = [(f"dim{place}", extent) for place, extent in enumerate(extents)] + [("part", pieces)] * (pieces > 1)
@@ -153,8 +152,8 @@ def _coordinates(
 
 
 def _turns(target: str, form: AccessForm, addresses: IntArray) -> tuple[int | None, int | None, str]:
-    """Return the turns of all instructions and warps, the least of the same groups of lanes, and what they rest on
-    where it is no measurement; None: not known."""
+    """Return the turns of all instructions and warps, the least possible for the same lane groups, and the basis of
+    the model if it was not measured. None: unknown."""
     if form.element_bits or form.name.startswith("cp."):
         return None, None, ""
     try:
@@ -166,13 +165,13 @@ def _turns(target: str, form: AccessForm, addresses: IntArray) -> tuple[int | No
 
 
 def least(request: Request) -> int:
-    """Return how many instructions move the bits of a tile at least."""
+    """Return a lower bound on the instructions that move a tile."""
     form = access_form(request.consumer)
     return -(-math.prod(request.extents) * request.dtype.bits // (form.addresses * form.row_bits))
 
 
 def _others(request: Request, form: AccessForm) -> dict[str, str]:
-    """Other instructions of the target, with the kind of repair that each is."""
+    """Other instructions of the target, with the kind of repair each one is."""
     found = {}
     for other in _other_forms(form):
         if available(other, request.target):
@@ -183,7 +182,7 @@ def _others(request: Request, form: AccessForm) -> dict[str, str]:
 
 
 def _other_forms(form: AccessForm) -> Iterator[AccessForm]:
-    """Yield the forms of the same direction, the nearest first: narrower ones, transposed, vectors of falling width."""
+    """Yield forms of the same direction, nearest first: narrower, transposed, then vectors of decreasing width."""
     kind = "st" if form.store else "ld"
     if form.matrix_rows and not form.element_bits:
         trans = ".trans" in form.name

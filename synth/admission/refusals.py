@@ -1,7 +1,7 @@
-"""The certificates of refusals: what a consumer forces of each layout that it carries, and that this one does not meet.
+"""Certificates of refusals: conditions that every layout a consumer carries must meet, and where this one fails them.
 
-Implementation notes: nothing is taken from the finder but that it refused: the candidates are written from the facts of
-the instruction (``proofs.certify.forced``), and where one of them seems to have a solution there is no certificate.
+Independent of the finder: the candidates are written from facts about the instruction (``proofs.certify.forced``). If
+one of them may have a solution, there is no certificate.
 """
 
 from __future__ import annotations
@@ -33,13 +33,7 @@ CHUNK_BYTES = 16
 
 
 def certified(request: Request, head: str, answer: Refused) -> Refused:
-    """Return a refusal with its certificate, where the rule has one.
-
-    Args:
-        request: The question.
-        head: First words of the consumer, as in ``CONSUMERS``.
-        answer: The refusal.
-    """
+    """Return a refusal with its certificate, if the rule has one; ``head`` is a key of ``CONSUMERS``."""
     writer = WRITERS.get(head)
     return answer if writer is None else answer.deferred(certificate=lambda: _written(writer, request, head, answer))
 
@@ -52,7 +46,7 @@ def _written(
         return held
     try:
         return writer(request) or held
-    except LayoutError:  # the time is up, or the evidence cannot be stated
+    except LayoutError:  # out of time, or the evidence cannot be stated
         return held
 
 
@@ -85,7 +79,7 @@ def _rows(request: Request, form: AccessForm, dimensions: list[int]) -> list[Sys
 
 
 def _unfit(form: AccessForm, bits: int, whole: bool) -> list[System] | None:
-    """That an element's width is one of the form's; None where it is."""
+    """Systems that state an unsupported element width; None if the width is supported."""
     if form.element_bits not in (0, bits):
         return forced.same(bits, form.element_bits)
     small, large = sorted((bits, form.unit_bits))
@@ -99,7 +93,7 @@ def _unfit(form: AccessForm, bits: int, whole: bool) -> list[System] | None:
 
 
 def _registers(request: Request, form: AccessForm, f: IntArray) -> Certificate | None:
-    """A division of registers by an instruction."""
+    """Division of registers among instructions."""
     options, bits = request.options, request.dtype.bits
     held = tile_elements(options["registers"], request.extents, options.get("lanes"), options.get("warps"))
     if form.store:
@@ -122,7 +116,7 @@ def _registers(request: Request, form: AccessForm, f: IntArray) -> Certificate |
             made = none_of(f, systems)
             if made is not None:
                 return made
-    for register in range(held.shape[2]):  # all have a place: is every slot of their rows filled?
+    for register in range(held.shape[2]):  # every register has a place: is every slot of their rows filled?
         place = int(bits * f[held[0, 0, register]] - lane_bits[0]) % form.row_bits
         for slot in inner:
             distances = slot - place - width * np.arange(pieces)
@@ -133,7 +127,7 @@ def _registers(request: Request, form: AccessForm, f: IntArray) -> Certificate |
 
 
 def _copied(request: Request) -> Certificate | None:
-    """cp.async of the size that is asked: rows along one of the last two dimensions."""
+    """cp.async of the requested size: rows along one of the last two dimensions."""
     if request.consumer in ("cp.async", "cp.async.ca", "cp.async.cg"):
         names = ["cp.async.cg.16", "cp.async.ca.8", "cp.async.ca.4", "cp.async.ca.16"]
         forms = [access_form(name) for name in names if name.startswith(request.consumer)]
@@ -150,7 +144,7 @@ def _copied(request: Request) -> Certificate | None:
 
 
 def _fragment(request: Request) -> Certificate | None:
-    """mma: a tiling of the fragment."""
+    """mma: the layout must tile the fragment."""
     name, _, operand = request.consumer.partition(".")[2].rpartition(".")
     if name not in MMA or f"mma.{name}" not in model_of(request.target).instructions:
         return None
@@ -165,7 +159,7 @@ def _fragment(request: Request) -> Certificate | None:
 
 
 def _matrix(request: Request) -> Certificate | None:
-    """mfma and wmma: the same."""
+    """mfma and wmma: the layout must tile the fragment."""
     family, _, rest = request.consumer.partition(".")
     name, _, operand = rest.rpartition(".")
     known = (MFMA if family == "mfma" else WMMA)[request.target]
@@ -199,7 +193,7 @@ def _tiled(request: Request, fragment: Layout, word: int, widths: tuple[int, ...
 
 
 def _wgmma(request: Request) -> Certificate | None:
-    """wgmma: descriptors of a tile without digits; or registers."""
+    """wgmma: descriptors of a tile that has no digits, or registers."""
     name = {"f32": "tf32", "tf32_ftz": "tf32"}.get(request.dtype.name, request.dtype.name)
     if request.consumer == "wgmma.D":
         known = ("f16", "f32", "s32")
@@ -217,7 +211,7 @@ def _wgmma(request: Request) -> Certificate | None:
 
 
 def _described(request: Request, rows: tuple[int, ...], deep: int, modes: list[forced.Mode]) -> Certificate | None:
-    """Every mode and base offset, each excluded by some part of the operand and some base of the tile."""
+    """Exclude every mode and base offset by some part of the operand and some base of the tile."""
     f, size, extents = _flat(request), request.element_bytes, request.extents
     fit = [count for count in rows if extents[0] % count == 0]
     if not fit:
@@ -236,7 +230,7 @@ def _described(request: Request, rows: tuple[int, ...], deep: int, modes: list[f
 
 
 def _tcgen05(request: Request) -> Certificate | None:
-    """tcgen05 operands of whole bytes: the documented modes."""
+    """tcgen05 operands of whole bytes, in the documented modes."""
     name = {"f32": "tf32", "tf32_ftz": "tf32"}.get(request.dtype.name, request.dtype.name)
     if name not in tcgen05.BITS:
         return none_of(_flat(request), forced.named(name, *tcgen05.BITS))
@@ -259,7 +253,7 @@ def _tcgen05(request: Request) -> Certificate | None:
 
 
 def absent(request: Request, head: str, answer: Refused) -> Refused:
-    """Return a refusal of a target with its certificate: the target is none of those that have the consumer."""
+    """Certify that the target is not among those that have the consumer."""
     having = tuple(arch for arch in TARGETS if not isinstance(model_of(arch).consumer(head), Absent | Unknown))
     try:
         made = none_of(_values(request), forced.named(request.target, *having))
@@ -269,7 +263,7 @@ def absent(request: Request, head: str, answer: Refused) -> Refused:
 
 
 def _values(request: Request) -> IntArray:
-    """The layout whole: of a tile, or of registers."""
+    """The whole table of a tile or register layout."""
     if request.extents:
         return _flat(request)
     found = coordinates(request.layout)[0]

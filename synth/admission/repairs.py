@@ -1,10 +1,9 @@
-"""Repairs of a refusal: each asked again and admitted, the least first.
+"""Repairs of a refusal, each re-checked and admitted, cheapest first.
 
-Main statements: repairs are in the order of ``Cost``: bytes added, then instructions, copies or descriptors, then
-entries changed; then by the order of kinds in ``ideas`` and by their text. There is one repair of each kind: of all
-that ``ideas`` goes through of that kind, none that is admitted costs less. Two changes in one, types wider
-than 16 bits and larger tiles are gone through where nothing else is admitted. A kind of which ``REPAIR_TRIES`` requests
-were refused is left out, and so is what the time of ``REPAIR_SECONDS`` does not reach.
+Repairs are ordered by ``Cost`` (bytes added; then instructions, copies or descriptors; then entries changed), then by
+the order of kinds in ``ideas`` and by text. Each kind yields one repair, the cheapest admitted among those ``ideas``
+tries. Two changes at once, types wider than 16 bits and larger tiles are tried only if nothing else is admitted. A kind
+is dropped after ``REPAIR_TRIES`` refusals, and the search stops after ``REPAIR_SECONDS``.
 """
 
 from __future__ import annotations
@@ -27,12 +26,12 @@ from layoutalg.targets.target_model import Absent, model_of
 SCHEMA = "layoutalg/admission-request/1"
 Stated: TypeAlias = Callable[[Admitted], Mapping[str, object] | None]
 ALIGNED = 1024
-"""A base that every rule about bases takes."""
+"""A base alignment that satisfies every rule."""
 
 
 @dataclass(frozen=True)
 class _Ask:
-    """How a repaired request is asked and told."""
+    """How a repaired request is checked and written."""
 
     find: Finder
     stated: Stated | None
@@ -51,13 +50,13 @@ def ranked(
     """Return the repairs of a request that was refused.
 
     Args:
-        request: What was refused.
-        find: The finder of the consumer; asked again for every idea.
-        others: Consumers to take instead, with the kind of that repair.
-        grain_bits: What rows start at multiples of.
-        stated: The document of a repaired request, from its answer; None for ``document``.
-        own: Kinds that only the consumer has.
-        least: Instructions that every layout of a request's tile takes at least.
+        request: The refused request.
+        find: The consumer's finder; called for every idea.
+        others: Alternative consumers, with the kind of that repair.
+        grain_bits: Alignment of rows.
+        stated: Document of a repaired request, from its answer; by default ``document``.
+        own: Kinds specific to the consumer.
+        least: Lower bound on the instructions for a request's tile.
     """
     ask = _Ask(find, stated, least)
     found: dict[str, tuple[Cost, int, Repair]] = {}
@@ -70,17 +69,17 @@ def ranked(
                 _gather(found, _with_base(ideas(aligned, others or {}, grain_bits)), ask)
             if not found:
                 _gather(found, last_ideas(request, grain_bits), ask)
-    except BudgetError:  # what was found so far was admitted
+    except BudgetError:  # everything found so far was admitted
         pass
     return _sorted(found)
 
 
 def ranked_consumers(request: Request, find: Finder, others: Mapping[str, tuple[str, str]]) -> tuple[Repair, ...]:
-    """Return the consumers that take the layout as it is, the fewest instructions first.
+    """Return the consumers that accept the unchanged layout, fewest instructions first.
 
     Args:
-        request: What was refused.
-        find: The finder of all of them.
+        request: The refused request.
+        find: Their finder.
         others: Consumers, with the name and the detail of the repair.
     """
     found: dict[str, tuple[Cost, int, Repair]] = {}
@@ -113,7 +112,7 @@ def _gather(
     kinds: Iterable[Iterator[Idea]],
     ask: _Ask,
 ) -> None:
-    """Add the least repair of every kind."""
+    """Add the cheapest repair of every kind."""
     for place, kind in enumerate(kinds):
         best: tuple[Cost, int, Repair] | None = None
         for tried, idea in enumerate(kind):
@@ -136,7 +135,7 @@ def _gather(
 
 
 def _asked(idea: Idea, find: Finder) -> list[Admitted] | None:
-    """Return the answers of all parts, None where one is not admitted."""
+    """Return the answers of all parts, None if any is not admitted."""
     answers = []
     for part in idea.parts:
         if isinstance(model_of(part.target).consumer(part.consumer), Absent):
@@ -145,7 +144,7 @@ def _asked(idea: Idea, find: Finder) -> list[Admitted] | None:
             answer = find(part)
         except BudgetError:
             raise
-        except LayoutError:  # the changed request cannot be asked
+        except LayoutError:  # the changed request is malformed
             return None
         if not isinstance(answer, Admitted):
             return None
@@ -172,7 +171,7 @@ def instructions(plan: Any) -> int:
 
 
 def document(request: Request) -> dict[str, object] | None:
-    """Return a request as JSON-ready data that ``admissible`` reads in place of a layout; None where it has no text.
+    """Return a request as JSON-ready data that ``admissible`` accepts as a layout; None if it has no text.
 
     Example:
         >>> from layoutalg.synth.admission.request import request_of
@@ -194,7 +193,7 @@ def document(request: Request) -> dict[str, object] | None:
 
 
 def _told(value: object) -> object:
-    """Return an option as JSON-ready data that is read back as the same; None where it cannot be."""
+    """Return an option as JSON-ready data that round-trips; None if it cannot."""
     if isinstance(value, (str, int)):
         return value
     if isinstance(value, Tensor):

@@ -1,7 +1,7 @@
-"""What is asked of a consumer: a layout of a tile, an element type and a target, read from whatever was given.
+"""The request made of a consumer: a tile layout, an element type and a target, parsed from the arguments.
 
-Notation: the layout takes tile coordinates, outermost dimension first, to element offsets in shared memory, except for
-consumers that hold a tile in registers, whose layout takes (register, lane, warp) to tile coordinates.
+Notation: the layout maps tile coordinates, outermost dimension first, to element offsets in shared memory. For
+consumers of register layouts it maps (register, lane, warp) to tile coordinates.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from layoutalg.proofs.tile_map import check_tile, extents_of, layout_of, offsets
 from layoutalg.targets.registry import lookup
 
 IntArray: TypeAlias = npt.NDArray[np.int64]
-CHECK = Checker("LA801", "this cannot be asked of an instruction")
+CHECK = Checker("LA801", "invalid argument to admissible()")
 TARGET, ALIGN_BYTES = "sm_90a", 1024
-"""What is asked of where nothing is said."""
+"""Defaults."""
 
 
 @dataclass(frozen=True)
@@ -39,14 +39,14 @@ class Request:
     """A layout that a consumer is to carry.
 
     Args:
-        layout: A layout of any family, as it was read.
+        layout: A layout of any family, as parsed.
         consumer: Name of the instruction.
         target: Architecture.
         dtype: Element type, with its own name (``e4m3``, not the bytes it travels as).
         extents: Tile extents, outermost first; empty for a layout of registers.
-        align_bytes: The tile's base in shared memory is a multiple of this.
-        options: What else the consumer takes: ``registers``, ``tensor``, ``major``, ...
-        problem: The statement, where one was given in place of a layout.
+        align_bytes: Alignment of the tile's base in shared memory.
+        options: Further options: ``registers``, ``tensor``, ``major``, ...
+        problem: The problem statement, if one was given instead of a layout.
     """
 
     layout: Any = field(hash=False)
@@ -60,54 +60,42 @@ class Request:
 
     @property
     def element_bytes(self) -> int:
-        """Bytes of an element; 0 where several share a byte."""
+        """Bytes per element; 0 if several share a byte."""
         return self.dtype.bits // 8
 
     @cached_property
     def offsets(self) -> IntArray:
-        """The element offset of every tile element, indexed outermost dimension first.
-
-        Raises: MalformedError: LA376, LA801. BudgetError: those of the layout's table.
-        """
+        """The element offset of every tile element, indexed outermost dimension first."""
         found = offsets(self.layout, self.extents)
         if int(found.min()) < 0:
             at = tuple(int(part) for part in np.unravel_index(int(found.argmin()), found.shape))
-            rule = f"must have offsets of at least 0, from the tile's base; that of {at} is"
+            rule = f"must have an offset >= 0 from the tile's base at {at}"
             raise CHECK.malformed("layout", rule, int(found.min()))
         return found
 
     def only(self, *known: str) -> None:
-        """Refuse options that the consumer does not take.
-
-        Raises: MalformedError: LA801.
-        """
+        """Raise MalformedError for options that the consumer does not accept."""
         for name in self.options:
             if name not in known:
                 rule = f"must be among {', '.join(known)}" if known else "must be empty"
                 raise CHECK.malformed("options", f"{rule} for {self.consumer}", name)
         for name in ("lanes", "warps"):
             if self.options.get(name) is not None and self.options.get("registers") is None:
-                raise CHECK.malformed(name, "must come with registers, whose axes it names", self.options[name])
+                raise CHECK.malformed(name, "must be given together with registers", self.options[name])
 
     def without_problem(self, instead: str) -> None:
-        """Refuse a TensorMap problem, of which the consumer would ask the shared layout only.
-
-        Raises: MalformedError: LA801.
-        """
+        """Raise MalformedError for a TensorMap problem, of which the consumer would use only the shared layout."""
         if self.problem is not None:
-            rule = f"must be a layout: {self.consumer} also reads global memory, not by a tensor map; {instead}"
+            rule = f"must be a layout: {self.consumer} does not use a tiled tensor map; {instead}"
             raise CHECK.malformed("layout", rule, "a TensorMap problem")
 
     def flag(self, name: str) -> bool:
-        """Return an option that is True or False; False where it is not given.
-
-        Raises: MalformedError: LA801.
-        """
+        """Return a boolean option; False by default."""
         return CHECK.kind(self.options.get(name, False), bool, name)
 
 
 Finder: TypeAlias = Callable[[Request], Admission]
-"""What every consumer's file defines as ``find``: an exact answer, or ``Unknown`` with what is missing."""
+"""Type of every consumer's ``find``: an exact answer, or ``Unknown`` with what is missing."""
 
 
 def request_of(
@@ -121,10 +109,7 @@ def request_of(
     *,
     of_registers: bool = False,
 ) -> Request:
-    """Return the request; arguments as for ``admissible``.
-
-    Raises: MalformedError: LA340, LA375, LA376, LA801.
-    """
+    """Return the request; arguments as for ``admissible``."""
     problem = _problem(layout)
     if problem is not None:
         _agreed(problem, target, dtype, tile, of_registers)
@@ -151,16 +136,13 @@ def request_of(
 
 
 def _typed(tensor: object, dtype: object, layout: object) -> object:
-    """Return the tensor, or ``(shape, stride, None)`` with the type that is asked about."""
+    """Return the tensor; ``(shape, stride, None)`` gets the request's element type."""
     left_open = isinstance(tensor, tuple | list) and len(tensor) == 3 and tensor[2] is None
     return tensor_of(tensor, layout, dtype=dtype) if left_open else tensor
 
 
 def _element(dtype: object, options: Mapping[str, Any], layout: object) -> ElementType:
-    """Return the element type that is given or written, in the layout's text, a register layout's or the tensor.
-
-    Raises: MalformedError: LA375, LA801.
-    """
+    """Return the element type: given, or stated by the layout's text, a register layout's text or the tensor."""
     said = [layout, options.get("registers"), options.get("global")]
     if options.get("tensor") is not None and (dtype is None or element_type(dtype).tensormap is not None):
         said.append(Written(dtype=tensor_of(options["tensor"]).dtype, text="the tensor"))
@@ -170,10 +152,7 @@ def _element(dtype: object, options: Mapping[str, Any], layout: object) -> Eleme
 def _agreed(
     problem: TensorMapProblem, target: object, dtype: object, tile: Sequence[int] | None, of_registers: bool
 ) -> None:
-    """Refuse what is said beside a problem and differs from it, and consumers of which it says nothing.
-
-    Raises: MalformedError: LA375, LA801.
-    """
+    """Raise MalformedError for arguments that contradict a problem, and for consumers of registers."""
     if of_registers:
         rule = "must be a layout of registers: a TensorMap problem states a tile in shared memory"
         raise CHECK.malformed("layout", rule, "a TensorMap problem")
@@ -186,7 +165,7 @@ def _agreed(
 
 
 def of_layout(error: MalformedError) -> MalformedError:
-    """Return an error about a layout, by whatever name a finder knows it, as one about the argument ``layout``."""
+    """Rename a finder's error about the layout so that it names the argument ``layout``."""
     said = error.diagnostic
     first = said.where[0] if said.where else ""
     if first not in ("smem", "table", "values") and not first.startswith(("OperandProblem.s", "TensorMapProblem.s")):
@@ -195,10 +174,7 @@ def of_layout(error: MalformedError) -> MalformedError:
 
 
 def _problem(layout: object) -> TensorMapProblem | None:
-    """Return the TensorMap problem that was given in place of a layout, as itself, as its document or as JSON text.
-
-    Raises: MalformedError: LA010, LA011.
-    """
+    """Return the TensorMap problem given instead of a layout, as an object, document or JSON text."""
     if isinstance(layout, str) and layout.lstrip().startswith("{") and f'"{SCHEMA}"' in layout:
         layout = load_json(layout)
     if isinstance(layout, TensorMapProblem) or (isinstance(layout, Mapping) and layout.get("schema") == SCHEMA):

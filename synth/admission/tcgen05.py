@@ -1,4 +1,4 @@
-"""Whether ``tcgen05`` reads a layout as operand A or B or as scale factors, or moves registers from and to D."""
+"""Decide whether ``tcgen05`` reads a layout as operand A or B or as scale factors, or moves registers to and from D."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ from layoutalg.targets.layouts.tmem import ATOMS, SPLIT_ATOM
 from layoutalg.targets.nvidia import tcgen05 as hardware
 
 _SAME = {"f32": "tf32", "tf32_ftz": "tf32"}
-"""Types by the name that an operand of ``tcgen05.mma`` has for them."""
+"""Type names as ``tcgen05.mma`` operands spell them."""
 _LONG_K = "sm_103a"
-"""Where 96 elements of 4 bits are multiplied at once, by pairs of blocks with M = 256 (PTX ISA 9.1, 9.7.16.2.1)."""
+"""Target with K = 96 for 4-bit elements, for CTA pairs with M = 256 (PTX ISA 9.1, 9.7.16.2.1)."""
 _FORMS = "must be tcgen05.A, .B, .D, .scale, or .ld or .st with a shape, such as tcgen05.ld.32x32b"
 
 
 def find(request: Request, repair: bool = True) -> Admission:
     """Return the descriptors of an operand or of scale factors, or why there are none.
 
-    Offsets of 4- and 6-bit elements of the f8f6f4 kinds count bytes: a chunk of 16 bytes holds 16 of them, packed.
+    Offsets of 4- and 6-bit elements of the f8f6f4 kinds count bytes: 16 packed elements per 16-byte chunk.
 
     Args:
-        request: The question.
-        repair: Whether the refusal of an operand has repairs.
+        request: The request.
+        repair: Whether a refused operand gets repairs.
 
     Example:
         >>> from layoutalg.synth.admission import admissible
@@ -58,7 +58,7 @@ def find(request: Request, repair: bool = True) -> Admission:
 
 
 def _canonical_scales(request: Request) -> Iterator[Idea]:
-    """Yield the documented layout of scales, for extents rounded up to whole blocks too."""
+    """Yield the documented scale layout, with extents rounded up to whole blocks."""
     if len(request.extents) == 2:
         rows, groups = -(-request.extents[0] // 128) * 128, -(-request.extents[1] // 4) * 4
         for order in ("K", "MN"):
@@ -78,7 +78,7 @@ def _shared(request: Request) -> Admission:
     operand = request.consumer[-1]
     name = _SAME.get(request.dtype.name, request.dtype.name)
     if name not in hardware.BITS:
-        return _refused(request, "TCGEN05_DTYPE", f"no kind of tcgen05.mma multiplies {name}", {"dtype": name})
+        return _refused(request, "TCGEN05_DTYPE", f"no tcgen05.mma kind supports {name}", {"dtype": name})
     options = request.options
     sparse, group, ws = request.flag("sparse"), options.get("cta_group", 1), request.flag("ws")
     entry = hardware.operand_kind(name, options.get("kind"))
@@ -95,7 +95,7 @@ def _shared(request: Request) -> Admission:
     k = entry.k * (2 if sparse and operand == "B" else 1)
     depths = {k: plain}
     if request.target == _LONG_K and entry.container_bits == 4 and group == 2 and not sparse:
-        depths[96] = (128,) if operand == "A" else plain  # M = 256 of two blocks
+        depths[96] = (128,) if operand == "A" else plain  # M = 256 of a CTA pair
     shaped = _shape(request, operand, depths)
     if shaped is not None:
         return shaped
@@ -114,17 +114,17 @@ def _shared(request: Request) -> Admission:
         missing.append(found)
     for found in sorted(missing, key=lambda entry: not entry.undocumented):
         if found.undocumented:
-            return Unknown(f"no document at hand states {found.undocumented}", ("tcgen05",))
+            return Unknown(f"undocumented: {found.undocumented}", ("tcgen05",))
         rule, because = found.forbidden or ("TCGEN05_LAYOUT", found.because)
         return _refused(request, rule, because, found.witness)
-    return _refused(request, "TCGEN05_ROWS", "no instruction has both the rows and the depth of the tile")
+    return _refused(request, "TCGEN05_ROWS", "no instruction matches both the rows and the depth of the tile")
 
 
 def find_held(request: Request) -> Admission:
-    """Return the loads or stores of tensor memory that move a layout of registers, or the first that none does.
+    """Return the tensor-memory loads or stores that move a register layout, or the first register that none moves.
 
-    ``tcgen05.D`` is the part of an accumulator that lies in this block, (row, column); options: ``m`` (rows of the
-    instruction), ``cta_group``, ``ws``, ``sparse``. ``tcgen05.ld.SHAPE`` is a tile of tensor memory, (lane, column).
+    ``tcgen05.D``: this CTA's part of an accumulator, (row, column); options: ``m`` (rows of the instruction),
+    ``cta_group``, ``ws``, ``sparse``. ``tcgen05.ld.SHAPE``: a tile of tensor memory, (lane, column).
 
     Example:
         >>> from layoutalg.f2 import LinearLayout
@@ -144,13 +144,13 @@ def find_held(request: Request) -> Admission:
         raise CHECK.malformed("consumer", _FORMS, request.consumer)
     layout = request.layout
     if not isinstance(layout, Layout) or not {"register", "lane"} & set(layout.in_dims) or len(layout.out_dims) != 2:
-        because = "the layout does not take register and lane to two coordinates"
+        because = "the layout must map (register, lane) to two coordinates"
         return _refused(request, "REGISTER_AXES", because, {"axes": tuple(getattr(layout, "in_dims", ()))})
     if whole and request.dtype.name not in ("f16", "f32", "s32"):
-        because = f"D has elements of f16, f32 or s32, not {request.dtype.name}"
+        because = f"D must be f16, f32 or s32, got {request.dtype.name}"
         return _refused(request, "TCGEN05_DTYPE", because, {"dtype": request.dtype.name})
     if not whole and request.dtype.bits != 32 and request.dtype.name != "f16":
-        return Unknown(f"how elements of {request.dtype.bits} bits share a register here", ("tcgen05",))
+        return Unknown(f"undocumented: packing of {request.dtype.bits}-bit elements in a register", ("tcgen05",))
     if whole:
         request.only("m", "cta_group", "ws", "sparse")
         shapes: tuple[str, ...] = tuple(ATOMS)
@@ -170,7 +170,7 @@ def find_held(request: Request) -> Admission:
         mismatch = mismatch or found
     because, witness = (mismatch.because, mismatch.witness) if mismatch else ("no shape fits", {})
     if "split_columns" in witness:
-        return Unknown("no document at hand says whether the second half of 16x32bx2 may lie first", ("tcgen05",))
+        return Unknown("undocumented: whether the second half of 16x32bx2 may come first", ("tcgen05",))
     refused = _refused(request, "FRAGMENT", because, witness)
     if whole:
         return refused
@@ -180,7 +180,7 @@ def find_held(request: Request) -> Admission:
 
 
 def _placed(request: Request) -> tuple[IntArray, str] | Refused:
-    """Where the elements of this block's part of D lie."""
+    """Tensor-memory places of this CTA's part of D, and its data-path layout."""
     rows, columns = (int(size) for size in request.layout.out_dims.values())
     options = request.options
     group, ws, sparse = options.get("cta_group", 1), request.flag("ws"), request.flag("sparse")
@@ -197,45 +197,45 @@ def _placed(request: Request) -> tuple[IntArray, str] | Refused:
 
 def _scales(request: Request) -> Admission:
     if request.dtype.bits != 8:
-        return _refused(request, "TCGEN05_DTYPE", f"scales have 8 bits, not {request.dtype.bits}")
+        return _refused(request, "TCGEN05_DTYPE", f"scales must have 8 bits, got {request.dtype.bits}")
     if len(request.extents) != 2 or request.extents[0] % 128 or request.extents[1] % 4:
-        because = f"scales are copied in blocks of 128 rows and 4 groups; the tile has the extents {request.extents}"
+        because = f"scales are copied in blocks of 128 rows x 4 groups; the tile is {request.extents}"
         return _refused(request, "TCGEN05_SCALE_SHAPE", because, {"extents": request.extents})
     if request.align_bytes % 16:
-        return _refused(request, "TCGEN05_ALIGN", f"the base is a multiple of {request.align_bytes} bytes, not of 16")
+        return _refused(request, "TCGEN05_ALIGN", f"the base is aligned to {request.align_bytes} bytes; 16 are needed")
     wanted = request.offsets
     found = find_scales(wanted)
     if isinstance(found, Missing):
         if found.undocumented:
-            return Unknown(f"no document at hand states {found.undocumented}", ("tcgen05",))
+            return Unknown(f"undocumented: {found.undocumented}", ("tcgen05",))
         return _refused(request, "TCGEN05_SCALE_LAYOUT", found.because, found.witness)
     meaning = found.table()
     return _admitted(request, found, meaning if isinstance(meaning, np.ndarray) else wanted, wanted)
 
 
 def _shape(request: Request, operand: str, depths: Mapping[int, tuple[int, ...]]) -> Refused | None:
-    """Refuse extents that no number of instructions makes up; ``depths``: rows of an instruction by elements of K."""
+    """Refuse extents that are no multiple of an instruction's; ``depths``: instruction rows by K."""
     rows = next(iter(depths.values()))
     if len(request.extents) != 2:
-        because = f"an operand has two dimensions, the tile {len(request.extents)}"
+        because = f"an operand has two dimensions, the tile has {len(request.extents)}"
         return _refused(request, "TCGEN05_RANK", because, {"extents": request.extents})
     mn, along = request.extents
     if not any(mn % size == 0 for size in rows):
         because = (
-            f"one instruction takes {', '.join(map(str, rows[:6]))}{', ...' * (len(rows) > 6)} rows of {operand} here"
+            f"an instruction reads {', '.join(map(str, rows[:6]))}{', ...' * (len(rows) > 6)} rows of {operand} here"
         )
         return _refused(request, "TCGEN05_ROWS", f"{because}; the tile has {mn}", {"rows": mn})
     if all(along % k for k in depths):
-        because = f"one instruction takes {' or '.join(map(str, depths))} elements along K; the tile has {along}"
+        because = f"an instruction reads {' or '.join(map(str, depths))} elements along K; the tile has {along}"
         return _refused(request, "TCGEN05_K", because, {"k": along})
     if request.align_bytes % 16:
-        because = f"the base is a multiple of {request.align_bytes} bytes, not of 16"
+        because = f"the base is aligned to {request.align_bytes} bytes; 16 are needed"
         return _refused(request, "TCGEN05_ALIGN", because, {"align_bytes": request.align_bytes})
     return None
 
 
 def _bits(elements: IntArray, container_bits: int, element_bits: int) -> IntArray:
-    """Bit addresses of element offsets; elements narrower than their container lie packed in chunks of 16 bytes."""
+    """Bit addresses of element offsets; elements narrower than their container are packed within 16-byte chunks."""
     if container_bits == element_bits:
         return elements * container_bits
     many = 128 // container_bits
@@ -244,7 +244,7 @@ def _bits(elements: IntArray, container_bits: int, element_bits: int) -> IntArra
 
 def _admitted(request: Request, plan: Any, meaning: IntArray, asked: IntArray) -> Admitted:
     statement = {"f": document(meaning.reshape(-1)), "g": document(asked.reshape(-1))}
-    seal = proved("equality", statement, [{"by": "table"}], f"{request.consumer} denotes what was asked for")
+    seal = proved("equality", statement, [{"by": "table"}], f"{request.consumer} denotes the requested layout")
     return Admitted(request.consumer, request.target, request.dtype.name, plan, seal, "documented")
 
 

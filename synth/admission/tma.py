@@ -1,16 +1,15 @@
-"""Whether a TensorMap carries a layout of a tile.
+"""Decide whether a TensorMap carries a tile layout.
 
-Main statements: a reduction reads shared memory as a store does: its layouts are a store's, of its own element types.
-Where no tensor is given, the layout is admissible exactly if the tile of *some* tensor is copied into
-it: any one dimension contiguous in global memory, any pitches, those at which rows of the tile touch (dimensions that
-fuse), 0 and negative ones, and any others. Of elements that are one in global memory (a pitch of 0) each place holds
-that one, as the copy engine was measured to do; a store, which would write it twice, is refused. A refusal is true for
-all tensors and for any number of copies: no tiled map without interleave writes the tile, whole and in bounds, by
-copies that write nothing else (``synth.tensormap.pitches`` has the proof). An admission is a plan that the checker
-proved: of a tensor of many tiles where the planner finds one, else of a tensor that is one tile, at pitches that
-``synth.tensormap.listed`` makes a map of, exactly where there are any. Where a tensor is given, the planner decides.
-Interleaved maps are asked for by the option ``interleave``: admitted by proof, refused where a chunk of 16 bytes says
-no, and else ``Unknown``.
+A reduction reads shared memory as a store does: it has a store's layouts, with its own element types. If no tensor is
+given, the layout is admissible exactly if the tile of *some* tensor can be copied into it: any dimension contiguous in
+global memory, any pitches, including 0, negative ones and those at which dimensions fuse. With pitch 0, several tile
+elements are copies of one global element, as the copy engine was measured to do; a store, which would write it twice,
+is refused. A refusal holds for all tensors and any number of copies: no tiled map without interleave writes the tile,
+whole and in bounds, by copies that write nothing else (proof in ``synth.tensormap.pitches``). An admission is a plan
+that the checker proved: for a tensor of many tiles if the planner finds one, otherwise for a tensor of one tile, at
+pitches from ``synth.tensormap.listed``, which finds some exactly if they exist. If a tensor is given, the planner
+decides. Interleaved maps (option ``interleave``) are admitted by proof, refused if some 16-byte chunk rules them out,
+otherwise ``Unknown``.
 """
 
 from __future__ import annotations
@@ -58,8 +57,8 @@ REDUCTIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         **dict.fromkeys(("and", "or", "xor"), ("u32", "s32", "u64")),
     }
 )
-"""Element types of each reduction (PTX ISA 9.1, section 9.7.9.27.1) as a device has them: a bitwise one of s64 is an
-illegal instruction there though documents allow any type of 64 bits, and sums of f64 are taken
+"""Element types of each reduction (PTX ISA 9.1, section 9.7.9.27.1) as measured: a bitwise one of s64 is an illegal
+instruction although documents allow any 64-bit type, and sums of f64 are accepted
 (``tests/data/measured/forms_dev.json.gz``)."""
 DIRECTIONS: Mapping[str, str] = MappingProxyType(
     {
@@ -73,20 +72,20 @@ DIRECTIONS: Mapping[str, str] = MappingProxyType(
 SLICES = ("16B", "32B")
 """Kinds of interleaved maps."""
 MOST_FITS = 256
-"""Proposals of pitches that are listed."""
+"""Limit on pitch proposals listed."""
 TRIED = 6
-"""Different pitches that the planner tries."""
+"""Limit on pitches that the planner tries."""
 TRIED_SECONDS = 3.0
-"""Time of the planner for each of them."""
+"""Planner budget for each of them."""
 _PERIOD = 1024
 
 
 def find(request: Request) -> Admission:
     """Return the TensorMap plan, or why there is none.
 
-    Options: ``tensor``, what the tile is one of; ``issues``, the most copies; ``oob``, the weakest out-of-bounds class;
-    ``distinct``, whether no two elements of the tile may be one in global memory; ``interleave``: ``"NONE"``,
-    ``"16B"``, ``"32B"`` or ``"any"``, the kinds of map that may carry it.
+    Options: ``tensor``: the tensor that contains the tile; ``issues``: maximum number of copies; ``oob``: weakest
+    accepted out-of-bounds class; ``distinct``: whether tile elements must be distinct in global memory;
+    ``interleave``: ``"NONE"``, ``"16B"``, ``"32B"`` or ``"any"``, the kinds of map to try.
 
     Example:
         >>> from layoutalg.synth.admission import admissible
@@ -98,12 +97,12 @@ def find(request: Request) -> Admission:
     request.only("tensor", "issues", "oob", "interleave", "distinct")
     for name in ("tensor", "oob"):
         if request.problem is not None and request.options.get(name) is not None:
-            raise CHECK.malformed(name, "must be left out where a problem states it", request.options[name])
+            raise CHECK.malformed(name, "must be None, because the problem states it", request.options[name])
     oob = request.options.get("oob")
     if oob is not None and (oob not in OOB_CLASSES if isinstance(oob, str) else True):
         raise CHECK.malformed("oob", f"must be one of {', '.join(OOB_CLASSES)}", oob)
     if oob is not None and request.options.get("tensor") is None:
-        raise CHECK.malformed("oob", "must come with the tensor whose bounds are meant", oob)
+        raise CHECK.malformed("oob", "must be given together with tensor, whose bounds it refers to", oob)
     if request.consumer not in DIRECTIONS:
         raise CHECK.malformed("consumer", f"must be one of {', '.join(DIRECTIONS)}", request.consumer)
     words = request.consumer.split(".")
@@ -111,7 +110,7 @@ def find(request: Request) -> Admission:
         return carried(request, DIRECTIONS[request.consumer])
     kinds = REDUCTIONS[words[2]]
     if request.dtype.name not in kinds:
-        text = f"{request.consumer} has no {request.dtype.name}; it has {', '.join(kinds)}"
+        text = f"{request.consumer} does not support {request.dtype.name}; only {', '.join(kinds)}"
         return _refused(request, Broken("REDUCE_DTYPE", text))
     return carried(request, "store")  # the same boxes as a store
 
@@ -123,13 +122,13 @@ def carried(request: Request, direction: str) -> Admission:
     if request.dtype.tensormap is None:
         return Unknown(f"rule ARCH_ATOM: {request.dtype.note}", ("dtype",))
     if not hardware.is_measured(request.target):
-        because = f"no {request.target} device was measured, so what its copy engine does is not known here"
+        because = f"no {request.target} device was measured; the behaviour of its copy engine is unknown"
         return Unknown(because, ("target",))
     most = request.options.get("issues")
     most = None if most is None else CHECK.integer(most, "issues", 1, limits.MAX_SMEM_BYTES)
     if isinstance(request.problem, TensorMapProblem):
         if request.problem.direction != direction:
-            raise CHECK.malformed("layout", f"must be a problem of a {direction}", request.problem.direction)
+            raise CHECK.malformed("layout", f"must be a {direction} problem", request.problem.direction)
         return _planned(request, request.problem, most)
     if request.options.get("tensor") is not None:
         return _of_tensor(request, direction, most)
@@ -159,7 +158,7 @@ def _interleave(request: Request) -> str:
 
 
 def _of_slices(request: Request, direction: str, most: int | None) -> Admission:
-    """Decide for some tensor and a map with slices: pitches far apart, then those of the fits of plain maps."""
+    """Decide for some tensor and an interleaved map: try pitches far apart, then those that fit plain maps."""
     rank = len(request.extents)
     along = [int(request.offsets[tuple(int(at == dim) for at in range(rank))]) if extent > 1 else 0
              for dim, extent in enumerate(request.extents)]  # fmt: skip
@@ -179,7 +178,7 @@ def _of_slices(request: Request, direction: str, most: int | None) -> Admission:
                 answer = _admitted(request, made)
                 if isinstance(answer, Admitted):
                     return answer
-    return Unknown(f"no tensor was found whose tile an interleaved map carries: {said}", ("pitches", "planner"))
+    return Unknown(f"found no tensor whose tile an interleaved map carries: {said}", ("pitches", "planner"))
 
 
 def _of_any(request: Request, direction: str, most: int | None) -> Admission:
@@ -189,7 +188,7 @@ def _of_any(request: Request, direction: str, most: int | None) -> Admission:
     outcomes = []
     for outcome in proposed:
         outcomes.append(outcome)
-        if isinstance(outcome, Fit) and _apart(outcome):  # no proposal is tried before one of these
+        if isinstance(outcome, Fit) and _apart(outcome):  # the best kind of proposal: try it at once
             answer = _tried(request, direction, outcome.strides, most)
             if answer is not None:
                 return answer
@@ -199,11 +198,13 @@ def _of_any(request: Request, direction: str, most: int | None) -> Admission:
     if not found:
         misfit = next(outcome for outcome in outcomes if isinstance(outcome, Broken))
         if most is not None and any(isinstance(one, Fit) for one in _fits(request, None)):
-            misfit = Broken("ISSUES", f"no box carries the tile in {most} copies, whatever the tensor's pitches")
-        elif request.align_bytes < _PERIOD and any(isinstance(one, Fit) for one in _fits(request, most, _PERIOD)):
-            text = f"its swizzle XORs address bits that a base aligned to {request.align_bytes} bytes leaves open"
-            misfit = Broken("SMEM_ALIGN", text)
-            return _refused(request, misfit)
+            misfit = Broken("ISSUES", f"no box carries the tile in {most} copies, for any pitches of the tensor")
+        elif request.align_bytes < _PERIOD:
+            aligned = next((one for one in _fits(request, most, _PERIOD) if isinstance(one, Fit)), None)
+            if aligned is not None:
+                period = max(hardware.swizzle_period_bytes(aligned.swizzle), limits.SMEM_DESTINATION_ALIGN_BYTES)
+                text = f"swizzle {aligned.swizzle} needs a base aligned to {period} bytes; only {request.align_bytes}"
+                return _refused(request, Broken("SMEM_ALIGN", f"{text} is known"))
         return _refused(request, _told(request, misfit))
     ranked = sorted(found, key=lambda fit: (-_far(fit), min(fit.strides, default=0) < 0))
     for strides in [one for one in dict.fromkeys(fit.strides for fit in ranked) if one][:TRIED]:
@@ -215,23 +216,23 @@ def _of_any(request: Request, direction: str, most: int | None) -> Admission:
 
 
 def _far(fit: Fit) -> int:
-    """How many pitches nothing decides."""
+    """Number of unconstrained pitches."""
     return sum(stride >= FAR for stride in fit.strides)
 
 
 def _apart(fit: Fit) -> bool:
-    """Whether nothing decides any pitch but the one of the contiguous dimension, and none is negative."""
+    """Whether all pitches but the contiguous dimension's are unconstrained, and none is negative."""
     return bool(fit.strides) and _far(fit) == len(fit.strides) - 1 and min(fit.strides) == 1
 
 
 def _tried(request: Request, direction: str, strides: tuple[int, ...], most: int | None) -> Admitted | None:
-    """Return the admission by a plan for these pitches, of at most so many copies; None where there is none."""
+    """Return the admission by a plan for these pitches with at most ``most`` copies, if any."""
     for problem in _problems(request, direction, strides):
         if request.options.get("distinct") and together(problem.global_strides, problem.tile) is not None:
             continue
         try:
             made = synthesize_tensormap(problem, repair=False, budget_seconds=TRIED_SECONDS)
-        except (InadmissibleError, BudgetError):  # a tensor that is one tile decides
+        except (InadmissibleError, BudgetError):  # decided later, by a tensor of one tile
             continue
         if most is None or len(made.issues) <= most:
             answer = _admitted(request, made)
@@ -241,7 +242,7 @@ def _tried(request: Request, direction: str, strides: tuple[int, ...], most: int
 
 
 def _told(request: Request, misfit: Broken) -> Broken:
-    """Return why no box fits, with the offset bit that is an exclusive or no swizzle undoes, where there is one."""
+    """Return why no box fits, naming an XORed offset bit that no swizzle undoes, if there is one."""
     mixed = mixed_bit(request.offsets, request.element_bytes)
     if mixed is None or misfit.rule in ("SMEM_INJECTIVE", "SMEM_CAP", "SMEM_ALIGN", "ISSUES"):
         return misfit
@@ -249,7 +250,7 @@ def _told(request: Request, misfit: Broken) -> Broken:
 
 
 def _of_one_tile(request: Request, direction: str, found: Iterable[Fit]) -> Admission:
-    """Decide for a tensor that is one tile, its pitches any that a box fits; there are fits."""
+    """Decide for a tensor of one tile at any pitches that fit a box; ``found`` is not empty."""
     apart = direction == "store" or bool(request.options.get("distinct"))
     open_ = 0
     most = (limits.STRIDE_LIMIT_BYTES - 1) // request.element_bytes
@@ -270,20 +271,23 @@ def _of_one_tile(request: Request, direction: str, found: Iterable[Fit]) -> Admi
             return answer
         open_ += 1
     if open_:
-        because = f"{open_} boxes fit, and a map of none of them was proved within the limits of coordinates"
+        because = f"{open_} boxes fit, but none was proved to have a map within the coordinate limits"
         return Unknown(because, ("pitches", "planner"))
     if apart:
-        text = "two elements of the tile are one in global memory at all pitches that boxes fit"
+        text = "every tensor pitch that TMA could use maps two tile elements to one global address"
+        if merged is not None:
+            one, other = merged
+            text = f"every tensor pitch that TMA could use maps tile elements {one} and {other} to one address"
         shown = {} if merged is None else {"coordinate": merged[0], "other": merged[1]}
         if direction == "store":
             return _refused(request, Broken("STORE_OVERLAP", f"{text}; a store would write it twice", shown))
-        return _refused(request, Broken("PITCH_DISTINCT", f"{text}; distinct ones were asked for", shown))
-    text = "at all pitches that a box fits, one of its steps is negative or as long as 2^40 bytes"
+        return _refused(request, Broken("PITCH_DISTINCT", f"{text}; distinct elements are required", shown))
+    text = "every usable pitch is negative or >= 2^40 bytes"
     return _refused(request, Broken("STRIDE_RANGE", text))
 
 
 def _one_tile(request: Request, direction: str, strides: tuple[int, ...]) -> TensorMapProblem:
-    """The problem of a tensor that is one tile: as digits where the layout has them, else as a table."""
+    """The problem of a tensor of one tile: as digits if the layout has them, otherwise as a table."""
     tile, dtype = request.extents, str(request.dtype.tensormap)
     base = -sum(min(0, stride) * (extent - 1) for stride, extent in zip(strides, tile, strict=True))
     given: dict[str, Any] = {"arch": request.target, "direction": direction, "base_elem_offset": base}
@@ -306,7 +310,7 @@ def _fits(request: Request, most: int | None, align_bytes: int | None = None) ->
 
 
 def _problems(request: Request, direction: str, strides: tuple[int, ...]) -> Iterator[TensorMapProblem]:
-    """Yield statements of the tile with these pitches: of a tensor of many tiles, of one tile, of fused dimensions."""
+    """Yield problems with these pitches: a tensor of many tiles, of one tile, and with fused dimensions."""
     tile, layout, table = request.extents, request.layout, request.offsets
     for _ in tile:
         touching = [
@@ -335,7 +339,7 @@ def _problems(request: Request, direction: str, strides: tuple[int, ...]) -> Ite
 
 
 def _of_tensor(request: Request, direction: str, most: int | None) -> Admission:
-    """Decide for the tensor given."""
+    """Decide for the given tensor."""
     tensor = tensor_of(request.options["tensor"])
     oob = request.options.get("oob")
     given = {} if oob is None else {"oob_required": oob}
@@ -348,7 +352,8 @@ def _of_tensor(request: Request, direction: str, most: int | None) -> Admission:
         if not any(isinstance(outcome, Fit) for outcome in outcomes):
             misfit = next(one for one in outcomes if isinstance(one, Broken))
             if _interleave(request) != "NONE":
-                return Unknown(f"no plain map carries it, and interleaved ones need its digits: {misfit}", ("planner",))
+                because = f"no plain map carries it, and interleaved maps need a layout made of digits: {misfit}"
+                return Unknown(because, ("planner",))
             return _refused(request, misfit, error.diagnostic.witness or {})
         problem = ListedProblem.listed(
             tensor, request.extents, request.offsets, arch=request.target, direction=direction, **given
@@ -370,10 +375,10 @@ def _planned(request: Request, problem: TensorMapProblem, most: int | None) -> A
                 repairs=lambda: _of_problem(request, problem), certificate=lambda: _evidence(problem)
             )
         if _evidence(problem) is None:
-            return Unknown(f"no interleaved map was found: {broken[0]}", ("planner",))
+            return Unknown(f"found no interleaved map: {broken[0]}", ("planner",))
         return refused.deferred(repairs=lambda: _of_problem(request, problem))
     if made.smem_align_bytes > request.align_bytes and not any(isinstance(one, Fit) for one in _fits(request, most)):
-        text = f"the tile needs a base aligned to {made.smem_align_bytes} bytes, not {request.align_bytes}"
+        text = f"the tile needs a base aligned to {made.smem_align_bytes} bytes, got {request.align_bytes}"
         return _refused(request, Broken("SMEM_ALIGN", text))
     if most is not None and len(made.issues) > most:
         return Unknown(f"the best plan found has {len(made.issues)} copies, more than {most}", ("planner",))
@@ -381,7 +386,7 @@ def _planned(request: Request, problem: TensorMapProblem, most: int | None) -> A
 
 
 def _sliced(problem: TensorMapProblem) -> Iterator[Repair]:
-    """Yield the first kind of interleaved map that carries what no plain one does; it was planned and proved."""
+    """Yield the first kind of interleaved map with a proved plan, where no plain map has one."""
     for kind in SLICES:
         try:
             made = synthesize_tensormap(problem, repair=False, interleave=kind)
@@ -393,9 +398,9 @@ def _sliced(problem: TensorMapProblem) -> Iterator[Repair]:
 
 
 def _admitted(request: Request, made: TensorMapPlan) -> Admission:
-    """Admit by a plan, unless it wants a base of shared memory that is aligned further than the one there is."""
+    """Admit by a plan, unless it needs a stricter alignment of the shared base than the request has."""
     if made.smem_align_bytes > request.align_bytes:
-        because = f"the plan found needs a base aligned to {made.smem_align_bytes} bytes, not {request.align_bytes}"
+        because = f"the plan found needs a base aligned to {made.smem_align_bytes} bytes, got {request.align_bytes}"
         return Unknown(because, ("planner",))
     if made.tensor_map.interleave != "NONE":
         return _admitted_slices(request, made)
@@ -407,19 +412,19 @@ def _admitted(request: Request, made: TensorMapPlan) -> Admission:
 
 
 def _admitted_slices(request: Request, made: TensorMapPlan) -> Admission:
-    """Admit with the certificate of what the plan denotes: the checker has no kind for interleaved maps."""
+    """Admit by an equality certificate: the checker has no certificate kind for interleaved maps."""
     size = made.problem.element_bytes
     statement = {
         "f": document(meaning.table(made).reshape(-1)),
         "g": document((made.problem.addresses() // size).reshape(-1)),
     }
-    claim = f"{len(made.issues)} copies of slices put the tile where it is asked for"
+    claim = f"{len(made.issues)} copies of slices place the tile as requested"
     seal = proved("equality", statement, [{"by": "table"}], claim)
     return Admitted(request.consumer, request.target, request.dtype.name, made, seal, "measured")
 
 
 def _repairs(request: Request, direction: str) -> tuple[Repair, ...]:
-    """Return repairs that were planned and proved, the least first, each with the problem that it states."""
+    """Return planned and proved repairs, cheapest first, each with its problem."""
 
     def stated(answer: Admitted) -> Mapping[str, object] | None:
         problem = answer.descriptor.problem
@@ -431,11 +436,11 @@ def _repairs(request: Request, direction: str) -> tuple[Repair, ...]:
 def _more_copies(request: Request) -> Iterator[Idea]:
     if "issues" in request.options:
         options = {name: value for name, value in request.options.items() if name != "issues"}
-        yield Idea("allow more copies", "no bound on issues", 0, 1, (replace(request, options=options),))
+        yield Idea("allow more copies", "no limit on issues", 0, 1, (replace(request, options=options),))
 
 
 def _never(request: Request, direction: str) -> Certificate | None:
-    """Return the certificate that no map carries the tile of the row-major tensor; None where none was found."""
+    """Return a certificate that no map carries the tile of a row-major tensor, if one was found."""
     rank = len(request.extents)
     strides = tuple(1 if dim == rank - 1 else FAR << 2 * (rank - dim) for dim in range(rank))
     tensor = Tensor(tuple(8 * extent for extent in request.extents), strides, str(request.dtype.tensormap))
@@ -447,7 +452,7 @@ def _never(request: Request, direction: str) -> Certificate | None:
 
 
 def _of_problem(request: Request, problem: TensorMapProblem) -> tuple[Repair, ...]:
-    """Return the repairs of a problem, the least first: of its tensor, its tile, or what it requires."""
+    """Return the repairs of a problem, cheapest first: of its tensor, tile or requirements."""
     found = []
     with contextlib.suppress(BudgetError):
         if not isinstance(problem, ListedProblem):

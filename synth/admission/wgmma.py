@@ -1,4 +1,4 @@
-"""Whether ``wgmma`` takes a layout: A or B in shared memory, dense or sparse, A in registers, or the accumulator."""
+"""Decide whether ``wgmma`` accepts a layout: A or B in shared memory, dense or sparse; A in registers; accumulators."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from layoutalg.targets.nvidia import wgmma as hardware
 RULE = "WGMMA_LAYOUT"
 SHARED = ("wgmma.A", "wgmma.B", "wgmma.A.sparse", "wgmma.B.sparse")
 OF_REGISTERS = ("wgmma.A.registers", "wgmma.A.registers.sparse", "wgmma.D")
-"""Consumers whose layout is one of registers: (register, lane, warp) -> (row, k) of A, (row, column) of D."""
+"""Consumers of register layouts: (register, lane, warp) -> (row, k) of A, (row, column) of D."""
 WARPS = 4
 """Warps of one warpgroup, 16 rows each."""
 _SAME = {"f32": "tf32", "tf32_ftz": "tf32"}
@@ -42,15 +42,13 @@ _SAME = {"f32": "tf32", "tf32_ftz": "tf32"}
 
 @dataclass(frozen=True, slots=True)
 class RegisterPlan:
-    """A layout of registers as operands of ``wgmma``.
+    """A register layout divided into operands of ``wgmma``.
 
     Args:
         operand: ``"A"`` or ``"D"``.
         dtype: Element type.
-        shape: Tile of one instruction: (64, K) of A, (64, N) of D.
-        tiling: Which registers and which place each warp's part takes: 16 rows by K, or by 8 columns of D.
-
-    Raises: MalformedError: LA815.
+        shape: Tile of one instruction: (64, K) for A, (64, N) for D.
+        tiling: Registers and place of each warp's part: 16 rows by K, or by 8 columns of D.
     """
 
     operand: str
@@ -76,13 +74,13 @@ class RegisterPlan:
 def find(request: Request, repair: bool = True) -> Admission:
     """Return the descriptors or registers, or why there are none.
 
-    Mathematically: in shared memory: some descriptor of each instruction denotes its part of the layout, under one
-    major and one swizzle; ``.sparse``: as the stored elements of sparse A, or as B of a sparse instruction. In
-    registers: the layout is a tiling of the fragment, warps of a warpgroup 16 rows each in order.
+    In shared memory: each instruction has a descriptor that denotes its part of the layout, all with one major and one
+    swizzle; ``.sparse``: the stored elements of sparse A, or B of a sparse instruction. In registers: the layout is a
+    tiling of the fragment, and the warps of a warpgroup own 16 rows each, in order.
 
     Args:
-        request: The question.
-        repair: Whether a refusal has repairs, the closest descriptor and a certificate; else it has its reason alone.
+        request: The request.
+        repair: Whether a refusal gets repairs, the closest descriptor and a certificate, or its reason alone.
 
     Example:
         >>> from layoutalg.synth.admission import admissible
@@ -99,16 +97,16 @@ def find(request: Request, repair: bool = True) -> Admission:
     request.only(*(("n",) if request.consumer == "wgmma.D" else ("metadata", "selector")
                    if request.consumer == "wgmma.A.sparse" else ()))  # fmt: skip
     if not hardware.has_wgmma(request.target):
-        return _refused(request, "WGMMA_ARCH", f"{request.target} has no wgmma, {hardware.ARCH} has")
+        return _refused(request, "WGMMA_ARCH", f"{request.target} has no wgmma; use {hardware.ARCH}")
     if request.consumer == "wgmma.D":
         return _accumulator(request)
     name = operand_dtype(_SAME.get(request.dtype.name, request.dtype.name))
     if name is None:
         known = ", ".join(hardware.DTYPES)
-        refused = _refused(request, "WGMMA_DTYPE", f"operands are of {known}, not {request.dtype.name}")
+        refused = _refused(request, "WGMMA_DTYPE", f"operands must be one of {known}, got {request.dtype.name}")
         return refused if registers or not repair else refused.deferred(repairs=lambda: _repairs(request))
     if request.consumer.endswith(".sparse") and not hardware.multiply(name).sparse:
-        return _refused(request, "WGMMA_SPARSE", f"A of {name} is never sparse")
+        return _refused(request, "WGMMA_SPARSE", f"wgmma has no sparse A of {name}")
     if registers:
         each, k = 32 // hardware.multiply(name).bits, hardware.multiply(name).k
         return _registers(request, "A", name, _fragment(each, k, 2), (64, k), each)
@@ -155,25 +153,25 @@ def _repairs(request: Request) -> tuple[Repair, ...]:
 
 
 def _by_parts(request: Request, side: str, name: str, sparse: bool) -> Admitted | Unknown | None:
-    """Return the descriptors of a tile that has no digits, part by part; None where some part has none."""
+    """Return the descriptors of a tile that has no digits, part by part; None if some part has none."""
     bits = request.dtype.bits
     if bits == 1 and (request.offsets % 8 != np.arange(request.offsets.shape[-1]) % 8).any():
-        return None  # a bit is read from its own place of a byte
+        return None  # a bit must keep its position in the byte
     places = request.offsets * bits // 8
     k = hardware.instruction_k(bits, sparse and side == "B")
     plan = parts(places, hardware.instruction_rows(side, name), bits, k)
     if plan is None:
         return None
     if request.align_bytes < PART_BYTES:
-        because = f"descriptors exist for a base that is a multiple of {PART_BYTES}, other bases were not tried"
+        because = f"descriptors exist for a base aligned to {PART_BYTES} bytes; other bases were not tried"
         return Unknown(because, ("wgmma",))
     statement = {"f": document(plan.read().reshape(-1)), "g": document(places.reshape(-1))}
-    seal = proved("equality", statement, [{"by": "table"}], f"{request.consumer} reads what was asked for")
+    seal = proved("equality", statement, [{"by": "table"}], f"{request.consumer} reads the requested layout")
     return Admitted(request.consumer, request.target, name, plan, seal, "measured")
 
 
 def _metadata(request: Request, name: str) -> Refused | None:
-    """Compare the metadata's layout, where one is given, with the one that the instruction reads."""
+    """Compare the metadata layout, if given, with the one that the instruction reads."""
     if "metadata" not in request.options:
         return None
     selector = CHECK.integer(request.options.get("selector", 0), "selector", 0, 2)
@@ -181,21 +179,21 @@ def _metadata(request: Request, name: str) -> Refused | None:
     heard = wanted[..., 0] >= 0
     given = np.asarray(request.options["metadata"])
     if given.shape != wanted.shape or given.dtype.kind not in "iu":
-        rule = "must be integers [thread, nibble, 2], the row and the group that each nibble tells of"
+        rule = "must be integers [thread, nibble, 2]: the row and group that each nibble describes"
         raise CHECK.malformed("metadata", rule, given.shape)
     wrong = np.argwhere(heard & (given != wanted).any(axis=-1))
     if not len(wrong):
         return None
     thread, nibble = (int(part) for part in wrong[0])
     holds, needs = (tuple(int(part) for part in table[thread, nibble]) for table in (given, wanted))
-    return _refused(
-        request, "WGMMA_METADATA", "the metadata of another row or group is heard there",
-        {"thread": thread, "nibble": nibble, "holds": holds, "needs": needs},
-    )  # fmt: skip
+    described = "no row" if holds[0] < 0 else f"row {holds[0]}, group {holds[1]}"
+    because = f"nibble {nibble} of thread {thread} describes {described}; expected row {needs[0]}, group {needs[1]}"
+    witness = {"thread": thread, "nibble": nibble, "holds": holds, "needs": needs}
+    return _refused(request, "WGMMA_METADATA", because, witness)
 
 
 def _fragment(each: int, columns: int, row_groups: int) -> LinearLayout:
-    """One warp's part: ``each`` elements to a lane, four lanes along the columns, eight rows, then the next groups."""
+    """One warp's part: ``each`` elements per lane, four lanes along the columns, eight rows, then the next groups."""
     inside = [(0, 1 << place) for place in range(each.bit_length() - 1)]
     rows = [(8 << place, 0) for place in range(row_groups.bit_length() - 1)]
     far = [(0, step) for step in (4 * each << place for place in range(16)) if step < columns]
@@ -209,7 +207,7 @@ def _registers(
 ) -> Admission:
     layout = request.layout
     if not isinstance(layout, Layout) or not {"register", "lane"} & set(layout.in_dims) or len(layout.out_dims) != 2:
-        because = "the layout does not take register, lane and warp to two coordinates"
+        because = "the layout must map (register, lane, warp) to two coordinates"
         return _refused(request, "WGMMA_FRAGMENT", because, {"axes": tuple(getattr(layout, "in_dims", ()))})
     found = tiling(layout, fragment, word)
     if isinstance(found, Mismatch):
@@ -219,22 +217,22 @@ def _registers(
         return _refused(request, "WGMMA_FRAGMENT", *apart)
     asked = coordinates(layout)[0]
     statement = {"f": document(_flat(found.table(fragment), asked)), "g": document(_flat(asked, asked))}
-    seal = proved("equality", statement, [{"by": "table"}], f"{request.consumer} takes the registers")
+    seal = proved("equality", statement, [{"by": "table"}], f"{request.consumer} accepts the registers")
     plan = RegisterPlan(side, name, shape, found)
     return Admitted(request.consumer, request.target, name, plan, seal, "measured")
 
 
 def _warps(found: Tiling) -> tuple[str, dict[str, object]] | None:
-    """Say where the warps of a warpgroup do not hold 16 rows each, in order, of one instruction."""
+    """Return where the warps of a warpgroup do not own 16 rows each, in order, of one instruction."""
     for registers, points in zip(found.registers, found.starts, strict=True):
         if len(points) % WARPS:
-            return f"a warpgroup has {WARPS} warps", {"warps": len(points)}
+            return f"the warps must form whole warpgroups of {WARPS}", {"warps": len(points)}
         for warp, point in enumerate(points):
             first = points[warp - warp % WARPS]
             needs = (first[0] // 64 * 64 + 16 * (warp % WARPS), first[1])
             if tuple(point) != needs:
                 at = {"register": registers[0], "lane": 0, "warp": warp, "holds": tuple(point), "needs": needs}
-                return "warps of a warpgroup take 16 rows each, in order", at
+                return "the warps of a warpgroup must own 16 rows each, in order", at
     return None
 
 
@@ -242,7 +240,7 @@ def _accumulator(request: Request) -> Admission:
     kinds = {"f16": 2, "f32": 1, "s32": 1}
     name = request.dtype.name
     if name not in kinds:
-        return _refused(request, "WGMMA_DTYPE", f"accumulators are f16, f32 or s32, not {name}")
+        return _refused(request, "WGMMA_DTYPE", f"accumulators must be f16, f32 or s32, got {name}")
     admission = _registers(request, "D", name, _fragment(2, 8, 2), (64, 8), kinds[name])
     if not isinstance(admission, Admitted):
         return admission
@@ -259,19 +257,19 @@ def _accumulator(request: Request) -> Admission:
     width = max(widths)
     chosen = n if n is not None else next((value for value in reversed(legal) if width % value == 0), 0)
     if not whole or chosen not in legal or width % chosen:
-        because = f"instructions of N = {', '.join(map(str, legal))} columns side by side cover the tile"
+        because = f"adjacent instructions of N = {', '.join(map(str, legal))} columns must cover the tile"
         return _refused(request, "WGMMA_ROWS", because, {"columns": width, "n": chosen})
     plan = RegisterPlan("D", name, (64, chosen), found)
     return Admitted(request.consumer, request.target, name, plan, admission.certificate, "measured")
 
 
 def _flat(table: IntArray, like: IntArray) -> IntArray:
-    """Return coordinates as one number each."""
+    """Flatten each coordinate to one number."""
     return np.asarray(table[..., 0] + (int(like[..., 0].max()) + 1) * table[..., 1], dtype=np.int64).reshape(-1)
 
 
 def is_problem(layout: object) -> bool:
-    """Return whether an operand problem, its document or its JSON text was given in place of a layout.
+    """Return whether the layout is an operand problem, its document or its JSON text.
 
     Example:
         >>> is_problem("(64,64):(64,1)")
@@ -292,15 +290,12 @@ def stated(
     tile: Sequence[int] | None = None,
     align_bytes: object = ALIGN_BYTES,
 ) -> tuple[object, str, None, int, dict[str, object]]:
-    """Return what an operand problem asks, as the arguments of a request: layout, type, tile, alignment, options.
-
-    Raises: MalformedError: LA010, LA011, LA372, LA801.
-    """
+    """Return an operand problem as the arguments of a request: layout, type, tile, alignment, options."""
     given = load_json(layout) if isinstance(layout, str) else layout
     problem = given if isinstance(given, OperandProblem) else OperandProblem.from_json(given)
     named = f"wgmma.{problem.operand}" + (".sparse" if problem.sparse else "")
     if consumer.startswith("wgmma.") and consumer != named:
-        raise CHECK.malformed("consumer", f"must be {named}: the problem is one of that", consumer)
+        raise CHECK.malformed("consumer", f"must be {named}, as in the problem", consumer)
     if dtype is not None and operand_dtype(dtype) != problem.dtype:
         raise CHECK.malformed("dtype", f"must be {problem.dtype}, as in the problem", dtype)
     if tile is not None and CHECK.vector(tile, "tile") != problem.shape:

@@ -1,12 +1,12 @@
-"""Factors of a layout: what a descriptor carries, after what the threads shuffle.
+"""Factor a layout into a descriptor's map and a permutation inside warps, done by shuffles.
 
 Mathematically: X is the set of places (register, lane, warp), G_r the bijections of X that keep the warp, and 𝒟 the
 functions that the consumer's descriptors denote on a tile with the elements of X. A layout L factors if L = D R with D
-in 𝒟 and R in G_r, which says: D and L take every warp's places to the same set of offsets. If one D does, the others
+in 𝒟 and R in G_r, that is, if D and L map every warp's places to the same set of offsets. If one D does, the others
 that do are D G, G in G_r: they differ by moves inside warps.
 
-Implementation notes: over F2 the answer is exact in both directions (see ``bits``). Other extents are factored over
-the orders of their digits (see ``orders``). Whatever is found is admitted and certified before it is returned.
+Over F2 the answer is exact in both directions (see ``bits``). Other extents are factored over the orders of their
+digits (see ``orders``). Every factorisation is admitted and certified before it is returned.
 """
 
 from __future__ import annotations
@@ -51,11 +51,11 @@ from layoutalg.targets.registry import lookup
 __all__ = ["factorise"]
 
 CONSUMERS = ("tma", "tma.store")
-"""Consumers whose descriptor maps are known as a whole."""
+"""Consumers whose descriptor maps are all known."""
 LISTED = 512
-"""Places of a residual that is written run by run."""
+"""Maximum size of a residual that is listed run by run."""
 TRIALS = 64
-"""Orders of digits that the consumer is asked about."""
+"""Limit on digit orders tried with the consumer."""
 
 
 def factorise(
@@ -68,7 +68,7 @@ def factorise(
     roles: Sequence[str] | None = None,
     budget_seconds: float = PLAN_SECONDS,
 ) -> Factorisation | Refused | Unknown:
-    """Return a layout as a descriptor's map after a permutation of registers and lanes, of least shuffles.
+    """Factor a layout into a descriptor's map after a permutation of registers and lanes with the fewest shuffles.
 
     Mathematically: ``layout = carried o residual`` on flat coordinates; ``carried`` is admitted by the consumer,
     ``residual`` keeps the warp of every place, and ``rounds`` is the least number of 32-bit shuffles of a thread over
@@ -76,22 +76,22 @@ def factorise(
 
     Args:
         layout: Register, lane and warp to element offset (axes named ``register``, ``lane``, ``warp``); or tile
-            coordinates to element offset, whose elements are then dealt to threads in row-major order. A layout of any
-            family, its text, or an array of element offsets.
+            coordinates to element offset, in which case elements are dealt to threads in row-major order. A layout of
+            any family, its text, or an array of element offsets.
         consumer: ``"tma"``, ``"tma.store"``; ``"ldmatrix..."``, ``"stmatrix..."``, ``"ld.shared..."``,
-            ``"st.shared..."``, ``"ds_read..."``, ``"ds_write..."`` for a layout of threads; of others only layouts that
-            they carry whole are factored.
+            ``"st.shared..."``, ``"ds_read..."``, ``"ds_write..."`` for a layout of threads. Other consumers only factor
+            layouts that they carry unchanged.
         target: Architecture.
-        dtype: Element type; None for that of the text, or bf16.
-        warps: Warps that a tile is dealt to.
-        roles: What each axis is, fastest first, where the names do not say it: ``"register"``, ``"lane"``, ``"warp"``
-            or ``"thread"``, as many to a warp as the target has lanes.
-        budget_seconds: Seconds of wall time.
+        dtype: Element type. None: the type stated by the text, otherwise bf16.
+        warps: Number of warps that share a tile.
+        roles: Role of each axis, fastest first, if the names do not say it: ``"register"``, ``"lane"``, ``"warp"`` or
+            ``"thread"`` (lanes, then warps).
+        budget_seconds: Wall-time budget.
 
     Returns:
         The factors; ``Refused``, whose witness has ``output_bit``; or ``Unknown`` with what is missing.
 
-    Raises: MalformedError: LA340, LA375, LA376, LA801, LA880.
+    Raises: MalformedError: invalid arguments.
 
     Example:
         >>> import layoutalg as la
@@ -111,7 +111,7 @@ def factorise(
 
 
 def _found(question: Question, consumer: str, target: str) -> Factorisation | Refused | Unknown:
-    """Ask the consumer for the whole layout of a tile, then for factors."""
+    """Try the whole layout of a tile first, then factors."""
     tabled = isinstance(question.layout, ListedLayout)
     if not question.threaded and not tabled:
         whole = admissible(question.layout, consumer, target, question.dtype.name)
@@ -124,18 +124,18 @@ def _found(question: Question, consumer: str, target: str) -> Factorisation | Re
     if bits is not None:
         return _linear(question, bits, consumer, target, swizzles)
     if tabled:
-        return Unknown("the table has no formula in any family", ("factorise",))
+        return Unknown("the table matches no layout family", ("factorise",))
     return _digital(question, consumer, target, swizzles)
 
 
 def _whole(question: Question, whole: Admitted) -> Factorisation | Unknown:
-    """The factors of a layout that the consumer carries as it is: itself after the identity."""
+    """The trivial factors of a layout that the consumer carries unchanged: itself after the identity."""
     identity = np.arange(question.size, dtype=np.int64)
-    unique = "the consumer carries the layout as it is, and nothing is shuffled"
+    unique = "the consumer carries the layout unchanged; no shuffles"
     layout, flat = question.layout, CuteLayout(tuple(extent for _, extent in question.axes))
     registers, lanes, warps = question.counts
     if registers * lanes * warps != question.size:
-        return Unknown("the lanes do not hold equally many registers", ("factorise",))
+        return Unknown("lanes have different numbers of registers", ("factorise",))
     with contextlib.suppress(LayoutError):
         if isinstance(layout, LinearLayout):
             return _made(question, layout, LinearLayout.identity(layout.in_dims), identity, whole, unique, least=True)
@@ -143,7 +143,7 @@ def _whole(question: Question, whole: Admitted) -> Factorisation | Unknown:
             return _made(question, layout, flat, identity, whole, unique, least=True)
         carried, residual = to_piecewise(layout), to_piecewise(flat)
         return _made(question, carried, residual, identity, whole, unique, least=True)
-    return Unknown("the layout has no formula in any family", ("factorise",))
+    return Unknown("the layout matches no layout family", ("factorise",))
 
 
 def _linear(
@@ -163,9 +163,9 @@ def _linear(
             least = dense or not carrier.rounds
             return _made(question, carried, residual, source, admitted, _unique(bits, carrier), least, colours)
         if dense:
-            return Unknown(f"a map of the class that {consumer} carries was not admitted: {admitted}", ("factorise",))
+            return Unknown(f"a map that {consumer} should carry was not admitted: {admitted}", ("factorise",))
     if not dense and not any(each.rule == "FACTOR_INJECTIVE" for each in obstacles):
-        return Unknown(f"the offsets are not 0 to {question.size - 1}: {obstacles[0].because}", ("factorise",))
+        return Unknown(f"the offsets must be 0 to {question.size - 1}: {obstacles[0].because}", ("factorise",))
     said = dict.fromkeys((each.rule, each.because) for each in obstacles)
     rules, reasons = tuple(rule for rule, _ in said), tuple(because for _, because in said)
     evidence = certified(question, bits, swizzles)
@@ -180,10 +180,12 @@ def _instructed(question: Question, consumer: str, target: str) -> Factorisation
     if isinstance(template, Unknown):
         return template
     if not question.threaded:
-        return Unknown("which element a register wants is not said: name the axes register, lane, warp", ("factorise",))
+        return Unknown("input axes must be register, lane, warp", ("factorise",))
     bits = bits_of(question)
     if bits is None:
-        return Unknown("the layout, or its number of registers and lanes, is not one of bits", ("factorise",))
+        return Unknown(
+            "the layout is not linear over F2, or its registers or lanes are no power of two", ("factorise",)
+        )
     found = carrier_of(bits, template)
     name = question.dtype.name
     if isinstance(found, Obstacle):
@@ -197,13 +199,13 @@ def _instructed(question: Question, consumer: str, target: str) -> Factorisation
     )
     admitted = admissible(carried, consumer, target, name, registers=held)
     if isinstance(admitted, Refused):
-        return Unknown(f"a map of the class that {consumer} carries was not admitted: {admitted}", ("factorise",))
+        return Unknown(f"a map that {consumer} should carry was not admitted: {admitted}", ("factorise",))
     if isinstance(admitted, Unknown):
         return admitted
     back = {offset: place for place, offset in enumerate(carried.table().tolist())}
     source = np.array([back[offset] for offset in question.offsets.tolist()], dtype=np.int64)
     residual = _map(question.axes, question.tile, source)
-    unique = f"the bits inside a row of {1 << template.row} elements; every row has an address of its own"
+    unique = f"only the bits inside a row of {1 << template.row} elements; every row has its own address"
     made = _made(question, carried, residual, source, admitted, unique, least=True)
     return made if made.rounds == least else replace(made, least=False)
 
@@ -217,9 +219,9 @@ def _digital(
     if len(np.unique(question.offsets)) < size:
         return _twice(question, consumer, target)
     if registers * lanes * warps != size:
-        return Unknown("the lanes do not hold equally many registers", ("factorise",))
+        return Unknown("lanes have different numbers of registers", ("factorise",))
     if int(question.offsets.max()) >= size:
-        return Unknown(f"the offsets are not 0 to {size - 1}", ("factorise",))
+        return Unknown(f"the offsets must be 0 to {size - 1}", ("factorise",))
     answer = tried(question, swizzles)
     for order in answer.found[:TRIALS]:
         carried = _digit_map(order, question.dtype.bits // 8)
@@ -230,23 +232,23 @@ def _digital(
             admitted = admissible(outer, consumer, target, name)
             if isinstance(admitted, Admitted):
                 count = sum(other.swizzle == order.swizzle for other in answer.found)
-                unique = f"{count} orders of digits keep the warps with the swizzle {order.swizzle}, one residual each"
+                unique = f"{count} digit orders keep the warps under swizzle {order.swizzle}, one residual each"
                 return _made(question, outer, inner, source, admitted, unique, answer.whole or not order.rounds)
-        return Unknown("the residual has no formula in any family", ("factorise",))
+        return Unknown("the residual matches no layout family", ("factorise",))
     if answer.found or not answer.whole:
-        return Unknown("not every order of digits was tried and admitted or refused", ("factorise",))
+        return Unknown("not every digit order was decided", ("factorise",))
     weight = first_mixed(question)
-    because = f"no order of digits gives every warp its offsets: the digit of weight {weight} mixes warps"
+    because = f"no digit order gives every warp its offsets: the digit of weight {weight} mixes warps"
     return Refused(consumer, target, name, ("FACTOR_WARP",), (because,), {"output_digit": weight})
 
 
 def _twice(question: Question, consumer: str, target: str) -> Refused:
-    """Refuse a layout that wants an offset twice."""
+    """Refuse a layout that is not injective."""
     order = np.argsort(question.offsets, kind="stable")
     same = int(np.flatnonzero(np.diff(question.offsets[order]) == 0)[0])
     first, second, offset = int(order[same]), int(order[same + 1]), int(question.offsets[order[same]])
     missing = int(np.setdiff1d(np.arange(question.size), question.offsets)[0])
-    because = f"places {first} and {second} want offset {offset}: the map is no bijection"
+    because = f"places {first} and {second} share offset {offset}: the layout is not injective"
     witness = {"output_digit": missing, "offset": offset}
     evidence = certified(question, None, ())
     return Refused(consumer, target, question.dtype.name, ("FACTOR_INJECTIVE",), (because,), witness, (), evidence)
@@ -285,7 +287,7 @@ def _made(
     question: Question, carried: Any, residual: Any, source: IntArray, plan: Admitted, unique: str, least: bool,
     colours: IntArray | None = None,
 ) -> Factorisation:  # fmt: skip
-    """Put the answer together: the rounds and the certificate."""
+    """Assemble the answer with its shuffles and certificate."""
     registers, lanes, warps = question.counts
     register, lane, warp = question.owner
     place = (warp * lanes + lane) * registers + register
@@ -303,7 +305,7 @@ def _made(
 
 
 def _flat(layout: Any) -> Any:
-    """Return a linear layout with one output, whose flat coordinates are those of its outputs; others as they are."""
+    """Flatten the outputs of a linear layout into one; return other layouts unchanged."""
     if not isinstance(layout, LinearLayout) or len(layout.out_axes) == 1:
         return layout
     return LinearLayout(layout.in_axes, (("flat", layout.out_bits),), layout.columns, layout.constant)
@@ -320,18 +322,18 @@ def _bit_map(tile: tuple[tuple[str, int], ...], columns: tuple[int, ...]) -> Lin
 
 
 def _map(axes: tuple[tuple[str, int], ...], tile: tuple[tuple[str, int], ...], source: IntArray) -> LinearLayout:
-    """The map of places to tile coordinates, which is linear."""
+    """The linear map of places to tile coordinates."""
     first = int(source[0])
     columns = tuple(int(source[1 << bit]) ^ first for bit in range(len(source).bit_length() - 1))
     return LinearLayout(_axes(axes), _axes(tile), columns, first)
 
 
 def _colours(bits: Bits, source: IntArray, stays: bool) -> IntArray:
-    """Return a class per place, such that one class is one word per lane, sent and received.
+    """Return a class per place, such that each class is one word sent and received per lane.
 
-    Mathematically: the classes of a subspace H of the register and lane bits with as many dimensions as there are lane
-    bits, that meets the register bits in 0 and is taken by the residual to one that does. Where every lane keeps words,
-    H lies in the differences of the words kept, so that these fill whole classes.
+    Mathematically: the classes of a subspace H of the register and lane bits, of the dimension of the lane bits, such
+    that H and its image under the residual meet the register bits in 0 only. If every lane keeps words, H is within the
+    differences of the kept words, so that these fill whole classes.
     """
     inside = [bit for bit, role in enumerate(bits.roles) if role < 2]
     registers = [1 << bit for bit in bits.of_role(0)]
@@ -364,10 +366,10 @@ def _colours(bits: Bits, source: IntArray, stays: bool) -> IntArray:
 
 
 def _unique(bits: Bits, carrier: Carrier) -> str:
-    """Say what all factorisations with the carrier's swizzle share."""
+    """Describe what all factorisations with the carrier's swizzle share."""
     run = 1 << run_bits(carrier.swizzle, bits.low)
     warp = ", ".join(str(carrier.order[place]) for place in bits.of_role(2))
     fixed = f"runs of {run} elements and the warp bits at offset bits ({warp})" if warp else f"runs of {run} elements"
     count = math.factorial(len(carrier.free))
-    name = "without a swizzle" if carrier.swizzle == "NONE" else f"with the swizzle {carrier.swizzle}"
+    name = "without a swizzle" if carrier.swizzle == "NONE" else f"with swizzle {carrier.swizzle}"
     return f"{name}: {fixed}; the other {len(carrier.free)} bits in any order, {count} maps, one residual each"

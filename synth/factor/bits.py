@@ -1,21 +1,21 @@
-"""Factors of F2 layouts: which bit permutations and swizzles leave a residual inside every warp, and the cheapest.
+"""Factor F2 layouts: find the bit permutations and swizzles that leave a residual inside every warp, and the cheapest.
 
 Mathematically: the places are F2^n with a role per bit, the layout is L(x) = M x xor a, injective, with image W = span
-M. The descriptor's maps are D = S P: P takes unit vectors to distinct unit vectors, S is one of the swizzles, and for
-one tile dimension P takes its low bits, as many as a chunk of 16 bytes (without a swizzle) or a row of the swizzle has,
-to the low offset bits. The residual is R = D^-1 L. Let U be the matrix of S L in the unit vectors of S W; row b of R is
-a row of U.
+M. The descriptor's maps are D = S P: P maps unit vectors to distinct unit vectors, S is one of the swizzles, and for
+one tile dimension P maps its low bits, those of a 16-byte chunk (without a swizzle) or of a row of the swizzle, to the
+low offset bits. The residual is R = D^-1 L. Let U be the matrix of S L in the unit vectors of S W; row b of R is a row
+of U.
 
 * D exists only if S W is spanned by unit vectors; a mixed vector names the offset bit.
 * R keeps the warp if and only if every warp bit i has a row of U that is the i-th unit row with constant 0. U is
-  invertible, so there is at most one: warp bits are placed in one way. Where a bit has none, its functional (a row of
-  L^-1) is not one offset bit, swizzled: no descriptor map carries it.
-* Lane bits take any of the rows left. Let A be their matrix, A_r its register columns, m the rank of A_r. If every
-  vector v with v A_r = 0 has v A = v on lane bits and 0 else, and v a = 0, every lane keeps 2^(r-m) words, and
-  2^r - 2^(r-m) shuffles are needed; else some lane keeps none and 2^r are.
+  invertible, so there is at most one: warp bits are placed in one way. If a bit has none, its functional (a row of
+  L^-1) is not a single offset bit after the swizzle, and no descriptor map carries it.
+* Lane bits may use any of the remaining rows. Let A be their matrix, A_r its register columns, m the rank of A_r. If
+  every vector v with v A_r = 0 has v A = v on lane bits and 0 elsewhere, and v a = 0, every lane keeps 2^(r-m) words,
+  and 2^r - 2^(r-m) shuffles are needed; otherwise some lane keeps none and 2^r are needed.
 
-So deciding takes one elimination per swizzle and dimension; the least number of rounds is a search over the rows for
-the lane bits, pruned where a dependent register part breaks the condition.
+So the decision is one elimination per swizzle and dimension; the minimum number of rounds is a search over the rows for
+the lane bits, pruned when a dependent register part breaks the condition.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ CHUNK_BITS = CHUNK_BYTES.bit_length() - 1
 
 @dataclass(frozen=True, slots=True)
 class Bits:
-    """A question of F2: columns per place bit, the constant, the role (0 register, 1 lane, 2 warp) per place bit.
+    """A question over F2; roles are 0 register, 1 lane, 2 warp.
 
     Args:
         columns: Offset of every place bit.
         constant: Offset of place 0.
         roles: Role of every place bit.
         dims: Per tile dimension its place bits, low bit first.
-        low: Low offset bits that are one 16-byte chunk.
+        low: Number of offset bits inside a 16-byte chunk.
     """
 
     columns: tuple[int, ...]
@@ -53,7 +53,7 @@ class Bits:
     low: int
 
     def of_role(self, role: int) -> tuple[int, ...]:
-        """The place bits of a role."""
+        """Place bits with a role."""
         return tuple(bit for bit, found in enumerate(self.roles) if found == role)
 
 
@@ -65,7 +65,7 @@ class Carrier:
         swizzle: Name of the swizzle.
         order: Offset bit per place bit, before the swizzle.
         rounds: Shuffles of the residual.
-        free: Place bits of the tile that may trade their offset bits.
+        free: Place bits whose offset bits may be exchanged.
     """
 
     swizzle: str
@@ -80,7 +80,7 @@ class Carrier:
 
 @dataclass(frozen=True, slots=True)
 class Obstacle:
-    """Why a swizzle carries no factor.
+    """Why a swizzle gives no factor.
 
     Args:
         rule: Rule id.
@@ -117,7 +117,7 @@ def run_bits(swizzle: str, low: int) -> int:
 
 
 def bits_of(question: Question) -> Bits | None:
-    """Return the question over F2; None where the layout or its places are not of F2."""
+    """Return the question over F2; None if the layout or its places are not linear over F2."""
     size = question.size
     extents = (*(extent for _, extent in question.axes), *(extent for _, extent in question.tile))
     if any(extent & (extent - 1) for extent in (size, *extents)):
@@ -150,7 +150,7 @@ def _spread(columns: tuple[int, ...], constant: int) -> npt.NDArray[np.int64]:
 
 
 def carriers(bits: Bits, swizzles: Sequence[str]) -> Iterator[Carrier | Obstacle]:
-    """Yield, per swizzle and tile dimension, the descriptor map of least rounds or what is in its way."""
+    """Yield, per swizzle and tile dimension, the descriptor map with the fewest rounds, or the obstacle."""
     dims = [dim for dim in bits.dims if dim] or [()]
     for swizzle in swizzles:
         columns = tuple(swizzled(column, swizzle, bits.low) for column in bits.columns)
@@ -160,20 +160,18 @@ def carriers(bits: Bits, swizzles: Sequence[str]) -> Iterator[Carrier | Obstacle
             kernel = matrix.kernel(columns)[0]
             unused = next(bit for bit in range(len(columns)) if 1 << bit not in basis)
             yield Obstacle(
-                "FACTOR_INJECTIVE", unused, f"places 0 and {kernel} want one offset: the map is no bijection"
+                "FACTOR_INJECTIVE", unused, f"places 0 and {kernel} share an offset: the layout is not injective"
             )
             return
         mixed = next((vector for vector in basis if vector & (vector - 1)), 0)
         if mixed:
             listed = ", ".join(str(bit) for bit in _bits(mixed))
-            because = f"offset bits {listed} change together only, and a descriptor map moves them one by one"
+            because = f"offset bits {listed} only change together; a descriptor map moves them independently"
             yield Obstacle("FACTOR_IMAGE", mixed.bit_length() - 1, because)
             continue
         rest = matrix.remainder(basis, constant)
         if rest:
-            because = (
-                f"offset bit {_bits(rest)[0]} is 1 everywhere, and a descriptor map takes coordinate 0 to offset 0"
-            )
+            because = f"offset bit {_bits(rest)[0]} is always 1, but a descriptor map sends coordinate 0 to offset 0"
             yield Obstacle("FACTOR_CONSTANT", _bits(rest)[0], because)
             continue
         rows = {}
@@ -188,14 +186,12 @@ def carriers(bits: Bits, swizzles: Sequence[str]) -> Iterator[Carrier | Obstacle
 def _carrier(bits: Bits, swizzle: str, rows: dict[int, tuple[int, int]], dim: tuple[int, ...]) -> Carrier | Obstacle:
     run = run_bits(swizzle, bits.low)
     if len(dim) < run:
-        because = (
-            f"{1 << run} elements in a row are the least, and a tile dimension of {1 << len(dim)} is the innermost"
-        )
+        because = f"the innermost tile dimension has {1 << len(dim)} elements; at least {1 << run} must be contiguous"
         return Obstacle("FACTOR_RUN", len(dim), because)
     fixed = {place: bit for bit, place in enumerate(dim[:run])}
     for bit in fixed.values():
         if bit not in rows:
-            because = f"offset bit {bit} is always 0: {1 << run} elements in a row are the least that is carried"
+            because = f"offset bit {bit} is always 0, but at least {1 << run} elements must be contiguous"
             return Obstacle("FACTOR_RUN", bit, because)
     order = dict(fixed)
     for place in bits.of_role(2):
@@ -203,7 +199,7 @@ def _carrier(bits: Bits, swizzle: str, rows: dict[int, tuple[int, int]], dim: tu
         if bit < 0:
             return _mixing(bits, rows, place)
         if order.get(place, bit) != bit or (place not in fixed and bit in fixed.values()):
-            because = f"the {_nth(bits, place)} is offset bit {bit}, inside the {1 << run} elements that stay in a row"
+            because = f"{_nth(bits, place)} is offset bit {bit}, inside the {1 << run} elements that stay contiguous"
             return Obstacle("FACTOR_RUN", bit, because)
         order[place] = bit
     left = [bit for bit in rows if bit not in order.values()]
@@ -220,13 +216,13 @@ def _carrier(bits: Bits, swizzle: str, rows: dict[int, tuple[int, int]], dim: tu
 
 
 def _mixing(bits: Bits, rows: dict[int, tuple[int, int]], place: int) -> Obstacle:
-    """Say which offset bits make up a warp bit."""
+    """Report which offset bits make up a warp bit."""
     names = sorted(rows)
     found = matrix.eliminate([rows[bit][0] for bit in names]).reduce(1 << place)[1]
     mixed = [names[index] for index in _bits(found)]
     flipped = sum(rows[bit][1] for bit in mixed) & 1
     told = " xor ".join([*(str(bit) for bit in mixed), *(["1"] if flipped else [])])
-    because = f"the {_nth(bits, place)} is offset bit {told}, and shuffles stay in a warp"
+    because = f"{_nth(bits, place)} is offset bit {told}; shuffles cannot cross warps"
     return Obstacle("FACTOR_WARP", mixed[-1], because)
 
 
@@ -237,7 +233,7 @@ def _nth(bits: Bits, place: int) -> str:
 def _lanes(
     bits: Bits, rows: dict[int, tuple[int, int]], fixed: dict[int, tuple[int, int]]
 ) -> tuple[int, dict[int, int] | None]:
-    """Return the least rounds and the offset bits of the lane bits that need them; None where all are alike."""
+    """Return the least rounds and the offset bits of the lane bits that reach them; None if all are equal."""
     registers = bits.of_role(0)
     mask = sum(1 << place for place in registers)
     words = 1 << len(registers)

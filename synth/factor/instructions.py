@@ -1,17 +1,17 @@
-"""Factors for instructions that move registers to or from shared memory: fixed columns, and the fewest words moved.
+"""Factor for instructions that move registers to or from shared memory: fixed columns, fewest words moved.
 
-Mathematically: what such an instruction moves is an affine map D of places (register, lane, warp) to offsets, in which
-some place bits have a fixed column, the bits inside one row of shared memory, and all others any columns that are
-multiples of the row, because every row has an address of its own. With W the span of the register and lane columns of
-the layout L, F the fixed columns and H the multiples of the row in W:
+Mathematically: such an instruction moves by an affine map D of places (register, lane, warp) to offsets. Some place
+bits, those inside one row of shared memory, have a fixed column; all others have any columns that are multiples of the
+row, because every row has its own address. With W the span of the register and lane columns of the layout L, F the
+fixed columns and H the multiples of the row in W:
 
-* D keeps the warps of L exactly if F lies in W, W = F + H, and what a warp bit adds is in F + H too. Otherwise an
-  offset bit inside the row is not one of a warp's places, and it is named.
+* D keeps the warps of L exactly if F is in W, W = F + H, and what a warp bit adds is in F + H too. Otherwise some
+  offset bit inside the row is not reached by a warp's places, and it is named.
 * Let lane(x) be the lane part of L^-1 x for x in W, and p(x) that of D^-1 x. A lane keeps words exactly where p(L x)
-  is its own number. If every lane keeps some, then with Q what p takes the register columns of L to, p = lane modulo
-  Q: Q holds lane(f) for a fixed register and lane(f) + u for a fixed lane u, and Q + lane(H) = Q + U, U the free
-  lanes. With m its dimension, 2^r - 2^(r-m) of 2^r words are moved; if there is no such Q, all are. All spaces Q are
-  looked at, from the smallest that these conditions leave.
+  is its own number. If every lane keeps some, then with Q the image under p of the register columns of L, p = lane
+  modulo Q: Q contains lane(f) for a fixed register and lane(f) + u for a fixed lane u, and Q + lane(H) = Q + U, U the
+  free lanes. With m its dimension, 2^r - 2^(r-m) of 2^r words are moved; if there is no such Q, all are. All spaces Q
+  that satisfy these conditions are tried, smallest first.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ class Template:
     """The columns that an instruction fixes.
 
     Args:
-        registers: Offset bits that low register bits are, in order.
-        lanes: Offset bit by the lane bits that are inside a row.
-        row: Offset bits of one row.
+        registers: Offset bits of the low register bits, in order.
+        lanes: Offset bit of each lane bit inside a row.
+        row: Number of offset bits in a row.
         least: Register bits of one instruction.
         warp: Lane bits of a warp.
     """
@@ -52,11 +52,7 @@ class Template:
 
 
 def template_of(consumer: str, bits: int) -> Template | Unknown:
-    """Return what an instruction fixes.
-
-    Args:
-        consumer: Its name.
-        bits: Bits of an element.
+    """Return the columns that an instruction fixes for elements of ``bits`` bits.
 
     Example:
         >>> template_of("ldmatrix.x4", 16).lanes, template_of("ldmatrix.x4.trans", 16).lanes
@@ -67,7 +63,7 @@ def template_of(consumer: str, bits: int) -> Template | Unknown:
     if consumer in WIDTHS:
         many = WIDTHS[consumer] * 8 // bits
         if many < 1 or many & (many - 1):
-            return Unknown(f"{consumer} moves no power of two of elements of {bits} bits", ("factorise",))
+            return Unknown(f"{consumer} does not move a power of two of {bits}-bit elements", ("factorise",))
         width = many.bit_length() - 1
         return Template(tuple(range(width)), {}, width, width, 6)
     if consumer in TRANSPOSING and TRANSPOSING[consumer] == bits:
@@ -80,9 +76,9 @@ def template_of(consumer: str, bits: int) -> Template | Unknown:
     try:
         form = access_form(consumer)
     except LayoutError:
-        return Unknown(f"the maps that {consumer} carries are not listed as a whole", ("factorise",))
+        return Unknown(f"no complete list of the maps that {consumer} carries", ("factorise",))
     if form.unit_bits % bits or form.element_bits not in (0, bits) or consumer.startswith("cp."):
-        return Unknown(f"the maps that {consumer} carries of {bits}-bit elements are not listed", ("factorise",))
+        return Unknown(f"no list of the maps that {consumer} carries for {bits}-bit elements", ("factorise",))
 
     def place(bit: int) -> int:
         return (bit // bits).bit_length() - 1
@@ -94,19 +90,14 @@ def template_of(consumer: str, bits: int) -> Template | Unknown:
 
 
 def carrier_of(bits: Bits, template: Template) -> tuple[tuple[int, ...], int, int] | Obstacle:
-    """Return (columns, constant, least rounds) of a map of the class, or what prevents one.
-
-    Args:
-        bits: The layout over F2.
-        template: The class.
-    """
+    """Return (columns, constant, least rounds) of a map that fits the template, or the obstacle."""
     registers, lanes, warps = (bits.of_role(role) for role in range(3))
     if matrix.rank(bits.columns) < len(bits.columns):
         kernel = matrix.kernel(bits.columns)[0]
-        because = f"places 0 and {kernel} want one offset: the map is no bijection"
+        because = f"places 0 and {kernel} share an offset: the layout is not injective"
         return Obstacle("FACTOR_INJECTIVE", (matrix.apply(bits.columns, kernel & kernel - 1)).bit_length(), because)
     if len(lanes) != template.warp or len(registers) < template.least:
-        needs = f"{1 << template.least} elements in each of {1 << template.warp} lanes are one instruction"
+        needs = f"one instruction moves {1 << template.least} elements in each of {1 << template.warp} lanes"
         bit = next(iter(template.registers[len(registers) :]), template.row)
         return Obstacle("FACTOR_SIZE", bit, needs)
     low = (1 << template.row) - 1
@@ -151,7 +142,7 @@ def carrier_of(bits: Bits, template: Template) -> tuple[tuple[int, ...], int, in
     columns = _columns(bits, fixed, high, labels, free)
 
     def start(column: int) -> int:
-        """The column of a warp bit: what L adds, less a vector of W that is not a multiple of the row."""
+        """The column of a warp bit: that of L minus a vector of W, so that it is a multiple of the row."""
         if not column & low:
             return column
         used = matrix.eliminate([fixed_column for fixed_column, _ in own]).reduce(column & low)[1]
@@ -170,21 +161,21 @@ def carrier_of(bits: Bits, template: Template) -> tuple[tuple[int, ...], int, in
 
 Found: TypeAlias = tuple[list[int], list[int], bool, bool]
 TRIALS = 40
-"""Random completions of a space that are tried."""
+"""Limit on random completions of a space."""
 
 
 def _cheapest(
     own: list[int], high: list[int], shares: list[int], units: list[int], asked: list[int], size: tuple[int, int]
 ) -> Found:
-    """Return (label of every multiple of the row, Q, whether lanes keep words, whether no smaller Q is possible).
+    """Return (label of every multiple of the row, Q, whether lanes keep words, whether Q is provably smallest).
 
     Args:
         own: Lane of every fixed column.
         high: Lane, in L, of every multiple of the row.
         shares: Every register column of L as a sum of fixed columns and multiples of the row, in this order.
         units: The free lanes.
-        asked: What Q contains.
-        size: Bits of the lane and of the register.
+        asked: Vectors that Q must contain.
+        size: Lane bits and register bits.
     """
     lanes, registers = size
     first = list(matrix.image_basis([vector for vector in asked if vector]))
@@ -215,13 +206,13 @@ def _cheapest(
 
 
 def _rank_of(own: list[int], base: list[int], shares: list[int], inside: list[int]) -> int:
-    """Return the largest rank that the registers can have in D's lanes: what labels leave open counted whole."""
+    """Return an upper bound on the registers' rank in D's lanes, counting all freedom of the labels."""
     held = [matrix.apply([*own, *base], share) for share in shares]
     return matrix.rank([*held, *inside])
 
 
 def _spaces(base: list[int], lanes: int, many: int) -> Iterator[list[int]]:
-    """Yield every space of a dimension that contains a base, once."""
+    """Yield every space of dimension ``many`` that contains a base, once."""
     level = {matrix.image_basis(base)}
     for _ in range(many - len(base)):
         level = {
@@ -236,12 +227,12 @@ def _spaces(base: list[int], lanes: int, many: int) -> Iterator[list[int]]:
 
 def _apart(column: int) -> Obstacle:
     bit = column.bit_length() - 1
-    because = f"offset bit {bit} is inside the row that one address moves, and the places of a warp do not have both"
+    because = f"offset bit {bit} is inside the row of one address, but a warp's places do not have both of its values"
     return Obstacle("FACTOR_ROW", bit, because)
 
 
 def _joining(left: list[int], right: list[int], space: list[int]) -> list[int]:
-    """Return the fewest vectors that, with ``space``, make the spans of ``left`` and ``right`` one."""
+    """Return the fewest vectors that, with ``space``, make the spans of ``left`` and ``right`` equal."""
     shared = list(matrix.intersection([*left, *space], [*right, *space]))
     more = [_grown(shared, side) for side in (left, right)]
     pairs = list(itertools.zip_longest(*more, fillvalue=0))
@@ -249,7 +240,7 @@ def _joining(left: list[int], right: list[int], space: list[int]) -> list[int]:
 
 
 def _grown(base: list[int], candidates: list[int]) -> list[int]:
-    """Return the candidates that enlarge the span of ``base``, one after the other."""
+    """Return candidates that complete the span of ``base``."""
     chosen: list[int] = []
     for vector in candidates:
         if matrix.rank([*base, *chosen, vector]) > len(base) + len(chosen):
@@ -258,7 +249,7 @@ def _grown(base: list[int], candidates: list[int]) -> list[int]:
 
 
 def _labels(lanes: list[int], units: list[int], space: list[int]) -> list[int]:
-    """Return for every vector a sum of free lanes, its own lane modulo ``space``, such that these span all units."""
+    """Return for every vector a sum of free lanes, equal to its lane modulo ``space``; together they span all units."""
     basis = [*units, *space]
     reduced = matrix.eliminate(basis)
     known = (1 << len(units)) - 1
@@ -279,7 +270,7 @@ def _labels(lanes: list[int], units: list[int], space: list[int]) -> list[int]:
 
 
 def _columns(bits: Bits, fixed: dict[int, int], high: list[int], labels: list[int], free: list[int]) -> tuple[int, ...]:
-    """The columns: fixed ones, for a free lane a multiple of the row with its label, for registers those without."""
+    """The columns: fixed ones, multiples of the row with the lane's label for free lanes, label 0 for registers."""
     registers, lanes, _ = (bits.of_role(role) for role in range(3))
     columns = [fixed.get(place, 0) for place in range(len(bits.columns))]
     reduced = matrix.eliminate(labels)

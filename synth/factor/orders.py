@@ -1,8 +1,8 @@
-"""Factors of layouts of other extents: every order of the digits that a descriptor can walk, tried.
+"""Factor layouts of other extents by trying every order of the digits that a descriptor can walk.
 
-Mathematically: a strided bijection P of a tile onto 0 to N - 1 splits each tile dimension into digits and lays all of
-them as one chain of digits of the offset: weights 1, e1, e1 e2, ... (strides of a direct sum that fills an interval
-divide one another). Split to primes, P is an order of the primes of each dimension and an order of all these digits;
+Mathematically: a strided bijection P of a tile onto 0 to N - 1 splits each tile dimension into digits and arranges all
+of them as one chain of offset digits with weights 1, e1, e1 e2, ... (strides of a direct sum that fills an interval
+divide one another). Split into primes, P is an order of the primes of each dimension and an order of all these digits;
 one dimension begins with the elements of a 16-byte chunk, or of a row of the swizzle, at weight 1. The descriptor's
 maps onto 0 to N - 1 are the S P with S a swizzle that keeps 0 to N - 1 as a set.
 """
@@ -25,7 +25,7 @@ from layoutalg.targets.nvidia.tensormap.facts import apply_swizzle
 
 IntArray: TypeAlias = npt.NDArray[np.int64]
 MOST = 20000
-"""Orders that are tried at most."""
+"""Limit on orders tried."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class Tried:
 
 
 def swizzled_offsets(offsets: IntArray, swizzle: str, element_bytes: int) -> IntArray:
-    """Return element offsets after a swizzle; an involution where the element is at most what the swizzle moves."""
+    """Return element offsets after a swizzle; an involution if elements are at most 16 bytes."""
     return np.asarray(apply_swizzle(swizzle, offsets * element_bytes), dtype=np.int64) // element_bytes
 
 
@@ -96,7 +96,7 @@ def orders(extents: tuple[int, ...], run: int) -> Iterator[tuple[Flat, ...]]:
 
     Args:
         extents: Tile extents.
-        run: Elements that stay in a row.
+        run: Elements that stay contiguous.
 
     Example:
         >>> len(list(orders((8, 6), 8))), next(orders((8, 6), 8))

@@ -1,9 +1,9 @@
-"""What is to be factored: the offsets that the places of threads want, and which place belongs to which thread.
+"""The layout to factor: the offset of every place, and the thread that owns it.
 
-Notation: a place is a flat coordinate of the layout, as everywhere in the library the first axis fastest. Axes named
-``register``, ``lane`` and ``warp`` say what a place is; ``roles`` names those of other layouts. The tile of such a
-layout has one dimension, and tile coordinate t belongs to place t. A layout of a tile keeps its dimensions, and its
-elements are dealt to threads in row-major order: one 16-byte chunk to a lane, 32 lanes, the warps, then again.
+Notation: a place is a flat coordinate of the layout, first axis fastest. Axes named ``register``, ``lane`` and ``warp``
+identify a place; ``roles`` names those of other layouts. The tile of such a layout has one dimension, and tile
+coordinate t belongs to place t. A tile layout keeps its dimensions, and its elements are dealt to threads in row-major
+order: one 16-byte chunk per lane, over the lanes, then the warps, then again.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from layoutalg.proofs.dtypes import ElementType, stated_type
 from layoutalg.proofs.tile_map import extents_of, flat_offsets, layout_of, offsets
 
 IntArray: TypeAlias = npt.NDArray[np.int64]
-CHECK = Checker("LA880", "this cannot be factored")
+CHECK = Checker("LA880", "invalid argument to factorise()")
 ROLES = ("register", "lane", "warp")
 WARP_LANES = 32
 CHUNK_BYTES = 16
@@ -37,14 +37,14 @@ class Question:
     """A layout with its places.
 
     Args:
-        layout: The layout as it was read.
+        layout: The layout as parsed.
         dtype: Element type.
         axes: (name, extent) of the layout's axes, fastest first.
-        tile: The same of the carried layout's.
+        tile: (name, extent) of the carried layout's axes.
         order: The axes of the tile, outermost dimension first.
         offsets: The element offset at every place.
         owner: Register, lane and warp of every place, one row each.
-        threaded: Whether the axes say what a place is.
+        threaded: Whether the axes identify registers, lanes and warps.
     """
 
     layout: Any = field(hash=False)
@@ -63,21 +63,18 @@ class Question:
 
     @property
     def counts(self) -> tuple[int, int, int]:
-        """Registers of a lane, lanes of a warp, warps."""
+        """Registers per lane, lanes per warp, warps."""
         registers, lanes, warps = (int(part) + 1 for part in self.owner.max(axis=1))
         return registers, lanes, warps
 
     @property
     def chunk(self) -> int:
-        """Elements of 16 bytes."""
+        """Elements per 16 bytes."""
         return max(1, CHUNK_BYTES * 8 // self.dtype.bits)
 
 
 def read(layout: object, dtype: object, warps: int, roles: Sequence[str] | None, lanes: int = WARP_LANES) -> Question:
-    """Return what is asked; arguments as for ``factorise``, and the lanes of a warp.
-
-    Raises: MalformedError: LA340, LA376, LA880.
-    """
+    """Return the question; arguments as for ``factorise``, plus the lanes of a warp."""
     kind = stated_type(dtype, layout, check=CHECK)
     if kind.bits not in (8, 16, 32, 64):
         raise CHECK.malformed("dtype", "must have 8, 16, 32 or 64 bits", kind.name)
@@ -88,7 +85,7 @@ def read(layout: object, dtype: object, warps: int, roles: Sequence[str] | None,
     named = tuple(name for name, _ in modes)
     if roles is not None:
         if isinstance(roles, str) or len(tuple(roles)) != len(modes) or not set(roles) <= {*ROLES, "thread"}:
-            raise CHECK.malformed("roles", f"must name one of {', '.join(ROLES)}, thread per axis", roles)
+            raise CHECK.malformed("roles", f"must give one of {', '.join(ROLES)}, thread per axis", roles)
         named = tuple(roles)
     size = math.prod(extent for _, extent in modes)
     if not 0 < size <= MOST:
@@ -99,7 +96,7 @@ def read(layout: object, dtype: object, warps: int, roles: Sequence[str] | None,
 
 
 def _with_formula(layout: ListedLayout) -> Any:
-    """Return the layout of the same tile that a table is; a table that is none stays one."""
+    """Recognize a table as a layout of the same tile; return it unchanged if that fails."""
     try:
         found = recognize(layout.table(), layout.extents)
     except LayoutError:
@@ -129,7 +126,7 @@ def _threads(
         parts: tuple[tuple[int, IntArray, int], ...]
         if name == "thread":
             if extent > lanes and extent % lanes:
-                raise CHECK.malformed("layout", f"must have whole warps of {lanes} threads", extent)
+                raise CHECK.malformed("layout", f"must have a multiple of {lanes} threads", extent)
             parts = (
                 (1, digit % lanes, min(extent, lanes)),
                 (2, digit // lanes, -(-extent // lanes)),
@@ -139,7 +136,7 @@ def _threads(
         elif extent == 1:
             continue
         else:
-            raise CHECK.malformed("layout", f"must have the axes {', '.join(ROLES)}, each other of extent 1", axis)
+            raise CHECK.malformed("layout", f"must have the axes {', '.join(ROLES)}; others need extent 1", axis)
         for role, value, width in parts:
             owner[role] += scale[role] * value
             scale[role] *= width
@@ -167,7 +164,7 @@ def _dealt(rows: IntArray, kind: ElementType, warps: int, lanes: int) -> IntArra
     """Register, lane and warp of row-major positions."""
     size = len(rows)
     if size % warps:
-        raise CHECK.malformed("warps", "must divide the elements of the tile", warps)
+        raise CHECK.malformed("warps", "must divide the number of tile elements", warps)
     lanes = math.gcd(size // warps, lanes)
     vector = math.gcd(size // warps // lanes, max(1, CHUNK_BYTES * 8 // kind.bits))
     low, rest = rows % vector, rows // vector

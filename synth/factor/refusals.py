@@ -1,9 +1,9 @@
-"""The certificates that a layout has no factor: no offset bit is a warp's, under any swizzle and innermost dimension.
+"""Certify that a layout has no factor: under no swizzle and innermost dimension is some warp bit one offset bit.
 
-Main statements: a descriptor's map takes each bit of the tile to one offset bit, before the swizzle, and the low bits
-of one dimension to the low offset bits. Shuffles stay in a warp, so each warp bit of the places must be the offset bit
-that the map gives it: bit b of the layout with the swizzle undone, at every place. The candidates are (swizzle,
-dimension, b) for one warp bit that has none. That descriptors denote these maps alone is left to the rule.
+A descriptor's map sends each bit of the tile to one offset bit, before the swizzle, and the low bits of one dimension
+to the low offset bits. Shuffles stay in a warp, so each warp bit of the places must be the offset bit that the map
+gives it: bit b of the layout with the swizzle undone, at every place. The candidates are (swizzle, dimension, b) for
+one warp bit that has none. That descriptors denote only these maps is not certified.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from layoutalg.synth.factor.question import Question
 
 
 def certified(question: Question, bits: Bits | None, swizzles: Sequence[str]) -> Certificate | None:
-    """Return a certificate that no descriptor map leaves a residual inside warps; None where none was found.
+    """Return a certificate that no descriptor map leaves a residual inside warps, if one was found.
 
     Args:
-        question: What was refused.
-        bits: The same over F2; None where it is not of F2.
-        swizzles: Those that the target has.
+        question: The refused question.
+        bits: The same over F2, if it is linear over F2.
+        swizzles: The target's swizzles.
     """
     f = np.asarray(question.offsets, dtype=np.int64)
     twice = overlap(f)
@@ -44,7 +44,7 @@ def certified(question: Question, bits: Bits | None, swizzles: Sequence[str]) ->
 
 
 def _candidates(bits: Bits, f: Any, swizzle: str, run: int, dim: tuple[int, ...]) -> list[System] | None:
-    """The offset bits that a warp bit may be, where it is none; or that the dimension has the run."""
+    """Systems for the offset bits that some warp bit could be, but is not; or for a dimension shorter than the run."""
     size = len(f)
     if len(dim) < run:
         return [System((np.zeros(1, dtype=np.int64),), (Equation((), 1 << len(dim), (), 1 << run),))]

@@ -1,10 +1,8 @@
-"""The least number of shuffles for a permutation of the words of a warp.
+"""Permute the words of a warp with the fewest shuffles.
 
-Main statements: the answer has ``moved(source)`` rounds, the least number; ``proofs.shuffle`` says why.
-
-Implementation notes: words are first coloured by the class of their place modulo a subspace that the caller knows
-(``colours``), which makes each round's registers affine in the lane; where that is not a colouring of the least number
-of colours, by alternating paths.
+The plan has ``moved(source)`` rounds, the minimum (see ``proofs.shuffle``). Words are coloured by the caller's classes
+(``colours``), which makes each round's registers affine in the lane; if that is not a minimal edge colouring,
+alternating paths find one.
 """
 
 from __future__ import annotations
@@ -23,12 +21,12 @@ Edge: TypeAlias = tuple[int, int, int, int]
 
 
 def shuffles(source: IntArray, colours: IntArray | None = None) -> ShufflePlan:
-    """Return a plan of least rounds that brings every place the word of its source.
+    """Return a plan with the fewest rounds that moves to every place the word of its source.
 
     Args:
-        source: By warp, lane and register the place (warp * lanes + lane) * registers + register that its word comes
-            from; a bijection that stays in its warp.
-        colours: By warp, lane and register any number; words of one number are to travel in one round.
+        source: By warp, lane and register the place (warp * lanes + lane) * registers + register of its word; a
+            bijection inside every warp.
+        colours: By warp, lane and register any number; words with equal numbers should move in one round.
 
     Example:
         >>> plan = shuffles(np.array([[[0, 2], [1, 3]]]))
@@ -38,7 +36,7 @@ def shuffles(source: IntArray, colours: IntArray | None = None) -> ShufflePlan:
     warps, lanes, registers = source.shape
     least = moved(source)
     from_lane, from_register = source // registers % lanes, source % registers
-    stays = (from_lane == np.arange(lanes)[None, :, None]) & (least < registers)  # else nothing is saved by staying
+    stays = (from_lane == np.arange(lanes)[None, :, None]) & (least < registers)  # otherwise staying saves no round
     kept = np.where(stays, from_register, NONE)
     tables = np.zeros((least, 3, warps, lanes), dtype=np.int64)
     tables[:, 1] = np.arange(lanes)
@@ -64,7 +62,7 @@ def _rows(table: IntArray) -> tuple[tuple[int, ...], ...]:
 
 
 def _coloured(edges: list[Edge], wanted: list[int] | None, lanes: int, least: int) -> list[int]:
-    """Return a colour below ``least`` per edge, such that no two at one sender or one receiver are equal."""
+    """Return a colour below ``least`` per edge, distinct at every sender and receiver."""
     if wanted is not None:
         places = {colour: place for place, colour in enumerate(sorted(set(wanted)))}
         found = [places[colour] for colour in wanted]
@@ -76,14 +74,14 @@ def _coloured(edges: list[Edge], wanted: list[int] | None, lanes: int, least: in
 
 
 def by_paths(edges: Sequence[Edge], lanes: int, least: int) -> list[int]:
-    """Return a colour below ``least`` per edge of a bipartite graph, no two at one end being equal.
+    """Return a colour below ``least`` per edge of a bipartite graph, distinct at every end.
 
-    Edges are coloured one after another; where the free colours of the ends differ, two are swapped along a path first.
+    Edges are coloured one by one; if the free colours of the ends differ, two colours are swapped along a path first.
 
     Args:
-        edges: Their ends are the first two numbers; the others play no part.
-        lanes: Numbers of ends.
-        least: Colours: at least the most edges of an end.
+        edges: The first two numbers are the ends; the others are ignored.
+        lanes: Number of ends per side.
+        least: Number of colours: at least the maximum degree.
 
     Example:
         >>> by_paths([(0, 0, 0, 0), (0, 1, 0, 0), (1, 0, 0, 0)], 2, 2)

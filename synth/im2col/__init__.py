@@ -1,8 +1,8 @@
-"""Im2col plans from convolutions: the map, the start coordinates and the offsets that load a tile of the matrix.
+"""Plan im2col loads of a convolution: the map, start coordinates and offsets for a tile of the matrix.
 
-Mathematically: the corner's box holds exactly the places -padding + i * stride, i below the output's extent, so that
-the engine's own traversal is the order of the matrix's rows. That fixes the map but for how the tile is split into
-columns; every admissible split is tried, fewest issues first.
+The corners' box is exactly the places -padding + i * stride, i below the output's extent, so that the engine traverses
+the matrix's rows in order. That determines the map except for the split of the tile into columns; every admissible
+split is tried, fewest issues first.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ class InadmissibleConvolutionError(TargetRuleError):
 
 
 def synthesize_im2col(problem: ConvolutionProblem) -> ConvolutionPlan:
-    """Return the plan that loads a tile of the convolution's im2col matrix, proved for every tile and tap.
+    """Return a plan that loads a tile of the convolution's im2col matrix, proved for every tile and tap.
 
-    Raises: InadmissibleConvolutionError: LA858. MalformedError: LA859. TargetRuleError: LA306, LA830.
+    Raises: InadmissibleConvolutionError: no im2col map loads the tile.
 
     Example:
         >>> from layoutalg.proofs.tensor import Tensor
@@ -55,7 +55,7 @@ def synthesize_im2col(problem: ConvolutionProblem) -> ConvolutionPlan:
         >>> plan.start(plan.issues[0], 6, 0), plan.offsets((2, 1))
         ((0, 1, 1, 0), (1, 2))
 
-    Laws: loading by ``im2col_load`` equals the brute-force matrix, zeros of the padding included.
+    Laws: loading by ``im2col_load`` equals the brute-force matrix, including zeros for the padding.
     """
     if not isinstance(problem, ConvolutionProblem):
         raise CHECK.malformed("problem", "must be a ConvolutionProblem", problem)
@@ -105,7 +105,7 @@ def _maps(problem: ConvolutionProblem) -> Iterator[Im2colMap]:
 
 
 def map_of(problem: ConvolutionProblem, column: Column) -> Im2colMap:
-    """Return the one map whose traversal is the order of the matrix's rows, with the columns given."""
+    """Return the only map that traverses the matrix's rows in order with the given columns."""
     size = element_type(problem.tensor.dtype).bits // 8
     shape, stride = problem.tensor.shape, problem.tensor.stride or ()
     upper = tuple(
@@ -128,19 +128,19 @@ def map_of(problem: ConvolutionProblem, column: Column) -> Im2colMap:
 
 
 def _of_use(problem: ConvolutionProblem, tm: Im2colMap, issues: tuple[ColumnIssue, ...]) -> tuple[Violation, ...]:
-    """Return what the loads of this map break."""
+    """Return the rules that the loads of this map break."""
     found = []
     limit = OFFSET_LIMITS.get(tm.rank, 0)
     for taps, gap in zip(problem.filter, problem.dilation, strict=True):
         if (taps - 1) * gap > limit:
-            message = f"the last tap lies {(taps - 1) * gap} elements from the first, offsets reach {limit}"
+            message = f"the last tap is {(taps - 1) * gap} elements from the first; offsets reach {limit}"
             found.append(Violation("IM2COL_OFFSET", message, "filter"))
     inner = (problem.tensor.stride or (1,))[-1]
     if inner != 1:
-        message = f"the channels lie {inner} elements apart, not 1"
+        message = f"channels must be contiguous, got stride {inner}"
         found.append(Violation("CHANNELS_CONTIGUOUS", message, "stride"))
     if any(issue.smem_offset_bytes % SMEM_DESTINATION_ALIGN_BYTES for issue in issues):
-        message = f"columns of {tm.pixels_per_column * row_pitch_bytes(tm)} bytes do not lie at multiples of 128 bytes"
+        message = f"columns of {tm.pixels_per_column * row_pitch_bytes(tm)} bytes do not start 128-byte aligned"
         found.append(Violation("SMEM_ALIGN", message, "pixels"))
     return tuple(found)
 

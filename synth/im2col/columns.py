@@ -1,9 +1,9 @@
-"""Which columns of pixels a layout of a tile is made of.
+"""Decompose a tile layout into columns of pixels.
 
-Mathematically: a column of P pixels and K channels at the offset o is (p, k) -> swizzle(o + p * pitch + k * size), with
-the pitch K * size, or the swizzle's span; o is a multiple of 128. Columns of one size that write every element of the
-tile once form a grid: along each row of the matrix their channels, and along each channel their pixels, are intervals
-of one length that partition the tile. So all of them are found by trying the divisors of its two extents.
+Mathematically: a column of P pixels and K channels at offset o is (p, k) -> swizzle(o + p * pitch + k * size), with
+pitch K * size or the swizzle's span; o is a multiple of 128. Columns of one size that write every element of the tile
+once form a grid: along each row of the matrix their channels, and along each channel their pixels, are intervals of one
+length that partition the tile. So all of them are found by trying the divisors of its two extents.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ CHUNK_BYTES = 16
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """What one instruction moves.
+    """The elements that one instruction moves.
 
     Args:
         swizzle: Name of the swizzle.
         pixels: Rows of the matrix.
-        channels: Channels of each.
+        channels: Channels per row.
     """
 
     swizzle: str
@@ -51,17 +51,17 @@ def divisors(number: int, most: int) -> list[int]:
 
 
 def most_channels(swizzle: str, element_bytes: int) -> int:
-    """Return how many channels a pixel may have under a swizzle."""
+    """Return the maximum channels per pixel under a swizzle."""
     return min(MAX_CHANNELS, SWIZZLE_TABLE[swizzle].span_bytes // element_bytes) if swizzle != "NONE" else MAX_CHANNELS
 
 
 def columns(offsets: IntArray, element_bytes: int, align_bytes: int) -> list[Cut] | Broken:
-    """Return every way to make a tile of columns, the fewest first, or why there is none.
+    """Return every way to split a tile into columns, fewest first, or why there is none.
 
     Args:
         offsets: Element offsets, int64[pixels, channels].
-        element_bytes: Bytes of an element.
-        align_bytes: What divides the tile's address in shared memory.
+        element_bytes: Bytes per element.
+        align_bytes: Alignment of the tile's address in shared memory.
 
     Example:
         >>> tile = np.arange(64 * 32).reshape(64, 32)
@@ -80,15 +80,15 @@ def columns(offsets: IntArray, element_bytes: int, align_bytes: int) -> list[Cut
 
 
 def _bytes(at: IntArray, element_bytes: int) -> Broken | None:
-    """Return why addresses are not those of a tile at all."""
+    """Return why the addresses are not a valid tile, if so."""
     channels = at.shape[1] * element_bytes
     if channels % CHUNK_BYTES:
-        return Broken("CHANNELS_16B", f"the tile's channels take {channels} bytes, not a multiple of {CHUNK_BYTES}")
+        return Broken("CHANNELS_16B", f"the tile's channels have {channels} bytes, not a multiple of {CHUNK_BYTES}")
     low, high = int(at.min()), int(at.max()) + element_bytes
     if low < 0:
-        return Broken("SMEM_RANGE", f"an element lies {-low} bytes before the tile's base")
+        return Broken("SMEM_RANGE", f"an element is {-low} bytes before the tile's base")
     if high > MAX_SMEM_BYTES:
-        return Broken("SMEM_CAP", f"the tile reaches over {high} bytes; a block has {MAX_SMEM_BYTES} of shared memory")
+        return Broken("SMEM_CAP", f"the tile spans {high} bytes; a block has {MAX_SMEM_BYTES} bytes of shared memory")
     order = np.argsort(at, axis=None, kind="stable")
     same = np.flatnonzero(np.diff(at.reshape(-1)[order]) == 0)
     if same.size:
@@ -98,7 +98,7 @@ def _bytes(at: IntArray, element_bytes: int) -> Broken | None:
 
 
 def _under(name: str, linear: IntArray, size: int) -> Iterator[Cut]:
-    """Yield the grids of columns of addresses whose swizzle has been undone."""
+    """Yield the grids of columns, given addresses with the swizzle undone."""
     rows, many = linear.shape
     for channels in divisors(many, most_channels(name, size)):
         if channels * size % CHUNK_BYTES:
@@ -122,7 +122,7 @@ def _under(name: str, linear: IntArray, size: int) -> Iterator[Cut]:
 
 
 def _why_not(at: IntArray, size: int, align_bytes: int) -> Broken:
-    """Return the first rule that keeps every grid from being one."""
+    """Return the first rule that rules out every grid."""
     grain = CHUNK_BYTES // size
     chunks = at.reshape(at.shape[0], -1, grain)
     apart = np.argwhere(chunks - chunks[:, :, :1] != np.arange(grain) * size)
@@ -137,16 +137,17 @@ def _why_not(at: IntArray, size: int, align_bytes: int) -> Broken:
         )
     for name in SWIZZLES:
         if any(True for _ in _under(name, apply_swizzle(name, at), size)):
-            text = f"swizzle {name} XORs address bits that a base aligned to {align_bytes} bytes leaves open"
+            period = max(SWIZZLE_TABLE[name].period_bytes, SMEM_DESTINATION_ALIGN_BYTES)
+            text = f"swizzle {name} needs a base aligned to {period} bytes; only {align_bytes} is known"
             return Broken("SMEM_ALIGN", text)
-    text = "under no swizzle do its pixels lie at the pitch of a column, from multiples of 128 bytes on"
+    text = "under no swizzle are its pixels at the pitch of a column that starts 128-byte aligned"
     pixel = max(_regular(name, apply_swizzle(name, at), size) for name in SWIZZLES)
     witness = {"pixel": pixel, "channel": 0, "offset": int(at[pixel, 0]) // size} if pixel < at.shape[0] else {}
     return Broken("SWIZZLE_PITCH", text, witness)
 
 
 def _regular(name: str, linear: IntArray, size: int) -> int:
-    """Return the first pixel that is not where a column from the first one would have it."""
+    """Return the first pixel that breaks the column that starts at pixel 0."""
     best = 0
     for channels in divisors(linear.shape[1], most_channels(name, size)):
         if (np.diff(linear[0, :channels]) == size).all():

@@ -1,4 +1,4 @@
-"""Finding families of descriptors for ragged tensors."""
+"""Synthesis of descriptor families for ragged tensors."""
 
 from __future__ import annotations
 

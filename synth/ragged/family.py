@@ -1,9 +1,8 @@
-"""Ragged tensors: groups of rows of any sizes, one behind the other, copied by a family of descriptors.
+"""Copy ragged tensors, consecutive groups of rows of any sizes, by a family of descriptors.
 
-Implementation notes: each map is planned and proved as that of a dense tensor; what the family adds is which map copies
-which rows, and that is proved by ISL with the group's size as a parameter. A smaller box starts inside the tile: that
-needs a start of whole 128 bytes, and the swizzle is a function of absolute addresses (measured), so that its rows fall
-where the tile wants them.
+Each map is planned and proved as for a dense tensor; which map copies which rows is proved by ISL with the group's size
+as a parameter. A smaller box starts inside the tile: the start must be 128-byte aligned, and because the swizzle is a
+function of absolute addresses (measured), its rows land where the tile expects them.
 """
 
 from __future__ import annotations
@@ -33,8 +32,8 @@ from layoutalg.targets.nvidia.tensormap import limits
 SIZE = "n"
 _OPTIONS = ("base_elem_offset", "oob_fill", "oob_required")
 _STATED = {
-    "back": "the last tile of a group ends with it: rows of the tile before are copied twice, with the same values",
-    "overfetch": "the last tile of a group reads rows of what follows it, which are no part of the group",
+    "back": "the last tile of a group ends with it: some rows of the previous tile are copied twice, with equal values",
+    "overfetch": "the last tile of a group also reads rows after the group",
 }
 
 
@@ -51,22 +50,22 @@ def synthesize_ragged(
 ) -> RaggedFamily:
     """Return the proved family of maps that copies tiles of every group of a ragged tensor.
 
-    Mathematically: the groups are intervals of ``axis``, of any sizes, one behind the other; tiles start at the first
-    row of each. Every element of every group is copied exactly once, or as ``.stated`` says, whatever the sizes are.
+    Mathematically: the groups are consecutive intervals of ``axis``, of any sizes; tiles start at the first row of
+    each. For all sizes, every element of every group is copied exactly once, or as ``.stated`` says.
 
     Args:
-        tensor: The whole tensor; sizes may have names.
+        tensor: The whole tensor; sizes may be symbolic.
         tile: Tile extents, outermost dimension first.
         smem: As for ``layoutalg.tensormap``.
         strategy: ``"descriptors"``, ``"boxes"``, ``"back"`` or ``"overfetch"``; see ``proofs.ragged``.
         axis: The ragged dimension.
-        direction: ``"load"`` or ``"store"``; a store takes ``"descriptors"`` or ``"boxes"``, and ``"back"`` where equal
+        direction: ``"load"`` or ``"store"``; stores support ``"descriptors"``, ``"boxes"``, and ``"back"`` if equal
             values may be written twice.
         target: Architecture.
         options: ``swizzle`` and ``axes`` as for ``layoutalg.tensormap``, ``base_elem_offset``, ``oob_fill``,
             ``oob_required``.
 
-    Raises: MalformedError: LA865. InadmissibleError: LA400. BudgetError: LA866.
+    Raises: InadmissibleError: no such family exists. BudgetError: its coverage was not proved.
 
     Example:
         >>> smem = "Sw<3,3,3> o 0 o (128,64):(64,1)"
@@ -82,16 +81,16 @@ def synthesize_ragged(
     place = CHECK.integer(axis, "axis", 0, len(source.shape))
     if place == len(source.shape) - 1 and len(source.shape) > 1:
         raise CHECK.malformed(
-            "axis", "must not be the innermost dimension: a copy starts at whole 16 bytes of it", axis
+            "axis", "must not be the innermost dimension, along which copies start 16-byte aligned", axis
         )
     extents = CHECK.vector(tile, "tile", len(source.shape))
     if not options.keys() <= {*_OPTIONS, "swizzle", "axes"}:
         raise CHECK.malformed("options", f"may be swizzle, axes, {', '.join(_OPTIONS)}", sorted(options))
     if SIZE in source.names:
-        raise CHECK.malformed("tensor", f"must leave the name {SIZE} to the sizes of groups", str(source))
+        raise CHECK.malformed("tensor", f"must not use the name {SIZE}, reserved for group sizes", str(source))
     options |= {"target": target, "direction": direction}
     if direction == "store" and strategy == "overfetch":
-        raise _refused(source, "STORE", "a store of rows behind the group would write what is not its own")
+        raise _refused(source, "STORE", "a store would overwrite rows after the group")
     if strategy == "descriptors":
         plans: tuple[Plan, ...] = (_per_group(source, extents, smem, place, options),)
         heights: list[int] = []
@@ -100,7 +99,9 @@ def synthesize_ragged(
         plans = tuple(_whole(source, extents, smem, place, rows, options) for rows in (extents[place], *heights))
     for plan in plans:
         if plan.oob != "exact":
-            raise _refused(source, "OOB_CLASS", f"out of bounds, a map of the family is {plan.oob}, not exact")
+            raise _refused(
+                source, "OOB_CLASS", f"a map of the family has out-of-bounds class {plan.oob}; exact is required"
+            )
     rules = rules_of(strategy, extents[place], heights)
     least = extents[place] if strategy == "back" else 1
     stated = "" if extents[place] == 1 else _STATED.get(strategy, "")
@@ -114,36 +115,36 @@ def synthesize_ragged(
 
 
 def _heights(rows: int) -> list[int]:
-    """The powers of two below the rows of a tile, falling."""
+    """The powers of two below the rows of a tile, decreasing."""
     return [1 << bit for bit in reversed(range((rows - 1).bit_length()))]
 
 
 def _per_group(source: Tensor, tile: tuple[int, ...], smem: object, axis: int, options: dict[str, Any]) -> Plan:
-    """The map of one group: the extent of the ragged dimension is the group's size, the base its first row."""
+    """The map of one group: the group's size is the extent of the ragged dimension, its first row the base."""
     shape = tuple(SIZE if dim == axis else extent for dim, extent in enumerate(source.shape))
     align = min(source.base_align_bytes, limits.GLOBAL_ALIGN_BYTES)  # a group starts at a whole number of pitches
     plan: Plan = tensormap(Tensor(shape, source.strides, source.dtype, align, source.assume), tile, smem, **options)
     (pitch,) = evaluated((source.strides[axis],))
     needed = divisible(pitch * hardware.element_bytes(source.dtype), limits.GLOBAL_ALIGN_BYTES)
     if not isinstance(plan, SymbolicPlan) or not guard_implies_quickly(plan.guard, (needed,)):
-        raise _refused(source, "BASE_ALIGN", f"groups start at whole pitches, and {needed} is not known")
+        raise _refused(source, "BASE_ALIGN", f"groups start at multiples of the pitch, but {needed} is not known")
     return plan
 
 
 def _whole(source: Tensor, tile: tuple[int, ...], smem: object, axis: int, rows: int, options: dict[str, Any]) -> Plan:
-    """The map of the whole tensor with a box of so many rows, which starts at any row."""
+    """The map of the whole tensor with a box of ``rows`` rows that may start at any row."""
     size = hardware.element_bytes(source.dtype)
     shared = shared_tile(smem, tile, size, options.get("swizzle"), axes=options.get("axes"))
     modes = [tuple(digit for digit in digits if digit[0] > 1) or ((1, 1),) for digits in shared.modes]
     if rows != tile[axis]:
         if len(modes[axis]) != 1:
             raise _refused(
-                source, "SMEM_DENSE", "the rows of the tile are not one digit, so no smaller box is part of it"
+                source, "SMEM_DENSE", "the rows of the tile have no single stride, so it has no smaller boxes"
             )
         pitch = modes[axis][0][1] * size
         if rows * pitch % limits.SMEM_DESTINATION_ALIGN_BYTES:
             text = (
-                f"a box of {rows} rows of {pitch} bytes is not a whole number of 128 bytes, where the next would start"
+                f"a box of {rows} rows of {pitch} bytes is not a multiple of 128 bytes, so the next start is misaligned"
             )
             raise _refused(source, "SMEM_ALIGN", text)
         modes[axis] = ((rows, modes[axis][0][1]),)
@@ -167,10 +168,8 @@ def _whole(source: Tensor, tile: tuple[int, ...], smem: object, axis: int, rows:
         plan = synthesize_symbolic(SymbolicProblem.from_json(document | {"assume": list(source.assume)}))
     else:
         plan = synthesize_tensormap(document)
-    if plan.tensor_map.swizzle != shared.swizzle:  # one row of a tile looks alike under every swizzle
-        text = (
-            f"a box of {rows} rows is carried under swizzle {plan.tensor_map.swizzle}, the tile under {shared.swizzle}"
-        )
+    if plan.tensor_map.swizzle != shared.swizzle:  # a single row is the same under every swizzle
+        text = f"a box of {rows} rows needs swizzle {plan.tensor_map.swizzle}, but the tile has {shared.swizzle}"
         raise _refused(source, "SWIZZLE_PHASE", text)
     return plan
 

@@ -1,4 +1,4 @@
-"""Finding one plan for all sizes at once."""
+"""Synthesis of plans for symbolic sizes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``layoutalg.tensormap``: one call for tensors of numbers and of names."""
+"""``layoutalg.tensormap``, for tensors of concrete and symbolic sizes."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ def tensormap(
     direction: str = "load",
     **options: Any,
 ) -> Any:
-    """Return a proved plan that copies tiles of a tensor to or from a shared-memory layout of any family.
+    """Return a proved plan that copies tiles of a tensor to or from a shared-memory layout.
 
     Args:
-        tensor: A ``layoutalg.Tensor``, ``(shape, stride, dtype)`` or an array of another library. Where its sizes have
-            names, the answer is a ``SymbolicPlan``: one plan for all sizes that meet its ``guard``.
+        tensor: A ``layoutalg.Tensor``, ``(shape, stride, dtype)`` or an array of another library. If it has symbolic
+            sizes, the answer is a ``SymbolicPlan``: one plan for all sizes that meet its ``guard``.
         tile: Tile extents in elements, outermost dimension first.
-        smem: A layout of any family or its text: tile coordinates, outermost first, to element offsets. None for the
-            row-major tile.
+        smem: A layout of any family or its text: tile coordinates, outermost first, to element offsets. Defaults to
+            row-major.
         target: Architecture.
         direction: ``"load"`` (global to shared) or ``"store"``.
-        options: Those of ``TensorMapProblem.of`` (``swizzle``, ``axes``, ``bounds``, ``element_strides``, ...) and
-            ``synthesize_tensormap`` (``budget_seconds``, ``repair``, ``documented_only``); with names ``for_all``, but
-            not ``documented_only``.
+        options: As for ``TensorMapProblem.of`` (``swizzle``, ``axes``, ``bounds``, ``element_strides``, ...) and
+            ``synthesize_tensormap`` (``budget_seconds``, ``repair``, ``documented_only``). Symbolic sizes: also
+            ``for_all``, but not ``documented_only``.
 
-    Raises: As ``TensorMapProblem.of`` and ``synthesize_tensormap``; MalformedError: LA860. BudgetError: LA864.
+    Raises: As ``TensorMapProblem.of`` and ``synthesize_tensormap``; BudgetError: no symbolic plan found or excluded.
 
     Example:
         >>> plan = tensormap(((4096, 8192), None, "bf16"), (128, 64), "Sw<3,3,3> o 0 o (128,64):(64,1)")

@@ -1,7 +1,7 @@
-"""From plans at several sizes to one map with names: every number as the polynomial that it was at all of them.
+"""Lift plans at several sizes to one symbolic map by fitting polynomials to its fields.
 
-Implementation notes: nothing is claimed here. A field is a constant, or an affine function of a bound, an extent, a
-stride or a product of bounds of the problem; the checker derives for which sizes the result is right.
+A field is a constant, or an affine function of a bound, an extent, a stride or a product of bounds of the problem. The
+checker derives for which sizes the result is correct.
 """
 
 from __future__ import annotations
@@ -23,13 +23,7 @@ _SAME = ("dtype", "box", "element_strides", "interleave", "swizzle", "l2_promoti
 def lifted(
     problem: SymbolicProblem, plans: Sequence[TensorMapPlan], sizes: Sequence[Mapping[str, int]]
 ) -> SymbolicPlan | None:
-    """Return the plan with names that these plans are instances of; None where they differ in more than numbers.
-
-    Args:
-        problem: The statement.
-        plans: Plans of it at different sizes.
-        sizes: Those sizes.
-    """
+    """Return the symbolic plan whose instances are ``plans`` at ``sizes``; None if they differ in more than numbers."""
     first, *others = plans
     tm = first.tensor_map
     for other in others:
@@ -54,7 +48,7 @@ def lifted(
 
 
 def _bases(problem: SymbolicProblem) -> Iterator[Polynomial]:
-    """What an extent of a map can be an affine function of."""
+    """Polynomials of which a map extent may be an affine function."""
     highs = [top for top in evaluated([high for _, high in problem.bounds]) if top.names]
     yield from dict.fromkeys(highs)
     yield from dict.fromkeys(extent for extent in evaluated(problem.tensor.shape) if extent.names)
@@ -63,10 +57,10 @@ def _bases(problem: SymbolicProblem) -> Iterator[Polynomial]:
 
 
 def _fit(values: Sequence[int], bases: Sequence[Polynomial], sizes: Sequence[Mapping[str, int]]) -> Size | None:
-    """Return the constant, or alpha p + beta of one of these polynomials, that has these values at these sizes."""
+    """Return the constant, or alpha p + beta for one of these polynomials, with these values at these sizes."""
     if len(set(values)) == 1:
         return values[0]
-    for shifted in (False, True):  # a multiple is the likelier form
+    for shifted in (False, True):  # a multiple is more likely
         for base in bases:
             at = [value_at(base, entry) for entry in sizes]
             other = next((index for index, value in enumerate(at) if value != at[0]), None)

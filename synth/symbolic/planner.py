@@ -1,10 +1,10 @@
-"""One plan for all sizes: forms found at samples, guards derived by the checker, the weakest one last.
+"""Synthesize one plan for all sizes: generalise plans at sample sizes, then let the checker derive their guards.
 
-Main statements: a plan returned here has been proved by ``proofs.symbolic.checker.prove``. Its guard is the weakest for
-its map, and no clause of it follows from the others by the rules of ``proofs.symbolic.guard``.
+Every returned plan has been proved by ``proofs.symbolic.checker.prove``. Its guard is the weakest for its map, and no
+clause follows from the others by the rules of ``proofs.symbolic.guard``.
 
-Implementation notes: the planner of numbers is asked at sizes that are multiples of the tile first, then at the least
-divisible ones that have a plan at all. Each answer that is the same at several sizes is a form, whose guard is derived.
+The concrete planner runs first at sizes that are multiples of the tile, then at the least divisible sizes that still
+have a plan. Plans that agree at several sizes are generalised, and the result's guard is derived.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ GRAINS = (1, 2, 4, 8, 16, 32)
 MOST_CANDIDATES = 8
 _OF_SIZES = frozenset({"STRIDE_ALIGN", "STRIDE_RANGE", "STORE_CHUNK", "STORE_OVERLAP", "STORE", "DIM_RANGE", "RANK"})
 _OF_SIZES |= {"CUT_EXTENT", "NO_BOX", "OOB_CLASS"}
-"""Rules of refusals that may not be broken at other sizes."""
+"""Rules that may hold at other sizes."""
 TURNS = 3
 
 
 @dataclass(slots=True)
 class _Search:
-    """What became of the samples: plans with names, the first refusal, why forms were not proved."""
+    """Outcome of the samples: symbolic plans, the first refusal, reasons why candidates were not proved."""
 
     problem: SymbolicProblem
     cases: list[SymbolicPlan] = field(default_factory=list)
@@ -63,15 +63,15 @@ def synthesize_symbolic(
     """Return a proved plan for all sizes that meet its guard.
 
     Mathematically: find a TensorMap with polynomials for extents and strides, and the weakest guard under which it
-    realises the problem at these sizes.
+    realises the problem.
 
     Args:
         problem: The statement.
-        budget_seconds: Seconds of wall time for everything; a sooner deadline of ``ground.clock`` keeps holding.
-        repair: Whether a refusal looks for repairs (each is planned and proved again).
-        for_all: Refuse where the guard asks for more than the assumptions say and the ranges of the hardware.
+        budget_seconds: Wall-time budget; an earlier deadline of ``ground.clock`` still applies.
+        repair: Whether to look for repairs of a refused problem (each is planned and proved).
+        for_all: Refuse if the guard requires more than the assumptions and the hardware's ranges.
 
-    Raises: MalformedError: LA004. InadmissibleError: LA400. BudgetError: LA410, LA864.
+    Raises: InadmissibleError: no plan exists (LA400). BudgetError: undecided (LA410, LA864).
 
     Example:
         >>> from layoutalg.proofs.tensor import Tensor
@@ -99,19 +99,19 @@ def synthesize_symbolic(
         because = f"{error.diagnostic.where[0]}: {error.diagnostic.because}"
         raise BudgetError(Diagnostic("LA410", "gave up looking for a plan", (str(problem),), because)) from None
     refused = [f"refused at {search.refusal.diagnostic.where[0]}"] if search.refusal is not None else []
-    because = "; ".join(dict.fromkeys([*search.open, *refused])) or "no sizes were found to look at"
+    because = "; ".join(dict.fromkeys([*search.open, *refused])) or "no sample sizes were found"
     raise BudgetError(
         Diagnostic("LA864", "no plan for all sizes was found, and none excluded", (str(problem),), because)
     )
 
 
 def _searched(problem: SymbolicProblem) -> _Search:
-    """Look at sizes at which tiles end where the tensor does, then at the least divisible sizes that have a plan."""
+    """Try sizes that are whole tiles, then the least divisible sizes that have a plan."""
     search = _Search(problem)
     rich = tile_grains(problem)
     _look(rich, search)
     if not search.cases:
-        search.known = wished(problem)  # sums such as K + 4 are whole chunks where K is not
+        search.known = wished(problem)  # sums such as K + 4 may be whole chunks when K is not
         _look(rich, search)
     if search.cases and _covers(search.cases[-1]):
         return search
@@ -123,11 +123,11 @@ def _searched(problem: SymbolicProblem) -> _Search:
 
 
 def _for_all_sizes(problem: SymbolicProblem, error: InadmissibleError) -> bool:
-    """Whether a refusal at some sizes is one at all that the assumptions allow."""
+    """Whether a refusal at some sizes holds for all sizes that the assumptions allow."""
     pattern = problem.pattern
     for found in error.violations:
         if found.rule not in _OF_SIZES:
-            return True  # one rule that does not speak of sizes is enough
+            return True  # one rule that does not depend on sizes is enough
     for found in error.violations:
         dim = found.position
         if dim is None or found.rule not in ("STRIDE_ALIGN", "STORE_CHUNK"):
@@ -143,14 +143,14 @@ def _for_all_sizes(problem: SymbolicProblem, error: InadmissibleError) -> bool:
 
 
 def _covers(case: SymbolicPlan) -> bool:
-    """Whether the assumptions leave nothing to ask of the sizes but ranges."""
+    """Whether the assumptions imply the guard except for ranges."""
     return all(_range(clause) for clause in case.guard.open_under(case.assumptions))
 
 
 def _look(grains: dict[str, int], search: _Search, plainly: bool = False) -> None:
-    """Plan at several sizes and add what the plans have in common, where it holds at more sizes than what is known."""
+    """Plan at several sizes, generalise, and keep the result if its guard is weaker than the last one."""
     problem = search.problem
-    clock.check("the search for a plan with names")
+    clock.check("the search for a symbolic plan")
     drawn = [sizes for turn in range(TURNS) if (sizes := sample(problem, grains, turn, search.known)) is not None]
     if not drawn or all(any(case.guard.broken_at(sizes) is None for case in search.cases) for sizes in drawn):
         return
@@ -165,7 +165,7 @@ def _look(grains: dict[str, int], search: _Search, plainly: bool = False) -> Non
 
 
 def _least_grains(rich: dict[str, int], search: _Search) -> dict[str, int] | None:
-    """Make the sizes less divisible, name by name, as long as there are plans; None where there is none at all."""
+    """Make the sizes less divisible, name by name, while plans exist; None if there are none."""
     problem, found = search.problem, dict(rich)
     some = bool(search.cases)
     for name in problem.names:
@@ -199,7 +199,7 @@ def _planned(
 
 
 def plain_plan(problem: TensorMapProblem) -> TensorMapPlan | None:
-    """Return the plan of fewest copies whose map has the tensor's own dimensions: the form that asks least of sizes."""
+    """Return the best plan whose map has the tensor's own dimensions, which needs the weakest guards."""
     found = candidates(plain_frame(problem), problem.swizzle)
     for candidate in sorted(found, key=lambda entry: (entry.rank, entry.issues))[:MOST_CANDIDATES]:
         with contextlib.suppress(TargetRuleError):
@@ -216,10 +216,10 @@ def plain_plan(problem: TensorMapProblem) -> TensorMapPlan | None:
 def _case(
     problem: SymbolicProblem, plans: list[TensorMapPlan], drawn: list[dict[str, int]], search: _Search
 ) -> SymbolicPlan | None:
-    """Return the plan with names behind plans of numbers, with its guard and its proof."""
+    """Generalise concrete plans to a symbolic plan with guard and proof."""
     form = lifted(problem, plans, drawn) if len(plans) > 1 else None
     if form is None:
-        search.open.append("the plans at different sizes are not one map with other numbers")
+        search.open.append("the plans at different sizes do not generalise to one map")
         return None
     try:
         found = obligations(form, base_case(form.with_changes(oob="lost"), drawn[0]))
@@ -246,14 +246,14 @@ def _certified(plan: SymbolicPlan, search: _Search) -> Iterator[SymbolicPlan]:
 
 
 def _joined(cases: list[SymbolicPlan]) -> SymbolicPlan:
-    """Return the weakest case with those that are better at some of its sizes."""
+    """Return the case with the weakest guard, plus those that are better at some of its sizes."""
     last = cases[-1]
     better = []
     for case in cases[:-1]:
         if (OOB_CLASSES.index(case.oob), len(case.issues)) < (OOB_CLASSES.index(last.oob), len(last.issues)):
             inside = minimal((*case.guard.clauses, *last.guard.clauses), case.guard.names)
             found = case.with_changes(guard=inside, better=(), certificate=None)
-            verdict = prove(found)  # where the two guards exclude each other, there is nothing to prove
+            verdict = prove(found)  # fails if the two guards exclude each other
             if isinstance(verdict, Proved):
                 better.append(found.with_changes(certificate=verdict.certificate))
     if not better:
@@ -264,7 +264,7 @@ def _joined(cases: list[SymbolicPlan]) -> SymbolicPlan:
 
 
 def _range(clause: Clause) -> bool:
-    """Whether a clause is no more than a range that the hardware has."""
+    """Whether a clause is only a hardware range."""
     return all(upper_bound(entry) is not None for entry in clause)
 
 
@@ -290,7 +290,7 @@ def _asks_more(plan: SymbolicPlan, asked: list[Clause]) -> InadmissibleError:
 
 
 def _repairs(problem: SymbolicProblem) -> tuple[Repair, ...]:
-    """What to assume instead, where a plan was found without the assumptions."""
+    """Assumptions to make instead, if a plan exists without the given ones."""
     if not problem.tensor.assume:
         return ()
     tensor = replace(problem.tensor, assume=())
@@ -302,7 +302,7 @@ def _repairs(problem: SymbolicProblem) -> tuple[Repair, ...]:
 
 
 def _assume(problem: SymbolicProblem, asked: list[Clause]) -> Iterator[Repair]:
-    """Assume what the guard asks for, and, where that is divisibility of one name, pad it."""
+    """Assume what the guard requires; if that is divisibility of one name, also propose padding it."""
     single = [clause[0] for clause in asked if len(clause) == 1]
     if len(single) < len(asked):
         return

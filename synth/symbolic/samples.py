@@ -1,8 +1,8 @@
-"""Sizes at which a problem with names is looked at: of no relation but the ones asked for.
+"""Choose sample sizes of a symbolic problem without accidental relations.
 
-Implementation notes: a plan found at a few such sizes shows the form of the map; whether the form holds elsewhere is
-proved, never inferred. Sizes are odd multiples of a grain, with primes that differ from name to name and turn to turn,
-so that a polynomial that agrees at all turns is hardly ever another one.
+Plans at a few such sizes suggest the form of the map; its validity elsewhere is proved, never inferred. Sizes are odd
+multiples of a grain, with primes that differ between names and turns, so that a polynomial that agrees at all turns is
+almost always the right one.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ PRIMES = (
     (29, 13, 31, 19, 23, 41, 37, 43),
     (17, 37, 11, 43, 59, 29, 61, 53),
 )
-"""Odd multiples of the grain, by turn and place: no small affine relation holds between two columns."""
+"""Odd multiples of the grain, by turn and place; no small affine relation between columns."""
 MOST_GRAIN = 512
 
 
 def tile_grains(problem: SymbolicProblem) -> dict[str, int]:
-    """Return, per name, a grain at which tiles end where the tensor does."""
+    """Return, per name, a grain that makes the tensor whole tiles."""
     pattern = problem.pattern
     grains = dict.fromkeys(problem.names, 1)
     chunk = max(1, 16 // pattern.element_bytes)
@@ -44,7 +44,7 @@ def tile_grains(problem: SymbolicProblem) -> dict[str, int]:
 
 
 def wished(problem: SymbolicProblem) -> Assumptions:
-    """Return the assumptions, and that pitches are whole chunks where they do not exclude it."""
+    """Return the assumptions, extended by pitches being whole chunks unless they exclude it."""
     known = problem.assumptions
     chunk = max(1, 16 // problem.pattern.element_bytes)
     inner = [top for top, tile in zip(_highs(problem), problem.pattern.tile, strict=True) if tile > 1][-1:]
@@ -58,13 +58,13 @@ def wished(problem: SymbolicProblem) -> Assumptions:
 def sample(
     problem: SymbolicProblem, grains: Mapping[str, int], turn: int, known: Assumptions | None = None
 ) -> dict[str, int] | None:
-    """Return sizes that meet the assumptions, odd multiples of the grains where these allow; None where none is found.
+    """Return sizes that meet the assumptions, odd multiples of the grains if possible; None if none is found.
 
     Args:
         problem: The statement.
-        grains: Per name, what its size is a multiple of.
+        grains: Grain of each name's size.
         turn: Which of several samples.
-        known: What the sizes have to meet; None for the problem's assumptions.
+        known: Assumptions to meet; by default those of the problem.
 
     Example:
         >>> from layoutalg.proofs.tensor import Tensor
@@ -73,7 +73,7 @@ def sample(
         {'K': 192, 'M': 5}
     """
     known = problem.assumptions if known is None else known
-    names = frozenset(problem.names) | known.names  # some may occur in the assumptions alone
+    names = frozenset(problem.names) | known.names  # some may occur only in the assumptions
     facts = facts_of(known, names)
     sizes: dict[str, int] = {}
     steps: dict[str, int] = {}
@@ -114,7 +114,7 @@ def _highs(problem: SymbolicProblem) -> tuple[Polynomial, ...]:
 
 
 def _contain(problem: SymbolicProblem, sizes: dict[str, int], steps: Mapping[str, int]) -> None:
-    """Make extents longer where bounds would lie outside."""
+    """Enlarge extents that are smaller than the bounds."""
     shape, highs = evaluated(problem.tensor.shape), evaluated([high for _, high in problem.bounds])
     for extent, high in zip(shape, highs, strict=True):
         longer = sorted(extent.names - high.names)
@@ -127,13 +127,13 @@ def _contain(problem: SymbolicProblem, sizes: dict[str, int], steps: Mapping[str
 
 
 def _depth(problem: SymbolicProblem, name: str) -> int:
-    """The innermost dimension whose stride has a name in it."""
+    """The innermost dimension whose stride contains the name."""
     strides = evaluated(problem.tensor.strides)
     return max((place for place, stride in enumerate(strides) if name in stride.names), default=0)
 
 
 def _reach(problem: SymbolicProblem, name: str, sizes: Mapping[str, int]) -> int:
-    """How far the dimensions with smaller known strides reach: a pitch beyond it makes no elements overlap."""
+    """Span of the dimensions with smaller known strides; a larger pitch avoids overlap."""
     reach = 1
     shape, strides = evaluated(problem.tensor.shape), evaluated(problem.tensor.strides)
     for place in range(len(shape) - 1, -1, -1):

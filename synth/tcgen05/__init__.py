@@ -1,4 +1,4 @@
-"""``tcgen05`` operands, scale factors and accumulators: from a layout to descriptors, or to why there are none."""
+"""Find ``tcgen05`` descriptors for operands, scale factors and accumulators, or the reasons why there are none."""
 
 from __future__ import annotations
 

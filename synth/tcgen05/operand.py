@@ -1,10 +1,10 @@
-"""The finder of ``tcgen05`` operands: descriptors read off differences of the requested layout, then verified.
+"""Find ``tcgen05`` operands: descriptors derived from address differences of the layout, then verified.
 
-Implementation notes: for each (rows of an instruction, major, swizzle mode, base offset) the XOR of that mode is undone
-on the requested chunks. What is left must be the mode's read pattern: its field steps are differences at the unit
-coordinates of their digits, its start is the value at the first element, and the whole instruction is then compared by
-table. The XOR is an involution for a given base offset, so this finds a descriptor of the mode wherever one exists.
-Where only reads that no document states would do, the answer is not a refusal.
+For each (rows of an instruction, major, swizzle mode, base offset) the XOR of that mode is undone on the requested
+chunks. The result must be the mode's read pattern: its field steps are differences at the unit coordinates of their
+digits, its start is the value at the first element, and the whole instruction is then compared by table. The XOR is an
+involution for a given base offset, so this finds a descriptor of the mode whenever one exists. If only undocumented
+reads would do, the answer is not a refusal.
 """
 
 from __future__ import annotations
@@ -27,18 +27,17 @@ IntArray = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class OperandQuestion:
-    """What is asked of ``tcgen05.mma``.
+    """A requested operand of ``tcgen05.mma``.
 
     Args:
         operand: ``"A"`` or ``"B"``.
         dtype: Element type.
         kind: The ``.kind``.
         wanted: int64[mn, k]: bit address of each element, relative to the tile base.
-        rows: Rows that one instruction may read in this block, most first; of an MN-major operand those of
-            ``transposed_rows``.
-        transposed_rows: Rows where the operand is MN-major.
+        rows: Rows that one instruction may read in this CTA, if K-major; most first.
+        transposed_rows: The same, if MN-major.
         k: Elements along K of one instruction.
-        align_bytes: What divides the tile base.
+        align_bytes: Alignment of the tile base.
     """
 
     operand: str
@@ -53,13 +52,13 @@ class OperandQuestion:
 
 @dataclass(frozen=True)
 class Missing:
-    """That no documented descriptor reads the layout.
+    """No documented descriptor reads the layout.
 
     Args:
-        because: In words.
+        because: The reason.
         witness: The first element that the closest mode reads from elsewhere.
-        undocumented: What would have to be known of reads that would do; "" where none would.
-        forbidden: The documented rule that such a descriptor breaks, and its reason; None for none.
+        undocumented: Missing documentation on reads that might do; "" if none would.
+        forbidden: The documented rule that such a descriptor breaks, and its reason, if any.
     """
 
     because: str
@@ -94,7 +93,7 @@ def find_operand(question: OperandQuestion) -> Tcgen05Plan | Missing:
 
 
 class _Search:
-    """The search for one question, and what is seen on the way."""
+    """The search for one question, and its findings."""
 
     def __init__(self, question: OperandQuestion) -> None:
         self.question = question
@@ -143,14 +142,12 @@ class _Search:
             ):
                 return descriptor, missing
             align = self.question.align_bytes
-            because = (
-                f"{major}-major, {swizzle}, whose pattern moves where the base is a multiple of {align} bytes alone"
-            )
+            because = f"{major}-major, {swizzle}, whose pattern changes with the base if only {align}-byte aligned"
             self._saw(read, block, np.zeros(2, dtype=np.int64), mn, k, because, descriptor)
         return None
 
     def bases(self, swizzle: str) -> tuple[int, ...]:
-        """Tile bases that differ for a swizzle."""
+        """Tile bases that a swizzle distinguishes."""
         return tuple(range(0, SWIZZLE_TABLE[swizzle].period_bytes, self.question.align_bytes)) or (0,)
 
     def _read(self, descriptor: hardware.MatrixDescriptor, rows: int, major: str) -> tuple[IntArray, str]:
@@ -158,7 +155,7 @@ class _Search:
         return hardware.continued_bits(descriptor, question.dtype, rows, question.k, major=major, kind=question.kind)
 
     def _candidates(self, block: IntArray, major: str, swizzle: str) -> Iterator[hardware.MatrixDescriptor]:
-        """The only descriptor of each base offset that can read a block."""
+        """The only descriptor per base offset that can read a block."""
         if int(block.min()) < 0 or int(block[0, 0]) % 128:
             return
         phases = SWIZZLE_TABLE[swizzle].period_bytes // 128 or 1
@@ -171,7 +168,7 @@ class _Search:
                 continue
 
     def _fields(self, chunks: IntArray, major: str, swizzle: str) -> tuple[int, int]:
-        """Leading and stride bytes: differences at the unit coordinates of their digits; 16 for what is not read."""
+        """Leading and stride bytes: differences at the unit coordinates of their digits; 16 if not read."""
         span = SWIZZLE_TABLE[swizzle].span_bytes
         wide = self.inner * span // 16
         along = {
@@ -185,12 +182,12 @@ class _Search:
         return leading, stride
 
     def _forbid(self, error: TargetRuleError, block: IntArray, descriptor: hardware.MatrixDescriptor) -> None:
-        """Note a rule that keeps MN-major, or a mode of it, from an operand that would be read so without the rule."""
+        """Record a rule that forbids MN-major, or a mode of it, for an operand that would fit otherwise."""
         bits, container = hardware.BITS[self.question.dtype], self.entry.container_bits
         if container in (8, 16) and bits == container:
             read = read_bits(descriptor.encode(), block.shape[0], block.shape[1], container, bits, "MN")
             kept = not isinstance(read, str) and np.array_equal(read, block)
-        else:  # no mode, or one alone, is legal: told of every operand that is contiguous along MN
+        else:  # at most one mode is legal: report the rule for every operand that is contiguous along MN
             run = min(self.inner, block.shape[0])
             kept = np.array_equal(np.diff(block[:run, 0]), np.full(run - 1, bits))
         if self.forbidden is None and kept:
@@ -200,7 +197,7 @@ class _Search:
         self, read: IntArray, block: IntArray, at: IntArray, mn: int, k: int, mode: str,
         descriptor: hardware.MatrixDescriptor,
     ) -> None:  # fmt: skip
-        """Keep the candidate that reads most elements right."""
+        """Keep the candidate with the most correct reads."""
         equal = int((read == block).sum())
         if equal > self.equal:
             i, j = int(at[0]), int(at[1])
@@ -211,17 +208,17 @@ class _Search:
             }  # fmt: skip
 
     def because(self) -> str:
-        """Say why nothing was found."""
+        """Return why nothing was found."""
         wanted = self.question.wanted
         if not self.witness:
             first = int(wanted[0, 0])
             if first % 128:
-                return f"the first element lies at bit {first}, not at a multiple of 16 bytes"
-            return "no field of a descriptor holds the distances of the layout: multiples of 16 below 2^18 bytes"
+                return f"the first element is at bit {first}, which is not 16-byte aligned"
+            return "the layout's strides do not fit the descriptor fields: multiples of 16 below 2^18 bytes"
         return f"no documented descriptor reads the layout; the closest is {self.closest}"
 
     def plan(self, major: str, swizzle: str, rows: int, tiles: list[Tcgen05Tile]) -> Tcgen05Plan | Missing:
-        """Return the plan that was found, once the checker has read it too."""
+        """Return the plan, after the checker confirmed it."""
         question = self.question
         made = Tcgen05Plan(
             question.operand, question.dtype, question.kind, rows, question.k, self.entry.container_bits,

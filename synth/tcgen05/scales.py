@@ -1,4 +1,4 @@
-"""The finder of copies of scale factors."""
+"""Find copies of scale factors to tensor memory."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ ROWS, GROUPS = 128, 4
 
 
 def find_scales(wanted: IntArray) -> ScalePlan | Missing:
-    """Return the copies that bring scale factors to tensor memory, or the first scale that they would not take.
+    """Return the copies of scale factors to tensor memory, or the first scale that they would not copy.
 
-    Mathematically: block by block of 128 x 4 the start is the first scale's byte and the stride the distance from row 0
-    to row 8; there is no other descriptor that could do.
+    For each 128 x 4 block the start is the first scale's byte and the stride the distance from row 0 to row 8; no other
+    descriptor is possible.
 
     Args:
-        wanted: int64[row, group]: byte of each scale, of a multiple of 128 rows and of 4 groups.
+        wanted: int64[row, group]: byte of each scale; a multiple of 128 rows and of 4 groups.
 
     Example:
         >>> table = np.array(hardware.scale_layout(128, 4).table()).reshape(128, 4, order="F")
@@ -29,7 +29,7 @@ def find_scales(wanted: IntArray) -> ScalePlan | Missing:
         1 x tcgen05.cp.32x128b.warpx4, 4 columns each
           (0, 0): 0x0000400800010000
         >>> find_scales(table + 8).because
-        'the block at (0, 0) starts at byte 8, not at a multiple of 16'
+        'the block at (0, 0) starts at byte 8, which is not 16-byte aligned'
     """
     tiles = []
     for row in range(0, wanted.shape[0], ROWS):
@@ -38,16 +38,16 @@ def find_scales(wanted: IntArray) -> ScalePlan | Missing:
             start, stride = int(block[0, 0]), int(block[8, 0] - block[0, 0])
             where = f"the block at ({row}, {group})"
             if start % 16:
-                because = f"{where} starts at byte {start}, not at a multiple of 16"
+                because = f"{where} starts at byte {start}, which is not 16-byte aligned"
                 return Missing(because, {"mn": row, "k": group, "requested_byte": start})
             try:
                 descriptor = hardware.MatrixDescriptor(start, 16, stride)
             except LayoutError:
-                because = f"{where}: rows 0 and 8 are {stride} bytes apart, which no stride field holds"
+                because = f"{where}: rows 0 and 8 are {stride} bytes apart, which the stride field cannot encode"
                 return Missing(because, {"mn": row + 8, "k": group, "requested_byte": int(block[8, 0])})
             read = hardware.scale_copy_bytes(descriptor) if stride else None
             if read is None:
-                return Missing("a stride of 0", {}, "scale factors that are copied with a stride of 0")
+                return Missing("the stride is 0", {}, "copying scale factors with a stride of 0")
             wrong = np.argwhere(read != block)
             if len(wrong):
                 i, j = (int(part) for part in wrong[0])
@@ -57,7 +57,7 @@ def find_scales(wanted: IntArray) -> ScalePlan | Missing:
                     "requested_byte": int(block[i, j]),
                     "read_byte": int(read[i, j]),
                 }
-                return Missing(f"{where} is not ((32,4),4):((16,4),1) with eight rows to a stride", dict(witness))
+                return Missing(f"{where} is not ((32,4),4):((16,4),1) with eight rows per stride", dict(witness))
             tiles.append(Tcgen05Tile(row, group, descriptor.encode()))
     plan = ScalePlan(tuple(tiles))
     wrong_at = refuted(plan, wanted)

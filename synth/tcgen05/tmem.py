@@ -1,4 +1,4 @@
-"""The finder of loads and stores of tensor memory."""
+"""Find loads and stores of tensor memory."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ WARP = 32
 def find_registers(
     layout: Any, shape: str, places: IntArray | None = None, data_path: str = ""
 ) -> tuple[TmemPlan, IntArray, IntArray] | Mismatch:
-    """Return the accesses of one shape that move a layout of registers, with what they denote and what was asked for.
+    """Return the accesses of one shape that move a register layout, with their meaning and the requested table.
 
     Mathematically: with p the place in tensor memory of each coordinate, p after the layout is a tiling of the access
     shape by ``synth.fragments``, with columns of all accesses congruent modulo the shape's, and each access of warp w
@@ -28,12 +28,10 @@ def find_registers(
 
     Args:
         layout: (register, lane, warp) to (row, column), or an array [warp, lane, register, coordinate].
-        shape: A shape of ``tcgen05.ld``; of 16x32bx2 every register is an access of its own, with the distance between
-            its halves that the register has.
-        places: int64[row, column]: lane * 2^16 + column of each element of D; None where rows are lanes.
-        data_path: The letter of those places.
-
-    Raises: MalformedError: LA831.
+        shape: A shape of ``tcgen05.ld``; with 16x32bx2 every register is a separate access with its own distance
+            between the halves.
+        places: int64[row, column]: lane * 2^16 + column of each element of D; None if rows are lanes.
+        data_path: The data-path letter of those places.
 
     Example:
         >>> from layoutalg.f2 import LinearLayout
@@ -46,13 +44,13 @@ def find_registers(
     table, outer = coordinates(layout)
     if any(name != "warp" for name, _ in outer):
         axes = tuple(name for name, _ in outer)
-        return Mismatch("the layout has axes besides register, lane and warp", {"axes": axes})
+        return Mismatch("the layout may only have the axes register, lane and warp", {"axes": axes})
     placed = table[..., :2].copy()
     if places is not None:
         beyond = np.argwhere(((placed < 0) | (placed >= places.shape)).any(axis=-1))
         if len(beyond):
             warp, lane, register = (int(part) for part in beyond[0])
-            return Mismatch("the registers hold what is no element", {"warp": warp, "lane": lane, "register": register})
+            return Mismatch("a register is out of bounds of D", {"warp": warp, "lane": lane, "register": register})
         found_at = places[placed[..., 0], placed[..., 1]]
         placed[..., 0], placed[..., 1] = found_at // hardware.LANE_STEP, found_at % hardware.LANE_STEP
     if shape == SPLIT_ATOM:
@@ -79,10 +77,10 @@ def find_registers(
 
 
 def _split(placed: IntArray, data_path: str) -> tuple[TmemPlan, IntArray, IntArray] | Mismatch:
-    """Return the accesses of 16x32bx2: lane t holds row t mod 16 behind the address, the upper half s columns on."""
+    """Return the accesses of 16x32bx2: lane t moves row t mod 16 from the address, the upper half s columns later."""
     lanes, registers = placed.shape[1:3]
     if lanes != WARP:
-        return Mismatch(f"a warp has {WARP} lanes, the layout {lanes}", {"lanes": lanes})
+        return Mismatch(f"a warp has {WARP} lanes, the layout has {lanes}", {"lanes": lanes})
     starts = placed[:, 0]
     splits = placed[0, 16, :, 1] - placed[0, 0, :, 1]
     lane = np.arange(WARP)
@@ -93,10 +91,10 @@ def _split(placed: IntArray, data_path: str) -> tuple[TmemPlan, IntArray, IntArr
     if len(wrong):
         warp, at, register = (int(part) for part in wrong[0])
         found, meant = ((int(v[0]), int(v[1])) for v in (placed[warp, at, register], wanted[warp, at, register]))
-        because = f"lane {at} holds {found}; an access of {SPLIT_ATOM} there holds {meant}"
+        because = f"lane {at} holds {found}; {SPLIT_ATOM} expects {meant}"
         return Mismatch(because, {"warp": warp, "lane": at, "register": register})
     if int(splits.min()) < 0:
-        return Mismatch("the upper half lies before the lower one", {"split_columns": int(splits.min())})
+        return Mismatch("the upper half precedes the lower one", {"split_columns": int(splits.min())})
     places = tuple(tuple((int(row), int(column)) for row, column in starts[:, held]) for held in range(registers))
     for points, split in zip(places, splits.tolist(), strict=True):
         mismatch = _reach(SPLIT_ATOM, (points,), split)
@@ -108,7 +106,7 @@ def _split(placed: IntArray, data_path: str) -> tuple[TmemPlan, IntArray, IntArr
 
 
 def _reach(shape: str, starts: tuple[tuple[tuple[int, int], ...], ...], split: int = 0) -> Mismatch | None:
-    """Return the first access that its warp cannot make."""
+    """Return the first access that its warp cannot perform."""
     for points in starts:
         for warp, (lane, column) in enumerate(points):
             try:
@@ -120,5 +118,5 @@ def _reach(shape: str, starts: tuple[tuple[tuple[int, int], ...], ...], split: i
 
 
 def _flat(table: IntArray) -> IntArray:
-    """Places as one number each: 2^16 times the lane, and the column."""
+    """Flatten each place to lane * 2^16 + column."""
     return np.asarray(table[..., 0] * hardware.LANE_STEP + table[..., 1], dtype=np.int64).reshape(-1)

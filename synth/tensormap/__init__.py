@@ -1,4 +1,4 @@
-"""TensorMap plans from problems."""
+"""Synthesis of TensorMap plans."""
 
 from __future__ import annotations
 

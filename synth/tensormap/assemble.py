@@ -1,4 +1,4 @@
-"""From a box and loops to a plan: map dimensions in order, start coordinates, origin terms, descriptor bytes."""
+"""Assemble a plan from a box and loops: ordered map dimensions, start coordinates, origin terms, descriptor bytes."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ class _Dim:
 def assemble(
     stated: TensorMapProblem, problem: TensorMapProblem, candidate: Candidate, l2_promotion: str = "128B"
 ) -> TensorMapPlan:
-    """Return the plan of a candidate, with its claims filled in (the checker decides whether they hold).
+    """Return the plan of a candidate with its claims, which the checker must still verify.
 
     Args:
-        stated: The problem that the plan is for.
-        problem: The variant of it that the candidate carries.
+        stated: The problem that the plan solves.
+        problem: The variant of it that the candidate solves.
         candidate: Box and loops.
         l2_promotion: The map's L2 promotion.
     """
@@ -43,7 +43,7 @@ def assemble(
     base = problem.base_elem_offset + sum(
         low * stride for (low, _), stride in zip(problem.bounds, problem.global_strides, strict=True)
     )
-    # shift moves the coordinate of the origin 0 by -low, so the base stands at the first element in bounds
+    # shift moves the coordinate of origin 0 by -low, so the base is the first element in bounds
     tensor_map = hardware.TensorMap(
         dtype=problem.dtype,
         dims=tuple(dim.extent for dim in dims),
@@ -60,7 +60,7 @@ def assemble(
 
 
 def assemble_view(stated: TensorMapProblem, view: View, l2_promotion: str = "128B") -> TensorMapPlan:
-    """Return the plan of a view, with its claims filled in (the checker decides whether they hold)."""
+    """Return the plan of a view with its claims, which the checker must still verify."""
     problem = view.problem
     order = _rising(view.lines, len(view.box.rows))
     lines = [view.lines[at] for at in order]
@@ -115,12 +115,12 @@ def filled_in(
 
 
 def _box(count: int, step: int) -> int:
-    """The box extent from which an element stride takes ``count`` elements."""
+    """Box extent of which an element stride of ``step`` picks ``count`` elements."""
     return count * step if count * step <= limits.MAX_BOX else (count - 1) * step + 1
 
 
 def _rising(lines: tuple[Line, ...], rows: int) -> list[int]:
-    """The order of the map's dimensions: rows of the box as they are, the others where they keep the strides rising."""
+    """Order of the map's dimensions: rows of the box unchanged, the others inserted by rising stride."""
     order = list(range(rows))
     for extra in sorted(range(rows, len(lines)), key=lambda at: lines[at].stride_bytes):
         stride = lines[extra].stride_bytes
@@ -130,7 +130,7 @@ def _rising(lines: tuple[Line, ...], rows: int) -> list[int]:
 
 
 def _view_issues(view: View, order: list[int]) -> tuple[Issue, ...]:
-    """One issue per turn of all loops, the first loop fastest."""
+    """One issue per iteration of all loops, the first loop fastest."""
     atoms = view.box.atoms
     turned = [(index, tuple(range(atoms[index].extent))) for index in view.box.loops]
     if len(view.box.starts) > 1:
@@ -148,7 +148,7 @@ def _view_issues(view: View, order: list[int]) -> tuple[Issue, ...]:
 
 
 def _ordered(candidate: Candidate) -> list[_Dim]:
-    """Carried dimensions in box order; the others slipped in where they keep the strides rising."""
+    """Carried dimensions in box order, the others inserted by rising stride."""
     frame = candidate.frame
     dims: dict[tuple[int, int], _Dim] = {}
     for index, cuts in enumerate(candidate.cuts()):
@@ -173,19 +173,19 @@ def _ordered(candidate: Candidate) -> list[_Dim]:
 def _terms(
     stated: TensorMapProblem, problem: TensorMapProblem, candidate: Candidate, dim: _Dim
 ) -> tuple[OriginTerm, ...]:
-    """The origin moves the last part of its axis; the cut divides every lattice step, so nothing carries below."""
+    """The origin moves the last part of its axis; the cut divides every lattice step, so nothing carries."""
     if dim.above is not None:
         return ()
     terms = []
     for at, top, bottom in candidate.frame.axes[dim.axis].moves:
-        mine, theirs = problem.origin_multiple[at], stated.origin_multiple[at]  # one step of the lattice in either
+        mine, theirs = problem.origin_multiple[at], stated.origin_multiple[at]  # the lattice step in each
         common = math.gcd(mine, theirs)
         terms.append((at, top * mine // common, bottom * dim.cut * theirs // common))
     return tuple(terms)
 
 
 def _issues(candidate: Candidate, dims: list[_Dim]) -> tuple[Issue, ...]:
-    """One issue per turn of all loops, the first loop fastest."""
+    """One issue per iteration of all loops, the first loop fastest."""
     issues = []
     frame = candidate.frame
     for turns in itertools.product(*[loop.turns for loop in reversed(candidate.loops)]):

@@ -4,9 +4,9 @@ Notation: an axis is one integer coordinate x of global memory: byte address = b
 moved by the tile origin (``moves``: tile dimension, numerator, denominator) and by digits: a digit of extent e and
 place p on an axis adds c * p to x and c * stride to the shared element offset, for c = 0..e-1.
 
-Implementation notes: a frame is one plain way to see the problem: the tensor's dimensions are the axes, those that the
-tile covers whole may be folded into those that continue them, and an axis may be divided by the common step of
-everything that moves it. Nothing here knows hardware limits; what plain frames cannot do is ``views``' business.
+A frame is one plain description of the problem: the tensor's dimensions are the axes; fully covered ones may be folded
+into those that continue them, and an axis may be divided by the common step of everything that moves it. Hardware
+limits are checked elsewhere; ``views`` handles what plain frames cannot.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from layoutalg.proofs.tensormap.problem import TensorMapProblem
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """A global coordinate: its unit in elements, its extent, its value at the origin 0 and what moves it.
+    """A global coordinate.
 
     Args:
         unit: Global elements per step.
         extent: Coordinates in bounds are 0..extent-1.
-        shift: The coordinate of the tile origin 0.
+        shift: The coordinate at tile origin 0.
         moves: ``(tile dimension, numerator, denominator)`` terms of the origin.
-        steps: The change of the coordinate per lattice step, one per move.
+        steps: Change of the coordinate per lattice step, one per move.
     """
 
     unit: int
@@ -41,7 +41,7 @@ class Axis:
 
 @dataclass(frozen=True, slots=True)
 class Digit:
-    """A digit of the tile: which axis it moves and by how much, and its shared-memory stride (elements)."""
+    """A digit of the tile: the axis it moves and by how much, and its shared-memory stride (elements)."""
 
     axis: int
     place: int
@@ -51,7 +51,7 @@ class Digit:
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """One way to see a problem: axes, and digits in shared-memory order."""
+    """One description of a problem: axes, and digits in shared-memory order."""
 
     axes: tuple[Axis, ...]
     digits: tuple[Digit, ...]
@@ -64,7 +64,7 @@ def coalesced_modes(modes: tuple[tuple[int, int], ...]) -> list[tuple[int, int, 
 
 
 def plain_frame(problem: TensorMapProblem) -> Frame:
-    """Return the frame with one axis per tile dimension, leaving out dimensions that never move."""
+    """Return the frame with one axis per tile dimension, without dimensions that never move."""
     axes: list[Axis] = []
     digits: list[Digit] = []
     for dim in range(problem.rank):
@@ -93,7 +93,7 @@ def frames(problem: TensorMapProblem) -> Iterator[Frame]:
 
 def renormalised(frame: Frame) -> Frame:
     """Divide every axis by the common step of all that moves it: strided traversal becomes a plain axis."""
-    clock.check("looking at a problem in other steps")
+    clock.check("renormalising a problem")
     axes, scale = [], []
     for index, axis in enumerate(frame.axes):
         places = [digit.place for digit in frame.digits if digit.axis == index]
@@ -114,7 +114,7 @@ def renormalised(frame: Frame) -> Frame:
 
 
 def fold_covered(frame: Frame) -> Frame:
-    """Merge every axis that the tile covers whole into the axis that continues it in memory."""
+    """Merge every fully covered axis into the axis that continues it in memory."""
     current = frame
     while True:
         clock.check("folding dimensions")
@@ -125,7 +125,7 @@ def fold_covered(frame: Frame) -> Frame:
 
 
 def _covered_pairs(frame: Frame) -> Iterator[tuple[int, int]]:
-    """Pairs (fast, slow): the tile covers the fast axis whole, alone, and the slow one continues it."""
+    """Pairs (fast, slow): the tile fully covers the fast axis, and the slow one continues it."""
     for fast, axis in enumerate(frame.axes):
         places = sorted((d.place, d.extent) for d in frame.digits if d.axis == fast)
         covered = math.prod(extent for _, extent in places)

@@ -1,12 +1,12 @@
-"""Every box that the tile allows, whatever the dimensions of the map: the parts of shared memory that one copy fills.
+"""Enumerate the boxes that a tile allows: the parts of shared memory that one copy fills, for any map dimensions.
 
-Notation: an atom is a digit of one tile dimension; one count of it moves ``step`` global elements (negative where the
-stride is) and ``stride`` shared elements. A row of a box walks one atom, a part of one, or several that continue each
-other both in global and in shared memory.
+Notation: an atom is a digit of one tile dimension; one count of it moves ``step`` global elements (negative for a
+negative stride) and ``stride`` shared elements. A row of a box walks one atom, a part of one, or several that continue
+each other both in global and in shared memory.
 
-Implementation notes: one copy fills shared memory from its start without a gap (rows at the swizzle span), so a box is
-a prefix of the atoms in shared-memory order, each row starting where those before end. The last row may be a part of an
-atom; its copies may overlap. All that remains becomes issues. Which map dimensions carry these is ``views``' question.
+One copy fills shared memory without gaps (rows at the swizzle span), so a box is a prefix of the atoms in shared-memory
+order, each row starting where the previous ones end. The last row may be a part of an atom, and its copies may overlap.
+The rest becomes issues; ``views`` chooses the map dimensions that carry them.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Atom:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A dimension of the box: the atoms it walks, fastest first, its elements and the global elements between them."""
+    """A dimension of the box: its atoms, fastest first, its element count and the global step between elements."""
 
     atoms: tuple[int, ...]
     count: int
@@ -51,10 +51,10 @@ class Box:
     """What one copy carries, innermost row first, and what is left to loops of issues.
 
     Args:
-        atoms: The atoms of the tile in shared-memory order, those cut in two counted as two.
+        atoms: The atoms of the tile in shared-memory order; split ones count as two.
         rows: The dimensions of the box.
         loops: The atoms that no row walks.
-        starts: Where the copies start on the last row's last atom (counts); ``(0,)`` where one carries it whole.
+        starts: Starts of the copies on the last row's last atom (counts); ``(0,)`` if one copy carries all of it.
     """
 
     atoms: tuple[Atom, ...]
@@ -68,7 +68,7 @@ class Box:
         return len(self.starts) * math.prod(self.atoms[index].extent for index in self.loops)
 
     def thin(self, swizzle: str, element_bytes: int) -> bool:
-        """Whether the innermost row is a small part of a longer one: fewer issues, and a slower copy."""
+        """Whether the innermost row is a small part of a longer one: fewer issues, but slower copies."""
         count = self.rows[0].count
         longer = any(atom.stride == count and atom.step == count for atom in self.atoms)
         whole = THIN_BYTES if swizzle == "NONE" else min(THIN_BYTES, hardware.swizzle_span_bytes(swizzle))
@@ -77,7 +77,7 @@ class Box:
 
 @dataclass(frozen=True, slots=True)
 class _State:
-    """A box under construction: ``following`` is the next atom, ``filled`` where its shared stride must stand."""
+    """A box under construction: ``following`` is the next atom, ``filled`` the shared stride it must have."""
 
     atoms: tuple[Atom, ...]
     rows: tuple[Row, ...]
@@ -160,7 +160,7 @@ def _cut(atoms: tuple[Atom, ...], index: int, part: int) -> tuple[Atom, ...]:
 
 
 def _overlapping(extent: int, limit: int, pitch_bytes: int) -> list[tuple[int, tuple[int, ...]]]:
-    """Return equal parts that cover an extent from aligned starts, fewest first; the last one ends with the extent."""
+    """Return equal parts that cover an extent from aligned starts, fewest first; the last part ends at its end."""
     grain = limits.SMEM_DESTINATION_ALIGN_BYTES // math.gcd(limits.SMEM_DESTINATION_ALIGN_BYTES, pitch_bytes)
     parts = [part for part in range(limit, grain - 1, -1) if (extent - part) % grain == 0]
     turns = {part: -(-(extent - part) // (part // grain * grain)) + 1 for part in parts}
@@ -172,7 +172,7 @@ def _overlapping(extent: int, limit: int, pitch_bytes: int) -> list[tuple[int, t
 
 
 def _grown(state: _State, size: int) -> Iterator[_State]:
-    """Carry the next atom too: in the last row where it continues it, else in a row of its own, whole or in part."""
+    """Also carry the next atom: in the last row if it continues it, or in its own row, whole or in part."""
     if state.following == len(state.atoms):
         return
     atom, last = state.atoms[state.following], state.rows[-1]
@@ -197,7 +197,7 @@ def _row_ok(state: _State, atom: Atom, size: int) -> bool:
 
 
 def _longest(atom: Atom, size: int) -> int:
-    """The most elements a row of this atom may have: a pitch past the limit is walked by an element stride."""
+    """Maximum elements of a row of this atom; a pitch past the limit is walked by an element stride."""
     for step in range(1, limits.MAX_ELEMENT_STRIDE + 1):
         if atom.step * size % (step * ALIGN) == 0 and atom.step * size // step < limits.STRIDE_LIMIT_BYTES:
             return (limits.MAX_BOX - 1) // step + 1
@@ -205,7 +205,7 @@ def _longest(atom: Atom, size: int) -> int:
 
 
 def _stops(state: _State, size: int) -> Iterator[Box]:
-    """End the box here, or with overlapping parts of the next atom where no row carries it whole."""
+    """End the box here, or with overlapping parts of the next atom if no row carries all of it."""
     loops = tuple(range(state.following, len(state.atoms)))
     yield Box(state.atoms, state.rows, loops)
     if not loops:
@@ -219,7 +219,7 @@ def _stops(state: _State, size: int) -> Iterator[Box]:
 
 
 def _aligned(box: Box, size: int) -> bool:
-    """Whether every issue starts at an aligned shared address, and there are not too many."""
+    """Whether every issue starts at an aligned shared address and their number is within the limit."""
     last = box.atoms[box.rows[-1].atoms[-1]]
     offsets = [box.atoms[index].stride for index in box.loops] + [start * last.stride for start in box.starts]
     return box.issues <= TILE_ISSUES and not any(

@@ -1,12 +1,11 @@
-"""Pitches that meet linear conditions: integer points of a lattice with forms that must not be negative.
+"""Solve linear conditions on pitches: integer points of a lattice on which given forms are non-negative.
 
-Notation: a pitch vector g holds the global element stride of every tile dimension; a form is an integer vector f, its
+Notation: a pitch vector g has the global element stride of every tile dimension; a form is an integer vector f with
 value f . g.
 
-Main statements: ``meeting`` and ``at_least`` lose no solution and add none. ``solved`` returns a point exactly if there
-is one: points tried first, then z3 over the integers, where every condition is one that a point must meet. Steps are
-taken along a basis in Hermite form, whose rows are as short as they are independent: other bases of the same points
-can have rows so long that no tried point keeps the tile close together.
+``meeting`` and ``at_least`` neither lose nor add solutions. ``solved`` returns a point exactly if one exists: it tries
+some points, then asks z3 over the integers. Steps go along a basis in Hermite form, because other bases can have rows
+so long that no tried point keeps the tile compact.
 """
 
 from __future__ import annotations
@@ -28,15 +27,15 @@ from layoutalg.integer.solve import reduce
 
 IntArray = npt.NDArray[np.int64]
 FAR = 1 << 14
-"""Chunks between neighbours along a dimension whose pitch nothing decides, at least."""
+"""Minimum pitch, in chunks, of an unconstrained dimension."""
 NEAR = 1 << 28
-"""Elements that a tile spans where that can be, so that one coordinate reaches all of it."""
+"""Preferred limit on a tile's span in elements, so that one coordinate reaches all of it."""
 APART = 64
-"""Pairs of elements that the solver is told to keep apart, one after another."""
+"""Limit on pairs of elements that the solver is asked to keep distinct, one after another."""
 TRIED = 16
-"""Points that are looked at before the solver is asked."""
+"""Points tried before the solver is used."""
 CHOICES = 1 << 11
-"""Choices of a sign that are made to find them."""
+"""Limit on sign choices made to find them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +45,7 @@ class Pitches:
     Args:
         point: One solution of the equations so far.
         basis: Independent directions.
-        least: Forms that must not be negative.
+        least: Forms that must be non-negative.
     """
 
     point: tuple[int, ...]
@@ -54,7 +53,7 @@ class Pitches:
     least: tuple[tuple[int, ...], ...] = ()
 
     def meeting(self, form: Sequence[int], value: int, modulus: int = 0) -> Pitches | None:
-        """Return the points with ``form . g = value`` (modulo ``modulus`` unless that is 0); None where there are none.
+        """Return the points with ``form . g = value`` (modulo ``modulus`` unless 0); None if there are none.
 
         Example:
             >>> Pitches((0, 0), ((1, 0), (0, 1))).meeting((1, -5), 1)
@@ -92,7 +91,7 @@ class Pitches:
         return Pitches(point, tuple(still), self.least)
 
     def meeting_all(self, rows: IntArray, value: int, modulus: int = 0) -> tuple[Pitches | None, int]:
-        """Return the points that meet every row as ``meeting`` does; None and the first row against those before it.
+        """Apply ``meeting`` to every row; returns (None, i) if row i contradicts the earlier ones.
 
         Example:
             >>> Pitches((0, 0), ((1, 0), (0, 1))).meeting_all(np.array([[0, 1], [0, 2], [1, 0]]), 1)
@@ -105,7 +104,7 @@ class Pitches:
             known = np.array([system.point, *system.basis], dtype=object if wide else np.int64)
             left = rows[at] @ known.T
             left[:, 0] -= value
-            at = at[(left % modulus if modulus else left).any(axis=1)]  # rows that are met stay so
+            at = at[(left % modulus if modulus else left).any(axis=1)]  # satisfied rows stay satisfied
             if not at.size:
                 return system, len(rows)
             met = system.meeting([int(v) for v in rows[at[0]]], value, modulus)
@@ -114,13 +113,13 @@ class Pitches:
             system, at = met, at[1:]
 
     def at_least(self, form: Sequence[int]) -> Pitches | None:
-        """Return the points with ``form . g >= 0``; None where it is a negative constant."""
+        """Return the points with ``form . g >= 0``; None if the form is a negative constant."""
         if all(_dot(form, row) == 0 for row in self.basis):
             return self if _dot(form, self.point) >= 0 else None
         return Pitches(self.point, self.basis, (*self.least, tuple(form)))
 
     def some(self) -> tuple[int, ...] | None:
-        """Return a point, pitches far apart and positive where that can be; None where none that is tried meets."""
+        """Return a point, preferring large distinct positive pitches; None if none of the tried points works."""
         moves = _scaled(self.basis, [FAR << 2 * place for place in range(len(self.basis))])
         for least in (1, 0, None):
             found = list(self._tried(moves, least=least))
@@ -129,14 +128,14 @@ class Pitches:
         return None
 
     def solved(self, tile: Sequence[int], most: int, apart: bool = False) -> tuple[int, ...] | None:
-        """Return a point whose forms of ``least`` are at most ``most``; None where there is none.
+        """Return a point whose forms of ``least`` are at most ``most``; None if there is none.
 
         Args:
-            tile: Extents of the tile, whose elements lie close together where that can be.
-            most: What no form may pass.
-            apart: Whether no two elements of the tile may be one.
+            tile: Extents of the tile, whose span is kept small if possible.
+            most: Upper bound on the forms.
+            apart: Whether tile elements must have distinct addresses.
 
-        Raises: BudgetError: LA001, LA005, LA411.
+        Raises: BudgetError: out of time, or no answer from the solver.
 
         Example:
             >>> Pitches((0,), ((8,),)).solved((4,), 100), Pitches((0,), ()).solved((4,), 100, apart=True)
@@ -148,7 +147,7 @@ class Pitches:
         basis = hermite_basis(self.basis, len(self.point))
         short = Pitches(reduce(self.point, basis), basis, self.least)
         steps, reach = [], 1 + _span(short.point, tile)
-        for row in reversed(basis):  # those of the innermost dimensions come last
+        for row in reversed(basis):  # innermost dimensions come last
             # a step moves elements by nothing or by a multiple of the row's common divisor: beyond all moves before it
             steps.append(-(-reach // math.gcd(*row)))
             reach += steps[-1] * _span(row, tile)
@@ -163,7 +162,7 @@ class Pitches:
         return best or short._by_solver(tile, most, apart)
 
     def merged(self, tile: Sequence[int]) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
-        """Return two elements of a tile that are one at every point, None where there are none."""
+        """Return two elements of a tile that share an address at every point, if any."""
         coords = _elements(tile)
         rows = np.array([self.point, *self.basis], dtype=np.int64)
         _, first, owner = np.unique(rows @ coords, axis=1, return_index=True, return_inverse=True)
@@ -177,14 +176,14 @@ class Pitches:
     def _tried(
         self, moves: Sequence[tuple[int, ...]], least: int | None = None, most: int | None = None
     ) -> Iterator[tuple[int, ...]]:
-        """Yield points that meet ``least``, each move made forwards, backwards or not at all, the last first.
+        """Yield points that meet ``self.least``, adding 1, -1 or 0 times each move, last move first.
 
-        A choice is given up as soon as the moves before it can no longer mend a form.
+        A branch is pruned as soon as the remaining moves can no longer make a form non-negative.
 
         Args:
-            moves: Directions, each by its step.
-            least: What no pitch falls below, but those that never reach it.
-            most: What no form passes.
+            moves: Directions, already scaled by their steps.
+            least: Lower bound on every pitch that can reach it.
+            most: Upper bound on the forms.
         """
         top = [sum(map(abs, column)) for column in zip(self.point, *moves, strict=True)]
         bounded = [] if least is None else [at for at, end in enumerate(top) if end >= least]
@@ -211,13 +210,13 @@ class Pitches:
                 yield point
                 continue
             move, turn = moves[place - 1], turns[place - 1]
-            for sign in (0, -1, 1):  # the last one is looked at first
+            for sign in (0, -1, 1):  # popped in reverse: 1 first
                 moved = tuple(a + sign * b for a, b in zip(point, move, strict=True))
                 open_.append((place - 1, moved, [v + sign * step for v, step in zip(values, turn, strict=True)]))
 
     @whole
     def _by_solver(self, tile: Sequence[int], most: int, apart: bool) -> tuple[int, ...] | None:
-        """Return a point as ``solved`` does, by z3; elements found together are kept apart in the next question."""
+        """Return a point as ``solved`` does, by z3; each pair of merged elements adds a constraint."""
         asked = session()
         turns = [asked.z3.Int(f"z{place}", asked.context) for place in range(len(self.basis))]
 
@@ -239,23 +238,23 @@ class Pitches:
             if pair is None:
                 return point
             asked.solver.add(value(pair) != 0)
-        because = f"{APART} pairs of elements were kept apart, one after another, and others still are one"
+        because = f"{APART} pairs of elements were separated one after another, and others still share an address"
         raise BudgetError(Diagnostic("LA411", "gave up looking for a plan", ("the pitches of a tile",), because))
 
 
 def _scaled(basis: Sequence[tuple[int, ...]], steps: Sequence[int]) -> list[tuple[int, ...]]:
-    """Return the directions by their steps, those of the innermost dimensions first."""
+    """Return the directions scaled by their steps, innermost dimensions first."""
     order = sorted(basis, key=lambda row: [abs(v) for v in row])
     return [tuple(step * b for b in row) for step, row in zip(steps, order, strict=True)]
 
 
 def _span(row: Sequence[int], tile: Sequence[int]) -> int:
-    """Return the distance between the elements of a tile that are furthest apart under these pitches."""
+    """Return the span of a tile under these pitches."""
     return sum(abs(b) * (extent - 1) for b, extent in zip(row, tile, strict=True))
 
 
 def _elements(tile: Sequence[int]) -> IntArray:
-    """Return the coordinates of the elements of a tile, one column each; ``np.indices`` ends below 64 dimensions."""
+    """Return the coordinates of a tile's elements, one column each; ``np.indices`` fails at 64 dimensions."""
     return np.array(np.unravel_index(np.arange(math.prod(tile)), tuple(tile)), dtype=np.int64)
 
 
@@ -264,7 +263,7 @@ def _dot(form: Sequence[int], vector: Sequence[int]) -> int:
 
 
 def together(point: Sequence[int], tile: Sequence[int]) -> tuple[int, ...] | None:
-    """Return the step between two elements of a tile that are one under these pitches, None where there are none.
+    """Return the step between two elements of a tile that share an address under these pitches, if any.
 
     Example:
         >>> together((8, 1), (2, 8)), together((7, 1), (2, 8))

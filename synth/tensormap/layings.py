@@ -1,12 +1,12 @@
-"""Which map dimension carries what: the ways to lay the moves of a tile along the lines of a map.
+"""Assign the moves of a tile to the dimensions (lines) of a map.
 
 Notation: lines and moves as in ``lines``. A part is what one tile dimension adds to one line.
 
-Main statements: ``layings`` goes through every choice of one line per move, a line's stride dividing the move's step:
-a row of the box, or a line outside the box whose stride is the greatest common divisor of what moves along it. Under
-the tightest extents the engine's test of a part is: the part stays in its own range, widened by the ranges of the other
-parts of the line. So another part on a line never helps, and a partial choice is given up as soon as a tile dimension
-that is seen out of bounds has no tests left to fail there, or the map leaves the tensor.
+``layings`` enumerates every choice of one line per move whose stride divides the move's step: a row of the box, or a
+line outside the box whose stride is the gcd of everything that moves along it. Under the tightest extents the engine's
+test of a part is that it stays in its own range, widened by the ranges of the line's other parts. So another part on a
+line never helps, and a partial choice is pruned as soon as some tile dimension has out-of-bounds coordinates that no
+test can reject, or the map leaves the tensor.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from layoutalg.synth.tensormap.sight import Form, Forms, Test
 from layoutalg.targets.nvidia.tensormap import limits
 
 Parts = dict[int, Form]
-"""Per tile dimension what it adds to one line."""
+"""What each tile dimension adds to one line."""
 
 
 @dataclass(frozen=True, slots=True)
 class Laying:
-    """The lines of a map, what moves along each, and what every tile dimension adds to it."""
+    """The lines of a map, the moves along each, and what every tile dimension adds to it."""
 
     lines: tuple[Line, ...]
     moves: tuple[tuple[Move, ...], ...]
@@ -37,12 +37,12 @@ class Laying:
 
 @dataclass(frozen=True, slots=True)
 class _Way:
-    """One way to lay the moves of one tile dimension.
+    """One assignment of the moves of one tile dimension.
 
     Args:
-        targets: Per move a row, None (not laid), or -1-k for the k-th line of its own.
-        own: How many lines of its own it has.
-        parts: What it adds, by row or -1-k.
+        targets: Per move a row, None (unassigned), or -1-k for the dimension's k-th own line.
+        own: Number of own lines.
+        parts: What the dimension adds, by row or -1-k.
     """
 
     targets: tuple[int | None, ...]
@@ -52,7 +52,7 @@ class _Way:
 
 @dataclass(frozen=True, slots=True)
 class _Group:
-    """A line outside the box: the moves along it, what they add, whether it stands (stride 0), and its unit."""
+    """A line outside the box: the moves along it, what they add, whether its stride is 0, and its unit."""
 
     moves: tuple[Move, ...]
     parts: Parts
@@ -71,20 +71,20 @@ class _Partial:
 
 
 def layings(forms: Forms, box: Box, lines: tuple[Line, ...], ratio: int, wanted: str) -> Iterator[Laying]:
-    """Yield the layings that may reach a class, those of fewer lines first.
+    """Yield the layings that may reach a class, fewer lines first.
 
     Args:
         forms: The problem, and what its tile dimensions add.
         box: What one copy carries.
         lines: The lines of its rows.
-        ratio: Problem elements in one map element.
+        ratio: Problem elements per map element.
         wanted: ``"exact"``, ``"weak"`` or ``"lost"``.
     """
     problem = forms.problem
     free = [forms.guarded(dim, [], wanted) for dim in range(problem.rank)]
     room, least = limits.MAX_RANK - len(lines), max(0, free.count(False) - len(lines))
     if least > room:
-        return  # more dimensions need a line of their own than a map has
+        return  # too many dimensions need their own line
     moves = box_moves(problem, box)
     ways: list[list[_Way]] = []
     for dim, mine in enumerate(moves):
@@ -111,7 +111,7 @@ def layings(forms: Forms, box: Box, lines: tuple[Line, ...], ratio: int, wanted:
 
 
 def _ways(forms: Forms, box: Box, lines: tuple[Line, ...], dim: int, moves: list[Move], room: int) -> Iterator[_Way]:
-    """Yield the ways to lay the moves of one tile dimension: rows of coarse strides first, then lines of its own."""
+    """Yield the assignments of one tile dimension's moves: rows of coarse strides first, then own lines."""
     size = forms.problem.element_bytes
 
     def lay(targets: tuple[int | None, ...], own: int) -> Iterator[tuple[tuple[int | None, ...], int]]:
@@ -147,19 +147,19 @@ def _ways(forms: Forms, box: Box, lines: tuple[Line, ...], dim: int, moves: list
 
 @dataclass(frozen=True, slots=True)
 class _Search:
-    """What one search for layings goes by.
+    """Parameters of one search for layings.
 
     Args:
         forms: The problem, and what its tile dimensions add.
         wanted: The class.
-        ratio: Problem elements in one map element.
-        units: What one coordinate is, per row of the box.
+        ratio: Problem elements per map element.
+        units: Unit of one coordinate, per row of the box.
         inner: The tile dimensions that the innermost row walks.
         room: How far below and above the tile's first element a map may reach, in bytes.
-        order: The tile dimensions in the order in which they are laid.
+        order: The order in which tile dimensions are assigned.
         ways: Per tile dimension.
         moves: Per tile dimension.
-        ahead: Per length of a partial laying, what the dimensions still to lay add at least: (lowest, highest) byte.
+        ahead: Per length of a partial laying, the least that the remaining dimensions add: (lowest, highest) byte.
     """
 
     forms: Forms
@@ -174,7 +174,7 @@ class _Search:
     ahead: list[tuple[int, int]]
 
     def laid(self, partial: _Partial, count: int) -> Iterator[_Partial]:
-        """Yield the layings with ``count`` lines outside the box, one tile dimension laid after another."""
+        """Yield the layings with ``count`` lines outside the box, one tile dimension at a time."""
         clock.check("the search for a map")
         left = self.order[len(partial.dims) :]
         if len(partial.groups) + sum(max(way.own for way in self.ways[dim]) for dim in left) < count:
@@ -192,7 +192,7 @@ class _Search:
                     yield from self.laid(grown, count)
 
     def holds(self, partial: _Partial) -> bool:
-        """Whether the class can still be reached, and the map still stays within the tensor."""
+        """Whether the class is still reachable and the map still within the tensor."""
         strides = self.forms.problem.global_strides
         every = [*partial.rows, *(group.parts for group in partial.groups)]
         low, high = self.ahead[len(partial.dims)]
@@ -211,7 +211,7 @@ class _Search:
 
 
 def _ahead(problem: TensorMapProblem, order: list[int], ways: list[list[_Way]]) -> list[tuple[int, int]]:
-    """Per length of a partial laying, the least that the rest adds below and above, whichever ways it goes."""
+    """Per length of a partial laying, the least that the rest adds below and above in any way."""
     ahead = [(0, 0)]
     for dim in reversed(order):
         low, high = ahead[0]
@@ -223,7 +223,7 @@ def _ahead(problem: TensorMapProblem, order: list[int], ways: list[list[_Way]]) 
 
 
 def _places(own: int, fitting: list[bool], count: int) -> Iterator[tuple[int, ...]]:
-    """Yield where the lines of a tile dimension's own go: distinct ones that exist, or new ones in order."""
+    """Yield places for a tile dimension's own lines: distinct existing ones, or new ones in order."""
 
     def place(chosen: tuple[int, ...], new: int) -> Iterator[tuple[int, ...]]:
         if len(chosen) == own:
@@ -241,7 +241,7 @@ def _places(own: int, fitting: list[bool], count: int) -> Iterator[tuple[int, ..
 def _grow(
     partial: _Partial, dim: int, way: _Way, moves: list[Move], places: tuple[int, ...], stands: bool, size: int
 ) -> _Partial:
-    """Lay one more tile dimension."""
+    """Assign one more tile dimension."""
     rows = tuple({**parts, dim: way.parts[at]} if at in way.parts else parts for at, parts in enumerate(partial.rows))
     laid = list(zip(moves, way.targets, strict=True))
     along = tuple((*mine, *(move for move, target in laid if target == at)) for at, mine in enumerate(partial.along))
@@ -259,7 +259,7 @@ def _grow(
 
 
 def reaches(forms: Forms, dims: tuple[int, ...], every: list[Parts], slack: tuple[int, int], wanted: str) -> bool:
-    """Foresee the class: guard tile dimensions one after another, each by lines that only guarded ones share.
+    """Predict the class: guard tile dimensions one by one, each by lines shared only with guarded ones.
 
     Args:
         forms: The problem.
@@ -280,7 +280,7 @@ def reaches(forms: Forms, dims: tuple[int, ...], every: list[Parts], slack: tupl
 
 
 def _tests(dim: int, guarded: set[int], every: list[Parts], slack: tuple[int, int]) -> list[Test]:
-    """The tests that a tile dimension meets on lines it shares with guarded dimensions only."""
+    """The tests of a tile dimension on lines it shares only with guarded dimensions."""
     tests = []
     for at, parts in enumerate(every):
         if dim not in parts or any(other != dim and other not in guarded for other in parts):
@@ -292,9 +292,9 @@ def _tests(dim: int, guarded: set[int], every: list[Parts], slack: tuple[int, in
 
 
 def alignment(problem: TensorMapProblem, inner: Parts, ratio: int) -> tuple[int, int]:
-    """Return the bytes by which the innermost line is longer than what moves along it, below and above.
+    """Return the bytes by which alignment widens the innermost line, below and above.
 
-    Start coordinates are whole chunks of 16 bytes, map elements whole, and the rows of a store whole chunks.
+    Start coordinates are multiples of 16 bytes, map elements are whole, and rows of a store are whole chunks.
     """
     size = problem.element_bytes
     low, high = sum(part.low for part in inner.values()), sum(part.high for part in inner.values()) + size
@@ -302,7 +302,7 @@ def alignment(problem: TensorMapProblem, inner: Parts, ratio: int) -> tuple[int,
 
 
 def _group_line(group: _Group) -> Line:
-    """The line outside the box along which these moves go, finer where its stride would pass the limit."""
+    """The line outside the box for these moves; finer if its stride would exceed the limit."""
     if group.stands:
         return Line(0, 1, 1, group.moves[0].dim, group.unit)
     stride = group.unit

@@ -1,8 +1,8 @@
-"""Repairs of a refused TensorMap problem, each with no idle change, the cheapest first.
+"""Minimal repairs of a refused TensorMap problem, cheapest first.
 
-Main statements: repairs are ordered by whether the class out of bounds is weaker than was required, bytes of global
-memory added, issues, bytes of shared memory, number of changes. No repair holds a change that it can do without: what
-one entry of a field goes back to makes the problem inadmissible again, or lets rows overlap that did not.
+Repairs are ordered by: whether the out-of-bounds class is weaker than required, bytes of global memory added, issues,
+bytes of shared memory, number of changes. Every change is necessary: undoing it makes the problem inadmissible again,
+or makes rows overlap that did not.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class RankedRepair(Shown):
 
     Args:
         name: What to do.
-        changes: (entry of the problem, before, after), none of them idle.
+        changes: (entry of the problem, before, after), all necessary.
         plan: The proved plan of the repaired problem.
         cost: (weaker class, global bytes added, issues, shared bytes, changes).
     """
@@ -45,7 +45,8 @@ class RankedRepair(Shown):
     def __str__(self) -> str:
         told = "; ".join(f"{name}: {before} -> {after}" for name, before, after in self.changes)
         _, added, issues, shared, _ = self.cost
-        return f"{self.name}: {told}; {added} bytes of global memory more, {issues} issues, {shared} shared bytes"
+        many = f"{issues} issue{'s' * (issues != 1)}"
+        return f"{self.name}: {told}; {added} more bytes of global memory, {many}, {shared} shared bytes"
 
     def to_json(self) -> dict[str, object]:
         """Return the repair as JSON-ready data."""
@@ -59,18 +60,18 @@ class RankedRepair(Shown):
 def least_repairs(
     problem: TensorMapProblem | Mapping[str, object], *, budget_seconds: float = PLAN_SECONDS
 ) -> tuple[RankedRepair, ...]:
-    """Return the repairs of a refused problem, the cheapest first; nothing where it has a plan.
+    """Return the repairs of a refused problem, cheapest first; () if the problem has a plan.
 
     Args:
         problem: A ``TensorMapProblem`` or its JSON document.
-        budget_seconds: Seconds of wall time.
+        budget_seconds: Wall-time budget.
 
-    Raises: MalformedError: LA004. BudgetError: LA001, LA410, LA411.
+    Raises: BudgetError: whether the problem has a plan was not decided in time.
 
     Example:
         >>> problem = TensorMapProblem.of(((64, 100), (100, 1), "bf16"), (64, 64), "(64,64):(64,1)")
         >>> print(least_repairs(problem)[0])
-        pad the pitch: global_strides[0]: 100 -> 104; 504 bytes of global memory more, 1 issues, 8192 shared bytes
+        pad the pitch: global_strides[0]: 100 -> 104; 504 more bytes of global memory, 1 issue, 8192 shared bytes
     """
     stated = problem_from(problem)
     with clock.within(clock.checked_seconds(budget_seconds, "budget_seconds")):
@@ -90,7 +91,7 @@ def least_repairs(
 
 
 def _ideas(stated: TensorMapProblem, rules: set[str]) -> Iterator[tuple[str, TensorMapProblem]]:
-    """Yield what the refusal proposes for each broken rule, then every other swizzle, alone and with those."""
+    """Yield the proposals for each broken rule, then every other swizzle, alone and combined with them."""
     made = [(name, repaired) for name, _, repaired in proposals(stated, rules)]
     yield from made
     for swizzle in ("NONE", "32B", "64B", "128B"):
@@ -110,7 +111,7 @@ def _planned(problem: TensorMapProblem) -> TensorMapPlan | None:
 
 
 def _least(stated: TensorMapProblem, repaired: TensorMapProblem) -> TensorMapPlan | None:
-    """Take back every change that the plan can do without; None where there is no plan."""
+    """Undo every change that the plan does not need; None if there is no plan."""
     plan = _planned(repaired)
     if plan is None:
         return None
@@ -125,7 +126,7 @@ def _least(stated: TensorMapProblem, repaired: TensorMapProblem) -> TensorMapPla
 
 
 def _changed(one: TensorMapProblem, two: TensorMapProblem) -> list[Entry]:
-    """The entries in which two problems differ; pitches, extents and bounds one by one."""
+    """The entries in which two problems differ; pitches, extents and bounds individually."""
     found: list[Entry] = []
     for held in fields(one):
         before, after = getattr(one, held.name), getattr(two, held.name)
@@ -157,7 +158,7 @@ def _with(problem: TensorMapProblem, entry: Entry, value: Any) -> TensorMapProbl
 
 
 def _apart(problem: TensorMapProblem) -> bool:
-    """Whether every dimension steps over all that the faster ones hold."""
+    """Whether every stride exceeds the span of the faster dimensions."""
     reach = 0
     for stride, extent in sorted(zip(problem.global_strides, problem.global_shape, strict=True)):
         if extent > 1 and stride <= reach:

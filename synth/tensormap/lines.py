@@ -1,7 +1,7 @@
-"""The dimensions that a map can have and what moves along them: the terms in which ``layings`` searches.
+"""Candidate map dimensions and the moves along them, for ``layings``.
 
-Notation: a line is a dimension of the map. A move is what starts copies elsewhere: the origin of a tile dimension, or
-an atom that the box leaves to a loop of issues.
+Notation: a line is a dimension of the map. A move changes where copies start: the origin of a tile dimension, or an
+atom that the box leaves to a loop of issues.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ ALIGN = limits.GLOBAL_ALIGN_BYTES
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """Something that moves: an atom left to a loop, or (None) the origin; global elements and tile steps per count."""
+    """A move: an atom left to a loop, or (None) the origin; global elements and tile steps per count."""
 
     dim: int
     atom: int | None
@@ -31,11 +31,11 @@ class Line:
     """A dimension of the map.
 
     Args:
-        stride_bytes: Its byte stride; of the innermost the bytes of one problem element.
+        stride_bytes: Byte stride; for the innermost, the size of one problem element.
         box: Elements of the box.
-        element_stride: How the box walks it.
+        element_stride: Element stride of the box along it.
         owner: The tile dimension whose coordinate it is, for stride 0 only.
-        unit: What one coordinate is in forms: the stride, or steps of the owner where that is 0.
+        unit: One coordinate in forms: the stride, or steps of the owner if that is 0.
     """
 
     stride_bytes: int
@@ -45,7 +45,7 @@ class Line:
     unit: int
 
     def carries(self, move: Move, size: int) -> bool:
-        """Whether a move is a whole number of coordinates, and copies start at whole chunks of 16 bytes."""
+        """Whether a move is a whole number of coordinates and of 16-byte chunks."""
         if self.stride_bytes == 0:
             return move.step == 0 and move.dim == self.owner and move.tile_step % self.unit == 0
         step = move.step * size
@@ -53,7 +53,7 @@ class Line:
 
 
 def box_moves(problem: TensorMapProblem, box: Box) -> list[list[Move]]:
-    """Return, per tile dimension, what moves where a copy carries this box, the longest steps first."""
+    """Return the moves per tile dimension if a copy carries this box, longest steps first."""
     moves: list[list[Move]] = [[] for _ in problem.tile]
     for dim, multiple in enumerate(problem.origin_multiple):
         if multiple:
@@ -65,7 +65,7 @@ def box_moves(problem: TensorMapProblem, box: Box) -> list[list[Move]]:
 
 
 def row_lines(problem: TensorMapProblem, box: Box) -> list[tuple[Line, ...]]:
-    """Return the lines of a box's rows, one choice of element strides after another, the plainest first."""
+    """Return the lines of a box's rows for each choice of element strides, smallest strides first."""
     size = problem.element_bytes
     moves = [move for mine in box_moves(problem, box) for move in mine]
     choices: list[list[Line]] = []
@@ -84,7 +84,7 @@ def row_lines(problem: TensorMapProblem, box: Box) -> list[tuple[Line, ...]]:
 def _row_line(
     problem: TensorMapProblem, box: Box, atoms: tuple[int, ...], count: int, step_bytes: int, step: int
 ) -> Line | None:
-    """The line of a row walked by an element stride, None where the map cannot hold it."""
+    """The line of a row walked by an element stride, None if it exceeds a limit."""
     if (count - 1) * step + 1 > limits.MAX_BOX or step_bytes % (step * ALIGN):
         return None
     if step_bytes // step >= limits.STRIDE_LIMIT_BYTES:
@@ -100,9 +100,9 @@ def _row_line(
 
 
 def room_for(problem: TensorMapProblem) -> tuple[int, int]:
-    """Return the bytes from the tile's first element at the origin 0 to the tensor's first and last element.
+    """Return the bytes from the tile's first element at origin 0 to the tensor's first and last element.
 
-    Below, the map may not begin before the base: addresses are relative to it, and none is negative.
+    The map may not begin before the base, because addresses are relative to it and non-negative.
     """
     spans = [(n - 1) * s for n, s in zip(problem.global_shape, problem.global_strides, strict=True)]
     below = max(sum(min(0, span) for span in spans), -problem.base_elem_offset)

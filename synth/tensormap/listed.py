@@ -1,9 +1,9 @@
-"""From pitches that a box fits to a plan, each copy named by its innermost coordinate: any table of shared offsets.
+"""Plan any table of shared offsets from pitches that fit a box, locating each copy by its innermost coordinate.
 
-Main statements: a map whose base is the lowest start of a copy and whose rows of the box are its dimensions from the
-second on starts each copy at the innermost coordinate ``(start - base) / element bytes``, all others 0; its innermost
-extent ends with the highest row. So it reaches from the lowest to the highest element of the tile, no further, and
-carries every tile of which ``fits`` finds the copies. The checker decides the plan, as it does all plans.
+The map's base is the lowest start of a copy, and the rows of the box are its dimensions from the second on. Each copy
+starts at innermost coordinate ``(start - base) / element bytes``, all others 0; the innermost extent ends with the
+highest row. So the map spans exactly the tile's elements and carries every tile for which ``fits`` finds copies. The
+checker decides, as for all plans.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from layoutalg.targets.nvidia import tensormap as hardware
 from layoutalg.targets.nvidia.tensormap import limits
 
 MOST_FITS = 64
-"""Boxes of a table that are tried."""
+"""Limit on boxes tried."""
 _CALL = ("synthesize_tensormap",)
 
 
 def plan_listed(problem: ListedProblem, documented_only: bool = False) -> TensorMapPlan | list[Violation]:
     """Return a proved plan of a problem whose tile is a table, or the rule that all boxes break.
 
-    Raises: BudgetError: LA001, LA411: boxes fit, and the plans of none were proved.
+    Raises: BudgetError: boxes fit, but none of their plans was proved.
     """
     pitches = [step * stride for step, stride in zip(problem.element_strides, problem.global_strides, strict=True)]
     found = fits(problem.linear_offsets(), problem.element_bytes, strides=pitches)
@@ -42,14 +42,14 @@ def plan_listed(problem: ListedProblem, documented_only: bool = False) -> Tensor
     first = next((outcome for outcome in outcomes if isinstance(outcome, Broken)), None)
     if first is not None and not any(isinstance(outcome, Fit) for outcome in outcomes):
         return [Violation(first.rule, first.reason, "smem.offsets")]
-    because = f"{len(outcomes)} boxes fit the table, and no plan of them was proved for all tile origins"
+    because = f"{len(outcomes)} boxes fit the table, but no plan was proved for all tile origins"
     raise BudgetError(Diagnostic("LA411", "gave up looking for a plan", _CALL, because))
 
 
 def carried(problem: TensorMapProblem, fit: Fit) -> TensorMapPlan | None:
-    """Return the proved plan of a problem whose pitches a box fits, its class set to what the checker found.
+    """Return the proved plan for a fit, with the class that the checker found.
 
-    None where the map, its coordinates or the class required leave a limit.
+    None if the map, its coordinates or the required class is out of range.
     """
     size = problem.element_bytes
     pitches = [step * stride for step, stride in zip(problem.element_strides, problem.global_strides, strict=True)]
@@ -93,7 +93,7 @@ def carried(problem: TensorMapProblem, fit: Fit) -> TensorMapPlan | None:
 
 
 def _proved(plan: TensorMapPlan) -> TensorMapPlan | None:
-    """Return the plan with its certificate; None where it is refuted or open."""
+    """Return the plan with its certificate; None if it is refuted or undecided."""
     verdict = check(plan)
     if isinstance(verdict, Refuted) and verdict.witness.get("field") == "oob":
         plan = plan.with_changes(oob=verdict.witness["expected"])
@@ -102,7 +102,7 @@ def _proved(plan: TensorMapPlan) -> TensorMapPlan | None:
 
 
 def _rows(rows: tuple[int, ...], size: int) -> tuple[int, ...] | None:
-    """Return the extents of a box (chunks, then rows), a first one too long for the map in two."""
+    """Return the extents of a box (chunks, then rows); a first one too long for the map is split."""
     longest = limits.MAX_BOX * size // CHUNK
     if rows[0] <= longest:
         return rows

@@ -1,25 +1,25 @@
-"""Which tensors' tiles some TensorMap could copy into a layout: the linear system that a box imposes on the pitches.
+"""Find the tensor pitches under which some TensorMap could copy a tile into a layout.
 
-Notation: a tile coordinate t has the global element g . t, g being the tensor's pitches (any integers); the layout puts
-it at shared byte L(t). For a swizzle, P is L before the swizzle, and M(p) the coordinate at P-address p. A chunk is 16
+Notation: tile coordinate t is global element g . t, where g is the tensor's pitches (any integers); the layout puts it
+at shared byte L(t). For a swizzle, P is L before the swizzle, and M(p) the coordinate at P-address p. A chunk is 16
 bytes, m elements.
 
-Main statements: suppose that one tiled map without interleave carries the tile, whole and in bounds, by copies that
-write nothing outside of it and no byte twice (but for the last copies of a run, pushed back to end with it). Copies
-start at multiples of 128 shared bytes and of 16 global bytes, and a box writes, from its start, a row of whole chunks
-that are contiguous in global memory, rows at the pitch of the span (dense without swizzle), mixed-radix digits of at
-most 256 rows with global strides that are multiples of 16 bytes and not negative. Hence:
+Suppose one tiled map without interleave carries the tile, whole and in bounds, by copies that write nothing outside it
+and no byte twice (except the last copies of a run, pushed back to end with it). Copies start at multiples of 128 shared
+bytes and of 16 global bytes. From its start, a box writes a row of whole chunks contiguous in global memory, rows at
+the pitch of the span (dense without swizzle), mixed-radix digits of at most 256 rows with non-negative global strides
+that are multiples of 16 bytes. Hence:
 
 1. every chunk is full, and neighbours p, p + 1 in it have g . (M(p+1) - M(p)) = 1;
 2. all chunks start at one global address modulo 16 bytes: g . (M(c) - M(0)) = 0 mod m;
-3. the maximal runs of P start at multiples of 128 bytes, and one box shape, of whole multiples of 128 bytes or a whole
-   run, divides them all; or a box of at least 128 bytes falls short of every run by multiples of 128 bytes;
+3. the maximal runs of P start at multiples of 128 bytes, and one box shape, a multiple of 128 bytes or a whole run,
+   divides them all; or a box of at least 128 bytes is shorter than every run by a multiple of 128 bytes;
 4. for each digit of that box the step between neighbours is one number s: g . (D - D0) = 0 for all their differences
    D in M, and g . D0 >= 0.
 
-All are linear in g. ``fits`` goes through every box shape of every swizzle and solves them over the integers; what has
-no solution is carried by no tensor's map, in either direction, with any number of copies. Conversely every point of a
-``Fit`` is a plan: each copy starts where the innermost coordinate names its first chunk (``listed``).
+All are linear in g. ``fits`` solves them over the integers for every box shape of every swizzle. Without a solution, no
+tensor's map carries the tile, in either direction, with any number of copies. Conversely every point of a ``Fit`` is a
+plan: each copy starts where the innermost coordinate locates its first chunk (``listed``).
 """
 
 from __future__ import annotations
@@ -50,13 +50,13 @@ class Fit:
 
     Args:
         swizzle: Name.
-        strides: Global element strides of the tile's dimensions, outermost first; () where some solve the equations but
-            none was found whose steps are not negative.
+        strides: Global element strides of the tile's dimensions, outermost first; () if the equations have solutions
+            but none with non-negative steps was found.
         copies: Number of boxes.
-        rows: Extents of the box: chunks of 16 bytes in a row, then rows.
+        rows: Extents of the box: 16-byte chunks per row, then rows.
         steps: Per extent of ``rows`` from the second on, the tile coordinates between neighbours.
-        starts: Per copy the shared byte where it starts, before the swizzle, and the coordinate that stands there.
-        system: All the pitches.
+        starts: Per copy its first shared byte, before the swizzle, and the coordinate there.
+        system: All solutions for the pitches.
     """
 
     swizzle: str
@@ -70,11 +70,11 @@ class Fit:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Chunks:
-    """A tile as chunks of 16 shared bytes, full of it, and what they impose on the pitches.
+    """A tile as full 16-byte chunks of shared memory, and the conditions on the pitches.
 
     Args:
         place: Shared byte of every element, increasing.
-        points: Its coordinate.
+        points: Coordinates of the elements.
         heads: Coordinates of the first elements of the chunks.
         system: The pitches under which every chunk is contiguous and aligned in global memory.
     """
@@ -86,12 +86,12 @@ class Chunks:
 
 
 def chunked(offsets: IntArray, element_bytes: int, strides: Sequence[int] | None = None) -> Chunks | Broken:
-    """Return the chunks of a tile with statements 1 and 2 solved; or why no pitches meet them.
+    """Return the chunks of a tile with statements 1 and 2 solved, or why no pitches satisfy them.
 
     Args:
         offsets: Element offsets of the tile, indexed outermost dimension first.
-        element_bytes: Bytes of an element.
-        strides: The tensor's pitches, where they are given.
+        element_bytes: Bytes per element.
+        strides: The tensor's pitches, if given.
     """
     tile, size = offsets.shape, element_bytes
     linear = offsets.reshape(-1) * size
@@ -114,7 +114,7 @@ def chunked(offsets: IntArray, element_bytes: int, strides: Sequence[int] | None
         if place.size < per:
             text = f"the tile has {place.size * size} bytes; a copy moves a multiple of {CHUNK} bytes"
             return Broken("BOX_INNER_16B", text, {"coordinate": at(rank)})
-        text = f"the chunk of {CHUNK} bytes at shared byte {int(place[rank]) // CHUNK * CHUNK} is not full of the tile"
+        text = f"the tile does not fill the {CHUNK}-byte chunk at shared byte {int(place[rank]) // CHUNK * CHUNK}"
         return Broken("SMEM_DENSE", f"{text}; a copy moves whole chunks", {"coordinate": at(rank)})
     points = np.stack(np.unravel_index(order, tile), axis=1).astype(np.int64)
     rank = len(tile)
@@ -126,14 +126,13 @@ def chunked(offsets: IntArray, element_bytes: int, strides: Sequence[int] | None
     system, wrong = start.meeting_all(rows, 1)
     if system is None:
         rank_at, row = int(inner[first_at[wrong]]), tuple(rows[wrong].tolist())
-        text = "neighbours within a chunk of shared memory are not one step apart in global memory"
-        text = f"{text}, whatever its pitches: the step {row} contradicts others before"
+        text = "neighbours within a 16-byte chunk of shared memory are not contiguous in global memory"
+        text = f"{text} for any pitches: the step {row} contradicts earlier ones"
         return Broken("INNER_CONTIGUOUS", text, {"coordinate": at(rank_at), "next": at(rank_at + 1)})
     heads = points[::per]
     system, wrong = system.meeting_all((heads - heads[0]) % per, 0, per)
     if system is None:
-        text = f"two chunks of shared memory lie apart by no multiple of {CHUNK} bytes in global memory"
-        text = f"{text}, whatever its pitches"
+        text = f"for any pitches, two chunks are not a multiple of {CHUNK} bytes apart in global memory"
         return Broken("STRIDE_ALIGN", text, {"coordinate": at(wrong * per)})
     return Chunks(place, points, heads, system)
 
@@ -147,14 +146,14 @@ def fits(
     most: int | None = None,
     row_bytes: int = 2048,
 ) -> Iterator[Fit | Broken]:
-    """Yield proposals of pitches; then, or where there are none at all alone, why the rest do not fit.
+    """Yield pitches that fit, then the reason why the other swizzles do not.
 
     Args:
         offsets: Element offsets of the tile, indexed outermost dimension first.
-        element_bytes: Bytes of an element.
-        align_bytes: What divides the tile's base; swizzles of a longer period are left out.
-        strides: The tensor's pitches, where they are given.
-        most: At most so many copies.
+        element_bytes: Bytes per element.
+        align_bytes: Alignment of the tile's base; swizzles of a longer period are skipped.
+        strides: The tensor's pitches, if given.
+        most: Maximum number of copies.
         row_bytes: The longest row of a box.
     """
     found = chunked(offsets, element_bytes, strides)
@@ -213,17 +212,17 @@ def _distinct(rows: IntArray) -> tuple[IntArray, IntArray]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Units:
-    """What boxes are made of: chunks, or rows of the span of a swizzle.
+    """Units that boxes consist of: chunks, or swizzle rows.
 
     Args:
         swizzle: Name.
         places: Shared byte of every unit before the swizzle, increasing.
         heads: Coordinate of its first element.
         grain: Units between places where a copy may start.
-        row: Chunks of a unit that is a row; 0 where units are chunks.
-        most: At most so many copies.
-        widest: At most so many units in the first digit.
-        per: Elements of a chunk.
+        row: Chunks per row; 0 if units are chunks.
+        most: Maximum number of copies.
+        widest: Maximum units in the first digit.
+        per: Elements per chunk.
     """
 
     swizzle: str
@@ -236,7 +235,7 @@ class _Units:
     per: int
 
     def fit(self, units: IntArray, box: _Box, system: Pitches) -> Fit:
-        """The box at every place where one of its windows starts; ``units`` are those of all windows in turn."""
+        """The box at the start of each of its windows; ``units`` lists the units of all windows in turn."""
         first = units[:: box.size]
         starts = [(int(self.places[at]), tuple(int(v) for v in self.heads[at])) for at in first]
         rows = (self.row, *box.counts) if self.row else box.counts
@@ -245,7 +244,7 @@ class _Units:
 
 @dataclass(frozen=True, slots=True)
 class _Box:
-    """A box under construction: its units, its digits and the steps of all but a first digit of chunks."""
+    """A box under construction: its units, its digits and their steps (none for a first digit of chunks)."""
 
     size: int = 1
     counts: tuple[int, ...] = ()
@@ -255,7 +254,7 @@ class _Box:
 def _of_swizzle(
     swizzle: str, chunks: IntArray, heads: IntArray, system: Pitches, per: int, most: int | None, row_bytes: int
 ) -> Iterator[Fit | Broken]:
-    """Yield the fits of one swizzle, or why its rows are none."""
+    """Yield the fits of one swizzle, or why it has none."""
     if swizzle == "NONE":
         lengths, grain = _runs(chunks), LINE // CHUNK
         starts = chunks[np.cumsum([0, *lengths[:-1]])]
@@ -270,7 +269,7 @@ def _of_swizzle(
     rows, first, counts = np.unique(chunks // width, return_index=True, return_counts=True)
     narrow = int(counts[0])
     if (counts != narrow).any() or (chunks % width != np.arange(chunks.size) % narrow).any():
-        text = f"{swizzle}: rows of the span of {width * CHUNK} bytes are not filled alike from their starts"
+        text = f"{swizzle}: each {width * CHUNK}-byte swizzle row must hold the same prefix of bytes"
         yield Broken("SWIZZLE_PITCH", text)
         return
     lengths = _runs(rows)
@@ -281,12 +280,12 @@ def _of_swizzle(
         return
     end = int(rows[-1] + 1) * width * CHUNK
     if end > limits.MAX_SMEM_BYTES:
-        yield Broken("SMEM_CAP", f"{swizzle}: its last row ends at byte {end} of {limits.MAX_SMEM_BYTES}")
+        yield Broken("SMEM_CAP", f"{swizzle}: the last row ends at byte {end}, the limit is {limits.MAX_SMEM_BYTES}")
         return
     inside = np.arange(chunks.size - 1) % narrow != narrow - 1
     carried, _ = system.meeting_all(_distinct((heads[1:] - heads[:-1])[inside])[0], per)
     if carried is None:
-        text = f"{swizzle}: the chunks of a row are not contiguous in global memory, whatever its pitches"
+        text = f"{swizzle}: the chunks of a row are not contiguous in global memory for any pitches"
         yield Broken("INNER_CONTIGUOUS", text)
         return
     places = rows * width * CHUNK
@@ -295,7 +294,7 @@ def _of_swizzle(
 
 
 def _covered(units: _Units, lengths: list[int], system: Pitches) -> Iterator[Fit]:
-    """Yield the fits of boxes that cover every run without overlap, then of those that are pushed back at its end."""
+    """Yield the fits of boxes that cover every run without overlap, then of boxes pushed back at its end."""
     yield from _grown(units, np.arange(len(units.heads)), lengths, system, _Box())
     short, grain = min(lengths), units.grain
     if short % grain == 0 or any((length - short) % grain for length in lengths):
@@ -315,8 +314,7 @@ def _covered(units: _Units, lengths: list[int], system: Pitches) -> Iterator[Fit
 
 
 def _off_line(swizzle: str, chunk: int) -> str:
-    text = f"{swizzle}: a copy of its own would start at shared byte {chunk * CHUNK}, behind a gap"
-    return f"{text}; a start needs a multiple of {LINE}"
+    return f"{swizzle}: after a gap a copy would start at shared byte {chunk * CHUNK}, which is not {LINE}-byte aligned"
 
 
 def _runs(values: IntArray) -> list[int]:
@@ -326,7 +324,7 @@ def _runs(values: IntArray) -> list[int]:
 
 
 def _grown(units: _Units, chosen: IntArray, lengths: list[int], system: Pitches, box: _Box) -> Iterator[Fit]:
-    """Yield every box that continues ``box`` and divides the runs, of these lengths, of the units chosen."""
+    """Yield every box that extends ``box`` and divides the runs of these lengths of the chosen units."""
     clock.check("the boxes of a layout")
     common, total = math.gcd(*lengths), sum(lengths)
     started = bool(box.counts) or units.row > 0
@@ -334,7 +332,7 @@ def _grown(units: _Units, chosen: IntArray, lengths: list[int], system: Pitches,
         if units.most is None or total <= box.size * units.most:
             yield units.fit(chosen, box, system)
         if units.most is None:
-            return  # every larger box that continues this one asks more
+            return  # larger boxes that extend this one only add conditions
     if len(box.counts) + (units.row > 0) == limits.MAX_RANK:
         return
     parts = units.heads[chosen[:: box.size]]

@@ -1,12 +1,11 @@
-"""From a problem to a proved plan, or to a refusal that names every broken rule and re-checked repairs.
+"""Synthesize a proved TensorMap plan, or a refusal that names every broken rule and re-checked repairs.
 
-Main statements: a plan returned here has been proved by ``proofs.tensormap.check``; among the candidates looked at it
-has the best cost, in this order: out-of-bounds class not lost, issues, class exact, rank, documented rules kept.
+Every returned plan has been proved by ``proofs.tensormap.check``. Among the candidates tried it has the best cost, in
+this order: out-of-bounds class not ``lost``, number of issues, class ``exact``, rank, no undocumented rules.
 
-Implementation notes: a filter (``synth.abstract``) and two searches. The first takes the tensor's dimensions as the
-map's (merged, cut or widened where that is plain) and answers nearly always. Where it gives nothing, or less than the
-class required, the second goes through every box and every laying of what moves along the map's dimensions; only when
-that is done is a tile refused.
+A filter (``synth.abstract``) is followed by two searches. The first uses the tensor's dimensions as the map's (merged,
+cut or widened in simple ways) and nearly always succeeds. If it finds nothing, or only a weaker class than required,
+the second enumerates every box and every assignment of moves to map dimensions. A tile is refused only after that.
 """
 
 from __future__ import annotations
@@ -47,14 +46,14 @@ _CALL = ("synthesize_tensormap",)
 
 @dataclass(slots=True)
 class _Task:
-    """The problem as it was stated, the same with any class accepted, and what became of candidates.
+    """A problem and the outcome of its candidates.
 
     Args:
         stated: The problem.
-        lenient: The same with any class accepted.
-        documented_only: Whether maps that break the documented text are passed over.
-        undecided: How many candidates are left undecided.
-        broken: The documented rules that the candidates passed over break, with the first that breaks each.
+        lenient: The same, accepting any class.
+        documented_only: Whether maps that break documented rules are skipped.
+        undecided: Number of undecided candidates.
+        broken: The documented rules broken by skipped candidates, each with its first violation.
     """
 
     stated: TensorMapProblem
@@ -79,14 +78,13 @@ def synthesize_tensormap(
 
     Args:
         problem: A ``TensorMapProblem`` or its JSON document (shapes and strides in elements, outermost first).
-        budget_seconds: Seconds of wall time for everything, repairs included; a sooner deadline of ``ground.clock``
-            keeps holding.
-        repair: Whether a refusal looks for repairs (each is planned and proved again).
-        documented_only: Refuse maps that break the documented text, also where the measured chip accepts them.
-        interleave: ``"NONE"``; ``"16B"`` or ``"32B"``: a map whose unit is a slice of so many bytes, of the class that
-            ``synth.tensormap.slices`` states; ``"any"``: the first of the three that carries the tile.
+        budget_seconds: Wall-time budget, repairs included; an earlier deadline of ``ground.clock`` still applies.
+        repair: Whether to look for repairs of a refused problem (each is planned and proved).
+        documented_only: Refuse maps that break documented rules, even if the measured chip accepts them.
+        interleave: ``"NONE"``; ``"16B"`` or ``"32B"``: a map of 16- or 32-byte slices, within the class of
+            ``synth.tensormap.slices``; ``"any"``: the first of the three that carries the tile.
 
-    Raises: MalformedError: LA004, LA372. InadmissibleError: LA400. BudgetError: LA410, LA411.
+    Raises: InadmissibleError: no plan exists (LA400). BudgetError: undecided in time (LA410, LA411).
 
     Example:
         >>> plan = synthesize_tensormap({
@@ -114,7 +112,7 @@ def synthesize_tensormap(
             if isinstance(outcome, TensorMapPlan):
                 return outcome
             if any(violation.rule == "ARCH_UNMEASURED" for violation in outcome):
-                because = f"no {stated.arch} device was measured, so what its copy engine does is not known here"
+                because = f"no {stated.arch} device was measured; the behaviour of its copy engine is unknown"
                 raise BudgetError(Diagnostic("LA411", "gave up looking for a plan", _CALL, because))
             mendable = interleave == "NONE" and not isinstance(stated, ListedProblem)
             repairs = _checked_repairs(stated, outcome, documented_only) if repair and mendable else ()
@@ -139,20 +137,20 @@ def tensormap(
     interleave: str = "NONE",
     **options: Any,
 ) -> TensorMapPlan:
-    """Return a proved plan that copies tiles of a tensor to or from a shared-memory layout of any family.
+    """Return a proved plan that copies tiles of a tensor to or from a shared-memory layout.
 
     Args:
         tensor: A ``layoutalg.Tensor``, ``(shape, stride, dtype)`` or an array of another library.
         tile: Tile extents in elements, outermost dimension first.
-        smem: A layout of any family or its text: tile coordinates, outermost first, to element offsets. None for the
-            row-major tile.
+        smem: A layout of any family or its text: tile coordinates, outermost first, to element offsets. Defaults to
+            row-major.
         target: Architecture.
         direction: ``"load"`` (global to shared) or ``"store"``.
         budget_seconds: As for ``synthesize_tensormap``.
         repair: As for ``synthesize_tensormap``.
         documented_only: As for ``synthesize_tensormap``.
         interleave: As for ``synthesize_tensormap``.
-        options: Those of ``TensorMapProblem.of``: ``swizzle``, ``axes``, ``bounds``, ``element_strides``, ...
+        options: As for ``TensorMapProblem.of``: ``swizzle``, ``axes``, ``bounds``, ``element_strides``, ...
 
     Raises: As ``TensorMapProblem.of`` and ``synthesize_tensormap``.
 
@@ -191,12 +189,12 @@ def _plan(stated: TensorMapProblem, documented_only: bool) -> TensorMapPlan | li
         if task.broken:
             return list(task.broken.values())
         if found is not None:
-            text = f"out of bounds, the best plan is {found.oob}; {problem.oob_required} was required"
+            text = f"the best plan has out-of-bounds class {found.oob}; {problem.oob_required} is required"
             return [Violation("OOB_CLASS", text, "oob_required")]
     if hard and any(next(candidates(frame, problem.swizzle), None) for frame in frames(problem)):
         return hard  # a box exists: nothing structural is broken
     structural = structural_violations(problem)
-    if hard:  # the catch-all means nothing where a hard rule already explains the refusal
+    if hard:  # drop the catch-all: a hard rule already explains the refusal
         structural = [violation for violation in structural if violation.rule != "NO_BOX"]
     return [*hard, *structural]
 
@@ -204,7 +202,7 @@ def _plan(stated: TensorMapProblem, documented_only: bool) -> TensorMapPlan | li
 def _sliced(stated: TensorMapProblem, documented_only: bool, interleave: str) -> TensorMapPlan | list[Violation]:
     """Return the plan with an interleaved map, or every rule that the problem breaks."""
     if isinstance(stated, ListedProblem):
-        because = "interleaved maps are looked for from the digits of a tile, not from its table"
+        because = "interleaved maps are only searched for tiles made of digits, not for tables"
         raise BudgetError(Diagnostic("LA411", "gave up looking for a plan", _CALL, because))
     hard = hard_violations(stated)
     if hard:
@@ -220,14 +218,14 @@ def _sliced(stated: TensorMapProblem, documented_only: bool, interleave: str) ->
     if task.broken:
         return list(task.broken.values())
     if found is not None:
-        return [Violation("OOB_CLASS", f"out of bounds, the best plan is {found.oob}", "oob_required")]
+        return [Violation("OOB_CLASS", f"the best plan has out-of-bounds class {found.oob}", "oob_required")]
     if task.undecided:
-        raise BudgetError(Diagnostic("LA411", "gave up looking for a plan", _CALL, "a plan was not decided"))
+        raise BudgetError(Diagnostic("LA411", "gave up looking for a plan", _CALL, "the checker did not decide"))
     return [why_not_sliced(stated, interleave)]
 
 
 def _never(problem: TensorMapProblem) -> bool:
-    """Whether arithmetic modulo a chunk already says that no map carries the tile, so that none is searched for."""
+    """Whether arithmetic modulo a chunk already rules out every map, so that no search is needed."""
     tile = AbstractTile.of(problem)
     return tile is not None and bool(never_copied(tile))
 
@@ -237,7 +235,7 @@ def _suffices(plan: TensorMapPlan) -> bool:
 
 
 def _found(problem: TensorMapProblem, task: _Task) -> TensorMapPlan | None:
-    """Return the best plan, also one of a class below the required; None where no map carries the tile."""
+    """Return the best plan, possibly weaker than required; None if no map carries the tile."""
     best = _plain(variants(problem), task)
     if best is None or best.oob != "exact" or len(best.issues) > 1:
         best = _viewed(variants(problem), best, task)
@@ -259,7 +257,7 @@ def _plain(problems: Iterable[TensorMapProblem], task: _Task) -> TensorMapPlan |
 
 
 def _viewed(problems: Iterable[TensorMapProblem], best: TensorMapPlan | None, task: _Task) -> TensorMapPlan | None:
-    """Search every map for every box that could cost less in class or issues, the fewest issues first."""
+    """Search every map for every box that could improve class or issues, fewest issues first."""
     found = _boxes(problems)
     for forms, ratio, box in found:
         thin = box.thin(forms.problem.swizzle, forms.problem.element_bytes)
@@ -275,7 +273,7 @@ def _viewed(problems: Iterable[TensorMapProblem], best: TensorMapPlan | None, ta
 
 
 def _first_proved(forms: Forms, box: Box, ratio: int, wanted: str, task: _Task) -> TensorMapPlan | None:
-    """Return the first view of a box that is proved, those of fewer dimensions first."""
+    """Return the first proved view of a box, fewer dimensions first."""
     for view in views(forms, box, ratio, wanted):
         plan = _prove(assemble_view(task.stated, view), task)
         if plan is not None:
@@ -284,7 +282,7 @@ def _first_proved(forms: Forms, box: Box, ratio: int, wanted: str, task: _Task) 
 
 
 def _boxes(problems: Iterable[TensorMapProblem]) -> list[tuple[Forms, int, Box]]:
-    """Every box of every variant with the width of its elements, the fewest issues first, thin ones last."""
+    """Every box of every variant with its element width, fewest issues first, thin ones last."""
     found = []
     for problem in problems:
         size = problem.element_bytes
@@ -308,7 +306,7 @@ def _boxes(problems: Iterable[TensorMapProblem]) -> list[tuple[Forms, int, Box]]
 
 
 def _foreseen(problem: TensorMapProblem, wanted: str, box: Box) -> tuple[object, ...]:
-    """The least cost of a plan of this class and box."""
+    """Lower bound on the cost of a plan of this class and box."""
     short = _CLASS_ORDER[wanted] > _CLASS_ORDER[problem.oob_required]
     return short, wanted == "lost", box.issues, _CLASS_ORDER[wanted]
 
@@ -319,7 +317,7 @@ def _proved(problem: TensorMapProblem, found: list[Candidate], task: _Task) -> T
     for candidate in sorted(found, key=lambda c: (c.issues, c.rank, -_box_volume(c))):
         if best is not None and (best.oob == "exact" or (best.oob == "weak" and candidate.issues > len(best.issues))):
             break
-        with contextlib.suppress(TargetRuleError):  # a map that the target refuses is not a candidate
+        with contextlib.suppress(TargetRuleError):  # maps that the target rejects are no candidates
             best = _better(best, _prove(assemble(task.stated, problem, candidate), task))
     return best
 
@@ -329,7 +327,7 @@ def _box_volume(candidate: Candidate) -> int:
 
 
 def _prove(plan: TensorMapPlan, task: _Task) -> TensorMapPlan | None:
-    """Return the plan with its certificate, its class set to what the checker found; None where it is not proved."""
+    """Return the plan with its certificate and the class that the checker found; None if it is not proved."""
     clock.check("the proof of a plan")
     if task.documented_only and plan.undocumented:
         for broken in map_violations(plan.tensor_map, target=plan.problem.arch, evidence="documented"):
@@ -374,7 +372,7 @@ def _checked_repairs(
     """Return the proposals whose repaired problem has a proved plan."""
     repairs = []
     for name, detail, repaired in proposals(problem, {violation.rule for violation in violations}):
-        with contextlib.suppress(BudgetError):  # a repair that cannot be confirmed in time is not shown
+        with contextlib.suppress(BudgetError):  # drop repairs that cannot be confirmed in time
             if isinstance(_plan(repaired, documented_only), TensorMapPlan):
                 repairs.append(Repair(name, detail, repaired.to_json()))
     return tuple(repairs)

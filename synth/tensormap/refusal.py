@@ -1,7 +1,7 @@
-"""Why a problem has no plan: every broken rule, in words, with the numbers.
+"""Explain why a problem has no plan: every broken rule, with the numbers.
 
-Implementation notes: hard rules are decided on the problem alone and no search can help; structural rules say why no
-box could be built and are consulted only when the search came back empty.
+Hard rules depend on the problem alone, so no search can help; structural rules explain why no box could be built and
+are only checked after the search failed.
 """
 
 from __future__ import annotations
@@ -27,27 +27,27 @@ ALIGN = limits.GLOBAL_ALIGN_BYTES
 class InadmissibleError(InfeasibleError, ValueError):
     """No TensorMap plan for the problem; ``.violations`` says why and ``.repairs`` what would help.
 
-    What is proved: no plan of the following class carries the tile with the out-of-bounds class required. A search that
-    did not go through all of them raises ``BudgetError`` instead.
+    What is proved: no plan of the following class carries the tile with the required out-of-bounds class. A search that
+    did not cover the whole class raises ``BudgetError`` instead.
 
     - One descriptor, interleave NONE, whose map stays within the tensor; at most ``limits.TILE_ISSUES`` equal boxes.
-      With ``documented_only``, a map that keeps the documented text.
-    - The swizzle requested, or another one under which the requested addresses are a sum of strides; the element type
-      requested, or one of 2 to 8 bytes that carries the same bits.
+      With ``documented_only``, a map that obeys the documented rules.
+    - The requested swizzle, or another one under which the requested addresses are a sum of strides; the requested
+      element type, or one of 2 to 8 bytes that carries the same bits.
     - A box walks a prefix of the tile's digits in shared-memory order, one row per digit or per run of digits that
-      continue each other. Where a digit is longer than a box may be, its row is a divisor of it or, as the last row,
-      overlapping parts.
+      continue each other. If a digit exceeds the box limit, its row is a divisor of it or, as the last row, overlapping
+      parts.
     - The origin of each tile dimension, and each digit left to issues, moves one coordinate of the map: that of a row
-      (whose pitch may be walked by an element stride of 1 to 8), or one outside the box whose stride is the greatest
-      common divisor of what moves along it. Where only the origin 0 shows anything, the origin may move nothing.
-    - For a class better than lost: each tile dimension that a tile sees out of bounds fails there the test of some
-      coordinate, whatever the dimensions guarded before it add to that coordinate.
+      (whose pitch may be walked by an element stride of 1 to 8), or one outside the box whose stride is the gcd of
+      everything that moves along it. If only origin 0 shows any elements, the origin may move nothing.
+    - For a class better than lost: each tile dimension that can be out of bounds then fails the test of some
+      coordinate, for any contribution to it from the dimensions guarded before.
 
-    Outside the class, hence not excluded: elements that are never in bounds, or share one address (stride 0), in places
-    that only another swizzle or order gives them; a move spread over two coordinates; origins that show nothing pushed
-    out along a coordinate of another dimension; pitches of a dimension whose only coordinate in bounds is seen from
-    several origins; stores whose elements in bounds are seen only from origins out of bounds, or meet at one address
-    without ever being in bounds together.
+    Outside the class, hence not excluded: elements that are never in bounds, or share one address (stride 0), at places
+    that only another swizzle or order gives them; a move spread over two coordinates; origins without elements in
+    bounds moved out along a coordinate of another dimension; pitches of a dimension whose only in-bounds coordinate is
+    seen from several origins; stores whose in-bounds elements are seen only from out-of-bounds origins, or share an
+    address without ever being in bounds together.
     """
 
     def __init__(self, diagnostic: Diagnostic, violations: tuple[Violation, ...], repairs: tuple[Repair, ...]) -> None:
@@ -69,22 +69,22 @@ class InadmissibleError(InfeasibleError, ValueError):
 
 
 def hard_violations(problem: TensorMapProblem) -> list[Violation]:
-    """Return the rules that the problem breaks whatever box is chosen."""
+    """Return the rules that the problem breaks for any box."""
     found = [*_target(problem), *(list(_capacity(problem)) or _injective(problem)), *_below(problem)]
     return [*found, *_store_overlap(problem)] if problem.direction == "store" else found
 
 
 def _target(problem: TensorMapProblem) -> Iterator[Violation]:
-    """What the target's rules say of the architecture, the base and the fill."""
+    """Rules of the target about the architecture, the base and the fill."""
     if not hardware.is_measured(problem.arch):
-        text = f"no {problem.arch} device was measured, so its descriptor bytes and its copy engine are not known here"
+        text = f"no {problem.arch} device was measured; its descriptor format and copy engine are unknown"
         yield Violation("ARCH_UNMEASURED", text, "arch")
     first = problem.base_elem_offset * problem.element_bytes
     if problem.base_align_bytes % ALIGN:
-        text = f"the base is known to be aligned to {problem.base_align_bytes} bytes; a map needs {ALIGN}"
+        text = f"the base is only known to be aligned to {problem.base_align_bytes} bytes; a map needs {ALIGN}"
         yield Violation("BASE_ALIGN", text, "global.base_align_bytes")
     elif first % ALIGN:
-        text = f"the tile at the origin 0 starts {first} bytes from the base, not a multiple of {ALIGN}"
+        text = f"the tile at origin 0 starts {first} bytes from the base, not a multiple of {ALIGN}"
         yield Violation("BASE_ALIGN", text, "base_elem_offset")
     if problem.direction == "load" and problem.oob_fill == "NAN" and problem.dtype not in hardware.FLOAT_DTYPES:
         yield Violation("OOB_NAN", f"NaN fill needs a float type, which {problem.dtype} is not", "oob_fill")
@@ -94,18 +94,18 @@ def _capacity(problem: TensorMapProblem) -> Iterator[Violation]:
     last = sum(span(modes)[1] for modes in problem.smem_modes)
     total = (1 + last) * problem.element_bytes
     if total > limits.MAX_SMEM_BYTES:
-        text = f"the tile reaches over {total} bytes; a block has {limits.MAX_SMEM_BYTES} bytes of shared memory"
+        text = f"the tile spans {total} bytes; a block has {limits.MAX_SMEM_BYTES} bytes of shared memory"
         yield Violation("SMEM_CAP", text, "smem.modes")
 
 
 def _injective(problem: TensorMapProblem) -> Iterator[Violation]:
     if not _collision_free([mode for modes in problem.smem_modes for mode in modes]):
-        text = "two tile elements share one shared-memory address, so the tile cannot hold both"
+        text = "two tile elements share one shared-memory address"
         yield Violation("SMEM_INJECTIVE", text, "smem.modes")
 
 
 def _collision_free(modes: list[tuple[int, int]]) -> bool:
-    """Whether sum c_k * stride_k takes each value once: superincreasing strides settle it, else sorting does."""
+    """Whether sum c_k * stride_k is injective: true for superincreasing strides, otherwise decided by sorting."""
     reach, simple = 0, True
     kept = sorted(((stride, extent) for extent, stride in modes if extent > 1))
     for stride, extent in kept:
@@ -118,7 +118,7 @@ def _collision_free(modes: list[tuple[int, int]]) -> bool:
 
 
 def _below(problem: TensorMapProblem) -> Iterator[Violation]:
-    """An element in bounds before the tensor's base is one of foreign memory."""
+    """In-bounds elements below the base are unreachable by a map."""
     if min(problem.global_strides) >= 0:
         return
     seen = zip(sights(problem), problem.global_strides, strict=True)
@@ -127,8 +127,7 @@ def _below(problem: TensorMapProblem) -> Iterator[Violation]:
         if stride < 0 and lowest < 0:
             text = (
                 f"stride {stride} of dimension {dim} is negative: its elements in bounds begin "
-                f"{-lowest * problem.element_bytes} bytes before the base, and a map walks upwards from an address at "
-                "or after it"
+                f"{-lowest * problem.element_bytes} bytes before the base, where a map cannot start"
             )
             yield Violation("STRIDE_RANGE", text, "global.stride", dim)
 
@@ -141,7 +140,7 @@ def _store_overlap(problem: TensorMapProblem) -> Iterator[Violation]:
         )
     ]
     if not _collision_free(reaches):
-        text = "two tile elements have one global address, so a store would race with itself"
+        text = "two tile elements share one global address, so a store would race with itself"
         yield Violation("STORE_OVERLAP", text, "global.stride")
 
 
@@ -151,7 +150,7 @@ def structural_violations(problem: TensorMapProblem) -> list[Violation]:
     found = list(_stores(problem)) if problem.direction == "store" else []
     found += [*_inner(problem, frame), *_strides(problem), *_shared(problem, frame)]
     if len(frame.axes) > limits.MAX_RANK:
-        text = f"{len(frame.axes)} dimensions move and no folding of them leaves a box that works"
+        text = f"{len(frame.axes)} dimensions move, and folding them leaves no valid box"
         found.append(Violation("RANK", f"{text}; a map has at most {limits.MAX_RANK}", "global.shape"))
     if not hardware.swizzle_supported(problem.swizzle, problem.arch):
         text = f"swizzle {problem.swizzle} does not exist on {problem.arch}"
@@ -159,36 +158,39 @@ def structural_violations(problem: TensorMapProblem) -> list[Violation]:
     if not found:
         found += _cuts(problem, frame)
     if not found:
-        text = "no cut of the tile into boxes satisfies all limits together (rank, box, span, alignment of issues)"
+        text = (
+            f"cannot split the tile into boxes: rank <= {limits.MAX_RANK}, extent <= {limits.MAX_BOX}, swizzle span "
+            f"and {limits.SMEM_DESTINATION_ALIGN_BYTES}-byte starts cannot hold together"
+        )
         found.append(Violation("NO_BOX", text, "tile"))
     return found
 
 
 def _stores(problem: TensorMapProblem) -> Iterator[Violation]:
-    """A store writes whole chunks, and with a negative start coordinate raises an illegal instruction."""
+    """A store writes whole chunks; a negative start coordinate is an illegal instruction."""
     chunk = limits.STORE_CHUNK_BYTES
     for dim, (low, high) in enumerate(problem.bounds):
         length = (high - low) * problem.element_bytes
         if problem.global_strides[dim] == 1 and problem.tile[dim] > 1 and length % chunk:
-            text = f"rows of {length} bytes: a store writes whole {chunk}-byte chunks, so the last one would write past"
-            yield Violation("STORE_CHUNK", f"{text} the row", "bounds", dim)
+            text = f"rows have {length} bytes; a store writes whole {chunk}-byte chunks and would write past the row"
+            yield Violation("STORE_CHUNK", text, "bounds", dim)
     for dim, (low, _) in enumerate(problem.bounds):
         if low > 0 and problem.origin_multiple[dim] == 0:
-            text = f"the bounds begin at {low}, so the tile origin 0 would be a negative start coordinate"
+            text = f"the bounds begin at {low}, so tile origin 0 would be a negative start coordinate"
             yield Violation("STORE", f"dimension {dim}: {text}", "bounds", dim)
 
 
 def _inner(problem: TensorMapProblem, frame: Frame) -> Iterator[Violation]:
-    """The contiguous run of shared memory must be one of global memory, in whole 16-byte chunks."""
+    """The contiguous run of shared memory must be contiguous in global memory, in whole 16-byte chunks."""
     size = problem.element_bytes
     if not frame.digits:
-        text = f"one element of {size} bytes a box; the inner box needs a multiple of {ALIGN} bytes"
+        text = f"a box would be one element of {size} bytes; the inner box needs a multiple of {ALIGN} bytes"
         yield Violation("BOX_INNER_16B", text, "tile")
         return
     first = frame.digits[0]
     axis = frame.axes[first.axis]
     if first.stride != 1:
-        text = f"the closest shared-memory neighbours are {first.stride} elements apart; a box writes them side by side"
+        text = f"the smallest shared-memory stride is {first.stride} elements; a box writes contiguous elements"
         yield Violation("SMEM_DENSE", text, "smem.modes")
         return
     if axis.unit * first.place != 1:
@@ -205,7 +207,7 @@ def _inner(problem: TensorMapProblem, frame: Frame) -> Iterator[Violation]:
 
 
 def _cuts(problem: TensorMapProblem, frame: Frame) -> Iterator[Violation]:
-    """A row wider than the span needs the inner dimension cut at the span; say what forbids the cut."""
+    """A row wider than the span needs the inner dimension cut at the span; report what forbids the cut."""
     if not frame.digits or problem.swizzle == "NONE" or frame.digits[0].stride != 1:
         return
     size = problem.element_bytes
@@ -242,7 +244,7 @@ def _strides(problem: TensorMapProblem) -> Iterator[Violation]:
             text = f"dimension {dim} has a pitch of {pitch} bytes; the limit is 2^40"
             yield Violation("STRIDE_RANGE", text, "global.stride", dim)
         if high - low > limits.MAX_DIM:
-            text = f"dimension {dim} has {high - low} elements; the engine takes at most 2^31"
+            text = f"dimension {dim} has {high - low} elements; the limit is 2^31"
             yield Violation("DIM_RANGE", text, "global.shape", dim)
         if step > limits.MAX_ELEMENT_STRIDE and problem.origin_multiple[dim] % step:
             text = f"dimension {dim} steps by {step} elements; the limit is {limits.MAX_ELEMENT_STRIDE}"
@@ -250,7 +252,7 @@ def _strides(problem: TensorMapProblem) -> Iterator[Violation]:
 
 
 def _shared(problem: TensorMapProblem, frame: Frame) -> Iterator[Violation]:
-    """Where shared memory stops being dense, what lies beyond becomes issues, and those need aligned starts."""
+    """Past the first gap in shared memory, tile parts become separate issues, which need aligned starts."""
     size, plain = problem.element_bytes, problem.swizzle == "NONE"
     if not frame.digits or frame.digits[0].stride != 1:
         return
@@ -258,8 +260,8 @@ def _shared(problem: TensorMapProblem, frame: Frame) -> Iterator[Violation]:
     width = extent if plain else hardware.swizzle_span_bytes(problem.swizzle) // size
     if extent > width and extent % width:
         text = (
-            f"rows of {extent * size} bytes under the {problem.swizzle} swizzle of span {width * size} bytes: a box "
-            "row is at most one span, and the row is not a whole number of spans"
+            f"rows of {extent * size} bytes are not a multiple of the {problem.swizzle} swizzle's span of "
+            f"{width * size} bytes; a box row is at most one span"
         )
         yield Violation("SWIZZLE_INNER", text, "smem.modes")
         return
@@ -271,11 +273,11 @@ def _shared(problem: TensorMapProblem, frame: Frame) -> Iterator[Violation]:
         starts = [d.stride * size for d in frame.digits if d.stride >= digit.stride]
         misaligned = [start for start in starts if start % limits.SMEM_DESTINATION_ALIGN_BYTES]
         if misaligned:
-            where = "behind a gap: a box fills only" if digit.stride > filled else "inside what a box fills:"
+            gap = digit.stride > filled
+            where = f"leaves a gap after {filled} elements" if gap else f"is within the {filled} elements of a box"
             text = (
-                f"the shared-memory stride {digit.stride} leads {where} {filled} elements. Copies of their own would "
-                f"start {misaligned[0]} bytes apart, and a start needs a multiple of "
-                f"{limits.SMEM_DESTINATION_ALIGN_BYTES}"
+                f"smem stride {digit.stride} {where}; separate copies would start {misaligned[0]} bytes apart, "
+                f"TMA needs {limits.SMEM_DESTINATION_ALIGN_BYTES}-byte-aligned starts"
             )
             rule = "SMEM_DENSE" if plain or digit.stride >= filled else "SWIZZLE_PITCH"
             yield Violation(rule, text, "smem.modes")

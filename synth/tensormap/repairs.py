@@ -1,4 +1,4 @@
-"""Changes of a refused problem that make it admissible; each is planned and proved again before it is shown."""
+"""Proposed changes that make a refused problem admissible; each is planned and proved before it is shown."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Proposal = tuple[str, str, TensorMapProblem]
 
 
 def proposals(problem: TensorMapProblem, rules: set[str]) -> Iterator[Proposal]:
-    """Yield (name, detail, repaired problem): single changes first, then all of them in one."""
+    """Yield (name, detail, repaired problem): single changes first, then all of them together."""
     singles = [change for rule, change in _CHANGES if rule in rules]
     made: list[Proposal] = []
     for change in dict.fromkeys(singles):
@@ -40,7 +40,7 @@ def _up(value: int, step: int) -> int:
 
 
 def pad_the_pitch(problem: TensorMapProblem) -> Proposal | None:
-    """Round every pitch up to 16 bytes, slow dimensions following the fast ones."""
+    """Round every pitch up to 16 bytes, enlarging slower pitches accordingly."""
     grain = ALIGN // math.gcd(ALIGN, problem.element_bytes)
     strides = list(problem.global_strides)
     order = sorted((d for d in range(problem.rank) if strides[d] > 1), key=lambda d: strides[d])
@@ -61,7 +61,7 @@ def pad_the_pitch(problem: TensorMapProblem) -> Proposal | None:
 
 
 def transpose_while_reading(problem: TensorMapProblem) -> Proposal | None:
-    """Store the tile in the order of global memory, so that what reads it transposes."""
+    """Store the tile in global-memory order and transpose while reading it."""
     inner = _inner(problem)
     if inner is None or problem.element_strides[inner] != 1:
         return None
@@ -72,14 +72,14 @@ def transpose_while_reading(problem: TensorMapProblem) -> Proposal | None:
     name, detail, repaired = change
     major = "K" if inner == problem.rank - 1 else "MN"
     if problem.element_bytes == 2:
-        detail += f"; read it with ldmatrix.trans, or with wgmma, which takes both majors: it is then {major}-major"
+        detail += f"; read it with ldmatrix.trans, or as a {major}-major wgmma operand"
     else:
-        detail += "; its columns are what the transposed tile has as rows"
+        detail += "; its columns are the rows of the transposed tile"
     return name, detail, repaired
 
 
 def swizzle_for_padding(problem: TensorMapProblem) -> Proposal | None:
-    """Take the swizzle that spreads the rows over the banks, in place of the padding that did."""
+    """Replace padding by the swizzle that spreads the rows over the banks."""
     inner = _inner(problem)
     if inner is None or problem.swizzle != "NONE":
         return None
@@ -90,7 +90,7 @@ def swizzle_for_padding(problem: TensorMapProblem) -> Proposal | None:
 
 
 def swizzle_of_the_row(problem: TensorMapProblem) -> Proposal | None:
-    """Keep the tile and take the swizzle whose span is its row."""
+    """Keep the tile and use the swizzle whose span is its row."""
     run = min((digit for digits in problem.smem_modes for digit in digits if digit[1] == 1), default=(1, 1))[0]
     swizzle = _swizzle_of_rows(problem, run)
     if swizzle in ("NONE", problem.swizzle):
@@ -104,7 +104,7 @@ def _inner(problem: TensorMapProblem) -> int | None:
 
 
 def _swizzle_of_rows(problem: TensorMapProblem, row: int) -> str:
-    """Return the widest plain swizzle whose span divides rows of so many elements."""
+    """Return the widest plain swizzle whose span divides a row of ``row`` elements."""
     wide = ("128B", "64B", "32B")
     fits = (name for name in wide if row * problem.element_bytes % hardware.swizzle_span_bytes(name) == 0)
     return next(fits, "NONE")
@@ -142,7 +142,7 @@ def _dense(problem: TensorMapProblem, inner: int, name: str) -> Proposal | None:
 
 
 def fold(problem: TensorMapProblem) -> Proposal | None:
-    """Drop the padding between dimensions, so that those the tile covers whole fold into their neighbours."""
+    """Drop the padding between dimensions, so that fully covered ones fold into their neighbours."""
     strides = list(problem.global_strides)
     order = sorted(range(problem.rank), key=lambda d: (strides[d], -d))
     reach = 1
@@ -156,7 +156,7 @@ def fold(problem: TensorMapProblem) -> Proposal | None:
 
 
 def accept_weaker(problem: TensorMapProblem) -> Proposal | None:
-    """Accept that tiles starting out of bounds are not filled."""
+    """Accept that tiles that start out of bounds are not filled."""
     if problem.oob_required == "lost":
         return None
     return "fold", "accept the out-of-bounds class lost (oob_required)", replace(problem, oob_required="lost")
@@ -177,7 +177,7 @@ def zero_fill(problem: TensorMapProblem) -> Proposal | None:
 
 
 def plain_swizzle(problem: TensorMapProblem) -> Proposal | None:
-    """Take the plain 128-byte swizzle in place of one that the target lacks."""
+    """Replace a swizzle that the target lacks by the plain 128-byte one."""
     return "use the plain 128B swizzle", "smem.swizzle 128B", replace(problem, swizzle="128B")
 
 
@@ -207,11 +207,11 @@ def _longer_rows(problem: TensorMapProblem, grain: int) -> Proposal | None:
     bounds = list(problem.bounds)
     shape[inner], bounds[inner] = max(shape[inner], length), (low, length)
     repaired = replace(problem, global_shape=tuple(shape), bounds=tuple(bounds))
-    return "pad the rows", f"rows of {length} elements, the slack owned", repaired
+    return "pad the rows", f"rows of {length} elements, with the padding allocated", repaired
 
 
 def widen_the_row(problem: TensorMapProblem) -> Proposal | None:
-    """Let the tile's rows be whole 16-byte chunks, and tiles start on the grid of such rows."""
+    """Widen the tile's rows to whole 16-byte chunks, and start tiles on that grid."""
     inner = _inner(problem)
     grain = ALIGN // math.gcd(ALIGN, problem.element_bytes)
     if inner is None or problem.element_strides[inner] != 1 or problem.tile[inner] % grain == 0:
@@ -228,19 +228,19 @@ def widen_the_row(problem: TensorMapProblem) -> Proposal | None:
 
 
 def base_at_the_lowest(problem: TensorMapProblem) -> Proposal | None:
-    """Count the offset from the lowest element, where strides are negative."""
+    """With negative strides, use the lowest element's address as the base."""
     spans = [stride * (n - 1) for stride, n in zip(problem.global_strides, problem.global_shape, strict=True)]
     lowest = problem.base_elem_offset + sum(span for span in spans if span < 0)
     if lowest >= 0:
         return None
     grain = ALIGN // math.gcd(ALIGN, problem.element_bytes)
     offset = _up(problem.base_elem_offset - lowest, grain)
-    detail = f"let the base be the lowest element's address: the first element stands {offset} elements after it"
+    detail = f"use the lowest element's address as the base; the first element is {offset} elements after it"
     return "take the lowest address as the base", detail, replace(problem, base_elem_offset=offset)
 
 
 def tile_steps(problem: TensorMapProblem) -> Proposal | None:
-    """Let tiles start on their own grid."""
+    """Start tiles on their own grid."""
     multiple = tuple(
         0 if t * e >= high else t * e
         for t, e, (_, high) in zip(problem.tile, problem.element_strides, problem.bounds, strict=True)

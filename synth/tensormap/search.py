@@ -1,10 +1,10 @@
-"""The search for boxes: which digits of the tile one copy carries, and which become a loop of issues.
+"""Search for boxes: which digits of the tile one copy carries, and which become loops of issues.
 
-Implementation notes: one copy writes shared memory densely (rows at the swizzle span), so the digits it carries are a
-prefix of the tile's digits in shared-memory order, each starting where those before end. The last carried digit may be
-a part of one. All that remains becomes issues. A digit that is carried needs a map dimension of its own: the first of
-an axis uses the axis itself, a later one cuts the axis in two (x mod Q, x div Q), which is exact only where Q divides
-the axis's extent and everything that moves it.
+One copy writes shared memory densely (rows at the swizzle span), so the digits it carries are a prefix of the tile's
+digits in shared-memory order, each starting where the previous ones end. The last carried digit may be a part of one.
+The rest becomes issues. A carried digit needs its own map dimension: the first of an axis uses the axis itself, a later
+one cuts the axis in two (x mod Q, x div Q), which is exact only if Q divides the axis's extent and everything that
+moves it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ MAX_SPLITS = 4
 
 @dataclass(frozen=True, slots=True)
 class Carried:
-    """A digit inside the box: its axis, the cut it starts at, box elements and element stride."""
+    """A digit inside the box: its axis, the cut where it starts, box elements and element stride."""
 
     axis: int
     cut: int
@@ -35,7 +35,7 @@ class Carried:
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """A loop of issues: the axis it moves and the (coordinate, shared element offset) of every turn."""
+    """A loop of issues: the axis it moves and the (coordinate, shared element offset) of every iteration."""
 
     axis: int
     turns: tuple[tuple[int, int], ...]
@@ -78,7 +78,7 @@ def _cuts(axis: int, carried: tuple[Carried, ...]) -> list[int]:
 
 
 def candidates(frame: Frame, swizzle: str) -> Iterator[Candidate]:
-    """Yield the boxes of a frame under a swizzle; every one respects the limits of rank, box, span and alignment."""
+    """Yield the boxes of a frame under a swizzle, within the limits of rank, box, span and alignment."""
     if not frame.digits or frame.digits[0].stride != 1 or len(frame.axes) > limits.MAX_RANK:
         return
     first = frame.digits[0]
@@ -102,7 +102,7 @@ def candidates(frame: Frame, swizzle: str) -> Iterator[Candidate]:
 
 
 def _pitch_ok(frame: Frame, axis: Axis) -> bool:
-    """The byte stride of an axis that is not the inner one is one the descriptor can hold."""
+    """Whether the descriptor can encode the byte stride of an outer axis."""
     stride = axis.unit * frame.element_bytes
     return stride % ALIGN == 0 and 0 <= stride < limits.STRIDE_LIMIT_BYTES
 
@@ -121,21 +121,21 @@ def _inner(frame: Frame, swizzle: str) -> Iterator[_State]:
 
 
 def _parts(extent: int, limit: int) -> list[int]:
-    """The whole digit where it fits, else its largest proper divisors that do."""
+    """The whole digit if it fits, otherwise its largest proper divisors that do."""
     if extent <= limit:
         return [extent]
     return [part for part in range(limit, 1, -1) if extent % part == 0][:MAX_SPLITS]
 
 
 def _after(digit: Digit, part: int, rest: tuple[Digit, ...]) -> tuple[Digit, ...]:
-    """What remains when ``part`` of a digit is carried."""
+    """Digits left after carrying ``part`` of a digit."""
     if part == digit.extent:
         return rest
     return (Digit(digit.axis, digit.place * part, digit.extent // part, digit.stride * part), *rest)
 
 
 def _grow(frame: Frame, state: _State) -> Iterator[_State]:
-    """Carry the next digit too."""
+    """Also carry the next digit."""
     if not state.rest:
         return
     digit = state.rest[0]
@@ -169,7 +169,7 @@ def _rank_ok(frame: Frame, carried: tuple[Carried, ...]) -> bool:
 
 
 def _cut_ok(frame: Frame, index: int, cut: int, rest: tuple[Digit, ...]) -> bool:
-    """Whether x mod Q, x div Q is exact for this axis: no carry from below, and whole rows of Q."""
+    """Whether splitting x into (x mod Q, x div Q) is exact: no carry from below, and whole rows of Q."""
     axis = frame.axes[index]
     if axis.extent % cut or axis.shift % cut or any(step % cut for step in axis.steps):
         return False
@@ -181,7 +181,7 @@ def _cut_ok(frame: Frame, index: int, cut: int, rest: tuple[Digit, ...]) -> bool
 
 
 def _stop(frame: Frame, swizzle: str, state: _State) -> Iterator[Candidate]:
-    """End the box here: the rest becomes issues, or one long digit becomes issues that overlap."""
+    """End the box here: the rest becomes issues, or one long digit becomes overlapping issues."""
     rest = [digit for digit in state.rest if digit.extent > 1]
     loops = [_loop(digit) for digit in rest]
     yield from _candidate(frame, swizzle, state.carried, loops)
@@ -204,7 +204,7 @@ def _loop(digit: Digit) -> Loop:
 
 
 def _overlapping(digit: Digit, size: int) -> Iterator[tuple[int, tuple[tuple[int, int], ...]]]:
-    """Yield covers of a long digit by the fewest equal boxes, the last one pushed back to end with the digit."""
+    """Yield covers of a long digit by the fewest equal boxes, the last pushed back to end with the digit."""
     count = -(-digit.extent // limits.MAX_BOX)
     for part in range(-(-digit.extent // count), limits.MAX_BOX + 1):
         starts = [min(turn * part, digit.extent - part) for turn in range(count)]
@@ -213,7 +213,7 @@ def _overlapping(digit: Digit, size: int) -> Iterator[tuple[int, tuple[tuple[int
 
 
 def _candidate(frame: Frame, swizzle: str, carried: tuple[Carried, ...], loops: list[Loop]) -> Iterator[Candidate]:
-    """Yield the candidate unless an issue would start off the destination alignment or a limit is passed."""
+    """Yield the candidate unless an issue is misaligned or a limit is exceeded."""
     size = frame.element_bytes
     if math.prod(len(loop.turns) for loop in loops) > TILE_ISSUES:
         return

@@ -1,8 +1,8 @@
-"""When a tile dimension is in bounds, over all tile origins at once, and what moving along it takes.
+"""For which tile origins a tile dimension is in bounds, and what its moves add to addresses.
 
 Notation: along one tile dimension the origin is u times its lattice step, u an integer. For each tile coordinate t, the
-u at which it is in bounds are an interval. A form is what some of the moves of one tile dimension add to an address:
-a(t) + b * u, in bytes; where the dimension's stride is 0, in its own coordinates instead.
+u at which it is in bounds form an interval. A form is what some of the moves of one tile dimension add to an address:
+a(t) + b * u, in bytes, or in its own coordinates if the dimension's stride is 0.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ FAR = 2**62
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Form:
-    """What moves of one tile dimension add: ``table[t] + slope * u``, and its range over everything in bounds."""
+    """The amount ``table[t] + slope * u`` that moves of one tile dimension add, and its range in bounds."""
 
     table: IntArray
     slope: int
@@ -35,15 +35,15 @@ class Sight:
     """The lattice points u at which each tile coordinate t is in bounds: first[t] <= u <= last[t].
 
     Args:
-        multiple: The lattice step of the origin; 0 where u is always 0.
-        first: Per tile coordinate the first lattice point that shows it, above ``last`` where none does.
+        multiple: The lattice step of the origin; 0 if u is always 0.
+        first: Per tile coordinate the first lattice point at which it is in bounds; above ``last`` if none.
         last: Per tile coordinate the last one.
         inside: First and last lattice point whose origin is itself in bounds.
-        starts: First and last lattice point from which copies must be able to start: those inside, or where there is
+        starts: First and last lattice point from which copies must be able to start: those inside, or if there are
             none, those whose tile touches the bounds.
-        lowest: The lowest coordinate in bounds that a tile shows; 0 where none does.
+        lowest: The lowest in-bounds coordinate of any tile; 0 if none.
         highest: The highest one.
-        ever: Whether anything is in bounds at all.
+        ever: Whether anything is ever in bounds.
     """
 
     multiple: int
@@ -57,12 +57,12 @@ class Sight:
 
     @property
     def stays(self) -> bool:
-        """Whether no origin but 0 shows anything."""
+        """Whether only origin 0 shows anything."""
         seen = self.first <= self.last
         return bool((self.first[seen] == 0).all() and (self.last[seen] == 0).all())
 
     def form(self, table: IntArray, slope: int) -> Form | None:
-        """Return the form with its range over everything in bounds, None where that leaves every address."""
+        """Return the form with its in-bounds range, None if that exceeds the address space."""
         seen = self.first <= self.last if self.ever else np.ones(self.first.size, dtype=np.bool_)
         first, last = (self.first[seen], self.last[seen]) if self.ever else (np.zeros(1, np.int64),) * 2
         reach = max(int(np.abs(first).max()), int(np.abs(last).max()))
@@ -72,7 +72,7 @@ class Sight:
         return Form(table, slope, int(min(one.min(), two.min())), int(max(one.max(), two.max())))
 
     def guarded(self, tests: list[Test], *, weak: bool) -> bool:
-        """Whether every coordinate out of bounds fails one of the map's tests, for all origins or those in bounds."""
+        """Whether every out-of-bounds coordinate fails some test of the map, for all origins (weak: in-bounds ones)."""
         low = np.full(self.first.size, -FAR if self.multiple else 0, dtype=np.int64)
         high = np.full(self.first.size, FAR if self.multiple else 0, dtype=np.int64)
         if weak and self.multiple:
@@ -91,12 +91,12 @@ class Sight:
 
 
 Test = tuple[Form, int, int]
-"""The engine moves an element only where low <= form <= high."""
+"""The engine moves an element only if low <= form <= high."""
 
 
 @dataclass(frozen=True, slots=True)
 class Forms:
-    """A problem, what is seen of its tile dimensions, and their forms, computed once each."""
+    """A problem, the sights of its tile dimensions, and their forms, cached."""
 
     problem: TensorMapProblem
     sights: tuple[Sight, ...]
@@ -105,11 +105,11 @@ class Forms:
 
     @property
     def blank(self) -> bool:
-        """Whether no tile ever shows anything, so that all of it is filled."""
+        """Whether no tile ever has elements in bounds, so that all of it is filled."""
         return not all(sight.ever for sight in self.sights)
 
     def form(self, box: Box, dim: int, atoms: tuple[int, ...], origin: bool) -> Form | None:
-        """Return what atoms and perhaps the origin of a tile dimension add, None where it leaves every address."""
+        """Return what atoms, and optionally the origin, of a tile dimension add; None if out of the address space."""
         mine = tuple(sorted((box.atoms[index].place, box.atoms[index].extent) for index in atoms))
         key = (dim, mine, origin)
         if key not in self._known:
@@ -129,10 +129,10 @@ class Forms:
         return self.sights[dim].form(table, unit * problem.origin_multiple[dim] if origin else 0)
 
     def guarded(self, dim: int, tests: list[Test], wanted: str) -> bool:
-        """Whether a tile dimension's coordinates out of bounds fail one of the tests, as a class wants it."""
+        """Whether a tile dimension's out-of-bounds coordinates fail one of the tests, as the class requires."""
         if wanted == "lost" or self.blank:
             return True
-        key = (dim, wanted, *((id(form), low, high) for form, low, high in tests))  # forms are kept, so ids are theirs
+        key = (dim, wanted, *((id(form), low, high) for form, low, high in tests))  # cached forms keep their ids
         if key not in self._guarded:
             self._guarded[key] = self.sights[dim].guarded(tests, weak=wanted == "weak")
         return self._guarded[key]

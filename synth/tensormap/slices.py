@@ -1,12 +1,11 @@
-"""Plans with interleaved maps, whose unit is a slice of 16 or 32 bytes: tiles of tensors like N C/8 H W 8.
+"""Propose plans with interleaved maps of 16- or 32-byte slices, for tiles of tensors like N C/8 H W 8.
 
-Mathematically: a tile is one of slices where its elements come in runs of a slice's bytes that are contiguous in both
-memories and in bounds together. The dimensions of the slices become the map's, in the order in which they follow one
-another in shared memory; mode 0 needs neighbours that touch in global memory, and the last mode but one carries no more
-than one slice a copy, so what moves along it is left to issues. Slices lie without gaps under every swizzle: a copy may
-be any dense run of them, whatever the swizzle's span.
+A tile consists of slices if its elements form runs of a slice's bytes that are contiguous in both memories and in or
+out of bounds together. The dimensions of the slices become the map's, in shared-memory order; mode 0 needs slices that
+are contiguous in global memory, and the next-to-last mode carries at most one slice per copy, so moves along it are
+left to issues. Slices are dense under every swizzle: a copy may be any dense run of them, for any swizzle span.
 
-Implementation notes: proposals only; the checker proves them or not.
+The checker decides the proposals.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ RULE = "INTERLEAVE_SLICES"
 
 @dataclass(frozen=True, slots=True)
 class _Digit:
-    """Slices of one axis that follow one another: ``extent`` of them, ``stride`` slices apart in shared memory."""
+    """``extent`` consecutive slices of one axis, ``stride`` slices apart in shared memory."""
 
     axis: int
     extent: int
@@ -41,7 +40,7 @@ class _Digit:
 
 @dataclass(frozen=True, slots=True)
 class _Axis:
-    """A dimension of the tensor of slices; ``whole`` elements of the tile's dimension make one step of it."""
+    """A dimension of the tensor of slices; ``whole`` elements of the tile's dimension are one step."""
 
     dim: int
     whole: int
@@ -53,7 +52,7 @@ class _Axis:
 
 @dataclass(frozen=True, slots=True)
 class _Mode:
-    """A dimension of the map: an axis, or none, the slices of it that one copy carries, and their distance."""
+    """A dimension of the map: an optional axis, the slices that one copy carries, and their distance."""
 
     axis: int | None
     count: int
@@ -61,12 +60,7 @@ class _Mode:
 
 
 def sliced_plans(stated: TensorMapProblem, interleave: str) -> list[TensorMapPlan]:
-    """Return plans with an interleaved map that the checker is to judge, the fewest issues first.
-
-    Args:
-        stated: A problem.
-        interleave: ``"16B"`` or ``"32B"``.
-    """
+    """Return proposed plans with a ``"16B"`` or ``"32B"`` interleaved map, fewest issues first."""
     found = []
     for problem in variants(stated):
         tile = _sliced(problem, interleave)
@@ -86,9 +80,9 @@ def why_not_sliced(stated: TensorMapProblem, interleave: str) -> Violation:
     reasons = [_sliced(problem, interleave) for problem in variants(stated)]
     for reason in reasons:
         if not isinstance(reason, Violation):
-            text = "no order of at most five modes carries the slices: along the last but one a copy holds one of them"
-            return Violation(RULE, f"{text}, along the first they are neighbours in global memory", "tile")
-    return next((one for one in reasons if isinstance(one, Violation)), Violation(RULE, "no swizzle reads it", "tile"))
+            text = f"an interleaved map needs <= {limits.MAX_RANK} modes, the first contiguous in global memory and the"
+            return Violation(RULE, f"{text} next-to-last with box 1; no ordering does", "tile")
+    return next((one for one in reasons if isinstance(one, Violation)), Violation(RULE, "no swizzle fits", "tile"))
 
 
 def _sliced(problem: TensorMapProblem, interleave: str) -> tuple[list[_Axis], list[_Digit]] | Violation:
@@ -102,15 +96,15 @@ def _sliced(problem: TensorMapProblem, interleave: str) -> tuple[list[_Axis], li
     ]
     runs = _coalesced(problem.smem_modes[inner[0]]) if len(inner) == 1 else []
     if not runs or runs[0][1] != 1 or runs[0][0] % many:
-        text = f"no dimension of the tile has runs of whole slices of {many} elements that touch in shared memory"
+        text = f"no dimension of the tile has contiguous runs of whole {many}-element slices in shared memory"
         return Violation(RULE, text, "smem.modes")
     dim = inner[0]
     if problem.global_strides[dim] * problem.element_strides[dim] != 1:
         apart = problem.global_strides[dim] * problem.element_strides[dim]
-        text = f"neighbours in shared memory are {apart} elements apart in global memory; a slice is contiguous"
+        text = f"neighbours in shared memory are {apart} elements apart in global memory; a slice must be contiguous"
         return Violation("INNER_CONTIGUOUS", text, "smem.modes", dim)
     if any(value % many for value in (*problem.bounds[dim], problem.origin_multiple[dim])):
-        text = f"bounds {problem.bounds[dim]} and origins of dimension {dim} are not whole slices of {many} elements"
+        text = f"bounds {problem.bounds[dim]} or origins of dimension {dim} are not multiples of {many}-element slices"
         return Violation(RULE, text, "bounds", dim)
     axes: list[_Axis] = []
     digits: list[_Digit] = []
@@ -127,19 +121,19 @@ def _sliced(problem: TensorMapProblem, interleave: str) -> tuple[list[_Axis], li
         place = 1
         for extent, apart in found:
             if apart % many:
-                text = f"slices along dimension {at} lie {apart} elements apart in shared memory, not whole slices"
+                text = f"slices along dimension {at} are {apart} elements apart in shared memory, not whole slices"
                 return Violation("SMEM_DENSE", text, "smem.modes", at)
             digits.append(_Digit(len(axes), extent, place, apart // many))
             place *= extent
         if stride < 0 or stride % unit:
-            text = f"dimension {at} has a pitch of {stride} bytes; a map with slices needs a multiple of {unit}"
+            text = f"dimension {at} has a pitch of {stride} bytes; an interleaved map needs a multiple of {unit}"
             return Violation("STRIDE_ALIGN", text, "global.stride", at)
         axes.append(_Axis(at, whole, stride, (high - low) // whole, step, -(low // whole)))
     return axes, sorted(digits, key=lambda digit: digit.stride)
 
 
 def _coalesced(modes: tuple[tuple[int, int], ...]) -> list[tuple[int, int]]:
-    """Return digits with those that continue one another made one."""
+    """Merge digits that continue each other."""
     answer: list[tuple[int, int]] = []
     for extent, stride in modes:
         if extent == 1:
@@ -152,7 +146,7 @@ def _coalesced(modes: tuple[tuple[int, int], ...]) -> list[tuple[int, int]]:
 
 
 def _boxes(axes: list[_Axis], digits: list[_Digit], unit: int) -> Iterator[tuple[list[_Digit], list[_Digit]]]:
-    """Yield what one copy carries, a dense run of slices, and what is left to issues, the longest run first."""
+    """Yield (slices that one copy carries, slices left to issues), longest dense run first."""
     box: list[_Digit] = []
     found: list[tuple[list[_Digit], list[_Digit]]] = [([], digits)]
     filled = 1
@@ -178,7 +172,7 @@ def _boxes(axes: list[_Axis], digits: list[_Digit], unit: int) -> Iterator[tuple
 
 
 def _modes(axes: list[_Axis], box: list[_Digit], unit: int) -> list[_Mode] | None:
-    """Return the map's dimensions, strides rising where that can be, of the least rank; None where no order will do."""
+    """Return the map's dimensions of least rank, strides rising if possible; None if no order is valid."""
     carried = {digit.axis: (place, digit) for place, digit in enumerate(box)}
     best: tuple[int, int, tuple[int | None, ...]] | None = None
     for rank in range(max(3, len(axes)), limits.MAX_RANK + 1):
@@ -204,7 +198,7 @@ def _mode(axes: list[_Axis], carried: tuple[int, _Digit] | None, axis: int | Non
 
 
 def _extents(modes: list[_Mode], size: int) -> list[tuple[int, int]] | None:
-    """Return box and element stride of each mode; the box of mode 0 takes whole chunks of elements of the type."""
+    """Return box and element stride of each mode; the box of mode 0 is whole chunks."""
     grain = max(1, limits.GLOBAL_ALIGN_BYTES // size)
     answer = []
     for place, mode in enumerate(modes):
@@ -229,7 +223,7 @@ def _assembled(
     modes: list[_Mode],
     loops: list[_Digit],
 ) -> TensorMapPlan | None:
-    """Return the plan; the type is another of the same bits where the box of mode 0 needs a wider one."""
+    """Return the plan, with a wider type of the same bits if the box of mode 0 needs it."""
     unit = SLICE_BYTES[interleave]
     free = problem.dtype in hardware.BIT_PRESERVING_DTYPES and problem.oob_fill == "ZERO"
     kinds = [problem.dtype, *(name for name in ("u16", "u32", "u64") if free)]

@@ -1,11 +1,10 @@
-"""Other statements of one problem that want the same bytes: a plan of any of them is a plan of the problem.
+"""Equivalent statements of one problem: a plan of any of them is a plan of the problem.
 
-Main statements: a variant differs in two things. *Unseen coordinates:* where one coordinate of a tile dimension that
-stays at the origin 0 is in bounds and all others never are, nothing is ever walked along it, so any pitch and any order
-of its digits will do; where only the origin 0 shows anything, so will any step of the others that leads out
-of bounds; where a tile never shows anything, it is only filled. *Other swizzles:* where
-undoing another swizzle on the wanted addresses leaves a sum of strides, the tile is that swizzle of these strides. The
-checker proves every plan against the problem as it was stated.
+A variant differs in two ways. *Unseen coordinates:* if only one coordinate of a tile dimension at origin 0 is ever in
+bounds, any pitch and digit order will do; if only origin 0 shows anything, so will any step of the other origins that
+leaves the bounds; a tile that never shows anything is only filled. *Other swizzles:* if undoing another swizzle on the
+requested addresses leaves a sum of strides, the tile is that swizzle of these strides. The checker proves every plan
+against the original problem.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ Digits = tuple[tuple[int, int], ...]
 
 
 def seen(problem: TensorMapProblem) -> TensorMapProblem:
-    """Return the problem with plain pitches where only one coordinate of a dimension, or nothing, is ever in bounds."""
+    """Return the problem with plain pitches for dimensions with at most one coordinate ever in bounds."""
     for dim in range(problem.rank):
         if not _plain(problem, dim) or problem.bounds[dim][0] > 0:
             sight = sight_of(problem, dim)
@@ -46,13 +45,13 @@ def seen(problem: TensorMapProblem) -> TensorMapProblem:
 
 
 def _up(problem: TensorMapProblem, count: int) -> int:
-    """A number of elements rounded up to whole chunks."""
+    """Round a number of elements up to whole chunks."""
     grain = max(1, limits.GLOBAL_ALIGN_BYTES // problem.element_bytes)
     return -(-count // grain) * grain
 
 
 def _plain(problem: TensorMapProblem, dim: int) -> bool:
-    """Whether a map can walk along a dimension: bytes where it runs innermost, else whole chunks below the limit."""
+    """Whether a map can walk a dimension: stride 1 if innermost, otherwise whole chunks below the limit."""
     size = problem.element_bytes
     pitch = problem.global_strides[dim] * problem.element_strides[dim]
     if problem.global_strides[dim] * problem.origin_multiple[dim] * size % limits.GLOBAL_ALIGN_BYTES:
@@ -63,9 +62,9 @@ def _plain(problem: TensorMapProblem, dim: int) -> bool:
 
 
 def _straightened(problem: TensorMapProblem, dim: int, sight: Sight) -> TensorMapProblem:
-    """Let one dimension run in global as in shared memory; its only coordinate in bounds keeps its address.
+    """Order one dimension in global as in shared memory, keeping the address of its only in-bounds coordinate.
 
-    An origin that moves shows it at 0 alone, and steps over the tile in whole chunks.
+    A moving origin shows that coordinate at 0 only; its step becomes a whole tile rounded up to chunks.
     """
     seen_at = int(np.flatnonzero(sight.first <= sight.last)[0])
     place, values = 1, []
@@ -94,7 +93,7 @@ def _straightened(problem: TensorMapProblem, dim: int, sight: Sight) -> TensorMa
 
 
 def _blank(problem: TensorMapProblem) -> TensorMapProblem:
-    """Return one row with the digits of a tile that is never in bounds, in shared-memory order."""
+    """Return a one-row problem with the digits of a tile that is never in bounds, in shared-memory order."""
     digits = sorted((stride, extent) for modes in problem.smem_modes for extent, stride in modes if extent > 1)
     count = math.prod(problem.tile)
     below, _ = room_for(problem)
@@ -117,7 +116,7 @@ def _put(values: tuple[_T, ...], position: int, value: _T) -> tuple[_T, ...]:
 
 
 def variants(problem: TensorMapProblem) -> Iterator[TensorMapProblem]:
-    """Yield the problem under its own swizzle, then under every other that reads it as a sum of strides."""
+    """Yield the problem under its own swizzle, then under every other that makes it a sum of strides."""
     if hardware.swizzle_supported(problem.swizzle, problem.arch):
         yield problem
     wanted = problem.addresses()
@@ -130,7 +129,7 @@ def variants(problem: TensorMapProblem) -> Iterator[TensorMapProblem]:
 
 
 def _modes(problem: TensorMapProblem, linear: npt.NDArray[np.int64]) -> tuple[Digits, ...] | None:
-    """Return the digits whose strides add up to these byte addresses, None where there are none."""
+    """Return the digits whose strides add up to these byte addresses, if any."""
     size = problem.element_bytes
     if int(linear.flat[0]) or (linear % size).any():
         return None
@@ -146,7 +145,7 @@ def _modes(problem: TensorMapProblem, linear: npt.NDArray[np.int64]) -> tuple[Di
 
 
 def _digits(values: npt.NDArray[np.int64], extent: int) -> Digits | None:
-    """Return ``(extent, stride)`` digits, fastest first, that count these values, None where there are none."""
+    """Return ``(extent, stride)`` digits, fastest first, that generate these values, if any."""
     digits: list[tuple[int, int]] = []
     while extent > 1:
         stride = int(values[1])

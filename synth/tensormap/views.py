@@ -1,10 +1,9 @@
-"""Maps with everything laid along their dimensions, as tight as alignment allows, and the class foreseen for them.
+"""Maps with all moves assigned, as tight as alignment allows, and their predicted out-of-bounds class.
 
-Main statements: among all maps with one laying, extents and starts as tight as the elements in bounds allow give the
-fewest elements in bounds of the map; so if this one moves foreign elements, all of them do.
-
-Implementation notes: a view's class is foreseen one tile dimension after another: one is guarded where its elements out
-of bounds fail the test of some line whatever the dimensions guarded before add to the coordinate. The checker decides.
+Among all maps with one laying, the tightest extents and starts give the fewest elements in bounds of the map; so if
+this one moves foreign elements, all of them do. The class is predicted one tile dimension at a time: a dimension is
+guarded if its out-of-bounds elements fail the test of some line for any contribution of the dimensions guarded before.
+The checker decides.
 """
 
 from __future__ import annotations
@@ -25,19 +24,19 @@ COORDINATE_LIMIT = 2**31
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """A map with its moves laid: what ``assemble`` makes a plan of.
+    """A map with its moves assigned, input of ``assemble_view``.
 
     Args:
-        problem: The variant of the problem that it is a view of.
+        problem: The variant of the problem.
         box: What one copy carries.
-        ratio: Problem elements in one map element.
+        ratio: Problem elements per map element.
         lines: The dimensions, rows of the box first.
-        factors: Per line, coordinates per count of every atom (of the innermost in problem elements).
+        factors: Per line, coordinates per count of every atom (innermost: problem elements).
         slopes: Per line, coordinates per lattice step of the origin of each tile dimension.
-        starts: Per line the coordinate of the first tile element at the origin 0.
+        starts: Per line the coordinate of the first tile element at origin 0.
         extents: Per line the extent.
         base_bytes: The map's base address.
-        oob: The class foreseen.
+        oob: The predicted class.
     """
 
     problem: TensorMapProblem
@@ -53,7 +52,7 @@ class View:
 
 
 def views(forms: Forms, box: Box, ratio: int, wanted: str) -> Iterator[View]:
-    """Yield the views of a box that are foreseen to reach a class, those of fewer dimensions first."""
+    """Yield the views of a box predicted to reach a class, fewer dimensions first."""
     for lines in row_lines(forms.problem, box):
         for laying in layings(forms, box, lines, ratio, wanted):
             view = _placed(forms, box, ratio, laying, wanted)
@@ -62,7 +61,7 @@ def views(forms: Forms, box: Box, ratio: int, wanted: str) -> Iterator[View]:
 
 
 def _placed(forms: Forms, box: Box, ratio: int, laying: Laying, wanted: str) -> View | None:
-    """Return the view with the tightest extents; None where it breaks a limit or misses the class."""
+    """Return the view with the tightest extents; None if it breaks a limit or misses the class."""
     problem = forms.problem
     size = problem.element_bytes
     lines = laying.lines
@@ -91,7 +90,7 @@ def _placed(forms: Forms, box: Box, ratio: int, laying: Laying, wanted: str) -> 
 
 
 def _blank(problem: TensorMapProblem, box: Box, ratio: int, laying: Laying) -> View:
-    """A view of a tile that is never in bounds: every copy starts beyond the one chunk that the map has."""
+    """A view of a tile that is never in bounds: every copy starts past the map's only chunk."""
     nothing: tuple[dict[int, int], ...] = ({},) * len(laying.lines)
     chunk = math.lcm(ratio, max(1, limits.GLOBAL_ALIGN_BYTES // problem.element_bytes))
     rest = len(laying.lines) - 1
@@ -122,14 +121,14 @@ def _factors(
 
 
 def _coordinates(move: Move, size: int) -> int:
-    """A move in the terms of a form."""
+    """A move in the units of a form."""
     return move.step * size or move.tile_step
 
 
 def _starts_in_range(
     forms: Forms, box: Box, starts: list[int], factors: tuple[dict[int, int], ...], slopes: tuple[dict[int, int], ...]
 ) -> bool:
-    """Whether start coordinates have 32 bits for all origins in bounds, and for a store none is negative."""
+    """Whether start coordinates fit in 32 bits for all in-bounds origins, and are non-negative for a store."""
     lowest = 0 if forms.problem.direction == "store" else -COORDINATE_LIMIT
     for start, mine, slope in zip(starts, factors, slopes, strict=True):
         low = high = start

@@ -1,9 +1,8 @@
-"""Which bit of a shared address is an exclusive or that no swizzle of the hardware undoes.
+"""Find a shared-address bit that is an XOR no hardware swizzle undoes.
 
-Main statements: a tile of 2^n elements whose offsets are affine over F2 has columns, the offset bits that each bit of a
-coordinate flips. Behind a swizzle of the hardware a box writes sums of digits, and a sum of digits that is affine over
-F2 flips no offset bit from two coordinate bits. Lines of 128 bytes may be copied one by one, in any order, so that
-offset bits above them do not count.
+A tile of 2^n elements whose offsets are affine over F2 has columns: the offset bits that each coordinate bit flips.
+Before the hardware swizzle a box writes sums of digits, and a sum of digits that is affine over F2 flips no offset bit
+from two coordinate bits. Lines of 128 bytes may be copied one by one in any order, so higher offset bits do not matter.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ IntArray = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class MixedBit:
-    """An offset bit that several coordinate bits flip, behind the swizzle that leaves the fewest of them.
+    """An offset bit flipped by several coordinate bits, after undoing the swizzle that leaves the fewest of them.
 
     Args:
         bit: The offset bit, in elements.
@@ -35,18 +34,18 @@ class MixedBit:
 
     def __str__(self) -> str:
         parts = " XOR ".join(f"bit {bit} of dimension {dim}" for dim, bit in self.sources)
-        behind = "" if self.swizzle == "NONE" else f"behind the {self.swizzle} swizzle "
-        return f"{behind}offset bit {self.bit} is {parts}"
+        under = "" if self.swizzle == "NONE" else f"under the {self.swizzle} swizzle "
+        return f"{under}offset bit {self.bit} is {parts}"
 
 
 def mixed_bit(offsets: IntArray, element_bytes: int) -> MixedBit | None:
-    """Return the lowest offset bit below 128 bytes that is an exclusive or under every swizzle of the hardware.
+    """Return the lowest offset bit below 128 bytes that is an XOR under every hardware swizzle.
 
-    None where the offsets are not affine over F2, or some swizzle undoes all exclusive ors there.
+    None if the offsets are not affine over F2, or some swizzle undoes all XORs there.
 
     Args:
         offsets: Element offsets of the tile, indexed outermost dimension first.
-        element_bytes: Bytes of an element, a power of two.
+        element_bytes: Bytes per element, a power of two.
 
     Example:
         >>> row, column = np.arange(8)[:, None], np.arange(8)[None, :]

@@ -1,4 +1,4 @@
-"""``wgmma`` operands: from a shared-memory layout to matrix descriptors, or to the reasons why there are none."""
+"""Find ``wgmma`` matrix descriptors for a shared-memory layout, or the reasons why there are none."""
 
 from __future__ import annotations
 

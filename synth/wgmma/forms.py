@@ -1,12 +1,12 @@
-"""Operand plans of tiles in canonical form, from digits alone: no table of addresses is made.
+"""Plan operands in canonical form from their digits, without a table of addresses.
 
-Main statements: a descriptor of the tile's own swizzle XORs as the tile does, so it reads the tile exactly if the sums
-before the XOR agree. Both are sums of digits, and digits are compared one by one: each axis begins with the digits of
-the mode's read pattern, whose free steps are LBO and SBO, and what is left of the axis counts instructions. Where the
-widest instruction has such digits, the general search would find the same descriptors first: it asks for the fewest
-instructions, the tile's own swizzle and the base offset 0 first, and a tile that is MN-major in this way is K-major in
-no mode, since its neighbours along K lie in different chunks of 16 bytes. What has no such digits, or a field that is
-no multiple of 16 or does not fit, is left to that search.
+A descriptor with the tile's own swizzle XORs as the tile does, so it reads the tile exactly if the sums before the XOR
+agree. Both are sums of digits, compared one by one: each axis begins with the digits of the mode's read pattern, whose
+free steps are LBO and SBO, and the rest of the axis counts instructions. If this succeeds for the widest instruction,
+the general search would find the same descriptors first: it tries the fewest instructions, the tile's own swizzle and
+base offset 0 first, and a tile that is MN-major in this way is K-major in no mode, because its neighbours along K are
+in different 16-byte chunks. Tiles without such digits, or with fields that are no multiple of 16 or too large, are left
+to that search.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ UNIT = hardware.UNIT_BYTES
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """What one instruction reads in one mode: digits of both axes in full, and the stride fields that no digit has."""
+    """What one instruction reads in one mode: all digits of both axes, and the unused stride fields."""
 
     mn: Pattern
     k: Pattern
@@ -38,7 +38,7 @@ class _Form:
 
 
 def canonical_plan(problem: OperandProblem) -> OperandPlan | None:
-    """Return the plan without certificate; None where the digits are no canonical form, which refuses nothing.
+    """Return the plan without certificate; None if the digits are not canonical, which proves nothing.
 
     Example:
         >>> tile = OperandProblem("A", (128, 64), (((128, 64),), ((64, 1),)), "128B")
@@ -75,7 +75,7 @@ def canonical_plan(problem: OperandProblem) -> OperandPlan | None:
 
 @remembered(lambda *_: 100)
 def _rows(operand: str, dtype: str, extent: int) -> int:
-    """Rows of the widest instruction that divides the tile; 0 where none does."""
+    """Rows of the widest instruction that divides the tile; 0 if none does."""
     legal = hardware.instruction_rows(operand, dtype)
     return next((rows for rows in reversed(legal) if extent % rows == 0), 0)
 
@@ -98,7 +98,7 @@ def _form(rows: int, major: str, swizzle: str, bits: int, k: int) -> _Form | Non
 
 
 def _rest(digits: list[tuple[int, int]], pattern: Pattern, fields: dict[str, int]) -> list[tuple[int, int]] | None:
-    """Return the digits above those of the pattern, whose steps are put into ``fields``; None where they differ."""
+    """Return the digits above those of the pattern, storing its free steps in ``fields``; None if they differ."""
     stack = digits[::-1]
     for extent, step in pattern:
         unit, count = (step if isinstance(step, int) else -1), 1
@@ -166,7 +166,7 @@ def _counted(digits: list[tuple[int, int]]) -> list[int]:
 
 
 def _fused(digits: list[tuple[int, int]]) -> Digits:
-    """The fewest digits with the same sums in order."""
+    """The same sums in order with the fewest digits."""
     found: list[tuple[int, int]] = []
     for extent, stride in digits:
         if found and found[-1][1] * found[-1][0] == stride:
@@ -177,10 +177,10 @@ def _fused(digits: list[tuple[int, int]]) -> Digits:
 
 
 def _end(top: int, strides: list[tuple[int, int]], swizzle: str, phases: range) -> int:
-    """The highest address of an element behind the XOR, relative to the tile base, at the worst base.
+    """The highest address of an element after the XOR, relative to the tile base, at the worst base.
 
-    Only the last 128 bytes count, and there the last element of every chunk: how far below the top chunks lie is a sum
-    of digits.
+    Only the last 128 bytes matter, and there the last element of every chunk; the distances of chunks below the top are
+    sums of digits.
     """
     chunks = SWIZZLE_TABLE[swizzle].span_bytes // UNIT
     if chunks == 1:

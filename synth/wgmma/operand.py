@@ -1,7 +1,4 @@
-"""Operand values as the finder hands them out, and the shared-memory layouts that ``wgmma`` documents as canonical.
-
-References: PTX ISA 9.1 section 9.7.15.5 (canonical layouts).
-"""
+"""The canonical shared-memory layouts of ``wgmma`` operands (PTX ISA 9.1, section 9.7.15.5)."""
 
 from __future__ import annotations
 
@@ -26,11 +23,9 @@ def canonical_swizzle(shape: tuple[int, int], major: str, dtype: str = "f16") ->
     """Return the widest swizzle whose span divides the contiguous extent of a tile.
 
     Args:
-        shape: ``(mn, k)`` in elements; the extent along ``major`` is a multiple of 16 bytes.
+        shape: ``(mn, k)`` in elements; the extent along ``major`` must be a multiple of 16 bytes.
         major: ``"K"`` or ``"MN"``.
         dtype: Element type.
-
-    Raises: MalformedError: LA363.
 
     Example:
         >>> canonical_swizzle((128, 96), "K")
@@ -44,12 +39,12 @@ def canonical_swizzle(shape: tuple[int, int], major: str, dtype: str = "f16") ->
 
 
 def canonical_modes(shape: tuple[int, int], major: str, swizzle: str, dtype: str = "f16") -> tuple[Modes, Modes]:
-    """Return the digits of a canonical tile: columns of one swizzle span, each a dense block, blocks one after another.
+    """Return the digits of a canonical tile: consecutive dense blocks, each one swizzle span wide.
 
-    This is what one bulk tensor copy per span-wide box leaves in shared memory.
+    This is what one bulk tensor copy per span-wide box writes to shared memory.
 
     Args:
-        shape: ``(mn, k)`` in elements; the extent along ``major`` is a multiple of the span (16, 32, 64, 128 bytes).
+        shape: ``(mn, k)`` in elements; the extent along ``major`` must be a multiple of the span (16 to 128 bytes).
         major: ``"K"`` or ``"MN"``: the axis along which elements are contiguous.
         swizzle: A descriptor swizzle name.
         dtype: Element type; only 16-bit elements may be MN-major.
@@ -57,7 +52,7 @@ def canonical_modes(shape: tuple[int, int], major: str, swizzle: str, dtype: str
     Returns:
         Digits of MN and of K: ``(extent, element stride)``, fastest first.
 
-    Raises: MalformedError: LA363, LA354, LA358, LA810. TargetRuleError: LA812.
+    Raises: MalformedError: the shape has no canonical layout. TargetRuleError: the type has no such major.
 
     Example:
         >>> canonical_modes((128, 128), "K", "128B")
@@ -93,11 +88,9 @@ def canonical_operand(
         operand: ``"A"`` or ``"B"``.
         shape: ``(mn, k)`` in elements.
         major: ``"K"`` or ``"MN"``.
-        swizzle: A descriptor swizzle name; the widest that fits where None.
+        swizzle: A descriptor swizzle name; by default the widest that fits.
         dtype: Element type.
         sparse: Whether A of the instruction is sparse.
-
-    Raises: MalformedError: LA363, LA354, LA358, LA372.
 
     Example:
         >>> print(canonical_operand("B", (256, 64), major="MN"))

@@ -1,9 +1,9 @@
-"""Descriptors of ``wgmma`` for a tile whose instructions' parts lie anywhere in shared memory.
+"""Find ``wgmma`` descriptors for a tile whose instructions' parts are anywhere in shared memory.
 
-Main statements: every instruction has its own descriptor, so a tile is read exactly if each instruction's part is,
-under one number of rows, one major and one swizzle. What a part is read by is decided: the XOR of a swizzle and a base
-offset is undone, the fields are then differences of addresses (``layoutalg.synth.wgmma.plan``), and the whole read of
-the descriptor is compared. The tile's base is a multiple of 1024 bytes, the period of all swizzles.
+Every instruction has its own descriptor, so a tile is readable exactly if each instruction's part is, with one number
+of rows, one major and one swizzle. Each part is decided: undo the XOR of a swizzle and base offset, derive the fields
+as differences of addresses (``layoutalg.synth.wgmma.plan``), and compare everything the descriptor reads. The tile's
+base is a multiple of 1024 bytes, the period of all swizzles.
 """
 
 from __future__ import annotations
@@ -27,17 +27,15 @@ ALIGN_BYTES = 1024
 
 @dataclass(frozen=True, slots=True)
 class PartsPlan(Shown):
-    """Descriptors of a tile, one by one: their start addresses follow no digits of the tile.
+    """Descriptors of a tile, listed individually: their start addresses follow no regular steps.
 
     Args:
         major: ``"K"`` or ``"MN"``.
         rows: Rows that one instruction reads.
         k: Elements along K of one instruction.
-        element_bits: Bits of an element.
+        element_bits: Bits per element.
         swizzle: Name of the swizzle.
-        tiles: One entry per instruction, rows slowest; add base/16 of a base that is a multiple of 1024.
-
-    Raises: MalformedError: LA808.
+        tiles: One entry per instruction, rows slowest; add base/16 for a base that is a multiple of 1024.
     """
 
     major: str
@@ -51,7 +49,7 @@ class PartsPlan(Shown):
         checked_kinds(self, "LA808")
 
     def read(self) -> Table:
-        """Return the byte address that is read for every element, for the tile base 0; int64[mn, k]."""
+        """Return the byte address read for every element, for tile base 0; int64[mn, k]."""
         shape = max(tile.mn for tile in self.tiles) + self.rows, max(tile.k for tile in self.tiles) + self.k
         found = np.full(shape, -1, dtype=np.int64)
         for tile in self.tiles:
@@ -62,7 +60,7 @@ class PartsPlan(Shown):
 
     def __str__(self) -> str:
         many, shape = len(self.tiles), f"{self.rows} x {self.k}"
-        told = f"{many} instructions of {shape}, {self.major}-major, {self.swizzle}, each where it starts"
+        told = f"{many} instructions of {shape}, {self.major}-major, {self.swizzle}, irregular start addresses"
         lines = [f"  ({tile.mn}, {tile.k})  {tile.encoded:#018x}" for tile in self.tiles[:8]]
         return "\n".join([told, *lines, *([f"  {many - 8} more"] if many > 8 else [])])
 
@@ -76,11 +74,11 @@ class PartsPlan(Shown):
 
 
 def parts(places: Table, rows: tuple[int, ...], element_bits: int, k: int) -> PartsPlan | None:
-    """Return the descriptors under which every instruction's part is read; None where there are none.
+    """Return descriptors that read every instruction's part, if there are any.
 
     Args:
-        places: Byte address of every element for the tile base 0, int64[mn, k].
-        rows: Rows that an instruction may have.
+        places: Byte address of every element for tile base 0, int64[mn, k].
+        rows: Allowed rows of an instruction.
         element_bits: 1, 8, 16 or 32.
         k: Elements along K of one instruction.
 
@@ -88,7 +86,7 @@ def parts(places: Table, rows: tuple[int, ...], element_bits: int, k: int) -> Pa
         >>> part = 2 * (np.arange(64)[:, None] * 16 + np.arange(16))
         >>> swapped = np.concatenate([part + 4096, part], axis=1)
         >>> print(parts(swapped ^ (swapped >> 7) % 2 << 4, (64,), 16, 16))
-        2 instructions of 64 x 16, K-major, 32B, each where it starts
+        2 instructions of 64 x 16, K-major, 32B, irregular start addresses
           (0, 0)  0xc000001000010100
           (0, 16)  0xc000001000010000
         >>> parts(swapped, (64,), 16, 16) is None

@@ -1,11 +1,11 @@
-"""The finder of operand plans: descriptors read off differences of the requested layout, then verified.
+"""Find ``wgmma`` operand plans: descriptors derived from address differences of the layout, then verified.
 
-Implementation notes: canonical tiles are planned from their digits (``forms``). Else, for each (rows per instruction,
-major, swizzle mode, base offset) the XOR of that mode is undone on the requested addresses. What is left must be the
-mode's read pattern: its field steps (LBO, SBO) are differences at unit coordinates, its start is the value at the
-first element, and the whole instruction is then compared by table. The XOR is an involution for a given base offset,
-so this finds a descriptor of the mode wherever one exists. Every instruction of an operand gets the same major and
-swizzle mode; LBO, SBO and base offset may differ.
+Canonical tiles are planned from their digits (``forms``). Otherwise, for each (rows per instruction, major, swizzle
+mode, base offset) the XOR of that mode is undone on the requested addresses. The result must be the mode's read
+pattern: its field steps (LBO, SBO) are differences at unit coordinates, its start is the value at the first element,
+and the whole instruction is then compared by table. The XOR is an involution for a given base offset, so this finds a
+descriptor of the mode whenever one exists. Every instruction of an operand gets the same major and swizzle mode; LBO,
+SBO and base offset may differ.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ def synthesize_wgmma(problem: OperandProblem | Mapping[str, object], *, repair: 
 
     Args:
         problem: The statement, or its JSON document (``layoutalg/wgmma-problem/1``).
-        repair: Whether a refusal looks for repairs and for the closest descriptor.
+        repair: Whether to look for repairs and the closest descriptor of a refused problem.
 
     Returns:
         The plan with the checker's certificate. Start addresses are relative to a tile base aligned to
         ``plan.align_bytes``; add base/16 to each descriptor.
 
-    Raises: MalformedError: LA010, LA372. InadmissibleOperandError: LA370. BudgetError: LA001.
+    Raises: InadmissibleOperandError: no descriptors exist (LA370).
 
-    Complexity: O(elements) for each of at most 30 (major, mode, base offset), times the ways to split N where the full
-    N does not fit.
+    Complexity: O(elements) for each of at most 30 (major, mode, base offset), times the ways to split N if the full N
+    does not fit.
 
     Example:
         >>> problem = OperandProblem("A", (128, 64), (((128, 64),), ((64, 1),)), "128B")
@@ -78,16 +78,16 @@ def wgmma(
     target: str = hardware.ARCH,
     **options: Any,
 ) -> OperandPlan:
-    """Return the descriptors by which ``wgmma`` reads a tile that lies in shared memory as a layout of any family says.
+    """Return the descriptors by which ``wgmma`` reads a tile with a given shared-memory layout.
 
     Args:
         operand: ``"A"``, the tile is (M, K); or ``"B"``, the tile is (N, K).
-        tensor: The tensor whose tile this is, or only its element type: ``"bf16"``, ``torch.float16``, ...; None
-            for the type that the text of ``smem`` says, or bf16.
-        tile: Tile extents in elements, K last; None for those of ``smem``.
-        smem: A layout of any family or its text: tile coordinates to element offsets. None for the row-major tile.
+        tensor: The tensor that contains the tile, or only its element type: ``"bf16"``, ``torch.float16``, ... None:
+            the type stated by the text of ``smem``, otherwise bf16.
+        tile: Tile extents in elements, K last; by default those of ``smem``.
+        smem: A layout of any family or its text: tile coordinates to element offsets. Defaults to row-major.
         target: Architecture.
-        options: Those of ``OperandProblem.of``: ``swizzle``, ``axes``, ``align_bytes``.
+        options: As for ``OperandProblem.of``: ``swizzle``, ``axes``, ``align_bytes``.
 
     Raises: As ``OperandProblem.of`` and ``synthesize_wgmma``.
 
@@ -100,7 +100,7 @@ def wgmma(
 
 
 def find(problem: OperandProblem) -> OperandPlan | None:
-    """Return a plan without certificate, or None where no measured mode reads the layout.
+    """Return a plan without certificate, or None if no measured mode reads the layout.
 
     Example:
         >>> find(OperandProblem("B", (24, 16), (((24, 1),), ((16, 24),)))) is None
@@ -110,7 +110,7 @@ def find(problem: OperandProblem) -> OperandPlan | None:
 
 
 def search(problem: OperandProblem) -> OperandPlan | None:
-    """Return what ``find`` does, from the table of addresses: for layouts of no canonical form, and to judge the rest.
+    """Like ``find``, but from the table of addresses: for non-canonical layouts, and to test ``canonical_plan``.
 
     Example:
         >>> tile = OperandProblem("A", (128, 64), (((128, 64),), ((64, 1),)), "128B")
@@ -138,7 +138,7 @@ def search(problem: OperandProblem) -> OperandPlan | None:
 
 
 def _readable(problem: OperandProblem, linear: Table, rows: int, modes: Sequence[str]) -> list[tuple[str, str]]:
-    """Return the modes that read the first rows of the tile: where they do not, no mode with more rows does."""
+    """Return the modes that read the first rows of the tile; a mode that fails there fails with more rows too."""
     bits = problem.element_bits
     block = hardware.swizzle_phase(linear[:rows, : problem.instruction_k], problem.swizzle)
     chunk = int(block[0, 0]) + np.arange(8 * hardware.UNIT_BYTES // bits) * bits // 8
@@ -147,12 +147,12 @@ def _readable(problem: OperandProblem, linear: Table, rows: int, modes: Sequence
     beside = {"K": int(block[1, 0]), "MN": int(block[0, 1])}
     found = []
     for major in majors(problem):
-        if np.array_equal(lines[major], chunk):  # every mode holds 16 bytes together
+        if np.array_equal(lines[major], chunk):  # every mode keeps 16 bytes contiguous
             for swizzle in modes:
                 span = hardware.swizzle_rows(swizzle)
                 for base_offset in range(span):
                     here, there = (at ^ (((at >> 7) - base_offset) % span << 4) for at in (first, beside[major]))
-                    if there - here != hardware.UNIT_BYTES * span:  # the rows of a span follow each other
+                    if there - here != hardware.UNIT_BYTES * span:  # the rows of a span are consecutive
                         continue
                     descriptor = _solve(block, major, swizzle, base_offset, bits)
                     if descriptor is not None and _reads(descriptor, major, block, 0, bits):
@@ -180,7 +180,7 @@ def _derive(
     undone: dict[int, Table] = {}
 
     def block(phase: int, mn: int, k: int) -> Table:
-        if phase not in wanted:  # most candidates fail at the first phase, so the others are made on demand
+        if phase not in wanted:  # on demand: most candidates fail at the first phase
             wanted[phase] = hardware.swizzle_phase(linear + phase, problem.swizzle)
         return wanted[phase][mn : mn + rows, k : k + step]
 
@@ -219,12 +219,12 @@ def _derive(
 
 
 def _solve(block: Table, major: str, swizzle: str, base_offset: int, bits: int) -> hardware.MatrixDescriptor | None:
-    """Undo the XOR and read start, LBO and SBO off the first element and the unit coordinates of their digits."""
+    """Undo the XOR and derive start, LBO and SBO from the first element and the digits' unit coordinates."""
     return _fields(hardware.swizzle_phase(block, swizzle, base_offset), major, swizzle, base_offset, bits)
 
 
 def _fields(linear: Table, major: str, swizzle: str, base_offset: int, bits: int) -> hardware.MatrixDescriptor | None:
-    """Return the descriptor of a block whose XOR is undone; None where a field cannot hold a difference."""
+    """Return the descriptor of a block whose XOR is undone; None if a field cannot encode a difference."""
     start, fields = differences(linear, major, swizzle, bits)
     values = [start, *fields.values()]
     if any(value % hardware.UNIT_BYTES or not 0 <= value < hardware.ADDRESS_LIMIT_BYTES for value in values):
@@ -233,7 +233,7 @@ def _fields(linear: Table, major: str, swizzle: str, base_offset: int, bits: int
 
 
 def _reads(descriptor: hardware.MatrixDescriptor, major: str, block: Table, phase: int, bits: int) -> bool:
-    """Whether the descriptor, moved with the tile base, reads the block wanted at that base."""
+    """Whether the descriptor, moved with the tile base, reads the requested block at that base."""
     try:
         moved = descriptor.moved(phase) if phase else descriptor
         read = hardware.operand_offsets(moved, rows=block.shape[0], k=block.shape[1], element_bits=bits, major=major)
@@ -245,7 +245,7 @@ def _reads(descriptor: hardware.MatrixDescriptor, major: str, block: Table, phas
 def _assemble(
     problem: OperandProblem, linear: Table, rows: int, major: str, swizzle: str, tiles: Sequence[InstructionTile]
 ) -> OperandPlan:
-    """Return the plan of descriptors that read, at every base, what is requested of the tile."""
+    """Return the plan of descriptors that read the requested tile at every base."""
     step, bits = problem.instruction_k, problem.element_bits
     phases = base_phases(problem, swizzle)
     lasts = [int(hardware.swizzle_phase(linear + phase, problem.swizzle).max()) - phase for phase in phases]
@@ -266,7 +266,7 @@ def _assemble(
 
 
 def _steps(tiles: Sequence[InstructionTile], rows: int, columns: int) -> tuple[Steps, Steps] | None:
-    """Return the increments of both instruction indices where the table is base plus a sum of digit steps."""
+    """Return the increments of both instruction indices if the table is base plus a sum of digit steps."""
     base = tiles[0].encoded
     moves = np.array([tile.encoded - base for tile in tiles], dtype=object).reshape(rows, columns)
     if (moves != moves[:, :1] + moves[:1, :]).any() or any(abs(int(x)) >= 1 << 14 for x in moves.flat):
@@ -276,7 +276,7 @@ def _steps(tiles: Sequence[InstructionTile], rows: int, columns: int) -> tuple[S
 
 
 def split_digits(values: Sequence[int]) -> Steps | None:
-    """Return ``(count, step)`` digits, fastest first, whose sums are the values in order; None where there are none.
+    """Return ``(count, step)`` digits, fastest first, whose sums are the values in order, if there are any.
 
     Example:
         >>> split_digits([0, 2, 4, 6, 512, 514, 516, 518])

@@ -1,4 +1,4 @@
-"""What the finder and its refusals read off a requested layout: addresses before the XOR, and field differences."""
+"""Addresses before the XOR, and field differences, of a requested ``wgmma`` layout."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Table = npt.NDArray[np.int64]
 
 
 def axis_bytes(problem: OperandProblem) -> tuple[Table, Table]:
-    """Return the bytes that the MN and the K coordinate each add to an address before the XOR.
+    """Return the bytes that the MN and K coordinates add to an address before the XOR.
 
     Example:
         >>> axis_bytes(OperandProblem("B", (8, 16), (((2, 1), (4, 32)), ((16, 2),))))[0].tolist()
@@ -25,7 +25,7 @@ def axis_bytes(problem: OperandProblem) -> tuple[Table, Table]:
 
 
 def linear_addresses(problem: OperandProblem) -> Table:
-    """Return the byte address of every element before the XOR, for the tile base 0; int64[mn, k].
+    """Return the byte address of every element before the XOR, for tile base 0; int64[mn, k].
 
     Example:
         >>> linear_addresses(OperandProblem("B", (8, 16), (((8, 64),), ((16, 1),)), "128B"))[1, [0, 8]].tolist()
@@ -36,7 +36,7 @@ def linear_addresses(problem: OperandProblem) -> Table:
 
 
 def is_byte_wise(problem: OperandProblem) -> bool:
-    """Return whether every element starts a byte, or eight one-bit elements along K are the bits of one, in order.
+    """Return whether every element starts a byte, or every eight one-bit elements along K form a byte, in order.
 
     Example:
         >>> is_byte_wise(OperandProblem("B", (8, 256), (((8, 256),), ((256, 1),)), dtype="b1"))
@@ -51,7 +51,7 @@ def is_byte_wise(problem: OperandProblem) -> bool:
 
 
 def base_phases(problem: OperandProblem, swizzle: str) -> range:
-    """Return the tile bases that matter: those below the common period of both swizzles that the alignment allows.
+    """Return the tile bases that matter: those the alignment allows, below the common period of both swizzles.
 
     Example:
         >>> list(base_phases(OperandProblem("B", (8, 16), (((8, 16),), ((16, 1),)), "32B", align_bytes=64), "32B"))
@@ -67,7 +67,7 @@ def majors(problem: OperandProblem) -> tuple[str, ...]:
 
 
 def differences(block: Table, major: str, swizzle: str, element_bits: int = 16) -> tuple[int, dict[str, int]]:
-    """Return the start and the stride fields that a linear block has in one mode; unread fields hold 16.
+    """Return the start and the stride fields of a linear block in one mode; unread fields are 16.
 
     Args:
         block: int64[rows, k]: byte addresses of one instruction's elements, XOR undone.

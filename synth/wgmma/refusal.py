@@ -1,8 +1,8 @@
-"""Why no descriptor reads a layout, in words, with the closest candidate's first difference and re-checked repairs.
+"""Explain why no descriptor reads a layout, with the closest candidate's first difference and re-checked repairs.
 
-Implementation notes: before the XOR a requested address is a sum of one term per axis, so a mode that XORs as requested
-fits exactly when its digits fit each axis alone; the reasons walk those digits and are complete for that mode. Other
-modes are covered by the search, and appear through the closest candidate.
+Before the XOR a requested address is a sum of one term per axis, so a mode with the requested XOR fits exactly when its
+digits fit each axis separately; the reasons walk those digits and are complete for that mode. Other modes are covered
+by the search, and appear through the closest candidate.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ SCHEMA = "layoutalg/wgmma-refusal/1"
 SOURCE = "PTX ISA 9.1 section 9.7.15.5 and measured reads, see targets.nvidia.wgmma.operand"
 Find = Callable[[OperandProblem], OperandPlan | None]
 Broken = tuple[str, str]
-"""A rule and what breaks it."""
+"""A rule and the reason why it is broken."""
 
 
 class InadmissibleOperandError(InfeasibleError):
@@ -44,7 +44,7 @@ class InadmissibleOperandError(InfeasibleError):
 
     @property
     def repairs(self) -> tuple[Repair, ...]:
-        """Changes of the problem that were found to have a plan."""
+        """Changes of the problem that have a plan."""
         return self.diagnostic.repairs
 
     def __reduce__(self) -> tuple[type, tuple[Diagnostic, tuple[str, ...], tuple[str, ...]]]:
@@ -124,7 +124,7 @@ def _layout_reasons(problem: OperandProblem) -> Iterator[Broken]:
         yield "WGMMA_ALIGN", f"smem_base_bytes = {problem.smem_base_bytes} is not a multiple of {hardware.UNIT_BYTES}"
     size = problem.element_bits // 8
     if "MN" not in majors(problem) and mn.size > 1 and int(mn[1]) == size and not (k.size > 1 and int(k[1]) == size):
-        yield "WGMMA_MAJOR", f"the tile is contiguous along MN, and operands of {problem.dtype} are K-major only"
+        yield "WGMMA_MAJOR", f"the tile is contiguous along MN, but {problem.dtype} operands must be K-major"
     rows = _rows(problem)
     fitting = []
     for major in _majors(problem):
@@ -139,14 +139,14 @@ def _layout_reasons(problem: OperandProblem) -> Iterator[Broken]:
             yield (
                 "WGMMA_SWIZZLE",
                 (
-                    f"swizzle phase: without its XOR the tile is {major}-major as the {swizzle} mode reads it, but it "
-                    f"asks for the {problem.swizzle} XOR, which sends rows to other chunks"
+                    f"swizzle phase: without its XOR the tile is {major}-major in the {swizzle} mode, but its "
+                    f"{problem.swizzle} XOR moves rows to other chunks"
                 ),
             )
 
 
 def _majors(problem: OperandProblem) -> tuple[str, ...]:
-    """The majors of the type, first the one whose axis the layout holds contiguous."""
+    """The majors of the type, starting with the contiguous axis of the layout."""
     if "MN" not in majors(problem):
         return ("K",)
     mn, k = axis_bytes(problem)
@@ -171,7 +171,7 @@ class _Digit:
 def _pattern_reasons(
     problem: OperandProblem, mn: Table, k: Table, rows: int, major: str, swizzle: str
 ) -> Iterator[Broken]:
-    """Yield what keeps the linear part of the layout from the read pattern of one mode; nothing where it fits."""
+    """Yield the reasons why the linear part of the layout is not the read pattern of one mode."""
     pattern = hardware.read_pattern(major, swizzle, problem.element_bits, problem.instruction_k)
     for axis, line, part, digits in (("MN", mn, rows, pattern.mn), ("K", k, problem.instruction_k, pattern.k)):
         weight = 1
@@ -193,7 +193,7 @@ def _digit_reasons(line: Table, corner: int, count: int, digit: _Digit) -> Itera
         for i in np.flatnonzero(moves != digit.step)[:1]:
             index = corner + (int(i) + 1) * digit.weight
             here = digit.name(index - digit.weight)
-            found = f"{digit.name(index)} lies {int(moves[i])} bytes after {here}, not {digit.step}"
+            found = f"{digit.name(index)} is {int(moves[i])} bytes after {here}, not {digit.step}"
             if digit.step < hardware.UNIT_BYTES:
                 yield "WGMMA_MAJOR", f"{digit.axis} is not contiguous: {found}"
             else:
@@ -239,7 +239,7 @@ def _sum_reasons(segment: Table, corner: int, digits: tuple[tuple[int, int | str
         yield (
             "WGMMA_REPEAT",
             (
-                f"the {axis} coordinates do not repeat their pattern: {axis.lower()} = {at} lies "
+                f"the {axis} coordinates do not repeat their pattern: {axis.lower()} = {at} is "
                 f"{int(segment[i] - segment[0])} bytes after {corner}, not {int(expected[i] - segment[0])}"
             ),
         )
@@ -251,7 +251,7 @@ def _sum_reasons(segment: Table, corner: int, digits: tuple[tuple[int, int | str
 
 
 def closest(problem: OperandProblem) -> dict[str, object] | None:
-    """Return the first difference of the candidate that reads most elements right; None where the shape is no operand.
+    """Return the first difference of the candidate with the most correct reads; None if the shape is invalid.
 
     Example:
         >>> found = closest(OperandProblem("A", (64, 16), (((64, 24),), ((16, 1),))))
@@ -281,13 +281,13 @@ def closest(problem: OperandProblem) -> dict[str, object] | None:
 def _compare(
     problem: OperandProblem, linear: Table, rows: int, major: str, swizzle: str
 ) -> tuple[int, dict[str, object]] | None:
-    """Count what one mode reads right with the nearest representable fields, and return its first difference."""
+    """Count the correct reads of one mode with the nearest representable fields, and return its first difference."""
     equal, witness = 0, None
     step = problem.instruction_k
     corners = [(row, column) for row in range(0, problem.shape[0], rows) for column in range(0, problem.shape[1], step)]
     aligned = hardware.swizzle_phase(linear, problem.swizzle)
     for phase in base_phases(problem, swizzle):
-        if witness is not None:  # a candidate that passes a phase has counted more than one that did not
+        if witness is not None:  # passing a phase already scored higher than failing it
             break
         wanted = hardware.swizzle_phase(linear + phase, problem.swizzle)
         for row, column in corners:
@@ -311,9 +311,9 @@ def _compare(
 
 
 def _nearest(block: Table, major: str, swizzle: str, phase: int, bits: int) -> tuple[hardware.MatrixDescriptor, Table]:
-    """Return the descriptor whose fields are the block's differences rounded to what a field holds, and its reads.
+    """Return the descriptor whose fields are the block's differences rounded to representable values, and its reads.
 
-    The block is wanted at the tile base 0; the reads are those at the base ``phase``.
+    The block is for tile base 0; the reads are those at base ``phase``.
     """
 
     def fit(value: int, low: int) -> int:
@@ -328,13 +328,13 @@ def _nearest(block: Table, major: str, swizzle: str, phase: int, bits: int) -> t
     descriptor = hardware.MatrixDescriptor(fit(start, 0), leading, stride, 0, swizzle)
     try:
         return descriptor, read(descriptor)
-    except (TargetRuleError, MalformedError):  # it runs out of shared memory: take the smallest fields instead
+    except (TargetRuleError, MalformedError):  # out of shared memory: use the smallest fields instead
         descriptor = hardware.MatrixDescriptor(0, hardware.UNIT_BYTES, hardware.UNIT_BYTES, 0, swizzle)
         return descriptor, read(descriptor)
 
 
 def _repairs(problem: OperandProblem, find: Find) -> Iterator[Repair]:
-    """Yield changes that have a plan which the checker proves."""
+    """Yield changes with a proved plan."""
     for name, detail, changed in _ideas(problem):
         plan = find(changed)
         if plan is not None and check(plan):
@@ -360,7 +360,7 @@ def _ideas(problem: OperandProblem) -> Iterator[tuple[str, str, OperandProblem]]
             tile = canonical_operand(problem.operand, shape, major=major, dtype=problem.dtype, sparse=problem.sparse)
         except MalformedError:
             continue
-        size = f" for the shape {shape} with the missing rows and columns zero" if shape != problem.shape else ""
+        size = f" for shape {shape}, zero-filled" if shape != problem.shape else ""
         yield (
             f"use a {tile.swizzle}-swizzled {major}-major tile",
             f"modes {[[list(digit) for digit in modes] for modes in tile.smem_modes]}, swizzle {tile.swizzle}{size}",

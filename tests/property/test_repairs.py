@@ -155,7 +155,7 @@ def test_two_parts_have_a_descriptor_each():
     answer = la.admissible(table, "wgmma.A")
     assert isinstance(answer, la.Refused)
     repair = next(repair for repair in answer.repairs if repair.name == "split")
-    assert repair.detail == "dimension 1 at 64, parts from bytes 0, 16384 on"
+    assert repair.detail == "dimension 1 at 64, parts start at bytes 0, 16384"
     parts = asked_again(answer, repair)
     assert [part.descriptor.base.swizzle for part in parts] == ["128B", "64B"]
 

@@ -154,7 +154,7 @@ def test_huge_layouts_are_refused_or_unknown_at_once(consumer, target, huge):
 @pytest.mark.parametrize("name", ["lanes", "warps"])
 @pytest.mark.parametrize(("consumer", "target"), [("ldmatrix.x4", "sm_90a"), ("ds_read_b128", "gfx942")])
 def test_axes_of_registers_come_with_registers(consumer, target, name):
-    with pytest.raises(MalformedError, match="must come with registers"):
+    with pytest.raises(MalformedError, match="must be given together with registers"):
         la.admissible(SWIZZLED, consumer, target, **{name: ["lane"]})
 
 

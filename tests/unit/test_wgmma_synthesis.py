@@ -171,7 +171,7 @@ REFUSALS = [
     ),
     (
         OperandProblem("A", (64, 64), (((64, 64),), ((2, 32), (32, 1))), "128B"),
-        "K is not contiguous: (0, 1) lies 64",
+        "K is not contiguous: (0, 1) is 64",
         (0, 1),
     ),
     (OperandProblem("A", (64, 64), (((64, 64),), ((64, 1),)), "64B"), "swizzle phase: without its XOR", (4, 0)),
