@@ -138,7 +138,7 @@ class SwizzlePlan(Recounted):
             "any": "layouts linear over F2",
             "tma": f"boxes and swizzles that TMA writes on {targets}",
             "cute": "Sw<B,M,S> over the row-major or column-major tile",
-            "xor": f"XORs of {self.chunk_bytes}-byte chunk numbers with a linear map of the row number",
+            "xor": f"XORs of {self.chunk_bytes}-byte chunks with a linear map of the row number",
         }.get(self.form, self.form)
 
     @property

@@ -20,7 +20,7 @@ from layoutalg.targets.bank_model import BankModel
 
 IntArray: TypeAlias = npt.NDArray[np.int64]
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
-CHECK = Checker("LA920", "this is not a question about padding")
+CHECK = Checker("LA920", "invalid argument to padding()")
 WORD_BYTES = 4
 _ROOM = 1 << 21
 """Array elements at once."""
