@@ -156,6 +156,7 @@ def test_what_is_right_is_accepted():
     assert said(right() | {"layouts": pitched(32, 34), "turns": 2, "first": 1})[0] == 0
 
 
+UNMEASURED = "the lane groups of this access were not measured"
 OTHERS = "the fewest turns are others, got "
 SHAPE = "these are no cells, or no first of layouts"
 FAR = [["affine", [[4]], [2**32]]]
@@ -180,8 +181,8 @@ FAR = [["affine", [[4]], [2**32]]]
         ({"moved": [["sm_90a ld.shared.b32", {"size": 32, "stages": [["affine", [[0]], [-1]]]}]]}, SHAPE),
         ({"moved": [["sm_90a ld.shared.b32", {"size": 32, "stages": [["affine", [[1]], [-2]]]}]]}, SHAPE),
         ({"moved": [["sm_90a ld.shared.b32", {"size": 31, "stages": []}]]}, OTHERS + "inf"),  # half an access
-        ({"moved": [["gfx90a ds_read_b32", {"size": 64, "stages": []}]]}, "the lane groups of this access were not measured"),
-        ({"moved": [["gfx950 ds_read_b6", {"size": 64, "stages": []}]]}, "the lane groups of this access were not measured"),
+        ({"moved": [["gfx90a ds_read_b32", {"size": 64, "stages": []}]]}, UNMEASURED),
+        ({"moved": [["gfx950 ds_read_b6", {"size": 64, "stages": []}]]}, UNMEASURED),
     ],
 )
 def test_what_is_wrong_is_refused(change, fact):
