@@ -76,7 +76,7 @@ class JointPlan(Shown):
         costs = f"{self.issues} TMA issues, {self.turns} turns, {self.bytes} bytes"
         if not self.optimal:
             issues, turns = self.lower_bound
-            return f"{costs}; lower bound {issues} issues and {turns} turns, {self.proof}"
+            return f"{costs}; at least {issues} issues and {turns} turns are needed, {self.proof}"
         reason = "no layout needs less" if self.proof == "bound" else f"none of {self.space} needs less ({self.proof})"
         return f"{costs}; {reason}"
 
