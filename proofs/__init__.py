@@ -1,4 +1,4 @@
-"""Checkers and certificates; nothing here imports a finder."""
+"""Checkers and certificates; nothing in this package imports a finder."""
 
 from __future__ import annotations
 

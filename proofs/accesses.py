@@ -1,6 +1,6 @@
-"""Plans of register accesses to shared memory: which instructions, which addresses, which registers.
+"""Plans of register accesses to shared memory: instructions, addresses, registers.
 
-Notation: an element of a lane's registers is a slot; ``register`` counts the slots of one instruction.
+A slot is one element of a lane's registers; ``register`` numbers the slots of one instruction.
 """
 
 from __future__ import annotations
@@ -18,26 +18,26 @@ MOST_SHOWN = 8
 
 @dataclass(frozen=True, slots=True)
 class AccessPlan(Shown):
-    """Instructions that move a tile, or the registers of warps, from or to shared memory.
+    """Instructions that move a tile, or warp registers, to or from shared memory.
 
     Args:
-        instruction: What every step executes.
+        instruction: The instruction, the same throughout.
         element_bits: Bits of an element.
-        count: Instructions of one warp.
-        addresses: (lane, instruction, warp) -> shared byte that the lane supplies; without ``warp`` where no registers
-            were given.
-        registers: (register, lane, instruction, warp) -> tile coordinate that the slot holds: by name where that is
-            linear over F2, else flat, dimension 0 fastest.
-        requested: (register, lane, instruction, warp) -> shared byte (bit, of elements below a byte) where the layout
-            asked for has that element: what the instructions must mean.
-        order: For each instruction, the caller's register of every slot; empty where no registers were given.
-        turns: Turns of the banks of all instructions and warps; None where they are not known.
-        ideal: The same, if no bank were busier than it must be.
-        along: Tile dimension in which a row of shared memory runs; None where registers were given.
-        global_bytes: Of ``cp.async``, (lane, instruction) -> byte in global memory; else None.
-        source_bytes: Of ``cp.async`` at the end of a tensor, the bytes that each copy reads, by lane and instruction;
-            what follows is filled with zeros. Empty where all copies are whole.
-        basis: What the turns rest on, in words, where they were not measured on the target; else empty.
+        count: Instructions per warp.
+        addresses: (lane, instruction, warp) -> shared byte that the lane supplies; no ``warp`` if no registers were
+            given.
+        registers: (register, lane, instruction, warp) -> tile coordinate of the slot: by name if linear over F2,
+            otherwise flat, dimension 0 fastest.
+        requested: (register, lane, instruction, warp) -> shared byte (bit, for sub-byte elements) of that element in
+            the requested layout: what the instructions must implement.
+        order: For each instruction, the caller's register of every slot; empty if no registers were given.
+        turns: Bank turns of all instructions and warps; None if unknown.
+        ideal: Turns without conflicts.
+        along: Tile dimension along which a row of shared memory runs; None if registers were given.
+        global_bytes: For ``cp.async``, (lane, instruction) -> byte in global memory; otherwise None.
+        source_bytes: For ``cp.async`` at the end of a tensor, the bytes that each copy reads, by lane and instruction;
+            the rest is zero-filled. Empty if all copies are whole.
+        basis: Basis of the turns in words if they were not measured on the target; otherwise empty.
     """
 
     instruction: str
@@ -59,13 +59,13 @@ class AccessPlan(Shown):
 
     @property
     def lanes(self) -> str:
-        """What each lane moves, in words: ``registers`` says it element by element."""
+        """What each lane moves, in words; ``registers`` has it element by element."""
         if self.along is None:
             return "lanes as given"
         return f"{'rows' if 'matrix' in self.instruction else 'lanes'} along dimension {self.along}"
 
     def __str__(self) -> str:
-        lines = [f"{self.count} x {self.instruction} a warp, {self.lanes}", f"addresses     {self.addresses}"]
+        lines = [f"{self.count} x {self.instruction} per warp, {self.lanes}", f"addresses     {self.addresses}"]
         lines.append(f"registers     {self.registers}")
         if self.order:
             shown = "; ".join(" ".join(map(str, one)) for one in self.order[:MOST_SHOWN])
@@ -73,7 +73,7 @@ class AccessPlan(Shown):
         if self.global_bytes is not None:
             lines.append(f"global        {self.global_bytes}")
         if self.source_bytes:
-            lines.append(f"source bytes  {sum(self.source_bytes)} in {len(self.source_bytes)} copies, zeros behind")
+            lines.append(f"source bytes  {sum(self.source_bytes)} in {len(self.source_bytes)} copies, then zeros")
         if self.turns is not None:
             than = "free of bank conflicts" if self.turns == self.ideal else f"{self.ideal} without conflicts"
             lines.append(f"turns         {self.turns}, {than}{f' ({self.basis})' if self.basis else ''}")

@@ -1,8 +1,8 @@
 """The answers to "can this instruction carry this layout?": admitted with the bits, or refused with the reason.
 
-Main statements: a layout is admissible for a consumer exactly if some descriptor of the target denotes it. ``Admitted``
-holds that descriptor, and a certificate that the stand-alone checker accepts; ``Refused`` holds the broken rules, a
-witness, and repairs that were admitted when they were tried. What is neither is ``Unknown`` and says what is missing.
+A layout is admissible for a consumer iff some descriptor of the target denotes it. ``Admitted`` carries that descriptor
+and a certificate for the stand-alone checker; ``Refused`` the broken rules, a witness, and repairs that were tried and
+admitted; ``Unknown`` what is missing for a decision.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from layoutalg.proofs.certify.certificate import Certificate
 
 SCHEMA = "layoutalg/admission/1"
 Grade: TypeAlias = Literal["measured", "documented"]
-CHECK = Checker("LA800", "this is not an answer about an instruction")
+CHECK = Checker("LA800", "invalid admission answer")
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,14 +28,12 @@ class Admitted(Shown):
     """A descriptor, or a list of instructions, that denotes the layout.
 
     Args:
-        consumer: The instruction, as it was asked for.
+        consumer: The instruction, as the caller named it.
         target: Architecture.
         dtype: Element type.
-        descriptor: What carries the layout: a plan of the consumer's finder, with ``to_json``.
-        certificate: What the stand-alone checker proves of it.
-        evidence: How the meaning of the descriptor is known: ``"measured"`` on a device or ``"documented"``.
-
-    Raises: MalformedError: LA800.
+        descriptor: The plan of the consumer's finder that carries the layout; has ``to_json``.
+        certificate: Its proof for the stand-alone checker.
+        evidence: Basis of the descriptor's meaning: ``"measured"`` on a device or ``"documented"``.
     """
 
     consumer: str
@@ -67,7 +65,7 @@ class Admitted(Shown):
 
 
 class _Later:
-    """A value some of whose fields are found when they are first read."""
+    """A value with fields that are computed on first read."""
 
     __slots__ = ("_later",)
 
@@ -88,19 +86,14 @@ class Refused(_Later, Shown):
     """No descriptor of the consumer denotes the layout.
 
     Args:
-        consumer: The instruction, as it was asked for.
+        consumer: The instruction, as the caller named it.
         target: Architecture.
         dtype: Element type.
-        rules: Ids of the broken rules, the first reason first; at least one.
+        rules: Ids of the broken rules, at least one, the main reason first.
         reasons: One sentence per rule.
-        witness: The first coordinate that shows it, with what is there and what the instruction needs there.
-        repairs: Changes that were admitted when they were tried, the least first: see ``Cost``.
-        certificate: What the stand-alone checker proves of the refusal; None where its kinds have no evidence for it.
-
-    Raises: MalformedError: LA800.
-
-    Implementation notes: a finder that needs time for witness, repairs or certificate gives functions to ``deferred``;
-    each is called when the field is first read.
+        witness: The first coordinate that breaks a rule, with the value there and the one the instruction needs.
+        repairs: Changes that were tried and admitted, the smallest first: see ``Cost``.
+        certificate: Proof of the refusal for the stand-alone checker; None if no certificate kind covers it.
     """
 
     consumer: str
@@ -118,7 +111,7 @@ class Refused(_Later, Shown):
             raise CHECK.malformed("rules", "must name at least one rule, with one reason for each", self.rules)
 
     def deferred(self, **found: Callable[[], Any]) -> Refused:
-        """Return the refusal with fields that are found when they are first read.
+        """Return the refusal with fields computed on first read.
 
         Example:
             >>> refused = Refused("tma", "sm_90a", "f16", ("SMEM_DENSE",), ("a gap",))

@@ -1,8 +1,8 @@
-"""Reading the description of other libraries' arrays: numpy, torch, CuPy, JAX, and whatever speaks DLPack.
+"""Read shape, strides and type of other libraries' arrays: numpy, torch, CuPy, JAX and anything with DLPack.
 
-Implementation notes: no library is imported and no element is read. A tensor of torch tells everything by its methods;
-``__cuda_array_interface__`` and ``__array_interface__`` are dictionaries; a DLPack capsule is a C structure, read here
-without consuming it, so that its owner frees it.
+No library is imported and no element is read. Torch tensors are read through their methods,
+``__cuda_array_interface__`` and ``__array_interface__`` are dictionaries, and a DLPack capsule is a C structure that is
+read without consuming it, so its owner still frees it.
 
 References: DLPack 1.0 ``DLManagedTensor``; CUDA array interface version 3; NumPy array interface version 3.
 """
@@ -17,14 +17,14 @@ import numpy as np
 
 from layoutalg.ground.check import Checker
 
-_CHECK = Checker("LA375", "this is not a tensor")
+_CHECK = Checker("LA375", "invalid tensor")
 _DLPACK_KINDS = {0: "int", 1: "uint", 2: "float", 4: "bfloat", 6: "bool"}
 _DLPACK_FLOAT8 = range(7, 15)
 _CUDA = 2
 
 
 class Description(NamedTuple):
-    """Shape and strides in elements, outermost first; the type as the library names it; the address, 0 if unknown."""
+    """Shape and strides in elements, outermost first; the library's name for the type; the address, 0 if unknown."""
 
     shape: tuple[int, ...]
     stride: tuple[int, ...] | None
@@ -33,7 +33,7 @@ class Description(NamedTuple):
 
 
 def described(value: Any) -> Description | None:
-    """Return the description of an array; None where the value does not have one.
+    """Return the description of an array; None if the value has none.
 
     Raises: MalformedError: LA375.
 
@@ -57,12 +57,12 @@ def described(value: Any) -> Description | None:
 def _pointer(value: Any) -> int:
     try:
         return int(value.data_ptr())
-    except Exception:  # a tensor without memory says so in many ways
+    except Exception:  # tensors without storage raise various errors
         return 0
 
 
 def _interface(found: Mapping[str, Any], dtype: object) -> Description:
-    """Read an array interface; ``dtype`` is the array's own, which knows types that the interface cannot name."""
+    """Read an array interface; ``dtype`` is the array's own, for types that the interface cannot name."""
     exact = np.dtype(found["typestr"])
     shape = tuple(found["shape"])
     data = found.get("data")
@@ -95,7 +95,7 @@ class _Tensor(ctypes.Structure):
 
 
 def _dlpack(value: Any) -> Description:
-    """Read a DLPack capsule; it keeps its name, so its own destructor frees what it holds."""
+    """Read a DLPack capsule; it is not renamed, so its destructor still frees it."""
     try:
         device = getattr(value, "__dlpack_device__", lambda: (1, 0))()
         capsule = value.__dlpack__(stream=-1) if device[0] == _CUDA else value.__dlpack__()  # -1: do not synchronise
@@ -107,7 +107,7 @@ def _dlpack(value: Any) -> Description:
     kind = "float8_e4m3fn" if tensor.code in _DLPACK_FLOAT8 and tensor.bits == 8 else _DLPACK_KINDS.get(tensor.code)
     name = kind if kind is None or kind.startswith(("float8", "bool")) else f"{kind}{tensor.bits}"
     if name is None or tensor.lanes != 1:
-        raise _CHECK.malformed("dtype", "must be a DLPack type of one lane", (tensor.code, tensor.bits, tensor.lanes))
+        raise _CHECK.malformed("dtype", "must be a scalar DLPack type", (tensor.code, tensor.bits, tensor.lanes))
     shape = tuple(tensor.shape[place] for place in range(tensor.ndim))
     stride = tuple(tensor.strides[place] for place in range(tensor.ndim)) if tensor.strides else None
     return Description(shape, stride, name, (tensor.data or 0) + tensor.byte_offset)

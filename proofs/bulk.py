@@ -1,7 +1,7 @@
-"""Plans of copies of runs of bytes: which bytes, from where, to where.
+"""Bulk-copy plans: which byte runs go from global to shared offsets.
 
-Notation: byte offsets count from the first element of the tile in global memory, and from the base of the tile in
-shared memory; tile dimensions are outermost first.
+Global byte offsets count from the tile's first element, shared ones from the tile base. Tile dimensions are outermost
+first.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from layoutalg.ground.picture import Shown
 from layoutalg.proofs.listed import ListedLayout, listed
 
 SCHEMA = "layoutalg/bulk-plan/1"
-CHECK = Checker("LA809", "this is not a plan of bulk copies")
+CHECK = Checker("LA809", "invalid bulk-copy plan")
 _SHOWN = 6
 
 
@@ -27,14 +27,12 @@ class BulkPlan(Shown):
     """Copies that together move a tile.
 
     Args:
-        instruction: What each copy executes.
+        instruction: The instruction of each copy.
         element_bytes: Bytes of an element.
         tile: Extents of the tile.
         strides: Global element strides of its dimensions.
         copies: ``(global byte, shared byte, bytes)`` of each copy.
-        ctas: Of a multicast, how many blocks of the cluster receive the tile, at one offset in each; else 1.
-
-    Raises: MalformedError: LA809.
+        ctas: Number of blocks that receive a multicast, at the same offset in each; otherwise 1.
 
     Example:
         >>> plan = BulkPlan("cp.async.bulk", 2, (2, 8), (64, 1), ((0, 0, 16), (128, 16, 16)))
@@ -56,18 +54,18 @@ class BulkPlan(Shown):
         if math.prod(self.tile) > 2**20:
             raise CHECK.malformed("tile", "must have at most 2^20 elements", self.tile)
         if self.element_bytes < 1 or self.ctas < 1 or any(size < 1 or at < 0 for _, at, size in self.copies):
-            raise CHECK.malformed("copies", "must move at least one byte, to offsets of at least 0", self.copies[:4])
+            raise CHECK.malformed("copies", "must have sizes >= 1 and shared offsets >= 0", self.copies[:4])
 
     @property
     def expect_tx_bytes(self) -> int:
-        """Bytes that the barrier of a load must expect, in each block."""
+        """Bytes that the load barrier must expect, in each block."""
         return sum(size for _, _, size in self.copies)
 
     def layout(self) -> ListedLayout:
-        """Return what the copies mean: tile coordinates to element offsets in shared memory.
+        """Return the layout that the copies write: tile coordinates to element offsets in shared memory.
 
-        Raises: MalformedError: LA809: an element is copied in part, twice or not at all; also where two elements of the
-            tile are one of global memory, so that only ``sources`` says which lies where.
+        Raises: MalformedError: LA809, if an element is copied in part, twice or not at all, or if two tile elements
+            share a global address (then only ``sources`` is defined).
         """
         size = self.element_bytes
         found: npt.NDArray[np.int64] = np.full(self.tile, -1, dtype=np.int64)
@@ -85,9 +83,9 @@ class BulkPlan(Shown):
         return listed(found)
 
     def sources(self, shared_bytes: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """Return the global byte that the copies put at each shared byte.
+        """Return the global byte that the copies write to each shared byte.
 
-        Raises: MalformedError: LA809: nothing is put there, or something twice.
+        Raises: MalformedError: LA809, if a byte is not written exactly once.
 
         Example:
             >>> plan = BulkPlan("cp.async.bulk", 2, (2, 8), (64, 1), ((0, 0, 16), (128, 16, 16)))
@@ -101,7 +99,7 @@ class BulkPlan(Shown):
             found, times = np.where(inside, shared_bytes - to + start, found), times + inside
         if (times != 1).any():
             wrong = int(shared_bytes[times != 1].reshape(-1)[0])
-            raise CHECK.malformed("copies", "must write the byte once", wrong)
+            raise CHECK.malformed("copies", "must write each byte once", wrong)
         return found
 
     def __str__(self) -> str:

@@ -1,14 +1,14 @@
-"""Checks layoutalg certificates on its own: ``python checker.py [--seconds S] FILE|FOLDER ...``.
+"""Stand-alone checker of layoutalg certificates: ``python checker.py [--seconds S] FILE|FOLDER ...``.
 
-Exit 0 proved, 1 refuted (the first wrong fact is named), 2 unknown (a solver is missing, or a limit was reached), 64
+Exit code: 0 proved, 1 refuted (with the first wrong fact), 2 unknown (a solver is missing, or a limit was reached), 64
 unreadable. It needs Python 3.11 and numpy and imports nothing of layoutalg: copy it, read it, run it. A certificate is
-JSON, {"schema": SCHEMA, "kind": ..., "statement": ..., "evidence": ..., "seal": ...}: the statement says all that is
-claimed, the evidence makes it quick to check, the seal is the SHA-256 of the rest. Every fact is recomputed from the
-statement. The seal is compared last, but before anything that takes long.
+JSON, {"schema": SCHEMA, "kind": ..., "statement": ..., "evidence": ..., "seal": ...}: the statement is the whole claim,
+the evidence makes it quick to check, the seal is the SHA-256 of the rest. Every fact is recomputed from the statement.
+The seal is compared last, but before anything slow.
 
-A certificate may come from anywhere, so its check is bounded: by time (S seconds for each certificate, 60 unless said
-otherwise), by the points at which functions are evaluated, by the steps that their stages take there, counted before
-the first of them, and by the numbers held at a time.
+Certificates are untrusted, so a check is bounded: in time (S seconds per certificate, default 60), in the points at
+which functions are evaluated, in the steps that their stages take there, estimated in advance, and in the numbers in
+memory at a time.
 """
 
 import contextlib
@@ -28,21 +28,21 @@ import time
 import numpy as np
 
 SCHEMA, VERDICTS = "layoutalg/certificate/2", {0: "proved", 1: "refuted", 2: "unknown", 64: "unreadable"}
-POINTS, SECONDS = 2**22, 20  # most points that are evaluated for one fact; what a solver may take
-TIME = 60  # seconds for one certificate where nobody says otherwise
-STEPS = 2**32  # most steps on words of 64 bits for one fact: points times what the stages take at one
-LONG = 2**24  # steps from which on the seal is compared first
-CELLS = 2**24  # most numbers that are held at a time
-BLOCK = 2**14  # points that are evaluated together
+POINTS, SECONDS = 2**22, 20  # most points evaluated for one fact; solver time limit
+TIME = 60  # default seconds for one certificate
+STEPS = 2**32  # most steps on 64-bit words for one fact: points times steps per point
+LONG = 2**24  # steps beyond which the seal is compared first
+CELLS = 2**24  # most numbers in memory at a time
+BLOCK = 2**14  # points evaluated together
 NATURAL, POSITIVE = range(2**4096), range(1, 2**4096)
 
 
 class Stop(Exception):
-    """The end of a check that does not prove its certificate: the code of the verdict, and why."""
+    """Ends a check that does not prove its certificate, with the verdict's code and the reason."""
 
 
 def need(condition, fact, code=1, **numbers):
-    """Go on if the condition holds; otherwise refute (code 2: leave unknown) by this fact and its numbers."""
+    """Continue if the condition holds; otherwise refute (code 2: leave unknown) with this fact and its numbers."""
     if not condition:
         raise Stop(code, ", ".join([fact, *(f"{name} {short(value)}" for name, value in numbers.items())]))
 
@@ -52,7 +52,7 @@ def can(condition, why):
 
 
 class Task:
-    """One check: when its time is over, and the document whose seal is still to be compared."""
+    """One check: its deadline, and the document whose seal is still to be compared."""
 
     def __init__(self, seconds=math.inf, document=None):
         self.end, self.document = time.monotonic() + seconds, document
@@ -63,13 +63,13 @@ TASK = contextvars.ContextVar("task", default=FOREVER)
 
 
 def tick():
-    """Stop where the time is over; every loop over what a certificate chooses comes here once per step."""
+    """Stop at the deadline; called once per step in every loop that a certificate controls."""
     can(time.monotonic() <= TASK.get().end, "the time for this check is over")
 
 
 @contextlib.contextmanager
 def timed(seconds, document=None):
-    """Run a block as one check that takes at most so many seconds."""
+    """Run a block as one check with a time limit."""
     token = TASK.set(Task(seconds, document))
     try:
         yield
@@ -78,7 +78,7 @@ def timed(seconds, document=None):
 
 
 def sealed():
-    """Refute where the seal is of another certificate."""
+    """Refute if the seal does not match."""
     task = TASK.get()
     if task.document is not None:
         given, expected = task.document["seal"], seal(task.document)
@@ -93,7 +93,7 @@ def short(value):
 def read(value, form, where):
     """Return a value of a form, or refute. Forms: int, str or a range; a set of texts; [form] for a list of any length;
     (form, form) for a list of this length; {"name": form, "name?": form} for an object with exactly these entries,
-    returned as the list of them (None for a missing one); a function of (value, where)."""
+    returned as a list (None for a missing optional one); a function of (value, where)."""
     if isinstance(form, dict):
         need(isinstance(value, dict), f"{where} must be an object", got=value)
         forms = {name.rstrip("?"): kind for name, kind in form.items()}
@@ -120,18 +120,18 @@ def read(value, form, where):
 
 
 # --- functions -------------------------------------------------------------------------------------------------------
-# A function takes i = 0 .. size - 1 through its stages, each from a list of integers to a list of integers:
-#   ["split", [e0, e1, ...]]     one number to its digits, fastest first; the last digit takes what is left
+# A function maps i = 0 .. size - 1 through its stages, each from a list of integers to a list of integers:
+#   ["split", [e0, e1, ...]]     one number to its digits, fastest first; the last digit is the remaining quotient
 #   ["affine", rows, offsets]    a matrix over Z and a vector
-#   ["mod", [m0, m1, ...]]       least non-negative residues, 0 for none
-#   ["xor", columns, constant]   the low len(columns) bits of one number to constant xor the columns of those that are
-#                                set; the rest of the number is added (a swizzle is such a stage, and a matrix over F2)
-#   ["table", values]            one number to the value at that place
-#   ["pieces", [piece, ...]]     the first piece whose constraints hold; no value where there is none. A piece is
+#   ["mod", [m0, m1, ...]]       least non-negative residues; modulus 0: unchanged
+#   ["xor", columns, constant]   the low len(columns) bits of one number to constant xor the columns of the set bits;
+#                                the rest of the number is added (swizzles and matrices over F2 are such stages)
+#   ["table", values]            one number to the value at that index
+#   ["pieces", [piece, ...]]     the first piece whose constraints hold; undefined if none does. A piece is
 #       [floors, constraints, values]: floor [coefficients, constant, divisor] over the inputs and earlier floors,
 #       constraint [coefficients, constant, "=" or ">="], value [coefficients, constant], both over inputs and floors
 #   ["fork", stages, stages, ...]    the values of each list of stages side by side
-# A function with "inputs": n in the place of "size" takes all points of Z^n (parameters, then coordinates).
+# A function with "inputs": n instead of "size" is defined on all of Z^n (parameters, then coordinates).
 PIECE = ([([int], int, POSITIVE)], [([int], int, {"=", ">="})], [([int], int)])
 STAGES = {
     "split": ([POSITIVE],),
@@ -156,7 +156,7 @@ SIZED, ANY = {"size": NATURAL, "stages": stages}, {"size?": NATURAL, "inputs?": 
 
 
 def follow(path, values, way):
-    """Take values through stages in one way of computing: numbers, sums of local terms, terms of solvers."""
+    """Map values through stages in one way of computing: numbers, sums of local terms, solver terms."""
     for name, *given in path:
         tick()
         need(name in ("affine", "mod", "pieces", "fork") or len(values) == 1, f"a stage {name} takes one number")
@@ -178,8 +178,8 @@ def follow(path, values, way):
 
 
 class Way:
-    """What all ways of computing share, out of ``row``, ``floor``, ``flipped`` (the xor of bits), and for pieces
-    ``both`` and ``either`` of some facts, and ``pick`` (one number where a fact holds, else the other)."""
+    """Base of all ways of computing, built on ``row``, ``floor``, ``flipped`` (the xor of bits), and for pieces
+    ``both`` and ``either`` of some facts, and ``pick`` (one number where a fact holds, otherwise the other)."""
 
     def rest(self, value, divisor):
         return self.row((1, -divisor), 0, (value, self.floor(value, divisor)))
@@ -193,7 +193,7 @@ class Way:
         return answer
 
     def table(self, *_):
-        can(False, "tables and pieces are not for this rule")
+        can(False, "this rule does not support tables and pieces")
 
     def pieces(self, values, pieces):
         answer, some = [self.row((), 0, ())] * len(pieces[0][2]), []
@@ -215,7 +215,7 @@ class Way:
 
 
 class Numbers(Way):
-    """Arrays of integers, of Python's integers where 64 bits could overflow; ``ok`` tells where there is a value."""
+    """Arrays of integers, Python's where 64 bits could overflow; ``ok`` says where a value is defined."""
 
     def __init__(self, points, tables=None):
         self.ok, self.tables = np.ones(points, dtype=bool), {} if tables is None else tables
@@ -256,9 +256,9 @@ class Numbers(Way):
 
 class Sums(Way):
     """Sums ``constant + sum of coefficient * atom``: an atom is a digit or a number that depends on a few digits, its
-    support. Where two functions are such sums, so is their difference, and that is 0 everywhere if it is 0 wherever all
-    digits outside one support are 0, for each support: by inclusion and exclusion, the part that needs exactly the
-    digits of a set is an alternating sum of values at points whose other digits are 0."""
+    support. The difference of two such sums is one too, and is 0 everywhere if, for each support, it is 0 wherever all
+    digits outside that support are 0: by inclusion and exclusion, the part that depends on exactly the digits of a set
+    is an alternating sum of values at points whose other digits are 0."""
 
     def pieces(self, *_):
         self.table()
@@ -277,7 +277,7 @@ class Sums(Way):
                 tick()
                 support |= self.atoms[atom][2]
             self.held += len(value[1]) + len(support)
-            can(self.held <= CELLS >> 3, "these sums have more terms than are kept here; another rule has to decide")
+            can(self.held <= CELLS >> 3, "these sums have too many terms; another rule has to decide")
             self.keys[key] = len(self.atoms)
             self.atoms.append((low, high, frozenset(support)))
         return 0, {self.keys[key]: 1}
@@ -292,7 +292,7 @@ class Sums(Way):
         return constant, {atom: c for atom, c in total.items() if c}
 
     def floor(self, value, divisor):
-        """Take out the multiples of the divisor; what is left is an atom, or constant where it cannot carry."""
+        """Factor out the multiples of the divisor; the remainder is an atom, or constant if it cannot carry."""
         whole = {atom: abs(c) // divisor * (1 if c > 0 else -1) for atom, c in value[1].items()}
         left = value[0] % divisor, {atom: c - whole[atom] * divisor for atom, c in value[1].items() if c % divisor}
         ends = [sorted(c * end for end in self.atoms[atom][:2]) for atom, c in left[1].items()]
@@ -301,7 +301,7 @@ class Sums(Way):
         return self.row((1, 1), value[0] // divisor, ((0, whole), carry))
 
     def flipped(self, *values):
-        """Return the xor of numbers that are 0 or 1, as the parity of a set of atoms."""
+        """Return the xor of numbers in {0, 1}, as the parity of a set of atoms."""
         flip, odd = 0, frozenset()
         for value in values:
             tick()
@@ -322,7 +322,7 @@ def frozen(value):
 
 
 class Terms(Way):
-    """Terms of a solver; ``ok`` says where there is a value."""
+    """Solver terms; ``ok`` says where a value is defined."""
 
     def __init__(self, smt, context):
         self.smt, self.zero = smt, smt.IntVal(0, context)
@@ -348,19 +348,19 @@ class Terms(Way):
 
 
 def values_at(path, columns, tables=None) -> tuple:
-    """Evaluate stages at points; return the outputs, one array each, and where there is a value."""
+    """Evaluate stages at points; return the outputs, one array each, and where they are defined."""
     return follow(path, columns, way := Numbers(len(columns[0]), tables)), way.ok
 
 
 def value(path, *numbers):
-    """Return the values of a function at one point, None where it has none."""
+    """Return the values of a function at one point, None if undefined."""
     values, (ok,) = values_at(path, [np.array([number], dtype=object) for number in numbers])
     return [int(value[0]) for value in values] if ok else None
 
 
-# --- what an evaluation takes -----------------------------------------------------------------------------------------
+# --- cost of an evaluation --------------------------------------------------------------------------------------------
 def weight(bits):
-    """Return what a step on numbers of so many bits takes, in steps on words of 64 bits; measured, roughly."""
+    """Return the cost of a step on numbers of this many bits, in steps on 64-bit words; roughly as measured."""
     return 1 if bits < 62 else 16 + bits // 64
 
 
@@ -369,7 +369,7 @@ def tallest(numbers):
 
 
 def effort(path, bits):
-    """Return the steps that stages take at a point of so many bits, the most numbers they hold, and the bits after."""
+    """Return the steps of stages at a point of this many bits, their peak count of numbers, and the bits after."""
     steps, widest = 1, 1
     for name, *given in path:
         tick()
@@ -408,18 +408,18 @@ def effort(path, bits):
 
 
 def afford(count, bits, *paths):
-    """Leave unknown what takes too many steps, and return how many points may be evaluated together."""
-    can(count <= POINTS, f"{count} points are more than are evaluated here; another rule has to decide")
+    """Leave unknown what takes too many steps; otherwise return how many points to evaluate together."""
+    can(count <= POINTS, f"{count} points are too many; another rule has to decide")
     efforts = [effort(path, bits) for path in paths]
-    steps = max(count, 256) * sum(part[0] for part in efforts)  # a step on few numbers takes no less
-    can(steps <= STEPS, f"{steps} steps at {count} points are more than are taken here; another rule has to decide")
+    steps = max(count, 256) * sum(part[0] for part in efforts)  # a step on few numbers costs no less
+    can(steps <= STEPS, f"{steps} steps at {count} points are too many; another rule has to decide")
     if steps > LONG:
         sealed()
     return max(16, min(BLOCK, CELLS // 16 // max(part[1] * weight(part[2]) for part in efforts)))
 
 
 def sweep(count, bits, start, *paths):
-    """Yield for blocks of points, in turn, start(their numbers) and what each list of stages gives there."""
+    """Yield, per block of points, start(their numbers) and the results of each list of stages there."""
     size, tables = afford(count, bits, *paths), {}
     for first in range(0, max(count, 1), size):
         columns = start(np.arange(first, min(first + size, count), dtype=np.int64))
@@ -427,8 +427,8 @@ def sweep(count, bits, start, *paths):
 
 
 def hold(cells):
-    """Leave unknown what holds too many numbers at a time."""
-    can(cells <= CELLS, f"{cells} numbers are more than are held here")
+    """Leave unknown what needs too much memory."""
+    can(cells <= CELLS, f"{cells} numbers in memory are too many")
     if cells > LONG >> 4:
         sealed()
 
@@ -438,8 +438,8 @@ BY = {"by": {"table", "digits", "solvers"}, "digits?": [range(2, 2**4096)]}
 
 
 def same(one, two, by, size, inputs=None, what="the functions differ"):
-    """Refute unless two lists of stages have the same values everywhere, decided by table: at every point; by digits,
-    whose product is the size: as ``Sums``, modulo residues in which both end; by solvers: z3 and cvc5."""
+    """Refute unless two lists of stages have the same values everywhere. By table: at every point; by digits, whose
+    product is the size: as ``Sums``, up to a final ``mod`` common to both; by solvers: z3 and cvc5."""
     rule, digits = by
     need((rule == "digits") == (digits is not None), "digits are for the rule digits", by=rule, got=digits)
     if rule == "solvers":
@@ -447,14 +447,14 @@ def same(one, two, by, size, inputs=None, what="the functions differ"):
     need(size is not None, "a function of all points is for solvers", by=rule)
     if rule == "table":
         return f"at {compare(one, two, size, what)} points"
-    few = len(digits) < max(1, size.bit_length())  # each is at least 2; the product of very many takes long
+    few = len(digits) < max(1, size.bit_length())  # each is at least 2; a product of very many is slow
     need(few and math.prod(digits) == size, "the product of the digits is not the size", got=digits)
     way, weights = Sums(digits), list(itertools.accumulate(digits, lambda a, b: a * b, initial=1))[:-1]
     start = [(0, dict(enumerate(weights)))]
     few = [digit * weight for extent, weight in zip(digits, weights) for digit in range(min(extent, 64))]
     few = np.array([*few, size - 1], dtype=object)
     wide = size.bit_length()
-    compare(one, two, len(few), what, lambda at: [few[at]], wide)  # refutes early what needs large boxes
+    compare(one, two, len(few), what, lambda at: [few[at]], wide)  # refutes early what would need large boxes
     modular = one and two and one[-1] == two[-1] and one[-1][0] == "mod"
     left, right = (follow(path[:-1] if modular else path, start, way) for path in (one, two))
     atoms = {atom for pair in zip(left, right) for atom in way.row((1, -1), 0, pair)[1]}
@@ -480,12 +480,12 @@ def same(one, two, by, size, inputs=None, what="the functions differ"):
 
 
 def points(count):
-    can(count <= POINTS, f"{count} points are more than are evaluated here; another rule has to decide")
+    can(count <= POINTS, f"{count} points are too many; another rule has to decide")
     return np.arange(count, dtype=np.int64)
 
 
 def compare(one, two, count, what, start=lambda at: [at], bits=32):
-    """Refute where two lists of stages differ at one of so many points; return the count."""
+    """Refute if two lists of stages differ at one of ``count`` points; return the count."""
     for columns, ((left, left_ok), (right, right_ok)) in sweep(count, bits, start, one, two):
         need(len(left) == len(right), "the functions have different numbers of values")
         differ = [np.asarray(left_ok & (mine != other), dtype=bool) for mine, other in zip(left, right)]
@@ -497,7 +497,7 @@ def compare(one, two, count, what, start=lambda at: [at], bits=32):
 
 
 def solved(one, two, size, inputs, what):
-    """Ask z3 and cvc5, those that are installed, for a point where two functions differ."""
+    """Ask z3 and cvc5, if installed, for a point where two functions differ."""
     answers = {}
     for name, module, limit in (("z3", "z3", "timeout"), ("cvc5", "cvc5.pythonic", "tlimit-per")):
         try:
@@ -515,7 +515,7 @@ def solved(one, two, size, inputs, what):
         if left_s <= 0:
             break
         solver.set(limit, max(1, int(left_s * 1000)))
-        overrun = threading.Timer(left_s + 0.05, getattr(context, "interrupt", int))  # the limit of z3 is a wish
+        overrun = threading.Timer(left_s + 0.05, getattr(context, "interrupt", int))  # z3 may ignore its limit
         overrun.daemon = True
         overrun.start()
         try:
@@ -628,8 +628,8 @@ def none_of(statement, evidence):
 
 
 # --- operands and banks ----------------------------------------------------------------------------------------------
-# Element (m, k) of an operand of wgmma is wanted at byte xored(base + layout(m + M k), swizzle) for every base that is
-# a multiple of "align", addresses below 2**18. Swizzles: none, 32B, 64B, 128B. No "dtype": 16 bits; b1 counts bits.
+# Element (m, k) of a wgmma operand is requested at byte xored(base + layout(m + M k), swizzle) for every base that is a
+# multiple of "align", addresses below 2**18. Swizzles: none, 32B, 64B, 128B. No "dtype": 16 bits; b1 counts bits.
 BITS = {"f16": 16, "bf16": 16, "tf32": 32, "e4m3": 8, "e5m2": 8, "s8": 8, "u8": 8, "b1": 1}
 OPERAND = {
     "operand": {"A", "B"},
@@ -660,8 +660,8 @@ def depth(operand, dtype, sparse):
 
 
 def misread(operand, shape, layout, swizzle, align, dtype, sparse, rows, major, mode, offset, corners=None):
-    """Return where [i, j, m, k] descriptors, for rows x depth elements each, read other bytes than wanted, as measured
-    on a device. Without corners (their unxored bytes at the start and a stride away along m and k): what might do."""
+    """Return where [i, j, m, k] descriptors, for rows x depth elements each, read wrong bytes, as measured on a device.
+    Corners are their unxored bytes at the start and a stride away along m and k; default: the only candidates."""
     need(layout[0] == math.prod(shape) <= 2**17, "the layout has another size than the operand", got=layout[0])
     deep, bits, size = depth(operand, dtype, sparse), BITS[dtype or "f16"], max(BITS[dtype or "f16"] // 8, 1)
     need((bits == 16 or major == "K") and (dtype != "b1" or not sparse), "no instruction reads this", dtype=dtype)
@@ -711,8 +711,8 @@ def no_operand(statement, _):
     return f"no descriptors read these {shape[0]} x {shape[1]} elements"
 
 
-# Banks of 4 bytes serve groups of lanes (here of each four of 32) one after the other, each in as many turns as its
-# busiest bank has different words. Counted on H200 and H100; AMD by nod-ai, HipKittens, composable kernel and Triton.
+# Banks of 4 bytes serve groups of lanes (listed for each four of 32) in sequence, each group in as many turns as its
+# busiest bank has distinct words. Measured on H200 and H100; AMD by nod-ai, HipKittens, composable kernel and Triton.
 GROUPS = {
     r"sm_90a? (ld|st)\.shared\.b(8|16|32)|gfx(942|1100|1201) ds_read_b32|gfx950 ds_read_b64": "00000000",
     r"sm_90a? (ld|st)\.shared\.b64|gfx(1100|1201|942) ds_read_b64|gfx(942 ds_read2|950 ds_write)_b64": "00001111",
@@ -723,9 +723,9 @@ GROUPS = {
 
 
 def taken(access, starts, even=False):
-    """Return the turns of accesses whose lanes start at these bytes (-1: none), or as if words were spread evenly."""
+    """Return the turns of accesses with lanes at these bytes (-1: inactive); even: with words spread evenly."""
     groups, found = "".join(digits for pattern, digits in GROUPS.items() if re.fullmatch(pattern, access)), []
-    need(groups, "it was not measured which lanes this access serves together", access=access)
+    need(groups, "the lane groups of this access were not measured", access=access)
     lanes = 8 * int(access[-1]) if "matrix" in access else 128 if "d2_" in access else 64 if "gfx9" in access else 32
     width, banks = int(re.findall(r"\d+", access)[-1]) // 8 or 16, 32 << bool(re.search("50 ds_read_b(64|128)", access))
     if len(starts) % lanes or (starts * (starts > 0) % (width & -width)).any():
@@ -743,7 +743,7 @@ def taken(access, starts, even=False):
             )
         )
         words = {
-            (i // 32 * 4 + (int(groups[i // 4 % 8]) >> paired), word)  # neighbouring groups are one, measured
+            (i // 32 * 4 + (int(groups[i // 4 % 8]) >> paired), word)  # neighbouring groups merge, as measured
             for i, start in enumerate(lane)
             if start >= 0
             for word in range(start // 4, (start + width + 3) // 4)
@@ -783,10 +783,10 @@ def least(statement, _):
 
 
 # --- TensorMap plans -------------------------------------------------------------------------------------------------
-# Axes: [tile, step, multiple, stride, low, high]. Element i, its digits t over the axes, belongs at byte shared(i) of a
-# tile base; from an origin multiple u, u in Z^n, it is element offset + sum of stride x, x = multiple u + step t, if
-# all low <= x < high. Dimensions of a map: [extent, stride in bytes (first 0), box, step]. Issue [c, s]: a box from
-# coordinates c + moves u and the shared byte s on. What maps and boxes do: measured on sm_90 (docs/checkers.md).
+# Axes: [tile, step, multiple, stride, low, high]. Element i, with digits t over the axes, belongs at byte shared(i) of
+# the tile; at the origin multiple u, u in Z^n, it is element offset + sum of stride x, x = multiple u + step t, if all
+# low <= x < high. Dimensions of a map: [extent, stride in bytes (first 0), box, step]. Issue [c, s]: a box from
+# coordinates c + moves u to shared byte s. Behaviour of maps and boxes: measured on sm_90 (docs/checkers.md).
 TYPES = ("u8", "u16", "u32", "s32", "u64", "s64", "f16", "f32", "f32_ftz", "f64", "bf16", "tf32", "tf32_ftz")
 WIDE, COUNT, FAR = range(-(2**48), 2**48), range(1, 2**31 + 1), 2**62
 PROBLEM = {
@@ -818,7 +818,7 @@ MAP = {
 
 
 def requested(axes, dtype, offset, _align, _fill, _direction, shared):
-    """Return an element's bytes; of all tile elements x and the global byte from the origin 0, and the shared byte."""
+    """Return the element size and, for all tile elements, x and the global byte at origin 0, and the shared byte."""
     hold(len(axes) * shared[0])
     (tile, steps, _, strides, _, _), at, size = zip(*axes), column(*shared), int(re.sub(r"\D", "", dtype)) // 8
     need(shared[0] == math.prod(tile) and at.min() >= 0 and not (at % size).any(), "shared is not where elements lie")
@@ -828,8 +828,8 @@ def requested(axes, dtype, offset, _align, _fill, _direction, shared):
 
 
 def encoded(size, dtype, base, swizzle, fill, promotion, dims):
-    """Return the 128 bytes that the driver for sm_90 writes for a map that it accepts."""
-    (_, first, inner, _), *more = dims[:6]  # of many dimensions the product alone takes long
+    """Return the 128 bytes that the sm_90 driver writes for a map that it accepts."""
+    (_, first, inner, _), *more = dims[:6]  # a product over many dimensions is slow
     row, whole = (size * n for n in (inner, math.prod(box // step for _, _, box, step in dims[:6])))
     fair = len(more) < 5 and first == row % 16 == 0 and row <= (2048, 32, 64, 128)[swizzle] and whole <= 233472
     need(fair and fill <= ("f" in dtype), "the driver refuses this map", dims=dims, swizzle=swizzle, fill=fill)
@@ -842,11 +842,11 @@ def encoded(size, dtype, base, swizzle, fill, promotion, dims):
 
 
 def intervals(forms, ends, like):
-    """Return between which u, one interval for each axis, all forms, value + row u, are within their ends."""
+    """Return the intervals of u, one per axis, in which all forms, value + row u, are within their ends."""
     low, high = (np.repeat(np.array(part)[:, None], len(like), axis=1) for part in zip(*ends))
     for value, row, least, end in forms:
         tick()
-        can(sum(map(bool, row)) < 2, "a coordinate that several axes move is not decided here")
+        can(sum(map(bool, row)) < 2, "a coordinate moved by several axes is not decided here")
         i = max(range(len(row)), key=lambda i: abs(row[i]))
         room = [value - least, end - 1 - value][:: -1 if row[i] < 0 else 1]
         down, up = (part // abs(row[i]) if row[i] else np.where(part < 0, -FAR - 1, FAR) for part in room)
@@ -958,13 +958,13 @@ KINDS = {
 
 
 def seal(document) -> str:
-    """Return the SHA-256 of a certificate without its seal, written without blanks, names in order."""
+    """Return the SHA-256 of a certificate without its seal, as compact JSON with sorted names."""
     rest = {name: entry for name, entry in document.items() if name != "seal"}
     return hashlib.sha256(json.dumps(rest, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
 def check(document, seconds=TIME) -> tuple:
-    """Check a certificate for at most so many seconds; return the code of the verdict and a sentence."""
+    """Check a certificate for at most ``seconds``; return the verdict's code and a sentence."""
     try:
         if not isinstance(document, dict) or document.get("schema") != SCHEMA or str(document.get("kind")) not in KINDS:
             raise Stop(64, f"this is not a {SCHEMA} of a known kind")
@@ -982,13 +982,13 @@ def check(document, seconds=TIME) -> tuple:
 
 
 def parsed(text: str):
-    """Read JSON strictly: no number but integers, no name twice."""
+    """Read JSON strictly: integers only, no duplicate names."""
 
     def refuse(what):
         raise Stop(64, f"this is not a certificate: {str(what)[:200]}")
 
     def once(pairs):
-        return dict(pairs) if len(dict(pairs)) == len(pairs) else refuse("a name stands twice")
+        return dict(pairs) if len(dict(pairs)) == len(pairs) else refuse("duplicate name")
 
     try:
         return json.loads(text, parse_float=refuse, parse_constant=refuse, object_pairs_hook=once)
@@ -1005,22 +1005,22 @@ def line(path: str, code: int, told: str) -> str:
 
 
 def asked(arguments):
-    """Return the names and the seconds that are given on the command line; raise ValueError for others."""
+    """Return the names and seconds from the command line, or raise ValueError."""
     names, seconds, given = [], TIME, iter(arguments)
     for each in given:
         if each.partition("=")[0] == "--seconds":
             seconds = float(each.partition("=")[2] or next(given, "nan"))
             if not seconds >= 0:
-                raise ValueError("--seconds takes a number that is at least 0")
+                raise ValueError("--seconds must be a number >= 0")
         else:
             names.append(each)
     if not names:
-        raise ValueError(f"usage: python checker.py [--seconds S] FILE|FOLDER ... (S: for each certificate, {TIME})")
+        raise ValueError(f"usage: python checker.py [--seconds S] FILE|FOLDER ... (S: per certificate, default {TIME})")
     return names, seconds
 
 
 def main(arguments):
-    """Check files and folders; print a line for each file and return the worst code."""
+    """Check files and folders; print a line per file and return the worst code."""
     try:
         names, seconds = asked(arguments)
     except ValueError as error:

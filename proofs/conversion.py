@@ -1,18 +1,18 @@
-"""Conversions of registers as plans: the steps of a thread, run again on labels, with their costs.
+"""Register conversion plans: the steps of a thread, re-executed on labels, with their costs.
 
-Notation: an element is a coordinate of the tensor, packed; a layout of registers says which element the place
-(register, lane, warp) holds. Several places may hold one element. A plan begins with what the source says and is right
-where, after its steps, every place of the destination holds the element that the destination says.
+A register layout maps a place (register, lane, warp) to an element, a packed tensor coordinate; several places may map
+to one element. A plan is correct if, after its steps, every destination place has the element that the destination
+layout names.
 
-A kernel takes a plan as it is: ``plan.steps`` in order, each a ``Take``, ``Choose``, ``Exchange``, ``Move``,
-``Rename``, ``Read``, ``ShufflePlan`` or ``Through``; ``proofs.conversion_steps`` and ``proofs.exchange`` define them.
-A thread begins with ``source.registers`` elements and ends with ``destination.registers``, in both with ``plan.packed``
-elements to a word of 32 bits: element e at part e % packed of word e // packed, the last word perhaps not full. A
-``Take`` may change how many elements a word has, down to one and back: the parts above a lone element may be anything.
-Elements wider than a word are ``plan.element_bits // 32`` words that all move alike; ``packed`` is then 1.
+A kernel executes ``plan.steps`` in order, each a ``Take``, ``Choose``, ``Exchange``, ``Move``, ``Rename``, ``Read``,
+``ShufflePlan`` or ``Through`` (``proofs.conversion_steps``, ``proofs.exchange``). A thread starts with
+``source.registers`` elements and ends with ``destination.registers``, ``plan.packed`` of them to a 32-bit word: element
+e is part e % packed of word e // packed, and the last word may be partial. A ``Take`` may change the packing, down to
+one element per word and back; the parts above a lone element are undefined. Elements wider than a word are
+``plan.element_bits // 32`` words that move together; ``packed`` is then 1.
 
-Main statements: ``check`` runs the steps on labels of elements, which is an enumeration of all places, and counts the
-turns of the banks from addresses; neither uses what the finder used.
+``check`` runs the steps on element labels, which enumerates all places, and counts bank turns from addresses. It shares
+no code with the finder.
 """
 
 from __future__ import annotations
@@ -50,18 +50,18 @@ SCHEMA = "layoutalg/conversion/1"
 MECHANISMS = ("nothing", "registers", "shuffles", "shared", "matrices", "cluster")
 MOST_CYCLES = 1e15
 LINE_BYTES = 128
-"""Bytes of all banks in one turn, at the least over targets."""
+"""Bytes that all banks serve in one turn: the minimum over targets."""
 ELEMENT_BITS = (8, 16, 32, 64, 128)
 
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A layout of registers, read as places (register, lane, warp).
+    """A register layout: the element at each place (register, lane, warp).
 
     Args:
-        layout: From the axes register, lane, warp, in this order, to one axis: the packed element.
-        table: The same as numbers, [warp][lane][register]; None where the layout is linear, which says all.
-        registers: Elements of a thread.
+        layout: From the axes register, lane, warp, in this order, to one axis, the packed element; None with a table.
+        table: The elements [warp][lane][register] of a layout that is not linear.
+        registers: Elements per thread.
         lanes: Lanes of a warp.
         warps: Number of warps.
     """
@@ -75,7 +75,7 @@ class Held:
     def __post_init__(self) -> None:
         checked_kinds(self, "LA930")
         if (self.layout is None) == (self.table is None):
-            raise CHECK.malformed("layout", "must be given, or else table", self.layout)
+            raise CHECK.malformed("layout", "must be given if and only if table is None", self.layout)
         counts = (self.warps, self.lanes, self.registers)
         if self.layout is not None:
             fits = tuple(1 << bits for _, bits in reversed(self.layout.in_axes)) == counts
@@ -84,7 +84,7 @@ class Held:
             lanes = {len(warp) for warp in self.table or ()}
             fits = (len(self.table or ()), lanes, rows) == (self.warps, {self.lanes}, {self.registers})
         if not fits or min(counts) < 1:
-            raise CHECK.malformed("registers", "must be those of the layout, as lanes and warps", counts)
+            raise CHECK.malformed("registers", "must match the layout, and so must lanes and warps", counts)
 
     def elements(self) -> IntArray:
         """Return the element of every place: int64[warp, lane, register]."""
@@ -101,16 +101,16 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class ConversionCost:
-    """Instructions of a thread, turns of the banks of all warps, and the cycles that they come to.
+    """Instructions of a thread, bank turns of all warps, and estimated cycles.
 
     Args:
-        shuffles: Shuffles of words.
+        shuffles: Word shuffles.
         selects: Selects.
-        permutes: Byte permutations.
-        accesses: Loads and stores of shared memory.
-        turns: Turns of the banks, of all warps together; the least where nobody published how they serve an access.
+        permutes: Byte permutes.
+        accesses: Shared-memory loads and stores.
+        turns: Bank turns of all warps; a lower bound if the bank model of an access is unknown.
         barriers: Barriers.
-        cycles: Cycles of a multiprocessor for the block, by the costs of the target.
+        cycles: Multiprocessor cycles for the block, by the target's cost table.
     """
 
     shuffles: int
@@ -124,7 +124,7 @@ class ConversionCost:
     def __post_init__(self) -> None:
         checked_kinds(self, "LA930")
         if not 0 <= self.cycles < MOST_CYCLES:
-            raise CHECK.malformed("cycles", "must be a number of cycles", self.cycles)
+            raise CHECK.malformed("cycles", f"must be in [0, {MOST_CYCLES:g})", self.cycles)
 
     def __str__(self) -> str:
         named = {"shuffle": self.shuffles, "select": self.selects, "byte permutation": self.permutes,
@@ -143,14 +143,14 @@ class ConversionCost:
 
 @dataclass(frozen=True, slots=True)
 class Alternative:
-    """A mechanism that was thought of, and what became of it.
+    """A mechanism that was considered, and why it was or was not chosen.
 
     Args:
         mechanism: Its name.
-        because: Why it was not taken, or that it was.
-        cost: What it costs; None where it cannot do it.
-        smem_bytes: Shared memory that it takes.
-        steps: Its steps; empty where it cannot do it, or there is nothing to do.
+        because: Why it was rejected, or that it was chosen.
+        cost: Its cost; None if it cannot do the conversion.
+        smem_bytes: Shared memory it needs.
+        steps: Its steps; empty if it cannot do the conversion or there is nothing to do.
     """
 
     mechanism: str
@@ -176,22 +176,20 @@ class Alternative:
 
 @dataclass(frozen=True, slots=True)
 class ConversionPlan(Shown):
-    """How every thread gets the elements of one layout of registers from another.
+    """How threads convert one register layout into another.
 
     Args:
-        source: What the registers hold.
-        destination: What they are to hold.
+        source: Layout before.
+        destination: Layout after.
         element_bits: Bits of an element.
         target: The target whose costs were compared.
         mechanism: ``"nothing"``, ``"registers"``, ``"shuffles"``, ``"shared"``, ``"matrices"`` or ``"cluster"``.
-        steps: What a thread does.
-        cost: What it costs.
+        steps: The steps of a thread.
+        cost: Their cost.
         why: Why this mechanism.
-        alternatives: All that were thought of, this one among them.
-        least: Whether no plan has fewer shuffles, where the mechanism is shuffles.
-        blocks: Blocks of a cluster whose warps, one block's after the other's, are those of the layouts.
-
-    Raises: MalformedError: LA930.
+        alternatives: All mechanisms considered, this one included.
+        least: Whether the number of shuffles is proved minimal; mechanism ``"shuffles"`` only.
+        blocks: Blocks of the cluster; the layouts number their warps block after block.
 
     Example:
         >>> place = LinearLayout.identity({"register": 2, "lane": 32, "warp": 1})
@@ -225,11 +223,11 @@ class ConversionPlan(Shown):
         if self.blocks < 1 or self.source.warps % self.blocks:
             raise CHECK.malformed("blocks", f"must divide the {self.source.warps} warps", self.blocks)
         if any(isinstance(step, Through) and step.blocks not in (1, self.blocks) for step in self.steps):
-            raise CHECK.malformed("steps", f"must be of {self.blocks} blocks", str(self.steps))
+            raise CHECK.malformed("steps", f"must be for {self.blocks} blocks", str(self.steps))
 
     @property
     def packed(self) -> int:
-        """Elements of a word of 32 bits, before and after."""
+        """Elements per 32-bit word, before and after."""
         return max(1, WORD_BITS // self.element_bits)
 
     @property
@@ -244,20 +242,20 @@ class ConversionPlan(Shown):
 
     @property
     def rounds(self) -> int:
-        """Shuffles of a thread, or passes through shared memory."""
+        """Shuffles per thread, or passes through shared memory."""
         passes = sum(step.passes for step in self.steps if isinstance(step, Through))
         return passes or self.cost.shuffles
 
     @property
     def smem_bytes(self) -> int:
-        """Bytes of shared memory of a block."""
+        """Shared memory per block, in bytes."""
         return max((step.smem_bytes // step.blocks for step in self.steps if isinstance(step, Through)), default=0)
 
     def run(self, elements: Any) -> IntArray:
-        """Return what every register holds after the steps.
+        """Return the registers after the steps.
 
         Args:
-            elements: What they hold before, any integers, indexed by warp, lane and register.
+            elements: The registers before: any integers, indexed by warp, lane and register.
 
         Raises: MalformedError: LA931.
         """
@@ -269,28 +267,28 @@ class ConversionPlan(Shown):
         for step in self.steps:
             held, packed = ran(step, held, packed, self.element_bits)
         if packed != self.packed:
-            raise WRONG.malformed("steps", f"must end with {self.packed} elements a word", packed)
+            raise WRONG.malformed("steps", f"must end with {self.packed} elements per word", packed)
         return held
 
     def check_elements(self) -> ConversionPlan:
-        """Return the plan after running its steps on labels of the elements.
+        """Return the plan after running its steps on element labels.
 
-        Raises: MalformedError: LA931: names the first place that does not hold what it should.
+        Raises: MalformedError: LA931, with the first place that gets the wrong element.
         """
         found, wanted = self.run(self.source.elements()), self.destination.elements()
         if found.shape != wanted.shape:
-            raise WRONG.malformed("steps", f"must end with the registers {wanted.shape}", found.shape)
+            raise WRONG.malformed("steps", f"must end with registers of shape {wanted.shape}", found.shape)
         if (found != wanted).any():
             warp, lane, register = (int(part) for part in np.argwhere(found != wanted)[0])
             place = f"register {register} of lane {lane} of warp {warp}"
-            rule = f"must bring {place} the element {int(wanted[warp, lane, register])}"
+            rule = f"must move element {int(wanted[warp, lane, register])} to {place}"
             raise WRONG.malformed("steps", rule, int(found[warp, lane, register]))
         return self
 
     def check(self) -> ConversionPlan:
-        """Return the plan after running its steps on labels and counting its instructions and turns again.
+        """Return the plan after running its steps on labels and recounting its instructions and turns.
 
-        Raises: MalformedError: LA931: names the first place that does not hold what it should, or the wrong count.
+        Raises: MalformedError: LA931, with the first place that gets the wrong element, or the wrong count.
         """
         self.check_elements()
         for step in self.steps:
@@ -305,9 +303,9 @@ class ConversionPlan(Shown):
 
     @property
     def moved(self) -> LinearLayout | ListedLayout:
-        """The place of the source whose element each place of the destination receives, as the steps say.
+        """The source place that the steps copy to each destination place.
 
-        Both places are register + registers * (lane + lanes * warp).
+        Places are numbered register + registers * (lane + lanes * warp).
         """
         count = self.source.registers * self.lanes * self.warps
         places = self.run(np.arange(count, dtype=np.int64).reshape(self.warps, self.lanes, -1)).reshape(-1)
@@ -315,11 +313,11 @@ class ConversionPlan(Shown):
 
     @property
     def certificate(self) -> Certificate:
-        """That the source's element at the place from which the steps fetch is the destination's, for every place."""
+        """Proof that the steps fetch the destination's element from the source, for every place."""
         return composition(flat_layout(self.source), self.moved, flat_layout(self.destination))
 
     def __str__(self) -> str:
-        least = ", the least number" if self.least and self.cost.shuffles else ""
+        least = ", the minimum" if self.least and self.cost.shuffles else ""
         lines = [
             f"conversion    {self.mechanism}: {self.cost}{least}",
             f"  from        {told(self.source)}",
@@ -349,17 +347,17 @@ class ConversionPlan(Shown):
 
 
 def counted(steps: tuple[Step, ...], source: Held, element_bits: int, costs: InstructionCosts) -> ConversionCost:
-    """Return the instructions of steps, and the cycles that they come to.
+    """Return the instruction counts and cycles of steps.
 
-    Warps of a block share the multiprocessor (``InstructionCosts.taken``); latencies are paid once for each step that
-    waits for the one before. Reading a table of addresses counts as an access of one turn, another block's shared
-    memory as the own, and a barrier of a cluster as one of a block: nobody measured those.
+    Warps of a block share the multiprocessor (``InstructionCosts.taken``); a latency is paid once for each step that
+    waits for the previous one. Three costs are unmeasured assumptions: reading an address table is an access of one
+    turn, another block's shared memory costs the same as one's own, and a cluster barrier the same as a block barrier.
 
     Args:
         steps: The steps.
-        source: What they begin with.
+        source: Layout before the first step.
         element_bits: Bits of an element.
-        costs: Cycles of instructions.
+        costs: Cycles per instruction.
     """
     work = _Counting(source, element_bits)
     accesses = turns = barriers = turns_of_tables = 0
@@ -370,7 +368,7 @@ def counted(steps: tuple[Step, ...], source: Held, element_bits: int, costs: Ins
         try:
             work.step(step)
         except IndexError:
-            raise WRONG.malformed("steps", "must name registers and words that there are", str(step)) from None
+            raise WRONG.malformed("steps", "must name existing registers and words", str(step)) from None
         if isinstance(step, Through):
             accesses += step.store.count + step.load.count
             turns += sum(_turns(access, source, element_bits) for access in (step.store, step.load))
@@ -387,7 +385,7 @@ def counted(steps: tuple[Step, ...], source: Held, element_bits: int, costs: Ins
 
 
 class _Counting(Lowering[int]):
-    """Counts the instructions of registers. Of elements of whole words, which are never permuted, by step alone."""
+    """Counts register instructions: by lowering packed elements, by step alone for whole-word elements."""
 
     def __init__(self, source: Held, element_bits: int) -> None:
         super().__init__(element_bits, source.lanes)
@@ -396,12 +394,12 @@ class _Counting(Lowering[int]):
         self.held = self.begun([self.new() for _ in range(self.count)], source.registers) if self.natural > 1 else None
 
     def new(self) -> int:
-        """A word that exists."""
+        """Return a new word."""
         self.number += 1
         return self.number
 
     def made(self, mixed: Mixed[int]) -> int:
-        """Count a select or a permutation."""
+        """Count a select or a permute."""
         if mixed.instruction == "select":
             self.selects += 1
         else:
@@ -414,10 +412,10 @@ class _Counting(Lowering[int]):
         return self.new()
 
     def stored(self, *_: object) -> None:
-        """Count nothing: accesses are counted by step."""
+        """Count nothing: accesses are counted per step."""
 
     def loaded(self, access: Access, *_: object) -> list[int]:
-        """Name the words of an instruction."""
+        """Return new words for a load."""
         return [self.new() for _ in range(-(-access.elements * self.bits // WORD_BITS))]
 
     def step(self, step: Step) -> None:
@@ -447,14 +445,14 @@ class _Counting(Lowering[int]):
             self.count = step.load.count * step.load.elements
 
     def done(self) -> tuple[int, int, int]:
-        """Shuffles, selects and permutations of all steps."""
+        """Return the shuffles, selects and permutes of all steps."""
         if self.held is not None:
             self.ended(self.held)
         return self.shuffles, self.selects, self.permutes
 
 
 def place_map(places: IntArray, count: int) -> LinearLayout | ListedLayout:
-    """Return the map from numbers of places to places below ``count``: over F2 where it is one."""
+    """Return the map from place numbers to places below ``count``: linear over F2 if possible, otherwise a table."""
     size = len(places)
     bits = size.bit_length() - 1
     if size == 1 << bits:
@@ -467,7 +465,7 @@ def place_map(places: IntArray, count: int) -> LinearLayout | ListedLayout:
 
 
 def _turns(access: Access, source: Held, element_bits: int) -> int:
-    """The turns of accesses; where they are not known, the least: every bank busy in every turn."""
+    """Return the turns of accesses; if unknown, the lower bound with every bank busy in every turn."""
     if access.turns != UNCOUNTED:
         return access.turns
     elements = access.elements * int(np.count_nonzero(access.taking(source.lanes * source.warps)))
@@ -475,7 +473,7 @@ def _turns(access: Access, source: Held, element_bits: int) -> int:
 
 
 def flat_layout(held: Held) -> LinearLayout | ListedLayout:
-    """The layout with one input axis, the place."""
+    """Return the layout with a single input axis, the place."""
     if held.layout is None:
         flat = held.elements().reshape(-1)
         return ListedLayout((len(flat),), tuple(flat.tolist()))
@@ -488,7 +486,7 @@ def _of(blocks: int) -> str:
 
 
 def told(held: Held) -> str:
-    """Return a layout in words."""
+    """Return a layout as text."""
     if held.layout is not None:
         return str(held.layout)
-    return f"{held.registers} registers, {held.lanes} lanes, {held.warps} warps, by a table"
+    return f"{held.registers} registers, {held.lanes} lanes, {held.warps} warps, as a table"

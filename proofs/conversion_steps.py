@@ -1,11 +1,11 @@
-"""Steps of a conversion of registers beyond exchanges: choices of registers, reads of lanes, shared memory.
+"""Steps of a register conversion beyond exchanges: register selection, lane reads, shared memory.
 
-Notation: a thread t = lane + lanes * warp holds elements 0 to n - 1; p of them lie in a word of 32 bits, element e at
-part e % p (its bits 32 e / p and up) of word e // p. ``Choose``, ``Exchange``, ``Move``, ``Rename`` (of
-``proofs.exchange``), ``Read`` and a ``ShufflePlan`` act on words; ``Take`` and ``Through`` on elements. A byte address
-is linear in the bits of the thread, the constants of instructions being joined by exclusive or.
+Thread t = lane + lanes * warp has elements 0 to n - 1, p to a 32-bit word: element e is part e % p, lowest bits first,
+of word e // p. ``Choose``, ``Exchange``, ``Move``, ``Rename`` (``proofs.exchange``), ``Read`` and
+``ShufflePlan`` act on words, ``Take`` and ``Through`` on elements. Byte addresses are linear in the thread bits, XORed
+with a constant per instruction.
 
-Implementation notes: ``ran`` executes a step on labels, by the definition of each step alone; no finder uses it.
+``ran`` executes a step on labels straight from its definition; no finder uses it.
 """
 
 from __future__ import annotations
@@ -29,18 +29,17 @@ IntArray: TypeAlias = npt.NDArray[np.int64]
 WORD_BITS = 32
 ROWS, ROW_BYTES = 8, 16
 NOTHING = np.iinfo(np.int64).min
-"""The label of what nobody has written."""
+"""The label of an unwritten element."""
 
 
 @dataclass(frozen=True, slots=True)
 class Take:
-    """Every element becomes one that the thread already holds, the same in all threads.
+    """Replaces the thread's elements by a selection of them, the same in all threads.
 
     Args:
-        registers: For every element after the step the element before it that it is; elements may be dropped or taken
-            twice.
-        packed: Elements of a word before.
-        repacked: Elements of a word after.
+        registers: For each element after the step, its number before; elements may be dropped or repeated.
+        packed: Elements per word before.
+        repacked: Elements per word after.
 
     Example:
         >>> Take((1, 0), 2, 2).parts(0), Take((1, 0), 2, 2).permutes, Take((2, 3, 0, 1), 2, 2).permutes
@@ -54,10 +53,10 @@ class Take:
     def __post_init__(self) -> None:
         checked_kinds(self, "LA930")
         if min(self.packed, self.repacked) < 1 or min(self.registers, default=-1) < 0:
-            raise CHECK.malformed("registers", "must be elements that the thread holds", self.registers)
+            raise CHECK.malformed("registers", "must be element numbers, with packed and repacked >= 1", self.registers)
 
     def parts(self, word: int) -> tuple[tuple[int, int], ...]:
-        """Return for every part of a word the (word, part) before the step that it is taken from."""
+        """Return, for each part of a word, the (word, part) it comes from."""
         first = word * self.repacked
         return tuple(divmod(element, self.packed) for element in self.registers[first : first + self.repacked])
 
@@ -68,7 +67,7 @@ class Take:
 
     @property
     def permutes(self) -> int:
-        """Byte permutations of a thread: one where a word is made of two, and one more for each further one."""
+        """Byte permutes per thread: k - 1 for a word gathered from k words, one to reorder a single word."""
         count = 0
         for word in range(self.words):
             parts = self.parts(word)
@@ -83,15 +82,15 @@ class Take:
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """Every word is read from a lane of the same warp, from one of the words there; words may be dropped or copied.
+    """Reads every word from a lane of the same warp; words may be dropped or copied.
 
-    Word w after the step is, in the thread t, the word ``taken[w]`` of the lane
-    ``threads(t) xor lanes[w]`` of the thread's warp, where ``threads`` is linear with one column per bit of t.
+    After the step, word w of thread t is word ``taken[w]`` of lane ``threads(t) xor lanes[w]`` of the thread's warp,
+    where ``threads`` is linear with one column per bit of t.
 
     Args:
-        threads: By bit of the thread what it adds to the lane that is read.
-        lanes: By word what is added to it.
-        taken: By word the word of that lane.
+        threads: Per thread bit, its column of the source lane.
+        lanes: Per word, the constant XORed into the source lane.
+        taken: Per word, the source word.
 
     Example:
         >>> Read((0, 2), (1, 1), (0, 0)).shuffles(4), Read((1, 2), (0, 1), (0, 1)).shuffles(4)
@@ -105,19 +104,19 @@ class Read:
     def __post_init__(self) -> None:
         checked_kinds(self, "LA930")
         if len(self.lanes) != len(self.taken):
-            raise CHECK.malformed("lanes", "must be as many as the words", len(self.lanes))
+            raise CHECK.malformed("lanes", f"must have {len(self.taken)} entries, one per word", len(self.lanes))
 
     def read(self, word: int, thread: IntArray) -> IntArray:
-        """Return the lane that every thread reads a word from."""
+        """Return the lane from which each thread reads a word."""
         return np.asarray(matrix.table(self.threads)[thread] ^ self.lanes[word], dtype=np.int64)
 
     def mask(self, word: int, lanes: int) -> int | None:
-        """Return what is added to every lane's own number; 0: it stays; None: it is not the same for all lanes."""
+        """Return the XOR of source lane and own lane: 0 if the word stays, None if it varies by lane."""
         plain = all(column == (1 << bit) % lanes for bit, column in enumerate(self.threads))
         return self.lanes[word] if plain else None
 
     def shuffles(self, lanes: int) -> int:
-        """Return the shuffles of a warp of so many lanes."""
+        """Return the shuffles of a warp of ``lanes`` lanes."""
         return sum(self.mask(word, lanes) != 0 for word in range(len(self.taken)))
 
     def to_json(self) -> dict[str, object]:
@@ -127,20 +126,19 @@ class Read:
 
 @dataclass(frozen=True, slots=True)
 class SharedAccess:
-    """Instructions that store, or load, all elements of a thread, the same in all threads.
+    """Instructions that store or load all elements of a thread, the same in all threads.
 
-    Instruction i moves the elements i v to (i + 1) v - 1, v = ``elements``. The address of thread t is
-    ``threads(t) xor starts[i]`` bytes. ``st.shared``, ``ld.shared``, ``ds_...``: element k of the v lies k elements
-    after it. ``stmatrix.xN``, ``ldmatrix.xN``: the lanes below 8 N give the rows of N matrices of 8 rows of 16 bytes,
-    as PTX has it.
+    Instruction i moves the elements i v to (i + 1) v - 1, v = ``elements``, at byte address ``threads(t) xor
+    starts[i]`` of thread t. ``st.shared``, ``ld.shared``, ``ds_...``: the v elements are contiguous from there.
+    ``stmatrix.xN``, ``ldmatrix.xN``: lanes below 8 N supply the row addresses of N matrices of 8 rows of 16 bytes.
 
     Args:
-        instruction: Its name, as ``bank_model`` has it.
-        elements: Elements of a thread that an instruction moves.
-        threads: By bit of the thread what it adds to the byte address.
-        starts: By instruction the constant.
-        idle: Bits of the thread that must all be 0 for it to take part; others hold nothing new.
-        turns: Turns of the banks of all instructions of all warps; -1 where nobody published how the banks serve it.
+        instruction: Its ``bank_model`` name.
+        elements: Elements that an instruction moves per thread.
+        threads: Per thread bit, its column of the byte address.
+        starts: Per instruction, the address constant.
+        idle: Mask of thread bits that must all be 0 for the thread to take part; other threads have only copies.
+        turns: Bank turns of all instructions of all warps; -1 if the bank model is unknown.
     """
 
     instruction: str
@@ -153,11 +151,11 @@ class SharedAccess:
     def __post_init__(self) -> None:
         checked_kinds(self, "LA930")
         if self.elements < 1 or not self.starts:
-            raise CHECK.malformed("elements", "must be at least 1, of at least one instruction", self.elements)
+            raise CHECK.malformed("elements", "must be at least 1, with at least one instruction", self.elements)
 
     @property
     def matrices(self) -> int:
-        """Matrices of an instruction; 0 for loads and stores of each lane's own address."""
+        """Matrices per instruction; 0 for loads and stores with per-lane addresses."""
         if "matrix" not in self.instruction:
             return 0
         return int(self.instruction.split(".x")[1].split(".")[0])
@@ -169,11 +167,11 @@ class SharedAccess:
 
     @property
     def lookups(self) -> int:
-        """Tables that a thread reads for its addresses: none."""
+        """Address tables that a thread reads: none."""
         return 0
 
     def taking(self, threads: int) -> npt.NDArray[np.bool_]:
-        """Return which threads take part in which instruction: bool[instruction, thread]."""
+        """Return which threads take part in each instruction: bool[instruction, thread]."""
         return np.broadcast_to(np.arange(threads) & self.idle == 0, (self.count, threads))
 
     def addresses(self) -> IntArray:
@@ -181,7 +179,7 @@ class SharedAccess:
         return np.asarray(matrix.table(self.threads)[None, :] ^ np.array(self.starts, dtype=np.int64)[:, None])
 
     def aligned(self, element_bits: int, lanes: int) -> bool:
-        """Return whether the addresses that instructions take are multiples of what they move at each of them."""
+        """Return whether every address is a multiple of the bytes moved there."""
         rows, matrices = self.addresses(), self.matrices
         if matrices:
             given = rows.reshape(len(self.starts), -1, lanes)[:, :, : ROWS * matrices]
@@ -206,7 +204,7 @@ class SharedAccess:
         return np.asarray(found.transpose(1, 0, 2).reshape(rows.shape[1], -1), dtype=np.int64)
 
     def counted(self, target: str, lanes: int) -> int:
-        """Return the turns of all instructions of all warps, counted from their addresses; -1 where that is unknown."""
+        """Return the turns of all instructions of all warps, counted from addresses; -1 if the model is unknown."""
         try:
             model = bank_model(target, self.instruction)
         except RepresentabilityError:
@@ -230,22 +228,22 @@ Access: TypeAlias = SharedAccess | ListedAccess
 
 @dataclass(frozen=True, slots=True)
 class Through:
-    """Elements pass through shared memory, in passes of equally many instructions.
+    """Moves elements through shared memory, in passes of equally many instructions.
 
-    Pass q of n does the instructions i with i n // count = q of the store, a barrier, those of the load, and, where
-    another pass follows, a barrier. All passes use the same bytes.
+    Pass q of n executes the store instructions i with i n // count = q, a barrier, the load instructions likewise and,
+    if another pass follows, a barrier. All passes reuse the same bytes.
 
-    The blocks of a cluster are the last bits of the thread, and their shared memory lies one after the other, each in
-    ``smem_bytes // blocks``: threads store to their own block's bytes and load from any block's. A barrier of the
-    cluster follows the loads too, so that no block ends while others read its bytes.
+    The top thread bits number the blocks of a cluster, whose shared memories are concatenated, ``smem_bytes // blocks``
+    each: threads store to their own block and load from any block. A cluster barrier also follows the loads, so that no
+    block exits while others read its memory.
 
     Args:
-        smem_bytes: Bytes of shared memory, of all blocks.
-        barrier: ``"block"``, ``"warp"`` where every warp reads only what it wrote, or ``"cluster"``.
+        smem_bytes: Shared memory of all blocks, in bytes.
+        barrier: ``"block"``, ``"warp"`` if every warp reads only what it wrote, or ``"cluster"``.
         passes: Number of passes.
-        store: What threads store.
-        load: What they load; the elements of the thread after the step, in order.
-        blocks: Blocks of the cluster; more than one with a barrier of the cluster.
+        store: The stores.
+        load: The loads; they define the thread's elements after the step, in order.
+        blocks: Blocks of the cluster; more than one iff the barrier is ``"cluster"``.
     """
 
     smem_bytes: int
@@ -258,9 +256,9 @@ class Through:
     def __post_init__(self) -> None:
         checked_kinds(self, "LA930")
         if self.barrier not in ("warp", "block", "cluster") or (self.barrier == "cluster") != (self.blocks > 1):
-            raise CHECK.malformed("barrier", "must be 'warp' or 'block', of several blocks 'cluster'", self.barrier)
+            raise CHECK.malformed("barrier", "must be 'warp' or 'block'; 'cluster' for several blocks", self.barrier)
         if self.blocks < 1 or self.blocks & (self.blocks - 1) or self.smem_bytes % self.blocks:
-            raise CHECK.malformed("blocks", "must be a power of two that divides the bytes", self.blocks)
+            raise CHECK.malformed("blocks", "must be a power of two that divides smem_bytes", self.blocks)
         if self.passes < 1 or self.store.count % self.passes or self.load.count % self.passes:
             raise CHECK.malformed("passes", "must divide the numbers of stores and loads", self.passes)
 
@@ -282,31 +280,30 @@ Step: TypeAlias = Take | Choose | Exchange | Move | Rename | Read | ShufflePlan 
 
 
 def ran(step: Step, held: IntArray, packed: int, element_bits: int) -> tuple[IntArray, int]:
-    """Return what threads hold after a step, and how many elements a word has then.
+    """Return the labels after a step, and the elements per word.
 
     Args:
         step: The step.
         held: Labels of elements: int64[warp, lane, register].
-        packed: Elements of a word before.
+        packed: Elements per word before.
         element_bits: Bits of an element.
 
-    Raises: MalformedError: LA931, where the step does not fit what is held: a race of two threads, an element that
-        nobody wrote.
+    Raises: MalformedError: LA931, if the step does not fit its input or two threads race.
     """
     warps, lanes, registers = held.shape
     if isinstance(step, Take):
         if step.packed != packed or max(step.registers) >= registers:
-            raise WRONG.malformed("steps", f"must take elements of {registers}, {packed} a word", str(step))
+            raise WRONG.malformed("steps", f"must select from {registers} elements, {packed} per word", str(step))
         return held[:, :, list(step.registers)], step.repacked
     if isinstance(step, Through):
         return _through(step, held, element_bits), max(1, WORD_BITS // element_bits)
     if registers % packed:
-        raise WRONG.malformed("steps", f"must move whole words: {registers} elements, {packed} a word", str(step))
+        raise WRONG.malformed("steps", f"must move whole words: {registers} elements, {packed} per word", str(step))
     words = held.reshape(warps, lanes, registers // packed, packed)
     if isinstance(step, ShufflePlan):
         source = step.source()
         if source.shape != words.shape[:3] or (source // (lanes * words.shape[2]) != _warps(words)).any():
-            raise WRONG.malformed("steps", f"must move the words of {warps} warps, each inside its own", source.shape)
+            raise WRONG.malformed("steps", f"must move words within each of {warps} warps", source.shape)
         moved = words.reshape(-1, packed)[source.reshape(-1)].reshape(words.shape)
     else:
         flat = words.reshape(warps * lanes, -1, packed)
@@ -314,7 +311,7 @@ def ran(step: Step, held: IntArray, packed: int, element_bits: int) -> tuple[Int
         if isinstance(step, Read):
             word = np.array(step.taken, dtype=np.int64)[None, :]
             if len(step.threads) != (warps * lanes).bit_length() - 1:
-                raise WRONG.malformed("steps", f"must have a column for each bit of {warps * lanes} threads", str(step))
+                raise WRONG.malformed("steps", f"must have a column per bit of {warps * lanes} threads", str(step))
             lane = matrix.table(step.threads)[thread] ^ np.array(step.lanes, dtype=np.int64)[None, :]
             thread = thread // lanes * lanes + lane
         else:
@@ -322,19 +319,17 @@ def ran(step: Step, held: IntArray, packed: int, element_bits: int) -> tuple[Int
             word, thread = step.source(*np.broadcast_arrays(number, thread))
         own = np.arange(warps * lanes, dtype=np.int64)[:, None]
         if word.min(initial=0) < 0 or word.max(initial=0) >= flat.shape[1] or (thread // lanes != own // lanes).any():
-            raise WRONG.malformed(
-                "steps", "must name words that there are and lanes of the thread's own warp", str(step)
-            )
+            raise WRONG.malformed("steps", "must name existing words and lanes of the thread's own warp", str(step))
         moved = flat[thread, word]
     return moved.reshape(warps, lanes, -1), packed
 
 
 def _warps(words: IntArray) -> IntArray:
-    """The warp of every word: int64[warp, 1, 1]."""
+    """Return the warp of every word: int64[warp, 1, 1]."""
     return np.arange(words.shape[0], dtype=np.int64)[:, None, None]
 
 
-WRONG = Checker("LA931", "this plan of a conversion is wrong")
+WRONG = Checker("LA931", "wrong conversion plan")
 
 
 def _through(step: Through, held: IntArray, element_bits: int) -> IntArray:
@@ -347,13 +342,13 @@ def _through(step: Through, held: IntArray, element_bits: int) -> IntArray:
     writes, reads = (np.repeat(access.taking(threads).T, access.elements, axis=1) for access in (step.store, step.load))
     for addresses, live in ((stored, writes), (loaded, reads)):
         if (addresses[live] % bytes_each).any() or int(addresses[live].max()) + bytes_each > step.smem_bytes:
-            raise WRONG.malformed("steps", f"must keep to {step.smem_bytes} bytes", int(addresses[live].max()))
+            raise WRONG.malformed("steps", f"must stay within {step.smem_bytes} bytes", int(addresses[live].max()))
     for access in (step.store, step.load):
         if not access.aligned(element_bits, lanes):
-            raise WRONG.malformed("steps", f"must give {access.instruction} aligned addresses", access.instruction)
+            raise WRONG.malformed("steps", "must use aligned addresses", access.instruction)
     window, own = step.smem_bytes // step.blocks, np.arange(threads)[:, None] // max(1, threads // step.blocks)
     if (np.where(writes, stored // window, own) != own).any():
-        raise WRONG.malformed("steps", "must store to the bytes of the thread's own block", window)
+        raise WRONG.malformed("steps", "must store only to the thread's own block", window)
     answer = np.full((threads, loaded.shape[1]), NOTHING, dtype=np.int64)
     owner = np.arange(threads, dtype=np.int64)[:, None] // lanes
     for number in range(step.passes):
@@ -365,10 +360,10 @@ def _through(step: Through, held: IntArray, element_bits: int) -> IntArray:
         memory[places, 0] = values
         memory[places, 1] = np.broadcast_to(owner, live.shape)[live]
         if (memory[places, 0] != values).any():
-            raise WRONG.malformed("steps", "must not store two elements at one address", step.smem_bytes)
+            raise WRONG.malformed("steps", "must not store two elements to one address", step.smem_bytes)
         live = reads[:, theirs]
         taken = loaded[:, theirs][live] // bytes_each
         answer[:, theirs][live] = memory[taken, 0]
         if step.barrier == "warp" and (memory[taken, 1] != np.broadcast_to(owner, live.shape)[live]).any():
-            raise WRONG.malformed("steps", "must keep warps to their own bytes, or have barriers of the block", number)
+            raise WRONG.malformed("steps", "must use block barriers to read another warp's bytes", number)
     return answer.reshape(warps, lanes, -1)

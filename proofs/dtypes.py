@@ -1,8 +1,8 @@
-"""Element types by the names that CuTe, Triton, PyTorch, NumPy, PTX and MLIR give them.
+"""Element types by their CuTe, Triton, PyTorch, NumPy, PTX and MLIR names.
 
-Implementation notes: an engine that copies bytes has no signed 8- and 16-bit types and no 8-bit floats; they travel as
-unsigned integers of their width, as in CUTLASS. ``float``, ``int`` and ``long`` mean different widths to different
-libraries and are refused, as are ``f2``, ``f4`` and ``f8``, which are bytes to NumPy and bits to others.
+TMA has no signed 8- and 16-bit types and no 8-bit floats; they are copied as unsigned integers of the same width, as in
+CUTLASS. ``float``, ``int`` and ``long`` are refused because their width depends on the library, and so are ``f2``,
+``f4`` and ``f8``, which count bytes in NumPy and bits elsewhere.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from layoutalg.ground.kinds import checked_kinds
 from layoutalg.notation.written import stated
 from layoutalg.targets.nvidia.tensormap import DTYPES, PLAIN_DTYPES
 
-CHECK = Checker("LA375", "this is not a tensor")
+CHECK = Checker("LA375", "invalid tensor")
 
 
 @dataclass(frozen=True, slots=True)
 class ElementType:
-    """An element type and what carries it.
+    """An element type and the TensorMap type that carries it.
 
     Args:
-        name: Its name here: a TensorMap type, or ``e4m3``, ``s8`` and the like; different types have different names.
+        name: Canonical name: a TensorMap type, or ``e4m3``, ``s8`` and the like.
         bits: Bits of an element.
-        tensormap: The TensorMap type that copies it; None where none copies one element at a time.
-        note: What to know: why it travels under another name, or why not at all.
+        tensormap: The TensorMap type that copies it; None if none copies single elements.
+        note: Why it is copied under another name, or cannot be copied.
     """
 
     name: str
@@ -43,25 +43,25 @@ class ElementType:
         checked_kinds(self, "LA374")
 
 
-_PACKED = "two elements share a byte; describe bytes (u8, the innermost extent and the other strides halved)"
+_PACKED = "two elements share a byte: describe bytes (u8; halve the innermost extent and the other strides)"
 _NOTES = {
-    "e4m3": "a TensorMap copies bytes (u8); wgmma and mma have e4m3 as a type of their own",
-    "e5m2": "a TensorMap copies bytes (u8); wgmma and mma have e5m2 as a type of their own",
+    "e4m3": "a TensorMap copies bytes (u8); wgmma and mma have a type e4m3",
+    "e5m2": "a TensorMap copies bytes (u8); wgmma and mma have a type e5m2",
     "float8": "a TensorMap copies bytes (u8)",
-    "scale": "a TensorMap copies bytes (u8); mma takes it as a scale",
-    "s8": "a TensorMap copies bytes (u8); wgmma and mma have s8 as a type of their own",
+    "scale": "a TensorMap copies bytes (u8); mma accepts it as a scale",
+    "s8": "a TensorMap copies bytes (u8); wgmma and mma have a type s8",
     "bool": "a TensorMap copies bytes (u8)",
     "s16": "a TensorMap copies 16 bits (u16)",
-    "fp4": f"no TensorMap type copies one 4-bit element: {_PACKED}, or build a TensorMap of u4_align8 or u4_align16",
-    "fp6": "no TensorMap type copies one 6-bit element (e2m3 or e3m2): build a TensorMap of u6_align16",
-    "int4": f"no TensorMap type copies one 4-bit element: {_PACKED}",
-    "int2": "no TensorMap type copies one 2-bit element: describe bytes, four elements each",
-    "bit": "no TensorMap type copies one bit: describe bytes",
-    "complex": "no TensorMap type is complex: describe the parts, with a last dimension of 2",
+    "fp4": f"no TensorMap type copies single 4-bit elements: {_PACKED}, or use a TensorMap of u4_align8 or u4_align16",
+    "fp6": "no TensorMap type copies single 6-bit elements (e2m3 or e3m2): use a TensorMap of u6_align16",
+    "int4": f"no TensorMap type copies single 4-bit elements: {_PACKED}",
+    "int2": "no TensorMap type copies single 2-bit elements: describe bytes, four elements each",
+    "bit": "no TensorMap type copies single bits: describe bytes",
+    "complex": "no TensorMap type is complex: describe real and imaginary parts, with a last dimension of 2",
     "float128": "no TensorMap type has 128 bits: describe u64, with a last dimension of 2",
-    "ambiguous": "this name means different widths to different libraries: write f32, f64, s32 or s64",
-    "numpy": "f2, f4 and f8 count bytes for NumPy and bits for others: write '<f4' or f32, e4m3 or e5m2",
-    "pair": "it is a register of two elements: name the element",
+    "ambiguous": "the width depends on the library: write f32, f64, s32 or s64",
+    "numpy": "f2, f4 and f8 count bytes in NumPy and bits elsewhere: write '<f4' or f32, e4m3 or e5m2",
+    "pair": "this names a register of two elements: name the element",
 }
 _TYPES: tuple[tuple[str, int, str | None, str, str], ...] = (
     ("u8", 8, "u8", "", "uint8 byte b8 bits8 uchar unsignedchar float4e2m1fnx2"),
@@ -146,28 +146,28 @@ def element_type(value: object) -> ElementType:
         name.strip().replace("::", ".").rpartition(".")[2].lower().removesuffix("_t").replace("_", "").replace(" ", "")
     )
     if short not in _KINDS:
-        rule = f"must be one of {', '.join(PLAIN_DTYPES)}, or another library's name of one of these"
+        rule = f"must be one of {', '.join(PLAIN_DTYPES)}, or another library's name for one"
         raise CHECK.malformed("dtype", rule, value)
     return _KINDS[short]
 
 
 WIDTHS = {1: "i1", 2: "u2", 4: "u4", 8: "u8", 16: "bf16", 32: "f32", 64: "f64", 128: "u128"}
-"""What is asked about where only the width of an element is written."""
+"""The type assumed if only the element width is known."""
 
 
 def stated_type(
     dtype: object, *given: object, default: object = "bf16", check: Checker = CHECK, argument: str = "dtype"
 ) -> ElementType:
-    """Return the element type that is asked about: the given one, else that of the texts, else the default.
+    """Return the element type: the one passed, otherwise the one in the texts, otherwise the default.
 
     Args:
-        dtype: As for ``element_type``; None where it is not said.
-        given: Texts, or what ``written.read_written`` made of them; other values say nothing.
-        default: The type where neither ``dtype`` nor a text says one.
-        check: Whose question it is.
-        argument: What the question calls the type.
+        dtype: As for ``element_type``; None if not passed.
+        given: Texts, or results of ``written.read_written``; other values are ignored.
+        default: The type if neither ``dtype`` nor a text names one.
+        check: The caller's checker, for errors.
+        argument: The caller's name for the type.
 
-    Raises: MalformedError: LA375, the checker's where two types differ, LA710.
+    Raises: MalformedError: LA375, LA710; the code of ``check`` if two types differ.
 
     Example:
         >>> text = "Sw<3,4,3> o smem_ptr[8b](unset) o (_64,_128):(_128,_1)"
@@ -176,7 +176,7 @@ def stated_type(
     """
     found = None if dtype is None else element_type(dtype)
     if found is not None and not found.bits:
-        raise check.malformed(argument, f"must be one element type: {found.note}", dtype)
+        raise check.malformed(argument, f"must name a single element type: {found.note}", dtype)
     says = "" if found is None else found.name
     bits = 0 if found is None else found.bits
     for each in map(stated, given):
@@ -188,29 +188,29 @@ def stated_type(
             name = f"of {wide} bits" if kind is None else kind.name
             raise check.malformed(argument, f"must be {name}, as in {each.text or 'the layout'}", says)
         if found is None or (dtype is None and kind is not None and found.name == found.tensormap):
-            found = kind  # of two names of the same bytes, the one that says more
+            found = kind  # two names for the same bytes: keep the more specific one
         bits = wide
         says = f"{bits} bits" if found is None else found.name
     if found is not None:
         return found
     if bits and bits not in WIDTHS:
-        raise check.malformed(argument, "must be given where the text says only a width", f"{bits} bits")
+        raise check.malformed(argument, "must be given if the text has only a width", f"{bits} bits")
     return element_type(WIDTHS[bits] if bits else default)
 
 
 def stated_bits(
     bits: int | None, *given: object, default: int = 16, check: Checker = CHECK, argument: str = "element_bits"
 ) -> int:
-    """Return the bits of an element: the given ones, else those of the texts, else the default.
+    """Return the bits of an element: those passed, otherwise those in the texts, otherwise the default.
 
     Args:
-        bits: Bits of an element; None where they are not said.
+        bits: Bits of an element; None if not passed.
         given: As for ``stated_type``.
-        default: The bits where neither ``bits`` nor a text says them.
-        check: Whose question it is.
-        argument: What the question calls them.
+        default: The bits if neither ``bits`` nor a text has them.
+        check: The caller's checker, for errors.
+        argument: The caller's name for the bits.
 
-    Raises: MalformedError: the checker's where two texts, or a text and ``bits``, differ; LA710.
+    Raises: MalformedError: LA710; the code of ``check`` if two texts, or a text and ``bits``, differ.
 
     Example:
         >>> stated_bits(None, "smem_ptr[8b](unset) o (4,8):(8,1)"), stated_bits(None, "(4,8):(8,1)")
@@ -226,7 +226,7 @@ def stated_bits(
 
 
 def _named(name: str, needed: bool) -> ElementType | None:
-    """Return the type that a text names; None for a name that is not known, where a type is given beside it."""
+    """Return the type that a text names; None for an unknown name if it is not needed."""
     try:
         return element_type(name)
     except MalformedError:
@@ -236,8 +236,7 @@ def _named(name: str, needed: bool) -> ElementType | None:
 
 
 def _same(one: ElementType, other: ElementType) -> bool:
-    """Whether two names can mean the same elements: bytes by the type that carries them, integers without a sign,
-    f32 with the bits that a matrix unit reads of it."""
+    """Whether two names can mean the same elements: integers of either sign, f32 and tf32, a type and its carrier."""
     if one.bits != other.bits:
         return False
     names, carriers = {one.name, other.name}, {one.tensormap, other.tensormap}
@@ -250,8 +249,8 @@ def dtype_name(value: object) -> str:
     """Return the TensorMap name of an element type.
 
     Args:
-        value: As for ``element_type``. Types of 8 and 16 bits that a TensorMap does not name travel as ``u8`` and
-            ``u16``; one that it cannot copy element by element is refused with the reason.
+        value: As for ``element_type``. 8- and 16-bit types without a TensorMap name become ``u8`` and ``u16``; a type
+            that cannot be copied element by element is refused.
 
     Raises: MalformedError: LA375.
 
@@ -266,7 +265,7 @@ def dtype_name(value: object) -> str:
 
 
 def read_dtype(reader: Reader, choices: Sequence[str]) -> str:
-    """Return the element type that a document names, one of ``choices``; every name of ``element_type`` is taken.
+    """Return the element type that a document names, one of ``choices``, by any name ``element_type`` knows.
 
     Raises: MalformedError: LA010.
 
@@ -285,7 +284,7 @@ def read_dtype(reader: Reader, choices: Sequence[str]) -> str:
 
 
 def _spelling(value: object) -> str:
-    """Return the name of a type, however it is given."""
+    """Return the name of a type given as text or as an object."""
     if isinstance(value, str):
         return value[:80]
     if isinstance(value, np.dtype) or (

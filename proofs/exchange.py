@@ -1,22 +1,19 @@
-"""Exchanges of words between registers and lanes, as steps whose instructions can be counted.
+"""Exchanges of words between registers and lanes, as steps with known instruction counts.
 
-Notation: a lane holds 2^n words; w is the number of a word, t = lane + lanes * warp that of a thread, both vectors of
-bits over F2. A functional is a mask: its value at x is the parity of x and the mask. A step has a *source*: after the
-step the place (w, t) holds what the place source(w, t) held before. The plan's source is the composition of its
-steps', the first step outermost.
+A lane has 2^n words; w numbers a word and t = lane + lanes * warp a thread, both as bit vectors over F2. A functional
+is a mask f with value f(x), the parity of x & f. A step has a *source*: place (w, t) after the step gets the word of
+place source(w, t) before. A plan's source is the composition of its steps' sources, the first step outermost.
 
-Main statements, with the parity of a mask f at x written f(x):
-
-* ``Choose``: (w, t) -> (w + v f(t), t). Every word is one of two, chosen by the lane: a select a word.
-* ``Exchange``: (w, t) -> (w, t) + (v, u) (g(w) + f(t)), g(v) = f(u) = 1: the bit g of the word and the bit f of the
-  lane change places, along v and u. Of every pair w, w + v a lane keeps one word and sends the other to the lane t + u:
-  a shuffle and three selects a pair.
-* ``Move``: (w, t) -> (w, A t + C w + c): a shuffle for every word that is not read from its own lane.
+* ``Choose``: (w, t) -> (w + v f(t), t). Every word is selected from two by the lane: one select per word.
+* ``Exchange``: (w, t) -> (w, t) + (v, u) (g(w) + f(t)), g(v) = f(u) = 1: swaps word bit g with lane bit f, along v and
+  u. Of every pair w, w + v a lane keeps one word and sends the other to lane t + u: one shuffle and three selects per
+  pair.
+* ``Move``: (w, t) -> (w, A t + C w + c): one shuffle for every word not read from its own lane.
 * ``Rename``: (w, t) -> (G w + c, t): no instruction.
-* ``Repack``: the same of elements narrower than a word, several of which lie in one: byte permutations.
+* ``Repack``: a rename of elements narrower than a word: byte permutes.
 
-Every affine bijection of a warp's words is Choose, Rename, Move, Choose (``synth.exchange`` says how), so the number of
-shuffles is at most the number of words.
+Every affine bijection of a warp's words is Choose, Rename, Move, Choose (see ``synth.exchange``), so no more shuffles
+than words are needed.
 """
 
 from __future__ import annotations
@@ -32,17 +29,17 @@ from layoutalg.ground.check import Checker
 from layoutalg.ground.kinds import checked_kinds
 
 IntArray: TypeAlias = npt.NDArray[np.int64]
-CHECK = Checker("LA884", "this is not a plan of exchanges")
+CHECK = Checker("LA884", "invalid exchange plan")
 SCHEMA = "layoutalg/exchanges/1"
 MOST = 1 << 20
-"""Places of a plan."""
+"""Most places of a plan."""
 SHUFFLE_CYCLES, TURN_CYCLES, SELECT_CYCLES = 1.0, 1.0, 0.5
-"""Cycles of a multiprocessor of compute capability 9.0 a warp instruction: 32 lanes of a shuffle, 32 banks, 64 lanes of
-a select or a byte permutation a cycle (CUDA C++ Programming Guide, arithmetic instructions)."""
+"""Multiprocessor cycles per warp instruction at compute capability 9.0: per cycle 32 lanes of a shuffle, 32 banks, or
+64 lanes of a select or byte permute (CUDA C++ Programming Guide, arithmetic instructions)."""
 
 
 def parity(mask: int, values: Any) -> IntArray:
-    """Return the value of a functional at every number.
+    """Return the value of a functional at each number.
 
     Example:
         >>> parity(5, [0, 1, 4, 5, 7]).tolist()
@@ -56,13 +53,13 @@ def parity(mask: int, values: Any) -> IntArray:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Instructions of a thread, and what they cost.
+    """Instruction counts of a thread.
 
     Args:
         shuffles: Shuffles.
-        selects: Selects, with the comparisons that no other select shares.
-        permutes: Byte permutations.
-        turns: Turns of the banks of shared memory.
+        selects: Selects, plus compares not shared by several selects.
+        permutes: Byte permutes.
+        turns: Shared-memory bank turns.
     """
 
     shuffles: int = 0
@@ -81,14 +78,14 @@ class Cost:
 
     @property
     def cycles(self) -> float:
-        """Cycles of a multiprocessor for one warp, all of its instructions one after another."""
+        """Multiprocessor cycles for one warp, its instructions in sequence."""
         slow = self.shuffles * SHUFFLE_CYCLES + self.turns * TURN_CYCLES
         return slow + (self.selects + self.permutes) * SELECT_CYCLES
 
     def __str__(self) -> str:
         parts = {"shuffle": self.shuffles, "select": self.selects, "permute": self.permutes, "turn": self.turns}
         told = [f"{count} {name}{'s' if count > 1 else ''}" for name, count in parts.items() if count]
-        return f"{', '.join(told) or 'nothing'} ({self.cycles:g} cycles a warp)"
+        return f"{', '.join(told) or 'nothing'} ({self.cycles:g} cycles per warp)"
 
     def to_json(self) -> dict[str, object]:
         """Return the cost as JSON-ready data."""
@@ -100,10 +97,10 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class Choose:
-    """Every word becomes itself or the one ``vector`` away, as the thread says.
+    """Replaces word w by word w + ``vector`` in the threads where a functional is 1.
 
     Args:
-        vector: What is added to the number of the word, not 0.
+        vector: The XOR of the word number, not 0.
         asked: Functional of the thread.
     """
 
@@ -114,11 +111,11 @@ class Choose:
         checked_kinds(self, "LA884")
 
     def source(self, word: IntArray, thread: IntArray) -> tuple[IntArray, IntArray]:
-        """Return the places that these places take their words from."""
+        """Return the source places."""
         return word ^ self.vector * parity(self.asked, thread), thread
 
     def cost(self, words: int) -> Cost:
-        """Return the instructions of a lane with so many words."""
+        """Return the instructions of a lane with ``words`` words."""
         return Cost(selects=words)
 
     def to_json(self) -> dict[str, object]:
@@ -128,11 +125,11 @@ class Choose:
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """A bit of the word and a bit of the lane change places.
+    """Swaps a bit of the word number with a bit of the lane number.
 
     Args:
-        vector: What is added to the number of the word.
-        lanes: What is added to the number of the lane.
+        vector: The XOR of the word number.
+        lanes: The XOR of the lane.
         word_asked: Functional of the word, 1 at ``vector``.
         lane_asked: Functional of the lane, 1 at ``lanes``.
 
@@ -152,15 +149,15 @@ class Exchange:
     def __post_init__(self) -> None:
         checked_kinds(self, "LA884")
         if not (self.vector & self.word_asked).bit_count() & (self.lanes & self.lane_asked).bit_count() & 1:
-            raise CHECK.malformed("word_asked", "must be 1 at vector, as lane_asked at lanes", self.word_asked)
+            raise CHECK.malformed("word_asked", "must be 1 at vector, and lane_asked 1 at lanes", self.word_asked)
 
     def source(self, word: IntArray, thread: IntArray) -> tuple[IntArray, IntArray]:
-        """Return the places that these places take their words from."""
+        """Return the source places."""
         goes = parity(self.word_asked, word) ^ parity(self.lane_asked, thread)
         return word ^ self.vector * goes, thread ^ self.lanes * goes
 
     def cost(self, words: int) -> Cost:
-        """Return the instructions of a lane with so many words."""
+        """Return the instructions of a lane with ``words`` words."""
         return Cost(shuffles=words // 2, selects=3 * words // 2)
 
     def to_json(self) -> dict[str, object]:
@@ -173,12 +170,12 @@ class Exchange:
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """Every word is read from a lane.
+    """Reads every word from some lane.
 
     Args:
-        threads: By bit of the thread what it adds to the lane that is read; below the number of lanes.
-        words: The same by bit of the word.
-        constant: The lane that lane 0 reads word 0 from.
+        threads: Per thread bit, its column of the source lane; below the number of lanes.
+        words: The same per bit of the word number.
+        constant: The lane from which lane 0 reads word 0.
     """
 
     threads: tuple[int, ...]
@@ -189,23 +186,23 @@ class Move:
         checked_kinds(self, "LA884")
 
     def read(self, word: int, thread: IntArray) -> IntArray:
-        """Return the lane that every thread reads a word from."""
+        """Return the lane from which each thread reads a word."""
         lane = matrix.table(self.threads)[thread]
         return np.asarray(lane ^ matrix.apply(self.words, word) ^ self.constant, dtype=np.int64)
 
     def mask(self, word: int, lanes: int) -> int | None:
-        """Return what is to be added to every lane's own number; None where it is not the same for all."""
+        """Return the XOR of source lane and own lane; None if it varies by lane."""
         plain = all(column == (1 << bit) % lanes for bit, column in enumerate(self.threads))
         return matrix.apply(self.words, word) ^ self.constant if plain else None
 
     def source(self, word: IntArray, thread: IntArray) -> tuple[IntArray, IntArray]:
-        """Return the places that these places take their words from; the lanes are those of a whole warp."""
+        """Return the source places; the lanes must be those of a whole warp."""
         lanes = (1 << max((column.bit_length() for column in self.threads), default=0)) - 1
         lane = matrix.table(self.threads)[thread] ^ matrix.table(self.words)[word] ^ self.constant
         return word, np.asarray(thread & ~lanes | lane, dtype=np.int64)
 
     def cost(self, words: int) -> Cost:
-        """Return the instructions of a lane with so many words."""
+        """Return the instructions of a lane with ``words`` words."""
         lanes = 1 << max((column.bit_length() for column in self.threads), default=0)
         return Cost(shuffles=sum(self.mask(word, lanes) != 0 for word in range(words)))
 
@@ -216,11 +213,11 @@ class Move:
 
 @dataclass(frozen=True, slots=True)
 class Rename:
-    """Every word is the one of another number; no instruction.
+    """Renumbers words; no instruction.
 
     Args:
-        words: By bit of the word what it adds to the number.
-        constant: What word 0 becomes.
+        words: Per bit of the word number, its column of the source number.
+        constant: The source of word 0.
     """
 
     words: tuple[int, ...]
@@ -230,11 +227,11 @@ class Rename:
         checked_kinds(self, "LA884")
 
     def source(self, word: IntArray, thread: IntArray) -> tuple[IntArray, IntArray]:
-        """Return the places that these places take their words from."""
+        """Return the source places."""
         return np.asarray(matrix.table(self.words, self.constant)[word], dtype=np.int64), thread
 
     def cost(self, words: int) -> Cost:
-        """Return the instructions of a lane with so many words: none."""
+        """Return the instructions of a lane with ``words`` words: none."""
         return Cost(shuffles=0 * words)
 
     def to_json(self) -> dict[str, object]:
@@ -247,12 +244,12 @@ Step: TypeAlias = Choose | Exchange | Move | Rename
 
 @dataclass(frozen=True, slots=True)
 class Repack:
-    """Elements of a lane change places; several of them lie in one word, element e at part e % packed of e // packed.
+    """Renumbers a lane's elements, packed several to a word: element e is part e % packed of word e // packed.
 
     Args:
-        elements: By bit of the element what it adds to the number.
-        constant: What element 0 becomes.
-        packed: Elements of a word.
+        elements: Per bit of the element number, its column of the source number.
+        constant: The source of element 0.
+        packed: Elements per word.
     """
 
     elements: tuple[int, ...]
@@ -263,7 +260,7 @@ class Repack:
         checked_kinds(self, "LA884")
 
     def parts(self, word: int) -> tuple[tuple[int, int], ...]:
-        """Return for every part of a word the (word, part) that it is taken from.
+        """Return the source (word, part) of each part of a word.
 
         Example:
             >>> Repack((2, 1, 4), 0, 2).parts(0)
@@ -274,7 +271,7 @@ class Repack:
         return tuple(divmod(element, self.packed) for element in taken)
 
     def cost(self, words: int) -> Cost:
-        """Return the instructions of a lane with so many words."""
+        """Return the instructions of a lane with ``words`` words."""
         straight = tuple(range(self.packed))
         permutes = 0
         for word in range(words):
@@ -284,7 +281,7 @@ class Repack:
         return Cost(permutes=permutes)
 
     def source(self, element: IntArray) -> IntArray:
-        """Return the elements that these elements are."""
+        """Return the source elements."""
         return np.asarray(matrix.table(self.elements, self.constant)[element], dtype=np.int64)
 
     def to_json(self) -> dict[str, object]:
@@ -294,15 +291,15 @@ class Repack:
 
 @dataclass(frozen=True, slots=True)
 class ExchangePlan:
-    """A permutation of the elements of every warp as steps of words.
+    """A permutation of the elements of every warp, as steps on words.
 
     Args:
-        registers: Elements that a lane holds.
-        lanes: Lanes of a warp.
+        registers: Elements per lane.
+        lanes: Lanes per warp.
         warps: Number of warps.
-        before: What is done to the parts of words first.
-        steps: What is done to words.
-        after: What is done to the parts of words last.
+        before: Repacking before the steps.
+        steps: The steps on words.
+        after: Repacking after the steps.
 
     Raises: MalformedError: LA884.
 
@@ -310,7 +307,7 @@ class ExchangePlan:
         >>> plain = Repack((1,), 0, 1)
         >>> plan = ExchangePlan(2, 2, 1, plain, (Exchange(1, 1, 1, 1),), plain)
         >>> plan.run([[[0, 1], [2, 3]]]).tolist(), str(plan.cost)
-        ([[[0, 2], [1, 3]]], '1 shuffle, 3 selects (2.5 cycles a warp)')
+        ([[[0, 2], [1, 3]]], '1 shuffle, 3 selects (2.5 cycles per warp)')
     """
 
     registers: int
@@ -327,18 +324,18 @@ class ExchangePlan:
             if value & (value - 1):
                 raise CHECK.malformed(name, "must be a power of two", value)
         if self.registers * self.lanes * self.warps > MOST:
-            raise CHECK.malformed("registers", f"must make at most {MOST} places", self.registers)
+            raise CHECK.malformed("registers", f"must give at most {MOST} places", self.registers)
         if self.packed < 1 or self.before.packed != self.after.packed or self.registers % self.packed:
-            raise CHECK.malformed("before", "must pack as many elements into a word as after", self.before.packed)
+            raise CHECK.malformed("before", "must have the packing of after", self.before.packed)
         for place, step in (("before", self.before), *(("steps", step) for step in self.steps), ("after", self.after)):
             if not self._fits(step):
-                raise CHECK.malformed(place, "must be of these registers and lanes", str(step))
+                raise CHECK.malformed(place, "must fit the registers, lanes and warps", str(step))
         wrong = np.flatnonzero(np.bincount(self.source().reshape(-1), minlength=1) != 1)
         if len(wrong):
-            raise CHECK.malformed("steps", "must take every word once", int(wrong[0]))
+            raise CHECK.malformed("steps", "must use every word once", int(wrong[0]))
 
     def _fits(self, step: Step | Repack) -> bool:
-        """Whether the numbers of a step are those of words, lanes and threads that there are."""
+        """Whether a step only names existing words, lanes and threads."""
         words, threads = self.words, self.lanes * self.warps
 
         def below(end: int, *values: int) -> bool:
@@ -356,12 +353,12 @@ class ExchangePlan:
 
     @property
     def packed(self) -> int:
-        """Elements of a word."""
+        """Elements per word."""
         return self.before.packed
 
     @property
     def words(self) -> int:
-        """Words that a lane holds."""
+        """Words per lane."""
         return self.registers // self.packed
 
     @property
@@ -374,21 +371,23 @@ class ExchangePlan:
 
     @property
     def shared_cost(self) -> Cost:
-        """The same through shared memory: every word stored and loaded, a turn each."""
+        """The cost through shared memory: every word stored and loaded, one turn each."""
         packing = self.before.cost(self.words) + self.after.cost(self.words)
         moved = any(not isinstance(step, Rename) for step in self.steps)
         return packing + Cost(turns=2 * self.words if moved else 0)
 
     def word_source(self) -> IntArray:
-        """Return, by thread and word, the place thread * words + word that it takes its word from, before packing."""
+        """Return, by thread and word, the source place thread * words + word, before packing."""
         thread, word = np.indices((self.lanes * self.warps, self.words), dtype=np.int64)
         for step in reversed(self.steps):
             word, thread = step.source(word, thread)
         return np.asarray(thread * self.words + word, dtype=np.int64)
 
     def source(self) -> IntArray:
-        """Return, by warp, lane and register, the place whose element it receives: (warp * lanes + lane) * registers +
-        register."""
+        """Return the source place of each place, int64[warp, lane, register].
+
+        Places are numbered (warp * lanes + lane) * registers + register.
+        """
         thread, element = np.indices((self.lanes * self.warps, self.registers), dtype=np.int64)
         element = self.after.source(element)
         taken = self.word_source()[thread, element // self.packed]
@@ -397,7 +396,7 @@ class ExchangePlan:
         return np.asarray(answer.reshape(self.warps, self.lanes, self.registers), dtype=np.int64)
 
     def run(self, elements: Any) -> npt.NDArray[Any]:
-        """Return what every register holds after the steps.
+        """Return the registers after the steps.
 
         Args:
             elements: The elements before, indexed by warp, lane and register.
@@ -410,7 +409,7 @@ class ExchangePlan:
         return np.asarray(held.reshape(-1)[self.source()])
 
     def __str__(self) -> str:
-        return f"{len(self.steps)} steps of {self.words} words, {self.packed} elements each: {self.cost}"
+        return f"{len(self.steps)} steps on {self.words} words of {self.packed} elements: {self.cost}"
 
     def to_json(self) -> dict[str, object]:
         """Return the plan as JSON-ready data."""

@@ -1,8 +1,8 @@
-"""A layout as a descriptor's map after a permutation of registers and lanes.
+"""Factor a layout into a descriptor's layout and a permutation of registers and lanes.
 
-Main statements: ``layout = carried o residual``: the place x of a thread wants the element at offset ``layout(x)``.
-The descriptor lays tile coordinate t at offset ``carried(t)``, tile coordinate t is first held by the place of the same
-flat number, and the shuffles bring place x the word of place ``residual(x)``.
+``layout = carried o residual``. Place x needs the element at offset ``layout(x)``. The descriptor stores tile
+coordinate t at offset ``carried(t)``; place t loads it first, and the shuffles then give place x the word of place
+``residual(x)``.
 """
 
 from __future__ import annotations
@@ -24,27 +24,25 @@ from layoutalg.proofs.shuffle import ShufflePlan
 from layoutalg.proofs.tile_map import SHARED_LAYOUTS, flat_offsets
 
 Way = Literal["exchanges", "shuffles", "shared"]
-CHECK = Checker("LA882", "this is not a factorisation")
+CHECK = Checker("LA882", "invalid factorisation")
 SCHEMA = "layoutalg/factorisation/1"
 
 
 @dataclass(frozen=True, slots=True)
 class Factorisation(Shown):
-    """A layout, what the descriptor carries of it, and what the threads do.
+    """A layout split into the part a descriptor carries and the part that threads permute.
 
     Args:
-        layout: The layout that was factored.
-        carried: Tile coordinates to element offsets: what the consumer's descriptor denotes.
-        residual: Places (register, lane, warp), or tile coordinates, to tile coordinates, inside each warp.
+        layout: The factored layout.
+        carried: The layout that the consumer's descriptor denotes: tile coordinates to element offsets.
+        residual: Places (register, lane, warp), or tile coordinates, to tile coordinates, within each warp.
         plan: The admission of ``carried``.
-        places: The flat coordinate of the layout that every (warp, lane, register) is, the register fastest.
+        places: The flat layout coordinate of every (warp, lane, register), register fastest.
         shuffles: The residual as rounds of shuffles.
         least: Whether no factorisation of the layout has fewer rounds.
         unique: What all factorisations have in common.
-        certificate: That ``layout`` is the composition.
-        exchange: The residual as exchanges of bits between words and lanes; None where it is no affine map of bits.
-
-    Raises: MalformedError: LA882.
+        certificate: Proof that ``layout`` is the composition.
+        exchange: The residual as bit exchanges between words and lanes; None if it is not affine over F2.
     """
 
     layout: Any = field(hash=False)
@@ -71,9 +69,9 @@ class Factorisation(Shown):
         return True
 
     def check(self) -> Factorisation:
-        """Return the factorisation after following every element through the shuffles and through the exchanges.
+        """Return the factorisation after tracing every element through the shuffles and the exchanges.
 
-        Raises: MalformedError: LA882: names the first place that would not get the offset that it wants.
+        Raises: MalformedError: LA882, with the first place that gets the wrong offset.
         """
         places = np.array(self.places, dtype=np.int64)
         held, wanted = flat_offsets(self.carried)[places], flat_offsets(self.layout)[places]
@@ -81,18 +79,18 @@ class Factorisation(Shown):
             found = wanted if moves is None else held[moves.source().reshape(-1)]
             if (found != wanted).any():
                 place = int(np.argmax(found != wanted))
-                rule = f"must bring place {place} the element at offset {wanted[place]}"
+                rule = f"must move the element at offset {wanted[place]} to place {place}"
                 raise CHECK.malformed(name, rule, int(found[place]))
         return self
 
     @property
     def rounds(self) -> int:
-        """Shuffle instructions of a thread, one 32-bit word each."""
+        """Shuffle instructions per thread, one 32-bit word each."""
         return len(self.shuffles.rounds)
 
     @property
     def costs(self) -> Mapping[Way, Cost]:
-        """What the residual costs a thread, by the way that a kernel takes; no way is there that it cannot take."""
+        """Cost of the residual per thread, for each way that a kernel can implement it."""
         shared = Cost(turns=2 * self.shuffles.registers if self.rounds else 0)
         found: dict[Way, Cost] = {}
         if self.exchange is not None:
@@ -103,13 +101,13 @@ class Factorisation(Shown):
 
     @property
     def cheapest(self) -> Way:
-        """The way of least stated cost."""
+        """The way with the lowest cost."""
         return min(self.costs, key=lambda way: self.costs[way].cycles)
 
     def __str__(self) -> str:
         count = self.rounds
-        told = "no shuffle" if not count else f"{count} shuffle{'s' if count > 1 else ''} a thread"
-        how = ", the least" if self.least and count else ""
+        told = "no shuffle" if not count else f"{count} shuffle{'s' if count > 1 else ''} per thread"
+        how = ", the minimum" if self.least and count else ""
         carrier = f"{self.plan.consumer} on {self.plan.target}, {self.plan.dtype}"
         return "\n".join(
             (

@@ -1,4 +1,4 @@
-"""Checks of the fields of statements and claims: a constructor of ``proofs`` makes a valid value or refuses."""
+"""Field checks: the constructors of ``proofs`` yield a valid value or raise."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ T = TypeVar("T")
 Digits = tuple[tuple[int, int], ...]
 INT_LIMIT = 2**63
 MAX_DEPTH = 16
-"""Nesting of a certificate beyond which it is not read."""
+"""Maximum nesting of a certificate."""
 
 
 def malformed(field: str, rule: str, actual: object) -> MalformedError:
-    """Return the error of a field: its name, the rule and the value."""
+    """Return the error for a field: its name, the rule and the value."""
     return MalformedError(Diagnostic("LA372", "a field is malformed", (field,), f"{field} {rule}, not {shown(actual)}"))
 
 
 def integer(field: str, value: object, minimum: int = -INT_LIMIT, maximum: int = INT_LIMIT - 1) -> int:
-    """Return an integer of [minimum, maximum]; numpy integers count, booleans and floats do not.
+    """Return an integer in [minimum, maximum]; numpy integers are accepted, booleans and floats are not.
 
     Raises: MalformedError: LA372.
 
@@ -43,12 +43,12 @@ def integer(field: str, value: object, minimum: int = -INT_LIMIT, maximum: int =
         raise malformed(field, "must be an integer", value)
     number = operator.index(value)
     if not minimum <= number <= maximum:
-        raise malformed(field, f"must lie in {minimum}..{maximum}", number)
+        raise malformed(field, f"must be in {minimum}..{maximum}", number)
     return number
 
 
 def items(field: str, value: object, length: int | None = None) -> Sequence[Any]:
-    """Return a list, a tuple or an array as a sequence, of ``length`` entries where given."""
+    """Return a list, tuple or array as a sequence, with ``length`` entries if given."""
     if isinstance(value, np.ndarray) and value.ndim:
         value = value.tolist()
     if not isinstance(value, (list, tuple)):
@@ -74,7 +74,7 @@ def integers(
 
 
 def text(field: str, value: object, choices: Sequence[str] | None = None) -> str:
-    """Return a string, one of ``choices`` where given.
+    """Return a string, one of ``choices`` if given.
 
     Raises: MalformedError: LA372.
     """
@@ -86,7 +86,7 @@ def text(field: str, value: object, choices: Sequence[str] | None = None) -> str
 
 
 def instance(field: str, value: object, kind: type[T]) -> T:
-    """Return a value of a class.
+    """Return ``value`` if it is an instance of ``kind``.
 
     Raises: MalformedError: LA372.
     """
@@ -96,7 +96,7 @@ def instance(field: str, value: object, kind: type[T]) -> T:
 
 
 def certificate(field: str, value: object) -> dict[str, object] | None:
-    """Return a certificate as plain JSON data of its own, None where there is none.
+    """Return a certificate copied to plain JSON data, or None.
 
     Raises: MalformedError: LA372.
     """
@@ -108,7 +108,7 @@ def certificate(field: str, value: object) -> dict[str, object] | None:
 
 
 def same_json(one: object, two: object) -> bool:
-    """Return whether two JSON values are equal in kind too: 1, 1.0 and True are three values.
+    """Return whether two JSON values are equal, types included: 1, 1.0 and True differ.
 
     Example:
         >>> same_json({"elements": 1}, {"elements": 1}), same_json(1, True)
@@ -118,7 +118,7 @@ def same_json(one: object, two: object) -> bool:
 
 
 def plain(value: object, depth: int = 5) -> object:
-    """Return tuples and arrays as lists and numpy integers as integers, to ``depth`` levels; all else as it is."""
+    """Turn tuples and arrays into lists and numpy integers into ints, ``depth`` levels deep."""
     if type(value) is int or type(value) is str:
         return value
     if isinstance(value, (list, tuple)) and depth:
@@ -129,12 +129,12 @@ def plain(value: object, depth: int = 5) -> object:
 
 
 class Statement(Shown):
-    """What statements and claims have in common; they are frozen dataclasses."""
+    """Base of statements and claims, which are frozen dataclasses."""
 
     __slots__ = ()
 
     def with_changes(self: T, **changes: object) -> T:
-        """Return a copy with some fields replaced; the constructor checks it, and no default is derived anew.
+        """Return a copy with some fields replaced and checked; defaults are not derived again.
 
         Raises: MalformedError: LA372.
         """
@@ -146,11 +146,11 @@ class Statement(Shown):
 
     @abstractmethod
     def to_json(self) -> dict[str, object]:
-        """Return the document that ``from_json`` reads back to an equal value."""
+        """Return the document from which ``from_json`` rebuilds an equal value."""
 
 
 class Claim(Statement):
-    """A statement with a certificate; ``with_changes`` does not prove what it claims again."""
+    """A statement with a certificate; ``with_changes`` does not prove it again."""
 
     __slots__ = ()
 
@@ -162,7 +162,7 @@ class Claim(Statement):
 
 
 def wrong_certificate(held: Mapping[str, object] | None, proved: Mapping[str, object]) -> dict[str, object] | None:
-    """Return where the certificate that travels with a plan differs from the proof, None where it does not."""
+    """Return where the certificate attached to a plan differs from the proof, or None."""
     if held is None:
         return None
     for key in (*proved, *held):
@@ -176,14 +176,14 @@ def wrong_certificate(held: Mapping[str, object] | None, proved: Mapping[str, ob
 def set_fields(
     value: object, document: object, read: Callable[[Reader], tuple[Any, ...]], what: str, places: Mapping[str, str]
 ) -> None:
-    """Give a value under construction the fields that its document reads to: both refuse the same.
+    """Set the fields of a value under construction by reading its document, so that both apply the same checks.
 
     Args:
         value: A frozen dataclass.
-        document: Its fields as a document, whatever they are.
-        read: Returns the fields in their order.
-        what: The sentence of a refusal.
-        places: The beginning of a pointer into the document, and of the field's name that stands for it.
+        document: Its fields as an unchecked document.
+        read: Returns the fields in order.
+        what: The error's sentence.
+        places: Prefixes of document pointers and the field-name prefixes to report instead.
 
     Raises: MalformedError: LA372.
     """
@@ -197,7 +197,7 @@ def set_fields(
 
 
 def put_fields(value: T, checked: tuple[Any, ...]) -> T:
-    """Give a value under construction its fields, in their order; they are known to be valid."""
+    """Set the fields, already checked and in order, of a value under construction."""
     for entry, found in zip(dataclasses.fields(value), checked, strict=True):  # type: ignore[arg-type]
         object.__setattr__(value, entry.name, found)
     return value
@@ -209,7 +209,7 @@ def read_digits(node: Reader) -> Digits:
     Raises: MalformedError: LA010.
     """
     pairs: list[tuple[int, int]] = []
-    for pair in node.items(at_most=MODE_DIGITS):  # few, so that their product stays small
+    for pair in node.items(at_most=MODE_DIGITS):  # bounds the product
         extent, stride = pair.integers(2)
         if extent < 1:
             pair.fail("an extent must be at least 1")

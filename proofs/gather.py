@@ -1,11 +1,11 @@
-"""Gathers of registers along an axis as plans: where each index leads, run on labels, with their costs.
+"""Gather plans: which source register or shared byte each index reads along an axis, with costs.
 
-Notation: threads hold a source tensor and a tensor of indices in registers. The result has the layout of the indices:
-``result[.., j, ..] = source[.., index[.., j, ..], ..]``, and 0 where the index is no coordinate of the axis. A plan
-says, for the index register q, the index i and the thread t, which place (register, lane, warp) of the source is read,
-or which byte of shared memory: both are the exclusive or of a constant and of one column for every bit of q, i and t.
+Threads have a source tensor and an index tensor in registers. The result has the layout of the indices:
+``result[.., j, ..] = source[.., index[.., j, ..], ..]``, or 0 if the index is out of bounds. For index register q,
+index i and thread t a plan gives the source place (register, lane, warp) or the shared byte to read: the XOR of a
+constant and one column per bit of q, i and t.
 
-Main statements: ``check`` looks every (q, i, t) up, which is an enumeration of all that any indices can ask for.
+``check`` enumerates every (q, i, t), so it covers all possible indices.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ from layoutalg.targets.bank_model import bank_model
 from layoutalg.targets.instruction_costs import InstructionCosts, instruction_costs
 
 IntArray: TypeAlias = npt.NDArray[np.int64]
-CHECK = Checker("LA935", "this is not a question about a gather, or not a plan of one")
-WRONG = Checker("LA936", "this plan of a gather is wrong")
+CHECK = Checker("LA935", "invalid gather or gather plan")
+WRONG = Checker("LA936", "wrong gather plan")
 SCHEMA = "layoutalg/gather/1"
 MECHANISMS = ("registers", "shuffles", "shared")
 MOST = 1 << 22
-"""Values of (q, i, t)."""
+"""Most values of (q, i, t)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +54,12 @@ class Stage:
     """The source in shared memory.
 
     Args:
-        registers: The source's registers in the order in which they are stored.
+        registers: The source registers in store order.
         store: The stores.
         load: The instruction that loads an element.
-        turns: Turns of the loads where all lanes have the same index; -1 where nobody published them.
+        turns: Turns of the loads if all lanes have the same index; -1 if the bank model is unknown.
         smem_bytes: Bytes of shared memory.
-        barrier: ``"warp"``, where every warp loads only what it stored, or ``"block"``.
+        barrier: ``"warp"`` if every warp loads only what it stored, otherwise ``"block"``.
     """
 
     registers: tuple[int, ...]
@@ -77,26 +77,24 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class GatherPlan(Shown):
-    """How every thread gets what its indices name along an axis.
+    """How threads gather the elements named by their indices along an axis.
 
     Args:
-        source: What the registers of the source hold: elements of ``tensor``, packed, its first axis lowest.
-        index: The same of the indices, of a tensor with the same axes, but ``count`` at ``axis``.
+        source: Register layout of the source: packed elements of ``tensor``, its first axis lowest.
+        index: Register layout of the indices, a tensor with the same axes but size ``count`` along ``axis``.
         tensor: Axes of the source with their sizes.
-        axis: The axis.
-        count: Size of the tensor of indices at the axis.
+        axis: The gathered axis.
+        count: Size of the index tensor along the axis.
         element_bits: Bits of an element.
         target: The target whose costs were compared.
         mechanism: ``"registers"``, ``"shuffles"`` or ``"shared"``.
-        columns: By bit of the index register, of the index, of the lane and of the warp: what it adds, by exclusive or,
-            to the place of the source that is read, register + registers (lane + lanes warp), or to its byte address.
-        constant: The place, or the byte, of all bits 0.
-        stage: The source in shared memory, where the mechanism is that.
-        cost: What it costs; loads of shared memory where all lanes have the same index.
+        columns: Per bit of index register, index, lane and warp, the XOR it contributes to the source place, register +
+            registers (lane + lanes warp), or to its byte address.
+        constant: The place or byte with all bits 0.
+        stage: The source in shared memory, for the mechanism ``"shared"``.
+        cost: Its cost; shared-memory loads are counted with the same index in all lanes.
         why: Why this mechanism.
-        alternatives: All that were thought of, this one among them.
-
-    Raises: MalformedError: LA935.
+        alternatives: All mechanisms considered, this one included.
     """
 
     source: Held
@@ -118,7 +116,7 @@ class GatherPlan(Shown):
         checked_kinds(self, "LA935")
         if self.mechanism not in MECHANISMS or (self.stage is None) == (self.mechanism == "shared"):
             raise CHECK.malformed(
-                "mechanism", f"must be one of {', '.join(MECHANISMS)}, a stage with the last", self.mechanism
+                "mechanism", f"must be one of {', '.join(MECHANISMS)}, the last with a stage", self.mechanism
             )
         if self.element_bits not in ELEMENT_BITS:
             raise CHECK.malformed("element_bits", "must be 8, 16, 32, 64 or 128", self.element_bits)
@@ -128,13 +126,13 @@ class GatherPlan(Shown):
             raise CHECK.malformed("axis", f"must be one of {', '.join(dict(self.tensor))}", self.axis)
         bits = sum(number.bit_length() - 1 for number in self.shape)
         if self.index.layout is None or self.source.layout is None or len(self.columns) != bits:
-            raise CHECK.malformed("columns", f"must be {bits}, of layouts that are maps of bits", len(self.columns))
+            raise CHECK.malformed("columns", f"must have {bits} entries for two linear layouts", len(self.columns))
         if prod(self.shape) > MOST:
-            raise CHECK.malformed("index", f"must have at most {MOST} places times indices", prod(self.shape))
+            raise CHECK.malformed("index", f"must give at most {MOST} (place, index) pairs", prod(self.shape))
 
     @property
     def extent(self) -> int:
-        """Size of the source at the axis."""
+        """Size of the source along the axis."""
         return dict(self.tensor)[self.axis]
 
     @property
@@ -144,15 +142,15 @@ class GatherPlan(Shown):
 
     @property
     def packed(self) -> int:
-        """Elements of a word of 32 bits, before and after."""
+        """Elements per 32-bit word, before and after."""
         return max(1, WORD_BITS // self.element_bits)
 
     def reads(self) -> IntArray:
-        """Return the place, or the byte, that is read: int64[warp, lane, index, index register]."""
+        """Return the place or byte that is read: int64[warp, lane, index, index register]."""
         return matrix.table(self.columns, self.constant).reshape(tuple(reversed(self.shape)))
 
     def wanted(self) -> IntArray:
-        """Return the element that is to be read, by definition: int64[warp, lane, index, index register]."""
+        """Return the element that must be read: int64[warp, lane, index, index register]."""
         sizes = {name: self.count if name == self.axis else size for name, size in self.tensor}
         at = np.unravel_index(self.index.elements(), tuple(sizes.values()), order="F")
         parts = [np.repeat(part[:, :, None, :], self.extent, axis=2) for part in at]
@@ -160,12 +158,12 @@ class GatherPlan(Shown):
         return np.asarray(np.ravel_multi_index(parts, tuple(size for _, size in self.tensor), order="F"))
 
     def every(self, values: Any) -> IntArray:
-        """Return what every index would bring: int64[warp, lane, index, index register].
+        """Return the value that every index would read: int64[warp, lane, index, index register].
 
         Args:
-            values: What the source's registers hold, any integers, by warp, lane and register.
+            values: The source registers: any integers, by warp, lane and register.
 
-        Raises: MalformedError: LA936, where a read leaves its warp or thread, or finds nothing.
+        Raises: MalformedError: LA936, if a read leaves its warp or thread, or reads an unwritten byte.
         """
         held = np.asarray(values, dtype=np.int64)
         shape = (self.source.warps, self.source.lanes, self.source.registers)
@@ -175,42 +173,42 @@ class GatherPlan(Shown):
         if self.stage is not None:
             return self._loaded(self.stage, held, reads)
         if reads.min() < 0 or reads.max() >= held.size:
-            raise WRONG.malformed("columns", f"must lead to places below {held.size}", int(reads.max()))
+            raise WRONG.malformed("columns", f"must give places below {held.size}", int(reads.max()))
         own = np.arange(shape[0] * shape[1]).reshape(shape[0], shape[1], 1, 1)
         thread = reads // self.source.registers
         kept = thread == own if self.mechanism == "registers" else thread // shape[1] == own // shape[1]
         if not kept.all():
-            raise WRONG.malformed("columns", "must stay in the thread, or in the warp", self.mechanism)
+            raise WRONG.malformed("columns", "must stay in the thread (registers) or warp (shuffles)", self.mechanism)
         return held.reshape(-1)[reads]
 
     def _loaded(self, stage: Stage, held: IntArray, reads: IntArray) -> IntArray:
-        """What loads find after the stores."""
+        """Return the loaded values."""
         warps, lanes, _ = held.shape
         size, threads = self.element_bits // 8, warps * lanes
         stored = held.reshape(threads, -1)[:, list(stage.registers)]
         at = stage.store.elements_at(self.element_bits, lanes)
         live = np.repeat(stage.store.taking(threads).T, stage.store.elements, axis=1)
         if at.shape != stored.shape or not stage.store.aligned(self.element_bits, lanes):
-            raise WRONG.malformed("stage", "must store the registers that it names, aligned", at.shape)
+            raise WRONG.malformed("stage", "must store the named registers at aligned addresses", at.shape)
         for addresses in (at[live], reads):
             if (addresses % size).any() or addresses.min() < 0 or addresses.max() + size > stage.smem_bytes:
-                raise WRONG.malformed("stage", f"must keep to {stage.smem_bytes} bytes", int(addresses.max()))
+                raise WRONG.malformed("stage", f"must stay within {stage.smem_bytes} bytes", int(addresses.max()))
         order = np.argsort(at[live], kind="stable")
         places, owner = at[live][order], np.broadcast_to(np.arange(threads)[:, None] // lanes, at.shape)[live][order]
         if (places[1:] == places[:-1]).any():
-            raise WRONG.malformed("stage", "must store one element at an address", int(places[0]))
+            raise WRONG.malformed("stage", "must store one element per address", int(places[0]))
         found = np.minimum(np.searchsorted(places, reads), len(places) - 1)
         if (places[found] != reads).any():
-            raise WRONG.malformed("stage", "must hold what is loaded", int(reads[places[found] != reads][0]))
+            raise WRONG.malformed("stage", "must store all loaded addresses", int(reads[places[found] != reads][0]))
         if stage.barrier == "warp" and (owner[found] != np.arange(warps)[:, None, None, None]).any():
-            raise WRONG.malformed("stage", "must keep warps to their own bytes, or have a barrier of the block", "warp")
+            raise WRONG.malformed("stage", "must use a block barrier to read another warp's bytes", "warp")
         return stored[live][order][found]
 
     def run(self, values: Any, indices: Any) -> IntArray:
-        """Return what every register of the result holds: int64[warp, lane, index register].
+        """Return the result registers: int64[warp, lane, index register].
 
         Args:
-            values: What the source's registers hold, any integers, by warp, lane and register.
+            values: The source registers: any integers, by warp, lane and register.
             indices: The indices, by warp, lane and register.
 
         Raises: MalformedError: LA936.
@@ -223,15 +221,15 @@ class GatherPlan(Shown):
         return np.where(inside, taken, 0)
 
     def check(self) -> GatherPlan:
-        """Return the plan after looking every index up and counting its instructions and turns again.
+        """Return the plan after evaluating every index and recounting its instructions and turns.
 
-        Raises: MalformedError: LA936: names the first place that would not get what it should, or the wrong count.
+        Raises: MalformedError: LA936, with the first place that gets the wrong element, or the wrong count.
         """
         found, wanted = self.every(self.source.elements()), self.wanted()
         if (found != wanted).any():
             warp, lane, index, register = (int(part) for part in np.argwhere(found != wanted)[0])
             place = f"index {index} of register {register} of lane {lane} of warp {warp}"
-            rule = f"must bring {place} the element {int(wanted[warp, lane, index, register])}"
+            rule = f"must read element {int(wanted[warp, lane, index, register])} for {place}"
             raise WRONG.malformed("columns", rule, int(found[warp, lane, index, register]))
         if self.stage is not None:
             for name, said, turns in (
@@ -252,7 +250,7 @@ class GatherPlan(Shown):
         return self
 
     def words(self) -> tuple[tuple[int, ...], ...]:
-        """Return, by index register, the words of the source that it may be in, of as many elements as fit."""
+        """Return, by index register, the packed source words that may be read."""
         if self.stage is not None:
             return ()
         words = self.reads() % self.source.registers // self.packed
@@ -260,14 +258,14 @@ class GatherPlan(Shown):
 
     @property
     def moved(self) -> LinearLayout | ListedLayout:
-        """The place of the source that is read for every (index register, index, lane, warp)."""
+        """The source place that is read for every (index register, index, lane, warp)."""
         count = self.source.registers * self.source.lanes * self.source.warps
         places = self.every(np.arange(count).reshape(self.source.warps, self.source.lanes, -1))
         return place_map(places.reshape(-1), count)
 
     @property
     def certificate(self) -> Certificate:
-        """That the source's element at the place that is read is the one that the index names, for every index."""
+        """Proof that, for every index, the place read has the element that the index names."""
         wanted = place_map(self.wanted().reshape(-1), prod(size for _, size in self.tensor))
         if isinstance(wanted, LinearLayout):
             wanted = LinearLayout(wanted.in_axes, (("element", wanted.out_bits),), wanted.columns, wanted.constant)
@@ -306,7 +304,7 @@ class GatherPlan(Shown):
 
 
 def load_turns(target: str, instruction: str, addresses: IntArray) -> int:
-    """Return the turns of loads at addresses by warp, lane and register; -1 where nobody published them."""
+    """Return the turns of loads at addresses by warp, lane and register; -1 if the bank model is unknown."""
     try:
         model = bank_model(target, instruction)
     except RepresentabilityError:
@@ -322,18 +320,18 @@ def counted_gather(
     element_bits: int,
     costs: InstructionCosts,
 ) -> ConversionCost:
-    """Return the instructions of a gather, and the cycles that they come to, all warps together.
+    """Return the instruction counts of a gather and its cycles over all warps.
 
-    A read of one of k words takes k shuffles, or none in the thread, and k - 1 selects; that the index is one of the
-    axis takes one more. An element of part of a word is shifted down and joined with its neighbours.
+    Reading one of k words takes k shuffles (none within the thread) and k - 1 selects; the bounds test of the index
+    takes one more select. A sub-word element is shifted down and joined with its neighbours.
 
     Args:
-        words: By index register the words that it may be in.
+        words: Per index register, the words that may be read.
         mechanism: The mechanism.
         stage: The source in shared memory.
-        index: What the index registers hold.
+        index: Register layout of the indices.
         element_bits: Bits of an element.
-        costs: Cycles of instructions.
+        costs: Cycles per instruction.
     """
     planes, packed = max(1, element_bits // WORD_BITS), max(1, WORD_BITS // element_bits)
     choices = sum(map(len, words))

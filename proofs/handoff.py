@@ -1,9 +1,8 @@
-"""From copy to consumer: what the copy engine writes is what the tensor cores read, element for element.
+"""Prove that wgmma reads, element for element, what TMA wrote.
 
-Main statements: the certificate of a TensorMap plan ties shared bytes to tile elements; the operand plan ties (mn, k)
-to shared bytes; the composition is the identity on tile elements, decided by walking both for the whole tile.
-
-Implementation notes: the origin never moves shared addresses, so one walk holds for every tile.
+A TensorMap plan maps tile elements to shared bytes, an operand plan shared bytes to (mn, k); the composition must be
+the identity. It is decided by walking both for one tile, which suffices because shared addresses do not depend on the
+tile origin.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from layoutalg.targets.nvidia.wgmma import DTYPES, SWIZZLES, checked_major, has_
 
 @dataclass(frozen=True, slots=True)
 class OperandView:
-    """A TensorMap tile seen as a matrix operand: the statement for ``wgmma``, and which tile dimensions it took.
+    """A TensorMap tile viewed as a matrix operand: the ``wgmma`` problem, and which tile dimensions are MN and K.
 
     Raises: MalformedError: LA372.
     """
@@ -42,11 +41,11 @@ class OperandView:
         for name in ("mn_dim", "k_dim"):
             object.__setattr__(self, name, integer(name, getattr(self, name), 0, PROBLEM_RANK - 1))
         if self.mn_dim == self.k_dim:
-            raise malformed("k_dim", "must be another dimension than mn_dim", self.k_dim)
+            raise malformed("k_dim", "must differ from mn_dim", self.k_dim)
 
 
 def operand_view(problem: TensorMapProblem, operand: str, major: str) -> OperandView:
-    """See a two-dimensional tile (other extents 1) as operand A or B of ``wgmma``.
+    """View a two-dimensional tile (other extents 1) as ``wgmma`` operand A or B.
 
     Args:
         problem: A load of f16 or bf16.
@@ -70,17 +69,17 @@ def operand_view(problem: TensorMapProblem, operand: str, major: str) -> Operand
     inner = [dim for dim in wide if problem.global_strides[dim] == 1]
     reason = None
     if problem.dtype not in DTYPES:
-        reason = f"operands are of {', '.join(DTYPES)}, not {problem.dtype}"
+        reason = f"operand types are {', '.join(DTYPES)}, got {problem.dtype}"
     elif isinstance(problem, ListedProblem):
-        reason = "its shared layout is a table; layoutalg.admissible takes one"
+        reason = "its shared layout is a table: use layoutalg.admissible"
     elif problem.direction != "load":
-        reason = "a store has no consumer in shared memory"
+        reason = "a store does not write shared memory"
     elif not has_wgmma(problem.arch):
-        reason = f"{problem.arch} has no wgmma, {WGMMA_ARCH} has"
+        reason = f"{problem.arch} has no wgmma; it needs {WGMMA_ARCH}"
     elif len(wide) != 2 or len(inner) != 1:
-        reason = f"an operand has two extents above 1, one of them contiguous; the tile is {list(problem.tile)}"
+        reason = f"an operand needs two extents above 1, one of them contiguous; the tile is {list(problem.tile)}"
     elif problem.swizzle not in SWIZZLES:
-        reason = f"no descriptor has the swizzle {problem.swizzle}"
+        reason = f"descriptors do not support the swizzle {problem.swizzle}"
     if reason is not None:
         where = (f"operand {operand}",)
         raise AdmissibilityError(Diagnostic("LA420", "the tile is not a wgmma operand", where, reason))
@@ -97,10 +96,9 @@ def operand_view(problem: TensorMapProblem, operand: str, major: str) -> Operand
 
 
 def written_elements(plan: TensorMapPlan, view: OperandView) -> npt.NDArray[np.int64]:
-    """Return, per element-sized slot from the tile base on, the flat operand element mn * K + k that the plan writes,
-    or -1.
+    """Return, per element-sized slot from the tile base, the operand element mn * K + k that the plan writes, or -1.
 
-    Raises: MalformedError: LA372. MismatchError: the plan does not even land on its own tile.
+    Raises: MalformedError: LA372. MismatchError: the plan does not land on its own tile.
     """
     _require_view(plan, view)
     walked = walk(plan)
@@ -112,15 +110,15 @@ def written_elements(plan: TensorMapPlan, view: OperandView) -> npt.NDArray[np.i
 
 
 def prove_handoff(copy: TensorMapPlan, view: OperandView, consumer: OperandPlan) -> Verdict:
-    """Decide whether every element that ``wgmma`` reads at (mn, k) is the tile element (mn, k) that the copy wrote.
+    """Decide whether every element that ``wgmma`` reads at (mn, k) is tile element (mn, k) as written by the copy.
 
     Args:
-        copy: A load plan; it is proved first, for a wrong one writes other elements than its tile's.
+        copy: A load plan; it is proved first.
         view: Which tile dimensions are MN and K.
         consumer: Descriptors for the same tile base.
 
     Returns:
-        The checker's verdict on the copy where that is not ``Proved``, else that on the handoff.
+        The verdict on the copy if that is not ``Proved``, otherwise the one on the handoff.
 
     Raises: MalformedError: LA372.
     """
@@ -137,7 +135,7 @@ def prove_handoff(copy: TensorMapPlan, view: OperandView, consumer: OperandPlan)
 
 
 def _require_view(plan: TensorMapPlan, view: OperandView) -> None:
-    """Refuse a view that is not one of the plan's tile: extents, element type and direction must be the tile's."""
+    """Refuse a view that does not match the plan's tile in extents, element type and direction."""
     tile = instance("plan", plan, TensorMapPlan).problem.tile
     instance("view", view, OperandView)
     dims = (view.mn_dim, view.k_dim)

@@ -1,4 +1,4 @@
-"""One shared-memory layout for a TMA copy, the instructions that read it and the banks: the plan and its proofs."""
+"""Joint plans: one shared-memory layout for a TMA copy and the instructions that read it, with proofs."""
 
 from __future__ import annotations
 
@@ -18,28 +18,26 @@ from layoutalg.proofs.certify.plans import plan as certified_plan
 from layoutalg.proofs.tensormap import TensorMapPlan
 
 SCHEMA = "layoutalg/joint/1"
-CHECK = Checker("LA870", "this is not a joint plan")
+CHECK = Checker("LA870", "invalid joint plan")
 
 
 @dataclass(frozen=True, slots=True)
 class JointPlan(Shown):
-    """A layout that serves every consumer, and how far from the best it can be.
+    """A layout that serves every consumer, with a bound on how far it is from optimal.
 
     Args:
         smem: The layout: tile coordinates, outermost first, to element offsets.
         consumers: The consumers' names.
-        plans: Per consumer what carries or counts it: a TensorMap plan, ``wgmma`` descriptors, the turns of an access.
+        plans: Per consumer: a TensorMap plan, ``wgmma`` descriptors, or the turns of an access.
         issues: TMA issues of all copies.
-        turns: Turns of the banks of all accesses, for the whole tile.
+        turns: Bank turns of all accesses to the whole tile.
         bytes: Bytes of shared memory.
-        lower_bound: (issues, turns) that no layout of the space goes below.
+        lower_bound: Lower bound on (issues, turns) for any layout of the space.
         proof: ``"bound"``, ``"search and z3"``, ``"enumeration"``, or why the lower bound is not met.
-        space: The space, in words.
+        space: The layouts searched, in words.
         engine: What found the layout: ``"algebra"``, ``"search"``, ``"z3"``, ``"padding"``.
         target: Architecture.
-        tables: Byte address of each lane of each access, by consumer.
-
-    Raises: MalformedError: LA870.
+        tables: Per consumer, the byte address of each lane of each access.
     """
 
     smem: CuteLayout | ComposedLayout
@@ -60,11 +58,11 @@ class JointPlan(Shown):
         if len(self.plans) != len(self.consumers):
             raise CHECK.malformed("plans", "must have one plan for each consumer", len(self.plans))
         if not all(callable(getattr(plan, "to_json", None)) for plan in self.plans):
-            raise CHECK.malformed("plans", "must have to_json", self.plans)
+            raise CHECK.malformed("plans", "must all have to_json", self.plans)
 
     @property
     def optimal(self) -> bool:
-        """Whether no layout of the space has fewer issues, or as many and fewer turns."""
+        """Whether no layout of the space has fewer issues, or equally many and fewer turns."""
         return (self.issues, self.turns) == self.lower_bound
 
     @property
@@ -74,7 +72,7 @@ class JointPlan(Shown):
 
     @property
     def why(self) -> str:
-        """What the layout costs and why nothing better is known, in words."""
+        """The cost, and why nothing better is known, in words."""
         costs = f"{self.issues} TMA issues, {self.turns} turns, {self.bytes} bytes"
         if not self.optimal:
             issues, turns = self.lower_bound
@@ -84,7 +82,7 @@ class JointPlan(Shown):
 
     @property
     def certificates(self) -> tuple[Certificate, ...]:
-        """What the stand-alone checker proves: each map, each operand, the turns of each access where it counts them.
+        """Certificates of each map, each operand and, for measured instructions, the turns of each access.
 
         Raises: AdmissibilityError: LA430. BudgetError: LA431.
         """
@@ -98,7 +96,7 @@ class JointPlan(Shown):
                 try:
                     found.append(bank_turns(self.target, name, self.tables[name]))
                 except (RepresentabilityError, MalformedError):
-                    continue  # an instruction that the checker has no measured rule for
+                    continue  # no measured rule for this instruction
         return tuple(found)
 
     def __str__(self) -> str:

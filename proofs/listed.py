@@ -1,8 +1,8 @@
-"""Tables of a tile as layouts: see ``layoutalg.ground.listed``."""
+"""Tables as layouts: see ``layoutalg.ground.listed``."""
 
 from __future__ import annotations
 
-import layoutalg.bridges.listed  # noqa: F401  tables compose from here on
+import layoutalg.bridges.listed  # noqa: F401  registers composition of tables
 from layoutalg.ground.listed import ListedLayout, listed
 
 __all__ = ["ListedLayout", "listed"]

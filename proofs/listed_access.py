@@ -1,4 +1,4 @@
-"""Accesses to shared memory at addresses that are no map of bits: a list, and how much of it has a formula."""
+"""Shared-memory accesses whose addresses are listed because they are not linear over F2."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from layoutalg.targets.bank_model import bank_model
 
 IntArray: TypeAlias = npt.NDArray[np.int64]
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
-CHECK = Checker("LA930", "this is not a plan of a conversion")
+CHECK = Checker("LA930", "invalid conversion plan")
 OUT = -1
-"""The address of a thread that takes no part."""
+"""The address of an idle thread."""
 UNCOUNTED = -1
-"""Turns of instructions whose banks nobody published."""
+"""Turns of instructions without a bank model."""
 TABLE_BITS = 32
-"""Instructions whose threads one table of words names."""
+"""Instructions whose active threads fit one table of words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,9 +30,9 @@ class Taking:
     """Which threads take part in an instruction.
 
     Args:
-        how: ``"all"``; ``"below"``, ``"from"``: those whose number is below ``number``, or not; ``"clear"``: those
-            whose number has no bit of it; ``"listed"``: others.
-        number: That number.
+        how: ``"all"``; ``"below"``: threads t < ``number``; ``"from"``: t >= ``number``; ``"clear"``: t & ``number`` ==
+            0; ``"listed"``: none of these.
+        number: The bound or mask.
     """
 
     how: str
@@ -43,7 +43,7 @@ class Taking:
 
 
 def taking(active: BoolArray) -> Taking:
-    """Return which threads take part, as shortly as it can be said.
+    """Return which threads take part, in the simplest form that applies.
 
     Example:
         >>> [taking(np.array(rows)).how for rows in ([True, True], [True, False], [True, False, True])]
@@ -63,16 +63,15 @@ def taking(active: BoolArray) -> Taking:
 
 @dataclass(frozen=True, slots=True)
 class ListedAccess:
-    """Instructions that store, or load, elements of a thread, each at an address that is listed for every thread.
+    """Instructions that store or load elements of a thread, with a listed address per thread.
 
-    Instruction i moves the elements i v to (i + 1) v - 1, v = ``elements``; element k of the v lies k elements after
-    the address.
+    Instruction i moves the elements i v to (i + 1) v - 1, v = ``elements``, contiguous from the address.
 
     Args:
-        instruction: Its name, as ``bank_model`` has it.
-        elements: Elements of a thread that an instruction moves.
-        rows: By instruction and thread the byte address; -1 where the thread takes no part.
-        turns: Turns of the banks of all instructions of all warps; -1 where nobody published how the banks serve it.
+        instruction: Its ``bank_model`` name.
+        elements: Elements that an instruction moves per thread.
+        rows: Byte addresses [instruction][thread]; -1 for idle threads.
+        turns: Bank turns of all instructions of all warps; -1 if the bank model is unknown.
 
     Example:
         >>> access = ListedAccess("st.shared.b32", 1, (tuple(range(0, 396, 4))[:96], tuple(range(384, 768, 4))), 6)
@@ -88,9 +87,9 @@ class ListedAccess:
     def __post_init__(self) -> None:
         checked_kinds(self, "LA930")
         if self.elements < 1 or not self.rows or len({len(row) for row in self.rows}) != 1:
-            raise CHECK.malformed("elements", "must be at least 1, of at least one instruction", self.elements)
+            raise CHECK.malformed("elements", "must be at least 1, with at least one instruction", self.elements)
         if min(map(min, self.rows)) < OUT or any(max(row) == OUT for row in self.rows):
-            raise CHECK.malformed("rows", "must be byte addresses, or -1, of at least one thread", min(self.rows[0]))
+            raise CHECK.malformed("rows", "must be byte addresses or -1, with an active thread", min(self.rows[0]))
 
     @property
     def count(self) -> int:
@@ -99,11 +98,11 @@ class ListedAccess:
 
     @property
     def matrices(self) -> int:
-        """Matrices of an instruction: none."""
+        """Matrices per instruction: none."""
         return 0
 
     def taking(self, threads: int) -> BoolArray:  # noqa: ARG002
-        """Return which threads take part in which instruction: bool[instruction, thread]."""
+        """Return which threads take part in each instruction: bool[instruction, thread]."""
         return np.asarray(self.addresses() != OUT)
 
     def addresses(self) -> IntArray:
@@ -111,17 +110,17 @@ class ListedAccess:
         return np.array(self.rows, dtype=np.int64)
 
     def aligned(self, element_bits: int, lanes: int) -> bool:  # noqa: ARG002
-        """Return whether the addresses are multiples of what moves at each of them."""
+        """Return whether every address is a multiple of the bytes moved there."""
         rows = self.addresses()
         return not bool((rows[rows != OUT] % (self.elements * element_bits // 8)).any())
 
     def elements_at(self, element_bits: int, lanes: int) -> IntArray:  # noqa: ARG002
-        """Return the byte address of every element, where the thread takes part: int64[thread, element]."""
+        """Return the byte address of every element of the active threads: int64[thread, element]."""
         found = self.addresses()[:, :, None] + np.arange(self.elements) * (element_bits // 8)
         return np.asarray(found.transpose(1, 0, 2).reshape(len(self.rows[0]), -1), dtype=np.int64)
 
     def counted(self, target: str, lanes: int) -> int:
-        """Return the turns of all instructions of all warps, counted from their addresses; -1 where that is unknown."""
+        """Return the turns of all instructions of all warps, counted from addresses; -1 if the model is unknown."""
         try:
             model = bank_model(target, self.instruction)
         except RepresentabilityError:
@@ -131,7 +130,7 @@ class ListedAccess:
         return model.totals(rows, rows != OUT)[0]
 
     def bases(self) -> tuple[tuple[int, int], ...]:
-        """Return for every instruction an instruction, itself or an earlier one, and the bytes beyond its addresses."""
+        """Return, per instruction, a base instruction (itself or an earlier one) and the byte offset from it."""
         rows = self.addresses()
         active = rows != OUT
         firsts: list[int] = []
@@ -150,7 +149,7 @@ class ListedAccess:
 
     @property
     def lookups(self) -> int:
-        """Tables that a thread reads for its addresses and for what it takes part in: where there is no formula."""
+        """Tables that a thread reads where its addresses, or whether it takes part, have no formula."""
         rows = self.addresses()
         active = rows != OUT
         numbers = {first for first, _ in self.bases()}

@@ -1,12 +1,10 @@
-"""Padding as plans: where a padded tile lies in shared memory, the accesses that it serves, and their turns, recounted.
+"""Padding plans: a padded tile in shared memory, the accesses it serves, and their bank turns, recounted.
 
-Notation: a cell is the row-major number of a tile element, whatever the extents. Pitches are element strides,
-outermost first; the last is 1. Padding by intervals puts ``amount`` elements behind every ``interval`` elements of the
-dense tile.
+A cell is the row-major number of a tile element. Pitches are element strides, outermost first; the last is 1. Interval
+padding inserts ``amount`` elements after every ``interval`` elements of the dense tile.
 
-Main statements: a plan holds its lesser pitches to be worse; ``check`` counts those again too, by the addresses of
-every instruction, with the model of the banks that targets state. What finders use (``synth.paddings.turns``) is not
-used here.
+A plan claims that smaller pitches are worse; ``check`` recounts those too, from the addresses of every instruction and
+the target's bank model. The finders use ``synth.paddings.turns`` instead.
 """
 
 from __future__ import annotations
@@ -32,8 +30,8 @@ from layoutalg.targets.bank_model import bank_model
 from layoutalg.targets.layouts.padding import PaddedShared, padded_shared
 
 IntArray: TypeAlias = npt.NDArray[np.int64]
-CHECK = Checker("LA920", "this is not a question about padding")
-WRONG = Checker("LA921", "this plan of a padding is wrong")
+CHECK = Checker("LA920", "invalid argument to padding()")
+WRONG = Checker("LA921", "wrong padding plan")
 SCHEMA = "layoutalg/padding-plan/1"
 MOST_CELLS = 1 << 18
 LIMIT = 1 << 31
@@ -42,15 +40,13 @@ FORMS = ("pitches", "interval", "padded_shared", "reordered")
 
 @dataclass(frozen=True, slots=True)
 class CellAccess:
-    """Instructions that move cells of a tile: the first cell of each lane.
+    """Instructions that move cells of a tile.
 
     Args:
-        name: What it is called in answers.
-        kind: ``"load"``, ``"store"``, ``"ldmatrix"``, ``"stmatrix"`` or one of the latter with ``".trans"``.
-        bits: Bits of a lane, or of a row of a matrix.
-        cells: Per instruction the first cell of each lane, None where a lane is inactive.
-
-    Raises: MalformedError: LA920.
+        name: Its name in reports.
+        kind: ``"load"``, ``"store"``, ``"ldmatrix"``, ``"stmatrix"``; the last two optionally with ``".trans"``.
+        bits: Bits per lane, or per matrix row.
+        cells: Per instruction, the first cell of each lane; None for an inactive lane.
     """
 
     name: str
@@ -63,9 +59,9 @@ class CellAccess:
         if self.kind not in KINDS:
             raise CHECK.malformed("kind", f"must be one of {', '.join(KINDS)}", self.kind)
         if not self.cells or any(all(cell is None for cell in lanes) for lanes in self.cells):
-            raise CHECK.malformed("cells", "must hold an instruction, each with an active lane", self.name)
+            raise CHECK.malformed("cells", "must have at least one instruction, each with an active lane", self.name)
         if any(cell is not None and not 0 <= cell < MOST_CELLS for cell in itertools.chain(*self.cells)):
-            raise CHECK.malformed("cells", f"must lie in [0, {MOST_CELLS})", self.name)
+            raise CHECK.malformed("cells", f"must be in [0, {MOST_CELLS})", self.name)
 
     def instruction(self, target: str) -> str:
         """Return the instruction's name on a target."""
@@ -80,22 +76,22 @@ class CellAccess:
 
 @dataclass(frozen=True, slots=True)
 class PaddingPlan(Recounted):
-    """A padded tile, the accesses that it serves, and what the banks make of them.
+    """A padded tile and the accesses it serves, with their bank turns.
 
     Args:
         shape: Extents, outermost first.
         element_bits: Bits of an element.
         form: ``"pitches"``, ``"interval"``, ``"padded_shared"`` or ``"reordered"``.
-        pitches: Element strides, outermost first; those of the dense tile where padding goes by intervals.
+        pitches: Element strides, outermost first; those of the dense tile for interval padding.
         interval: Elements between paddings; 0 for pitches.
         amount: Elements of one padding.
-        order: Places of the bits of the row number, lowest first; empty where rows stay in order.
-        accesses: What it serves.
+        order: Positions of the row-number bits, lowest first; empty if rows stay in order.
+        accesses: The accesses it serves.
         served: Each access on each target.
-        plain: Turns without padding; None where an access would be misaligned.
-        bound: Turns that no padding of the form goes below, as proved by the finder.
-        proof: Why.
-        elsewhere: What looks for plans of other forms, and swizzles, that take fewer turns: ``better``.
+        plain: Turns without padding; None if an access would be misaligned.
+        bound: Lower bound on the turns of any padding of the form, as proved by the finder.
+        proof: Proof of the bound.
+        elsewhere: Search for plans of other forms, and swizzles, with fewer turns: see ``better``.
     """
 
     shape: tuple[int, ...]
@@ -132,12 +128,12 @@ class PaddingPlan(Recounted):
 
     @property
     def elements(self) -> int:
-        """Elements from the first to the last one, both included."""
+        """Span of the tile in elements, padding included."""
         return int(self.offsets().max()) + 1
 
     @property
     def padding_bytes(self) -> int:
-        """Bytes that no element of the tile lies in, up to its last element."""
+        """Padding bytes up to the last element."""
         return (self.elements - prod(self.shape)) * self.element_bits // 8
 
     def offsets(self) -> IntArray:
@@ -153,16 +149,17 @@ class PaddingPlan(Recounted):
             0 <= at < extent for at, extent in zip(coordinates, self.shape, strict=True)
         )
         if not inside:
-            raise CHECK.malformed("coordinates", f"must lie in {self.shape}", coordinates)
+            raise CHECK.malformed("coordinates", f"must be inside {self.shape}", coordinates)
         return int(self.offsets()[np.ravel_multi_index(coordinates, self.shape)])
 
     def padded_shared(self) -> PaddedShared:
         """Return the layout as Triton's padded shared layout.
 
-        Raises: MalformedError: LA700: an extent, the interval or the amount is no power of two. LA920: pitches.
+        Raises: MalformedError: LA700: an extent, the interval or the amount is not a power of two. LA920: the form is
+            ``"pitches"``.
         """
         if self.form == "pitches" or len(self.shape) != 2:
-            raise CHECK.malformed("form", "must go by intervals, for a tile of two dimensions", self.form)
+            raise CHECK.malformed("form", "must be interval padding of a two-dimensional tile", self.form)
         pairs = [(self.interval, self.amount)] if self.amount else [(prod(self.shape), 1)]
         rows, columns = self.shape
         placed = {place: bit for bit, place in enumerate(self.order or range((rows - 1).bit_length()))}
@@ -190,7 +187,7 @@ class PaddingPlan(Recounted):
             "pitches": "pitches",
             "interval": "paddings of whole words after every 2^k elements",
             "padded_shared": "paddings of 2^j elements after every 2^k",
-            "reordered": "paddings of 2^j elements after every 2^k, bits of the row permuted",
+            "reordered": "paddings of 2^j elements after every 2^k with row bits permuted",
         }[self.form]
 
     @property
@@ -204,11 +201,11 @@ class PaddingPlan(Recounted):
         if self.form == "pitches":
             pitches = ", ".join(f"{pitch} ({pitch * size // 8} bytes)" for pitch in self.pitches[:-1]) or "none"
             return f"{tile} of {size} bits, pitches {pitches}"
-        rows = f", bit b of the row at place {list(self.order)}[b]" if self.order else ""
+        rows = f", row bits moved to {list(self.order)}" if self.order else ""
         return f"{tile} of {size} bits, {self.amount} elements after every {self.interval}{rows}"
 
     def lesser(self) -> Iterator[tuple[int, ...]]:
-        """Yield the pitches that this plan says are worse: all lesser ones of a tile with one free pitch."""
+        """Yield the pitches that this plan claims are worse: all smaller ones if only one pitch is free."""
         free = [place for place, extent in enumerate(self.shape[:-1]) if extent > 1]
         if self.form != "pitches" or len(free) > 1:
             return
@@ -220,27 +217,27 @@ class PaddingPlan(Recounted):
             yield tuple(found)
 
     def check(self) -> PaddingPlan:
-        """Return the plan after counting its turns from the addresses of every instruction; of lesser pitches too.
+        """Return the plan after recounting its turns, and those of smaller pitches, from all addresses.
 
-        Raises: MalformedError: LA921, where a count or the layout is not what the plan says.
+        Raises: MalformedError: LA921, if a count or the layout differs from the plan.
         """
         offsets = self.offsets()
         if len(np.unique(offsets)) < len(offsets) or offsets.min() < 0:
-            raise WRONG.malformed("pitches", "must give every element a place of its own", self._said())
+            raise WRONG.malformed("pitches", "must map elements to distinct offsets", self._said())
         self.recount(WRONG)
         for pitches in self.lesser():
-            clock.check("a check of lesser pitches")
+            clock.check("a check of smaller pitches")
             turns = self._turns(pitches)
             if turns is not None and turns <= self.turns:
-                raise WRONG.malformed("pitches", f"must be the least; {pitches} take {turns} turns", self.pitches)
+                raise WRONG.malformed("pitches", f"must be minimal; {pitches} take {turns} turns", self.pitches)
         return self
 
     def serve_again(self, each: Served) -> Served:
-        """Return an entry of ``served`` as the addresses of its instructions say."""
+        """Return an entry of ``served``, recounted from the addresses of its instructions."""
         return serve(self.accesses[each.access], each.access, self.offsets(), self.element_bits, each.target)
 
     def _turns(self, pitches: tuple[int, ...]) -> int | None:
-        """Return the turns of other pitches; None where an access is misaligned."""
+        """Return the turns of other pitches; None if an access is misaligned."""
         offsets = offsets_of(self.shape, pitches, 0, 0, ())
         total = 0
         for each in self.served:
@@ -251,9 +248,9 @@ class PaddingPlan(Recounted):
         return total
 
     def certificates(self) -> tuple[Certificate, ...]:
-        """Return the turns of every access on every target as certificates of the common form.
+        """Return ``bank-turns`` certificates, one for each access and target.
 
-        Instructions with inactive lanes are left out: a certificate names the address of every lane.
+        Instructions with inactive lanes are skipped: a certificate has the address of every lane.
 
         Raises: RepresentabilityError: LA436, for a target that was not measured.
         """
@@ -265,7 +262,7 @@ class PaddingPlan(Recounted):
         return tuple(found)
 
     def rivals(self) -> Iterator[Rivals]:
-        """Yield the paddings up to this one, and those of a period behind them where it has conflicts."""
+        """Yield the paddings up to this one; if it has conflicts, all of one period."""
         size = self.element_bits // 8
         moved = []
         for each in self.served:
@@ -277,36 +274,35 @@ class PaddingPlan(Recounted):
         yield Rivals(tuple(moved), layouts, self.turns, first)
 
     def listable(self) -> None:
-        """Return if this is the least, and the paddings to compare it with are few.
+        """Return if this is optimal and there are few enough paddings to compare it with.
 
         Raises: RepresentabilityError: LA906.
         """
         if not self.optimal:
-            raise uncertified(
-                f"it is not proved that nothing takes fewer turns, only that nothing takes {self.bound - 1}"
-            )
+            raise uncertified(f"the proved lower bound is {self.bound} turns, the plan takes {self.turns}")
         most = MOST_STARTS // self.starts
         for place, _ in enumerate(self._listed()):
             if place >= most:
-                rule = f"more than {most} paddings of {self.starts} starts of lanes are too many for a certificate"
-                raise uncertified(f"{rule}, {MOST_STARTS} starts")
+                raise uncertified(
+                    f"over {most} paddings x {self.starts} lane addresses exceed a certificate's limit of {MOST_STARTS}"
+                )
 
     def _listed(self) -> Iterator[tuple[bool, list[object]]]:
-        """Yield paddings in the order of the form: whether it is this one, and the stages from cell to place."""
+        """Yield the form's paddings in order: whether it is this one, and the stages from cell to offset."""
         for own, stages in self._all():
             yield own, stages
             if own and self.conflict_free:
                 return
 
     def _all(self) -> Iterator[tuple[bool, list[object]]]:
-        """Yield the paddings of a period in the order of the form."""
+        """Yield the form's paddings of one period, in order."""
         banks = max(bank_model(each.target, each.instruction).banks for each in self.served)
         period = -(-8 * (4 * banks + 3) // self.element_bits)
         if self.form == "pitches":
             free = [place for place, extent in enumerate(self.shape[:-1]) if extent > 1]
             last = list(self.pitches)
             if not self.conflict_free and len(free) > 1:
-                raise uncertified("the pitches of one period in several dimensions are too many to list")
+                raise uncertified("with several free dimensions one period has too many pitches to list")
             if not self.conflict_free and free:
                 last[free[0]] = prod(self.shape[free[0] + 1 :]) + period
                 for outer in reversed(range(free[0])):
@@ -357,7 +353,7 @@ def offsets_of(
 
 
 def serve(access: CellAccess, number: int, offsets: IntArray, element_bits: int, target: str) -> Served:
-    """Return how an access is served where cells lie at these offsets, counted from addresses.
+    """Return how an access is served with cells at these offsets, counted from addresses.
 
     Raises: MalformedError: LA709: misaligned. RepresentabilityError: LA712.
     """

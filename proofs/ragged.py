@@ -1,14 +1,14 @@
-"""Families of descriptors for ragged tensors: what they copy, and the proof that each row is copied once.
+"""Descriptor families for ragged tensors: what they copy, and the proof that each row is copied once.
 
-Main statements: the rows of a ragged tensor are those of its groups, one behind the other. The copies of one group of n
-rows by tiles of T rows are a piecewise function from (rule, tile, row of the box) to rows of the group, in which n is a
-parameter. Exactly-once coverage says that this function is injective and that its image is 0 <= row < n: ISL decides
-both for all n at once. Groups do not overlap, so what holds of one holds of the tensor.
+A ragged tensor is the concatenation of its groups along one dimension. The copies of a group of n rows by tiles of T
+rows are a piecewise function from (rule, tile, row of the box) to group rows with parameter n. Each row is copied
+exactly once iff this function is injective with image 0 <= row < n; ISL decides both for all n at once. Groups do not
+overlap, so the proof for one covers the tensor.
 
-Notation: strategies. ``descriptors``: one map per group, whose extent is the group's; the engine clips the last tile.
-``boxes``: one map per power of two up to T, all of the whole tensor; the last tile is a sum of smaller boxes. ``back``:
-one map; the last tile of a group ends with the group, so rows are copied twice (groups of at least T rows).
-``overfetch``: one map; the last tile reads rows of what follows, which are to be thrown away.
+Strategies. ``descriptors``: one map per group with the group's extent; the engine clips the last tile. ``boxes``: one
+map per power of two up to T, each over the whole tensor; the last tile is a sum of smaller boxes. ``back``: one map;
+the last tile ends with the group, so some rows are copied twice (groups of at least T rows). ``overfetch``: one map;
+the last tile also reads rows after the group, to be discarded.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from layoutalg.proofs.symbolic.plan import SymbolicPlan
 from layoutalg.proofs.tensormap import TensorMapPlan, TensorMapProblem
 from layoutalg.targets.nvidia.tensormap import limits
 
-CHECK = Checker("LA865", "this is not a ragged family")
+CHECK = Checker("LA865", "invalid ragged family")
 SCHEMA = "layoutalg/ragged-family/1"
 STRATEGIES = ("descriptors", "boxes", "back", "overfetch")
 Plan: TypeAlias = TensorMapPlan | SymbolicPlan
@@ -38,7 +38,7 @@ class RaggedRule:
     """When a map of the family is used, and for which rows.
 
     Args:
-        rows: Rows of its box.
+        rows: Box height.
         text: ISL map from (tile, row of the box) to the row of the group; its parameter n is the group's size.
     """
 
@@ -51,12 +51,12 @@ class RaggedRule:
 
 @dataclass(frozen=True, slots=True)
 class RaggedCopy:
-    """One tile of one group: which map, the first row in the tensor and in shared memory, and how many rows count.
+    """One tile of one group: its map, its first row in the tensor and in shared memory, and its valid rows.
 
     Args:
         group: Its number.
         member: The map's position in the family.
-        row: First row, in the tensor; for a map of its own group, in the group.
+        row: First row in the tensor; within the group for a per-group map.
         shared_row: First row in the tile.
         rows: Rows that belong to the group.
     """
@@ -75,18 +75,17 @@ class RaggedCopy:
 class RaggedFamily(Shown):
     """Maps that copy all tiles of a ragged tensor.
 
-    Mathematically: for every list of group sizes, the copies of ``copies(sizes)`` move each element of each group once
-    (or as ``stated`` says).
+    For every list of group sizes, ``copies(sizes)`` moves each element of each group once (or as ``stated`` says).
 
     Args:
         strategy: One of ``STRATEGIES``.
         axis: The ragged dimension.
         tile_rows: T.
-        plans: The maps, proved each; with ``descriptors`` one plan with names, of which n is a group's size.
-        rules: When each is used.
-        stated: What is not exactly once; empty where all is.
-        least_rows: The least size of a group that the family takes; empty groups need no copy.
-        certificate: What ISL decided.
+        plans: The maps, each proved; with ``descriptors`` one symbolic plan in which n is the group size.
+        rules: When each map is used.
+        stated: Exceptions to exactly-once coverage; empty if there are none.
+        least_rows: Minimum size of a nonempty group.
+        certificate: The result from ISL.
     """
 
     strategy: str
@@ -106,9 +105,9 @@ class RaggedFamily(Shown):
             raise CHECK.malformed("rules", "must use every plan", len(self.rules))
 
     def copies(self, sizes: Sequence[int]) -> tuple[RaggedCopy, ...]:
-        """Return the tiles of these groups, which lie one behind the other; the inner dimensions are tiled as usual.
+        """Return the tiles of these consecutive groups; the other dimensions are tiled as usual.
 
-        Raises: MalformedError: LA865, sizes beyond the tensor's rows included. BudgetError: LA001, LA002.
+        Raises: MalformedError: LA865, also if the sizes exceed the tensor's rows. BudgetError: LA001, LA002.
 
         Example:
             >>> import layoutalg as la
@@ -137,7 +136,7 @@ class RaggedFamily(Shown):
         return tuple(found)
 
     def _rows(self) -> int:
-        """The rows of the tensor; the most that a map can have where they have a name or each group its own map."""
+        """Rows of the tensor; the hardware maximum if they are symbolic or each group has its own map."""
         problem = self.plans[0].problem
         if self.strategy == "descriptors" or not isinstance(problem, TensorMapProblem):
             return limits.MAX_DIM
@@ -183,9 +182,9 @@ class RaggedFamily(Shown):
         lines += [f"  rows {rule.rows:<7} {rule.text}" for rule in self.rules]
         lines.append(f"  coverage    {self.stated or 'every row of every group exactly once'}")
         if self.least_rows > 1:
-            lines.append(f"  groups      of at least {self.least_rows} rows, or empty")
+            lines.append(f"  groups      empty, or at least {self.least_rows} rows")
         if self.certificate:
-            lines.append(f"  proof       {self.certificate['engine']}, for groups of every size")
+            lines.append(f"  proof       by {self.certificate['engine']}, for every group size")
         return "\n".join(lines)
 
 
@@ -195,7 +194,7 @@ def rules_of(strategy: str, tile_rows: int, heights: Sequence[int] = ()) -> tupl
     Args:
         strategy: One of ``STRATEGIES``.
         tile_rows: T.
-        heights: Rows of the smaller boxes, powers of two, falling; for ``boxes``.
+        heights: Heights of the smaller boxes, descending powers of two; for ``boxes``.
 
     Example:
         >>> for rule in rules_of("back", 64):
@@ -224,11 +223,11 @@ def rules_of(strategy: str, tile_rows: int, heights: Sequence[int] = ()) -> tupl
 
 
 def prove_coverage(family: RaggedFamily) -> Verdict:
-    """Decide for groups of every size whether each row is copied exactly once, or as stated.
+    """Decide for every group size whether each row is copied exactly once, or as stated.
 
     Returns:
-        ``Proved`` with what ISL decided; ``Refuted`` with a size and a row that is left out, copied twice or foreign
-        although that is not stated.
+        ``Proved``; or ``Refuted`` with a group size and a row that is missed, copied twice or foreign without being
+        stated.
 
     Raises: BudgetError: LA222.
     """

@@ -1,7 +1,7 @@
-"""Where the registers of each lane lie in shared memory, by enumeration, for layouts of any family.
+"""Enumerate the shared-memory address of every register, for layouts of any family.
 
-Notation: registers are a layout from (register, lane, warp) to tile coordinates, or to element offsets themselves; the
-shared layout takes tile coordinates to element offsets.
+A register layout maps (register, lane, warp) to tile coordinates, or directly to element offsets; the shared layout
+maps tile coordinates to element offsets.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from layoutalg.notation.written import is_written, read_written
 from layoutalg.proofs.tile_map import columns, cute_extents, extents_of, layout_of, offsets
 
 IntArray: TypeAlias = npt.NDArray[np.int64]
-CHECK = Checker("LA713", "these layouts are no access to shared memory")
+CHECK = Checker("LA713", "invalid shared-memory access")
 LANES = 32
 MAX_ADDRESSES = 2**22
 
@@ -60,23 +60,23 @@ def bit_addresses(
     values, extents = read_registers(registers, lanes, warps, wave)
     if shared is None:
         if len(values) > 1 or extents is not None:
-            raise CHECK.malformed("shared", "must be a layout where registers hold tile coordinates", shared)
+            raise CHECK.malformed("shared", "must be a layout because registers map to tile coordinates", shared)
         elements = values[0]
     else:
         elements = _placed(values, extents, shared, element_bits, box)
     if elements.size and not 0 <= int(elements.min()) <= int(elements.max()) < SMEM_REACH:
         worst = int(elements.min()) if int(elements.min()) < 0 else int(elements.max())
-        raise CHECK.malformed("registers", f"must lie at element offsets in [0, {SMEM_REACH})", worst)
+        raise CHECK.malformed("registers", f"must have element offsets in [0, {SMEM_REACH})", worst)
     return elements * element_bits
 
 
 def _extents(shared: object, element_bits: int) -> tuple[int, ...] | None:
-    """Return the extents of the tile that a shared layout has; None where it has none of its own."""
+    """Return the tile extents of a shared layout; None if it has none of its own."""
     if shared is None:
         return None
     try:
         return extents_of(layout_of(shared, None, max(1, element_bits // 8)))
-    except MalformedError:  # it has no sizes: the registers', or nobody's
+    except MalformedError:  # no extents of its own
         return None
 
 
@@ -86,7 +86,7 @@ def read_registers(
     warps: Sequence[str] | None = None,
     wave: int = LANES,
 ) -> tuple[list[IntArray], tuple[int, ...] | None]:
-    """Return each output of a layout of registers as int64[warp, lane, register], and the extents of the tile.
+    """Return each output of a register layout as int64[warp, lane, register], and the extents of the tile.
 
     Args:
         registers: As in ``layoutalg.banks``.
@@ -95,7 +95,7 @@ def read_registers(
         wave: Lanes of a warp or wave.
 
     Returns:
-        One array per tile dimension, or one of flat coordinates; the extents where the layout knows them.
+        One array per tile dimension, or one of flat coordinates; the extents if the layout has them.
 
     Raises: MalformedError: LA713.
     """
@@ -114,7 +114,7 @@ def read_registers(
 def tile_elements(
     registers: object, tile: tuple[int, ...], lanes: Sequence[str] | None = None, warps: Sequence[str] | None = None
 ) -> IntArray:
-    """Return the tile element in every register, int64[warp, lane, register]: flat, dimension 0 fastest.
+    """Return the tile element in every register: int64[warp, lane, register], flat, dimension 0 fastest.
 
     Raises: MalformedError: LA713.
 
@@ -137,7 +137,7 @@ def _thread_value(layout: Any, wave: int) -> IntArray:
     """Return a (thread, value) layout as int64[warp, lane, value]."""
     extents = cute_extents(layout)
     if len(extents) != 2 or extents[0] % wave:
-        rule = f"must be (thread, value) with a multiple of {wave} threads, or name its axes register, lane and warp"
+        rule = f"must be (thread, value) with a multiple of {wave} threads, or have axes register, lane and warp"
         raise CHECK.malformed("registers", rule, extents)
     table = np.asarray(layout.table(), dtype=np.int64).reshape(extents, order="F")
     return table.reshape(extents[0] // wave, wave, extents[1])
@@ -146,7 +146,7 @@ def _thread_value(layout: Any, wave: int) -> IntArray:
 def _by_axes(
     layout: Any, lanes: Sequence[str] | None, warps: Sequence[str] | None, wave: int
 ) -> tuple[list[IntArray], tuple[int, ...] | None]:
-    """Return each output as int64[warp, lane, register], and the extents of the tile; None for one unnamed output."""
+    """Return each output as int64[warp, lane, register], and the tile extents; None for a single unnamed output."""
     inputs = layout.in_dims
     if lanes is None and warps is None and "thread" in inputs and "lane" not in inputs:
         lane_axes: tuple[str, ...] = ("thread",)
@@ -157,7 +157,7 @@ def _by_axes(
         warp_axes = CHECK.names(tuple(given), "warps", tuple(inputs))
     blocks = inputs.get("block", 1)
     if blocks != 1 and "block" not in (*lane_axes, *warp_axes):
-        raise CHECK.malformed("registers", "must be those of one block", f"{blocks} blocks")
+        raise CHECK.malformed("registers", "must be for a single block", f"{blocks} blocks")
     rest = tuple(name for name in inputs if name not in (*lane_axes, *warp_axes))
     if set(rest) & {*lane_axes} or set(lane_axes) & set(warp_axes):
         raise CHECK.malformed("lanes", "must not share axes with warps", lanes)
@@ -195,13 +195,13 @@ def _placed(
     element_bits: int,
     tile: tuple[int, ...] | None,
 ) -> IntArray:
-    """Return the element offsets at which a shared layout holds tile coordinates."""
+    """Return the element offsets of tile coordinates in a shared layout."""
     box = extents if tile is None else tile
     layout = layout_of(shared, box, max(1, element_bits // 8))
     if box is None:
         box = extents_of(layout)
     if len(values) > 1 and len(box) != len(values):
-        raise CHECK.malformed("shared", f"must have the {len(values)} dimensions of the registers' tile", box)
+        raise CHECK.malformed("shared", f"must have {len(values)} dimensions like the registers' tile", box)
     held = offsets(layout, box)
     if len(values) == 1 and len(box) > 1:
         (flat,) = values
@@ -217,4 +217,4 @@ def _inside(part: IntArray, extent: int, what: str) -> None:
     if len(wrong):
         warp, lane, register = (int(x) for x in wrong[0])
         hint = f" in register {register} of lane {lane}, warp {warp}"
-        raise CHECK.malformed("registers", f"must hold {what} in [0, {extent})", int(part[warp, lane, register]), hint)
+        raise CHECK.malformed("registers", f"must have {what} in [0, {extent})", int(part[warp, lane, register]), hint)

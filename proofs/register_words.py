@@ -1,12 +1,12 @@
-"""Words of a thread made of bytes of others: what steps of registers come to, in as few instructions as are known.
+"""Lower register steps to selects and byte permutes of 32-bit words, in as few instructions as known.
 
-Notation: a word has four bytes; ``W`` names words that exist. A *mixed* word takes each byte from one of at most two
-words, in one way where a functional of the thread is 0 and in another where it is 1. One instruction makes it: a select
-where all bytes keep their places, a byte permutation, by a selector that is chosen once, else.
+``W`` names materialised words of four bytes. A *mixed* word takes each byte from one of at most two words, with one
+selection where a functional of the thread is 0 and another where it is 1. It takes one instruction: a select if all
+bytes keep their positions, otherwise a byte permute whose selector is computed once.
 
-Implementation notes: words stay mixed until something reads them, so that a choice by the lane and the packing before
-or after it are one instruction, and what nobody reads is none. ``Lowering`` walks over the steps of a plan in this way:
-costs are counted by it (``proofs.conversion``) and texts written (``codegen.conversion_steps``).
+Words stay mixed until something reads them. This fuses a lane-dependent select with the packing before or after it, and
+unread words cost nothing. ``Lowering`` walks the steps of a plan this way, both to count costs (``proofs.conversion``)
+and to write kernels (``codegen.conversion_steps``).
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from layoutalg.proofs.exchange import Choose, Exchange, Move, Rename
 
 W = TypeVar("W", bound=Hashable)
 WORD_BITS, WORD_BYTES, OPEN = 32, 4, -1
-"""``OPEN``: a byte that may be anything."""
+"""``OPEN``: a don't-care byte."""
 STRAIGHT, SECOND = (0, 1, 2, 3), (4, 5, 6, 7)
-"""The bytes of the first word, and of the second."""
+"""The bytes of the first word and of the second."""
 WordStep: TypeAlias = Choose | Exchange | Move | Rename | Read
 
 
@@ -35,9 +35,9 @@ class Mixed(Generic[W]):
     """A word made of one or two others.
 
     Args:
-        words: Those that it is made of.
-        asked: Functional of the thread; 0 where all threads do the same.
-        off: By byte the number of the byte that it is, those of the second word from 4 on, where the functional is 0.
+        words: Its source words.
+        asked: Functional of the thread; 0 if all threads do the same.
+        off: Per byte, the source byte (4 and up: second word) where the functional is 0.
         on: The same where it is 1.
 
     Example:
@@ -52,13 +52,13 @@ class Mixed(Generic[W]):
 
     @property
     def whole(self) -> tuple[int | None, int | None]:
-        """The number of the word that it is, bytes in their places: where the functional is 0, and where it is 1."""
+        """The source word it equals where the functional is 0, and where it is 1; None if bytes move."""
         off = _whole(self.off)
         return off, off if self.on == self.off else _whole(self.on)
 
     @property
     def instruction(self) -> str:
-        """``"select"``, ``"permute"``, or nothing where it is one of its words."""
+        """``"select"``, ``"permute"``, or empty if it equals one of its words."""
         off, on = self.whole
         if off is None or on is None:
             return "permute"
@@ -66,11 +66,11 @@ class Mixed(Generic[W]):
 
 
 Part: TypeAlias = "tuple[Mixed[W], int] | None"
-"""A byte of a word; None: any."""
+"""A byte of a word; None: don't care."""
 
 
 def plain(word: W) -> Mixed[W]:
-    """Return a word as it is."""
+    """Return an existing word as a mixed one."""
     return Mixed((word,), 0, STRAIGHT, STRAIGHT)
 
 
@@ -82,7 +82,7 @@ def _whole(taken: tuple[int, ...]) -> int | None:
 
 
 def _joined(off: Sequence[tuple[W, int] | None], on: Sequence[tuple[W, int] | None], asked: int) -> Mixed[W] | None:
-    """The word of these bytes of words; None where there are more than two."""
+    """Return the mixed word of these bytes; None if they come from more than two words."""
     words = tuple(dict.fromkeys(part[0] for part in (*off, *on) if part is not None))
     if len(words) > 2:
         return None
@@ -92,10 +92,10 @@ def _joined(off: Sequence[tuple[W, int] | None], on: Sequence[tuple[W, int] | No
 
 
 class Mixer(Generic[W]):
-    """Makes mixed words into words, each once.
+    """Materialises mixed words, each once.
 
     Args:
-        made: Makes one that is none of its words, and returns its name.
+        made: Emits the instruction for a mixed word and returns the new word's name.
 
     Example:
         >>> mixer = Mixer(lambda mixed: "made")
@@ -109,7 +109,7 @@ class Mixer(Generic[W]):
         self.known: dict[Mixed[W], W] = {}
 
     def word(self, mixed: Mixed[W]) -> W:
-        """Return the name of a word, after making it where it is not one that exists."""
+        """Return the name of a word, materialising it if needed."""
         off, on = mixed.whole
         if off is not None and off == on:
             return mixed.words[off]
@@ -118,11 +118,11 @@ class Mixer(Generic[W]):
         return self.known[mixed]
 
     def settled(self, mixed: Mixed[W]) -> Mixed[W]:
-        """Return the word as one that exists."""
+        """Return the word, materialised."""
         return plain(self.word(mixed))
 
     def chosen(self, off: Mixed[W], on: Mixed[W], asked: int) -> Mixed[W]:
-        """Return the one word or, where the functional is 1, the other."""
+        """Return ``off`` where the functional is 0 and ``on`` where it is 1."""
         one, other = (each if each.asked in (0, asked) else self.settled(each) for each in (off, on))
         if one.off == one.on == STRAIGHT == other.off == other.on and one.words[0] != other.words[0]:
             return Mixed((one.words[0], other.words[0]), asked, STRAIGHT, SECOND)
@@ -133,7 +133,7 @@ class Mixer(Generic[W]):
         return found
 
     def gathered(self, parts: Sequence[Part[W]]) -> Mixed[W]:
-        """Return the word of these bytes, lowest first; what four lack may be anything."""
+        """Return the word of these bytes, lowest first; missing bytes are don't-care."""
         live = [part for part in parts if part is not None]
         whole = live[0][0]
         if all(part is None or (part[0] == whole and part[1] == place) for place, part in enumerate(parts)):
@@ -144,7 +144,7 @@ class Mixer(Generic[W]):
             return found
         settled = [None if part is None else (self.word(part[0]), part[1]) for part in parts]
         words = list(dict.fromkeys(part[0] for part in settled if part is not None))
-        while len(words) > 2:  # the first two become one, of the bytes that are wanted of them
+        while len(words) > 2:  # merge the first two into one word of the bytes needed
             two, words = words[:2], words[2:]
             made = self.word(_two([part if part and part[0] in two else None for part in settled]))
             settled = [(made, place) if part and part[0] in two else part for place, part in enumerate(settled)]
@@ -152,7 +152,7 @@ class Mixer(Generic[W]):
         return _two(settled)
 
     def gathered_all(self, every: Sequence[Sequence[Part[W]]]) -> list[Mixed[W]]:
-        """Return the words of these bytes; two that take a byte each of the same four words share their halves."""
+        """Return the words of these bytes; two words gathered from the same four words share halves."""
         found: list[Mixed[W] | None] = [None] * len(every)
         waiting: dict[frozenset[W], int] = {}
         for number, parts in enumerate(every):
@@ -169,7 +169,7 @@ class Mixer(Generic[W]):
         return [each for each in found if each is not None]
 
     def _shared(self, one: Sequence[Part[W]], other: Sequence[Part[W]]) -> tuple[Mixed[W], Mixed[W]]:
-        """Two words that take a byte each of the same four: bytes of two for both, bytes of the others for both."""
+        """Return two words gathered from the same four: 4 permutes, each half feeds both, instead of 6."""
         byte = [{part[0].words[0]: (part, place) for place, part in enumerate(parts) if part} for parts in (one, other)]
         names = list(byte[0])
         halves = [self.gathered([byte[way][name][0] for way in (0, 1) for name in pair])
@@ -185,13 +185,13 @@ class Mixer(Generic[W]):
 
 
 def _four(parts: Sequence[Part[W]]) -> list[W] | None:
-    """Four different words that exist, a byte of each; None else."""
+    """Return the four distinct existing words that the bytes come from; otherwise None."""
     words = [part[0].words[0] for part in parts if part is not None and part[0].off == STRAIGHT == part[0].on]
     return words if len(words) == WORD_BYTES == len(set(words)) else None
 
 
 def _two(parts: Sequence[tuple[W, int] | None]) -> Mixed[W]:
-    """The word of these bytes of at most two words."""
+    """Return the mixed word of these bytes of at most two words."""
     words = tuple(dict.fromkeys(part[0] for part in parts if part is not None))
     taken = tuple(OPEN if part is None else WORD_BYTES * words.index(part[0]) + part[1] for part in _filled(parts))
     return Mixed(words, 0, taken, taken)
@@ -206,7 +206,7 @@ def _bytes(mixed: Mixed[W], taken: tuple[int, ...]) -> list[tuple[W, int] | None
 
 
 def _spread(parts: Sequence[Part[W]], asked: int) -> Mixed[W] | None:
-    """The word of bytes of mixed words, as bytes of the words that those are made of; None where these are too many."""
+    """Return bytes of mixed words as a mixed word of their source words; None if those are more than two."""
     ways = []
     for on in (False, True):
         taken: list[tuple[W, int] | None] = []
@@ -221,7 +221,7 @@ def _spread(parts: Sequence[Part[W]], asked: int) -> Mixed[W] | None:
 
 @dataclass(frozen=True, slots=True)
 class Elements(Generic[W]):
-    """What a thread holds: the bytes of every element, lowest first, and how many elements a word has."""
+    """A thread's elements: the bytes of each, lowest first, and the elements per word."""
 
     parts: tuple[tuple[tuple[Mixed[W], int], ...], ...]
     packed: int
@@ -243,11 +243,11 @@ class Lowering(ABC, Generic[W]):
 
     @abstractmethod
     def made(self, mixed: Mixed[W]) -> W:
-        """Make a mixed word by one instruction."""
+        """Emit one instruction for a mixed word."""
 
     @abstractmethod
     def shuffled(self, word: W, step: Exchange | Move | Read, number: int, /) -> W:
-        """Read a word from another lane, as the step says of word ``number``."""
+        """Read a word from another lane, as the step specifies for word ``number``."""
 
     @abstractmethod
     def stored(self, access: Access, number: int, words: Sequence[W], /) -> None:
@@ -258,22 +258,22 @@ class Lowering(ABC, Generic[W]):
         """Load words by instruction ``number``."""
 
     def barrier(self, step: Through) -> None:
-        """Wait for the others."""
+        """Wait at the step's barrier."""
 
     def begun(self, words: Sequence[W], registers: int) -> Elements[W]:
-        """Return the elements of words, of as many elements as fit."""
+        """Return the elements of fully packed words."""
         return self._elements([plain(word) for word in words], registers, self.natural)
 
     def of_words(self, words: Sequence[W], packed: int) -> Elements[W]:
-        """Return the elements of words, of so many elements each."""
+        """Return the elements of words with ``packed`` elements each."""
         return self._elements([plain(word) for word in words], len(words) // self.planes * packed, packed)
 
     def ended(self, held: Elements[W]) -> list[W]:
-        """Return the words of the elements, of as many as fit."""
+        """Return the elements as fully packed words."""
         return [self.mixer.word(each) for each in self.words(Elements(held.parts, self.natural))]
 
     def words(self, held: Elements[W]) -> list[Mixed[W]]:
-        """Return the words of the elements, each element's one after another where it has several."""
+        """Return the words of the elements; the words of a wide element are consecutive."""
         if self.bits >= WORD_BITS:
             return [self.mixer.gathered(part[first : first + WORD_BYTES])
                     for part in held.parts for first in range(0, len(part), WORD_BYTES)]  # fmt: skip
@@ -287,7 +287,7 @@ class Lowering(ABC, Generic[W]):
         return self.mixer.gathered_all(groups)
 
     def _elements(self, words: Sequence[Mixed[W]], registers: int, packed: int) -> Elements[W]:
-        """The elements of words."""
+        """Return the elements of words."""
         size = self.bits // 8
         if self.planes > 1:
             return Elements(tuple(tuple((words[self.planes * register + byte // WORD_BYTES], byte % WORD_BYTES)
@@ -302,11 +302,11 @@ class Lowering(ABC, Generic[W]):
         )
 
     def taken(self, step: Take, held: Elements[W]) -> Elements[W]:
-        """Elements become others of the same thread."""
+        """Apply a ``Take``."""
         return Elements(tuple(held.parts[register] for register in step.registers), step.repacked)
 
     def moved(self, step: WordStep, held: Elements[W]) -> Elements[W]:
-        """Words move between lanes and registers."""
+        """Apply a step that moves words between lanes and registers."""
         mine = self.words(held)
         after = [self._stepped(step, mine[plane :: self.planes]) for plane in range(self.planes)]
         words = [word for group in zip(*after, strict=True) for word in group]
@@ -316,7 +316,7 @@ class Lowering(ABC, Generic[W]):
         return stepped(step, words, self.mixer, self.shuffled, self.lanes)
 
     def through(self, step: Through, held: Elements[W]) -> Elements[W]:
-        """Elements pass through shared memory."""
+        """Apply a pass through shared memory."""
         after: list[tuple[tuple[Mixed[W], int], ...]] = []
         for number in range(step.passes):
             if number:
@@ -360,8 +360,8 @@ def stepped(
     Args:
         step: The step.
         words: The words before.
-        mixer: Makes those that are read.
-        shuffled: Reads a word from another lane: the word, the step, the number of the word after it.
+        mixer: Materialises the words that are read.
+        shuffled: Reads a word from another lane; gets the word, the step and the number of the new word.
         lanes: Lanes of a warp.
     """
     if isinstance(step, Rename):
@@ -391,7 +391,7 @@ def _read(
     shuffled: Callable[[W, Exchange | Move | Read, int], W],
     lanes: int,
 ) -> list[Mixed[W]]:
-    """The words after a read; equal ones are sent once. The last are sent first: ptxas overlaps that order better."""
+    """Return the words after a read; duplicates are sent once. Last words first: ptxas overlaps that order better."""
     sent = [None if step.mask(number, lanes) == 0 else (mixer.word(words[taken]), step.lanes[number])
             for number, taken in enumerate(step.taken)]  # fmt: skip
     done: dict[tuple[W, int], Mixed[W]] = {}
@@ -403,6 +403,6 @@ def _read(
 
 
 def _part(access: Access, number: int, passes: int) -> range:
-    """The instructions of a pass."""
+    """Return the instruction numbers of a pass."""
     each = access.count // passes
     return range(number * each, (number + 1) * each)

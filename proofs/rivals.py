@@ -1,7 +1,7 @@
-"""The layouts that a plan has to be compared with: members of forms of swizzles, lesser paddings, or all places at all.
+"""The layouts that an optimality claim compares a plan with: members of a swizzle form, smaller paddings, or anything.
 
-Implementation notes: the checker's own enumeration; finders have theirs (``synth.swizzles.forms``,
-``synth.paddings``), and tests compare the two.
+This is the checker's own enumeration. The finders have theirs (``synth.swizzles.forms``, ``synth.paddings``); tests
+compare the two.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from layoutalg.targets.nvidia.tensormap.facts import swizzle_supported
 IntArray: TypeAlias = npt.NDArray[np.int64]
 Columns: TypeAlias = tuple[int, ...]
 MOST_STARTS = 1 << 20
-"""Starts of lanes, over all layouts, that a certificate lists and a checker counts in seconds."""
+"""Most lane addresses, over all layouts, in a certificate: a checker counts them in seconds."""
 
 
 class Rivals(NamedTuple):
-    """What is claimed to be no better.
+    """The layouts claimed to take no fewer turns.
 
     Args:
-        accesses: Target, instruction and cells, int64[instruction, lane] with -1 where a lane is inactive.
-        layouts: Stages from cells to bytes; None for all places of cells that share no byte.
+        accesses: Target, instruction and cells, int64[instruction, lane], with -1 for inactive lanes.
+        layouts: Stages from cells to bytes; None for every placement of cells without overlap.
         turns: The fewest turns.
-        first: The first layout with so many.
+        first: The first layout that takes them.
     """
 
     accesses: tuple[tuple[str, str, IntArray], ...]
@@ -40,7 +40,7 @@ class Rivals(NamedTuple):
 
 
 def _orders(axes: Sequence[tuple[int, int]]) -> list[tuple[Columns, int]]:
-    """Return the tile bits from the lowest offset bit on with each axis innermost, the last first, and its bits."""
+    """Return, for each axis as innermost (last axis first), the tile bits by offset bit, and the axis' bit count."""
     spans = [tuple(range(first, first + bits)) for first, bits in axes]
     return [
         (tuple(bit for each in (own, *(other for other in spans[::-1] if other is not own)) for bit in each), len(own))
@@ -57,7 +57,7 @@ def _placed(order: Columns) -> list[int]:
 
 
 def _moved(plain: Sequence[int], reads: Sequence[tuple[int, int]]) -> Columns:
-    """Return offsets whose bit ``to`` is changed by bit ``of``, as it was before, for all pairs (to, of)."""
+    """Return the offsets after XORing original bit ``of`` into bit ``to``, for all pairs (to, of)."""
     changes = dict.fromkeys(plain, 0)
     for to, of in reads:
         if 1 << of in changes:
@@ -66,7 +66,7 @@ def _moved(plain: Sequence[int], reads: Sequence[tuple[int, int]]) -> Columns:
 
 
 def hardware(axes: Sequence[tuple[int, int]], element_bits: int, targets: Sequence[str]) -> Iterator[Columns]:
-    """Yield what the copy engine writes, as offsets of tile bits: boxes of rows of a span, and the swizzle."""
+    """Yield the layouts that TMA boxes of span-wide rows with a swizzle write, as offsets of tile bits."""
     size = element_bits // 8
     shift = size.bit_length() - 1
     for order, inner in _orders(axes):
@@ -84,7 +84,7 @@ def hardware(axes: Sequence[tuple[int, int]], element_bits: int, targets: Sequen
 
 
 def cutes(axes: Sequence[tuple[int, int]]) -> Iterator[Columns]:
-    """Yield every ``Sw<B,M,S>`` behind the tile by rows and by columns, as offsets of tile bits."""
+    """Yield every ``Sw<B,M,S>`` over the row-major and column-major tile, as offsets of tile bits."""
     total = sum(bits for _, bits in axes)
     for order in (_orders(axes)[0][0], tuple(range(total)))[: max(1, min(2, len(axes)))]:
         placed = _placed(order)
@@ -97,7 +97,7 @@ def cutes(axes: Sequence[tuple[int, int]]) -> Iterator[Columns]:
 
 
 def xors(axes: Sequence[tuple[int, int]], chunk: int) -> Iterator[Columns]:
-    """Yield every XOR of chunk numbers with a linear map of the row, as offsets of tile bits; ``chunk`` is a log."""
+    """Yield every XOR of chunk numbers with a linear map of the row, as offsets of tile bits; ``chunk`` is a log2."""
     order, inner = _orders(axes)[0]
     placed = _placed(order)
     low = min(chunk, inner)
@@ -107,7 +107,7 @@ def xors(axes: Sequence[tuple[int, int]], chunk: int) -> Iterator[Columns]:
 
 
 def xor_count(axes: Sequence[tuple[int, int]], chunk: int) -> int:
-    """Return how many there are."""
+    """Return the number of layouts that ``xors`` yields."""
     order, inner = _orders(axes)[0]
     return 1 << (inner - min(chunk, inner)) * (len(order) - inner)
 
@@ -120,7 +120,7 @@ def pitches_to(shape: Sequence[int], last: Sequence[int]) -> Iterator[Columns]:
             yield (1,)
             return
         least = prod(shape[place + 1 :])
-        if shape[place] == 1:  # its pitch is that of the row inside it
+        if shape[place] == 1:  # its pitch is immaterial: use the dense one
             for rest in inner(place + 1, None if most is None else most // shape[place + 1]):
                 yield (rest[0] * shape[place + 1], *rest)
             return
@@ -135,7 +135,7 @@ def pitches_to(shape: Sequence[int], last: Sequence[int]) -> Iterator[Columns]:
 
 
 def intervals(size: int, form: str, element_bits: int, most: int) -> list[tuple[int, int]]:
-    """Return intervals and amounts of a form, no padding first, then those of the fewest bytes of padding.
+    """Return the (interval, amount) pairs of a form in order of padding bytes, no padding first.
 
     Args:
         size: Elements of the tile.

@@ -1,6 +1,6 @@
-"""What plans of swizzles and of paddings have in common: accesses served by instructions, and their turns.
+"""Base of swizzle and padding plans: accesses, the instructions that serve them, and their bank turns.
 
-Main statements: that nothing takes fewer turns is certified by counting what it is compared with, ``Rivals``.
+Optimality is certified by counting the turns of all competing layouts, ``Rivals``.
 """
 
 from __future__ import annotations
@@ -33,11 +33,9 @@ class Served:
         target: The target.
         instruction: The instruction's name.
         count: Instructions of all warps.
-        turns: Turns of all of them.
-        ideal: Turns if the words of every group were spread evenly over the banks.
-        evidence: What the turns rest on: ``"measured"``, ``"documented"`` or ``"assumed"``, as ``bank_model`` says.
-
-    Raises: MalformedError: LA910.
+        turns: Their total turns.
+        ideal: Turns with the words of every group spread evenly over the banks.
+        evidence: Basis of the bank model: ``"measured"``, ``"documented"`` or ``"assumed"``.
     """
 
     access: int
@@ -75,7 +73,7 @@ def counted(
     addresses: npt.NDArray[np.int64],
     active: npt.NDArray[np.bool_] | None = None,
 ) -> Served:
-    """Return how an access is served by instructions at these byte addresses, int64[instruction, lane].
+    """Return how instructions at these byte addresses, int64[instruction, lane], serve an access.
 
     Raises: MalformedError: LA709. RepresentabilityError: LA712.
     """
@@ -85,14 +83,14 @@ def counted(
 
 
 Elsewhere: TypeAlias = partial["tuple[Recounted, ...]"]
-"""A search with its question: a value that is pickled and copied like the plan."""
+"""A search with its arguments: a value, so that plans can be pickled and copied."""
 
 
 class Recounted(Shown):
-    """A plan that says how its accesses are served, and can count that again.
+    """A plan with recountable turns.
 
-    A subclass has the fields ``served``; ``bound``, the turns that no layout of ``space`` goes below, as the finder
-    proved; and ``elsewhere``, which looks for plans of other classes that take fewer turns of the same accesses.
+    Subclasses have the fields ``served``; ``bound``, the finder's lower bound on the turns of any layout of ``space``;
+    and ``elsewhere``, a search for plans of other classes that serve the same accesses in fewer turns.
     """
 
     __slots__ = ()
@@ -108,17 +106,17 @@ class Recounted(Shown):
 
     @property
     def ideal(self) -> int:
-        """The same, if no bank were busier than it must be."""
+        """Turns without conflicts."""
         return sum(each.ideal for each in self.served)
 
     @property
     def conflict_free(self) -> bool:
-        """Whether no access has a conflict, by the instructions of ``served``: others may need fewer turns."""
+        """Whether no access has a conflict with the instructions of ``served``; others may need fewer turns."""
         return self.turns == self.ideal
 
     @property
     def space(self) -> str:
-        """The layouts among which this one was searched, in words; ``bound`` and ``optimal`` speak of these alone."""
+        """The layouts that were searched, in words; ``bound`` and ``optimal`` refer to these only."""
         raise NotImplementedError
 
     @property
@@ -128,17 +126,17 @@ class Recounted(Shown):
 
     @property
     def optimal(self) -> bool:
-        """Whether no layout of ``space`` takes fewer turns, as proved; ``better`` names what others do."""
+        """Whether it is proved that no layout of ``space`` takes fewer turns; for others see ``better``."""
         return self.turns == self.bound
 
     @property
     def claim(self) -> str:
-        """What is proved of the turns, and among which layouts."""
-        return f"the least of all {self.space}" if self.optimal else f"all {self.space} take at least {self.bound}"
+        """What is proved about the turns, and over which layouts."""
+        return f"the minimum over all {self.space}" if self.optimal else f"all {self.space} take at least {self.bound}"
 
     @property
     def better(self) -> tuple[Recounted, ...]:
-        """Plans of other classes that take fewer turns of the same accesses, the fewest first; searched when read."""
+        """Plans of other classes with fewer turns for the same accesses, fewest first; searched when read."""
         found = [] if self.elsewhere is None else [each.check() for each in self.elsewhere()]
         return tuple(sorted((each for each in found if each.turns < self.turns), key=lambda each: each.turns))
 
@@ -148,7 +146,7 @@ class Recounted(Shown):
         return [f"better        {each.turns} turns with {each.title}" for each in self.better]
 
     def check(self) -> Recounted:
-        """Return the plan after counting its turns from the addresses of every instruction."""
+        """Return the plan after recounting its turns from the addresses of every instruction."""
         raise NotImplementedError
 
     def to_json(self) -> dict[str, object]:
@@ -156,40 +154,40 @@ class Recounted(Shown):
         raise NotImplementedError
 
     def serve_again(self, each: Served) -> Served:
-        """Return an entry of ``served`` as the addresses of its instructions say."""
+        """Return an entry of ``served``, recounted from the addresses of its instructions."""
         raise NotImplementedError
 
     def rivals(self) -> Iterator[Rivals]:
-        """Yield what the plan is compared with, for ``least_certificates``."""
+        """Yield the competing layouts for ``least_certificates``."""
         raise NotImplementedError
 
     def listable(self) -> None:
-        """Return if ``rivals`` are few enough to be listed.
+        """Return if ``rivals`` are few enough to list.
 
         Raises: RepresentabilityError: LA906.
         """
         raise NotImplementedError
 
     def least_certificates(self) -> tuple[Certificate, ...]:
-        """Return certificates of kind ``least-turns`` that nothing of ``space`` takes fewer turns.
+        """Return ``least-turns`` certificates that nothing in ``space`` takes fewer turns.
 
-        One, where no bank is busier than it must be: then no places of what the lanes move allow fewer by the same
-        instructions. Else one for each set of instructions that move the accesses behind some layout of the form;
-        together they list all of them.
+        A conflict-free plan has one: no placement takes fewer turns with the same instructions. Otherwise there is one
+        for each set of instructions that some layout of the form needs; together they list the whole form.
 
-        Raises: RepresentabilityError: LA436, for a target that was not measured; LA906: none can be given, and why.
+        Raises: RepresentabilityError: LA436, for a target that was not measured; LA906, with the reason why there is
+            none.
         """
         self.listable()
         return tuple(least_turns(each.accesses, each.turns, each.layouts, each.first) for each in self.rivals())
 
     @property
     def starts(self) -> int:
-        """Starts of lanes of all accesses."""
+        """Number of lane addresses of all accesses."""
         return sum(each.count * bank_model(each.target, each.instruction).lanes for each in self.served)
 
     @property
     def uncertified(self) -> str:
-        """Why ``least_certificates`` has none; empty where it has some."""
+        """Why ``least_certificates`` fails; empty if it does not."""
         try:
             self.listable()
             for each in self.served:
@@ -199,20 +197,20 @@ class Recounted(Shown):
         return ""
 
     def recount(self, wrong: Checker) -> None:
-        """Count every entry again.
+        """Recount every entry.
 
-        Raises: MalformedError: the code of ``wrong``, where an entry or the bound is not what the plan says.
+        Raises: MalformedError: the code of ``wrong``, if an entry or the bound is wrong.
         """
         for each in self.served:
             found = self.serve_again(each)
             if found != each:
-                raise wrong.malformed("served", f"must say '{found}'", str(each))
+                raise wrong.malformed("served", f"must be '{found}'", str(each))
         if self.bound > self.turns:
             raise wrong.malformed("bound", f"must not exceed the turns, {self.turns}", self.bound)
 
 
 def uncertified(because: str) -> RepresentabilityError:
-    """Return the error for an optimum that no certificate shows."""
+    """Return the error for an optimum without a certificate."""
     return RepresentabilityError(
-        Diagnostic("LA906", "this optimum has no certificate", ("least_certificates",), because)
+        Diagnostic("LA906", "optimality cannot be certified", ("least_certificates",), because)
     )

@@ -1,12 +1,12 @@
-"""Shuffles of a warp as data: which register each lane sends, from which lane it reads, into which register it writes.
+"""Warp shuffles as data: which register each lane sends, which lane it reads, which register it writes.
 
-Notation: a place is (register, lane, warp). A source map takes a place to the place whose word it receives; it stays
-in its warp. One round is one ``shfl.sync.idx.b32`` of every lane: a lane offers one register and reads one lane.
+A place is (register, lane, warp). A source map takes each place to the place, in the same warp, whose word it receives.
+One round is one ``shfl.sync.idx.b32``: every lane offers one register and reads one lane.
 
-Main statements: let k be the largest number of words that one lane receives from other lanes. Every plan has at least k
-rounds, because a round brings a lane at most one word. A plan of k rounds exists for every bijection: the words that
-change lanes are the edges of a bipartite multigraph between senders and receivers of degree at most k (a lane sends as
-many as it receives), and such a graph has an edge colouring of k colours (König). A colour is a round.
+Let k be the largest number of words that one lane receives from other lanes. Every plan has at least k rounds, because
+a lane receives at most one word per round. For a bijection k rounds suffice: the words that change lanes are the edges
+of a bipartite multigraph of senders and receivers with degree at most k (a lane sends as many as it receives), and such
+a graph has an edge colouring with k colours (König). A colour is a round.
 
 References: D. König, Über Graphen und ihre Anwendung, Math. Ann. 77 (1916); PTX ISA, shfl.sync.
 """
@@ -25,20 +25,20 @@ from layoutalg.ground.picture import Shown
 from layoutalg.proofs.exchange import Cost
 
 IntArray: TypeAlias = npt.NDArray[np.int64]
-CHECK = Checker("LA881", "this is not a plan of shuffles")
+CHECK = Checker("LA881", "invalid shuffle plan")
 SCHEMA = "layoutalg/shuffles/1"
 NONE = -1
-"""No register: a lane that writes nothing in a round, or a register that a round writes."""
+"""No register: in ``into``, the lane drops its word; in ``kept``, a round writes the register."""
 
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """One shuffle of every warp; each field has one row per warp with one entry per lane.
+    """One shuffle of every warp; fields are indexed [warp][lane].
 
     Args:
         send: The register that a lane offers.
         read: The lane that it reads.
-        into: The register that takes the word; -1 where it is dropped.
+        into: The register that it writes; -1 to drop the word.
     """
 
     send: tuple[tuple[int, ...], ...]
@@ -55,14 +55,14 @@ class Round:
 
 @dataclass(frozen=True, slots=True)
 class ShufflePlan(Shown):
-    """A permutation of the words of every warp, as moves inside lanes and rounds of shuffles.
+    """A permutation of every warp's words, as moves within lanes and rounds of shuffles.
 
     Args:
-        registers: Words that a lane holds.
-        lanes: Lanes of a warp.
+        registers: Words per lane.
+        lanes: Lanes per warp.
         warps: Number of warps.
-        kept: Per warp, lane and register the register of the same lane that it copies; -1 where a round writes it.
-        rounds: The shuffles, all from the words held before the first.
+        kept: Per warp, lane and register, the register of the same lane to copy; -1 if a round writes it.
+        rounds: The shuffles; all read the words from before the first round.
 
     Raises: MalformedError: LA881.
 
@@ -82,7 +82,7 @@ class ShufflePlan(Shown):
     def __post_init__(self) -> None:
         checked_kinds(self, "LA881")
         if min(self.registers, self.lanes, self.warps) < 1:
-            raise CHECK.malformed("registers", "must be positive, as lanes and warps are", self.registers)
+            raise CHECK.malformed("registers", "must be positive, and so must lanes and warps", self.registers)
         kept = _array(self.kept, (self.warps, self.lanes, self.registers), NONE, self.registers, "kept")
         written = (kept != NONE).astype(np.int64)
         warp, lane = np.indices((self.warps, self.lanes))
@@ -104,14 +104,14 @@ class ShufflePlan(Shown):
 
     @property
     def selects(self) -> int:
-        """Most registers that a lane chooses among in one round, to send or to write; 0 without rounds."""
+        """Most registers among which a lane selects in one round, to send or to write; 0 without rounds."""
         wide = [len({value for row in rows for value in row} - {NONE}) for each in self.rounds for rows in
                 (each.send, each.into)]  # fmt: skip
         return max(wide, default=0)
 
     @property
     def cost(self) -> Cost:
-        """Instructions of a thread; for each register that is chosen among beyond the first a comparison, a select."""
+        """Instructions of a thread; selecting one of n registers takes n - 1 compares and n - 1 selects."""
         selects = 0
         for each in self.rounds:
             sent = {value for row in each.send for value in row}
@@ -120,7 +120,7 @@ class ShufflePlan(Shown):
         return Cost(shuffles=len(self.rounds), selects=selects)
 
     def run(self, words: Any) -> npt.NDArray[Any]:
-        """Return what every register holds after the rounds.
+        """Return the registers after the rounds.
 
         Args:
             words: The words before, indexed by warp, lane and register.
@@ -143,8 +143,10 @@ class ShufflePlan(Shown):
         return answer
 
     def source(self) -> IntArray:
-        """Return, by warp, lane and register, the place whose word it receives: (warp * lanes + lane) * registers +
-        register."""
+        """Return the source place of each place, int64[warp, lane, register].
+
+        Places are numbered (warp * lanes + lane) * registers + register.
+        """
         shape = (self.warps, self.lanes, self.registers)
         return np.asarray(self.run(np.arange(int(np.prod(shape)), dtype=np.int64).reshape(shape)), dtype=np.int64)
 
@@ -157,7 +159,7 @@ class ShufflePlan(Shown):
 
 
 def moved(source: IntArray) -> int:
-    """Return the largest number of words that one lane receives from other lanes: the least number of rounds.
+    """Return the largest number of words that one lane receives from other lanes: the minimum number of rounds.
 
     Args:
         source: As ``ShufflePlan.source`` returns it.
@@ -175,7 +177,7 @@ def _array(rows: object, shape: tuple[int, ...], low: int, end: int, name: str) 
     try:
         found = np.array(rows, dtype=np.int64)
     except (ValueError, OverflowError):
-        raise CHECK.malformed(name, f"must be integers of the shape {shape}", rows) from None
+        raise CHECK.malformed(name, f"must be integers of shape {shape}", rows) from None
     if found.shape != shape or (found.size and not low <= int(found.min()) <= int(found.max()) < end):
-        raise CHECK.malformed(name, f"must hold integers of [{low}, {end}) of the shape {shape}", found.shape)
+        raise CHECK.malformed(name, f"must be integers in [{low}, {end}) of shape {shape}", found.shape)
     return found

@@ -1,15 +1,12 @@
-"""From a layout of any family to what a statement says of shared memory: digits per tile dimension behind a swizzle.
+"""Write a layout of any family as strided digits per tile dimension followed by a hardware swizzle.
 
-Notation: a layout takes tile coordinates to element offsets in shared memory; the tile's dimensions are those of the
-tensor, outermost first. ``tile_map`` says how each family's coordinates are the tile's.
+A layout maps tile coordinates, outermost dimension first, to element offsets in shared memory (``tile_map``: which axis
+is which dimension). For a given swizzle, ``f(t) = swizzle(base + sum over digits of t of digit * stride)`` holds iff
+swizzle(f(t)) (every swizzle is an involution) is its value at the origin plus one strided function per dimension. The
+coalesced digits are unique, so a refusal after trying all swizzles is a proof.
 
-Main statements: under a given swizzle a layout f has the form ``f(t) = swizzle(base + sum over digits of t of digit *
-stride)`` exactly when swizzle(f(t)) (each swizzle is its own inverse) is its value at the origin plus one strided
-function per dimension; the coalesced digits of each are unique. So a refusal after all swizzles were tried is a proof.
-
-Implementation notes: CuTe modes behind one of the hardware's swizzles are their own digits, compared with the layout's
-table where that is small. Every other layout is read from its table, and the digits are compared with it at every
-element.
+CuTe modes under a hardware swizzle are used as they are and compared with a small layout's table. Any other layout is
+read from its table, and the digits are compared with it at every element.
 """
 
 from __future__ import annotations
@@ -33,17 +30,17 @@ from layoutalg.proofs.tile_map import CHECK, check_modes, extents_of, layout_of,
 
 IntArray: TypeAlias = npt.NDArray[np.int64]
 TABLE_ELEMENTS = 2**20
-"""Up to so many elements a layout is read from its table, and digits read off CuTe modes are compared with it."""
+"""Largest tile that is read from its table, or whose CuTe modes are compared with it."""
 
 
 @dataclass(frozen=True, slots=True)
 class SharedTile:
-    """A layout of a tile: ``swizzle(base + sum of digit * stride)`` on byte addresses.
+    """A tile layout ``swizzle(base + sum of digit * stride)`` on byte addresses.
 
     Args:
-        modes: Per tile dimension ``(extent, element stride)`` digits, fastest first, coalesced.
+        modes: Per tile dimension, coalesced ``(extent, element stride)`` digits, fastest first.
         swizzle: TensorMap swizzle name.
-        base: Elements from the tile's base to its first element, before the swizzle.
+        base: Offset of the first element from the tile base, in elements, before the swizzle.
     """
 
     modes: tuple[Flat, ...]
@@ -75,14 +72,14 @@ def shared_tile(
     names: Sequence[str] = tuple(XORS),
     axes: Sequence[str] | None = None,
 ) -> SharedTile:
-    """Return the digits of a layout, exact or refused.
+    """Return the digits and swizzle that equal a layout, or refuse.
 
     Args:
         smem: A layout of any family, or its text; None for the row-major tile.
         tile: Tile extents, outermost first; None for those of the layout.
         element_bytes: Bytes of an element.
-        swizzle: What follows ``smem``: the name of a swizzle or a ``Swizzle``; None where ``smem`` says it.
-        names: The swizzles to choose from.
+        swizzle: A swizzle to apply after ``smem``, by name or as a ``Swizzle``; None if ``smem`` includes it.
+        names: The swizzles allowed.
         axes: Names of the layout's axes, outermost dimension first; see ``tile_map``.
 
     Raises: MalformedError: LA376. RepresentabilityError: LA377. AdmissibilityError: LA111.
@@ -107,12 +104,12 @@ def shared_tile(
         found = _searched(layout, values, element_bytes, names if after is None else ("NONE",))
     elif math.prod(extents) <= TABLE_ELEMENTS:
         values = _addresses(layout, extents, None, element_bytes)
-        if not np.array_equal(found.addresses(element_bytes), values):  # this would be a wrong answer: never give it
-            raise LayoutError(Diagnostic("LA378", "the digits read off a layout are not the layout", (str(layout),)))
+        if not np.array_equal(found.addresses(element_bytes), values):  # an internal error must not become an answer
+            raise LayoutError(Diagnostic("LA378", "internal error: digits differ from the layout", (str(layout),)))
     if after is None or after == found.swizzle == "NONE":
         return found
     if found.swizzle != "NONE":
-        raise CHECK.malformed("swizzle", f"must be None: smem has the swizzle {found.swizzle}", swizzle)
+        raise CHECK.malformed("swizzle", f"must be None: smem already has the swizzle {found.swizzle}", swizzle)
     return SharedTile(found.modes, after, found.base)
 
 
@@ -126,7 +123,7 @@ def _addresses(layout: Any, tile: tuple[int, ...], axes: Sequence[str] | None, e
 
 
 def _from_modes(layout: Any, tile: tuple[int, ...], element_bytes: int, names: Sequence[str]) -> SharedTile | None:
-    """Return the digits of CuTe modes behind at most one swizzle of the hardware; None for any other layout."""
+    """Return the digits of CuTe modes under at most one hardware swizzle; None for any other layout."""
     if not isinstance(layout, CuteLayout | ComposedLayout):
         return None
     check_modes(layout, tile)
@@ -151,7 +148,7 @@ def _from_modes(layout: Any, tile: tuple[int, ...], element_bytes: int, names: S
 
 
 def _searched(layout: Any, values: IntArray, element_bytes: int, names: Sequence[str]) -> SharedTile:
-    """Return the first swizzle whose digits make these byte addresses, those that need no base before the others."""
+    """Return the first swizzle with digits that give these byte addresses, preferring those without a base."""
     based: SharedTile | None = None
     departure: dict[str, object] = {}
     for name in names:
@@ -161,7 +158,7 @@ def _searched(layout: Any, values: IntArray, element_bytes: int, names: Sequence
             continue
         found = SharedTile(modes, name, int(swizzled(name, values.reshape(-1)[:1])[0]) // element_bytes)
         if not np.array_equal(found.addresses(element_bytes), values):
-            raise LayoutError(Diagnostic("LA378", "the digits read off a layout are not the layout", (str(layout),)))
+            raise LayoutError(Diagnostic("LA378", "internal error: digits differ from the layout", (str(layout),)))
         if not found.base:
             return found
         based = based or found
@@ -171,7 +168,7 @@ def _searched(layout: Any, values: IntArray, element_bytes: int, names: Sequence
 
 
 def _digits(linear: IntArray) -> tuple[tuple[Flat, ...] | None, dict[str, object]]:
-    """Return the digits per dimension; or None and where the offsets depart from every such form."""
+    """Return the digits per dimension, or None and where the offsets stop being strided."""
     first = int(linear.reshape(-1)[0])
     total: IntArray = np.array(first, dtype=np.int64)
     modes: list[Flat] = []
@@ -194,7 +191,7 @@ def _digits(linear: IntArray) -> tuple[tuple[Flat, ...] | None, dict[str, object
 
 
 def _name_of(swizzle: Swizzle, element_bytes: int, names: Sequence[str]) -> str | None:
-    """Return the hardware's name of a swizzle of elements or of bytes; None where it has none."""
+    """Return the hardware name of a swizzle of elements or bytes; None if it has none."""
     if not swizzle.bits:
         return "NONE"
     exact = swizzle if swizzle.unit == "byte" else swizzle.recast_bytes(element_bytes)
@@ -202,16 +199,16 @@ def _name_of(swizzle: Swizzle, element_bytes: int, names: Sequence[str]) -> str 
 
 
 def _stated(swizzle: object, element_bytes: int, names: Sequence[str]) -> str:
-    """Return the name of a swizzle given beside the layout."""
+    """Return the name of a swizzle passed separately from the layout."""
     name = _name_of(swizzle, element_bytes, names) if isinstance(swizzle, Swizzle) else swizzle
     if not isinstance(name, str) or name not in names:
         hint = f"; {_nearest(swizzle, element_bytes, names)}" if isinstance(swizzle, Swizzle) else ""
-        raise CHECK.malformed("swizzle", f"must be one of {', '.join(names)}, or a Swizzle that is one", swizzle, hint)
+        raise CHECK.malformed("swizzle", f"must be one of {', '.join(names)} or an equal Swizzle", swizzle, hint)
     return name
 
 
 def _nearest(swizzle: Swizzle, element_bytes: int, names: Sequence[str]) -> str:
-    """Say which of the hardware's swizzles is most like this one."""
+    """Return a hint naming the closest hardware swizzle."""
     exact = swizzle if swizzle.unit == "byte" else swizzle.recast_bytes(element_bytes)
     known = {name: Swizzle(*XORS[name][0], "byte") for name in names if len(XORS[name]) == 1}
 
@@ -222,25 +219,25 @@ def _nearest(swizzle: Swizzle, element_bytes: int, names: Sequence[str]) -> str:
     name = min(known, key=distance)
     best = known[name]
     text = str(best) if swizzle.unit == "byte" else str(best.recast_elements(element_bytes))
-    return f"on {element_bytes}-byte elements {swizzle} is {exact}; the hardware's nearest is {text}, {name}"
+    return f"on {element_bytes}-byte elements {swizzle} is {exact}; the closest hardware swizzle is {text}, {name}"
 
 
 def _refused(
     layout: Any, element_bytes: int, names: Sequence[str], departure: dict[str, object]
 ) -> RepresentabilityError:
-    """Return the refusal: where the layout is not digits, and what would be nearest."""
+    """Return the refusal: where the layout stops being strided, and the closest hardware swizzle."""
     if "dimension" in departure:
-        because = f"dimension {departure['dimension']} steps back in shared memory"
+        because = f"dimension {departure['dimension']} has a negative stride in shared memory"
     else:
         because = (
-            f"at coordinate {departure['coordinate']} the offset is {departure['offset']}, strided along each "
-            f"dimension it would be {departure['strided']}"
+            f"not strided: at coordinate {departure['coordinate']} the offset is {departure['offset']}, the strides "
+            f"give {departure['strided']}"
         )
     others = ", ".join(name for name in names if name != "NONE")
-    because += f"; nor is it strided before one of the swizzles {others}" * bool(others)
+    because += f"; undoing a swizzle ({others}) does not make it strided" * bool(others)
     stages = layout.stages if isinstance(layout, ComposedLayout) else ()
     foreign = [swizzle for swizzle, _ in stages if swizzle.bits and _name_of(swizzle, element_bytes, names) is None]
     if foreign:
         because += f"; {_nearest(foreign[0], element_bytes, names)}"
-    what = "shared memory as the hardware writes it does not have this layout"
+    what = "not strides followed by a hardware swizzle"
     return RepresentabilityError(Diagnostic("LA377", what, (str(layout)[:200],), because, departure))

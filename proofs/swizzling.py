@@ -1,10 +1,8 @@
-"""Swizzles as plans: a shared layout, the accesses that it serves, and the turns of the banks, counted again.
+"""Swizzle plans: a shared layout, the accesses it serves, and their bank turns, recounted from addresses.
 
-Main statements: an instruction of v elements exists where every lane has v registers in an aligned run of v offsets,
-the same registers in all lanes; it then moves one such run per lane. The turns of a plan are those of all instructions
-of all warps, each counted by its addresses: nothing here uses ranks, which is what finders use.
-
-Notation: an access is a linear layout from (register, lane, warp) to tile coordinates.
+An access is a linear layout from (register, lane, warp) to tile coordinates. A v-element instruction applies if every
+lane has v registers, the same ones in all lanes, in an aligned run of v offsets. Turns are counted from the addresses
+of every instruction of every warp; the finders use ranks instead.
 """
 
 from __future__ import annotations
@@ -30,7 +28,7 @@ from layoutalg.targets.bank_model import BankModel, bank_model
 from layoutalg.targets.registry import lookup
 
 IntArray: TypeAlias = npt.NDArray[np.int64]
-CHECK = Checker("LA910", "this is not a question about swizzles")
+CHECK = Checker("LA910", "invalid argument to swizzle()")
 SCHEMA = "layoutalg/swizzle/1"
 KINDS = ("load", "store", "ldmatrix", "ldmatrix.trans", "stmatrix", "stmatrix.trans")
 ROW_BYTES = 16
@@ -39,14 +37,12 @@ _VECTORS = {8: "b8", 16: "b16", 32: "b32", 64: "v2.b32", 128: "v4.b32"}
 
 @dataclass(frozen=True, slots=True)
 class TileAccess:
-    """Registers of warps that are filled from a tile in shared memory, or written to it.
+    """Registers of warps that are loaded from, or stored to, a tile in shared memory.
 
     Args:
-        layout: From (register, lane) and other axes, which count warps, to tile coordinates.
-        kind: ``"load"``, ``"store"``: by the widest vectors; ``"ldmatrix"``, ``"ldmatrix.trans"``, ``"stmatrix"``,
-            ``"stmatrix.trans"``: by matrices of 8 rows of 16 bytes.
-
-    Raises: MalformedError: LA910.
+        layout: From (register, lane) and any further axes, which count warps, to tile coordinates.
+        kind: ``"load"``, ``"store"``: the widest vectors; ``"ldmatrix"``, ``"ldmatrix.trans"``, ``"stmatrix"``,
+            ``"stmatrix.trans"``: matrices of 8 rows of 16 bytes.
 
     Example:
         >>> rows = LinearLayout.from_bases({"register": [(1,)], "lane": [(2 << b,) for b in range(5)]}, {"tile": 64})
@@ -71,7 +67,7 @@ class TileAccess:
 
     @property
     def distinct(self) -> tuple[int, ...]:
-        """Images of the register bits without those that the ones before them give already."""
+        """Images of the register bits that are independent of the earlier ones."""
         found: list[int] = []
         for image in self.registers:
             if matrix.rank([*found, image]) > len(found):
@@ -97,19 +93,19 @@ class TileAccess:
 
 @dataclass(frozen=True, slots=True)
 class SwizzlePlan(Recounted):
-    """A shared layout for several accesses, and what the banks make of them.
+    """A shared layout for several accesses, with their bank turns.
 
     Args:
         smem: Tile coordinates to element offsets, a bijection.
         element_bits: Bits of an element.
-        accesses: What it serves.
+        accesses: The accesses it serves.
         served: Each access on each target.
-        bound: Turns that no layout of the form goes below, as proved by the finder.
-        proof: Why.
-        form: The layouts that were asked for: ``"any"``, ``"tma"``, ``"cute"``, ``"xor"``; ``space`` in words.
-        cute: The layout in CuTe's notation, tile coordinates to element offsets, where the form has one.
-        chunk_bytes: Bytes of a chunk of the form ``"xor"``.
-        elsewhere: What looks for plans of other forms, and paddings, that take fewer turns: ``better``.
+        bound: Lower bound on the turns of any layout of the form, as proved by the finder.
+        proof: Proof of the bound.
+        form: The form searched: ``"any"``, ``"tma"``, ``"cute"``, ``"xor"``; ``space`` puts it in words.
+        cute: The layout in CuTe notation, tile coordinates to element offsets, if the form has one.
+        chunk_bytes: Chunk size of the form ``"xor"``.
+        elsewhere: Search for plans of other forms, and paddings, with fewer turns: see ``better``.
     """
 
     smem: LinearLayout
@@ -141,8 +137,8 @@ class SwizzlePlan(Recounted):
         return {
             "any": "layouts linear over F2",
             "tma": f"boxes and swizzles that TMA writes on {targets}",
-            "cute": "Sw<B,M,S> behind the tile by rows or by columns",
-            "xor": f"XORs of {self.chunk_bytes}-byte chunks of a row with a map of the row number",
+            "cute": "Sw<B,M,S> over the row-major or column-major tile",
+            "xor": f"XORs of {self.chunk_bytes}-byte chunks with a linear map of the row number",
         }.get(self.form, self.form)
 
     @property
@@ -153,7 +149,7 @@ class SwizzlePlan(Recounted):
 
     @property
     def by_rows(self) -> LinearLayout:
-        """The same tile by rows, without a swizzle."""
+        """The row-major tile, without a swizzle."""
         starts = [range(first, first + bits) for _, first, bits in fields(self.smem.in_axes)]
         order = [bit for places in reversed(starts) for bit in places]
         columns = tuple(1 << order.index(bit) for bit in range(len(order)))
@@ -161,7 +157,7 @@ class SwizzlePlan(Recounted):
 
     @property
     def why(self) -> str:
-        """Per access, what each lane moves, its turns here and by rows, and the lanes that meet in a bank there."""
+        """Per access, its turns here and in the row-major tile, and the lanes that conflict there."""
         lines = []
         for each in self.served:
             access = self.accesses[each.access]
@@ -170,13 +166,13 @@ class SwizzlePlan(Recounted):
             try:
                 name, rows = instructions(access, self.by_rows, self.element_bits, each.target)
             except MalformedError:
-                lines.append(f"{said}; stored by rows, no instruction moves it")
+                lines.append(f"{said}; in the row-major tile no instruction can move it")
                 continue
             model = bank_model(each.target, name)
             worst = max((phase for row in np.concatenate(rows) for phase in model.phases(row)),
                         key=lambda phase: phase.turns - phase.least)  # fmt: skip
             before = sum(model.turns(row) for row in np.concatenate(rows))
-            said += f"; stored by rows {before} with {name}"
+            said += f"; in the row-major tile {before} with {name}"
             if worst.turns > worst.least:
                 lanes = ", ".join(str(lane) for lane, _ in worst.busy[:8]) + (", ..." if len(worst.busy) > 8 else "")
                 said += f": lanes {lanes} need {worst.turns} words of bank {worst.bank}"
@@ -184,22 +180,22 @@ class SwizzlePlan(Recounted):
         return "\n".join(lines)
 
     def check(self) -> SwizzlePlan:
-        """Return the plan after counting its turns from the addresses of every instruction.
+        """Return the plan after recounting its turns from the addresses of every instruction.
 
-        Raises: MalformedError: LA911, where a count or the layout is not what the plan says.
+        Raises: MalformedError: LA911, if a count or the layout differs from the plan.
         """
-        wrong = Checker("LA911", "this plan of a swizzle is wrong")
+        wrong = Checker("LA911", "wrong swizzle plan")
         if not self.smem.is_invertible:
             raise wrong.malformed("smem", "must be a bijection", str(self.smem))
         self.recount(wrong)
         return self
 
     def serve_again(self, each: Served) -> Served:
-        """Return an entry of ``served`` as the addresses of its instructions say."""
+        """Return an entry of ``served``, recounted from the addresses of its instructions."""
         return serve(self.accesses[each.access], each.access, self.smem, self.element_bits, each.target)
 
     def certificates(self) -> tuple[Certificate, ...]:
-        """Return the turns of every access on every target as certificates of the common form.
+        """Return ``bank-turns`` certificates, one for each access and target.
 
         Raises: RepresentabilityError: LA436, for a target that was not measured.
         """
@@ -210,7 +206,7 @@ class SwizzlePlan(Recounted):
         )
 
     def rivals(self) -> Iterator[Rivals]:
-        """Yield all places where the plan is free of conflicts, else the members of its form by their instructions."""
+        """Yield every placement if the plan is conflict-free, otherwise the members of its form by instruction."""
         if self.turns == self.ideal:
             moved = []
             for each in self.served:
@@ -222,22 +218,21 @@ class SwizzlePlan(Recounted):
         yield from self._members()
 
     def listable(self) -> None:
-        """Return if there are no conflicts, or the members of the form are few.
+        """Return if there are no conflicts, or if the form has few enough members.
 
         Raises: RepresentabilityError: LA906.
         """
         if self.turns == self.ideal:
             return
         if not self.optimal:
-            raise uncertified(
-                f"it is not proved that nothing takes fewer turns, only that nothing takes {self.bound - 1}"
-            )
+            raise uncertified(f"the proved lower bound is {self.bound} turns, the plan takes {self.turns}")
         if self.form == "any" or len(self.smem.in_axes) < 2:
-            raise uncertified("all layouts of the form are too many to list, and the search is not written down")
+            raise uncertified("the form has too many layouts to list, and the search leaves no record")
         count = xor_count(self._axes, self._chunk) if self.form == "xor" else len(self._listed())
         if count * self.starts > MOST_STARTS:
-            rule = f"{count} layouts of {self.starts} starts of lanes are more than a certificate lists"
-            raise uncertified(f"{rule}, {MOST_STARTS} starts")
+            raise uncertified(
+                f"{count} layouts x {self.starts} lane addresses exceed a certificate's limit of {MOST_STARTS}"
+            )
 
     @property
     def _axes(self) -> list[tuple[int, int]]:
@@ -245,7 +240,7 @@ class SwizzlePlan(Recounted):
 
     @property
     def _chunk(self) -> int:
-        """Log of the elements of a chunk."""
+        """Log2 of the elements of a chunk."""
         return (8 * self.chunk_bytes // self.element_bits).bit_length() - 1
 
     def _listed(self) -> list[tuple[int, ...]]:
@@ -259,7 +254,7 @@ class SwizzlePlan(Recounted):
         return list(dict.fromkeys(members))
 
     def _members(self) -> Iterator[Rivals]:
-        """Yield the members of the form, those that the same instructions move from the same elements together."""
+        """Yield the members of the form, grouped by equal instructions and starting elements."""
         sets: dict[tuple[object, ...], tuple[tuple[tuple[str, str, IntArray], ...], list[object], list[int]]] = {}
         for columns in self._listed():
             smem = LinearLayout(self.smem.in_axes, self.smem.out_axes, columns)
@@ -277,7 +272,7 @@ class SwizzlePlan(Recounted):
             yield Rivals(moved, tuple(layouts), min(turns), turns.index(min(turns)))
 
     def _starts(self, smem: LinearLayout) -> tuple[tuple[str, str, IntArray], ...] | None:
-        """Return the instructions behind a layout and the elements at which lanes start; None where none moves one."""
+        """Return a layout's instructions and the elements their lanes start at; None if an access has none."""
         element = np.argsort(smem.table().reshape(-1))
         found = []
         for each in self.served:
@@ -301,23 +296,23 @@ class SwizzlePlan(Recounted):
 
 
 def serve(access: TileAccess, number: int, smem: LinearLayout, element_bits: int, target: str) -> Served:
-    """Return how an access is served behind a shared layout, counted from addresses.
+    """Return how an access to a shared layout is served, counted from addresses.
 
-    Raises: MalformedError: LA910, where no instruction moves it. RepresentabilityError: LA712.
+    Raises: MalformedError: LA910, if no instruction can move it. RepresentabilityError: LA712.
     """
     name, rows = instructions(access, smem, element_bits, target)
     return counted(number, target, name, np.concatenate(rows))
 
 
 def instruction_name(target: str, kind: str, bits: int) -> str:
-    """Return the name of the load or store of ``bits`` bits a lane."""
+    """Return the name of the load or store of ``bits`` bits per lane."""
     if lookup(target).vendor == "amd":
         return f"ds_{'read' if kind == 'load' else 'write'}_b{bits}"
     return f"{'ld' if kind == 'load' else 'st'}.shared.{_VECTORS[bits]}"
 
 
 def instruction_bits(instruction: str) -> int:
-    """Return the bits that each lane of a load or store by ``instruction_name`` moves.
+    """Return the bits per lane of a load or store named by ``instruction_name``.
 
     Example:
         >>> instruction_bits("st.shared.v4.b32"), instruction_bits("ds_read_b64")
@@ -330,7 +325,7 @@ def instruction_bits(instruction: str) -> int:
 
 @lru_cache(maxsize=256)
 def widths(target: str, kind: str, element_bits: int) -> tuple[int, ...]:
-    """Return the bits a lane that loads or stores of a target move and whose banks are known, widest first."""
+    """Return the widths, in bits per lane, of the loads or stores with a known bank model, widest first."""
     found = []
     for bits in (128, 64, 32, 16, 8):
         if bits >= element_bits and _known(target, instruction_name(target, kind, bits)):
@@ -348,7 +343,7 @@ def _known(target: str, name: str) -> BankModel | None:
 def instructions(
     access: TileAccess, smem: LinearLayout, element_bits: int, target: str
 ) -> tuple[str, Sequence[IntArray]]:
-    """Return the widest instruction that moves an access, and the addresses of each: int64[warp, lane] in bytes.
+    """Return the widest instruction that can move an access, and each one's byte addresses: int64[warp, lane].
 
     Raises: MalformedError: LA910.
     """
@@ -360,13 +355,13 @@ def instructions(
             if starts is not None:
                 rows = [start * element_bits // 8 for start in starts]
                 return instruction_name(target, access.kind, bits), rows
-        rule = f"must be moved by a {access.kind} of {target} whose banks are known: {tried} bits"
+        rule = f"must fit a {access.kind} of {target} with a known bank model: {tried} bits"
         raise CHECK.malformed("accesses", rule, str(access.layout))
     return _matrix_instructions(access, offsets, element_bits)
 
 
 def _offsets(access: TileAccess, smem: LinearLayout) -> IntArray:
-    """Return the element offset of every register: int64[warp, lane, register], equal registers once."""
+    """Return the element offset of every register, duplicates dropped: int64[warp, lane, register]."""
     layout = smem @ access.layout
     names = [name for name, _ in layout.in_axes]
     shape = list(layout.in_dims.values())
@@ -379,7 +374,7 @@ def _offsets(access: TileAccess, smem: LinearLayout) -> IntArray:
 
 
 def _runs(offsets: IntArray, elements: int) -> list[IntArray] | None:
-    """Return the first offsets of aligned runs that are the same registers in every lane; None where there are none."""
+    """Return the first offsets of aligned runs made of the same registers in every lane; None if there are none."""
     flat = offsets.reshape(-1, offsets.shape[2])
     place = {flat[:, register].tobytes(): register for register in range(flat.shape[1])}
     starts = []
@@ -394,17 +389,17 @@ def _runs(offsets: IntArray, elements: int) -> list[IntArray] | None:
 
 
 def _matrix_instructions(access: TileAccess, offsets: IntArray, element_bits: int) -> tuple[str, Sequence[IntArray]]:
-    """Return the matrix instructions, x4 where the matrices are a multiple of four, and the rows' addresses."""
+    """Return the matrix instruction, x4 if the matrices are a multiple of four, and the row addresses."""
     name, _, trans = access.kind.partition(".")
     per_word = 32 // element_bits if element_bits <= 32 else 0
     if offsets.shape[1] != 32 or not per_word or (trans and element_bits != 16):
-        raise CHECK.malformed("accesses", "must have 32 lanes, elements of at most 32 bits, of 16 where transposed",
+        raise CHECK.malformed("accesses", "must have 32 lanes and elements of at most 32 bits (.trans: 16 bits)",
                               str(access.layout))  # fmt: skip
     starts = []
     for first in range(0, offsets.shape[2], per_word):
         held = offsets[:, :, first : first + per_word]
         if held.shape[2] < per_word:
-            raise CHECK.malformed("accesses", "must fill words of 32 bits", str(access.layout))
+            raise CHECK.malformed("accesses", "must fill whole 32-bit words", str(access.layout))
         if trans:
             rows = np.stack([held[:, :4, half] for half in range(2)], axis=2).reshape(-1, 8)
             wanted = np.stack([np.tile(rows[:, half::2], (1, 8)) for half in range(2)], axis=2)
@@ -415,8 +410,8 @@ def _matrix_instructions(access: TileAccess, offsets: IntArray, element_bits: in
             wanted = words[:, :, None] + np.arange(per_word)
         row_elements = ROW_BYTES * 8 // element_bits
         if (held != wanted).any() or (rows % row_elements).any():
-            rule = f"must be the fragments of {access.kind}: 8 rows of 16 bytes"
-            raise CHECK.malformed("accesses", rule, f"{access.layout} behind the layout")
+            rule = f"must be {access.kind} fragments in this layout: 8 rows of 16 bytes"
+            raise CHECK.malformed("accesses", rule, str(access.layout))
         starts.append(rows * element_bits // 8)
     many = next(many for many in (4, 2, 1) if len(starts) % many == 0)
     joined = [np.concatenate(starts[first : first + many], axis=1) for first in range(0, len(starts), many)]

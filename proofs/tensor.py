@@ -1,7 +1,7 @@
-"""The global tensor of a statement: shape, strides, element type, what is known of its base address.
+"""A global tensor: shape, strides, element type and base alignment.
 
-Notation: shapes and strides count elements, outermost dimension first. A size is an integer, or the text of a
-polynomial in names (``"K"``, ``"2*K + 8"``); names stand for integers of at least 1.
+Shapes and strides count elements, outermost dimension first. A size is an integer or the text of a polynomial in names
+(``"K"``, ``"2*K + 8"``); names stand for integers >= 1.
 """
 
 from __future__ import annotations
@@ -22,25 +22,25 @@ from layoutalg.proofs.dtypes import dtype_name, stated_type
 
 Size: TypeAlias = Any
 """An integer, or the text of a polynomial in names."""
-CHECK = Checker("LA375", "this is not a tensor")
-NAMED = Checker("LA860", "this needs a tensor whose sizes are numbers")
+CHECK = Checker("LA375", "invalid tensor")
+NAMED = Checker("LA860", "tensor sizes must be numbers here")
 BASE_ALIGN_BYTES = 256
-"""What allocators of device memory promise."""
+"""The alignment that device allocators guarantee."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Tensor(Shown):
     """A tensor in global memory.
 
-    Mathematically: the function that takes a coordinate to the element offset sum of coordinate * stride; with names
-    in it, a family of such functions, one for all sizes that meet the assumptions.
+    It maps a coordinate to the element offset sum of coordinate * stride; with names, one such function for all sizes
+    that meet the assumptions.
 
     Args:
         shape: Extents in elements, outermost dimension first.
         stride: Element strides, same order; None for row-major.
-        dtype: Element type: a TensorMap name (``"bf16"``), or numpy's, torch's, CuTe's or Triton's.
+        dtype: Element type: a TensorMap name (``"bf16"``), or a numpy, torch, CuTe or Triton one.
         base_align_bytes: Power of two that divides the base address.
-        assume: What is known of the names in shape and stride, as conditions.
+        assume: Conditions on the names in shape and stride.
 
     Raises: MalformedError: LA375, LA620, LA621.
 
@@ -92,11 +92,11 @@ class Tensor(Shown):
 
     @property
     def assumptions(self) -> Assumptions:
-        """What is known of the names."""
+        """The conditions on the names."""
         return Assumptions(self.assume)
 
     def at(self, sizes: Mapping[str, int]) -> Tensor:
-        """Return the tensor at these sizes; whether the assumptions hold there is not asked.
+        """Return the tensor at these sizes; the assumptions are not checked.
 
         Raises: MalformedError: LA375, LA623. AdmissibilityError: LA663.
 
@@ -124,7 +124,7 @@ class Tensor(Shown):
 
 
 def size_text(value: Polynomial) -> Size:
-    """Return a polynomial as a size: the integer that it is, or its text.
+    """Return a polynomial as a size: an integer if constant, otherwise its text.
 
     Example:
         >>> size_text(polynomial("3 + 4")), size_text(polynomial("K*2"))
@@ -135,7 +135,7 @@ def size_text(value: Polynomial) -> Size:
 
 
 def _sizes(values: object, argument: str, length: int | None = None) -> tuple[Size, ...]:
-    """Return integers, and names or polynomials as their text."""
+    """Return sizes: integers as they are, names and polynomials as text."""
     if not isinstance(values, (tuple, list)) or not any(_named(entry) for entry in values):
         return CHECK.vector(values, argument, length)
     if length is not None and len(values) != length:
@@ -176,14 +176,14 @@ def row_major(shape: tuple[Size, ...]) -> tuple[Size, ...]:
 
 
 def tensor_of(value: object, *given: object, named: bool = False, dtype: object = None) -> Tensor:
-    """Return a tensor from whatever holds one.
+    """Return a ``Tensor`` from any supported description.
 
     Args:
-        value: A ``Tensor``; ``(shape, stride, dtype)`` or ``(shape, dtype)``; an array or tensor of another library
-            (see ``arrays``), of which nothing but the description is read.
-        given: Layouts of its tiles, whose texts may not say another element type.
+        value: A ``Tensor``; ``(shape, stride, dtype)`` or ``(shape, dtype)``; an array or tensor of another library,
+            of which only the description is read (see ``arrays``).
+        given: Layouts of its tiles; an element type in their texts must agree.
         named: Whether sizes may be names.
-        dtype: What ``None`` in place of the type stands for; None for the type that the texts say.
+        dtype: The type that a ``None`` in ``value`` stands for; None for the type in the texts.
 
     Raises: MalformedError: LA375, LA860.
 
@@ -198,19 +198,19 @@ def tensor_of(value: object, *given: object, named: bool = False, dtype: object 
         value = Tensor(value[0], None, value[1]) if len(value) == 2 else Tensor(*value)
     if isinstance(value, Tensor):
         if value.names and not named:
-            rule = "must have no names; tensormap plans for all sizes at once, Tensor.at puts numbers in"
+            rule = "must have no names; tensormap() plans for all sizes at once, Tensor.at() inserts numbers"
             raise NAMED.malformed("tensor", rule, str(value))
         stated_type(value.dtype, *given, check=CHECK, argument="dtype of the tensor")
         return value
     if isinstance(value, (tuple, list)):
         raise CHECK.malformed("tensor", "must be a Tensor, (shape, stride, dtype) or an array", value)
-    from layoutalg.proofs.arrays import described  # loads ctypes, for foreign arrays alone
+    from layoutalg.proofs.arrays import described  # loads ctypes: only for foreign arrays
 
     try:
         found = described(value)
     except LayoutError:
         raise
-    except Exception:  # whatever foreign code raises, the description cannot be read
+    except Exception:  # foreign code may raise anything
         found = None
     if found is None:
         raise CHECK.malformed("tensor", "must be a Tensor, (shape, stride, dtype) or an array", value)

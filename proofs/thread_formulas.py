@@ -1,6 +1,6 @@
-"""Formulas of numbers that threads have: affine over F2, or strides of the digits of the thread's number.
+"""Formulas for per-thread values: affine over F2, or strided in the digits of the thread number.
 
-Main statements: both are found where there is one, so that ``None`` says that the numbers have to be listed.
+Both searches are complete: ``None`` means that no such formula exists.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ BoolArray: TypeAlias = npt.NDArray[np.bool_]
 
 
 def affine(values: IntArray, live: BoolArray) -> tuple[int, tuple[int, ...]] | None:
-    """Return (constant, columns) of an affine map of the thread's bits that has these values at the live threads."""
+    """Return (constant, columns) of a map, affine in the thread bits, with these values at the live threads."""
     width = (len(values) - 1).bit_length()
     rows: dict[int, tuple[int, int]] = {}
     for thread in np.flatnonzero(live).tolist():
@@ -40,9 +40,9 @@ def affine(values: IntArray, live: BoolArray) -> tuple[int, tuple[int, ...]] | N
 
 
 def strides(values: IntArray, live: BoolArray) -> tuple[int, Modes] | None:
-    """Return (constant, modes) of a sum of strided digits, fastest first, that has these values at the live threads.
+    """Return (constant, modes) of a sum of strided digits, fastest first, with these values at the live threads.
 
-    Live threads must be the first ones.
+    None unless the live threads are the first ones.
 
     Example:
         >>> strides(np.array([5, 6, 7, 15, 16, 17]), np.ones(6, dtype=bool))

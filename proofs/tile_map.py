@@ -1,16 +1,16 @@
-"""A layout of any family as a function of tile coordinates: which of its axes is which tile dimension.
+"""Evaluate a layout of any family on tile coordinates: which axis is which tile dimension.
 
-Notation: the tile's dimensions are those of the tensor, outermost first; the function's values are element offsets in
-shared memory. The coordinates of a layout are read in this order of rules.
+Tile dimensions are those of the tensor, outermost first; values are element offsets in shared memory. The first rule
+that applies assigns the axes:
 
 * A CuTe layout with as many modes as the tile has dimensions: mode k is dimension k.
-* Named axes ``dim0``, ``dim1``, ... or, of two dimensions, ``row`` and ``col``: by name, in whatever order they stand.
-* Outputs ``dim0``, ``dim1``, ... of an input ``offset`` (Triton's shared layouts): the inverse, by name.
+* Axes named ``dim0``, ``dim1``, ... or ``row`` and ``col``: by name, in any order.
+* An input ``offset`` with outputs ``dim0``, ``dim1``, ... (Triton's shared layouts): the inverse, by name.
 * Any other axes, and a CuTe layout of one mode: the flat colexicographic coordinate, as everywhere in the library. The
   first (fastest) axes make up dimension 0, the next ones dimension 1, and so on. Each dimension ends where an axis
   ends, unless there is a single axis.
 
-``axes`` names the axes, outermost dimension first, in place of the first two rules; leaves of a CuTe layout are
+``axes`` names the axes, outermost dimension first, and overrides the first two rules; the leaves of a CuTe layout are
 ``c0``, ``c1``, ...
 """
 
@@ -39,19 +39,19 @@ from layoutalg.proofs.tensor import row_major
 from layoutalg.targets.layouts.padding import PaddedShared
 
 IntArray: TypeAlias = npt.NDArray[np.int64]
-CHECK = Checker("LA376", "this is not a shared-memory layout of the tile")
+CHECK = Checker("LA376", "invalid shared-memory layout for the tile")
 _DIMENSION = re.compile(r"dim(0|[1-9][0-9]?)")
 SHARED_LAYOUTS = (Layout, PaddedShared)
-"""Types of layouts that can be a tile in shared memory."""
+"""Layout types accepted for a tile in shared memory."""
 
 
 def layout_of(smem: object, tile: tuple[int, ...] | None, element_bytes: int) -> Any:
-    """Return the layout that ``smem`` is or writes.
+    """Return ``smem`` as a layout.
 
     Args:
-        smem: What ``read_written`` takes: a layout; the text of one, in which a swizzle of byte addresses may stand
-            before a layout of elements; an array of element offsets; or None for the row-major tile.
-        tile: Tile extents; None where ``smem`` knows them.
+        smem: Anything ``read_written`` accepts: a layout; its text, in which a swizzle of byte addresses may precede a
+            layout of elements; an array of element offsets; or None for the row-major tile.
+        tile: Tile extents; None if ``smem`` has them.
         element_bytes: Bytes of an element.
 
     Raises: MalformedError: LA376, and those of ``layoutalg.parse``. AdmissibilityError: LA111.
@@ -62,11 +62,11 @@ def layout_of(smem: object, tile: tuple[int, ...] | None, element_bytes: int) ->
     """
     if smem is None:
         if tile is None:
-            raise CHECK.malformed("smem", "must be a layout where no tile is given", smem)
+            raise CHECK.malformed("smem", "must be a layout if no tile is given", smem)
         return CuteLayout(tile, row_major(tile))
     found = read_written(smem, tile, element_bytes=element_bytes)
     if found.bits is not None and max(1, found.bits // 8) != element_bytes:
-        rule = f"must be of elements of {8 * element_bytes} bits, the type that is asked about"
+        rule = f"must have elements of {8 * element_bytes} bits like the dtype"
         raise CHECK.malformed("smem", rule, f"{found.bits} bits in {found.text or found.dtype}")
     known = None if isinstance(found.layout, Swizzle) else normal(found.layout)
     layout = found.layout if known is None else known
@@ -76,7 +76,7 @@ def layout_of(smem: object, tile: tuple[int, ...] | None, element_bytes: int) ->
 
 
 def extents_of(layout: Any, axes: Sequence[str] | None = None) -> tuple[int, ...]:
-    """Return the extents of the tile that a layout speaks of, outermost first; one mode or axis is one dimension.
+    """Return the tile extents of a layout, outermost first; each mode or axis is one dimension.
 
     Example:
         >>> from layoutalg.targets.layouts.shared import nvmma_shared
@@ -98,9 +98,9 @@ def offsets(layout: Any, tile: tuple[int, ...], axes: Sequence[str] | None = Non
     """Return the element offset of every tile element, indexed outermost dimension first.
 
     Args:
-        layout: What ``layout_of`` returns.
+        layout: A result of ``layout_of``.
         tile: Tile extents.
-        axes: Names of the layout's axes, outermost dimension first; None for the rules of this module.
+        axes: Names of the layout's axes, outermost dimension first; None for the module's rules.
 
     Raises: MalformedError: LA376. BudgetError: those of the layout's table.
 
@@ -119,7 +119,7 @@ def offsets(layout: Any, tile: tuple[int, ...], axes: Sequence[str] | None = Non
         return np.asarray(layout.table(), dtype=np.int64).reshape(tile, order="F")
     if takes_offsets(layout):
         if axes is not None:
-            raise CHECK.malformed("axes", "must be None where the outputs of smem name the dimensions", axes)
+            raise CHECK.malformed("axes", "must be None because the outputs of smem name the dimensions", axes)
         return _inverted(layout, tile)
     inputs = layout.in_dims
     ordered = _ordered(inputs, axes)
@@ -127,14 +127,14 @@ def offsets(layout: Any, tile: tuple[int, ...], axes: Sequence[str] | None = Non
     ends = {1, *accumulate(extents, mul)}
     if sum(extent > 1 for extent in extents) > 1 and not set(accumulate(tile, mul)) <= ends:
         axes_text = ", ".join(f"{name}:{inputs[name]}" for name in ordered)
-        hint = "; axes= names them outermost dimension first"
+        hint = "; pass axes=..., outermost dimension first"
         raise CHECK.malformed("smem", f"must have axes that make up the tile {tile} in order", axes_text, hint)
     values = _values(layout).reshape(list(inputs.values()), order="F")
     return values.transpose([list(inputs).index(name) for name in ordered]).reshape(tile, order="F")
 
 
 def check_tile(layout: Any, tile: tuple[int, ...], axes: Sequence[str] | None = None) -> None:
-    """Refuse a layout that has not the elements, or whose modes are not the dimensions, of a tile.
+    """Refuse a layout whose size or modes do not match a tile.
 
     Raises: MalformedError: LA376.
     """
@@ -154,15 +154,15 @@ def cute_extents(layout: CuteLayout | ComposedLayout) -> tuple[int, ...]:
 
 
 def check_modes(layout: CuteLayout | ComposedLayout, tile: tuple[int, ...]) -> None:
-    """Refuse a CuTe layout whose modes are neither the tile's dimensions nor one mode of all its elements."""
+    """Refuse a CuTe layout with neither the tile's dimensions as modes nor one mode of all its elements."""
     extents = cute_extents(layout)
     if extents != tile and (len(extents) > 1 or math.prod(extents) != math.prod(tile)):
         hint = "; mode k is tile dimension k, outermost first" if sorted(extents) == sorted(tile) else ""
-        raise CHECK.malformed("smem", f"must have modes of the tile's extents {tile}, or one mode", extents, hint)
+        raise CHECK.malformed("smem", f"must have modes with the tile's extents {tile}, or one mode", extents, hint)
 
 
 def _ordered(inputs: Mapping[str, int], axes: Sequence[str] | None) -> tuple[str, ...]:
-    """The names of the axes, those of dimension 0 first."""
+    """Return the names of the axes, those of dimension 0 first."""
     if axes is not None:
         return CHECK.names(axes, "axes", tuple(inputs), whole=True)
     if set(inputs) == {f"dim{place}" for place in range(len(inputs))}:
@@ -173,13 +173,13 @@ def _ordered(inputs: Mapping[str, int], axes: Sequence[str] | None) -> tuple[str
 
 
 def _inverted(layout: Any, tile: tuple[int, ...]) -> IntArray:
-    """Return the offset that holds each coordinate."""
+    """Return the offset of each coordinate."""
     inputs, outputs = layout.in_dims, layout.out_dims
     wide = {name: extent for name, extent in inputs.items() if name != OFFSET and extent != 1}
     if wide:
-        raise CHECK.malformed("smem", "must be the layout of one block: of its inputs only offset may have parts", wide)
+        raise CHECK.malformed("smem", "must be for one block: only the input offset may exceed extent 1", wide)
     if len(outputs) != len(tile):
-        raise CHECK.malformed("smem", f"must have the {len(tile)} dimensions of the tile", list(outputs))
+        raise CHECK.malformed("smem", f"must have {len(tile)} dimensions like the tile", list(outputs))
     found = columns(layout)
     points = [found[list(outputs).index(f"dim{place}")] for place in range(len(tile))]
     for place, (column, extent) in enumerate(zip(points, tile, strict=True)):
@@ -188,7 +188,7 @@ def _inverted(layout: Any, tile: tuple[int, ...]) -> IntArray:
             raise CHECK.malformed("smem", f"must have the tile's extents {tile}", known, f" along dim{place}")
     index = np.ravel_multi_index(points, tile)
     held = np.bincount(index, minlength=math.prod(tile))
-    for wrong, rule in ((held == 0, "must hold every element"), (held > 1, "must hold every element once")):
+    for wrong, rule in ((held == 0, "must contain every element"), (held > 1, "must contain every element once")):
         if wrong.any():
             at = int(np.flatnonzero(wrong)[0])
             where = tuple(int(part) for part in np.unravel_index(at, tile))
@@ -217,9 +217,9 @@ def columns(layout: Any) -> list[IntArray]:
 
 
 def flat_offsets(layout: Any) -> IntArray:
-    """Return the offset at every flat coordinate; several outputs are the dimensions of a row-major tile.
+    """Return the offset at every flat coordinate; several outputs are the coordinates of a row-major tile.
 
-    Raises: MalformedError: LA376, where an output has no bound.
+    Raises: MalformedError: LA376, if an output is unbounded.
     """
     if isinstance(layout, CuteLayout | ComposedLayout | ListedLayout) or len(layout.out_dims) == 1:
         return np.asarray(layout.table(), dtype=np.int64).reshape(-1)
@@ -230,18 +230,18 @@ def flat_offsets(layout: Any) -> IntArray:
 
 
 def _values(layout: Any) -> IntArray:
-    """Return the offset at every flat coordinate: the only output of more than one value."""
+    """Return the offset at every flat coordinate: the only output that varies."""
     names = list(layout.out_dims)
     moving = [name for name, extent in layout.out_dims.items() if extent != 1]
     if len(moving) > 1:
-        raise CHECK.malformed("smem", "must have one output, the offset", moving)
+        raise CHECK.malformed("smem", "must have a single output, the offset", moving)
     if moving and _DIMENSION.fullmatch(moving[0]):
         raise CHECK.malformed(
-            "smem", "must take coordinates to offsets, or an input offset to coordinates", str(layout)[:80]
+            "smem", "must map coordinates to offsets, or an input offset to coordinates", str(layout)[:80]
         )
     if not names:
         raise CHECK.malformed("smem", "must have an output, the offset", str(layout))
     column = columns(layout)[names.index(moving[0]) if moving else 0]
     if column.dtype == object or (column.size and int(column.min()) < 0):
-        raise CHECK.malformed("smem", "must have an offset of at least 0 at every coordinate", int(column.min()))
+        raise CHECK.malformed("smem", "must have offsets >= 0", int(column.min()))
     return column

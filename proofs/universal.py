@@ -1,11 +1,10 @@
-"""Universal swizzles: one XOR of the low bits of a chunk's number with its other bits, for a class of accesses.
+"""Universal swizzles: for a class of accesses, one XOR of the low bits of a chunk number with its other bits.
 
-Notation: a tile has 2^r rows of 2^w chunks, a chunk being what one lane moves; its cell is ``chunk + 2^w row``. The
-low bits of a cell get f of the others added, f linear over F2 and given by the images of those bits, lowest first.
-Where all bits of a chunk are low bits, chunk c of row y lies at place ``c ^ f(y)`` of its row.
+A tile has 2^r rows of 2^w chunks; a chunk is what one lane moves, and its cell is ``chunk + 2^w row``. The low bits of
+a cell are XORed with f of the other bits, f linear over F2 and given by the images of those bits, lowest first. If the
+low bits are exactly the chunk bits, chunk c of row y is stored at place ``c ^ f(y)`` of its row.
 
-Main statements: the certificate of a class is that of its swizzle, the turns of every member counted again; where no
-f of this form is free of conflicts, ``clash`` names members that no f serves together while it serves all but any
+If no such f is conflict-free, ``clash`` is a minimal set of members that no f serves together: each proper subset has
 one.
 """
 
@@ -19,7 +18,7 @@ from layoutalg.ground.picture import Shown
 from layoutalg.proofs.certify import Certificate
 from layoutalg.proofs.swizzling import SwizzlePlan
 
-CHECK = Checker("LA923", "this is not a question about classes of accesses")
+CHECK = Checker("LA923", "invalid argument to universal_swizzle()")
 SCHEMA = "layoutalg/swizzle-class/1"
 
 
@@ -28,11 +27,9 @@ class ClassMember:
     """An access of a class: the cell of lane i is the XOR of the images of the bits of i.
 
     Args:
-        name: What it is called in answers.
-        cells: Per lane bit its cell, chunk plus row times the chunks of a row.
-        targets: The targets that it is moved on.
-
-    Raises: MalformedError: LA923.
+        name: Its name in reports.
+        cells: Per lane bit, its cell: chunk + row * chunks per row.
+        targets: The targets it is for.
     """
 
     name: str
@@ -54,13 +51,13 @@ class ClassPlan(Shown):
         rows: Rows of the tile.
         row_bytes: Bytes of a row.
         chunk_bytes: Bytes of a chunk.
-        columns: Images of the bits of a cell above the low ones: what is added to these.
-        low_bits: How many low bits there are.
+        columns: Images under f of the cell bits above the low ones.
+        low_bits: Number of low bits.
         members: The accesses.
-        plan: The swizzle as a plan, one access for each member.
-        clash: Members, by number, that no function serves together, though it serves all but any one; empty where the
-            swizzle is free of conflicts, or where nothing is proved.
-        largest: Members that a function serves without conflict, and none serves them and one more.
+        plan: The swizzle as a plan, one access per member.
+        clash: Numbers of members that no f serves together without conflicts, minimal; empty if the swizzle is
+            conflict-free or nothing is proved.
+        largest: Numbers of members in a maximal set that one f serves without conflicts.
     """
 
     rows: int
@@ -77,18 +74,18 @@ class ClassPlan(Shown):
         checked_kinds(self, "LA923")
         for value, most in ((self.rows, 1 << 13), (self.row_bytes, 1 << 17), (self.chunk_bytes, 17)):
             if CHECK.integer(value, "rows, row_bytes, chunk_bytes", 1, most) & (value - 1):
-                raise CHECK.malformed("rows", "must be a power of two, like the bytes of a row and of a chunk", value)
+                raise CHECK.malformed("rows", "must be a power of two, and so must row_bytes and chunk_bytes", value)
         bits = (self.rows * self.row_bytes // self.chunk_bytes).bit_length() - 1
         if self.low_bits < 0 or len(self.columns) + self.low_bits != bits:
-            raise CHECK.malformed("columns", f"must be of {bits} bits without the low ones", self.columns)
+            raise CHECK.malformed("columns", f"must have {bits} entries with low_bits", self.columns)
         if any(not 0 <= column < 1 << self.low_bits for column in self.columns):
-            raise CHECK.malformed("columns", f"must be of {self.low_bits} bits", self.columns)
+            raise CHECK.malformed("columns", f"must have entries of {self.low_bits} bits", self.columns)
         if any(not 0 <= place < len(self.members) for place in (*self.clash, *self.largest)):
             raise CHECK.malformed("clash", f"must be numbers of the {len(self.members)} members", self.clash)
 
     @property
     def turns(self) -> int:
-        """Turns of all members."""
+        """Total turns of all members."""
         return self.plan.turns
 
     @property
@@ -98,8 +95,8 @@ class ClassPlan(Shown):
 
     @property
     def space(self) -> str:
-        """The layouts among which this one was searched, in words."""
-        return f"XORs of the low {self.low_bits} bits of a {self.chunk_bytes}-byte chunk's number with its other bits"
+        """The layouts that were searched, in words."""
+        return f"XORs of the low {self.low_bits} bits of {self.chunk_bytes}-byte chunk numbers with their other bits"
 
     @property
     def optimal(self) -> bool:
@@ -107,7 +104,7 @@ class ClassPlan(Shown):
         return self.plan.optimal
 
     def place(self, row: int, chunk: int) -> int:
-        """Return where a chunk lies, in chunks from the start of the tile."""
+        """Return where a chunk is stored, in chunks from the start of the tile."""
         cell = chunk + row * (self.row_bytes // self.chunk_bytes)
         for bit, column in enumerate(self.columns, self.low_bits):
             cell ^= column if cell >> bit & 1 else 0
@@ -115,7 +112,7 @@ class ClassPlan(Shown):
 
     @property
     def formula(self) -> str:
-        """The place of a chunk in its row as an expression of both; of a cell in the tile where rows are long."""
+        """The place of a chunk in its row as an expression in chunk and row; for long rows, of a cell in the tile."""
         plain = self.row_bytes == self.chunk_bytes << self.low_bits
         first, name, base = ("chunk", "row", 0) if plain else ("cell", "cell", self.low_bits)
         terms = [first]
@@ -136,20 +133,20 @@ class ClassPlan(Shown):
         wide = max(14, *(len(member.name) + 2 for member in self.members))
         for each in self.plan.served:
             lines.append(f"{self.members[each.access].name:<{wide}}{each}")
-        most = f"the least of all {self.space}" if self.optimal else f"all {self.space} take at least {self.plan.bound}"
+        most = f"the minimum over all {self.space}" if self.optimal else f"all {self.space} take >= {self.plan.bound}"
         lines.append(f"turns         {self.turns}, {most}: {self.plan.proof}")
         if self.clash:
             names = ", ".join(self.members[place].name for place in self.clash)
-            lines.append(f"not together  {names}")
-            lines.append(f"together      {', '.join(self.members[place].name for place in self.largest)}")
+            lines.append(f"incompatible  {names}")
+            lines.append(f"compatible    {', '.join(self.members[place].name for place in self.largest)}")
         return "\n".join(lines)
 
     def check(self) -> ClassPlan:
-        """Return the plan after counting the turns of every member again, behind the function.
+        """Return the plan after comparing it with the formula and recounting the turns of every member.
 
         Raises: MalformedError: LA911, LA924.
         """
-        wrong = Checker("LA924", "this universal swizzle is wrong")
+        wrong = Checker("LA924", "wrong universal swizzle")
         self.plan.check()
         chunks = self.row_bytes // self.chunk_bytes
         inner = self.chunk_bytes * 8 // self.plan.element_bits
@@ -159,21 +156,21 @@ class ClassPlan(Shown):
                 cell = (chunk + row * chunks) * inner
                 wanted = self.place(row, chunk) * inner
                 if int(table[cell]) != wanted:
-                    raise wrong.malformed("columns", f"must put chunk {chunk} of row {row} where the plan does", wanted)
+                    raise wrong.malformed("columns", f"must put chunk {chunk} of row {row} where smem does", wanted)
         for member, access in zip(self.members, self.plan.accesses, strict=True):
             if access.lanes != tuple(cell * inner for cell in member.cells):
-                raise wrong.malformed("members", "must be the accesses of the plan", member.name)
+                raise wrong.malformed("members", "must match the accesses of the plan", member.name)
         return self
 
     def certificates(self) -> tuple[Certificate, ...]:
-        """Return the turns of every member as certificates of the common form.
+        """Return ``bank-turns`` certificates, one for each member and target.
 
         Raises: RepresentabilityError: LA436, for a target that was not measured.
         """
         return self.plan.certificates()
 
     def least_certificates(self) -> tuple[Certificate, ...]:
-        """Return certificates that nothing takes fewer turns; without conflicts, that no places at all do.
+        """Return certificates that nothing in ``space`` takes fewer turns; if conflict-free, that no placement does.
 
         Raises: RepresentabilityError: LA436, LA906.
         """

@@ -75,7 +75,7 @@ def exchanges(source: IntArray, element_bits: int = WORD_BITS) -> ExchangePlan |
     Example:
         >>> plan = exchanges(np.arange(8).reshape(1, 2, 4)[:, [1, 0]])
         >>> str(plan.cost), plan.steps
-        ('4 shuffles (4 cycles a warp)', (Move(threads=(1,), words=(0, 0), constant=1),))
+        ('4 shuffles (4 cycles per warp)', (Move(threads=(1,), words=(0, 0), constant=1),))
     """
     warps, lanes, registers = source.shape
     if any(extent & (extent - 1) for extent in source.shape):

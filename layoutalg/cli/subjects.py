@@ -119,7 +119,7 @@ def said_as(options: Mapping[str, str]) -> Iterator[None]:
         >>> with said_as({"kind": "--access"}):
         ...     banks("(32,4):(4,1)", kind="lod")
         Traceback (most recent call last):
-        layoutalg.ground.errors.MalformedError: LA713 these layouts are no access to shared memory
+        layoutalg.ground.errors.MalformedError: LA713 invalid shared-memory access
           in     --access
           since  must be one of load, store, ldmatrix, stmatrix, ldmatrix.trans, stmatrix.trans, or an instruction's \
 name, not 'lod'

@@ -1,4 +1,4 @@
-"""Certificates for other people: every answer as JSON that ``layoutalg/proofs/checker.py`` alone can check."""
+"""Certificates for third parties: answers as JSON that ``layoutalg/proofs/checker.py`` checks on its own."""
 
 from __future__ import annotations
 

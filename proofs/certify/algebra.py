@@ -1,4 +1,4 @@
-"""Certificates of equality and composition, and of what refutes them."""
+"""Certificates of equality and composition, and of their refutation."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from layoutalg.proofs.certify.points import first_outside, greatest
 
 
 def equality(f: Given, g: Given) -> Certificate:
-    """Return a certificate that two layouts are the same function, or one that they are not.
+    """Return a certificate that two layouts are, or are not, the same function.
 
-    Mathematically: as ``layoutalg.equivalent`` decides; kind ``equality``: equal domains and f(i) = g(i) for all i;
-    kind ``inequality``: the domains differ, or the values at a point do.
+    Kind ``equality``: equal domains and f(i) = g(i) for all i, as decided by ``layoutalg.equivalent``; kind
+    ``inequality``: the domains differ, or the values at some point.
 
     Args:
         f: A layout of any family.
@@ -40,7 +40,7 @@ def equality(f: Given, g: Given) -> Certificate:
         inequality {'at': [2]} f is [2] and g is [3] at [2]
     """
     one, other = normal(f), normal(g)
-    if one is not None and other is not None and opposite(one, other):  # what is certified is what is compared
+    if one is not None and other is not None and opposite(one, other):  # as ``equivalent`` compares them
         f, g = from_coordinates(one, other), from_coordinates(other, one)
     left, right = functions(f, g)
     statement = {"f": left.document(), "g": right.document()}
@@ -68,21 +68,21 @@ def _point(f: object, g: object, witness: Mapping[str, object]) -> list[object]:
     names = tuple(dict.fromkeys([name for layout in (f, g) for name in getattr(layout, "params", ())]))
     found = witness.get("at")
     if not isinstance(found, Mapping) or not isinstance(f, PiecewiseLayout):
-        raise false(f"equality({f}, {g})", f"the layouts differ, but not at a point: {shown(witness)}")
+        raise false(f"equality({f}, {g})", f"the layouts differ, but the witness is not a point: {shown(witness)}")
     known = {**found, **found.get("params", {}), **found.get("point", {})}
     return [known.get(name, 0) for name in names] + [known[name] for name in f.axes]
 
 
 def composition(outer: object, inner: object, composite: object = None) -> Certificate:
-    """Return a certificate that a layout is the composition of two, or one that there is none.
+    """Return a certificate that a layout is the composition of two, or that they have none.
 
-    Mathematically: kind ``composition``: h(i) = f(g(i)) for all i, every g(i) in the domain of f, for f = ``outer``,
-    g = ``inner``, h = ``composite``, on flat coordinates; kind ``no-composition``: some g(i) is not in the domain.
+    Kind ``composition``: on flat coordinates h(i) = f(g(i)) for all i, with every g(i) in the domain of f, for f =
+    ``outer``, g = ``inner``, h = ``composite``; kind ``no-composition``: some g(i) is outside the domain of f.
 
     Args:
-        outer: A layout of any family; a swizzle is a function of all coordinates that ``inner`` reaches.
-        inner: Another one, of one output.
-        composite: The composition; None: what ``layoutalg.compose(outer, inner, widen=True)`` finds.
+        outer: A layout of any family; a swizzle applies to all coordinates that ``inner`` reaches.
+        inner: A layout with one output.
+        composite: The composition; None for ``layoutalg.compose(outer, inner, widen=True)``.
 
     Raises: MalformedError: LA426. RepresentabilityError: LA429, and those of ``compose``. AdmissibilityError: LA427: h
         is not the composition. BudgetError: LA428, and those of ``compose``.
@@ -99,8 +99,8 @@ def composition(outer: object, inner: object, composite: object = None) -> Certi
     where = f"composition({outer}, {inner})"
     g = function(inner, "inner")
     if g.outputs != 1:
-        because = f"the inner layout has {g.outputs} outputs; a flat coordinate is one number"
-        raise RepresentabilityError(Diagnostic("LA429", "this composition has no certificate", (where[:200],), because))
+        because = f"the inner layout must have one output, a flat coordinate, got {g.outputs}"
+        raise RepresentabilityError(Diagnostic("LA429", "composition cannot be certified", (where[:200],), because))
     f = _periods(outer, g) if isinstance(outer, Swizzle) else function(outer, "outer")
     at = first_outside(g, f.size or 0)
     if at is not None:
@@ -111,6 +111,6 @@ def composition(outer: object, inner: object, composite: object = None) -> Certi
 
 
 def _periods(swizzle: Swizzle, inner: Function) -> Function:
-    """Return a swizzle as a function of as many periods as the values of another one need."""
+    """Return a swizzle as a function of enough periods to cover the values of ``inner``."""
     size = swizzle.period * (greatest(inner) // swizzle.period + 1)
     return Function([swizzled(swizzle)], size, (size,))

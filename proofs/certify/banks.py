@@ -1,7 +1,7 @@
-"""Certificates of bank turns: how many turns shared memory needs for the accesses of warps or waves.
+"""Certificates of bank turns for shared-memory accesses of warps or waves.
 
-Notation: in a statement an access is a target and an instruction; ``address`` takes lane + lanes * access to the byte
-where that lane starts; ``turns`` are those of all accesses, ``most`` those of the worst.
+In a statement an access is a target and an instruction; ``address`` maps lane + lanes * access to the lane's first
+byte; ``turns`` is the total over all accesses, ``most`` the maximum.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ IntArray: TypeAlias = npt.NDArray[np.int64]
 
 
 def bank_turns(target: str, operation: str, addresses: object) -> Certificate:
-    """Return a certificate of the turns that shared memory needs for accesses of warps or waves.
+    """Return a certificate of the bank turns of accesses of warps or waves.
 
-    Mathematically: kind ``bank-turns``: all accesses together take ``turns`` turns, the worst of them ``most``; an
-    access is free of conflicts where it takes one turn for each of its groups of lanes.
+    Kind ``bank-turns``: all accesses take ``turns`` turns in total and at most ``most`` each; an access is
+    conflict-free if it takes one turn per group of lanes.
 
     Args:
         target: ``"sm_90a"``, ``"gfx942"``, ...
-        operation: The instruction's own name, as in ``layoutalg.targets.banks.turns``.
-        addresses: Byte addresses, all lanes of one access after the other: integers, also one row for each access; or a
-            layout of any family, by flat coordinate.
+        operation: The instruction name, as in ``layoutalg.targets.banks.turns``.
+        addresses: Byte addresses, access after access, one per lane: integers, also as one row per access, or a layout
+            of any family by flat coordinate.
 
     Raises: MalformedError: LA435, LA426, LA709. RepresentabilityError: LA436: the turns were not measured; LA712.
 
@@ -58,7 +58,7 @@ def bank_turns(target: str, operation: str, addresses: object) -> Certificate:
     access, lanes = measured_access(target, operation)
     values, document = _addresses(addresses)
     if not values.size or values.size % lanes:
-        raise check.malformed("addresses", f"must be those of whole accesses, {lanes} lanes each", values.size)
+        raise check.malformed("addresses", f"must be for whole accesses of {lanes} lanes", values.size)
     taken = []
     for each in values.reshape(-1, lanes):
         clock.check("a count of bank turns")
@@ -73,21 +73,20 @@ def least_turns(
     layouts: Sequence[object] | None = None,
     first: int | None = None,
 ) -> Certificate:
-    """Return a certificate that accesses take no fewer turns behind any of some layouts, or wherever their cells lie.
+    """Return a certificate that accesses take no fewer turns with any of some layouts, or with any placement.
 
-    Mathematically: kind ``least-turns``: of the layouts that align all lanes, ``first`` is the first with the fewest
-    turns of all accesses together, ``turns``. Without layouts: no places of the cells, each of which holds the bytes of
-    a lane and shares none with another, let the accesses take fewer than ``turns``.
+    Kind ``least-turns``: of the layouts that align all lanes, ``first`` is the first with the fewest total turns,
+    ``turns``. Without layouts: no placement of the cells without overlap, each cell having a lane's bytes, takes fewer
+    than ``turns``.
 
     Args:
-        accesses: Target, instruction and the cell where each lane starts, integers [instruction, lane], -1 where a lane
-            is inactive.
+        accesses: Target, instruction and each lane's first cell, integers [instruction, lane], -1 for inactive lanes.
         turns: The fewest turns.
-        layouts: Stages from a cell to its byte, as ``layoutalg/proofs/checker.py`` lists them; None for all places.
-        first: The first layout with so many; None for all places.
+        layouts: Stages from a cell to its byte, as listed in ``layoutalg/proofs/checker.py``; None for any placement.
+        first: The first layout with ``turns``; None for any placement.
 
     Raises: MalformedError: LA435. RepresentabilityError: LA436: the turns were not measured. AdmissibilityError: LA427:
-        others take fewer, or more.
+        the minimum is not ``turns``.
 
     Example:
         >>> column = [32 * lane for lane in range(32)]  # of a tile of 32 x 32 words, row by row
@@ -106,12 +105,12 @@ def least_turns(
         name, lanes = measured_access(target, operation)
         cells = np.asarray(given).reshape(-1)
         if cells.dtype.kind not in "iu" or not cells.size or cells.size % lanes or cells.min() < -1 or cells.max() < 0:
-            rule = f"must be the cells of whole accesses, {lanes} lanes each, with an active lane"
+            rule = f"must be cells of whole accesses of {lanes} lanes, at least one active"
             raise check.malformed("accesses", rule, cells.size)
         moved.append([name, document(cells.astype(np.int64))])
         count += cells.size
     if not moved or (layouts is not None and not layouts):
-        raise check.malformed("accesses", "must be at least one, and the layouts too", len(moved))
+        raise check.malformed("accesses", "must not be empty, and neither must layouts", len(moved))
     statement: dict[str, object] = {"moved": moved, "turns": turns}
     if layouts is not None:
         statement |= {"layouts": list(layouts), "first": first}
@@ -119,7 +118,7 @@ def least_turns(
 
 
 def measured_access(target: object, operation: object) -> tuple[str, int]:
-    """Return the access by the checker's name for it, and its lanes.
+    """Return the checker's name of an access, and its lanes.
 
     Raises: MalformedError: LA340, LA709. RepresentabilityError: LA436.
 
@@ -131,19 +130,19 @@ def measured_access(target: object, operation: object) -> tuple[str, int]:
         name = lds_name(operation) or ""
         rule = AMD_RULES.get((target, name)) or PAIRED_RULES.get((target, name))
         if rule is None:
-            raise _unknown(target, operation, "nobody published which lanes it serves together")
+            raise _unknown(target, operation, "its lane groups are neither measured nor documented")
         return f"{target} {name}", rule.lanes
     found = lookup(str(target))
     access = banks.nvidia_access(operation)
     if not found.measured:
-        raise _unknown(target, operation, f"no {found.arch} was measured")
+        raise _unknown(target, operation, f"{found.arch} was not measured")
     plain = {"load": "ld", "store": "st"}.get(access.kind)
     name = f"{plain}.shared.b{access.bits}" if plain else f"{access.kind}.x{access.matrices}"
     return f"{found.arch} {name}", access.addresses
 
 
 def _addresses(given: object) -> tuple[IntArray, object]:
-    """Return the byte addresses in order, and the function that they are for the checker."""
+    """Return the byte addresses in order, and as a function for the checker."""
     layout = normal(given)
     if layout is not None:
         found = function(layout, "addresses")
@@ -156,7 +155,7 @@ def _addresses(given: object) -> tuple[IntArray, object]:
 
 
 def _integers(given: object) -> IntArray:
-    rule = "must be a layout, or integers below 2^32 for all lanes (a claim names no inactive ones)"
+    rule = "must be a layout, or integers below 2^32 for all lanes (inactive lanes are not supported)"
     try:
         array = np.asarray(given)
     except (TypeError, ValueError, OverflowError):
@@ -167,7 +166,7 @@ def _integers(given: object) -> IntArray:
 
 
 def document(values: IntArray) -> object:
-    """Return digits and strides, columns over F2 or the table: the first that is the function."""
+    """Return values as digits and strides, columns over F2 or a table: the first form that fits."""
     size, first = len(values), int(values[0])
     modes = strided(values)
     if not isinstance(modes, Departure) and modes:
@@ -181,5 +180,5 @@ def document(values: IntArray) -> object:
 
 
 def _unknown(target: object, operation: object, because: str) -> RepresentabilityError:
-    what = "the turns of this access have no certificate"
+    what = "the turns of this access cannot be certified"
     return RepresentabilityError(Diagnostic("LA436", what, (f"{shown(target)} {shown(operation)}",), because))

@@ -1,7 +1,7 @@
-"""Certificates: what is claimed, what makes it quick to check, and a seal, in one versioned JSON form for every kind.
+"""Certificates: a statement, evidence that makes it quick to check, and a seal, in one versioned JSON form.
 
-Implementation notes: the form and the verdict are those of ``layoutalg.proofs.checker``, a file that stands alone; this
-one only builds, reads and writes certificates.
+``layoutalg.proofs.checker``, a stand-alone file, defines the form and decides; this module only builds, reads and
+writes certificates.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from layoutalg.proofs import checker
 from layoutalg.proofs.fields import Statement
 
 KINDS = tuple(checker.KINDS)
-"""The kinds that the checker knows."""
+"""The kinds of certificates."""
 _PARTS = ("schema", "kind", "statement", "evidence", "seal")
-_check = Checker("LA425", "this is not a certificate")
+_check = Checker("LA425", "invalid certificate")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +29,8 @@ class Certificate(Statement):
 
     Args:
         kind: One of ``KINDS``.
-        statement: All that is claimed, as JSON data.
-        evidence: What makes it quick to check, as JSON data; the checker finds nothing out by search.
+        statement: The whole claim, as JSON data.
+        evidence: What makes it quick to check, as JSON data; the checker does not search.
 
     Raises: MalformedError: LA425.
 
@@ -56,16 +56,16 @@ class Certificate(Statement):
 
     @property
     def seal(self) -> str:
-        """The SHA-256 of all the rest in canonical JSON."""
+        """The SHA-256 of everything else in canonical JSON."""
         return checker.seal(self._open())
 
     def _open(self) -> dict[str, object]:
-        """The document without its seal, with data of its own."""
+        """Return the document without its seal, as a deep copy."""
         statement, evidence = (json.loads(json.dumps(part)) for part in (self.statement, self.evidence))
         return {"schema": checker.SCHEMA, "kind": self.kind, "statement": statement, "evidence": evidence}
 
     def to_json(self) -> dict[str, object]:
-        """Return the document, sealed."""
+        """Return the sealed document."""
         return self._open() | {"seal": self.seal}
 
     def to_text(self) -> str:
@@ -74,9 +74,9 @@ class Certificate(Statement):
 
     @classmethod
     def from_json(cls, document: object) -> Certificate:
-        """Read a document, or the text of one; ``check`` tells whether it holds.
+        """Read a document or its text; ``check`` decides whether it holds.
 
-        Raises: MalformedError: LA425, a seal of another certificate included.
+        Raises: MalformedError: LA425, also if the seal does not match.
         """
         if isinstance(document, str):
             try:
@@ -84,20 +84,19 @@ class Certificate(Statement):
             except checker.Stop as stop:
                 raise _check.malformed("document", f"must be JSON ({stop.args[1]})", document) from None
         if not isinstance(document, dict) or sorted(document, key=str) != sorted(_PARTS):
-            raise _check.malformed("document", f"must be an object of {', '.join(_PARTS)}", document)
+            raise _check.malformed("document", f"must be an object with {', '.join(_PARTS)}", document)
         if document["schema"] != checker.SCHEMA:
             raise _check.malformed("schema", f"must be {checker.SCHEMA}", document["schema"])
         made = cls(document["kind"], document["statement"], document["evidence"])
         if document["seal"] != made.seal:
-            raise _check.malformed("seal", f"must be {made.seal} for what the document says", document["seal"])
+            raise _check.malformed("seal", f"must be {made.seal} for this document", document["seal"])
         return made
 
     def check(self) -> Verdict:
-        """Return what the stand-alone checker says: proved, refuted by the first wrong fact, or unknown.
+        """Return the stand-alone checker's verdict: proved, refuted by the first wrong fact, or unknown.
 
-        It takes the time that ``ground.clock`` leaves, a minute where no deadline is set.
-
-        Mathematically: every fact is recomputed from the statement; nothing of the library is called.
+        Every fact is recomputed from the statement without calling the library. The time limit is the one of
+        ``ground.clock``, otherwise one minute.
         """
         given = clock.left()
         code, told = checker.check(self.to_json(), checker.TIME if math.isinf(given) else given)
@@ -107,7 +106,7 @@ class Certificate(Statement):
 
 
 def _own(name: str, value: object) -> dict[str, object]:
-    """Return an object of JSON data without floating-point numbers as data of its own."""
+    """Return a deep copy of a JSON object, which must not contain floats."""
     try:
         text = json.dumps(value)
         read = checker.parsed(text)

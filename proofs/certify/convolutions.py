@@ -1,10 +1,10 @@
-"""Certificates of im2col plans: the places that a map visits are those that a convolution reads.
+"""Certificates of im2col plans: a map visits the elements that a convolution reads.
 
-Main statements: kind ``equality``, of functions of (channel, tap, output place, image), fastest first, to the spatial
-coordinates and the byte in global memory: f from the fields of the 128 bytes, as the engine walks them (a mode goes
-from its lower corner in steps to its upper one and returns, a tap adds its offsets); g from the convolution (-padding +
-stride * place + dilation * tap). Extents are those of one tensor, so both are zero alike where a coordinate is outside.
-Left to ``proofs.im2col.check``: that the bytes are those of the fields, and where columns stand in shared memory.
+Kind ``equality`` for two functions from (channel, tap, output place, image), fastest first, to spatial coordinates and
+the global byte. f follows from the fields of the 128 bytes as the engine walks them (a mode steps from its lower to its
+upper corner and wraps, a tap adds its offsets), g from the convolution (-padding + stride * place + dilation * tap).
+Both use the extents of one tensor, so they agree on which coordinates are outside and read as zero.
+``proofs.im2col.check`` decides the rest: that bytes and fields agree, and where columns are in shared memory.
 """
 
 from __future__ import annotations
@@ -20,12 +20,9 @@ from layoutalg.targets.nvidia.im2col import decode
 
 
 def convolution(plan: ConvolutionPlan) -> Certificate:
-    """Return a certificate that a plan's map visits what the convolution reads, in the order of the matrix's rows.
+    """Return a certificate that a plan's map visits what the convolution reads, in matrix row order.
 
-    Args:
-        plan: The plan.
-
-    Raises: MalformedError: LA859. AdmissibilityError: LA427: it visits other places. BudgetError: LA428.
+    Raises: MalformedError: LA859. AdmissibilityError: LA427: it visits other elements. BudgetError: LA428.
 
     Example:
         >>> from layoutalg.proofs.im2col import ConvolutionProblem
@@ -67,7 +64,7 @@ def _places(
     digits: tuple[int, ...], steps: tuple[int, ...], first: tuple[int, ...], gaps: tuple[int, ...] | list[int],
     strides_bytes: tuple[int, ...],
 ) -> Function:  # fmt: skip
-    """(channel, taps, places, image) to the spatial coordinates, innermost first, and the byte."""
+    """Return the map from (channel, taps, places, image) to spatial coordinates, innermost first, and the byte."""
     spatial = len(steps)
     rows = []
     for dim in range(spatial):

@@ -1,4 +1,4 @@
-"""Choosing evidence: the first rule by which the stand-alone checker proves a claim."""
+"""Choose evidence: the first rule with which the stand-alone checker proves a claim."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from layoutalg.proofs.certify.functions import Function, common_digits
 
 Evidence: TypeAlias = Mapping[str, object]
 FEW = 4096
-"""Points that are rather evaluated one by one than argued about."""
+"""Up to this many points, enumeration is tried first."""
 
 
 def rules(*functions: Function) -> Iterator[dict[str, object]]:
-    """Yield the rules that may decide a claim about functions on the domain of the first, the cheapest first.
+    """Yield the rules that may decide a claim about functions on the domain of the first, cheapest first.
 
     Example:
         >>> from layoutalg.proofs.certify.functions import function
@@ -43,17 +43,17 @@ def rules(*functions: Function) -> Iterator[dict[str, object]]:
 
 
 def proved(kind: str, statement: Evidence, evidence: Iterable[Evidence], where: str) -> Certificate:
-    """Return the claim with the first evidence by which the checker proves it.
+    """Return the claim with the first evidence that the checker accepts.
 
     Args:
         kind: The kind of the certificate.
         statement: The claim.
-        evidence: What may show it, the cheapest first.
+        evidence: Candidate evidence, cheapest first.
         where: The call, for messages.
 
-    Raises: AdmissibilityError: LA427: the checker refutes the claim. BudgetError: LA428: no evidence decides it.
+    Raises: AdmissibilityError: LA427: the claim is refuted. BudgetError: LA428: no evidence decides it.
     """
-    said = "there is no rule for it"
+    said = "no rule applies"
     for each in evidence:
         clock.check("a certificate")
         made = Certificate(kind, statement, each)
@@ -68,7 +68,7 @@ def proved(kind: str, statement: Evidence, evidence: Iterable[Evidence], where: 
 
 
 def first(kind: str, statement: Evidence, evidence: Iterable[Evidence], where: str) -> Certificate:
-    """Return the claim with the first evidence that holds; what does not hold is no refutation of the claim.
+    """Return the claim with the first evidence that holds; failing evidence does not refute the claim.
 
     Raises: BudgetError: LA428: no evidence holds.
     """
@@ -79,9 +79,9 @@ def first(kind: str, statement: Evidence, evidence: Iterable[Evidence], where: s
             return made
     clock.check("a certificate")
     what = "no certificate was found for this claim"
-    raise BudgetError(Diagnostic("LA428", what, (where[:200],), "no evidence that was tried holds"))
+    raise BudgetError(Diagnostic("LA428", what, (where[:200],), "all evidence tried failed"))
 
 
 def false(where: str, because: str) -> AdmissibilityError:
-    """Return the refusal to certify a claim that does not hold."""
+    """Return the error for a false claim."""
     return AdmissibilityError(Diagnostic("LA427", "the claim does not hold", (where[:200],), because))

@@ -1,8 +1,8 @@
-"""What instructions force of a layout that they carry, as systems of equations: the candidates of refusals.
+"""The equations that instructions impose on any layout they carry: the candidates in certificates of refusals.
 
-Notation: f takes the flat coordinate of a tile (dimension 0 fastest) to its element offset; a layout of registers takes
-register + R (lane + L warp) to tile coordinates. A list of systems is a list of candidates: who carries f meets all
-equations of one of them.
+f maps the flat coordinate of a tile (dimension 0 fastest) to its element offset; a register layout maps register + R
+(lane + L warp) to tile coordinates. A list of systems is a list of candidates: an instruction that carries f satisfies
+all equations of one of them.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ def tile_rows(
     extents: Sequence[int], dimensions: Sequence[int], bits: int, run: int, row_bits: int, *, high: int = 1,
     together: int = 1, align_bits: int = 0,
 ) -> list[System]:  # fmt: skip
-    """Return the candidates of instructions that move a whole tile in rows: along one of some dimensions.
+    """Return the candidates of instructions that move a whole tile in rows along one of some dimensions.
 
-    Mathematically: the line of every element along the dimension is cut into runs; each is contiguous from a multiple
-    of ``row_bits`` on; runs, the matrices of ``high`` lines and the instructions of ``together`` rows come out even.
-    These equations hold exactly if the instructions exist.
+    Every line along the dimension is split into runs, each contiguous from a multiple of ``row_bits``; the counts of
+    runs, of matrices of ``high`` lines and of instructions of ``together`` rows must be integers. The equations hold
+    iff the instructions exist.
 
     Args:
-        extents: Of the tile, outermost first.
-        dimensions: Along which rows may run.
-        bits: Of an element.
+        extents: Tile extents, outermost first.
+        dimensions: Dimensions along which rows may run.
+        bits: Bits of an element.
         run: Elements of a row.
-        row_bits: What divides the address of a row.
+        row_bits: Alignment of a row in bits.
         high: Rows of a matrix, at neighbouring coordinates of the last other dimension.
         together: Rows of one instruction.
-        align_bits: What divides the tile's base; 0 where it is not asked.
+        align_bits: Alignment of the tile base in bits; 0 if irrelevant.
     """
     found = []
     for along in dimensions:
@@ -58,7 +58,7 @@ def tile_rows(
 def runs(
     points: IntArray, starts: IntArray, steps: IntArray, bits: int, row_bits: int, more: Sequence[Equation] = ()
 ) -> System:
-    """Return the candidate in which each point lies so many elements behind its start, a multiple of ``row_bits``.
+    """Return the candidate in which each point is ``steps`` elements after its start, a multiple of ``row_bits``.
 
     Example:
         >>> from layoutalg.proofs.certify.systems import none_of
@@ -72,7 +72,7 @@ def runs(
 
 
 def same(number: int, *needed: int) -> list[System]:
-    """Return the candidates in which a number is one of others.
+    """Return the candidates in which a number is one of those needed.
 
     Example:
         >>> from layoutalg.proofs.certify.systems import none_of
@@ -83,7 +83,7 @@ def same(number: int, *needed: int) -> list[System]:
 
 
 def named(name: str, *needed: str) -> list[System]:
-    """Return the candidates in which a name is one of others, letter by letter.
+    """Return the candidates in which a name is one of those needed, letter by letter.
 
     Example:
         >>> from layoutalg.proofs.certify.systems import none_of
@@ -96,7 +96,7 @@ def named(name: str, *needed: str) -> list[System]:
 
 
 def whole(number: int, *units: int) -> list[System]:
-    """Return the candidates in which a number is a multiple of one of others."""
+    """Return the candidates in which a number is a multiple of one of some units."""
     return [System((HERE,), (Equation((), number, (unit,)),)) for unit in units]
 
 
@@ -104,17 +104,17 @@ def slots(
     held: IntArray, offset_bits: int, bits: int, row_bits: int, lane_bits: IntArray, suppliers: IntArray,
     inner: Sequence[int],
 ) -> list[System]:  # fmt: skip
-    """Return the candidates of a register that rows of shared memory serve: one for each place in a row.
+    """Return the candidates of a register served by rows of shared memory: one for each place in a row.
 
-    Mathematically: with its element at bit a(lane), a - lane_bits - place is the address of the lane's row: a multiple
-    of ``row_bits``, and the same for lanes of one row.
+    With its element at bit a(lane), the lane's row is at a - lane_bits - place: a multiple of ``row_bits``, and equal
+    for lanes of one row.
 
     Args:
         held: int64[warp, lane]: the tile element.
-        offset_bits: Where in its element the slot begins.
-        bits: Of an element.
-        row_bits: What divides the address of a row.
-        lane_bits: int64[lane]: where in its row a lane's part begins.
+        offset_bits: First bit of the slot in its element.
+        bits: Bits of an element.
+        row_bits: Alignment of a row in bits.
+        lane_bits: int64[lane]: first bit of a lane's part of its row.
         suppliers: int64[lane]: the first lane of the same row.
         inner: Places of slots in a lane's part of a row, in bits.
     """
@@ -129,15 +129,15 @@ def slots(
 
 
 class Mode(NamedTuple):
-    """How a matrix descriptor steps: ``near_m (m mod edge) + near_k (k mod turn)`` and two strides, then an XOR.
+    """A descriptor's steps: ``near_m (m mod edge) + near_k (k mod turn)`` plus two strides, then an XOR.
 
     Args:
-        name: Of the major and the swizzle.
+        name: Major and swizzle.
         near_m: Bytes between rows of a group.
         edge: Rows of a group.
         near_k: Bytes between neighbours along K in a group.
         turn: Elements along K in a group.
-        columns: What bits of an address the XOR takes each bit to; () for none.
+        columns: Image of each address bit under the XOR; () for none.
     """
 
     name: str
@@ -176,10 +176,10 @@ def descriptors(
     extents: Sequence[int], rows: int, deep: int, size: int, mode: Mode, offset: int, bases: Sequence[int],
     heads: Sequence[int],
 ) -> Iterator[System]:  # fmt: skip
-    """Yield what descriptors of one mode and base offset force, part by part of an operand and base by base.
+    """Yield the systems of descriptors of one mode and base offset, one for each base and part of an operand.
 
-    Mathematically: the unknowns are the start and the two strides, in units of 16 bytes; with the XOR of the mode
-    undone, element (m, k) lies at start + near + far_m (m div edge) + far_k (k div turn).
+    The unknowns are the start and the two strides, in units of 16 bytes; with the mode's XOR undone, element (m, k) is
+    at start + near + far_m (m div edge) + far_k (k div turn).
 
     Args:
         extents: (rows, K) of the tile.
@@ -189,7 +189,7 @@ def descriptors(
         mode: Major and swizzle.
         offset: The base offset.
         bases: Tile bases, in bytes.
-        heads: First rows of the parts that are looked at.
+        heads: First rows of the parts to include.
     """
     m, k = (part.reshape(-1).astype(np.int64) for part in np.indices((rows, deep)))
     near = mode.near_m * (m % mode.edge) + mode.near_k * (k % mode.turn)
@@ -206,13 +206,13 @@ def descriptors(
 
 
 def missing(held: IntArray, one: int, bits: int, apart: IntArray) -> list[System]:
-    """Return the candidates for a slot that register ``one`` demands: any register, lying ``apart`` bits behind it.
+    """Return the candidates for a slot that register ``one`` requires: any register, ``apart`` bits after it.
 
     Args:
         held: int64[warp, lane, register].
         one: A register.
-        bits: Of an element.
-        apart: One number of bits for each candidate of a register, int64[candidate].
+        bits: Bits of an element.
+        apart: int64[candidate]: distances in bits.
     """
     count = held.shape[2]
     mine = held[:, :, one].reshape(-1)
@@ -225,18 +225,17 @@ def missing(held: IntArray, one: int, bits: int, apart: IntArray) -> list[System
 
 
 def fragments(table: IntArray, held: IntArray, sizes: Sequence[int], word: int) -> tuple[IntArray, list[System]] | None:
-    """Return a layout of registers as f, and candidates of which a tiling of a fragment meets one; None for none.
+    """Return a register layout as f, and candidates one of which any tiling by a fragment satisfies; None if it tiles.
 
-    Mathematically: in a tiling each word of registers is a word of the fragment, in all lanes and warps, from starts
-    that are multiples of the instruction's extents; and where one word is, all words of the fragment are. The
-    candidates are those of the first word for which none is met: words of the fragment; or, for one that is missing,
-    registers that could hold it.
+    In a tiling each word of registers is a word of the fragment in all lanes and warps, from starts that are multiples
+    of the instruction's extents, and with one word of the fragment all others are present. The candidates are for the
+    first word that fails: the words of the fragment, or, for a missing word, the registers that could have it.
 
     Args:
         table: int64[warp, lane, register, coordinate].
         held: The fragment: int64[lane, register, coordinate].
         sizes: Extents of the instruction.
-        word: Registers of 32 bits.
+        word: Elements per 32-bit register.
     """
     extents = np.array(sizes, dtype=np.int64)
     warps, lanes, registers, rank = table.shape
@@ -266,7 +265,7 @@ def fragments(table: IntArray, held: IntArray, sizes: Sequence[int], word: int) 
 
 
 def _word(parts: IntArray, sizes: Sequence[int], mine: int, low: IntArray, start: IntArray) -> System:
-    """That a word of the layout is one of the fragment, in the first warp that shows that it is not."""
+    """Return the system that a word of the layout is one of the fragment, in the first warp where it is not."""
     _, lanes, words, word, rank = low.shape
     apart = start[:, :, mine] != start[:, :1, mine, :1]
     wrong = ((low[:, :, mine] != parts) | apart).any(axis=(1, 2, 3))
@@ -281,7 +280,7 @@ def _word(parts: IntArray, sizes: Sequence[int], mine: int, low: IntArray, start
 
 
 def _lacking(table: IntArray, held: IntArray, word: int, mine: int, slot: int, needed: int) -> list[System]:
-    """That some register is the first of a word of the fragment that another word's instruction has."""
+    """Return the candidates for a missing word: each register as the first of the needed word of the fragment."""
     warps, lanes, registers, rank = table.shape
     at = np.arange(warps * lanes, dtype=np.int64)
     apart = held[:, needed * word] - held[:, slot * word]
@@ -291,16 +290,16 @@ def _lacking(table: IntArray, held: IntArray, word: int, mine: int, slot: int, n
 
 
 def chunks(offsets: IntArray, per: int, strides: Sequence[int] = ()) -> System | None:
-    """Return what copies of whole 16-byte chunks force of the pitches of any tensor, whose tile f is.
+    """Return the equations that copies of whole 16-byte chunks impose on the pitches of any tensor with tile f.
 
-    Mathematically: the unknowns are the pitches g. Elements x, y of one chunk of shared memory lie as far apart in
-    global memory, g . (y - x) = f(y) - f(x); those of two chunks lie so up to a multiple m t of a chunk, t one more
-    unknown. Neighbours by f within chunks are taken, and of chunks those few that contradict.
+    The unknowns are the pitches g. Elements x, y of one shared-memory chunk have the same distance in global memory,
+    g . (y - x) = f(y) - f(x); for two chunks it differs by a multiple m t of a chunk, t another unknown. The system has
+    the neighbours by f within chunks, and the few pairs of chunks that make it unsolvable.
 
     Args:
         offsets: Element offsets by tile coordinate, outermost first, all chunks full.
         per: m, elements of a chunk.
-        strides: The pitches, where they are known: then they are no unknowns.
+        strides: The pitches if known.
     """
     flat = offsets.reshape(-1, order="F")
     order = np.argsort(flat, kind="stable").astype(np.int64)
@@ -341,7 +340,7 @@ def chunks(offsets: IntArray, per: int, strides: Sequence[int] = ()) -> System |
 def _pitches(
     rows: list[list[int]], values: list[int], rank: int, heads: list[list[int]], per: int
 ) -> tuple[IntArray, IntArray] | None:
-    """All pitches that meet equations, and whose heads lie apart by multiples of a chunk: a point and a basis."""
+    """Return the pitches that meet the equations and have heads whole chunks apart, as a point and a basis."""
     plain = sorted({(tuple(row), value) for row, value in zip(rows, values, strict=True)})
     extra = len(heads)
     matrix = [[*row, *(0,) * extra] for row, _ in plain]

@@ -1,7 +1,6 @@
-"""Layouts of every family as the functions that the stand-alone checker reads: stages from integers to integers.
+"""Layouts of every family as functions for the stand-alone checker: stages from integers to integers.
 
-Notation: the stages are those of ``layoutalg.proofs.checker``; a function also knows the digits it is written on, from
-which evidence is chosen.
+The stages are those of ``layoutalg.proofs.checker``. A function also records its digits, from which evidence is chosen.
 """
 
 from __future__ import annotations
@@ -26,18 +25,18 @@ from layoutalg.piecewise.functions import lifted
 from layoutalg.piecewise.pieces import Form, pieces
 
 Stages: TypeAlias = list[list[Any]]
-check = Checker("LA426", "this is not a claim about layouts")
+check = Checker("LA426", "invalid claim about layouts")
 
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """A layout as a function of its flat coordinate, or of parameters and coordinates where ``size`` is None.
+    """A layout as a function of its flat coordinate, or of parameters and coordinates if ``size`` is None.
 
     Args:
-        stages: The stages of the checker.
+        stages: Stages of the checker.
         size: Number of points.
-        digits: Extents of the digits it is written on, fastest first.
-        inputs: Number of parameters and coordinates where there is no size.
+        digits: Extents of its digits, fastest first.
+        inputs: Number of parameters and coordinates if there is no size.
         outputs: Number of values.
     """
 
@@ -48,7 +47,7 @@ class Function:
     outputs: int = 1
 
     def document(self) -> dict[str, object]:
-        """Return what stands in a statement."""
+        """Return the function's JSON form in a statement."""
         domain = {"inputs": self.inputs} if self.size is None else {"size": self.size}
         return {**domain, "stages": self.stages}
 
@@ -57,8 +56,8 @@ def function(layout: object, argument: str = "f") -> Function:
     """Return a layout of any family as a function of its flat coordinate.
 
     Args:
-        layout: The layout; a piecewise one has a box from the origin as its domain.
-        argument: What a message calls it.
+        layout: The layout; if piecewise, its domain must be a box from the origin.
+        argument: Its name in messages.
 
     Raises: MalformedError: LA426. BudgetError: LA222.
 
@@ -71,10 +70,10 @@ def function(layout: object, argument: str = "f") -> Function:
 
 
 def functions(f: object, g: object) -> tuple[Function, Function]:
-    """Return two layouts as functions on one kind of domain.
+    """Return two layouts as functions on the same kind of domain.
 
-    Mathematically: of flat coordinates; where one is piecewise and partial or has parameters, both are functions of
-    all parameters, by name, and all coordinates, by position.
+    The domain is flat coordinates; if one layout is piecewise and partial or parametric, it is all parameters, by name,
+    and all coordinates, by position.
 
     Raises: MalformedError: LA426. BudgetError: LA222.
     """
@@ -82,7 +81,7 @@ def functions(f: object, g: object) -> tuple[Function, Function]:
     if any(isinstance(layout, PiecewiseLayout) and not layout.is_total for layout in layouts):
         opened = [layout for layout in layouts if isinstance(layout, PiecewiseLayout)]
         if len(opened) < 2:
-            rule = "must be piecewise where the other is partial or has parameters"
+            rule = "must be piecewise because the other layout is partial or parametric"
             raise check.malformed("f" if layouts[0] not in opened else "g", rule, type(layouts[0]).__name__)
         names = tuple(dict.fromkeys([name for layout in opened for name in layout.params]))
         left, right = (_opened(layout, names) for layout in opened)
@@ -99,7 +98,7 @@ def _layout(layout: object, argument: str) -> AnyFamily:
 
 
 def _closed(layout: AnyFamily, argument: str) -> Function:
-    """Return a layout with a size."""
+    """Return a layout as a function of its flat coordinate."""
     if isinstance(layout, CuteLayout):
         extents, strides = [list(part) for part in zip(*layout.flat, strict=True)] if layout.flat else ([], [])
         return Function(_strided(extents, strides, 0), layout.size, tuple(extents))
@@ -142,7 +141,7 @@ def _composed(layout: ComposedLayout) -> Function:
 
 
 def swizzled(swizzle: Swizzle) -> list[Any]:
-    """Return the stage of a swizzle, which leaves alone what lies above its period.
+    """Return the stage of a swizzle, which does not change bits above its period.
 
     Example:
         >>> swizzled(Swizzle(1, 0, 2))
@@ -158,7 +157,7 @@ def _integer(layout: IntegerLayout) -> Function:
     extents = [extent for _, extent in layout.inputs]
     rows = [list(row) or [0] for row in layout.matrix]
     stages: Stages = [["split", extents]] if extents and layout.size else []
-    if extents and not layout.size:  # no point, so nothing to take apart
+    if extents and not layout.size:  # no point, nothing to split
         rows = [[0] for _ in rows]
     stages.append(["affine", rows, list(layout.offset)])
     moduli = [modulus for _, modulus in layout.outputs]
@@ -206,10 +205,10 @@ def _bijection(mapping: Any) -> tuple[Stages, tuple[int, ...]]:
 
 
 def _mixed(mapping: DigitMap, extents: list[int]) -> Stages:
-    """Return the stages of a digit map with shared bits among digits that are no powers of two.
+    """Return the stages of a digit map with shared bits and digits that are not powers of two.
 
-    Mathematically: the source bits that flip shared bits, written as one number, go through a matrix over F2; the bits
-    of the image have the weights of the target.
+    The source bits that flip shared bits, packed into one number, are mapped by a matrix over F2; the image bits have
+    the weights of the target.
     """
     shared = sorted(shared_bits(mapping.modes))
     plain, gathered, constant = [0] * len(extents), [0] * len(extents), 0
@@ -240,17 +239,17 @@ def _opened(layout: PiecewiseLayout, names: tuple[str, ...]) -> Function:
 
 
 def _pieces(text: str, count: int, places: Sequence[int]) -> Stages:
-    """Return the stage of pieces of a function of ``count`` numbers; ``places`` says where its own inputs stand."""
+    """Return the ``pieces`` stage of a function of ``count`` numbers; ``places`` are the positions of its inputs."""
     whole = pieces(lifted(text))
     return [["pieces", [_piece(region, part, places, count) for part in whole for region in part.regions]]]
 
 
 def _piece(region: Any, part: Any, order: Sequence[int], count: int) -> list[Any]:
-    """Return one region with its values; a fraction is written as a floor, for its values are whole."""
+    """Return one region with its values; fractions become floors, because values are integers."""
     floors: list[list[Any]] = []
 
     def added(own: Iterable[Form]) -> list[int]:
-        """Append floors; return where each stands among all numbers known."""
+        """Append floors; return the position of each among all known numbers."""
         at: list[int] = []
         for form in own:
             floors.append([*line(form, at), form.denominator])
@@ -288,12 +287,12 @@ def _wide(row: Sequence[int], width: int) -> list[int]:
 
 
 def common_digits(parts: Iterable[Sequence[int]], size: int, *, bits: bool) -> list[int]:
-    """Return digits whose running products hold those of the first part and of the others as far as they divide.
+    """Return digits whose running products include those of the first part and, where divisible, of the others.
 
     Args:
         parts: Extents, fastest first; each has the product ``size``.
         size: The product.
-        bits: Whether factors of two are taken apart.
+        bits: Whether to split factors of two.
 
     Example:
         >>> common_digits([(4, 6), (2, 12)], 24, bits=False), common_digits([(24,), ()], 24, bits=True)
@@ -311,7 +310,7 @@ def common_digits(parts: Iterable[Sequence[int]], size: int, *, bits: bool) -> l
 
 
 def _with_cut(cuts: list[int], cut: int) -> list[int]:
-    """Return a chain of divisors with one more, or the chain where it does not fit."""
+    """Return a chain of divisors with one more if it fits."""
     low = max(known for known in cuts if known <= cut)
     high = min((known for known in cuts if known >= cut), default=0)
     fits = cut not in cuts and high and cut % low == 0 and high % cut == 0

@@ -1,4 +1,4 @@
-"""Certificates that what a copy writes is what the tensor cores read."""
+"""Certificates that the tensor cores read what a copy wrote."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from layoutalg.proofs.wgmma.operand import OperandPlan
 
 
 def handoff(copy: TensorMapPlan, view: OperandView, consumer: OperandPlan) -> Certificate:
-    """Return a certificate that the element which ``wgmma`` reads at (mn, k) is the tile's element there.
+    """Return a certificate that ``wgmma`` reads at (mn, k) the tile element (mn, k).
 
-    Mathematically: kind ``handoff``: the copy is right as in ``plan``, the descriptors are as in ``operand``, and both
-    have one function from (mn, k) to shared bytes, for all tile bases that the copy takes.
+    Kind ``handoff``: the copy is right as in ``plan``, the descriptors are as in ``operand``, and both define the same
+    function from (mn, k) to shared bytes, for all tile bases that the copy allows.
 
     Args:
         copy: A load plan.
@@ -39,7 +39,7 @@ def handoff(copy: TensorMapPlan, view: OperandView, consumer: OperandPlan) -> Ce
         >>> print(handoff(copy, view, synthesize_wgmma(view.problem)).check().certificate["claim"])
         exact: 1 boxes of 4096 elements; 4 descriptors read 64 x 64 elements
 
-    Source: as ``layoutalg.proofs.handoff.prove_handoff``, which walks both.
+    See also ``layoutalg.proofs.handoff.prove_handoff``, which walks both.
     """
     where = "handoff of a copy and an operand"
     verdict = prove_handoff(copy, view, consumer)

@@ -1,4 +1,4 @@
-"""Certificates of inverses, and of why there is none."""
+"""Certificates of inverses, and of their absence."""
 
 from __future__ import annotations
 
@@ -25,23 +25,22 @@ from layoutalg.proofs.certify.points import collision, missed, preimages
 
 SIDES = ("left", "right", "both")
 LISTED = 2**16
-"""Values of an inverse that is written as a table."""
+"""Most values of an inverse given as a table."""
 
 
 def inverse(layout: object, of: object = None, *, side: str = "left", codomain: int | None = None) -> Certificate:
-    """Return a certificate that a layout has an inverse, or one that it has none.
+    """Return a certificate that a layout has, or does not have, an inverse.
 
-    Mathematically: for f = ``layout`` on [0, N) and g on [0, M), on flat coordinates: ``left``: g(f(i)) = i for all
-    i < N; ``right``: f(g(v)) = v for all v < M; ``both``: left, and M = N. Kind
-    ``no-inverse``: two points of one value exclude a left inverse, a number below ``codomain`` that is not a value
-    excludes a right one, either excludes ``both``.
+    For f = ``layout`` on [0, N) and g on [0, M), on flat coordinates: ``left``: g(f(i)) = i for all i < N; ``right``:
+    f(g(v)) = v for all v < M; ``both``: left, and M = N. Kind ``no-inverse``: two points with one value exclude a left
+    inverse, a missed number below ``codomain`` excludes a right one, either excludes ``both``.
 
     Args:
-        layout: A layout of any family, of one output.
-        of: The inverse g; None: the library's, as a layout or as a table of values.
+        layout: A layout of any family with one output.
+        of: The inverse g; None for the library's, as a layout or a table.
         side: ``"left"``, ``"right"`` or ``"both"``.
-        codomain: M, where ``of`` is None; None: for ``both`` N, else the layout's codomain, or one more than the
-            greatest value where it has none; for ``left`` the library's inverse as it is.
+        codomain: M, if ``of`` is None. Default: N for ``both``, otherwise the layout's codomain or its maximum value
+            plus 1; for ``left`` the library's inverse is used unchanged.
 
     Raises: MalformedError: LA426. AdmissibilityError: LA427: ``of`` is not an inverse. BudgetError: LA428.
 
@@ -79,12 +78,12 @@ def inverse(layout: object, of: object = None, *, side: str = "left", codomain: 
             refusal = error
     if of is not None and refusal is not None:
         raise refusal
-    because = "no inverse was found to state" if refusal is None else refusal.diagnostic.because
+    because = "no inverse was found" if refusal is None else refusal.diagnostic.because
     raise BudgetError(Diagnostic("LA428", "no certificate was found for this claim", (where[:200],), because))
 
 
 def _codomain(layout: object, f: Function, side: str) -> int:
-    """Return how many numbers an inverse is asked for."""
+    """Return the default number of points of an inverse."""
     found = normal(layout)
     if side == "both":
         return f.size or 0
@@ -96,12 +95,12 @@ def _codomain(layout: object, f: Function, side: str) -> int:
         return 1 << found.out_bits
     known = preimages(f)
     if known is None:
-        raise check.malformed("codomain", "must be given for a layout this large", None)
+        raise check.malformed("codomain", "must be given for a layout of this size", None)
     return max(known, default=-1) + 1
 
 
 def _none(layout: object, f: Function, side: str, codomain: int, where: str) -> Certificate | None:
-    """Return the certificate that there is no inverse, None where nothing excludes one."""
+    """Return the certificate that there is no inverse; None if none is excluded."""
     statement = {"f": f.document(), "codomain": codomain, "side": side}
     if side in ("left", "both"):
         points = collision(f) or _far_collision(layout)
@@ -120,7 +119,7 @@ def _none(layout: object, f: Function, side: str, codomain: int, where: str) -> 
 
 
 def _far_collision(layout: object) -> tuple[int, int] | None:
-    """Return two points of one value of a layout that is not listed."""
+    """Return two points with one value, found algebraically, or None."""
     found = normal(layout)
     if isinstance(found, CuteLayout):
         found = to_integer(found)
@@ -143,7 +142,7 @@ def _flat(layout: IntegerLayout, point: object) -> int:
 
 
 def _invariants(layout: object, value: int) -> Iterator[list[list[Any]]]:
-    """Yield stages that may take all values of a layout to one number, and the missed value to another."""
+    """Yield stages that may map all values of a layout to one number and the missed value to another."""
     found = normal(layout)
     if isinstance(found, LinearLayout):
         for mask in matrix.kernel(matrix.transpose(found.columns, found.out_bits)):
@@ -156,7 +155,7 @@ def _invariants(layout: object, value: int) -> Iterator[list[list[Any]]]:
 
 
 def _candidates(layout: object, f: Function, side: str, codomain: int, *, exact: bool) -> Iterator[Function]:
-    """Yield inverses: those of the library, of ``codomain`` points where that is asked exactly; then a table."""
+    """Yield inverses: the library's, with ``codomain`` points if ``exact``; then a table."""
     found = normal(layout)
     find = right_inverse if side == "right" else left_inverse
     with contextlib.suppress(LayoutError):

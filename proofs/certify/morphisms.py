@@ -7,14 +7,14 @@ from layoutalg.ground.check import Checker
 from layoutalg.proofs.certify.algebra import composition
 from layoutalg.proofs.certify.certificate import Certificate
 
-_check = Checker("LA465", "there is no composite to certify")
+_check = Checker("LA465", "no composite to certify")
 
 
 def functoriality(inner: Morphism, outer: Morphism) -> Certificate:
     """Return a certificate that |outer @ inner| is composition(|outer|, |inner|).
 
-    Mathematically: for f : S -> T and g : T -> V, kind ``composition`` of the three layouts. Every leaf of |f| moves
-    one digit of T, or none, so no sum carries, and |g|(|f|(x)) is a sum over the digits of x.
+    Kind ``composition`` of the three layouts, for f : S -> T and g : T -> V. Every leaf of |f| moves at most one digit
+    of T, so no sum carries, and |g|(|f|(x)) is a sum over the digits of x.
 
     Args:
         inner: f : S -> T.

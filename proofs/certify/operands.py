@@ -1,7 +1,7 @@
-"""Certificates of ``wgmma`` operands: that descriptors read a tile in shared memory, and that none do.
+"""Certificates of ``wgmma`` operands: descriptors read a shared-memory tile, or none do.
 
-Notation: in a statement element (m, k) has the number m + M k; the layout takes it to its byte from the tile base on
-(one-bit elements: to its bit), before the swizzle, which acts on absolute addresses; swizzles are 0 to 3 for NONE, 32B,
+In a statement element (m, k) has the number m + M k, which the layout maps to its byte offset from the tile base
+(one-bit elements: bit offset) before the swizzle, which acts on absolute addresses; swizzles are 0 to 3 for NONE, 32B,
 64B and 128B.
 """
 
@@ -15,18 +15,18 @@ from layoutalg.proofs.certify.evidence import false, proved
 from layoutalg.proofs.certify.functions import Function
 from layoutalg.proofs.wgmma import OperandPlan, OperandProblem
 
-check = Checker("LA435", "this is not a claim about an operand or about banks")
+check = Checker("LA435", "invalid claim about an operand or banks")
 SWIZZLES = ("NONE", "32B", "64B", "128B")
 
 
 def operand(plan: OperandPlan) -> Certificate:
-    """Return a certificate that the descriptors of a plan read what its problem requests.
+    """Return a certificate that a plan's descriptors read what its problem requests.
 
-    Mathematically: kind ``wgmma-operand``: for every tile base that is a multiple of the plan's alignment and keeps
-    addresses below 2^18, each element of the tile is read, once, from the byte where it is requested.
+    Kind ``wgmma-operand``: for every tile base that is a multiple of the plan's alignment and keeps addresses below
+    2^18, each tile element is read once, from its requested byte.
 
     Args:
-        plan: As ``layoutalg.synth.synthesize_wgmma`` finds it, or as anybody else writes it.
+        plan: A plan, from ``layoutalg.synth.synthesize_wgmma`` or elsewhere.
 
     Raises: MalformedError: LA435. AdmissibilityError: LA427: a descriptor reads another byte. BudgetError: LA428.
 
@@ -43,15 +43,15 @@ def operand(plan: OperandPlan) -> Certificate:
 
 
 def no_operand(problem: OperandProblem) -> Certificate:
-    """Return a certificate that no descriptors read a tile in shared memory, under any one major and swizzle.
+    """Return a certificate that no descriptors read a shared-memory tile, under any single major and swizzle.
 
-    Mathematically: kind ``no-operand``: undoing a swizzle leaves one candidate for each part of 64 rows of A or 8 rows
-    of B (larger instructions of B read such parts, too), for its start and both strides are differences of three
-    addresses; some part's candidate has no descriptor, has one whose reads were not measured (a stride of 0, addresses
-    beyond 18 bits), or reads another byte somewhere, for every base offset.
+    Kind ``no-operand``: with a swizzle undone, three addresses fix the start and both strides, so each part of 64 rows
+    of A or 8 rows of B has one candidate (larger B instructions read such parts too). For every base offset, some
+    part's candidate has no descriptor, one whose reads were not measured (a stride of 0, addresses beyond 18 bits), or
+    one that reads a wrong byte.
 
     Args:
-        problem: As ``layoutalg.synth.synthesize_wgmma`` refuses it.
+        problem: A problem, usually one that ``layoutalg.synth.synthesize_wgmma`` refused.
 
     Raises: MalformedError: LA435. AdmissibilityError: LA427: descriptors do read it. BudgetError: LA428.
 
@@ -66,22 +66,22 @@ def no_operand(problem: OperandProblem) -> Certificate:
 
 
 def operand_statement(plan: OperandPlan) -> dict[str, object]:
-    """Return what a plan claims, as the checker reads it.
+    """Return a plan's claims in the checker's form.
 
-    Raises: AdmissibilityError: LA427: its instructions are not those of the tile, rows slowest.
+    Raises: AdmissibilityError: LA427: its instructions do not cover the tile in order, rows slowest.
     """
     rows, columns = plan.problem.shape
     grid = [(mn, k) for mn in range(0, rows, plan.rows) for k in range(0, columns, plan.problem.instruction_k)]
     found = [(tile.mn, tile.k) for tile in plan.tiles]
     if found != grid:
         wrong = next(f"{got} for {expected}" for got, expected in zip_longest(found, grid) if got != expected)
-        raise false(f"operand({plan.problem})", f"the instructions are not those of the tile in order, {wrong}")
+        raise false(f"operand({plan.problem})", f"the instructions do not cover the tile in order: {wrong}")
     claimed = {"major": plan.major, "rows": plan.rows, "words": [tile.encoded for tile in plan.tiles]}
     return problem_statement(plan.problem, plan.align_bytes) | claimed
 
 
 def problem_statement(problem: OperandProblem, align_bytes: int) -> dict[str, object]:
-    """Return what a problem requests for tile bases of an alignment, as the checker reads it.
+    """Return a problem's requests for tile bases of an alignment, in the checker's form.
 
     Example:
         >>> made = problem_statement(OperandProblem("B", (8, 16), (((8, 16),), ((16, 1),)), "32B"), 256)
@@ -90,7 +90,7 @@ def problem_statement(problem: OperandProblem, align_bytes: int) -> dict[str, ob
     """
     digits = [digit for modes in problem.smem_modes for digit in modes]
     extents = [extent for extent, _ in digits]
-    # of one-bit elements the layout counts bits, of all others bytes
+    # the layout counts bits for one-bit elements, otherwise bytes
     unit, scale = (1, 8) if problem.element_bits < 8 else (problem.element_bits // 8, 1)
     strides = [unit * stride for _, stride in digits]
     stages = [["split", extents], ["affine", [strides], [scale * problem.smem_base_bytes]]]

@@ -1,14 +1,13 @@
 """Certificates of TensorMap plans, and of problems that no TensorMap carries.
 
-Main statements: kind ``tensormap-plan``, of a problem, the 128 bytes of a map, issues and moves: every element of every
-box stands at the shared byte of a tile element and has its global address wherever that is in bounds, for all tile
-origins; every tile element is met; the engine's test of bounds passes no element out of bounds, at any origin
-(``exact``) or at those in bounds (``weak``). Kind ``no-tensormap``, of a problem alone: no map and no boxes of it, any
-number of them, started anywhere for each origin, do even that without the last clause.
+Kind ``tensormap-plan``, for a problem, the 128 bytes of a map, issues and moves: for all tile origins, every box
+element is at the shared byte of a tile element and has its global address wherever that is in bounds; every tile
+element is reached; the engine moves no out-of-bounds element at any origin (``exact``) or at those in bounds
+(``weak``). Kind ``no-tensormap``, for a problem alone: no map with any number of boxes, started anywhere for each
+origin, achieves even the first two.
 
-Implementation notes: the evidence of infeasibility is looked for here, chunk of 16 bytes by chunk of 16 bytes, and not
-taken from the planner: whoever writes a certificate need not trust it. What the checker's argument is stands at
-``fits`` in ``layoutalg.proofs.checker``.
+The evidence of infeasibility is searched here, 16-byte chunk by chunk, independently of the planner. The argument is
+at ``no_tensormap`` in ``layoutalg.proofs.checker``.
 """
 
 from __future__ import annotations
@@ -34,22 +33,22 @@ from layoutalg.targets.nvidia.tensormap.limits import MAX_SMEM_BYTES
 
 _SWIZZLES = ("NONE", "32B", "64B", "128B")
 _ORIGINS = 48
-"""Origins in bounds that are looked at for evidence."""
+"""Origins in bounds that are searched for evidence."""
 _CHUNK = 16
-"""Bytes of a chunk, which the engine moves whole."""
+"""Bytes of a chunk, the unit the engine moves."""
 
 
 def plan(value: TensorMapPlan) -> Certificate:
-    """Return a certificate that a plan realises its problem, for every tile origin.
+    """Return a certificate that a plan realises its problem for every tile origin.
 
-    Mathematically: the box walks of all issues, swizzled, are the requested map from shared bytes to global elements.
+    The swizzled box walks of all issues are the requested map from shared bytes to global elements.
 
     Args:
-        value: A plan of class exact or weak; of the problem the class required is not part of the certificate.
+        value: A plan of class exact or weak; the class that the problem requires is not certified.
 
-    Raises: MalformedError: LA372. AdmissibilityError: LA430: the plan is wrong, and the first wrong fact. BudgetError:
-        LA431: the class is lost, or the stand-alone checker does not decide the plan (a coordinate of the map that
-        several tile dimensions move, numbers beyond 48 bits).
+    Raises: MalformedError: LA372. AdmissibilityError: LA430, with the first wrong fact. BudgetError: LA431: the class
+        is lost, or the stand-alone checker does not decide the plan (a map coordinate moved by several tile dimensions,
+        numbers beyond 48 bits).
 
     Example:
         >>> from layoutalg.synth import synthesize_tensormap
@@ -68,32 +67,32 @@ def plan(value: TensorMapPlan) -> Certificate:
     elif value.tensor_map.dtype != value.problem.dtype:
         because = f"its map carries {value.problem.dtype} as {value.tensor_map.dtype}"
     elif value.tensor_map.swizzle not in _SWIZZLES or value.tensor_map.interleave != "NONE":
-        because = "what the engine does with this swizzle or interleave was not measured"
+        because = "the engine was not measured with this swizzle or interleave"
     if because is not None:
-        raise BudgetError(Diagnostic("LA431", "this plan has no certificate", where, because))
+        raise BudgetError(Diagnostic("LA431", "this plan cannot be certified", where, because))
     made = Certificate("tensormap-plan", _plan_statement(value), {"map": _map(value.tensor_map)})
     verdict = made.check()
     if isinstance(verdict, Proved):
         return made
     because = str(verdict.witness["what"]) if isinstance(verdict, Refuted) else verdict.reason
-    if isinstance(verdict, Refuted) and not because.startswith("certificate."):  # that is a number beyond 48 bits
+    if isinstance(verdict, Refuted) and not because.startswith("certificate."):  # otherwise a number beyond 48 bits
         raise AdmissibilityError(Diagnostic("LA430", "the plan is wrong", where, because))
-    raise BudgetError(Diagnostic("LA431", "this plan has no certificate", where, because))
+    raise BudgetError(Diagnostic("LA431", "this plan cannot be certified", where, because))
 
 
 def no_plan(problem: TensorMapProblem) -> Certificate:
-    """Return a certificate that no TensorMap carries the tile of a problem, whatever out-of-bounds class is accepted.
+    """Return a certificate that no TensorMap carries the tile of a problem, in any out-of-bounds class.
 
-    Mathematically: there are no map of the measured target (tiled, not interleaved, of an element type that carries the
-    bits, with the fill required), no set of boxes of it and no start coordinates for each tile origin in bounds such
-    that every element of a box stands at the shared byte of a tile element and moves that wherever it is in bounds, and
-    every tile element is met. So the plans of this library are excluded, and those with other starts at each origin.
+    No map of the measured target (tiled, not interleaved, an element type that preserves the bits, the required fill)
+    with any set of boxes and any start coordinates for each tile origin in bounds puts every box element at the shared
+    byte of a tile element, moves that element wherever it is in bounds, and reaches every tile element. This covers the
+    library's plans and those with arbitrary starts per origin.
 
     Args:
-        problem: A problem, as a rule one that ``synthesize_tensormap`` refused.
+        problem: A problem, usually one that ``synthesize_tensormap`` refused.
 
-    Raises: MalformedError: LA372. BudgetError: LA432: no such evidence was found. It does not exist where only the
-        out-of-bounds class, the rank, the reach of the map or the number of issues stands in the way of a plan.
+    Raises: MalformedError: LA372. BudgetError: LA432: no evidence was found. There is none if only the out-of-bounds
+        class, the rank, the reach of the map or the number of issues prevents a plan.
 
     Example:
         >>> from layoutalg.proofs.tensormap import TensorMapProblem
@@ -110,13 +109,13 @@ def no_plan(problem: TensorMapProblem) -> Certificate:
         made = Certificate("no-tensormap", {"problem": _problem(problem)}, found)
         if isinstance(made.check(), Proved):
             return made
-    because = "no chunk of 16 shared bytes was found that boxes cannot write; other reasons have no short evidence"
+    because = "no short certificate: no single 16-byte chunk shows it"
     where = (f"problem of tile {list(problem.tile)}",)
-    raise BudgetError(Diagnostic("LA432", "no certificate that no TensorMap carries this tile", where, because))
+    raise BudgetError(Diagnostic("LA432", "cannot certify that no TensorMap carries this tile", where, because))
 
 
 def _problem(problem: TensorMapProblem) -> dict[str, Any]:
-    """Return a problem as the checker reads it."""
+    """Return a problem in the checker's form."""
     columns = (problem.tile, problem.element_strides, problem.origin_multiple, problem.global_strides)
     axes = [[*numbers, *ends] for *numbers, ends in zip(*columns, problem.bounds, strict=True)]
     digits = [(e, s * problem.element_bytes) for modes in problem.smem_modes for e, s in modes if e > 1] or [(1, 0)]
@@ -141,7 +140,7 @@ def _problem(problem: TensorMapProblem) -> dict[str, Any]:
 
 
 def _stages(table: npt.NDArray[np.int64]) -> list[list[Any]]:
-    """Return a table as an XOR of columns where it is one, which is short."""
+    """Return a table as stages: a short XOR of columns if linear over F2."""
     bits = table.size.bit_length() - 1
     columns = [int(table[1 << bit] ^ table[0]) for bit in range(bits)]
     made = table[:1]
@@ -184,7 +183,7 @@ def _map(tensor_map: hardware.TensorMap) -> dict[str, Any]:
 
 
 def _witness(problem: TensorMapProblem) -> dict[str, Any] | None:
-    """Return an origin in bounds and a chunk that no box can write from there; None where none was found."""
+    """Return an origin in bounds and a chunk that no box can write from there, or None."""
     size, at = problem.element_bytes, problem.addresses().reshape(-1)
     chunk, rest = at // _CHUNK, at % _CHUNK
     places, counts = np.unique(np.unique(at) // _CHUNK, return_counts=True)

@@ -1,6 +1,6 @@
-"""Points that evidence names: found by enumeration of what is small, by algebra and by samples of what is not.
+"""Find the points named in evidence: by enumeration for small functions, otherwise by algebra and sampling.
 
-Implementation notes: a point that is not found is no proof of anything; what is found, the checker evaluates again.
+Finding no point proves nothing; the checker re-evaluates those that are found.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from layoutalg.proofs.certify.functions import Function, Stages
 
 Values: TypeAlias = tuple[list[npt.NDArray[np.int64]], npt.NDArray[np.bool_]]
 LISTED = 2**20
-"""Points up to which a function is listed."""
+"""Largest function that is enumerated."""
 
 
 def _coordinates(f: Function) -> npt.NDArray[np.int64]:
@@ -32,7 +32,7 @@ def _values(f: Function, at: npt.NDArray[np.int64]) -> Values:
 
 
 def evaluated(stages: Stages, columns: Sequence[npt.NDArray[np.int64]]) -> Values:
-    """Return the outputs of stages at points, and where there are any, as the checker computes them.
+    """Return the outputs of stages at points and where they are defined, as computed by the checker.
 
     Raises: BudgetError: LA001.
     """
@@ -46,7 +46,7 @@ def evaluated(stages: Stages, columns: Sequence[npt.NDArray[np.int64]]) -> Value
 
 
 def first_outside(f: Function, bound: int) -> int | None:
-    """Return a point whose value is not in [0, bound), or that has none; None where none was found.
+    """Return a point whose value is undefined or outside [0, bound); None if none was found.
 
     Example:
         >>> from layoutalg.proofs.certify.functions import function
@@ -61,7 +61,7 @@ def first_outside(f: Function, bound: int) -> int | None:
 
 
 def greatest(f: Function) -> int:
-    """Return the greatest value among the points that are looked at.
+    """Return the maximum value over the evaluated points.
 
     Example:
         >>> from layoutalg.proofs.certify.functions import function
@@ -74,7 +74,7 @@ def greatest(f: Function) -> int:
 
 
 def collision(f: Function) -> tuple[int, int] | None:
-    """Return two points of one value; None where none was found.
+    """Return two points with one value; None if none were found.
 
     Example:
         >>> from layoutalg.proofs.certify.functions import function
@@ -96,7 +96,7 @@ def collision(f: Function) -> tuple[int, int] | None:
 
 
 def preimages(f: Function) -> dict[int, int] | None:
-    """Return the least point of every value of a function that can be listed, None of others.
+    """Return the smallest point of every value; None if the function is too large to enumerate.
 
     Example:
         >>> from layoutalg.proofs.certify.functions import function
@@ -112,7 +112,7 @@ def preimages(f: Function) -> dict[int, int] | None:
 
 
 def missed(f: Function, codomain: int) -> int | None:
-    """Return a number of [0, codomain) that is not a value; None where none was found.
+    """Return a number in [0, codomain) that is not a value; None if none was found.
 
     Example:
         >>> from layoutalg.proofs.certify.functions import function

@@ -1,11 +1,11 @@
-"""Certificates that no candidate fits: systems of linear equations that a layout fills in, none with a solution.
+"""Certificates that no candidate fits: systems of linear equations in values of a layout, none solvable.
 
-Main statements: an instruction that carries a layout f chooses one of finitely many candidates (a register of its
-fragment, a major and a swizzle, a dimension) and some integers (a start, pitches), and then forces linear equations
-between these and values of f. Kind ``none-of`` lists the candidates with their equations and says that none has an
-integer solution. A system over Z has none exactly if a combination of its equations reads 0 = b, or does so modulo m,
-with b not 0: the evidence is that combination. That the candidates are all, and that each forces its equations, is left
-to the rule that the refusal names; the tests put carried layouts in the place of f.
+An instruction that carries a layout f picks one of finitely many candidates (a register of its fragment, a major and a
+swizzle, a dimension) and some integers (a start, pitches), which imposes linear equations on these integers and values
+of f. Kind ``none-of`` lists the candidates with their equations and claims that none has an integer solution. A system
+over Z is unsolvable iff some combination of its equations reads 0 = b with b != 0, possibly modulo m; that combination
+is the evidence. That the list is complete and each candidate imposes its equations is part of the rule named by the
+refusal, not of the certificate; the tests substitute carried layouts for f.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ from layoutalg.proofs.certify.points import evaluated
 IntArray: TypeAlias = npt.NDArray[np.int64]
 Known: TypeAlias = "IntArray | int"
 EVIDENT = 2**20
-"""Equations of one candidate that are looked at for evidence."""
+"""Most equations of one candidate searched for evidence."""
 
 
 class Equation(NamedTuple):
     """``sum of factor * unknown = sum of coefficient * value + known`` for every i, modulo ``modulus`` unless it is 0.
 
     Args:
-        terms: (coefficient, k, output): that output of f at the k-th point.
-        known: What is added: for every i, or for all.
-        factors: One for each unknown, alike.
-        modulus: Of both sides; only without unknowns.
+        terms: (coefficient, k, output): an output of f at the k-th point.
+        known: The constant, per i or for all.
+        factors: One per unknown, each per i or for all.
+        modulus: Modulus of both sides; only without unknowns.
     """
 
     terms: tuple[tuple[int, int, int], ...]
@@ -48,12 +48,12 @@ class Equation(NamedTuple):
 
 
 class System(NamedTuple):
-    """A candidate: what it forces.
+    """A candidate's equations.
 
     Args:
-        points: For each k and every i, the point of f: integers of one length; at least one k.
-        equations: For every i.
-        after: Stages that each value of f passes first: a swizzle undone.
+        points: For each k, the point of f per i: arrays of equal length, at least one.
+        equations: The equations, for every i.
+        after: Stages applied to each value of f first, such as undoing a swizzle.
     """
 
     points: tuple[IntArray, ...]
@@ -62,14 +62,14 @@ class System(NamedTuple):
 
 
 def none_of(f: IntArray, systems: Sequence[System | Iterable[System]]) -> Certificate | None:
-    """Return a certificate that no system of linear equations has an integer solution; None where one seems to have.
+    """Return a certificate that no system of linear equations has an integer solution; None if one may have.
 
-    Mathematically: kind ``none-of``: for every candidate a listed combination of its equations is 0 = b, b not 0, over
-    the integers or modulo some m.
+    Kind ``none-of``: for every candidate a listed combination of its equations is 0 = b, b not 0, over the integers or
+    modulo some m.
 
     Args:
         f: The layout by flat coordinate: int64[point] or int64[point, output].
-        systems: The candidates; of one that forces several systems, the first that has no solution is shown.
+        systems: The candidates; for one with several systems, the first unsolvable one is used.
 
     Example:
         >>> i = np.arange(8)
@@ -97,7 +97,7 @@ def none_of(f: IntArray, systems: Sequence[System | Iterable[System]]) -> Certif
 
 
 def excluded(rows: IntArray) -> list[Any] | None:
-    """Return a combination of equations that no integers meet, as [modulus, [[factor, i, row], ...]]; None for none.
+    """Return an unsatisfiable combination of equations as [modulus, [[factor, i, row], ...]], or None.
 
     Args:
         rows: int64[i, equation, unknowns + 1], the value last.
@@ -112,7 +112,7 @@ def excluded(rows: IntArray) -> list[Any] | None:
     flat = rows.reshape(-1, unknowns + 1)
     left, right = flat[:, :-1], flat[:, -1]
     if not unknowns:
-        odd = np.argwhere(rows[:, :, 0].T).tolist()  # the first equation, then the first place
+        odd = np.argwhere(rows[:, :, 0].T).tolist()  # the first equation, then the first i
         return [0, [[1, odd[0][1], odd[0][0]]]] if odd else None
     chosen: list[int] = []
     point, basis = np.zeros(unknowns, dtype=object), np.eye(unknowns, dtype=object)
@@ -132,7 +132,7 @@ def excluded(rows: IntArray) -> list[Any] | None:
 
 
 def overlap(f: IntArray) -> Certificate | None:
-    """Return a certificate that two points have one value; None where there are none.
+    """Return a certificate that two points have one value, or None.
 
     Example:
         >>> overlap(np.array([4, 0, 4])).check().certificate["claim"]
@@ -148,7 +148,7 @@ def overlap(f: IntArray) -> Certificate | None:
 
 
 def missed(f: IntArray, value: int) -> Certificate | None:
-    """Return a certificate that a number is not a value; None where it is.
+    """Return a certificate that a number is not a value; None if it is.
 
     Example:
         >>> missed(np.array([0, 1, 3]), 2).check().certificate["claim"]
@@ -166,7 +166,7 @@ def missed(f: IntArray, value: int) -> Certificate | None:
 
 
 def _function(values: IntArray) -> dict[str, Any]:
-    """The layout as a function; several outputs side by side."""
+    """Return the layout as a function, several outputs side by side."""
     columns = [_stages(np.ascontiguousarray(values[:, k])) for k in range(values.shape[1])]
     return {"size": len(values), "stages": columns[0] if len(columns) == 1 else [["fork", *columns]]}
 
@@ -178,7 +178,7 @@ def _stages(values: IntArray) -> Stages:
 
 
 def _system(system: System, outputs: int) -> dict[str, Any]:
-    """What a candidate forces, as the checker reads it."""
+    """Return a candidate's equations in the checker's form."""
     count = 1 + len(system.points) * outputs  # i, then the values of f
     size = len(system.points[0])
     parts: Stages = []
@@ -187,7 +187,7 @@ def _system(system: System, outputs: int) -> dict[str, Any]:
     known: list[Known] = []
 
     def place_of(array: Known) -> int | None:
-        """Where a known function stands among the values; None for a constant."""
+        """Return the position of a known function among the values; None for a constant."""
         if isinstance(array, int):
             return None
         for at, other in enumerate(known):
@@ -228,7 +228,7 @@ def _system(system: System, outputs: int) -> dict[str, Any]:
 
 
 def _picked(count: int, place: int) -> list[Any]:
-    """The stage that leaves one of several numbers."""
+    """Return the stage that selects one of several numbers."""
     return ["affine", [[int(at == place) for at in range(count)]], [0]]
 
 
@@ -237,7 +237,7 @@ def rows_of(values: IntArray, system: System) -> IntArray:
 
     Args:
         values: The layout, int64[point, output].
-        system: What it forces.
+        system: The candidate.
     """
     size = len(system.points[0])
     given = [values[points] for points in system.points]
@@ -261,10 +261,10 @@ def _through(stages: Stages, values: IntArray) -> IntArray:
 
 
 def numbers(f: IntArray, *candidates: Sequence[tuple[int, int]]) -> Certificate | None:
-    """Return a certificate that no candidate's (factor, number) are all ``factor * n = number`` for one integer n.
+    """Return a certificate that for no candidate one integer n solves ``factor * n = number`` for all its pairs.
 
-    Mathematically: as ``none_of``, but of numbers that stand in the candidates, not in f: 24 rows are no whole number
-    of 64, a width of 32 bits is none of 8 and 16 (factors 0 and numbers that differ from 0).
+    Like ``none_of``, but for numbers in the candidates instead of f: 24 rows are not a multiple of 64; a width of 32
+    bits is neither 8 nor 16 (factor 0, nonzero numbers).
 
     Example:
         >>> numbers(np.arange(4), [(64, 24)], [(0, 32 - 16)]).check().certificate["claim"]

@@ -1,4 +1,4 @@
-"""Im2col plans: what they claim about a convolution, and a checker of it."""
+"""Im2col plans: problem, plan and checker."""
 
 from __future__ import annotations
 

@@ -1,12 +1,12 @@
-"""Does a plan load the im2col matrix? Decided for every tile, tap and channel from the 128 bytes of its map.
+"""Checker of im2col plans: decides from the 128 bytes whether a plan loads the im2col matrix, for every tile and tap.
 
-Main statements: let a spatial mode have the box first..last and the step s. The corner visits first, first + s, ... and
-returns after floor((last - first) / s) + 1 places. If first = -padding, s = stride and that number is the extent of the
-output, for every mode, then the places of consecutive pixels are those of consecutive rows of the matrix, from any row
-on; the tap's offset makes each the input element that the convolution reads there, and both call it zero exactly when
-it is outside the input. An image behind the last one is outside too.
+Let a spatial mode have the box first..last and the step s. The engine visits first, first + s, ... and wraps after
+floor((last - first) / s) + 1 places. If for every mode first = -padding, s = stride and that count is the output
+extent, then consecutive pixels visit the places of consecutive matrix rows, from any row on. Adding the tap's offset
+gives the input element that the convolution reads, and both treat it as zero iff it is outside the input, as is any
+image after the last.
 
-Implementation notes: reads the fields back from the bytes and counts places; shares no formula with the finder.
+It decodes the fields from the bytes and counts places; it shares no formula with the finder.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ SHARED_ALIGN = 128
 
 
 def check(plan: ConvolutionPlan) -> Proved | Refuted:
-    """Decide whether the plan loads the tile of every first row, every tap and every channel that is a whole chunk.
+    """Decide whether the plan loads the tile at every first row, tap and chunk-aligned channel.
 
     Raises: MalformedError: LA859, and those of ``im2col.decode``.
 

@@ -1,7 +1,7 @@
-"""The function that an im2col plan denotes: (pixel, channel) of the tile to shared element offsets, read off its bytes.
+"""The layout that an im2col plan denotes: (pixel, channel) of the tile to shared element offsets, from its bytes.
 
-Main statements: an issue of channel and row (r, c) puts the element (p, k) of its column at ``offset + shared(p, k)``,
-so the plan puts the element (r + p, c + k) of the tile there.
+An issue at row r and channel c writes element (p, k) of its column, which is element (r + p, c + k) of the tile, at
+``offset + shared(p, k)``.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ IntArray: TypeAlias = npt.NDArray[np.int64]
 
 
 def table(plan: ConvolutionPlan) -> IntArray:
-    """Return the element offset at which a plan puts every element of its tile, int64[pixels, channels].
+    """Return the element offset of every tile element: int64[pixels, channels].
 
     Raises: MalformedError: LA859. RepresentabilityError: LA805.
     """
@@ -41,11 +41,11 @@ def table(plan: ConvolutionPlan) -> IntArray:
         if part.shape != rows.shape or (part >= 0).any():
             where = (f"issue at row {issue.row}, channel {issue.channel}",)
             raise RepresentabilityError(
-                Diagnostic("LA805", "this plan denotes no layout of its tile", where, "it is not the tile's, or twice")
+                Diagnostic("LA805", "this plan denotes no layout of its tile", where, "it leaves the tile or overlaps")
             )
         part[...] = apply_swizzle(tm.swizzle, issue.smem_offset_bytes + rows) // size
     if (found < 0).any():
-        because = f"{int((found < 0).sum())} elements are written by no issue"
+        because = f"no issue writes {int((found < 0).sum())} of the elements"
         raise RepresentabilityError(Diagnostic("LA805", "this plan denotes no layout of its tile", (), because))
     return found
 

@@ -1,8 +1,8 @@
-"""What an im2col plan claims: the rows of a convolution's matrix, loaded by issues of one map.
+"""Im2col problems and plans: rows of a convolution's matrix, loaded by issues of one map.
 
-Notation: the matrix of a convolution has a row for every output element (n, (od, (oh,)) ow), W fastest, and for every
-tap of the filter a block of C columns. Row m, tap k, channel c holds the input element (n, .., o * stride - padding +
-k * dilation, .., c), or 0 where there is none. Spatial tuples are outermost first, as the tensor's own shape.
+The matrix has a row for every output element (n, (od, (oh,)) ow), W fastest, and a block of C columns for every filter
+tap. Row m, tap k, channel c is the input element (n, .., o * stride - padding + k * dilation, .., c), or 0 outside the
+input. Spatial tuples are outermost first, like the tensor's shape.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ from layoutalg.ground.picture import Shown
 from layoutalg.proofs.tensor import Tensor
 from layoutalg.targets.nvidia.im2col import Im2colMap, encode, row_bytes, row_pitch_bytes
 
-CHECK = Checker("LA859", "this is not a convolution, or not a plan of one")
+CHECK = Checker("LA859", "invalid convolution or im2col plan")
 
 
 @dataclass(frozen=True, slots=True)
 class ConvolutionProblem:
-    """A convolution whose input is to be loaded as a tile of its im2col matrix.
+    """A convolution whose input is loaded as tiles of its im2col matrix.
 
     Args:
         tensor: The input (N, W, C), (N, H, W, C) or (N, D, H, W, C); any strides, channels contiguous.
         filter: Taps along each spatial dimension.
         pixels: Rows of the tile.
-        channels: Channels of the tile, of one tap.
-        stride: Step of the filter; empty means all 1.
-        dilation: Distance between its taps; empty means all 1.
-        padding: Zeros before the input; empty means none.
-        padding_after: Zeros behind it; empty means those before.
-        swizzle: Swizzle of the tile in shared memory; None takes the widest that a row fills.
+        channels: Channels of the tile, within one tap.
+        stride: Filter stride; empty for all 1.
+        dilation: Tap distance; empty for all 1.
+        padding: Zeros before the input; empty for none.
+        padding_after: Zeros after it; empty for ``padding``.
+        swizzle: Swizzle of the tile in shared memory; None for the widest that a row fills.
         target: Architecture.
 
     Raises: MalformedError: LA859.
@@ -67,7 +67,7 @@ class ConvolutionProblem:
         ):  # fmt: skip
             values = getattr(self, name) or (self.padding if name == "padding_after" else usual * spatial)
             if len(values) != spatial or min(values) < least:
-                raise CHECK.malformed(name, f"must hold {spatial} integers of at least {least}", values)
+                raise CHECK.malformed(name, f"must be {spatial} integers >= {least}", values)
             put(self, name, tuple(values))
         if self.pixels < 1 or self.channels < 1:
             raise CHECK.malformed("pixels, channels", "must be at least 1", (self.pixels, self.channels))
@@ -96,9 +96,9 @@ class ColumnIssue:
     """One instruction of a plan, relative to the tile's first row and channel.
 
     Args:
-        row: Rows from the tile's first one.
-        channel: Channels from the tile's first one.
-        smem_offset_bytes: Where its column starts in the tile.
+        row: Row offset in the tile.
+        channel: Channel offset in the tile.
+        smem_offset_bytes: Offset of its column in the tile.
     """
 
     row: int
@@ -114,7 +114,7 @@ class ConvolutionPlan(Shown):
     """A map and the issues that load a tile of an im2col matrix, for every first row, tap and channel.
 
     Args:
-        problem: What is loaded.
+        problem: The problem.
         tensor_map: The map, with base address 0.
         issues: The instructions, in order.
     """
@@ -133,16 +133,16 @@ class ConvolutionPlan(Shown):
 
     @property
     def expect_tx_bytes(self) -> int:
-        """Bytes that the barrier of the tile expects."""
+        """Bytes that the tile's barrier must expect."""
         return len(self.issues) * row_bytes(self.tensor_map) * self.tensor_map.pixels_per_column
 
     @property
     def smem_bytes(self) -> int:
-        """Bytes of shared memory of the tile."""
+        """Shared memory of the tile, in bytes."""
         return len(self.issues) * row_pitch_bytes(self.tensor_map) * self.tensor_map.pixels_per_column
 
     def start(self, issue: ColumnIssue, row: int, channel: int) -> tuple[int, ...]:
-        """Return the coordinates (C, W, (H, (D,)) N) of an issue of the tile at a row and a channel.
+        """Return the coordinates (C, W, (H, (D,)) N) of an issue for the tile at a row and channel.
 
         Raises: MalformedError: LA859.
         """
@@ -156,12 +156,12 @@ class ConvolutionPlan(Shown):
         return (CHECK.integer(channel, "channel", 0, 1 << 31) + issue.channel, *places, left)
 
     def offsets(self, tap: Sequence[int]) -> tuple[int, ...]:
-        """Return the offsets (W, (H, (D))) of a tap, outermost first.
+        """Return the offsets (W, (H, (D))) of a tap given outermost first.
 
         Raises: MalformedError: LA859.
         """
         if len(tap) != len(self.problem.filter):
-            raise CHECK.malformed("tap", f"must hold {len(self.problem.filter)} integers", tuple(tap))
+            raise CHECK.malformed("tap", f"must be {len(self.problem.filter)} integers", tuple(tap))
         taken = [
             CHECK.integer(at, "tap", 0, taps) * gap
             for at, taps, gap in zip(tap, self.problem.filter, self.problem.dilation, strict=True)

@@ -1,4 +1,4 @@
-"""Plans with names in them: one statement and one proof for all sizes that meet a guard."""
+"""Symbolic plans: one problem and one proof for all sizes that meet a guard."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""The checker of plans with names: proves them for all sizes that meet the guard, or refutes them.
+"""Checker of symbolic plans: proves or refutes them for all sizes that meet the guard.
 
-Main statements: see ``obligations`` for the argument. A plan is proved where it is right at one size that meets the
-guard (``proofs.tensormap.check``) and the guard implies every obligation; it is refuted by an obligation and sizes that
-meet the guard and break it.
+A plan is proved if it is right at one size that meets the guard (``proofs.tensormap.check``) and the guard implies
+every obligation (``obligations`` has the argument); it is refuted by sizes that meet the guard and break an obligation.
 """
 
 from __future__ import annotations
@@ -29,11 +28,11 @@ def prove(plan: SymbolicPlan) -> Verdict:
     """Decide whether a plan holds at all sizes that meet its guard.
 
     Args:
-        plan: As found, or as read by ``SymbolicPlan.from_json``.
+        plan: A plan from the finder, or read by ``SymbolicPlan.from_json``.
 
     Returns:
-        ``Proved`` with the certificate (claim, guard, obligations with the engine that decided each, the sizes of the
-        base case, digest), ``Refuted`` with sizes, or ``Unknown``.
+        ``Proved`` with the certificate (claim, guard, number of obligations by deciding engine, base-case sizes,
+        digest), ``Refuted`` with sizes, or ``Unknown``.
 
     Raises: MalformedError: LA372.
     """
@@ -44,7 +43,7 @@ def prove(plan: SymbolicPlan) -> Verdict:
             if not isinstance(verdict, Proved):
                 return verdict
             if case.problem != plan.problem:
-                raise MismatchError("a better case is of another problem")
+                raise MismatchError("a better case is for another problem")
         certificate = _certify(plan)
         differs = wrong_certificate(plan.certificate, certificate)
         if differs is not None:
@@ -62,8 +61,8 @@ def base_case(plan: SymbolicPlan, sizes: dict[str, int]) -> TensorMapPlan:
     """Return the plan at these sizes, proved.
 
     Raises:
-        MismatchError: the checker of plans refutes it.
-        UndecidedError: it does not decide.
+        MismatchError: the plan is refuted.
+        UndecidedError: the plan is not decided.
     """
     try:
         found = plan.unproved(sizes)
@@ -90,7 +89,7 @@ def _certify(plan: SymbolicPlan) -> dict[str, object]:
         raise MismatchError("wrong claim", field="oob", expected=found.oob, got=plan.oob)
     required = plan.problem.pattern.oob_required
     if OOB_CLASSES.index(plan.oob) > OOB_CLASSES.index(required):
-        raise MismatchError("out-of-bounds class below the one required", expected=required, got=plan.oob)
+        raise MismatchError("out-of-bounds class weaker than required", expected=required, got=plan.oob)
     decided: dict[str, int] = {}
     for clause in found.clauses:
         clock.check("the proof of a plan for all sizes")
@@ -114,7 +113,7 @@ def guard_sizes(guard: Guard) -> dict[str, int]:
 
     Raises:
         MismatchError: the guard contradicts itself.
-        UndecidedError: none were found.
+        UndecidedError: no sizes were found.
     """
     try:
         known = Assumptions(guard.conditions)
@@ -136,11 +135,11 @@ def guard_sizes(guard: Guard) -> dict[str, int]:
 
 
 def _follows(guard: Guard, clause: Clause) -> str:
-    """Return the engine that shows that a guard implies a clause.
+    """Return the engine that proves that a guard implies a clause.
 
     Raises:
-        MismatchError: it does not.
-        UndecidedError: nothing was decided.
+        MismatchError: the guard does not imply it.
+        UndecidedError: no engine decided.
     """
     if clause in guard.clauses or any(entry.value.constant is not None and entry.true_at({}) for entry in clause):
         return "arithmetic"
@@ -152,12 +151,12 @@ def _follows(guard: Guard, clause: Clause) -> str:
                 return answer.engine
             if len(clause) == 1 and answer.fails_at is not None:
                 raise _broken(guard, entry, dict(answer.fails_at))
-        raise UndecidedError(f"whether {' or '.join(map(str, clause))} follows from {guard}")
+        raise UndecidedError(f"undecided whether {guard} implies {' or '.join(map(str, clause))}")
     return "interval x congruence"
 
 
 def guard_implies_quickly(guard: Guard, clause: Clause) -> bool:
-    """Return whether intervals, congruences and bounds of products show that a guard implies a clause."""
+    """Return whether intervals, congruences and bounds of products prove that a guard implies a clause."""
     opened = Guard((clause,)).open_under(Assumptions(guard.conditions))
     return not opened or any(set(other) <= set(clause) for other in guard.clauses)
 
@@ -166,4 +165,4 @@ def _broken(guard: Guard, entry: Condition, sizes: dict[str, int]) -> MismatchEr
     whole = {name: sizes.get(name, 1) for name in guard.names}
     if guard.broken_at(whole) is None and not entry.true_at(whole):
         return MismatchError("the guard allows sizes at which the plan is wrong", sizes=whole, needs=str(entry))
-    return UndecidedError(f"whether {entry} follows from {guard}")
+    return UndecidedError(f"undecided whether {guard} implies {entry}")

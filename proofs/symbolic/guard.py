@@ -1,10 +1,7 @@
-"""The guard of a plan with names in it: for which sizes it holds.
+"""Guards of symbolic plans: the sizes for which a plan holds.
 
-Notation: ``K % 8 == 0, 1 <= K <= 2**31, 1 <= M <= 2**31``. Commas join; ``or`` stands inside a clause. Every name is at
-least 1, whether a guard says so or not.
-
-Main statements: a guard is a conjunction of clauses, each a disjunction of conditions on polynomials. ``minimal`` keeps
-the set of sizes and drops clauses that the others imply.
+A guard is a conjunction of clauses, each a disjunction of conditions on polynomials, written ``K % 8 == 0, 1 <= K <=
+2**31, 1 <= M <= 2**31`` with commas between clauses and ``or`` inside them. Every name is implicitly at least 1.
 """
 
 from __future__ import annotations
@@ -26,23 +23,20 @@ from layoutalg.ground.sizes import require_names, sizes_of
 if TYPE_CHECKING:
     from layoutalg.ground.conditions import Known
 
-CHECK = Checker("LA860", "this is not a guard")
+CHECK = Checker("LA860", "invalid guard")
 Clause: TypeAlias = tuple[Condition, ...]
 _SHORT = 2**16
-"""Numbers from here on are written as powers of two where they are near one."""
+"""Numbers from here on are printed as powers of two if close to one."""
 _WIDE_DEGREE = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Guard:
-    """For which sizes a plan holds.
-
-    Mathematically: the set of assignments of integers of at least 1 to ``names`` at which every clause has a condition
-    that holds.
+    """The sizes for which a plan holds: integers >= 1 for ``names`` at which every clause has a true condition.
 
     Args:
-        clauses: Each a tuple of conditions, of which one has to hold; conditions and texts stand for themselves.
-        names: All names that must have a size.
+        clauses: Tuples of conditions, one of which must hold; a lone condition or its text is also a clause.
+        names: All names that need a size.
 
     Raises: MalformedError: LA620, LA860.
 
@@ -65,7 +59,7 @@ class Guard:
             parts = entry if isinstance(entry, (tuple, list)) else (entry,)
             clauses.append(tuple(condition(part) for part in parts))
             if not parts:
-                raise CHECK.malformed("clauses", "must have conditions in every clause", entry)
+                raise CHECK.malformed("clauses", "must have a condition in every clause", entry)
         if not isinstance(self.names, (tuple, list)) or not all(isinstance(name, str) for name in self.names):
             raise CHECK.malformed("names", "must be names", self.names)
         used = {name for clause in clauses for entry in clause for name in entry.names}
@@ -74,11 +68,11 @@ class Guard:
 
     @property
     def conditions(self) -> tuple[Condition, ...]:
-        """The clauses of one condition each."""
+        """The conditions of single-condition clauses."""
         return tuple(clause[0] for clause in self.clauses if len(clause) == 1)
 
     def broken_at(self, sizes: Mapping[str, int]) -> str | None:
-        """Return the first clause that fails at sizes that are known to be integers, one per name."""
+        """Return the first clause that fails, or None; sizes must be integers, one per name."""
         for name in self.names:
             if sizes[name] < 1:
                 return f"{name} >= 1"
@@ -88,7 +82,7 @@ class Guard:
         return None
 
     def violated_by(self, sizes: Mapping[str, int] | None = None, **more: int) -> str | None:
-        """Return the first clause that fails at these sizes as text, None where all hold.
+        """Return the first clause that fails at these sizes as text, or None.
 
         Raises: MalformedError: LA623.
         """
@@ -106,7 +100,7 @@ class Guard:
     __call__ = holds
 
     def open_under(self, known: Known) -> tuple[Clause, ...]:
-        """Return the clauses that assumptions leave open, which are those to test where the assumptions hold.
+        """Return the clauses not implied by assumptions: those still to be tested.
 
         Example:
             >>> Guard(("K % 8 == 0", "2**31 >= M")).open_under(Assumptions(("K % 64 == 0",)))
@@ -115,9 +109,9 @@ class Guard:
         return tuple(clause for clause in self.clauses if not any(_follows(known, entry) for entry in clause))
 
     def to_c(self) -> str:
-        """Return the guard as an expression of C and C++ over integers of 64 bits with these names.
+        """Return the guard as a C or C++ expression over 64-bit integers with these names.
 
-        Products are made in 128 bits, after the bounds of their factors were tested.
+        Products are computed in 128 bits, after the bounds of their factors are tested.
 
         Example:
             >>> Guard(("K % 8 == 0", "2**31 >= M"), ("K", "M")).to_c()
@@ -131,7 +125,7 @@ class Guard:
         return " && ".join(parts) or "1"
 
     def to_sympy(self, symbols: Mapping[str, Any] | None = None) -> Any:
-        """Return the guard as a sympy formula; that sizes are at least 1 is a property of its symbols.
+        """Return the guard as a sympy formula; its symbols are positive.
 
         Raises: MalformedError: LA620.
         """
@@ -143,7 +137,7 @@ class Guard:
     _sympy_ = to_sympy
 
     def to_json(self) -> list[object]:
-        """Return the clauses as texts, several conditions of one clause as a list."""
+        """Return the clauses as texts; a clause of several conditions as a list."""
         return [str(clause[0]) if len(clause) == 1 else [str(entry) for entry in clause] for clause in self.clauses]
 
     def __iter__(self) -> Iterator[Clause]:
@@ -153,11 +147,11 @@ class Guard:
         return len(self.clauses)
 
     def __str__(self) -> str:
-        return ", ".join(_lines(self)) or "nothing but sizes >= 1"
+        return ", ".join(_lines(self)) or "only sizes >= 1"
 
 
 def minimal(clauses: Iterable[Clause], names: Iterable[str]) -> Guard:
-    """Return the guard of these clauses without those that the others imply, upper bounds as tight as integers allow.
+    """Return the guard of these clauses without implied ones, upper bounds tightened to integers.
 
     Example:
         >>> found = [condition(text) for text in ("8*K % 16 == 0", "K % 8 == 0", "4*K <= 101", "K <= 100", "3 >= 2")]
@@ -171,7 +165,7 @@ def minimal(clauses: Iterable[Clause], names: Iterable[str]) -> Guard:
             kept.append(tight)
     kept = list(dict.fromkeys(kept))
     order = sorted(kept, key=lambda clause: (-len(clause), -_degree(clause), -_loose(clause)))
-    for clause in order:  # the weakest are tried first, so that the strongest stay
+    for clause in order:  # drop the weakest first, so that the strongest stay
         others = [entry for entry in kept if entry is not clause]
         if _implied(others, clause):
             kept = others
@@ -185,7 +179,7 @@ def _implied(others: list[Clause], clause: Clause) -> bool:
         return True
     try:
         known = Assumptions(singles)
-    except MalformedError:  # a contradiction, which the guard then shows
+    except MalformedError:  # a contradiction: keep it, the guard shows it
         return False
     return any(_follows(known, entry) for entry in clause)
 
@@ -198,7 +192,7 @@ def _follows(known: Known, claim: Condition) -> bool:
 
 
 def upper_bound(entry: Condition) -> tuple[Polynomial, int] | None:
-    """Return (p, B) where a condition says p <= B of a product p of names.
+    """Return (p, B) if a condition is p <= B for a product p of names, otherwise None.
 
     Example:
         >>> upper_bound(condition("2*M*K <= 101"))
@@ -214,7 +208,7 @@ def upper_bound(entry: Condition) -> tuple[Polynomial, int] | None:
 
 
 def _bounded_by(known: Condition, claim: Condition) -> bool:
-    """Whether a bound on a product of names, each at least 1, is one on a part of that product."""
+    """Whether a bound on a product of names >= 1 implies the claimed bound on a partial product."""
     one, two = upper_bound(known), upper_bound(claim)
     if one is None or two is None:
         return False
@@ -237,7 +231,7 @@ def _degree(clause: Clause) -> int:
 
 
 def _loose(clause: Clause) -> int:
-    """How weak an upper bound is."""
+    """Return how weak an upper bound is."""
     found = upper_bound(clause[0])
     return found[1] if found is not None else 0
 
@@ -272,7 +266,7 @@ def _lines(guard: Guard) -> Iterator[str]:
 
 
 def _c_polynomial(value: Polynomial) -> str:
-    """A polynomial of whole coefficients in C."""
+    """Return a polynomial with integer coefficients in C."""
     if not value.monomials:
         return "0"
     parts = []

@@ -1,22 +1,21 @@
-"""What has to hold of the sizes for one map with names to realise its problem, derived from the map alone.
+"""The conditions on sizes under which a symbolic map realises its problem, derived from the map alone.
 
-Main statements (why nothing else depends on the sizes): a plan is right where the seven groups of the checker of plans
-(``proofs.tensormap.checker``) hold. Box, element strides, swizzle, copies, origin terms, tile and shared layout are
-numbers here, so
+A plan is right if every step of ``proofs.tensormap.checker`` passes. Box, element strides, swizzle, copies, origin
+terms, tile and shared layout are numbers here, so the sizes matter only as follows:
 
-  1. the rules of the target leave for the sizes: extents are integers of 1 to 2^31, strides multiples of 16 bytes from
-     0 to below 2^40; all other rules speak of numbers, and hold at all sizes if at one;
-  2. the walk of the boxes through shared memory and the XOR do not mention the tensor: as at one size, so at all;
+  1. target rules: extents must be integers in 1 to 2^31, strides multiples of 16 bytes in [0, 2^40); all other rules
+     involve only numbers and hold at all sizes if at one;
+  2. the walk of the boxes through shared memory and the XOR do not involve the tensor, so one size suffices;
   3. a walked element at coordinates c + a u has the byte address base + sum (c_j + sum_i a_ji u_i) stride_j, which must
-     be (offset + sum (e_i t_i + m_i u_i) S_i) * bytes. Both are affine in u with polynomials as coefficients: equal at
-     all sizes and origins iff the polynomials are, monomial by monomial;
-  4. the engine's test and the problem's are intervals of u along each tile dimension, whose ends are floors of affine
-     functions of that dimension's bound: equal for all bounds iff over one period (``residues``);
-  5. the map ends within the tensor, and copies start within 32 bits: inequalities of polynomials;
+     be (offset + sum (e_i t_i + m_i u_i) S_i) * bytes. Both are affine in u with polynomial coefficients: equal at all
+     sizes and origins iff the polynomials are, monomial by monomial;
+  4. the engine's and the problem's bounds tests are intervals of u along each tile dimension, with ends that are floors
+     of affine functions of that dimension's bound: equal for all bounds iff over one period (``residues``);
+  5. the map must end within the tensor, and copies start within 32 bits: polynomial inequalities;
   6. stores: rows of whole chunks, and no two elements at one address.
 
-So the conjunction returned is sufficient, and each part of it necessary for this map, except where ``sufficient_only``
-names a group.
+The returned conjunction is sufficient, and each part is necessary for this map, except for the groups in
+``sufficient_only``.
 """
 
 from __future__ import annotations
@@ -57,13 +56,13 @@ _COORDINATE_LIMIT = 2**31
 
 @dataclass(frozen=True, slots=True)
 class Obligations:
-    """What has to hold of the sizes.
+    """The conditions on sizes.
 
     Args:
-        clauses: Of the guard, not yet minimal.
+        clauses: Clauses of the guard, not yet minimal.
         oob: The class that then holds at all sizes.
-        exact_where: Conditions that make the class exact, None where that is not one more condition.
-        sufficient_only: Groups of clauses that may refuse sizes at which the map would do.
+        exact_where: Further conditions that make the class exact; None if there are no such conditions.
+        sufficient_only: Groups of clauses that may refuse sizes at which the map is right.
     """
 
     clauses: tuple[Clause, ...]
@@ -76,15 +75,15 @@ class Obligations:
 
 
 def obligations(plan: SymbolicPlan, instance: TensorMapPlan) -> Obligations:
-    """Return what has to hold of the sizes.
+    """Return the conditions on sizes.
 
     Args:
-        plan: The map, its copies and the problem; guard and class are not read.
-        instance: The same at some sizes, where the checker of plans proves it.
+        plan: The map, its copies and the problem; guard and class are ignored.
+        instance: The plan at some sizes, proved.
 
     Raises:
-        MismatchError: no sizes make this map right.
-        UndecidedError: a question outside the groups above.
+        MismatchError: this map is wrong at all sizes.
+        UndecidedError: a case outside the groups above.
     """
     walked, moves = walk(instance), coefficients(instance)
     _check_addresses(plan, walked, moves)
@@ -96,7 +95,7 @@ def obligations(plan: SymbolicPlan, instance: TensorMapPlan) -> Obligations:
     sufficient: tuple[str, ...] = ()
     if plan.problem.pattern.direction == "store":
         if oob == "lost":
-            raise MismatchError("a tile that hangs over the edge would write foreign elements", oob=oob)
+            raise MismatchError("a tile over the edge would write foreign elements", oob=oob)
         stored, certain = _store(plan)
         clauses += stored
         sufficient = () if certain else ("stores to distinct addresses",)
@@ -108,7 +107,7 @@ def _at_most(value: Polynomial, bound: int) -> Condition:
 
 
 def _statement(plan: SymbolicPlan) -> Iterator[Condition]:
-    """The problem can be stated: integers within the limits of statements."""
+    """Yield the conditions that the problem is valid: integers within its limits."""
     tensor = plan.problem.tensor
     for extent, (low, high) in zip(evaluated(tensor.shape), plan.problem.bounds, strict=True):
         (top,) = evaluated((high,))
@@ -120,7 +119,7 @@ def _statement(plan: SymbolicPlan) -> Iterator[Condition]:
 
 
 def _rules(plan: SymbolicPlan) -> Iterator[Condition]:
-    """The rules of the target that speak of extents and strides."""
+    """Yield the target's rules for extents and strides."""
     for extent in evaluated(plan.tensor_map.dims):
         yield from (Condition("integral", extent), at_least(extent, 1), _at_most(extent, limits.MAX_DIM))
     for stride in evaluated(plan.tensor_map.strides_bytes):
@@ -130,12 +129,12 @@ def _rules(plan: SymbolicPlan) -> Iterator[Condition]:
 
 
 def _reach(plan: SymbolicPlan) -> Iterator[Condition]:
-    """The map covers no byte outside the tensor."""
+    """Yield the condition that the map covers no byte outside the tensor."""
     pattern, tm = plan.problem.pattern, plan.tensor_map
     strides = evaluated(plan.problem.tensor.strides)
     for stride in strides:
         if any(value < 0 for _, value in stride.monomials):
-            raise UndecidedError(f"whether the stride {stride} is negative")
+            raise UndecidedError(f"undecided whether the stride {stride} is negative")
     extents = evaluated(plan.problem.tensor.shape)
     end = total([(n - 1) * stride for n, stride in zip(extents, strides, strict=True)])
     end = (end + pattern.base_elem_offset + 1) * pattern.element_bytes
@@ -148,7 +147,7 @@ def _reach(plan: SymbolicPlan) -> Iterator[Condition]:
 
 
 def _starts(plan: SymbolicPlan, instance: TensorMapPlan) -> Iterator[Condition]:
-    """Origins in bounds start at coordinates of 32 bits, for a store none of them negative."""
+    """Yield the conditions that origins in bounds have 32-bit start coordinates, for stores nonnegative ones."""
     problem = plan.problem
     floor = 0 if problem.pattern.direction == "store" else -_COORDINATE_LIMIT
     for j, terms in enumerate(plan.origin_map):
@@ -164,19 +163,19 @@ def _starts(plan: SymbolicPlan, instance: TensorMapPlan) -> Iterator[Condition]:
         if not named:
             continue
         if len(named) > 1:
-            raise UndecidedError("two origins whose bounds have names move one coordinate")
+            raise UndecidedError("two origins with symbolic bounds move one coordinate")
         ((dim, step, multiple),) = named
         if problem.bounds[dim][0]:
-            raise UndecidedError("a lower bound above 0 where the upper one has names")
+            raise UndecidedError("a lower bound above 0 with a symbolic upper bound")
         steps = (_COORDINATE_LIMIT - 1 - high) // step if step > 0 else (low - floor) // -step if step else None
         if (low if step >= 0 else _COORDINATE_LIMIT - 1) < (floor if step >= 0 else high) or (steps or 0) < 0:
-            raise MismatchError("a start coordinate leaves its range", map_dim=j, coordinate=low)
+            raise MismatchError("a start coordinate is out of range", map_dim=j, coordinate=low)
         if steps is not None:
             yield _at_most(evaluated((problem.bounds[dim][1],))[0], multiple * (steps + 1))
 
 
 def _check_addresses(plan: SymbolicPlan, walked: Walk, moves: list[dict[int, int]]) -> None:
-    """The address of every walked element is that of its tile element, as polynomials, at every origin."""
+    """Check, as polynomials, that every walked element has its tile element's address at every origin."""
     pattern = plan.problem.pattern
     steps = (number(pattern.element_bytes), *evaluated(plan.tensor_map.strides_bytes))
     wanted = [stride * pattern.element_bytes for stride in evaluated(plan.problem.tensor.strides)]
@@ -190,7 +189,7 @@ def _check_addresses(plan: SymbolicPlan, walked: Walk, moves: list[dict[int, int
         ]
         used = [(axis, int(factor * scale)) for axis, factor in parts if factor]
         if sum(abs(factor) * int(np.abs(axis).max()) for axis, factor in used) + abs(base * scale) >= ADDRESS_LIMIT:
-            raise UndecidedError("addresses leave 62 bits")
+            raise UndecidedError("addresses exceed 62 bits")
         got = np.full(walked.addresses.size, 0 if key else base * scale, dtype=np.int64)
         for axis, factor in used:
             got += axis * factor
@@ -211,7 +210,7 @@ def _coefficient(value: Polynomial, key: Monomial) -> Fraction:
 def _bounds(
     plan: SymbolicPlan, instance: TensorMapPlan, walked: Walk, moves: list[dict[int, int]]
 ) -> tuple[list[Condition], str, tuple[Condition, ...] | None]:
-    """Return what the bounds need, the class that then holds, and what would make it exact."""
+    """Return the conditions on the bounds, the resulting class, and further conditions that make it exact."""
     problem, ratio = plan.problem, promotion(instance)
     extents = [value * (ratio if j == 0 else 1) for j, value in enumerate(evaluated(plan.tensor_map.dims))]
     if any(len(row) > 1 for row in moves):
@@ -233,7 +232,7 @@ def _bounds(
             if name == "covered":
                 needs += _congruent(top, kept, found) or []
                 if kept != found.whole and as_congruence(kept, found.period) is None:
-                    raise UndecidedError("the sizes at which the map covers the tile are several residue classes")
+                    raise UndecidedError("the sizes at which the map covers the tile form several residue classes")
             elif name == "exact" and kept != found.covered:
                 more = _congruent(top, kept, found)
                 exact = None if exact is None or more is None else [*exact, *more]
@@ -252,7 +251,7 @@ def _bounds(
 
 
 def _congruent(top: Polynomial, kept: frozenset[int], found: Residues) -> list[Condition] | None:
-    """The conditions for a bound to be at these residues; None where that is not a congruence."""
+    """Return the conditions for a bound to have these residues; None if that is not a congruence."""
     if kept == frozenset(range(found.period)):
         return []
     one = as_congruence(kept, found.period)
@@ -262,7 +261,7 @@ def _congruent(top: Polynomial, kept: frozenset[int], found: Residues) -> list[C
 def _moved(
     plan: SymbolicPlan, walked: Walk, moves: list[dict[int, int]], dim: int, mine: list[int], extents: list[Polynomial]
 ) -> Residues:
-    """What holds at which residues of the bound of a tile dimension whose origin moves."""
+    """Return what holds at which residues of a tile dimension's bound, for a dimension with moving origin."""
     problem = plan.problem
     low, high = problem.bounds[dim]
     (top,) = evaluated((high,))
@@ -282,7 +281,7 @@ def _moved(
 
 
 def _different(columns: list[IntArray]) -> IntArray:
-    """The different rows of these columns, one row of the answer per column."""
+    """Return the distinct rows of these columns, as one row per column."""
     key = np.zeros(columns[0].size, dtype=np.int64)
     for column in columns:
         low, high = int(column.min()), int(column.max())
@@ -292,7 +291,7 @@ def _different(columns: list[IntArray]) -> IntArray:
 
 
 def _numbers(rows: IntArray, axes: list[tuple[int, Polynomial]], multiple: int, low: int, high: int) -> Residues:
-    """The same where bound and extents are numbers: one residue, of the period 1."""
+    """Return the same for numeric bound and extents: one residue, period 1."""
     reach = rows[0]
     first_wanted, last_wanted = -((reach - low) // multiple), (high - 1 - reach) // multiple
     some = first_wanted <= last_wanted
@@ -300,7 +299,7 @@ def _numbers(rows: IntArray, axes: list[tuple[int, Polynomial]], multiple: int, 
     for coordinate, (step, extent) in zip(rows[1:], axes, strict=True):
         constant = extent.as_int()
         if constant is None or step <= 0:
-            raise UndecidedError("an extent with names along a dimension whose bound is a number")
+            raise UndecidedError("a symbolic extent along a dimension with a numeric bound")
         start = np.maximum(start, -(coordinate // step))
         stop = np.minimum(stop, (constant - 1 - coordinate) // step)
     if (some & ((start > first_wanted) | (stop < last_wanted))).any():
@@ -316,7 +315,7 @@ def _fixed(
     wanted: np.ndarray, reach: IntArray, low: int, high: object, top: Polynomial, still: list[int], walked: Walk,
     extents: list[Polynomial],
 ) -> None:  # fmt: skip
-    """A tile dimension that stays at the origin 0: a bound with names must be the extent of a coordinate of its own."""
+    """Handle a tile dimension fixed at origin 0: a symbolic bound must be the extent of some fixed coordinate."""
     if isinstance(high, int):
         wanted &= (reach >= low) & (reach < high)
         return
@@ -333,7 +332,7 @@ def _fixed(
 
 
 def _affine(extent: Polynomial, top: Polynomial) -> tuple[Fraction, Fraction] | None:
-    """Return (alpha, beta) with extent = alpha top + beta, for a bound with names."""
+    """Return (alpha, beta) with extent = alpha top + beta for a symbolic bound, or None."""
     key, factor = next((entry for entry in reversed(top.monomials) if entry[0]), ((), Fraction(0)))
     alpha = _coefficient(extent, key) / factor if factor else Fraction(0)
     rest = (extent - top * number(alpha)).constant
@@ -341,7 +340,7 @@ def _affine(extent: Polynomial, top: Polynomial) -> tuple[Fraction, Fraction] | 
 
 
 def _store(plan: SymbolicPlan) -> tuple[list[Clause], bool]:
-    """A store writes whole chunks, and each global element once; whether the clauses are necessary too."""
+    """Return the clauses for storing whole chunks and each global element once, and whether they are necessary."""
     problem, tm = plan.problem, plan.tensor_map
     inner = evaluated(tm.dims)[0] * hardware.element_bytes(tm.dtype)
     clauses: list[Clause] = [(divisible(inner, limits.STORE_CHUNK_BYTES),)]
@@ -351,11 +350,11 @@ def _store(plan: SymbolicPlan) -> tuple[list[Clause], bool]:
         for dim, stride in enumerate(evaluated(problem.tensor.strides))
     }
     moving.sort(key=lambda dim: sum(value * 3 ** sum(p for _, p in key) for key, value in steps[dim].monomials))
-    # in order of their steps each must pass the reach of those before it, in the tile or in bounds
+    # sorted by step, each step must exceed the reach of the earlier ones, within the tile or within bounds
     for place, dim in enumerate(moving[1:], 1):
         before = moving[:place]
         ways = []
-        for inside in (True, False):  # the reach of the tile, or that of what is in bounds
+        for inside in (True, False):  # the reach within the tile, or within bounds
             reach = []
             for other in before:
                 (top,) = evaluated((problem.bounds[other][1],))
@@ -367,7 +366,7 @@ def _store(plan: SymbolicPlan) -> tuple[list[Clause], bool]:
             ways.append(at_least(steps[dim], total(reach) + ONE))
         low, high = problem.bounds[dim]
         (top,) = evaluated((high,))
-        ways.append(_at_most(top, low + problem.pattern.element_strides[dim]))  # one element of it in bounds
+        ways.append(_at_most(top, low + problem.pattern.element_strides[dim]))  # only one element in bounds
         clauses.append(tuple(ways))
     two = len(moving) <= 2 and all(step == 1 for step in problem.pattern.element_strides)
     return clauses, two and (not moving or steps[moving[0]].as_int() == 1)

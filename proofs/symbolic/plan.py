@@ -1,7 +1,7 @@
-"""A plan with names in it: a TensorMap whose extents and strides are polynomials, and the guard under which it holds.
+"""Symbolic plans: a TensorMap with polynomial extents and strides, and the guard under which it holds.
 
-Main statements: where the guard holds at sizes, ``specialise(sizes)`` is the plan of the problem at these sizes, and
-``encode(sizes)`` its 128 bytes. Copies, origin terms, boxes and shared memory do not depend on the sizes at all.
+At sizes that meet the guard, ``specialise(sizes)`` is the plan of the problem and ``encode(sizes)`` its 128 bytes.
+Copies, origin terms, boxes and shared memory do not depend on the sizes.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from layoutalg.proofs.tensormap.plan import OOB_CLASSES, OriginTerm, origin_term
 from layoutalg.targets.nvidia import tensormap as hardware
 
 SCHEMA = "layoutalg/symbolic-plan/1"
-CHECK = Checker("LA862", "this is not a plan with names")
+CHECK = Checker("LA862", "invalid symbolic plan")
 _WORD = 2**32 - 1
 _TENSORMAP_REPLACE = {
     "dims": "tensormap.replace.tile.global_dim",
@@ -38,7 +38,7 @@ _TENSORMAP_REPLACE = {
 
 @dataclass(frozen=True, slots=True)
 class SymbolicMap:
-    """The fields of a TensorMap, innermost first, of which extents and strides may have names.
+    """The fields of a TensorMap, innermost first; extents and strides may be symbolic.
 
     Raises: MalformedError: LA862, LA620.
 
@@ -69,14 +69,14 @@ class SymbolicMap:
         if len(self.strides_bytes) != len(self.dims) - 1:
             raise CHECK.malformed("strides_bytes", f"must have {len(self.dims) - 1} entries", self.strides_bytes)
         some: dict[str, Any] = {"dims": (16,) * len(self.dims), "strides_bytes": (16,) * len(self.strides_bytes)}
-        hardware.TensorMap(**self._constants(), **some)  # whether the other fields are of their kinds
+        hardware.TensorMap(**self._constants(), **some)  # validates the other fields
 
     def _constants(self) -> dict[str, Any]:
         names = ("dtype", "box", "element_strides", "swizzle", "l2_promotion", "oob_fill", "base_address")
         return {name: getattr(self, name) for name in names}
 
     def at(self, sizes: Mapping[str, int]) -> hardware.TensorMap:
-        """Return the map at sizes that are known to be integers, one per name.
+        """Return the map at sizes, which must be integers, one per name.
 
         Raises: AdmissibilityError: LA663.
         """
@@ -87,7 +87,7 @@ class SymbolicMap:
         return hardware.TensorMap(**self._constants(), dims=dims, strides_bytes=strides)
 
     def to_json(self) -> dict[str, object]:
-        """Return the fields as JSON-ready data; texts where there are names."""
+        """Return the fields as JSON-ready data; symbolic ones as text."""
         return {entry.name: plain(getattr(self, entry.name)) for entry in fields(self)}
 
 
@@ -96,11 +96,11 @@ class Patch:
     """A field of the 128 bytes that depends on the sizes.
 
     Args:
-        field: Of the TensorMap, such as ``"dims"``.
-        index: Its position.
-        value: What the field is, as a polynomial.
-        words: The 32-bit words that hold it, each as (word, lowest bit, number of bits); the lowest bits first.
-        instruction: What writes it on the device.
+        field: The TensorMap field, such as ``"dims"``.
+        index: Position in the field.
+        value: Its value, as a polynomial.
+        words: Its 32-bit words as (word, lowest bit, number of bits), lowest bits first.
+        instruction: The device instruction that writes it.
     """
 
     field: str
@@ -119,33 +119,33 @@ class Patch:
 
     @property
     def encoded(self) -> Size:
-        """What the words hold together: the extent less 1, or sixteenths of the stride."""
+        """The encoded value: the extent minus 1, or the stride in units of 16 bytes."""
         value = polynomial(self.value)
         return size_text(value - 1 if self.field == "dims" else value / 16)
 
     def __str__(self) -> str:
         places = ", ".join(f"word {word} bits {low + width - 1}:{low}" for word, low, width in self.words)
-        return f"{self.field}[{self.index}] = {self.value}: {places} hold {self.encoded}; {self.instruction}"
+        return f"{self.field}[{self.index}] = {self.value}: {places} = {self.encoded}; {self.instruction}"
 
 
 @dataclass(frozen=True, slots=True)
 class SymbolicPlan(Claim):
     """How the copy engine realises a problem at all sizes that meet the guard.
 
-    Mathematically: for every assignment at which ``guard`` holds, the copies ``issues`` of the map ``tensor_map`` at
-    these sizes realise the problem at these sizes, with out-of-bounds behaviour of class ``oob`` or better.
+    For all sizes at which ``guard`` holds, the copies ``issues`` of ``tensor_map`` realise the problem, with
+    out-of-bounds class ``oob`` or better.
 
     Args:
-        problem: The statement.
+        problem: The problem.
         tensor_map: The descriptor's fields.
         issues: The copies of one tile.
         origin_map: Per map dimension, how the tile origin moves the start coordinates.
-        expect_tx_bytes: Bytes that the barrier of a load must expect, all issues together.
+        expect_tx_bytes: Bytes that the load barrier must expect for all issues.
         smem_align_bytes: Alignment the tile base needs.
         smem_bytes: Shared bytes from the tile base to the end of the last issue's footprint.
-        oob: The class that holds at all sizes of the guard.
-        guard: For which sizes.
-        better: Plans with fewer copies, or of a better class, for some of these sizes; the best first.
+        oob: The out-of-bounds class at all sizes of the guard.
+        guard: The sizes covered.
+        better: Plans with fewer copies or a better class for some of these sizes, best first.
         certificate: What the checker derived, or None.
 
     Raises: MalformedError: LA862, LA372.
@@ -173,7 +173,7 @@ class SymbolicPlan(Claim):
                 raise CHECK.malformed(name, "must be a sequence", given)
             object.__setattr__(self, name, tuple(instance(name, entry, kind) for entry in given))
         if not self.issues or any(len(issue.coords) != rank for issue in self.issues):
-            raise CHECK.malformed("issues", f"must be copies of {rank} coordinates", len(self.issues))
+            raise CHECK.malformed("issues", f"must be copies with {rank} coordinates", len(self.issues))
         rows = enumerate(items("origin_map", self.origin_map, rank))
         dims = self.problem.pattern.rank
         terms = tuple(origin_terms(f"origin_map[{row}]", entries, dims) for row, entries in rows)
@@ -188,22 +188,22 @@ class SymbolicPlan(Claim):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names that a size is needed for, sorted."""
+        """The names that need a size, sorted."""
         return self.guard.names
 
     @property
     def assumptions(self) -> Assumptions:
-        """What is known of the names."""
+        """The conditions on the names."""
         return self.problem.assumptions
 
     @property
     def cases(self) -> tuple[SymbolicPlan, ...]:
-        """The plans of which the first whose guard holds is the one to take; this one is the last."""
+        """The plans in order of preference; use the first whose guard holds. This one is the last."""
         return (*self.better, self)
 
     @property
     def patch(self) -> tuple[Patch, ...]:
-        """The words of the 128 bytes that depend on the sizes: what ``tensormap.replace`` or the host has to write."""
+        """The words of the 128 bytes that depend on the sizes, to be written by ``tensormap.replace`` or the host."""
         found = []
         for index, extent in enumerate(self.tensor_map.dims):
             if not isinstance(extent, int):
@@ -215,7 +215,7 @@ class SymbolicPlan(Claim):
         return tuple(found)
 
     def key(self, sizes: Mapping[str, int] | None = None, **more: int) -> tuple[int, str]:
-        """Return the specialisation key: which case takes these sizes, and its guard; equal keys share all code.
+        """Return the specialisation key, case number and guard; sizes with equal keys can share code.
 
         Raises: MalformedError: LA623. AdmissibilityError: LA861.
         """
@@ -234,7 +234,7 @@ class SymbolicPlan(Claim):
         raise self._refusal(values)
 
     def specialise(self, sizes: Mapping[str, int] | None = None, **more: int) -> TensorMapPlan:
-        """Return the plan at these sizes, proved by the checker of plans.
+        """Return the plan at these sizes, proved.
 
         Raises: MalformedError: LA623. AdmissibilityError: LA861. LayoutError: LA863.
 
@@ -255,16 +255,16 @@ class SymbolicPlan(Claim):
         case = self.case_of(values)
         plan = case.unproved(values)
         verdict = check(plan)
-        if isinstance(verdict, Refuted) and verdict.witness.get("field") == "oob":  # a better class at these sizes
+        if isinstance(verdict, Refuted) and verdict.witness.get("field") == "oob":  # better class at these sizes
             plan = plan.with_changes(oob=verdict.witness["expected"])
             verdict = check(plan)
         if not isinstance(verdict, Proved):
-            what = "the checker of plans refutes a plan that its guard allows"
+            what = "internal error: the guard allows a plan that is refuted"
             raise AdmissibilityError(Diagnostic("LA863", what, (str(case.guard),), str(verdict), dict(values)))
         return plan.with_changes(certificate=verdict.certificate)
 
     def encode(self, sizes: Mapping[str, int] | None = None, **more: int) -> bytes:
-        """Return the 128 bytes at these sizes, the base address 0 where the tensor's is: the constant words, patched.
+        """Return the 128 bytes at these sizes: the template with its patches, relative to the tensor's base address.
 
         Raises: MalformedError: LA623. AdmissibilityError: LA861.
 
@@ -297,7 +297,7 @@ class SymbolicPlan(Claim):
         return hardware.encode(plain_map, target=self.problem.pattern.arch)
 
     def unproved(self, sizes: Mapping[str, int]) -> TensorMapPlan:
-        """Return the plan of this case at sizes that are known to be integers, one per name, without a proof."""
+        """Return the plan of this case at sizes, which must be integers, one per name, without a proof."""
         problem, tensor_map = self.problem.at(sizes), self.tensor_map.at(sizes)
         documented = hardware.violations(tensor_map, target=problem.arch, evidence="documented")
         return TensorMapPlan(
@@ -332,7 +332,7 @@ class SymbolicPlan(Claim):
         )
 
     def _repairs(self, values: dict[str, int]) -> list[Repair]:
-        """The next larger size of one name, or the next smaller one, at which the guard holds."""
+        """Return, per name, the next larger (otherwise next smaller) size at which the guard holds."""
         found = []
         for name in self.names:
             for step in (*range(1, 257), *range(-1, -257, -1)):
@@ -342,7 +342,7 @@ class SymbolicPlan(Claim):
         return found
 
     def to_json(self) -> dict[str, object]:
-        """Return the document that ``from_json`` reads back to an equal value."""
+        """Return the document from which ``from_json`` rebuilds an equal value."""
         return {
             "schema": SCHEMA,
             "verdict": "admissible",
@@ -372,7 +372,7 @@ class SymbolicPlan(Claim):
 
     @classmethod
     def from_json(cls, document: object) -> SymbolicPlan:
-        """Read a plan document; ``patch`` and ``template`` follow from the rest and must agree with it.
+        """Read a plan document; ``patch`` and ``template`` are redundant and must agree with the rest.
 
         Raises: MalformedError: LA010, LA862.
         """
@@ -411,7 +411,7 @@ class SymbolicPlan(Claim):
         again = plan.to_json()
         for key in ("patch", "template"):
             if again[key] != reader.get(key).value:
-                reader.get(key).fail("must be what follows from the map")
+                reader.get(key).fail("must agree with the map")
         return plan
 
     def __str__(self) -> str:

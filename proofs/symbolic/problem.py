@@ -1,7 +1,7 @@
-"""The statement of a plan with names: a TensorMap problem for every assignment of sizes.
+"""Symbolic TensorMap problems: one ``TensorMapProblem`` for every assignment of sizes, ``at(sizes)``.
 
-Main statements: ``at(sizes)`` is the ``TensorMapProblem`` at these sizes. Extents, strides and upper bounds of the
-tensor may be polynomials; the tile, its shared-memory layout, the lattice of origins and everything else are numbers.
+Extents, strides and upper bounds of the tensor may be polynomials; the tile, its shared-memory layout, the lattice of
+origins and everything else are numbers.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ from layoutalg.proofs.fields import Statement, instance, plain
 from layoutalg.proofs.tensor import Size, Tensor, size_text, tensor_of
 from layoutalg.proofs.tensormap.problem import SCHEMA, TensorMapProblem
 
-CHECK = Checker("LA860", "this is not a TensorMap problem with names")
+CHECK = Checker("LA860", "invalid symbolic TensorMap problem")
 _CONSTANTS = ("tile", "smem_modes", "swizzle", "arch", "direction", "base_elem_offset", "element_strides", "oob_fill",
               "oob_required")  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class SymbolicProblem(Statement):
-    """A tensor whose sizes have names, a tile and the shared-memory layout wanted for it.
+    """A tensor with symbolic sizes, a tile and its shared-memory layout.
 
     Args:
         tensor: The tensor with its assumptions.
-        bounds: Per dimension ``(low, high)``; ``high`` may have names.
-        origin_multiple: Per dimension, tile origins are the multiples of this; 0 means the origin 0 alone. Unless
-            stated to ``of``, the tile's own reach, and 0 where one tile covers a dimension whose bound is a number.
-        pattern: The problem at some sizes; what has no names is read from it.
+        bounds: Per dimension ``(low, high)``; ``high`` may be symbolic.
+        origin_multiple: Per dimension, tile origins are multiples of this; 0 means only the origin 0. Default in
+            ``of``: the tile's extent, or 0 if one tile covers a dimension with a numeric bound.
+        pattern: The problem at some sizes, which supplies everything that is not symbolic.
 
     Raises: MalformedError: LA860, LA372, LA620, LA621.
 
@@ -77,7 +77,7 @@ class SymbolicProblem(Statement):
         origin_multiple: Sequence[int] | None = None,
         **options: Any,
     ) -> SymbolicProblem:
-        """Return the problem of copying tiles of a tensor with names; the arguments of ``TensorMapProblem.of``.
+        """Return the problem of copying tiles of a symbolic tensor; arguments as for ``TensorMapProblem.of``.
 
         Raises: As ``TensorMapProblem.of``; MalformedError: LA860.
         """
@@ -90,7 +90,7 @@ class SymbolicProblem(Statement):
 
     @classmethod
     def from_json(cls, document: object) -> SymbolicProblem:
-        """Read a problem document in which extents, strides and bounds may be texts; ``assume`` holds conditions.
+        """Read a problem document with extents, strides and bounds as numbers or texts, and conditions in ``assume``.
 
         Raises: MalformedError: LA010, LA375, LA620, LA621, LA860.
         """
@@ -113,7 +113,7 @@ class SymbolicProblem(Statement):
         return cls(source, limits, _multiples(pattern, limits, multiple), pattern)
 
     def to_json(self) -> dict[str, object]:
-        """Return the document that ``from_json`` reads back to an equal value: a problem with names in it."""
+        """Return the document from which ``from_json`` rebuilds an equal value."""
         document = self.pattern.to_json()
         given = dict(document["global"])  # type: ignore[call-overload]
         given |= {"shape": list(self.tensor.shape), "stride": list(self.tensor.strides)}
@@ -123,17 +123,17 @@ class SymbolicProblem(Statement):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names that a size is needed for, sorted."""
+        """The names that need a size, sorted."""
         highs = names_of(polynomial(high) for _, high in self.bounds)
         return tuple(sorted(highs | set(self.tensor.names)))
 
     @property
     def assumptions(self) -> Assumptions:
-        """What is known of the names."""
+        """The conditions on the names."""
         return self.tensor.assumptions
 
     def at(self, sizes: Mapping[str, int]) -> TensorMapProblem:
-        """Return the problem at these sizes; whether the assumptions hold there is not asked.
+        """Return the problem at these sizes; the assumptions are not checked.
 
         Raises: MalformedError: LA372, LA375, LA623. AdmissibilityError: LA663.
         """
@@ -158,7 +158,7 @@ class SymbolicProblem(Statement):
 
 
 def is_symbolic(document: object) -> bool:
-    """Return whether a problem document has names in it, or assumptions.
+    """Return whether a problem document has names or assumptions.
 
     Example:
         >>> is_symbolic({"global": {"shape": ["M", 64], "stride": [64, 1]}}), is_symbolic({"global": {"shape": [8, 8]}})
@@ -183,7 +183,7 @@ def _bounds(source: Tensor, bounds: object) -> tuple[tuple[int, Size], ...]:
     if bounds is None:
         return tuple((0, extent) for extent in source.shape)
     if not isinstance(bounds, (tuple, list)) or len(bounds) != len(source.shape):
-        raise CHECK.malformed("bounds", f"must be one per dimension of {source}", bounds)
+        raise CHECK.malformed("bounds", f"must have one entry per dimension of {source}", bounds)
     return tuple(_bound(entry, place) for place, entry in enumerate(bounds))
 
 
@@ -198,7 +198,7 @@ def _multiples(
 
 
 def _pattern_sizes(source: Tensor, bounds: tuple[tuple[int, Size], ...]) -> dict[str, int]:
-    """Return sizes at which the assumptions hold and the problem can be stated."""
+    """Return sizes at which the assumptions hold and the problem is valid."""
     needed: list[object] = []
     for extent, (low, high) in zip(source.shape, bounds, strict=True):
         top = polynomial(high)
@@ -215,6 +215,6 @@ def _pattern_sizes(source: Tensor, bounds: tuple[tuple[int, Size], ...]) -> dict
             raise
         found = None
     if found is None:
-        because = f"no sizes were found with {', '.join(map(str, needed))} and {source.assumptions}"
-        raise MalformedError(Diagnostic("LA860", "this is not a TensorMap problem with names", (str(source),), because))
+        because = f"no sizes found that meet {', '.join(map(str, needed))} and {source.assumptions}"
+        raise MalformedError(Diagnostic("LA860", "invalid symbolic TensorMap problem", (str(source),), because))
     return {name: value for name, value in found if name in used}

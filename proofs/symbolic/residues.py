@@ -1,10 +1,10 @@
-"""The out-of-bounds class of one tile dimension for every extent at once: one period of residues decides.
+"""Decide the out-of-bounds class of one tile dimension for every extent by checking one period of residues.
 
-Main statements: along a tile dimension the origin is m u with u any integer, and the bound is H. A tile element t is
-wanted at the u with low <= m u + e t < H. The engine moves it where 0 <= c + a u < E for each map dimension that u
-moves, with E = alpha H + beta. The last u of the two are floor((H - 1 - e t) / m) and floor((E - 1 - c) / a). Where
-alpha / a = 1 / m, both grow by the same number when H grows by P = lcm(m, denominators of alpha), so their difference
-depends on H mod P alone: P values of H decide for all.
+Along a tile dimension the origin is m u for any integer u, and the bound is H. A tile element t is requested for low <=
+m u + e t < H. The engine moves it if 0 <= c + a u < E for each map dimension that u moves, with E = alpha H + beta. The
+last such u are floor((H - 1 - e t) / m) and floor((E - 1 - c) / a). If alpha / a = 1 / m, both grow by the same amount
+when H grows by P = lcm(m, denominators of alpha and beta), so their difference depends only on H mod P, and P values of
+H decide for all.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ MAX_PERIOD = 2**16
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """A map dimension moved by one tile dimension: its step per lattice point, and extent = alpha H + beta."""
+    """A map dimension moved by one tile dimension: step per lattice point, and extent = alpha H + beta."""
 
     step: int
     alpha: Fraction
@@ -40,11 +40,11 @@ class Residues:
     """What holds for which H mod ``period``.
 
     Args:
-        period: Of H.
-        whole: At which residues every extent is an integer.
-        covered: At which of them the engine moves all that is wanted.
-        exact: At which of them it moves nothing else.
-        weak: At which of them it moves nothing else for origins in bounds.
+        period: Period in H.
+        whole: Residues at which every extent is an integer.
+        covered: Those at which the engine moves every requested element.
+        exact: Those of ``covered`` at which it moves nothing else.
+        weak: Those of ``covered`` at which it moves nothing else for origins in bounds.
     """
 
     period: int
@@ -61,13 +61,13 @@ def residues(reach: IntArray, coords: list[IntArray], axes: list[Axis], multiple
     """Return what holds at which residues of H.
 
     Args:
-        reach: ``e t`` of each walked element, once per different row.
-        coords: Per map dimension the coordinates of these elements at the origin 0.
-        axes: Those map dimensions.
+        reach: ``e t`` of each walked element, duplicates dropped.
+        coords: Per map dimension, the coordinates of these elements at the origin 0.
+        axes: These map dimensions.
         multiple: The lattice step m, at least 1.
         low: The lower bound.
 
-    Raises: UndecidedError: extents that do not grow with the bound, or a period that is too long.
+    Raises: UndecidedError: an extent does not grow with the bound, or the period is too long.
 
     Example:
         >>> t = np.arange(4)
@@ -81,7 +81,7 @@ def residues(reach: IntArray, coords: list[IntArray], axes: list[Axis], multiple
             raise UndecidedError("an extent of the map does not grow with the bound as its coordinate does")
         period = math.lcm(period, axis.alpha.denominator, axis.beta.denominator)
     if period > MAX_PERIOD:
-        raise UndecidedError(f"the class repeats after {period} sizes only; {MAX_PERIOD} are looked at")
+        raise UndecidedError(f"the class has period {period}; at most {MAX_PERIOD} sizes are checked")
     whole, covered, exact, weak = set(), set(), set(), set()
     first_wanted = -((reach - low) // multiple)
     first = np.full(reach.size, -(2**61), dtype=np.int64)
@@ -112,7 +112,7 @@ def residues(reach: IntArray, coords: list[IntArray], axes: list[Axis], multiple
 
 
 def as_congruence(kept: frozenset[int], period: int) -> tuple[int, int] | None:
-    """Return (modulus, residue) where these residues are one class, None where they are not.
+    """Return (modulus, residue) if these residues form one class, otherwise None.
 
     Example:
         >>> as_congruence(frozenset({1, 5}), 8), as_congruence(frozenset({0, 1}), 4)

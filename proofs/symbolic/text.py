@@ -1,6 +1,6 @@
-"""A plan with names as text, one fact a line: what ``str(plan)`` and the command line show.
+"""Symbolic plans as text, for ``str(plan)`` and the command line.
 
-Notation: o0, o1, ... is the tile origin, outermost dimension first.
+o0, o1, ... is the tile origin, outermost dimension first.
 """
 
 from __future__ import annotations
@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from layoutalg.proofs.tensormap.text import SHOWN_ISSUES, coordinates
+from layoutalg.proofs.tensormap.text import SHOWN_ISSUES, coordinates, oob_text
 
 if TYPE_CHECKING:
     from layoutalg.proofs.symbolic.plan import SymbolicPlan
 
 
 def plan_text(plan: SymbolicPlan) -> str:
-    """Return a plan as lines; the first word is ``admissible`` with a certificate and ``unproved`` without.
+    """Return a plan as lines; the first word is ``admissible`` with a certificate, otherwise ``unproved``.
 
     Example:
         >>> import layoutalg as la
@@ -46,7 +46,7 @@ def _lines(plan: SymbolicPlan) -> Iterator[str]:
         yield f"  issue {index:<5} coordinates ({coords}) -> shared byte {issue.smem_offset_bytes}"
     words = "bytes expected" if plan.problem.pattern.direction == "load" else "bytes stored"
     yield f"  barrier     {plan.expect_tx_bytes} {words}; tile base aligned to {plan.smem_align_bytes} bytes"
-    yield f"  bounds      out of bounds {plan.oob}"
+    yield f"  bounds      {oob_text(plan.oob, plan.problem.pattern.direction)}"
     for case in plan.better:
         words = f"{len(case.issues)} issue{'s' if len(case.issues) > 1 else ''}, {case.oob}"
         yield f"  better      {words}, where {case.guard}"

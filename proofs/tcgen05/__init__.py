@@ -1,4 +1,4 @@
-"""What ``tcgen05`` operands are found to be, and the check that each descriptor reads what was asked for."""
+"""Plans of ``tcgen05`` operands, and the check that each descriptor reads what was requested."""
 
 from __future__ import annotations
 

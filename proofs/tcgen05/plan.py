@@ -1,4 +1,4 @@
-"""Plans of ``tcgen05`` consumers, and the check of them."""
+"""Plans of ``tcgen05`` consumers, and their check."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Tcgen05Tile:
 
     Args:
         mn: First row.
-        k: First element along K; of scales, the first group.
+        k: First element along K; for scales, the first group.
         encoded: The 64 bits, relative to a tile base of 0.
     """
 
@@ -35,19 +35,19 @@ class Tcgen05Tile:
 
 @dataclass(frozen=True, slots=True)
 class Tcgen05Plan(Shown):
-    """The descriptors by which ``tcgen05.mma`` reads operand A or B.
+    """The descriptors with which ``tcgen05.mma`` reads operand A or B.
 
     Args:
         operand: ``"A"`` or ``"B"``.
         dtype: Element type.
         kind: The ``.kind`` of the instruction.
-        rows: Rows of one instruction in this block's shared memory.
-        k: Elements along K of one instruction.
-        container_bits: Bits of an element's place in shared memory.
+        rows: Rows per instruction in this block's shared memory.
+        k: Elements along K per instruction.
+        container_bits: Bits per element in shared memory, padding included.
         element_bits: Bits of an element.
         major: ``"K"`` or ``"MN"``: the transpose bit of the instruction descriptor.
         swizzle: The swizzle mode.
-        align_bytes: What divides the tile's base; add base / 16 to each descriptor.
+        align_bytes: Alignment of the tile base; add base / 16 to each descriptor.
         tiles: One entry per instruction and operand tile, rows slowest.
     """
 
@@ -68,7 +68,7 @@ class Tcgen05Plan(Shown):
 
     @property
     def k_step(self) -> int | None:
-        """What is added to the low word of the descriptor from one K step to the next; None where that differs."""
+        """The increment of the descriptor's low word per K step; None if not constant."""
         by_row: dict[int, list[int]] = {}
         for tile in self.tiles:
             by_row.setdefault(tile.mn, []).append(tile.encoded)
@@ -94,7 +94,7 @@ class Tcgen05Plan(Shown):
         }  # fmt: skip
 
     def table(self, base_bytes: int = 0) -> IntArray | str:
-        """Return the bit addresses that the descriptors read, int64[mn, k], or why they are not known."""
+        """Return the bit addresses that the descriptors read, int64[mn, k], or why they are unknown."""
         blocks = {}
         for tile in self.tiles:
             read = read_bits(
@@ -106,19 +106,19 @@ class Tcgen05Plan(Shown):
         rows, ks = sorted({mn for mn, _ in blocks}), sorted({k for _, k in blocks})
         whole = {(mn, k) for mn in rows for k in ks} == set(blocks)
         if not whole or rows != [*range(0, len(rows) * self.rows, self.rows)]:
-            return "the tiles are no grid"
+            return "the tiles do not form a grid"
         if not ks or ks != [*range(0, len(ks) * self.k, self.k)]:
-            return "the tiles are no grid"
+            return "the tiles do not form a grid"
         return np.block([[blocks[mn, k] for k in ks] for mn in rows])
 
 
 @dataclass(frozen=True, slots=True)
 class ScalePlan(Shown):
-    """The copies that bring scale factors from shared to tensor memory: ``tcgen05.cp.32x128b.warpx4`` each.
+    """Copies of scale factors from shared to tensor memory, each a ``tcgen05.cp.32x128b.warpx4``.
 
     Args:
         tiles: Descriptor of each block of 128 rows and 4 groups.
-        columns: Columns of tensor memory that each block takes.
+        columns: Tensor-memory columns per block.
     """
 
     tiles: tuple[Tcgen05Tile, ...]
@@ -141,7 +141,7 @@ class ScalePlan(Shown):
         }  # fmt: skip
 
     def table(self) -> IntArray | str:
-        """Return the byte of each scale, int64[row, group], or why it is not known."""
+        """Return the byte of each scale, int64[row, group], or why it is unknown."""
         blocks = {}
         for tile in self.tiles:
             read = scale_bytes(tile.encoded)
@@ -150,20 +150,20 @@ class ScalePlan(Shown):
             blocks[tile.mn, tile.k] = read
         rows, groups = sorted({mn for mn, _ in blocks}), sorted({k for _, k in blocks})
         if {(mn, k) for mn in rows for k in groups} != set(blocks) or not blocks:
-            return "the tiles are no grid"
+            return "the tiles do not form a grid"
         return np.block([[blocks[mn, k] for k in groups] for mn in rows])
 
 
 @dataclass(frozen=True, slots=True)
 class TmemPlan(Shown):
-    """The loads, or stores, by which warps hold a tile of tensor memory in registers.
+    """The loads or stores that move a tensor-memory tile to or from registers.
 
     Args:
         shape: Shape of ``tcgen05.ld`` and ``tcgen05.st``.
-        registers: Per access, the layout's register that each register of the access is.
+        registers: Per access, the layout's register for each register of the access.
         places: Per access and warp, (lane, column) of the address, relative to the tile's.
-        data_path: Letter of the layout that D has; ``""`` where the tile is one of tensor memory itself.
-        split_columns: Per access of 16x32bx2 its immediate: the columns from the lower half to the upper; else ().
+        data_path: Letter of the layout of D; ``""`` if the tile is not a D.
+        split_columns: Per 16x32bx2 access, its immediate, the column distance of the halves; otherwise ().
     """
 
     shape: str
@@ -184,7 +184,7 @@ class TmemPlan(Shown):
             lines.append(f"  registers {first}..{last} at {', '.join(map(str, points[:4]))}")
         if self.split_columns:
             lines[1:] = [
-                f"{line}, upper half {split} columns on"
+                f"{line}, upper half {split} columns further"
                 for line, split in zip(lines[1:], self.split_columns[:4], strict=True)
             ]
         return "\n".join(lines + ([f"  {many - 4} more"] if many > 4 else []))
@@ -200,16 +200,16 @@ class TmemPlan(Shown):
 
 
 def refuted(plan: Tcgen05Plan | ScalePlan, wanted: IntArray, bases: tuple[int, ...] = (0,)) -> str:
-    """Return why a plan does not read what was asked for; "" where it does, at every tile base.
+    """Return why a plan does not read what was requested at some tile base, or "".
 
     Args:
-        plan: A plan of descriptors.
-        wanted: Bit addresses of an operand, bytes of scales, relative to the tile base.
+        plan: The plan.
+        wanted: Bit addresses of an operand or bytes of scales, relative to the tile base.
         bases: Tile bases in bytes.
 
     Example:
         >>> refuted(ScalePlan(()), np.zeros((128, 4), dtype=np.int64))
-        'the tiles are no grid'
+        'the tiles do not form a grid'
     """
     for base in bases:
         read = plan.table(base) if isinstance(plan, Tcgen05Plan) else plan.table()
@@ -217,9 +217,9 @@ def refuted(plan: Tcgen05Plan | ScalePlan, wanted: IntArray, bases: tuple[int, .
             return read
         moved = wanted + (8 * base if isinstance(plan, Tcgen05Plan) else 0)
         if read.shape != moved.shape:
-            return f"the tiles make up {read.shape}, not {moved.shape}"
+            return f"the tiles cover {read.shape}, expected {moved.shape}"
         wrong = np.argwhere(read != moved)
         if len(wrong):
             mn, k = (int(part) for part in wrong[0])
-            return f"({mn}, {k}) is read from {int(read[mn, k])}, wanted from {int(moved[mn, k])}, at base {base}"
+            return f"({mn}, {k}) is read from {int(read[mn, k])}, expected {int(moved[mn, k])}, at base {base}"
     return ""

@@ -1,4 +1,4 @@
-"""TensorMap plans: the statement, the claim and the checker."""
+"""TensorMap plans: problem, plan and checker."""
 
 from __future__ import annotations
 

@@ -1,14 +1,14 @@
-"""When is a walked element in bounds: the engine's test against the problem's, for every tile origin at once.
+"""Compare the engine's bounds test with the problem's, for every tile origin at once.
 
-Main statements: fix a walked element. Along a tile dimension i the origin is o_i = m_i * u_i with u_i any integer. The
-problem's test is an interval of u_i per dimension, so its in-bounds set is a box of Z^n. The engine's test of a map
-dimension is 0 <= k + sum of a_i u_i < D.
-  - The engine moves all that the problem calls in bounds iff every such sum stays in range on the box. A linear form
-    has its extremes at corners, so this is decided exactly, whatever moves the map dimension.
-  - Where every map dimension is moved by one tile dimension at most, the engine's set is a box too, and two boxes are
-    equal iff both are empty or all their intervals agree. No origin is sampled.
+Fix a walked element. Along tile dimension i the origin is o_i = m_i * u_i for any integer u_i. The problem's test is an
+interval of u_i per dimension, so its in-bounds set is a box in Z^n. The engine's test of a map dimension is
+0 <= k + sum of a_i u_i < D.
+  - The engine moves every in-bounds element iff each such sum stays in range on the box. A linear form has its extremes
+    at corners, so this is exact no matter what moves the map dimension.
+  - If each map dimension is moved by at most one tile dimension, the engine's set is a box too, and two boxes are equal
+    iff both are empty or all their intervals agree. No origin is sampled.
   - The class of a map dimension moved by two tile dimensions (folded modes) is decided by ``presburger``.
-Every counterexample is evaluated again, on Python integers, before it is reported.
+Every counterexample is re-evaluated on Python integers before it is reported.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Number = TypeVar("Number", int, IntArray)
 
 @dataclass(frozen=True, slots=True)
 class Boxes:
-    """Per walked element a box of origin lattice points: one interval per free tile dimension, and a constant test."""
+    """Per walked element, a box of origin lattice points: an interval per free tile dimension, and a constant test."""
 
     low: dict[int, IntArray]
     high: dict[int, IntArray]
@@ -42,7 +42,7 @@ class Boxes:
         checked_kinds(self, "LA374")
 
     def empty(self) -> Flags:
-        """Which elements have no lattice point at all."""
+        """Return which elements have no lattice point."""
         nothing = ~self.holds
         for dim in self.low:
             nothing = nothing | (self.low[dim] > self.high[dim])
@@ -56,12 +56,12 @@ class Boxes:
 
 
 def classify_bounds(plan: TensorMapPlan, walked: Walk, moves: list[dict[int, int]], wanted: Boxes) -> tuple[str, str]:
-    """Return (out-of-bounds class, engine) of a plan; ``wanted`` is ``requested_boxes`` of it.
+    """Return (out-of-bounds class, engine) of a plan; ``wanted`` is its ``requested_boxes``.
 
     Raises:
-        MismatchError: some element that the problem calls in bounds is not read or written by the engine.
-        UndecidedError: folded modes that ISL does not decide within its quota, or whose answer samples contradict.
-        BudgetError: LA001, LA003: folded modes that ISL does not decide in time.
+        MismatchError: the engine does not move some in-bounds element.
+        UndecidedError: folded modes: ISL exceeds its quota, or samples contradict its answer.
+        BudgetError: LA001, LA003: folded modes: ISL exceeds the time limit.
     """
     must_cover(plan, walked, moves, wanted)
     if any(len(row) > 1 for row in moves):
@@ -79,7 +79,7 @@ def classify_bounds(plan: TensorMapPlan, walked: Walk, moves: list[dict[int, int
 def judged(
     plan: TensorMapPlan, walked: Walk, moves: list[dict[int, int]], row: int, u: Sequence[int]
 ) -> tuple[bool, bool]:
-    """Return whether the problem, and whether the engine, calls a walked element in bounds at one lattice point."""
+    """Return whether a walked element is in bounds at a lattice point for the problem, and for the engine."""
     problem = plan.problem
     wanted = all(
         low <= u[dim] * problem.origin_multiple[dim] + int(walked.tile_coords[dim][row]) * step < high
@@ -103,17 +103,17 @@ def lattice_points(low: int, high: int, x: Number, step: int) -> tuple[Number, N
 
 
 def in_range(plan: TensorMapPlan, dim: int) -> tuple[int, int]:
-    """Lattice points whose origin is itself in bounds."""
+    """Return the first and last lattice point whose origin is in bounds."""
     return lattice_points(*plan.problem.bounds[dim], 0, plan.problem.origin_multiple[dim])
 
 
 def requested_boxes(plan: TensorMapPlan, walked: Walk) -> Boxes:
-    """Return the problem's in-bounds boxes, over the dimensions that the origin moves."""
+    """Return the problem's in-bounds boxes over the dimensions that the origin moves."""
     problem = plan.problem
     low: dict[int, IntArray] = {}
     high: dict[int, IntArray] = {}
     holds = np.ones(walked.tile_coords[0].size, dtype=np.bool_)
-    for dim, axis in enumerate(walked.tile_coords):  # one interval per tile coordinate, then looked up
+    for dim, axis in enumerate(walked.tile_coords):  # one interval per tile coordinate
         x = np.arange(problem.tile[dim], dtype=np.int64) * problem.element_strides[dim]
         bottom, top = problem.bounds[dim]
         step = problem.origin_multiple[dim]
@@ -126,7 +126,7 @@ def requested_boxes(plan: TensorMapPlan, walked: Walk) -> Boxes:
 
 
 def _engine_boxes(walked: Walk, moves: list[dict[int, int]], dims: list[int]) -> Boxes:
-    """The engine's in-bounds boxes."""
+    """Return the engine's in-bounds boxes."""
     count = walked.coords[0].size
     low = {dim: np.full(count, -UNBOUNDED, dtype=np.int64) for dim in dims}
     high = {dim: np.full(count, UNBOUNDED, dtype=np.int64) for dim in dims}
@@ -136,18 +136,18 @@ def _engine_boxes(walked: Walk, moves: list[dict[int, int]], dims: list[int]) ->
             holds &= (coordinate >= 0) & (coordinate < extent)
             continue
         ((dim, step),) = row.items()
-        start = coordinate if step > 0 else extent - 1 - coordinate  # a line walked backwards from its other end
+        start = coordinate if step > 0 else extent - 1 - coordinate  # a falling line, walked from its other end
         first_point, last_point = lattice_points(0, extent, start, abs(step))
         low[dim], high[dim] = np.maximum(low[dim], first_point), np.minimum(high[dim], last_point)
     return Boxes(low, high, holds)
 
 
 def must_cover(plan: TensorMapPlan, walked: Walk, moves: list[dict[int, int]], wanted: Boxes) -> None:
-    """Every origin at which the problem calls an element in bounds must be one at which the engine moves it.
+    """Check that the engine moves every element at every origin where the problem has it in bounds.
 
     Raises:
-        MismatchError: with the tile coordinate and the origin of the first one that it does not.
-        UndecidedError: an origin term so large that the sums leave 62 bits.
+        MismatchError: with the tile coordinate and origin of the first element that is not moved.
+        UndecidedError: an origin term is so large that the sums exceed 62 bits.
     """
     some = ~wanted.empty()
     if not some.any():
@@ -181,15 +181,15 @@ def _reach(axis: IntArray) -> int:
 
 
 def _report(plan: TensorMapPlan, walked: Walk, moves: list[dict[int, int]], row: int, u: list[int]) -> NoReturn:
-    """Refute by an element that the problem calls in bounds and the engine does not, evaluated once more."""
+    """Refute with an element in bounds for the problem but not the engine, after re-evaluating it."""
     if judged(plan, walked, moves, row, u) != (True, False):
-        raise UndecidedError("a counterexample did not hold when it was evaluated")
+        raise UndecidedError("a counterexample failed re-evaluation")
     origin = [value * step for value, step in zip(u, plan.problem.origin_multiple, strict=True)]
     raise MismatchError("an element in bounds is out of bounds for the map", tile=walked.tile_at(row), origin=origin)
 
 
 def _foreign(wanted: Boxes, engine: Boxes) -> int | None:
-    """First element that the engine moves at an origin where the problem calls it out of bounds."""
+    """Return the first element that the engine moves at an origin where it is out of bounds for the problem."""
     beyond = ~wanted.holds
     for dim in wanted.low:
         beyond = beyond | (engine.low[dim] < wanted.low[dim]) | (engine.high[dim] > wanted.high[dim])

@@ -1,19 +1,18 @@
-"""The checker of TensorMap plans: proves that the issues realise the problem for every tile origin, or refutes it.
+"""Checker of TensorMap plans: proves or refutes that the issues realise the problem for every tile origin.
 
-Main statements (decided in this order, each with the first counterexample):
+It decides, in this order, each with the first counterexample:
   1. the 128 bytes decode to the stated fields, the fields encode to the bytes, and the target accepts them;
-  2. shared memory: the issues' box walks, XORed, land exactly on the requested addresses, each tile element reached;
+  2. shared memory: the swizzled box walks of the issues hit exactly the requested addresses and reach each element;
   3. global memory: every walked element has the address of its tile element, at the origin 0 by table and along each
      step of the origin lattice by linearity, hence at every origin;
-  4. bounds: the engine's in-bounds test equals the problem's (exact), for all origins in bounds (weak), or not (lost);
-  5. reach: the map covers no byte outside the tensor, and every origin in bounds starts at coordinates of 32 bits, for
-     a store none of them negative (the device faults there); other origins that start elsewhere are not covered,
-     ``TensorMapPlan.coordinates`` refuses them;
-  6. the plan's numbers (transaction bytes, alignment, footprint, class, rules) are the ones recomputed here.
+  4. bounds: the engine's in-bounds test equals the problem's always (exact), for all origins in bounds (weak), or not
+     (lost);
+  5. reach: the map covers no byte outside the tensor, and every origin in bounds has 32-bit start coordinates, for a
+     store nonnegative ones (the device faults otherwise); ``TensorMapPlan.coordinates`` refuses origins without;
+  6. the plan's numbers (transaction bytes, alignment, footprint, class, rules) equal the ones recomputed here.
 
-Implementation notes: shares no algorithm with the finder; both know the tables of ``targets``. Bytes and acceptance are
-decided twice, by ``decode`` and ``violations`` and by the array code of ``batch``, which no finder calls.
-``docs/checkers.md`` lists what is shared and why.
+The checker shares no algorithm with the finder, only the tables of ``targets``. Bytes and acceptance are decided twice,
+by ``decode`` and ``violations`` and by the array code of ``batch``, which no finder calls; see ``docs/checkers.md``.
 """
 
 from __future__ import annotations
@@ -60,12 +59,12 @@ def check(plan: TensorMapPlan) -> Verdict:
     """Decide whether a plan realises its problem.
 
     Args:
-        plan: As found, or as read from a file by ``TensorMapPlan.from_json``.
+        plan: A plan from the finder, or read by ``TensorMapPlan.from_json``.
 
     Returns:
-        ``Proved`` with the certificate (claim, class of out-of-bounds behaviour, engine, counts, digest of the plan),
-        ``Refuted`` with the first counterexample (for addresses: tile coordinate, origin, expected and got), or
-        ``Unknown`` with what was tried, also where the time (``clock.within``) or the memory is up.
+        ``Proved`` with the certificate (claim, out-of-bounds class, engine, counts, digest of the plan), ``Refuted``
+        with the first counterexample (for addresses: tile coordinate, origin, expected and got), or ``Unknown`` with
+        what was tried, also on exceeding the time (``clock.within``) or memory limit.
 
     Raises: MalformedError: LA372.
     """
@@ -85,7 +84,7 @@ def check(plan: TensorMapPlan) -> Verdict:
 
 
 def _open(plan: TensorMapPlan, because: str) -> Verdict:
-    """Neither proved nor refuted, unless the certificate is of another plan, whatever this one does."""
+    """Return ``Unknown``, or ``Refuted`` if the attached certificate is for another plan."""
     held = plan.certificate and plan.certificate.get("digest")
     if held and held != plan.digest():
         witness = {"what": "wrong certificate", "field": "digest", "expected": plan.digest(), "got": held}
@@ -108,7 +107,7 @@ def _certify(plan: TensorMapPlan) -> dict[str, object]:
         "origin_multiple": list(plan.problem.origin_multiple),
         "digest": plan.digest(),
     }
-    if engine == "isl" and oob != "lost":  # its class was confirmed on samples, so the certificate says so
+    if engine == "isl" and oob != "lost":  # ISL's class was also confirmed on samples
         certificate["sampled_origins"] = sampled_origins(walked)
     return certificate
 
@@ -130,7 +129,7 @@ def _decide(plan: TensorMapPlan) -> tuple[Walk, str, str]:
 
 
 def _check_bytes(plan: TensorMapPlan) -> None:
-    """The bytes and the fields are one descriptor."""
+    """Check that bytes and fields agree."""
     target = plan.problem.arch
     try:
         decoded = hardware.decode(plan.raw, target=target)
@@ -154,20 +153,20 @@ def _check_bytes(plan: TensorMapPlan) -> None:
 
 
 def _first_wrong_element(plan: TensorMapPlan, decoded: hardware.TensorMap) -> object:
-    """What the bytes of a plan move wrongly, None where they move everything right (a field that steers no data)."""
+    """Return what the bytes move wrongly; None if the differing field does not affect the data."""
     try:
         _decide(plan.with_changes(tensor_map=decoded))
     except MismatchError as mismatch:
         return mismatch.witness
     except UndecidedError as undecided:
         return str(undecided)
-    except LayoutError as error:  # the bytes hold a map of another rank
+    except LayoutError as error:  # a map of another rank
         return error.diagnostic.because
     return None
 
 
 def _check_rules(plan: TensorMapPlan) -> tuple[str, ...]:
-    """The target accepts the map; return the documented rules that it breaks."""
+    """Check that the target accepts the map; return the documented rules that it breaks."""
     target, tm = plan.problem.arch, plan.tensor_map
     documented = hardware.violations(tm, target=target, evidence="documented")
     if not hardware.is_measured(target):
@@ -176,14 +175,14 @@ def _check_rules(plan: TensorMapPlan) -> tuple[str, ...]:
     if refused:
         raise MismatchError("the target refuses the map", rule=refused[0].rule, reason=refused[0].message)
     if not hardware.batch.verdicts([hardware.batch.to_row(tm)], target=target)[0]:
-        raise MismatchError("the target refuses the map", rule="batch", reason="the second reading of the rules does")
+        raise MismatchError("the target refuses the map", rule="batch", reason="the array code of the rules")
     if plan.direction == "load" and tm.oob_fill != plan.problem.oob_fill:
         raise MismatchError("wrong fill", field="oob_fill", expected=plan.problem.oob_fill, got=tm.oob_fill)
     return tuple(sorted({violation.rule for violation in documented}))
 
 
 def _check_issues(plan: TensorMapPlan) -> None:
-    """Shared-memory destinations are where the engine can reach them."""
+    """Check the alignment of the shared-memory destinations."""
     for index, issue in enumerate(plan.issues):
         if issue.smem_offset_bytes < 0 or issue.smem_offset_bytes % limits.SMEM_DESTINATION_ALIGN_BYTES:
             raise MismatchError(
@@ -195,10 +194,10 @@ def _check_issues(plan: TensorMapPlan) -> None:
 
 
 def _check_global_addresses(plan: TensorMapPlan, walked: Walk, moves: list[dict[int, int]], boxes: Boxes) -> None:
-    """Same global byte address for every walked element, at every origin where the problem calls it in bounds.
+    """Check the global byte address of every walked element at every origin where it is in bounds.
 
-    The difference of the two addresses is affine in the lattice point, and those points are a box: it is 0 on the box
-    iff it is 0 at one corner and constant along every side of more than one point.
+    The difference from the requested address is affine in the lattice point, and the in-bounds points form a box: it is
+    0 on the box iff it is 0 at one corner and constant along every side of more than one point.
     """
     problem = plan.problem
     size = problem.element_bytes
@@ -208,7 +207,7 @@ def _check_global_addresses(plan: TensorMapPlan, walked: Walk, moves: list[dict[
         for tile, step, stride in zip(problem.tile, problem.element_strides, problem.global_strides, strict=True)
     )
     if max(reach, wanted_reach) + plan.tensor_map.base_address + problem.base_elem_offset * size >= ADDRESS_LIMIT:
-        raise MismatchError("addresses leave 62 bits", reach_bytes=max(reach, wanted_reach))
+        raise MismatchError("addresses exceed 62 bits", reach_bytes=max(reach, wanted_reach))
     got = np.full(walked.coords[0].size, plan.tensor_map.base_address, dtype=np.int64)
     for axis, step in zip(walked.coords, walked.steps_bytes, strict=True):
         got += axis * step
@@ -221,7 +220,7 @@ def _check_global_addresses(plan: TensorMapPlan, walked: Walk, moves: list[dict[
     for dim, low in boxes.low.items():
         slope = sum(row.get(dim, 0) * step for row, step in zip(moves, walked.steps_bytes, strict=True))
         slope -= problem.origin_multiple[dim] * problem.global_strides[dim] * size
-        if slope:  # not the same everywhere, so right at one point at most
+        if slope:  # varies along this side, so at most one point is right
             wrong |= low < boxes.high[dim]
             corner = np.where(some, low, 0)
             if abs(slope) * max(abs(int(corner.min())), abs(int(corner.max()))) >= ADDRESS_LIMIT:
@@ -233,7 +232,7 @@ def _check_global_addresses(plan: TensorMapPlan, walked: Walk, moves: list[dict[
 
 
 def _report_address(plan: TensorMapPlan, walked: Walk, moves: list[dict[int, int]], row: int, boxes: Boxes) -> NoReturn:
-    """Refute by an element and an origin at which its address is wrong: near 0, or a neighbour of that."""
+    """Refute with an element and an origin, as near 0 as possible, at which its address is wrong."""
     problem = plan.problem
     box = {dim: (int(boxes.low[dim][row]), int(boxes.high[dim][row])) for dim in boxes.low}
     near = [0] * problem.rank
@@ -259,11 +258,11 @@ def _report_address(plan: TensorMapPlan, walked: Walk, moves: list[dict[int, int
                 expected_byte=element * problem.element_bytes,
                 got_byte=got,
             )
-    raise UndecidedError("a global element found wrong is right when it is evaluated")
+    raise UndecidedError("a counterexample failed re-evaluation")
 
 
 def _check_inner_alignment(plan: TensorMapPlan, moves: list[dict[int, int]]) -> None:
-    """The engine raises an illegal instruction where the inner start coordinate is off 16 bytes; slices never are."""
+    """Check that inner start coordinates are multiples of 16 bytes; slices always are, others raise a device fault."""
     if plan.tensor_map.interleave != "NONE":
         return
     size = hardware.element_bytes(plan.tensor_map.dtype)
@@ -278,9 +277,9 @@ def _check_inner_alignment(plan: TensorMapPlan, moves: list[dict[int, int]]) -> 
 
 
 def _origins(plan: TensorMapPlan) -> list[Interval]:
-    """Per tile dimension the lattice points whose origin is in bounds; where there is none, those whose tile touches.
+    """Return, per tile dimension, the lattice points with origin in bounds; if none, those whose tile overlaps.
 
-    A store must be able to start there, and every plan within 32 bits.
+    These are the origins that every plan must be able to start at.
     """
     problem = plan.problem
     answer: list[Interval] = []
@@ -296,7 +295,7 @@ def _origins(plan: TensorMapPlan) -> list[Interval]:
 
 
 def _check_starts(plan: TensorMapPlan, moves: list[dict[int, int]]) -> None:
-    """For origins in bounds, start coordinates stay within 32 bits, and those of a store at 0 and above."""
+    """Check that origins in bounds have 32-bit start coordinates, for stores nonnegative ones."""
     ratio = promotion(plan)
     origins = _origins(plan)
     floor = 0 if plan.direction == "store" else -(2**31)
@@ -312,7 +311,7 @@ def _check_starts(plan: TensorMapPlan, moves: list[dict[int, int]]) -> None:
                 continue
             store = plan.direction == "store" and start < 0
             raise MismatchError(
-                "a store faults on a negative start coordinate" if store else "a start coordinate leaves 32 bits",
+                "a store faults on a negative start coordinate" if store else "a start coordinate exceeds 32 bits",
                 origin=[value * step for value, step in zip(u, plan.problem.origin_multiple, strict=True)],
                 issue=stated.index(extreme(stated)),
                 map_dim=j,
@@ -321,7 +320,7 @@ def _check_starts(plan: TensorMapPlan, moves: list[dict[int, int]]) -> None:
 
 
 def _check_reach(plan: TensorMapPlan) -> None:
-    """The map covers no byte outside the tensor, whose elements lie on both sides of the first where strides fall."""
+    """Check that the map covers no byte outside the tensor; negative strides extend it below the first element."""
     tm = plan.tensor_map
     last = tm.base_address + tm.dims[0] * SLICES.get(tm.interleave, hardware.element_bytes(tm.dtype))
     last += sum((extent - 1) * stride for extent, stride in zip(tm.dims[1:], tm.strides_bytes, strict=True))
@@ -334,14 +333,14 @@ def _check_reach(plan: TensorMapPlan) -> None:
         raise MismatchError("the map reaches past the tensor", expected_end_byte=end, got_end_byte=last)
     if max(tm.dims) > limits.MAX_DIM:
         raise MismatchError(
-            "the engine faults on extents this long", field="dims", got=list(tm.dims), limit=limits.MAX_DIM
+            "the engine faults on extents this large", field="dims", got=list(tm.dims), limit=limits.MAX_DIM
         )
 
 
 def _check_store(plan: TensorMapPlan, oob: str) -> None:
-    """A store writes each global element once and nothing that the problem calls out of bounds."""
+    """Check that a store writes each global element once and nothing out of bounds."""
     if oob == "lost":
-        raise MismatchError("a tile that hangs over the edge would write foreign elements", oob=oob)
+        raise MismatchError("a tile over the edge would write foreign elements", oob=oob)
     problem = plan.problem
     relative = np.zeros((1,) * problem.rank, dtype=np.int64)
     for dim, extent in enumerate(problem.tile):
@@ -358,7 +357,7 @@ def _check_store(plan: TensorMapPlan, oob: str) -> None:
     inner_bytes = tm.dims[0] * SLICES.get(tm.interleave, hardware.element_bytes(tm.dtype))
     if inner_bytes % limits.STORE_CHUNK_BYTES:
         raise MismatchError(
-            "a store writes whole chunks, and the last one would run past the inner bound",
+            "a store writes whole chunks; the last one would cross the inner bound",
             rule="STORE_CHUNK",
             inner_bytes=inner_bytes,
             chunk_bytes=limits.STORE_CHUNK_BYTES,
@@ -366,7 +365,7 @@ def _check_store(plan: TensorMapPlan, oob: str) -> None:
 
 
 def _check_claims(plan: TensorMapPlan, walked: Walk, oob: str, undocumented: tuple[str, ...]) -> None:
-    """Every number the plan states is the one recomputed here, from the walk and not from the map."""
+    """Check the plan's numbers against those recomputed from the walk."""
     align = max(
         limits.SMEM_DESTINATION_ALIGN_BYTES, period_bytes(plan.tensor_map.swizzle), period_bytes(plan.problem.swizzle)
     )
@@ -382,4 +381,4 @@ def _check_claims(plan: TensorMapPlan, walked: Walk, oob: str, undocumented: tup
             raise MismatchError("wrong claim", field=field, expected=expected, got=got)
     order = {"exact": 0, "weak": 1, "lost": 2}
     if order[oob] > order[plan.problem.oob_required]:
-        raise MismatchError("out-of-bounds class below the one required", expected=plan.problem.oob_required, got=oob)
+        raise MismatchError("out-of-bounds class weaker than required", expected=plan.problem.oob_required, got=oob)

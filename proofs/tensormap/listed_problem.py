@@ -1,7 +1,7 @@
-"""The statement of a TensorMap plan whose tile stands in shared memory as a table says: a layout that has no digits.
+"""TensorMap problems whose shared-memory layout is a table instead of digits.
 
-Main statements: it is a ``TensorMapProblem`` in all but one thing: ``address(t)`` is ``element_bytes`` times the entry
-of ``smem_offsets`` at t. It has no digits (``smem_modes`` is empty) and no swizzle of its own.
+``address(t)`` is ``element_bytes`` times the entry of ``smem_offsets`` at t; ``smem_modes`` is empty and ``swizzle`` is
+``"NONE"``. Everything else is as in ``TensorMapProblem``.
 """
 
 from __future__ import annotations
@@ -26,12 +26,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ListedProblem(TensorMapProblem):
-    """A global tensor, a tile and the table of shared offsets wanted for it.
+    """A global tensor, a tile and the table of its shared offsets.
 
     Args:
         smem_offsets: The element offset of every tile element, the last dimension fastest.
-
-    The other fields are those of ``TensorMapProblem``; ``smem_modes`` is ``()`` and ``swizzle`` is ``"NONE"``.
 
     Raises: MalformedError: LA372.
 
@@ -48,8 +46,8 @@ class ListedProblem(TensorMapProblem):
         for name, only in (("smem_modes", ()), ("swizzle", "NONE")):
             held = getattr(self, name)
             if type(held) is not type(only) or held != only:
-                raise malformed(name, f"must be {only!r}: the table says all", held)
-        set_fields(self, self.to_json(), _read, "this is not a TensorMap problem with a table", PLACES)
+                raise malformed(name, f"must be {only!r}: the table defines the layout", held)
+        set_fields(self, self.to_json(), _read, "invalid TensorMap problem with a table", PLACES)
 
     @classmethod
     def listed(
@@ -101,7 +99,7 @@ class ListedProblem(TensorMapProblem):
         return put_fields(object.__new__(cls), _read(document if isinstance(document, Reader) else Reader(document)))
 
     def to_json(self) -> dict[str, object]:
-        """Return the document that ``from_json`` reads back to an equal value."""
+        """Return the document from which ``from_json`` rebuilds an equal value."""
         document = super(ListedProblem, self).to_json()
         document["smem"] = {"offsets": document.pop("smem_offsets")}
         return document
@@ -111,19 +109,19 @@ class ListedProblem(TensorMapProblem):
         return np.array(self.smem_offsets, dtype=np.int64).reshape(self.tile)
 
     def addresses(self) -> npt.NDArray[np.int64]:
-        """Return the shared byte address wanted for every tile element, relative to the aligned tile base."""
+        """Return the requested shared byte address of every tile element, relative to the aligned tile base."""
         return self.linear_offsets() * hardware.element_bytes(self.dtype)
 
 
 def problem_from(source: TensorMapProblem | Mapping[str, object] | Reader) -> TensorMapProblem:
-    """Return the problem itself, or the one a document holds.
+    """Return a problem, read from its document if needed.
 
     Raises: MalformedError: LA010.
     """
     if isinstance(source, TensorMapProblem):
         return source
     if not isinstance(source, (Mapping, Reader)):
-        Reader(source).fail("must be a TensorMapProblem or its document; layoutalg.tensormap takes a layout")
+        Reader(source).fail("must be a TensorMapProblem or its document; for a layout use layoutalg.tensormap")
     reader = source if isinstance(source, Reader) else Reader(source)
     smem = reader.value.get("smem") if isinstance(reader.value, Mapping) else None
     listed = isinstance(smem, Mapping) and "offsets" in smem
@@ -138,8 +136,8 @@ def _read(reader: Reader) -> tuple[Any, ...]:
     node = smem.get("offsets")
     table = node.value
     if not isinstance(table, (list, tuple)) or len(table) != size or {type(value) for value in table} != {int}:
-        table = node.integers(size)  # says what is wrong
+        table = node.integers(size)  # raises the precise error
     for end in (min(table), max(table)):
         if not 0 <= end < SMEM_REACH:
-            node.fail(f"shared-memory offsets stay below {SMEM_REACH} elements")
+            node.fail(f"shared-memory offsets must be below {SMEM_REACH} elements")
     return (*found, tuple(table))

@@ -1,10 +1,10 @@
-"""The function that a plan denotes: tile coordinates to shared element offsets, read off its map and issues alone.
+"""The layout that a plan denotes, tile coordinates to shared element offsets, derived from its map and issues alone.
 
-Main statements: an issue at start s writes box point c at shared address ``offset + shared(c)`` and reads the global
-address ``global(s + c)``. A tile element t has the global address that the problem's tensor gives it, so the plan puts
-t where the box point of the same address lands. The requested layout is not looked at, except where the tensor cannot
-tell: elements with one global address (stride 0) are the same value in any order, and get the order requested if they
-stand at the places requested; what no origin ever has in bounds has no address, and likewise.
+An issue at start s copies global address ``global(s + c)`` to shared address ``offset + shared(c)`` for every box point
+c. A tile element t has the global address that the problem's tensor gives it, so it lands where the box point with the
+same address does. The requested layout is only used where the tensor leaves a choice: elements that share a global
+address (stride 0), and elements that no origin has in bounds, keep the requested order if the requested places are
+written.
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ Meaning: TypeAlias = CuteLayout | ComposedLayout | ListedLayout
 def layout(plan: TensorMapPlan) -> Meaning:
     """Return the layout that a plan gives a tile in shared memory.
 
-    Mathematically: t -> the element offset at which the issues put the element of tile coordinate t. The plan's claim
-    is ``equivalent(layout(plan), requested)``.
+    It maps tile coordinate t to the element offset at which the issues put t; the plan claims
+    ``equivalent(layout(plan), requested)``.
 
     Args:
-        plan: A plan of the planner, or one to be judged.
+        plan: A plan, checked or not.
 
     Returns:
-        A CuTe layout, behind a swizzle where there is one; a table where no such form exists. Mode k is tile dimension
-        k, outermost first.
+        A CuTe layout, with a swizzle if needed, or a table if no such form exists. Mode k is tile dimension k,
+        outermost first.
 
-    Raises: MalformedError: LA372. RepresentabilityError: LA805: some tile element is written nowhere or at two places,
-        or something else is written: the plan denotes no layout of the tile.
+    Raises: MalformedError: LA372. RepresentabilityError: LA805: a tile element is not written exactly once, or
+        something else is written.
 
     Example:
         >>> import layoutalg as la
@@ -68,11 +68,11 @@ def table(plan: TensorMapPlan) -> IntArray:
     """
     problem = plan.problem
     moved, landed = _moved(plan)
-    pairs = np.unique(np.stack((landed, moved)), axis=1)  # overlapping issues write the same element to the same place
+    pairs = np.unique(np.stack((landed, moved)), axis=1)  # overlapping issues may repeat a pair
     size = problem.element_bytes
     wanted = _addresses(plan)
     if pairs.shape[1] != wanted.size or np.unique(pairs[0]).size != wanted.size or (pairs[0] % size).any():
-        raise _nothing(plan, f"the issues write {pairs.shape[1]} elements, the tile has {wanted.size}")
+        raise _nothing(plan, f"the issues write {pairs.shape[1]} elements, but the tile has {wanted.size}")
     requested = problem.addresses().reshape(-1)
     order = np.argsort(requested, kind="stable")
     owner = order[np.minimum(np.searchsorted(requested[order], pairs[0]), wanted.size - 1)]
@@ -84,13 +84,13 @@ def table(plan: TensorMapPlan) -> IntArray:
     astray = np.flatnonzero(wanted[left] != sources[turn])
     if astray.size:
         at = np.unravel_index(int(left[astray[0]]), problem.tile)
-        raise _nothing(plan, f"the element {tuple(int(v) for v in at)} is not what an issue writes")
+        raise _nothing(plan, f"no issue writes the element {tuple(int(v) for v in at)}")
     values[left] = places[turn]
     return (values // size).reshape(problem.tile)
 
 
 def _moved(plan: TensorMapPlan) -> tuple[IntArray, IntArray]:
-    """Return the global and the shared byte address of every problem element that the issues write."""
+    """Return the global and shared byte address of every problem element that the issues write."""
     tm, size = plan.tensor_map, plan.problem.element_bytes
     counts, wide, unit = hardware.loaded_counts(tm), hardware.element_bytes(tm.dtype), hardware.unit_bytes(tm)
     total = len(plan.issues) * math.prod(counts) * (unit // size)
@@ -108,7 +108,7 @@ def _moved(plan: TensorMapPlan) -> tuple[IntArray, IntArray]:
         walked.insert(0, (unit // wide, wide))  # the elements of a slice
     point = np.arange(math.prod(count for count, _ in walked), dtype=np.int64)
     reached, place = np.zeros(point.size, dtype=np.int64), 1
-    for count, step in reversed(walked):  # the first mode of a table is fastest
+    for count, step in reversed(walked):  # tables have the first mode fastest
         reached += point // place % count * step
         place *= count
     box = (reached[:, None] + parts).reshape(-1)
@@ -141,7 +141,7 @@ def _ever_in_bounds(plan: TensorMapPlan) -> npt.NDArray[np.bool_]:
 
 
 def form(tile: SharedTile, element_bytes: int) -> CuteLayout | ComposedLayout:
-    """Return a tile's digits as a CuTe layout behind its swizzle."""
+    """Return a tile's digits and swizzle as a CuTe layout."""
     shape = tuple(_mode([extent for extent, _ in digits], 1) for digits in tile.modes)
     stride = tuple(_mode([stride for _, stride in digits], 0) for digits in tile.modes)
     inner = CuteLayout(shape, stride)

@@ -1,8 +1,8 @@
-"""A plan: the TensorMap, the issues that realise a problem, and what the plan claims.
+"""TensorMap plans: the map, the issues that realise a problem, and the plan's claims.
 
-Notation: for a tile origin o, issue q starts at coordinates ``issues[q].coords[j] + sum(numerator * o[dim] //
-denominator)`` over the terms of ``origin_map[j]``, innermost map dimension first, and writes (or reads) shared memory
-from ``tile base + issues[q].smem_offset_bytes`` on.
+For tile origin o, issue q starts at coordinates ``issues[q].coords[j] + sum(numerator * o[dim] // denominator)`` over
+the terms of ``origin_map[j]``, innermost map dimension first, and at shared byte ``tile base +
+issues[q].smem_offset_bytes``.
 """
 
 from __future__ import annotations
@@ -30,10 +30,7 @@ MAP_BYTES = 128
 
 @dataclass(frozen=True, slots=True)
 class Issue:
-    """One bulk copy: start coordinates (innermost first, for the tile origin 0) and the shared byte offset.
-
-    Raises: MalformedError: LA372.
-    """
+    """One bulk copy: start coordinates, innermost first, for the tile origin 0, and the shared byte offset."""
 
     coords: tuple[int, ...]
     smem_offset_bytes: int
@@ -44,7 +41,7 @@ class Issue:
 
 
 OriginTerm = tuple[int, int, int]
-"""(tile dimension, numerator, denominator); a negative numerator where the coordinate falls as the origin rises."""
+"""(tile dimension, numerator, denominator); the numerator is negative if the coordinate falls as the origin rises."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,19 +49,19 @@ class TensorMapPlan(Claim):
     """How the copy engine realises a problem.
 
     Args:
-        problem: The statement.
+        problem: The problem.
         tensor_map: The descriptor's fields; ``base_address`` is relative to the tensor's allocation.
         raw: The 128 descriptor bytes.
         issues: The copies of one tile.
         origin_map: Per map dimension, how the tile origin moves the start coordinates.
-        expect_tx_bytes: Bytes that the barrier of a load must expect, all issues together.
+        expect_tx_bytes: Bytes that the load barrier must expect for all issues.
         smem_align_bytes: Alignment the tile base needs.
         smem_bytes: Shared bytes from the tile base to the end of the last issue's footprint.
-        oob: ``"exact"``: right for every tile origin; ``"weak"``: right for every tile whose origin is in bounds;
-            ``"lost"``: some tile that starts in bounds receives foreign data where it hangs over. Every tile origin
-            here is one that ``coordinates`` expresses: on the lattice of ``origin_multiple``, start coordinates of 32
-            bits, and for a store none of them negative; origins in bounds always are.
-        undocumented: Rules of the documented text that the measured chip does not enforce and this map uses.
+        oob: ``"exact"``: out-of-bounds elements are right for every tile origin; ``"weak"``: for every tile origin in
+            bounds; ``"lost"``: some tile that starts in bounds receives foreign data over the edge. Tile origins are
+            those that ``coordinates`` expresses: on the lattice of ``origin_multiple`` with 32-bit start coordinates,
+            for a store nonnegative ones; origins in bounds always are.
+        undocumented: Documented rules that this map breaks and the measured chip does not enforce.
         certificate: What the checker recomputed, or None.
 
     Raises: MalformedError: LA372.
@@ -135,7 +132,7 @@ class TensorMapPlan(Claim):
             >>> plan.coordinates((-64, 64))
             Traceback (most recent call last):
             layoutalg.ground.errors.MalformedError: LA421 no start coordinates express this origin
-              since  a store cannot start at the coordinates (64, -64): the device faults on a negative one
+              since  a store cannot start at (64, -64): the device faults on negative coordinates
         """
         place = integers("origin", origin)
         because = self._off_lattice(place)
@@ -146,7 +143,7 @@ class TensorMapPlan(Claim):
         return starts
 
     def expresses(self, origin: Sequence[int]) -> bool:
-        """Return whether ``coordinates`` has an answer for a tile origin.
+        """Return whether ``coordinates`` accepts a tile origin.
 
         Raises: MalformedError: LA372.
         """
@@ -154,7 +151,7 @@ class TensorMapPlan(Claim):
         return self._off_lattice(place) is None and self._not_executable(place, self._starts(place)) is None
 
     def _starts(self, origin: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
-        """Start coordinates of an origin on the lattice."""
+        """Return the start coordinates of an origin on the lattice."""
         shift = [
             sum(numerator * origin[dim] // denominator for dim, numerator, denominator in terms)
             for terms in self.origin_map
@@ -162,34 +159,32 @@ class TensorMapPlan(Claim):
         return tuple(tuple(c + s for c, s in zip(issue.coords, shift, strict=True)) for issue in self.issues)
 
     def _off_lattice(self, origin: tuple[int, ...]) -> str | None:
-        """Why an origin is not one that the plan covers: rounding, or a missing term, would name another tile."""
+        """Return why the plan does not cover an origin, or None; rounding or a missing term would hit another tile."""
         problem = self.problem
         if len(origin) != problem.rank:
-            return f"the tile has rank {problem.rank}, the origin {len(origin)} entries"
+            return f"the tile has rank {problem.rank}, but the origin has {len(origin)} entries"
         for dim, value in enumerate(origin):
             step = problem.origin_multiple[dim]
             if value and step == 0:
-                return f"dimension {dim} stays at the origin 0 in this plan, not {value}"
+                return f"the origin of dimension {dim} must be 0 in this plan, got {value}"
             if step and value % step:
-                return f"origins of dimension {dim} are multiples of {step} in this plan, not {value}"
+                return f"the origin of dimension {dim} must be a multiple of {step} in this plan, got {value}"
         for dim, numerator, denominator in (term for terms in self.origin_map for term in terms):
             if numerator * origin[dim] % denominator:
-                return f"the origin {origin[dim]} of dimension {dim} stands between two coordinates of a view"
+                return f"the origin {origin[dim]} of dimension {dim} falls between two coordinates of the map"
         return None
 
     def _not_executable(self, origin: tuple[int, ...], starts: tuple[tuple[int, ...], ...]) -> str | None:
-        """Why the engine cannot start there, or would not do there what the class promises."""
+        """Return why the engine cannot start there or would break the out-of-bounds class, or None."""
         for coords in starts:
             if not all(-(2**31) <= c < 2**31 for c in coords):
-                return f"the start coordinates {coords} leave 32 bits"
+                return f"the start coordinates {coords} exceed 32 bits"
             if self.direction == "store" and min(coords) < 0:
-                return f"a store cannot start at the coordinates {coords}: the device faults on a negative one"
+                return f"a store cannot start at {coords}: the device faults on negative coordinates"
         if self.direction == "store" and self.oob != "exact":
             for dim, (low, high) in enumerate(self.problem.bounds):
                 if self.problem.origin_multiple[dim] and not low <= origin[dim] < high:
-                    return (
-                        f"a store of class {self.oob} starts in bounds: {low} <= {origin[dim]} < {high} does not hold"
-                    )
+                    return f"a store of class {self.oob} must start in bounds: not {low} <= {origin[dim]} < {high}"
         return None
 
     def requested_addresses(self) -> npt.NDArray[np.int64]:
@@ -197,7 +192,7 @@ class TensorMapPlan(Claim):
         return self.problem.addresses()
 
     def to_json(self) -> dict[str, object]:
-        """Return the document that ``from_json`` reads back to an equal value."""
+        """Return the document from which ``from_json`` rebuilds an equal value."""
         return {
             "schema": SCHEMA,
             "verdict": VERDICT,
@@ -265,7 +260,7 @@ class TensorMapPlan(Claim):
 
 
 def origin_terms(field_name: str, value: object, rank: int) -> tuple[OriginTerm, ...]:
-    """Return the checked terms of one map dimension; ``rank`` is that of the tile.
+    """Return the terms of one map dimension, checked; ``rank`` is the tile's.
 
     Raises: MalformedError: LA372.
     """
@@ -278,7 +273,7 @@ def origin_terms(field_name: str, value: object, rank: int) -> tuple[OriginTerm,
 
 
 def read_term(node: Reader, rank: int) -> OriginTerm:
-    """Read one term of an origin map; ``rank`` is that of the tile.
+    """Read one term of an origin map; ``rank`` is the tile's.
 
     Raises: MalformedError: LA010.
     """
@@ -303,7 +298,7 @@ def tensor_map_to_json(tensor_map: hardware.TensorMap) -> dict[str, object]:
 
 
 def tensor_map_from_json(node: Reader) -> hardware.TensorMap:
-    """Read a TensorMap's fields; hardware rules are not applied here.
+    """Read a TensorMap's fields without applying hardware rules.
 
     Raises: MalformedError: LA010.
     """

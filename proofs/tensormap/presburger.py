@@ -1,15 +1,15 @@
-"""The class of a plan decided by ISL, for every tile origin at once: the general engine, and a second opinion.
+"""Decide the out-of-bounds class of a plan with ISL, for every tile origin at once.
 
-Main statements: over the lattice points u and the digits c of the tile, both in-bounds tests are affine; the plan is
-exact iff the two sets are equal, weak iff they are equal where every origin is in bounds.
+Over lattice points u and tile digits c both in-bounds tests are affine; the plan is exact iff the two sets are equal,
+weak iff they are equal wherever every origin is in bounds.
 
-Implementation notes: digits are the variables, never a flat coordinate with floor and modulus, so the sets stay small
-whatever the extents. The digits of a tile dimension are read off the walked coordinates: a place is where a coordinate
-stops being proportional; the affine form found is confirmed on every walked element before ISL sees it.
+The variables are digits, not flat coordinates with floor and modulus, so the sets stay small for any extents. Digit
+boundaries are where a walked coordinate stops being proportional; the resulting affine form is verified on every walked
+element before ISL gets it.
 
-ISL runs in a worker with a quota and a time limit, and is not believed: a point that it finds is evaluated again, and
-where it finds none, the two tests are compared for every walked element at sampled origins, those near the edges and
-those that a folded coordinate maps into the tensor first. How many is in the certificate.
+ISL runs in a worker with a quota and a time limit, and its answer is verified: a point that it finds is re-evaluated,
+and if it finds none, the two tests are compared for every walked element at sampled origins, mostly near edges and
+where a folded coordinate lands in the tensor. The certificate records the number of samples.
 """
 
 from __future__ import annotations
@@ -28,15 +28,16 @@ from layoutalg.proofs.tensormap.walk import IntArray, MismatchError, UndecidedEr
 
 MAX_OPERATIONS = 100_000
 SAMPLED_ELEMENTS = 2**21
-"""Elements that a confirmation evaluates, over all its origins."""
+"""Elements that a confirmation evaluates over all its origins."""
 
 
 def classify_by_isl(plan: TensorMapPlan, walked: Walk, moves: list[dict[int, int]]) -> str:
     """Return the out-of-bounds class of a plan.
 
     Raises:
-        MismatchError: an element that the problem calls in bounds is not moved. UndecidedError: a coordinate is not
-        affine in the digits of the tile, ISL's quota ran out, or its answer does not hold when it is evaluated.
+        MismatchError: an in-bounds element is not moved.
+        UndecidedError: a coordinate is not affine in the tile digits, ISL exceeds its quota, or its answer fails
+            re-evaluation.
         BudgetError: LA001, LA003.
     """
     problem = plan.problem
@@ -49,25 +50,25 @@ def classify_by_isl(plan: TensorMapPlan, walked: Walk, moves: list[dict[int, int
         expected = (True, False) if answer == "uncovered" else (False, True)
         u, tile = _read(point, problem.rank, places)
         if not _holds(plan, walked, moves, u, tile, expected, started=answer == "lost"):
-            raise UndecidedError("a point that ISL found does not hold when it is evaluated")
+            raise UndecidedError("a point found by ISL failed re-evaluation")
         if answer == "uncovered":
             origin = [value * step for value, step in zip(u, problem.origin_multiple, strict=True)]
             raise MismatchError("an element in bounds is out of bounds for the map", tile=tile, origin=origin)
-    if answer == "lost":  # its point holds, and that the engine covers the tile was decided without ISL
+    if answer == "lost":  # the point was re-evaluated, and coverage was decided without ISL
         return answer
     for index in range(sampled_origins(walked)):
         u = sample(plan, walked, moves, index)
         wanted, moved = bounds_at(plan, walked, moves, u)
         strict = answer == "exact" or _started(plan, u)
         if bool((wanted & ~moved).any()) or (strict and bool((moved & ~wanted).any())):
-            raise UndecidedError(f"ISL calls the plan {answer}, which does not hold at the lattice point {u}")
+            raise UndecidedError(f"ISL calls the plan {answer}, which is false at the lattice point {u}")
     return answer
 
 
 def foreign_at_an_edge(plan: TensorMapPlan, walked: Walk, moves: list[dict[int, int]]) -> list[int] | None:
-    """Return a lattice point in bounds at which the engine moves what the problem calls out of bounds, if one is near.
+    """Return an in-bounds lattice point at which the engine moves out-of-bounds elements, or None.
 
-    Only tiles that hang over the far edges are looked at: the last of every dimension, and the last of each alone.
+    Only tiles over the far edges are tried: the last along all dimensions, and the last along each alone.
     """
     problem = plan.problem
     free = [dim for dim in range(problem.rank) if problem.origin_multiple[dim]]
@@ -83,12 +84,12 @@ def foreign_at_an_edge(plan: TensorMapPlan, walked: Walk, moves: list[dict[int, 
 
 
 def compare(requested: str, moved: str, started: str, operations: int) -> tuple[str, list[int] | None]:
-    """Return the class that ISL finds, or ``"uncovered"`` or ``"undecided"``, and a point that shows what is refuted.
+    """Return the class that ISL finds, or ``"uncovered"`` or ``"undecided"``, and a counterexample to a better one.
 
     Args:
-        requested: The set of (lattice point, digits) that the problem calls in bounds.
-        moved: The set that the engine calls in bounds.
-        started: The set of those whose origins are in bounds.
+        requested: The set of (lattice point, digits) in bounds for the problem.
+        moved: The set in bounds for the engine.
+        started: The set with all origins in bounds.
         operations: ISL's quota.
 
     Example:
@@ -113,12 +114,12 @@ def compare(requested: str, moved: str, started: str, operations: int) -> tuple[
 
 
 def sampled_origins(walked: Walk) -> int:
-    """Return how many origins a confirmation samples."""
+    """Return the number of origins that a confirmation samples."""
     return max(8, min(64, SAMPLED_ELEMENTS // walked.addresses.size))
 
 
 def sample(plan: TensorMapPlan, walked: Walk, moves: list[dict[int, int]], index: int) -> list[int]:
-    """Return the lattice point of one sample: near the edges, or where a folded coordinate lands in the tensor."""
+    """Return the lattice point of one sample: near an edge, or where a folded coordinate lands in the tensor."""
     problem = plan.problem
     rng = random.Random(index)
     u = [0] * problem.rank
@@ -142,7 +143,7 @@ def sample(plan: TensorMapPlan, walked: Walk, moves: list[dict[int, int]], index
 def bounds_at(
     plan: TensorMapPlan, walked: Walk, moves: list[dict[int, int]], u: list[int]
 ) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
-    """Return for every walked element whether the problem, and whether the engine, calls it in bounds."""
+    """Return whether each walked element is in bounds for the problem, and for the engine."""
     clock.check("a sampled origin of a proof")
     problem = plan.problem
     wanted = np.ones(walked.addresses.size, dtype=np.bool_)
@@ -157,7 +158,7 @@ def bounds_at(
 
 
 def _within(axis: IntArray, low: int, high: int) -> npt.NDArray[np.bool_]:
-    """low <= axis < high for bounds of any size."""
+    """Return low <= axis < high for bounds of any size."""
     edge = 2**62
     return (axis >= min(max(low, -edge), edge)) & (axis < min(max(high, -edge), edge))
 
@@ -180,7 +181,7 @@ def _holds(
     expected: tuple[bool, bool],
     started: bool,
 ) -> bool:
-    """Whether some walked element of a tile coordinate has the expected two tests at a lattice point."""
+    """Whether some walked element of a tile coordinate has the expected test results at a lattice point."""
     if any(value and not step for value, step in zip(u, plan.problem.origin_multiple, strict=True)):
         return False
     if started and not _started(plan, u):
@@ -195,7 +196,7 @@ def _holds(
 def _texts(
     plan: TensorMapPlan, walked: Walk, moves: list[dict[int, int]], places: list[list[int]]
 ) -> tuple[str, str, str]:
-    """The sets over (lattice point, digits): requested, moved, and those that start in bounds."""
+    """Return the sets over (lattice point, digits): requested, moved, and those that start in bounds."""
     problem = plan.problem
     multiple = problem.origin_multiple
     u = [f"u{dim}" for dim in range(problem.rank)]
@@ -223,7 +224,7 @@ def _texts(
 
 
 def _places(walked: Walk, dim: int, extent: int) -> list[int]:
-    """Places of the mixed-radix digits of t_dim in which every map coordinate is affine, found along that axis."""
+    """Return the place values of mixed-radix digits of t_dim in which every map coordinate is affine."""
     along = np.ones(walked.tile_coords[dim].size, dtype=np.bool_)
     for other, axis in enumerate(walked.tile_coords):
         if other != dim:
@@ -242,12 +243,12 @@ def _places(walked: Walk, dim: int, extent: int) -> list[int]:
             place *= int(broken[0]) if broken.size else extent
     chain = sorted(places)
     if any(above % below for below, above in itertools.pairwise(chain)):
-        raise UndecidedError(f"the digits of tile dimension {dim} at the places {chain} do not nest")
+        raise UndecidedError(f"the digit places {chain} of tile dimension {dim} do not divide one another")
     return chain
 
 
 def _affine(walked: Walk, coordinate: IntArray, places: list[list[int]], names: list[list[str]]) -> list[str]:
-    """Return the terms of a coordinate over the digits, confirmed on every walked element."""
+    """Return the terms of a coordinate over the digits, verified on every walked element."""
     digits: list[tuple[str, IntArray]] = []
     for axis, row, labels in zip(walked.tile_coords, places, names, strict=True):
         for position, (place, label) in enumerate(zip(row, labels, strict=True)):
@@ -267,12 +268,12 @@ def _affine(walked: Walk, coordinate: IntArray, places: list[list[int]], names: 
             terms.append(f"{slope}*{label}")
             predicted = predicted + slope * values
     if not np.array_equal(predicted, coordinate):
-        raise UndecidedError("a map coordinate is not affine in the digits of the tile")
+        raise UndecidedError("a map coordinate is not affine in the tile digits")
     return terms
 
 
 def _point(points: Any) -> list[int]:
-    """One point of a set that is not empty."""
+    """Return a point of a nonempty set."""
     import islpy as isl
 
     point = points.sample_point()
@@ -281,6 +282,6 @@ def _point(points: Any) -> list[int]:
 
 
 def _read(point: list[int], rank: int, places: list[list[int]]) -> tuple[list[int], list[int]]:
-    """Lattice point and tile coordinate of a point over (u, digits)."""
+    """Return the lattice point and tile coordinate of a point over (u, digits)."""
     rest = iter(point[rank:])
     return point[:rank], [sum(place * next(rest) for place in row) for row in places]

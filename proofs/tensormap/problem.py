@@ -1,12 +1,12 @@
-"""The statement a TensorMap plan has to meet: which global element belongs at which shared byte, for every tile origin.
+"""TensorMap problems: which global element belongs at which shared byte, for every tile origin.
 
-Main statements: for a tile origin o (one entry per tile dimension, a multiple of ``origin_multiple``) and a tile
-coordinate t, let x_i = o_i + element_strides_i * t_i. A load must leave, at shared byte ``address(t)``, the element at
-``base_elem_offset + sum_i strides_i * x_i`` if bounds_lo_i <= x_i < bounds_hi_i for all i, and the fill otherwise. A
-store must write that element, and nothing out of bounds.
+For a tile origin o (per dimension a multiple of ``origin_multiple``) and a tile coordinate t, let x_i = o_i +
+element_strides_i * t_i. A load must put at shared byte ``address(t)`` the element at ``base_elem_offset + sum_i
+strides_i * x_i`` if bounds_lo_i <= x_i < bounds_hi_i for all i, otherwise the fill. A store must write that element,
+and nothing out of bounds.
 
-Notation: ``address(t)`` = swizzle(element_bytes * sum over the digits of t of digit * stride), relative to a tile base
-aligned to the swizzle's period; digits of t_i are mixed-radix, fastest first, with the extents of ``smem_modes[i]``.
+``address(t)`` = swizzle(element_bytes * sum over the digits of t of digit * stride), relative to a tile base aligned to
+the swizzle's period; digits of t_i are mixed-radix, fastest first, with the extents of ``smem_modes[i]``.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from layoutalg.targets.nvidia import tensormap as hardware
 
 SCHEMA = "layoutalg/tensormap-problem/1"
 _ADDRESS_ARRAYS = 3
-"""Arrays of the tile's size that are alive while its addresses are made."""
+"""Tile-sized arrays alive while addresses are computed."""
 _OPTIONAL = ("base_elem_offset", "bounds", "element_strides", "oob_fill", "origin_multiple", "oob_required")
 
 
 @dataclass(frozen=True, slots=True)
 class TensorMapProblem(Statement):
-    """A global tensor, a tile and the shared-memory layout wanted for it.
+    """A global tensor, a tile and its shared-memory layout.
 
     Args:
         global_shape: Extents in elements, outermost dimension first.
@@ -48,13 +48,13 @@ class TensorMapProblem(Statement):
         swizzle: TensorMap swizzle name; acts on absolute shared byte address bits.
         arch: Target, for example ``"sm_90a"``.
         direction: ``"load"`` (global to shared) or ``"store"``.
-        base_align_bytes: What is known of the tensor's base address.
+        base_align_bytes: Known alignment of the tensor's base address.
         base_elem_offset: Elements from that base to the tensor's first element.
-        bounds: Per dimension ``(low, high)``: coordinates outside count as out of bounds.
+        bounds: Per dimension ``(low, high)``; coordinates outside are out of bounds.
         element_strides: Per dimension, global steps between neighbouring tile elements.
         oob_fill: ``"ZERO"`` or ``"NAN"``; loads only.
-        origin_multiple: Per dimension, tile origins are the multiples of this; 0 means the origin 0 alone. Unless
-            stated, the tile's own reach (tiles on a grid), and 0 where one tile covers the whole dimension.
+        origin_multiple: Per dimension, tile origins are multiples of this; 0 means only the origin 0. Default: the
+            tile's extent (tiles on a grid), or 0 if one tile covers the whole dimension.
         oob_required: The weakest out-of-bounds class accepted: ``"exact"``, ``"weak"`` or ``"lost"``.
 
     Raises: MalformedError: LA372.
@@ -102,14 +102,14 @@ class TensorMapProblem(Statement):
     ) -> TensorMapProblem:
         """Return the problem of copying tiles of a tensor to or from a shared-memory layout.
 
-        Mathematically: ``addresses()`` of the answer is ``element_bytes`` times the layout at every tile coordinate.
+        Its ``addresses()`` are ``element_bytes`` times the layout at every tile coordinate.
 
         Args:
             tensor: A ``layoutalg.Tensor``, ``(shape, stride, dtype)`` or an array of another library.
             tile: Tile extents, elements in shared memory, outermost dimension first.
-            smem: A layout of any family or its text: tile coordinates, outermost first, to element offsets;
-                ``proofs.tile_map`` says how each family's axes are dimensions. None for the row-major tile.
-            swizzle: The swizzle after ``smem``, by name or as a ``Swizzle``; None where ``smem`` says it.
+            smem: A layout of any family or its text: tile coordinates, outermost first, to element offsets (axes as in
+                ``proofs.tile_map``). None for the row-major tile.
+            swizzle: The swizzle after ``smem``, by name or as a ``Swizzle``; None if ``smem`` includes it.
             axes: Names of the axes of ``smem``, outermost dimension first.
             arch: Target.
             direction: ``"load"`` or ``"store"``.
@@ -123,7 +123,7 @@ class TensorMapProblem(Statement):
             >>> problem.smem_modes, problem.swizzle
             ((((64, 64),), ((64, 1),)), '128B')
         """
-        from layoutalg.proofs.smem import shared_tile  # loads every family; planning a document needs none
+        from layoutalg.proofs.smem import shared_tile  # loads every family; documents need none
         from layoutalg.proofs.tensor import tensor_of
 
         source = tensor_of(tensor, smem)
@@ -131,7 +131,7 @@ class TensorMapProblem(Statement):
         shared = shared_tile(smem, extents, hardware.element_bytes(source.dtype), swizzle, axes=axes)
         if shared.base:
             start, period = shared.base * hardware.element_bytes(source.dtype), period_bytes(shared.swizzle)
-            rule = f"must place its first element at the tile's base: add the {start} bytes to that base instead"
+            rule = f"must place its first element at the tile base: add the {start} bytes to the base instead"
             if start % period:
                 rule = f"must place its first element at a multiple of {period} bytes, the period of {shared.swizzle}"
             raise malformed("smem", rule, smem)
@@ -161,17 +161,17 @@ class TensorMapProblem(Statement):
         """Read a problem document, schema ``layoutalg/tensormap-problem/1``.
 
         Required: ``arch``, ``direction``, ``global`` (``shape``, ``stride``, ``dtype`` and, if known,
-        ``base_align_bytes``), ``tile``, ``smem`` (``modes``, ``swizzle``). The others have defaults: the fields above
-        after ``base_align_bytes``, under their names here. Each bound is a pair ``[low, high]`` or the valid extent.
-        A tile may also be given by what it traverses, ``element_strides`` times its elements, as a TMA box is.
+        ``base_align_bytes``), ``tile``, ``smem`` (``modes``, ``swizzle``). The fields after ``base_align_bytes`` are
+        optional, under the same names. A bound is a pair ``[low, high]`` or the valid extent. Like a TMA box, a tile
+        may also be given by the extent it traverses, ``element_strides`` times its elements.
 
         Raises: MalformedError: LA010.
         """
         fields_read = read_fields(document if isinstance(document, Reader) else Reader(document))
-        return put_fields(object.__new__(cls), fields_read)  # the constructor would read them a second time
+        return put_fields(object.__new__(cls), fields_read)  # the constructor would read them again
 
     def to_json(self) -> dict[str, object]:
-        """Return the document that ``from_json`` reads back to an equal value."""
+        """Return the document from which ``from_json`` rebuilds an equal value."""
         given = {field.name: plain(getattr(self, field.name)) for field in fields(self)}
         tensor = {"shape": given.pop("global_shape"), "stride": given.pop("global_strides")}
         tensor |= {key: given.pop(key) for key in ("dtype", "base_align_bytes")}
@@ -201,13 +201,13 @@ class TensorMapProblem(Statement):
         return total
 
     def addresses(self) -> npt.NDArray[np.int64]:
-        """Return the shared byte address wanted for every tile element, relative to the aligned tile base."""
+        """Return the requested shared byte address of every tile element, relative to the aligned tile base."""
         return swizzled(self.swizzle, self.linear_offsets() * self.element_bytes)
 
     def byte_span(self) -> tuple[int, int]:
-        """Return [first, end): the bytes from the base address on that the tensor's elements lie in.
+        """Return the byte range [first, end) of the tensor's elements, relative to the base address.
 
-        ``first`` is negative where strides lead to elements before the base.
+        ``first`` is negative if strides reach below the base.
 
         Example:
             >>> problem = TensorMapProblem.from_json({
@@ -225,7 +225,7 @@ class TensorMapProblem(Statement):
     def elements(self, origin: Sequence[int]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
         """Return the global element offset of every tile element from the base address, and whether it is in bounds.
 
-        Offsets out of bounds are those of a coordinate moved into the bounds, so that none leaves the tensor.
+        Out-of-bounds coordinates are clamped, so that no offset leaves the tensor.
 
         Args:
             origin: Tile origin in elements, outermost first.
@@ -251,7 +251,7 @@ class TensorMapProblem(Statement):
     def expected(
         self, memory: npt.NDArray[np.uint8], origin: Sequence[int]
     ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.bool_]]:
-        """Return the bytes wanted for every tile element and whether each is in bounds.
+        """Return the expected bytes of every tile element, and whether it is in bounds.
 
         Args:
             memory: Byte array; the tensor's base address is its byte 0.
@@ -271,7 +271,7 @@ class TensorMapProblem(Statement):
         values[...] = np.frombuffer(hardware.fill_bytes(self.dtype, fill), dtype=np.uint8)
         wanted = element[inside]
         if wanted.size and (int(wanted.min()) < 0 or int(wanted.max()) >= memory.size // size):
-            rule = f"must hold the elements {wanted.min()}..{wanted.max()} of {size} bytes"
+            rule = f"must contain the elements {wanted.min()}..{wanted.max()} of {size} bytes"
             raise malformed("memory", rule, f"{memory.size} bytes")
         positions = wanted[:, None] * size + np.arange(size)
         values[inside] = (
@@ -288,26 +288,26 @@ PLACES = {
     "/smem/": "",
     "/": "",
 }
-"""Where a document holds a field, and the field's name."""
+"""Document pointer prefixes and the field-name prefixes they stand for."""
 
 
 def _set(problem: TensorMapProblem, document: dict[str, object]) -> None:
-    """Give a problem under construction the fields of a document whose tile counts elements."""
-    what = "this is not a TensorMap problem"
+    """Set the fields of a problem under construction from a document whose tile counts elements."""
+    what = "invalid TensorMap problem"
     set_fields(problem, document, lambda reader: read_fields(reader, counted=True), what, PLACES)
 
 
 def _products(x: npt.NDArray[np.int64], stride: int, rank: int) -> npt.NDArray[np.int64]:
-    """``x * stride``, refused where a sum of ``rank`` such products could leave 64 bits."""
+    """Return ``x * stride``; refuse if a sum of ``rank`` such products could overflow."""
     if x.size and max(abs(int(x.min())), abs(int(x.max()))) * abs(stride) >= 2**62 // rank:
-        raise malformed("origin", "must name elements whose offsets fit 62 bits", f"stride {stride}")
+        raise malformed("origin", "must give element offsets within 62 bits", f"stride {stride}")
     return x * stride
 
 
 def read_fields(reader: Reader, counted: bool = False, listed: bool = False) -> tuple[Any, ...]:
-    """Read the fields of a problem in their order, without those of shared memory where that is ``listed``.
+    """Read the fields of a problem in order, without those of shared memory if it is ``listed``.
 
-    ``counted``: the tile's extents count elements, nothing else.
+    ``counted``: the tile's extents count elements, not traversed extents.
 
     Raises: MalformedError: LA010.
     """
@@ -357,7 +357,7 @@ def read_fields(reader: Reader, counted: bool = False, listed: bool = False) -> 
 def _read_modes(
     node: Reader, tile: tuple[int, ...], steps: tuple[int, ...]
 ) -> tuple[tuple[tuple[tuple[int, int], ...], ...], tuple[int, ...]]:
-    """Read the digits; a tile given as traversed extents (like a TMA box) becomes element counts."""
+    """Read the digits; traversed tile extents, as of a TMA box, become element counts."""
     modes: list[tuple[tuple[int, int], ...]] = []
     counts: list[int] = []
     reach = 0
@@ -365,7 +365,7 @@ def _read_modes(
         digits = read_digits(entry)
         reach += sum((extent - 1) * stride for extent, stride in digits)
         if reach >= SMEM_REACH:
-            entry.fail(f"shared-memory offsets stay below {SMEM_REACH} elements")
+            entry.fail(f"shared-memory offsets must be below {SMEM_REACH} elements")
         size = math.prod(extent for extent, _ in digits)
         if size not in (tile[dim], -(-tile[dim] // steps[dim])):
             entry.fail(f"the extents must multiply to the tile extent {tile[dim]}")
@@ -380,6 +380,6 @@ def _read_bounds(node: Reader, shape: tuple[int, ...]) -> tuple[tuple[int, int],
     for extent, entry in zip(shape, node.items(len(shape)), strict=True):
         low, high = entry.integers(2) if isinstance(entry.value, (list, tuple)) else (0, entry.integer())
         if not 0 <= low < high <= extent:
-            entry.fail(f"bounds lie within the extent: 0 <= low < high <= {extent}")
+            entry.fail(f"bounds must satisfy 0 <= low < high <= {extent}")
         bounds.append((low, high))
     return tuple(bounds)

@@ -1,10 +1,8 @@
-"""What a swizzle does, from its definition, for the statement's side of a proof.
+"""Swizzles by their definition, for the problem side of a proof.
 
-Main statements: ``Sw<bits, base, shift>`` sends an address a to a XOR ((a div 2^shift) AND mask), where the mask
-selects ``bits`` bits from ``base`` on.
-
-Implementation notes: on purpose not the code of ``targets``, which the finder uses, and not the arithmetic of chunks by
-which ``walk`` says what the engine does.
+``Sw<bits, base, shift>`` maps address a to a XOR ((a div 2^shift) AND mask), where the mask selects ``bits`` bits from
+bit ``base``. This is deliberately neither the code of ``targets``, which the finder uses, nor the chunk arithmetic that
+models the engine in ``walk``.
 
 References: PTX ISA 9.1 section 5.5.7 (swizzling modes).
 """
@@ -28,7 +26,7 @@ XORS: Mapping[str, tuple[tuple[int, int, int], ...]] = MappingProxyType(
         "128B_ATOM_64B": ((1, 6, 1),),
     }
 )
-"""(bits, base, shift) of each swizzle on shared byte addresses; FLIP_8B takes two, both of the address before."""
+"""(bits, base, shift) of each swizzle on shared byte addresses; both of FLIP_8B read the original address."""
 
 
 def swizzled(mode: str, addresses: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
@@ -50,7 +48,7 @@ def swizzled(mode: str, addresses: npt.NDArray[np.int64]) -> npt.NDArray[np.int6
 
 
 def period_bytes(mode: str) -> int:
-    """Return after how many bytes the pattern repeats: one past the highest bit it looks at.
+    """Return the period of the pattern in bytes: one past the highest bit it reads.
 
     Example:
         >>> [period_bytes(mode) for mode in ("32B", "64B", "128B")]

@@ -1,6 +1,6 @@
-"""A TensorMap plan as text, one fact a line: what ``str(plan)`` and the command line show.
+"""TensorMap plans as text, for ``str(plan)`` and the command line.
 
-Notation: o0, o1, ... is the tile origin, outermost dimension first.
+o0, o1, ... is the tile origin, outermost dimension first.
 """
 
 from __future__ import annotations
@@ -12,13 +12,19 @@ if TYPE_CHECKING:
     from layoutalg.proofs.tensormap.plan import Issue, OriginTerm, TensorMapPlan
 
 SHOWN_ISSUES = 8
-"""Copies that are written out; of more, the first and how many are left."""
+"""Issues printed before the rest is only counted."""
+OOB_TEXT = {
+    "exact": "exact: out-of-bounds elements are {}",
+    "weak": "weak: out-of-bounds elements are {} if the tile origin is in bounds",
+    "lost": "lost: tiles over the edge may move foreign elements",
+}
+"""The out-of-bounds classes in words."""
 
 
 def plan_text(plan: TensorMapPlan) -> str:
-    """Return a plan as lines of at most about 100 characters.
+    """Return a plan as lines of about 100 characters at most.
 
-    The first word is ``admissible`` for a plan with a certificate and ``unproved`` for one without.
+    The first word is ``admissible`` for a plan with a certificate, otherwise ``unproved``.
 
     Args:
         plan: A plan.
@@ -34,7 +40,7 @@ def plan_text(plan: TensorMapPlan) -> str:
           dims        [512, 1024], strides [1024] bytes
           issue 0     coordinates (o1, o0) -> shared byte 0
           barrier     8192 bytes expected; tile base aligned to 1024 bytes
-          bounds      out-of-bounds fill exact
+          bounds      exact: out-of-bounds elements are filled
     """
     return "\n".join(_lines(plan))
 
@@ -56,17 +62,21 @@ def _lines(plan: TensorMapPlan) -> Iterator[str]:
         yield f"  issue {index:<5} coordinates ({coords}) -> shared byte {issue.smem_offset_bytes}"
     if plan.direction == "load":
         yield f"  barrier     {plan.expect_tx_bytes} bytes expected; tile base aligned to {plan.smem_align_bytes} bytes"
-        yield f"  bounds      out-of-bounds fill {plan.oob}"
     else:
         yield f"  store       {plan.expect_tx_bytes} bytes; tile base aligned to {plan.smem_align_bytes} bytes"
-        yield f"  bounds      class {plan.oob}: what lies out of bounds is not written"
+    yield f"  bounds      {oob_text(plan.oob, plan.direction)}"
     if plan.undocumented:
-        yield f"  measured    breaks the documented text ({', '.join(plan.undocumented)}); the measured chip accepts it"
+        yield f"  measured    breaks documented rules ({', '.join(plan.undocumented)}) that the measured chip accepts"
     if plan.certificate is not None:
         elements, engine = plan.certificate.get("elements"), plan.certificate.get("engine")
         yield f"  proof       {elements} elements at every tile origin, by {engine}"
     for index in range(0, len(plan.hex), 64):
         yield f"  {'' if index else 'bytes':<12}{plan.hex[index : index + 64]}"
+
+
+def oob_text(oob: str, direction: str) -> str:
+    """Return an out-of-bounds class in words."""
+    return OOB_TEXT[oob].format("filled" if direction == "load" else "not written")
 
 
 def coordinates(issues: Sequence[Issue], origin_map: Sequence[Sequence[OriginTerm]]) -> Iterator[str]:

@@ -1,9 +1,8 @@
-"""What the copy engine touches for one tile: the box walk of every issue, tied to the tile elements it lands on.
+"""Walk the boxes of every issue of a tile and match each element with the tile element it lands on.
 
-Implementation notes: this is the checker's own reading of the measured engine rules (row pitch, element strides, XOR on
-absolute addresses), written against ``targets`` facts only, no function of ``targets`` that the finder uses; the
-requested addresses come from the statement's own XOR (``swizzle``). Everything here is independent of the tile origin:
-the origin moves start coordinates, never shared addresses.
+This is the checker's own model of the measured engine rules (row pitch, element strides, XOR on absolute addresses). It
+uses facts of ``targets`` but no function that the finder uses; requested addresses come from the definition of the
+swizzle (``swizzle``). Nothing here depends on the tile origin, which moves start coordinates but not shared addresses.
 """
 
 from __future__ import annotations
@@ -28,13 +27,13 @@ MAX_COEFFICIENT = 2**60
 ADDRESS_LIMIT = 2**62
 CHUNK_BYTES = 16
 SLICES = {"16B": 16, "32B": 32}
-"""Bytes of a slice by interleave, as measured."""
+"""Measured slice size in bytes by interleave."""
 PHASES = {"NONE": 1, "32B": 2, "64B": 4, "128B": 8}
-"""How many rows of 128 bytes differ in their phase, which is also the number of chunks in a span, as measured."""
+"""Measured number of 128-byte rows with distinct phases, also the number of chunks in a span."""
 
 
 class MismatchError(Exception):
-    """The plan is refuted; carries the witness. Internal to the checker."""
+    """Refutes the plan with a witness. Internal to the checker."""
 
     def __init__(self, what: str, **witness: object) -> None:
         super().__init__(what)
@@ -42,19 +41,19 @@ class MismatchError(Exception):
 
 
 class UndecidedError(Exception):
-    """Neither a proof nor a counterexample; says what was tried. Internal to the checker."""
+    """Neither proof nor counterexample. Internal to the checker."""
 
 
 @dataclass(frozen=True, slots=True)
 class Walk:
-    """One row per element the issues of a tile touch, at the tile origin 0.
+    """One row per element that the issues of a tile touch, at the tile origin 0.
 
     Args:
-        coords: Per map dimension the coordinate in problem elements (a promoted inner element counts as several). Of an
-            interleaved map the first is the element within its slice, which nothing moves, and the others follow.
+        coords: Per map dimension, the coordinate in problem elements (a promoted inner element counts as several). For
+            an interleaved map the first is the element within its slice, which is fixed; the others follow.
         extents: Map extents in problem elements.
         steps_bytes: Byte stride per map dimension, in the same units.
-        tile_coords: Per tile dimension the tile coordinate whose requested shared address the element lands on.
+        tile_coords: Per tile dimension, the tile coordinate whose requested shared address the element lands on.
         addresses: Shared byte addresses relative to the tile base.
         footprint_bytes: Shared bytes from the tile base to the end of the last row, gaps included.
     """
@@ -81,9 +80,9 @@ def first(flags: npt.NDArray[np.bool_]) -> int | None:
 
 
 def promotion(plan: TensorMapPlan) -> int:
-    """Return how many problem elements one map element carries; refute a type that would change the bits.
+    """Return the problem elements per map element; refute a type that would change the bits.
 
-    What an interleaved map counts is the slice, whatever its type.
+    An interleaved map counts slices, whatever its type.
     """
     mine, wanted = plan.tensor_map.dtype, plan.problem.dtype
     if mine == wanted:
@@ -98,9 +97,9 @@ def promotion(plan: TensorMapPlan) -> int:
 
 
 def walk(plan: TensorMapPlan) -> Walk:
-    """Walk every issue and tie each element to the tile element whose requested address it lands on.
+    """Walk every issue and match each element with the tile element whose requested address it lands on.
 
-    Raises: MismatchError: an element lands outside the tile's requested addresses, or a tile element is never reached.
+    Raises: MismatchError: an element lands outside the requested addresses, or a tile element is not reached.
     """
     problem, tm = plan.problem, plan.tensor_map
     clock.check("the walk of a tile")
@@ -114,16 +113,16 @@ def walk(plan: TensorMapPlan) -> Walk:
     reserve("the walk of a tile", total, 8 * (2 * rank + problem.rank + 8))
     if any(abs(c) >= 2**31 for issue in plan.issues for c in issue.coords):
         raise MismatchError(
-            "a start coordinate leaves 32 bits", coords=[list(issue.coords) for issue in plan.issues][:4]
+            "a start coordinate exceeds 32 bits", coords=[list(issue.coords) for issue in plan.issues][:4]
         )
     starts = np.array([(0,) * (rank - len(tm.dims)) + issue.coords for issue in plan.issues], dtype=np.int64)
-    # Axes of the walk: issue, then the map dimensions slowest first, so that a C-order ravel has dimension 0 fastest.
+    # axes of the walk: issue, then map dimensions slowest first, so that a C-order ravel has dimension 0 fastest
     shape = (len(plan.issues), *reversed(counts))
     pitches = _pitches_bytes(tm, counts, size)
     offsets = [issue.smem_offset_bytes for issue in plan.issues]
     footprint = max(offsets) + pitches[-1]
     if footprint > limits.MAX_SMEM_BYTES:
-        raise MismatchError("the issues leave shared memory", reach_bytes=footprint, limit_bytes=limits.MAX_SMEM_BYTES)
+        raise MismatchError("the issues exceed shared memory", reach_bytes=footprint, limit_bytes=limits.MAX_SMEM_BYTES)
     offset = _axis(offsets, 0, rank)
     coords: list[IntArray] = []
     for j in range(rank):
@@ -139,10 +138,10 @@ def walk(plan: TensorMapPlan) -> Walk:
 
 
 def _dimensions(plan: TensorMapPlan, ratio: int) -> tuple[list[int], tuple[int, ...], list[int], tuple[int, ...]]:
-    """Counts, extents, element strides and byte strides of what the engine walks, the fastest first, in elements.
+    """Return counts, extents, element strides and byte strides of the engine's walk, fastest first, in elements.
 
-    An interleaved map walks slices: their elements are a dimension of their own, every element stride acts, and along
-    the last dimension but one there is one slice.
+    An interleaved map walks slices: their elements are an extra dimension, every element stride acts, and the
+    next-to-last dimension has one slice.
     """
     tm, size = plan.tensor_map, plan.problem.element_bytes
     counts = [-(-box // step) for box, step in zip(tm.box, tm.element_strides, strict=True)]
@@ -156,9 +155,9 @@ def _dimensions(plan: TensorMapPlan, ratio: int) -> tuple[list[int], tuple[int, 
 
 
 def _phased(swizzle: str, addresses: IntArray) -> IntArray:
-    """What the engine was measured to do: in each row of 128 bytes, chunk c of a span goes to c XOR the row's phase."""
+    """Swizzle as measured: in each 128-byte row, chunk c of a span goes to c XOR the row's phase."""
     if swizzle not in PHASES:
-        raise MismatchError("what the engine does with this swizzle was not measured", field="swizzle", got=swizzle)
+        raise MismatchError("the engine was not measured with this swizzle", field="swizzle", got=swizzle)
     phases = PHASES[swizzle]
     chunk, row = addresses // CHUNK_BYTES, addresses // 128
     return addresses + ((chunk ^ (row % phases)) - chunk) * CHUNK_BYTES
@@ -172,9 +171,9 @@ def _axis(values: Sequence[int] | IntArray, position: int, rank: int) -> IntArra
 
 
 def _pitches_bytes(tm: hardware.TensorMap, counts: Sequence[int], size: int) -> list[int]:
-    """Byte distance in shared memory between neighbours along each map dimension, before the XOR; last, the total."""
+    """Return the shared byte pitch of each map dimension before the XOR; last, the total."""
     row = counts[0] * size
-    if tm.swizzle != "NONE" and tm.interleave == "NONE":  # a row narrower than the span still occupies the whole span
+    if tm.swizzle != "NONE" and tm.interleave == "NONE":  # a row narrower than the span still occupies all of it
         row = max(row, CHUNK_BYTES * PHASES.get(tm.swizzle, 1))
     pitches = [size]
     for count in counts[1:]:
@@ -184,10 +183,10 @@ def _pitches_bytes(tm: hardware.TensorMap, counts: Sequence[int], size: int) -> 
 
 
 def _owners(plan: TensorMapPlan, addresses: IntArray) -> IntArray:
-    """Return, per walked element, the flat tile index whose requested address it has."""
+    """Return, per walked element, the flat tile index with that requested address."""
     size = plan.problem.element_bytes
     wanted_bytes = math.prod(plan.problem.tile) * size
-    if wanted_bytes > limits.MAX_SMEM_BYTES:  # before the addresses are listed
+    if wanted_bytes > limits.MAX_SMEM_BYTES:  # before allocating the addresses
         raise MismatchError("the tile does not fit in shared memory", reach_bytes=wanted_bytes)
     wanted = plan.problem.addresses().reshape(-1)
     if int(wanted.max()) >= limits.MAX_SMEM_BYTES:
@@ -222,7 +221,7 @@ def _owners(plan: TensorMapPlan, addresses: IntArray) -> IntArray:
 def coefficients(plan: TensorMapPlan) -> list[dict[int, int]]:
     """Return, per dimension of the walk, {tile dimension: coordinate change per step of the origin lattice}.
 
-    Raises: MismatchError: an origin term does not divide on the lattice, so the coordinate would not be linear.
+    Raises: MismatchError: an origin term does not divide on the lattice, so the coordinate is not linear.
     """
     problem = plan.problem
     ratio = promotion(plan)
@@ -239,6 +238,6 @@ def coefficients(plan: TensorMapPlan) -> list[dict[int, int]]:
                 )
             row[dim] = row.get(dim, 0) + step // denominator * (ratio if j == 0 else 1)
         if any(abs(value) > MAX_COEFFICIENT for value in row.values()):
-            raise MismatchError("an origin term leaves 60 bits", map_dim=j)
+            raise MismatchError("an origin term exceeds 60 bits", map_dim=j)
         answer.append({dim: value for dim, value in row.items() if value})
-    return answer if plan.tensor_map.interleave == "NONE" else [{}, *answer]  # nothing moves the elements of a slice
+    return answer if plan.tensor_map.interleave == "NONE" else [{}, *answer]  # elements within a slice are fixed

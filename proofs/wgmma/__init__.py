@@ -1,4 +1,4 @@
-"""``wgmma`` operands: the statement, the claim and the checker."""
+"""``wgmma`` operands: problem, plan and checker."""
 
 from __future__ import annotations
 

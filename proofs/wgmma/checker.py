@@ -1,16 +1,15 @@
-"""The checker of operand plans: proves that ``wgmma`` reads the requested bytes, and that a copy has put them there.
+"""Checker of operand plans: proves that ``wgmma`` reads the requested bytes, and that a copy wrote them there.
 
-Main statements, each refuted by its first counterexample:
-  1. the instruction tiles are a legal shape and cover the operand, each element once;
+It checks, each with the first counterexample:
+  1. the instruction tiles have a legal shape and cover the operand, each element once;
   2. every 64-bit word decodes to its descriptor's fields and the fields encode to the word;
-  3. for every element of every instruction and every phase of the tile base that the stated alignment leaves open, the
+  3. for every element of every instruction and every phase of the tile base possible under the stated alignment, the
      byte read is the byte requested;
-  4. the plan's numbers (steps, alignment, end, unread fields, evidence) are the ones recomputed here.
+  4. the plan's numbers (steps, alignment, end, unread fields, evidence) equal the ones recomputed here.
 
-Implementation notes: shares no algorithm with the finder. Requested addresses are walked from the problem's digits;
-read addresses and the fields of a word come from ``reading``, the measured table written out once more, not from the
-functions of ``targets`` that the finder calls. The XOR depends on address bits 4..9 only, so bases that agree modulo
-1024 agree altogether; that makes 3 a proof for every base.
+It shares no algorithm with the finder. Requested addresses are walked from the problem's digits; read addresses and
+word fields come from ``reading``, an independent transcription of the measured table. The XOR depends only on address
+bits 4..9, so bases that agree modulo 1024 behave the same, which makes 3 a proof for every base.
 """
 
 from __future__ import annotations
@@ -33,11 +32,11 @@ CERTIFICATE_SCHEMA = "layoutalg/certificate/1"
 CLAIM = "requested shared-memory address = address wgmma reads, for every element and every tile base of the alignment"
 HANDOFF_CLAIM = "every element wgmma reads at (mn, k) is the element (mn, k) that the copy wrote there"
 PHASE_PERIOD_BYTES = 1024
-"""No swizzle looks at address bits above 9."""
+"""No swizzle reads address bits above 9."""
 
 
 class _MismatchError(Exception):
-    """The first place where the plan is wrong; carries the witness."""
+    """Refutes the plan with a witness."""
 
     def __init__(self, claim: str, **witness: object) -> None:
         super().__init__(claim)
@@ -48,11 +47,11 @@ def check(plan: OperandPlan | Mapping[str, object]) -> Verdict:
     """Decide whether a plan's descriptors read what its problem requests.
 
     Args:
-        plan: As found, or its JSON document.
+        plan: A plan or its JSON document.
 
     Returns:
-        ``Proved`` with the certificate, or ``Refuted`` with the first counterexample: for addresses the coordinate
-        ``mn``, ``k`` in the tile and the requested and the read byte address; ``Unknown`` where the time is up.
+        ``Proved`` with the certificate, ``Refuted`` with the first counterexample (for addresses: the tile coordinate
+        ``mn``, ``k`` and the requested and read byte address), or ``Unknown`` on exceeding the time limit.
 
     Raises: MalformedError: LA010, LA362.
 
@@ -79,15 +78,16 @@ def check(plan: OperandPlan | Mapping[str, object]) -> Verdict:
 
 
 def handoff(image: npt.NDArray[np.integer], plan: OperandPlan | Mapping[str, object]) -> Verdict:
-    """Decide whether ``wgmma`` finds at every (mn, k) the element (mn, k) that a copy has written.
+    """Decide whether ``wgmma`` reads at every (mn, k) the element (mn, k) that a copy wrote.
 
     Args:
         image: One-dimensional integer array: ``image[byte_address / element bytes]`` is the flat tile element ``mn * K
-            + k`` written there, or -1; addresses relative to the tile base. plan: As found, or its JSON document.
+            + k`` written there, or -1; addresses are relative to the tile base.
+        plan: A plan or its JSON document.
 
     Returns:
-        ``Proved`` with a certificate whose ``align_bytes`` the tile base must meet (beside what the copy itself needs),
-        or ``Refuted`` with the first (mn, k) at fault, the byte address read and the element found there.
+        ``Proved`` with a certificate whose ``align_bytes`` the tile base must meet (in addition to the copy's own
+        alignment), or ``Refuted`` with the first wrong (mn, k), the byte address read and the element there.
 
     Raises: MalformedError: LA362, LA010.
 
@@ -131,14 +131,14 @@ def handoff(image: npt.NDArray[np.integer], plan: OperandPlan | Mapping[str, obj
 
 
 def requested_addresses(problem: OperandProblem, tile_base_bytes: int = 0) -> npt.NDArray[np.int64]:
-    """Return the absolute shared byte address wanted for every element of the tile.
+    """Return the requested absolute shared byte address of every tile element.
 
     Args:
-        problem: The statement.
+        problem: The problem.
         tile_base_bytes: Absolute address of the tile base, at least 0.
 
     Returns:
-        int64[mn, k]; of bits, the bytes that hold them.
+        int64[mn, k]; for one-bit elements, the containing byte.
 
     Example:
         >>> requested_addresses(OperandProblem("B", (8, 16), (((8, 64),), ((16, 1),)), "128B"))[1, [0, 8]].tolist()
@@ -153,13 +153,13 @@ def requested_addresses(problem: OperandProblem, tile_base_bytes: int = 0) -> np
             weight *= extent
     address = tile_base_bytes + problem.smem_base_bytes + elements * problem.element_bits // 8
     for bit in range({"NONE": 0, "32B": 1, "64B": 2, "128B": 3}[problem.swizzle]):
-        # Bit by bit on purpose: the descriptor's XOR in ``targets`` is arithmetic, this one is the TensorMap's wording.
+        # deliberately bit by bit, as documented for TensorMaps: ``targets`` uses arithmetic
         address ^= (address >> (7 + bit) & 1) << (4 + bit)
     return address
 
 
 def _check_bits(problem: OperandProblem) -> None:
-    """Of one-bit elements, element k is read from bit k mod 8 of its byte."""
+    """Check that one-bit element k is bit k mod 8 of its byte."""
     if problem.element_bits > 1:
         return
     for axis, modes in enumerate(problem.smem_modes):
@@ -221,7 +221,7 @@ def _check_cover(plan: OperandPlan) -> None:
     problem = plan.problem
     legal = hardware.instruction_rows(problem.operand, problem.dtype)
     if plan.rows not in legal:
-        raise _MismatchError("no instruction reads so many rows", rows=plan.rows, expected=list(legal))
+        raise _MismatchError("no instruction reads this many rows", rows=plan.rows, expected=list(legal))
     for axis, extent, part in (("mn", problem.shape[0], plan.rows), ("k", problem.shape[1], problem.instruction_k)):
         if extent % part:
             raise _MismatchError("instructions do not cover the tile", axis=axis, extent=extent, instruction=part)
@@ -246,20 +246,20 @@ def _check_word(tile: InstructionTile) -> None:
 
 
 def _phases(plan: OperandPlan) -> range:
-    """Tile bases modulo the longest period that the plan's alignment leaves possible."""
+    """Return the tile bases, modulo the longest period, that the plan's alignment allows."""
     swizzles = {plan.problem.swizzle, *(tile.descriptor.swizzle for tile in plan.tiles)}
     period = max(reading.period_bytes(swizzle) for swizzle in swizzles)
     return range(0, max(period, 1), min(plan.align_bytes, period))
 
 
 def _check_addresses(plan: OperandPlan) -> int:
-    """Compare every read with every request; return one past the last byte that is read, relative to the base."""
+    """Compare reads with requests; return one past the last byte read, relative to the base."""
     align = plan.align_bytes
     if align < hardware.UNIT_BYTES or align & (align - 1) or align > PHASE_PERIOD_BYTES:
         raise _MismatchError("the alignment is not a power of two in 16..1024", got=align)
     if align > plan.problem.align_bytes:
         raise _MismatchError(
-            "the plan needs more alignment than is known", expected=plan.problem.align_bytes, got=align
+            "the plan needs more alignment than the problem guarantees", expected=plan.problem.align_bytes, got=align
         )
     end = 0
     for phase in _phases(plan):
@@ -284,12 +284,12 @@ def _check_addresses(plan: OperandPlan) -> int:
 
 
 def _read(plan: OperandPlan, tile: InstructionTile, phase: int) -> npt.NDArray[np.int64]:
-    """What the 64 bits read; that the fields say the same was checked before."""
+    """Return what the 64 bits read; they were already checked against the fields."""
     fields = reading.fields_of(tile.encoded)
     read = "reserved bits" if fields is None else _known(plan, fields, phase)
     if isinstance(read, str):
         raise _MismatchError(
-            "what this descriptor reads is not known", mn=tile.mn, k=tile.k, tile_base_bytes=phase, reason=read
+            "the reads of this descriptor are not known", mn=tile.mn, k=tile.k, tile_base_bytes=phase, reason=read
         )
     return read
 
@@ -300,10 +300,10 @@ def _known(plan: OperandPlan, fields: reading.Fields, phase: int) -> npt.NDArray
 
 
 def _check_steps(plan: OperandPlan) -> None:
-    """The compact form is the table: base word plus the digits of both indices times their increments."""
+    """Check the compact form: base word plus the digits of both indices times their increments."""
     if plan.mn_steps is None or plan.k_steps is None:
         if plan.mn_steps is not plan.k_steps:
-            raise _MismatchError("one axis has steps and the other has none", mn=plan.mn_steps, k=plan.k_steps)
+            raise _MismatchError("only one axis has steps", mn=plan.mn_steps, k=plan.k_steps)
         return
     counts = (plan.problem.shape[0] // plan.rows, plan.problem.shape[1] // plan.problem.instruction_k)
     for axis, steps, count in (("mn", plan.mn_steps, counts[0]), ("k", plan.k_steps, counts[1])):
@@ -350,7 +350,7 @@ def _check_claims(plan: OperandPlan, end: int) -> None:
 def _check_handoff(written: npt.NDArray[np.int64], plan: OperandPlan) -> int:
     _check_cover(plan)
     if plan.problem.element_bits < 8:
-        raise _malformed("plan must be of elements of whole bytes", plan.problem.dtype)
+        raise _malformed("plan must have elements of whole bytes", plan.problem.dtype)
     columns = plan.problem.shape[1]
     total = 0
     for tile in plan.tiles:
@@ -367,7 +367,7 @@ def _check_handoff(written: npt.NDArray[np.int64], plan: OperandPlan) -> int:
             row, column = (int(x) for x in different[0])
             element = int(found[row, column])
             raise _MismatchError(
-                "wgmma reads another element" if element >= 0 else "wgmma reads a place that nothing wrote",
+                "wgmma reads another element" if element >= 0 else "wgmma reads an address that nothing wrote",
                 mn=tile.mn + row,
                 k=tile.k + column,
                 read_byte=int(read[row, column]),

@@ -1,10 +1,10 @@
-"""The statement and the claim: a shared-memory operand wanted for ``wgmma``, and the descriptors said to read it.
+"""``wgmma`` operand problems and plans: a shared-memory operand, and the descriptors claimed to read it.
 
-Notation: element (mn, k) of the tile is wanted at ``tile base + XOR(smem_base_bytes + size * sum(digit * stride))``,
-where the XOR of the named swizzle acts on absolute shared byte addresses, digits are mixed-radix, fastest first,
-``size`` is that of an element (of ``b1`` an eighth of a byte: strides count bits, and element (mn, k) is the bit
-``offset mod 8`` of its byte), and the tile base is any multiple of ``align_bytes``. Descriptors of a plan are for the
-tile base 0; for another base, add base/16 to the low word.
+Element (mn, k) of the tile is at ``tile base + XOR(smem_base_bytes + size * sum(digit * stride))``, where the XOR of
+the swizzle acts on absolute shared byte addresses, digits are mixed-radix, fastest first, ``size`` is the element size
+(``b1``: an eighth of a byte; strides count bits, and element (mn, k) is bit ``offset mod 8`` of its byte), and the tile
+base is any multiple of ``align_bytes``. A plan's descriptors are for the tile base 0; for another base, add base/16 to
+the low word.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ MAX_INT = 2**63 - 1
 STRIDE_FIELDS = ("leading_bytes", "stride_bytes")
 EVIDENCE = ("measured", "modelled")
 DEFAULT_ALIGN_BYTES = 1024
-"""The largest period of a swizzle: a base aligned to it is aligned to every pattern."""
+"""The largest swizzle period: a base aligned to it suits every swizzle."""
 
 
 @dataclass(frozen=True, slots=True)
 class OperandProblem(Statement):
-    """A tile in shared memory that ``wgmma`` is to read as its operand A or B.
+    """A shared-memory tile to be read as ``wgmma`` operand A or B.
 
     Args:
         operand: ``"A"`` (rows are M) or ``"B"`` (rows are N).
@@ -60,8 +60,7 @@ class OperandProblem(Statement):
         smem_base_bytes: Bytes from the tile base to the element (0, 0), before the XOR.
         align_bytes: The tile base is known to be a multiple of this power of two, at least 16.
         arch: ``"sm_90a"``.
-        sparse: Whether the instruction's A is sparse: a tile of A is what is stored of it, and of B it reads twice the
-            K.
+        sparse: Whether A is sparse: a tile of A has its stored elements, and B has twice the K per instruction.
 
     Raises: MalformedError: LA372.
 
@@ -70,7 +69,7 @@ class OperandProblem(Statement):
         >>> print(problem)
         A f16 128B XOR o 0 o ((128),(64)):((64),(1))
 
-    Source: PTX ISA 9.1 section 9.7.15.5 for what an operand is.
+    Source: PTX ISA 9.1 section 9.7.15.5.
     """
 
     operand: str
@@ -84,7 +83,7 @@ class OperandProblem(Statement):
     sparse: bool = False
 
     def __post_init__(self) -> None:
-        set_fields(self, self.to_json(), _read_problem, "this is not an operand problem", _PLACES)
+        set_fields(self, self.to_json(), _read_problem, "invalid wgmma operand problem", _PLACES)
 
     @classmethod
     def of(
@@ -100,20 +99,20 @@ class OperandProblem(Statement):
         arch: str = hardware.ARCH,
         sparse: bool = False,
     ) -> OperandProblem:
-        """Return the problem of reading a tile in shared memory as an operand.
+        """Return the problem of reading a shared-memory tile as an operand.
 
-        Mathematically: element (mn, k) is wanted at ``element_bytes`` times the layout at (mn, k).
+        Element (mn, k) is at ``element_bytes`` times the layout at (mn, k).
 
         Args:
             operand: ``"A"`` or ``"B"``.
-            tensor: The tensor whose tile this is, or only its element type; None for the type that ``smem`` says.
+            tensor: The tiled tensor, or just its element type; None for the type in ``smem``.
             smem: A layout of any family or its text: (mn, k) to element offsets, read as in ``TensorMapProblem.of``.
             tile: ``(mn, k)`` in elements; None for the extents of ``smem``.
-            swizzle: The swizzle after ``smem``; None where ``smem`` says it.
+            swizzle: The swizzle after ``smem``; None if ``smem`` includes it.
             axes: Names of the axes of ``smem``, MN first.
-            align_bytes: As the field.
-            arch: As the field.
-            sparse: As the field.
+            align_bytes: The field.
+            arch: The field.
+            sparse: The field.
 
         Raises: MalformedError: LA372, LA375, LA376. RepresentabilityError: LA377. AdmissibilityError: LA111.
 
@@ -121,7 +120,7 @@ class OperandProblem(Statement):
             >>> print(OperandProblem.of("A", "bf16", "Sw<3,3,3> o 0 o (128,64):(64,1)"))
             A bf16 128B XOR o 0 o ((128),(64)):((64),(1))
         """
-        from layoutalg.proofs.smem import shared_tile  # loads every family; planning a document needs none
+        from layoutalg.proofs.smem import shared_tile  # loads every family; documents need none
         from layoutalg.proofs.tensor import tensor_of
 
         named = isinstance(tensor, (str, type, np.dtype)) or not (
@@ -138,7 +137,7 @@ class OperandProblem(Statement):
             return cls(operand, (mn, k), digits, after, dtype, start, align_bytes, arch, sparse)
         shared = shared_tile(smem, tile, bits // 8, swizzle, names=names, axes=axes)
         if len(shared.modes) != 2:
-            raise malformed_field("smem", "must have the two dimensions of an operand", len(shared.modes))
+            raise malformed_field("smem", "must have two dimensions", len(shared.modes))
         base = bits // 8 * shared.base
         shape, modes = (shared.tile[0], shared.tile[1]), (shared.modes[0], shared.modes[1])
         return cls(operand, shape, modes, shared.swizzle, dtype, base, align_bytes, arch, sparse)
@@ -150,7 +149,7 @@ class OperandProblem(Statement):
 
     @property
     def instruction_k(self) -> int:
-        """Elements along K that one instruction reads of this operand."""
+        """Elements of this operand along K per instruction."""
         return hardware.instruction_k(self.element_bits, self.sparse and self.operand == "B")
 
     def __str__(self) -> str:
@@ -159,9 +158,9 @@ class OperandProblem(Statement):
         return f"{self.operand} {self.dtype} {self.swizzle} XOR o {self.smem_base_bytes} o ({shapes}):({strides})"
 
     def to_json(self) -> dict[str, object]:
-        """Return the document that ``from_json`` reads back to an equal value."""
+        """Return the document from which ``from_json`` rebuilds an equal value."""
         given = {entry.name: plain(getattr(self, entry.name)) for entry in fields(self)}
-        if given["sparse"] is False:  # documents of dense operands are as they always were
+        if given["sparse"] is False:  # keeps documents of dense operands unchanged
             del given["sparse"]
         head = {key: given.pop(key) for key in ("arch", "operand", "shape", "dtype")}
         smem = {"modes": given.pop("smem_modes"), "swizzle": given.pop("swizzle")}
@@ -169,7 +168,7 @@ class OperandProblem(Statement):
 
     @classmethod
     def from_json(cls, document: object) -> OperandProblem:
-        """Read a problem document; ``smem`` is written as in a TensorMap problem, dimensions MN then K.
+        """Read a problem document; ``smem`` as in a TensorMap problem, dimensions MN then K.
 
         Raises: MalformedError: LA010.
         """
@@ -177,11 +176,11 @@ class OperandProblem(Statement):
 
 
 _PLACES = {"/smem/modes": "smem_modes", "/smem/": "", "/": ""}
-"""Where a document holds a field, and the field's name."""
+"""Document pointer prefixes and the field-name prefixes they stand for."""
 
 
 def _read_problem(reader: Reader) -> tuple[Any, ...]:
-    """Read the fields of a problem in their order."""
+    """Read the fields of a problem in order."""
     reader.keys(("schema", "operand", "shape", "smem"), ("arch", "dtype", "smem_base_bytes", "align_bytes", "sparse"))
     reader.schema(PROBLEM_SCHEMA)
     operand = reader.get("operand").text(("A", "B"))
@@ -202,12 +201,12 @@ def _read_problem(reader: Reader) -> tuple[Any, ...]:
     if not isinstance(sparse, bool):
         reader.get("sparse").fail("must be true or false")
     if sparse and not hardware.multiply(dtype).sparse:
-        reader.get("sparse").fail(f"must be false: A of {dtype} is never sparse")
+        reader.get("sparse").fail(f"must be false: {dtype} has no sparse A")
     return operand, shape, modes, swizzle, dtype, base, align, arch, sparse
 
 
 def operand_dtype(value: object) -> str | None:
-    """Return the operand type of a name or type object, None where ``wgmma`` has none.
+    """Return the operand type of a name or type object, or None.
 
     Example:
         >>> operand_dtype("torch.float8_e5m2"), operand_dtype("b1"), operand_dtype("f64")
@@ -220,9 +219,9 @@ def operand_dtype(value: object) -> str | None:
 def _bit_tile(
     smem: object, tile: Sequence[int] | None, swizzle: object, axes: Sequence[str] | None
 ) -> tuple[tuple[Digits, Digits], str, int]:
-    """Return the digits of a tile of bits, in bits, its swizzle and its base in bytes.
+    """Return the digits of a one-bit tile, in bits, its swizzle, and its base in bytes.
 
-    The tile is read as one of bytes, so eight neighbours along K must be the bits of a byte, low bit first.
+    The tile is read as bytes, so eight neighbours along K must be the bits of one byte, low bit first.
     """
     from layoutalg.proofs.smem import shared_tile
     from layoutalg.proofs.tile_map import CHECK, extents_of, layout_of, offsets
@@ -233,7 +232,7 @@ def _bit_tile(
     for place, extent in enumerate(extents):
         CHECK.integer(extent, f"tile[{place}]", 1)
     if len(extents) != 2:
-        raise malformed_field("smem", "must have the two dimensions of an operand", len(extents))
+        raise malformed_field("smem", "must have two dimensions", len(extents))
     if extents[1] % 8:
         raise malformed_field("tile", "must have a multiple of 8 bits along K", extents)
     table = offsets(given, extents, axes)
@@ -275,15 +274,13 @@ def _read_modes(node: Reader, extent: int) -> Digits:
 
 @dataclass(frozen=True, slots=True)
 class InstructionTile:
-    """What one instruction reads: its first element and its descriptor.
+    """The tile that one instruction reads: its first element and its descriptor.
 
     Args:
         mn: First row in elements.
         k: First K coordinate in elements.
-        descriptor: For the tile base 0.
-        encoded: The 64 bits.
-
-    Raises: MalformedError: LA372.
+        descriptor: The descriptor for the tile base 0.
+        encoded: Its 64 bits.
     """
 
     mn: int
@@ -308,20 +305,20 @@ class InstructionTile:
 
 @dataclass(frozen=True, slots=True)
 class OperandPlan(Claim):
-    """The descriptors by which ``wgmma`` reads a shared-memory tile.
+    """The descriptors with which ``wgmma`` reads a shared-memory tile.
 
     Args:
-        problem: The statement.
+        problem: The problem.
         major: ``"K"`` or ``"MN"``; the instruction's transpose immediate is 0 or 1.
-        rows: Rows that one instruction reads: 64 for A, N for B.
+        rows: Rows per instruction: 64 for A, N for B.
         tiles: One entry per instruction tile, rows slowest: (0, 0), (0, 16), ..., (rows, 0), ...
         align_bytes: The plan holds for every tile base that is a multiple of this.
         end_bytes: One past the last byte read, relative to the tile base; base + end_bytes must stay within 2^18.
-        mn_steps: ``(count, increment)`` digits, fastest first: what instruction row index i adds to the 64-bit base
-            descriptor ``tiles[0].encoded``, in 16-byte units. None where only the table describes the plan.
-        k_steps: The same for the K index; None together with ``mn_steps``.
-        unread: Stride fields that influence no address; they hold 16 bytes.
-        evidence: ``"measured"`` or ``"modelled"``: how the read rule of this operand is known.
+        mn_steps: ``(count, increment)`` digits, fastest first: what the instruction row index adds to the 64-bit base
+            descriptor ``tiles[0].encoded``, in 16-byte units. None if the descriptors do not follow digits.
+        k_steps: The same for the K index; None iff ``mn_steps`` is.
+        unread: Stride fields that affect no address; they are 16 bytes.
+        evidence: ``"measured"`` or ``"modelled"``: basis of the read rule for this operand.
         certificate: What the checker recomputed, or None.
 
     Raises: MalformedError: LA372.
@@ -363,7 +360,7 @@ class OperandPlan(Claim):
 
     @property
     def transpose(self) -> int:
-        """The instruction's transpose immediate of this operand: 0 for K-major, 1 for MN-major."""
+        """The instruction's transpose immediate for this operand: 0 for K-major, 1 for MN-major."""
         return 0 if self.major == "K" else 1
 
     @property
@@ -373,16 +370,16 @@ class OperandPlan(Claim):
 
     @property
     def k_step(self) -> int | None:
-        """What each further K instruction adds, in 16-byte units; None unless one number does."""
+        """The increment per K instruction, in 16-byte units; None unless constant."""
         return _uniform(self.k_steps)
 
     @property
     def mn_step(self) -> int | None:
-        """What each further row of instructions adds, in 16-byte units; None unless one number does."""
+        """The increment per row of instructions, in 16-byte units; None unless constant."""
         return _uniform(self.mn_steps)
 
     def to_json(self) -> dict[str, object]:
-        """Return the document that ``from_json`` reads back to an equal value."""
+        """Return the document from which ``from_json`` rebuilds an equal value."""
         return {
             "schema": PLAN_SCHEMA,
             "problem": self.problem.to_json(),
@@ -403,7 +400,7 @@ class OperandPlan(Claim):
 
     @classmethod
     def from_json(cls, document: object) -> OperandPlan:
-        """Read a plan document. Only its form is judged here; whether it is right is the checker's business.
+        """Read a plan document. Only its form is validated here; the checker decides whether it is right.
 
         Raises: MalformedError: LA010.
         """

@@ -1,17 +1,17 @@
-"""What ``wgmma`` reads through a descriptor, as the checker says it: the measured table, written out once more.
+"""The checker's own model of ``wgmma`` descriptor reads: an independent transcription of the measured table.
 
-Main statements: with W = 1, 2, 4, 8 for NONE, 32B, 64B, 128B, leading bytes L, stride bytes S, element (m, k) lies at
+With W = 1, 2, 4, 8 for NONE, 32B, 64B, 128B, leading bytes L and stride bytes S, element (m, k) is at
 
   - K-major, NONE:      16 (m mod 8) + S (m div 8) + L (b div 16) + b mod 16
   - K-major, swizzled:  16 W (m mod 8) + S (m div 8) + L (b div 16 W) + b mod 16 W
   - MN-major, NONE:     2 (m mod 8) + S (m div 8) + 16 (k mod 8) + L (k div 8)
   - MN-major, swizzled: 2 (m mod 8 W) + L (m div 8 W) + 16 W (k mod 8) + S (k div 8)
 
-from the start, where b is k times the bits of an element div 8, and the 16-byte chunk c of that address is read as c
-XOR ((address div 128 - base offset) mod W).
+from the start, where b = k * element bits div 8, and the 16-byte chunk c of that address is read as c XOR ((address div
+128 - base offset) mod W).
 
-Implementation notes: shares no function with ``targets``, which the finder uses: formulas in place of digit patterns,
-chunk numbers in place of address bits, fields cut out of the word in place of a word put together from fields.
+It shares no function with ``targets``, which the finder uses: formulas instead of digit patterns, chunk numbers instead
+of address bits, words decoded instead of fields encoded.
 
 References: PTX ISA 9.1 section 9.7.15.5; reads of random descriptors on a device.
 """
@@ -27,21 +27,21 @@ from layoutalg.ground.cache import remembered
 from layoutalg.ground.kinds import checked_kinds
 
 SHARED_BYTES = 2**18
-"""Addresses have 18 bits; what lies beyond was not measured."""
+"""Addresses have 18 bits; reads beyond were not measured."""
 K_BITS = 256
-"""Of one row, read by one dense instruction."""
+"""Bits of one row that a dense instruction reads."""
 CHUNK_BYTES = 16
 SWIZZLES = ("NONE", "128B", "64B", "32B")
-"""By the number in the top two bits."""
+"""Indexed by the top two bits."""
 SPANS = {"NONE": 1, "32B": 2, "64B": 4, "128B": 8}
-"""Chunks in a span, which is also the number of phases."""
+"""Chunks in a span, also the number of phases."""
 RESERVED = 0x3FF1C000C000C000
 """Bits 15:14, 31:30, 48:46 and 61:52."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fields:
-    """What the 64 bits hold; made by ``fields_of``."""
+    """The fields of a descriptor; see ``fields_of``."""
 
     start_address_bytes: int
     leading_bytes: int
@@ -54,7 +54,7 @@ class Fields:
 
 
 def fields_of(word: int) -> Fields | None:
-    """Return the fields of a word, None where a reserved bit is set or there are not 64 bits.
+    """Return the fields of a word; None if a reserved bit is set or it exceeds 64 bits.
 
     Example:
         >>> fields_of(0x4000004000010002)
@@ -70,28 +70,28 @@ def fields_of(word: int) -> Fields | None:
 
 
 def period_bytes(swizzle: str) -> int:
-    """Return after how many bytes of address the XOR repeats."""
+    """Return the period of the XOR in bytes."""
     return CHUNK_BYTES if SPANS[swizzle] == 1 else 128 * SPANS[swizzle]
 
 
 def read_addresses(
     fields: Fields, rows: int, major: str, tile_base_bytes: int, bits: int = 16, k: int = 16
 ) -> npt.NDArray[np.int64] | str:
-    """Return the shared byte address read for each element of one instruction, or why it is not known.
+    """Return the shared byte address read for each element of one instruction, or why it is unknown.
 
     Args:
-        fields: For the tile base 0.
+        fields: The descriptor for the tile base 0.
         rows: Rows that the instruction reads.
         major: ``"K"`` or ``"MN"``.
-        tile_base_bytes: Where the tile base is.
+        tile_base_bytes: The tile base.
         bits: Bits of an element.
         k: Elements along K that the instruction reads.
 
     Returns:
-        int64[rows, k]; of bits, the bytes that hold them.
+        int64[rows, k]; for one-bit elements, the containing byte.
     """
     if major == "MN" and bits != 16:
-        return f"elements of {bits} bits are never MN-major"
+        return f"{bits}-bit elements cannot be MN-major"
     for name in ("leading_bytes", "stride_bytes"):
         if getattr(fields, name) == 0 and name not in unread(rows, major, fields.swizzle, bits, k):
             return f"not measured: {name} = 0, which this operand reads"
@@ -106,7 +106,7 @@ def read_addresses(
 
 @remembered(lambda *_: 500)
 def unread(rows: int, major: str, swizzle: str, bits: int = 16, k: int = 16) -> tuple[str, ...]:
-    """Return the stride fields that change no address of an instruction, found by changing them.
+    """Return the stride fields that affect no address of an instruction, found by varying them.
 
     Example:
         >>> unread(64, "K", "128B"), unread(64, "K", "NONE")
@@ -131,7 +131,7 @@ def _offsets(
 def _counts(
     rows: int, major: str, span: int, bits: int, along: int
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """The bytes that no field moves, and how often L and S are added."""
+    """Return the constant bytes, and the multiples of L and S."""
     m, k = np.indices((rows, along), dtype=np.int64)
     if major == "K":
         byte, row = k * bits // 8, 16 * span

@@ -1,21 +1,22 @@
-"""A plan of ``wgmma`` descriptors as text, one fact a line: what ``str(plan)`` and the command line show."""
+"""``wgmma`` plans as text, for ``str(plan)`` and the command line."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import prod
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from layoutalg.proofs.wgmma.operand import OperandPlan
 
 SHOWN_TILES = 8
-"""Descriptors that are written out where no steps describe them."""
+"""Descriptors printed if they do not follow steps."""
 
 
 def operand_text(plan: OperandPlan) -> str:
-    """Return a plan as lines of at most about 100 characters.
+    """Return a plan as lines of about 100 characters at most.
 
-    The first word is ``admissible`` for a plan with a certificate and ``unproved`` for one without.
+    The first word is ``admissible`` for a plan with a certificate, otherwise ``unproved``.
 
     Args:
         plan: A plan.
@@ -25,10 +26,10 @@ def operand_text(plan: OperandPlan) -> str:
         >>> print(operand_text(synthesize_wgmma(canonical_operand("A", (128, 64)))))
         admissible    operand A is K-major (transpose 0), 8 instructions of 64 x 16 f16, swizzle 128B
           base        0x4000004000010000 for a tile at byte 0: leading 16 B (not read), stride 1024 B
-          next K      add 2, 4 times
-          next rows   add 512, 2 times
+          K steps     4; add 2 to the descriptor for each next one
+          row tiles   2; add 512 to the descriptor for each next one
           tile        16384 bytes, base aligned to 1024; for another base add base / 16
-          proof       8192 elements, by table; how wgmma reads this operand was measured
+          proof       8192 elements, by table; the wgmma read rule was measured
     """
     return "\n".join(_lines(plan))
 
@@ -50,8 +51,8 @@ def _lines(plan: OperandPlan) -> Iterator[str]:
         words.append(f"base offset {first.base_offset}")
     yield f"  base        {plan.tiles[0].encoded:#018x} for a tile at byte 0: {', '.join(words)}"
     if plan.k_steps is not None and plan.mn_steps is not None:
-        yield f"  next K      {_steps(plan.k_steps)}"
-        yield f"  next rows   {_steps(plan.mn_steps)}"
+        yield f"  K steps     {_steps(plan.k_steps)}"
+        yield f"  row tiles   {_steps(plan.mn_steps)}"
     else:
         for index, tile in enumerate(plan.tiles):
             if index == SHOWN_TILES and len(plan.tiles) > SHOWN_TILES + 1:
@@ -61,9 +62,13 @@ def _lines(plan: OperandPlan) -> Iterator[str]:
     yield f"  tile        {plan.end_bytes} bytes, base aligned to {plan.align_bytes}; for another base add base / 16"
     if plan.certificate is not None:
         elements, engine = plan.certificate.get("elements"), plan.certificate.get("engine")
-        yield f"  proof       {elements} elements, by {engine}; how wgmma reads this operand was {plan.evidence}"
+        yield f"  proof       {elements} elements, by {engine}; the wgmma read rule was {plan.evidence}"
 
 
 def _steps(steps: tuple[tuple[int, int], ...]) -> str:
-    """What each further instruction adds to the 64 bits, fastest digit first."""
-    return ", then ".join(f"add {step}, {count} times" for count, step in steps) or "there is one"
+    """Return the number of instructions and the increments of the 64 bits, fastest digit first."""
+    total = prod(count for count, _ in steps)
+    if len(steps) < 2:
+        return f"{total}" + "".join(f"; add {step} to the descriptor for each next one" for _, step in steps)
+    counts, adds = " x ".join(str(count) for count, _ in steps), ", ".join(str(step) for _, step in steps)
+    return f"{total} = {counts}, fastest first; add {adds} to the descriptor for the next of each"

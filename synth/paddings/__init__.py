@@ -72,7 +72,7 @@ def padding(
         padding       32 x 32 of 32 bits, pitches 33 (132 bytes): 124 bytes
         store rows:1  32 x st.shared.b32 of sm_90a: 32 turns, free of conflicts
         columns:1     32 x ld.shared.b32 of sm_90a: 32 turns, free of conflicts
-        turns         64, the least of all pitches: every access is free of conflicts; 1056 turns without padding
+        turns         64, the minimum over all pitches: every access is free of conflicts; 1056 turns without padding
         >>> padding((24, 72), ["rows", "ldmatrix"]).pitches_bytes
         (144, 2)
     """

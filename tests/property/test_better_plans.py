@@ -73,7 +73,7 @@ def test_an_optimum_is_that_of_the_class_it_names_and_a_better_one_is_counted_ri
     fewest = {name: least(plan, members()) for name, members in classes.items()}
     assert plan.optimal
     assert plan.turns == fewest[form]
-    assert f"the least of all {plan.space}:" in str(plan)
+    assert f"the minimum over all {plan.space}:" in str(plan)
     assert plan.space.startswith(
         {"xor": f"XORs of {chunk_bytes}-byte chunks", "cute": "Sw<B,M,S>", "tma": "boxes"}[form]
     )
@@ -90,7 +90,7 @@ def test_what_a_narrow_form_misses_is_named(capsys: pytest.CaptureFixture[str]) 
     plan = la.swizzle(["rows:store", "columns"], TARGET, 32, "xor", tile=(128, 8))
     assert (plan.turns, plan.optimal) == (160, True)
     lines = str(plan).splitlines()
-    claim = "the least of all XORs of 16-byte chunks of a row with a map of the row number"
+    claim = "the minimum over all XORs of 16-byte chunks with a linear map of the row number"
     assert lines[3].startswith(f"turns         160, {claim}: ")
     assert lines[4] == "better        64 turns with form tma: Sw<3,2,3> o 0 o ((32,4),8):((1,256),32)"
     assert [each.turns for each in plan.better] == [64, 64]
@@ -129,7 +129,7 @@ def test_smaller_chunks_are_better_where_they_are() -> None:
 def test_swizzles_that_beat_a_padding_are_named_and_hold_the_same_registers(shape, accesses, bits):
     plan = la.padding(shape, accesses, TARGET, bits).check()
     assert plan.optimal
-    assert f"{plan.turns}, the least of all pitches: " in str(plan)
+    assert f"{plan.turns}, the minimum over all pitches: " in str(plan)
     best = plan.better[0]
     assert isinstance(best, SwizzlePlan)
     assert judged(best, own(best)).tolist() == [best.turns]

@@ -156,6 +156,7 @@ def test_what_is_right_is_accepted():
     assert said(right() | {"layouts": pitched(32, 34), "turns": 2, "first": 1})[0] == 0
 
 
+UNMEASURED = "the lane groups of this access were not measured"
 OTHERS = "the fewest turns are others, got "
 SHAPE = "these are no cells, or no first of layouts"
 FAR = [["affine", [[4]], [2**32]]]
@@ -180,8 +181,8 @@ FAR = [["affine", [[4]], [2**32]]]
         ({"moved": [["sm_90a ld.shared.b32", {"size": 32, "stages": [["affine", [[0]], [-1]]]}]]}, SHAPE),
         ({"moved": [["sm_90a ld.shared.b32", {"size": 32, "stages": [["affine", [[1]], [-2]]]}]]}, SHAPE),
         ({"moved": [["sm_90a ld.shared.b32", {"size": 31, "stages": []}]]}, OTHERS + "inf"),  # half an access
-        ({"moved": [["gfx90a ds_read_b32", {"size": 64, "stages": []}]]}, "it was not measured"),
-        ({"moved": [["gfx950 ds_read_b6", {"size": 64, "stages": []}]]}, "it was not measured"),
+        ({"moved": [["gfx90a ds_read_b32", {"size": 64, "stages": []}]]}, UNMEASURED),
+        ({"moved": [["gfx950 ds_read_b6", {"size": 64, "stages": []}]]}, UNMEASURED),
     ],
 )
 def test_what_is_wrong_is_refused(change, fact):
@@ -209,12 +210,12 @@ def test_too_many_layouts_are_not_decided():
 @pytest.mark.parametrize(
     ("plan", "because"),
     [
-        (lambda: la.swizzle(["rows"], "sm_80", 32, tile=(32, 32)), "no sm_80 was measured"),
+        (lambda: la.swizzle(["rows"], "sm_80", 32, tile=(32, 32)), "sm_80 was not measured"),
         (
             lambda: la.swizzle(["rows", "columns"], "sm_90a", 16, "xor", tile=(64, 64), chunk_bytes=32),
-            "4096 layouts of 4608 starts of lanes are more than a certificate lists",
+            "4096 layouts x 4608 lane addresses exceed a certificate's limit",
         ),
-        (lambda: la.padding((5, 5, 4), ["along 0", "along 1:4", "rows:1"], element_bits=16), "several dimensions"),
+        (lambda: la.padding((5, 5, 4), ["along 0", "along 1:4", "rows:1"], element_bits=16), "several free dimensions"),
     ],
 )
 def test_an_answer_without_a_certificate_says_why(plan, because):

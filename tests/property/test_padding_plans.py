@@ -175,11 +175,11 @@ def test_certificates_and_wrong_plans():
     assert all(checked(certificate.to_json())[0] == 0 for certificate in made)
     worse = la.padding((32, 32), ["rows:1", "columns"], element_bits=32)
     moved = dataclasses.replace(worse, pitches=(65, 1))
-    with pytest.raises(MalformedError, match=r"(?s)LA921.*must be the least"):
+    with pytest.raises(MalformedError, match=r"(?s)LA921.*must be minimal"):
         moved.check()
-    with pytest.raises(MalformedError, match=r"(?s)LA921.*must say"):
+    with pytest.raises(MalformedError, match=r"(?s)LA921.*must be '"):
         dataclasses.replace(worse, pitches=(32, 1)).check()
-    with pytest.raises(MalformedError, match=r"(?s)LA921.*place of its own"):
+    with pytest.raises(MalformedError, match=r"(?s)LA921.*distinct offsets"):
         dataclasses.replace(worse, pitches=(31, 1)).check()
 
 

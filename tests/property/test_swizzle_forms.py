@@ -223,7 +223,8 @@ def test_accesses_in_every_notation():
 def test_a_plan_says_why_and_has_a_picture():
     plan = la.swizzle(["rows", "columns"], "sm_90a", 16, "xor", tile=(64, 64))
     why = plan.why.splitlines()[1]
-    assert "stored by rows 1024 with ld.shared.b16: lanes 0, 1, 2, 3, 4, 5, 6, 7, ... need 8 words of bank 0" in why
+    told = "in the row-major tile 1024 with ld.shared.b16: lanes 0, 1, 2, 3, 4, 5, 6, 7, ... need 8 words of bank 0"
+    assert told in why
     assert plan.by_rows == la.swizzle(["rows"], "sm_90a", 16, "xor", tile=(64, 64)).smem
     picture = la.draw.svg(plan)
     assert "row-major: ld.shared.b16, 8 turns" in picture

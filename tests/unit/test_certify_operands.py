@@ -90,7 +90,7 @@ def test_words_of_64_bits_are_all_that_is_read():
 def test_a_plan_that_is_wrong_has_no_certificate():
     plan = planned()
     for tiles in (plan.tiles[::-1], plan.tiles[:-1], (*plan.tiles, plan.tiles[0])):
-        with pytest.raises(AdmissibilityError, match=r"LA427[^$]*not those of the tile in order"):
+        with pytest.raises(AdmissibilityError, match=r"LA427[^$]*do not cover the tile in order"):
             la.certify.operand(plan.with_changes(tiles=tiles))
     moved = replace(plan.tiles[3], encoded=plan.tiles[3].encoded + 2)
     with pytest.raises(AdmissibilityError, match=r"LA427[^$]*wgmma reads another byte, m_k \[\[0, 48\]\]"):
@@ -179,8 +179,8 @@ def test_accesses_of_amd(target, operation):
 
 
 UNMEASURED = [
-    ("sm_100a", "ld.shared.b32", "no sm_100a was measured"), ("gfx950", "ds_read_b32", "nobody published"),
-    ("gfx90a", "ds_read_b128", "nobody published"), ("gfx942", "ld.shared.b32", "nobody published"),
+    ("sm_100a", "ld.shared.b32", "sm_100a was not measured"), ("gfx950", "ds_read_b32", "neither measured"),
+    ("gfx90a", "ds_read_b128", "neither measured"), ("gfx942", "ld.shared.b32", "neither measured"),
 ]  # fmt: skip
 
 

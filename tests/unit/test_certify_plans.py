@@ -86,7 +86,7 @@ STATEMENTS: list[tuple[Change, str]] = [
     (lambda s: s["issues"][1][0].append(0), "too large to check here"),
     (lambda s: [issue[0].append(0) for issue in s["issues"]], "the ranks differ"),
     (lambda s: s["moves"][1].__setitem__(0, 63), "a box moves another global element"),
-    (lambda s: s["moves"][0].__setitem__(0, 8), "a coordinate that several axes move is not decided here"),
+    (lambda s: s["moves"][0].__setitem__(0, 8), "a coordinate moved by several axes is not decided here"),
     (lambda s: s["moves"].pop(), "the ranks differ"),
     (lambda s: s.update(expect_tx_bytes=16368), "wrong byte counts"),
     (lambda s: s.update(smem_align_bytes=512), "wrong byte counts"),

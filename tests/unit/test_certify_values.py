@@ -49,7 +49,7 @@ def test_what_is_handed_out_is_no_part_of_the_certificate() -> None:
     ids=range(18),
 )  # fmt: skip
 def test_what_is_no_certificate_is_not_read(document: object) -> None:
-    with pytest.raises(MalformedError, match="LA425 this is not a certificate"):
+    with pytest.raises(MalformedError, match="LA425 invalid certificate"):
         Certificate.from_json(document)
 
 

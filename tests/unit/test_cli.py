@@ -74,7 +74,7 @@ def test_a_tile_of_any_family_and_rank_is_planned(run):
         (("#ttg.padded_shared<[32:+4] {order = [1, 0], shape = [16, 32]}>",), "digits (16:36, 32:1), swizzle NONE"),
         (("(2,8,64):(512,64,1)",), "box [64, 8, 2]"),
         (("col 64:1, row 8:64 -> offset:512",), "box [64, 8]"),
-        (("Sw<3,4,3> o 0 o (64,64):(64,1)",), "the hardware's nearest is Sw<3,3,3>, 128B"),
+        (("Sw<3,4,3> o 0 o (64,64):(64,1)",), "the closest hardware swizzle is Sw<3,3,3>, 128B"),
     ):
         code, out, _ = run("explain", *words)
         assert code == PROVED

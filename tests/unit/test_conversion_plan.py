@@ -68,16 +68,16 @@ def test_counts_of_the_halves():
     ("name", "steps", "said"),
     [
         ("shuffles", (Read(LANES, (0,), (0,)),), "element 16"),
-        ("shuffles", (Read(BACKWARDS, (0,), (1,)),), "words that there are"),
+        ("shuffles", (Read(BACKWARDS, (0,), (1,)),), "existing words"),
         ("shuffles", (Read(BACKWARDS, (32,), (0,)),), "lanes of the thread's own warp"),
-        ("shuffles", (Read(BACKWARDS[:4], (0,), (0,)),), "column for each bit"),
+        ("shuffles", (Read(BACKWARDS[:4], (0,), (0,)),), "column per bit"),
         ("halves", (Through(512, "warp", 1, MISALIGNED, MISALIGNED),), "aligned"),
-        ("halves", (Take((0, 1, 2, 3), 2, 2),), "must bring"),
-        ("halves", (Take((0, 2, 1, 3), 2, 1),), "elements a word"),
-        ("shared", (dataclasses.replace(THROUGH, smem_bytes=64),), "keep to 64 bytes"),
-        ("shared", (dataclasses.replace(THROUGH, store=DOUBLED),), "two elements at one address"),
+        ("halves", (Take((0, 1, 2, 3), 2, 2),), "must move element"),
+        ("halves", (Take((0, 2, 1, 3), 2, 1),), "elements per word"),
+        ("shared", (dataclasses.replace(THROUGH, smem_bytes=64),), "stay within 64 bytes"),
+        ("shared", (dataclasses.replace(THROUGH, store=DOUBLED),), "two elements to one address"),
         ("shared", (dataclasses.replace(THROUGH, load=dataclasses.replace(THROUGH.load, turns=2)),), "turns"),
-        ("registers", (Choose(1, 1),), "must bring"),
+        ("registers", (Choose(1, 1),), "must move element"),
     ],
 )  # fmt: skip
 def test_wrong_plans_are_named(name, steps, said):

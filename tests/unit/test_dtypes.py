@@ -39,14 +39,14 @@ REFUSED = {
     "cutlass::float_e2m1_t": "share a byte",
     "f6E3M2FN": "u6_align16",
     "cutlass::int4b_t": "share a byte",
-    "i1": "one bit",
+    "i1": "single bits",
     "torch.complex64": "last dimension of 2",
-    "float": "different widths",
-    "int": "different widths",
+    "float": "the width depends",
+    "int": "the width depends",
     "f8": "write '<f4'",
     "half2": "name the element",
     "int128": "128 bits",
-    "uint2": "one 2-bit element",
+    "uint2": "single 2-bit elements",
 }
 SHORT = {
     "e2m3": "e2m3 fp6e2m3 f6E2M3FN Float6E2M3FN cutlass::float_e2m3_t .e2m3 __nv_fp6_e2m3",

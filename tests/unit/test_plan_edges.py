@@ -145,14 +145,14 @@ def test_stores_begin_at_0_and_above(direction: str):
 def test_start_coordinates_have_32_bits():
     for start in (2**31, 2**31 + 1, -(2**31)):
         witness = refuted(rising().with_changes(issues=(Issue((0, start), 0),)))
-        assert witness["what"] == "a start coordinate leaves 32 bits"
+        assert witness["what"] == "a start coordinate exceeds 32 bits"
         assert witness["coords"] == [[0, start]]
     assert "coords" not in refuted(rising().with_changes(issues=(Issue((0, 2**31 - 1), 0),)))
 
 
 def test_the_last_origin_starts_within_32_bits():
     """Overlapping rows of one line of memory: as many origins as a coordinate has numbers, and one tile behind them."""
-    for first, told in ((0, None), (1, "a start coordinate leaves 32 bits")):
+    for first, told in ((0, None), (1, "a start coordinate exceeds 32 bits")):
         many = problem(2**31, 1, global_strides=(0, 1))
         tm = rows(2**31, 1, strides_bytes=(0,))
         made = plan(many, tm, [((0, first), 0)])
@@ -167,13 +167,13 @@ def test_every_issue_of_the_last_origin_starts_within_32_bits():
     many = problem(2**31, 2, global_strides=(0, 1))
     made = plan(many, rows(2**31, 1, strides_bytes=(0,)), [((0, 0), 0), ((0, 1), PITCH)])
     witness = refuted(made)
-    assert (witness["what"], witness["coordinate"]) == ("a start coordinate leaves 32 bits", 2**31)
+    assert (witness["what"], witness["coordinate"]) == ("a start coordinate exceeds 32 bits", 2**31)
 
 
 def test_an_extent_is_no_longer_than_the_engine_takes():
     longer = plan(problem(2**31 + 1, 1, global_strides=(0, 1), bounds=((0, 2**31), (0, 16))),
                   rows(2**31 + 1, 1, strides_bytes=(0,)), [((0, 0), 0)], oob="lost")  # fmt: skip
-    assert refuted(longer)["what"] == "the engine faults on extents this long"
+    assert refuted(longer)["what"] == "the engine faults on extents this large"
 
 
 def test_addresses_far_from_the_first_are_compared_exactly():
@@ -295,7 +295,7 @@ def test_a_tile_that_hangs_over_is_lost_and_never_stored():
     assert isinstance(check(over), Proved)
     for required in ("weak", "exact"):
         wrong = over.with_changes(problem=few.with_changes(oob_required=required))
-        assert refuted(wrong)["what"] == "out-of-bounds class below the one required"
+        assert refuted(wrong)["what"] == "out-of-bounds class weaker than required"
     stored = few.with_changes(direction="store")
     assert "would write foreign elements" in refuted(over.with_changes(problem=stored))["what"]
 
@@ -318,7 +318,7 @@ def test_the_whole_of_shared_memory_may_be_walked():
     assert isinstance(check(whole), Proved)
     more = plan(problem(rows=columns + 227, tile=columns + 227), rows(columns + 227, 227), [
         *issues, ((0, columns), columns * PITCH)])  # fmt: skip
-    assert refuted(more)["what"] == "the issues leave shared memory"
+    assert refuted(more)["what"] == "the issues exceed shared memory"
 
 
 def test_element_strides_step_along_all_dimensions_but_the_first():

@@ -58,9 +58,9 @@ def test_a_tile_that_no_longer_matches_its_shared_memory_is_refused():
         ({"global_shape": (1024,)}, "must be a list of 1 entries"),
         ({"global_strides": (512, 1, 1)}, "must be a list of 2 entries"),
         ({"global_shape": (1024, 0)}, "must be at least 1"),
-        ({"bounds": ((0, 1025), (0, 512))}, "bounds lie within the extent"),
-        ({"bounds": ((5, 5), (0, 512))}, "bounds lie within the extent"),
-        ({"global_shape": (512, 512)}, "bounds lie within the extent"),
+        ({"bounds": ((0, 1025), (0, 512))}, "bounds must satisfy"),
+        ({"bounds": ((5, 5), (0, 512))}, "bounds must satisfy"),
+        ({"global_shape": (512, 512)}, "bounds must satisfy"),
         ({"element_strides": (0, 1)}, "must be at least 1"),
         ({"origin_multiple": (-64, 64)}, "must be at least 0"),
         ({"base_align_bytes": 48}, "must be a power of two"),
@@ -68,7 +68,7 @@ def test_a_tile_that_no_longer_matches_its_shared_memory_is_refused():
         ({"base_elem_offset": True}, "must be an integer"),
         ({"tile": (64.0, 64)}, "must be an integer"),
         ({"smem_modes": (((64, -64),), ((64, 1),))}, "a shared-memory stride must be at least 0"),
-        ({"smem_modes": (((64, 2**62),), ((64, 1),))}, "shared-memory offsets stay below"),
+        ({"smem_modes": (((64, 2**62),), ((64, 1),))}, "shared-memory offsets must be below"),
         ({"smem_modes": (((2**62, 0),) * 65, ((64, 1),))}, "at most 64 entries"),
         ({"smem": 1}, "has the fields"),
     ],
@@ -201,7 +201,7 @@ def test_a_store_has_no_coordinates_where_the_device_faults():
     assert plan.coordinates((1024, 512)) == ((512, 1024),)  # wholly outside, beyond the far edge: nothing is written
     for origin in ((-64, 0), (0, -64), (-64, -64)):
         assert not plan.expresses(origin)
-        with pytest.raises(MalformedError, match=r"(?s)LA421.*the device faults on a negative one"):
+        with pytest.raises(MalformedError, match=r"(?s)LA421.*the device faults on negative coordinates"):
             plan.coordinates(origin)
     assert "0 to 2^31 - 1" in plan.certificate["claim"]
     memory, image = np.zeros(1024 * 512 * 2, np.uint8), np.zeros(8192, np.uint8)
@@ -213,10 +213,10 @@ def test_origins_that_the_certificate_does_not_speak_of_have_no_coordinates():
     plan = synthesize_tensormap(square())
     assert plan.coordinates((-64, -64)) == ((-64, -64),)
     for origin, why in (
-        ((1, 0), "multiples of 64"),
-        ((0, 8), "multiples of 64"),
-        ((2**31, 0), "leave 32 bits"),
-        ((0, -(2**31) - 64), "leave 32 bits"),
+        ((1, 0), "multiple of 64"),
+        ((0, 8), "multiple of 64"),
+        ((2**31, 0), "exceed 32 bits"),
+        ((0, -(2**31) - 64), "exceed 32 bits"),
         ((0,), "rank 2"),
     ):
         with pytest.raises(MalformedError, match=why):
@@ -246,7 +246,7 @@ def test_start_coordinates_are_32_bits(dim):
         coords = tuple(start if at == dim else 0 for at in range(2))
         verdict = check(plan.with_changes(issues=(Issue(coords, 0),), certificate=None))
         assert isinstance(verdict, Refuted)
-        assert (verdict.witness["what"] == "a start coordinate leaves 32 bits") == wide
+        assert (verdict.witness["what"] == "a start coordinate exceeds 32 bits") == wide
 
 
 def test_a_store_that_cannot_start_in_bounds_is_refuted():

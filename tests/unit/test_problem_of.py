@@ -196,17 +196,23 @@ def test_padding_is_a_pitch():
 @pytest.mark.parametrize(
     ("smem", "words"),
     [
-        ("(64,32):(32,1)", "must have modes of the tile's extents \\(32, 64\\), or one mode, not \\(64, 32\\); mode k"),
+        (
+            "(64,32):(32,1)",
+            "must have modes with the tile's extents \\(32, 64\\), or one mode, not \\(64, 32\\); mode k",
+        ),
         ("(8,4,64):(1,8,32)", "must have modes"),
-        ("Z[x:64=(1), y:32=(64) -> offset]", "axes= names them outermost dimension first"),
+        ("Z[x:64=(1), y:32=(64) -> offset]", "pass axes=..., outermost dimension first"),
         ("F2[i=(1)(2) -> offset:4]", "must have the 2048 elements"),
         ("(32,64):(-64,1)", "must have offsets in \\[0, "),
         ("(32,64):(1073741824,34359738368)", "must have offsets in \\[0, "),
         (7, "must be a layout or the text of one"),
         (la.Swizzle(3, 3, 3), "must be a layout or the text of one"),
-        (nvmma_shared((64, 64), 128, 16, cga=((1, 0),)), "must be the layout of one block"),
+        (nvmma_shared((64, 64), 128, 16, cga=((1, 0),)), "must be for one block"),
         ("F2[offset=(0,1)(0,0) -> dim0:1, dim1:2]", "must have the tile's extents"),
-        ("F2[x=(1,0)(2,0)(4,0)(8,0)(16,0), y=(0,1)(0,2)(0,4)(0,8)(0,16)(0,32) -> a:32, b:64]", "must have one output"),
+        (
+            "F2[x=(1,0)(2,0)(4,0)(8,0)(16,0), y=(0,1)(0,2)(0,4)(0,8)(0,16)(0,32) -> a:32, b:64]",
+            "must have a single output",
+        ),
     ],
 )
 def test_what_is_not_a_layout_of_the_tile(smem, words):
@@ -218,9 +224,12 @@ def test_what_is_not_a_layout_of_the_tile(smem, words):
 @pytest.mark.parametrize(
     ("smem", "words"),
     [
-        ("F2[dim0=(1,0)(2,0)(4,0), dim1=(0,1)(8,0)(16,0) -> offset:32, block:2]", "must have one output, the offset"),
-        ("Z[row:8=(8,0), col:8=(1,1) -> offset, bank%4]", "must have one output, the offset"),
-        ("F2[x=(1,0)(2,0)(4,0), y=(0,1)(0,2)(0,4) -> offset:8, partition:8]", "must have one output, the offset"),
+        (
+            "F2[dim0=(1,0)(2,0)(4,0), dim1=(0,1)(8,0)(16,0) -> offset:32, block:2]",
+            "must have a single output, the offset",
+        ),
+        ("Z[row:8=(8,0), col:8=(1,1) -> offset, bank%4]", "must have a single output, the offset"),
+        ("F2[x=(1,0)(2,0)(4,0), y=(0,1)(0,2)(0,4) -> offset:8, partition:8]", "must have a single output, the offset"),
     ],
 )
 def test_no_part_of_a_value_is_dropped(smem, words):
@@ -229,14 +238,14 @@ def test_no_part_of_a_value_is_dropped(smem, words):
 
 
 def test_where_values_lie_in_registers_is_not_where_they_lie_in_memory():
-    with pytest.raises(la.MalformedError, match="must take coordinates to offsets"):
+    with pytest.raises(la.MalformedError, match="must map coordinates to offsets"):
         TensorMapProblem.of(la.Tensor((64,)), (8,), "F2[register=(1), lane=(2)(4) -> dim0:8]")
 
 
 def test_axes_name_leaves_and_are_not_ignored():
     turned = TensorMapProblem.of(TENSOR, (8, 8), "(8,8):(1,8)", axes=("c1", "c0"))
     assert turned.smem_modes == (((8, 8),), ((8, 1),))
-    with pytest.raises(la.MalformedError, match="must be None where the outputs"):
+    with pytest.raises(la.MalformedError, match="must be None because the outputs"):
         TensorMapProblem.of(TENSOR, (64, 64), nvmma_shared((64, 64), 128, 16), axes=("offset", "block"))
     with pytest.raises(la.MalformedError, match="axes"):
         TensorMapProblem.of(TENSOR, (8, 8), "(8,8):(1,8)", axes=("x", "y"))
@@ -244,7 +253,7 @@ def test_axes_name_leaves_and_are_not_ignored():
 
 def test_copies_in_shared_memory_are_not_a_place():
     twice = la.LinearLayout.from_bases({"offset": [(0, 1), (0, 1), (1, 0)]}, {"dim0": 2, "dim1": 2})
-    with pytest.raises(la.MalformedError, match="must hold every element once, not \\[0, 3\\]"):
+    with pytest.raises(la.MalformedError, match="must contain every element once, not \\[0, 3\\]"):
         TensorMapProblem.of(TENSOR, (2, 2), twice)
 
 
@@ -257,26 +266,26 @@ def test_tiles_beyond_any_shared_memory_are_not_listed():
 
 
 def test_a_swizzle_that_is_not_the_hardware_s_names_the_nearest():
-    with pytest.raises(la.RepresentabilityError, match="nearest is Sw<3,3,3>, 128B") as caught:
+    with pytest.raises(la.RepresentabilityError, match="closest hardware swizzle is Sw<3,3,3>, 128B") as caught:
         TensorMapProblem.of(TENSOR, (64, 64), "Sw<3,4,3> o 0 o (64,64):(64,1)")
     witness = caught.value.diagnostic.witness
     layout = la.parse("Sw<3,4,3> o 0 o (64,64):(64,1)")
     assert layout(*witness["coordinate"]) == witness["offset"] != witness["strided"]
-    with pytest.raises(la.MalformedError, match="nearest is Sw<2,3,3>, 64B"):
+    with pytest.raises(la.MalformedError, match="closest hardware swizzle is Sw<2,3,3>, 64B"):
         TensorMapProblem.of(TENSOR, (64, 64), "(64,64):(64,1)", swizzle=la.Swizzle(2, 4, 3))
-    with pytest.raises(la.MalformedError, match="smem has the swizzle 128B"):
+    with pytest.raises(la.MalformedError, match="smem already has the swizzle 128B"):
         TensorMapProblem.of(TENSOR, (64, 64), SWIZZLED, swizzle="64B")
     with pytest.raises(la.AdmissibilityError, match="LA111"):
         TensorMapProblem.of(((64, 64), "f64"), (8, 8), "Sw<1,2,3,byte> o 0 o (8,8):(8,1)")
 
 
 def test_backward_digits_are_refused():
-    with pytest.raises(la.RepresentabilityError, match="dimension 0 steps back"):
+    with pytest.raises(la.RepresentabilityError, match="dimension 0 has a negative stride"):
         TensorMapProblem.of(TENSOR, (8, 8), la.IntegerLayout.from_strides({"row": 8, "col": 8}, (-8, 1), 56))
 
 
 def test_the_first_element_lies_at_the_base_of_a_copied_tile():
-    with pytest.raises(la.MalformedError, match="add the 128 bytes to that base instead"):
+    with pytest.raises(la.MalformedError, match="add the 128 bytes to the base instead"):
         TensorMapProblem.of(TENSOR, (8, 8), la.ComposedLayout(la.Swizzle(0, 0, 0), 64, la.CuteLayout((8, 8), (8, 1))))
     with pytest.raises(la.MalformedError, match="at a multiple of 1024 bytes, the period of 128B"):
         TensorMapProblem.of(TENSOR, (64, 64), "Sw<3,3,3> o 8 o (64,64):(64,1)")
@@ -306,7 +315,7 @@ def test_options_are_the_problem_s_fields():
 
 
 def test_a_bare_layout_is_told_where_to_go():
-    with pytest.raises(la.MalformedError, match="layoutalg\\.tensormap takes a layout"):
+    with pytest.raises(la.MalformedError, match="for a layout use layoutalg\\.tensormap"):
         synthesize_tensormap(la.parse(SWIZZLED))
 
 
@@ -318,7 +327,7 @@ def test_operands_of_an_element_type_or_a_tensor():
         (("A", "f32", SWIZZLED), "dtype must be one of"),
         (("C", "f16", SWIZZLED), "operand"),
         (("A", "f16", "64:1"), "two dimensions"),
-        (("A", "f16"), "must be a layout where no tile is given"),
+        (("A", "f16"), "must be a layout if no tile is given"),
     ):
         with pytest.raises(la.MalformedError, match=words):
             OperandProblem.of(*wrong)

@@ -53,21 +53,21 @@ def test_an_exchange_stays_in_its_warp():
     right = ExchangePlan(2, 2, 2, plain(2), (Exchange(1, 1, 1, 1),), plain(2))
     assert right.source().shape == (2, 2, 2)
     for wrong in (Exchange(1, 2, 1, 2), Exchange(1, 3, 1, 1), Exchange(1, 1, 1, 3)):
-        with pytest.raises(MalformedError, match="of these registers and lanes"):
+        with pytest.raises(MalformedError, match="must fit the registers"):
             ExchangePlan(2, 2, 2, plain(2), (wrong,), plain(2))
 
 
 def test_words_are_packed_alike_before_and_after():
-    with pytest.raises(MalformedError, match="must pack as many elements into a word as after"):
+    with pytest.raises(MalformedError, match="must have the packing of after"):
         ExchangePlan(4, 2, 1, plain(4, 2), (), plain(4, 4))
-    with pytest.raises(MalformedError, match="must pack as many elements into a word as after"):
+    with pytest.raises(MalformedError, match="must have the packing of after"):
         ExchangePlan(4, 2, 1, plain(4, 8), (), plain(4, 8))
 
 
 def test_a_plan_of_exchanges_has_no_more_places_than_are_listed():
     most = 1 << 20
     assert ExchangePlan(most >> 10, 32, 32, plain(most >> 10), (), plain(most >> 10)).words == most >> 10
-    with pytest.raises(MalformedError, match=f"must make at most {most} places"):
+    with pytest.raises(MalformedError, match=f"must give at most {most} places"):
         ExchangePlan(most >> 9, 32, 32, plain(most >> 9), (), plain(most >> 9))
 
 
@@ -104,13 +104,13 @@ def converted(step: Through = THROUGH) -> ConversionPlan:
 
 def test_the_last_element_ends_within_the_bytes():
     assert converted().check()
-    with pytest.raises(MalformedError, match=r"LA931[^$]*must keep to 124 bytes"):
+    with pytest.raises(MalformedError, match=r"LA931[^$]*must stay within 124 bytes"):
         converted(replace(THROUGH, smem_bytes=124)).check()
 
 
 @pytest.mark.parametrize("columns", [(4, 8, 16, 32, 32), (4, 4, 16, 32, 64), (4, 8, 16, 32, 0)])
 def test_two_threads_never_store_at_one_address(columns: tuple[int, ...]):
-    with pytest.raises(MalformedError, match=r"LA931[^$]*must not store two elements at one address"):
+    with pytest.raises(MalformedError, match=r"LA931[^$]*must not store two elements to one address"):
         converted(replace(THROUGH, store=replace(THROUGH.store, threads=columns))).check()
 
 
@@ -132,7 +132,7 @@ def test_turns_and_bounds_are_counted_again():
     first, *others = plan.served
     for change in (1, -1):
         wrong = replace(first, turns=first.turns + change)
-        with pytest.raises(MalformedError, match=r"LA911[^$]*served[^$]*must say"):
+        with pytest.raises(MalformedError, match=r"LA911[^$]*served[^$]*must be"):
             replace(plan, served=(wrong, *others)).check()
     with pytest.raises(MalformedError, match=r"LA911[^$]*must not exceed the turns"):
         replace(plan, bound=plan.turns + 1).check()
@@ -232,7 +232,7 @@ def test_a_matrix_instruction_moves_rows_of_words_in_order(lanes: tuple[int, ...
     if fits:
         assert instructions(given, smem, 16, "sm_90a")[0] == "ldmatrix.x1"
     else:
-        with pytest.raises(MalformedError, match="must be the fragments of ldmatrix"):
+        with pytest.raises(MalformedError, match="must be ldmatrix fragments"):
             instructions(given, smem, 16, "sm_90a")
 
 

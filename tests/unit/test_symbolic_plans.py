@@ -67,7 +67,7 @@ def test_a_plan_and_its_document() -> None:
     assert again.certificate == plan.certificate
     assert isinstance(prove(again), Proved)
     assert pickle.loads(pickle.dumps(plan)) == plan
-    assert str(plan.patch[0]).startswith("dims[0] = K: word 8 bits 31:0 hold K - 1")
+    assert str(plan.patch[0]).startswith("dims[0] = K: word 8 bits 31:0 = K - 1")
     concrete = plan.specialise(M=100, K=72)
     assert isinstance(concrete, TensorMapPlan)
     assert concrete == la.tensormap(la.Tensor((100, 72)), (64, 64), SMEM)

@@ -390,12 +390,12 @@ def test_an_origin_that_no_coordinate_expresses_is_refused():
     modes = [[[64, 64]], [[64, 1], [4, 4096]]]
     view = synthesize_tensormap(problem([1024, 512], [512, 1], [64, 256], modes, swizzle="128B"))
     assert view.coordinates((64, 256))[0] == view.coordinates([64, 256])[0]
-    with pytest.raises(MalformedError, match="origins of dimension 1 are multiples of 256 in this plan, not 32"):
+    with pytest.raises(MalformedError, match="of dimension 1 must be a multiple of 256 in this plan, got 32"):
         view.coordinates((0, 32))
-    with pytest.raises(MalformedError, match="the tile has rank 2, the origin 1 entries"):
+    with pytest.raises(MalformedError, match="the tile has rank 2, but the origin has 1 entries"):
         view.coordinates((64,))
     whole = synthesize_tensormap(problem([64, 64], [64, 1], [64, 64], [[[64, 64]], [[64, 1]]], swizzle="128B"))
-    with pytest.raises(MalformedError, match="dimension 0 stays at the origin 0 in this plan, not 64"):
+    with pytest.raises(MalformedError, match="the origin of dimension 0 must be 0 in this plan, got 64"):
         whole.coordinates((64, 0))
 
 

@@ -88,8 +88,8 @@ def test_a_flipped_bit_in_a_document_is_refuted():
     ("changes", "claim"),
     [
         ({"major": "MN"}, "wgmma reads another byte"),
-        ({"rows": 32}, "no instruction reads so many rows"),
-        ({"rows": 128}, "no instruction reads so many rows"),
+        ({"rows": 32}, "no instruction reads this many rows"),
+        ({"rows": 128}, "no instruction reads this many rows"),
         ({"align_bytes": 8}, "the alignment is not a power of two in 16..1024"),
         ({"align_bytes": 768}, "the alignment is not a power of two in 16..1024"),
         ({"align_bytes": 2048}, "the alignment is not a power of two in 16..1024"),
@@ -102,7 +102,7 @@ def test_a_flipped_bit_in_a_document_is_refuted():
         ({"k_steps": ((4, 2),)}, "the steps do not count the instructions"),
         ({"k_steps": ()}, "the steps do not count the instructions"),
         ({"mn_steps": ((2, 1),)}, "the steps do not count the instructions"),
-        ({"mn_steps": None}, "one axis has steps and the other has none"),
+        ({"mn_steps": None}, "only one axis has steps"),
         ({"certificate": {"claim": "anything"}}, "wrong certificate"),
     ],
 )
@@ -126,7 +126,7 @@ def test_unaligned_bases_refute_an_alignment_that_is_too_weak():
     assert not verdict
     assert verdict.witness["tile_base_bytes"] == 512
     stated = plan.with_changes(problem=problem.with_changes(align_bytes=512))
-    assert check(stated).witness["claim"] == "the plan needs more alignment than is known"
+    assert check(stated).witness["claim"] == "the plan needs more alignment than the problem guarantees"
 
 
 def test_certificate_travels_and_is_replayed():
@@ -208,7 +208,7 @@ def test_handoff_names_the_first_element_that_is_elsewhere():
     image[wanted[63, 63] // 2] = -1
     witness = handoff(image, plan).witness
     assert (witness["mn"], witness["k"], witness["got_element"]) == (63, 63, -1)
-    assert witness["claim"] == "wgmma reads a place that nothing wrote"
+    assert witness["claim"] == "wgmma reads an address that nothing wrote"
 
 
 @pytest.mark.parametrize("size", [0, 1, 2048, 4095])

@@ -1,4 +1,4 @@
-// Conversion by shuffles: 4 shuffles, 16 selects (64 cycles), the least number
+// Conversion by shuffles: 4 shuffles, 16 selects (64 cycles), the minimum
 extern "C" __global__ void __launch_bounds__(64, 1) la_convert(const la_u32* source, la_u32* destination)
 {
     const la_u32 t = threadIdx.x;
