@@ -1,4 +1,4 @@
-"""Questions about bank conflicts, the choice of a shared layout, and what a layout or plan does."""
+"""Questions: bank conflicts, which shared layout to use, what a layout or plan does."""
 
 from __future__ import annotations
 
