@@ -10,6 +10,7 @@ import json
 import os
 import re
 import shutil
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -63,6 +64,7 @@ def write(folder: Path) -> None:
         "rules.md": rules_page(),
         "schemas.md": schemas_page(),
         "commands.md": commands_page(),
+        "laws.md": laws_page(),
         **dict(reference_pages()),
     }
     found["questions.md"] = clinic_page(sorted((HERE / "clinic").glob("*.md")))
@@ -142,6 +144,59 @@ def _kind(entry: Any) -> str:
 
 def _cell(text: str) -> str:
     return text.replace("|", "\\|").replace("\n", " ")
+
+
+LAWS = """\
+# Laws
+
+Sentences about the library's own functions. Solvers run a function on symbols, way by way through its branches, and
+prove the law for all values of its scope; other laws are judged in every case up to a bound, in tests/laws. What
+tests/property judges by enumeration is not repeated there, and the mutants of tests/mutants test the tests.
+
+`python -m layoutalg.proofs.laws` lists the proved laws, `python -m layoutalg.proofs.laws --prove [NAME ...]` proves
+them again (`pip install cvc5 bitwuzla` for the second solvers; without them their part is reported as not installed).
+
+To add a law: write a claim, a function of a `Trial` that asks for integers, calls the library and claims what must
+hold, and decorate it with `@law` in its file of proofs/laws; or write a judge with its cases in tests/laws.
+"""
+
+
+def laws_page() -> str:
+    """The laws that solvers prove, and those that the tests judge case by case."""
+    from layoutalg.proofs.laws import SUBJECTS, laws
+
+    if str(ROOT / "tests") not in sys.path:
+        sys.path.append(str(ROOT / "tests"))
+    tables = importlib.import_module("laws").tables()
+    proved = {law.name: law for law in laws()}
+    always = [{each.engine for each in law.obligations} for law in proved.values() if law.for_all]
+    listed = {row.name for table in tables for row in table.LAWS}
+    parts = [LAWS.rstrip(), "\n".join(["| | laws |", "|---|---|", f"| all | {len(listed | set(proved))} |"])]
+    parts[-1] += f"\n| proved for all values | {len(always)} |"
+    parts[-1] += f"\n| proved for all values by two solvers | {sum(len(engines) > 1 for engines in always)} |"
+    parts[-1] += f"\n| judged case by case | {len(listed)} |"
+    for subject in SUBJECTS:
+        rows = []
+        for law in subject.LAWS:
+            scopes: dict[str, list[str]] = {}
+            for each in law.obligations:
+                scopes.setdefault(each.scope, []).append(each.engine)
+            by = "; ".join(f"{', '.join(engines)}: {scope}" for scope, engines in scopes.items())
+            rows.append((law.name, law.statement, by))
+        parts.append(_laws_table(subject, "proved by", rows))
+    for table in tables:
+        rows = []
+        for row in table.LAWS:
+            cases = f"{row.scope}: {row.count:,} case{'s' * (row.count != 1)}" if row.count else row.scope
+            rows.append((row.name, row.says or proved[row.name].statement, cases))
+        parts.append(_laws_table(table, "cases", rows))
+    return "\n\n".join(parts) + "\n"
+
+
+def _laws_table(module: Any, last: str, rows: list[tuple[str, str, str]]) -> str:
+    lines = [f"| `{name}` | {_cell(says)} | {_cell(text)} |" for name, says, text in rows]
+    title = (module.__doc__ or "").partition(".")[0]
+    return "\n".join([f"## {title}", "", f"| law | says | {last} |", "|---|---|---|", *lines])
 
 
 def commands_page() -> str:

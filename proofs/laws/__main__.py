@@ -1,4 +1,4 @@
-"""``python -m layoutalg.proofs.laws``: the page of the laws, or their proofs."""
+"""``python -m layoutalg.proofs.laws``: the laws that solvers prove, or their proofs."""
 
 from __future__ import annotations
 
@@ -8,16 +8,17 @@ from collections.abc import Sequence
 
 from layoutalg.ground.errors import LayoutError
 from layoutalg.ground.verdict import Proved
-from layoutalg.proofs.laws import law, laws, table
+from layoutalg.proofs.laws import law, laws
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Print the page; with ``--prove`` prove the laws named, or all, and return 1 where one is not proved."""
+    """List the laws; with ``--prove`` prove the laws named, or all, and return 1 where one is not proved."""
     parser = argparse.ArgumentParser(prog="python -m layoutalg.proofs.laws", description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--prove", nargs="*", metavar="NAME", help="prove these laws, or all")
     chosen = parser.parse_args(arguments).prove
     if chosen is None:
-        print(table(), end="")
+        for each in laws():
+            print(f"{each.name:32} {each.statement}")
         return 0
     failed = 0
     try:

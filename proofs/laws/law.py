@@ -1,59 +1,80 @@
-"""What a law of the algebra is: a named sentence, the functions that rest on it, and the obligations that prove it.
+"""What a law of the algebra is: a named sentence and the claims that prove it, each by one solver.
 
-Notation: an obligation is for all values where nothing but widths, ranks or sizes that ``scope`` states is bounded; the
-others are decided by going through every case up to the bound in ``scope``.
+Notation: a claim (``layoutalg.proofs.laws.trial``) states the law on symbols; ``scope`` says for which values.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 
-from layoutalg.ground.verdict import Verdict
+from layoutalg.ground.verdict import Unknown, Verdict
+from layoutalg.proofs.laws.solvers import BITWUZLA, CVC5, Z3, Answerer, installed
+from layoutalg.proofs.laws.trial import Claim, explored
 
-Witness = Mapping[str, object]
+INTEGERS, BIT_VECTORS = (Z3, CVC5), (Z3, BITWUZLA)
+"""The two solvers of each sort."""
 
 
 @dataclass(frozen=True, slots=True)
 class Obligation:
-    """One engine's part in a law.
+    """One solver's part in a law.
 
     Args:
-        engine: What decides it, such as ``"z3"`` or ``"enumeration"``.
-        scope: The values it speaks of, such as ``"all integers"``, bounds stated.
-        for_all: Whether values are unbounded (a stated bound on widths or ranks aside).
-        prove: Decides it, under the deadline of ``layoutalg.ground.clock``.
-        planted: The same engine on the law planted wrong; it must be refuted.
-        violated: Whether the law planted wrong fails at a witness, computed with plain numbers.
+        answerer: The solver.
+        scope: The values it speaks of, such as ``"all integers"``, bounds on widths or ranks stated.
+        for_all: Whether it covers all values; otherwise the scope lists what is asked.
+        claim: The law as a function of a ``Trial``.
     """
 
-    engine: str
+    answerer: Answerer
     scope: str
     for_all: bool
-    prove: Callable[[], Verdict] = field(repr=False, compare=False)
-    planted: Callable[[], Verdict] = field(repr=False, compare=False)
-    violated: Callable[[Witness], bool] = field(repr=False, compare=False)
+    claim: Claim = field(repr=False, compare=False)
+
+    @property
+    def engine(self) -> str:
+        """The name of the solver."""
+        return self.answerer.name
+
+    def prove(self) -> Verdict:
+        """Decide it, under the deadline of ``layoutalg.ground.clock``."""
+        if not installed(self.answerer):
+            return Unknown(f"{self.engine} is not installed", (self.engine,))
+        return explored(self.claim, self.answerer)
 
 
 @dataclass(frozen=True, slots=True)
 class Law:
-    """A named sentence about the library's own functions.
-
-    Args:
-        name: Subject and property, such as ``"composition.associative"``.
-        statement: One mathematical sentence; where the proof is by induction, over what.
-        about: Dotted names of the functions whose correctness rests on it.
-        obligations: Its proofs, each complete within its scope.
-        why_bounded: Where no obligation is for all values: why, and what was tried.
-    """
+    """A named sentence about the library's own functions; where the proof is by induction, it says over what."""
 
     name: str
     statement: str
-    about: tuple[str, ...]
     obligations: tuple[Obligation, ...]
-    why_bounded: str = ""
 
     @property
     def for_all(self) -> bool:
-        """Whether some engine proves it for all values."""
+        """Whether some solver proves it for all values."""
         return any(each.for_all for each in self.obligations)
+
+
+def stated(
+    laws: list[Law],
+    name: str,
+    solvers: Answerer | tuple[Answerer, ...],
+    scope: str,
+    says: str = "",
+    for_all: bool = True,
+) -> Callable[[Claim], Claim]:
+    """Return a decorator that adds a claim to a law of a list; a new law says what the claim's docstring says."""
+
+    def add(claim: Claim) -> Claim:
+        asked = solvers if isinstance(solvers, tuple) else (solvers,)
+        given = tuple([Obligation(each, scope, for_all, claim) for each in asked])
+        if laws and laws[-1].name == name:
+            laws[-1] = replace(laws[-1], obligations=(*laws[-1].obligations, *given))
+        else:
+            laws.append(Law(name, says or " ".join((claim.__doc__ or "").split()), given))
+        return claim
+
+    return add

@@ -1,4 +1,4 @@
-"""Claims: one Python function states a law, and runs on symbols, on numbers and on polynomials.
+"""Claims: one Python function states a law, and runs on symbols and on numbers.
 
 Notation: a claim takes a ``Trial``, asks it for integers, assumes, calls the library and claims what must hold:
 
@@ -13,12 +13,12 @@ way no values satisfy the assumptions and deny a claim. What was claimed before 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from layoutalg.ground import clock
+from layoutalg.ground.digits import Flat
 from layoutalg.ground.errors import BudgetError, LayoutError
-from layoutalg.ground.polynomial import Polynomial, named
 from layoutalg.ground.solver import wrong_answer
 from layoutalg.ground.verdict import Proved, Refuted, Unknown, Verdict
 from layoutalg.proofs.laws.solvers import Answerer, Model
@@ -99,7 +99,6 @@ class Numbers(Trial):
 
     def __init__(self, values: Mapping[str, object]) -> None:
         self.values = values
-        self.claims = 0
 
     def integer(self, name: str) -> Any:
         return self.values.get(name, 0)
@@ -115,23 +114,8 @@ class Numbers(Trial):
             raise _Over
 
     def claim(self, condition: Condition, what: str) -> None:
-        self.claims += 1
         if not condition:
             raise _Over({"what": what, **self.values})
-
-
-def tried_at(claim: Claim, values: Mapping[str, object]) -> tuple[bool, Mapping[str, object] | None]:
-    """Return whether numbers satisfy what a claim assumes, and where one of its claims fails, what and at which."""
-    trial = Numbers(values)
-    try:
-        claim(trial)
-    except _Over as over:
-        return over.witness is not None, over.witness
-    except BudgetError:
-        raise
-    except _FAULTS as error:
-        return True, {"what": _raised(error), **values}
-    return True, None
 
 
 def violated_at(claim: Claim, values: Mapping[str, object]) -> bool:
@@ -144,7 +128,15 @@ def violated_at(claim: Claim, values: Mapping[str, object]) -> bool:
         >>> violated_at(wrong, {"x": 1}), violated_at(wrong, {"x": 0}), violated_at(wrong, {"x": 2})
         (True, False, False)
     """
-    return tried_at(claim, values)[1] is not None
+    try:
+        claim(Numbers(values))
+    except _Over as over:
+        return over.witness is not None
+    except BudgetError:
+        raise
+    except _FAULTS:
+        return True
+    return False
 
 
 class _Symbols(Trial):
@@ -264,61 +256,31 @@ def _next(path: Path) -> tuple[Step, ...] | None:
     return None
 
 
-class _Names(Trial):
-    """Polynomials in names; only equations are claimed."""
-
-    def __init__(self) -> None:
-        self.values: dict[str, Polynomial] = {}
-        self.failed: str | None = None
-
-    def integer(self, name: str) -> Any:
-        return self.values.setdefault(name, named(name))
-
-    def bits(self, name: str, width: int) -> Any:  # noqa: ARG002
-        raise TypeError("polynomials are not made of bits")
-
-    def extent(self, name: str) -> Any:
-        return self.integer(name)
-
-    def digit(self, name: str, below: Any) -> Any:  # noqa: ARG002  an identity holds outside the digits too
-        return self.integer(name)
-
-    def assume(self, *conditions: Condition) -> None:  # noqa: ARG002
-        raise TypeError("an identity assumes nothing")
-
-    def claim(self, condition: Condition, what: str) -> None:
-        if not condition:
-            raise _Over({"what": what})
+def modes(trial: Trial, count: int, extent: str = "s", stride: str = "d") -> Flat:
+    """Return that many modes with any extents >= 1 and any strides, named ``s0``, ``d0``, ``s1``, ..."""
+    return tuple([(trial.extent(f"{extent}{k}"), trial.integer(f"{stride}{k}")) for k in range(count)])
 
 
-def identical(claim: Claim) -> Verdict:
-    """Return whether the equations of a claim without branches are identities of polynomials.
-
-    Example:
-        >>> def square(trial):
-        ...     x = trial.integer("x")
-        ...     trial.claim((x + 1) * (x - 1) == x * x - 1, "a difference of squares")
-        >>> print(identical(square))
-        proved        by polynomials
-    """
-    trial = _Names()
-    try:
-        claim(trial)
-    except _Over as over:
-        at = _difference(claim, list(trial.values))
-        if at is None:
-            return Unknown("an equation is not an identity, but no numbers were found at which it fails")
-        return Refuted("polynomials", {**(over.witness or {}), **at})
-    return Proved("polynomials")
+def digits_of(trial: Trial, name: str, extents: Sequence[Any]) -> list[Any]:
+    """Return any digits of these extents, named ``i0``, ``i1``, ..."""
+    return [trial.digit(f"{name}{k}", extent) for k, extent in enumerate(extents)]
 
 
-_TRIES = 1000
+def index(trial: Trial, digits: Sequence[Any], extents: Sequence[Any]) -> Any:
+    """Return the 1-D coordinate with these digits, its divisions by the extents stated."""
+    value = digits[-1]
+    for digit, extent in zip(reversed(digits[:-1]), reversed(extents[:-1]), strict=True):
+        value = digit + extent * value
+    state_digits(trial, value, digits, extents)
+    return value
 
 
-def _difference(claim: Claim, names: list[str]) -> dict[str, int] | None:
-    """Return numbers at which an equation fails that is not an identity."""
-    for step in range(_TRIES):
-        values = {name: 2 + (step * (place + 2) ** 2 + place) % 97 for place, name in enumerate(names)}
-        if violated_at(claim, values):
-            return values
-    return None
+def state_digits(trial: Trial, value: Any, digits: Sequence[Any], extents: Sequence[Any]) -> None:
+    """State that a number in the radix of these extents has these digits and nothing behind them."""
+    rests = [0]
+    for digit, extent in zip(reversed(digits), reversed(extents), strict=True):
+        rests.append(digit + extent * rests[-1])
+    rests.reverse()
+    for digit, extent, rest in zip(digits, extents, rests[1:], strict=True):
+        trial.divides(value, extent, rest, digit)
+        value = rest

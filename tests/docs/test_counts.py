@@ -6,6 +6,7 @@ import json
 import re
 
 from docs.executed import ROOT
+from laws import tables
 
 from layoutalg.codegen import kernels
 from layoutalg.proofs import checker
@@ -22,12 +23,12 @@ WORDS = {"eight": 8, "nine": 9, "ten": 10, "eleven": 11, "twelve": 12, "thirteen
 
 
 def test_laws_and_kinds_of_certificates() -> None:
-    solvers = [{each.engine for each in law.obligations if each.for_all} for law in laws()]
-    always, twice = sum(map(bool, solvers)), sum(len(each) > 1 for each in solvers)
-    stated = r"(\d+) laws of the code itself, (\d+) of them proved for all values \((\d+) by two solvers\)"
+    solvers = [{each.engine for each in law.obligations} for law in laws() if law.for_all]
+    listed = {row.name for table in tables() for row in table.LAWS}
+    stated = r"(\d+) laws of the code itself proved for all values \((\d+) by two solvers\), (\d+) in every small case"
     found = re.search(stated, TOUR)
     assert found is not None
-    assert tuple(map(int, found.groups())) == (len(solvers), always, twice)
+    assert tuple(map(int, found.groups())) == (len(solvers), sum(len(each) > 1 for each in solvers), len(listed))
     assert f"{len(checker.KINDS)} kinds of certificates, one checker of 600 lines" in TOUR
 
 

@@ -1,8 +1,7 @@
-"""Every law is proved, every fault planted in one is refuted, and docs/laws.md is the page of the laws."""
+"""Every law that solvers decide is proved, and the solvers run Python as Python does."""
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
@@ -14,7 +13,6 @@ from layoutalg.ground.verdict import Proved, Refuted, Unknown
 from layoutalg.proofs import laws as door
 from layoutalg.proofs.laws import Law, Obligation
 from layoutalg.proofs.laws.__main__ import main
-from layoutalg.proofs.laws.engines import boxed, enumerated, integers, polynomials
 from layoutalg.proofs.laws.solvers import BITWUZLA, CVC5, Z3, Answerer, installed
 from layoutalg.proofs.laws.term import every, some
 from layoutalg.proofs.laws.trial import Trial, explored, violated_at
@@ -41,48 +39,16 @@ def test_every_obligation_is_proved(obligation: Obligation) -> None:
     assert isinstance(verdict, Proved), str(verdict)
 
 
-@pytest.mark.parametrize("obligation", OBLIGATIONS)
-def test_every_fault_planted_is_refuted_with_a_witness(obligation: Obligation) -> None:
-    needs(obligation)
-    verdict = obligation.planted()
-    assert isinstance(verdict, Refuted), str(verdict)
-    assert obligation.violated(verdict.witness)
-
-
 def test_every_file_with_laws_is_a_subject() -> None:
     files = {path.stem for path in Path(door.__file__).parent.glob("*.py") if "\nLAWS" in path.read_text("utf-8")}
-    assert files == {subject.__name__.rpartition(".")[2] for subject in door._SUBJECTS}
+    assert files == {subject.__name__.rpartition(".")[2] for subject in door.SUBJECTS}
 
 
 def test_names_are_unique_and_say_their_subject() -> None:
     names = [law.name for law in door.laws()]
     assert len(set(names)) == len(names)
     assert all(name.count(".") == 1 for name in names)
-
-
-@pytest.mark.parametrize("law", door.laws(), ids=lambda law: law.name)
-def test_what_a_law_is_about_exists(law: Law) -> None:
-    assert law.about
-    assert law.obligations
-    assert law.for_all or law.why_bounded, "a law that is not proved for all values says why"
-    for dotted in law.about:
-        module, name = dotted, ""
-        while True:
-            try:
-                found: object = importlib.import_module(module)
-                break
-            except ModuleNotFoundError:
-                module, _, last = module.rpartition(".")
-                name = f"{last}.{name}".rstrip(".")
-        for part in name.split("."):
-            found = getattr(found, part)
-        assert callable(found)
-
-
-def test_the_page_is_the_one_of_the_laws(request: pytest.FixtureRequest) -> None:
-    if request.config.getoption("--update-golden"):
-        PAGE.write_text(door.table(), encoding="utf-8")
-    assert PAGE.read_text(encoding="utf-8") == door.table(), "the laws changed; after review, --update-golden"
+    assert all(law.statement and law.obligations for law in door.laws())
 
 
 def test_a_law_is_proved_by_name() -> None:
@@ -92,9 +58,10 @@ def test_a_law_is_proved_by_name() -> None:
         door.law("coalesce")
 
 
-def test_the_command_prints_the_page_and_proves(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_lists_and_proves(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([]) == 0
-    assert capsys.readouterr().out == door.table()
+    listed = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in listed] == [law.name for law in door.laws()]
     assert main(["--prove", "coalesce.idempotent"]) == 0
     assert "proved" in capsys.readouterr().out
     assert main(["--prove", "nothing"]) == 2
@@ -202,36 +169,10 @@ def broken(trial: Trial, least: int) -> None:
     trial.claim(True, "nothing")
 
 
-def test_enumeration_counts_its_cases() -> None:
-    def small(trial: Trial) -> None:
-        trial.claim(trial.digit("x", 3) <= 2, "small")
-
-    (good,) = boxed(small, rounding, "x", {"x": range(-1, 4)}, 3)
-    (short,) = boxed(small, rounding, "x", {"x": range(-1, 4)}, 4)
-    assert isinstance(good.prove(), Proved)
-    assert isinstance(short.prove(), Unknown)
-    (listed,) = enumerated(lambda: [1, 2], lambda _: None, str, "two", 3)
-    assert isinstance(listed.prove(), Unknown)
-    assert listed.scope == "two: 3 cases"
-
-
-def test_polynomials_that_differ_are_told_apart() -> None:
-    def wrong(trial: Trial) -> None:
-        x, y = trial.integer("x"), trial.integer("y")
-        trial.claim((x + y) * (x + y) == x * x + y * y, "a square of a sum")
-
-    (each,) = polynomials(wrong, wrong)
-    verdict = each.prove()
-    assert isinstance(verdict, Refuted)
-    assert each.violated(verdict.witness)
-
-
 def test_engines_that_disagree_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     law = door.law("coalesce.idempotent")
-    lying = Obligation(
-        "liar", "nothing", True, lambda: Refuted("liar", {"what": "no"}), law.obligations[0].planted, bool
-    )
-    monkeypatch.setattr(door, "law", lambda _: Law("a.b", "", (), (law.obligations[0], lying)))
+    refuted = Obligation(Z3, "nothing", True, lambda trial: trial.claim(trial.integer("x") < 1, "small"))
+    monkeypatch.setattr(door, "law", lambda _: Law("a.b", "", (law.obligations[0], refuted)))
     with pytest.raises(BudgetError, match="LA440"):
         door.prove("a.b")
 
@@ -244,7 +185,7 @@ def test_a_solver_whose_counterexample_holds_is_not_believed() -> None:
 
 def test_solvers_not_installed_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("layoutalg.proofs.laws.solvers.find_spec", lambda _: None)
-    first, second = integers(rounding, truncating)
+    first, second = [Obligation(solver, "all integers", True, rounding) for solver in (Z3, CVC5)]
     assert isinstance(first.prove(), Proved)
     verdict = second.prove()
     assert isinstance(verdict, Unknown)

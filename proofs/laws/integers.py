@@ -1,0 +1,607 @@
+"""Integers: intervals and residues, affine forms on boxes, matrices, sizes and what is known of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+from functools import partial
+from itertools import combinations, combinations_with_replacement, permutations, product
+from typing import Any
+
+from layoutalg.ground.assumptions import Assumptions
+from layoutalg.ground.conditions import Condition, Kind, condition
+from layoutalg.ground.decide import decide_quickly
+from layoutalg.ground.digits import span as digit_span
+from layoutalg.ground.facts import Facts, _tighten
+from layoutalg.ground.polynomial import Polynomial, named, power_of, product_of, total
+from layoutalg.ground.polynomial_text import polynomial
+from layoutalg.ground.values import Values, _trusted
+from layoutalg.integer.bits import _Shift, _union
+from layoutalg.integer.forms import first_at_least, growing, residue_form, span
+from layoutalg.integer.layout import IntegerLayout
+from layoutalg.integer.matrix import apply, identity, multiply, transpose
+from layoutalg.integer.normal_forms import _subtracted
+from layoutalg.integer.reshape import Modes, _first_difference, coalesced
+from layoutalg.piecewise import spans
+from layoutalg.piecewise.clauses import Atom, Linear
+from layoutalg.proofs.laws.law import BIT_VECTORS, INTEGERS, Law, stated
+from layoutalg.proofs.laws.solvers import CVC5, Z3
+from layoutalg.proofs.laws.term import Condition as Holds
+from layoutalg.proofs.laws.term import denied, every, implies, some
+from layoutalg.proofs.laws.trial import Trial
+
+LAWS: list[Law] = []
+law = partial(stated, LAWS)
+
+Classes = tuple[tuple[int, int], tuple[int, int]]
+
+
+CLASSES: tuple[Classes, ...] = (((1, 0), (1, 0)), ((4, 1), (6, 3)), ((8, 5), (16, 2)))
+"""Modulus and residue of two operands; ends and points are any integers."""
+
+
+def _operand(trial: Trial, name: str, kind: tuple[int, int], alike: bool = False) -> tuple[Any, Values]:
+    """Return a number and reduced values that hold it, ends open or not."""
+    modulus, residue = kind
+    x = residue + modulus * trial.integer(name)
+    low = None if trial.flag(f"{name}open_below") else residue + modulus * trial.integer(f"{name}low")
+    closed = low is not None if alike else not trial.flag(f"{name}open_above")
+    high = residue + modulus * trial.integer(f"{name}high") if closed else None
+    trial.assume(*[low < x] if low is not None else [], *[x < high] if high is not None else [])
+    return x, _trusted(low, high, modulus, residue)
+
+
+def _in(x: Any, values: Values) -> Holds:
+    """Return that a number lies in values."""
+    low, high, modulus, residue = values.low, values.high, values.modulus, values.residue
+    inside = [low is None or x >= low, high is None or x <= high]
+    return every(*inside, x == residue if not modulus else (x - residue) % modulus == 0)
+
+
+Two = Callable[[Values, Values], Values]
+
+
+def _pairs(trial: Trial, kinds: Classes, make: Two, value: Callable[[Any, Any], Any]) -> None:
+    (x, a), (y, b) = _operand(trial, "x", kinds[0]), _operand(trial, "y", kinds[1], alike=True)
+    trial.claim(_in(value(x, y), make(a, b)), "the value lies in what was computed")
+
+
+def _joins(trial: Trial, kinds: Classes, make: Two) -> None:
+    (x, a), (y, b) = _operand(trial, "x", kinds[0]), _operand(trial, "y", kinds[1], alike=True)
+    found = make(a, b)
+    trial.claim(every(_in(x, found), _in(y, found)), "both lie in the join")
+
+
+def _parts(trial: Trial, kinds: Classes, make: Callable[[Values, int], Values], whole: bool) -> None:
+    n = kinds[1][0] + 1
+    x, a = _operand(trial, "x", kinds[0])
+    trial.claim(_in(x // n if whole else x % n, make(a, n)), "the part lies in what was computed")
+
+
+def _larger(x: Any, y: Any) -> Any:
+    return x if x > y else y
+
+
+_CLAIMED: tuple[tuple[str, str, Any], ...] = (
+    ("sum", "x + y in gamma(a + b)", partial(_pairs, value=lambda x, y: x + y, make=Values.__add__)),
+    ("difference", "x - y in gamma(a - b)", partial(_pairs, value=lambda x, y: x - y, make=Values.__sub__)),
+    ("join", "x and y in gamma(join(a, b))", partial(_joins, make=Values.join)),
+    ("extremes", "max(x, y) in gamma(maximum(a, b))", partial(_pairs, value=_larger, make=Values.maximum)),
+    ("quotient", "floor(x / n) in gamma(quotient(a, n))", partial(_parts, make=Values.quotient, whole=True)),
+    ("remainder", "x mod n in gamma(remainder(a, n))", partial(_parts, make=Values.remainder, whole=False)),
+)
+for _name, _says, _claim in _CLAIMED:
+    for _kinds in CLASSES:
+        (_m, _r), (_n, _s) = _kinds
+        law(
+            f"values.{_name}",
+            INTEGERS,
+            f"all integers, all ends, open or not; residues {_r} mod {_m} and {_s} mod {_n}",
+            f"x in gamma(a) and y in gamma(b) imply {_says}.",
+        )(partial(_claim, kinds=_kinds))
+
+
+_TWO = "all boxes, all coefficients; two axes: base and step of the induction"
+
+
+def _signs(trial: Trial, slope: Any, extent: Any, digit: Any) -> None:
+    """State the signs of products, so that the solvers need not multiply."""
+    for distance in (digit, extent - 1 - digit):
+        trial.claim(slope * distance >= 0 if slope > 0 else slope * distance <= 0, "a product of signs")
+
+
+def _form(trial: Trial) -> tuple[Any, ...]:
+    """Return any form of two axes, its box, and a point of it."""
+    a, b, c = [trial.integer(name) for name in "abc"]
+    m, n = trial.extent("m"), trial.extent("n")
+    return a, b, c, m, n, trial.digit("x", m), trial.digit("y", n)
+
+
+@law("boxes.range", INTEGERS, _TWO)
+def _ranges(trial: Trial) -> None:
+    """span(a, c) is the least and the greatest value of a x + c on a box."""
+    a, b, c, m, n, x, y = _form(trial)
+    low, high = span((a, b), c, (m, n))
+    _signs(trial, a, m, x)
+    _signs(trial, b, n, y)
+    trial.claim(every(low <= a * x + b * y + c, a * x + b * y + c <= high), "no value leaves the range")
+    corners = [c + s * a * (m - 1) + t * b * (n - 1) for s, t in product((0, 1), repeat=2)]
+    digits = ((m, a), (n, b))
+    trial.claim(every(digit_span(digits)[0] + c == low, digit_span(digits)[1] + c == high), "digits have the same span")
+    trial.claim(every(some(*[low == at for at in corners]), some(*[high == at for at in corners])), "both ends occur")
+
+
+@law("boxes.residue", INTEGERS, "all moduli, all boxes, all coefficients; one axis")
+def _residues(trial: Trial) -> None:
+    """(a x + c) mod m is an affine function of x on a box exactly where residue_form gives one, and is that one."""
+    m, n, extent = trial.extent("m"), trial.integer("q"), trial.extent("n")
+    base, after, turns = trial.digit("base", m), trial.digit("after", m), trial.integer("turns")
+    constant, slope = m * n + base, m * turns + after - base
+    x = trial.digit("x", extent)
+    trial.divides(constant, m, n, base)
+    trial.divides(constant + slope, m, n + turns, after)
+    found = residue_form((slope,), constant, m, (extent,))
+    if found is None:
+        last = (extent - 1) * (after - base) + base
+        trial.claim(some(last < 0, last >= m), "refused only where the affine candidate leaves the residues")
+        return
+    (step,), start = found
+    if x == 0:
+        trial.divides(slope * x + constant, m, n, base)
+    else:
+        _signs(trial, step, extent, x)
+        trial.divides(slope * x + constant, m, n + x * turns, start + step * x)
+    trial.claim((slope * x + constant) % m == start + step * x, "the residue is the affine form")
+
+
+@law("boxes.first_at_least", INTEGERS, "all boxes, bounds and coefficients; two axes, the slower one of coefficient 1")
+def _firsts(trial: Trial) -> None:
+    """first_at_least is the first point of a box, in the order of the flat index, where a form reaches a bound."""
+    a, _, c, m, n, x, y = _form(trial)
+    bound = trial.integer("bound")
+    _signs(trial, a, m, x)
+    found = first_at_least((a, 1), c, (m, n), bound)
+    if found is None:
+        trial.claim(a * x + y + c < bound, "None only where no point reaches the bound")
+        return
+    p, q = found
+    trial.claim(a * p + q + c >= bound, "the point reaches the bound")
+    trial.claim(every(p >= 0, p < m, q >= 0, q < n), "the point lies in the box")
+    if y < q:
+        trial.claim(a * x + y + c < bound, "no earlier row reaches it")
+    elif y == q and x < p:
+        if a > 0:
+            trial.claim(a * (p - 1 - x) >= 0, "a product of signs")
+        trial.claim(a * x + y + c < bound, "no earlier point of the row reaches it")
+
+
+@law("boxes.growing", INTEGERS, _TWO)
+def _grows(trial: Trial) -> None:
+    """Where each stride exceeds the reach of the smaller ones, no two points of a box share a value."""
+    a, b, _, m, n, x, y = _form(trial)
+    trial.assume(m >= 2, n >= 2, a >= 0, b >= a)
+    s, t = trial.digit("s", m), trial.digit("t", n)
+    if growing((a, b), (m, n)) is None:
+        return
+    trial.assume(a * x + b * y == a * s + b * t)
+    for distance in (m - 1 - (x - s), m - 1 - (s - x)):
+        trial.claim(a * distance >= 0, "a product of signs")
+    for gap in (y - t - 1, t - y - 1):
+        trial.claim(some(gap < 0, b * gap >= 0), "a product of signs")
+    trial.claim(y == t, "the slow digits agree")
+    trial.claim(some(a * (x - s) != 0, x == s), "a stride other than 0 tells digits apart")
+    trial.claim(x == s, "the fast digits agree")
+
+
+@law("boxes.shifted_sets", BIT_VECTORS, "all sets of 8 values; d up to 5, n up to 7")
+def _unions(trial: Trial) -> None:
+    """Doubling gives the union of a set moved by 0, d, ..., (n - 1) d."""
+    bits = trial.bits("bits", 9)
+    trial.assume(bits >= 0)
+    for stride, extent in product((0, 1, 2, 3, 5), range(1, 8)):
+        wanted = bits
+        for k in range(1, extent):
+            wanted = wanted | (bits << k * stride)
+        trial.claim(_union(bits, stride, extent, _Shift(0)) == wanted, f"the union of {extent} sets, {stride} apart")
+
+
+Span = tuple[Any, Any]
+
+
+def within(value: Any, interval: Span) -> Holds:
+    """Return that a value lies in an interval."""
+    low, high = interval
+    return every(low is None or value >= low, high is None or value <= high)
+
+
+def _interval(trial: Trial, name: str, alike: bool = False) -> Span:
+    """Return any interval, its ends open or not, or both alike."""
+    low = None if trial.flag(f"{name}open_below") else trial.integer(f"{name}low")
+    high = None if (low is None if alike else trial.flag(f"{name}open_above")) else trial.integer(f"{name}high")
+    return low, high
+
+
+def _point(trial: Trial, name: str, alike: bool = False) -> tuple[Any, Span]:
+    """Return an integer and an interval that holds it."""
+    value, interval = trial.integer(name), _interval(trial, name, alike)
+    trial.assume(within(value, interval))
+    return value, interval
+
+
+def _monotone(trial: Trial, slope: Any, value: Any, interval: Span) -> None:
+    """State what a product of a slope and a distance to an end is, so that the solvers need not multiply."""
+    low, high = interval
+    for end, above in ((low, True), (high, False)):
+        if end is not None:
+            gap = value - end if above else end - value
+            trial.claim(slope * gap >= 0 if slope > 0 else slope * gap <= 0, "a product of signs")
+
+
+_OPEN = "all integers, all intervals, ends open or not, of a second one both alike"
+
+
+@law("intervals.sum", INTEGERS, f"{_OPEN}; two terms: base and step of the induction")
+def _sums(trial: Trial) -> None:
+    """x_k in gamma(I_k) for all k implies sum of a_k x_k + c in gamma(span(I)); by induction over the terms."""
+    (x, first), (y, second) = _point(trial, "x"), _point(trial, "y", alike=True)
+    a, b, c = [trial.integer(name) for name in "abc"]
+    found = spans._span(Linear(((0, a), (1, b)), c), [first, second])
+    _monotone(trial, a, x, first)
+    _monotone(trial, b, y, second)
+    trial.claim(within(a * x + b * y + c, found), "the sum lies in its bounds")
+
+
+@law("intervals.floor_and_remainder", INTEGERS, _OPEN)
+def _divisions(trial: Trial) -> None:
+    """x in gamma(I) implies floor(x / n) and x mod n in gamma of what is carried forward."""
+    x, interval = _point(trial, "x")
+    n = trial.extent("n")
+    floor = Atom("floor", sums=(Linear(((0, 1),), 0, n),))
+    trial.claim(within(x // n, spans._forward(floor, [interval])), "the floor lies in its bounds")
+    residue = Atom("mod", sums=(Linear(((0, 1),), 0),), modulus=n)
+    trial.claim(within(x % n, spans._forward(residue, [interval])), "the remainder lies in its bounds")
+
+
+@law("intervals.least_and_greatest", INTEGERS, _OPEN)
+def _choices(trial: Trial) -> None:
+    """x in gamma(I) and y in gamma(J) imply min(x, y) and max(x, y) in gamma of what is carried forward."""
+    (x, first), (y, second) = _point(trial, "x"), _point(trial, "y", alike=True)
+    sums = (Linear(((0, 1),), 0), Linear(((1, 1),), 0))
+    least, greatest = (x, y) if x <= y else (y, x)
+    for kind, value in (("min", least), ("max", greatest)):
+        found = spans._forward(Atom(kind, sums=sums), [first, second])
+        trial.claim(within(value, found), "the choice lies in its bounds")
+
+
+@law(
+    "intervals.demand",
+    INTEGERS,
+    "all integers, all intervals with both ends or none; two terms, as the others only add up",
+)
+def _demands(trial: Trial) -> None:
+    """x_k in gamma(I_k) and sum of a_k x_k + c >= 0 imply x_k in gamma(I_k narrowed by this demand)."""
+    (x, first), (y, second) = _point(trial, "x", alike=True), _point(trial, "y", alike=True)
+    a, c = trial.integer("a"), trial.integer("c")
+    trial.assume(a != 0, a * x + y + c >= 0)
+    _monotone(trial, a, x, first)
+    if second[1] is not None:  # the quotient of the new end, and the sign of its distance times the coefficient
+        size, x_or_less = (a, x) if a > 0 else (-a, -x)
+        quotient = (c + second[1]) // size
+        trial.claim(some(x_or_less + quotient >= 0, size * (x_or_less + quotient + 1) <= 0), "a product of signs")
+    found = [first, second]
+    spans._demand(Linear(((0, a), (1, 1)), c), found)
+    trial.claim(within(x, found[0]), "what satisfies the demand stays")
+    trial.claim(within(y, found[1]), "what satisfies the demand stays, of the second name")
+
+
+@law("intervals.meet_and_hull", INTEGERS, _OPEN)
+def _sets(trial: Trial) -> None:
+    """gamma(meet(I, J)) is the intersection, and gamma(hull(I, J)) holds the union."""
+    x = trial.integer("x")
+    first, second = _interval(trial, "a"), _interval(trial, "b", alike=True)
+    in_first, in_second = bool(within(x, first)), bool(within(x, second))
+    in_both = bool(within(x, spans._meet(first, second)))
+    trial.claim(in_both == (in_first and in_second), "what lies in both lies in the meet, and nothing else")
+    if in_first or in_second:
+        trial.claim(within(x, spans.hull(first, second)), "what lies in one lies in the hull")
+
+
+@law("intervals.class", INTEGERS, "all integers")
+def _classes(trial: Trial) -> None:
+    """x in [low, high] and x = r mod m imply x in the interval moved into the class, and no contradiction is seen."""
+    m, steps, up, down = trial.extent("m"), trial.integer("q"), trial.integer("up"), trial.integer("down")
+    r, past, short = trial.digit("r", m), trial.digit("past", m), trial.digit("short", m)
+    x, low, high = m * steps + r, r - m * up - past, m * down + r + short
+    trial.divides(r - low, m, up, past)
+    trial.divides(high - r, m, down, short)
+    trial.assume(low <= x, x <= high)
+    facts = Facts({"x": None}, {"x": low}, {"x": high}, {"x": (m, r)})  # type: ignore[dict-item]
+    _tighten(facts, "x")
+    trial.claim(within(x, (facts.low["x"], facts.high["x"])), "what lies in interval and class stays")
+    trial.claim(not facts.contradiction, "no contradiction where something lies in both")
+
+
+def leibniz(A: Any) -> Any:
+    """Return the determinant as the sum over all permutations."""
+    total: Any = 0
+    for order in permutations(range(len(A))):
+        sign = (-1) ** sum(a > b for a, b in combinations(order, 2))
+        total = total + sign * math.prod([A[k][place] for k, place in enumerate(order)])
+    return total
+
+
+def _symbols(trial: Trial, name: str, n: int) -> Any:
+    return tuple([tuple([trial.integer(f"{name}{i}{j}") for j in range(n)]) for i in range(n)])
+
+
+def _equal(trial: Trial, left: Any, right: Any, what: str) -> None:
+    trial.claim(len(left) == len(right), what)
+    for one, other in zip(left, right, strict=True):
+        for a, b in zip(one, other, strict=True):
+            trial.claim(a == b, what)
+
+
+def _ring(trial: Trial, n: int) -> None:
+    A, B, C = [_symbols(trial, name, n) for name in "ABC"]
+    x = tuple([trial.integer(f"x{k}") for k in range(n)])
+    _equal(trial, multiply(multiply(A, B), C), multiply(A, multiply(B, C)), "(A B) C = A (B C)")
+    _equal(trial, [apply(multiply(A, B), x)], [apply(A, apply(B, x))], "(A B) x = A (B x)")
+    _equal(trial, transpose(multiply(A, B)), multiply(transpose(B), transpose(A)), "(A B)^T = B^T A^T")
+    _equal(trial, multiply(identity(n), A), A, "I A = A")
+
+
+law(
+    "matrices.ring",
+    CVC5,
+    "all integer matrices; 3 x 3",
+    says="(A B) C = A (B C), (A B) x = A (B x), (A B)^T = B^T A^T, I A = A.",
+)(partial(_ring, n=3))
+law("matrices.ring", Z3, "all integer matrices; 2 x 2")(partial(_ring, n=2))
+
+
+@law("matrices.row_operation", INTEGERS, "all integer matrices; 2 x 2")
+def _operation(trial: Trial) -> None:
+    """A row less q times another is what elimination writes, and the determinant stays."""
+    A, q = _symbols(trial, "A", 2), trial.integer("q")
+    changed = (tuple(_subtracted(list(A[0]), q, list(A[1]))), *A[1:])
+    for entry, a, b in zip(changed[0], A[0], A[1], strict=True):
+        trial.claim(entry == a - q * b, "row - q base")
+    trial.claim(leibniz(changed) == leibniz(A), "the determinant stays")
+
+
+_STEP = "all extents >= 1, all strides; two axes: base and step of the induction"
+
+
+def _of_symbols(extents: Any, rows: Any, moduli: Any) -> IntegerLayout:
+    layout = object.__new__(IntegerLayout)
+    fields = {
+        "inputs": tuple([(f"x{k}", extent) for k, extent in enumerate(extents)]),
+        "outputs": tuple([(f"y{k}", m) for k, m in enumerate(moduli)]),
+        "matrix": rows,
+        "offset": (0,) * len(rows),
+    }
+    for name, value in fields.items():
+        object.__setattr__(layout, name, value)
+    return layout
+
+
+def _evaluated(modes: Modes, index: Any, output: int) -> Any:
+    total: Any = 0
+    for extent, stride in modes:
+        index, digit = divmod(index, extent)
+        total = total + digit * stride[output]
+    return total
+
+
+@law("integer_layouts.coalesced", INTEGERS, f"{_STEP}; two outputs over Z")
+def _keeps(trial: Trial) -> None:
+    """The coalesced form is the same function of the flat index; by induction over the axes."""
+    m, n = trial.extent("m"), trial.extent("n")
+    rows = tuple([tuple([trial.integer(f"{name}{k}") for k in (0, 1)]) for name in "de"])
+    x, y = trial.digit("x", m), trial.digit("y", n)
+    layout = _of_symbols((m, n), rows, (0, 0))
+    trial.divides(x + m * y, m, y, x)
+    for output, value in enumerate(layout.value((x, y))):
+        trial.claim(_evaluated(coalesced(layout), x + m * y, output) == value, "the value at a flat index stays")
+
+
+@law("integer_layouts.one_form", INTEGERS, "all extents >= 2, all strides; two modes each")
+def _differ(trial: Trial) -> None:
+    """Coalesced forms of one size whose extents differ are different functions, and first_difference is a flat index
+    where they differ.
+    """
+    m, n, d, e = trial.extent("m"), trial.extent("n"), trial.integer("d"), trial.integer("e")
+    s, t, a, b = trial.extent("s"), trial.extent("t"), trial.integer("a"), trial.integer("b")
+    trial.assume(m >= 2, n >= 2, s >= 2, t >= 2, m * d != e, s * a != b, m * n == s * t)
+    left: Any = ((m, (d,)), (n, (e,)))
+    right: Any = ((s, (a,)), (t, (b,)))
+    if m == s:
+        return
+    at = _first_difference(left, right)
+    if at is None:
+        trial.claim(False, "forms of unequal extents differ somewhere")
+    for extent in (m, s):
+        trial.divides(1, extent, 0, 1)
+    if at != 1:
+        small, large = (m, s) if m < s else (s, m)
+        trial.claim(at == small, "the end of the shorter mode")
+        trial.divides(small, small, 1)
+        trial.divides(small, large, 0, small)
+    trial.claim(_evaluated(left, at, 0) != _evaluated(right, at, 0), "the forms differ there")
+
+
+Value = tuple[Any, Any]
+
+
+_NAMES = ("K", "M", "N")
+_POLYNOMIALS = tuple(
+    polynomial(text)
+    for text in ("0", "3", "M", "-M/2", "M - N", "M*N + 1", "2*M*M - 3*N/4", "M/K", "N/(6*K) + K", "K*M*N - M/2 + 5/3")
+)
+
+
+_FACTORS = tuple([_POLYNOMIALS[k] for k in (0, 3, 4, 5, 7)])
+_FRACTIONS = tuple(polynomial(text) for text in ("7/2", "M/4 + N/2 - 3", "5*M/6 + 7/3", "M*N/2 + 7*M/6"))
+
+
+def value_of(value: Polynomial, sizes: Mapping[str, Any]) -> Value:
+    """Return numerator and denominator at sizes."""
+    above: Any = 0
+    below: Any = 1
+    for monomial, coefficient in value.monomials:
+        top: Any = coefficient.numerator
+        bottom: Any = coefficient.denominator
+        for name, power in monomial:
+            for _ in range(abs(power)):
+                top, bottom = (top * sizes[name], bottom) if power > 0 else (top, bottom * sizes[name])
+        above, below = above * bottom + top * below, below * bottom
+    return above, below
+
+
+def truth_of(kind: str, value: Polynomial, sizes: Mapping[str, Any]) -> Holds:
+    """Return whether a condition holds at sizes of at least 1."""
+    above, below = value_of(value, sizes)
+    if kind == "integral":
+        kind, above = "zero", above % below
+    truths: dict[str, Holds] = {"zero": above == 0, "nonzero": above != 0, "nonnegative": above >= 0}
+    return truths[kind]
+
+
+def sizes_of(trial: Trial) -> dict[str, Any]:
+    return {name: trial.extent(name) for name in _NAMES}
+
+
+def _same(left: Value, right: Value) -> Holds:
+    equal: Holds = left[0] * right[1] == right[0] * left[1]
+    return equal
+
+
+@law("sizes.ring", INTEGERS, "all sizes >= 1; pairs of 5 polynomials in K, M and N", for_all=False)
+def _same_sums(trial: Trial) -> None:
+    """The value of p + q, p - q, p q, p / m and p quotient q at any sizes is that of the values."""
+    sizes = sizes_of(trial)
+    values = [value_of(p, sizes) for p in _FACTORS]
+    same = []
+    for (p, (a, b)), (q, (c, d)) in combinations_with_replacement(zip(_FACTORS, values, strict=True), 2):
+        results = [
+            (-p, (-a, b)),
+            (1 - p, (b - a, b)),
+            (Polynomial.__mul__(p, q), (a * c, b * d)),
+            (p + q, (a * d + c * b, b * d)),
+            (p - q, (a * d - c * b, b * d)),
+        ]
+        if len(q.monomials) == 1:
+            results.append((p / q, (a * d, b * c)))
+        quotient = Polynomial.__mul__(p, q).quotient(q) if q.monomials else None
+        if quotient is not None:
+            results.append((quotient, (a, b)))
+        same += [_same(value_of(found, sizes), wanted) for found, wanted in results]
+    trial.claim(every(*same), "the value of a sum, a product or a quotient")
+
+
+_LISTED = f"all sizes >= 1; {len(_POLYNOMIALS)} polynomials in K, M and N"
+
+
+@law("sizes.substitution", INTEGERS, _LISTED, for_all=False)
+def _substitution(trial: Trial) -> None:
+    """The value after substitution is the value at the substituted sizes; split gives numerator and denominator."""
+    sizes = sizes_of(trial)
+    swaps = ({"M": named("N"), "N": named("M")}, {"M": named("N") * 2 + 3}, {"K": named("M") * 6, "M": named("K")})
+    for p, values in product(_POLYNOMIALS, swaps):
+        inner = {**sizes, **{name: value_of(value, sizes)[0] for name, value in values.items()}}
+        trial.claim(
+            _same(value_of(Polynomial.replace(p, values), sizes), value_of(p, inner)), "the value after substitution"
+        )
+        above, below = p.split()
+        trial.claim(_same((value_of(above, sizes)[0], value_of(below, sizes)[0]), value_of(p, sizes)), "a fraction")
+        scale = p.content()
+        if p.monomials:
+            trial.claim(_same(value_of(p / scale * scale, sizes), value_of(p, sizes)), "content times the rest")
+            whole = all(coefficient.denominator == 1 for _, coefficient in (p / scale).monomials)
+            trial.claim(whole, "coefficients over the content are integers")
+    square, both = power_of(_POLYNOMIALS[5], 2), product_of([_POLYNOMIALS[5], _POLYNOMIALS[5]])
+    trial.claim(square == both, "a power is a product")
+    trial.claim(total([square, both]) == square * 2, "a total is a sum")
+
+
+@law("sizes.lowest_terms", INTEGERS, "all sizes >= 1; 9 polynomials in K, M and N, all four kinds", for_all=False)
+def _kept_truth(trial: Trial) -> None:
+    """The normal form of a condition holds at the same sizes, stays as it is, and is that of its multiples."""
+    sizes = sizes_of(trial)
+    kinds: tuple[Kind, ...] = ("zero", "nonzero", "nonnegative")
+    whole: Kind = "integral"
+    for kind, p in [*product(kinds, _FACTORS), *[(whole, p) for p in _FRACTIONS]]:
+        for factor in (1, Fraction(3, 2)):
+            form = Condition(kind, p * factor)
+            before, after = truth_of(kind, p * factor, sizes), truth_of(kind, form.value, sizes)
+            trial.claim(every(implies(before, after), implies(after, before)), "the normal form has the same truth")
+        if kind != "integral":
+            trial.claim(Condition(kind, p * 2) == Condition(kind, p), "multiples have one normal form")
+        trial.claim(Condition(kind, form.value) == form, "a normal form stays")
+
+
+KNOWN = (
+    (),
+    ("M % 4 == 0",),
+    ("M >= 3", "N <= 5"),
+    ("M % 6 == 4", "M >= 5", "N % 4 == 2"),
+    ("M >= 2*N", "N >= 2"),
+    ("M == 3*N + 1",),
+    ("2*M <= 3*N", "N <= 4"),
+    ("M % 4 == 1", "M % 6 == 3"),
+    ("M % K == 0",),
+    ("M*N >= 12", "N <= 3"),
+    ("M + N == 9",),
+)
+
+
+CLAIMS = (
+    *[f"{a}*M >= {b}*N + {c}" for a, b, c in product((1, 2), (0, 1, 2), (-3, 0, 1, 4))],
+    *[f"{a}*N <= {b}" for a, b in product((1, 3), (0, 4, 5, 11, 12))],
+    *[f"(M + {c}) % {m} == 0" for c, m in product((0, 1, 3), (2, 3, 4, 12))],
+    *[f"{a}*M != {b}*N + {c}" for a, b, c in product((1, 2), (0, 1, 2), (0, 1, 3))],
+    *["M*N >= M", "M*N >= 12", "M*N >= M + N - 1", "M*M >= 3*M", "M*N % 8 == 0", "M*N % 2 == 0", "M >= K", "M == 3"],
+    *["M*N >= K", "M/K >= 1", "2*M % K == 0", "(M + 1) % K == 0", "M*M == M", "M*N == 0"],
+)
+
+
+_TOGETHER = 12
+"""Claims in one question to a solver."""
+
+
+def _decided(trial: Trial, place: int) -> None:
+    known, sizes = Assumptions(KNOWN[place]), sizes_of(trial)
+    trial.assume(*[truth_of(entry.kind, entry.value, sizes) for entry in known.conditions])
+    held = []
+    for text in CLAIMS:
+        claim = condition(text)
+        answer = decide_quickly(known, claim)
+        if answer is not None:
+            truth = truth_of(claim.kind, claim.value, sizes)
+            held.append(truth if answer[0] else denied(truth))
+    for start in range(0, len(held), _TOGETHER):
+        trial.claim(every(*held[start : start + _TOGETHER]), f"what follows from {known}")
+
+
+@law("facts.decided", INTEGERS, f"all sizes >= 1; {len(KNOWN)} assumptions and {len(CLAIMS)} claims", for_all=False)
+def _all_decided(trial: Trial) -> None:
+    """What intervals and congruences decide from assumptions is so at all sizes that satisfy these."""
+    place = trial.digit("place", len(KNOWN))
+    _decided(trial, next(k for k in range(len(KNOWN)) if place == k))
+
+
+@law("texts.sums", INTEGERS, "all integers, all denominators >= 1; two atoms")
+def _rational_sums(trial: Trial) -> None:
+    """(a x + y + c)/d + (b x + e)/f and k times such a sum have the values of rational numbers."""
+    a, b, c, e, k, x, y = [trial.integer(name) for name in ("a", "b", "c", "e", "k", "x", "y")]
+    d, f = trial.extent("d"), trial.extent("f")
+    first, second = Linear(((0, a), (1, 1)), c, d), Linear(((0, b),), e, f)
+
+    def value(linear: Linear) -> Any:
+        return sum([factor * (x, y)[atom] for atom, factor in linear.terms], linear.constant)
+
+    total, scaled = Linear.plus(first, second), first.scaled(k)
+    above, below = value(first) * f + value(second) * d, d * f
+    trial.claim(value(total) * below == above * total.denominator, "the value of a sum")
+    trial.claim(value(scaled) * d == k * value(first) * scaled.denominator, "the value of a multiple")
