@@ -3,41 +3,48 @@
 Invalid layouts raise ``MalformedError`` LA200, other invalid arguments LA241.
 """
 
-from layoutalg.f2.action import (
+from layoutalg.f2.banks import bank_conflict, conflict_degree
+from layoutalg.f2.divide import (
     ColumnAction,
     additive_strides,
-    drop_broadcast,
-    largest_vectorisation,
-    permutation_for_divide,
-)
-from layoutalg.f2.banks import bank_conflict, conflict_degree
-from layoutalg.f2.build import direct_sum, empty, from_bases_minimal, identity_1d, strided_1d, zeros_1d
-from layoutalg.f2.divide import (
     divide_left,
     divide_right,
+    drop_broadcast,
     is_identity_on,
     is_trivial_over,
+    largest_vectorisation,
     num_consecutive,
+    permutation_for_divide,
     quotient,
     repetitions,
 )
-from layoutalg.f2.inverses import free_variable_masks, left_inverse, right_inverse
 from layoutalg.f2.layout import LinearLayout
 from layoutalg.f2.notation import parse_linear
-from layoutalg.f2.offset import fix_in, flip_in, flip_out, slice_in, xor_in, xor_out
 from layoutalg.f2.reshape import (
     concat_ins,
     concat_outs,
+    direct_sum,
+    empty,
+    fix_in,
     flatten_ins,
     flatten_outs,
+    flip_in,
+    flip_out,
+    from_bases_minimal,
+    identity_1d,
     rename_ins,
     rename_outs,
     reshape_ins,
     reshape_outs,
+    slice_in,
     squeeze_ins,
     squeeze_outs,
+    strided_1d,
     transpose_ins,
     transpose_outs,
+    xor_in,
+    xor_out,
+    zeros_1d,
 )
 from layoutalg.f2.resize import (
     broadcast_in,
@@ -52,7 +59,17 @@ from layoutalg.f2.resize import (
     sublayout_is_zero,
     zero_out,
 )
-from layoutalg.f2.solutions import SolutionSet, invert_and_compose, minimal_conversion, preimages, solve, solve_outer
+from layoutalg.f2.solutions import (
+    SolutionSet,
+    free_variable_masks,
+    invert_and_compose,
+    left_inverse,
+    minimal_conversion,
+    preimages,
+    right_inverse,
+    solve,
+    solve_outer,
+)
 from layoutalg.f2.subspace import Subspace, image_of, kernel_of
 
 __all__ = [

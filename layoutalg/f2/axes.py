@@ -70,22 +70,12 @@ def fields(axes: AxisBits) -> Iterator[tuple[str, int, int]]:
 
 
 def resized(axes: AxisBits, name: str, bits: int) -> AxisBits:
-    """Return the axes with the number of bits of one of them changed.
-
-    Example:
-        >>> resized((("row", 1), ("col", 2)), "col", 5)
-        (('row', 1), ('col', 5))
-    """
+    """Return the axes with the number of bits of one of them changed."""
     return tuple((axis, bits if axis == name else count) for axis, count in axes)
 
 
 def misfit(room: AxisBits, given: AxisBits) -> str | None:
-    """Return the first axis that only one side has, or that is larger in ``given``; None if all fit.
-
-    Example:
-        >>> misfit((("row", 2), ("col", 3)), (("col", 3), ("row", 1))), misfit((("row", 2),), (("row", 3),))
-        (None, 'row')
-    """
+    """Return the first axis that only one side has, or that is larger in ``given``; None if all fit."""
     sizes, bits = dict(room), dict(given)
     return next((n for n in (*sizes, *bits) if n not in sizes or n not in bits or bits[n] > sizes[n]), None)
 
@@ -97,8 +87,6 @@ def summed(inner: object, outer: object, left: AxisBits, right: AxisBits, side: 
         inner: Owner of the axes ``left``, for the error.
         outer: Owner of the axes ``right``.
         side: "input" or "output", for the error.
-
-    Raises: AdmissibilityError: LA242. MalformedError: LA200.
     """
     if left == right:
         return tuple((name, width(2 * bits, f"{side} axis {name}")) for name, bits in left)
@@ -127,12 +115,7 @@ def summed(inner: object, outer: object, left: AxisBits, right: AxisBits, side: 
 
 
 def unpack(value: int, axes: AxisBits) -> dict[str, int]:
-    """Return the coordinates of a packed point.
-
-    Example:
-        >>> unpack(0b110, (("row", 1), ("col", 2)))
-        {'row': 0, 'col': 3}
-    """
+    """Return the coordinates of a packed point."""
     return {name: value >> position & ((1 << bits) - 1) for name, position, bits in fields(axes)}
 
 
@@ -183,12 +166,7 @@ def flag(value: object, argument: str) -> bool:
 
 
 def place(axes: AxisBits, name: object, argument: str) -> Place:
-    """Return (lowest bit, bits) of the axis ``name``.
-
-    Example:
-        >>> place((("row", 2), ("col", 3)), "col", "axis")
-        (2, 3)
-    """
+    """Return (lowest bit, bits) of the axis ``name``."""
     if isinstance(name, str):
         for candidate, low, bits in fields(axes):
             if candidate == name:
@@ -197,12 +175,7 @@ def place(axes: AxisBits, name: object, argument: str) -> Place:
 
 
 def selected(axes: AxisBits, names: object, argument: str) -> tuple[str, ...]:
-    """Return the given axis names, which must be distinct and known, in the order of ``axes``.
-
-    Example:
-        >>> selected((("row", 2), ("col", 3)), ["col", "row"], "names")
-        ('row', 'col')
-    """
+    """Return the given axis names, which must be distinct and known, in the order of ``axes``."""
     wanted = as_names(names, argument)
     for name in wanted:
         place(axes, name, argument)
@@ -243,10 +216,6 @@ def packed_point(axes: AxisBits, values: object, argument: str, *, complete: boo
     Args:
         complete: No axis may be absent.
         flat: Also accept a packed integer.
-
-    Example:
-        >>> packed_point((("row", 2), ("col", 3)), {"col": 5}, "point")
-        20
     """
     if not isinstance(values, Mapping):
         if not flat:
@@ -270,32 +239,17 @@ def _below(bits: int, value: object, argument: str) -> int:
 
 
 def field(value: int, where: Place) -> int:
-    """Return the bits of ``value`` at a place, shifted down.
-
-    Example:
-        >>> field(0b11010, (1, 3))
-        5
-    """
+    """Return the bits of ``value`` at a place, shifted down."""
     return value >> where[0] & ((1 << where[1]) - 1)
 
 
 def insert(value: int, low: int, bits: int) -> int:
-    """Return ``value`` with ``bits`` zero bits inserted at position ``low``.
-
-    Example:
-        >>> bin(insert(0b1011, 2, 1))
-        '0b10011'
-    """
+    """Return ``value`` with ``bits`` zero bits inserted at position ``low``."""
     return value & ((1 << low) - 1) | value >> low << (low + bits)
 
 
 def gather(value: int, places: Sequence[Place]) -> int:
-    """Return the bits at the places, concatenated, the first place lowest.
-
-    Example:
-        >>> gather(0b11010, ((3, 2), (1, 1)))
-        7
-    """
+    """Return the bits at the places, concatenated, the first place lowest."""
     answer = position = 0
     for low, bits in places:
         answer |= (value >> low & ((1 << bits) - 1)) << position
@@ -309,10 +263,6 @@ def moves(source: AxisBits, target: AxisBits, shifts: Mapping[str, int] | None =
     Args:
         source: Axes, a subset of those of ``target``.
         shifts: Per axis of ``source``, its lowest bit within the target axis; absent axes 0.
-
-    Example:
-        >>> move(0b11, moves((("col", 1), ("row", 1)), (("row", 2), ("col", 2)), {"row": 1}))
-        6
     """
     placed = {name: low for name, low, _ in fields(target)}
     shifts = shifts or {}

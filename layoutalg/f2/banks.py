@@ -11,8 +11,7 @@ from __future__ import annotations
 
 from layoutalg.f2 import matrix
 from layoutalg.f2.axes import log2, unpack
-from layoutalg.f2.layout import LinearLayout
-from layoutalg.f2.steps import linear
+from layoutalg.f2.layout import LinearLayout, linear
 
 
 def conflict_degree(access: LinearLayout, element_bits: int, *, banks: int = 32, bank_bits: int = 32) -> int:

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 from layoutalg.f2 import matrix
 from layoutalg.f2.axes import AxisBits, bad_argument, check_axes, fields_check, items, packed_point, unpack
-from layoutalg.f2.layout import LinearLayout, trusted
-from layoutalg.f2.steps import linear
+from layoutalg.f2.layout import LinearLayout, linear, trusted
 from layoutalg.ground.check import refuse
 
 
@@ -66,24 +65,12 @@ class Subspace:
         return matrix.remainder(self.basis, self._packed(point)) == 0
 
     def includes(self, other: Subspace) -> bool:
-        """Whether every point of ``other`` is in this subspace.
-
-        Example:
-            >>> Subspace.spanned((("x", 2),), [1, 2]).includes(Subspace.spanned((("x", 2),), [3]))
-            True
-        """
+        """Whether every point of ``other`` is in this subspace."""
         self._same(other)
         return all(matrix.remainder(self.basis, vector) == 0 for vector in other.basis)
 
     def coordinates(self, point: int | Mapping[str, int]) -> tuple[int, ...]:
-        """Return the indices of the basis vectors whose xor is the point.
-
-        Raises: AdmissibilityError: LA260.
-
-        Example:
-            >>> Subspace.spanned((("x", 3),), [3, 5]).coordinates(6)
-            (0, 1)
-        """
+        """Return the indices of the basis vectors whose xor is the point."""
         packed = self._packed(point)
         rest, used = matrix.eliminate(self.basis).reduce(packed)
         if rest:
@@ -92,32 +79,17 @@ class Subspace:
         return tuple(index for index in range(len(self.basis)) if used >> index & 1)
 
     def intersection(self, other: Subspace) -> Subspace:
-        """Return the intersection.
-
-        Example:
-            >>> Subspace.spanned((("x", 3),), [1, 2]).intersection(Subspace.spanned((("x", 3),), [3, 4])).basis
-            (3,)
-        """
+        """Return the intersection."""
         self._same(other)
         return Subspace(self.axes, matrix.intersection(self.basis, other.basis))
 
     def sum(self, other: Subspace) -> Subspace:
-        """Return the sum (span of the union).
-
-        Example:
-            >>> Subspace.spanned((("x", 3),), [1]).sum(Subspace.spanned((("x", 3),), [3])).basis
-            (1, 2)
-        """
+        """Return the sum (span of the union)."""
         self._same(other)
         return Subspace(self.axes, matrix.image_basis((*self.basis, *other.basis)))
 
     def complement(self) -> Subspace:
-        """Return a complement of this subspace, spanned by unit vectors.
-
-        Example:
-            >>> Subspace.spanned((("x", 3),), [3]).complement().basis
-            (1, 4)
-        """
+        """Return a complement of this subspace, spanned by unit vectors."""
         tops = {vector.bit_length() - 1 for vector in self.basis}
         return Subspace(self.axes, tuple(1 << bit for bit in range(self.bits) if bit not in tops))
 
@@ -136,12 +108,7 @@ class Subspace:
         return Subspace.spanned(self.axes, matrix.common_complement(self.basis, other.basis, self.bits))
 
     def annihilator(self) -> Subspace:
-        """Return the vectors whose bitwise product with every point has even parity.
-
-        Example:
-            >>> Subspace.spanned((("x", 3),), [3]).annihilator().basis
-            (3, 4)
-        """
+        """Return the vectors whose bitwise product with every point has even parity."""
         rows = matrix.transpose(self.basis, self.bits)
         return Subspace(self.axes, matrix.image_basis(matrix.kernel(rows)))
 
@@ -161,12 +128,7 @@ class Subspace:
         return Subspace(layout.in_axes, matrix.image_basis([vector & mask for vector in null]))
 
     def as_layout(self, name: str) -> LinearLayout:
-        """Return the injective layout onto the subspace; bit i maps to basis vector i.
-
-        Example:
-            >>> str(Subspace.spanned((("x", 2),), [3]).as_layout("i"))
-            'F2[i=(3) -> x:4]'
-        """
+        """Return the injective layout onto the subspace; bit i maps to basis vector i."""
         fields_check.name(name, "name")
         return trusted(((name, len(self.basis)),), self.axes, self.basis, 0)
 

@@ -68,12 +68,7 @@ class Assumptions(Known):
         return Assumptions((*self.conditions, *Assumptions(extra, free).conditions), free)
 
     def violated_by(self, sizes: Mapping[str, int]) -> Condition | None:
-        """Return the first condition that ``sizes`` violate (sizes >= 1 included), or None.
-
-        Example:
-            >>> Assumptions(("M % 16 == 0",)).violated_by({"M": 24})
-            condition('M % 16 == 0')
-        """
+        """Return the first condition that ``sizes`` violate (sizes >= 1 included), or None."""
         values = sizes_of(sizes)
         require_names(self.names, values, str(self))
         return self.broken_at(values)
@@ -85,8 +80,6 @@ class Assumptions(Known):
             claim: A condition or its text.
             timeout_ms: Wall time for the whole decision; an earlier deadline of the caller also applies.
 
-        Raises: MalformedError: LA620, LA004. BudgetError: LA001.
-
         Example:
             >>> Assumptions(("M % 16 == 0",)).decide("M % 64 == 0").fails_at
             (('M', 16),)
@@ -94,12 +87,7 @@ class Assumptions(Known):
         return decide(self, condition(claim), timeout_ms)
 
     def entails(self, claim: object, timeout_ms: float = limits.DECISION_MS) -> bool | None:
-        """Return True if the claim always holds, False if it never holds, None if neither was shown.
-
-        Example:
-            >>> Assumptions(("K == M",)).entails("K*N == M*N")
-            True
-        """
+        """Return True if the claim always holds, False if it never holds, None if neither was shown."""
         return self.decide(claim, timeout_ms).status
 
     def to_sympy(self, symbols: Mapping[str, Any] | None = None) -> Any:

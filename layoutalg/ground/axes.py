@@ -34,22 +34,12 @@ def checked_axes(value: object, argument: str, check: Checker, low: int = 0) -> 
 
 
 def size(axes: Axes) -> int:
-    """Return the number of points.
-
-    Example:
-        >>> size((("row", 3), ("col", 5))), size(())
-        (15, 1)
-    """
+    """Return the number of points."""
     return math.prod([extent for _, extent in axes])
 
 
 def flat_index(axes: Axes, point: object, check: Checker, argument: str = "point") -> int:
-    """Return the flat index of a point given by name, all axes present.
-
-    Example:
-        >>> flat_index((("row", 3), ("col", 5)), {"row": 2, "col": 1}, Checker("LA750"))
-        5
-    """
+    """Return the flat index of a point given by name, all axes present."""
     index, weight = 0, 1
     for (name, extent), value in zip(axes, by_name(axes, point, check, argument), strict=True):
         inside = type(value) is int and 0 <= value < extent
@@ -59,12 +49,7 @@ def flat_index(axes: Axes, point: object, check: Checker, argument: str = "point
 
 
 def point_at(axes: Axes, index: int) -> dict[str, int]:
-    """Return the coordinates of a flat index inside the box.
-
-    Example:
-        >>> point_at((("row", 3), ("col", 5)), 5)
-        {'row': 2, 'col': 1}
-    """
+    """Return the coordinates of a flat index inside the box."""
     point = {}
     for name, extent in axes:
         index, point[name] = divmod(index, extent)
@@ -72,12 +57,7 @@ def point_at(axes: Axes, index: int) -> dict[str, int]:
 
 
 def digits_of(axes: Axes, index: npt.NDArray[Any]) -> list[npt.NDArray[Any]]:
-    """Return one coordinate array per axis for flat indices inside the box.
-
-    Example:
-        >>> [digit.tolist() for digit in digits_of((("row", 3), ("col", 5)), np.arange(4))]
-        [[0, 1, 2, 0], [0, 0, 0, 1]]
-    """
+    """Return one coordinate array per axis for flat indices inside the box."""
     digits = []
     for _, extent in axes:
         index, digit = np.divmod(index, extent) if extent else (index, index)

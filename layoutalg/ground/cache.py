@@ -26,12 +26,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def bytes_of(*values: object) -> int:
-    """Return the approximate size of values in bytes; shared parts count once.
-
-    Example:
-        >>> bytes_of(()) < bytes_of((1, 2)) < bytes_of((1, (2, "three")))
-        True
-    """
+    """Return the approximate size of values in bytes; shared parts count once."""
     seen: set[int] = set()
     waiting, total = list(values), 0
     while waiting:
@@ -104,19 +99,6 @@ def kept(
     Args:
         limit_bytes: Total size of arguments and answers; an answer above an eighth of it is not cached.
         worth: Whether to cache an answer; None caches all.
-
-    Example:
-        >>> @kept(worth=lambda answer: answer is not None)
-        ... def half(number):
-        ...     print("computing")
-        ...     return number // 2 if number % 2 == 0 else None
-        >>> half(4), half(4)
-        computing
-        (2, 2)
-        >>> half(5), half(5)
-        computing
-        computing
-        (None, None)
     """
     return lambda function: _Kept(function, limit_bytes, worth)
 
@@ -127,15 +109,6 @@ def remembered(weigh: Callable[..., int], limit_bytes: int = limits.CACHE_BYTES)
     Args:
         weigh: Size of an entry in bytes, from the answer and the arguments; a cheap upper bound will do.
         limit_bytes: As for ``kept``; an answer above a quarter of it is not cached.
-
-    Example:
-        >>> @remembered(lambda answer, number: 100)
-        ... def square(number):
-        ...     print("computing")
-        ...     return number * number
-        >>> square(4), square(4)
-        computing
-        (16, 16)
     """
 
     def decorate(function: Function) -> Function:

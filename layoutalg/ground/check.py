@@ -157,12 +157,6 @@ def integers(value: object, argument: str) -> npt.NDArray[Any] | None:
     Args:
         value: Anything; an empty list counts as integers.
         argument: Its name, for the error if it would not fit in memory.
-
-    Raises: BudgetError: LA002.
-
-    Example:
-        >>> integers([1, 2**70], "i").dtype, integers([0.5], "i"), integers([], "i").dtype
-        (dtype('O'), None, dtype('int64'))
     """
     memory.reserve_items(argument, value)
     try:

@@ -62,8 +62,6 @@ def left(at_most: float = math.inf) -> float:
 def check(what: str) -> None:
     """Raise if the deadline has passed; loops call this once per step. ``what`` is for the message.
 
-    Raises: BudgetError: LA001.
-
     Example:
         >>> with within(0):
         ...     check("a search")

@@ -57,12 +57,7 @@ class Condition:
         return self.value.names
 
     def holds(self, sizes: Mapping[str, int]) -> bool:
-        """Return whether the condition holds at ``sizes``; dividing by 0 makes it false.
-
-        Example:
-            >>> condition("M % 64 == 0").holds({"M": 128})
-            True
-        """
+        """Return whether the condition holds at ``sizes``; dividing by 0 makes it false."""
         values = sizes_of(sizes)
         require_names(self.names, values, str(self))
         return self.true_at(values)
@@ -84,12 +79,7 @@ class Condition:
                 return value.denominator == 1
 
     def to_sympy(self, symbols: Mapping[str, Any] | None = None) -> Any:
-        """Return the sympy relation; names missing from ``symbols`` become positive integer symbols.
-
-        Example:
-            >>> condition("M % 64 == 0").to_sympy(), condition("N > 63").to_sympy()
-            (Eq(Mod(M, 64), 0), N >= 64)
-        """
+        """Return the sympy relation; names missing from ``symbols`` become positive integer symbols."""
         if self.kind == "integral":
             above, below = self.value.split()
             return sympy.Eq(sympy.Mod(above.to_sympy(symbols), below.to_sympy(symbols)), 0)

@@ -45,10 +45,6 @@ class Decision:
         holds_at: Sizes that satisfy the assumptions and the condition, if known.
         fails_at: Sizes that satisfy the assumptions but not the condition, if known.
         reason: A short phrase.
-
-    Example:
-        >>> Decision(None, "examples", (("M", 64),), (("M", 1),), "both are possible").status is None
-        True
     """
 
     status: bool | None
@@ -63,8 +59,6 @@ def decide(assumptions: Known, claim: Condition, timeout_ms: float = limits.DECI
 
     Args:
         timeout_ms: Wall time for the whole decision; an earlier deadline of the caller also applies.
-
-    Raises: MalformedError: LA004. BudgetError: LA001.
 
     Example:
         >>> from layoutalg.ground.assumptions import Assumptions, condition
@@ -84,10 +78,7 @@ def decide(assumptions: Known, claim: Condition, timeout_ms: float = limits.DECI
 
 @kept(worth=lambda decision: decision.engine != "none")
 def _decided(assumptions: Known, claim: Condition) -> Decision:
-    """Return the first engine's decision.
-
-    Raises: BudgetError: LA001.
-    """
+    """Return the first engine's decision."""
     quick = decide_quickly(assumptions, claim, GLANCE)
     if quick is None:
         holds, fails = _examples(assumptions, claim)
@@ -275,8 +266,6 @@ class _Question:
     Args:
         claim: A condition, or None to ask for sizes that satisfy the assumptions alone.
         names: Further names that need sizes.
-
-    Raises: BudgetError: LA001, LA664.
     """
 
     @solver.whole
@@ -294,10 +283,7 @@ class _Question:
 
     @solver.whole
     def sizes(self, wanted: bool) -> Sizes | None:
-        """Return sizes at which the assumptions hold and the claim is ``wanted``; None if there are none.
-
-        Raises: BudgetError: LA001, LA005.
-        """
+        """Return sizes at which the assumptions hold and the claim is ``wanted``; None if there are none."""
         self.session.solver.push()
         try:
             if self.claim is not None:

@@ -67,12 +67,7 @@ def merge(flat: Iterable[tuple[int, Stride]]) -> Digits:
 
 
 def span(flat: Flat) -> tuple[int, int]:
-    """Return the least and the greatest value; (0, 0) for an empty function.
-
-    Example:
-        >>> span(((4, 8), (3, -1)))
-        (-2, 24)
-    """
+    """Return the least and the greatest value; (0, 0) for an empty function."""
     low = high = 0
     for extent, stride in flat:
         if extent == 0:
@@ -85,12 +80,7 @@ def span(flat: Flat) -> tuple[int, int]:
 
 
 def evaluate(flat: Flat, index: int) -> int:
-    """Return the value at a flat index inside the domain.
-
-    Example:
-        >>> evaluate(((4, 8), (8, 1)), 21)
-        13
-    """
+    """Return the value at a flat index inside the domain."""
     total = 0
     for extent, stride in flat:
         index, digit = divmod(index, extent)
@@ -177,32 +167,17 @@ def _first_reaching(flat: Flat, bound: int) -> int | None:
 
 
 def weights(stride: Stride) -> tuple[int, ...]:
-    """Return the weights of the target digits that a digit touches: the bits it flips, or ``abs(stride)``.
-
-    Example:
-        >>> weights(-6), weights((1, 4))
-        ((6,), (1, 4))
-    """
+    """Return the weights of the target digits that a digit touches: the bits it flips, or ``abs(stride)``."""
     return (abs(stride),) if isinstance(stride, int) else stride
 
 
 def shared_bits(modes: Iterable[tuple[int, Stride]]) -> frozenset[int]:
-    """Return the weights of the shared target bits.
-
-    Example:
-        >>> sorted(shared_bits(((2, 1), (3, 4), (2, (1, 2)))))
-        [1, 2]
-    """
+    """Return the weights of the shared target bits."""
     return frozenset(weight for _, stride in modes if isinstance(stride, tuple) for weight in stride)
 
 
 def placed(modes: Iterable[tuple[int, AnyStride]]) -> Iterator[tuple[int, int, AnyStride]]:
-    """Yield (weight in the source, extent, stride) of every digit.
-
-    Example:
-        >>> list(placed(((2, 3), (3, 1))))
-        [(1, 2, 3), (2, 3, 1)]
-    """
+    """Yield (weight in the source, extent, stride) of every digit."""
     weight = 1
     for extent, stride in modes:
         yield weight, extent, stride
@@ -300,10 +275,6 @@ def digit_extent(broken: npt.NDArray[np.bool_], weight: int) -> int:
 
     Returns:
         The greatest common divisor of the number of steps and of all x // weight + 1 with a broken step.
-
-    Example:
-        >>> digit_extent(np.array([False, True, False, True, False]), 1)
-        2
     """
     count = len(broken) // weight + 1
     places = np.flatnonzero(broken) // weight + 1

@@ -83,10 +83,7 @@ class ListedLayout(Layout):
         return np.array(self.values, dtype=np.int64)
 
     def inverse(self) -> Any:
-        """Refuse: a table has no formula to invert.
-
-        Raises: RepresentabilityError: LA803.
-        """
+        """Refuse: a table has no formula to invert."""
         because = "use layoutalg.convert.recognize to find an invertible layout with this table"
         raise RepresentabilityError(Diagnostic("LA803", "a table cannot be inverted directly", (str(self),), because))
 

@@ -15,8 +15,6 @@ def reserve(what: str, count: int, bytes_each: int, limit: int = limits.TABLE_BY
         bytes_each: Bytes per entry in all arrays alive at the same time.
         limit: Limit in bytes.
 
-    Raises: BudgetError: LA002.
-
     Example:
         >>> reserve("a table", 2**20, 8)
         >>> reserve("a table", 2**40, 8)
@@ -39,12 +37,6 @@ def reserve_items(what: str, values: object, limit: int = limits.TABLE_BYTES) ->
         what: What would be allocated, for the message.
         values: Any object; objects without len() are accepted.
         limit: Limit in bytes.
-
-    Raises: BudgetError: LA002.
-
-    Example:
-        >>> reserve_items("coordinates", range(10)), reserve_items("coordinates", 3)
-        (None, None)
     """
     try:
         count = len(values)  # type: ignore[arg-type]

@@ -79,14 +79,6 @@ def then(inner: object, outer: object) -> Any:
     Args:
         inner: The value whose method this is, applied first.
         outer: Applied last.
-
-    Example:
-        >>> from layoutalg.cute import CuteLayout
-        >>> then(CuteLayout(4), "4:1")
-        Traceback (most recent call last):
-        layoutalg.ground.errors.MalformedError: LA192 these values do not compose
-          in     then
-          since  cannot compose a CuteLayout with '4:1'; use layoutalg.parse for text
     """
     if any(base.__module__.partition(".")[0] == "layoutalg" for base in type(outer).__mro__):
         for first, name, second in ((outer, "__matmul__", inner), (inner, "__rmatmul__", outer)):

@@ -102,14 +102,7 @@ class Polynomial:
         )
 
     def value(self, sizes: Mapping[str, int]) -> Fraction:
-        """Return the exact value at ``sizes``.
-
-        Raises: MalformedError: LA623. AdmissibilityError: LA663.
-
-        Example:
-            >>> (named("M") / 4).value({"M": 6})
-            Fraction(3, 2)
-        """
+        """Return the exact value at ``sizes``."""
         values = sizes_of(sizes)
         require_names(self.names, values, str(self))
         try:
@@ -236,12 +229,7 @@ class Polynomial:
         return self * _make({inverse: 1 / coefficient})
 
     def content(self) -> Fraction:
-        """Return the greatest common divisor of the coefficients; 0 for the polynomial 0.
-
-        Example:
-            >>> (named("M") * 6 + 4).content()
-            Fraction(2, 1)
-        """
+        """Return the greatest common divisor of the coefficients; 0 for the polynomial 0."""
         scale = 1
         for _, coefficient in self.monomials:
             scale = common_multiple(scale, coefficient.denominator)
@@ -263,12 +251,7 @@ class Polynomial:
         return f"polynomial({str(self)!r})"
 
     def to_sympy(self, symbols: Mapping[str, Any] | None = None) -> Any:
-        """Return the sympy expression; names missing from ``symbols`` become positive integer symbols.
-
-        Example:
-            >>> (named("M") * named("N") / 64).to_sympy()
-            M*N/64
-        """
+        """Return the sympy expression; names missing from ``symbols`` become positive integer symbols."""
         if symbols is not None and not (
             isinstance(symbols, Mapping) and all(isinstance(entry, sympy.Expr) for entry in symbols.values())
         ):
@@ -323,10 +306,7 @@ def value_at(value: Polynomial, sizes: Mapping[str, int]) -> Fraction:
 
 
 def whole_at(value: Polynomial, sizes: Mapping[str, int], where: str) -> int:
-    """Return the value at ``sizes`` (not checked), which must be an integer.
-
-    Raises: AdmissibilityError: LA663.
-    """
+    """Return the value at ``sizes`` (not checked), which must be an integer."""
     try:
         found = value_at(value, sizes)
     except ZeroDivisionError:
@@ -360,12 +340,7 @@ def named(name: str) -> Polynomial:
 
 
 def total(parts: Iterable[Polynomial]) -> Polynomial:
-    """Return the sum of polynomials.
-
-    Example:
-        >>> print(total([named("M"), ONE, named("M")]))
-        2*M + 1
-    """
+    """Return the sum of polynomials."""
     sums: dict[Monomial, Fraction] = {}
     for part in parts:
         take(1 + len(part.monomials) // 8)

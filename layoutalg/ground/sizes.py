@@ -15,12 +15,7 @@ from layoutalg.ground.errors import Diagnostic, MalformedError
 
 
 def name_of(value: object) -> str:
-    """Return the name of a symbol given as text or as a sympy symbol.
-
-    Example:
-        >>> name_of("M")
-        'M'
-    """
+    """Return the name of a symbol given as text or as a sympy symbol."""
     text = value if isinstance(value, str) else getattr(value, "name", None)
     if not is_name(text):
         raise Checker("LA620").malformed("symbol", "must be a name", value)
@@ -28,12 +23,7 @@ def name_of(value: object) -> str:
 
 
 def is_name(value: object) -> bool:
-    """Return whether this is a valid name: an identifier, not a Python keyword.
-
-    Example:
-        >>> is_name("M"), is_name("2M"), is_name("lambda"), is_name(None)
-        (True, False, False, False)
-    """
+    """Return whether this is a valid name: an identifier, not a Python keyword."""
     return (
         isinstance(value, str)
         and len(value) <= limits.TERM_CHARACTERS

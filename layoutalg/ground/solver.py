@@ -132,8 +132,6 @@ def solve(asked: Session, what: str, names: Sequence[Any], seconds: float = limi
         names: The variables to return.
         seconds: Wall time; an earlier deadline of the caller also applies.
 
-    Raises: BudgetError: LA001.
-
     Example:
         >>> asked = session()
         >>> x = asked.z3.Int("x", asked.context)

@@ -156,12 +156,7 @@ class Values:
 
 
 def constant(value: Values | int) -> Values:
-    """Return a number as ``Values``; ``Values`` unchanged.
-
-    Example:
-        >>> constant(7)
-        Values(low=7, high=7, modulus=0, residue=7)
-    """
+    """Return a number as ``Values``; ``Values`` unchanged."""
     if isinstance(value, Values):
         return value
     number = CHECK.integer(value, "value")

@@ -18,12 +18,12 @@ import numpy as np
 
 from layoutalg.ground.check import refuse
 from layoutalg.ground.digits import Digits, IntArray, Stride, digit_extent, merge, placed, split_at, weights
+from layoutalg.ground.errors import shown
 from layoutalg.ground.verdict import Proved, Refuted, Verdict
 from layoutalg.hierarchy import bijection as maps
-from layoutalg.hierarchy.bijection import Bijection
-from layoutalg.hierarchy.digitmap import DigitMap, assemble
-from layoutalg.hierarchy.layout import HierarchicalLayout
-from layoutalg.hierarchy.levels import block_size, integer, require, same_levels
+from layoutalg.hierarchy.bijection import Bijection, DigitMap, assemble
+from layoutalg.hierarchy.layout import Guard, HierarchicalLayout
+from layoutalg.hierarchy.levels import block_size, cut_level, integer, require, same_levels
 
 Uniformity: TypeAlias = Literal["uniform", "xor", "add", "table"]
 
@@ -42,11 +42,6 @@ class BlockForm:
         flips: For ``xor`` the digits of j, fastest first: pairs of an extent and the weights of the bits of f(x) that
             the digit flips if it is 1 (only digits of extent 2 flip any). Otherwise empty.
         step: For ``add`` the number g, otherwise 0.
-
-    Example:
-        >>> form = form_of(DigitMap.from_bits((1, 2, 5)), 4)
-        >>> form.kind, form.flips, form.inner_at(1).table().tolist()
-        ('xor', ((2, (1,)),), [1, 0, 3, 2])
     """
 
     outer: Bijection
@@ -98,10 +93,6 @@ def crossing_witness(bijection: Bijection, below: int) -> tuple[int, int] | None
 
     Complexity: linear in the digits if they divide at the cut; otherwise quadratic if two corners of a block are
     separated, else O(N); O(N) for tables.
-
-    Example:
-        >>> crossing_witness(DigitMap(((2, 2), (2, 1))), 2), crossing_witness(DigitMap(((4, -1),)), 2)
-        ((0, 1), None)
     """
     pieces = cut_digits(bijection, below)
     if pieces is not None:
@@ -137,12 +128,7 @@ def _corners(mapping: DigitMap, below: int) -> tuple[int, int] | None:
 
 
 def cut_digits(bijection: Bijection, below: int) -> Digits | None:
-    """Return the digits of a bijection split at the cut on both sides; None for a table or digits that do not divide.
-
-    Example:
-        >>> cut_digits(DigitMap(((6, 1),)), 3), cut_digits(DigitMap(((2, 3), (3, 1))), 2)
-        (((3, 1), (2, 3)), None)
-    """
+    """Return the digits of a bijection split at the cut on both sides; None for a table or digits that do not divide."""
     return split_at(bijection.modes, [below], [below]) if isinstance(bijection, DigitMap) else None
 
 
@@ -158,8 +144,6 @@ def preserves_blocks(layout: HierarchicalLayout, cut: str) -> Verdict:
 
     Returns:
         Proved, or Refuted with two points of one block that land in different blocks.
-
-    Raises: AdmissibilityError: LA756, LA750. BudgetError: LA754.
 
     Example:
         >>> from layoutalg.hierarchy import hierarchy, reindex
@@ -187,15 +171,7 @@ def preserves_blocks(layout: HierarchicalLayout, cut: str) -> Verdict:
 
 
 def form_of(bijection: Bijection, below: int) -> BlockForm:
-    """Return (f; h) of a bijection that keeps the blocks of ``below`` points together.
-
-    Raises: AdmissibilityError: LA755. BudgetError: LA754.
-
-    Example:
-        >>> form = form_of(DigitMap(((3, -1), (2, 3))), 3)
-        >>> form.outer, form.inner, form.kind
-        (DigitMap(modes=((2, 1),)), (DigitMap(modes=((3, -1),)),), 'uniform')
-    """
+    """Return (f; h) of a bijection that keeps the blocks of ``below`` points together."""
     pair = crossing_witness(bijection, below)
     if pair is not None:
         because = f"two points of one block of {below} land in different blocks"
@@ -266,8 +242,6 @@ def block_form(layout: HierarchicalLayout, cut: str) -> BlockForm:
 
     Guards are ignored, as in ``preserves_blocks``.
 
-    Raises: AdmissibilityError: LA755, LA756, LA750.
-
     Example:
         >>> from layoutalg.hierarchy import hierarchy, reindex
         >>> rotate = reindex(hierarchy(lane=3, register=3), [0, 1, 2, 4, 5, 3, 8, 6, 7])
@@ -283,12 +257,6 @@ def moved_point(layout: HierarchicalLayout, below: int) -> int | None:
     """Return a point (flat, inside the guards) that moves to another block number, or None.
 
     Both sides of the layout have blocks of ``below`` points.
-
-    Example:
-        >>> from layoutalg.hierarchy import hierarchy, reindex
-        >>> moved_point(reindex(hierarchy(lane=2, register=2), [0, 1, 3, 2]), 2)
-        >>> moved_point(reindex(hierarchy(lane=2, register=2), [2, 3, 0, 1]), 2)
-        0
     """
     pieces = None if layout.guards else cut_digits(layout.map, below)
     if pieces is not None:
@@ -301,3 +269,50 @@ def moved_point(layout: HierarchicalLayout, below: int) -> int | None:
     values = layout.table()
     moved = np.flatnonzero((values >= 0) & (values // below != np.arange(layout.size) // below))
     return int(moved[0]) if len(moved) else None
+
+
+def solve_conversion(
+    before: HierarchicalLayout, after: HierarchicalLayout, *, within: str | None = None
+) -> HierarchicalLayout:
+    """Return the unique bijection X with ``X @ before == after``.
+
+    Args:
+        after: Must have the same source box and equivalent guards, which carry over to X.
+        within: A cut such as ``"lane|warp"``: require that X moves data only inside the blocks of that cut, i.e. keeps
+            the coordinates of the levels above; both targets must then be the same box of levels.
+
+    Example:
+        >>> from layoutalg.hierarchy import Box, DigitMap
+        >>> rows = HierarchicalLayout(Box.of(i=2, j=3), Box.of(x=6), DigitMap(((2, 3), (3, 1))))
+        >>> cols = HierarchicalLayout(Box.of(i=2, j=3), Box.of(x=6), DigitMap(((6, 1),)))
+        >>> X = solve_conversion(rows, cols)
+        >>> X @ rows == cols, X.map.modes
+        (True, ((3, 2), (2, 1)))
+    """
+    if within is not None:
+        cut_level(within, "within")
+    require(before, HierarchicalLayout, "before")
+    require(after, HierarchicalLayout, "after")
+    if before.source != after.source:
+        because = f"one maps from ({before.source}), the other from ({after.source})"
+        witness: dict[str, object] = {"before": before.source.dims, "after": after.source.dims}
+        raise refuse("LA751", "a conversion needs two layouts of the same box", because, witness, before, after)
+    if before.guards != after.guards:
+        differs = np.flatnonzero((before.table() >= 0) != (after.table() >= 0))
+        if len(differs):
+            because = "one side is defined at a point where the other is not"
+            witness = dict(before.source.point(int(differs[0])))
+            what = "the conversion equation has no solution"
+            raise refuse("LA757", what, because, witness, f"X o ({before})", f"= {after}")
+    back = maps.inverse(before.map)
+    guards = tuple(Guard(maps.compose(g.map, back), g.box, g.bounds) for g in before.guards)
+    answer = HierarchicalLayout(before.target, after.target, maps.compose(after.map, back), guards)
+    if within is not None:
+        same_levels(before.target, after.target, f"solve_conversion(within={shown(within)})")
+        point = moved_point(answer, block_size(before.target, within))
+        if point is not None:
+            because = "the only solution moves a value to another block"
+            witness = {"from": answer.source.point(point), "to": answer.target.point(answer.map.at(point))}
+            what = f"no conversion stays inside the blocks of {within}"
+            raise refuse("LA757", what, because, witness, f"X o ({before})", f"= {after}")
+    return answer

@@ -117,12 +117,7 @@ def hierarchy(*, cluster: int = 1, cta: int = 1, warp: int = 1, lane: int = 1, r
 
 
 def cut_level(cut: object, argument: str = "cut") -> int:
-    """Return the number of a cut, 0 for the innermost; the levels below it have numbers up to this one.
-
-    Example:
-        >>> cut_level("lane|warp")
-        1
-    """
+    """Return the number of a cut, 0 for the innermost; the levels below it have numbers up to this one."""
     for number, name in enumerate(CUTS):
         if isinstance(cut, str) and cut == name:
             return number
@@ -130,12 +125,7 @@ def cut_level(cut: object, argument: str = "cut") -> int:
 
 
 def block_size(box: Box, cut: str) -> int:
-    """Return the number of points of one block of a cut: the product of the extents below it.
-
-    Example:
-        >>> block_size(hierarchy(warp=4, lane=32, register=8), "lane|warp")
-        256
-    """
+    """Return the number of points of one block of a cut: the product of the extents below it."""
     level = cut_level(cut)
     if not require(box, Box, "box").is_hierarchy:
         raise malformed("box", f"must have the axes {list(LEVELS[::-1])}", str(box))
@@ -146,10 +136,7 @@ def block_size(box: Box, cut: str) -> int:
 
 
 def same_levels(first: Box, second: Box, *where: object) -> None:
-    """Check that both boxes are the same box of levels; the witness is the level or the wrong axes.
-
-    Raises: AdmissibilityError: LA756.
-    """
+    """Check that both boxes are the same box of levels; the witness is the level or the wrong axes."""
     if first.is_hierarchy and first == second:
         return
     other = next((box for box in (first, second) if not box.is_hierarchy), None)

@@ -24,7 +24,7 @@ from layoutalg.f2 import matrix
 from layoutalg.ground.check import refuse
 from layoutalg.ground.digits import Stride, aligned, placed, weights
 from layoutalg.ground.errors import Diagnostic, LayoutError, RepresentabilityError
-from layoutalg.hierarchy.digitmap import DigitMap, assemble, compose_digits
+from layoutalg.hierarchy.bijection import DigitMap, assemble, compose_digits
 from layoutalg.hierarchy.layout import HierarchicalLayout
 from layoutalg.hierarchy.levels import CUTS, block_size, cut_level, integer, malformed, require, same_levels
 
@@ -40,12 +40,6 @@ class ExchangePlan:
         constant: Set of the places reversed at the end; for bits, the constant of the affine map.
         levels: Number of places per level, innermost first.
         extents: Extent of every place, 2 for a bit. Matrices have entries off the wiring only between bits.
-
-    Example:
-        >>> from layoutalg.hierarchy import hierarchy, reindex
-        >>> plan = exchange_plan(reindex(hierarchy(lane=2, register=2), DigitMap.from_bits((2, 1))))
-        >>> plan.wiring, plan.crossing("register|lane")
-        ((1, 0), 1)
     """
 
     first: tuple[int, ...]
@@ -193,8 +187,6 @@ def exchange_plan(conversion: HierarchicalLayout) -> ExchangePlan:
     Args:
         conversion: From a box of levels to itself, on common digits of both sides, without guards (a guard restricts
             which values a stage moves, not the stages; drop it first).
-
-    Raises: AdmissibilityError: LA756, LA753, LA758.
 
     Complexity: O(n^3) in the number n of places.
 

@@ -19,7 +19,7 @@ from layoutalg.hierarchy import (
     TableMap,
 )
 from layoutalg.hierarchy import bijection as maps
-from layoutalg.hierarchy.digitmap import composed, reversed_as, turned_back, value_at
+from layoutalg.hierarchy.bijection import composed, reversed_as, turned_back, value_at
 from layoutalg.proofs.laws.engines import enumerated, integers
 from layoutalg.proofs.laws.law import Law
 from layoutalg.proofs.laws.term import every
@@ -237,7 +237,7 @@ def _increasing(table: TableMap) -> Any:
     return table if isinstance(form, DigitMap) and any(isinstance(d, int) and d < 0 for _, d in form.modes) else form
 
 
-_DIGITS = "layoutalg.hierarchy.digitmap."
+_DIGITS = "layoutalg.hierarchy.bijection."
 _MAPS = "layoutalg.hierarchy.bijection."
 _TWELVE = "100 digit maps of 12 points, mixed bits too"
 

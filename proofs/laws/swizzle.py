@@ -8,8 +8,8 @@ from typing import Any, TypeAlias
 
 from layoutalg.cute import Swizzle
 from layoutalg.cute.swizzled import first_leaving, swizzle_product
+from layoutalg.f2.carry import one_swizzle, source_mask, swizzle_columns, swizzle_period, swizzled
 from layoutalg.f2.matrix import apply
-from layoutalg.f2.split import one_swizzle, source_mask, swizzle_columns, swizzle_period, swizzled
 from layoutalg.ground.errors import LayoutError
 from layoutalg.proofs.laws.engines import bit_vectors, enumerated
 from layoutalg.proofs.laws.law import Law
@@ -245,7 +245,7 @@ def _upwards(columns: tuple[int, ...]) -> tuple[int, int, int] | None:
     return None if found is None or found[2] < 0 else found
 
 
-_SWIZZLED = "layoutalg.f2.split.swizzled"
+_SWIZZLED = "layoutalg.f2.carry.swizzled"
 
 LAWS = (
     Law(
@@ -271,7 +271,7 @@ LAWS = (
     Law(
         "swizzle.columns",
         "Sw after an F2 map M is the F2 map whose columns are the swizzled columns of M.",
-        ("layoutalg.f2.split.swizzle_columns", "layoutalg.f2.matrix.apply"),
+        ("layoutalg.f2.carry.swizzle_columns", "layoutalg.f2.matrix.apply"),
         bit_vectors(
             _columns,
             partial(_columns, sign=-1),
@@ -281,7 +281,7 @@ LAWS = (
     Law(
         "swizzle.period",
         "Sw(x + P) = Sw(x) + P for P = 2^(base + bits + |shift|), so one period describes it everywhere.",
-        ("layoutalg.cute.Swizzle", "layoutalg.f2.split.swizzle_period"),
+        ("layoutalg.cute.Swizzle", "layoutalg.f2.carry.swizzle_period"),
         (
             *bit_vectors(_periodic, partial(_periodic, period=_no_shift_at_all), _ANY),
             *enumerated(
@@ -297,7 +297,7 @@ LAWS = (
         "swizzle.block",
         "Sw changes only bits below its period: it permutes each aligned block of one period, so a bijection onto "
         "[0, N) stays one where the period divides N.",
-        ("layoutalg.cute.ComposedLayout", "layoutalg.f2.split.swizzle_period"),
+        ("layoutalg.cute.ComposedLayout", "layoutalg.f2.carry.swizzle_period"),
         bit_vectors(_in_block, partial(_in_block, period=_no_shift), _ANY),
     ),
     Law(
@@ -353,7 +353,7 @@ LAWS = (
     Law(
         "swizzle.split",
         "one_swizzle(M) is a swizzle after which no two columns of M share a bit, or there is none.",
-        ("layoutalg.f2.split.one_swizzle", "layoutalg.convert.to_cute"),
+        ("layoutalg.f2.carry.one_swizzle", "layoutalg.convert.to_cute"),
         enumerated(_matrices, _splits, partial(_splits, find=_upwards), "all matrices of 3 columns and 4 rows", 4096),
         why_bounded="Which rows are read decides every step of the search, so symbols branch once per matrix; what is "
         "found is covered for all columns by `swizzle.columns`.",

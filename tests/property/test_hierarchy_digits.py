@@ -27,7 +27,7 @@ from layoutalg.hierarchy import (
 )
 from layoutalg.hierarchy import bijection as maps
 from layoutalg.hierarchy.blocks import crossing_witness, form_of, moved_point
-from layoutalg.hierarchy.mapping import unswizzled
+from layoutalg.hierarchy.build import unswizzled
 from layoutalg.hierarchy.profile import fanout, moved
 
 Case = tuple[DigitMap, list[int]]

@@ -28,8 +28,7 @@ from layoutalg.hierarchy import (
 )
 from layoutalg.hierarchy import bijection as maps
 from layoutalg.hierarchy.blocks import crossing_witness, form_of, moved_point
-from layoutalg.hierarchy.profile import fanout, moved
-from layoutalg.hierarchy.staying import kept_by_equation, kept_on_common_digits
+from layoutalg.hierarchy.profile import fanout, kept_by_equation, kept_on_common_digits, moved
 
 
 @st.composite
