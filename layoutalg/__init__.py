@@ -8,10 +8,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from layoutalg.ground.layout import written_by
 from layoutalg.ground.lazy import door
 from layoutalg.ground.picture import drawn_by
 from layoutalg.ground.version import __version__ as __version__
-from layoutalg.ground.writing import written_by
 
 if not (Path(__file__).parent / "synth" / "__init__.py").is_file():  # a checkout that lost its symbolic links
     from layoutalg import _checkout

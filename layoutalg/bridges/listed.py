@@ -15,8 +15,8 @@ from layoutalg.bridges.values import values_at
 from layoutalg.cute import ComposedLayout, CoordinateLayout, CuteLayout, Morphism, Swizzle
 from layoutalg.f2 import LinearLayout
 from layoutalg.ground.errors import AdmissibilityError, BudgetError, Diagnostic, RepresentabilityError, shown
+from layoutalg.ground.layout import composes
 from layoutalg.ground.listed import MOST, ListedLayout
-from layoutalg.ground.operators import composes
 from layoutalg.hierarchy import HierarchicalLayout
 from layoutalg.integer import IntegerLayout
 from layoutalg.piecewise import PiecewiseLayout

@@ -39,11 +39,10 @@ from layoutalg.f2.axes import (
 )
 from layoutalg.f2.axes import fields_check as check
 from layoutalg.ground import memory
-from layoutalg.ground.axes import Coordinate, coordinates
 from layoutalg.ground.check import Checker, refuse
+from layoutalg.ground.digits import Coordinate, coordinates
 from layoutalg.ground.errors import AdmissibilityError
-from layoutalg.ground.layout import Layout
-from layoutalg.ground.operators import composes
+from layoutalg.ground.layout import Layout, composes
 
 PACKED_BITS = 63
 """Maximum bits of a value in an int64; wider values become object arrays of Python integers."""
@@ -248,7 +247,7 @@ class LinearLayout(Layout):
         return answer
 
     def at(self, index: int) -> int:
-        """Return the packed output at a flat input index (first input axis fastest, first output axis in the low bits)."""
+        """Return the packed output at a flat input index (first axes fastest and in the low bits)."""
         return self.constant ^ matrix.apply(self.columns, _domain.integer(index, "index", 0, self.size))
 
     def table(self) -> npt.NDArray[np.int64]:

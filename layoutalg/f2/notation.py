@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from layoutalg.f2.layout import LinearLayout
 from layoutalg.ground.errors import shown
-from layoutalg.ground.tokens import Grammar, Tokens
+from layoutalg.ground.text import Grammar, Tokens
 
 _GRAMMAR = Grammar(("[", "]", "(", ")", ",", ":", "=", "^", "->"), False, "LA201", "cannot parse linear layout")
 

@@ -18,8 +18,7 @@ from layoutalg.ground.decide import Decision, decide
 from layoutalg.ground.errors import Diagnostic, MalformedError
 from layoutalg.ground.facts import facts_of
 from layoutalg.ground.lazy import later
-from layoutalg.ground.monomials import malformed
-from layoutalg.ground.sizes import name_of, require_names, sizes_of
+from layoutalg.ground.polynomial import malformed, name_of, require_names, sizes_of
 
 if TYPE_CHECKING:
     import sympy

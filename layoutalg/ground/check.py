@@ -38,7 +38,6 @@ class Checker:
         layoutalg.ground.errors.MalformedError: LA200 invalid linear layout
           in     index
           since  must be in [0, 8), not 8
-          at     actual=8
     """
 
     code: str

@@ -10,15 +10,23 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from layoutalg.ground import limits
-from layoutalg.ground.cache import kept
 from layoutalg.ground.lazy import later
-from layoutalg.ground.monomials import malformed
-from layoutalg.ground.polynomial import ONE, Polynomial, named, names_of, trusted, value_at
+from layoutalg.ground.polynomial import (
+    ONE,
+    Polynomial,
+    malformed,
+    named,
+    names_of,
+    require_names,
+    sizes_of,
+    trusted,
+    value_at,
+)
 from layoutalg.ground.polynomial_text import PolynomialLike, Reader, parsed, polynomial
-from layoutalg.ground.sizes import require_names, sizes_of
 
 if TYPE_CHECKING:
     import sympy
@@ -144,7 +152,7 @@ def conditions(value: Any) -> tuple[Condition, ...]:
     return _read(value)
 
 
-@kept()
+@lru_cache(maxsize=256)
 def _read(value: str) -> tuple[Condition, ...]:
     tree = parsed(value, "condition", "a comparison")
     reader = Reader(value, "condition")

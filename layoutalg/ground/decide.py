@@ -15,15 +15,15 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from math import gcd
 from typing import Any, TypeAlias
 
 from layoutalg.ground import clock, limits, solver
-from layoutalg.ground.cache import kept
+from layoutalg.ground.clock import WorkDoneError, metered
 from layoutalg.ground.conditions import Condition, Known
 from layoutalg.ground.errors import BudgetError, Diagnostic, MalformedError
 from layoutalg.ground.facts import Facts, completed, facts_of, is_integral, is_nonnegative, is_positive, never_integral
-from layoutalg.ground.meter import WorkDoneError, metered
 from layoutalg.ground.polynomial import Polynomial, value_at
 
 Sizes: TypeAlias = tuple[tuple[str, int], ...]
@@ -67,16 +67,23 @@ def decide(assumptions: Known, claim: Condition, timeout_ms: float = limits.DECI
     """
     with clock.within(clock.checked_seconds(timeout_ms, "timeout_ms") / 1000):
         try:
-            found = _decided(assumptions, claim)
+            return _decided(assumptions, claim)
+        except _OpenError as error:
+            found = error.decision
         except BudgetError:
             found = Decision(None, "none", None, None, "nothing was decided")
-    if found.engine != "none":
-        return found
     clock.check("deciding a condition on symbolic sizes")  # raises if it was the caller's deadline
     return replace(found, reason=f"{found.reason} after {timeout_ms:g} ms")
 
 
-@kept(worth=lambda decision: decision.engine != "none")
+class _OpenError(Exception):
+    """No engine decided within its limit; raised, not returned, because exceptions are not cached."""
+
+    def __init__(self, decision: Decision) -> None:
+        self.decision = decision
+
+
+@lru_cache(maxsize=1024)
 def _decided(assumptions: Known, claim: Condition) -> Decision:
     """Return the first engine's decision."""
     quick = decide_quickly(assumptions, claim, GLANCE)
@@ -94,7 +101,7 @@ def _decided(assumptions: Known, claim: Condition) -> Decision:
     return Decision(False, engine, None, broken, f"never holds, by {engine}")
 
 
-@kept()
+@lru_cache(maxsize=1024)
 def decide_quickly(assumptions: Known, claim: Condition, steps: int = limits.DECISION_STEPS) -> tuple[bool, str] | None:
     """Return (status, engine) if interval and congruence arithmetic decides within ``steps``, else None."""
     try:
@@ -246,7 +253,7 @@ def _by_solver(assumptions: Known, claim: Condition, holds: Sizes | None, fails:
     except BudgetError:  # while building the formula
         gave_up.append("building the formula")
     if gave_up:
-        return Decision(None, "none", found[True], found[False], f"z3 gave up on {' and '.join(gave_up)}")
+        raise _OpenError(Decision(None, "none", found[True], found[False], f"z3 gave up on {' and '.join(gave_up)}"))
     return Decision(None, "z3", found[True], found[False], "both are possible")
 
 

@@ -10,38 +10,161 @@ sympy is imported only by ``to_sympy``.
 
 from __future__ import annotations
 
+import keyword
 import math
+import unicodedata
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from layoutalg.ground import limits
-from layoutalg.ground.errors import AdmissibilityError, Diagnostic
+from layoutalg.ground.check import Checker
+from layoutalg.ground.clock import WorkDoneError, charge, metered
+from layoutalg.ground.errors import AdmissibilityError, Diagnostic, MalformedError
 from layoutalg.ground.lazy import later
-from layoutalg.ground.meter import WorkDoneError, metered, take
-from layoutalg.ground.monomials import (
-    Monomial,
-    bits,
-    bounded,
-    common_multiple,
-    degree_order,
-    is_monomial,
-    malformed,
-    monomial_text,
-    reading_order,
-    times,
-)
-from layoutalg.ground.sizes import require_names, sizes_of
 
 if TYPE_CHECKING:
     import sympy
 else:
     sympy = later("sympy")
+
+
+def name_of(value: object) -> str:
+    """Return the name of a symbol given as text or as a sympy symbol."""
+    text = value if isinstance(value, str) else getattr(value, "name", None)
+    if not is_name(text):
+        raise Checker("LA620").malformed("symbol", "must be a name", value)
+    return text  # type: ignore[return-value]
+
+
+def is_name(value: object) -> bool:
+    """Return whether this is a valid name: an identifier, not a Python keyword."""
+    return (
+        isinstance(value, str)
+        and len(value) <= limits.TERM_CHARACTERS
+        and value.isidentifier()
+        and not keyword.iskeyword(value)
+        and unicodedata.normalize("NFKC", value) == value
+    )
+
+
+def sizes_of(values: Mapping[Any, int], code: str = "LA623") -> dict[str, int]:
+    """Return a checked map from names to integers; keys may be sympy symbols.
+
+    Raises: MalformedError: ``code``: a key is not a name, or a value is not an integer or too large.
+
+    Example:
+        >>> sizes_of({"M": np.int64(4)})
+        {'M': 4}
+    """
+    check = Checker(code)
+    if not isinstance(values, Mapping):
+        raise check.malformed("sizes", "must map names to integers", values)
+    answer: dict[str, int] = {}
+    for key, value in values.items():
+        name = key if isinstance(key, str) else getattr(key, "name", None)
+        if not is_name(name):
+            raise check.malformed("sizes", "must map names to integers", key)
+        if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
+            raise check.malformed(f"sizes[{name!r}]", "must be an integer", value)
+        if int(value).bit_length() > limits.TERM_BITS:
+            raise check.malformed(f"sizes[{name!r}]", f"must have at most {limits.TERM_BITS} bits", value)
+        answer[name] = int(value)  # type: ignore[index]
+    return answer
+
+
+def require_names(names: Iterable[str], sizes: Mapping[str, int], where: str) -> None:
+    """Raise if a name has no size."""
+    if missing := sorted(set(names) - sizes.keys()):
+        raise sizes_do_not_fit(where, f"missing sizes: {', '.join(missing)}")
+
+
+def sizes_do_not_fit(where: str, because: str) -> MalformedError:
+    """Return the error for missing or unknown names in sizes."""
+    return MalformedError(Diagnostic("LA623", "the sizes do not fit the layout", (where,), because))
+
+
+Monomial: TypeAlias = tuple[tuple[str, int], ...]
+"""Pairs of a name and its exponent, sorted by name; no exponent is 0."""
+
+malformed = Checker("LA620").malformed
+
+
+def is_monomial(value: object) -> bool:
+    """Return whether ``value`` is a tuple of (name, exponent) pairs in normal form."""
+    if not isinstance(value, tuple) or not all(isinstance(entry, tuple) and len(entry) == 2 for entry in value):
+        return False
+    powers = [power for _, power in value]
+    names = [name for name, _ in value]
+    return (
+        all(type(power) is int and 0 < abs(power) <= limits.TERM_EXPONENT for power in powers)
+        and all(is_name(name) for name in names)
+        and all(left < right for left, right in pairwise(names))
+    )
+
+
+def common_multiple(first: int, second: int) -> int:
+    """Return the least common multiple of two denominators."""
+    answer = math.lcm(first, second)
+    if answer.bit_length() > limits.TERM_BITS:
+        rule = f"must have a common denominator of at most {limits.TERM_BITS} bits"
+        raise malformed("polynomial", rule, f"{answer.bit_length()} bits")
+    return answer
+
+
+def times(left: Monomial, right: Monomial) -> Monomial:
+    powers = dict(left)
+    for name, power in right:
+        powers[name] = powers.get(name, 0) + power
+        if abs(powers[name]) > limits.TERM_EXPONENT:
+            rule = f"must have exponents up to {limits.TERM_EXPONENT}"
+            raise malformed("polynomial", rule, f"{name}**{powers[name]}")
+    return tuple(sorted([(name, power) for name, power in powers.items() if power]))
+
+
+def bounded(entries: tuple[tuple[Monomial, Fraction], ...]) -> None:
+    """Refuse polynomials with too many monomials or too large coefficients."""
+    if len(entries) > limits.TERM_MONOMIALS:
+        rule = f"must have at most {limits.TERM_MONOMIALS} monomials"
+        raise malformed("polynomial", rule, len(entries))
+    for _, coefficient in entries:
+        if bits(coefficient) > limits.TERM_BITS:
+            rule = f"must have coefficients of at most {limits.TERM_BITS} bits"
+            raise malformed("polynomial", rule, f"{bits(coefficient)} bits")
+
+
+def bits(coefficient: Fraction) -> int:
+    return max(coefficient.numerator.bit_length(), coefficient.denominator.bit_length())
+
+
+def degree_order(entry: tuple[Monomial, Fraction]) -> tuple[int, tuple[tuple[str, int], ...]]:
+    return sum([power for _, power in entry[0]]), entry[0]
+
+
+def reading_order(entry: tuple[Monomial, Fraction]) -> tuple[bool, int, Monomial]:
+    return not entry[0], -sum([power for _, power in entry[0]]), entry[0]
+
+
+def monomial_text(monomial: Monomial, coefficient: Fraction) -> str:
+    above = [_power_text(name, power) for name, power in monomial if power > 0]
+    below = [_power_text(name, -power) for name, power in monomial if power < 0]
+    if coefficient.numerator != 1 or not above:
+        above.insert(0, str(coefficient.numerator))
+    if coefficient.denominator != 1:
+        below.insert(0, str(coefficient.denominator))
+    text = "*".join(above)
+    if not below:
+        return text
+    return f"{text}/{below[0]}" if len(below) == 1 else f"{text}/({'*'.join(below)})"
+
+
+def _power_text(name: str, power: int) -> str:
+    return name if power == 1 else f"{name}**{power}"
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -185,7 +308,7 @@ class Polynomial:
         addend = _operand(other)
         if not addend.monomials:
             return self
-        take(1 + (len(self.monomials) + len(addend.monomials)) // 8)
+        charge(1 + (len(self.monomials) + len(addend.monomials)) // 8)
         sums = dict(self.monomials)
         for monomial, coefficient in addend.monomials:
             known = sums.get(monomial)
@@ -209,7 +332,7 @@ class Polynomial:
             rule = f"must stay below {limits.TERM_MONOMIALS} monomials"
             raise malformed("polynomial", rule, f"{len(self.monomials)} times {len(factor.monomials)}")
         widest = max([bits(coefficient) for _, coefficient in (*self.monomials, *factor.monomials)], default=0)
-        take(1 + len(self.monomials) * len(factor.monomials) * (1 + widest // 256))
+        charge(1 + len(self.monomials) * len(factor.monomials) * (1 + widest // 256))
         sums: dict[Monomial, Fraction] = {}
         for left, a in self.monomials:
             for right, b in factor.monomials:
@@ -343,7 +466,7 @@ def total(parts: Iterable[Polynomial]) -> Polynomial:
     """Return the sum of polynomials."""
     sums: dict[Monomial, Fraction] = {}
     for part in parts:
-        take(1 + len(part.monomials) // 8)
+        charge(1 + len(part.monomials) // 8)
         for monomial, coefficient in part.monomials:
             known = sums.get(monomial)
             sums[monomial] = coefficient if known is None else known + coefficient

@@ -9,17 +9,15 @@ import ast
 from collections.abc import Iterator
 from contextlib import contextmanager
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from layoutalg.ground import limits
-from layoutalg.ground.cache import kept
+from layoutalg.ground.clock import WorkDoneError, metered
 from layoutalg.ground.errors import MalformedError, shown
-from layoutalg.ground.meter import WorkDoneError, metered
-from layoutalg.ground.monomials import malformed
-from layoutalg.ground.polynomial import ONE, Polynomial, named, number, power_of, total
-from layoutalg.ground.sizes import name_of
+from layoutalg.ground.polynomial import ONE, Polynomial, malformed, name_of, named, number, power_of, total
 from layoutalg.ground.text import expression_tree
 
 PolynomialLike: TypeAlias = Any
@@ -47,7 +45,7 @@ def polynomial(value: PolynomialLike) -> Polynomial:
     raise malformed("polynomial", "must be an integer, a name, text such as 'M/64' or a sympy expression", value)
 
 
-@kept()
+@lru_cache(maxsize=256)
 def _read(text: str) -> Polynomial:
     answer = Reader(text, "polynomial").read(parsed(text, "polynomial", "an arithmetic expression"))
     if len(str(answer)) > limits.TERM_CHARACTERS:

@@ -128,7 +128,7 @@ def _corners(mapping: DigitMap, below: int) -> tuple[int, int] | None:
 
 
 def cut_digits(bijection: Bijection, below: int) -> Digits | None:
-    """Return the digits of a bijection split at the cut on both sides; None for a table or digits that do not divide."""
+    """Return the digits split at the cut on both sides; None for a table or digits that do not divide."""
     return split_at(bijection.modes, [below], [below]) if isinstance(bijection, DigitMap) else None
 
 

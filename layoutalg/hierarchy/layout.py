@@ -16,11 +16,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from layoutalg.ground.axes import coordinates, digits_of, point_at
 from layoutalg.ground.check import refuse
-from layoutalg.ground.digits import Digits, Stride, merge, split_at
-from layoutalg.ground.layout import Layout
-from layoutalg.ground.operators import composes
+from layoutalg.ground.digits import Digits, Stride, coordinates, digits_of, merge, point_at, split_at
+from layoutalg.ground.layout import Layout, composes
 from layoutalg.hierarchy import bijection as maps
 from layoutalg.hierarchy.bijection import Bijection, DigitMap, TableMap, check_points, indices
 from layoutalg.hierarchy.levels import Box, check, integer, malformed

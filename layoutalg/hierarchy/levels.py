@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, get_args
 
-from layoutalg.ground import axes, limits
+from layoutalg.ground import digits, limits
 from layoutalg.ground.check import Checker, refuse
 
 Level: TypeAlias = Literal["cluster", "cta", "warp", "lane", "register"]
@@ -56,7 +56,7 @@ class Box:
     axes: tuple[tuple[str, int], ...]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "axes", axes.checked_axes(self.axes, "axes", check, 1))
+        object.__setattr__(self, "axes", digits.checked_axes(self.axes, "axes", check, 1))
         if self.size >> limits.HIERARCHY_BITS:
             raise malformed("axes", f"must have fewer than 2**{limits.HIERARCHY_BITS} points", self.size)
 
@@ -78,7 +78,7 @@ class Box:
     @property
     def size(self) -> int:
         """Number of points."""
-        return axes.size(self.axes)
+        return digits.size(self.axes)
 
     @property
     def is_hierarchy(self) -> bool:
@@ -96,11 +96,11 @@ class Box:
 
     def flat(self, point: Mapping[str, int]) -> int:
         """Return the flat index of a point given by all its coordinates."""
-        return axes.flat_index(self.axes, point, check)
+        return digits.flat_index(self.axes, point, check)
 
     def point(self, index: int) -> dict[str, int]:
         """Return the coordinates of a flat index."""
-        return axes.point_at(self.axes, integer(index, "index", 0, self.size))
+        return digits.point_at(self.axes, integer(index, "index", 0, self.size))
 
     def __str__(self) -> str:
         return ", ".join(f"{name}:{extent}" for name, extent in self.axes)

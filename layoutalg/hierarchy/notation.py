@@ -27,7 +27,7 @@ from typing import TypeVar
 
 from layoutalg.ground.digits import Digits, Stride
 from layoutalg.ground.errors import Diagnostic, LayoutError, RepresentabilityError
-from layoutalg.ground.tokens import Grammar, Tokens
+from layoutalg.ground.text import Grammar, Tokens
 from layoutalg.hierarchy.bijection import Bijection, DigitMap, TableMap
 from layoutalg.hierarchy.layout import Guard, HierarchicalLayout, bounded_side
 from layoutalg.hierarchy.levels import Box

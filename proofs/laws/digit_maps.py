@@ -12,8 +12,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from layoutalg.ground.axes import point_at
-from layoutalg.ground.digits import placed
+from layoutalg.ground.digits import placed, point_at
 from layoutalg.hierarchy import (
     DigitMap,
     TableMap,
@@ -245,7 +244,7 @@ LAWS = (
     Law(
         "digits.carries",
         "The coordinates of the flat index x + m y are x and y.",
-        ("layoutalg.ground.axes.point_at", "layoutalg.hierarchy.Box.point"),
+        ("layoutalg.ground.digits.point_at", "layoutalg.hierarchy.Box.point"),
         integers(_carries, partial(_carries, point_at=_row_major), "all extents >= 2, one axis before all others"),
     ),
     Law(

@@ -10,7 +10,7 @@ import pytest
 import layoutalg as la
 from layoutalg.cute import ComposedLayout, CuteLayout, Swizzle
 from layoutalg.ground.errors import BudgetError, LayoutError, MalformedError
-from layoutalg.ground.tokens import Grammar, Tokens
+from layoutalg.ground.text import Grammar, Tokens
 from layoutalg.hierarchy import (
     Box,
     DigitMap,
