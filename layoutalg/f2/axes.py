@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 
-from layoutalg.ground import limits
 from layoutalg.ground.check import Checker, refuse
 from layoutalg.ground.errors import AdmissibilityError, shown
 
@@ -21,6 +20,9 @@ AxisBits: TypeAlias = tuple[tuple[str, int], ...]
 Place: TypeAlias = tuple[int, int]
 Moves: TypeAlias = list[tuple[int, int, int]]
 """Per field of a packed integer: lowest bit, mask of its width, new lowest bit."""
+
+F2_AXIS_BITS: Final = 13_000
+"""bits: one axis of an F2 layout, so that Python can still print its size"""
 
 fields_check = Checker("LA200", "invalid linear layout")
 """For the parts of a layout: axes, sizes and bases."""
@@ -32,8 +34,8 @@ malformed, bad_argument = fields_check.malformed, argument_check.malformed
 
 def width(bits: int, argument: str) -> int:
     """Return the number of bits of an axis if it is within the limit."""
-    if bits > limits.F2_AXIS_BITS:
-        raise malformed(argument, f"must have at most {limits.F2_AXIS_BITS} bits", bits)
+    if bits > F2_AXIS_BITS:
+        raise malformed(argument, f"must have at most {F2_AXIS_BITS} bits", bits)
     return bits
 
 

@@ -36,7 +36,7 @@ from layoutalg.f2.axes import (
 )
 from layoutalg.f2.layout import LinearLayout, columns_of, linear, recolumned, restricted, trusted
 from layoutalg.f2.reshape import identity_1d
-from layoutalg.ground import limits, memory
+from layoutalg.ground import memory
 from layoutalg.ground.check import refuse
 from layoutalg.ground.errors import AdmissibilityError, BudgetError, Diagnostic
 
@@ -355,8 +355,8 @@ class ColumnAction:
 
 def _listed(values: Sequence[_T], bits: int, widest: int) -> Sequence[_T]:
     """Return ``values`` if there are ``2 ** bits`` of them and an axis of ``widest`` bits can be enumerated."""
-    if widest > limits.F2_TABLE_BITS:
-        because = f"{widest} bits, the limit is {limits.F2_TABLE_BITS}"
+    if widest > matrix.F2_TABLE_BITS:
+        because = f"{widest} bits, the limit is {matrix.F2_TABLE_BITS}"
         raise BudgetError(Diagnostic("LA211", "the axis is too large to list its values", ("values",), because))
     if not isinstance(values, Sequence) and not (isinstance(values, np.ndarray) and values.ndim):
         raise bad_argument("values", "must be a sequence", values)

@@ -16,14 +16,18 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from sys import byteorder
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
-from layoutalg.ground import clock, limits, memory
+from layoutalg.ground import clock, memory
 from layoutalg.ground.errors import AdmissibilityError, BudgetError, Diagnostic
 
 TABLE_OUTPUT_BITS = 63
+
+F2_TABLE_BITS: Final = 27
+"""bits: the inputs of an F2 layout with a table"""
 TABLE_BLOCK = 1 << 22
 """Values written between two deadline checks."""
 SMALL = 64
@@ -277,13 +281,13 @@ def table(columns: Sequence[int], constant: int = 0) -> npt.NDArray[np.int64]:
     """
     bits = len(columns)
     widest = max((value.bit_length() for value in (constant, *columns)), default=0)
-    if bits > limits.F2_TABLE_BITS or widest > TABLE_OUTPUT_BITS:
+    if bits > F2_TABLE_BITS or widest > TABLE_OUTPUT_BITS:
         raise BudgetError(
             Diagnostic(
                 code="LA211",
                 what="the table of this F2 map is too large",
                 where=(f"{bits} input bits, {widest} output bits",),
-                because=f"the limit is {limits.F2_TABLE_BITS} input bits and {TABLE_OUTPUT_BITS} output bits",
+                because=f"the limit is {F2_TABLE_BITS} input bits and {TABLE_OUTPUT_BITS} output bits",
             )
         )
     memory.reserve("the table of an F2 map", 1 << bits, 8)

@@ -12,6 +12,7 @@ from operator import or_
 
 from layoutalg.f2 import carry, matrix
 from layoutalg.f2.axes import (
+    F2_AXIS_BITS,
     AxisBits,
     argument_check,
     as_names,
@@ -30,7 +31,6 @@ from layoutalg.f2.axes import (
     width,
 )
 from layoutalg.f2.layout import Bases, LinearLayout, columns_of, linear, mapped, recolumned, restricted, trusted
-from layoutalg.ground import limits
 from layoutalg.ground.check import refuse
 from layoutalg.ground.errors import MalformedError
 
@@ -103,7 +103,7 @@ def from_bases_minimal(
     try:
         wide = LinearLayout.from_bases(bases, [(name, 1 << 60) for name in names], offset)
     except MalformedError:  # unusually large, or invalid
-        wide = LinearLayout.from_bases(bases, [(name, 1 << limits.F2_AXIS_BITS) for name in names], offset)
+        wide = LinearLayout.from_bases(bases, [(name, 1 << F2_AXIS_BITS) for name in names], offset)
     used = reduce(or_, wide.columns, wide.constant)
     places = [(low, field(used, (low, bits)).bit_length()) for _, low, bits in fields(wide.out_axes)]
     outputs = tuple((name, bits) for name, (_, bits) in zip(names, places, strict=True))

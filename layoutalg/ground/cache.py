@@ -16,13 +16,14 @@ import sys
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping
-from typing import Any, Generic, ParamSpec, TypeVar, cast
-
-from layoutalg.ground import limits
+from typing import Any, Final, Generic, ParamSpec, TypeVar, cast
 
 P = ParamSpec("P")
 T = TypeVar("T")
 Function = TypeVar("Function", bound=Callable[..., Any])
+
+CACHE_BYTES: Final = 16 * 2**20
+"""bytes: cached arguments and answers of one function"""
 
 
 def bytes_of(*values: object) -> int:
@@ -92,7 +93,7 @@ class _Kept(Generic[P, T]):
 
 
 def kept(
-    limit_bytes: int = limits.CACHE_BYTES, worth: Callable[[Any], bool] | None = None
+    limit_bytes: int = CACHE_BYTES, worth: Callable[[Any], bool] | None = None
 ) -> Callable[[Callable[P, T]], _Kept[P, T]]:
     """Return a decorator that caches the answers of a function with hashable arguments.
 
@@ -103,7 +104,7 @@ def kept(
     return lambda function: _Kept(function, limit_bytes, worth)
 
 
-def remembered(weigh: Callable[..., int], limit_bytes: int = limits.CACHE_BYTES) -> Callable[[Function], Function]:
+def remembered(weigh: Callable[..., int], limit_bytes: int = CACHE_BYTES) -> Callable[[Function], Function]:
     """Return a decorator like ``kept`` for microsecond functions: a repeated call is one dict look-up.
 
     Args:

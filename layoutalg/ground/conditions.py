@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from layoutalg.ground import limits
 from layoutalg.ground.lazy import later
 from layoutalg.ground.polynomial import (
     ONE,
+    TERM_CHARACTERS,
     Polynomial,
     malformed,
     named,
@@ -171,8 +171,8 @@ def _read(value: str) -> tuple[Condition, ...]:
             found.append(divisible(remainder, reader.read(left.right)))
         else:
             found.append(_compare(reader.read(left), sign, reader.read(right), value))
-        if len(str(found[-1])) > limits.TERM_CHARACTERS:
-            rule = f"must have at most {limits.TERM_CHARACTERS} characters once multiplied out"
+        if len(str(found[-1])) > TERM_CHARACTERS:
+            rule = f"must have at most {TERM_CHARACTERS} characters once multiplied out"
             raise malformed("condition", rule, f"{len(str(found[-1]))} characters")
     return tuple(found)
 

@@ -17,16 +17,28 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import gcd
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
-from layoutalg.ground import clock, limits, solver
+from layoutalg.ground import clock, solver
 from layoutalg.ground.clock import WorkDoneError, metered
 from layoutalg.ground.conditions import Condition, Known
 from layoutalg.ground.errors import BudgetError, Diagnostic, MalformedError
-from layoutalg.ground.facts import Facts, completed, facts_of, is_integral, is_nonnegative, is_positive, never_integral
+from layoutalg.ground.facts import (
+    DECISION_STEPS,
+    Facts,
+    completed,
+    facts_of,
+    is_integral,
+    is_nonnegative,
+    is_positive,
+    never_integral,
+)
 from layoutalg.ground.polynomial import Polynomial, value_at
 
 Sizes: TypeAlias = tuple[tuple[str, int], ...]
+
+DECISION_MS: Final = 1_000
+"""milliseconds: deciding one condition on symbolic sizes, by default"""
 
 GLANCE = 1_000
 """Steps of interval and congruence arithmetic before the random search; enough for nearly all answers."""
@@ -54,7 +66,7 @@ class Decision:
     reason: str
 
 
-def decide(assumptions: Known, claim: Condition, timeout_ms: float = limits.DECISION_MS) -> Decision:
+def decide(assumptions: Known, claim: Condition, timeout_ms: float = DECISION_MS) -> Decision:
     """Decide whether ``claim`` follows from ``assumptions``.
 
     Args:
@@ -102,7 +114,7 @@ def _decided(assumptions: Known, claim: Condition) -> Decision:
 
 
 @lru_cache(maxsize=1024)
-def decide_quickly(assumptions: Known, claim: Condition, steps: int = limits.DECISION_STEPS) -> tuple[bool, str] | None:
+def decide_quickly(assumptions: Known, claim: Condition, steps: int = DECISION_STEPS) -> tuple[bool, str] | None:
     """Return (status, engine) if interval and congruence arithmetic decides within ``steps``, else None."""
     try:
         with metered(steps):
@@ -154,7 +166,7 @@ def find_sizes(
     assumptions: Known,
     claim: Condition | None,
     wanted: bool,
-    timeout_ms: float = limits.DECISION_MS,
+    timeout_ms: float = DECISION_MS,
     names: frozenset[str] = frozenset(),
 ) -> Sizes | None:
     """Return sizes that satisfy the assumptions and make ``claim`` equal ``wanted``; None if none were found.

@@ -17,14 +17,17 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache
 from math import ceil, floor, gcd
+from typing import Final
 
-from layoutalg.ground import limits
 from layoutalg.ground.clock import WorkDoneError, charge, metered
 from layoutalg.ground.conditions import Condition, Known
 from layoutalg.ground.errors import MalformedError
 from layoutalg.ground.polynomial import ONE, Polynomial, common_multiple, named, number, trusted, value_at
 
 ROUNDS = 6
+
+DECISION_STEPS: Final = 5_000
+"""steps: monomials touched while deciding one condition by intervals and congruences"""
 
 
 @dataclass(slots=True)
@@ -66,7 +69,7 @@ def facts_of(assumptions: Known, names: frozenset[str] = frozenset()) -> Facts:
     open_conditions: list[Condition] = list(assumptions.conditions)
     for name in everything - signed:
         facts.low[name] = 1
-    with suppress(WorkDoneError), metered(limits.DECISION_STEPS):
+    with suppress(WorkDoneError), metered(DECISION_STEPS):
         _learn_all(facts, open_conditions, signed)
     return facts
 

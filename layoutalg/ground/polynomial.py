@@ -18,11 +18,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 
-from layoutalg.ground import limits
 from layoutalg.ground.check import Checker
 from layoutalg.ground.clock import WorkDoneError, charge, metered
 from layoutalg.ground.errors import AdmissibilityError, Diagnostic, MalformedError
@@ -32,6 +31,24 @@ if TYPE_CHECKING:
     import sympy
 else:
     sympy = later("sympy")
+
+TERM_CHARACTERS: Final = 10_000
+"""characters: the text of a symbolic size or condition, before and after expansion"""
+
+TERM_DEPTH: Final = 100
+"""levels: nested parentheses and signs in a symbolic size"""
+
+TERM_MONOMIALS: Final = 2_000
+"""monomials: one symbolic size, expanded"""
+
+TERM_EXPONENT: Final = 16
+"""exponent: the highest power of a name in a symbolic size"""
+
+TERM_BITS: Final = 8_192
+"""bits: numerators and denominators in a symbolic size, and the sizes it is evaluated at"""
+
+TERM_STEPS: Final = 50_000
+"""products: monomial pairs multiplied while reading one symbolic size"""
 
 
 def name_of(value: object) -> str:
@@ -46,7 +63,7 @@ def is_name(value: object) -> bool:
     """Return whether this is a valid name: an identifier, not a Python keyword."""
     return (
         isinstance(value, str)
-        and len(value) <= limits.TERM_CHARACTERS
+        and len(value) <= TERM_CHARACTERS
         and value.isidentifier()
         and not keyword.iskeyword(value)
         and unicodedata.normalize("NFKC", value) == value
@@ -72,8 +89,8 @@ def sizes_of(values: Mapping[Any, int], code: str = "LA623") -> dict[str, int]:
             raise check.malformed("sizes", "must map names to integers", key)
         if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
             raise check.malformed(f"sizes[{name!r}]", "must be an integer", value)
-        if int(value).bit_length() > limits.TERM_BITS:
-            raise check.malformed(f"sizes[{name!r}]", f"must have at most {limits.TERM_BITS} bits", value)
+        if int(value).bit_length() > TERM_BITS:
+            raise check.malformed(f"sizes[{name!r}]", f"must have at most {TERM_BITS} bits", value)
         answer[name] = int(value)  # type: ignore[index]
     return answer
 
@@ -102,7 +119,7 @@ def is_monomial(value: object) -> bool:
     powers = [power for _, power in value]
     names = [name for name, _ in value]
     return (
-        all(type(power) is int and 0 < abs(power) <= limits.TERM_EXPONENT for power in powers)
+        all(type(power) is int and 0 < abs(power) <= TERM_EXPONENT for power in powers)
         and all(is_name(name) for name in names)
         and all(left < right for left, right in pairwise(names))
     )
@@ -111,8 +128,8 @@ def is_monomial(value: object) -> bool:
 def common_multiple(first: int, second: int) -> int:
     """Return the least common multiple of two denominators."""
     answer = math.lcm(first, second)
-    if answer.bit_length() > limits.TERM_BITS:
-        rule = f"must have a common denominator of at most {limits.TERM_BITS} bits"
+    if answer.bit_length() > TERM_BITS:
+        rule = f"must have a common denominator of at most {TERM_BITS} bits"
         raise malformed("polynomial", rule, f"{answer.bit_length()} bits")
     return answer
 
@@ -121,20 +138,20 @@ def times(left: Monomial, right: Monomial) -> Monomial:
     powers = dict(left)
     for name, power in right:
         powers[name] = powers.get(name, 0) + power
-        if abs(powers[name]) > limits.TERM_EXPONENT:
-            rule = f"must have exponents up to {limits.TERM_EXPONENT}"
+        if abs(powers[name]) > TERM_EXPONENT:
+            rule = f"must have exponents up to {TERM_EXPONENT}"
             raise malformed("polynomial", rule, f"{name}**{powers[name]}")
     return tuple(sorted([(name, power) for name, power in powers.items() if power]))
 
 
 def bounded(entries: tuple[tuple[Monomial, Fraction], ...]) -> None:
     """Refuse polynomials with too many monomials or too large coefficients."""
-    if len(entries) > limits.TERM_MONOMIALS:
-        rule = f"must have at most {limits.TERM_MONOMIALS} monomials"
+    if len(entries) > TERM_MONOMIALS:
+        rule = f"must have at most {TERM_MONOMIALS} monomials"
         raise malformed("polynomial", rule, len(entries))
     for _, coefficient in entries:
-        if bits(coefficient) > limits.TERM_BITS:
-            rule = f"must have coefficients of at most {limits.TERM_BITS} bits"
+        if bits(coefficient) > TERM_BITS:
+            rule = f"must have coefficients of at most {TERM_BITS} bits"
             raise malformed("polynomial", rule, f"{bits(coefficient)} bits")
 
 
@@ -293,7 +310,7 @@ class Polynomial:
             return self / divisor
         rest, answer = self, ZERO
         (lead, weight) = max(divisor.monomials, key=degree_order)
-        with suppress(WorkDoneError), metered(limits.TERM_STEPS):
+        with suppress(WorkDoneError), metered(TERM_STEPS):
             for _ in range(len(self.monomials) * 4 + 4):
                 if not rest.monomials:
                     return answer
@@ -328,8 +345,8 @@ class Polynomial:
 
     def __mul__(self, other: Polynomial | int | Fraction) -> Polynomial:
         factor = _operand(other)
-        if len(self.monomials) * len(factor.monomials) > limits.TERM_MONOMIALS:
-            rule = f"must stay below {limits.TERM_MONOMIALS} monomials"
+        if len(self.monomials) * len(factor.monomials) > TERM_MONOMIALS:
+            rule = f"must stay below {TERM_MONOMIALS} monomials"
             raise malformed("polynomial", rule, f"{len(self.monomials)} times {len(factor.monomials)}")
         widest = max([bits(coefficient) for _, coefficient in (*self.monomials, *factor.monomials)], default=0)
         charge(1 + len(self.monomials) * len(factor.monomials) * (1 + widest // 256))

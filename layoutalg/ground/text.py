@@ -5,10 +5,13 @@ from __future__ import annotations
 import ast
 import re
 from dataclasses import dataclass
-from typing import NoReturn
+from typing import Final, NoReturn
 
 from layoutalg.ground.errors import Diagnostic, MalformedError, printable, shown
-from layoutalg.ground.limits import NOTATION_CHARACTERS, NOTATION_DIGITS
+from layoutalg.ground.limits import NOTATION_CHARACTERS
+
+NOTATION_DIGITS: Final = 4_000
+"""digits: one number in a notation; Python refuses to print much longer ones"""
 
 _NUMBER = r"0[xX][0-9a-fA-F_]+|0[oO][0-7_]+|0[bB][01_]+|[0-9][0-9_]*"
 _FRACTION = r"[0-9][0-9_]*\.[0-9_]*|\.[0-9][0-9_]*"

@@ -23,7 +23,7 @@ from layoutalg.ground import digits, limits
 from layoutalg.ground.check import refuse
 from layoutalg.ground.digits import Digits, IntArray, Stride, merge, placed, shared_bits, split_at, weights
 from layoutalg.ground.errors import AdmissibilityError, BudgetError, Diagnostic, LayoutError, shown
-from layoutalg.hierarchy.levels import check, integer, malformed
+from layoutalg.hierarchy.levels import HIERARCHY_BITS, check, integer, malformed
 
 ARRAY_LIMIT = 2**62
 
@@ -63,8 +63,8 @@ class DigitMap:
         flips = {integer(weight, f"flips[{place}]", 1) for place, weight in enumerate(self.flips)}
         if len(flips) != len(self.flips) or not flips <= bits:
             raise malformed("flips", f"must be distinct and among the shared bits {sorted(bits)}", self.flips)
-        if prod(extent for extent, _ in modes) >> limits.HIERARCHY_BITS:
-            raise malformed("modes", f"must have fewer than 2**{limits.HIERARCHY_BITS} points", self.modes)
+        if prod(extent for extent, _ in modes) >> HIERARCHY_BITS:
+            raise malformed("modes", f"must have fewer than 2**{HIERARCHY_BITS} points", self.modes)
         modes, flips = _normal(modes, flips)
         object.__setattr__(self, "modes", modes)
         object.__setattr__(self, "flips", tuple(sorted(flips)))
@@ -184,8 +184,8 @@ def indices(index: npt.ArrayLike, size: int) -> IntArray:
 
 def check_points(count: int, why: str = "tables") -> None:
     """Refuse to enumerate more than 2**20 points."""
-    if count > limits.HIERARCHY_POINTS:
-        because = f"{count} points, the limit is {limits.HIERARCHY_POINTS}"
+    if count > limits.POINTS:
+        because = f"{count} points, the limit is {limits.POINTS}"
         what = "too many points to enumerate"
         raise BudgetError(Diagnostic("LA754", what, (why,), because))
 
@@ -198,7 +198,7 @@ def _checked_modes(modes: object) -> Digits:
         argument = f"modes[{position}]"
         width = integer(extent, argument, 1)
         if not isinstance(stride, tuple):
-            answer.append((width, integer(stride, argument, -(2**limits.HIERARCHY_BITS))))
+            answer.append((width, integer(stride, argument, -(2**HIERARCHY_BITS))))
             continue
         bits = sorted(integer(weight, argument, 1) for weight in stride)
         if width != 2 or not bits or len(set(bits)) != len(bits):

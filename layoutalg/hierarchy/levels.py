@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, get_args
+from typing import Final, Literal, TypeAlias, get_args
 
-from layoutalg.ground import digits, limits
+from layoutalg.ground import digits
 from layoutalg.ground.check import Checker, refuse
 
 Level: TypeAlias = Literal["cluster", "cta", "warp", "lane", "register"]
@@ -29,14 +29,17 @@ CTA), the third (shared memory of the cluster), the last (global memory)."""
 check = Checker("LA750", "invalid hierarchical layout")
 malformed, require = check.malformed, check.kind
 
+HIERARCHY_BITS: Final = 4_096
+"""bits: each extent, stride and size of a hierarchical layout, so that it can be printed and read"""
+
 
 def integer(value: object, argument: str, low: int, high: int | None = None) -> int:
     """Return ``value`` as an int in [low, high) and below 2**4096 in magnitude; see ``Checker.integer``."""
     if type(value) is int and high is not None and low <= value < high:  # the common case
         return value
     number = check.integer(value, argument)
-    if number.bit_length() > limits.HIERARCHY_BITS:
-        raise malformed(argument, f"must be below 2**{limits.HIERARCHY_BITS} in magnitude", number)
+    if number.bit_length() > HIERARCHY_BITS:
+        raise malformed(argument, f"must be below 2**{HIERARCHY_BITS} in magnitude", number)
     return check.integer(number, argument, low, high)
 
 
@@ -57,8 +60,8 @@ class Box:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "axes", digits.checked_axes(self.axes, "axes", check, 1))
-        if self.size >> limits.HIERARCHY_BITS:
-            raise malformed("axes", f"must have fewer than 2**{limits.HIERARCHY_BITS} points", self.size)
+        if self.size >> HIERARCHY_BITS:
+            raise malformed("axes", f"must have fewer than 2**{HIERARCHY_BITS} points", self.size)
 
     @classmethod
     def of(cls, /, **extents: int) -> Box:

@@ -101,7 +101,7 @@ def kept_by_equation(pieces: Digits, origin: int, below: int) -> int | None:
         coefficient = before - sign * after
         if not coefficient:
             free *= extent
-        elif extent > limits.HIERARCHY_POINTS or extent * abs(coefficient) >= ARRAY_LIMIT:
+        elif extent > limits.POINTS or extent * abs(coefficient) >= ARRAY_LIMIT:
             return None
         else:
             terms.append(coefficient * np.arange(extent, dtype=np.int64))
@@ -148,7 +148,7 @@ def _group_term(
         for weight, touched in columns
     ]
     basis = matrix.image_basis(vectors)
-    if 1 << len(basis) > limits.HIERARCHY_POINTS or len(place) > 62 or sum(abs(c) for c, _ in above) >= ARRAY_LIMIT:
+    if 1 << len(basis) > limits.POINTS or len(place) > 62 or sum(abs(c) for c, _ in above) >= ARRAY_LIMIT:
         return None
     start = sum(1 << k for k, (_, value) in enumerate(above) if value)
     image = matrix.table(basis, start)
@@ -167,7 +167,7 @@ def _vanishing(terms: list[IntArray], constant: int) -> int | None:
         sides[side].append(term)
         sizes[side] *= len(term)
     reach = abs(constant) + sum(int(np.abs(term).max()) for term in terms)
-    if max(sizes) > limits.HIERARCHY_POINTS or reach >= ARRAY_LIMIT:
+    if max(sizes) > limits.POINTS or reach >= ARRAY_LIMIT:
         return None
     sums = []
     for side_terms in sides:

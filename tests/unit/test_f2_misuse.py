@@ -16,8 +16,7 @@ import numpy as np
 import pytest
 
 from layoutalg import f2
-from layoutalg.f2 import ColumnAction, LinearLayout, SolutionSet, Subspace
-from layoutalg.ground import limits
+from layoutalg.f2 import ColumnAction, LinearLayout, SolutionSet, Subspace, matrix
 from layoutalg.ground.errors import BudgetError, LayoutError
 
 HUGE = 10**5000
@@ -439,7 +438,7 @@ def test_there_are_hundreds_of_cases_and_no_function_is_missed() -> None:
 
 
 def test_values_are_listed_for_narrow_axes_only() -> None:
-    bits = limits.F2_TABLE_BITS + 1
+    bits = matrix.F2_TABLE_BITS + 1
     with pytest.raises(BudgetError, match="LA211"):
         ColumnAction("register", bits, ()).apply_values(range(1 << bits))
     with pytest.raises(BudgetError, match="LA211"):

@@ -26,7 +26,7 @@ from layoutalg.cute.symbolic import (
     condition,
     polynomial,
 )
-from layoutalg.ground import clock, limits, solver
+from layoutalg.ground import clock, solver
 from layoutalg.ground import decide as decide_module
 from layoutalg.ground.conditions import conditions, divisible
 from layoutalg.ground.errors import AdmissibilityError, BudgetError, LayoutError, MalformedError
@@ -68,9 +68,9 @@ def test_reading_ends_soon_and_what_is_read_reads_back(text):
 
 
 def test_coefficients_have_bounded_bits():
-    widest = polynomial(2 ** (limits.TERM_BITS - 1))
+    widest = polynomial(2 ** (TERM_BITS - 1))
     assert polynomial(str(widest)) == widest
-    for build in (lambda: widest * 2, lambda: polynomial(2**limits.TERM_BITS), lambda: polynomial("M") / widest / 2):
+    for build in (lambda: widest * 2, lambda: polynomial(2**TERM_BITS), lambda: polynomial("M") / widest / 2):
         with pytest.raises(MalformedError, match=r"LA620.*\n.*bits"):
             build()
 
