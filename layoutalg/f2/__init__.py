@@ -5,7 +5,6 @@ Invalid layouts raise ``MalformedError`` LA200, other invalid arguments LA241.
 
 from layoutalg.f2.banks import bank_conflict, conflict_degree
 from layoutalg.f2.divide import (
-    ColumnAction,
     additive_strides,
     divide_left,
     divide_right,
@@ -18,7 +17,7 @@ from layoutalg.f2.divide import (
     quotient,
     repetitions,
 )
-from layoutalg.f2.layout import LinearLayout
+from layoutalg.f2.layout import LinearLayout, map_in
 from layoutalg.f2.notation import parse_linear
 from layoutalg.f2.reshape import (
     concat_ins,
@@ -73,16 +72,16 @@ from layoutalg.f2.solutions import (
 from layoutalg.f2.subspace import Subspace, image_of, kernel_of
 
 __all__ = [
-    "ColumnAction", "LinearLayout", "SolutionSet", "Subspace", "additive_strides", "bank_conflict", "broadcast_in",
+    "LinearLayout", "SolutionSet", "Subspace", "additive_strides", "bank_conflict", "broadcast_in",
     "combine_cta_cga", "concat_ins", "concat_outs", "conflict_degree", "direct_sum", "divide_left", "divide_right",
     "drop_broadcast", "empty", "ensure_not_larger", "ensure_not_smaller", "fix_in", "flatten_ins", "flatten_outs",
     "flip_in", "flip_out", "free_variable_masks", "from_bases_minimal", "identity_1d", "image_of",
     "invert_and_compose", "is_identity_on", "is_trivial_over", "kernel_of", "largest_vectorisation", "left_inverse",
-    "mask_out", "minimal_conversion", "num_consecutive", "parse_linear", "permutation_for_divide", "preimages",
-    "quotient", "remove_zero_bases", "rename_ins", "rename_outs", "repetitions", "reshape_ins", "reshape_outs",
-    "resize_in", "resize_out", "right_inverse", "slice_in", "solve", "solve_outer", "squeeze_ins", "squeeze_outs",
-    "strided_1d", "sublayout", "sublayout_is_zero", "transpose_ins", "transpose_outs", "xor_in", "xor_out",
-    "zero_out", "zeros_1d",
+    "map_in", "mask_out", "minimal_conversion", "num_consecutive", "parse_linear", "permutation_for_divide",
+    "preimages", "quotient", "remove_zero_bases", "rename_ins", "rename_outs", "repetitions", "reshape_ins",
+    "reshape_outs", "resize_in", "resize_out", "right_inverse", "slice_in", "solve", "solve_outer", "squeeze_ins",
+    "squeeze_outs", "strided_1d", "sublayout", "sublayout_is_zero", "transpose_ins", "transpose_outs", "xor_in",
+    "xor_out", "zero_out", "zeros_1d",
 ]  # fmt: skip
 
 

@@ -22,6 +22,7 @@ from layoutalg.f2.axes import (
     AxisBits,
     argument_check,
     axes_of,
+    bad_argument,
     check_axes,
     fields,
     gather,
@@ -395,6 +396,28 @@ def recolumned(layout: LinearLayout, name: str, columns: Sequence[int]) -> Linea
     rest = layout.columns[low + bits :]
     inputs = resized(layout.in_axes, name, len(columns))
     return trusted(inputs, layout.out_axes, (*layout.columns[:low], *columns, *rest), layout.constant)
+
+
+def map_in(layout: LinearLayout, inner: LinearLayout) -> LinearLayout:
+    """Return the layout with one input axis mapped through ``inner`` first, for example with its bits permuted.
+
+    Args:
+        inner: From one axis (of any size) to the axis of that name and size of the layout.
+
+    Example:
+        >>> swap = LinearLayout.from_bases({"lane": [(2,), (1,)]}, {"lane": 4})
+        >>> str(map_in(LinearLayout.from_bases({"lane": [(1,), (2,)], "warp": [(4,)]}, {"o": 8}), swap))
+        'F2[lane=(2)(1), warp=(4) -> o:8]'
+    """
+    linear(layout, "layout")
+    if len(linear(inner, "inner").in_axes) != 1 or len(inner.out_axes) != 1:
+        raise bad_argument("inner", "must have one input and one output axis", inner)
+    ((name, bits),) = inner.out_axes
+    if inner.in_axes[0][0] != name or dict(layout.in_axes).get(name) != bits:
+        raise bad_argument("inner", "must map to an input axis of the layout, of its name and size", inner)
+    own = columns_of(layout, name, "inner")
+    moved = recolumned(layout, name, matrix.multiply(own, inner.columns))
+    return trusted(moved.in_axes, layout.out_axes, moved.columns, layout.constant ^ matrix.apply(own, inner.constant))
 
 
 def restricted(layout: LinearLayout, ins: Container[str], outs: Container[str]) -> LinearLayout:

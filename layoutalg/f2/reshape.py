@@ -36,7 +36,7 @@ from layoutalg.ground.errors import MalformedError
 
 
 def empty() -> LinearLayout:
-    """Return the layout without axes, from one point to one point; the unit of ``direct_sum``."""
+    """Return the layout without axes, from one point to one point. See ``direct_sum``, whose unit it is."""
     return LinearLayout((), (), ())
 
 

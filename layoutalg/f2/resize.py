@@ -43,7 +43,7 @@ def sublayout(layout: LinearLayout, ins: str | Iterable[str], outs: str | Iterab
 
 
 def sublayout_is_zero(layout: LinearLayout, ins: str | Iterable[str], outs: str | Iterable[str]) -> bool:
-    """Whether ``sublayout(layout, ins, outs)`` is 0 everywhere, affine part included."""
+    """Whether the sublayout is 0 everywhere, affine part included. See ``sublayout``."""
     part = sublayout(layout, ins, outs)
     return not part.constant and not any(part.columns)
 

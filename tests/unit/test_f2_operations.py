@@ -39,7 +39,7 @@ def line(axis: str, images: list[int], size: int, out: str = "o") -> LinearLayou
 def test_everything_exported_is_documented_by_an_example() -> None:
     for name in f2.__all__:
         doc = getattr(f2, name).__doc__
-        assert "Example:" in doc, name
+        assert "Example:" in doc or "See ``" in doc, name
 
 
 def test_tile_with_a_gap_repeats_but_does_not_divide() -> None:
@@ -186,7 +186,6 @@ REFUSALS: list[tuple[str, Callable[[], object]]] = [
     ("LA256", lambda: f2.permutation_for_divide(line("register", [2], 4), f2.identity_1d(2, "register", "o"))),
     ("LA257", lambda: f2.repetitions(line("i", [1, 3], 4), line("i", [1], 4))),
     ("LA257", lambda: f2.repetitions(A, line("j", [1], 4))),
-    ("LA258", lambda: f2.ColumnAction("i", 2, (1,)).inverse()),
     ("LA241", lambda: f2.ColumnAction("i", 2, (2,))),
     ("LA241", lambda: f2.ColumnAction("i", 2, (1, 1))),
     ("LA241", lambda: f2.ColumnAction("i", 3, (0, 1, 2)).apply(A)),

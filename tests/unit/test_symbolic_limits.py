@@ -31,6 +31,7 @@ from layoutalg.ground import decide as decide_module
 from layoutalg.ground.conditions import conditions, divisible
 from layoutalg.ground.errors import AdmissibilityError, BudgetError, LayoutError, MalformedError
 from layoutalg.ground.facts import facts_of
+from layoutalg.ground.polynomial import TERM_BITS
 from layoutalg.notation.symbolic import parse_symbolic as sym_parse
 
 SLOW_TEXTS = [
