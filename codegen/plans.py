@@ -36,7 +36,7 @@ def upheld(plan: Plan) -> Plan:
 
     Raises: MalformedError: LA503, and the plan's own where it checks itself. BudgetError: LA411.
     """
-    verdict = _verdict(plan)
+    verdict = _verdict(plan)  # type: ignore[arg-type]  # all plans are hashable
     if isinstance(verdict, Refuted):
         what, facts = refutation(verdict)
         raise MalformedError(Diagnostic("LA503", "the checker refutes this plan", ("plan",), what, facts))

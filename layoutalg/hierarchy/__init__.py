@@ -4,7 +4,7 @@ Invalid arguments raise ``MalformedError`` LA750.
 """
 
 from layoutalg.hierarchy.bijection import DigitMap, TableMap
-from layoutalg.hierarchy.blocks import BlockForm, block_form, preserves_blocks, solve_conversion
+from layoutalg.hierarchy.blocks import preserves_blocks, solve_conversion
 from layoutalg.hierarchy.build import distribute, permute, reindex, reshape, restrict, tile
 from layoutalg.hierarchy.layout import Guard, HierarchicalLayout
 from layoutalg.hierarchy.levels import CUTS, LEVELS, MECHANISMS, Box, Cut, Level, Mechanism, hierarchy
@@ -12,8 +12,8 @@ from layoutalg.hierarchy.plan import ExchangePlan, crossing_ranks, exchange_plan
 from layoutalg.hierarchy.profile import CutProfile, LevelProfile, conversion_profile, level_profile, profile_of
 
 __all__ = [
-    "CUTS", "LEVELS", "MECHANISMS", "BlockForm", "Box", "Cut", "CutProfile", "DigitMap", "ExchangePlan", "Guard",
-    "HierarchicalLayout", "Level", "LevelProfile", "Mechanism", "TableMap", "block_form", "conversion_profile",
+    "CUTS", "LEVELS", "MECHANISMS", "Box", "Cut", "CutProfile", "DigitMap", "ExchangePlan", "Guard",
+    "HierarchicalLayout", "Level", "LevelProfile", "Mechanism", "TableMap", "conversion_profile",
     "crossing_ranks", "distribute", "exchange_plan", "hierarchy", "level_profile", "permute", "preserves_blocks",
     "profile_of", "reindex", "reshape", "restrict", "solve_conversion", "tile",
 ]  # fmt: skip

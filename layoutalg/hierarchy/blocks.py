@@ -1,89 +1,21 @@
-"""Bijections that keep the blocks of a cut together, and their normal form (f; h).
+"""Bijections that keep the blocks of a cut together, and the equation X o A = B with X inside the blocks.
 
-With K blocks of B points, the bijections that map every block onto a block form the wreath product of S_B and S_K:
-pairs (f; h) of a permutation h of the blocks and a permutation f_j inside each block j, with P(x, j) = (f_j(x), h(j)).
+With K blocks of B points, the bijections that map every block onto a block form the wreath product of S_B and S_K.
 Over F2, membership means one zero block of the matrix; for digit maps, no digit crosses the cut.
-
-Notation: the uniformity class tells a code generator how the f_j differ. ``uniform``: all equal, one instruction
-stream. ``xor``: f_j(x) is f(x) with bits flipped according to the bits of j. ``add``: f_j(x) = (f(x) + g j) mod B.
-``table``: anything else.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal, TypeAlias
-
 import numpy as np
 
 from layoutalg.ground.check import refuse
-from layoutalg.ground.digits import Digits, IntArray, Stride, digit_extent, merge, placed, split_at, weights
+from layoutalg.ground.digits import Digits, placed, split_at, weights
 from layoutalg.ground.errors import shown
 from layoutalg.ground.verdict import Proved, Refuted, Verdict
 from layoutalg.hierarchy import bijection as maps
-from layoutalg.hierarchy.bijection import Bijection, DigitMap, assemble
+from layoutalg.hierarchy.bijection import Bijection, DigitMap
 from layoutalg.hierarchy.layout import Guard, HierarchicalLayout
-from layoutalg.hierarchy.levels import block_size, cut_level, integer, require, same_levels
-
-Uniformity: TypeAlias = Literal["uniform", "xor", "add", "table"]
-
-
-Flips: TypeAlias = tuple[tuple[int, tuple[int, ...]], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class BlockForm:
-    """An element (f; h) of a wreath product: P(x, j) = (f_j(x), h(j)), flat index x + B j.
-
-    Args:
-        outer: h, on block numbers.
-        inner: The f_j: one per block for ``table``, otherwise just one from which the others follow.
-        kind: The uniformity class.
-        flips: For ``xor`` the digits of j, fastest first: pairs of an extent and the weights of the bits of f(x) that
-            the digit flips if it is 1 (only digits of extent 2 flip any). Otherwise empty.
-        step: For ``add`` the number g, otherwise 0.
-    """
-
-    outer: Bijection
-    inner: tuple[Bijection, ...]
-    kind: Uniformity
-    flips: Flips = ()
-    step: int = 0
-
-    @property
-    def block(self) -> int:
-        """Number of points of one block."""
-        return self.inner[0].size
-
-    def flipped(self, block: int) -> tuple[int, ...]:
-        """Return the weights of the bits that are flipped inside one block."""
-        rest = integer(block, "block", 0, self.outer.size)
-        found: set[int] = set()
-        for extent, bits in self.flips:
-            rest, digit = divmod(rest, extent)
-            found.symmetric_difference_update(bits if digit else ())
-        return tuple(sorted(found))
-
-    def inner_at(self, block: int) -> Bijection:
-        """Return f_j of one block."""
-        flipped, first = self.flipped(block), self.inner[0]
-        if self.kind == "table":
-            return self.inner[block]
-        if flipped:
-            cuts = [cut for weight in flipped for cut in (weight, 2 * weight)]
-            digits = split_at(((self.block, 1),), (), cuts) or ()
-            return maps.compose(DigitMap(tuple((e, -weights(d)[0] if d in flipped else d) for e, d in digits)), first)
-        if self.step:
-            return maps.tabulated((first.table() + self.step * block) % first.size)
-        return first
-
-    def at(self, index: int) -> int:
-        """Return P at one flat index."""
-        block, inside = divmod(integer(index, "index", 0, self.block * self.outer.size), self.block)
-        value = self.inner[block if self.kind == "table" else 0].at(inside)
-        for weight in self.flipped(block):
-            value += -weight if value // weight % 2 else weight
-        return (value + self.step * block) % self.block + self.block * self.outer.at(block)
+from layoutalg.hierarchy.levels import block_size, cut_level, require, same_levels
 
 
 def crossing_witness(bijection: Bijection, below: int) -> tuple[int, int] | None:
@@ -168,89 +100,6 @@ def preserves_blocks(layout: HierarchicalLayout, cut: str) -> Verdict:
             "second_image": layout.target.point(layout.map.at(second)),
         },
     )
-
-
-def form_of(bijection: Bijection, below: int) -> BlockForm:
-    """Return (f; h) of a bijection that keeps the blocks of ``below`` points together."""
-    pair = crossing_witness(bijection, below)
-    if pair is not None:
-        because = f"two points of one block of {below} land in different blocks"
-        witness = {"first": pair[0], "second": pair[1], "images": (bijection.at(pair[0]), bijection.at(pair[1]))}
-        raise refuse("LA755", "the bijection does not keep the blocks together", because, witness)
-    pieces = cut_digits(bijection, below)
-    return _table_form(bijection, below) if pieces is None else _digit_form(pieces, bijection.at(0), below)
-
-
-def _digit_form(pieces: Digits, origin: int, below: int) -> BlockForm:
-    """Return the form from digits split on both sides, none of which maps from below the cut to above."""
-    inside, outside, flips = list[tuple[int, Stride]](), list[tuple[int, Stride]](), list[tuple[int, tuple[int, ...]]]()
-    for weight, extent, stride in placed(pieces):
-        if weight < below:
-            inside.append((extent, stride))
-        elif isinstance(stride, int):
-            outside.append((extent, abs(stride) // below))
-            flips.append((extent, ()))
-        else:
-            outside.append((2, tuple(bit // below for bit in stride if bit >= below)))
-            flips.append((2, tuple(bit for bit in stride if bit < below)))
-    outer, inner = assemble(outside, origin // below), assemble(inside, origin % below)
-    return BlockForm(outer, (inner,), "xor" if any(bits for _, bits in flips) else "uniform", _joined(tuple(flips)))
-
-
-def _joined(flips: Flips) -> Flips:
-    """Return the digits of the block number with adjacent non-flipping digits merged, and dropped at the end."""
-    answer = merge(flips)
-    return answer[:-1] if answer and not answer[-1][1] else answer  # type: ignore[return-value]
-
-
-def _table_form(bijection: Bijection, below: int) -> BlockForm:
-    values = bijection.table().reshape(-1, below)
-    outer = maps.tabulated(values[:, 0] // below)
-    rows = values % below
-    first = maps.tabulated(rows[0])
-    if (rows == rows[0]).all():
-        return BlockForm(outer, (first,), "uniform")
-    masks = rows[:, 0] ^ rows[0, 0]
-    flips = _flips(masks) if below & (below - 1) == 0 and np.array_equal(rows, rows[0] ^ masks[:, None]) else None
-    if flips is not None:
-        return BlockForm(outer, (first,), "xor", flips)
-    step = int(rows[1, 0] - rows[0, 0]) % below
-    if np.array_equal(rows, (rows[0][None, :] + step * np.arange(len(rows))[:, None]) % below):
-        return BlockForm(outer, (first,), "add", (), step)
-    return BlockForm(outer, tuple(maps.tabulated(row) for row in rows), "table")
-
-
-def _flips(masks: IntArray) -> Flips | None:
-    """Return how the digits of j flip bits if masks[j] is their sum over F2, else None.
-
-    As in ``digits.read_table``, the extent of a digit follows from where its step flips the same bits.
-    """
-    count, weight, found = len(masks), 1, list[tuple[int, tuple[int, ...]]]()
-    while weight < count:
-        mask = int(masks[weight])
-        extent = digit_extent(masks[weight:] ^ masks[:-weight] != mask, weight)
-        if extent == 1 or (mask and extent % 2):
-            return None
-        bits = tuple(1 << bit for bit in range(mask.bit_length()) if mask >> bit & 1)
-        found.append((2 if mask else extent, bits))
-        weight *= 2 if mask else extent
-    return _joined(tuple(found))
-
-
-def block_form(layout: HierarchicalLayout, cut: str) -> BlockForm:
-    """Return (f; h) of a bijection of a box of levels at a cut, with its uniformity class.
-
-    Guards are ignored, as in ``preserves_blocks``.
-
-    Example:
-        >>> from layoutalg.hierarchy import hierarchy, reindex
-        >>> rotate = reindex(hierarchy(lane=3, register=3), [0, 1, 2, 4, 5, 3, 8, 6, 7])
-        >>> form = block_form(rotate, "register|lane")
-        >>> form.kind, form.step
-        ('add', 1)
-    """
-    same_levels(require(layout, HierarchicalLayout, "layout").source, layout.target, layout)
-    return form_of(layout.map, block_size(layout.source, cut))
 
 
 def moved_point(layout: HierarchicalLayout, below: int) -> int | None:

@@ -154,8 +154,7 @@ class HierarchicalLayout(Layout):
     """A bijection between two named boxes in normal form (digits or a table), partial if guarded.
 
     Mathematically: a bijection ``map`` of [0, N) read through the colexicographic flat indices of both boxes,
-    restricted to the points that satisfy every guard. See ``layoutalg.hierarchy.block_form`` for bijections that keep
-    the blocks of a cut together.
+    restricted to the points that satisfy every guard.
 
     Args:
         source: Box of the coordinates.

@@ -16,6 +16,7 @@ at most one block and read from at most one, no matter which.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 
@@ -251,18 +252,6 @@ class LevelProfile:
         return "\n".join(lines)
 
 
-def fanout(bijection: Bijection, below: int) -> tuple[int, int]:
-    """Return the least and the greatest number of destination blocks that a source block feeds.
-
-    Blocks have ``below`` points, a divisor of N.
-
-    Complexity: linear in the digits, cubic in the shared bits; O(N log N) if it enumerates.
-    """
-    _divides(bijection, below)
-    spread = _digit_fanout(bijection, below)
-    return _table_counts(bijection.table(), below)[0] if spread is None else (spread, spread)
-
-
 def _digit_fanout(bijection: Bijection, below: int) -> int | None:
     """Return how many blocks every block feeds and reads from; None if enumeration is needed."""
     pieces = cut_digits(bijection, below)
@@ -279,13 +268,36 @@ def _digit_fanout(bijection: Bijection, below: int) -> int | None:
     return spread << matrix.rank(columns)
 
 
-def _divides(bijection: Bijection, below: int) -> None:
-    if below < 1 or bijection.size % below:
-        raise malformed("below", f"must divide the {bijection.size} points", below)
+def _digit_moved(mapping: DigitMap, below: int) -> int | None:
+    """Return how many points change their block number; None if enumeration is needed.
+
+    On common boundaries, the points that stay are counted digit by digit; for other digits that divide at the cut they
+    are the solutions of one linear equation in the digits that affect the block number.
+    """
+    origin = mapping.offset
+    pieces = aligned(mapping.modes, [below])
+    if pieces is not None:
+        return mapping.size - kept_on_common_digits(pieces, origin, below)
+    pieces = cut_digits(mapping, below)
+    kept = None if pieces is None else kept_by_equation(pieces, origin, below)
+    return None if kept is None else mapping.size - kept
 
 
-def _table_counts(values: IntArray, below: int) -> tuple[tuple[int, int], tuple[int, int], int]:
-    """Return the fan-out, fan-in and number of moved points of a table; -1 marks inactive points."""
+Counts: TypeAlias = tuple[tuple[int, int], tuple[int, int], int]
+"""Fan-out and fan-in of the blocks (least, greatest), and the number of points that change their block number."""
+
+
+def counts_by_digits(bijection: Bijection, below: int) -> Counts | None:
+    """Return the counts at blocks of ``below`` points; None if enumeration is needed."""
+    spread = _digit_fanout(bijection, below)
+    if spread is None or not isinstance(bijection, DigitMap):
+        return None
+    moved = _digit_moved(bijection, below)
+    return None if moved is None else ((spread, spread), (spread, spread), moved)
+
+
+def counts_of_table(values: IntArray, below: int) -> Counts:
+    """Return the counts of a table at blocks of ``below`` points; -1 marks inactive points."""
     inside = np.flatnonzero(values >= 0)
     if not len(inside):
         return (0, 0), (0, 0), 0
@@ -300,33 +312,6 @@ def _extremes(blocks: IntArray) -> tuple[int, int]:
     """Return the least and greatest number of occurrences."""
     counts = np.bincount(blocks)
     return int(counts[counts > 0].min()), int(counts.max())
-
-
-def moved(bijection: Bijection, below: int) -> int:
-    """Return how many points change their block number.
-
-    Mathematically: on common boundaries, the points that stay are counted digit by digit, by cycles of equal digits and
-    one affine system over F2 for the bits; for other digits that divide at the cut they are the solutions of one linear
-    equation in the digits that affect the block number.
-
-    Blocks have ``below`` points, a divisor of N.
-    """
-    _divides(bijection, below)
-    count = _digit_moved(bijection, below)
-    return _table_counts(bijection.table(), below)[2] if count is None else count
-
-
-def _digit_moved(bijection: Bijection, below: int) -> int | None:
-    """Return how many points change their block number; None if enumeration is needed."""
-    if not isinstance(bijection, DigitMap):
-        return None
-    size, origin = bijection.size, bijection.offset
-    pieces = aligned(bijection.modes, [below])
-    if pieces is not None:
-        return size - kept_on_common_digits(pieces, origin, below)
-    pieces = cut_digits(bijection, below)
-    kept = None if pieces is None else kept_by_equation(pieces, origin, below)
-    return None if kept is None else size - kept
 
 
 def level_profile(source: HierarchicalLayout, destination: HierarchicalLayout) -> LevelProfile:
@@ -373,13 +358,11 @@ def profile_of(conversion: HierarchicalLayout) -> LevelProfile:
     entries = []
     for cut in CUTS:
         below = block_size(box, cut)
-        spread = None if conversion.guards else _digit_fanout(conversion.map, below)
-        count = None if spread is None else _digit_moved(conversion.map, below)
-        if spread is not None and count is not None:
-            feeds = reads = (spread, spread)
-        else:
+        found = None if conversion.guards else counts_by_digits(conversion.map, below)
+        if found is None:
             values = conversion.table() if values is None else values
-            feeds, reads, count = _table_counts(values, below)
+            found = counts_of_table(values, below)
+        feeds, reads, count = found
         rank = feeds[0].bit_length() - 1 if linear else None
         entries.append(CutProfile(cut, below, conversion.size // below, feeds, reads, count, rank))
     active = conversion.active() if values is None else int(np.count_nonzero(values >= 0))

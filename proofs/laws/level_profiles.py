@@ -14,7 +14,7 @@ from typing import Any
 from layoutalg.ground.verdict import Proved
 from layoutalg.hierarchy import Box, DigitMap, HierarchicalLayout, hierarchy, level_profile
 from layoutalg.hierarchy.blocks import crossing_witness, preserves_blocks
-from layoutalg.hierarchy.profile import fanout, moved
+from layoutalg.hierarchy.profile import Counts, counts_by_digits, counts_of_table
 from layoutalg.proofs.laws.engines import enumerated
 from layoutalg.proofs.laws.law import Law
 
@@ -55,16 +55,22 @@ def _counted(table: list[int], below: int) -> tuple[tuple[int, int], int]:
     return (min(feeds.values()), max(feeds.values())), sum(at // below != v // below for at, v in enumerate(table))
 
 
-def _wrong_moved(bijection: DigitMap, below: int) -> int:
+def _counts(bijection: DigitMap, below: int) -> Counts:
+    return counts_by_digits(bijection, below) or counts_of_table(bijection.table(), below)
+
+
+def _wrong_counts(bijection: DigitMap, below: int) -> Counts:
     """Count the points that move at all."""
-    return moved(bijection, 1) if below < bijection.size else 0
+    feeds, reads, _ = _counts(bijection, below)
+    return feeds, reads, _counts(bijection, 1)[2] if below < bijection.size else 0
 
 
-def _crossed(case: Case, count: Callable[[DigitMap, int], int] = moved) -> str | None:
+def _crossed(case: Case, count: Callable[[DigitMap, int], Counts] = _counts) -> str | None:
     bijection, below = case
     table = [bijection.at(i) for i in range(bijection.size)]
     feeds, leave = _counted(table, below)
-    if fanout(bijection, below) != feeds or count(bijection, below) != leave:
+    found_feeds, _, found_leave = count(bijection, below)
+    if (found_feeds, found_leave) != (feeds, leave):
         return "another number of blocks or points"
     found = crossing_witness(bijection, below)
     if found is None:
@@ -111,16 +117,16 @@ _WHY = "digits and blocks divide each other as their numbers say; the theorem's 
 LAWS = (
     Law(
         "profiles.crossing",
-        "fanout and moved count the blocks that a block feeds and the points that leave theirs; crossing_witness shows "
+        "A profile counts the blocks that a block feeds and the points that leave theirs; crossing_witness shows "
         "two points of one block that part exactly where there are some.",
         tuple(
             f"layoutalg.hierarchy.{name}"
-            for name in ("profile.fanout", "profile.moved", "blocks.crossing_witness", "blocks.cut_digits")
+            for name in ("profile.counts_by_digits", "blocks.crossing_witness", "blocks.cut_digits")
         ),
         enumerated(
             _cases,
             _crossed,
-            partial(_crossed, count=_wrong_moved),
+            partial(_crossed, count=_wrong_counts),
             "all 168 linear bijections of 8 points and every third digit map of 12, at every cut",
             960,
         ),
