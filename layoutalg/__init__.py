@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,10 +14,11 @@ from layoutalg.ground.lazy import door
 from layoutalg.ground.picture import drawn_by
 from layoutalg.ground.version import __version__ as __version__
 
-if not (Path(__file__).parent / "synth" / "__init__.py").is_file():  # a checkout that lost its symbolic links
-    from layoutalg import _checkout
-
-    _checkout.install()
+if not (Path(__file__).parent / "synth" / "__init__.py").is_file() and find_spec("layoutalg.synth") is None:
+    raise ImportError(
+        "this checkout lost its symbolic links (layoutalg/synth -> ../synth, and targets, proofs, codegen likewise): "
+        "restore them with 'git config core.symlinks true && git checkout -- layoutalg', or 'pip install .'"
+    )
 
 if TYPE_CHECKING:
     from layoutalg import (

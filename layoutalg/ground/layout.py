@@ -79,24 +79,6 @@ def after(outer: object, inner: object) -> Any:
     raise MalformedError(Diagnostic("LA192", "these values do not compose", because=because))
 
 
-def then(inner: object, outer: object) -> Any:
-    """Return ``outer @ inner``, or raise if they do not compose.
-
-    Args:
-        inner: The value whose method this is, applied first.
-        outer: Applied last.
-    """
-    if any(base.__module__.partition(".")[0] == "layoutalg" for base in type(outer).__mro__):
-        for first, name, second in ((outer, "__matmul__", inner), (inner, "__rmatmul__", outer)):
-            method = getattr(type(first), name, None)
-            answer = NotImplemented if method is None else method(first, second)
-            if answer is not NotImplemented:
-                return answer
-    hint = "; use layoutalg.parse for text" if isinstance(outer, str) else ""
-    because = f"cannot compose a {type(inner).__name__} with {shown(outer)}{hint}"
-    raise MalformedError(Diagnostic("LA192", "these values do not compose", ("then",), because))
-
-
 _WRITERS: list[Callable[..., str]] = []
 
 
