@@ -80,10 +80,6 @@ class Assumptions(Known):
         Args:
             claim: A condition or its text.
             timeout_ms: Wall time for the whole decision; an earlier deadline of the caller also applies.
-
-        Example:
-            >>> Assumptions(("M % 16 == 0",)).decide("M % 64 == 0").fails_at
-            (('M', 16),)
         """
         return decide(self, condition(claim), timeout_ms)
 

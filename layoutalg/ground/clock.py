@@ -60,17 +60,7 @@ def left(at_most: float = math.inf) -> float:
 
 
 def check(what: str) -> None:
-    """Raise if the deadline has passed; loops call this once per step. ``what`` is for the message.
-
-    Example:
-        >>> with within(0):
-        ...     check("a search")
-        Traceback (most recent call last):
-        layoutalg.ground.errors.BudgetError: LA001 the time is up
-          in     a search
-          since  the time limit of 0 s has passed
-          at     seconds=0.0
-    """
+    """Raise if the deadline has passed; loops call this once per step. ``what`` is for the message."""
     if _deadline.get().left() <= 0:
         out_of_time(what)
 
@@ -83,12 +73,7 @@ def out_of_time(what: str, seconds: float | None = None) -> NoReturn:
 
 
 def checked_seconds(value: object, argument: str = "seconds") -> float:
-    """Return a number of seconds as a float; NaN is refused, since it would never expire.
-
-    Example:
-        >>> checked_seconds(2)
-        2.0
-    """
+    """Return a number of seconds as a float; NaN is refused, since it would never expire."""
     if not isinstance(value, bool) and hasattr(type(value), "__float__"):
         try:
             number = float(value)  # type: ignore[arg-type]

@@ -201,12 +201,7 @@ def _compare(left: Polynomial, sign: str, right: Polynomial, text: str) -> Condi
 
 
 def condition(value: object) -> Condition:
-    """Return the single condition in a text.
-
-    Example:
-        >>> print(condition("N > 63"))
-        N >= 64
-    """
+    """Return the single condition in a text."""
     found = conditions(value)
     if len(found) != 1:
         raise malformed("condition", "must be one comparison, not a chain", value)
@@ -214,12 +209,7 @@ def condition(value: object) -> Condition:
 
 
 def divisible(value: PolynomialLike, divisor: PolynomialLike) -> Condition:
-    """Return the condition that ``divisor`` divides ``value``.
-
-    Example:
-        >>> divisible("M*N", "K")
-        condition('(M*N) % K == 0')
-    """
+    """Return the condition that ``divisor`` divides ``value``."""
     quotient = polynomial(value).quotient(polynomial(divisor))
     if quotient is None:
         raise malformed(

@@ -173,11 +173,6 @@ def find_sizes(
 
     ``names`` are further names that need sizes. Its own timeout counts as not found; if the caller's deadline passes,
     BudgetError LA001 is raised.
-
-    Example:
-        >>> from layoutalg.ground.assumptions import Assumptions, condition
-        >>> find_sizes(Assumptions(("M % 16 == 0",)), condition("M >= 32"), True)
-        (('M', 32),)
     """
     everything = names | (claim.names if claim is not None else frozenset())
     with clock.within(timeout_ms / 1000):

@@ -92,12 +92,7 @@ def evaluate(flat: Flat, index: int) -> int:
 
 
 def split(index: int, extents: Iterable[int]) -> tuple[tuple[int, ...], int]:
-    """Return the digits of a flat index, fastest first, and the rest beyond the last digit (0 inside the domain).
-
-    Example:
-        >>> split(21, (4, 8)), split(40, (4, 8))
-        (((1, 5), 0), ((0, 2), 1))
-    """
+    """Return the digits of a flat index, fastest first, and the rest beyond the last digit (0 inside the domain)."""
     digits: list[int] = []
     for extent in extents:
         index, digit = divmod(index, extent)
@@ -119,12 +114,7 @@ def evaluate_many(flat: Flat, index: IntArray) -> IntArray:
 
 
 def table(flat: Flat) -> IntArray:
-    """Return the values at 0, 1, ..., size - 1 as an outer sum, slowest digit outermost.
-
-    Example:
-        >>> table(((2, 1), (3, 10))).tolist()
-        [0, 1, 10, 11, 20, 21]
-    """
+    """Return the values at 0, 1, ..., size - 1 as an outer sum, slowest digit outermost."""
     values = np.zeros(1, dtype=np.int64)
     for extent, stride in flat:
         steps = np.arange(extent, dtype=np.int64) * stride if extent > 1 else np.zeros(extent, dtype=np.int64)
@@ -137,10 +127,6 @@ def first_outside(flat: Flat, bound: int) -> int | None:
 
     Fixes digits from the slowest, without enumeration: each gets the least value from which the faster digits can still
     reach the bound.
-
-    Example:
-        >>> first_outside(((4, 1), (8, 5)), 12)
-        10
     """
     if any(extent == 0 for extent, _ in flat):
         return None
@@ -256,10 +242,6 @@ def chained(digits: Iterable[tuple[int, int]]) -> tuple[int, int] | None:
 
     Args:
         digits: (weight, extent) of every digit of the target, in any order.
-
-    Example:
-        >>> chained([(3, 2), (1, 3)]), chained([(1, 2), (4, 2)])
-        (None, (4, 2))
     """
     expected = 1
     for weight, extent in sorted(digits):
@@ -334,12 +316,7 @@ Coordinate: TypeAlias = int | npt.NDArray[Any]
 
 
 def checked_axes(value: object, argument: str, check: Checker, low: int = 0) -> Axes:
-    """Return a mapping or (name, extent) pairs as axes: distinct identifiers, extents of at least ``low``.
-
-    Example:
-        >>> checked_axes({"row": 3, "col": np.int64(5)}, "axes", Checker("LA750"))
-        (('row', 3), ('col', 5))
-    """
+    """Return a mapping or (name, extent) pairs as axes: distinct identifiers, extents of at least ``low``."""
     pairs = check.pairs(value, argument)
     for place, (name, extent) in enumerate(pairs):
         if type(extent) is not int or extent < low:
@@ -396,10 +373,6 @@ def coordinates(axes: Axes, coords: object, check: Checker) -> tuple[list[Coordi
         axes: The box.
         coords: Axis name -> integer or array of integers.
         check: Reports the first coordinate outside its axis.
-
-    Example:
-        >>> coordinates((("row", 3), ("col", 5)), {"row": np.arange(3), "col": 1}, Checker("LA204"))
-        ([array([0, 1, 2]), 1], (3,))
     """
     given = by_name(axes, coords, check)
     values = [check.coordinate(value, name, extent) for (name, extent), value in zip(axes, given, strict=True)]

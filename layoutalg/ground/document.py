@@ -258,15 +258,6 @@ def load_json(text: str, name: str = "document") -> object:
     Args:
         text: The document.
         name: Its name in messages (a file name).
-
-    Example:
-        >>> load_json('{"a": 1}')
-        {'a': 1}
-        >>> load_json('{"a": [{"b": 1, "b": 2}]}')
-        Traceback (most recent call last):
-        layoutalg.ground.errors.MalformedError: LA013 ambiguous JSON document
-          in     document, at /a/0
-          since  duplicate key 'b' in this object
     """
     name = escaped(name)
     value, end = _read(_decoder_for(text, name), text, _skip(text, 0), name)
@@ -312,10 +303,6 @@ def split_json(text: str, name: str = "document") -> Documents:
     Args:
         text: The documents.
         name: Their name in messages (a file name).
-
-    Example:
-        >>> split_json('[{"a": 1}, 2]').starts, list(split_json('[{"a": 1}, 2]'))
-        ((1, 11), [{'a': 1}, 2])
     """
     name = escaped(name)
     decoder = _decoder_for(text, name)

@@ -54,15 +54,7 @@ def rule_for(outer: type, inner: type) -> Rule | None:
 
 
 def after(outer: object, inner: object) -> Any:
-    """Return the composition ``outer @ inner``, which applies ``inner`` first.
-
-    Example:
-        >>> from layoutalg.cute import CuteLayout
-        >>> after("4:1", CuteLayout(4))
-        Traceback (most recent call last):
-        layoutalg.ground.errors.MalformedError: LA192 these values do not compose
-          since  cannot compose '4:1' after a CuteLayout; use layoutalg.parse for text
-    """
+    """Return the composition ``outer @ inner``, which applies ``inner`` first."""
     rule = rule_for(type(outer), type(inner))
     if rule is not None:
         return rule(outer, inner)

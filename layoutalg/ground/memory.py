@@ -14,15 +14,6 @@ def reserve(what: str, count: int, bytes_each: int, limit: int = limits.TABLE_BY
         count: Number of entries (points).
         bytes_each: Bytes per entry in all arrays alive at the same time.
         limit: Limit in bytes.
-
-    Example:
-        >>> reserve("a table", 2**20, 8)
-        >>> reserve("a table", 2**40, 8)
-        Traceback (most recent call last):
-        layoutalg.ground.errors.BudgetError: LA002 the answer would need too much memory
-          in     a table
-          since  1099511627776 entries of 8 bytes exceed the limit of 1073741824 bytes
-          at     bytes=8796093022208, limit_bytes=1073741824
     """
     if count * bytes_each > limit:
         because = f"{count} entries of {bytes_each} bytes exceed the limit of {limit} bytes"

@@ -43,10 +43,6 @@ def escaped(text: str, width: int | None = None) -> str:
     Args:
         text: Any text.
         width: Maximum characters of the result; None for no limit.
-
-    Example:
-        >>> print(escaped("a\x1b[31mb\ud800"), escaped("a" * 100, 8))
-        a\x1b[31mb\ud800 aaaaa...
     """
     cut = text if width is None else text[: width + 1]
     cut = printable(cut)
@@ -87,12 +83,7 @@ _CPP_WORDS = frozenset(_WORDS.split())
 
 
 def is_cpp_name(name: object) -> bool:
-    """Return whether this is a valid name in C and C++: ASCII, at most 255 characters, no keyword.
-
-    Example:
-        >>> is_cpp_name("row_2"), is_cpp_name("for"), is_cpp_name("and"), is_cpp_name("2nd"), is_cpp_name("é")
-        (True, False, False, False, False)
-    """
+    """Return whether this is a valid name in C and C++: ASCII, at most 255 characters, no keyword."""
     return isinstance(name, str) and _NAME.fullmatch(name) is not None and name not in _CPP_WORDS
 
 
