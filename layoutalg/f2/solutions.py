@@ -182,10 +182,11 @@ def solve(outer: LinearLayout, target: LinearLayout) -> SolutionSet:
         columns, constant = _matched(outer, target)
     reduced = matrix.eliminate(outer.columns)
     answer: list[int] = []
-    for index, value in enumerate((*columns, constant ^ outer.constant)):
+    constant ^= outer.constant
+    for index, value in enumerate((*columns, constant)):
         rest, used = reduced.reduce(value)
         if rest:
-            raise _not_contained(outer, target, index, value)
+            raise _not_contained(outer, target, index, value, constant)
         answer.append(used)
     # each kernel set has its own highest column and otherwise only pivot columns, so it is already reduced
     particular = trusted(target.in_axes, outer.in_axes, tuple(answer[:-1]), answer[-1])
@@ -212,12 +213,12 @@ def _matched(outer: LinearLayout, target: LinearLayout) -> tuple[tuple[int, ...]
     return tuple(move(column, along) for column in target.columns), move(target.constant, along)
 
 
-def _not_contained(outer: LinearLayout, target: LinearLayout, index: int, value: int) -> Exception:
+def _not_contained(outer: LinearLayout, target: LinearLayout, index: int, value: int, origin: int) -> Exception:
     """Return the error for a basis vector (or the affine part) outside the image of ``outer``.
 
     The witness is that single input bit if the value at the origin is in the image, else the origin.
     """
-    origin_ok = matrix.eliminate(outer.columns).reduce(_origin(outer, target))[0] == 0
+    origin_ok = matrix.eliminate(outer.columns).reduce(origin)[0] == 0
     at = 1 << index if origin_ok and index < target.in_bits else 0
     name = "the affine part" if index == target.in_bits else f"the image of {bit_name(target, index)}"
     because = f"{name} is not in the image of the outer layout"
@@ -228,11 +229,6 @@ def _not_contained(outer: LinearLayout, target: LinearLayout, index: int, value:
     }
     what = "the target takes values that the outer layout does not take"
     return refuse("LA244", what, because, witness, outer, target)
-
-
-def _origin(outer: LinearLayout, target: LinearLayout) -> int:
-    constant = target.constant if target.out_axes == outer.out_axes else _matched(outer, target)[1]
-    return constant ^ outer.constant
 
 
 def solve_outer(inner: LinearLayout, target: LinearLayout) -> LinearLayout:

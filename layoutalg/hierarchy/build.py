@@ -7,14 +7,6 @@ References: LEGO, arXiv 2505.08091, for the four operations (group by, order by,
 definitions are this library's own.
 
 Example:
-    A row-major and a column-major 2 x 3 matrix.
-
-    >>> matrix = Box.of(col=3, row=2)
-    >>> reshape(matrix, Box.of(address=6)).table().tolist()
-    [0, 1, 2, 3, 4, 5]
-    >>> permute(matrix, ("row", "col")).table().tolist()
-    [0, 2, 4, 1, 3, 5]
-
     Tiles in row-major order, elements of a tile in column-major order:
 
     >>> tiled = tile(Box.of(col=4, row=4), {"col": 2, "row": 2}, inner=("row", "col"), outer=("col", "row"))

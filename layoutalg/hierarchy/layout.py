@@ -9,7 +9,8 @@ bijection to be within bounds, so composition and inversion of guarded layouts a
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+import math
+from collections.abc import Mapping, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -55,10 +56,7 @@ class Guard:
     @property
     def count(self) -> int:
         """Number of points that satisfy the predicate."""
-        answer = 1
-        for bound in self.bounds:
-            answer *= bound
-        return answer
+        return math.prod(self.bounds)
 
     def holds(self, index: npt.ArrayLike) -> npt.NDArray[np.bool_]:
         """Return the predicate at an array of flat indices, each inside the guarded box."""
@@ -77,34 +75,6 @@ class Guard:
 
 TABLE_TEXT = 64
 """Longest table that is written out in full."""
-
-
-def layout_text(source: Box, target: Box, mapping: Bijection, guards: Sequence[Guard]) -> str:
-    """Return the text of the layout with these fields."""
-    by_axis = digits_by_axis(source, mapping) if source.axes else None
-    if by_axis is not None and isinstance(mapping, DigitMap):
-        head = ", ".join(f"{name} {_digits_text(modes)}" for name, modes in by_axis.items()) + _flips_text(mapping)
-    else:
-        head = f"[{source}] {_map_text(mapping)}"
-    bounds = "".join(f" | {_guard_text(guard, source, target, mapping)}" for guard in guards)
-    return f"{head} -> {target if target.axes else '[]'}{bounds}"
-
-
-def digits_by_axis(source: Box, mapping: Bijection) -> dict[str, Digits] | None:
-    """Return the digits of every axis of ``source``; None for a table or if a digit straddles two axes."""
-    if not isinstance(mapping, DigitMap):
-        return None
-    rest = split_at(mapping.modes, [source.stride(name) for name in source.names], ())
-    if rest is None:
-        return None
-    answer: dict[str, Digits] = {}
-    for name, extent in source.axes:
-        covered, count = 1, 0
-        while covered < extent:
-            covered *= rest[count][0]
-            count += 1
-        answer[name], rest = merge(rest[:count]), rest[count:]
-    return answer
 
 
 def _map_text(mapping: Bijection) -> str:
@@ -132,12 +102,12 @@ def _flips_text(mapping: DigitMap) -> str:
     return f" ^ ({','.join(map(str, mapping.flips))})" if mapping.flips else ""
 
 
-def _guard_text(guard: Guard, source: Box, target: Box, mapping: Bijection) -> str:
+def _guard_text(guard: Guard, layout: HierarchicalLayout) -> str:
     bounds = {
         name: bound for bound, (name, extent) in zip(guard.bounds, guard.box.axes, strict=True) if bound != extent
     }
     text = " and ".join(f"{name}<{bound}" for name, bound in bounds.items())
-    if (guard.map, guard.box) == bounded_side(bounds.keys(), source, target, mapping):
+    if (guard.map, guard.box) == bounded_side(bounds.keys(), layout.source, layout.target, layout.map):
         return text
     return f"{text} where {_map_text(guard.map)} -> {guard.box}"
 
@@ -307,10 +277,28 @@ class HierarchicalLayout(Layout):
             >>> HierarchicalLayout(Box.of(lane=4, warp=2), Box.of(x=8), DigitMap(((2, 1), (4, 2)))).digits()
             {'lane': ((4, 1),), 'warp': ((2, 4),)}
         """
-        return digits_by_axis(self.source, self.map)
+        if not isinstance(self.map, DigitMap):
+            return None
+        rest = split_at(self.map.modes, [self.source.stride(name) for name in self.source.names], ())
+        if rest is None:
+            return None
+        answer: dict[str, Digits] = {}
+        for name, extent in self.source.axes:
+            covered, count = 1, 0
+            while covered < extent:
+                covered *= rest[count][0]
+                count += 1
+            answer[name], rest = merge(rest[:count]), rest[count:]
+        return answer
 
     def __str__(self) -> str:
-        return layout_text(self.source, self.target, self.map, self.guards)
+        by_axis = self.digits() if self.source.axes else None
+        if by_axis is not None and isinstance(self.map, DigitMap):
+            head = ", ".join(f"{name} {_digits_text(modes)}" for name, modes in by_axis.items()) + _flips_text(self.map)
+        else:
+            head = f"[{self.source}] {_map_text(self.map)}"
+        bounds = "".join(f" | {_guard_text(guard, self)}" for guard in self.guards)
+        return f"{head} -> {self.target if self.target.axes else '[]'}{bounds}"
 
 
 @composes(HierarchicalLayout, HierarchicalLayout)
