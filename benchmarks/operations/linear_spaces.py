@@ -213,8 +213,8 @@ def permutation_for_divide(one: Linear, rng: random.Random) -> str | None:
     expect(width >= 0, "widths")
     if failed(found):
         return refusal(found, exists, what)
-    expect(exists and found.is_permutation, f"{what} gave {found}")
-    moved = found.apply(one.layout)
+    expect(exists and found.is_invertible, f"{what} gave {found}")
+    moved = f2.map_in(one.layout, found)
     divided = attempt(f2.divide_left if left else f2.divide_right, moved, tile.layout)
     expect(not failed(divided), f"{what} gave {found}, after which the tile does not divide")
     return None

@@ -3,7 +3,6 @@
 Invalid layouts raise ``MalformedError`` LA200, other invalid arguments LA241.
 """
 
-from layoutalg.f2.banks import bank_conflict, conflict_degree
 from layoutalg.f2.divide import (
     additive_strides,
     divide_left,
@@ -17,8 +16,7 @@ from layoutalg.f2.divide import (
     quotient,
     repetitions,
 )
-from layoutalg.f2.layout import LinearLayout, map_in
-from layoutalg.f2.notation import parse_linear
+from layoutalg.f2.layout import LinearLayout, map_in, parse_linear
 from layoutalg.f2.reshape import (
     concat_ins,
     concat_outs,
@@ -69,7 +67,7 @@ from layoutalg.f2.solutions import (
     solve,
     solve_outer,
 )
-from layoutalg.f2.subspace import Subspace, image_of, kernel_of
+from layoutalg.f2.subspace import Subspace, bank_conflict, conflict_degree, image_of, kernel_of
 
 __all__ = [
     "LinearLayout", "SolutionSet", "Subspace", "additive_strides", "bank_conflict", "broadcast_in",

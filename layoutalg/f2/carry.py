@@ -1,4 +1,4 @@
-"""Decide exactly when integer addition is an affine map over F2.
+"""Decide exactly when integer addition is an affine map over F2, and when one swizzle separates the columns of a map.
 
 *Carry-free lemma.* Let ``f(x) = o + sum_j a_j x_j`` over bits ``x_j``, with any integers ``o`` and ``a_j``. Put
 ``c_j = (o + a_j) xor o`` (two's complement, unbounded). Then f is affine over F2 exactly when the ``c_j`` have pairwise
@@ -21,6 +21,10 @@ and is 0 beyond. So for a linear M the map ``x -> M (s + x)`` is affine exactly 
 ``t + 2 <= k < n`` and, if ``t + 2 <= n``, the sum of the bits from n to that lowest zero: the remaining carries have
 distinct degrees >= 2, so a combination of them with vector coefficients has degree >= 2 in some component unless all
 coefficients are 0.
+
+Notation: ``Sw<bits, base, shift>`` xors ``bits`` consecutive bits of a number into others: with a positive shift the
+bits from ``base + shift`` into those from ``base``, with a negative one the bits from ``base`` into those from
+``base - shift``. The two fields are disjoint (``bits <= |shift|``), so a swizzle is its own inverse.
 
 Implementation notes: ``shifted`` follows the carry of a binary adder as an affine function of the input. A product of
 two affine functions u, v is affine only if one is constant or ``u = v`` or ``u = v + 1``: otherwise their linear parts

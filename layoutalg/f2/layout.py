@@ -42,8 +42,9 @@ from layoutalg.f2.axes import fields_check as check
 from layoutalg.ground import memory
 from layoutalg.ground.check import Checker, refuse
 from layoutalg.ground.digits import Coordinate, coordinates
-from layoutalg.ground.errors import AdmissibilityError
+from layoutalg.ground.errors import AdmissibilityError, shown
 from layoutalg.ground.layout import Layout, composes
+from layoutalg.ground.text import Grammar, Tokens
 
 PACKED_BITS = 63
 """Maximum bits of a value in an int64; wider values become object arrays of Python integers."""
@@ -444,3 +445,42 @@ def bit_name(layout: LinearLayout, index: int) -> str:
         if low <= index < low + bits:
             return f"{name}[{index - low}]"
     return "constant"
+
+
+_GRAMMAR = Grammar(("[", "]", "(", ")", ",", ":", "=", "^", "->"), False, "LA201", "cannot parse linear layout")
+
+
+def parse_linear(text: str) -> LinearLayout:
+    """Parse a linear layout; ``parse_linear(str(L)) == L``.
+
+    Example:
+        >>> parse_linear("F2[i=(2)(1) -> offset:4] ^ (1)").table().tolist()
+        [1, 3, 0, 2]
+    """
+    if not isinstance(text, str):
+        raise _GRAMMAR.error(text, f"must be text, not {shown(text)}")
+    tokens = Tokens(text, _GRAMMAR)
+    if tokens.take("name", "F2") != "F2":
+        tokens.fail("F2", tokens.items[0][2])
+    tokens.take("[", "[")
+    bases: list[tuple[str, list[tuple[int, ...]]]] = []
+    while not tokens.accept("->"):
+        if bases:
+            tokens.take(",", ", or ->")
+        name = tokens.take("name", "an input axis or ->")
+        tokens.take("=", "=")
+        images: list[tuple[int, ...]] = []
+        while tokens.peek("("):
+            images.append(tokens.point())
+        bases.append((name, images))
+    out_dims: list[tuple[str, int]] = []
+    while not tokens.accept("]"):
+        if out_dims:
+            tokens.take(",", ", or ]")
+        name = tokens.take("name", "an output axis or ]")
+        tokens.take(":", ":")
+        out_dims.append((name, int(tokens.take("number", "a size"))))
+    offset = tokens.point() if tokens.accept("^") else None
+    if tokens.next < len(tokens.items):
+        tokens.fail("the end", tokens.items[tokens.next][2])
+    return LinearLayout.from_bases(bases, out_dims, offset)

@@ -1,6 +1,7 @@
-"""Rename, reorder and reshape the axes of linear layouts; concatenate layouts.
+"""Build linear layouts; rename, reorder and reshape their axes; xor offsets, flips, windows and fixed coordinates.
 
-Reshaping keeps the map of flat (packed) points; transposing reorders the axes and keeps the map by name.
+Reshaping keeps the map of flat (packed) points; transposing reorders the axes and keeps the map by name. The direct sum
+is associative with unit ``empty()``, not commutative; it is injective (surjective) exactly when both factors are.
 """
 
 from __future__ import annotations

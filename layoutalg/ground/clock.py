@@ -1,4 +1,4 @@
-"""Wall-clock deadlines, checked by every search and solver.
+"""Wall-clock deadlines, checked by every search and solver, and a step budget for searches on symbolic sizes.
 
 A deadline belongs to the context (``contextvars``) that set it: each thread and task has its own, and a thread started
 inside the block has none. Deadlines nest; the earliest one applies.

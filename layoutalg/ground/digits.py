@@ -1,4 +1,4 @@
-"""Mixed-radix digits: lists of (extent, stride), the flat form that every family computes with.
+"""Mixed-radix digits: lists of (extent, stride), the flat form that every family computes with; named axes.
 
 Notation: a digit list is a tuple of (extent, stride) pairs, fastest first. It stands for the function that splits a
 flat index i into digits, i = c_0 + s_0 (c_1 + s_1 (c_2 + ...)) with 0 <= c_k < s_k, and returns the sum of c_k d_k.
@@ -12,6 +12,8 @@ at k is not k times that stride; the rest follows by induction.
 
 Digit boundaries are running products, so they form a divisibility chain. Two digit systems have a common refinement
 exactly when the union of their boundaries is such a chain.
+
+Axes are (name, extent) pairs, fastest first; their flat indices are colexicographic (first axis fastest).
 
 References: J. Cecka, CuTe Layout Representation and Algebra, arXiv:2603.02298.
 """

@@ -1,7 +1,9 @@
-"""The base class of all layouts: functions on a finite box of integers.
+"""The base class of all layouts: functions on a finite box of integers; how values compose and are written.
 
 Notation: flat indices are colexicographic (first axis fastest). The *value* at a flat index is one integer if the
 layout has one output or all outputs have extents (packed, first output fastest), otherwise the tuple of outputs.
+
+Each family registers its compositions when it is imported; the notation package registers its writer.
 """
 
 from __future__ import annotations

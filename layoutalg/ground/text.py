@@ -1,4 +1,4 @@
-"""Untrusted text: escape and truncate it for terminals; parse it as an expression with warnings off."""
+"""Untrusted text: escape and truncate it for terminals, parse it as an expression, cut it into tokens."""
 
 from __future__ import annotations
 

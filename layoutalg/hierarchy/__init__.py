@@ -4,11 +4,10 @@ Invalid arguments raise ``MalformedError`` LA750.
 """
 
 from layoutalg.hierarchy.bijection import DigitMap, TableMap
-from layoutalg.hierarchy.blocks import preserves_blocks, solve_conversion
+from layoutalg.hierarchy.blocks import ExchangePlan, crossing_ranks, exchange_plan, preserves_blocks, solve_conversion
 from layoutalg.hierarchy.build import distribute, permute, reindex, reshape, restrict, tile
 from layoutalg.hierarchy.layout import Guard, HierarchicalLayout
 from layoutalg.hierarchy.levels import CUTS, LEVELS, MECHANISMS, Box, Cut, Level, Mechanism, hierarchy
-from layoutalg.hierarchy.plan import ExchangePlan, crossing_ranks, exchange_plan
 from layoutalg.hierarchy.profile import CutProfile, LevelProfile, conversion_profile, level_profile, profile_of
 
 __all__ = [

@@ -1,10 +1,14 @@
 """Bijections of [0, N): digit maps, and tables for the rest, with exact composition and inverse.
 
-``canonical`` returns a digit map if the function is one, otherwise the table; a digit map is a complete normal form. So
-two canonical bijections are the same function exactly when they compare equal.
+A digit map permutes mixed-radix digits and mixes bits over F2; digit permutations and affine maps over F2 are the two
+special cases. Coalesced modes and flips are a unique normal form. For plain digits this is the uniqueness of coalesced
+strides. For the others, the function determines whether the bit at a source boundary p flips shared target bits (then
+f(x + p) - f(x) is not constant where the bit does not overflow), and which bits, from the Fourier expansion of f, whose
+terms are distinct characters. ``canonical`` returns a digit map if the function is one, otherwise the table, so two
+canonical bijections are the same function exactly when they compare equal.
 
-Digit maps compose by splitting at each other's boundaries. If the boundaries do not divide each other (extents 2, 3
-against 3, 2), the composition is a table of up to 2**20 points.
+Every operation refines to common digits, works on the pieces and the image of 0, and normalises with ``assemble``. If
+boundaries do not divide each other (extents 2, 3 against 3, 2), a composition is a table of up to 2**20 points.
 """
 
 from __future__ import annotations

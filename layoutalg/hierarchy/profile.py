@@ -6,8 +6,6 @@ The ranks r of all corner blocks are invariant when P is multiplied on either si
 The same holds for digits that divide at the cut, with the product of the extents that cross it. ``moved`` is finer: how
 many values change their block number.
 
-The counts behind ``moved`` are in ``staying``.
-
 Notation: ``mechanism`` is what the conversion needs: it is given by the innermost cut that nothing crosses.
 ``intrinsic`` is what it would need if the blocks above a cut could be renumbered for free: then every block must feed
 at most one block and read from at most one, no matter which.

@@ -1,6 +1,6 @@
 """Reading any notation: what str writes, what CuTe and Triton print; writing these.
 
-Notation: the family is told by the beginning of the text. ``F2[`` is a linear layout (``layoutalg.f2.notation``),
+Notation: the family is told by the beginning of the text. ``F2[`` is a linear layout (``layoutalg.f2.layout``),
 ``Z[`` an integer layout (``layoutalg.integer.notation``), ``{`` or ``[`` (parameters) a piecewise layout or, without an
 arrow, a set of points, both read by ISL. An axis and its digits, ``lane 8:2``, or a box of named axes, ``[lane:8]``,
 begin a hierarchical layout (``layoutalg.hierarchy.notation``). ``#``, ``tensor<`` and ``!ttg.memdesc<`` begin Triton's
@@ -133,7 +133,7 @@ def _parsed(text: str, shape: Any) -> Any:
 
         return parse_hierarchical(text)
     if start.startswith("F2"):
-        from layoutalg.f2.notation import parse_linear
+        from layoutalg.f2.layout import parse_linear
 
         return parse_linear(text)
     if start.startswith("Z"):

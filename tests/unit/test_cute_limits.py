@@ -13,7 +13,7 @@ import pytest
 import layoutalg as la
 from layoutalg import cute
 from layoutalg.cute import CuteLayout, make_identity_layout
-from layoutalg.f2.notation import parse_linear
+from layoutalg.f2.layout import parse_linear
 from layoutalg.ground import limits
 from layoutalg.ground.cache import CACHE_BYTES, bytes_of, remembered
 from layoutalg.ground.errors import BudgetError, LayoutError, MalformedError
