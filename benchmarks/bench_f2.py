@@ -19,8 +19,7 @@ from collections.abc import Callable
 from typing import Any
 
 from layoutalg import f2
-from layoutalg.f2 import LinearLayout, matrix, solutions
-from layoutalg.f2 import layout as layout_module
+from layoutalg.f2 import LinearLayout, matrix
 
 ROUNDS, CALLS = 15, 400
 
@@ -65,8 +64,7 @@ def report(name: str, ours: Callable[[], object], theirs: Callable[[], object] |
     """Time and print one line."""
 
     def cold() -> object:
-        layout_module._small_elimination.cache_clear()
-        solutions._small_work.cache_clear()
+        matrix._small.cache_clear()
         return ours()
 
     times = best(cold, ours) if theirs is None else best(cold, ours, theirs)

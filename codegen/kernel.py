@@ -16,7 +16,7 @@ import numpy.typing as npt
 from layoutalg.ground import limits
 from layoutalg.ground.check import Checker
 from layoutalg.ground.errors import BudgetError, Diagnostic, MalformedError
-from layoutalg.ground.names import is_cpp_name
+from layoutalg.ground.text import is_cpp_name
 from layoutalg.targets.nvidia.tensormap.limits import MAX_SMEM_BYTES
 
 MAX_THREADS = 1024

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any, Protocol, TypeVar
 
 from layoutalg.codegen.kernel import checked_int
-from layoutalg.ground.cache import kept
 from layoutalg.ground.check import Checker
 from layoutalg.ground.errors import BudgetError, Diagnostic, MalformedError
 from layoutalg.ground.verdict import Refuted, Unknown, Verdict
@@ -36,21 +36,22 @@ def upheld(plan: Plan) -> Plan:
 
     Raises: MalformedError: LA503, or the plan's own if it checks itself. BudgetError: LA411.
     """
-    verdict = _verdict(plan)
+    verdict = _verdict(plan)  # type: ignore[arg-type]  # all plans are hashable
     if isinstance(verdict, Refuted):
         what, facts = refutation(verdict)
         raise MalformedError(Diagnostic("LA503", "the checker refutes this plan", ("plan",), what, facts))
-    if isinstance(verdict, Unknown):
-        what = "this plan is neither proved nor refuted"
-        raise BudgetError(Diagnostic("LA411", what, ("plan",), verdict.reason))
     return plan
 
 
-@kept(worth=lambda verdict: not isinstance(verdict, Unknown))
+@lru_cache(maxsize=64)
 def _verdict(plan: Any) -> Verdict | None:
     for kind, checker in CHECKERS.items():
         if isinstance(plan, kind):
-            return checker(plan)
+            verdict = checker(plan)
+            if isinstance(verdict, Unknown):  # raised, since exceptions are not cached
+                what = "this plan is neither proved nor refuted"
+                raise BudgetError(Diagnostic("LA411", what, ("plan",), verdict.reason))
+            return verdict
     plan.check()
     return None
 

@@ -5,18 +5,20 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from layoutalg.ground.layout import written_by
 from layoutalg.ground.lazy import door
 from layoutalg.ground.picture import drawn_by
 from layoutalg.ground.version import __version__ as __version__
-from layoutalg.ground.writing import written_by
 
-if not (Path(__file__).parent / "synth" / "__init__.py").is_file():  # a checkout that lost its symbolic links
-    from layoutalg import _checkout
-
-    _checkout.install()
+if not (Path(__file__).parent / "synth" / "__init__.py").is_file() and find_spec("layoutalg.synth") is None:
+    raise ImportError(
+        "this checkout lost its symbolic links (layoutalg/synth -> ../synth, and targets, proofs, codegen likewise): "
+        "restore them with 'git config core.symlinks true && git checkout -- layoutalg', or 'pip install .'"
+    )
 
 if TYPE_CHECKING:
     from layoutalg import (

@@ -15,9 +15,8 @@ from layoutalg.ground.check import Checker
 from layoutalg.ground.errors import LayoutError
 from layoutalg.ground.limits import PROBLEM_EXTENT, PROBLEM_RANK
 from layoutalg.ground.picture import Shown
-from layoutalg.ground.polynomial import Polynomial, names_of, product_of, whole_at
+from layoutalg.ground.polynomial import Polynomial, names_of, product_of, require_names, sizes_of, whole_at
 from layoutalg.ground.polynomial_text import polynomial
-from layoutalg.ground.sizes import require_names, sizes_of
 from layoutalg.proofs.dtypes import dtype_name, stated_type
 
 Size: TypeAlias = Any

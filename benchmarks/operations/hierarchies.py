@@ -389,8 +389,8 @@ def distribute(one: Mapped, rng: random.Random) -> None:
 
 
 @operation("hierarchical", weight=2)
-def block_forms(one: Mapped, rng: random.Random) -> str | None:
-    """preserves_blocks and block_form at a cut, by looking at the blocks."""
+def kept_blocks(one: Mapped, rng: random.Random) -> None:
+    """preserves_blocks at a cut, by looking at the blocks."""
     layout, values, extents = leveled(rng)
     cut = rng.choice(hierarchy.CUTS[:3])
     level = LEVELS.index(cut.split("|")[0]) + 1
@@ -399,18 +399,6 @@ def block_forms(one: Mapped, rng: random.Random) -> str | None:
     kept = all(len(each) == 1 for each in lands)
     verdict = hierarchy.preserves_blocks(layout, cut)
     expect(bool(verdict) == kept, f"preserves_blocks({layout}, {cut}) = {verdict}")
-    found = attempt(hierarchy.block_form, layout, cut)
-    if failed(found):
-        return refusal(found, kept, f"block_form({layout}, {cut})")
-    expect(kept and found.block == block, f"block_form({layout}, {cut}) = {found}")
-    index = rng.randrange(len(values))
-    expect(found.at(index) == values[index], f"block_form({layout}, {cut}).at({index})")
-    expect(map_table(found.outer) == [min(each) for each in lands], f"the outer map of {found}")
-    j = rng.randrange(len(lands))
-    inner = [values[x + block * j] % block for x in range(block)]
-    expect(map_table(found.inner_at(j)) == inner, f"the inner map {j} of {found}")
-    expect(isinstance(found.flipped(j), tuple), "flipped")
-    return None
 
 
 def blocks(extents: list[int], level: int) -> int:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from collections.abc import Sequence
 
 from layoutalg import f2
-from layoutalg.f2 import ColumnAction, Subspace
+from layoutalg.f2 import LinearLayout, Subspace
 from operations.linear import Linear, agree, bits_of, built, pack, points, read, span, unpack
 from operations.record import attempt, expect, failed, operation, refusal
 
@@ -74,36 +75,34 @@ def images(one: Linear, rng: random.Random) -> None:
 def actions(one: Linear, rng: random.Random) -> str | None:
     name, bits = rng.choice(one.ins)
     chosen = tuple(rng.sample(range(bits), rng.randint(0, bits)))
-    action = ColumnAction(name, bits, chosen)
+    action = selection(name, bits, chosen)
 
     def old(new: int) -> int:
         return sum((new >> k & 1) << source for k, source in enumerate(chosen))
 
     small = [(n, len(chosen) if n == name else b) for n, b in one.ins]
     want = built(small, one.outs, lambda p: one.value({**p, name: old(p[name])}))
-    agree(action.apply(one.layout), want, f"{action} on {one.layout}")
-    agree(
-        action.as_layout(),
-        ([(name, len(chosen))], [(name, bits)], [old(x) for x in range(1 << len(chosen))]),
-        "as_layout",
-    )
+    agree(f2.map_in(one.layout, action), want, f"{action} on {one.layout}")
     values = [rng.randrange(99) for _ in range(1 << bits)]
-    moved = tuple(values[old(x)] for x in range(1 << len(chosen)))
-    expect(action.apply_values(values) == moved, f"{action}.apply_values")
-    back = action.broadcast_values(moved)
+    moved = [values[i] for i in action.table()]
+    back = [moved[i] for i in f2.left_inverse(action).table()]
     kept = sum(1 << source for source in chosen)
-    expect(back == tuple(values[x & kept] for x in range(1 << bits)), f"{action}.broadcast_values")
-    whole = len(chosen) == bits
-    expect(action.is_permutation == whole and action.is_identity == (chosen == tuple(range(bits))), f"{action}")
-    expect(ColumnAction.identity(name, bits).is_identity, "identity")
-    second = tuple(rng.sample(range(len(chosen)), rng.randint(0, len(chosen))))
-    later = ColumnAction(name, len(chosen), second)
-    expect(action.then(later).sources == tuple(chosen[k] for k in second), f"{action}.then({later})")
+    expect(back == [values[x & kept] for x in range(1 << bits)], f"left_inverse({action})")
     inverse = attempt(action.inverse)
     if failed(inverse):
-        return refusal(inverse, whole, f"{action}.inverse()")
-    expect(whole and action.then(inverse).is_identity, f"{action}.inverse() = {inverse}")
+        return refusal(inverse, len(chosen) == bits, f"{action}.inverse()")
+    again = f2.map_in(f2.map_in(one.layout, action), inverse)
+    expect(len(chosen) == bits and again == one.layout, f"{action}.inverse() = {inverse}")
     return None
+
+
+def selection(name: str, bits: int, sources: Sequence[int]) -> LinearLayout:
+    """The map to an axis that sends bit i to bit ``sources[i]``."""
+    return LinearLayout(((name, len(sources)),), ((name, bits),), tuple(1 << source for source in sources))
+
+
+def sources_of(action: LinearLayout) -> list[int]:
+    return [column.bit_length() - 1 for column in action.columns]
 
 
 def register_bits(one: Linear) -> tuple[int, list[int]]:
@@ -121,9 +120,9 @@ def drop_broadcast(one: Linear, rng: random.Random) -> None:
     """After the action every register value occurs once less for each bit that depends on the lower bits."""
     _, columns = register_bits(one)
     action = f2.drop_broadcast(one.layout)
-    kept = [columns[source] for source in action.sources]
+    kept = [columns[source] for source in sources_of(action)]
     expect(all(kept), f"drop_broadcast({one.layout}) keeps a zero column")
-    dropped = [c for k, c in enumerate(columns) if k not in action.sources]
+    dropped = [c for k, c in enumerate(columns) if k not in sources_of(action)]
     expect(not any(dropped), f"drop_broadcast({one.layout}) = {action} drops bits that change the value")
 
 
@@ -143,7 +142,7 @@ def additive_strides(one: Linear, rng: random.Random) -> None:
             break
         inside = keep
     expect(count == 1 << len(inside), f"additive_strides({one.layout}) = {count}, {1 << len(inside)} exist")
-    expect(action.is_permutation and set(action.sources[: len(inside)]) == inside, f"the action {action}")
+    expect(action.is_invertible and set(sources_of(action)[: len(inside)]) == inside, f"the action {action}")
 
 
 @operation("linear")
@@ -162,7 +161,7 @@ def largest_vectorisation(one: Linear, rng: random.Random) -> None:
         if not any(c & low for c in free) and not two.constant & low:
             best = 1 << bits
     expect(count == best, f"largest_vectorisation({two.layout}, {element}) = {count}, {best} exists")
-    moved = read(action.apply(two.layout))
+    moved = read(f2.map_in(two.layout, action))
     shift = 0
     for name, width in moved[0]:
         if name == "register":
@@ -214,8 +213,8 @@ def permutation_for_divide(one: Linear, rng: random.Random) -> str | None:
     expect(width >= 0, "widths")
     if failed(found):
         return refusal(found, exists, what)
-    expect(exists and found.is_permutation, f"{what} gave {found}")
-    moved = found.apply(one.layout)
+    expect(exists and found.is_invertible, f"{what} gave {found}")
+    moved = f2.map_in(one.layout, found)
     divided = attempt(f2.divide_left if left else f2.divide_right, moved, tile.layout)
     expect(not failed(divided), f"{what} gave {found}, after which the tile does not divide")
     return None

@@ -38,9 +38,8 @@ from layoutalg.ground.errors import (
     RepresentabilityError,
     shown,
 )
-from layoutalg.ground.layout import Layout
+from layoutalg.ground.layout import Layout, after, rule_for
 from layoutalg.ground.listed import ListedLayout
-from layoutalg.ground.operators import after, rule_for
 from layoutalg.hierarchy import HierarchicalLayout
 from layoutalg.integer import IntegerLayout, permute
 from layoutalg.piecewise import PiecewiseLayout

@@ -34,7 +34,7 @@ from layoutalg.cute.composed import IDENTITY
 from layoutalg.cute.fit import over_f2, over_table
 from layoutalg.cute.inttuple import IntTuple, product, shape_text, validate
 from layoutalg.f2 import LinearLayout
-from layoutalg.f2.split import one_swizzle, swizzle_columns
+from layoutalg.f2.carry import one_swizzle, swizzle_columns
 from layoutalg.ground import recognize as tables
 from layoutalg.ground.digits import merge
 from layoutalg.ground.errors import BudgetError, Diagnostic, MalformedError, RepresentabilityError
@@ -55,7 +55,7 @@ def to_cute(layout: Given) -> CuteLayout | ComposedLayout:
     """Return the layout as ``shape:stride``, with an offset and one swizzle if needed.
 
     Mathematically: an affine map over F2 is ``Sw o (offset + shape:stride)`` exactly when the columns of Sw M have
-    disjoint supports; ``layoutalg.f2.split.one_swizzle`` searches every Sw. Each input axis of a linear, integer or
+    disjoint supports; ``layoutalg.f2.carry.one_swizzle`` searches every Sw. Each input axis of a linear, integer or
     hierarchical layout becomes one top-level mode; a single axis is not wrapped. A constant becomes the offset of an
     identity swizzle. A table keeps its dimensions as modes if possible. A Triton shared layout, which maps offsets to
     coordinates, is inverted first.

@@ -15,8 +15,9 @@ from layoutalg.bridges.values import values_at
 from layoutalg.cute import ComposedLayout, CoordinateLayout, CuteLayout, Morphism, Swizzle
 from layoutalg.f2 import LinearLayout
 from layoutalg.ground.errors import AdmissibilityError, BudgetError, Diagnostic, RepresentabilityError, shown
-from layoutalg.ground.listed import MOST, ListedLayout
-from layoutalg.ground.operators import composes
+from layoutalg.ground.layout import composes
+from layoutalg.ground.limits import POINTS
+from layoutalg.ground.listed import ListedLayout
 from layoutalg.hierarchy import HierarchicalLayout
 from layoutalg.integer import IntegerLayout
 from layoutalg.piecewise import PiecewiseLayout
@@ -41,8 +42,8 @@ def looked_up(outer: Any, inner: Any) -> ListedLayout:
         [5, 8, 3, 1]
     """
     first = ComposedLayout(inner, 0, CuteLayout(outer.size, 1)) if isinstance(inner, Swizzle) else _checked(inner)
-    if first.size > MOST or first.size < 1:
-        because = f"a table has 1 to {MOST} entries, not {first.size}"
+    if first.size > POINTS or first.size < 1:
+        because = f"a table has 1 to {POINTS} entries, not {first.size}"
         raise BudgetError(Diagnostic("LA653", "no family was found for the composition", (), because))
     middle = values_at(first, np.arange(first.size, dtype=np.int64))
     if isinstance(outer, Swizzle):
@@ -115,8 +116,8 @@ def _places(layout: ListedLayout) -> npt.NDArray[np.int64]:
         because = f"the value at {at} is {int(values[at])}"
         raise AdmissibilityError(Diagnostic("LA649", "an inverse needs values >= 0", (str(layout),), because))
     top = int(values.max()) + 1
-    if top > MOST:
-        because = f"the inverse has {top} entries, a table at most {MOST}"
+    if top > POINTS:
+        because = f"the inverse has {top} entries, a table at most {POINTS}"
         raise BudgetError(Diagnostic("LA653", "no family was found for the inverse", (str(layout),), because))
     place = np.full(top, -1, dtype=np.int64)
     place[values[::-1]] = np.arange(len(values) - 1, -1, -1)

@@ -25,7 +25,7 @@ from layoutalg.ground.errors import BudgetError, Diagnostic, LayoutError, Malfor
 from layoutalg.ground.listed import ListedLayout, listed
 from layoutalg.hierarchy import DigitMap, HierarchicalLayout
 from layoutalg.hierarchy import bijection as maps
-from layoutalg.hierarchy.mapping import unswizzled
+from layoutalg.hierarchy.build import unswizzled
 from layoutalg.integer import IntegerLayout
 from layoutalg.integer.forms import residue_form
 from layoutalg.piecewise import PiecewiseLayout

@@ -34,8 +34,8 @@ from layoutalg.cute.swizzle import Swizzle
 from layoutalg.cute.swizzled import first_leaving, swizzle_product, tabled
 from layoutalg.ground.digits import merge, span
 from layoutalg.ground.errors import AdmissibilityError, BudgetError, Diagnostic, RepresentabilityError
+from layoutalg.ground.layout import composes
 from layoutalg.ground.limits import CUTE_POINTS
-from layoutalg.ground.operators import composes
 
 NO_FORM = "the composition is not shape:stride under at most one swizzle"
 

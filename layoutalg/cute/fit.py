@@ -2,7 +2,7 @@
 
 Main statements: a function f on a shape is ``Sw o (offset + L)`` for a layout L whose shape refines the given one
 exactly when Sw f is strided along the flat coordinate and along every leaf of the shape. Over F2 one elimination
-decides all Sw at once (``layoutalg.f2.split``). Otherwise all relevant swizzles are tried: with n values below 2^w,
+decides all Sw at once (``layoutalg.f2.carry``). Otherwise all relevant swizzles are tried: with n values below 2^w,
 bits written above w + log2 n + 1 only repeat lower ones, and bits read above w are 0 (or the sign).
 """
 
@@ -16,7 +16,7 @@ from layoutalg.cute.factor import Broken, GaveUpError, factor_run, first_interac
 from layoutalg.cute.inttuple import IntTuple, flatten
 from layoutalg.cute.layout import CuteLayout, from_runs
 from layoutalg.cute.swizzle import Swizzle
-from layoutalg.f2.split import one_swizzle
+from layoutalg.f2.carry import one_swizzle
 from layoutalg.ground import clock, recognize
 from layoutalg.ground.digits import Flat, IntArray, merge
 from layoutalg.ground.errors import MalformedError

@@ -36,9 +36,8 @@ from layoutalg.cute.inttuple import (
     validate,
 )
 from layoutalg.ground import memory
-from layoutalg.ground.axes import by_name
 from layoutalg.ground.check import Checker
-from layoutalg.ground.digits import Flat, IntArray, evaluate, merge, span, table
+from layoutalg.ground.digits import Flat, IntArray, by_name, evaluate, merge, span, table
 from layoutalg.ground.errors import Diagnostic, MalformedError, shown
 from layoutalg.ground.layout import Layout
 

@@ -52,7 +52,7 @@ from layoutalg.cute.pointed import (
     transpose,
 )
 from layoutalg.ground.errors import Diagnostic, MalformedError, RepresentabilityError, shown
-from layoutalg.ground.operators import composes
+from layoutalg.ground.layout import composes
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from layoutalg.cute.inttuple import IntTuple
 from layoutalg.cute.morphism import Morphism
 from layoutalg.ground.limits import TUPLE_DEPTH
-from layoutalg.ground.tokens import Grammar, Tokens
+from layoutalg.ground.text import Grammar, Tokens
 
 GRAMMAR = Grammar(("(", ")", ",", ":", "--", "-->"), False, "LA190", "the notation is malformed")
 

@@ -18,13 +18,11 @@ import numpy.typing as npt
 
 from layoutalg.cute.coords import index_array
 from layoutalg.cute.inttuple import integer, malformed
-from layoutalg.f2.split import source_mask, swizzle_period, swizzled
+from layoutalg.f2.carry import source_mask, swizzle_period, swizzled
 from layoutalg.ground.digits import IntArray
 from layoutalg.ground.errors import AdmissibilityError, Diagnostic
-from layoutalg.ground.layout import Layout
-from layoutalg.ground.operators import after
+from layoutalg.ground.layout import Layout, Written, after
 from layoutalg.ground.picture import Shown
-from layoutalg.ground.writing import Written
 
 Unit = Literal["element", "byte"]
 

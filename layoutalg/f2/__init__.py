@@ -3,41 +3,45 @@
 Invalid layouts raise ``MalformedError`` LA200, other invalid arguments LA241.
 """
 
-from layoutalg.f2.action import (
-    ColumnAction,
-    additive_strides,
-    drop_broadcast,
-    largest_vectorisation,
-    permutation_for_divide,
-)
-from layoutalg.f2.banks import bank_conflict, conflict_degree
-from layoutalg.f2.build import direct_sum, empty, from_bases_minimal, identity_1d, strided_1d, zeros_1d
 from layoutalg.f2.divide import (
+    additive_strides,
     divide_left,
     divide_right,
+    drop_broadcast,
     is_identity_on,
     is_trivial_over,
+    largest_vectorisation,
     num_consecutive,
+    permutation_for_divide,
     quotient,
     repetitions,
 )
-from layoutalg.f2.inverses import free_variable_masks, left_inverse, right_inverse
-from layoutalg.f2.layout import LinearLayout
-from layoutalg.f2.notation import parse_linear
-from layoutalg.f2.offset import fix_in, flip_in, flip_out, slice_in, xor_in, xor_out
+from layoutalg.f2.layout import LinearLayout, map_in, parse_linear
 from layoutalg.f2.reshape import (
     concat_ins,
     concat_outs,
+    direct_sum,
+    empty,
+    fix_in,
     flatten_ins,
     flatten_outs,
+    flip_in,
+    flip_out,
+    from_bases_minimal,
+    identity_1d,
     rename_ins,
     rename_outs,
     reshape_ins,
     reshape_outs,
+    slice_in,
     squeeze_ins,
     squeeze_outs,
+    strided_1d,
     transpose_ins,
     transpose_outs,
+    xor_in,
+    xor_out,
+    zeros_1d,
 )
 from layoutalg.f2.resize import (
     broadcast_in,
@@ -52,20 +56,30 @@ from layoutalg.f2.resize import (
     sublayout_is_zero,
     zero_out,
 )
-from layoutalg.f2.solutions import SolutionSet, invert_and_compose, minimal_conversion, preimages, solve, solve_outer
-from layoutalg.f2.subspace import Subspace, image_of, kernel_of
+from layoutalg.f2.solutions import (
+    SolutionSet,
+    free_variable_masks,
+    invert_and_compose,
+    left_inverse,
+    minimal_conversion,
+    preimages,
+    right_inverse,
+    solve,
+    solve_outer,
+)
+from layoutalg.f2.subspace import Subspace, bank_conflict, conflict_degree, image_of, kernel_of
 
 __all__ = [
-    "ColumnAction", "LinearLayout", "SolutionSet", "Subspace", "additive_strides", "bank_conflict", "broadcast_in",
+    "LinearLayout", "SolutionSet", "Subspace", "additive_strides", "bank_conflict", "broadcast_in",
     "combine_cta_cga", "concat_ins", "concat_outs", "conflict_degree", "direct_sum", "divide_left", "divide_right",
     "drop_broadcast", "empty", "ensure_not_larger", "ensure_not_smaller", "fix_in", "flatten_ins", "flatten_outs",
     "flip_in", "flip_out", "free_variable_masks", "from_bases_minimal", "identity_1d", "image_of",
     "invert_and_compose", "is_identity_on", "is_trivial_over", "kernel_of", "largest_vectorisation", "left_inverse",
-    "mask_out", "minimal_conversion", "num_consecutive", "parse_linear", "permutation_for_divide", "preimages",
-    "quotient", "remove_zero_bases", "rename_ins", "rename_outs", "repetitions", "reshape_ins", "reshape_outs",
-    "resize_in", "resize_out", "right_inverse", "slice_in", "solve", "solve_outer", "squeeze_ins", "squeeze_outs",
-    "strided_1d", "sublayout", "sublayout_is_zero", "transpose_ins", "transpose_outs", "xor_in", "xor_out",
-    "zero_out", "zeros_1d",
+    "map_in", "mask_out", "minimal_conversion", "num_consecutive", "parse_linear", "permutation_for_divide",
+    "preimages", "quotient", "remove_zero_bases", "rename_ins", "rename_outs", "repetitions", "reshape_ins",
+    "reshape_outs", "resize_in", "resize_out", "right_inverse", "slice_in", "solve", "solve_outer", "squeeze_ins",
+    "squeeze_outs", "strided_1d", "sublayout", "sublayout_is_zero", "transpose_ins", "transpose_outs", "xor_in",
+    "xor_out", "zero_out", "zeros_1d",
 ]  # fmt: skip
 
 

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 
-from layoutalg.ground import limits
 from layoutalg.ground.check import Checker, refuse
 from layoutalg.ground.errors import AdmissibilityError, shown
 
@@ -21,6 +20,9 @@ AxisBits: TypeAlias = tuple[tuple[str, int], ...]
 Place: TypeAlias = tuple[int, int]
 Moves: TypeAlias = list[tuple[int, int, int]]
 """Per field of a packed integer: lowest bit, mask of its width, new lowest bit."""
+
+F2_AXIS_BITS: Final = 13_000
+"""bits: one axis of an F2 layout, so that Python can still print its size"""
 
 fields_check = Checker("LA200", "invalid linear layout")
 """For the parts of a layout: axes, sizes and bases."""
@@ -32,8 +34,8 @@ malformed, bad_argument = fields_check.malformed, argument_check.malformed
 
 def width(bits: int, argument: str) -> int:
     """Return the number of bits of an axis if it is within the limit."""
-    if bits > limits.F2_AXIS_BITS:
-        raise malformed(argument, f"must have at most {limits.F2_AXIS_BITS} bits", bits)
+    if bits > F2_AXIS_BITS:
+        raise malformed(argument, f"must have at most {F2_AXIS_BITS} bits", bits)
     return bits
 
 
@@ -70,22 +72,12 @@ def fields(axes: AxisBits) -> Iterator[tuple[str, int, int]]:
 
 
 def resized(axes: AxisBits, name: str, bits: int) -> AxisBits:
-    """Return the axes with the number of bits of one of them changed.
-
-    Example:
-        >>> resized((("row", 1), ("col", 2)), "col", 5)
-        (('row', 1), ('col', 5))
-    """
+    """Return the axes with the number of bits of one of them changed."""
     return tuple((axis, bits if axis == name else count) for axis, count in axes)
 
 
 def misfit(room: AxisBits, given: AxisBits) -> str | None:
-    """Return the first axis that only one side has, or that is larger in ``given``; None if all fit.
-
-    Example:
-        >>> misfit((("row", 2), ("col", 3)), (("col", 3), ("row", 1))), misfit((("row", 2),), (("row", 3),))
-        (None, 'row')
-    """
+    """Return the first axis that only one side has, or that is larger in ``given``; None if all fit."""
     sizes, bits = dict(room), dict(given)
     return next((n for n in (*sizes, *bits) if n not in sizes or n not in bits or bits[n] > sizes[n]), None)
 
@@ -97,8 +89,6 @@ def summed(inner: object, outer: object, left: AxisBits, right: AxisBits, side: 
         inner: Owner of the axes ``left``, for the error.
         outer: Owner of the axes ``right``.
         side: "input" or "output", for the error.
-
-    Raises: AdmissibilityError: LA242. MalformedError: LA200.
     """
     if left == right:
         return tuple((name, width(2 * bits, f"{side} axis {name}")) for name, bits in left)
@@ -127,12 +117,7 @@ def summed(inner: object, outer: object, left: AxisBits, right: AxisBits, side: 
 
 
 def unpack(value: int, axes: AxisBits) -> dict[str, int]:
-    """Return the coordinates of a packed point.
-
-    Example:
-        >>> unpack(0b110, (("row", 1), ("col", 2)))
-        {'row': 0, 'col': 3}
-    """
+    """Return the coordinates of a packed point."""
     return {name: value >> position & ((1 << bits) - 1) for name, position, bits in fields(axes)}
 
 
@@ -183,12 +168,7 @@ def flag(value: object, argument: str) -> bool:
 
 
 def place(axes: AxisBits, name: object, argument: str) -> Place:
-    """Return (lowest bit, bits) of the axis ``name``.
-
-    Example:
-        >>> place((("row", 2), ("col", 3)), "col", "axis")
-        (2, 3)
-    """
+    """Return (lowest bit, bits) of the axis ``name``."""
     if isinstance(name, str):
         for candidate, low, bits in fields(axes):
             if candidate == name:
@@ -197,12 +177,7 @@ def place(axes: AxisBits, name: object, argument: str) -> Place:
 
 
 def selected(axes: AxisBits, names: object, argument: str) -> tuple[str, ...]:
-    """Return the given axis names, which must be distinct and known, in the order of ``axes``.
-
-    Example:
-        >>> selected((("row", 2), ("col", 3)), ["col", "row"], "names")
-        ('row', 'col')
-    """
+    """Return the given axis names, which must be distinct and known, in the order of ``axes``."""
     wanted = as_names(names, argument)
     for name in wanted:
         place(axes, name, argument)
@@ -243,10 +218,6 @@ def packed_point(axes: AxisBits, values: object, argument: str, *, complete: boo
     Args:
         complete: No axis may be absent.
         flat: Also accept a packed integer.
-
-    Example:
-        >>> packed_point((("row", 2), ("col", 3)), {"col": 5}, "point")
-        20
     """
     if not isinstance(values, Mapping):
         if not flat:
@@ -270,32 +241,17 @@ def _below(bits: int, value: object, argument: str) -> int:
 
 
 def field(value: int, where: Place) -> int:
-    """Return the bits of ``value`` at a place, shifted down.
-
-    Example:
-        >>> field(0b11010, (1, 3))
-        5
-    """
+    """Return the bits of ``value`` at a place, shifted down."""
     return value >> where[0] & ((1 << where[1]) - 1)
 
 
 def insert(value: int, low: int, bits: int) -> int:
-    """Return ``value`` with ``bits`` zero bits inserted at position ``low``.
-
-    Example:
-        >>> bin(insert(0b1011, 2, 1))
-        '0b10011'
-    """
+    """Return ``value`` with ``bits`` zero bits inserted at position ``low``."""
     return value & ((1 << low) - 1) | value >> low << (low + bits)
 
 
 def gather(value: int, places: Sequence[Place]) -> int:
-    """Return the bits at the places, concatenated, the first place lowest.
-
-    Example:
-        >>> gather(0b11010, ((3, 2), (1, 1)))
-        7
-    """
+    """Return the bits at the places, concatenated, the first place lowest."""
     answer = position = 0
     for low, bits in places:
         answer |= (value >> low & ((1 << bits) - 1)) << position
@@ -309,10 +265,6 @@ def moves(source: AxisBits, target: AxisBits, shifts: Mapping[str, int] | None =
     Args:
         source: Axes, a subset of those of ``target``.
         shifts: Per axis of ``source``, its lowest bit within the target axis; absent axes 0.
-
-    Example:
-        >>> move(0b11, moves((("col", 1), ("row", 1)), (("row", 2), ("col", 2)), {"row": 1}))
-        6
     """
     placed = {name: low for name, low, _ in fields(target)}
     shifts = shifts or {}

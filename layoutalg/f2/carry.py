@@ -1,4 +1,4 @@
-"""Decide exactly when integer addition is an affine map over F2.
+"""Decide exactly when integer addition is an affine map over F2, and when one swizzle separates the columns of a map.
 
 *Carry-free lemma.* Let ``f(x) = o + sum_j a_j x_j`` over bits ``x_j``, with any integers ``o`` and ``a_j``. Put
 ``c_j = (o + a_j) xor o`` (two's complement, unbounded). Then f is affine over F2 exactly when the ``c_j`` have pairwise
@@ -22,6 +22,10 @@ and is 0 beyond. So for a linear M the map ``x -> M (s + x)`` is affine exactly 
 distinct degrees >= 2, so a combination of them with vector coefficients has degree >= 2 in some component unless all
 coefficients are 0.
 
+Notation: ``Sw<bits, base, shift>`` xors ``bits`` consecutive bits of a number into others: with a positive shift the
+bits from ``base + shift`` into those from ``base``, with a negative one the bits from ``base`` into those from
+``base - shift``. The two fields are disjoint (``bits <= |shift|``), so a swizzle is its own inverse.
+
 Implementation notes: ``shifted`` follows the carry of a binary adder as an affine function of the input. A product of
 two affine functions u, v is affine only if one is constant or ``u = v`` or ``u = v + 1``: otherwise their linear parts
 are independent and the product has degree two. Sum bit k is affine exactly when carry k is, so the walk decides.
@@ -30,6 +34,8 @@ are independent and the product has degree two. Sum bit k is affine exactly when
 from __future__ import annotations
 
 from collections.abc import Sequence
+
+from layoutalg.f2 import matrix
 
 Affine = tuple[int, int]
 """An affine function of the input to F2: (set of input bits, constant bit)."""
@@ -151,3 +157,58 @@ def _assemble(bits: Sequence[Affine], count: int) -> tuple[tuple[int, ...], int]
         signed(sum((inputs >> index & 1) << bit for bit, (inputs, _) in enumerate(bits))) for index in range(count)
     )
     return columns, signed(sum(one << bit for bit, (_, one) in enumerate(bits)))
+
+
+def one_swizzle(columns: Sequence[int]) -> tuple[int, int, int] | None:
+    """Return (bits, base, shift) of a swizzle S such that the columns of S M have disjoint supports, or None.
+
+    Mathematically: S must write every output bit that depends on two or more input bits, and needs to write no other.
+    The written bits are consecutive, so for each shift the shortest candidate runs from the lowest such bit to the
+    highest; a longer one works only if this one does. The search over shifts is therefore complete. The shortest
+    working shift is returned, positive before negative; (0, 0, 0) means that no swizzle is needed.
+
+    Complexity: O(width^2).
+
+    Example:
+        >>> one_swizzle((1, 2, 4, 8 | 1)), one_swizzle((1, 2)), one_swizzle((3, 1, 1))
+        ((1, 0, 3), (0, 0, 0), None)
+    """
+    width = max((column.bit_length() for column in columns), default=0)
+    rows = matrix.transpose(columns, width)
+    heavy = [position for position, row in enumerate(rows) if row & (row - 1)]
+    if not heavy:
+        return 0, 0, 0
+    low, bits = heavy[0], heavy[-1] - heavy[0] + 1
+    for distance in range(bits, width):
+        for shift in (distance, -distance):
+            if low + shift >= 0 and low + shift + bits <= width:
+                mixed = [rows[position] ^ rows[position + shift] for position in range(low, low + bits)]
+                if not any(row & (row - 1) for row in mixed):
+                    return bits, low if shift > 0 else low - distance, shift
+    return None
+
+
+def swizzled(value: int, bits: int, base: int, shift: int) -> int:
+    """Return ``Sw<bits, base, shift>`` of a number (two's complement if negative).
+
+    Example:
+        >>> swizzled(0b1_000_0000, 3, 4, 3)
+        144
+    """
+    picked = value & source_mask(bits, base, shift)
+    return value ^ (picked >> shift if shift >= 0 else picked << -shift)
+
+
+def source_mask(bits: int, base: int, shift: int) -> int:
+    """Return the mask of bits that a swizzle reads; it writes those that the opposite shift reads."""
+    return ((1 << bits) - 1) << (base + max(0, shift))
+
+
+def swizzle_period(bits: int, base: int, shift: int) -> int:
+    """Return the least P > 0 such that the swizzle commutes with adding P."""
+    return 1 << (base + bits + abs(shift)) if bits else 1
+
+
+def swizzle_columns(bits: int, base: int, shift: int, columns: Sequence[int]) -> tuple[int, ...]:
+    """Return the swizzled columns: ``Sw<bits, base, shift>`` applied to each."""
+    return tuple([swizzled(column, bits, base, shift) for column in columns])

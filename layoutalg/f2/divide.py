@@ -7,13 +7,28 @@ it keeps every axis of A and is then unique.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from functools import reduce
 from itertools import pairwise
 from operator import or_
 
-from layoutalg.f2.axes import AxisBits, as_names, bad_argument, field, fields, gather, move, moves, place, unpack
-from layoutalg.f2.layout import LinearLayout, trusted
-from layoutalg.f2.steps import linear, restricted
+from layoutalg.f2.axes import (
+    AxisBits,
+    as_names,
+    bad_argument,
+    field,
+    fields,
+    fields_check,
+    flag,
+    gather,
+    log2,
+    move,
+    moves,
+    place,
+    unpack,
+)
+from layoutalg.f2.layout import LinearLayout, columns_of, linear, map_in, restricted, trusted
+from layoutalg.f2.reshape import identity_1d
 from layoutalg.ground.check import refuse
 from layoutalg.ground.errors import AdmissibilityError
 
@@ -26,8 +41,6 @@ def divide_left(layout: LinearLayout, tile: LinearLayout) -> LinearLayout:
     Args:
         tile: Its axes are among those of ``layout``, in the same order.
 
-    Raises: AdmissibilityError: LA247.
-
     Example:
         >>> A = LinearLayout.from_bases({"reg": [(1,), (4,), (2,)]}, {"o": 8})
         >>> str(divide_left(A, LinearLayout.from_bases({"reg": [(1,)]}, {"o": 2})))
@@ -38,8 +51,6 @@ def divide_left(layout: LinearLayout, tile: LinearLayout) -> LinearLayout:
 
 def divide_right(layout: LinearLayout, tile: LinearLayout) -> LinearLayout:
     """Return C with ``C * tile == layout``: like ``divide_left``, with the tile in the highest bits of each axis.
-
-    Raises: AdmissibilityError: LA247.
 
     Example:
         >>> A = LinearLayout.from_bases({"reg": [(2,), (1,), (4,)]}, {"o": 8})
@@ -140,8 +151,6 @@ def is_trivial_over(layout: LinearLayout, names: str | Iterable[str]) -> bool:
 def quotient(layout: LinearLayout, names: str | Iterable[str]) -> LinearLayout:
     """Drop axes over which the layout is trivial (see ``is_trivial_over``).
 
-    Raises: MalformedError: LA241. AdmissibilityError: LA248.
-
     Example:
         >>> str(quotient(LinearLayout.identity({"lane": 2, "warp": 2}), "warp"))
         'F2[lane=(1) -> lane:2]'
@@ -205,8 +214,6 @@ def repetitions(layout: LinearLayout, tile: LinearLayout) -> LinearLayout:
     (those of ``tile``) and never sets an output bit that ``tile`` uses, so the xor is also a sum. Unlike in
     ``divide_left``, the output bits of the tile may be interleaved with others.
 
-    Raises: AdmissibilityError: LA257.
-
     Example:
         >>> A = LinearLayout.from_bases({"reg": [(2,), (1,), (4,)]}, {"o": 8})
         >>> str(repetitions(A, LinearLayout.from_bases({"reg": [(2,)]}, {"o": 4})))
@@ -238,3 +245,137 @@ def num_consecutive(layout: LinearLayout) -> int:
     others = reduce(or_, layout.columns[run:], layout.constant) & ((1 << first_out) - 1)
     aligned = (others & -others).bit_length() - 1 if others else first_out
     return 1 << min(run, aligned)
+
+
+VECTOR_BITS = 128
+"""Bits of the widest load or store of one thread."""
+
+
+def _bits_of(axis: str, bits: int, sources: Iterable[int]) -> LinearLayout:
+    """Return the map to an axis whose bit i goes to bit ``sources[i]``."""
+    columns = tuple(1 << source for source in sources)
+    return trusted(((axis, len(columns)),), ((axis, bits),), columns, 0)
+
+
+def permutation_for_divide(
+    layout: LinearLayout, tile: LinearLayout, *, left: bool = True, register: str = "register"
+) -> LinearLayout:
+    """Return a permutation P of the register bits such that ``tile`` divides ``map_in(layout, P)``.
+
+    Complete: each register bit of the tile needs a register bit of the layout with the same image, and the images left
+    over are the same for every matching, so a greedy match finds a permutation whenever one exists.
+
+    Args:
+        tile: As for ``divide_left`` (``divide_right`` if not ``left``).
+        left: Divide from the left.
+
+    Example:
+        >>> L = LinearLayout.from_bases({"register": [(2,), (1,)]}, {"offset": 4})
+        >>> permutation_for_divide(L, identity_1d(2, "register", "offset")).columns
+        (2, 1)
+    """
+    low, bits = place(linear(layout, "layout").in_axes, register, "register")
+    flag(left, "left")
+    what = "no permutation of the registers makes the layout divisible by the tile"
+    check_fits(layout, tile, "LA256", what, ordered=True)
+    along = moves(tile.out_axes, layout.out_axes, {} if left else room_below(layout.out_axes, tile.out_axes))
+    wanted = columns_of(tile, register, "register") if register in tile.in_dims else ()
+    free = list(range(bits))
+    chosen: list[int] = []
+    for index, column in enumerate(wanted):
+        image = move(column, along)
+        match = next((bit for bit in free if layout.columns[low + bit] == image), None)
+        if match is None:
+            point = unpack(image, layout.out_axes)
+            because = f"no unused register bit maps to {point}, as bit {index} of the tile does"
+            raise refuse("LA256", what, because, {"bit": index, "image": point}, layout, tile)
+        free.remove(match)
+        chosen.append(match)
+    permutation = _bits_of(register, bits, chosen + free if left else free + chosen)
+    outside_tile(map_in(layout, permutation), tile, "LA256", what, left=left, gaps=False)
+    return permutation
+
+
+def drop_broadcast(layout: LinearLayout, axis: str = "register") -> LinearLayout:
+    """Return the map D that drops the bits of an axis that do not affect the value.
+
+    ``[values[i] for i in D.table()]`` drops duplicate registers, ``left_inverse(D)`` restores them in the same way.
+
+    Example:
+        >>> drop_broadcast(LinearLayout.from_bases({"register": [(0,), (1,)]}, {"o": 2})).columns
+        (2,)
+    """
+    columns = columns_of(linear(layout, "layout"), axis, "axis")
+    return _bits_of(axis, len(columns), [bit for bit, column in enumerate(columns) if column])
+
+
+def largest_vectorisation(
+    layout: LinearLayout,
+    element_bits: int,
+    *,
+    max_elements: int | None = None,
+    register: str = "register",
+    offset: str = "offset",
+) -> tuple[int, LinearLayout]:
+    """Return the widest vector access from registers to an offset axis, and the register permutation it needs.
+
+    Mathematically: the largest power of two v with ``v * element_bits <= 128`` such that, after a permutation of the
+    register bits, the identity of size v from register to offset divides the layout from the left. With
+    ``max_elements`` the registers are not permuted.
+
+    Args:
+        element_bits: Bits per element, power of two up to 128.
+        max_elements: Upper bound for v, power of two; forbids permutations.
+
+    Returns:
+        (v, permutation), v in elements; (1, identity) if nothing wider works.
+
+    Example:
+        >>> L = LinearLayout.from_bases({"register": [(4,), (1,), (2,)], "lane": [(8,)]}, {"offset": 16})
+        >>> width, permutation = largest_vectorisation(L, 32)
+        >>> width, permutation.columns
+        (4, (2, 4, 1))
+    """
+    _, bits = place(linear(layout, "layout").in_axes, register, "register")
+    place(layout.out_axes, offset, "offset")
+    if log2(element_bits, "element_bits") > log2(VECTOR_BITS, "vector"):
+        raise bad_argument("element_bits", f"must be at most {VECTOR_BITS}", element_bits)
+    limit = VECTOR_BITS // fields_check.integer(element_bits, "element_bits")
+    if max_elements is not None:
+        limit = min(limit, 1 << log2(max_elements, "max_elements"))
+    stay = _bits_of(register, bits, range(bits))
+    while limit > 1:
+        tile = identity_1d(limit, register, offset)
+        with suppress(AdmissibilityError):
+            if max_elements is None:
+                return limit, permutation_for_divide(layout, tile, register=register)
+            divide_left(layout, tile)
+            return limit, stay
+        limit //= 2
+    return 1, stay
+
+
+def additive_strides(layout: LinearLayout, register: str = "register") -> tuple[int, LinearLayout]:
+    """Return which register bits only add to the address, so that they can be immediate offsets.
+
+    Mathematically: the largest set S of register bits whose columns use no output bit that a column outside S (of any
+    axis) or the affine part uses; columns in S may share output bits with each other. Then
+    ``layout(s xor x) = layout(x) + M s`` for s in S and x outside S, as integers over the packed output.
+
+    Returns:
+        (2**|S|, a permutation that moves S to the lowest register bits).
+
+    Example:
+        >>> L = LinearLayout.from_bases({"register": [(1,), (4,)], "lane": [(3,)]}, {"o": 8})
+        >>> count, permutation = additive_strides(L)
+        >>> count, permutation.columns
+        (2, (2, 1))
+    """
+    low, bits = place(linear(layout, "layout").in_axes, register, "register")
+    used = reduce(or_, layout.columns[:low] + layout.columns[low + bits :], layout.constant)
+    rest = list(range(bits))
+    while meeting := [bit for bit in rest if layout.columns[low + bit] & used]:
+        used = reduce(or_, [layout.columns[low + bit] for bit in meeting], used)
+        rest = [bit for bit in rest if bit not in meeting]
+    order = rest + [bit for bit in range(bits) if bit not in rest]
+    return 1 << len(rest), _bits_of(register, bits, order)

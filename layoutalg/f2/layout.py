@@ -9,9 +9,9 @@ matrix is a tuple of such integers, one per input bit, so composition and invers
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from math import prod
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -20,43 +20,74 @@ import numpy.typing as npt
 from layoutalg.f2 import matrix
 from layoutalg.f2.axes import (
     AxisBits,
+    argument_check,
     axes_of,
+    bad_argument,
     check_axes,
     fields,
+    gather,
     malformed,
     misfit,
     move,
     moves,
     pack,
     pack_offset,
+    place,
+    resized,
     summed,
     unpack,
     width,
 )
 from layoutalg.f2.axes import fields_check as check
-from layoutalg.f2.evaluate import values_at, values_by_axis
 from layoutalg.ground import memory
-from layoutalg.ground.axes import Coordinate, coordinates
-from layoutalg.ground.cache import kept
 from layoutalg.ground.check import Checker, refuse
-from layoutalg.ground.errors import AdmissibilityError
-from layoutalg.ground.layout import Layout
-from layoutalg.ground.operators import composes
+from layoutalg.ground.digits import Coordinate, coordinates
+from layoutalg.ground.errors import AdmissibilityError, shown
+from layoutalg.ground.layout import Layout, composes
+from layoutalg.ground.text import Grammar, Tokens
+
+PACKED_BITS = 63
+"""Maximum bits of a value in an int64; wider values become object arrays of Python integers."""
+
+Inputs: TypeAlias = Sequence[tuple[Coordinate, int]]
+"""Coordinates and number of bits per input axis; the coordinates broadcast together."""
+
+
+def values_at(
+    inputs: Inputs, columns: Sequence[int], constant: int, out_bits: int, shape: tuple[int, ...]
+) -> npt.NDArray[Any]:
+    """Return the packed values; the coordinates broadcast to ``shape``."""
+    kind = np.int64 if out_bits <= PACKED_BITS else object
+    answer = np.full(shape, constant, dtype=kind)
+    column = iter(columns)
+    for values, bits in inputs:
+        array = np.asarray(values)
+        for bit in range(bits):
+            image = next(column)
+            if image:
+                # an in-place xor keeps the shape of ``answer``; the operand broadcasts
+                answer ^= (array >> bit & 1).astype(kind, copy=False) * image
+    return answer
+
+
+def values_by_axis(
+    inputs: Inputs, columns: Sequence[int], constant: int, outputs: AxisBits, shape: tuple[int, ...]
+) -> dict[str, npt.NDArray[Any]]:
+    """Return the values per output axis."""
+    memory.reserve("the values of a linear layout", prod(shape), 8 * (len(outputs) + 3))
+    out_bits = sum(bits for _, bits in outputs)
+    if out_bits <= PACKED_BITS:
+        packed = values_at(inputs, columns, constant, out_bits, shape)
+        return {name: np.asarray(packed >> low & ((1 << bits) - 1)) for name, low, bits in fields(outputs)}
+    answer = {}
+    for name, low, bits in fields(outputs):
+        first, *rest = (value >> low & ((1 << bits) - 1) for value in (constant, *columns))
+        answer[name] = values_at(inputs, rest, first, bits, shape)
+    return answer
+
 
 Bases: TypeAlias = Mapping[str, Sequence[Sequence[int]]]
-SMALL_BITS = 64
 _domain = Checker("LA204", "the coordinate is outside the domain of the layout")
-
-
-def eliminated(columns: tuple[int, ...]) -> matrix.Elimination:
-    """Return the elimination of the columns, cached (small matrices by count, others by bytes)."""
-    if len(columns) <= SMALL_BITS and not (columns and max(columns) >> SMALL_BITS):
-        return _small_elimination(columns)
-    return _large_elimination(columns)
-
-
-_small_elimination = lru_cache(maxsize=1024)(matrix.eliminate)
-_large_elimination = kept()(matrix.eliminate)
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,8 +218,6 @@ class LinearLayout(Layout):
             Output axis -> value, ints if all inputs are ints, else arrays (int64, or object above 63 bits); for flat
             indices an array of packed outputs.
 
-        Raises: MalformedError: LA204. BudgetError: LA002.
-
         Example:
             >>> L = LinearLayout.from_bases({"i": [(1,), (3,)]}, {"offset": 4})
             >>> L.apply({"i": np.arange(4)})["offset"].tolist(), L.apply([3, 0]).tolist()
@@ -220,31 +249,17 @@ class LinearLayout(Layout):
         return answer
 
     def at(self, index: int) -> int:
-        """Return the packed output at a flat input index (first input axis fastest, first output axis in the low bits).
-
-        Example:
-            >>> LinearLayout.identity({"row": 2, "col": 4}).at(5)
-            5
-        """
+        """Return the packed output at a flat input index (first axes fastest and in the low bits)."""
         return self.constant ^ matrix.apply(self.columns, _domain.integer(index, "index", 0, self.size))
 
     def table(self) -> npt.NDArray[np.int64]:
-        """Return the packed outputs over all flat inputs, int64 of length ``size``.
-
-        Raises: BudgetError: LA211.
-
-        Example:
-            >>> LinearLayout.from_bases({"i": [(1, 0), (0, 1)]}, {"row": 4, "col": 2}).table().tolist()
-            [0, 1, 4, 5]
-        """
+        """Return the packed outputs over all flat inputs, int64 of length ``size``."""
         return matrix.table(self.columns, self.constant)
 
     def __matmul__(self, inner: Any) -> Any:
         """Return ``self`` after ``inner``.
 
         The output axes of ``inner`` must be the input axes of ``self`` by name, in any order, none larger.
-
-        Raises: AdmissibilityError: LA202. MalformedError: LA192.
         """
         if not isinstance(inner, LinearLayout):
             return Layout.__matmul__(self, inner)
@@ -282,13 +297,11 @@ class LinearLayout(Layout):
     def inverse(self) -> LinearLayout:
         """Return the inverse map; input and output axes are swapped.
 
-        Raises: AdmissibilityError: LA203.
-
         Example:
             >>> LinearLayout.from_bases({"i": [(3,), (1,)]}, {"o": 4}, (1,)).inverse().table().tolist()
             [2, 0, 1, 3]
         """
-        reduced = eliminated(self.columns)
+        reduced = matrix.eliminate(self.columns)
         if reduced.null:
             witness: dict[str, object] = {"kernel": unpack(reduced.null[0], self.in_axes), "value": self.at(0)}
             raise self._singular(f"rank {reduced.rank} is less than the {self.in_bits} input bits", witness)
@@ -308,7 +321,7 @@ class LinearLayout(Layout):
     @property
     def rank(self) -> int:
         """The dimension of the image of the linear part: the layout takes ``2**rank`` values."""
-        return eliminated(self.columns).rank
+        return matrix.eliminate(self.columns).rank
 
     def missed(self) -> dict[str, int] | None:
         """Return an output that no input reaches, or None for a surjective layout.
@@ -317,7 +330,7 @@ class LinearLayout(Layout):
             >>> LinearLayout.from_bases({"i": [(2,)]}, {"o": 4}).missed()
             {'o': 1}
         """
-        reduced, bits = eliminated(self.columns), self.out_bits
+        reduced, bits = matrix.eliminate(self.columns), self.out_bits
         if reduced.rank == bits:
             return None
         free = next(bit for bit in range(bits) if reduced.reduce(1 << bit)[0])
@@ -366,3 +379,108 @@ def trusted(inputs: AxisBits, outputs: AxisBits, columns: tuple[int, ...], const
     _set(layout, "columns", columns)
     _set(layout, "constant", constant)
     return layout
+
+
+def linear(value: object, argument: str) -> LinearLayout:
+    """Return ``value`` if it is a linear layout."""
+    return argument_check.kind(value, LinearLayout, argument)
+
+
+def mapped(layout: LinearLayout, outputs: AxisBits, change: Callable[[int], int]) -> LinearLayout:
+    """Return the layout followed by a linear map of packed values, with output axes ``outputs``."""
+    return trusted(layout.in_axes, outputs, tuple(map(change, layout.columns)), change(layout.constant))
+
+
+def recolumned(layout: LinearLayout, name: str, columns: Sequence[int]) -> LinearLayout:
+    """Return the layout with the columns of one input axis replaced, possibly by a different number."""
+    low, bits = place(layout.in_axes, name, "name")
+    rest = layout.columns[low + bits :]
+    inputs = resized(layout.in_axes, name, len(columns))
+    return trusted(inputs, layout.out_axes, (*layout.columns[:low], *columns, *rest), layout.constant)
+
+
+def map_in(layout: LinearLayout, inner: LinearLayout) -> LinearLayout:
+    """Return the layout with one input axis mapped through ``inner`` first, for example with its bits permuted.
+
+    Args:
+        inner: From one axis (of any size) to the axis of that name and size of the layout.
+
+    Example:
+        >>> swap = LinearLayout.from_bases({"lane": [(2,), (1,)]}, {"lane": 4})
+        >>> str(map_in(LinearLayout.from_bases({"lane": [(1,), (2,)], "warp": [(4,)]}, {"o": 8}), swap))
+        'F2[lane=(2)(1), warp=(4) -> o:8]'
+    """
+    linear(layout, "layout")
+    if len(linear(inner, "inner").in_axes) != 1 or len(inner.out_axes) != 1:
+        raise bad_argument("inner", "must have one input and one output axis", inner)
+    ((name, bits),) = inner.out_axes
+    if inner.in_axes[0][0] != name or dict(layout.in_axes).get(name) != bits:
+        raise bad_argument("inner", "must map to an input axis of the layout, of its name and size", inner)
+    own = columns_of(layout, name, "inner")
+    moved = recolumned(layout, name, matrix.multiply(own, inner.columns))
+    return trusted(moved.in_axes, layout.out_axes, moved.columns, layout.constant ^ matrix.apply(own, inner.constant))
+
+
+def restricted(layout: LinearLayout, ins: Container[str], outs: Container[str]) -> LinearLayout:
+    """Return the layout with all other input axes at 0 and all other output axes dropped."""
+    places = [(low, bits) for name, low, bits in fields(layout.out_axes) if name in outs]
+    columns: list[int] = []
+    for name, low, bits in fields(layout.in_axes):
+        if name in ins:
+            columns += [gather(column, places) for column in layout.columns[low : low + bits]]
+    inputs = tuple(axis for axis in layout.in_axes if axis[0] in ins)
+    outputs = tuple(axis for axis in layout.out_axes if axis[0] in outs)
+    return trusted(inputs, outputs, tuple(columns), gather(layout.constant, places))
+
+
+def columns_of(layout: LinearLayout, name: str, argument: str) -> tuple[int, ...]:
+    """Return the packed columns of one input axis."""
+    low, bits = place(layout.in_axes, name, argument)
+    return layout.columns[low : low + bits]
+
+
+def bit_name(layout: LinearLayout, index: int) -> str:
+    """Return the name of an input bit, such as ``lane[2]``."""
+    for name, low, bits in fields(layout.in_axes):
+        if low <= index < low + bits:
+            return f"{name}[{index - low}]"
+    return "constant"
+
+
+_GRAMMAR = Grammar(("[", "]", "(", ")", ",", ":", "=", "^", "->"), False, "LA201", "cannot parse linear layout")
+
+
+def parse_linear(text: str) -> LinearLayout:
+    """Parse a linear layout; ``parse_linear(str(L)) == L``.
+
+    Example:
+        >>> parse_linear("F2[i=(2)(1) -> offset:4] ^ (1)").table().tolist()
+        [1, 3, 0, 2]
+    """
+    if not isinstance(text, str):
+        raise _GRAMMAR.error(text, f"must be text, not {shown(text)}")
+    tokens = Tokens(text, _GRAMMAR)
+    if tokens.take("name", "F2") != "F2":
+        tokens.fail("F2", tokens.items[0][2])
+    tokens.take("[", "[")
+    bases: list[tuple[str, list[tuple[int, ...]]]] = []
+    while not tokens.accept("->"):
+        if bases:
+            tokens.take(",", ", or ->")
+        name = tokens.take("name", "an input axis or ->")
+        tokens.take("=", "=")
+        images: list[tuple[int, ...]] = []
+        while tokens.peek("("):
+            images.append(tokens.point())
+        bases.append((name, images))
+    out_dims: list[tuple[str, int]] = []
+    while not tokens.accept("]"):
+        if out_dims:
+            tokens.take(",", ", or ]")
+        name = tokens.take("name", "an output axis or ]")
+        tokens.take(":", ":")
+        out_dims.append((name, int(tokens.take("number", "a size"))))
+    offset = tokens.point() if tokens.accept("^") else None
+    if tokens.next < len(tokens.items):
+        tokens.fail("the end", tokens.items[tokens.next][2])
+    return LinearLayout.from_bases(bases, out_dims, offset)

@@ -16,18 +16,22 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from sys import byteorder
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
-from layoutalg.ground import clock, limits, memory
+from layoutalg.ground import clock, memory
 from layoutalg.ground.errors import AdmissibilityError, BudgetError, Diagnostic
 
 TABLE_OUTPUT_BITS = 63
+
+F2_TABLE_BITS: Final = 27
+"""bits: the inputs of an F2 layout with a table"""
 TABLE_BLOCK = 1 << 22
 """Values written between two deadline checks."""
 SMALL = 64
-"""Up to this many columns, answers are cached: searches repeat the same queries."""
+"""Up to this many rows and columns, thousands of answers are cached: searches repeat the same queries."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +57,10 @@ class Elimination:
     def reduce(self, vector: int) -> tuple[int, int]:
         """Return (remainder, columns used): ``vector`` is in the column space exactly when the remainder is 0."""
         used = 0
-        for pivot, columns in reversed(self.pivots):
-            if vector >> (pivot.bit_length() - 1) & 1:
-                vector ^= pivot
+        for pivot, columns in self.pivots:
+            lower = vector ^ pivot
+            if lower < vector:  # exactly if the highest bit of the pivot is set
+                vector = lower
                 used ^= columns
         return vector, used
 
@@ -111,11 +116,12 @@ def eliminate(columns: Sequence[int]) -> Elimination:
         >>> eliminate((0b11, 0b01, 0b10))
         Elimination(pivots=((1, 2), (2, 3)), null=(7,), column_count=3)
     """
-    return _small(tuple(columns)) if len(columns) <= SMALL else eliminate_uncached(columns)
+    small = len(columns) <= SMALL and not (columns and max(columns) >> SMALL)
+    return (_small if small else _large)(tuple(columns))
 
 
 def eliminate_uncached(columns: Sequence[int]) -> Elimination:
-    """Like ``eliminate``, without the cache that it uses for few columns."""
+    """Like ``eliminate``, without its cache."""
     work, null, count = forward(columns)
     mask = (1 << count) - 1
     pivots = tuple((row >> count, row & mask) for row in _backward(work))
@@ -123,15 +129,11 @@ def eliminate_uncached(columns: Sequence[int]) -> Elimination:
 
 
 _small = lru_cache(maxsize=4096)(eliminate_uncached)
+_large = lru_cache(maxsize=4)(eliminate_uncached)
 
 
 def rank(columns: Iterable[int]) -> int:
-    """Return the dimension of the span of ``columns``.
-
-    Example:
-        >>> rank((1, 2, 3))
-        2
-    """
+    """Return the dimension of the span of ``columns``."""
     by_length: dict[int, int] = {}
     for column in columns:
         while column:
@@ -145,53 +147,19 @@ def rank(columns: Iterable[int]) -> int:
 
 
 def image_basis(columns: Sequence[int]) -> tuple[int, ...]:
-    """Return the reduced basis of the column space, ascending; it is unique.
-
-    Example:
-        >>> image_basis((0b110, 0b011, 0b101))
-        (3, 5)
-    """
-    return _small_basis(tuple(columns)) if len(columns) <= SMALL else _basis(columns)
-
-
-def _basis(columns: Sequence[int]) -> tuple[int, ...]:
-    work: dict[int, int] = {}
-    for index, column in enumerate(columns):
-        if index & 63 == 63:
-            clock.check("an elimination over F2")
-        while column:
-            length = column.bit_length()
-            other = work.get(length)
-            if other is None:
-                work[length] = column
-                break
-            column ^= other
-    return tuple(_backward(work))
-
-
-_small_basis = lru_cache(maxsize=4096)(_basis)
+    """Return the reduced basis of the column space, ascending; it is unique."""
+    return tuple([vector for vector, _ in eliminate(columns).pivots])
 
 
 def remainder(reduced: Sequence[int], value: int) -> int:
-    """Return the least element of ``value + span`` for a reduced basis.
-
-    Example:
-        >>> remainder((3, 5), 6), remainder((3, 5), 4)
-        (0, 1)
-    """
+    """Return the least element of ``value + span`` for a reduced basis."""
     for vector in reduced:
-        if value >> vector.bit_length() - 1 & 1:
-            value ^= vector
+        value = min(value, value ^ vector)
     return value
 
 
 def kernel(columns: Sequence[int]) -> tuple[int, ...]:
-    """Return a basis of the inputs x with ``M x = 0``.
-
-    Example:
-        >>> kernel((1, 2, 3, 0))
-        (7, 8)
-    """
+    """Return a basis of the inputs x with ``M x = 0``."""
     return tuple(forward(columns)[1])
 
 
@@ -208,14 +176,7 @@ def solve(columns: Sequence[int], target: int) -> tuple[int, tuple[int, ...]] | 
 
 
 def inverse(columns: Sequence[int]) -> tuple[int, ...]:
-    """Return the columns of the inverse of a square matrix.
-
-    Raises: AdmissibilityError: LA210.
-
-    Example:
-        >>> inverse((0b11, 0b10))
-        (3, 2)
-    """
+    """Return the columns of the inverse of a square matrix."""
     work, null, count = forward(columns)
     if null:
         raise AdmissibilityError(
@@ -243,12 +204,7 @@ def inverse(columns: Sequence[int]) -> tuple[int, ...]:
 
 
 def apply(columns: Sequence[int], vector: int) -> int:
-    """Return ``M x``. Bits of ``vector`` beyond the columns must be zero.
-
-    Example:
-        >>> apply((1, 2, 7), 0b101)
-        6
-    """
+    """Return ``M x``. Bits of ``vector`` beyond the columns must be zero."""
     answer = 0
     while vector:
         low = vector & -vector
@@ -310,19 +266,12 @@ def _ones(count: int, word: int) -> int:
 
 
 def transpose(columns: Sequence[int], row_count: int) -> tuple[int, ...]:
-    """Return the ``row_count`` columns of the transpose.
-
-    Example:
-        >>> transpose((0b11, 0b10), 2)
-        (1, 3)
-    """
+    """Return the ``row_count`` columns of the transpose."""
     return tuple(sum((column >> row & 1) << index for index, column in enumerate(columns)) for row in range(row_count))
 
 
 def table(columns: Sequence[int], constant: int = 0) -> npt.NDArray[np.int64]:
     """Return ``M x xor constant`` for every x, as int64 of length ``2 ** len(columns)``.
-
-    Raises: BudgetError: LA001, LA002, LA211.
 
     Complexity: one vectorised xor per column (doubling).
 
@@ -332,13 +281,13 @@ def table(columns: Sequence[int], constant: int = 0) -> npt.NDArray[np.int64]:
     """
     bits = len(columns)
     widest = max((value.bit_length() for value in (constant, *columns)), default=0)
-    if bits > limits.F2_TABLE_BITS or widest > TABLE_OUTPUT_BITS:
+    if bits > F2_TABLE_BITS or widest > TABLE_OUTPUT_BITS:
         raise BudgetError(
             Diagnostic(
                 code="LA211",
                 what="the table of this F2 map is too large",
                 where=(f"{bits} input bits, {widest} output bits",),
-                because=f"the limit is {limits.F2_TABLE_BITS} input bits and {TABLE_OUTPUT_BITS} output bits",
+                because=f"the limit is {F2_TABLE_BITS} input bits and {TABLE_OUTPUT_BITS} output bits",
             )
         )
     memory.reserve("the table of an F2 map", 1 << bits, 8)
@@ -354,12 +303,7 @@ def table(columns: Sequence[int], constant: int = 0) -> npt.NDArray[np.int64]:
 
 
 def intersection(left: Sequence[int], right: Sequence[int]) -> tuple[int, ...]:
-    """Return the reduced basis of span(left) intersected with span(right).
-
-    Example:
-        >>> intersection((1, 2), (3, 4))
-        (3,)
-    """
+    """Return the reduced basis of span(left) intersected with span(right)."""
     first, second = image_basis(left), image_basis(right)
     mask = (1 << len(first)) - 1
     return image_basis([apply(first, null & mask) for null in kernel((*first, *second))])

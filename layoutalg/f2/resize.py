@@ -22,10 +22,8 @@ from layoutalg.f2.axes import (
     selected,
     unpack,
 )
-from layoutalg.f2.build import direct_sum, identity_1d
-from layoutalg.f2.layout import LinearLayout, trusted
-from layoutalg.f2.reshape import transpose_outs
-from layoutalg.f2.steps import columns_of, linear, mapped, recolumned, restricted
+from layoutalg.f2.layout import LinearLayout, columns_of, linear, mapped, recolumned, restricted, trusted
+from layoutalg.f2.reshape import direct_sum, identity_1d, transpose_outs
 from layoutalg.ground.check import refuse
 
 
@@ -45,20 +43,13 @@ def sublayout(layout: LinearLayout, ins: str | Iterable[str], outs: str | Iterab
 
 
 def sublayout_is_zero(layout: LinearLayout, ins: str | Iterable[str], outs: str | Iterable[str]) -> bool:
-    """Whether ``sublayout(layout, ins, outs)`` is 0 everywhere, affine part included.
-
-    Example:
-        >>> sublayout_is_zero(LinearLayout.identity({"row": 2, "col": 2}), "row", "col")
-        True
-    """
+    """Whether the sublayout is 0 everywhere, affine part included. See ``sublayout``."""
     part = sublayout(layout, ins, outs)
     return not part.constant and not any(part.columns)
 
 
 def resize_in(layout: LinearLayout, name: str, size: int) -> LinearLayout:
     """Restrict one input axis to ``[0, size)``, at most its present size.
-
-    Raises: MalformedError: LA200, LA241. AdmissibilityError: LA252.
 
     Example:
         >>> str(resize_in(LinearLayout.identity({"row": 4}), "row", 2))
@@ -89,8 +80,6 @@ def broadcast_in(layout: LinearLayout, name: str, size: int) -> LinearLayout:
 
 def resize_out(layout: LinearLayout, name: str, size: int) -> LinearLayout:
     """Change the size of one output axis; all values must be below the new size.
-
-    Raises: MalformedError: LA200, LA241. AdmissibilityError: LA253.
 
     Example:
         >>> resize_out(LinearLayout.from_bases({"i": [(1,)]}, {"o": 8}), "o", 2).out_dims
@@ -236,8 +225,6 @@ def combine_cta_cga(cta: LinearLayout, cga: LinearLayout, shape: Mapping[str, in
         cta: Layout of one CTA.
         cga: From the block axis to the same output axes, in CTAs.
         shape: Size per output axis of ``cta``, powers of two.
-
-    Raises: MalformedError: LA200, LA241. AdmissibilityError: LA259.
 
     Example:
         >>> cta = LinearLayout.from_bases({"register": [(1,)], "lane": [(2,)]}, {"o": 4})

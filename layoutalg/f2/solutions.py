@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 from layoutalg.f2 import matrix
 from layoutalg.f2.axes import (
@@ -31,9 +30,8 @@ from layoutalg.f2.axes import (
     unpack,
 )
 from layoutalg.f2.divide import is_trivial_over, quotient
-from layoutalg.f2.layout import SMALL_BITS, LinearLayout, eliminated, trusted
-from layoutalg.f2.steps import bit_name, linear
-from layoutalg.ground.cache import kept
+from layoutalg.f2.layout import LinearLayout, bit_name, linear, trusted
+from layoutalg.f2.reshape import check_surjective
 from layoutalg.ground.check import refuse
 
 OBJECTIVES: Mapping[str, tuple[str, ...]] = {
@@ -94,13 +92,7 @@ class SolutionSet:
         return tuple(unpack(vector, self.particular.out_axes) for vector in self.kernel)
 
     def contains(self, candidate: LinearLayout) -> bool:
-        """Whether ``candidate`` is one of the solutions.
-
-        Example:
-            >>> found = solve(LinearLayout.identity({"o": 2}), LinearLayout.identity({"o": 2}))
-            >>> found.contains(LinearLayout.identity({"o": 2}))
-            True
-        """
+        """Whether ``candidate`` is one of the solutions."""
         linear(candidate, "candidate")
         one = self.particular
         if candidate.in_axes != one.in_axes or candidate.out_axes != one.out_axes:
@@ -174,8 +166,6 @@ def solve(outer: LinearLayout, target: LinearLayout) -> SolutionSet:
         outer: Need not be injective or surjective.
         target: The same output axes, none larger than in ``outer``.
 
-    Raises: AdmissibilityError: LA243, LA244.
-
     Complexity: one elimination of ``outer`` (cached) and O(bits) integer operations per input bit of ``target``.
 
     Example:
@@ -190,39 +180,17 @@ def solve(outer: LinearLayout, target: LinearLayout) -> SolutionSet:
     columns, constant = target.columns, target.constant
     if target.out_axes != outer.out_axes:
         columns, constant = _matched(outer, target)
-    work, kernel, count = _work(outer.columns)
-    lookup = work.get
+    reduced = matrix.eliminate(outer.columns)
     answer: list[int] = []
-    for index, value in enumerate((*columns, constant ^ outer.constant)):
-        row = value << count
-        length = row.bit_length()
-        while length > count:
-            pivot = lookup(length)
-            if pivot is None:
-                raise _not_contained(outer, target, index, value)
-            row ^= pivot
-            length = row.bit_length()
-        # the vector part is 0, the rest is the set of columns
-        answer.append(row)
+    constant ^= outer.constant
+    for index, value in enumerate((*columns, constant)):
+        rest, used = reduced.reduce(value)
+        if rest:
+            raise _not_contained(outer, target, index, value, constant)
+        answer.append(used)
     # each kernel set has its own highest column and otherwise only pivot columns, so it is already reduced
     particular = trusted(target.in_axes, outer.in_axes, tuple(answer[:-1]), answer[-1])
-    return _solutions(particular, kernel)
-
-
-def _work(columns: tuple[int, ...]) -> tuple[dict[int, int], tuple[int, ...], int]:
-    """Return work rows by bit length, kernel and number of columns; see ``matrix`` for work rows."""
-    if len(columns) <= SMALL_BITS and not (columns and max(columns) >> SMALL_BITS):
-        return _small_work(columns)
-    return _large_work(columns)
-
-
-def _forward(columns: tuple[int, ...]) -> tuple[dict[int, int], tuple[int, ...], int]:
-    work, null, count = matrix.forward(columns)
-    return work, tuple(null), count
-
-
-_small_work = lru_cache(maxsize=1024)(_forward)
-_large_work = kept()(_forward)
+    return _solutions(particular, reduced.null)
 
 
 def _solutions(particular: LinearLayout, kernel: tuple[int, ...]) -> SolutionSet:
@@ -245,12 +213,12 @@ def _matched(outer: LinearLayout, target: LinearLayout) -> tuple[tuple[int, ...]
     return tuple(move(column, along) for column in target.columns), move(target.constant, along)
 
 
-def _not_contained(outer: LinearLayout, target: LinearLayout, index: int, value: int) -> Exception:
+def _not_contained(outer: LinearLayout, target: LinearLayout, index: int, value: int, origin: int) -> Exception:
     """Return the error for a basis vector (or the affine part) outside the image of ``outer``.
 
     The witness is that single input bit if the value at the origin is in the image, else the origin.
     """
-    origin_ok = eliminated(outer.columns).reduce(_origin(outer, target))[0] == 0
+    origin_ok = matrix.eliminate(outer.columns).reduce(origin)[0] == 0
     at = 1 << index if origin_ok and index < target.in_bits else 0
     name = "the affine part" if index == target.in_bits else f"the image of {bit_name(target, index)}"
     because = f"{name} is not in the image of the outer layout"
@@ -263,11 +231,6 @@ def _not_contained(outer: LinearLayout, target: LinearLayout, index: int, value:
     return refuse("LA244", what, because, witness, outer, target)
 
 
-def _origin(outer: LinearLayout, target: LinearLayout) -> int:
-    constant = target.constant if target.out_axes == outer.out_axes else _matched(outer, target)[1]
-    return constant ^ outer.constant
-
-
 def solve_outer(inner: LinearLayout, target: LinearLayout) -> LinearLayout:
     """Return an X with ``X @ inner == target``, where ``inner`` need not be invertible.
 
@@ -276,8 +239,6 @@ def solve_outer(inner: LinearLayout, target: LinearLayout) -> LinearLayout:
 
     Args:
         target: Must have the same input axes.
-
-    Raises: AdmissibilityError: LA751, LA757. MalformedError: LA241.
 
     Example:
         >>> A = LinearLayout.from_bases({"i": [(1,), (1,)]}, {"x": 2})
@@ -291,7 +252,7 @@ def solve_outer(inner: LinearLayout, target: LinearLayout) -> LinearLayout:
         because = f"the input axes are {inner.in_dims} and {target.in_dims}"
         witness: dict[str, object] = {"inner": inner.in_dims, "target": target.in_dims}
         raise refuse("LA751", "a conversion needs two layouts with equal input axes", because, witness, inner, target)
-    reduced = eliminated(inner.columns)
+    reduced = matrix.eliminate(inner.columns)
     columns, values = [0] * inner.out_bits, target.columns
     for null in reduced.null:
         if matrix.apply(values, null):
@@ -310,8 +271,6 @@ def invert_and_compose(
 ) -> LinearLayout:
     """Return ``solve(outer, target).choose(objective)``: where ``outer`` has the element of ``target`` at x.
 
-    Raises: AdmissibilityError: LA243, LA244. MalformedError: LA241.
-
     Example:
         >>> swap = LinearLayout.from_bases({"i": [(2,), (1,)]}, {"o": 4})
         >>> str(invert_and_compose(swap, LinearLayout.identity({"o": 4})))
@@ -328,14 +287,12 @@ def preimages(
     Args:
         point: The value, per output axis or packed.
 
-    Raises: MalformedError: LA241. AdmissibilityError: LA244.
-
     Example:
         >>> preimages(LinearLayout.from_bases({"i": [(1,), (1,)]}, {"o": 2}), {"o": 1})
         ({'i': 1}, ({'i': 3},))
     """
     packed = packed_point(linear(layout, "layout").out_axes, point, "point", complete=True, flat=True)
-    reduced = eliminated(layout.columns)
+    reduced = matrix.eliminate(layout.columns)
     rest, used = reduced.reduce(packed ^ layout.constant)
     if rest:
         value = unpack(packed, layout.out_axes)
@@ -357,8 +314,6 @@ def minimal_conversion(source: LinearLayout, destination: LinearLayout) -> Linea
         source: Present layout of the values.
         destination: Required layout, over the same output axes.
 
-    Raises: AdmissibilityError: LA243, LA244.
-
     Example:
         >>> one = LinearLayout.from_bases({"register": [(1,)], "lane": [(2,)], "warp": [(4,)]}, {"o": 8})
         >>> two = LinearLayout.from_bases({"register": [(2,)], "lane": [(1,)], "warp": [(4,)]}, {"o": 8})
@@ -375,3 +330,50 @@ def minimal_conversion(source: LinearLayout, destination: LinearLayout) -> Linea
             break
         answer = quotient(answer, name)
     return answer
+
+
+def right_inverse(layout: LinearLayout, objective: str | Sequence[str] = "smallest") -> LinearLayout:
+    """Return R with ``layout @ R == identity``, for a surjective layout; ``objective`` as in ``SolutionSet.choose``.
+
+    Example:
+        >>> str(right_inverse(LinearLayout.from_bases({"i": [(1,), (1,), (2,)]}, {"o": 4})))
+        'F2[o=(1)(4) -> i:8]'
+    """
+    linear(layout, "layout")
+    check_surjective(layout)
+    bits = layout.out_bits
+    one = trusted(layout.out_axes, layout.out_axes, tuple(1 << bit for bit in range(bits)), 0)
+    return solve(layout, one).choose(objective)
+
+
+def left_inverse(layout: LinearLayout) -> LinearLayout:
+    """Return L with ``L @ layout == identity``, for an injective layout.
+
+    Mathematically: L inverts the layout on its image and maps the unit vectors outside the pivot rows to 0.
+
+    Example:
+        >>> str(left_inverse(LinearLayout.from_bases({"i": [(2,)]}, {"o": 4})))
+        'F2[o=(0)(1) -> i:2]'
+    """
+    linear(layout, "layout")
+    reduced = matrix.eliminate(layout.columns)
+    if reduced.null:
+        because = f"rank {reduced.rank} is less than the {layout.in_bits} input bits"
+        witness = {"kernel": unpack(reduced.null[0], layout.in_axes)}
+        raise refuse("LA246", "the linear layout is not injective", because, witness, layout)
+    columns = tuple(reduced.reduce(1 << bit)[1] for bit in range(layout.out_bits))
+    return trusted(layout.out_axes, layout.in_axes, columns, matrix.apply(columns, layout.constant))
+
+
+def free_variable_masks(layout: LinearLayout) -> dict[str, int]:
+    """Return the redundant bits per input axis: with them at 0 the layout takes the same values, once each.
+
+    Mathematically: bit j is redundant exactly when column j depends linearly on the columns before it.
+
+    Example:
+        >>> free_variable_masks(LinearLayout.from_bases({"reg": [(1,), (1,)], "lane": [(2,)]}, {"o": 4}))
+        {'reg': 2, 'lane': 0}
+    """
+    linear(layout, "layout")
+    packed = sum(1 << null.bit_length() - 1 for null in matrix.eliminate(layout.columns).null)
+    return unpack(packed, layout.in_axes)

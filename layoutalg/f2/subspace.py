@@ -1,4 +1,11 @@
-"""Subspaces of named axes over F2, stored as reduced bases, so ``==`` is equality of sets."""
+"""Subspaces of named axes over F2, stored as reduced bases (``==`` is equality of sets), and bank conflicts by ranks.
+
+Over F2 every touched bank has equally many of the touched words, since the words of one bank are a coset of a fixed
+space. So the count is 2 to a difference of ranks; the affine part does not matter.
+
+See also: ``layoutalg.targets.nvidia.banks.wavefronts`` counts a whole warp access, which the hardware may serve in
+several groups of lanes; here all inputs of the layout are one group and active at once.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +13,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from layoutalg.f2 import matrix
-from layoutalg.f2.axes import AxisBits, bad_argument, check_axes, fields_check, items, packed_point, unpack
-from layoutalg.f2.layout import LinearLayout, trusted
-from layoutalg.f2.steps import linear
+from layoutalg.f2.axes import AxisBits, bad_argument, check_axes, fields_check, items, log2, packed_point, unpack
+from layoutalg.f2.layout import LinearLayout, linear, trusted
 from layoutalg.ground.check import refuse
 
 
@@ -66,24 +72,12 @@ class Subspace:
         return matrix.remainder(self.basis, self._packed(point)) == 0
 
     def includes(self, other: Subspace) -> bool:
-        """Whether every point of ``other`` is in this subspace.
-
-        Example:
-            >>> Subspace.spanned((("x", 2),), [1, 2]).includes(Subspace.spanned((("x", 2),), [3]))
-            True
-        """
+        """Whether every point of ``other`` is in this subspace."""
         self._same(other)
         return all(matrix.remainder(self.basis, vector) == 0 for vector in other.basis)
 
     def coordinates(self, point: int | Mapping[str, int]) -> tuple[int, ...]:
-        """Return the indices of the basis vectors whose xor is the point.
-
-        Raises: AdmissibilityError: LA260.
-
-        Example:
-            >>> Subspace.spanned((("x", 3),), [3, 5]).coordinates(6)
-            (0, 1)
-        """
+        """Return the indices of the basis vectors whose xor is the point."""
         packed = self._packed(point)
         rest, used = matrix.eliminate(self.basis).reduce(packed)
         if rest:
@@ -92,32 +86,17 @@ class Subspace:
         return tuple(index for index in range(len(self.basis)) if used >> index & 1)
 
     def intersection(self, other: Subspace) -> Subspace:
-        """Return the intersection.
-
-        Example:
-            >>> Subspace.spanned((("x", 3),), [1, 2]).intersection(Subspace.spanned((("x", 3),), [3, 4])).basis
-            (3,)
-        """
+        """Return the intersection."""
         self._same(other)
         return Subspace(self.axes, matrix.intersection(self.basis, other.basis))
 
     def sum(self, other: Subspace) -> Subspace:
-        """Return the sum (span of the union).
-
-        Example:
-            >>> Subspace.spanned((("x", 3),), [1]).sum(Subspace.spanned((("x", 3),), [3])).basis
-            (1, 2)
-        """
+        """Return the sum (span of the union)."""
         self._same(other)
         return Subspace(self.axes, matrix.image_basis((*self.basis, *other.basis)))
 
     def complement(self) -> Subspace:
-        """Return a complement of this subspace, spanned by unit vectors.
-
-        Example:
-            >>> Subspace.spanned((("x", 3),), [3]).complement().basis
-            (1, 4)
-        """
+        """Return a complement of this subspace, spanned by unit vectors."""
         tops = {vector.bit_length() - 1 for vector in self.basis}
         return Subspace(self.axes, tuple(1 << bit for bit in range(self.bits) if bit not in tops))
 
@@ -136,12 +115,7 @@ class Subspace:
         return Subspace.spanned(self.axes, matrix.common_complement(self.basis, other.basis, self.bits))
 
     def annihilator(self) -> Subspace:
-        """Return the vectors whose bitwise product with every point has even parity.
-
-        Example:
-            >>> Subspace.spanned((("x", 3),), [3]).annihilator().basis
-            (3, 4)
-        """
+        """Return the vectors whose bitwise product with every point has even parity."""
         rows = matrix.transpose(self.basis, self.bits)
         return Subspace(self.axes, matrix.image_basis(matrix.kernel(rows)))
 
@@ -161,12 +135,7 @@ class Subspace:
         return Subspace(layout.in_axes, matrix.image_basis([vector & mask for vector in null]))
 
     def as_layout(self, name: str) -> LinearLayout:
-        """Return the injective layout onto the subspace; bit i maps to basis vector i.
-
-        Example:
-            >>> str(Subspace.spanned((("x", 2),), [3]).as_layout("i"))
-            'F2[i=(3) -> x:4]'
-        """
+        """Return the injective layout onto the subspace; bit i maps to basis vector i."""
         fields_check.name(name, "name")
         return trusted(((name, len(self.basis)),), self.axes, self.basis, 0)
 
@@ -196,3 +165,56 @@ def image_of(layout: LinearLayout) -> Subspace:
         (1, 2)
     """
     return Subspace(linear(layout, "layout").out_axes, matrix.image_basis(layout.columns))
+
+
+def conflict_degree(access: LinearLayout, element_bits: int, *, banks: int = 32, bank_bits: int = 32) -> int:
+    """Return how many turns the banks need to serve one access; 1 means conflict-free.
+
+    Mathematically: the largest number of distinct words of one bank that the access touches. With W the word and
+    K the bank of each element, this is ``2 ** (rank W - rank K)``. Elements in the same word are served together.
+
+    Args:
+        access: From everything active at once (lanes of one phase, elements of one vector) to the offset in elements
+            (output axes packed, first axis in the low bits).
+        banks: Number of banks, power of two.
+        bank_bits: Bits per word of a bank, power of two.
+
+    Example:
+        >>> column = LinearLayout.from_bases({"lane": [(32,), (64,), (128,), (256,), (512,)]}, {"offset": 1024})
+        >>> row = LinearLayout.identity({"lane": 32})
+        >>> conflict_degree(column, 32), conflict_degree(column, 16), conflict_degree(row, 32)
+        (32, 16, 1)
+
+    Source: rank form of the count in arXiv 2505.23819, section 5.4, extended to elements of any size.
+    """
+    words, mask = _words(access, element_bits, banks, bank_bits)
+    return 1 << matrix.rank(words) - matrix.rank([word & mask for word in words])
+
+
+def bank_conflict(
+    access: LinearLayout, element_bits: int, *, banks: int = 32, bank_bits: int = 32
+) -> dict[str, int] | None:
+    """Return a step between two inputs that keeps the bank and changes the word, or None if there is none.
+
+    Mathematically: a kernel vector of K outside the kernel of W, see ``conflict_degree``; from any input ``x`` the
+    inputs ``x`` and ``x xor step`` conflict. An all-zero step means that a single element is wider than all banks.
+
+    Example:
+        >>> bank_conflict(LinearLayout.from_bases({"lane": [(1,), (32,)]}, {"offset": 64}), 32)
+        {'lane': 2}
+    """
+    words, mask = _words(access, element_bits, banks, bank_bits)
+    for step in matrix.kernel([word & mask for word in words]):
+        if matrix.apply(words, step):
+            return unpack(step, access.in_axes)
+    return None
+
+
+def _words(access: LinearLayout, element_bits: int, banks: int, bank_bits: int) -> tuple[tuple[int, ...], int]:
+    """Return the columns of the word index (bits of words within an element last) and the bank mask."""
+    shift = log2(element_bits, "element_bits") - log2(bank_bits, "bank_bits")
+    mask = (1 << log2(banks, "banks")) - 1
+    columns = linear(access, "access").columns
+    if shift < 0:
+        return tuple(column >> -shift for column in columns), mask
+    return (*(column << shift for column in columns), *(1 << bit for bit in range(shift))), mask

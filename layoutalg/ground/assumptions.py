@@ -8,23 +8,24 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
-from layoutalg.ground import limits
 from layoutalg.ground.check import Checker
 from layoutalg.ground.conditions import Condition, Known, condition
 from layoutalg.ground.conditions import conditions as read
-from layoutalg.ground.decide import Decision, decide
+from layoutalg.ground.decide import DECISION_MS, Decision, decide
 from layoutalg.ground.errors import Diagnostic, MalformedError
 from layoutalg.ground.facts import facts_of
 from layoutalg.ground.lazy import later
-from layoutalg.ground.monomials import malformed
-from layoutalg.ground.sizes import name_of, require_names, sizes_of
+from layoutalg.ground.polynomial import malformed, name_of, require_names, sizes_of
 
 if TYPE_CHECKING:
     import sympy
 else:
     sympy = later("sympy")
+
+CONDITIONS: Final = 500
+"""conditions: one set of assumptions about symbolic sizes"""
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
@@ -55,8 +56,8 @@ class Assumptions(Known):
             names = sorted({name_of(name) for name in integers})
         except TypeError as error:
             raise malformed("assumptions", "must be a sequence of conditions", conditions) from error
-        if len(found) > limits.CONDITIONS:
-            raise malformed("assumptions", f"must be at most {limits.CONDITIONS} conditions", f"{len(found)}")
+        if len(found) > CONDITIONS:
+            raise malformed("assumptions", f"must be at most {CONDITIONS} conditions", f"{len(found)}")
         object.__setattr__(self, "conditions", tuple(found))
         object.__setattr__(self, "integers", tuple(names))
         if facts_of(self).contradiction:
@@ -68,38 +69,22 @@ class Assumptions(Known):
         return Assumptions((*self.conditions, *Assumptions(extra, free).conditions), free)
 
     def violated_by(self, sizes: Mapping[str, int]) -> Condition | None:
-        """Return the first condition that ``sizes`` violate (sizes >= 1 included), or None.
-
-        Example:
-            >>> Assumptions(("M % 16 == 0",)).violated_by({"M": 24})
-            condition('M % 16 == 0')
-        """
+        """Return the first condition that ``sizes`` violate (sizes >= 1 included), or None."""
         values = sizes_of(sizes)
         require_names(self.names, values, str(self))
         return self.broken_at(values)
 
-    def decide(self, claim: object, timeout_ms: float = limits.DECISION_MS) -> Decision:
+    def decide(self, claim: object, timeout_ms: float = DECISION_MS) -> Decision:
         """Decide whether a condition follows; the answer names the engine and example sizes.
 
         Args:
             claim: A condition or its text.
             timeout_ms: Wall time for the whole decision; an earlier deadline of the caller also applies.
-
-        Raises: MalformedError: LA620, LA004. BudgetError: LA001.
-
-        Example:
-            >>> Assumptions(("M % 16 == 0",)).decide("M % 64 == 0").fails_at
-            (('M', 16),)
         """
         return decide(self, condition(claim), timeout_ms)
 
-    def entails(self, claim: object, timeout_ms: float = limits.DECISION_MS) -> bool | None:
-        """Return True if the claim always holds, False if it never holds, None if neither was shown.
-
-        Example:
-            >>> Assumptions(("K == M",)).entails("K*N == M*N")
-            True
-        """
+    def entails(self, claim: object, timeout_ms: float = DECISION_MS) -> bool | None:
+        """Return True if the claim always holds, False if it never holds, None if neither was shown."""
         return self.decide(claim, timeout_ms).status
 
     def to_sympy(self, symbols: Mapping[str, Any] | None = None) -> Any:

@@ -16,22 +16,18 @@ import sys
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping
-from typing import Any, Generic, ParamSpec, TypeVar, cast
-
-from layoutalg.ground import limits
+from typing import Any, Final, Generic, ParamSpec, TypeVar, cast
 
 P = ParamSpec("P")
 T = TypeVar("T")
 Function = TypeVar("Function", bound=Callable[..., Any])
 
+CACHE_BYTES: Final = 16 * 2**20
+"""bytes: cached arguments and answers of one function"""
+
 
 def bytes_of(*values: object) -> int:
-    """Return the approximate size of values in bytes; shared parts count once.
-
-    Example:
-        >>> bytes_of(()) < bytes_of((1, 2)) < bytes_of((1, (2, "three")))
-        True
-    """
+    """Return the approximate size of values in bytes; shared parts count once."""
     seen: set[int] = set()
     waiting, total = list(values), 0
     while waiting:
@@ -97,45 +93,23 @@ class _Kept(Generic[P, T]):
 
 
 def kept(
-    limit_bytes: int = limits.CACHE_BYTES, worth: Callable[[Any], bool] | None = None
+    limit_bytes: int = CACHE_BYTES, worth: Callable[[Any], bool] | None = None
 ) -> Callable[[Callable[P, T]], _Kept[P, T]]:
     """Return a decorator that caches the answers of a function with hashable arguments.
 
     Args:
         limit_bytes: Total size of arguments and answers; an answer above an eighth of it is not cached.
         worth: Whether to cache an answer; None caches all.
-
-    Example:
-        >>> @kept(worth=lambda answer: answer is not None)
-        ... def half(number):
-        ...     print("computing")
-        ...     return number // 2 if number % 2 == 0 else None
-        >>> half(4), half(4)
-        computing
-        (2, 2)
-        >>> half(5), half(5)
-        computing
-        computing
-        (None, None)
     """
     return lambda function: _Kept(function, limit_bytes, worth)
 
 
-def remembered(weigh: Callable[..., int], limit_bytes: int = limits.CACHE_BYTES) -> Callable[[Function], Function]:
+def remembered(weigh: Callable[..., int], limit_bytes: int = CACHE_BYTES) -> Callable[[Function], Function]:
     """Return a decorator like ``kept`` for microsecond functions: a repeated call is one dict look-up.
 
     Args:
         weigh: Size of an entry in bytes, from the answer and the arguments; a cheap upper bound will do.
         limit_bytes: As for ``kept``; an answer above a quarter of it is not cached.
-
-    Example:
-        >>> @remembered(lambda answer, number: 100)
-        ... def square(number):
-        ...     print("computing")
-        ...     return number * number
-        >>> square(4), square(4)
-        computing
-        (16, 16)
     """
 
     def decorate(function: Function) -> Function:

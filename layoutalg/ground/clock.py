@@ -1,4 +1,4 @@
-"""Wall-clock deadlines, checked by every search and solver.
+"""Wall-clock deadlines, checked by every search and solver, and a step budget for searches on symbolic sizes.
 
 A deadline belongs to the context (``contextvars``) that set it: each thread and task has its own, and a thread started
 inside the block has none. Deadlines nest; the earliest one applies.
@@ -60,19 +60,7 @@ def left(at_most: float = math.inf) -> float:
 
 
 def check(what: str) -> None:
-    """Raise if the deadline has passed; loops call this once per step. ``what`` is for the message.
-
-    Raises: BudgetError: LA001.
-
-    Example:
-        >>> with within(0):
-        ...     check("a search")
-        Traceback (most recent call last):
-        layoutalg.ground.errors.BudgetError: LA001 the time is up
-          in     a search
-          since  the time limit of 0 s has passed
-          at     seconds=0.0
-    """
+    """Raise if the deadline has passed; loops call this once per step. ``what`` is for the message."""
     if _deadline.get().left() <= 0:
         out_of_time(what)
 
@@ -85,12 +73,7 @@ def out_of_time(what: str, seconds: float | None = None) -> NoReturn:
 
 
 def checked_seconds(value: object, argument: str = "seconds") -> float:
-    """Return a number of seconds as a float; NaN is refused, since it would never expire.
-
-    Example:
-        >>> checked_seconds(2)
-        2.0
-    """
+    """Return a number of seconds as a float; NaN is refused, since it would never expire."""
     if not isinstance(value, bool) and hasattr(type(value), "__float__"):
         try:
             number = float(value)  # type: ignore[arg-type]
@@ -100,3 +83,41 @@ def checked_seconds(value: object, argument: str = "seconds") -> float:
             return number
     because = f"{argument} must be a number of at least 0, not {shown(value, 40)}"
     raise MalformedError(Diagnostic("LA004", "invalid time limit", (argument,), because))
+
+
+class WorkDoneError(Exception):
+    """The step budget is used up."""
+
+
+class _Meter:
+    def __init__(self, steps: int) -> None:
+        self.left = steps
+
+
+_meter: ContextVar[_Meter | None] = ContextVar("layoutalg_meter", default=None)
+
+
+@contextmanager
+def metered(steps: int) -> Iterator[None]:
+    """Run a block with a budget of ``steps``; a polynomial product costs at least one per pair of monomials.
+
+    Raises: WorkDoneError: The budget is used up.
+    """
+    token = _meter.set(_Meter(steps))
+    try:
+        yield
+    finally:
+        _meter.reset(token)
+
+
+def charge(steps: int = 1) -> None:
+    """Charge steps to the current budget, if any, and check the deadline.
+
+    Raises: WorkDoneError: The budget is used up. BudgetError: LA001.
+    """
+    check("arithmetic on symbolic sizes")
+    meter = _meter.get()
+    if meter is not None:
+        meter.left -= steps
+        if meter.left < 0:
+            raise WorkDoneError

@@ -10,15 +10,23 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from layoutalg.ground import limits
-from layoutalg.ground.cache import kept
 from layoutalg.ground.lazy import later
-from layoutalg.ground.monomials import malformed
-from layoutalg.ground.polynomial import ONE, Polynomial, named, names_of, trusted, value_at
+from layoutalg.ground.polynomial import (
+    ONE,
+    TERM_CHARACTERS,
+    Polynomial,
+    malformed,
+    named,
+    names_of,
+    require_names,
+    sizes_of,
+    trusted,
+    value_at,
+)
 from layoutalg.ground.polynomial_text import PolynomialLike, Reader, parsed, polynomial
-from layoutalg.ground.sizes import require_names, sizes_of
 
 if TYPE_CHECKING:
     import sympy
@@ -57,12 +65,7 @@ class Condition:
         return self.value.names
 
     def holds(self, sizes: Mapping[str, int]) -> bool:
-        """Return whether the condition holds at ``sizes``; dividing by 0 makes it false.
-
-        Example:
-            >>> condition("M % 64 == 0").holds({"M": 128})
-            True
-        """
+        """Return whether the condition holds at ``sizes``; dividing by 0 makes it false."""
         values = sizes_of(sizes)
         require_names(self.names, values, str(self))
         return self.true_at(values)
@@ -84,12 +87,7 @@ class Condition:
                 return value.denominator == 1
 
     def to_sympy(self, symbols: Mapping[str, Any] | None = None) -> Any:
-        """Return the sympy relation; names missing from ``symbols`` become positive integer symbols.
-
-        Example:
-            >>> condition("M % 64 == 0").to_sympy(), condition("N > 63").to_sympy()
-            (Eq(Mod(M, 64), 0), N >= 64)
-        """
+        """Return the sympy relation; names missing from ``symbols`` become positive integer symbols."""
         if self.kind == "integral":
             above, below = self.value.split()
             return sympy.Eq(sympy.Mod(above.to_sympy(symbols), below.to_sympy(symbols)), 0)
@@ -154,7 +152,7 @@ def conditions(value: Any) -> tuple[Condition, ...]:
     return _read(value)
 
 
-@kept()
+@lru_cache(maxsize=256)
 def _read(value: str) -> tuple[Condition, ...]:
     tree = parsed(value, "condition", "a comparison")
     reader = Reader(value, "condition")
@@ -173,8 +171,8 @@ def _read(value: str) -> tuple[Condition, ...]:
             found.append(divisible(remainder, reader.read(left.right)))
         else:
             found.append(_compare(reader.read(left), sign, reader.read(right), value))
-        if len(str(found[-1])) > limits.TERM_CHARACTERS:
-            rule = f"must have at most {limits.TERM_CHARACTERS} characters once multiplied out"
+        if len(str(found[-1])) > TERM_CHARACTERS:
+            rule = f"must have at most {TERM_CHARACTERS} characters once multiplied out"
             raise malformed("condition", rule, f"{len(str(found[-1]))} characters")
     return tuple(found)
 
@@ -203,12 +201,7 @@ def _compare(left: Polynomial, sign: str, right: Polynomial, text: str) -> Condi
 
 
 def condition(value: object) -> Condition:
-    """Return the single condition in a text.
-
-    Example:
-        >>> print(condition("N > 63"))
-        N >= 64
-    """
+    """Return the single condition in a text."""
     found = conditions(value)
     if len(found) != 1:
         raise malformed("condition", "must be one comparison, not a chain", value)
@@ -216,12 +209,7 @@ def condition(value: object) -> Condition:
 
 
 def divisible(value: PolynomialLike, divisor: PolynomialLike) -> Condition:
-    """Return the condition that ``divisor`` divides ``value``.
-
-    Example:
-        >>> divisible("M*N", "K")
-        condition('(M*N) % K == 0')
-    """
+    """Return the condition that ``divisor`` divides ``value``."""
     quotient = polynomial(value).quotient(polynomial(divisor))
     if quotient is None:
         raise malformed(

@@ -15,18 +15,30 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from math import gcd
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
-from layoutalg.ground import clock, limits, solver
-from layoutalg.ground.cache import kept
+from layoutalg.ground import clock, solver
+from layoutalg.ground.clock import WorkDoneError, metered
 from layoutalg.ground.conditions import Condition, Known
 from layoutalg.ground.errors import BudgetError, Diagnostic, MalformedError
-from layoutalg.ground.facts import Facts, completed, facts_of, is_integral, is_nonnegative, is_positive, never_integral
-from layoutalg.ground.meter import WorkDoneError, metered
+from layoutalg.ground.facts import (
+    DECISION_STEPS,
+    Facts,
+    completed,
+    facts_of,
+    is_integral,
+    is_nonnegative,
+    is_positive,
+    never_integral,
+)
 from layoutalg.ground.polynomial import Polynomial, value_at
 
 Sizes: TypeAlias = tuple[tuple[str, int], ...]
+
+DECISION_MS: Final = 1_000
+"""milliseconds: deciding one condition on symbolic sizes, by default"""
 
 GLANCE = 1_000
 """Steps of interval and congruence arithmetic before the random search; enough for nearly all answers."""
@@ -45,10 +57,6 @@ class Decision:
         holds_at: Sizes that satisfy the assumptions and the condition, if known.
         fails_at: Sizes that satisfy the assumptions but not the condition, if known.
         reason: A short phrase.
-
-    Example:
-        >>> Decision(None, "examples", (("M", 64),), (("M", 1),), "both are possible").status is None
-        True
     """
 
     status: bool | None
@@ -58,13 +66,11 @@ class Decision:
     reason: str
 
 
-def decide(assumptions: Known, claim: Condition, timeout_ms: float = limits.DECISION_MS) -> Decision:
+def decide(assumptions: Known, claim: Condition, timeout_ms: float = DECISION_MS) -> Decision:
     """Decide whether ``claim`` follows from ``assumptions``.
 
     Args:
         timeout_ms: Wall time for the whole decision; an earlier deadline of the caller also applies.
-
-    Raises: MalformedError: LA004. BudgetError: LA001.
 
     Example:
         >>> from layoutalg.ground.assumptions import Assumptions, condition
@@ -73,21 +79,25 @@ def decide(assumptions: Known, claim: Condition, timeout_ms: float = limits.DECI
     """
     with clock.within(clock.checked_seconds(timeout_ms, "timeout_ms") / 1000):
         try:
-            found = _decided(assumptions, claim)
+            return _decided(assumptions, claim)
+        except _OpenError as error:
+            found = error.decision
         except BudgetError:
             found = Decision(None, "none", None, None, "nothing was decided")
-    if found.engine != "none":
-        return found
     clock.check("deciding a condition on symbolic sizes")  # raises if it was the caller's deadline
     return replace(found, reason=f"{found.reason} after {timeout_ms:g} ms")
 
 
-@kept(worth=lambda decision: decision.engine != "none")
-def _decided(assumptions: Known, claim: Condition) -> Decision:
-    """Return the first engine's decision.
+class _OpenError(Exception):
+    """No engine decided within its limit; raised, not returned, because exceptions are not cached."""
 
-    Raises: BudgetError: LA001.
-    """
+    def __init__(self, decision: Decision) -> None:
+        self.decision = decision
+
+
+@lru_cache(maxsize=1024)
+def _decided(assumptions: Known, claim: Condition) -> Decision:
+    """Return the first engine's decision."""
     quick = decide_quickly(assumptions, claim, GLANCE)
     if quick is None:
         holds, fails = _examples(assumptions, claim)
@@ -103,8 +113,8 @@ def _decided(assumptions: Known, claim: Condition) -> Decision:
     return Decision(False, engine, None, broken, f"never holds, by {engine}")
 
 
-@kept()
-def decide_quickly(assumptions: Known, claim: Condition, steps: int = limits.DECISION_STEPS) -> tuple[bool, str] | None:
+@lru_cache(maxsize=1024)
+def decide_quickly(assumptions: Known, claim: Condition, steps: int = DECISION_STEPS) -> tuple[bool, str] | None:
     """Return (status, engine) if interval and congruence arithmetic decides within ``steps``, else None."""
     try:
         with metered(steps):
@@ -156,18 +166,13 @@ def find_sizes(
     assumptions: Known,
     claim: Condition | None,
     wanted: bool,
-    timeout_ms: float = limits.DECISION_MS,
+    timeout_ms: float = DECISION_MS,
     names: frozenset[str] = frozenset(),
 ) -> Sizes | None:
     """Return sizes that satisfy the assumptions and make ``claim`` equal ``wanted``; None if none were found.
 
     ``names`` are further names that need sizes. Its own timeout counts as not found; if the caller's deadline passes,
     BudgetError LA001 is raised.
-
-    Example:
-        >>> from layoutalg.ground.assumptions import Assumptions, condition
-        >>> find_sizes(Assumptions(("M % 16 == 0",)), condition("M >= 32"), True)
-        (('M', 32),)
     """
     everything = names | (claim.names if claim is not None else frozenset())
     with clock.within(timeout_ms / 1000):
@@ -255,7 +260,7 @@ def _by_solver(assumptions: Known, claim: Condition, holds: Sizes | None, fails:
     except BudgetError:  # while building the formula
         gave_up.append("building the formula")
     if gave_up:
-        return Decision(None, "none", found[True], found[False], f"z3 gave up on {' and '.join(gave_up)}")
+        raise _OpenError(Decision(None, "none", found[True], found[False], f"z3 gave up on {' and '.join(gave_up)}"))
     return Decision(None, "z3", found[True], found[False], "both are possible")
 
 
@@ -275,8 +280,6 @@ class _Question:
     Args:
         claim: A condition, or None to ask for sizes that satisfy the assumptions alone.
         names: Further names that need sizes.
-
-    Raises: BudgetError: LA001, LA664.
     """
 
     @solver.whole
@@ -294,10 +297,7 @@ class _Question:
 
     @solver.whole
     def sizes(self, wanted: bool) -> Sizes | None:
-        """Return sizes at which the assumptions hold and the claim is ``wanted``; None if there are none.
-
-        Raises: BudgetError: LA001, LA005.
-        """
+        """Return sizes at which the assumptions hold and the claim is ``wanted``; None if there are none."""
         self.session.solver.push()
         try:
             if self.claim is not None:

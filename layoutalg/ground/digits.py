@@ -1,4 +1,4 @@
-"""Mixed-radix digits: lists of (extent, stride), the flat form that every family computes with.
+"""Mixed-radix digits: lists of (extent, stride), the flat form that every family computes with; named axes.
 
 Notation: a digit list is a tuple of (extent, stride) pairs, fastest first. It stands for the function that splits a
 flat index i into digits, i = c_0 + s_0 (c_1 + s_1 (c_2 + ...)) with 0 <= c_k < s_k, and returns the sum of c_k d_k.
@@ -13,18 +13,23 @@ at k is not k times that stride; the rest follows by induction.
 Digit boundaries are running products, so they form a divisibility chain. Two digit systems have a common refinement
 exactly when the union of their boundaries is such a chain.
 
+Axes are (name, extent) pairs, fastest first; their flat indices are colexicographic (first axis fastest).
+
 References: J. Cecka, CuTe Layout Representation and Algebra, arXiv:2603.02298.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from math import gcd
-from typing import TypeAlias, TypeVar, overload
+from typing import Any, TypeAlias, TypeVar, overload
 
 import numpy as np
 import numpy.typing as npt
+
+from layoutalg.ground.check import Checker
 
 Flat: TypeAlias = tuple[tuple[int, int], ...]
 Stride: TypeAlias = int | tuple[int, ...]
@@ -67,12 +72,7 @@ def merge(flat: Iterable[tuple[int, Stride]]) -> Digits:
 
 
 def span(flat: Flat) -> tuple[int, int]:
-    """Return the least and the greatest value; (0, 0) for an empty function.
-
-    Example:
-        >>> span(((4, 8), (3, -1)))
-        (-2, 24)
-    """
+    """Return the least and the greatest value; (0, 0) for an empty function."""
     low = high = 0
     for extent, stride in flat:
         if extent == 0:
@@ -85,12 +85,7 @@ def span(flat: Flat) -> tuple[int, int]:
 
 
 def evaluate(flat: Flat, index: int) -> int:
-    """Return the value at a flat index inside the domain.
-
-    Example:
-        >>> evaluate(((4, 8), (8, 1)), 21)
-        13
-    """
+    """Return the value at a flat index inside the domain."""
     total = 0
     for extent, stride in flat:
         index, digit = divmod(index, extent)
@@ -99,12 +94,7 @@ def evaluate(flat: Flat, index: int) -> int:
 
 
 def split(index: int, extents: Iterable[int]) -> tuple[tuple[int, ...], int]:
-    """Return the digits of a flat index, fastest first, and the rest beyond the last digit (0 inside the domain).
-
-    Example:
-        >>> split(21, (4, 8)), split(40, (4, 8))
-        (((1, 5), 0), ((0, 2), 1))
-    """
+    """Return the digits of a flat index, fastest first, and the rest beyond the last digit (0 inside the domain)."""
     digits: list[int] = []
     for extent in extents:
         index, digit = divmod(index, extent)
@@ -126,12 +116,7 @@ def evaluate_many(flat: Flat, index: IntArray) -> IntArray:
 
 
 def table(flat: Flat) -> IntArray:
-    """Return the values at 0, 1, ..., size - 1 as an outer sum, slowest digit outermost.
-
-    Example:
-        >>> table(((2, 1), (3, 10))).tolist()
-        [0, 1, 10, 11, 20, 21]
-    """
+    """Return the values at 0, 1, ..., size - 1 as an outer sum, slowest digit outermost."""
     values = np.zeros(1, dtype=np.int64)
     for extent, stride in flat:
         steps = np.arange(extent, dtype=np.int64) * stride if extent > 1 else np.zeros(extent, dtype=np.int64)
@@ -144,10 +129,6 @@ def first_outside(flat: Flat, bound: int) -> int | None:
 
     Fixes digits from the slowest, without enumeration: each gets the least value from which the faster digits can still
     reach the bound.
-
-    Example:
-        >>> first_outside(((4, 1), (8, 5)), 12)
-        10
     """
     if any(extent == 0 for extent, _ in flat):
         return None
@@ -177,32 +158,17 @@ def _first_reaching(flat: Flat, bound: int) -> int | None:
 
 
 def weights(stride: Stride) -> tuple[int, ...]:
-    """Return the weights of the target digits that a digit touches: the bits it flips, or ``abs(stride)``.
-
-    Example:
-        >>> weights(-6), weights((1, 4))
-        ((6,), (1, 4))
-    """
+    """Return the weights of the target digits that a digit touches: the bits it flips, or ``abs(stride)``."""
     return (abs(stride),) if isinstance(stride, int) else stride
 
 
 def shared_bits(modes: Iterable[tuple[int, Stride]]) -> frozenset[int]:
-    """Return the weights of the shared target bits.
-
-    Example:
-        >>> sorted(shared_bits(((2, 1), (3, 4), (2, (1, 2)))))
-        [1, 2]
-    """
+    """Return the weights of the shared target bits."""
     return frozenset(weight for _, stride in modes if isinstance(stride, tuple) for weight in stride)
 
 
 def placed(modes: Iterable[tuple[int, AnyStride]]) -> Iterator[tuple[int, int, AnyStride]]:
-    """Yield (weight in the source, extent, stride) of every digit.
-
-    Example:
-        >>> list(placed(((2, 3), (3, 1))))
-        [(1, 2, 3), (2, 3, 1)]
-    """
+    """Yield (weight in the source, extent, stride) of every digit."""
     weight = 1
     for extent, stride in modes:
         yield weight, extent, stride
@@ -278,10 +244,6 @@ def chained(digits: Iterable[tuple[int, int]]) -> tuple[int, int] | None:
 
     Args:
         digits: (weight, extent) of every digit of the target, in any order.
-
-    Example:
-        >>> chained([(3, 2), (1, 3)]), chained([(1, 2), (4, 2)])
-        (None, (4, 2))
     """
     expected = 1
     for weight, extent in sorted(digits):
@@ -300,10 +262,6 @@ def digit_extent(broken: npt.NDArray[np.bool_], weight: int) -> int:
 
     Returns:
         The greatest common divisor of the number of steps and of all x // weight + 1 with a broken step.
-
-    Example:
-        >>> digit_extent(np.array([False, True, False, True, False]), 1)
-        2
     """
     count = len(broken) // weight + 1
     places = np.flatnonzero(broken) // weight + 1
@@ -352,3 +310,78 @@ def read_table(values: IntArray) -> Digits | None:
             return None
         modes.append((place, 2, flipped))
     return tuple((extent, stride) for _, extent, stride in sorted(modes, key=lambda mode: mode[0]))
+
+
+Axes: TypeAlias = tuple[tuple[str, int], ...]
+Coordinate: TypeAlias = int | npt.NDArray[Any]
+"""One coordinate or an array of them."""
+
+
+def checked_axes(value: object, argument: str, check: Checker, low: int = 0) -> Axes:
+    """Return a mapping or (name, extent) pairs as axes: distinct identifiers, extents of at least ``low``."""
+    pairs = check.pairs(value, argument)
+    for place, (name, extent) in enumerate(pairs):
+        if type(extent) is not int or extent < low:
+            pairs[place] = name, check.integer(extent, f"{argument}[{name!r}]", low)
+    return tuple(pairs)
+
+
+def size(axes: Axes) -> int:
+    """Return the number of points."""
+    return math.prod([extent for _, extent in axes])
+
+
+def flat_index(axes: Axes, point: object, check: Checker, argument: str = "point") -> int:
+    """Return the flat index of a point given by name, all axes present."""
+    index, weight = 0, 1
+    for (name, extent), value in zip(axes, by_name(axes, point, check, argument), strict=True):
+        inside = type(value) is int and 0 <= value < extent
+        index += weight * (value if inside else check.integer(value, name, 0, extent))
+        weight *= extent
+    return index
+
+
+def point_at(axes: Axes, index: int) -> dict[str, int]:
+    """Return the coordinates of a flat index inside the box."""
+    point = {}
+    for name, extent in axes:
+        index, point[name] = divmod(index, extent)
+    return point
+
+
+def digits_of(axes: Axes, index: npt.NDArray[Any]) -> list[npt.NDArray[Any]]:
+    """Return one coordinate array per axis for flat indices inside the box."""
+    digits = []
+    for _, extent in axes:
+        index, digit = np.divmod(index, extent) if extent else (index, index)
+        digits.append(digit)
+    return digits
+
+
+def by_name(axes: Axes, coords: object, check: Checker, argument: str = "coords") -> list[Any]:
+    """Return the values of a mapping whose keys are exactly the axes, in axis order."""
+    if isinstance(coords, Mapping) and len(coords) == len(axes) and all(name in coords for name, _ in axes):
+        return [coords[name] for name, _ in axes]
+    names = [name for name, _ in axes]
+    if not isinstance(coords, Mapping):
+        raise check.malformed(argument, f"must map each of {names} to integers", coords)
+    raise check.malformed(argument, f"must name the axes {names}", list(coords))
+
+
+def coordinates(axes: Axes, coords: object, check: Checker) -> tuple[list[Coordinate], tuple[int, ...] | None]:
+    """Return checked coordinates, one entry per axis, and their broadcast shape (None if all are ints).
+
+    Args:
+        axes: The box.
+        coords: Axis name -> integer or array of integers.
+        check: Reports the first coordinate outside its axis.
+    """
+    given = by_name(axes, coords, check)
+    values = [check.coordinate(value, name, extent) for (name, extent), value in zip(axes, given, strict=True)]
+    if all(type(value) is int for value in values):
+        return values, None
+    shapes = [np.shape(value) for value in values]
+    try:
+        return values, np.broadcast_shapes(*shapes)
+    except ValueError:
+        raise check.malformed("coords", "must be arrays that broadcast together", shapes) from None

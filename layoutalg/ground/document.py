@@ -13,9 +13,23 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, NoReturn
 
-from layoutalg.ground import limits
 from layoutalg.ground.errors import Diagnostic, MalformedError, shown
 from layoutalg.ground.text import escaped
+
+DOCUMENT_VALUES: Final = 2**22
+"""values: numbers, texts, lists and objects in one JSON file"""
+
+DOCUMENT_DEPTH: Final = 100
+"""levels: nested lists and objects in a JSON document"""
+
+DOCUMENT_DIGITS: Final = 1_000
+"""digits: one number in a JSON document"""
+
+DOCUMENT_ENTRIES: Final = 2**16
+"""entries: one list inside a document (copies, tiles, digits)"""
+
+DOCUMENTS: Final = 100_000
+"""documents: one list of problems or plans on the command line"""
 
 INT_LIMIT = 2**63
 WHOLE = "the whole document"
@@ -80,7 +94,7 @@ class Reader:
             raise malformed(self.pointer + _token(key), f"the key {key!r} is required")
         return Reader(self.value[key], self.pointer + _token(key))
 
-    def items(self, length: int | None = None, at_most: int = limits.DOCUMENT_ENTRIES) -> Iterator[Reader]:
+    def items(self, length: int | None = None, at_most: int = DOCUMENT_ENTRIES) -> Iterator[Reader]:
         """Iterate over a list of ``length`` entries (if given) and at most ``at_most``."""
         if not isinstance(self.value, (list, tuple)):
             self.fail("must be a list")
@@ -108,7 +122,7 @@ class Reader:
         length: int | None = None,
         minimum: int = -INT_LIMIT,
         maximum: int = INT_LIMIT - 1,
-        at_most: int = limits.DOCUMENT_ENTRIES,
+        at_most: int = DOCUMENT_ENTRIES,
     ) -> tuple[int, ...]:
         """Return a list of integers in [minimum, maximum] as a tuple; its length is limited as in ``items``."""
         return tuple(entry.integer(minimum, maximum) for entry in self.items(length, at_most))
@@ -149,14 +163,14 @@ def _object(pairs: list[tuple[str, object]]) -> object:
 
 
 def _integer(text: str) -> object:
-    if len(text) > limits.DOCUMENT_DIGITS:
-        return _Refused(f"numbers must have at most {limits.DOCUMENT_DIGITS} digits, not {len(text)}")
+    if len(text) > DOCUMENT_DIGITS:
+        return _Refused(f"numbers must have at most {DOCUMENT_DIGITS} digits, not {len(text)}")
     return int(text)
 
 
 def _float(text: str) -> object:
-    if len(text) > limits.DOCUMENT_DIGITS:
-        return _Refused(f"numbers must have at most {limits.DOCUMENT_DIGITS} digits, not {len(text)}")
+    if len(text) > DOCUMENT_DIGITS:
+        return _Refused(f"numbers must have at most {DOCUMENT_DIGITS} digits, not {len(text)}")
     value = float(text)
     return value if math.isfinite(value) else _Refused(f"{text} is too large for a floating-point number")
 
@@ -170,7 +184,7 @@ def _decoder(parse_int: Callable[[str], object] | None) -> json.JSONDecoder:
 
 _SHORT_NUMBERS = _decoder(None)
 _ANY_NUMBERS = _decoder(_integer)
-_LONG_NUMBER = re.compile(rf"[0-9]{{{limits.DOCUMENT_DIGITS + 1}}}")
+_LONG_NUMBER = re.compile(rf"[0-9]{{{DOCUMENT_DIGITS + 1}}}")
 _SPACE = re.compile(r"[ \t\n\r]*")
 
 
@@ -202,7 +216,7 @@ def _require_accepted(value: object, name: str, prefix: str) -> None:
                 what = "ambiguous JSON document" if node.code == "LA013" else "not a JSON document"
                 raise MalformedError(Diagnostic(node.code, what, (f"{name}, at {pointer or WHOLE}",), node.because))
             if isinstance(node, (dict, list)):
-                if len(path) == limits.DOCUMENT_DEPTH:
+                if len(path) == DOCUMENT_DEPTH:
                     raise _too_deep(name)
                 path.append(key)
                 waiting.append(iter(node.items() if isinstance(node, dict) else enumerate(node)))
@@ -214,7 +228,7 @@ def _require_accepted(value: object, name: str, prefix: str) -> None:
 
 
 def _too_deep(name: str) -> MalformedError:
-    because = f"nested too deeply: more than {limits.DOCUMENT_DEPTH} levels of lists and objects"
+    because = f"nested too deeply: more than {DOCUMENT_DEPTH} levels of lists and objects"
     return MalformedError(Diagnostic("LA011", "not a JSON document", (name,), because))
 
 
@@ -232,8 +246,8 @@ def _syntax(text: str, position: int, because: str, name: str) -> MalformedError
 def _decoder_for(text: str, name: str) -> json.JSONDecoder:
     """Return the decoder for a text; refuse texts that need far more memory once decoded."""
     count = 1 + text.count(",") + text.count("[") + text.count("{")
-    if count > limits.DOCUMENT_VALUES:
-        because = f"{count} values, the limit is {limits.DOCUMENT_VALUES}"
+    if count > DOCUMENT_VALUES:
+        because = f"{count} values, the limit is {DOCUMENT_VALUES}"
         raise MalformedError(Diagnostic("LA014", "document too large", (name,), because))
     return _ANY_NUMBERS if _LONG_NUMBER.search(text) else _SHORT_NUMBERS
 
@@ -244,15 +258,6 @@ def load_json(text: str, name: str = "document") -> object:
     Args:
         text: The document.
         name: Its name in messages (a file name).
-
-    Example:
-        >>> load_json('{"a": 1}')
-        {'a': 1}
-        >>> load_json('{"a": [{"b": 1, "b": 2}]}')
-        Traceback (most recent call last):
-        layoutalg.ground.errors.MalformedError: LA013 ambiguous JSON document
-          in     document, at /a/0
-          since  duplicate key 'b' in this object
     """
     name = escaped(name)
     value, end = _read(_decoder_for(text, name), text, _skip(text, 0), name)
@@ -298,10 +303,6 @@ def split_json(text: str, name: str = "document") -> Documents:
     Args:
         text: The documents.
         name: Their name in messages (a file name).
-
-    Example:
-        >>> split_json('[{"a": 1}, 2]').starts, list(split_json('[{"a": 1}, 2]'))
-        ((1, 11), [{'a': 1}, 2])
     """
     name = escaped(name)
     decoder = _decoder_for(text, name)
@@ -314,8 +315,8 @@ def split_json(text: str, name: str = "document") -> Documents:
     if text.startswith("]", start):
         raise malformed("", "must have at least one document", [])
     while True:
-        if len(starts) == limits.DOCUMENTS:
-            because = f"more than {limits.DOCUMENTS} documents"
+        if len(starts) == DOCUMENTS:
+            because = f"more than {DOCUMENTS} documents"
             raise MalformedError(Diagnostic("LA014", "document too large", (name,), because))
         end = _skip(text, _read(decoder, text, start, name, f"/{len(starts)}")[1])
         starts.append(start)

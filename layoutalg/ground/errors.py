@@ -134,12 +134,7 @@ class Diagnostic:
 
 
 def printable(line: str) -> str:
-    """Return a line with control, format and bidirectional characters escaped.
-
-    Example:
-        >>> printable("a\\tb\\u202ec")
-        'a\\\\tb\\\\u202ec'
-    """
+    """Return a line with control, format and bidirectional characters escaped."""
     return line if line.isprintable() else "".join(char if char.isprintable() else repr(char)[1:-1] for char in line)
 
 

@@ -15,17 +15,19 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import lru_cache
 from math import ceil, floor, gcd
+from typing import Final
 
-from layoutalg.ground import limits
-from layoutalg.ground.cache import kept
+from layoutalg.ground.clock import WorkDoneError, charge, metered
 from layoutalg.ground.conditions import Condition, Known
 from layoutalg.ground.errors import MalformedError
-from layoutalg.ground.meter import WorkDoneError, metered, take
-from layoutalg.ground.monomials import common_multiple
-from layoutalg.ground.polynomial import ONE, Polynomial, named, number, trusted, value_at
+from layoutalg.ground.polynomial import ONE, Polynomial, common_multiple, named, number, trusted, value_at
 
 ROUNDS = 6
+
+DECISION_STEPS: Final = 5_000
+"""steps: monomials touched while deciding one condition by intervals and congruences"""
 
 
 @dataclass(slots=True)
@@ -58,7 +60,7 @@ class Facts:
         return value.replace(values)
 
 
-@kept()
+@lru_cache(maxsize=256)
 def facts_of(assumptions: Known, names: frozenset[str] = frozenset()) -> Facts:
     """Return the facts that follow from assumptions; ``names`` are further names in the question."""
     facts = Facts()
@@ -67,7 +69,7 @@ def facts_of(assumptions: Known, names: frozenset[str] = frozenset()) -> Facts:
     open_conditions: list[Condition] = list(assumptions.conditions)
     for name in everything - signed:
         facts.low[name] = 1
-    with suppress(WorkDoneError), metered(limits.DECISION_STEPS):
+    with suppress(WorkDoneError), metered(DECISION_STEPS):
         _learn_all(facts, open_conditions, signed)
     return facts
 
@@ -78,16 +80,16 @@ def _learn_all(facts: Facts, open_conditions: list[Condition], signed: set[str])
         before = (dict(facts.solved), dict(facts.low), dict(facts.high), dict(facts.residue))
         facts.nonnegative, facts.integral = [], []
         for entry in open_conditions:
-            take(1 + len(facts.solved))
+            charge(1 + len(facts.solved))
             with suppress(MalformedError):  # exceeds the polynomial limits: nothing is learned
                 _learn(facts, entry.kind, facts.reduce(entry.value))
         for name, solution in list(facts.solved.items()):
-            take()
+            charge()
             with suppress(MalformedError):
                 if name not in signed:
                     _learn(facts, "nonnegative", facts.reduce(solution) - ONE)
         for name in sorted(facts.low.keys() | facts.high.keys()):
-            take()
+            charge()
             with suppress(MalformedError):
                 _tighten(facts, name)
         if facts.contradiction or before == (facts.solved, facts.low, facts.high, facts.residue):
@@ -221,7 +223,7 @@ def is_positive(facts: Facts, value: Polynomial) -> bool:
 
 
 def _sign(facts: Facts, value: Polynomial, depth: int) -> bool:
-    take(len(value.monomials))
+    charge(len(value.monomials))
     if _at_ends(facts, value):
         return True
     if depth == 0:
@@ -236,7 +238,7 @@ def _sign(facts: Facts, value: Polynomial, depth: int) -> bool:
             for good, weight in above.monomials:
                 if weight > 0:
                     continue
-                take()
+                charge()
                 factor = trusted(((bad, coefficient / weight),)) / trusted(((good, Fraction(1)),))
                 ((monomial, _),) = factor.monomials
                 if all(power > 0 and facts.low.get(name, -1) >= 0 for name, power in monomial) and _sign(
@@ -280,14 +282,14 @@ def _at_ends(facts: Facts, value: Polynomial) -> bool:
 
 def is_integral(facts: Facts, value: Polynomial) -> bool:
     """Return whether the polynomial is provably an integer under the assumptions."""
-    take(len(value.monomials))
+    charge(len(value.monomials))
     value = facts.reduce(value)
     rest = _fractional(facts.by_class(value))
     if not rest.monomials:
         return True
     known = [facts.by_class(facts.reduce(entry)) for entry in facts.integral]
     for entry in known:
-        take(len(entry.monomials))
+        charge(len(entry.monomials))
         if not _fractional(rest - entry).monomials or not _fractional(rest + entry).monomials:
             return True
     single = [entry for entry in known if len(entry.monomials) == 1]
@@ -300,7 +302,7 @@ def _integral_monomial(value: Polynomial, known: list[Polynomial], depth: int) -
     if depth == 0:
         return False
     for entry in known:
-        take()
+        charge()
         (monomial, _), (divided, _) = value.monomials[0], entry.monomials[0]
         if not {name for name, _ in monomial} & {name for name, _ in divided}:
             continue

@@ -1,19 +1,111 @@
-"""The base class of all layouts: functions on a finite box of integers.
+"""The base class of all layouts: functions on a finite box of integers; how values compose and are written.
 
 Notation: flat indices are colexicographic (first axis fastest). The *value* at a flat index is one integer if the
 layout has one output or all outputs have extents (packed, first output fastest), otherwise the tuple of outputs.
+
+Each family registers its compositions when it is imported; the notation package registers its writer.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
-import numpy.typing as npt
-
-from layoutalg.ground.operators import after
+from layoutalg.ground.errors import Diagnostic, MalformedError, shown
 from layoutalg.ground.picture import Shown
-from layoutalg.ground.writing import Written
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+Rule: TypeAlias = Callable[[Any, Any], Any]
+Registered = TypeVar("Registered", bound=Rule)
+
+_RULES: dict[tuple[type, type], Rule] = {}
+
+
+def composes(outer: type, inner: type) -> Callable[[Registered], Registered]:
+    """Register the decorated function ``(outer, inner)`` as the composition of these types.
+
+    Args:
+        outer: Type of the value applied last.
+        inner: Type of the value applied first.
+
+    Example:
+        >>> class Shift(int): pass
+        >>> @composes(Shift, Shift)
+        ... def added(outer, inner): return Shift(outer + inner)
+        >>> after(Shift(2), Shift(3))
+        5
+    """
+
+    def register(rule: Registered) -> Registered:
+        _RULES[outer, inner] = rule
+        return rule
+
+    return register
+
+
+def rule_for(outer: type, inner: type) -> Rule | None:
+    """Return the function that composes values of these types, or None."""
+    rule = _RULES.get((outer, inner))
+    if rule is not None:
+        return rule
+    pairs = ((above, below) for above in outer.__mro__ for below in inner.__mro__)
+    return next((_RULES[pair] for pair in pairs if pair in _RULES), None)
+
+
+def after(outer: object, inner: object) -> Any:
+    """Return the composition ``outer @ inner``, which applies ``inner`` first."""
+    rule = rule_for(type(outer), type(inner))
+    if rule is not None:
+        return rule(outer, inner)
+    ours = [any(base.__module__.startswith("layoutalg.") for base in type(value).__mro__) for value in (outer, inner)]
+    hint = ""
+    if isinstance(outer, str) or isinstance(inner, str):
+        hint = "; use layoutalg.parse for text"
+    elif all(ours):
+        hint = "; layoutalg.compose(outer, inner, widen=True) may find a common family"
+    names = [
+        f"a {type(value).__name__}" if mine else shown(value) for value, mine in zip((outer, inner), ours, strict=True)
+    ]
+    because = f"cannot compose {names[0]} after {names[1]}{hint}"
+    raise MalformedError(Diagnostic("LA192", "these values do not compose", because=because))
+
+
+_WRITERS: list[Callable[..., str]] = []
+
+
+def written_by(writer: Callable[..., str]) -> None:
+    """Register the function behind ``to_text``. ``layoutalg`` calls this once."""
+    _WRITERS[:] = [writer]
+
+
+class Written:
+    """A value that can be written in the notations of other systems."""
+
+    __slots__ = ()
+
+    def to_text(self, form: str, **options: Any) -> str:
+        """Return the value in another system's notation, exact or refused; ``layoutalg.parse`` reads it.
+
+        Args:
+            form: ``"cute_cpp"`` and ``"cute_dsl"`` for what CuTe prints, ``"cute_type"`` for a C++ type, ``"ttg"`` for
+                an attribute of Triton, ``"gluon"`` for a constructor, ``"isl"``.
+            options: ``element_bits`` for the CuTe forms: swizzles are then written on byte addresses, with a pointer
+                that shows the element width. Without it they act on element offsets.
+
+        Raises: MalformedError: LA195. RepresentabilityError: LA196, LA711, and those of ``layoutalg.convert``.
+
+        Example:
+            >>> import layoutalg as la
+            >>> shared = la.parse("Sw<3,3,3> o 0 o (8,64):(64,1)")
+            >>> shared.to_text("cute_cpp")
+            'Sw<3,3,3> o _0 o (_8,_64):(_64,_1)'
+            >>> shared.to_text("cute_cpp", element_bits=16)
+            'Sw<3,4,3> o smem_ptr[16b](unset) o (_8,_64):(_64,_1)'
+        """
+        return _WRITERS[0](self, form, **options)
 
 
 class Layout(Shown, Written):

@@ -43,10 +43,5 @@ class _Later:
 
 
 def later(name: str) -> Any:
-    """Return a proxy for a slow module; it is imported on first attribute access.
-
-    Example:
-        >>> later("fractions").Fraction(1, 2)
-        Fraction(1, 2)
-    """
+    """Return a proxy for a slow module; it is imported on first attribute access."""
     return _Later(name)

@@ -1,8 +1,7 @@
-"""Every limit of the library in one table: sizes, bits, bytes, depth, time.
+"""Limits that several files share: sizes, bits, bytes, depth, time.
 
-Each constant is followed by its unit and what it bounds. ``docs/reliability.md`` shows the same table; a test compares
-the two. Hardware limits are in ``layoutalg.targets``; thresholds at which an algorithm changes its method are next to
-the algorithm.
+Each constant is followed by its unit and what it bounds. A limit of one file is in that file, in the same form;
+``docs/reliability.md`` shows all of them. Hardware limits are in ``layoutalg.targets``.
 """
 
 from __future__ import annotations
@@ -12,27 +11,14 @@ from typing import Final
 TABLE_BYTES: Final = 2**30
 """bytes: all arrays of one answer that lists points (a table, an enumeration)"""
 
-WORKER_BYTES: Final = 4 * 2**30
-"""bytes: address space of one worker process"""
-
-WORKERS: Final = 4
-"""processes: concurrent workers; further callers wait within their own time limit"""
-
-WORKER_TASKS: Final = 2_000
-"""tasks: one worker, before it is replaced"""
+POINTS: Final = 2**20
+"""points: enumerated by one decision that algebra does not make, or listed by one table"""
 
 ISL_SECONDS: Final = 3.0
 """seconds: one ISL query, by default"""
 
 SMT_SECONDS: Final = 2.0
 """seconds: one z3 query, by default"""
-
-# caches
-
-CACHE_BYTES: Final = 16 * 2**20
-"""bytes: cached arguments and answers of one function"""
-
-# kernels: text, compilation, validation
 
 COMPILE_SECONDS: Final = 60.0
 """seconds: compiling one kernel text as C++"""
@@ -46,62 +32,14 @@ KERNEL_TEXT: Final = 2**20
 KERNELS: Final = 64
 """entries: cached compiled kernels (each of at most about 100 KB)"""
 
-# documents and the command line
-
 DOCUMENT_BYTES: Final = 64 * 2**20
 """bytes: one JSON file, or what is read from standard input"""
-
-DOCUMENT_VALUES: Final = 2**22
-"""values: numbers, texts, lists and objects in one JSON file"""
-
-DOCUMENT_DEPTH: Final = 100
-"""levels: nested lists and objects in a JSON document"""
-
-DOCUMENT_DIGITS: Final = 1_000
-"""digits: one number in a JSON document"""
-
-DOCUMENT_ENTRIES: Final = 2**16
-"""entries: one list inside a document (copies, tiles, digits)"""
-
-DOCUMENTS: Final = 100_000
-"""documents: one list of problems or plans on the command line"""
 
 MODE_DIGITS: Final = 64
 """digits: mixed-radix digits of one tile dimension in shared memory"""
 
-# symbolic sizes
-
-TERM_CHARACTERS: Final = 10_000
-"""characters: the text of a symbolic size or condition, before and after expansion"""
-
-TERM_DEPTH: Final = 100
-"""levels: nested parentheses and signs in a symbolic size"""
-
-TERM_MONOMIALS: Final = 2_000
-"""monomials: one symbolic size, expanded"""
-
-TERM_EXPONENT: Final = 16
-"""exponent: the highest power of a name in a symbolic size"""
-
-TERM_BITS: Final = 8_192
-"""bits: numerators and denominators in a symbolic size, and the sizes it is evaluated at"""
-
-TERM_STEPS: Final = 50_000
-"""products: monomial pairs multiplied while reading one symbolic size"""
-
-CONDITIONS: Final = 500
-"""conditions: one set of assumptions about symbolic sizes"""
-
-DECISION_STEPS: Final = 5_000
-"""steps: monomials touched while deciding one condition by intervals and congruences"""
-
-DECISION_MS: Final = 1_000
-"""milliseconds: deciding one condition on symbolic sizes, by default"""
-
 SYMBOLIC_SECONDS: Final = 20.0
 """seconds: one operation on symbolic layouts"""
-
-# equality and integer layouts
 
 EQUAL_SECONDS: Final = 10.0
 """seconds: one equality of two layouts, all engines together, by default"""
@@ -111,8 +49,6 @@ INTEGER_BITS: Final = 4_096
 
 POINTS_BITS: Final = 13_000
 """bits: the number of points of an integer layout (Python prints integers of up to 4,300 digits)"""
-
-# proofs
 
 PROBLEM_RANK: Final = 16
 """dimensions: the tensor of a TensorMap problem"""
@@ -138,13 +74,8 @@ PROOF_SECONDS: Final = 20.0
 WALK_ELEMENTS: Final = 2**20
 """elements: all elements that the copies of one tile touch, if the checker walks them"""
 
-# CuTe layouts and notations
-
 NOTATION_CHARACTERS: Final = 100_000
 """characters: one text for ``layoutalg.parse`` or a notation reader"""
-
-NOTATION_DIGITS: Final = 4_000
-"""digits: one number in a notation; Python refuses to print much longer ones"""
 
 ARRAY_RANK: Final = 64
 """dimensions: one numpy array"""
@@ -158,8 +89,6 @@ TUPLE_MODES: Final = 10_000
 SWIZZLE_STACK: Final = 64
 """swizzles: stacked on one CuTe layout"""
 
-# ISL
-
 ISL_CACHE_BYTES: Final = 4 * 2**20
 """bytes: cached texts and results of one ISL text reader"""
 
@@ -169,24 +98,8 @@ ISL_OPERATIONS: Final = 500_000
 ATTRIBUTE_CHARACTERS: Final = 100_000
 """characters: the text of a Triton attribute or of a Gluon layout"""
 
-# F2 and hierarchical layouts
-
-F2_AXIS_BITS: Final = 13_000
-"""bits: one axis of an F2 layout, so that Python can still print its size"""
-
-F2_TABLE_BITS: Final = 27
-"""bits: the inputs of an F2 layout with a table"""
-
-HIERARCHY_BITS: Final = 4_096
-"""bits: each extent, stride and size of a hierarchical layout, so that it can be printed and read"""
-
-HIERARCHY_POINTS: Final = 2**20
-"""points: tables of hierarchical layouts, and enumerations where digits do not decide"""
-
 CUTE_POINTS: Final = 2**20
 """points: enumerated by one decision about CuTe layouts if algebra does not decide"""
-
-# the tensor-map planner
 
 TILE_ISSUES: Final = 4_096
 """copies: the bulk tensor copies of one tile"""
@@ -199,8 +112,6 @@ REPAIR_SECONDS: Final = 2.0
 
 REPAIR_TRIES: Final = 60
 """repaired requests: tried per kind of repair"""
-
-# ISL text
 
 ISL_CHARACTERS: Final = 200_000
 """characters: the text of a set or a map in ISL's notation"""
@@ -225,8 +136,6 @@ ISL_COMPLEMENTS: Final = 100
 
 PIECEWISE_POINTS: Final = 2**24
 """points: the table of a piecewise layout"""
-
-# validation and the command line
 
 VALIDATED_BYTES: Final = 2**36
 """bytes: address space of the tensor in a validation; above 2^26 only the parts that tiles touch are filled"""

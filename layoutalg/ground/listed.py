@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from layoutalg.ground import limits
 from layoutalg.ground.check import Checker, integers
 from layoutalg.ground.errors import Diagnostic, RepresentabilityError
 from layoutalg.ground.kinds import checked_kinds
@@ -16,8 +17,6 @@ from layoutalg.ground.layout import Layout
 
 IntArray: TypeAlias = npt.NDArray[np.int64]
 CHECK = Checker("LA802", "invalid layout table")
-MOST = 2**20
-"""Maximum elements of a table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,10 +82,7 @@ class ListedLayout(Layout):
         return np.array(self.values, dtype=np.int64)
 
     def inverse(self) -> Any:
-        """Refuse: a table has no formula to invert.
-
-        Raises: RepresentabilityError: LA803.
-        """
+        """Refuse: a table has no formula to invert."""
         because = "use layoutalg.convert.recognize to find an invertible layout with this table"
         raise RepresentabilityError(Diagnostic("LA803", "a table cannot be inverted directly", (str(self),), because))
 
@@ -98,8 +94,8 @@ def listed(table: object) -> ListedLayout:
         table: Integers: an array or nested lists, at most 2^20 entries.
     """
     found = integers(table, "table")
-    if found is None or isinstance(table, np.ma.MaskedArray) or not found.ndim or not 0 < found.size <= MOST:
-        raise CHECK.malformed("table", f"must be an integer array of 1 to {MOST} offsets", table)
+    if found is None or isinstance(table, np.ma.MaskedArray) or not found.ndim or not 0 < found.size <= limits.POINTS:
+        raise CHECK.malformed("table", f"must be an integer array of 1 to {limits.POINTS} offsets", table)
     low, high = int(found.min()), int(found.max())
     if low < 0 or high >= 2**62:
         raise CHECK.malformed("table", "must be offsets in [0, 2^62)", low if low < 0 else high)

@@ -14,17 +14,6 @@ def reserve(what: str, count: int, bytes_each: int, limit: int = limits.TABLE_BY
         count: Number of entries (points).
         bytes_each: Bytes per entry in all arrays alive at the same time.
         limit: Limit in bytes.
-
-    Raises: BudgetError: LA002.
-
-    Example:
-        >>> reserve("a table", 2**20, 8)
-        >>> reserve("a table", 2**40, 8)
-        Traceback (most recent call last):
-        layoutalg.ground.errors.BudgetError: LA002 the answer would need too much memory
-          in     a table
-          since  1099511627776 entries of 8 bytes exceed the limit of 1073741824 bytes
-          at     bytes=8796093022208, limit_bytes=1073741824
     """
     if count * bytes_each > limit:
         because = f"{count} entries of {bytes_each} bytes exceed the limit of {limit} bytes"
@@ -39,12 +28,6 @@ def reserve_items(what: str, values: object, limit: int = limits.TABLE_BYTES) ->
         what: What would be allocated, for the message.
         values: Any object; objects without len() are accepted.
         limit: Limit in bytes.
-
-    Raises: BudgetError: LA002.
-
-    Example:
-        >>> reserve_items("coordinates", range(10)), reserve_items("coordinates", 3)
-        (None, None)
     """
     try:
         count = len(values)  # type: ignore[arg-type]

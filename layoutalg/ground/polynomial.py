@@ -10,38 +10,174 @@ sympy is imported only by ``to_sympy``.
 
 from __future__ import annotations
 
+import keyword
 import math
+import unicodedata
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 
-from layoutalg.ground import limits
-from layoutalg.ground.errors import AdmissibilityError, Diagnostic
+from layoutalg.ground.check import Checker
+from layoutalg.ground.clock import WorkDoneError, charge, metered
+from layoutalg.ground.errors import AdmissibilityError, Diagnostic, MalformedError
 from layoutalg.ground.lazy import later
-from layoutalg.ground.meter import WorkDoneError, metered, take
-from layoutalg.ground.monomials import (
-    Monomial,
-    bits,
-    bounded,
-    common_multiple,
-    degree_order,
-    is_monomial,
-    malformed,
-    monomial_text,
-    reading_order,
-    times,
-)
-from layoutalg.ground.sizes import require_names, sizes_of
 
 if TYPE_CHECKING:
     import sympy
 else:
     sympy = later("sympy")
+
+TERM_CHARACTERS: Final = 10_000
+"""characters: the text of a symbolic size or condition, before and after expansion"""
+
+TERM_DEPTH: Final = 100
+"""levels: nested parentheses and signs in a symbolic size"""
+
+TERM_MONOMIALS: Final = 2_000
+"""monomials: one symbolic size, expanded"""
+
+TERM_EXPONENT: Final = 16
+"""exponent: the highest power of a name in a symbolic size"""
+
+TERM_BITS: Final = 8_192
+"""bits: numerators and denominators in a symbolic size, and the sizes it is evaluated at"""
+
+TERM_STEPS: Final = 50_000
+"""products: monomial pairs multiplied while reading one symbolic size"""
+
+
+def name_of(value: object) -> str:
+    """Return the name of a symbol given as text or as a sympy symbol."""
+    text = value if isinstance(value, str) else getattr(value, "name", None)
+    if not is_name(text):
+        raise Checker("LA620").malformed("symbol", "must be a name", value)
+    return text  # type: ignore[return-value]
+
+
+def is_name(value: object) -> bool:
+    """Return whether this is a valid name: an identifier, not a Python keyword."""
+    return (
+        isinstance(value, str)
+        and len(value) <= TERM_CHARACTERS
+        and value.isidentifier()
+        and not keyword.iskeyword(value)
+        and unicodedata.normalize("NFKC", value) == value
+    )
+
+
+def sizes_of(values: Mapping[Any, int], code: str = "LA623") -> dict[str, int]:
+    """Return a checked map from names to integers; keys may be sympy symbols.
+
+    Raises: MalformedError: ``code``: a key is not a name, or a value is not an integer or too large.
+    """
+    check = Checker(code)
+    if not isinstance(values, Mapping):
+        raise check.malformed("sizes", "must map names to integers", values)
+    answer: dict[str, int] = {}
+    for key, value in values.items():
+        name = key if isinstance(key, str) else getattr(key, "name", None)
+        if not is_name(name):
+            raise check.malformed("sizes", "must map names to integers", key)
+        if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
+            raise check.malformed(f"sizes[{name!r}]", "must be an integer", value)
+        if int(value).bit_length() > TERM_BITS:
+            raise check.malformed(f"sizes[{name!r}]", f"must have at most {TERM_BITS} bits", value)
+        answer[name] = int(value)  # type: ignore[index]
+    return answer
+
+
+def require_names(names: Iterable[str], sizes: Mapping[str, int], where: str) -> None:
+    """Raise if a name has no size."""
+    if missing := sorted(set(names) - sizes.keys()):
+        raise sizes_do_not_fit(where, f"missing sizes: {', '.join(missing)}")
+
+
+def sizes_do_not_fit(where: str, because: str) -> MalformedError:
+    """Return the error for missing or unknown names in sizes."""
+    return MalformedError(Diagnostic("LA623", "the sizes do not fit the layout", (where,), because))
+
+
+Monomial: TypeAlias = tuple[tuple[str, int], ...]
+"""Pairs of a name and its exponent, sorted by name; no exponent is 0."""
+
+malformed = Checker("LA620").malformed
+
+
+def is_monomial(value: object) -> bool:
+    """Return whether ``value`` is a tuple of (name, exponent) pairs in normal form."""
+    if not isinstance(value, tuple) or not all(isinstance(entry, tuple) and len(entry) == 2 for entry in value):
+        return False
+    powers = [power for _, power in value]
+    names = [name for name, _ in value]
+    return (
+        all(type(power) is int and 0 < abs(power) <= TERM_EXPONENT for power in powers)
+        and all(is_name(name) for name in names)
+        and all(left < right for left, right in pairwise(names))
+    )
+
+
+def common_multiple(first: int, second: int) -> int:
+    """Return the least common multiple of two denominators."""
+    answer = math.lcm(first, second)
+    if answer.bit_length() > TERM_BITS:
+        rule = f"must have a common denominator of at most {TERM_BITS} bits"
+        raise malformed("polynomial", rule, f"{answer.bit_length()} bits")
+    return answer
+
+
+def times(left: Monomial, right: Monomial) -> Monomial:
+    powers = dict(left)
+    for name, power in right:
+        powers[name] = powers.get(name, 0) + power
+        if abs(powers[name]) > TERM_EXPONENT:
+            rule = f"must have exponents up to {TERM_EXPONENT}"
+            raise malformed("polynomial", rule, f"{name}**{powers[name]}")
+    return tuple(sorted([(name, power) for name, power in powers.items() if power]))
+
+
+def bounded(entries: tuple[tuple[Monomial, Fraction], ...]) -> None:
+    """Refuse polynomials with too many monomials or too large coefficients."""
+    if len(entries) > TERM_MONOMIALS:
+        rule = f"must have at most {TERM_MONOMIALS} monomials"
+        raise malformed("polynomial", rule, len(entries))
+    for _, coefficient in entries:
+        if bits(coefficient) > TERM_BITS:
+            rule = f"must have coefficients of at most {TERM_BITS} bits"
+            raise malformed("polynomial", rule, f"{bits(coefficient)} bits")
+
+
+def bits(coefficient: Fraction) -> int:
+    return max(coefficient.numerator.bit_length(), coefficient.denominator.bit_length())
+
+
+def degree_order(entry: tuple[Monomial, Fraction]) -> tuple[int, tuple[tuple[str, int], ...]]:
+    return sum([power for _, power in entry[0]]), entry[0]
+
+
+def reading_order(entry: tuple[Monomial, Fraction]) -> tuple[bool, int, Monomial]:
+    return not entry[0], -sum([power for _, power in entry[0]]), entry[0]
+
+
+def monomial_text(monomial: Monomial, coefficient: Fraction) -> str:
+    above = [_power_text(name, power) for name, power in monomial if power > 0]
+    below = [_power_text(name, -power) for name, power in monomial if power < 0]
+    if coefficient.numerator != 1 or not above:
+        above.insert(0, str(coefficient.numerator))
+    if coefficient.denominator != 1:
+        below.insert(0, str(coefficient.denominator))
+    text = "*".join(above)
+    if not below:
+        return text
+    return f"{text}/{below[0]}" if len(below) == 1 else f"{text}/({'*'.join(below)})"
+
+
+def _power_text(name: str, power: int) -> str:
+    return name if power == 1 else f"{name}**{power}"
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -102,14 +238,7 @@ class Polynomial:
         )
 
     def value(self, sizes: Mapping[str, int]) -> Fraction:
-        """Return the exact value at ``sizes``.
-
-        Raises: MalformedError: LA623. AdmissibilityError: LA663.
-
-        Example:
-            >>> (named("M") / 4).value({"M": 6})
-            Fraction(3, 2)
-        """
+        """Return the exact value at ``sizes``."""
         values = sizes_of(sizes)
         require_names(self.names, values, str(self))
         try:
@@ -119,12 +248,7 @@ class Polynomial:
             raise no_value(str(self), f"it divides by {zeros[0]}, which is 0", self, values) from None
 
     def replace(self, values: Mapping[str, Polynomial]) -> Polynomial:
-        """Return the polynomial with names replaced; a name that is divided by can only become a single monomial.
-
-        Example:
-            >>> print((named("M") * named("N") + named("M")).replace({"M": named("K") * 2}))
-            2*K*N + 2*K
-        """
+        """Return the polynomial with names replaced; a name that is divided by can only become a single monomial."""
         if not isinstance(values, Mapping) or not all(isinstance(entry, Polynomial) for entry in values.values()):
             raise malformed("values", "must map names to polynomials", values)
         if not self.names & values.keys():
@@ -144,12 +268,7 @@ class Polynomial:
         return total
 
     def split(self) -> tuple[Polynomial, Polynomial]:
-        """Return (numerator, denominator); the numerator has integer coefficients and no negative exponents.
-
-        Example:
-            >>> print(*(named("M") / 6 + named("N") / named("K") / 4).split(), sep=" over ")
-            2*K*M + 3*N over 12*K
-        """
+        """Return (numerator, denominator); the numerator has integer coefficients and no negative exponents."""
         scale = 1
         powers: dict[str, int] = {}
         for monomial, coefficient in self.monomials:
@@ -164,11 +283,6 @@ class Polynomial:
         """Return the polynomial q with q * divisor = self, or None if none was found.
 
         Always exists for a one-monomial divisor; otherwise polynomial division must leave no remainder.
-
-        Example:
-            >>> m = named("M")
-            >>> print((m * m - 1).quotient(m + 1), m.quotient(m + 1))
-            M - 1 None
         """
         divisor = _operand(divisor)
         if not divisor.monomials:
@@ -177,7 +291,7 @@ class Polynomial:
             return self / divisor
         rest, answer = self, ZERO
         (lead, weight) = max(divisor.monomials, key=degree_order)
-        with suppress(WorkDoneError), metered(limits.TERM_STEPS):
+        with suppress(WorkDoneError), metered(TERM_STEPS):
             for _ in range(len(self.monomials) * 4 + 4):
                 if not rest.monomials:
                     return answer
@@ -192,7 +306,7 @@ class Polynomial:
         addend = _operand(other)
         if not addend.monomials:
             return self
-        take(1 + (len(self.monomials) + len(addend.monomials)) // 8)
+        charge(1 + (len(self.monomials) + len(addend.monomials)) // 8)
         sums = dict(self.monomials)
         for monomial, coefficient in addend.monomials:
             known = sums.get(monomial)
@@ -212,11 +326,11 @@ class Polynomial:
 
     def __mul__(self, other: Polynomial | int | Fraction) -> Polynomial:
         factor = _operand(other)
-        if len(self.monomials) * len(factor.monomials) > limits.TERM_MONOMIALS:
-            rule = f"must stay below {limits.TERM_MONOMIALS} monomials"
+        if len(self.monomials) * len(factor.monomials) > TERM_MONOMIALS:
+            rule = f"must stay below {TERM_MONOMIALS} monomials"
             raise malformed("polynomial", rule, f"{len(self.monomials)} times {len(factor.monomials)}")
         widest = max([bits(coefficient) for _, coefficient in (*self.monomials, *factor.monomials)], default=0)
-        take(1 + len(self.monomials) * len(factor.monomials) * (1 + widest // 256))
+        charge(1 + len(self.monomials) * len(factor.monomials) * (1 + widest // 256))
         sums: dict[Monomial, Fraction] = {}
         for left, a in self.monomials:
             for right, b in factor.monomials:
@@ -236,12 +350,7 @@ class Polynomial:
         return self * _make({inverse: 1 / coefficient})
 
     def content(self) -> Fraction:
-        """Return the greatest common divisor of the coefficients; 0 for the polynomial 0.
-
-        Example:
-            >>> (named("M") * 6 + 4).content()
-            Fraction(2, 1)
-        """
+        """Return the greatest common divisor of the coefficients; 0 for the polynomial 0."""
         scale = 1
         for _, coefficient in self.monomials:
             scale = common_multiple(scale, coefficient.denominator)
@@ -263,12 +372,7 @@ class Polynomial:
         return f"polynomial({str(self)!r})"
 
     def to_sympy(self, symbols: Mapping[str, Any] | None = None) -> Any:
-        """Return the sympy expression; names missing from ``symbols`` become positive integer symbols.
-
-        Example:
-            >>> (named("M") * named("N") / 64).to_sympy()
-            M*N/64
-        """
+        """Return the sympy expression; names missing from ``symbols`` become positive integer symbols."""
         if symbols is not None and not (
             isinstance(symbols, Mapping) and all(isinstance(entry, sympy.Expr) for entry in symbols.values())
         ):
@@ -323,10 +427,7 @@ def value_at(value: Polynomial, sizes: Mapping[str, int]) -> Fraction:
 
 
 def whole_at(value: Polynomial, sizes: Mapping[str, int], where: str) -> int:
-    """Return the value at ``sizes`` (not checked), which must be an integer.
-
-    Raises: AdmissibilityError: LA663.
-    """
+    """Return the value at ``sizes`` (not checked), which must be an integer."""
     try:
         found = value_at(value, sizes)
     except ZeroDivisionError:
@@ -360,15 +461,10 @@ def named(name: str) -> Polynomial:
 
 
 def total(parts: Iterable[Polynomial]) -> Polynomial:
-    """Return the sum of polynomials.
-
-    Example:
-        >>> print(total([named("M"), ONE, named("M")]))
-        2*M + 1
-    """
+    """Return the sum of polynomials."""
     sums: dict[Monomial, Fraction] = {}
     for part in parts:
-        take(1 + len(part.monomials) // 8)
+        charge(1 + len(part.monomials) // 8)
         for monomial, coefficient in part.monomials:
             known = sums.get(monomial)
             sums[monomial] = coefficient if known is None else known + coefficient

@@ -9,17 +9,28 @@ import ast
 from collections.abc import Iterator
 from contextlib import contextmanager
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from layoutalg.ground import limits
-from layoutalg.ground.cache import kept
+from layoutalg.ground.clock import WorkDoneError, metered
 from layoutalg.ground.errors import MalformedError, shown
-from layoutalg.ground.meter import WorkDoneError, metered
-from layoutalg.ground.monomials import malformed
-from layoutalg.ground.polynomial import ONE, Polynomial, named, number, power_of, total
-from layoutalg.ground.sizes import name_of
+from layoutalg.ground.polynomial import (
+    ONE,
+    TERM_BITS,
+    TERM_CHARACTERS,
+    TERM_DEPTH,
+    TERM_EXPONENT,
+    TERM_STEPS,
+    Polynomial,
+    malformed,
+    name_of,
+    named,
+    number,
+    power_of,
+    total,
+)
 from layoutalg.ground.text import expression_tree
 
 PolynomialLike: TypeAlias = Any
@@ -47,19 +58,19 @@ def polynomial(value: PolynomialLike) -> Polynomial:
     raise malformed("polynomial", "must be an integer, a name, text such as 'M/64' or a sympy expression", value)
 
 
-@kept()
+@lru_cache(maxsize=256)
 def _read(text: str) -> Polynomial:
     answer = Reader(text, "polynomial").read(parsed(text, "polynomial", "an arithmetic expression"))
-    if len(str(answer)) > limits.TERM_CHARACTERS:
-        rule = f"must have at most {limits.TERM_CHARACTERS} characters once multiplied out"
+    if len(str(answer)) > TERM_CHARACTERS:
+        rule = f"must have at most {TERM_CHARACTERS} characters once multiplied out"
         raise malformed("polynomial", rule, f"{len(str(answer))} characters")
     return answer
 
 
 def parsed(text: str, argument: str, kind: str) -> ast.expr:
     """Return the syntax tree of one expression."""
-    if len(text) > limits.TERM_CHARACTERS:
-        rule = f"must have at most {limits.TERM_CHARACTERS} characters"
+    if len(text) > TERM_CHARACTERS:
+        rule = f"must have at most {TERM_CHARACTERS} characters"
         raise malformed(argument, rule, f"{len(text)} characters")
     tree = expression_tree(text)
     if tree is None:
@@ -91,7 +102,7 @@ class Reader:
     def bounded(self) -> Iterator[None]:
         """Run a block that builds a polynomial, with bounded work."""
         try:
-            with metered(limits.TERM_STEPS):
+            with metered(TERM_STEPS):
                 yield
         except WorkDoneError:
             raise self.refusal("must be cheaper to multiply out") from None
@@ -99,8 +110,8 @@ class Reader:
     def _deeper(self, tree: ast.expr) -> Polynomial:
         """Return the polynomial of a subtree, checking the depth."""
         self.depth += 1
-        if self.depth > limits.TERM_DEPTH:
-            raise self.refusal(f"must nest at most {limits.TERM_DEPTH} deep")
+        if self.depth > TERM_DEPTH:
+            raise self.refusal(f"must nest at most {TERM_DEPTH} deep")
         try:
             return self._term(tree)
         finally:
@@ -121,12 +132,12 @@ class Reader:
             case ast.BinOp(op=ast.Mult() | ast.Div()):
                 return self._product(tree)
             case ast.BinOp(left=ast.Constant(value=2), op=ast.Pow(), right=ast.Constant(value=power)) if (
-                type(power) is int and 0 <= power <= limits.TERM_BITS
+                type(power) is int and 0 <= power <= TERM_BITS
             ):
                 return number(2**power)  # hardware limits are written as 2**n
             case ast.BinOp(left=left, op=ast.Pow(), right=ast.Constant(value=power)) if type(power) is int:
-                if not 0 <= power <= limits.TERM_EXPONENT:
-                    raise self.refusal(f"must have exponents from 0 to {limits.TERM_EXPONENT}")
+                if not 0 <= power <= TERM_EXPONENT:
+                    raise self.refusal(f"must have exponents from 0 to {TERM_EXPONENT}")
                 return power_of(self._deeper(left), power)
         raise self.refusal("may use integers, names, + - * / and ** only")
 
@@ -155,8 +166,8 @@ def _from_sympy(value: Any) -> Polynomial:
     reader = Reader(shown(value), "polynomial")
 
     def walk(part: Any, depth: int) -> Polynomial:
-        if depth > limits.TERM_DEPTH:
-            raise reader.refusal(f"must nest at most {limits.TERM_DEPTH} deep")
+        if depth > TERM_DEPTH:
+            raise reader.refusal(f"must nest at most {TERM_DEPTH} deep")
         if part.is_Rational:
             return number(Fraction(int(part.p), int(part.q)))
         if part.is_Symbol:
@@ -171,8 +182,8 @@ def _from_sympy(value: Any) -> Polynomial:
             return answer
         if part.is_Pow and part.exp.is_Integer:
             exponent = int(part.exp)
-            if abs(exponent) > limits.TERM_EXPONENT:
-                raise reader.refusal(f"must have exponents up to {limits.TERM_EXPONENT}")
+            if abs(exponent) > TERM_EXPONENT:
+                raise reader.refusal(f"must have exponents up to {TERM_EXPONENT}")
             power = power_of(walk(part.base, depth + 1), abs(exponent))
             return power if exponent > 0 else ONE / power
         raise reader.refusal("may be a sum of products of integers and symbols only")

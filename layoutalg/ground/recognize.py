@@ -71,12 +71,7 @@ def _walk(table: IntArray, total: int) -> Modes | Departure:
 
 
 def linear(table: IntArray) -> tuple[tuple[int, ...], int] | Departure:
-    """Return (columns, constant) of a table of 2**n entries as an affine map over F2, or the first departure from it.
-
-    Example:
-        >>> linear(np.array([1, 3, 0, 2])), linear(np.array([0, 1, 1, 2]))
-        (((2, 1), 1), Departure(coordinate=3, value=2, forced=0))
-    """
+    """Return (columns, constant) of a table of 2**n entries as an affine map over F2, or its first departure."""
     constant = int(table[0])
     columns = tuple(int(table[1 << bit]) ^ constant for bit in range(len(table).bit_length() - 1))
     forced = table[:1]
@@ -118,10 +113,6 @@ def swizzled_forms(table: IntArray) -> Iterator[tuple[tuple[int, int, int], Mode
 
     Args:
         table: Values of magnitude below 2**61, at least one.
-
-    Example:
-        >>> next(swizzled_forms(np.array([0, 5, 2])))
-        ((1, 0, -2), ((3, 1),))
     """
     low, high = int(table.min()), int(table.max())
     width = max(high.bit_length(), low.bit_length())

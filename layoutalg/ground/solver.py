@@ -4,14 +4,15 @@ Implementation notes: every session has its own context, so sessions share nothi
 timeout, so a watchdog thread interrupts it. A model is accepted only after evaluating every assertion under it. z3 is
 imported on use.
 
-A fork copies z3's internal locks in their current state, so a child forked while another thread is inside z3 would
-hang. ``os.fork`` therefore waits until no other thread is inside, and threads entering z3 wait for the fork.
+A fork copies z3's internal locks in their current state, so a child forked while another thread is inside z3 hangs at
+its first use of z3. ``os.fork`` therefore waits a few seconds for other threads to leave z3.
 """
 
 from __future__ import annotations
 
 import os
 import threading
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import wraps
@@ -22,62 +23,14 @@ from layoutalg.ground.errors import BudgetError, Diagnostic
 
 _OVERRUN = 0.1
 """Seconds after z3's own timeout at which it is interrupted."""
+_FORK_SECONDS = limits.SMT_SECONDS + 1
+"""Seconds that a fork waits at most for other threads to leave z3; questions with the default limit take less."""
 
-
-_FORK_SECONDS = 30.0
-"""Seconds that a fork waits for other threads to leave z3; queries take less."""
 Asking = TypeVar("Asking", bound=Callable[..., Any])
-
-
-class _Gate:
-    """Counts the threads inside z3 and keeps new ones out during a fork."""
-
-    def __init__(self) -> None:
-        self.changed = threading.Condition()
-        self.inside: dict[int, int] = {}
-        self.forking = False
-
-    def enter(self) -> None:
-        """Enter z3; waits for a running fork unless this thread is already inside."""
-        thread = threading.get_ident()
-        with self.changed:
-            self.changed.wait_for(lambda: not self.forking or thread in self.inside)
-            self.inside[thread] = self.inside.get(thread, 0) + 1
-
-    def leave(self) -> None:
-        """Undo one ``enter``."""
-        thread = threading.get_ident()
-        with self.changed:
-            self.inside[thread] -= 1
-            if not self.inside[thread]:
-                del self.inside[thread]
-                self.changed.notify_all()
-
-    def before_fork(self) -> None:
-        """Close the gate and wait until no other thread is inside."""
-        thread = threading.get_ident()
-        self.changed.acquire()
-        self.changed.wait_for(lambda: not self.forking)
-        self.forking = True
-        self.changed.wait_for(lambda: not self.inside.keys() - {thread}, _FORK_SECONDS)
-
-    def after_fork(self) -> None:
-        """Reopen the gate in the parent."""
-        self.forking = False
-        self.changed.notify_all()
-        self.changed.release()
-
-    def in_child(self) -> None:
-        """Reset the gate in the child, where no other thread exists."""
-        thread = threading.get_ident()
-        depth = self.inside.get(thread, 0)
-        self.changed, self.forking = threading.Condition(), False
-        self.inside = {thread: depth} if depth else {}
-
-
-_GATE = _Gate()
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_GATE.before_fork, after_in_parent=_GATE.after_fork, after_in_child=_GATE.in_child)
+_door = threading.RLock()
+"""Held by a thread that forks: no other thread enters z3 meanwhile."""
+_inside: set[int] = set()
+"""The threads inside z3."""
 
 
 def whole(asks: Asking) -> Asking:
@@ -85,13 +38,36 @@ def whole(asks: Asking) -> Asking:
 
     @wraps(asks)
     def guarded(*arguments: Any, **options: Any) -> Any:
-        _GATE.enter()
+        thread = threading.get_ident()
+        if thread in _inside:
+            return asks(*arguments, **options)
+        with _door:
+            _inside.add(thread)
         try:
             return asks(*arguments, **options)
         finally:
-            _GATE.leave()
+            _inside.discard(thread)
 
     return guarded  # type: ignore[return-value]
+
+
+def _before_fork() -> None:
+    _door.acquire()
+    end = time.monotonic() + _FORK_SECONDS
+    while _inside - {threading.get_ident()} and time.monotonic() < end:
+        time.sleep(0.001)
+
+
+def _after_fork_in_child() -> None:
+    global _door
+    _door = threading.RLock()
+    _inside.intersection_update({threading.get_ident()})  # the other threads do not exist here
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=_before_fork, after_in_parent=lambda: _door.release(), after_in_child=_after_fork_in_child
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,8 +107,6 @@ def solve(asked: Session, what: str, names: Sequence[Any], seconds: float = limi
         what: The question, for messages.
         names: The variables to return.
         seconds: Wall time; an earlier deadline of the caller also applies.
-
-    Raises: BudgetError: LA001.
 
     Example:
         >>> asked = session()

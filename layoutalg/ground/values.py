@@ -156,12 +156,7 @@ class Values:
 
 
 def constant(value: Values | int) -> Values:
-    """Return a number as ``Values``; ``Values`` unchanged.
-
-    Example:
-        >>> constant(7)
-        Values(low=7, high=7, modulus=0, residue=7)
-    """
+    """Return a number as ``Values``; ``Values`` unchanged."""
     if isinstance(value, Values):
         return value
     number = CHECK.integer(value, "value")
@@ -169,12 +164,7 @@ def constant(value: Values | int) -> Values:
 
 
 def values_of(numbers: Iterable[int]) -> Values:
-    """Return the least values that contain all the numbers.
-
-    Example:
-        >>> values_of([24, 40, 8])
-        Values(low=8, high=40, modulus=16, residue=8)
-    """
+    """Return the least values that contain all the numbers."""
     found: Values | None = None
     for number in numbers:
         found = constant(number) if found is None else found.join(number)

@@ -43,12 +43,7 @@ class Proved(Shown):
         return "\n".join([f"proved        {first}", *_entries(facts)])
 
     def to_json(self) -> dict[str, object]:
-        """Return the verdict as JSON-ready data.
-
-        Example:
-            >>> Proved("table", {"elements": 32}).to_json()
-            {'schema': 'layoutalg/verdict/1', 'verdict': 'proved', 'engine': 'table', 'certificate': {'elements': 32}}
-        """
+        """Return the verdict as JSON-ready data."""
         known = {"engine": self.engine, "certificate": plain(dict(self.certificate))}
         return {"schema": SCHEMA, "verdict": "proved", **known}
 
@@ -76,12 +71,7 @@ class Refuted(Shown):
         return "\n".join(lines + [f"  at          {told}"] * bool(told))
 
     def to_json(self) -> dict[str, object]:
-        """Return the verdict as JSON-ready data.
-
-        Example:
-            >>> Refuted("table", {"at": 3}).to_json()
-            {'schema': 'layoutalg/verdict/1', 'verdict': 'refuted', 'engine': 'table', 'witness': {'at': 3}}
-        """
+        """Return the verdict as JSON-ready data."""
         return {"schema": SCHEMA, "verdict": "refuted", "engine": self.engine, "witness": plain(dict(self.witness))}
 
 
@@ -106,12 +96,7 @@ class Unknown(Shown):
         return "\n".join([f"unknown       {self.reason}", *_entries(tried)])
 
     def to_json(self) -> dict[str, object]:
-        """Return the verdict as JSON-ready data.
-
-        Example:
-            >>> Unknown("the budget ran out", ("ISL",)).to_json()
-            {'schema': 'layoutalg/verdict/1', 'verdict': 'unknown', 'reason': 'the budget ran out', 'tried': ['ISL']}
-        """
+        """Return the verdict as JSON-ready data."""
         return {"schema": SCHEMA, "verdict": "unknown", "reason": self.reason, "tried": list(self.tried)}
 
 

@@ -21,10 +21,19 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from typing import Any, BinaryIO, ParamSpec, TypeVar
+from typing import Any, BinaryIO, Final, ParamSpec, TypeVar
 
-from layoutalg.ground import clock, limits
+from layoutalg.ground import clock
 from layoutalg.ground.errors import BudgetError, Diagnostic, LayoutError
+
+WORKER_BYTES: Final = 4 * 2**30
+"""bytes: address space of one worker process"""
+
+WORKERS: Final = 4
+"""processes: concurrent workers; further callers wait within their own time limit"""
+
+WORKER_TASKS: Final = 2_000
+"""tasks: one worker, before it is replaced"""
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -44,7 +53,7 @@ class _Worker:
     """A worker process and its two pipes."""
 
     def __init__(self) -> None:
-        start = _START.format(path=[entry for entry in sys.path if isinstance(entry, str)], memory=limits.WORKER_BYTES)
+        start = _START.format(path=[entry for entry in sys.path if isinstance(entry, str)], memory=WORKER_BYTES)
         self.tasks = 0
         self.process = subprocess.Popen(
             [sys.executable, "-c", start],
@@ -112,7 +121,7 @@ class _Pool:
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
-        self.seats = threading.BoundedSemaphore(limits.WORKERS)
+        self.seats = threading.BoundedSemaphore(WORKERS)
         self.idle: list[_Worker] = []
 
     def take(self) -> _Worker:
@@ -122,7 +131,7 @@ class _Pool:
         return _Worker()
 
     def keep(self, worker: _Worker) -> None:
-        if worker.tasks >= limits.WORKER_TASKS:
+        if worker.tasks >= WORKER_TASKS:
             worker.stop()
             return
         with self.lock:

@@ -3,21 +3,16 @@
 Invalid arguments raise ``MalformedError`` LA750.
 """
 
-from layoutalg.hierarchy.bijection import TableMap
-from layoutalg.hierarchy.blocks import BlockForm, block_form, preserves_blocks
+from layoutalg.hierarchy.bijection import DigitMap, TableMap
+from layoutalg.hierarchy.blocks import ExchangePlan, crossing_ranks, exchange_plan, preserves_blocks, solve_conversion
 from layoutalg.hierarchy.build import distribute, permute, reindex, reshape, restrict, tile
-from layoutalg.hierarchy.digitmap import DigitMap
-from layoutalg.hierarchy.guard import Guard
-from layoutalg.hierarchy.layout import HierarchicalLayout
+from layoutalg.hierarchy.layout import Guard, HierarchicalLayout
 from layoutalg.hierarchy.levels import CUTS, LEVELS, MECHANISMS, Box, Cut, Level, Mechanism, hierarchy
-from layoutalg.hierarchy.linear_profile import conversion_profile
-from layoutalg.hierarchy.plan import ExchangePlan, crossing_ranks, exchange_plan
-from layoutalg.hierarchy.profile import CutProfile, LevelProfile, level_profile, profile_of
-from layoutalg.hierarchy.solve import solve_conversion
+from layoutalg.hierarchy.profile import CutProfile, LevelProfile, conversion_profile, level_profile, profile_of
 
 __all__ = [
-    "CUTS", "LEVELS", "MECHANISMS", "BlockForm", "Box", "Cut", "CutProfile", "DigitMap", "ExchangePlan", "Guard",
-    "HierarchicalLayout", "Level", "LevelProfile", "Mechanism", "TableMap", "block_form", "conversion_profile",
+    "CUTS", "LEVELS", "MECHANISMS", "Box", "Cut", "CutProfile", "DigitMap", "ExchangePlan", "Guard",
+    "HierarchicalLayout", "Level", "LevelProfile", "Mechanism", "TableMap", "conversion_profile",
     "crossing_ranks", "distribute", "exchange_plan", "hierarchy", "level_profile", "permute", "preserves_blocks",
     "profile_of", "reindex", "reshape", "restrict", "solve_conversion", "tile",
 ]  # fmt: skip

@@ -1,94 +1,39 @@
-"""Bijections that keep the blocks of a cut together, and their normal form (f; h).
+"""Blocks of a cut: which bijections keep them together, X o A = B with X inside them, and exchange plans.
 
-With K blocks of B points, the bijections that map every block onto a block form the wreath product of S_B and S_K:
-pairs (f; h) of a permutation h of the blocks and a permutation f_j inside each block j, with P(x, j) = (f_j(x), h(j)).
+With K blocks of B points, the bijections that map every block onto a block form the wreath product of S_B and S_K.
 Over F2, membership means one zero block of the matrix; for digit maps, no digit crosses the cut.
 
-Notation: the uniformity class tells a code generator how the f_j differ. ``uniform``: all equal, one instruction
-stream. ``xor``: f_j(x) is f(x) with bits flipped according to the bits of j. ``add``: f_j(x) = (f(x) + g j) mod B.
-``table``: anything else.
+An exchange plan is P = U1 w U2 where U1, U2 keep every block together and w is a permutation of digits. Every
+invertible matrix over F2 has such a factorisation (Bruhat decomposition for the block triangular matrices of the cuts).
+In every one, the number of bits that w moves across a cut equals the rank of the corresponding corner block of P, so no
+plan exchanges fewer. w is chosen so that each level keeps in place all the bits it can. Digits of other extents are
+only moved: each is a row and a column of its own. The factors are multiplied and compared with P before a plan is
+returned.
+
+Notation: the *places* of a plan are the common digits of source and target, register digits first, power-of-two digits
+split into bits. A matrix is a tuple of columns; bit r of a column is place r. ``wiring[k]`` is the place to which w
+moves place k.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from itertools import accumulate, pairwise
+from math import prod
+from operator import mul
 
 import numpy as np
 
+from layoutalg.f2 import matrix
 from layoutalg.ground.check import refuse
-from layoutalg.ground.digits import Digits, IntArray, Stride, digit_extent, merge, placed, split_at, weights
+from layoutalg.ground.digits import Digits, Stride, aligned, placed, split_at, weights
+from layoutalg.ground.errors import Diagnostic, LayoutError, RepresentabilityError, shown
 from layoutalg.ground.verdict import Proved, Refuted, Verdict
 from layoutalg.hierarchy import bijection as maps
-from layoutalg.hierarchy.bijection import Bijection
-from layoutalg.hierarchy.digitmap import DigitMap, assemble
-from layoutalg.hierarchy.layout import HierarchicalLayout
-from layoutalg.hierarchy.levels import block_size, integer, require, same_levels
-
-Uniformity: TypeAlias = Literal["uniform", "xor", "add", "table"]
-
-
-Flips: TypeAlias = tuple[tuple[int, tuple[int, ...]], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class BlockForm:
-    """An element (f; h) of a wreath product: P(x, j) = (f_j(x), h(j)), flat index x + B j.
-
-    Args:
-        outer: h, on block numbers.
-        inner: The f_j: one per block for ``table``, otherwise just one from which the others follow.
-        kind: The uniformity class.
-        flips: For ``xor`` the digits of j, fastest first: pairs of an extent and the weights of the bits of f(x) that
-            the digit flips if it is 1 (only digits of extent 2 flip any). Otherwise empty.
-        step: For ``add`` the number g, otherwise 0.
-
-    Example:
-        >>> form = form_of(DigitMap.from_bits((1, 2, 5)), 4)
-        >>> form.kind, form.flips, form.inner_at(1).table().tolist()
-        ('xor', ((2, (1,)),), [1, 0, 3, 2])
-    """
-
-    outer: Bijection
-    inner: tuple[Bijection, ...]
-    kind: Uniformity
-    flips: Flips = ()
-    step: int = 0
-
-    @property
-    def block(self) -> int:
-        """Number of points of one block."""
-        return self.inner[0].size
-
-    def flipped(self, block: int) -> tuple[int, ...]:
-        """Return the weights of the bits that are flipped inside one block."""
-        rest = integer(block, "block", 0, self.outer.size)
-        found: set[int] = set()
-        for extent, bits in self.flips:
-            rest, digit = divmod(rest, extent)
-            found.symmetric_difference_update(bits if digit else ())
-        return tuple(sorted(found))
-
-    def inner_at(self, block: int) -> Bijection:
-        """Return f_j of one block."""
-        flipped, first = self.flipped(block), self.inner[0]
-        if self.kind == "table":
-            return self.inner[block]
-        if flipped:
-            cuts = [cut for weight in flipped for cut in (weight, 2 * weight)]
-            digits = split_at(((self.block, 1),), (), cuts) or ()
-            return maps.compose(DigitMap(tuple((e, -weights(d)[0] if d in flipped else d) for e, d in digits)), first)
-        if self.step:
-            return maps.tabulated((first.table() + self.step * block) % first.size)
-        return first
-
-    def at(self, index: int) -> int:
-        """Return P at one flat index."""
-        block, inside = divmod(integer(index, "index", 0, self.block * self.outer.size), self.block)
-        value = self.inner[block if self.kind == "table" else 0].at(inside)
-        for weight in self.flipped(block):
-            value += -weight if value // weight % 2 else weight
-        return (value + self.step * block) % self.block + self.block * self.outer.at(block)
+from layoutalg.hierarchy.bijection import Bijection, DigitMap, assemble, compose_digits
+from layoutalg.hierarchy.layout import Guard, HierarchicalLayout
+from layoutalg.hierarchy.levels import CUTS, block_size, cut_level, integer, malformed, require, same_levels
 
 
 def crossing_witness(bijection: Bijection, below: int) -> tuple[int, int] | None:
@@ -98,10 +43,6 @@ def crossing_witness(bijection: Bijection, below: int) -> tuple[int, int] | None
 
     Complexity: linear in the digits if they divide at the cut; otherwise quadratic if two corners of a block are
     separated, else O(N); O(N) for tables.
-
-    Example:
-        >>> crossing_witness(DigitMap(((2, 2), (2, 1))), 2), crossing_witness(DigitMap(((4, -1),)), 2)
-        ((0, 1), None)
     """
     pieces = cut_digits(bijection, below)
     if pieces is not None:
@@ -137,12 +78,7 @@ def _corners(mapping: DigitMap, below: int) -> tuple[int, int] | None:
 
 
 def cut_digits(bijection: Bijection, below: int) -> Digits | None:
-    """Return the digits of a bijection split at the cut on both sides; None for a table or digits that do not divide.
-
-    Example:
-        >>> cut_digits(DigitMap(((6, 1),)), 3), cut_digits(DigitMap(((2, 3), (3, 1))), 2)
-        (((3, 1), (2, 3)), None)
-    """
+    """Return the digits split at the cut on both sides; None for a table or digits that do not divide."""
     return split_at(bijection.modes, [below], [below]) if isinstance(bijection, DigitMap) else None
 
 
@@ -158,8 +94,6 @@ def preserves_blocks(layout: HierarchicalLayout, cut: str) -> Verdict:
 
     Returns:
         Proved, or Refuted with two points of one block that land in different blocks.
-
-    Raises: AdmissibilityError: LA756, LA750. BudgetError: LA754.
 
     Example:
         >>> from layoutalg.hierarchy import hierarchy, reindex
@@ -186,109 +120,10 @@ def preserves_blocks(layout: HierarchicalLayout, cut: str) -> Verdict:
     )
 
 
-def form_of(bijection: Bijection, below: int) -> BlockForm:
-    """Return (f; h) of a bijection that keeps the blocks of ``below`` points together.
-
-    Raises: AdmissibilityError: LA755. BudgetError: LA754.
-
-    Example:
-        >>> form = form_of(DigitMap(((3, -1), (2, 3))), 3)
-        >>> form.outer, form.inner, form.kind
-        (DigitMap(modes=((2, 1),)), (DigitMap(modes=((3, -1),)),), 'uniform')
-    """
-    pair = crossing_witness(bijection, below)
-    if pair is not None:
-        because = f"two points of one block of {below} land in different blocks"
-        witness = {"first": pair[0], "second": pair[1], "images": (bijection.at(pair[0]), bijection.at(pair[1]))}
-        raise refuse("LA755", "the bijection does not keep the blocks together", because, witness)
-    pieces = cut_digits(bijection, below)
-    return _table_form(bijection, below) if pieces is None else _digit_form(pieces, bijection.at(0), below)
-
-
-def _digit_form(pieces: Digits, origin: int, below: int) -> BlockForm:
-    """Return the form from digits split on both sides, none of which maps from below the cut to above."""
-    inside, outside, flips = list[tuple[int, Stride]](), list[tuple[int, Stride]](), list[tuple[int, tuple[int, ...]]]()
-    for weight, extent, stride in placed(pieces):
-        if weight < below:
-            inside.append((extent, stride))
-        elif isinstance(stride, int):
-            outside.append((extent, abs(stride) // below))
-            flips.append((extent, ()))
-        else:
-            outside.append((2, tuple(bit // below for bit in stride if bit >= below)))
-            flips.append((2, tuple(bit for bit in stride if bit < below)))
-    outer, inner = assemble(outside, origin // below), assemble(inside, origin % below)
-    return BlockForm(outer, (inner,), "xor" if any(bits for _, bits in flips) else "uniform", _joined(tuple(flips)))
-
-
-def _joined(flips: Flips) -> Flips:
-    """Return the digits of the block number with adjacent non-flipping digits merged, and dropped at the end."""
-    answer = merge(flips)
-    return answer[:-1] if answer and not answer[-1][1] else answer  # type: ignore[return-value]
-
-
-def _table_form(bijection: Bijection, below: int) -> BlockForm:
-    values = bijection.table().reshape(-1, below)
-    outer = maps.tabulated(values[:, 0] // below)
-    rows = values % below
-    first = maps.tabulated(rows[0])
-    if (rows == rows[0]).all():
-        return BlockForm(outer, (first,), "uniform")
-    masks = rows[:, 0] ^ rows[0, 0]
-    flips = _flips(masks) if below & (below - 1) == 0 and np.array_equal(rows, rows[0] ^ masks[:, None]) else None
-    if flips is not None:
-        return BlockForm(outer, (first,), "xor", flips)
-    step = int(rows[1, 0] - rows[0, 0]) % below
-    if np.array_equal(rows, (rows[0][None, :] + step * np.arange(len(rows))[:, None]) % below):
-        return BlockForm(outer, (first,), "add", (), step)
-    return BlockForm(outer, tuple(maps.tabulated(row) for row in rows), "table")
-
-
-def _flips(masks: IntArray) -> Flips | None:
-    """Return how the digits of j flip bits if masks[j] is their sum over F2, else None.
-
-    As in ``digits.read_table``, the extent of a digit follows from where its step flips the same bits.
-    """
-    count, weight, found = len(masks), 1, list[tuple[int, tuple[int, ...]]]()
-    while weight < count:
-        mask = int(masks[weight])
-        extent = digit_extent(masks[weight:] ^ masks[:-weight] != mask, weight)
-        if extent == 1 or (mask and extent % 2):
-            return None
-        bits = tuple(1 << bit for bit in range(mask.bit_length()) if mask >> bit & 1)
-        found.append((2 if mask else extent, bits))
-        weight *= 2 if mask else extent
-    return _joined(tuple(found))
-
-
-def block_form(layout: HierarchicalLayout, cut: str) -> BlockForm:
-    """Return (f; h) of a bijection of a box of levels at a cut, with its uniformity class.
-
-    Guards are ignored, as in ``preserves_blocks``.
-
-    Raises: AdmissibilityError: LA755, LA756, LA750.
-
-    Example:
-        >>> from layoutalg.hierarchy import hierarchy, reindex
-        >>> rotate = reindex(hierarchy(lane=3, register=3), [0, 1, 2, 4, 5, 3, 8, 6, 7])
-        >>> form = block_form(rotate, "register|lane")
-        >>> form.kind, form.step
-        ('add', 1)
-    """
-    same_levels(require(layout, HierarchicalLayout, "layout").source, layout.target, layout)
-    return form_of(layout.map, block_size(layout.source, cut))
-
-
 def moved_point(layout: HierarchicalLayout, below: int) -> int | None:
     """Return a point (flat, inside the guards) that moves to another block number, or None.
 
     Both sides of the layout have blocks of ``below`` points.
-
-    Example:
-        >>> from layoutalg.hierarchy import hierarchy, reindex
-        >>> moved_point(reindex(hierarchy(lane=2, register=2), [0, 1, 3, 2]), 2)
-        >>> moved_point(reindex(hierarchy(lane=2, register=2), [2, 3, 0, 1]), 2)
-        0
     """
     pieces = None if layout.guards else cut_digits(layout.map, below)
     if pieces is not None:
@@ -301,3 +136,276 @@ def moved_point(layout: HierarchicalLayout, below: int) -> int | None:
     values = layout.table()
     moved = np.flatnonzero((values >= 0) & (values // below != np.arange(layout.size) // below))
     return int(moved[0]) if len(moved) else None
+
+
+def solve_conversion(
+    before: HierarchicalLayout, after: HierarchicalLayout, *, within: str | None = None
+) -> HierarchicalLayout:
+    """Return the unique bijection X with ``X @ before == after``.
+
+    Args:
+        after: Must have the same source box and equivalent guards, which carry over to X.
+        within: A cut such as ``"lane|warp"``: require that X moves data only inside the blocks of that cut, i.e. keeps
+            the coordinates of the levels above; both targets must then be the same box of levels.
+
+    Example:
+        >>> from layoutalg.hierarchy import Box, DigitMap
+        >>> rows = HierarchicalLayout(Box.of(i=2, j=3), Box.of(x=6), DigitMap(((2, 3), (3, 1))))
+        >>> cols = HierarchicalLayout(Box.of(i=2, j=3), Box.of(x=6), DigitMap(((6, 1),)))
+        >>> X = solve_conversion(rows, cols)
+        >>> X @ rows == cols, X.map.modes
+        (True, ((3, 2), (2, 1)))
+    """
+    if within is not None:
+        cut_level(within, "within")
+    require(before, HierarchicalLayout, "before")
+    require(after, HierarchicalLayout, "after")
+    if before.source != after.source:
+        because = f"one maps from ({before.source}), the other from ({after.source})"
+        witness: dict[str, object] = {"before": before.source.dims, "after": after.source.dims}
+        raise refuse("LA751", "a conversion needs two layouts of the same box", because, witness, before, after)
+    if before.guards != after.guards:
+        differs = np.flatnonzero((before.table() >= 0) != (after.table() >= 0))
+        if len(differs):
+            because = "one side is defined at a point where the other is not"
+            witness = dict(before.source.point(int(differs[0])))
+            what = "the conversion equation has no solution"
+            raise refuse("LA757", what, because, witness, f"X o ({before})", f"= {after}")
+    back = maps.inverse(before.map)
+    guards = tuple(Guard(maps.compose(g.map, back), g.box, g.bounds) for g in before.guards)
+    answer = HierarchicalLayout(before.target, after.target, maps.compose(after.map, back), guards)
+    if within is not None:
+        same_levels(before.target, after.target, f"solve_conversion(within={shown(within)})")
+        point = moved_point(answer, block_size(before.target, within))
+        if point is not None:
+            because = "the only solution moves a value to another block"
+            witness = {"from": answer.source.point(point), "to": answer.target.point(answer.map.at(point))}
+            what = f"no conversion stays inside the blocks of {within}"
+            raise refuse("LA757", what, because, witness, f"X o ({before})", f"= {after}")
+    return answer
+
+
+@dataclass(frozen=True, slots=True)
+class ExchangePlan:
+    """The factors of a conversion: x -> U1 w U2 x, then some digits are reversed.
+
+    Args:
+        first: Columns of U2, applied first; keeps the blocks of every cut together.
+        wiring: w, as the new place of every place.
+        last: Columns of U1, applied last; keeps the blocks of every cut together.
+        constant: Set of the places reversed at the end; for bits, the constant of the affine map.
+        levels: Number of places per level, innermost first.
+        extents: Extent of every place, 2 for a bit. Matrices have entries off the wiring only between bits.
+    """
+
+    first: tuple[int, ...]
+    wiring: tuple[int, ...]
+    last: tuple[int, ...]
+    constant: int
+    levels: tuple[int, ...]
+    extents: tuple[int, ...]
+
+    @property
+    def product(self) -> tuple[int, ...]:
+        """The columns of U1 w U2."""
+        return matrix.multiply(self.last, matrix.multiply(tuple(1 << place for place in self.wiring), self.first))
+
+    @property
+    def stages(self) -> tuple[DigitMap, DigitMap, DigitMap]:
+        """The three maps in order of application: U2, w, and U1 with the reversals."""
+        wires = tuple(1 << place for place in self.wiring)
+        return self._stage(self.first, 0), self._stage(wires, 0), self._stage(self.last, self.constant)
+
+    def _stage(self, columns: Sequence[int], reversed_: int) -> DigitMap:
+        sizes = list(accumulate(self.extents, mul, initial=1))
+        pieces: list[tuple[int, Stride]] = []
+        for extent, column in zip(self.extents, columns, strict=True):
+            targets = tuple(sizes[place] for place in range(len(self.extents)) if column >> place & 1)
+            pieces.append((extent, targets if extent == 2 else targets[0]))
+        origin = sum(sizes[k] * (extent - 1) for k, extent in enumerate(self.extents) if reversed_ >> k & 1)
+        return assemble(pieces, origin)
+
+    def level_of(self, place: int) -> int:
+        """Return the level of a place, 0 for the register."""
+        number = integer(place, "place", 0, sum(self.levels))
+        return next(level for level, end in enumerate(accumulate(self.levels)) if number < end)
+
+    def leaving(self, cut: str) -> tuple[int, ...]:
+        """Return the places that w moves from below a cut to above it."""
+        limit = cut_level(cut)
+        return tuple(
+            place for place, end in enumerate(self.wiring) if self.level_of(place) <= limit < self.level_of(end)
+        )
+
+    def crossing(self, cut: str) -> int:
+        """Return how many places w moves from below a cut to above it; equally many move back."""
+        return len(self.leaving(cut))
+
+    def fanout(self, cut: str) -> int:
+        """Return how many blocks of a cut one block feeds: the product of the extents that cross it."""
+        return prod(self.extents[place] for place in self.leaving(cut))
+
+    @property
+    def exchanged(self) -> tuple[tuple[int, int], ...]:
+        """The places that w moves, as (place, new place); each changes its level."""
+        return tuple((place, end) for place, end in enumerate(self.wiring) if place != end)
+
+
+def crossing_ranks(bits: DigitMap, levels: Sequence[int]) -> tuple[tuple[int, ...], ...]:
+    """Return the ranks of all corner blocks: entry [i][j] for the rows above cut i and the columns below cut j.
+
+    Mathematically: the complete invariant of a matrix under multiplication on both sides by matrices that keep blocks
+    together.
+
+    Args:
+        bits: A map with a power-of-two number of points.
+        levels: Bits per level, innermost first; a cut follows each level but the last.
+
+    Example:
+        >>> crossing_ranks(DigitMap.from_bits((4, 2, 1)), (1, 1, 1))
+        ((1, 2), (1, 1))
+    """
+    columns = require(bits, DigitMap, "bits").columns
+    if columns is None:
+        raise malformed("bits", "must have a power-of-two number of points", bits.size)
+    count = len(columns)
+    if not isinstance(levels, (tuple, list)) or sum(integer(n, "levels", 0, count + 1) for n in levels) != count:
+        raise malformed("levels", f"must be numbers of bits that add up to {count}", levels)
+    ends = [sum(levels[: k + 1]) for k in range(len(levels) - 1)]
+    return tuple(tuple(matrix.rank(column >> row for column in columns[:end]) for end in ends) for row in ends)
+
+
+def _bruhat(columns: Sequence[int]) -> tuple[list[int], list[int], list[int]]:
+    """Return (L, w, R) with the matrix equal to L w R, w moving bit k to w[k], and L, R zero "below the diagonal".
+
+    Below the diagonal, an output bit would depend on an input bit of a lower position. The highest entry of each
+    column, left to right, is the pivot. A row operation adds the pivot row to lower rows, a column operation adds the
+    pivot column to later columns; L and R accumulate the inverses.
+    """
+    count = len(columns)
+    work = list(columns)
+    left = [1 << k for k in range(count)]
+    right = [1 << k for k in range(count)]
+    wiring = []
+    for k in range(count):
+        pivot = work[k].bit_length() - 1
+        others = work[k] ^ 1 << pivot
+        wiring.append(pivot)
+        # work = E work with E = 1 + others e_pivot^T, its own inverse; so L = L E adds the columns of ``others``
+        for row in range(count):
+            if others >> row & 1:
+                left[pivot] ^= left[row]
+        for column in range(k, count):
+            if work[column] >> pivot & 1:
+                work[column] ^= others
+        for column in range(k + 1, count):
+            if work[column] >> pivot & 1:
+                work[column] ^= work[k]
+                # work = work F with F = 1 + e_k e_column^T, its own inverse; so R = F R adds row ``column`` to row k
+                for entry in range(count):
+                    right[entry] ^= (right[entry] >> column & 1) << k
+    return left, wiring, right
+
+
+def _settle(
+    wiring: Sequence[int], levels: Sequence[int], extents: Sequence[int]
+) -> tuple[list[int], list[int], list[int]]:
+    """Return (p, w, q) with the wiring equal to p w q, p and q within levels, and w moving only what leaves its level.
+
+    Within a level, places are permuted only among those of equal extent.
+    """
+    level = [index for index, count in enumerate(levels) for _ in range(count)]
+    before, after, middle = [0] * len(level), [0] * len(level), [0] * len(level)
+    slots: list[tuple[list[int], list[int]]] = []
+    for kind in sorted(set(zip(level, extents, strict=True))):
+        own = [place for place in range(len(level)) if (level[place], extents[place]) == kind]
+        staying = [place for place in own if level[wiring[place]] == kind[0]]
+        leaving = [place for place in own if level[wiring[place]] != kind[0]]
+        for slot, place in zip(own, (*staying, *leaving), strict=True):
+            before[place] = slot
+        for slot, place in zip(own, staying, strict=False):
+            after[slot] = wiring[place]
+            middle[slot] = slot
+        arriving = [
+            place for place, end in enumerate(wiring) if (level[end], extents[end]) == kind and level[place] != kind[0]
+        ]
+        slots.append((own[len(staying) :], arriving))
+    for places, arriving in slots:
+        for slot, place in zip(places, arriving, strict=True):
+            middle[before[place]] = slot
+            after[slot] = wiring[place]
+    return after, middle, before
+
+
+def exchange_plan(conversion: HierarchicalLayout) -> ExchangePlan:
+    """Return the plan of a conversion of one box of levels, with the fewest digits exchanged at every cut.
+
+    Args:
+        conversion: From a box of levels to itself, on common digits of both sides, without guards (a guard restricts
+            which values a stage moves, not the stages; drop it first).
+
+    Complexity: O(n^3) in the number n of places.
+
+    Example:
+        >>> from layoutalg.hierarchy import hierarchy, reindex
+        >>> P = reindex(hierarchy(warp=2, lane=2, register=2), DigitMap.from_bits((4, 6, 1)))
+        >>> plan = exchange_plan(P)
+        >>> plan.product, plan.exchanged, plan.crossing("lane|warp")
+        ((4, 6, 1), ((0, 2), (2, 0)), 1)
+    """
+    box = require(conversion, HierarchicalLayout, "conversion").source
+    same_levels(box, conversion.target, conversion)
+    if conversion.guards:
+        because = "the layout has guards; drop them and plan again"
+        raise refuse("LA753", "an exchange plan needs a layout without guards", because, None, conversion)
+    ends = [*(block_size(box, cut) for cut in CUTS), conversion.size]
+    extents, columns, constant = _matrix(conversion, ends)
+    sizes = list(accumulate(extents, mul, initial=1))
+    stops = [0, *(sizes.index(end) for end in ends)]
+    levels = tuple(stop - start for start, stop in pairwise(stops))
+    left, wiring, right = _bruhat(columns)
+    after, middle, before = _settle(wiring, levels, extents)
+    last = matrix.multiply(left, tuple(1 << place for place in after))
+    first = matrix.multiply(tuple(1 << place for place in before), right)
+    plan = ExchangePlan(first, tuple(middle), last, constant, levels, extents)
+    _check(plan, conversion)
+    return plan
+
+
+def _matrix(conversion: HierarchicalLayout, ends: Sequence[int]) -> tuple[tuple[int, ...], tuple[int, ...], int]:
+    """Return the extents of the places, the columns of the map on them, and the set of reversed places."""
+    mapping = conversion.map
+    pieces = aligned(mapping.modes, ends) if isinstance(mapping, DigitMap) else None
+    if pieces is None or not isinstance(mapping, DigitMap):
+        because = "the source and target digits have no common refinement that respects the levels"
+        because = because if isinstance(mapping, DigitMap) else "the map is a table"
+        what = "an exchange plan needs common digits of source and target"
+        raise RepresentabilityError(Diagnostic("LA758", what, (str(conversion),), because))
+    bits = [
+        [(weight << k, 2) for k in range(extent.bit_length() - 1)] if extent & (extent - 1) == 0 else [(weight, extent)]
+        for weight, extent, _ in placed(pieces)
+    ]
+    places = [place for group in bits for place in group]
+    number = {weight: k for k, (weight, _) in enumerate(places)}
+    columns = []
+    for (weight, _, stride), group in zip(placed(pieces), bits, strict=True):
+        for inner, _ in group:
+            columns.append(sum(1 << number[target * (inner // weight)] for target in weights(stride)))
+    origin = mapping.offset
+    constant = sum(1 << k for k, (weight, extent) in enumerate(places) if origin // weight % extent)
+    return tuple(extent for _, extent in places), tuple(columns), constant
+
+
+def _check(plan: ExchangePlan, conversion: HierarchicalLayout) -> None:
+    """Check that the stages compose to the map and that the outer factors keep blocks together."""
+    first, wires, last = plan.stages
+    inner = compose_digits(wires, first)
+    whole = inner is not None and compose_digits(last, inner) == conversion.map
+    edge, kept = 0, True
+    for count in plan.levels:
+        edge += count
+        kept &= not any(column >> edge for factor in (plan.first, plan.last) for column in factor[:edge])
+    if not (whole and kept):
+        because = "the factors do not multiply to the map" if kept else "a factor does not keep blocks together"
+        what = "the exchange plan failed its own check"
+        raise LayoutError(Diagnostic("LA760", what, (str(conversion), repr(plan)), because))

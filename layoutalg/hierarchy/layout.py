@@ -9,24 +9,114 @@ bijection to be within bounds, so composition and inversion of guarded layouts a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Set
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from layoutalg.ground.axes import coordinates, digits_of, point_at
 from layoutalg.ground.check import refuse
-from layoutalg.ground.digits import Digits
-from layoutalg.ground.layout import Layout
-from layoutalg.ground.operators import composes
+from layoutalg.ground.digits import Digits, Stride, coordinates, digits_of, merge, point_at, split_at
+from layoutalg.ground.layout import Layout, composes
 from layoutalg.hierarchy import bijection as maps
-from layoutalg.hierarchy.bijection import Bijection, TableMap
-from layoutalg.hierarchy.digitmap import DigitMap, check_points, indices
-from layoutalg.hierarchy.guard import Guard
+from layoutalg.hierarchy.bijection import Bijection, DigitMap, TableMap, check_points, indices
 from layoutalg.hierarchy.levels import Box, check, integer, malformed
-from layoutalg.hierarchy.text import digits_by_axis, layout_text
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """A predicate on the points of a box: their images under ``map`` are within ``bounds`` of another box.
+
+    Args:
+        map: Bijection from the flat index of the guarded box to that of ``box``.
+        box: The box of the images.
+        bounds: Per axis of ``box``, the number of allowed coordinates, from 0 to the extent.
+    """
+
+    map: Bijection
+    box: Box
+    bounds: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.map, DigitMap | TableMap) or not isinstance(self.box, Box):
+            raise malformed("guard", "must be a bijection and a box", (self.map, self.box))
+        if self.map.size != self.box.size:
+            raise malformed("guard.map", f"must have the {self.box.size} points of its box", self.map.size)
+        if not isinstance(self.bounds, tuple) or len(self.bounds) != len(self.box.axes):
+            raise malformed("guard.bounds", f"must be a tuple of {len(self.box.axes)} integers", self.bounds)
+        bounds = tuple(
+            integer(bound, f"bounds[{name!r}]", 0, extent + 1)
+            for bound, (name, extent) in zip(self.bounds, self.box.axes, strict=True)
+        )
+        object.__setattr__(self, "bounds", bounds)
+        object.__setattr__(self, "map", maps.canonical(self.map))
+
+    @property
+    def count(self) -> int:
+        """Number of points that satisfy the predicate."""
+        return math.prod(self.bounds)
+
+    def holds(self, index: npt.ArrayLike) -> npt.NDArray[np.bool_]:
+        """Return the predicate at an array of flat indices, each inside the guarded box."""
+        rest = self.map.apply(index)
+        inside = np.ones(rest.shape, dtype=bool)
+        for bound, (_, extent) in zip(self.bounds, self.box.axes, strict=True):
+            rest, coordinate = np.divmod(rest, extent)
+            inside &= coordinate < bound
+        return inside
+
+    def holds_at(self, index: int) -> bool:
+        """Return the predicate at one flat index inside the guarded box."""
+        coordinates = self.box.point(self.map.at(index)).values()
+        return all(value < bound for value, bound in zip(coordinates, self.bounds, strict=True))
+
+
+TABLE_TEXT = 64
+"""Longest table that is written out in full."""
+
+
+def _map_text(mapping: Bijection) -> str:
+    if isinstance(mapping, DigitMap):
+        return _digits_text(mapping.modes) + _flips_text(mapping)
+    values = mapping.table()
+    shown = values if len(values) <= TABLE_TEXT else values[:16]
+    return f"table {','.join(map(str, shown.tolist()))}{',...' if len(values) > TABLE_TEXT else ''}"
+
+
+def _digits_text(modes: Digits) -> str:
+    def join(values: list[str]) -> str:
+        return values[0] if len(values) == 1 else f"({','.join(values)})"
+
+    def stride_text(stride: Stride) -> str:
+        # highest first: for a swizzle, the bit itself before the bit it is xored into
+        return str(stride) if isinstance(stride, int) else "^".join(map(str, reversed(stride)))
+
+    if not modes:
+        return "1:0"
+    return f"{join([str(extent) for extent, _ in modes])}:{join([stride_text(stride) for _, stride in modes])}"
+
+
+def _flips_text(mapping: DigitMap) -> str:
+    return f" ^ ({','.join(map(str, mapping.flips))})" if mapping.flips else ""
+
+
+def _guard_text(guard: Guard, layout: HierarchicalLayout) -> str:
+    bounds = {
+        name: bound for bound, (name, extent) in zip(guard.bounds, guard.box.axes, strict=True) if bound != extent
+    }
+    text = " and ".join(f"{name}<{bound}" for name, bound in bounds.items())
+    if (guard.map, guard.box) == bounded_side(bounds.keys(), layout.source, layout.target, layout.map):
+        return text
+    return f"{text} where {_map_text(guard.map)} -> {guard.box}"
+
+
+def bounded_side(names: Set[str], source: Box, target: Box, mapping: Bijection) -> tuple[Bijection, Box] | None:
+    """Return the map and box that bounds without ``where`` refer to; None if neither side has all the axes."""
+    if names <= source.dims.keys():
+        return maps.identity(source.size), source
+    return (mapping, target) if names <= target.dims.keys() else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +124,7 @@ class HierarchicalLayout(Layout):
     """A bijection between two named boxes in normal form (digits or a table), partial if guarded.
 
     Mathematically: a bijection ``map`` of [0, N) read through the colexicographic flat indices of both boxes,
-    restricted to the points that satisfy every guard. See ``layoutalg.hierarchy.block_form`` for bijections that keep
-    the blocks of a cut together.
+    restricted to the points that satisfy every guard.
 
     Args:
         source: Box of the coordinates.
@@ -134,8 +223,6 @@ class HierarchicalLayout(Layout):
             coords: An array of flat indices gives an array of flat values; coordinates by axis name (integers or arrays
                 that broadcast together) give target coordinates. A single excluded point by name raises.
 
-        Raises: MalformedError: LA750. AdmissibilityError: LA753.
-
         Example:
             >>> swap = HierarchicalLayout(Box.of(x=2, y=2), Box.of(y=2, x=2), DigitMap(((2, 2), (2, 1))))
             >>> swap.apply([1, 2]).tolist(), swap.apply({"x": [0, 1], "y": 1})["x"].tolist()
@@ -160,18 +247,12 @@ class HierarchicalLayout(Layout):
         return values
 
     def table(self) -> npt.NDArray[np.int64]:
-        """Return the flat values at 0, 1, ..., size - 1, -1 where a guard excludes the point.
-
-        Raises: BudgetError: LA754.
-        """
+        """Return the flat values at 0, 1, ..., size - 1, -1 where a guard excludes the point."""
         check_points(self.size, "the table of a hierarchical layout")
         return self._values(np.arange(self.size, dtype=np.int64))
 
     def active(self) -> int:
-        """Return the number of points that satisfy every guard.
-
-        Raises: BudgetError: LA754.
-        """
+        """Return the number of points that satisfy every guard."""
         if len(self.guards) <= 1:
             return self.guards[0].count if self.guards else self.size
         return int((self.table() >= 0).sum())
@@ -196,18 +277,33 @@ class HierarchicalLayout(Layout):
             >>> HierarchicalLayout(Box.of(lane=4, warp=2), Box.of(x=8), DigitMap(((2, 1), (4, 2)))).digits()
             {'lane': ((4, 1),), 'warp': ((2, 4),)}
         """
-        return digits_by_axis(self.source, self.map)
+        if not isinstance(self.map, DigitMap):
+            return None
+        rest = split_at(self.map.modes, [self.source.stride(name) for name in self.source.names], ())
+        if rest is None:
+            return None
+        answer: dict[str, Digits] = {}
+        for name, extent in self.source.axes:
+            covered, count = 1, 0
+            while covered < extent:
+                covered *= rest[count][0]
+                count += 1
+            answer[name], rest = merge(rest[:count]), rest[count:]
+        return answer
 
     def __str__(self) -> str:
-        return layout_text(self.source, self.target, self.map, self.guards)
+        by_axis = self.digits() if self.source.axes else None
+        if by_axis is not None and isinstance(self.map, DigitMap):
+            head = ", ".join(f"{name} {_digits_text(modes)}" for name, modes in by_axis.items()) + _flips_text(self.map)
+        else:
+            head = f"[{self.source}] {_map_text(self.map)}"
+        bounds = "".join(f" | {_guard_text(guard, self)}" for guard in self.guards)
+        return f"{head} -> {self.target if self.target.axes else '[]'}{bounds}"
 
 
 @composes(HierarchicalLayout, HierarchicalLayout)
 def _composed(outer: HierarchicalLayout, inner: HierarchicalLayout) -> HierarchicalLayout:
-    """Return ``outer`` after ``inner``, defined at the points where both are.
-
-    Raises: AdmissibilityError: LA751, LA754.
-    """
+    """Return ``outer`` after ``inner``, defined at the points where both are."""
     if inner.target != outer.source:
         because = f"the inner layout maps to ({inner.target}), the outer one from ({outer.source})"
         witness = {"inner": inner.target.dims, "outer": outer.source.dims}

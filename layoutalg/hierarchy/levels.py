@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, get_args
+from typing import Final, Literal, TypeAlias, get_args
 
-from layoutalg.ground import axes, limits
+from layoutalg.ground import digits
 from layoutalg.ground.check import Checker, refuse
 
 Level: TypeAlias = Literal["cluster", "cta", "warp", "lane", "register"]
@@ -29,14 +29,17 @@ CTA), the third (shared memory of the cluster), the last (global memory)."""
 check = Checker("LA750", "invalid hierarchical layout")
 malformed, require = check.malformed, check.kind
 
+HIERARCHY_BITS: Final = 4_096
+"""bits: each extent, stride and size of a hierarchical layout, so that it can be printed and read"""
+
 
 def integer(value: object, argument: str, low: int, high: int | None = None) -> int:
     """Return ``value`` as an int in [low, high) and below 2**4096 in magnitude; see ``Checker.integer``."""
     if type(value) is int and high is not None and low <= value < high:  # the common case
         return value
     number = check.integer(value, argument)
-    if number.bit_length() > limits.HIERARCHY_BITS:
-        raise malformed(argument, f"must be below 2**{limits.HIERARCHY_BITS} in magnitude", number)
+    if number.bit_length() > HIERARCHY_BITS:
+        raise malformed(argument, f"must be below 2**{HIERARCHY_BITS} in magnitude", number)
     return check.integer(number, argument, low, high)
 
 
@@ -56,9 +59,9 @@ class Box:
     axes: tuple[tuple[str, int], ...]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "axes", axes.checked_axes(self.axes, "axes", check, 1))
-        if self.size >> limits.HIERARCHY_BITS:
-            raise malformed("axes", f"must have fewer than 2**{limits.HIERARCHY_BITS} points", self.size)
+        object.__setattr__(self, "axes", digits.checked_axes(self.axes, "axes", check, 1))
+        if self.size >> HIERARCHY_BITS:
+            raise malformed("axes", f"must have fewer than 2**{HIERARCHY_BITS} points", self.size)
 
     @classmethod
     def of(cls, /, **extents: int) -> Box:
@@ -78,7 +81,7 @@ class Box:
     @property
     def size(self) -> int:
         """Number of points."""
-        return axes.size(self.axes)
+        return digits.size(self.axes)
 
     @property
     def is_hierarchy(self) -> bool:
@@ -96,11 +99,11 @@ class Box:
 
     def flat(self, point: Mapping[str, int]) -> int:
         """Return the flat index of a point given by all its coordinates."""
-        return axes.flat_index(self.axes, point, check)
+        return digits.flat_index(self.axes, point, check)
 
     def point(self, index: int) -> dict[str, int]:
         """Return the coordinates of a flat index."""
-        return axes.point_at(self.axes, integer(index, "index", 0, self.size))
+        return digits.point_at(self.axes, integer(index, "index", 0, self.size))
 
     def __str__(self) -> str:
         return ", ".join(f"{name}:{extent}" for name, extent in self.axes)
@@ -117,12 +120,7 @@ def hierarchy(*, cluster: int = 1, cta: int = 1, warp: int = 1, lane: int = 1, r
 
 
 def cut_level(cut: object, argument: str = "cut") -> int:
-    """Return the number of a cut, 0 for the innermost; the levels below it have numbers up to this one.
-
-    Example:
-        >>> cut_level("lane|warp")
-        1
-    """
+    """Return the number of a cut, 0 for the innermost; the levels below it have numbers up to this one."""
     for number, name in enumerate(CUTS):
         if isinstance(cut, str) and cut == name:
             return number
@@ -130,12 +128,7 @@ def cut_level(cut: object, argument: str = "cut") -> int:
 
 
 def block_size(box: Box, cut: str) -> int:
-    """Return the number of points of one block of a cut: the product of the extents below it.
-
-    Example:
-        >>> block_size(hierarchy(warp=4, lane=32, register=8), "lane|warp")
-        256
-    """
+    """Return the number of points of one block of a cut: the product of the extents below it."""
     level = cut_level(cut)
     if not require(box, Box, "box").is_hierarchy:
         raise malformed("box", f"must have the axes {list(LEVELS[::-1])}", str(box))
@@ -146,10 +139,7 @@ def block_size(box: Box, cut: str) -> int:
 
 
 def same_levels(first: Box, second: Box, *where: object) -> None:
-    """Check that both boxes are the same box of levels; the witness is the level or the wrong axes.
-
-    Raises: AdmissibilityError: LA756.
-    """
+    """Check that both boxes are the same box of levels; the witness is the level or the wrong axes."""
     if first.is_hierarchy and first == second:
         return
     other = next((box for box in (first, second) if not box.is_hierarchy), None)

@@ -27,13 +27,10 @@ from typing import TypeVar
 
 from layoutalg.ground.digits import Digits, Stride
 from layoutalg.ground.errors import Diagnostic, LayoutError, RepresentabilityError
-from layoutalg.ground.tokens import Grammar, Tokens
-from layoutalg.hierarchy.bijection import Bijection, TableMap
-from layoutalg.hierarchy.digitmap import DigitMap
-from layoutalg.hierarchy.guard import Guard
-from layoutalg.hierarchy.layout import HierarchicalLayout
+from layoutalg.ground.text import Grammar, Tokens
+from layoutalg.hierarchy.bijection import Bijection, DigitMap, TableMap
+from layoutalg.hierarchy.layout import Guard, HierarchicalLayout, bounded_side
 from layoutalg.hierarchy.levels import Box
-from layoutalg.hierarchy.text import bounded_side
 
 Value = TypeVar("Value")
 

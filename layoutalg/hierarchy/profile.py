@@ -6,8 +6,6 @@ The ranks r of all corner blocks are invariant when P is multiplied on either si
 The same holds for digits that divide at the cut, with the product of the extents that cross it. ``moved`` is finer: how
 many values change their block number.
 
-The counts behind ``moved`` are in ``staying``.
-
 Notation: ``mechanism`` is what the conversion needs: it is given by the innermost cut that nothing crosses.
 ``intrinsic`` is what it would need if the blocks above a cut could be renumbered for free: then every block must feed
 at most one block and read from at most one, no matter which.
@@ -16,15 +14,17 @@ at most one block and read from at most one, no matter which.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 
-from layoutalg.f2 import matrix
+from layoutalg.f2 import LinearLayout, matrix, solve
+from layoutalg.f2.axes import fields
+from layoutalg.ground import limits, memory
 from layoutalg.ground.check import refuse
-from layoutalg.ground.digits import IntArray, aligned, placed, shared_bits, weights
-from layoutalg.hierarchy.bijection import Bijection
+from layoutalg.ground.digits import Digits, IntArray, aligned, placed, shared_bits, weights
+from layoutalg.hierarchy.bijection import ARRAY_LIMIT, Bijection, DigitMap
 from layoutalg.hierarchy.blocks import cut_digits
-from layoutalg.hierarchy.digitmap import DigitMap
 from layoutalg.hierarchy.layout import HierarchicalLayout
 from layoutalg.hierarchy.levels import (
     CUTS,
@@ -37,7 +37,146 @@ from layoutalg.hierarchy.levels import (
     require,
     same_levels,
 )
-from layoutalg.hierarchy.staying import kept_by_equation, kept_on_common_digits
+
+
+def kept_on_common_digits(pieces: Digits, origin: int, below: int) -> int:
+    """Return how many points keep every digit above the cut, for common digits of both sides.
+
+    For bits this is an affine system over F2, for the other digits see ``_cycles``.
+    """
+    bits = [(weight, stride) for weight, extent, stride in placed(pieces) if extent == 2]
+    others = [(weight, extent, stride) for weight, extent, stride in placed(pieces) if extent != 2]
+    place = {weight: 1 << k for k, (weight, _) in enumerate(bits) if weight >= below}
+    change = [sum(place.get(bit, 0) for bit in weights(stride)) ^ place.get(weight, 0) for weight, stride in bits]
+    wanted = sum(mask for weight, mask in place.items() if origin // weight % 2)
+    solved = matrix.solve(change, wanted)
+    if solved is None:
+        return 0
+    plain = [(weight, extent, stride) for weight, extent, stride in others if isinstance(stride, int)]
+    return _cycles(plain, below) << len(solved[1])
+
+
+def _cycles(digits: list[tuple[int, int, int]], below: int) -> int:
+    """Return how many values of plain digits, as (weight, extent, stride), keep every digit above the cut.
+
+    Above the cut, the digit that arrives at a place must equal the digit that was there. These equations form chains
+    and cycles. Each has one solution per digit value, except that a cycle with an odd number of reversals has only the
+    midpoint of an odd extent.
+    """
+    arrow = {place: (abs(stride), stride < 0) for place, _, stride in digits if abs(stride) >= below}
+    reached = {place for place, _ in arrow.values()}
+    kept, seen = 1, set[int]()
+    # chains first, from their start; the rest are cycles
+    for place, extent, _ in sorted(digits, key=lambda digit: digit[0] in reached):
+        if place in seen:
+            continue
+        here, turned = place, False
+        while here not in seen:
+            seen.add(here)
+            here, reversed_ = arrow.get(here, (here, False))
+            turned ^= reversed_
+        kept *= extent % 2 if turned and place in reached else extent
+    return kept
+
+
+def kept_by_equation(pieces: Digits, origin: int, below: int) -> int | None:
+    """Return how many points keep their block number, by meet-in-the-middle; None if that is too large.
+
+    Mathematically: block number before minus after is a constant plus one term per plain digit and one per group of
+    bits that share target bits; its zeros are counted.
+    """
+    free, constant = 1, -(origin // below)
+    terms: list[IntArray] = []
+    shared = shared_bits(pieces)
+    groups: list[tuple[set[int], list[tuple[int, tuple[int, ...]]]]] = []
+    for weight, extent, stride in placed(pieces):
+        touched = weights(stride)
+        if not shared.isdisjoint(touched):
+            groups = _grouped(groups, weight, touched)
+            continue
+        before = weight // below if weight >= below else 0
+        after = touched[0] // below if touched[0] >= below else 0
+        sign = -1 if isinstance(stride, int) and stride < 0 else 1
+        coefficient = before - sign * after
+        if not coefficient:
+            free *= extent
+        elif extent > limits.POINTS or extent * abs(coefficient) >= ARRAY_LIMIT:
+            return None
+        else:
+            terms.append(coefficient * np.arange(extent, dtype=np.int64))
+            memory.reserve("the digits of a map", sum(map(len, terms)), 8)
+    for targets, columns in groups:
+        found = _group_term(sorted(targets), columns, origin, below)
+        if found is None:
+            return None
+        terms.append(found[0])
+        free <<= found[1]
+    solutions = _vanishing(terms, constant)
+    return None if solutions is None else free * solutions
+
+
+def _grouped(
+    groups: list[tuple[set[int], list[tuple[int, tuple[int, ...]]]]], weight: int, touched: tuple[int, ...]
+) -> list[tuple[set[int], list[tuple[int, tuple[int, ...]]]]]:
+    """Return the groups with one more bit, merging those that it connects."""
+    targets, columns = set(touched), [(weight, touched)]
+    apart = []
+    for group in groups:
+        if group[0].isdisjoint(touched):
+            apart.append(group)
+        else:
+            targets |= group[0]
+            columns = [*group[1], *columns]
+    return [*apart, (targets, columns)]
+
+
+def _group_term(
+    targets: list[int], columns: list[tuple[int, tuple[int, ...]]], origin: int, below: int
+) -> tuple[IntArray, int] | None:
+    """Return (values, k): block number before minus after over a group of bits, offset to be 0 at index 0.
+
+    Each value stands for 2**k points. The values depend on the bits through a matrix, so only its image is enumerated.
+    """
+    above = [(weight // below, 0) for weight, _ in columns if weight >= below]
+    above += [(-(bit // below), origin // bit % 2) for bit in targets if bit >= below]
+    place = {("source", weight): 0 for weight, _ in columns if weight >= below}
+    place |= {("target", bit): 0 for bit in targets if bit >= below}
+    place = {key: 1 << k for k, key in enumerate(place)}
+    vectors = [
+        place.get(("source", weight), 0) | sum(place.get(("target", bit), 0) for bit in touched)
+        for weight, touched in columns
+    ]
+    basis = matrix.image_basis(vectors)
+    if 1 << len(basis) > limits.POINTS or len(place) > 62 or sum(abs(c) for c, _ in above) >= ARRAY_LIMIT:
+        return None
+    start = sum(1 << k for k, (_, value) in enumerate(above) if value)
+    image = matrix.table(basis, start)
+    total = np.zeros(len(image), dtype=np.int64)
+    for k, (coefficient, value) in enumerate(above):
+        total += coefficient * ((image >> k & 1) - value)
+    return total, len(columns) - len(basis)
+
+
+def _vanishing(terms: list[IntArray], constant: int) -> int | None:
+    """Return in how many ways one value per term and the constant add up to 0; None if there are too many."""
+    sides: list[list[IntArray]] = [[], []]
+    sizes = [1, 1]
+    for term in sorted(terms, key=len, reverse=True):
+        side = int(sizes[1] < sizes[0])
+        sides[side].append(term)
+        sizes[side] *= len(term)
+    reach = abs(constant) + sum(int(np.abs(term).max()) for term in terms)
+    if max(sizes) > limits.POINTS or reach >= ARRAY_LIMIT:
+        return None
+    sums = []
+    for side_terms in sides:
+        total = np.zeros(1, dtype=np.int64)
+        for term in side_terms:
+            total = (total[:, None] + term).reshape(-1)
+        sums.append(np.unique(total, return_counts=True))
+    (left, left_counts), (right, right_counts) = sums
+    _, here, there = np.intersect1d(left, -constant - right, assume_unique=True, return_indices=True)
+    return sum(int(a) * int(b) for a, b in zip(left_counts[here], right_counts[there], strict=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,24 +250,6 @@ class LevelProfile:
         return "\n".join(lines)
 
 
-def fanout(bijection: Bijection, below: int) -> tuple[int, int]:
-    """Return the least and the greatest number of destination blocks that a source block feeds.
-
-    Blocks have ``below`` points, a divisor of N.
-
-    Raises: BudgetError: LA754.
-
-    Complexity: linear in the digits, cubic in the shared bits; O(N log N) if it enumerates.
-
-    Example:
-        >>> fanout(DigitMap.from_bits((4, 2, 1)), 2), fanout(DigitMap(((3, 2), (2, 1))), 2)
-        ((2, 2), (2, 2))
-    """
-    _divides(bijection, below)
-    spread = _digit_fanout(bijection, below)
-    return _table_counts(bijection.table(), below)[0] if spread is None else (spread, spread)
-
-
 def _digit_fanout(bijection: Bijection, below: int) -> int | None:
     """Return how many blocks every block feeds and reads from; None if enumeration is needed."""
     pieces = cut_digits(bijection, below)
@@ -145,13 +266,36 @@ def _digit_fanout(bijection: Bijection, below: int) -> int | None:
     return spread << matrix.rank(columns)
 
 
-def _divides(bijection: Bijection, below: int) -> None:
-    if below < 1 or bijection.size % below:
-        raise malformed("below", f"must divide the {bijection.size} points", below)
+def _digit_moved(mapping: DigitMap, below: int) -> int | None:
+    """Return how many points change their block number; None if enumeration is needed.
+
+    On common boundaries, the points that stay are counted digit by digit; for other digits that divide at the cut they
+    are the solutions of one linear equation in the digits that affect the block number.
+    """
+    origin = mapping.offset
+    pieces = aligned(mapping.modes, [below])
+    if pieces is not None:
+        return mapping.size - kept_on_common_digits(pieces, origin, below)
+    pieces = cut_digits(mapping, below)
+    kept = None if pieces is None else kept_by_equation(pieces, origin, below)
+    return None if kept is None else mapping.size - kept
 
 
-def _table_counts(values: IntArray, below: int) -> tuple[tuple[int, int], tuple[int, int], int]:
-    """Return the fan-out, fan-in and number of moved points of a table; -1 marks inactive points."""
+Counts: TypeAlias = tuple[tuple[int, int], tuple[int, int], int]
+"""Fan-out and fan-in of the blocks (least, greatest), and the number of points that change their block number."""
+
+
+def counts_by_digits(bijection: Bijection, below: int) -> Counts | None:
+    """Return the counts at blocks of ``below`` points; None if enumeration is needed."""
+    spread = _digit_fanout(bijection, below)
+    if spread is None or not isinstance(bijection, DigitMap):
+        return None
+    moved = _digit_moved(bijection, below)
+    return None if moved is None else ((spread, spread), (spread, spread), moved)
+
+
+def counts_of_table(values: IntArray, below: int) -> Counts:
+    """Return the counts of a table at blocks of ``below`` points; -1 marks inactive points."""
     inside = np.flatnonzero(values >= 0)
     if not len(inside):
         return (0, 0), (0, 0), 0
@@ -168,39 +312,6 @@ def _extremes(blocks: IntArray) -> tuple[int, int]:
     return int(counts[counts > 0].min()), int(counts.max())
 
 
-def moved(bijection: Bijection, below: int) -> int:
-    """Return how many points change their block number.
-
-    Mathematically: on common boundaries, the points that stay are counted digit by digit, by cycles of equal digits and
-    one affine system over F2 for the bits; for other digits that divide at the cut they are the solutions of one linear
-    equation in the digits that affect the block number.
-
-    Blocks have ``below`` points, a divisor of N.
-
-    Raises: BudgetError: LA754.
-
-    Example:
-        >>> moved(DigitMap.from_bits((4, 2, 1)), 2), moved(DigitMap(((3, -1),)), 1)
-        (4, 2)
-    """
-    _divides(bijection, below)
-    count = _digit_moved(bijection, below)
-    return _table_counts(bijection.table(), below)[2] if count is None else count
-
-
-def _digit_moved(bijection: Bijection, below: int) -> int | None:
-    """Return how many points change their block number; None if enumeration is needed."""
-    if not isinstance(bijection, DigitMap):
-        return None
-    size, origin = bijection.size, bijection.offset
-    pieces = aligned(bijection.modes, [below])
-    if pieces is not None:
-        return size - kept_on_common_digits(pieces, origin, below)
-    pieces = cut_digits(bijection, below)
-    kept = None if pieces is None else kept_by_equation(pieces, origin, below)
-    return None if kept is None else size - kept
-
-
 def level_profile(source: HierarchicalLayout, destination: HierarchicalLayout) -> LevelProfile:
     """Return what crosses each cut when data is converted from ``source`` to ``destination``.
 
@@ -210,8 +321,6 @@ def level_profile(source: HierarchicalLayout, destination: HierarchicalLayout) -
 
     Returns:
         The profile of P = destination^-1 o source. Values excluded by a guard of either side do not count.
-
-    Raises: AdmissibilityError: LA751, LA756, LA754.
 
     Example:
         >>> from layoutalg.hierarchy import Box, hierarchy
@@ -239,10 +348,7 @@ def level_profile(source: HierarchicalLayout, destination: HierarchicalLayout) -
 
 
 def profile_of(conversion: HierarchicalLayout) -> LevelProfile:
-    """Return the level profile of a bijection of a box of levels; see ``level_profile``.
-
-    Raises: AdmissibilityError: LA756, LA754.
-    """
+    """Return the level profile of a bijection of a box of levels; see ``level_profile``."""
     box = require(conversion, HierarchicalLayout, "conversion").source
     same_levels(box, conversion.target, conversion)
     values: IntArray | None = None
@@ -250,14 +356,90 @@ def profile_of(conversion: HierarchicalLayout) -> LevelProfile:
     entries = []
     for cut in CUTS:
         below = block_size(box, cut)
-        spread = None if conversion.guards else _digit_fanout(conversion.map, below)
-        count = None if spread is None else _digit_moved(conversion.map, below)
-        if spread is not None and count is not None:
-            feeds = reads = (spread, spread)
-        else:
+        found = None if conversion.guards else counts_by_digits(conversion.map, below)
+        if found is None:
             values = conversion.table() if values is None else values
-            feeds, reads, count = _table_counts(values, below)
+            found = counts_of_table(values, below)
+        feeds, reads, count = found
         rank = feeds[0].bit_length() - 1 if linear else None
         entries.append(CutProfile(cut, below, conversion.size // below, feeds, reads, count, rank))
     active = conversion.active() if values is None else int(np.count_nonzero(values >= 0))
     return LevelProfile(tuple(entries), active)
+
+
+AXES = ("register", "lane", "warp", "block")
+"""Compiler names of the levels, innermost first; a block is a CTA of the cluster."""
+
+
+def conversion_profile(source: LinearLayout, destination: LinearLayout) -> LevelProfile:
+    """Return what crosses each cut when data is converted from ``source`` to ``destination``.
+
+    Mathematically: C maps positions of ``destination`` to positions of ``source``, with ``source @ C == destination``,
+    and keeps block, warp, lane and register in place as far as possible, choosing among copies in ``source``. At a cut
+    with 2**a blocks, let F be the part of C from the axes below to the axes above, E the part from above to above, and
+    r the rank of F. Every destination block reads from 2**r source blocks. Every source block that is read feeds
+    2**(a + r - s) destination blocks, s the rank of (E F); the others are not read. For layouts without copies s = a,
+    and the profile equals ``level_profile``. ``intrinsic`` renumbers blocks but does not choose other copies.
+
+    Args:
+        source: (register, lane, warp, block) -> tensor, in any order, axes may be missing: where each value is.
+        destination: The same for the required layout, over the same output axes.
+
+    Example:
+        >>> rows = LinearLayout.from_bases({"register": [(1,)], "lane": [(2,)], "warp": [(4,)]}, {"x": 8})
+        >>> copied = LinearLayout.from_bases({"register": [(2,)], "lane": [(1,)], "warp": [(0,)]}, {"x": 8})
+        >>> print(conversion_profile(rows, copied))
+        shared: 8 values
+          register|lane: 6 moved, each block feeds 4, reads 2 of 4, rank 1
+          lane|warp: 4 moved, each block feeds 2, reads 1 of 2, rank 0
+          warp|cta: 0 moved, each block feeds and reads 1 of 1, rank 0
+          cta|cluster: 0 moved, each block feeds and reads 1 of 1, rank 0
+
+    Source: arXiv 2505.23819, section 5 (conversions of linear layouts); the ranks are explained in ``profile``.
+    """
+    for argument, layout in (("source", source), ("destination", destination)):
+        for name in require(layout, LinearLayout, argument).in_dims:
+            if name not in AXES:
+                raise malformed(argument, f"must have input axes among {list(AXES)}", name)
+    for name in AXES[1:]:
+        extents = source.in_dims.get(name, 1), destination.in_dims.get(name, 1)
+        if extents[0] != extents[1]:
+            because = f"the source has {extents[0]} of {name}, the destination {extents[1]}"
+            witness = {"axis": name, "source": extents[0], "destination": extents[1]}
+            raise refuse("LA756", "the layouts are for different machine shapes", because, witness, source, destination)
+    gather = solve(source, destination).choose("local")
+    entries = []
+    for index, cut in enumerate(CUTS):
+        above = AXES[index + 1 :]
+        mask = sum(((1 << bits) - 1) << low for name, low, bits in fields(gather.out_axes) if name in above)
+        crossing, carried, displaced = [], [], []
+        for name, low, bits in fields(gather.in_axes):
+            at = {axis: place for axis, place, _ in fields(gather.out_axes)}.get(name, 0)
+            for bit in range(bits):
+                image = gather.columns[low + bit] & mask
+                if name in above:
+                    carried.append(image)
+                    image ^= 1 << (at + bit)
+                else:
+                    crossing.append(image)
+                displaced.append(image)
+        rank = matrix.rank(crossing)
+        feeds = 1 << (len(carried) + rank - matrix.rank([*crossing, *carried]))
+        entries.append(
+            CutProfile(
+                cut=cut,
+                block=1 << len(crossing),
+                blocks=1 << len(carried),
+                fanout=(feeds, feeds),
+                fanin=(1 << rank, 1 << rank),
+                moved=gather.size - _still(displaced, gather.constant & mask),
+                rank=rank,
+            )
+        )
+    return LevelProfile(tuple(entries), gather.size)
+
+
+def _still(columns: list[int], constant: int) -> int:
+    """Return the number of zeros of an affine map over F2."""
+    reduced = matrix.eliminate(columns)
+    return 0 if reduced.reduce(constant)[0] else 1 << len(reduced.null)

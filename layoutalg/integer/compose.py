@@ -14,7 +14,7 @@ import numpy as np
 
 from layoutalg.ground import memory
 from layoutalg.ground.errors import AdmissibilityError, BudgetError, Diagnostic, RepresentabilityError
-from layoutalg.ground.operators import composes
+from layoutalg.ground.layout import composes
 from layoutalg.integer.forms import first_at_least, grid
 from layoutalg.integer.layout import IntegerLayout
 from layoutalg.integer.matrix import Form, Vector

@@ -21,11 +21,10 @@ import numpy as np
 import numpy.typing as npt
 
 from layoutalg.ground import clock
-from layoutalg.ground.axes import checked_axes
 from layoutalg.ground.check import Checker, integers
+from layoutalg.ground.digits import checked_axes
 from layoutalg.ground.errors import Diagnostic, MalformedError, Repair, RepresentabilityError, shown
-from layoutalg.ground.names import is_cpp_name
-from layoutalg.ground.text import expression_tree
+from layoutalg.ground.text import expression_tree, is_cpp_name
 from layoutalg.ground.verdict import Proved, Refuted, Unknown, Verdict
 from layoutalg.integer.axes import select_outputs
 from layoutalg.integer.forms import residue_form

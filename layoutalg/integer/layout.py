@@ -18,8 +18,8 @@ import numpy as np
 import numpy.typing as npt
 
 from layoutalg.ground import limits, memory
-from layoutalg.ground.axes import Axes, Coordinate, checked_axes, coordinates, digits_of
 from layoutalg.ground.check import Checker
+from layoutalg.ground.digits import Axes, Coordinate, checked_axes, coordinates, digits_of
 from layoutalg.ground.errors import AdmissibilityError, BudgetError, Diagnostic, RepresentabilityError
 from layoutalg.ground.layout import Layout
 from layoutalg.integer.bijection import Index, index_by_strides, index_by_table

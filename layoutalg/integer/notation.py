@@ -6,7 +6,7 @@ negative.
 
 from __future__ import annotations
 
-from layoutalg.ground.tokens import Grammar, Tokens
+from layoutalg.ground.text import Grammar, Tokens
 from layoutalg.integer.layout import IntegerLayout
 from layoutalg.integer.matrix import transpose
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from layoutalg.ground.axes import Axes, checked_axes
+from layoutalg.ground.digits import Axes, checked_axes
 from layoutalg.ground.errors import Diagnostic, RepresentabilityError
 from layoutalg.integer.axes import place_of
 from layoutalg.integer.layout import IntegerLayout, layout_or_refuse

@@ -1,6 +1,6 @@
 """Read and write every notation: the output of ``str`` and what CuTe and Triton print.
 
-Notation: the beginning of the text determines the family. ``F2[`` is a linear layout (``layoutalg.f2.notation``),
+Notation: the beginning of the text determines the family. ``F2[`` is a linear layout (``layoutalg.f2.layout``),
 ``Z[`` an integer layout (``layoutalg.integer.notation``), ``{`` or ``[`` (parameters) a piecewise layout or, without an
 arrow, a point set, both read by ISL. An axis and its digits, ``lane 8:2``, or a box of named axes, ``[lane:8]``, begin
 a hierarchical layout (``layoutalg.hierarchy.notation``). ``#``, ``tensor<`` and ``!ttg.memdesc<`` begin Triton
@@ -131,7 +131,7 @@ def _parsed(text: str, shape: Any) -> Any:
 
         return parse_hierarchical(text)
     if start.startswith("F2"):
-        from layoutalg.f2.notation import parse_linear
+        from layoutalg.f2.layout import parse_linear
 
         return parse_linear(text)
     if start.startswith("Z"):

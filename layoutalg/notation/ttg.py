@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from layoutalg.ground.tokens import Grammar, Tokens
+from layoutalg.ground.text import Grammar, Tokens
 from layoutalg.notation.bases import CODE, WHAT
 
 Value: TypeAlias = "bool | int | list[Any] | Attribute | dict[str, Any]"

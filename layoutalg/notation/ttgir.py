@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from layoutalg.ground.errors import shown
-from layoutalg.ground.tokens import Tokens
+from layoutalg.ground.text import Tokens
 from layoutalg.notation.bases import sizes_of
 from layoutalg.notation.ttg import GRAMMAR, Attribute, attribute
 from layoutalg.notation.ttg_build import KINDS, build, rank_of

@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from layoutalg.ground import axes as named
 from layoutalg.ground import clock, limits, memory
+from layoutalg.ground import digits as named
 from layoutalg.ground.errors import AdmissibilityError, BudgetError, Diagnostic, MalformedError, shown
-from layoutalg.ground.operators import composes
+from layoutalg.ground.layout import composes
 from layoutalg.piecewise import box, functions, reading, regions, sympy_form
 from layoutalg.piecewise.algebra import Algebra
 from layoutalg.piecewise.explicit import EMPTY

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from layoutalg.ground import clock, memory
 from layoutalg.ground.errors import AdmissibilityError, BudgetError, Diagnostic
-from layoutalg.ground.writing import Written
+from layoutalg.ground.layout import Written
 from layoutalg.piecewise import counts, functions, reading, regions
 from layoutalg.piecewise.notation import malformed
 from layoutalg.piecewise.pieces import SAFE

@@ -42,13 +42,15 @@ DRAWN: dict[str, dict[str, Callable[[type], st.SearchStrategy[Any]]]] = {
     "layoutalg.f2.layout": {"LinearLayout": lambda _: testing.strategies.linear_layouts()},
     "layoutalg.integer.layout": {"IntegerLayout": lambda _: testing.strategies.integer_layouts()},
     "layoutalg.piecewise.layout": {"PiecewiseLayout": lambda _: testing.strategies.piecewise_layouts()},
-    "layoutalg.hierarchy.layout": {"HierarchicalLayout": lambda _: testing.strategies.hierarchical_layouts()},
-    "layoutalg.hierarchy.digitmap": {"DigitMap": lambda _: testing.strategies.digit_maps()},
+    "layoutalg.hierarchy.layout": {
+        "HierarchicalLayout": lambda _: testing.strategies.hierarchical_layouts(),
+        "Guard": lambda _: testing.strategies.guards(),
+    },
     "layoutalg.hierarchy.bijection": {
-        "TableMap": lambda kind: testing.strategies.tables(bijective=True).map(lambda t: kind(tuple(t.tolist())))
+        "DigitMap": lambda _: testing.strategies.digit_maps(),
+        "TableMap": lambda kind: testing.strategies.tables(bijective=True).map(lambda t: kind(tuple(t.tolist()))),
     },
     "layoutalg.hierarchy.levels": {"Box": lambda _: testing.strategies.boxes()},
-    "layoutalg.hierarchy.guard": {"Guard": lambda _: testing.strategies.guards()},
     "layoutalg.proofs.tensor": {"Tensor": lambda _: testing.strategies.tensors()},
     "layoutalg.proofs.smem": {"SharedTile": lambda _: testing.strategies.shared_tiles()},
     "layoutalg.proofs.tensormap.problem": {

@@ -8,9 +8,8 @@ from itertools import product
 from typing import Any, TypeAlias
 
 from layoutalg.cute.pointed import Map, followed, prefix_products, strides_at, transpose
-from layoutalg.ground.axes import point_at
-from layoutalg.ground.digits import evaluate, placed
-from layoutalg.hierarchy.digitmap import composed, reversed_as, turned_back, value_at
+from layoutalg.ground.digits import evaluate, placed, point_at
+from layoutalg.hierarchy.bijection import composed, reversed_as, turned_back, value_at
 from layoutalg.proofs.laws.law import INTEGERS, Law, stated
 from layoutalg.proofs.laws.term import every, some
 from layoutalg.proofs.laws.trial import Trial, digits_of, index, state_digits

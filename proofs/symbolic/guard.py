@@ -17,8 +17,7 @@ from layoutalg.ground.check import Checker
 from layoutalg.ground.conditions import Condition, condition
 from layoutalg.ground.decide import decide_quickly
 from layoutalg.ground.errors import MalformedError
-from layoutalg.ground.polynomial import Polynomial, named, names_of, number
-from layoutalg.ground.sizes import require_names, sizes_of
+from layoutalg.ground.polynomial import Polynomial, named, names_of, number, require_names, sizes_of
 
 if TYPE_CHECKING:
     from layoutalg.ground.conditions import Known

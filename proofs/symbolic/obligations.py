@@ -30,8 +30,7 @@ import numpy as np
 from layoutalg.ground.conditions import Condition, at_least, divisible
 from layoutalg.ground.kinds import checked_kinds
 from layoutalg.ground.limits import PROBLEM_EXTENT
-from layoutalg.ground.monomials import Monomial
-from layoutalg.ground.polynomial import ONE, Polynomial, number, total
+from layoutalg.ground.polynomial import ONE, Monomial, Polynomial, number, total
 from layoutalg.proofs.symbolic.guard import Clause
 from layoutalg.proofs.symbolic.plan import SymbolicPlan, evaluated
 from layoutalg.proofs.symbolic.residues import Axis, Residues, as_congruence, residues

@@ -14,9 +14,8 @@ from layoutalg.ground.assumptions import Assumptions
 from layoutalg.ground.check import Checker
 from layoutalg.ground.document import Reader
 from layoutalg.ground.errors import AdmissibilityError, Diagnostic, Repair
-from layoutalg.ground.polynomial import Polynomial, number, whole_at
+from layoutalg.ground.polynomial import Polynomial, number, require_names, sizes_of, whole_at
 from layoutalg.ground.polynomial_text import polynomial
-from layoutalg.ground.sizes import require_names, sizes_of
 from layoutalg.ground.verdict import Proved, Refuted
 from layoutalg.proofs.fields import Claim, certificate, instance, integer, integers, items, plain, text
 from layoutalg.proofs.symbolic.guard import Guard

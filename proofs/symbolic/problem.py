@@ -15,9 +15,8 @@ from layoutalg.ground.assumptions import Assumptions
 from layoutalg.ground.check import Checker
 from layoutalg.ground.decide import find_sizes
 from layoutalg.ground.errors import Diagnostic, MalformedError
-from layoutalg.ground.polynomial import names_of, whole_at
+from layoutalg.ground.polynomial import names_of, require_names, sizes_of, whole_at
 from layoutalg.ground.polynomial_text import polynomial
-from layoutalg.ground.sizes import require_names, sizes_of
 from layoutalg.proofs.fields import Statement, instance, plain
 from layoutalg.proofs.tensor import Size, Tensor, size_text, tensor_of
 from layoutalg.proofs.tensormap.problem import SCHEMA, TensorMapProblem

@@ -19,11 +19,11 @@ References: PTX ISA 9.1 section 9.7.15.5; reads of random descriptors on a devic
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
 
-from layoutalg.ground.cache import remembered
 from layoutalg.ground.kinds import checked_kinds
 
 SHARED_BYTES = 2**18
@@ -104,7 +104,7 @@ def read_addresses(
     return linear + CHUNK_BYTES * ((chunk ^ phase) - chunk)
 
 
-@remembered(lambda *_: 500)
+@lru_cache(maxsize=1024)
 def unread(rows: int, major: str, swizzle: str, bits: int = 16, k: int = 16) -> tuple[str, ...]:
     """Return the stride fields that affect no address of an instruction, found by varying them.
 
@@ -127,7 +127,7 @@ def _offsets(
     return near + leading * of_leading + stride * of_stride
 
 
-@remembered(lambda counts, *_: 500 + 3 * counts[0].nbytes)
+@lru_cache(maxsize=64)
 def _counts(
     rows: int, major: str, span: int, bits: int, along: int
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:

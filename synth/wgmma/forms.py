@@ -12,8 +12,8 @@ to that search.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
-from layoutalg.ground.cache import remembered
 from layoutalg.ground.kinds import checked_kinds
 from layoutalg.proofs.fields import Digits, put_fields
 from layoutalg.proofs.wgmma import InstructionTile, OperandPlan, OperandProblem
@@ -73,14 +73,14 @@ def canonical_plan(problem: OperandProblem) -> OperandPlan | None:
     return None
 
 
-@remembered(lambda *_: 100)
+@lru_cache(maxsize=1024)
 def _rows(operand: str, dtype: str, extent: int) -> int:
     """Rows of the widest instruction that divides the tile; 0 if none does."""
     legal = hardware.instruction_rows(operand, dtype)
     return next((rows for rows in reversed(legal) if extent % rows == 0), 0)
 
 
-@remembered(lambda *_: 500)
+@lru_cache(maxsize=1024)
 def _form(rows: int, major: str, swizzle: str, bits: int, k: int) -> _Form | None:
     pattern = hardware.read_pattern(major, swizzle, bits, k)
     axes: list[Pattern] = []

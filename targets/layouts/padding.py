@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from layoutalg.f2 import LinearLayout, kernel_of
 from layoutalg.ground.errors import AdmissibilityError, BudgetError, Diagnostic, RepresentabilityError
-from layoutalg.ground.writing import Written
+from layoutalg.ground.layout import Written
 from layoutalg.piecewise import PiecewiseLayout
 from layoutalg.targets.layouts.shared import SHARED_AXES
 from layoutalg.targets.layouts.tile import (

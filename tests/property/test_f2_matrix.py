@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from layoutalg.f2 import carry, matrix, split
+from layoutalg.f2 import carry, matrix
 from layoutalg.ground.errors import AdmissibilityError
 
 columns_of = st.integers(1, 6).flatmap(lambda rows: st.lists(st.integers(0, 2**rows - 1), max_size=6))
@@ -157,7 +157,7 @@ def disjoint(columns: tuple[int, ...]) -> bool:
 
 @given(columns_of)
 def test_one_swizzle_finds_a_swizzle_whenever_there_is_one(columns: list[int]) -> None:
-    found = split.one_swizzle(columns)
+    found = carry.one_swizzle(columns)
     tried = [(0, 0, 0)] + [
         (bits, base, sign * distance)
         for bits in range(1, 7)
@@ -165,8 +165,8 @@ def test_one_swizzle_finds_a_swizzle_whenever_there_is_one(columns: list[int]) -
         for distance in range(bits, 9)
         for sign in (1, -1)
     ]
-    exists = any(disjoint(split.swizzle_columns(*fields, columns)) for fields in tried)
+    exists = any(disjoint(carry.swizzle_columns(*fields, columns)) for fields in tried)
     assert (found is not None) == exists
     if found is not None:
-        assert disjoint(split.swizzle_columns(*found, columns))
-        assert split.swizzle_columns(*found, split.swizzle_columns(*found, columns)) == tuple(columns)
+        assert disjoint(carry.swizzle_columns(*found, columns))
+        assert carry.swizzle_columns(*found, carry.swizzle_columns(*found, columns)) == tuple(columns)

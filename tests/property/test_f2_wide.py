@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import pytest
 
 from layoutalg import f2
-from layoutalg.f2 import ColumnAction, LinearLayout, Subspace, parse_linear
+from layoutalg.f2 import LinearLayout, Subspace, parse_linear
 from layoutalg.ground.errors import BudgetError
 
 BITS = 200
@@ -56,8 +56,8 @@ def test_every_operation_is_exact_on_200_bits(seed: int) -> None:
     turned = f2.transpose_outs(f2.transpose_ins(a, ("warp", "register", "lane")), ("col", "row"))
     shaped = f2.reshape_ins(a, {"p": 1 << 150, "q": 1 << 50})
     masked, grown = f2.mask_out(a, "row", 1 << 40), f2.resize_out(a, "row", 1 << 95)
-    action = ColumnAction("lane", 70, tuple(rng.sample(range(70), 50)))
-    acted, taken = action.apply(a), action.as_layout()
+    taken = LinearLayout((("lane", 50),), (("lane", 70),), tuple(1 << k for k in rng.sample(range(70), 50)))
+    acted = f2.map_in(a, taken)
     beside = f2.concat_ins(a, f2.rename_ins(b, {n: n + "2" for n, _ in INS}))
     above = f2.concat_outs(a, f2.rename_outs(b, {n: n + "2" for n, _ in OUTS}))
     for x in some(rng, a.in_dims):
@@ -95,10 +95,11 @@ def test_every_operation_is_exact_on_200_bits(seed: int) -> None:
     assert f2.minimal_conversion(a, a) == f2.empty()
     assert f2.quotient(to_a.particular * LinearLayout.identity({"spare": 1 << 99}), "spare") == to_a.particular
     assert f2.num_consecutive(wide_tile) == 1 << BITS
-    shuffled = ColumnAction("register", BITS, tuple(rng.sample(range(BITS), BITS)))
-    found = f2.permutation_for_divide(shuffled.apply(wide_tile), wide_tile)
-    assert shuffled.then(found).is_identity
-    assert f2.additive_strides(shuffled.apply(wide_tile))[0] == 1 << BITS
+    register = (("register", BITS),)
+    shuffled = LinearLayout(register, register, tuple(1 << k for k in rng.sample(range(BITS), BITS)))
+    found = f2.permutation_for_divide(f2.map_in(wide_tile, shuffled), wide_tile)
+    assert shuffled @ found == LinearLayout.identity({"register": 1 << BITS})
+    assert f2.additive_strides(f2.map_in(wide_tile, shuffled))[0] == 1 << BITS
     with pytest.raises(BudgetError, match="LA211"):
         a.table()
 

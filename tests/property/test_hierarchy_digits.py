@@ -8,6 +8,8 @@ from math import prod
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import layoutalg as la
 from layoutalg.cute import ComposedLayout, CuteLayout, Swizzle
@@ -26,18 +28,22 @@ from layoutalg.hierarchy import (
     reindex,
 )
 from layoutalg.hierarchy import bijection as maps
-from layoutalg.hierarchy.blocks import crossing_witness, form_of, moved_point
-from layoutalg.hierarchy.mapping import unswizzled
-from layoutalg.hierarchy.profile import fanout, moved
+from layoutalg.hierarchy.blocks import crossing_witness, moved_point
+from layoutalg.hierarchy.build import unswizzled
+from layoutalg.hierarchy.notation import parse_hierarchical
+from layoutalg.hierarchy.profile import counts_by_digits, counts_of_table
 
 Case = tuple[DigitMap, list[int]]
 
 
-def mixed(rng: random.Random, limit: int, pool: tuple[int, ...] = (2, 2, 2, 2, 3, 5, 4, 6, 1)) -> Case:
+EXTENTS = st.lists(st.sampled_from((2, 2, 2, 2, 3, 5, 4, 6, 1)), max_size=6).filter(lambda e: prod(e) <= 100)
+RANDOM = st.randoms(use_true_random=False)
+
+
+@st.composite
+def mixed(draw: st.DrawFn, extents: list[int] | None = None) -> Case:
     """A digit map built from a reindex, a product of row operations and flips, with the values of those."""
-    extents = [7] * 9
-    while prod(extents) > limit:
-        extents = [rng.choice(pool) for _ in range(rng.randrange(7))]
+    extents, rng = draw(EXTENTS) if extents is None else extents, draw(RANDOM)
     places = list(range(len(extents)))
     weight, weights = 1, dict[int, int]()
     for digit in rng.sample(places, len(places)):
@@ -76,10 +82,10 @@ def divisors(number: int) -> list[int]:
     return [divisor for divisor in range(1, number + 1) if number % divisor == 0]
 
 
-@pytest.mark.parametrize("seed", range(150))
-def test_values_and_the_one_normal_form(seed: int) -> None:
-    rng = random.Random(seed)
-    mapping, values = mixed(rng, 150)
+@settings(deadline=None)
+@given(mixed(), st.integers(1, 3), st.integers(1, 3))
+def test_values_and_the_one_normal_form(case: Case, low: int, high: int) -> None:
+    mapping, values = case
     assert [mapping.at(index) for index in range(len(values))] == values
     assert mapping.apply(np.arange(len(values))).tolist() == mapping.table().tolist() == values
     assert maps.canonical(TableMap(tuple(values))) == mapping
@@ -93,62 +99,46 @@ def test_values_and_the_one_normal_form(seed: int) -> None:
         assert DigitMap.from_bits(mapping.columns, mapping.offset) == mapping
         for index, value in enumerate(values):
             assert matrix.apply(mapping.columns, index) ^ mapping.offset == value
-    low, high = rng.randrange(1, 4), rng.randrange(1, 4)
     local, size = maps.local(mapping, low, high), len(values)
     assert local.table().tolist() == [
         x % low + low * values[x // low % size] + low * size * (x // low // size) for x in range(low * size * high)
     ]
 
 
-def test_composition_is_exact_and_equal_functions_are_equal_values() -> None:
-    rng = random.Random(7)
-    known: dict[int, list[Case]] = {}
-    mixed_pairs = 0
-    for _ in range(400):
-        outer, after = mixed(rng, 100)
-        for inner, before in known.get(len(after), [])[-3:]:
-            answer = maps.compose(outer, inner)
-            expected = [after[value] for value in before]
-            assert answer.table().tolist() == expected
-            assert answer == maps.canonical(TableMap(tuple(expected)))
-            assert (outer == inner) == (after == before)
-            mixed_pairs += not outer.is_plain and not inner.is_plain
-        known.setdefault(len(after), []).append((outer, after))
-    assert mixed_pairs > 20
+@settings(deadline=None)
+@given(EXTENTS.flatmap(lambda e: st.tuples(mixed(e), st.permutations(e).flatmap(mixed))))
+def test_composition_is_exact_and_equal_functions_are_equal_values(pair: tuple[Case, Case]) -> None:
+    (outer, after), (inner, before) = pair
+    answer = maps.compose(outer, inner)
+    expected = [after[value] for value in before]
+    assert answer.table().tolist() == expected
+    assert answer == maps.canonical(TableMap(tuple(expected)))
+    assert (outer == inner) == (after == before)
 
 
-@pytest.mark.parametrize("seed", range(120))
-def test_levels(seed: int) -> None:
-    rng = random.Random(seed)
-    mapping, values = mixed(rng, 300, (2, 2, 2, 2, 3, 4))
+@settings(deadline=None)
+@given(mixed(), st.data())
+def test_levels(case: Case, data: st.DataObject) -> None:
+    mapping, values = case
     size = len(values)
-    for below in rng.sample(divisors(size), min(3, len(divisors(size)))):
-        feeds = [len({value // below for value in values[at : at + below]}) for at in range(0, size, below)]
-        away = [index for index, value in enumerate(values) if value // below != index // below]
-        assert fanout(mapping, below) == (min(feeds), max(feeds))
-        assert moved(mapping, below) == len(away)
-        layout = HierarchicalLayout(Box.of(x=size), Box.of(x=size), mapping)
-        point = moved_point(layout, below)
-        assert point in away if away else point is None
-        pair = crossing_witness(mapping, below)
-        assert (pair is None) == (max(feeds) == 1)
-        if pair is not None:
-            assert pair[0] // below == pair[1] // below
-            assert values[pair[0]] // below != values[pair[1]] // below
-            continue
-        form = form_of(mapping, below)
-        rows = [[value % below for value in values[at : at + below]] for at in range(0, size, below)]
-        assert [form.at(index) for index in range(size)] == values
-        assert [form.inner_at(block).table().tolist() for block in range(len(rows))] == rows
-        assert form.outer.table().tolist() == [values[at] // below for at in range(0, size, below)]
-        assert (form.kind == "uniform") == all(row == rows[0] for row in rows)
-        assert eval(repr(form), vars(la.hierarchy) | vars(maps)) == form
+    below = data.draw(st.sampled_from(divisors(size)))
+    feeds = [len({value // below for value in values[at : at + below]}) for at in range(0, size, below)]
+    away = [index for index, value in enumerate(values) if value // below != index // below]
+    for found in (counts_by_digits(mapping, below), counts_of_table(np.array(values), below)):
+        assert found is None or (found[0], found[2]) == ((min(feeds), max(feeds)), len(away))
+    point = moved_point(HierarchicalLayout(Box.of(x=size), Box.of(x=size), mapping), below)
+    assert point in away if away else point is None
+    pair = crossing_witness(mapping, below)
+    assert (pair is None) == (max(feeds) == 1)
+    if pair is not None:
+        assert pair[0] // below == pair[1] // below
+        assert values[pair[0]] // below != values[pair[1]] // below
 
 
-@pytest.mark.parametrize("seed", range(60))
-def test_plans(seed: int) -> None:
+@settings(deadline=None)
+@given(RANDOM)
+def test_plans(rng: random.Random) -> None:
     """Digits of one box of levels on both sides: bits mixed at random, equal other digits permuted and reversed."""
-    rng = random.Random(seed)
     levels = [[rng.choice((2, 2, 3, 5)) for _ in range(rng.randrange(3))] for _ in range(5)]
     extents = [extent for level in levels for extent in level]
     if prod(extents) > 2000:
@@ -181,44 +171,36 @@ def test_plans(seed: int) -> None:
     assert all(plan.level_of(place) != plan.level_of(end) for place, end in plan.exchanged)
 
 
-def test_swizzled_layouts_are_read_as_digits() -> None:
-    rng = random.Random(3)
-    plain = 0
-    for _ in range(300):
-        extents = [rng.choice((2, 3, 4, 8)) for _ in range(rng.randrange(1, 4))]
-        strides, weight = [0] * len(extents), 1
-        for digit in rng.sample(range(len(extents)), len(extents)):
-            strides[digit] = weight * rng.choice((1, 1, -1))
-            weight *= extents[digit]
-        offset = sum((e - 1) * -d for e, d in zip(extents, strides, strict=True) if d < 0) + (rng.random() < 0.1)
-        bits, base = rng.randrange(3), rng.randrange(3)
-        swizzle = Swizzle(bits, base, rng.choice((-1, 1)) * (bits + rng.randrange(2)))
-        layout = ComposedLayout(swizzle, offset, CuteLayout(tuple(extents), tuple(strides)))
-        table = [layout(index) for index in range(layout.size)]
-        if sorted(table) != list(range(layout.size)):
-            with pytest.raises(LayoutError, match="LA752"):
-                reindex(Box.of(x=layout.size), layout)
-            continue
-        answer = reindex(Box.of(x=layout.size), layout).map
-        assert answer == maps.canonical(TableMap(tuple(table)))
-        if isinstance(answer, DigitMap):
-            plain += 1
-            outer, inner = unswizzled(answer)
-            assert inner.is_plain
-            assert [outer(value) for value in inner.table().tolist()] == table
-    assert plain > 100
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.sampled_from((2, 3, 4, 8)), min_size=1, max_size=3), RANDOM)
+def test_swizzled_layouts_are_read_as_digits(extents: list[int], rng: random.Random) -> None:
+    strides, weight = [0] * len(extents), 1
+    for digit in rng.sample(range(len(extents)), len(extents)):
+        strides[digit] = weight * rng.choice((1, 1, -1))
+        weight *= extents[digit]
+    offset = sum((e - 1) * -d for e, d in zip(extents, strides, strict=True) if d < 0) + (rng.random() < 0.1)
+    bits, base = rng.randrange(3), rng.randrange(3)
+    swizzle = Swizzle(bits, base, rng.choice((-1, 1)) * (bits + rng.randrange(2)))
+    layout = ComposedLayout(swizzle, offset, CuteLayout(tuple(extents), tuple(strides)))
+    table = [layout(index) for index in range(layout.size)]
+    if sorted(table) != list(range(layout.size)):
+        with pytest.raises(LayoutError, match="LA752"):
+            reindex(Box.of(x=layout.size), layout)
+        return
+    answer = reindex(Box.of(x=layout.size), layout).map
+    assert answer == maps.canonical(TableMap(tuple(table)))
+    if isinstance(answer, DigitMap):
+        outer, inner = unswizzled(answer)
+        assert inner.is_plain
+        assert [outer(value) for value in inner.table().tolist()] == table
 
 
-def test_what_is_taken_for_a_swizzle_is_one() -> None:
-    rng = random.Random(4)
-    found = 0
-    for _ in range(300):
-        mapping, values = mixed(rng, 100)
-        answer = unswizzled(mapping)
-        if answer is not None and not mapping.is_plain:
-            found += 1
-            assert [answer[0](value) for value in answer[1].table().tolist()] == values
-    assert found > 5
+@settings(max_examples=300, deadline=None)
+@given(mixed())
+def test_what_is_taken_for_a_swizzle_is_one(case: Case) -> None:
+    answer = unswizzled(case[0])
+    if answer is not None:
+        assert [answer[0](value) for value in answer[1].table().tolist()] == case[1]
 
 
 NAMES = ("x", "y", "row", "table", "and", "where", "F2", "Z", "Sw", "given", "é", "e\u0301", "a·b", "_", "x1", "o")
@@ -233,54 +215,47 @@ def boxed(rng: random.Random, size: int) -> Box:
     return Box(tuple(zip(rng.sample(NAMES, len(extents)), extents, strict=True)))
 
 
-def layouts(rng: random.Random) -> HierarchicalLayout:
-    mapping, values = mixed(rng, 100)
+@st.composite
+def layouts(draw: st.DrawFn) -> HierarchicalLayout:
+    (mapping, values), rng = draw(mixed()), draw(RANDOM)
     if rng.random() < 0.15:
         mapping = maps.canonical(TableMap(tuple(rng.sample(values, len(values)))))
     source, target = boxed(rng, len(values)), boxed(rng, len(values))
     guards = []
     for _ in range(rng.choice((0, 0, 1, 2))):
-        acting, box = rng.choice(
-            (
-                (maps.identity(len(values)), source),
-                (mapping, target),
-                (maps.inverse(mapping), boxed(rng, len(values))),
-            )
+        places = (
+            (maps.identity(len(values)), source),
+            (mapping, target),
+            (maps.inverse(mapping), boxed(rng, len(values))),
         )
+        acting, box = rng.choice(places)
         guards.append(Guard(acting, box, tuple(rng.randrange(extent + 1) for _, extent in box.axes)))
     return HierarchicalLayout(source, target, mapping, tuple(guards))
 
 
-def test_text_reads_back_or_says_that_it_cannot() -> None:
-    rng = random.Random(11)
-    abbreviated = 0
-    for _ in range(300):
-        layout = layouts(rng)
-        assert eval(repr(layout)) == layout
-        if "..." in str(layout):
-            abbreviated += 1
-            with pytest.raises(RepresentabilityError, match="LA762 the text abbreviates a table"):
-                la.parse(str(layout))
-        else:
-            assert la.parse(str(layout)) == layout
-    assert 0 < abbreviated < 30
+@settings(deadline=None)
+@given(layouts())
+def test_text_reads_back_or_says_that_it_cannot(layout: HierarchicalLayout) -> None:
+    assert eval(repr(layout)) == layout
+    if "..." in str(layout):
+        with pytest.raises(RepresentabilityError, match="LA762 the text abbreviates a table"):
+            la.parse(str(layout))
+    else:
+        assert la.parse(str(layout)) == layout
 
 
-def test_damaged_text_is_another_layout_or_a_named_error_with_its_place() -> None:
-    from layoutalg.hierarchy.notation import parse_hierarchical
-
-    rng = random.Random(5)
-    codes = set()
-    for _ in range(500):
-        text = str(layouts(rng))
-        at = rng.randrange(len(text) + 1)
-        char = rng.choice("0123456789()[]:,^->|<. xé&²٣")
-        damaged = rng.choice((text[:at], text[:at] + text[at + 1 :], text[:at] + char + text[at + rng.randrange(2) :]))
-        try:
-            layout = parse_hierarchical(damaged)
-        except LayoutError as error:
-            codes.add(error.diagnostic.code)
-            assert 0 <= error.diagnostic.witness["position"] <= len(damaged)
-        else:
-            assert parse_hierarchical(str(layout)) == layout
-    assert codes >= {"LA750", "LA752", "LA761"}
+@settings(max_examples=300, deadline=None)
+@given(layouts(), st.data())
+def test_damaged_text_is_another_layout_or_a_named_error_with_its_place(
+    layout: HierarchicalLayout, data: st.DataObject
+) -> None:
+    text = str(layout)
+    at, char = data.draw(st.integers(0, len(text))), data.draw(st.sampled_from("0123456789()[]:,^->|<. xé&²٣"))
+    damaged = data.draw(st.sampled_from((text[:at], text[:at] + text[at + 1 :], text[:at] + char + text[at + 1 :])))
+    try:
+        found = parse_hierarchical(damaged)
+    except LayoutError as error:
+        assert error.diagnostic.code in ("LA750", "LA752", "LA761", "LA762")
+        assert 0 <= error.diagnostic.witness["position"] <= len(damaged)
+    else:
+        assert parse_hierarchical(str(found)) == found

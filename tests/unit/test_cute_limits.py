@@ -13,9 +13,9 @@ import pytest
 import layoutalg as la
 from layoutalg import cute
 from layoutalg.cute import CuteLayout, make_identity_layout
-from layoutalg.f2.notation import parse_linear
+from layoutalg.f2.layout import parse_linear
 from layoutalg.ground import limits
-from layoutalg.ground.cache import bytes_of, remembered
+from layoutalg.ground.cache import CACHE_BYTES, bytes_of, remembered
 from layoutalg.ground.errors import BudgetError, LayoutError, MalformedError
 from layoutalg.piecewise.notation import _prefixes
 
@@ -115,7 +115,7 @@ def test_what_operations_remember_is_bounded_in_bytes() -> None:
             pair(layout, tile)
         cute.complement(layout, 64)
     for cache in weighed:
-        assert bytes_of(cache.entries()) <= limits.CACHE_BYTES
+        assert bytes_of(cache.entries()) <= CACHE_BYTES
     for cache in counted:  # of narrow operands only
         assert cache.cache_info().currsize < 10
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from layoutalg.ground import limits
-from layoutalg.ground.document import Reader, load_json, split_json
+from layoutalg.ground.document import DOCUMENT_DEPTH, DOCUMENT_VALUES, DOCUMENTS, Reader, load_json, split_json
 from layoutalg.ground.errors import MalformedError
 from layoutalg.proofs.tensormap import TensorMapProblem
 from layoutalg.proofs.wgmma import OperandProblem
@@ -197,7 +197,7 @@ def test_the_line_of_a_syntax_error_counts_line_feeds_alone():
 
 
 def test_depth_is_bounded():
-    deep = "[" * (limits.DOCUMENT_DEPTH + 1) + "]" * (limits.DOCUMENT_DEPTH + 1)
+    deep = "[" * (DOCUMENT_DEPTH + 1) + "]" * (DOCUMENT_DEPTH + 1)
     assert load_json(deep[1:-1]) is not None
     for text in (deep, '{"a":' * 200 + "0" + "}" * 200, "[" * 10**6):
         with pytest.raises(MalformedError, match=r"LA011.*\n.*\n.*nested too deeply"):
@@ -206,13 +206,13 @@ def test_depth_is_bounded():
 
 def test_the_number_of_values_is_bounded():
     with pytest.raises(MalformedError, match="LA014"):
-        load_json("[" + "{}," * limits.DOCUMENT_VALUES + "0]")
+        load_json("[" + "{}," * DOCUMENT_VALUES + "0]")
 
 
 def test_the_number_of_documents_is_bounded():
-    assert len(split_json("[" + "0," * (limits.DOCUMENTS - 1) + "0]")) == limits.DOCUMENTS
+    assert len(split_json("[" + "0," * (DOCUMENTS - 1) + "0]")) == DOCUMENTS
     with pytest.raises(MalformedError, match=r"LA014.*\n.*\n.*more than 100000 documents"):
-        split_json("[" + "0," * limits.DOCUMENTS + "0]")
+        split_json("[" + "0," * DOCUMENTS + "0]")
 
 
 documents = st.recursive(

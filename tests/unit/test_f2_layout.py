@@ -41,21 +41,13 @@ def test_bases_mimic_what_visualisers_expect() -> None:
     ("bases", "out_dims", "offset", "part"),
     [
         ({"i": [(1,)]}, {"o": 3}, None, "out_dims['o']\n  since  must be a power of two, not 3"),
-        ({"i": [(1,)]}, {"o": 0}, None, "must be a power of two, not 0"),
         ({"i": [(1,)]}, {"o": True}, None, "must be an integer power of two, not True"),
-        ({"i": [(1,)]}, {"o": 2.0}, None, "must be an integer power of two, not 2.0"),
         ({"i": [(2,)]}, {"o": 2}, None, "bases['i'][0]\n  since  component o must be in [0, 2), not 2"),
-        ({"i": [(-1,)]}, {"o": 2}, None, "component o must be in [0, 2), not -1"),
         ({"i": [(1, 1)]}, {"o": 2}, None, "must have 1 components, one per output axis, not (1, 1)"),
-        ({"i": [1]}, {"o": 2}, None, "must have 1 components, one per output axis, not 1"),
         ({"i": [(True,)]}, {"o": 2}, None, "must be an integer, not True"),
         ({"i": 3}, {"o": 2}, None, "must be a sequence of images, one per bit, not 3"),
         ({"no name": []}, {"o": 2}, None, "must be an identifier, not 'no name'"),
-        ([("i", []), ("i", [])], {"o": 2}, None, "must not repeat an earlier name, not 'i'"),
-        ({"i": []}, [("o", 2), ("o", 2)], None, "must not repeat an earlier name, not 'o'"),
         ({"i": []}, {"o": 2}, {"p": 1}, "axes must be among ['o'], not 'p'"),
-        ({"i": []}, {"o": 2}, (2,), "component o must be in [0, 2), not 2"),
-        ({"i": []}, {"o": 2}, 1, "must have 1 components, one per output axis, not 1"),
         (3, {"o": 2}, None, "must be a mapping or a sequence of (name, entry) pairs, not 3"),
     ],
 )
@@ -122,9 +114,9 @@ def test_no_points_have_no_values(none: Any) -> None:
     ] * 2
 
 
-@pytest.mark.parametrize("name", ["self", "coords", "value", "cls"])
-def test_axes_may_have_any_name(name: str) -> None:
-    assert LinearLayout.identity({name: 4})(**{name: 3}) == {name: 3}
+def test_axes_may_have_any_name() -> None:
+    for name in ("self", "coords", "value", "cls"):
+        assert LinearLayout.identity({name: 4})(**{name: 3}) == {name: 3}
 
 
 def test_there_is_no_limit_of_64_bits() -> None:

@@ -5,20 +5,17 @@ Each function has one valid call; one argument at a time is replaced by values t
 
 from __future__ import annotations
 
-import inspect
 import itertools
 import math
-from collections.abc import Callable, Iterator
-from fractions import Fraction
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 
 from layoutalg import f2
-from layoutalg.f2 import ColumnAction, LinearLayout, SolutionSet, Subspace
-from layoutalg.ground import limits
-from layoutalg.ground.errors import BudgetError, LayoutError
+from layoutalg.f2 import LinearLayout, SolutionSet, Subspace
+from layoutalg.ground.errors import LayoutError
 
 HUGE = 10**5000
 """More digits than Python prints."""
@@ -33,228 +30,34 @@ class Silent:
         raise RuntimeError
 
 
-def generator() -> Iterator[int]:
-    yield 0
-
-
-# no kind accepts any of these
-NEVER: list[Any] = [True, 1.5, math.nan, 2j, Fraction(2), object, Silent(), np.array(1.5), Ellipsis, np.bool_(True)]
-TEXT = ["", "no name", "nowhere", b"lane"]
-COLLECTIONS: list[Any] = [(None,), [1.5], [True], {1}, {None: 1}, np.array([[0.5]]), range(1 << 70)]
+NEVER: list[Any] = [True, 1.5, math.nan, Silent(), object, np.array(1.5), (None,), {1}, range(1 << 70)]
+"""No kind accepts any of these."""
 BAD: dict[str, list[Any]] = {
-    "layout": [*NEVER, *TEXT, *COLLECTIONS, None, 3, (), {}],
-    "size": [
-        None,
-        *(SIZES := [*NEVER, *TEXT, *COLLECTIONS, 0, -1, 3, HUGE, LONG, np.int64(3), np.uint8(0), (), [2], "4"]),
-    ],
+    "layout": [*NEVER, None, 3, "lane", ()],
+    "size": [None, *(SIZES := [*NEVER, "4", 0, -1, 3, HUGE, LONG, np.int64(3), np.uint8(0), [2]])],
     "size or None": SIZES,
-    "index": [*NEVER, *TEXT, *COLLECTIONS, None, -1, 99, HUGE, np.int64(-1), (), {}],
-    "name": [*NEVER, *TEXT, *COLLECTIONS, None, 0, (), ["lane"], np.array(["lane", "warp"])],
-    "new name": [*NEVER, *COLLECTIONS, "", "no name", b"lane", "1st", "a-b", 0, (), ["lane"], "\ud800"],
-    "names": [
-        *NEVER,
-        *TEXT,
-        *COLLECTIONS,
-        0,
-        {"nowhere": 1},
-        {"lane": 1},
-        ("lane", "lane"),
-        ["nowhere"],
-        itertools.repeat("lane"),
-    ],
-    "point": [
-        *NEVER,
-        *COLLECTIONS,
-        None,
-        "lane",
-        {"nowhere": 1},
-        {"x": -1},
-        {"x": HUGE},
-        {"x": 8},
-        {"x": 1.0},
-        {"x": True},
-        {"x": None},
-    ],
-    "dims": [
-        *NEVER,
-        *TEXT,
-        *COLLECTIONS,
-        None,
-        4,
-        {"x": 3},
-        {"x": 0},
-        {"x": 2.0},
-        {"x": True},
-        {"x": LONG},
-        {"x": HUGE},
-        {"no name": 2},
-        [("x", 2), ("x", 2)],
-        [("x",)],
-        [("x", 2, 2)],
-        ["x"],
-    ],
-    "shape": [
-        *NEVER,
-        *TEXT,
-        *COLLECTIONS,
-        None,
-        4,
-        {"nowhere": 1},
-        {"row": 3},
-        {"row": 0},
-        {"row": 2.0},
-        {"row": True},
-        {"row": LONG},
-    ],
-    "bases": [
-        *NEVER,
-        *TEXT,
-        *COLLECTIONS,
-        None,
-        4,
-        {"i": 1},
-        {"i": "ab"},
-        {"i": [1]},
-        {"i": [(1,)]},
-        {"i": [(1, 0, 0)]},
-        {"i": [(-1, 0)]},
-        {"i": [(0.5, 0)]},
-        {"i": [(True, 0)]},
-        {"i": [(None, 0)]},
-        {"i": [(HUGE, 0)]},
-        {"i": [{"row": 1}]},
-        {"no name": []},
-        [("i", []), ("i", [])],
-        [("i",)],
-        generator(),
-    ],
-    "offset": [
-        *NEVER,
-        *TEXT,
-        *COLLECTIONS,
-        1,
-        {"nowhere": 1},
-        (1,),
-        (0, 0, 0),
-        (-1, 0),
-        (0, True),
-        (0.5, 0),
-        {"row": -1},
-        {"row": None},
-        {"row": HUGE},
-        np.array(1),
-    ],
-    "objective": [
-        *NEVER,
-        *COLLECTIONS,
-        None,
-        0,
-        {"nowhere": 1},
-        "",
-        "cheapest",
-        "lane",
-        ["nowhere"],
-        {"lane"},
-        {"lane": 1},
-        ("lane", "lane"),
-        frozenset({"lane", "warp"}),
-    ],
-    "flag": [1, 0, None, "yes", [], np.bool_(True), 1.0, np.array([1, 2])],
-    "axes": [
-        *NEVER,
-        *TEXT,
-        *COLLECTIONS,
-        None,
-        [("x", 3)],
-        (("x", -1),),
-        (("x", 1), ("x", 1)),
-        ((1, 1),),
-        (("x", True),),
-        (("x", 3, 1),),
-        ("x",),
-        (("x", 10**30),),
-        (("no name", 1),),
-    ],
-    "packed": [
-        *NEVER,
-        *TEXT,
-        *COLLECTIONS,
-        None,
-        3,
-        [3, 5],
-        (True,),
-        (-1,),
-        (0,),
-        (HUGE,),
-        (5, 3),
-        (3, 3),
-        (9,),
-        (1.0,),
-    ],
-    "vectors": [
-        *NEVER,
-        *TEXT,
-        None,
-        3,
-        {"x": 3},
-        [8],
-        [-1],
-        [1.5],
-        [True],
-        [None],
-        [{"x": 8}],
-        [{"y": 1}],
-        [HUGE],
-        np.array(1),
-        range(1 << 70),
-        ["x"],
-    ],
-    "values": [*NEVER, None, 3, "abc", [1, 2], {}, {1, 2, 3, 4}, range(1 << 70), np.array(4), generator()],
-    "renames": [
-        *NEVER,
-        *TEXT,
-        *COLLECTIONS,
-        None,
-        3,
-        {"lane": "no name"},
-        {"lane": None},
-        {"lane": 1},
-        {"lane": "register"},
-        {"nowhere": "x"},
-        [("lane", "x")],
-    ],
-    "text": [
-        *NEVER,
-        *COLLECTIONS,
-        None,
-        3,
-        HUGE,
-        "",
-        "F2[",
-        "F2[i=(1) -> o:3]",
-        "F2[i=(2) -> o:2]",
-        b"F2[ -> ]",
-        f"F2[i=({'9' * 5000}) -> o:2]",
-    ],
-    "bits": [*NEVER, *TEXT, None, -1, 10**30, np.int64(-1)],
-    "sources": [
-        *NEVER,
-        *TEXT,
-        None,
-        [1, 0],
-        (2,),
-        (-1,),
-        (0, 0),
-        (True,),
-        (0.0,),
-        (np.bool_(True),),
-        (np.int64(2),),
-        {0},
-    ],
-    "subspace": [*NEVER, *TEXT, None, 3, (), {}, Subspace.spanned((("y", 3),), [1])],
-    "solutions": [*NEVER, None, 3, ()],
-    "action": [*NEVER, *TEXT, None, (1, 0), ColumnAction("register", 1, ()), ColumnAction("lane", 2, ())],
-}
+    "index": [*NEVER, None, "", -1, 99, HUGE, np.int64(-1)],
+    "name": [*NEVER, None, 0, "", "nowhere", b"lane", ["lane"]],
+    "new name": [*NEVER, 0, "", "no name", b"lane", "1st", ["lane"], "\ud800"],
+    "names": [*NEVER, 0, "nowhere", {"lane": 1}, ("lane", "lane"), ["nowhere"], itertools.repeat("lane")],
+    "point": [*NEVER, None, "lane", {"nowhere": 1}, *({"x": value} for value in (-1, 8, HUGE, 1.0, True, None))],
+    "dims": [*NEVER, None, 4, "nowhere", *({"x": size} for size in (3, 0, 2.0, True, LONG, HUGE)), {"no name": 2},
+             [("x", 2), ("x", 2)], [("x",)], ["x"]],
+    "shape": [*NEVER, None, 4, "nowhere", {"nowhere": 1}, *({"row": size} for size in (3, 0, 2.0, True, LONG))],
+    "bases": [*NEVER, None, 4, "nowhere", {"i": 1}, {"i": "ab"}, {"i": [1]}, {"i": [{"row": 1}]},
+              *({"i": [image]} for image in ((1,), (1, 0, 0), (-1, 0), (0.5, 0), (True, 0), (None, 0), (HUGE, 0))),
+              {"no name": []}, [("i", []), ("i", [])], [("i",)]],
+    "offset": [*NEVER, 1, "nowhere", {"nowhere": 1}, (1,), (-1, 0), (0, True), (0.5, 0), {"row": -1}, {"row": HUGE}],
+    "objective": [*NEVER, None, 0, "", "cheapest", ["nowhere"], {"lane"}, {"lane": 1}, ("lane", "lane")],
+    "flag": [1, 0, None, "yes", np.bool_(True), 1.0],
+    "axes": [*NEVER, None, "x", [("x", 3)], *((axis,) for axis in (("x", -1), (1, 1), ("x", True), ("x", 3, 1), "x")),
+             (("x", 1), ("x", 1)), (("x", 10**30),), (("no name", 1),)],
+    "packed": [*NEVER, None, 3, "x", [3, 5], (True,), (-1,), (0,), (HUGE,), (5, 3), (3, 3), (9,), (1.0,)],
+    "vectors": [None, 3, "x", {"x": 3}, [8], [-1], [1.5], [True], [None], [{"x": 8}], [{"y": 1}], [HUGE]],
+    "renames": [*NEVER, None, 3, *({"lane": name} for name in ("no name", None, 1, "register")), {"nowhere": "x"}],
+    "text": [*NEVER, None, 3, "", "F2[", "F2[i=(1) -> o:3]", "F2[i=(2) -> o:2]", f"F2[i=({'9' * 5000}) -> o:2]"],
+    "subspace": [*NEVER, None, 3, (), Subspace.spanned((("y", 3),), [1])],
+}  # fmt: skip
 
 A = LinearLayout.from_bases({"register": [(1, 0), (2, 0)], "lane": [(0, 1), (0, 2)]}, {"row": 4, "col": 4}, (1, 0))
 LINE = LinearLayout.from_bases({"register": [(1,), (2,)], "lane": [(4,)]}, {"offset": 8})
@@ -266,7 +69,7 @@ CTA = LinearLayout.from_bases({"register": [(1,)], "lane": [(2,)]}, {"row": 4})
 CGA = LinearLayout.from_bases({"block": [(1,)]}, {"row": 2})
 PART = LinearLayout.from_bases({"i": [(1,)]}, {"o": 2})
 PLANE = Subspace.spanned((("x", 3),), [3, 5])
-SWAP = ColumnAction("register", 2, (1, 0))
+SWAP = LinearLayout.from_bases({"register": [(2,), (1,)]}, {"register": 4})
 FOUND = f2.solve(LinearLayout.from_bases({"lane": [(1,)], "warp": [(1,)]}, {"o": 2}), PART)
 PAIR = f2.identity_1d(2, "register", "offset")
 
@@ -371,12 +174,7 @@ CALLS: list[tuple[Callable[..., object], dict[str, tuple[str, Any]]]] = [
     (PLANE.as_layout, {"name": ("new name", "i")}),
     (f2.kernel_of, {"layout": ("layout", X)}),
     (f2.image_of, {"layout": ("layout", X)}),
-    (ColumnAction, {"axis": ("new name", "register"), "bits": ("bits", 2), "sources": ("sources", (1, 0))}),
-    (ColumnAction.identity, {"axis": ("new name", "register"), "bits": ("bits", 2)}),
-    (SWAP.apply, {"layout": ("layout", A)}),
-    (SWAP.apply_values, {"values": ("values", "abcd")}),
-    (SWAP.broadcast_values, {"values": ("values", "abcd")}),
-    (SWAP.then, {"later": ("action", SWAP)}),
+    (f2.map_in, {"layout": ("layout", A), "inner": ("layout", SWAP)}),
     (
         f2.permutation_for_divide,
         {
@@ -421,7 +219,7 @@ def test_one_wrong_argument_is_refused_by_name(
     for name, (kind, _) in arguments.items():
         for bad in BAD.get(kind, ()):
             with pytest.raises(LayoutError) as caught:
-                call(**{**valid, name: generator() if inspect.isgenerator(bad) else bad})
+                call(**{**valid, name: bad})
             diagnostic = caught.value.diagnostic
             assert diagnostic.because
             # the reader of text says the place in the text
@@ -431,19 +229,10 @@ def test_one_wrong_argument_is_refused_by_name(
             assert str(caught.value)
 
 
-def test_there_are_hundreds_of_cases_and_no_function_is_missed() -> None:
-    assert sum(len(BAD.get(kind, ())) for _, arguments in CALLS for kind, _ in arguments.values()) > 3000
+def test_no_function_is_missed() -> None:
     tried = {getattr(call, "__self__", call) for call, _ in CALLS} | {call for call, _ in CALLS}
     functions = {getattr(f2, name) for name in f2.__all__} - {f2.empty}
     assert functions <= tried
-
-
-def test_values_are_listed_for_narrow_axes_only() -> None:
-    bits = limits.F2_TABLE_BITS + 1
-    with pytest.raises(BudgetError, match="LA211"):
-        ColumnAction("register", bits, ()).apply_values(range(1 << bits))
-    with pytest.raises(BudgetError, match="LA211"):
-        ColumnAction("register", bits, (0,)).broadcast_values("ab")
 
 
 def test_no_axis_grows_beyond_what_can_be_printed() -> None:

@@ -10,13 +10,12 @@ import pytest
 import layoutalg as la
 from layoutalg.cute import ComposedLayout, CuteLayout, Swizzle
 from layoutalg.ground.errors import BudgetError, LayoutError, MalformedError
-from layoutalg.ground.tokens import Grammar, Tokens
+from layoutalg.ground.text import Grammar, Tokens
 from layoutalg.hierarchy import (
     Box,
     DigitMap,
     HierarchicalLayout,
     TableMap,
-    block_form,
     distribute,
     exchange_plan,
     hierarchy,
@@ -28,7 +27,6 @@ from layoutalg.hierarchy import (
     tile,
 )
 from layoutalg.hierarchy import bijection as maps
-from layoutalg.hierarchy.blocks import form_of
 
 TILE = Box.of(col=64, row=96)
 SWIZZLED = reshape(Box.of(x=64 * 96), Box.of(x=64 * 96)) @ HierarchicalLayout(
@@ -57,10 +55,6 @@ def test_what_the_swizzle_costs_between_levels() -> None:
     swizzled, plain = SWIZZLED @ warps, reshape(TILE, memory) @ warps
     conversion = plain.inverse() @ swizzled
     assert preserves_blocks(conversion, "lane|warp")
-    form = block_form(conversion, "lane|warp")
-    # a warp has 4 rows, so row bit 2 is the lowest bit of its number; it flips column bit 5, lane bit 2 of 8 registers
-    assert (form.kind, form.flips) == ("xor", ((2, (32,)),))
-    assert form.outer == maps.identity(24)
     plan = exchange_plan(conversion)
     assert [plan.crossing(cut.cut) for cut in profile_of(conversion).cuts] == [0, 0, 0, 0]
     assert solve_conversion(plain, swizzled) @ plain == swizzled
@@ -97,15 +91,6 @@ def test_forms_that_are_written_differently_are_one_value() -> None:
     # most breaks of the first digit are multiples of 4, the later ones only of 2
     late = DigitMap(((4, 1), (1024, -4), (2, (2, 4096))))
     assert maps.canonical(TableMap(tuple(late.table().tolist()))) == late
-
-
-def test_flips_of_several_bits_cancel() -> None:
-    form = form_of(DigitMap.from_bits((1, 3, 5)), 2)
-    assert form.flips == ((2, (1,)), (2, (1,)))
-    assert [form.flipped(block) for block in range(4)] == [(), (1,), (1,), ()]
-    assert [form.at(index) for index in range(8)] == DigitMap.from_bits((1, 3, 5)).table().tolist()
-    with pytest.raises(MalformedError, match=r"block\n  since  must be in \[0, 4\), not 4"):
-        form.inner_at(4)
 
 
 def test_digits_that_do_not_divide_a_cut_part_at_a_corner() -> None:

@@ -15,8 +15,6 @@ from layoutalg.hierarchy import (
     Box,
     DigitMap,
     HierarchicalLayout,
-    TableMap,
-    block_form,
     distribute,
     exchange_plan,
     hierarchy,
@@ -27,7 +25,6 @@ from layoutalg.hierarchy import (
     reshape,
     restrict,
 )
-from layoutalg.hierarchy.profile import fanout, moved
 
 TENSOR = Box.of(col=64, row=64)
 BLOCKED = distribute(TENSOR, register=[("col", 8), ("row", 4)], lane=[("col", 8), ("row", 4)], warp=[("row", 4)])
@@ -145,21 +142,6 @@ def test_large_conversions_need_no_enumeration() -> None:
     assert [plan.crossing(entry.cut) for entry in profile_of(square).cuts] == [e.rank for e in profile_of(square).cuts]
 
 
-def test_uniformity_classes() -> None:
-    box = hierarchy(register=4, lane=4)
-    same = [x % 4 ^ 1 | x & ~3 for x in range(16)]
-    by_lane = [(x % 4 ^ x // 4) | x & ~3 for x in range(16)]
-    rotated = [(x % 4 + x // 4) % 4 | x & ~3 for x in range(16)]
-    odd = [x % 4 if x // 4 != 2 else 3 - x % 4 for x in range(16)]
-    odd = [value + 4 * (x // 4) for x, value in enumerate(odd)]
-    forms = [block_form(reindex(box, table), "register|lane") for table in (same, by_lane, rotated, odd)]
-    assert [form.kind for form in forms] == ["uniform", "xor", "add", "table"]
-    assert forms[1].flips == ((2, (1,)), (2, (2,)))
-    assert forms[2].step == 1
-    assert len(forms[3].inner) == 4
-    assert forms[3].inner_at(2) == DigitMap(((4, -1),))
-
-
 def test_a_plan_exchanges_only_bits_that_change_level() -> None:
     conversion = BLOCKED.inverse() @ accumulator()
     plan = exchange_plan(conversion)
@@ -178,9 +160,6 @@ def test_refusals() -> None:
         exchange_plan(reindex(square, [1, 2, 3, 4, 5, 6, 7, 0]))
     with pytest.raises(AdmissibilityError, match="LA753"):
         exchange_plan(restrict(reshape(square, square), source={"lane": 1}))
-    with pytest.raises(AdmissibilityError, match="LA755") as caught:
-        block_form(crossing, "register|lane")
-    assert caught.value.diagnostic.witness["first"] == 0
     with pytest.raises(AdmissibilityError, match="LA756"):
         preserves_blocks(reshape(box, hierarchy(register=2, lane=3)), "register|lane")
     with pytest.raises(AdmissibilityError, match=re.escape("one side has axes (x:4), expected ['register'")):
@@ -192,10 +171,6 @@ def test_refusals() -> None:
     assert caught.value.diagnostic.witness == {"level": "register", "first": 3, "second": 2}
     with pytest.raises(AdmissibilityError, match="different tensors"):
         level_profile(reshape(box, Box.of(x=6)), reshape(box, Box.of(y=6)))
-    with pytest.raises(ValueError, match="must divide the 6 points, not 4"):
-        fanout(TableMap((0, 1, 2, 3, 5, 4)), 4)
-    with pytest.raises(ValueError, match="must divide"):
-        moved(TableMap((1, 2, 0)), 0)
     plan = exchange_plan(reshape(square, square))
     for question in (plan.crossing, plan.fanout, plan.leaving, profile_of(reshape(square, square)).at):
         with pytest.raises(MalformedError, match=r"must be among .* not 'lane/warp'"):
@@ -203,8 +178,6 @@ def test_refusals() -> None:
     for place in (-1, 3):
         with pytest.raises(MalformedError, match=re.escape(f"must be in [0, 3), not {place}")):
             plan.level_of(place)
-    with pytest.raises(MalformedError, match=re.escape("must be in [0, 8), not 99")):
-        block_form(reshape(square, square), "register|lane").at(99)
     huge = hierarchy(register=2, lane=3, warp=2**20)
     with pytest.raises(BudgetError, match="LA754"):
         profile_of(HierarchicalLayout(huge, huge, DigitMap(((3, 2), (2, 1), (2**20, 6)))))

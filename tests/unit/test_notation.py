@@ -164,10 +164,10 @@ def test_only_text_is_read(text: object) -> None:
 
 
 def test_linear_layouts_are_handed_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    home = types.ModuleType("layoutalg.f2.notation")
+    home = types.ModuleType("layoutalg.f2.layout")
     home.parse_linear = lambda text: ("linear", text)  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "layoutalg.f2", types.ModuleType("layoutalg.f2"))
-    monkeypatch.setitem(sys.modules, "layoutalg.f2.notation", home)
+    monkeypatch.setitem(sys.modules, "layoutalg.f2.layout", home)
     assert parse("  F2{...}") == ("linear", "  F2{...}")
 
 

@@ -23,11 +23,9 @@ from layoutalg.ground.assumptions import Assumptions, SideCondition
 from layoutalg.ground.check import refuse
 from layoutalg.ground.conditions import Condition, at_least
 from layoutalg.ground.errors import AdmissibilityError, Diagnostic, MalformedError
-from layoutalg.ground.operators import after
-from layoutalg.ground.polynomial import ONE, Polynomial, names_of, product_of, whole_at
+from layoutalg.ground.layout import Written, after
+from layoutalg.ground.polynomial import ONE, Polynomial, names_of, product_of, sizes_do_not_fit, sizes_of, whole_at
 from layoutalg.ground.polynomial_text import PolynomialLike, polynomial
-from layoutalg.ground.sizes import sizes_do_not_fit, sizes_of
-from layoutalg.ground.writing import Written
 
 __all__ = ["SymbolicLayout", "SymbolicValue", "symbolic"]
 

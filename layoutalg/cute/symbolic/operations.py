@@ -27,7 +27,7 @@ from layoutalg.ground import clock, limits
 from layoutalg.ground.conditions import Condition, at_least, equal
 from layoutalg.ground.decide import find_sizes
 from layoutalg.ground.errors import AdmissibilityError, LayoutError
-from layoutalg.ground.operators import composes
+from layoutalg.ground.layout import composes
 from layoutalg.ground.polynomial import ONE, ZERO, Polynomial, names_of, product_of
 from layoutalg.ground.polynomial_text import PolynomialLike, polynomial
 

@@ -17,12 +17,12 @@ References: PTX ISA 9.1 section 9.7.15.5 (canonical layouts), confirmed by the m
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from layoutalg.ground.cache import remembered
 from layoutalg.ground.errors import Diagnostic, TargetRuleError, shown
 from layoutalg.ground.kinds import checked_kinds
 from layoutalg.targets.nvidia.wgmma.descriptor import (
@@ -100,7 +100,7 @@ def read_pattern(major: str, swizzle: str, element_bits: int = 16, k: int | None
     return _pattern(checked_major(major, "read_pattern"), span, checked_bits(element_bits), along)
 
 
-@remembered(lambda *_: 500)
+@lru_cache(maxsize=1024)
 def _pattern(major: str, span: int, bits: int, along: int) -> ReadPattern:
     row = UNIT_BYTES * span
     if major == "K":
@@ -279,7 +279,7 @@ def _axis(descriptor: MatrixDescriptor, digits: tuple[Digit, ...], extent: int) 
     return fixed
 
 
-@remembered(lambda _, digits, extent: 500 + 8 * extent * len(digits))
+@lru_cache(maxsize=256)
 def _lines(digits: tuple[Digit, ...], extent: int) -> tuple[IntArray, tuple[tuple[Field, IntArray], ...]]:
     """The sum of the digits with a byte step along an axis, and the values of digits multiplied by a field."""
     rest = np.arange(extent, dtype=np.int64)
