@@ -28,7 +28,7 @@ class HardwareSwizzle:
         span_bytes: Width of one row of the pattern and of the widest inner box; 16, one chunk, for NONE, which has no
             such limit.
         period_bytes: Bytes after which the pattern repeats; 16 for NONE.
-        map_code: Code in ``cuTensorMapEncodeTiled`` and in the encoded map.
+        map_code: Code in ``cuTensorMapEncodeTiled``.
         descriptor_code: Code in a ``wgmma`` matrix descriptor; None if it has none.
         compute_capability: The first one that supports it.
     """
@@ -42,6 +42,11 @@ class HardwareSwizzle:
 
     def __post_init__(self) -> None:
         checked_kinds(self, "LA374")
+
+    @property
+    def field_codes(self) -> tuple[int, int]:
+        """The swizzle field and the atom field of the encoded map."""
+        return min(self.map_code, 3), max(self.map_code - 3, 0)
 
 
 SWIZZLE_TABLE: Mapping[str, HardwareSwizzle] = MappingProxyType(

@@ -84,11 +84,11 @@ def test_every_plain_type_round_trips() -> None:
         (15, 9, 1, 1, "reserved", "word 15 bits 31:0"),
         (2, 11, 2, 1, "rank", "RANK: dims has 2 entries, allowed 3..5 with interleave 16B"),
         (31, 31, 1, 1, "reserved", "word 31"),
-        (16, 0, 32, 8191, "box_bytes[31:0]", "implies 8192 in 64-bit word 8, not 8191"),
+        (16, 0, 32, 8191, "box_bytes[31:0]", "hold 8191 (0x1fff); the other fields imply 8192"),
         (17, 0, 1, 1, "box_bytes[63:32]", "word 17 bits 31:0 (bits 575:544 of the map) hold 1"),
-        (18, 0, 32, 16, "smem_alignment_bytes[31:0]", "implies 1024 in 64-bit word 9, not 16"),
+        (18, 0, 32, 16, "smem_alignment_bytes[31:0]", "hold 16 (0x10); the other fields imply 1024"),
         (19, 5, 1, 1, "smem_alignment_bytes[63:32]", "hold 32"),
-        (2, 13, 2, 0, "smem_alignment_bytes[31:0]", "implies 16 in 64-bit word 9, not 1024"),
+        (2, 13, 2, 0, "smem_alignment_bytes[31:0]", "hold 1024 (0x400); the other fields imply 16"),
     ],
 )
 def test_decode_names_the_illegal_field(word: int, low: int, width: int, value: int, field: str, bits: str) -> None:

@@ -6,12 +6,18 @@ CUDA 13.0); the ``evidence`` argument selects them or the documented ones.
 
 from __future__ import annotations
 
+from layoutalg.targets.codec import Field
 from layoutalg.targets.nvidia.tensormap import batch
 from layoutalg.targets.nvidia.tensormap.checks import RefusedMapError, violations
 from layoutalg.targets.nvidia.tensormap.convert import fill_bytes, load_convert
 from layoutalg.targets.nvidia.tensormap.diagnose import Diagnosis, Trouble, diagnose
-from layoutalg.targets.nvidia.tensormap.documented import decode_documented, encode_documented
-from layoutalg.targets.nvidia.tensormap.encoding import FIELDS, Field, decode, encode
+from layoutalg.targets.nvidia.tensormap.encoding import (
+    FIELDS,
+    decode,
+    decode_documented,
+    encode,
+    encode_documented,
+)
 from layoutalg.targets.nvidia.tensormap.execute import tile_load, tile_store
 from layoutalg.targets.nvidia.tensormap.facts import (
     apply_swizzle,

@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from layoutalg.targets.nvidia.swizzles import SWIZZLE_TABLE
 from layoutalg.targets.nvidia.tensormap.checks import require_measured
+from layoutalg.targets.nvidia.tensormap.encoding import CODEC
 from layoutalg.targets.nvidia.tensormap.facts import require_map
 from layoutalg.targets.nvidia.tensormap.fields import (
     DTYPES,
@@ -45,14 +46,15 @@ COLUMNS: tuple[str, ...] = (
     "interleave", "swizzle", "l2_promotion", "oob_fill",
 )  # fmt: skip
 _DIMS, _STRIDES, _BOX, _STEPS = slice(3, 8), slice(8, 12), slice(12, 17), slice(17, 22)
-_PLAIN = [entry for entry in DTYPES.values() if entry.format_code is not None]
+_PLAIN = [entry for entry in DTYPES.values() if not entry.packed]
 _ELEMENT_BYTES = np.array([entry.bits // 8 for entry in _PLAIN], np.int64)
 _IS_FLOAT = np.array([entry.is_float for entry in _PLAIN], np.bool_)
-_FORMAT_BITS = np.array([(entry.format_code or 0) << 7 | int(entry.rounds_tf32) << 16 for entry in _PLAIN], np.uint64)
+_FORMATS = np.array([entry.format_code for entry in _PLAIN], np.int64)
+_ROUNDS = np.array([entry.rounds_tf32 for entry in _PLAIN], np.int64)
 _SWIZZLE_CODES = {name: swizzle.map_code for name, swizzle in SWIZZLE_TABLE.items()}
 _MEASURED = [swizzle for swizzle in SWIZZLE_TABLE.values() if swizzle.map_code < 4]
 _SPAN = np.array([swizzle.span_bytes for swizzle in _MEASURED], np.int64)
-_PERIOD = np.array([swizzle.period_bytes for swizzle in _MEASURED], np.uint64)
+_PERIOD = np.array([swizzle.period_bytes for swizzle in _MEASURED], np.int64)
 _MODES = np.arange(5)
 
 
@@ -228,40 +230,14 @@ def _words(rows: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
     """Encode accepted rows."""
     dtype, rank = rows[:, 0], rows[:, 1]
     unused = rank[:, None] <= _MODES
-    dims = _minus_one(rows[:, _DIMS], unused)
-    box = _minus_one(rows[:, _BOX], unused)
-    steps = _minus_one(rows[:, _STEPS], unused)
-    sixteenths = np.where(unused[:, 1:], 0, rows[:, _STRIDES]).astype(np.uint64) >> np.uint64(4)
-    interleave, swizzle, l2, fill = (rows[:, column].astype(np.uint64) for column in range(22, 26))
-    word = np.zeros((len(rows), 16), np.uint64)
-    word[:, 2] = (
-        (rank - 1).astype(np.uint64) << np.uint64(4)
-        | _FORMAT_BITS[dtype]
-        | interleave << np.uint64(11)
-        | swizzle << np.uint64(13)
-        | fill << np.uint64(15)
-        | l2 << np.uint64(17)
-    )
-    word[:, 3:7] = sixteenths & np.uint64(0xFFFFFFFF)
-    word[:, 7] = _joined(sixteenths >> np.uint64(32), 4)
-    word[:, 8:13] = dims
-    word[:, 13] = _joined(steps, 3) | box[:, 0] << np.uint64(24)
-    word[:, 14] = _joined(box[:, 1:], 8)
-    answer = np.zeros((len(rows), 16), np.uint64)
-    answer[:, :8] = word[:, 0::2] | word[:, 1::2] << np.uint64(32)
-    answer[:, 0] = rows[:, 2].astype(np.uint64)
-    answer[:, 8] = _box_bytes(rows[:, _BOX], rows[:, _STEPS], unused, _ELEMENT_BYTES[dtype]).astype(np.uint64)
-    answer[:, 9] = _PERIOD[rows[:, 23]]
-    return answer
-
-
-def _minus_one(values: npt.NDArray[np.int64], unused: npt.NDArray[np.bool_]) -> npt.NDArray[np.uint64]:
-    return np.where(unused, 0, values - 1).astype(np.uint64)
-
-
-def _joined(values: npt.NDArray[np.uint64], bits: int) -> npt.NDArray[np.uint64]:
-    """Return per row the values side by side, entry 0 lowest."""
-    answer = np.zeros(len(values), np.uint64)
-    for column in range(values.shape[1]):
-        answer |= values[:, column] << np.uint64(bits * column)
-    return answer
+    values = {
+        "base_address": rows[:, 2], "rank": rank, "dtype": _FORMATS[dtype], "dtype.tf32": _ROUNDS[dtype],
+        **dict(zip(COLUMNS[22:], rows[:, 22:].T, strict=True)), "smem_alignment_bytes": _PERIOD[rows[:, 23]],
+        "box_bytes": _box_bytes(rows[:, _BOX], rows[:, _STEPS], unused, _ELEMENT_BYTES[dtype]),
+    }  # fmt: skip
+    for columns, least in ((_DIMS, 1), (_BOX, 1), (_STEPS, 1), (_STRIDES, 0)):  # what is encoded as 0 where unused
+        given = np.where(unused[:, -(columns.stop - columns.start) :], least, rows[:, columns])
+        values |= dict(zip(COLUMNS[columns], given.T, strict=True))
+    words = [np.broadcast_to(np.asarray(word, np.int64), len(rows)) for word in CODEC.encode(values)]
+    low, high = np.stack(words[0::2], axis=1), np.stack(words[1::2], axis=1)
+    return low.astype(np.uint64) | high.astype(np.uint64) << np.uint64(32)

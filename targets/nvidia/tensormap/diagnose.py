@@ -21,7 +21,7 @@ from layoutalg.ground.kinds import checked_kinds
 from layoutalg.targets.model import Violation
 from layoutalg.targets.nvidia.swizzles import SWIZZLE_TABLE
 from layoutalg.targets.nvidia.tensormap.checks import enforced_violations, violations
-from layoutalg.targets.nvidia.tensormap.encoding import FIELDS, MAP_BYTES, decode, encode
+from layoutalg.targets.nvidia.tensormap.encoding import CODEC, MAP_BYTES, encode, lower_half, mode_of
 from layoutalg.targets.nvidia.tensormap.facts import box_bytes, is_measured
 from layoutalg.targets.nvidia.tensormap.fields import (
     DTYPES,
@@ -285,18 +285,14 @@ def _put(values: tuple[int, ...], at: int, value: int) -> tuple[int, ...]:
 
 
 def _of_bytes(raw: bytes, target: str) -> Diagnosis:
-    words = list(struct.unpack(f"<{len(raw) // 4}I", raw))
-    held = [
-        (field, words[field.word] >> field.low & (1 << field.width) - 1) for field in FIELDS if field.word < len(words)
-    ]
-    fields = tuple((field.name, f"{value:#x}") for field, value in held if value and field.word < 16)
+    words = list(struct.unpack(f"<{len(raw) // 4}I", raw))[:16]
+    held = [(field, field.of(words)) for field in CODEC.fields if field.word < 16 and field.of(words)]
+    fields = tuple((field.name, f"{bits:#x}") for field, bits in held)
     troubles: list[Trouble] = []
-    rank = 1 + next(value for field, value in held if field.name == "rank")
-    for field, value in held:
-        if not value or field.word >= 16:
-            continue
-        place = f"{field.bits} hold {value:#x}"
-        mode = _mode(field.name)
+    rank = CODEC.named["rank"].of(words) + 1
+    for field, bits in held:
+        place = f"{field.bits} hold {bits:#x}"
+        mode = mode_of(field.name)
         if field.name in _OTHERS:
             rule, text = _OTHERS[field.name]
             troubles.append(Trouble(rule, field.name, f"{place}: {text}", True, rule == "ARCH_ATOM"))
@@ -305,14 +301,15 @@ def _of_bytes(raw: bytes, target: str) -> Diagnosis:
             troubles.append(Trouble("UNUSED_MODE", field.name, text, True, False))
         else:
             continue
-        words[field.word] &= ~((1 << field.width) - 1 << field.low)
+        words[field.word] ^= bits << field.low
     im2col = any(trouble.rule == "IM2COL" for trouble in troubles)
     if im2col or not is_measured(target):
         return Diagnosis(fields, tuple(troubles))
-    lower = struct.pack("<16I", *words[:16])
-    tm, error = _decoded(lower, target)
-    if tm is None:
-        return Diagnosis(fields, (*troubles, Trouble("FIELD", "", error, True, False)))
+    try:
+        tm = lower_half(words)
+    except LayoutError as error:
+        because = error.diagnostic.because or error.diagnostic.what
+        return Diagnosis(fields, (*troubles, Trouble("FIELD", "", because, True, False)))
     exact = encode(tm, target)
     if len(raw) == MAP_BYTES and raw[_HALF:] != exact[_HALF:]:
         text = "the upper half does not match the box bytes and alignment that the lower half implies"
@@ -323,28 +320,3 @@ def _of_bytes(raw: bytes, target: str) -> Diagnosis:
     detail = f"clear or rewrite {', '.join(dict.fromkeys(t.field for t in troubles if t.enforced))}"
     repair = Repair("write these bytes", detail, {"hex": exact.hex()})
     return Diagnosis(fields, tuple(troubles), tm, (repair,), tm)
-
-
-def _mode(name: str) -> int | None:
-    """The mode that a field belongs to."""
-    for head, shift in (("dims[", 0), ("box[", 0), ("element_strides[", 0), ("strides_bytes[", 1)):
-        if name.startswith(head):
-            return int(name[len(head)]) + shift
-    return None
-
-
-def _decoded(lower: bytes, target: str) -> tuple[TensorMap | None, str]:
-    """The map of the lower half, its upper half computed; or why it does not decode."""
-    words = struct.unpack("<16I", lower)
-    values = {
-        field.name: words[field.word] >> field.low & (1 << field.width) - 1 for field in FIELDS if field.word < 16
-    }
-    sizes = {entry.format_code: entry.bits // 8 for entry in DTYPES.values() if entry.format_code is not None}
-    total = sizes.get(values["dtype"], 0)
-    for mode in range(min(values["rank"], 4) + 1):
-        total *= (values[f"box[{mode}]"] + 1) // (values[f"element_strides[{mode}]"] + 1)
-    align = (16, 256, 512, 1024)[values["swizzle"]]
-    try:
-        return decode(lower + struct.pack("<8Q", total, align, *(0,) * 6), target), ""
-    except LayoutError as error:
-        return None, error.diagnostic.because or error.diagnostic.what

@@ -1,8 +1,5 @@
 """The 64-bit shared-memory matrix descriptor of ``wgmma``: fields, encoding, decoding.
 
-Notation: bits [13:0] start address, [29:16] leading byte offset, [45:32] stride byte offset (each in 16-byte units),
-[51:49] base offset, [63:62] swizzle; every other bit is reserved.
-
 References: PTX ISA 9.1 section 9.7.15.5 (matrix descriptor format).
 """
 
@@ -11,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from layoutalg.ground.errors import Diagnostic, MalformedError, shown
+from layoutalg.targets.codec import Codec, run, words_of
 from layoutalg.targets.nvidia.swizzles import SWIZZLE_TABLE
 
 UNIT_BYTES = 16
@@ -22,7 +20,20 @@ SOURCE = "PTX ISA 9.1 section 9.7.15.5"
 
 _CODES = {name: code for name, entry in SWIZZLE_TABLE.items() if (code := entry.descriptor_code) is not None}
 _NAMES = {code: name for name, code in _CODES.items()}
-_RESERVED = ((14, 15), (30, 31), (46, 48), (52, 61))
+CODEC = Codec(
+    (
+        run("start_address_bytes[17:4]", 13, 0, "address / 16"),
+        run("reserved", 15, 14, "0"),
+        run("leading_bytes[17:4]", 29, 16, "bytes / 16"),
+        run("reserved", 31, 30, "0"),
+        run("stride_bytes[17:4]", 45, 32, "bytes / 16"),
+        run("reserved", 48, 46, "0"),
+        run("base_offset", 51, 49, "0..7"),
+        run("reserved", 61, 52, "0"),
+        run("swizzle", 63, 62, "0 NONE, 1 128B, 2 64B, 3 32B"),
+    )
+)
+"""Every bit of the descriptor."""
 _STRIDE_FIELDS = ("start_address_bytes", "leading_bytes", "stride_bytes")
 
 
@@ -123,13 +134,8 @@ class MatrixDescriptor:
             >>> hex(MatrixDescriptor(0, 128, 256, 5, "32B").encode())
             '0xc00a001000080000'
         """
-        return (
-            self.start_address_bytes // UNIT_BYTES
-            | self.leading_bytes // UNIT_BYTES << 16
-            | self.stride_bytes // UNIT_BYTES << 32
-            | self.base_offset << 49
-            | _CODES[self.swizzle] << 62
-        )
+        fields = {name: getattr(self, name) for name in (*_STRIDE_FIELDS, "base_offset")}
+        return CODEC.integer(fields | {"swizzle": _CODES[self.swizzle]})
 
     def moved(self, by_bytes: int) -> MatrixDescriptor:
         """Return the descriptor with its start address moved.
@@ -163,15 +169,11 @@ def decode(raw: int) -> MatrixDescriptor:
     word = checked_integer("raw", raw, "decode")
     if not 0 <= word < 1 << 64:
         raise malformed("LA355", "raw is not an unsigned 64-bit integer", f"raw = {shown(word)}", "decode")
-    for low, high in _RESERVED:
-        bits = word >> low & ((1 << (high - low + 1)) - 1)
+    words = words_of(word, CODEC.words)
+    for field, bits in CODEC.held(words, ("reserved",)):
         if bits:
-            because = f"reserved bits [{high}:{low}] hold {bits:#x} in {word:#018x}; they must be 0"
-            raise malformed("LA356", f"reserved bits [{high}:{low}] are set", because, "decode")
-    return MatrixDescriptor(
-        (word & 0x3FFF) * UNIT_BYTES,
-        (word >> 16 & 0x3FFF) * UNIT_BYTES,
-        (word >> 32 & 0x3FFF) * UNIT_BYTES,
-        word >> 49 & 7,
-        _NAMES[word >> 62],
-    )
+            place = f"reserved bits [{field.last}:{field.first}]"
+            raise malformed("LA356", f"{place} are set", f"{place} hold {bits:#x} in {word:#018x}; must be 0", "decode")
+    read = CODEC.decode(words)
+    numbers = {name: read[name] for name in (*_STRIDE_FIELDS, "base_offset")}
+    return MatrixDescriptor(**numbers, swizzle=_NAMES[read["swizzle"]])
