@@ -159,8 +159,8 @@ leading_mode='relative')
             raise broken("TCGEN05_RESERVED", f"{place} hold {bits:#x} in {word:#018x}; must be 0")
     if swizzle not in _NAMES:
         raise broken("TCGEN05_SWIZZLE", f"bits [63:61] hold the swizzle code {swizzle}; 0, 1, 2, 4 and 6 are valid")
-    names = {"swizzle": _NAMES[swizzle], "leading_mode": LEADING_MODES[read["leading_mode"]]}
-    return MatrixDescriptor(**{name: read[name] for name in _NUMBERS}, **names)
+    numbers = {name: read[name] for name in _NUMBERS}
+    return MatrixDescriptor(**numbers, swizzle=_NAMES[swizzle], leading_mode=LEADING_MODES[read["leading_mode"]])
 
 
 def has_tcgen05(target: str) -> bool:

@@ -49,6 +49,7 @@ from layoutalg.targets.nvidia.tensormap.fields import (
 )
 from layoutalg.targets.nvidia.tensormap.gather import GATHER_TARGETS, gathered_boxes, row_violations
 from layoutalg.targets.nvidia.tensormap.interleave import interleaved_bytes, slice_bytes, slice_counts
+from layoutalg.targets.nvidia.tensormap.limits import ENFORCED as RULE_IDS_ENFORCED
 from layoutalg.targets.nvidia.tensormap.limits import (
     MAX_BOX,
     MAX_BOX_BYTES,
@@ -62,7 +63,7 @@ from layoutalg.targets.nvidia.tensormap.limits import (
     STRIDE_LIMIT_BYTES,
 )
 from layoutalg.targets.nvidia.tensormap.meaning import layout
-from layoutalg.targets.nvidia.tensormap.rules import RULE_IDS_ENFORCED, RULES
+from layoutalg.targets.nvidia.tensormap.rules import RULES
 from layoutalg.targets.nvidia.tensormap.versions import TOOLKITS, Acceptance, accepted_since
 from layoutalg.targets.registry import NVIDIA as ARCHITECTURES
 

@@ -20,7 +20,7 @@ from layoutalg.ground.errors import DeviceMismatchError, Diagnostic, LayoutError
 from layoutalg.ground.kinds import checked_kinds
 from layoutalg.targets.model import Violation
 from layoutalg.targets.nvidia.swizzles import SWIZZLE_TABLE
-from layoutalg.targets.nvidia.tensormap.checks import enforced_violations, violations
+from layoutalg.targets.nvidia.tensormap.checks import alignment, enforced_violations, violations
 from layoutalg.targets.nvidia.tensormap.encoding import CODEC, MAP_BYTES, encode, lower_half, mode_of
 from layoutalg.targets.nvidia.tensormap.facts import box_bytes, is_measured
 from layoutalg.targets.nvidia.tensormap.fields import (
@@ -31,12 +31,7 @@ from layoutalg.targets.nvidia.tensormap.fields import (
     TensorMap,
     malformed,
 )
-from layoutalg.targets.nvidia.tensormap.limits import (
-    GLOBAL_ALIGN_BYTES,
-    MAX_BOX,
-    MAX_BOX_BYTES,
-    MAX_ELEMENT_STRIDE,
-)
+from layoutalg.targets.nvidia.tensormap.limits import MAX_BOX, MAX_BOX_BYTES, RANGES
 from layoutalg.targets.nvidia.tensormap.rules import RULES
 
 SCHEMA = "layoutalg/tensormap-diagnosis/1"
@@ -253,17 +248,16 @@ def _repaired(tm: TensorMap) -> TensorMap | None:
 def _moved(tm: TensorMap, entry: Violation) -> TensorMap:
     """The map with one field moved to the nearest value that the rule accepts, if there is one."""
     rule, at = entry.rule, entry.position
-    bits = DTYPES[tm.dtype].bits
-    grain = 32 if tm.interleave == "32B" else GLOBAL_ALIGN_BYTES
+    bits, grain = DTYPES[tm.dtype].bits, alignment(tm)
+    if rule in ("BOX_RANGE", "ELEM_STRIDE") and at is not None:
+        field, low, high = RANGES[rule]
+        values = getattr(tm, field)
+        change: dict[str, Any] = {field: _put(values, at, min(max(low, values[at]), high))}
+        return replace(tm, **change)
     if rule == "STRIDE_ALIGN" and at is not None:
         return replace(tm, strides_bytes=_put(tm.strides_bytes, at, -(-tm.strides_bytes[at] // grain) * grain))
     if rule == "BASE_ALIGN":
         return replace(tm, base_address=tm.base_address // grain * grain)
-    if rule == "BOX_RANGE" and at is not None:
-        return replace(tm, box=_put(tm.box, at, min(max(1, tm.box[at]), MAX_BOX)))
-    if rule == "ELEM_STRIDE" and at is not None:
-        step = min(max(1, tm.element_strides[at]), MAX_ELEMENT_STRIDE)
-        return replace(tm, element_strides=_put(tm.element_strides, at, step))
     if rule == "BOX_INNER_16B" and tm.box[0] > 0:
         per = 128 // bits
         return replace(tm, box=_put(tm.box, 0, min(-(-tm.box[0] // per) * per, MAX_BOX)))

@@ -18,9 +18,8 @@ from typing import Literal, TypeAlias
 from layoutalg.ground.kinds import checked_kinds
 from layoutalg.targets.model import Violation, version
 from layoutalg.targets.nvidia.swizzles import SWIZZLE_TABLE
-from layoutalg.targets.nvidia.tensormap.checks import enforced_violations, no_tensor_maps, violations
+from layoutalg.targets.nvidia.tensormap.checks import broken, enforced_violations, no_tensor_maps, violations
 from layoutalg.targets.nvidia.tensormap.fields import DTYPES, TensorMap
-from layoutalg.targets.nvidia.tensormap.limits import MAX_DIM, MAX_DIM_ENCODED
 from layoutalg.targets.nvidia.tensormap.rules import RULES
 from layoutalg.targets.registry import lookup
 
@@ -150,11 +149,8 @@ def _tall(tm: TensorMap, toolkit: str) -> tuple[Violation, ...]:
     """Extents that the text allows only up to 13.4."""
     if not RULES["DIM_EXECUTE"].stated_in(toolkit):
         return ()
-    return tuple(
-        Violation("DIM_EXECUTE", f"dims[{mode}] = {extent} is outside 1..2^31", "dims", mode)
-        for mode, extent in enumerate(tm.dims)
-        if MAX_DIM < extent <= MAX_DIM_ENCODED
-    )
+    beyond = {entry.position for entry in broken(tm, ("DIM_RANGE",))}
+    return tuple(entry for entry in broken(tm, ("DIM_EXECUTE",)) if entry.position not in beyond)
 
 
 def _of_driver(enforced: tuple[Violation, ...]) -> tuple[Violation, ...]:
@@ -165,9 +161,9 @@ def _of_driver(enforced: tuple[Violation, ...]) -> tuple[Violation, ...]:
 def _answer(
     toolkit: str,
     answer: Answer,
-    broken: tuple[Violation, ...],
+    found: tuple[Violation, ...],
     evidence: Literal["measured", "documented"] = "documented",
     note: str = "",
 ) -> Acceptance:
-    rules = tuple(dict.fromkeys(one.rule for one in broken))
-    return Acceptance(toolkit, answer, rules, note + broken[0].message if broken else "", evidence)
+    rules = tuple(dict.fromkeys(one.rule for one in found))
+    return Acceptance(toolkit, answer, rules, note + found[0].message if found else "", evidence)
