@@ -18,10 +18,9 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from layoutalg.ground.kinds import checked_kinds
+from layoutalg.targets.registry import AMD, TARGETS
 
-WAVES: Mapping[str, int] = MappingProxyType(
-    {"gfx90a": 64, "gfx942": 64, "gfx950": 64, "gfx1100": 32, "gfx1201": 32, "gfx1250": 32}
-)
+WAVES: Mapping[str, int] = MappingProxyType({name: TARGETS[name].lanes for name in AMD} | {"gfx1250": 32})
 """Lanes per wave; gfx1250 is included although nothing about its banks is published."""
 
 

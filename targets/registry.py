@@ -49,6 +49,13 @@ class Target:
         measured: Devices whose behaviour is recorded here; empty if only documents are known.
         isa: Instruction set: ``"PTX"``, ``"CDNA3"``, ``"RDNA4"``, ...
         lanes: Lanes of a warp or wave; 32 for RDNA, whose matrix instructions are described for wave32.
+        features: What not every target of its vendor has: names of ``FEATURES``.
+        shared_kib: KiB of shared memory of a block and of an SM (of a work-group and of a compute unit).
+        threads: Threads of an SM of NVIDIA.
+        blocks: Blocks of an SM of NVIDIA.
+        registers: Registers of a thread.
+        file_kib: KiB of the register file of a compute unit of AMD.
+        toolkit: First CUDA toolkit with tensor maps that compiles for it; "" if none.
     """
 
     arch: str
@@ -57,6 +64,13 @@ class Target:
     measured: tuple[Device, ...] = ()
     isa: str = "PTX"
     lanes: int = 32
+    features: tuple[str, ...] = ()
+    shared_kib: tuple[int, int] = (0, 0)
+    threads: int = 0
+    blocks: int = 0
+    registers: int = 255
+    file_kib: int = 0
+    toolkit: str = ""
 
     def __post_init__(self) -> None:
         checked_kinds(self, "LA374")
@@ -92,25 +106,57 @@ def grade_in_words(grade: str, arch: str) -> str:
 
 H200 = Device("NVIDIA H200", "580.159.04", "CUDA 13.0")
 
+FEATURES: Mapping[str, str] = MappingProxyType(
+    {
+        "wgmma": "warpgroup matrix products",
+        "tcgen05": "matrix products in tensor memory",
+        "narrow": "ldmatrix and stmatrix of 8-bit and narrower elements",
+        "gather4": "tensor-map copies of four rows to shared::cta",
+        "scatter4": "the same to shared::cluster, and stores of four rows",
+        "mfma": "matrix products of a wave of 64",
+        "wmma": "matrix products of a wave of 32",
+        "global_load_lds": "loads from global addresses straight into LDS",
+        "load_lds_wide": "such loads of more than 32 bits",
+        "ds_read_tr": "transposing reads of LDS",
+    }
+)
+"""What some targets of a vendor have and others lack."""
+
+
+def _sm(
+    name: str, capability: tuple[int, int], kib: int, threads: int, blocks: int, toolkit: str = "", *features: str
+) -> Target:
+    measured = (H200,) if capability == (9, 0) else ()
+    return Target(
+        name, "nvidia", capability, measured, "PTX", 32, features, (kib - 1, kib), threads, blocks, 255, 0, toolkit
+    )
+
+
+def _gfx(name: str, isa: str, lanes: int, kib: tuple[int, int], file_kib: int, registers: int, *more: str) -> Target:
+    features = ("mfma" if lanes == 64 else "wmma", *more)
+    return Target(name, "amd", None, (), isa, lanes, features, kib, registers=registers, file_kib=file_kib)
+
+
+_BLACKWELL = ("tcgen05", "narrow", "gather4", "scatter4")
 TARGETS: Mapping[str, Target] = MappingProxyType(
     {
         target.arch: target
         for target in (
-            Target("sm_80", "nvidia", (8, 0)),
-            Target("sm_86", "nvidia", (8, 6)),
-            Target("sm_87", "nvidia", (8, 7)),
-            Target("sm_89", "nvidia", (8, 9)),
-            Target("sm_90", "nvidia", (9, 0), (H200,)),
-            Target("sm_90a", "nvidia", (9, 0), (H200,)),
-            Target("sm_100", "nvidia", (10, 0)),
-            Target("sm_100a", "nvidia", (10, 0)),
-            Target("sm_103a", "nvidia", (10, 3)),
-            Target("sm_120a", "nvidia", (12, 0)),
-            Target("gfx90a", "amd", None, (), "CDNA2", 64),
-            Target("gfx942", "amd", None, (), "CDNA3", 64),
-            Target("gfx950", "amd", None, (), "CDNA4", 64),
-            Target("gfx1100", "amd", None, (), "RDNA3", 32),
-            Target("gfx1201", "amd", None, (), "RDNA4", 32),
+            _sm("sm_80", (8, 0), 164, 2048, 32),
+            _sm("sm_86", (8, 6), 100, 1536, 16),
+            _sm("sm_87", (8, 7), 164, 1536, 16),
+            _sm("sm_89", (8, 9), 100, 1536, 24),
+            _sm("sm_90", (9, 0), 228, 2048, 32, "12.0"),
+            _sm("sm_90a", (9, 0), 228, 2048, 32, "12.0", "wgmma"),
+            _sm("sm_100", (10, 0), 228, 2048, 32, "12.8", "gather4"),
+            _sm("sm_100a", (10, 0), 228, 2048, 32, "12.8", *_BLACKWELL),
+            _sm("sm_103a", (10, 3), 228, 2048, 32, "12.9", *_BLACKWELL),
+            _sm("sm_120a", (12, 0), 100, 1536, 24, "12.8", "narrow", "gather4"),
+            _gfx("gfx90a", "CDNA2", 64, (64, 64), 512, 512),
+            _gfx("gfx942", "CDNA3", 64, (64, 64), 512, 512, "global_load_lds"),
+            _gfx("gfx950", "CDNA4", 64, (160, 160), 512, 512, "global_load_lds", "load_lds_wide", "ds_read_tr"),
+            _gfx("gfx1100", "RDNA3", 32, (64, 128), 768, 256),
+            _gfx("gfx1201", "RDNA4", 32, (64, 128), 768, 256),
         )
     }
 )
@@ -121,6 +167,16 @@ NVIDIA: tuple[str, ...] = tuple(name for name, target in TARGETS.items() if targ
 
 AMD: tuple[str, ...] = tuple(name for name, target in TARGETS.items() if target.vendor == "amd")
 """Architectures of AMD."""
+
+
+def having(feature: str) -> tuple[str, ...]:
+    """Return the architectures with a feature.
+
+    Example:
+        >>> having("wgmma"), having("narrow")
+        (('sm_90a',), ('sm_100a', 'sm_103a', 'sm_120a'))
+    """
+    return tuple(name for name, target in TARGETS.items() if feature in target.features)
 
 
 def lookup(arch: str) -> Target:
@@ -149,3 +205,14 @@ def lookup(arch: str) -> Target:
             )
         )
     return target
+
+
+def vendor_of(arch: object) -> Vendor | None:
+    """Return whose architecture a name is, registered or not, by how the vendors spell them; None for other values.
+
+    Example:
+        >>> vendor_of("sm_70"), vendor_of("gfx1250"), vendor_of("cpu")
+        ('nvidia', 'amd', None)
+    """
+    prefixes: dict[str, Vendor] = {"sm_": "nvidia", "gfx": "amd"}
+    return prefixes.get(arch[:3]) if isinstance(arch, str) else None

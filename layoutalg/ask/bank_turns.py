@@ -1,7 +1,7 @@
 """Bank turns of reading or writing a tile in shared memory from the registers of warps or waves.
 
 Main statements: which instructions move the registers is said in ``ask.bank_moves``; their turns are those of
-``targets.bank_model``, counted by ranks where an instruction's addresses are linear over F2 in the lane, by residues
+``targets.banks``, counted by ranks where an instruction's addresses are linear over F2 in the lane, by residues
 where they are strided, else by enumeration. Instructions whose addresses differ by a shift of whole words, or by an xor
 of whole accesses, take equally many turns, for either moves words to words and banks to banks: one of them is counted.
 """
@@ -33,9 +33,7 @@ from layoutalg.proofs.dtypes import stated_bits
 from layoutalg.proofs.register_map import CHECK, bit_addresses
 from layoutalg.proofs.tile_map import extents_of, layout_of
 from layoutalg.synth.named_accesses import NAMES, is_name, lanes_text, named
-from layoutalg.targets.bank_counts import ENGINES, Counted, counted
-from layoutalg.targets.bank_model import BankModel, Phase, bank_model, disputed_models
-from layoutalg.targets.banks import unknown
+from layoutalg.targets.banks import ENGINES, BankModel, Counted, Phase, bank_model, counted, disputed_models, unknown
 from layoutalg.targets.lds_rules import WAVES
 from layoutalg.targets.nvidia.accesses import SHORT, short_name
 from layoutalg.targets.nvidia.banks import LANES

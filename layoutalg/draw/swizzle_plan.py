@@ -12,7 +12,7 @@ from layoutalg.draw.banks import busy, spans, words_of
 from layoutalg.draw.canvas import Canvas, level_of
 from layoutalg.ground.errors import LayoutError
 from layoutalg.proofs.swizzling import IntArray, SwizzlePlan, instructions
-from layoutalg.targets.bank_model import BankModel, bank_model
+from layoutalg.targets.banks import BankModel, bank_model
 
 CELL, TALL, WIDE = 14.0, 18.0, 52.0
 LEFT, SPAN = 112.0, 17

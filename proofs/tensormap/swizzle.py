@@ -3,8 +3,8 @@
 Main statements: ``Sw<bits, base, shift>`` sends an address a to a XOR ((a div 2^shift) AND mask), where the mask
 selects ``bits`` bits from ``base`` on.
 
-Implementation notes: on purpose not the code of ``targets``, which the finder uses, and not the arithmetic of chunks by
-which ``walk`` says what the engine does.
+Implementation notes: the checkers' one table of swizzles, on purpose not the table and the code of ``targets``, which
+the finder uses, and not the arithmetic of chunks by which ``walk`` says what the engine does.
 
 References: PTX ISA 9.1 section 5.5.7 (swizzling modes).
 """
@@ -29,6 +29,9 @@ XORS: Mapping[str, tuple[tuple[int, int, int], ...]] = MappingProxyType(
     }
 )
 """(bits, base, shift) of each swizzle on shared byte addresses; FLIP_8B takes two, both of the address before."""
+CHUNK_BYTES = 16
+PHASES: Mapping[str, int] = MappingProxyType({"NONE": 1, "32B": 2, "64B": 4, "128B": 8})
+"""Of the measured swizzles, narrowest first: rows of 128 bytes that differ in their XOR, and chunks of a span."""
 
 
 def swizzled(mode: str, addresses: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:

@@ -20,17 +20,15 @@ from layoutalg.ground.kinds import checked_kinds
 from layoutalg.ground.limits import WALK_ELEMENTS
 from layoutalg.ground.memory import reserve
 from layoutalg.proofs.tensormap.plan import TensorMapPlan
+from layoutalg.proofs.tensormap.swizzle import CHUNK_BYTES, PHASES
 from layoutalg.targets.nvidia import tensormap as hardware
 from layoutalg.targets.nvidia.tensormap import limits
 
 IntArray = npt.NDArray[np.int64]
 MAX_COEFFICIENT = 2**60
 ADDRESS_LIMIT = 2**62
-CHUNK_BYTES = 16
 SLICES = {"16B": 16, "32B": 32}
 """Bytes of a slice by interleave, as measured."""
-PHASES = {"NONE": 1, "32B": 2, "64B": 4, "128B": 8}
-"""How many rows of 128 bytes differ in their phase, which is also the number of chunks in a span, as measured."""
 
 
 class MismatchError(Exception):

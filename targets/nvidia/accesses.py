@@ -40,8 +40,6 @@ LANES = 32
 ROW_BITS = 128
 _PTX = "PTX ISA"
 _VERSION = "9.1"
-NARROW_TARGETS = ("sm_100a", "sm_103a", "sm_120a")
-"""Targets with the forms of 8-bit and narrower elements (``sm_103a`` as a member of the ``sm_100f`` family)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,7 +273,7 @@ def available(form: AccessForm, target: str) -> bool | None:
     if found.vendor != "nvidia" or capability is None:
         return False
     if form.element_bits:
-        return True if target in NARROW_TARGETS else None if capability >= (10, 0) else False
+        return True if "narrow" in found.features else None if capability >= (10, 0) else False
     since = {"ldmatrix": (7, 5), "stmatrix": (9, 0), "cp": (8, 0)}.get(form.name.split(".")[0], (7, 0))
     return capability >= since
 

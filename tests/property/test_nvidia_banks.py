@@ -96,13 +96,13 @@ def test_ranks_count_the_same_where_neighbours_share(kind: str, registers: int) 
 @pytest.mark.parametrize(
     ("arguments", "rule"),
     [
-        (([0] * 8, 32), "must hold 32 integers"),
-        (([0] * 4, 128, "ldmatrix"), "must hold 8 or 16 or 32 integers"),
+        (([0] * 8, 32), "must have 32 integers"),
+        (([0] * 4, 128, "ldmatrix"), "must have 8 or 16 or 32 integers"),
         (([0] * 31 + ["0"], 32), "'0' in lane 31"),
         (([0] * 31 + [True], 32), "True in lane 31"),
         ((["x"] * 32, 32), "'x' in lane 0"),
         ((None, 32), "not None"),
-        (("0" * 32, 32), "must hold 32 integers"),
+        (("0" * 32, 32), "must have 32 integers"),
         (([10**5000] * 32, 32), "a number of 16610 bits in lane 0"),
     ],
 )

@@ -71,9 +71,7 @@ from layoutalg.synth.paddings import padding
 from layoutalg.synth.swizzles import swizzle
 from layoutalg.synth.swizzles.classes import universal_swizzle
 from layoutalg.synth.wgmma import canonical_operand, synthesize_wgmma
-from layoutalg.targets.bank_counts import Counted
-from layoutalg.targets.bank_model import BankModel, Phase, bank_model
-from layoutalg.targets.banks import AMD_RULES, Access, LdsRule
+from layoutalg.targets.banks import AMD_RULES, Access, BankModel, Counted, LdsRule, Phase, bank_model
 from layoutalg.targets.instruction_costs import InstructionCosts, instruction_costs
 from layoutalg.targets.layouts.amd_instructions import MFMA, MatrixInstruction
 from layoutalg.targets.layouts.nvidia_instructions import MMA, MmaInstruction
@@ -231,8 +229,9 @@ WRITTEN_HERE = (
     "layoutalg.proofs.certify.functions",
     "layoutalg.proofs.register_words",
     "layoutalg.targets.nvidia.tensormap.encoding",
+    "layoutalg.targets.nvidia.tensormap.limits",
 )
-"""Laws, the stages of certificates, mixed words and readings of maps are written by this library; nobody hands one in."""
+"""Written by this library alone: laws, stages of certificates, mixed words, numbers and readings of maps."""
 
 
 def public_dataclasses(package) -> Iterator[type]:

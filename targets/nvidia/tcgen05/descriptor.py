@@ -12,14 +12,16 @@ from layoutalg.ground.errors import Diagnostic, TargetRuleError
 from layoutalg.ground.kinds import checked_kinds
 from layoutalg.targets.codec import Codec, run, words_of
 from layoutalg.targets.model import Violation
-from layoutalg.targets.registry import lookup
+from layoutalg.targets.nvidia.swizzles import CHUNK_BYTES, SWIZZLE_TABLE
+from layoutalg.targets.registry import having, lookup
 
-ARCHS = ("sm_100a", "sm_103a")
+ARCHS = having("tcgen05")
 """Targets of the registry that have ``tcgen05``."""
-UNIT_BYTES = 16
+UNIT_BYTES = CHUNK_BYTES
 ADDRESS_LIMIT_BYTES = 1 << 18
 """Addresses and strides are below this: 14 bits of 16-byte units."""
-SWIZZLE_CODES = {"NONE": 0, "128B_ATOM_32B": 1, "128B": 2, "64B": 4, "32B": 6}
+_CODES = {name: code for name, entry in SWIZZLE_TABLE.items() if (code := entry.tcgen05_code) is not None}
+SWIZZLE_CODES = dict(sorted(_CODES.items(), key=lambda item: item[1]))
 SWIZZLES = tuple(SWIZZLE_CODES)
 LEADING_MODES = ("relative", "absolute")
 SOURCE = "PTX ISA 9.1 section 9.7.16.4.1"

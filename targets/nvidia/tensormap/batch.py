@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from layoutalg.targets.nvidia.swizzles import SWIZZLE_TABLE
+from layoutalg.targets.nvidia.tensormap import limits
 from layoutalg.targets.nvidia.tensormap.checks import require_measured
 from layoutalg.targets.nvidia.tensormap.encoding import CODEC
 from layoutalg.targets.nvidia.tensormap.facts import require_map
@@ -30,7 +31,7 @@ from layoutalg.targets.nvidia.tensormap.fields import (
     checked_ints,
     malformed,
 )
-from layoutalg.targets.nvidia.tensormap.limits import ENFORCED, MAX_RANK, Numbers, conditions, within
+from layoutalg.targets.nvidia.tensormap.limits import ENFORCED, MAX_RANK, Numbers
 
 COLUMNS: tuple[str, ...] = (
     "dtype", "rank", "base_address", *(f"dims[{i}]" for i in range(5)), *(f"strides_bytes[{i}]" for i in range(4)),
@@ -185,14 +186,16 @@ def _columns(rows: npt.NDArray[np.int64]) -> dict[str, list[npt.NDArray[np.int64
 def _accepted(rows: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
     ok = np.ones(len(rows), np.bool_)
     for name, column in _ENUMERATIONS:
-        ok &= within(rows[:, column], 0, len(_CODES[name]) - 1)
+        ok &= limits.within(rows[:, column], 0, len(_CODES[name]) - 1)
     dtype = np.clip(rows[:, 0], 0, len(DTYPES) - 1)
     numbers = Numbers(
         dtype=rows[:, 0], bits=_BITS[dtype], slot_bits=_BITS[dtype], is_float=_IS_FLOAT[dtype], rank=rows[:, 1],
         base_address=rows[:, 2], interleave=rows[:, 22], swizzle=rows[:, 23], oob_fill=rows[:, 25], **_columns(rows),
     )  # fmt: skip
     for rule in ENFORCED:
-        for _, _, holds in conditions(rule, numbers):  # products of numbers that other rules refuse may wrap around
+        for _, _, holds in limits.conditions(
+            rule, numbers
+        ):  # products of numbers that other rules refuse may wrap around
             ok &= holds
     return ok
 

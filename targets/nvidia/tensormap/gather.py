@@ -18,13 +18,13 @@ from layoutalg.ground.errors import shown
 from layoutalg.targets.model import Violation
 from layoutalg.targets.nvidia.tensormap.checks import violations
 from layoutalg.targets.nvidia.tensormap.fields import DTYPES, TensorMap, checked_ints, malformed
-from layoutalg.targets.registry import lookup
+from layoutalg.targets.registry import having, lookup
 
 GATHER_TARGETS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
-        "gather4 to shared::cta": ("sm_100", "sm_100a", "sm_103a", "sm_120a"),
-        "gather4 to shared::cluster": ("sm_100a", "sm_103a"),
-        "scatter4": ("sm_100a", "sm_103a"),
+        "gather4 to shared::cta": having("gather4"),
+        "gather4 to shared::cluster": having("scatter4"),
+        "scatter4": having("scatter4"),
     }
 )
 """Architectures for which ptxas 13.0 accepts each form."""

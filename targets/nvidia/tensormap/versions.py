@@ -21,7 +21,7 @@ from layoutalg.targets.nvidia.swizzles import SWIZZLE_TABLE
 from layoutalg.targets.nvidia.tensormap.checks import broken, enforced_violations, no_tensor_maps, violations
 from layoutalg.targets.nvidia.tensormap.fields import DTYPES, TensorMap
 from layoutalg.targets.nvidia.tensormap.rules import RULES
-from layoutalg.targets.registry import lookup
+from layoutalg.targets.registry import TARGETS, lookup
 
 Answer: TypeAlias = Literal["accepted", "refused", "unknown"]
 TOOLKITS: tuple[str, ...] = (
@@ -36,7 +36,7 @@ PTX: Mapping[str, str] = MappingProxyType(
 )  # fmt: skip
 """PTX ISA version of a toolkit, where known."""
 FIRST: Mapping[str, str] = MappingProxyType(
-    {"sm_90": "12.0", "sm_90a": "12.0", "sm_100": "12.8", "sm_100a": "12.8", "sm_120a": "12.8", "sm_103a": "12.9"}
+    {name: target.toolkit for name, target in TARGETS.items() if target.toolkit}
 )
 """The first toolkit with tensor maps that compiles for a target (sm_90 itself is older)."""
 PACKED_AND_ATOM = "12.8"

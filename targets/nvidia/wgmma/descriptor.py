@@ -9,16 +9,16 @@ from dataclasses import dataclass, replace
 
 from layoutalg.ground.errors import Diagnostic, MalformedError, shown
 from layoutalg.targets.codec import Codec, run, words_of
-from layoutalg.targets.nvidia.swizzles import SWIZZLE_TABLE
+from layoutalg.targets.nvidia.swizzles import CHUNK_BYTES, PLAIN, SWIZZLE_TABLE
 
-UNIT_BYTES = 16
+UNIT_BYTES = CHUNK_BYTES
 ADDRESS_LIMIT_BYTES = 1 << 18
 """Addresses and strides are below this: 14 bits of 16-byte units."""
 BASE_OFFSET_LIMIT = 8
-SWIZZLES = tuple(name for name, swizzle in SWIZZLE_TABLE.items() if swizzle.descriptor_code is not None)
+SWIZZLES = PLAIN
 SOURCE = "PTX ISA 9.1 section 9.7.15.5"
 
-_CODES = {name: code for name, entry in SWIZZLE_TABLE.items() if (code := entry.descriptor_code) is not None}
+_CODES = {name: code for name, entry in SWIZZLE_TABLE.items() if (code := entry.wgmma_code) is not None}
 _NAMES = {code: name for name, code in _CODES.items()}
 CODEC = Codec(
     (
@@ -77,7 +77,7 @@ def swizzle_rows(swizzle: str) -> int:
         >>> [swizzle_rows(name) for name in SWIZZLES]
         [1, 2, 4, 8]
     """
-    return SWIZZLE_TABLE[checked_swizzle(swizzle, "swizzle_rows")].span_bytes // UNIT_BYTES
+    return SWIZZLE_TABLE[checked_swizzle(swizzle, "swizzle_rows")].phases
 
 
 @dataclass(frozen=True, slots=True)

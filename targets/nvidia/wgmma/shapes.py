@@ -10,9 +10,9 @@ from types import MappingProxyType
 
 from layoutalg.ground.errors import Diagnostic, MalformedError, TargetRuleError, shown
 from layoutalg.targets.nvidia.wgmma.instructions import FLOAT_N, MULTIPLIES, OPERAND_BITS, n_values
-from layoutalg.targets.registry import lookup
+from layoutalg.targets.registry import having, lookup
 
-ARCH = "sm_90a"
+ARCH = having("wgmma")[0]
 INSTRUCTION_M = 64
 INSTRUCTION_K = 16
 N_VALUES = FLOAT_N
@@ -40,7 +40,7 @@ def has_wgmma(target: str) -> bool:
 
     Source: PTX ISA 9.1 section 9.7.15.
     """
-    return lookup(target).arch == ARCH
+    return "wgmma" in lookup(target).features
 
 
 def require_wgmma(target: str) -> None:
