@@ -16,8 +16,6 @@ def asked_bits(check: Checker, given: object) -> int:
         check: The question's checker.
         given: The argument ``element_bits``.
 
-    Raises: MalformedError: the checker's.
-
     Example:
         >>> asked_bits(Checker("LA910"), 16)
         16
@@ -34,8 +32,6 @@ def asked_targets(check: Checker, given: object) -> tuple[str, ...]:
     Args:
         check: The question's checker.
         given: The argument ``target``.
-
-    Raises: MalformedError: the checker's; LA340.
 
     Example:
         >>> asked_targets(Checker("LA910"), "sm_90a"), asked_targets(Checker("LA910"), ["gfx942", "gfx950"])

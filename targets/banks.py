@@ -25,7 +25,6 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -36,7 +35,6 @@ from layoutalg.f2 import LinearLayout, matrix
 from layoutalg.f2.axes import fields
 from layoutalg.ground.check import Checker
 from layoutalg.ground.errors import Diagnostic, MalformedError, Repair, RepresentabilityError, shown
-from layoutalg.ground.kinds import checked_kinds
 from layoutalg.ground.recognize import Departure, linear
 from layoutalg.targets import bank_counting
 from layoutalg.targets.bank_counting import BANKS, JOINS, WORD_BYTES, Offsets
@@ -50,6 +48,7 @@ from layoutalg.targets.lds_rules import (
     lds_name,
     unpublished,
 )
+from layoutalg.targets.model import fact
 from layoutalg.targets.nvidia import banks
 from layoutalg.targets.nvidia.accesses import FORMS, VECTOR_RULE, available, vector_name
 from layoutalg.targets.registry import TARGETS, grade_in_words, lookup, vendor_of
@@ -66,7 +65,7 @@ ENGINES = ("ranks", "residues", "enumeration")
 _NAMES = "ld.shared.b32, ld.shared.v4.b32, st.shared.v2.b32, ldmatrix.x4, ldmatrix.x4.trans, stmatrix.x2, ..."
 
 
-@dataclass(frozen=True, slots=True)
+@fact("LA374")
 class Access:
     """A shared-memory instruction of NVIDIA.
 
@@ -81,9 +80,6 @@ class Access:
     bits: int
     matrices: int = 0
     transposed: bool = False
-
-    def __post_init__(self) -> None:
-        checked_kinds(self, "LA374")
 
     @property
     def addresses(self) -> int:
@@ -100,8 +96,6 @@ def turns(target: str, operation: str, byte_addresses: Sequence[int | None] | np
             ``"ds_read_b128"``, ...
         byte_addresses: One byte address per lane, None for an inactive lane; for ``ldmatrix`` and ``stmatrix`` one per
             row: 8 for x1, 16 for x2, 32 for x4. Inactive lanes touch nothing.
-
-    Raises: MalformedError: LA709. RepresentabilityError: LA712.
 
     Example:
         >>> turns("sm_90a", "ld.shared.v4.b32", [16 * lane for lane in range(32)])
@@ -123,7 +117,7 @@ def turns(target: str, operation: str, byte_addresses: Sequence[int | None] | np
     return _model(target, operation).turns(byte_addresses)
 
 
-@dataclass(frozen=True, slots=True)
+@fact("LA905")
 class Phase:
     """Bank conflicts of one group of lanes.
 
@@ -141,11 +135,8 @@ class Phase:
     bank: int
     busy: tuple[tuple[int, int], ...]
 
-    def __post_init__(self) -> None:
-        checked_kinds(self, "LA905")
 
-
-@dataclass(frozen=True, slots=True)
+@fact("LA905")
 class BankModel:
     """How one instruction of one target is served.
 
@@ -173,9 +164,6 @@ class BankModel:
     groups: tuple[tuple[int, ...], ...]
     joins: tuple[int, ...]
     evidence: str
-
-    def __post_init__(self) -> None:
-        checked_kinds(self, "LA905")
 
     def __str__(self) -> str:
         size = f"{self.access_bytes} byte{'s' if self.access_bytes > 1 else ''}"
@@ -214,8 +202,6 @@ class BankModel:
 
         Args:
             byte_addresses: One byte address per lane, None for an inactive lane.
-
-        Raises: MalformedError: LA709.
         """
         offsets = offsets_of(self.target, self.operation, byte_addresses, self.grain_bytes, self.lanes)
         found = []
@@ -233,17 +219,11 @@ class BankModel:
         return tuple(found)
 
     def turns(self, byte_addresses: Sequence[int | None] | npt.NDArray[Any]) -> int:
-        """Return the turns of all groups together, as ``targets.banks.turns`` counts them.
-
-        Raises: MalformedError: LA709.
-        """
+        """Return the turns of all groups together, as ``targets.banks.turns`` counts them."""
         return sum(phase.turns for phase in self.phases(byte_addresses))
 
     def ideal(self, byte_addresses: Sequence[int | None] | npt.NDArray[Any]) -> int:
-        """Return the turns if the words of every group were spread evenly over the banks.
-
-        Raises: MalformedError: LA709.
-        """
+        """Return the turns if the words of every group were spread evenly over the banks."""
         return sum(phase.least for phase in self.phases(byte_addresses))
 
     def alike(self, addresses: npt.NDArray[np.int64], active: npt.NDArray[np.bool_] | None = None) -> list[int]:
@@ -284,8 +264,6 @@ class BankModel:
             addresses: Byte addresses, int64[instruction, lane].
             active: Which lanes are active, bool[instruction, lane]; None: all.
 
-        Raises: MalformedError: LA709.
-
         Example:
             >>> bank_model("gfx942", "ds_read_b32").totals(np.array([4 * np.arange(64), 8 * np.arange(64)]))
             (6, 4)
@@ -309,8 +287,6 @@ class BankModel:
             access: (lane) or (register, lane) to element offsets, output axes flattened; registers are the contiguous
                 elements of one lane, and the lanes are this instruction's.
             element_bits: Bits of an element.
-
-        Raises: MalformedError: LA905.
 
         Example:
             >>> rows = LinearLayout.from_bases({"lane": [(64 << bit,) for bit in range(6)]}, {"offset": 4096})
@@ -399,7 +375,7 @@ def bank_model(target: str, operation: str) -> BankModel:
     return _model(CHECK.kind(target, str, "target"), CHECK.kind(operation, str, "operation"))
 
 
-@dataclass(frozen=True, slots=True)
+@fact("LA905")
 class Counted:
     """Bank turns of one instruction.
 
@@ -413,9 +389,6 @@ class Counted:
     ideal: int
     engine: str
 
-    def __post_init__(self) -> None:
-        checked_kinds(self, "LA905")
-
 
 def residues(model: BankModel, stride_bytes: int, base_bytes: int = 0) -> Counted | None:
     """Return the turns for lane i at base + stride * i, by residues; None if no closed form is implemented.
@@ -424,8 +397,6 @@ def residues(model: BankModel, stride_bytes: int, base_bytes: int = 0) -> Counte
         model: The instruction.
         stride_bytes: A multiple of ``model.grain_bytes``; if negative, ``base_bytes`` must be high enough.
         base_bytes: Byte of lane 0, a multiple of the same.
-
-    Raises: MalformedError: LA905.
 
     Example:
         >>> [residues(bank_model("gfx942", "ds_read_b128"), stride).turns for stride in (0, 16, 48, 80, 128)]
@@ -477,8 +448,6 @@ def counted(model: BankModel, byte_addresses: Sequence[int | None] | npt.NDArray
         model: The instruction.
         byte_addresses: One byte address per lane, None for an inactive lane.
 
-    Raises: MalformedError: LA709.
-
     Example:
         >>> model = bank_model("gfx942", "ds_read_b64")
         >>> [counted(model, [8 * f(lane) for lane in range(64)]).engine for f in (lambda x: 3 * x, lambda x: x ^ x // 8,
@@ -503,10 +472,7 @@ def counted(model: BankModel, byte_addresses: Sequence[int | None] | npt.NDArray
 
 
 def missing(target: str, operation: str, access: Access) -> None:
-    """Raise if an NVIDIA target lacks the instruction.
-
-    Raises: RepresentabilityError: LA712.
-    """
+    """Raise if an NVIDIA target lacks the instruction."""
     form = FORMS.get(f"{access.kind}.x{access.matrices}") if access.matrices else None
     if form is not None and not available(form, target):
         raise unknown(target, operation, f"{target} has no {access.kind}")
@@ -514,8 +480,6 @@ def missing(target: str, operation: str, access: Access) -> None:
 
 def nvidia_access(operation: object) -> Access:
     """Return what a shared-memory instruction of PTX accesses.
-
-    Raises: MalformedError: LA709.
 
     Example:
         >>> nvidia_access("st.shared.v2.b32")
@@ -534,8 +498,6 @@ def nvidia_access(operation: object) -> Access:
 
 def lds_rule(target: str, operation: object) -> LdsRule:
     """Return how LDS serves an instruction, given by its older or newer name (``ds_load_b64``).
-
-    Raises: MalformedError: LA709. RepresentabilityError: LA712.
 
     Example:
         >>> lds_rule("gfx950", "ds_read_b64").banks, lds_rule("gfx942", "ds_read2_b64").lanes

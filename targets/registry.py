@@ -8,15 +8,14 @@ measured on one are assumed for the others. ``Target.bank_grade`` records this, 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal, TypeAlias
 
 from layoutalg.ground.errors import Diagnostic, MalformedError, shown
-from layoutalg.ground.kinds import checked_kinds
+from layoutalg.targets.model import fact
 
 
-@dataclass(frozen=True, slots=True)
+@fact("LA374")
 class Device:
     """A device that was measured.
 
@@ -30,15 +29,12 @@ class Device:
     driver: str
     runtime: str
 
-    def __post_init__(self) -> None:
-        checked_kinds(self, "LA374")
-
 
 Vendor: TypeAlias = Literal["nvidia", "amd"]
 BankGrade: TypeAlias = Literal["measured", "documented", "assumed"]
 
 
-@dataclass(frozen=True, slots=True)
+@fact("LA374")
 class Target:
     """An architecture.
 
@@ -71,9 +67,6 @@ class Target:
     registers: int = 255
     file_kib: int = 0
     toolkit: str = ""
-
-    def __post_init__(self) -> None:
-        checked_kinds(self, "LA374")
 
     @property
     def has_tensor_maps(self) -> bool:
@@ -184,8 +177,6 @@ def lookup(arch: str) -> Target:
 
     Args:
         arch: Architecture as compilers spell it, for example ``"sm_90a"``.
-
-    Raises: MalformedError: LA340.
 
     Example:
         >>> lookup("sm_90a").compute_capability

@@ -10,7 +10,6 @@ LLVM ``AMDGPUBaseInfo``, and the assembler of LLVM 22.1.8 for instructions of AM
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Literal, TypeAlias
 
@@ -18,14 +17,13 @@ import numpy.typing as npt
 
 from layoutalg.f2 import LinearLayout
 from layoutalg.ground.errors import RepresentabilityError, plain, shown
-from layoutalg.ground.kinds import checked_kinds
 from layoutalg.ground.verdict import Unknown
 from layoutalg.targets import banks
 from layoutalg.targets.bank_counting import BANKS, WORD_BYTES
 from layoutalg.targets.layouts.amd_instructions import MFMA, WMMA, mfma_fragment, wmma_fragment
 from layoutalg.targets.layouts.nvidia_instructions import MMA, MmaInstruction, mma_fragment
 from layoutalg.targets.layouts.nvidia_sparse import MMA_SP, VARIANTS, SparseMma, mma_sp_fragment, variant_of
-from layoutalg.targets.model import Source
+from layoutalg.targets.model import Source, fact
 from layoutalg.targets.nvidia.tensormap.limits import GLOBAL_ALIGN_BYTES, SMEM_DESTINATION_ALIGN_BYTES
 from layoutalg.targets.registry import AMD, NVIDIA, TARGETS, Target, having, lookup
 
@@ -46,7 +44,7 @@ _LDS = Source("AMD ISA guides", "CDNA2 to CDNA4, RDNA3, RDNA4", "local data shar
 FACT_SCHEMA = "layoutalg/target-fact/1"
 
 
-@dataclass(frozen=True, slots=True)
+@fact("LA374")
 class Fact:
     """A known fact about a target.
 
@@ -62,9 +60,6 @@ class Fact:
     grade: Grade
     source: Source
 
-    def __post_init__(self) -> None:
-        checked_kinds(self, "LA374")
-
     def __str__(self) -> str:
         return f"{self.value} {self.unit} ({self.grade}: {self.source})"
 
@@ -77,7 +72,7 @@ def _entry(fact: Fact) -> dict[str, object]:
     return {"value": plain(fact.value), "unit": fact.unit, "evidence": fact.grade, "source": str(fact.source)}
 
 
-@dataclass(frozen=True, slots=True)
+@fact("LA374")
 class Absent:
     """A feature that documents say a target lacks.
 
@@ -93,9 +88,6 @@ class Absent:
     instead: tuple[str, ...]
     source: Source
 
-    def __post_init__(self) -> None:
-        checked_kinds(self, "LA374")
-
     def __str__(self) -> str:
         return f"{self.rule}: {self.reason}" + (f"; it has {', '.join(self.instead)}" if self.instead else "")
 
@@ -105,7 +97,7 @@ class Absent:
         return {"schema": FACT_SCHEMA, "verdict": "absent", **told}
 
 
-@dataclass(frozen=True, slots=True)
+@fact("LA374")
 class ConsumerRule:
     """Which targets have a consumer.
 
@@ -122,9 +114,6 @@ class ConsumerRule:
     needs: str
     kind: str
     source: Source
-
-    def __post_init__(self) -> None:
-        checked_kinds(self, "LA374")
 
 
 _CUDA = tuple(name for name, target in TARGETS.items() if target.vendor == "nvidia")
@@ -234,7 +223,7 @@ LIMITS: Mapping[str, Mapping[str, Fact]] = MappingProxyType(
 """Limits by target and name."""
 
 
-@dataclass(frozen=True, slots=True)
+@fact("LA374")
 class TargetModel:
     """What is known about one target.
 
@@ -252,9 +241,6 @@ class TargetModel:
     """
 
     target: Target
-
-    def __post_init__(self) -> None:
-        checked_kinds(self, "LA374")
 
     def __str__(self) -> str:
         first = f"{self.target.arch}: {self.target.vendor}, {self.target.isa}, {self.target.lanes} lanes"
@@ -377,8 +363,6 @@ def _first(made: MmaInstruction | SparseMma) -> tuple[int, int]:
 
 def model_of(arch: str) -> TargetModel:
     """Return what is known about a target.
-
-    Raises: MalformedError: LA340.
 
     Example:
         >>> print(model_of("sm_90a").limit("shared_bytes_per_block_optin"))  # doctest: +ELLIPSIS

@@ -55,8 +55,6 @@ def rotating_shared(
         cga: Cluster bases in units of one block's part. (Triton 3.9.0 leaves some offsets unused if blocks split the
             tensor; the chips this layout targets have no clusters.)
 
-    Raises: MalformedError: LA700.
-
     Example:
         >>> str(rotating_shared((8, 4), 1, 1, 4, (1, 0)))
         'F2[offset=(0,1)(0,2)(1,1)(2,2)(4,1), block= -> dim0:8, dim1:4]'
@@ -79,8 +77,6 @@ def partitioned_shared(piece: LinearLayout, partitions: int, groups: int, dim: i
         partitions: Physical memories, a power of two of at least 2.
         groups: Pieces per memory, a power of two.
         dim: Dimension that is split.
-
-    Raises: MalformedError: LA700. AdmissibilityError: LA706.
 
     Example:
         >>> from layoutalg.targets.layouts.shared import swizzled_shared
@@ -132,8 +128,6 @@ def transposed_read(element_bits: int, arch: str = "gfx950") -> LinearLayout:
 
     Returns:
         (register, lane) -> (slot, source): element ``slot`` of what lane ``source`` addresses.
-
-    Raises: MalformedError: LA700, LA701.
 
     Example:
         >>> str(transposed_read(16))

@@ -33,8 +33,6 @@ def blocked(
         shape: Tensor shape in elements.
         cga: Basis vectors of the block axis in units of one block's part of the tensor.
 
-    Raises: MalformedError: LA700. AdmissibilityError: LA703.
-
     Example:
         >>> str(blocked((1, 2), (8, 4), (2, 1), (1, 0), (16, 16)))
         'F2[register=(0,1)(0,8), lane=(0,2)(0,4)(1,0)(2,0)(4,0), warp=(8,0), block= -> dim0:16, dim1:16]'
@@ -76,8 +74,6 @@ def blocked_operand(
         shape: Shape of the operand in elements.
         cga: Cluster bases of the accumulator.
 
-    Raises: MalformedError: LA700.
-
     Example:
         >>> layout = blocked_operand("A", (1, 1), (2, 2), (1, 1), (1, 0), (2, 4))
         >>> str(layout)
@@ -102,10 +98,7 @@ def blocked_operand(
 
 
 def inner_dim(operand: object, rank: int) -> int:
-    """Return the dimension of the operand that a matrix product sums over: the last of A, the one before it of B.
-
-    Raises: MalformedError: LA700.
-    """
+    """Return the dimension of the operand that a matrix product sums over: the last of A, the one before it of B."""
     if not isinstance(operand, str) or operand not in ("A", "B"):
         raise malformed("operand", "must be 'A' or 'B'", operand)
     if rank < 2:
@@ -128,8 +121,6 @@ def slice_of(parent: LinearLayout, dim: int) -> LinearLayout:
     Args:
         parent: A layout onto ``dim0``, ``dim1``, ....
         dim: Dimension to remove; the later ones are renumbered.
-
-    Raises: MalformedError: LA700.
 
     Example:
         >>> str(slice_of(blocked((1, 2), (8, 4), (2, 1), (1, 0), (16, 16)), 0))

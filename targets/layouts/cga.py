@@ -34,8 +34,6 @@ def cluster_bases(
         split: Distinct parts per dimension, at most the number of blocks; None for one per block.
         order: Dimensions, fastest first; None for the last dimension first.
 
-    Raises: MalformedError: LA700.
-
     Example:
         >>> cluster_bases((2, 4), split=(2, 2))
         ((0, 1), (0, 0), (1, 0))
@@ -65,8 +63,6 @@ def across_blocks(layout: LinearLayout, cga: Sequence[Sequence[int]]) -> LinearL
     Args:
         layout: One block's layout, without a block axis or with one of size 1; outputs ``dim0``, ``dim1``, ....
         cga: Basis vectors of the block axis, in units of the layout's extents.
-
-    Raises: MalformedError: LA700. AdmissibilityError: LA703.
 
     Example:
         >>> one = LinearLayout.from_bases({"lane": [(1,), (2,)]}, {"dim0": 4})

@@ -46,8 +46,6 @@ def mma_accumulator(
         instruction: (16, 8), or (8, 8) for f64; optionally followed by K, as in (16, 8, 16), or after a batch of 1.
         cga: Cluster bases in units of one block's part.
 
-    Raises: MalformedError: LA700, LA701.
-
     Example:
         >>> str(mma_accumulator((16, 16), (1, 2)))
         'F2[register=(0,1)(8,0), lane=(0,2)(0,4)(1,0)(2,0)(4,0), warp=(0,8), block= -> dim0:16, dim1:16]'
@@ -86,8 +84,6 @@ def mma_operand(
         instruction: (16, 8), or (8, 8) for f64; optionally followed by K, as in (16, 8, 16), or after a batch of 1.
         cga: Cluster bases of the accumulator.
 
-    Raises: MalformedError: LA700, LA701.
-
     Example:
         >>> str(mma_operand("B", (16, 8), (1, 1), 2))
         'F2[register=(1,0)(8,0), lane=(2,0)(4,0)(0,1)(0,2)(0,4), warp=, block= -> dim0:16, dim1:8]'
@@ -120,8 +116,6 @@ def wgmma_accumulator(
         warps_per_cta: Warps per dimension, the first a multiple of 4.
         n: Columns of one instruction.
         cga: Cluster bases in units of one block's part.
-
-    Raises: MalformedError: LA700, LA701. RepresentabilityError: LA702.
 
     Example:
         >>> str(wgmma_accumulator((64, 16), n=16))
@@ -165,8 +159,6 @@ def wgmma_operand(
         k_width: Elements a lane holds contiguously along K: 32 / element bits for one instruction.
         cga: Cluster bases of the accumulator.
 
-    Raises: MalformedError: LA700. RepresentabilityError: LA704.
-
     Example:
         >>> str(wgmma_operand("A", (64, 16)))
         'F2[register=(0,1)(8,0)(0,8), lane=(0,2)(0,4)(1,0)(2,0)(4,0), warp=(16,0)(32,0), block= -> dim0:64, dim1:16]'
@@ -198,8 +190,6 @@ def wgmma_fragment(n: int) -> PiecewiseLayout:
     Args:
         n: Columns, 8..256 in steps of 8, powers of two or not.
 
-    Raises: MalformedError: LA700, LA701.
-
     Example:
         >>> wgmma_fragment(24).in_dims
         {'v0': 2, 'v1': 2, 'v2': 3, 'q': 4, 'g': 8, 'w': 4}
@@ -227,8 +217,6 @@ def ldmatrix_fragment(matrices: int, transposed: bool = False, element_bits: int
     Returns:
         (register, lane) -> (row, col, matrix): register counts elements, low half of a word first.
 
-    Raises: MalformedError: LA700, LA701.
-
     Example:
         >>> str(ldmatrix_fragment(2))
         'F2[register=(0,1,0)(0,0,1), lane=(0,2,0)(0,4,0)(1,0,0)(2,0,0)(4,0,0) -> row:8, col:8, matrix:2]'
@@ -255,8 +243,6 @@ def ldmatrix_rows(matrices: int) -> LinearLayout:
 
     Args:
         matrices: 1, 2 or 4.
-
-    Raises: MalformedError: LA700, LA701.
 
     Example:
         >>> str(ldmatrix_rows(2))

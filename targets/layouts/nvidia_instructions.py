@@ -10,13 +10,12 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 
 from layoutalg.f2 import LinearLayout
-from layoutalg.ground.kinds import checked_kinds
 from layoutalg.targets.layouts.nvidia import MMA_SOURCE, core
 from layoutalg.targets.layouts.tile import Tile, entry, malformed
+from layoutalg.targets.model import fact
 
 ELEMENT_BITS: Mapping[str, int] = MappingProxyType(
     {
@@ -27,7 +26,7 @@ ELEMENT_BITS: Mapping[str, int] = MappingProxyType(
 """Bits of one element; tf32 takes a 32-bit register."""
 
 
-@dataclass(frozen=True, slots=True)
+@fact("LA374")
 class MmaInstruction:
     """One dense ``mma.sync``: D[m, n] = A[m, k] B[k, n] + C[m, n], A by rows and B by columns.
 
@@ -52,9 +51,6 @@ class MmaInstruction:
     result: str
     operand_b: str = ""
     product: str = ""
-
-    def __post_init__(self) -> None:
-        checked_kinds(self, "LA374")
 
     @property
     def ptx(self) -> str:
@@ -116,8 +112,6 @@ the type of B if it differs, and ``xor`` or ``and`` for single bits."""
 def mma_type(name: str, operand: str) -> str:
     """Return the element type of an operand of a ``mma.sync``.
 
-    Raises: MalformedError: LA701.
-
     Example:
         >>> mma_type("m16n8k32.f16.e4m3.e5m2", "B"), mma_type("m16n8k32.f16.e4m3.e5m2", "D")
         ('e5m2', 'f16')
@@ -140,8 +134,6 @@ def mma_fragment(name: str, operand: str) -> LinearLayout:
     Returns:
         (register, lane) -> (row, k) for A, (k, col) for B, (row, col) for C and D.
 
-    Raises: MalformedError: LA700, LA701.
-
     Example:
         >>> str(mma_fragment("m16n8k8.f32.tf32", "A"))
         'F2[register=(8,0)(0,4), lane=(0,1)(0,2)(1,0)(2,0)(4,0) -> row:16, k:8]'
@@ -162,8 +154,6 @@ def fragment_of(operand: str, inner: str, element_bits: int, extents: Mapping[st
         inner: Name of the columns of A.
         element_bits: Element width of A and B.
         extents: Extents of ``row``, ``col``, ``k`` and ``inner``.
-
-    Raises: MalformedError: LA700.
 
     Example:
         >>> str(fragment_of("B", "k", 32, {"row": 16, "col": 8, "k": 8}))

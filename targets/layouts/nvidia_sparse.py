@@ -12,16 +12,15 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 
 import numpy as np
 import numpy.typing as npt
 
 from layoutalg.f2 import LinearLayout
-from layoutalg.ground.kinds import checked_kinds
 from layoutalg.targets.layouts.nvidia_instructions import ELEMENT_BITS, fragment_of
 from layoutalg.targets.layouts.tile import entry, integer, malformed
+from layoutalg.targets.model import fact
 
 IntArray = npt.NDArray[np.int64]
 SPARSE_SOURCE = "PTX ISA 9.1 section 9.7.14.6 (mma.sp)"
@@ -31,7 +30,7 @@ NIBBLES = 8
 LANES = 32
 
 
-@dataclass(frozen=True, slots=True)
+@fact("LA374")
 class SparseMma:
     """One sparse ``mma.sync``: D[m, n] = A[m, k] B[k, n] + C[m, n], half of A stored, 16 rows and 8 columns.
 
@@ -50,9 +49,6 @@ class SparseMma:
     operand: str
     result: str
     operand_b: str = ""
-
-    def __post_init__(self) -> None:
-        checked_kinds(self, "LA374")
 
     @property
     def m(self) -> int:
@@ -126,8 +122,6 @@ def variant_of(name: str) -> tuple[str, str]:
 def mma_sp_type(name: str, operand: str) -> str:
     """Return the element type of an operand of a sparse ``mma.sync``.
 
-    Raises: MalformedError: LA701.
-
     Example:
         >>> mma_sp_type("m16n8k64.s32.s8.u8", "B"), mma_sp_type("m16n8k64.s32.s8.u8", "D")
         ('u8', 's32')
@@ -149,8 +143,6 @@ def mma_sp_fragment(name: str, operand: str) -> LinearLayout:
     Returns:
         (register, lane) -> (row, stored) for A, (k, col) for B, (row, col) for C and D.
 
-    Raises: MalformedError: LA700, LA701.
-
     Example:
         >>> str(mma_sp_fragment("m16n8k8.f32.tf32", "A"))
         'F2[register=(8,0), lane=(0,1)(0,2)(1,0)(2,0)(4,0) -> row:16, stored:4]'
@@ -164,8 +156,6 @@ def mma_sp_fragment(name: str, operand: str) -> LinearLayout:
 
 def mma_sp_selectors(name: str) -> int:
     """Return an instruction's sparsity selectors: 4, 2 or 1 if one, two or all four lanes of a quad supply metadata.
-
-    Raises: MalformedError: LA701.
 
     Example:
         >>> [mma_sp_selectors(f"m16n8k{k}.s32.u8") for k in (32, 64)], mma_sp_selectors("m16n8k16.f32.f16")
@@ -188,8 +178,6 @@ def mma_sp_metadata(name: str, selector: int = 0) -> IntArray:
 
     Returns:
         int64[32, 8, 2]: (row, group) of nibble i of a lane, low bits first; -1 if it is not read.
-
-    Raises: MalformedError: LA700, LA701.
 
     Example:
         >>> mma_sp_metadata("m16n8k16.f32.bf16", 1)[[4, 5], 5].tolist()

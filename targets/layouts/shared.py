@@ -52,8 +52,6 @@ def swizzled_shared(
         order: Dimensions, fastest first.
         cga: Cluster bases in units of one block's part.
 
-    Raises: MalformedError: LA700.
-
     Example:
         >>> str(swizzled_shared((4, 4), 1, 1, 4, (1, 0)))
         'F2[offset=(0,1)(0,2)(1,1)(2,2), block= -> dim0:4, dim1:4]'
@@ -72,10 +70,7 @@ def phased_shared(
     cga: Sequence[Sequence[int]],
     rotating: bool = False,
 ) -> LinearLayout:
-    """Return ``swizzled_shared`` or, if rotating, ``rotating_shared``.
-
-    Raises: MalformedError: LA700.
-    """
+    """Return ``swizzled_shared`` or, if rotating, ``rotating_shared``."""
     sizes = powers(shape, "shape")
     rank = len(sizes)
     fastest = permutation(order, "order", rank)
@@ -120,8 +115,6 @@ def nvmma_shared(
         fp4_padded: Pairs of 4-bit elements, each 8 bytes followed by 8 bytes of padding (128-byte swizzle, 8-bit
             elements); the padding offsets are copies of the data before them.
         cga: Cluster bases in units of one block's part.
-
-    Raises: MalformedError: LA700, LA701. AdmissibilityError: LA706.
 
     Example:
         >>> str(nvmma_shared((8, 16), 32, 16))

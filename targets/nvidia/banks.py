@@ -42,8 +42,6 @@ def wavefronts(offsets_bytes: Lanes, access_bits: int, kind: str = "load") -> in
         access_bits: Bits per lane: 8, 16, 32, 64 or 128.
         kind: ``"load"``, ``"store"``, ``"ldmatrix"`` or ``"stmatrix"``.
 
-    Raises: MalformedError: LA709.
-
     Example:
         >>> wavefronts([128 * lane for lane in range(32)], 32), wavefronts([16 * lane for lane in range(32)], 128)
         (32, 4)
@@ -59,10 +57,7 @@ def wavefronts(offsets_bytes: Lanes, access_bits: int, kind: str = "load") -> in
 
 
 def checked_offsets(offsets: object, size: int, counts: tuple[int, ...], argument: str = "offsets_bytes") -> Offsets:
-    """Check lane offsets: multiples of ``size``, one of ``counts`` many, None for an inactive lane.
-
-    Raises: MalformedError: LA709.
-    """
+    """Check lane offsets: multiples of ``size``, one of ``counts`` many, None for an inactive lane."""
     rule = f"must have {' or '.join(map(str, counts))} integers, one per lane (None for an inactive lane)"
     if isinstance(offsets, np.ndarray):
         offsets = offsets.tolist() if offsets.dtype.kind in "iuO" else None
@@ -93,8 +88,6 @@ def layout_wavefronts(access: LinearLayout, element_bits: int, kind: str = "load
             for ``ldmatrix`` and ``stmatrix`` 8, 16 or 32, and ``register`` counts the contiguous elements of one lane.
         element_bits: Bits per element, a power of two.
         kind: As for ``wavefronts``.
-
-    Raises: MalformedError: LA709.
 
     Example:
         >>> lanes = [(32,), (64,), (128,), (256,), (512,)]

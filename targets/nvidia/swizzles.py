@@ -10,16 +10,15 @@ References: PTX ISA 9.1 sections 5.5.7 (swizzling modes) and 9.7.15.5 (matrix de
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 
-from layoutalg.ground.kinds import checked_kinds
+from layoutalg.targets.model import fact
 
 CHUNK_BYTES = 16
 """The unit that the 32B, 64B and 128B swizzles permute."""
 
 
-@dataclass(frozen=True, slots=True)
+@fact("LA374")
 class HardwareSwizzle:
     """One swizzle: which bits of a shared byte address it changes, and its numbers.
 
@@ -41,9 +40,6 @@ class HardwareSwizzle:
     wgmma_code: int | None
     tcgen05_code: int | None
     compute_capability: tuple[int, int]
-
-    def __post_init__(self) -> None:
-        checked_kinds(self, "LA374")
 
     @property
     def field_codes(self) -> tuple[int, int]:

@@ -43,8 +43,6 @@ def violations(tm: AnyMap, target: str = "sm_90a", evidence: str = "enforced") -
         target: Architecture.
         evidence: ``"enforced"``: what a measured driver refuses; ``"documented"``: what the documents forbid.
 
-    Raises: MalformedError: LA305, LA340, LA850. TargetRuleError: LA306, LA830.
-
     Example:
         >>> tm = Im2colMap("f16", (64, 9, 14, 4), (128, 1152, 16128), (-1, -1), (-1, -129), 8, 64)
         >>> [str(entry) for entry in violations(tm)][:1]
@@ -97,8 +95,6 @@ def use_violations(tm: Im2colMap, coords: Sequence[int], offsets: Sequence[int])
         coords: Start C, W, (H, (D,)) N: the filter's corner, without the offsets.
         offsets: The instruction's offsets along W, (H, (D)).
 
-    Raises: MalformedError: LA850.
-
     Example:
         >>> tm = Im2colMap("f16", (64, 9, 14, 4), (128, 1152, 16128), (-1, -1), (-1, -1), 8, 64)
         >>> [entry.rule for entry in use_violations(tm, (0, -2, 0, 0), (0, 256))]
@@ -136,8 +132,6 @@ def store_violations(tm: Im2colMap, coords: Sequence[int]) -> tuple[Violation, .
     Args:
         tm: The map.
         coords: Start coordinates; empty to check only the map.
-
-    Raises: MalformedError: LA850.
 
     Example:
         >>> tm = Im2colMap("f16", (64, 9, 14, 4), (128, 1152, 16128), (-1, 0), (0, -1), 8, 64)

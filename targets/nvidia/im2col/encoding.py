@@ -58,8 +58,6 @@ def column_bytes(tm: Im2colMap) -> int:
 def encode(tm: Im2colMap, target: str = "sm_90a") -> bytes:
     """Return the 128 bytes that the measured driver writes for this map.
 
-    Raises: RefusedMapError: LA852. TargetRuleError: LA306, LA830. MalformedError: LA340, LA850.
-
     Example:
         >>> raw = encode(Im2colMap("f16", (64, 9, 14, 4), (128, 1152, 16128), (-1, -1), (-1, -1), 8, 64))
         >>> len(raw), raw[56:64].hex()
@@ -81,8 +79,6 @@ def encode(tm: Im2colMap, target: str = "sm_90a") -> bytes:
 
 def decode(raw: bytes | bytearray | memoryview, target: str = "sm_90a") -> Im2colMap:
     """Return the map that encodes to these 128 bytes.
-
-    Raises: MalformedError: LA308, LA340, LA853. TargetRuleError: LA306, LA830.
 
     Example:
         >>> tm = Im2colMap("f16", (64, 9, 14, 4), (128, 1152, 16128), (-1, -1), (-1, -1), 8, 64)

@@ -143,9 +143,6 @@ def im2col_load(
         image: Shared memory, one-dimensional contiguous writable uint8; byte 0 has an address aligned to 1024.
         smem_offset_bytes: Where the column starts in ``image``, a multiple of 128.
 
-    Raises:
-        RefusedMapError: LA852. TargetRuleError: LA322, LA323, LA324, LA857. MalformedError: LA327, LA850.
-
     Example:
         >>> memory, image = np.arange(128, dtype=np.uint8), np.full(128, 0xEE, np.uint8)
         >>> im2col_load(Im2colMap("u8", (16, 4, 2), (16, 64), (-1,), (0,), 16, 3), (0, -1, 0), (0,), memory, image)
@@ -190,9 +187,6 @@ def im2col_store(tm: Im2colMap, coords: npt.ArrayLike, memory: Bytes, image: Byt
         image: Shared memory, one-dimensional contiguous uint8; byte 0 has an address aligned to 1024.
         smem_offset_bytes: Where the column starts in ``image``, a multiple of 128.
 
-    Raises:
-        RefusedMapError: LA852. TargetRuleError: LA322, LA323, LA324, LA857. MalformedError: LA327, LA850.
-
     Example:
         >>> memory, image = np.zeros(128, np.uint8), np.arange(128, dtype=np.uint8)
         >>> im2col_store(Im2colMap("u8", (16, 4, 2), (16, 64), (1,), (0,), 16, 3), (0, 2, 0), memory, image)
@@ -224,10 +218,7 @@ def im2col_store(tm: Im2colMap, coords: npt.ArrayLike, memory: Bytes, image: Byt
 
 
 def require_use(tm: Im2colMap, coords: Sequence[int], offsets: Sequence[int], *, store: bool = False) -> None:
-    """Raise LA857 if a copy breaks a rule of use; on a device, a start outside the box is an illegal instruction.
-
-    Raises: MalformedError: LA850. TargetRuleError: LA857.
-    """
+    """Raise LA857 if a copy breaks a rule of use; on a device, a start outside the box is an illegal instruction."""
     found = [*use_violations(tm, coords, offsets), *(store_violations(tm, coords) if store else ())]
     if not all(-_COORD_LIMIT <= start < _COORD_LIMIT for start in coords):
         raise malformed("LA850", "a coordinate does not fit a signed 32-bit integer", f"coords = {tuple(coords)}")

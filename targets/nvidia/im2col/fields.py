@@ -96,8 +96,6 @@ class Im2colMap(Shown):
         oob_fill: What elements outside the tensor are loaded as, ``"ZERO"`` or ``"NAN"``.
         base_address: Byte address of element 0.
 
-    Raises: MalformedError: LA850, LA851.
-
     Example:
         >>> Im2colMap("f16", (64, 9, 14, 4), (128, 1152, 16128), (-1, -1), (-1, -1), 8, 64).rank
         4
@@ -179,8 +177,6 @@ class Im2colWideMap:
         l2_promotion: L2 fetch size.
         oob_fill: ``"ZERO"`` or ``"NAN"``.
         base_address: Byte address of element 0.
-
-    Raises: MalformedError: LA850, LA851.
 
     Example:
         >>> Im2colWideMap("f16", (64, 9, 14, 4), (128, 1152, 16128), -1, -1, 32, 64, swizzle="64B").mode

@@ -35,8 +35,6 @@ def layout(tm: Im2colMap, *, side: str = "shared", coords: Sequence[int] = (), o
         coords: For the global side, the start of the filter's corner.
         offsets: For the global side, the offsets.
 
-    Raises: RefusedMapError: LA852. TargetRuleError: LA857. MalformedError: LA850.
-
     Example:
         >>> tm = Im2colMap("f16", (8, 4, 3, 2), (16, 64, 192), (-1, -1), (0, 0), 8, 5)
         >>> print(layout(tm))

@@ -112,8 +112,6 @@ class MatrixDescriptor:
         Args:
             by_bytes: A multiple of 16; the new start address stays in 18 bits.
 
-        Raises: MalformedError: LA840.
-
         Example:
             >>> MatrixDescriptor(0, 16, 1024, 0, "128B").moved(32).start_address_bytes
             32
@@ -168,8 +166,6 @@ leading_mode='relative')
 def has_tcgen05(target: str) -> bool:
     """Return whether a target has ``tcgen05``: sm_100a and sm_103a do, sm_120a does not.
 
-    Raises: MalformedError: LA340.
-
     Example:
         >>> has_tcgen05("sm_103a"), has_tcgen05("sm_120a")
         (True, False)
@@ -187,8 +183,6 @@ def descriptor_violations(
         target: Architecture.
         major: ``"K"`` (transpose bit 0) or ``"MN"`` (transpose bit 1).
         element_bits: Bits of an element: 4, 6, 8, 16 or 32.
-
-    Raises: MalformedError: LA340, LA840.
 
     Example:
         >>> d = MatrixDescriptor(0, 128, 1024, 0, "128B_ATOM_32B")

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from layoutalg.ground.check import Checker
 from layoutalg.ground.kinds import checked_kinds
 from layoutalg.targets.codec import Codec, Field, run, words_of
-from layoutalg.targets.model import Violation
+from layoutalg.targets.model import Violation, fact
 from layoutalg.targets.nvidia.tcgen05.descriptor import ARCHS, broken, has_tcgen05
 
 SOURCE = "PTX ISA 9.1 section 9.7.16.4.2"
@@ -28,7 +28,7 @@ BITS = MappingProxyType(
 """Bits of an operand's element."""
 
 
-@dataclass(frozen=True, slots=True)
+@fact("LA842")
 class Kind:
     """What ``.kind::NAME`` multiplies.
 
@@ -54,9 +54,6 @@ class Kind:
     scale_ids: tuple[int, ...] = ()
     negates: bool = True
     transposes: bool = True
-
-    def __post_init__(self) -> None:
-        checked_kinds(self, "LA842")
 
     def __hash__(self) -> int:
         return hash((self.name, tuple(self.types.items()), self.results, self.k))
@@ -252,8 +249,6 @@ class InstructionDescriptor:
 def checked_kind(kind: object) -> Kind:
     """Return a kind by name.
 
-    Raises: MalformedError: LA842.
-
     Example:
         >>> print(checked_kind("tf32"))
         kind::tf32: tf32 -> f32, K 8
@@ -321,8 +316,6 @@ def _zero(field: Field, kind: Kind) -> str:
 def m_values(kind: str, cta_group: int = 1, ws: bool = False, sparse: bool = False) -> tuple[int, ...]:
     """Return the legal M of a kind; () if there is no such instruction.
 
-    Raises: MalformedError: LA842.
-
     Example:
         >>> m_values("f16"), m_values("f16", 2), m_values("f16", ws=True), m_values("mxf4", 2, sparse=True)
         ((64, 128), (128, 256), (32, 64, 128), (256,))
@@ -348,8 +341,6 @@ def n_values(
         ws: Whether the instruction is weight stationary (``.ws``).
         sparse: Whether A is sparse.
         transposed_8bit_b: Whether B is N-major with elements of 8 bits.
-
-    Raises: MalformedError: LA842.
 
     Example:
         >>> n_values("i8")[:6], n_values("i8", 2)[:3], n_values("tf32", ws=True), n_values("f16", 2)[-2:]
@@ -380,8 +371,6 @@ def instruction_violations(
         target: Architecture.
         cta_group: 1 or 2 blocks.
         ws: Whether the instruction is weight stationary (``.ws``).
-
-    Raises: MalformedError: LA340, LA842.
 
     Example:
         >>> made = InstructionDescriptor("i8", 128, 40, "s8", "u8", "s32")

@@ -18,6 +18,7 @@ from layoutalg.ground.check import Checker
 from layoutalg.ground.kinds import checked_kinds
 from layoutalg.ground.picture import Shown
 from layoutalg.targets.layouts.tmem import ATOMS, SPLIT_ATOM, tmem_atom
+from layoutalg.targets.model import fact
 from layoutalg.targets.nvidia.tcgen05.descriptor import broken
 
 LANES, COLUMNS, LANE_STEP = 128, 512, 1 << 16
@@ -276,7 +277,7 @@ class TmemAccess(Shown):
         }  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
+@fact("LA846")
 class CopyShape:
     """What one ``tcgen05.cp`` moves from shared to tensor memory.
 
@@ -284,8 +285,6 @@ class CopyShape:
         lanes: Rows of the source.
         bits: Bits of each row.
         multicasts: The ``.multicast`` qualifiers it accepts; empty for none.
-
-    Raises: MalformedError: LA846.
 
     Example:
         >>> COPY_SHAPES["32x128b"].multicasts, COPY_SHAPES["128x256b"].columns
@@ -295,9 +294,6 @@ class CopyShape:
     lanes: int
     bits: int
     multicasts: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        checked_kinds(self, "LA846")
 
     @property
     def columns(self) -> int:

@@ -13,7 +13,6 @@ layout of 32-byte atoms.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -22,8 +21,8 @@ import numpy.typing as npt
 from layoutalg.cute import ComposedLayout, CuteLayout, Swizzle
 from layoutalg.ground.check import Checker
 from layoutalg.ground.errors import TargetRuleError
-from layoutalg.ground.kinds import checked_kinds
 from layoutalg.piecewise import PiecewiseLayout
+from layoutalg.targets.model import fact
 from layoutalg.targets.nvidia.swizzles import SWIZZLE_TABLE
 from layoutalg.targets.nvidia.tcgen05.descriptor import (
     ADDRESS_LIMIT_BYTES,
@@ -44,7 +43,7 @@ Digit: TypeAlias = tuple[int, Step]
 """An extent (0 for the rest), and the digit's step in bytes or as a descriptor field."""
 
 
-@dataclass(frozen=True, slots=True)
+@fact("LA844")
 class ReadPattern:
     """How chunks of an operand split into digits, fastest first, and what each digit adds to the address.
 
@@ -58,14 +57,9 @@ class ReadPattern:
     mn: tuple[Digit, ...]
     k: tuple[Digit, ...]
 
-    def __post_init__(self) -> None:
-        checked_kinds(self, "LA844")
-
 
 def operand_kind(dtype: str, kind: str | None = None) -> Kind:
     """Return the kind that multiplies elements of a type: the given one, or the first that has the type.
-
-    Raises: MalformedError: LA842, LA844.
 
     Example:
         >>> operand_kind("e4m3").name, operand_kind("e2m1", "mxf4").container_bits
@@ -154,8 +148,6 @@ def continued_pattern(major: str, swizzle: str, container_bits: int, k_bytes: in
 def swizzled(addresses: npt.NDArray[np.int64], swizzle: str, base_offset: int = 0) -> npt.NDArray[np.int64]:
     """Return byte addresses after the XOR of a swizzle whose pattern starts at ``base_offset`` times 128 bytes.
 
-    Raises: MalformedError: LA840, LA844.
-
     Example:
         >>> swizzled(np.array([0, 128, 256]), "128B_ATOM_32B").tolist()
         [0, 160, 320]
@@ -191,8 +183,6 @@ def operand_bits(
 
     Returns:
         int64[rows, k].
-
-    Raises: MalformedError: LA842, LA844. TargetRuleError: LA845.
 
     Example:
         >>> d = MatrixDescriptor(0, 16, 1024, 0, "128B")
@@ -276,8 +266,6 @@ def layout(
         A two-mode ``CuteLayout``; a ``ComposedLayout`` if there is a swizzle or an offset; a ``PiecewiseLayout`` of
         ``mn`` and ``k`` if the rows of an MN-major operand end inside a span. An ``"element"`` is its container in
         shared memory: for 4- and 6-bit elements of the f8f6f4 kinds, a byte of their chunk of 16.
-
-    Raises: MalformedError: LA842, LA844. TargetRuleError: LA845.
 
     Example:
         >>> print(layout(MatrixDescriptor(0, 16, 1024, 0, "128B"), "bf16"))

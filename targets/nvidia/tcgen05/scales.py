@@ -32,8 +32,6 @@ def scale_layout(rows: int, groups: int, vector: int = 1, order: str = "K") -> C
         vector: Elements along K per scale: 16 or 32, or 1 for a layout of the scales themselves.
         order: Whether blocks follow each other along K (``"K"``) or along the rows (``"MN"``).
 
-    Raises: MalformedError: LA848.
-
     Example:
         >>> print(scale_layout(128, 4))
         ((32,4),4):((16,4),1)
@@ -95,8 +93,6 @@ def tensor_memory_scale(rows: int, groups: int = 4) -> CuteLayout:
     Args:
         rows: A multiple of 128.
         groups: A multiple of 4: each four need four more columns per 128 rows.
-
-    Raises: MalformedError: LA848.
 
     Example:
         >>> print(tensor_memory_scale(128))

@@ -55,8 +55,6 @@ _ENUMERATIONS = tuple((name, COLUMNS.index(name)) for name in _CODES)
 def to_row(tm: TensorMap) -> list[int]:
     """Return the 26 numbers of a map.
 
-    Raises: MalformedError: LA300, LA311.
-
     Example:
         >>> to_row(TensorMap("u8", (64,), (), (16,)))[:4]
         [0, 1, 0, 64]
@@ -80,8 +78,6 @@ def to_row(tm: TensorMap) -> list[int]:
 
 def from_row(row: npt.ArrayLike) -> TensorMap:
     """Return the map of 26 numbers; entries beyond the rank are not read.
-
-    Raises: MalformedError: LA311.
 
     Example:
         >>> from_row(to_row(TensorMap("u8", (64,), (), (16,)))).dims
@@ -107,8 +103,6 @@ def verdicts(params: npt.ArrayLike, target: str = "sm_90a") -> npt.NDArray[np.bo
         params: int64[N, 26], columns as in ``COLUMNS``.
         target: ``"sm_90"`` or ``"sm_90a"``.
 
-    Raises: MalformedError: LA311, LA340. TargetRuleError: LA306, LA830.
-
     Complexity: O(N), no Python loop over rows.
 
     Example:
@@ -133,8 +127,6 @@ def encode_many(params: npt.ArrayLike, target: str = "sm_90a") -> npt.NDArray[np
 
     Returns:
         uint64[N, 16].
-
-    Raises: MalformedError: LA311, LA340. TargetRuleError: LA306, LA830.
 
     Complexity: O(N), no Python loop over rows.
 

@@ -85,8 +85,6 @@ def violations(tm: TensorMap, target: str = "sm_90a", evidence: str = "enforced"
 def no_tensor_maps(target: str) -> tuple[Violation, ...]:
     """Return the violation of every map on a target without tensor maps; () for other targets.
 
-    Raises: MalformedError: LA340.
-
     Example:
         >>> [str(entry) for entry in no_tensor_maps("sm_80")]
         ['NO_TMA: sm_80 has no tensor maps: TMA needs compute capability 9.0 or later of NVIDIA']

@@ -38,8 +38,6 @@ def fill_bytes(dtype: str, oob_fill: str) -> bytes:
         dtype: A name of ``PLAIN_DTYPES``.
         oob_fill: ``"ZERO"`` or ``"NAN"``.
 
-    Raises: MalformedError: LA301, LA302.
-
     Example:
         >>> fill_bytes("f32", "NAN").hex()
         'f77ff77f'
@@ -64,8 +62,6 @@ def load_convert(dtype: str, values: npt.NDArray[np.uint8]) -> npt.NDArray[np.ui
     Args:
         dtype: A name of ``PLAIN_DTYPES``.
         values: uint8, any shape; the last axis holds whole elements, little endian.
-
-    Raises: MalformedError: LA301, LA327.
 
     Example:
         >>> load_convert("tf32", np.array([0x40000FFF], "<u4").view(np.uint8)).view("<u4").tolist() == [0x40000000]

@@ -13,12 +13,11 @@ from __future__ import annotations
 import contextlib
 import struct
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from typing import Any
 
 from layoutalg.ground.errors import DeviceMismatchError, Diagnostic, LayoutError, Repair, plain, shown
-from layoutalg.ground.kinds import checked_kinds
-from layoutalg.targets.model import Violation
+from layoutalg.targets.model import Violation, fact
 from layoutalg.targets.nvidia.swizzles import SWIZZLE_TABLE
 from layoutalg.targets.nvidia.tensormap.checks import alignment, enforced_violations, violations
 from layoutalg.targets.nvidia.tensormap.encoding import CODEC, MAP_BYTES, encode, lower_half, mode_of
@@ -57,7 +56,7 @@ _OTHERS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@fact("LA374")
 class Trouble:
     """One problem: something the driver refuses, or that only documents forbid.
 
@@ -77,15 +76,12 @@ class Trouble:
     documented: bool
     since: tuple[str, ...] = ()
 
-    def __post_init__(self) -> None:
-        checked_kinds(self, "LA374")
-
     def __str__(self) -> str:
         kind = "enforced" if self.enforced else "documented only"
         return f"{self.rule} ({kind}): {self.message}" + (f" [{'; '.join(self.since)}]" if self.since else "")
 
 
-@dataclass(frozen=True, slots=True)
+@fact("LA374")
 class Diagnosis:
     """The fields of a map, what is wrong with them, and a repair.
 
@@ -102,9 +98,6 @@ class Diagnosis:
     tensor_map: TensorMap | None = None
     repairs: tuple[Repair, ...] = ()
     repaired: TensorMap | None = None
-
-    def __post_init__(self) -> None:
-        checked_kinds(self, "LA374")
 
     @property
     def accepted(self) -> bool:

@@ -127,10 +127,7 @@ class MapReading:
         return malformed(code or self.code, f"field {at.name} of the {self.kind} is illegal", detail)
 
     def fields(self, words: Sequence[int]) -> dict[str, Any]:
-        """Return the arguments of a map that all kinds have, and ``rank``.
-
-        Raises: MalformedError: ``code``.
-        """
+        """Return the arguments of a map that all kinds have, and ``rank``."""
         for field, bits in self.codec.held(words, frozenset(self.most)):
             if bits > self.most[field.name]:
                 raise self.illegal(field, bits)
@@ -190,10 +187,7 @@ def mode_of(name: str) -> int | None:
 
 
 def words_of_map(raw: object) -> tuple[int, ...]:
-    """Return the 32 words of a map's bytes.
-
-    Raises: MalformedError: LA308.
-    """
+    """Return the 32 words of a map's bytes."""
     if not isinstance(raw, (bytes, bytearray, memoryview)):
         raise malformed("LA308", "decode needs bytes", f"got a {type(raw).__name__}")
     if len(raw) != MAP_BYTES:
@@ -229,8 +223,6 @@ def encode(tm: TensorMap, target: str = "sm_90a") -> bytes:
         tm: The map.
         target: ``"sm_90"`` or ``"sm_90a"``; both were measured as one chip.
 
-    Raises: RefusedMapError: LA307. TargetRuleError: LA306, LA830. MalformedError: LA300, LA340.
-
     Example:
         >>> raw = encode(TensorMap("bf16", (512, 1024), (1024,), (64, 64), swizzle="128B", base_address=4096))
         >>> len(raw), raw[:12].hex()
@@ -256,8 +248,6 @@ def decode(raw: bytes | bytearray | memoryview, target: str = "sm_90a") -> Tenso
         raw: 128 bytes.
         target: ``"sm_90"`` or ``"sm_90a"``.
 
-    Raises: MalformedError: LA308, LA309, LA310, LA340. TargetRuleError: LA306, LA830.
-
     Example:
         >>> tm = TensorMap("bf16", (512, 1024), (1024,), (64, 64), swizzle="128B", base_address=4096)
         >>> decode(encode(tm)) == tm
@@ -274,10 +264,7 @@ def decode(raw: bytes | bytearray | memoryview, target: str = "sm_90a") -> Tenso
 
 
 def lower_half(words: Sequence[int]) -> TensorMap:
-    """Return the map of the lower 16 words of a map, if the measured driver accepts it.
-
-    Raises: MalformedError: LA309.
-    """
+    """Return the map of the lower 16 words of a map, if the measured driver accepts it."""
     fields = _DRIVER.fields([*words[:16], *(0,) * 16])
     fields.pop("rank")
     tm = TensorMap(**fields)
@@ -314,8 +301,6 @@ def encode_documented(tm: TensorMap, target: str) -> bytes:
         tm: The map.
         target: Architecture; its documented rules must admit the map.
 
-    Raises: RefusedMapError: LA854. MalformedError: LA300, LA340.
-
     Example:
         >>> tm = TensorMap("u4_align16", (256, 64), (128,), (128, 8), swizzle="128B_ATOM_32B")
         >>> encode_documented(tm, "sm_100a")[8:12].hex()
@@ -350,8 +335,6 @@ def decode_documented(raw: bytes | bytearray | memoryview, target: str) -> Tenso
     Args:
         raw: 128 bytes; the upper 64 are not read.
         target: Architecture whose rules the fields must meet.
-
-    Raises: MalformedError: LA308, LA340, LA855.
 
     Example:
         >>> tm = TensorMap("u4_align16", (256, 64), (128,), (128, 8), swizzle="128B_ATOM_32B")

@@ -89,10 +89,6 @@ def tile_load(tm: TensorMap, coords: npt.ArrayLike, memory: Bytes, image: Bytes,
     Returns:
         Bytes completed on the barrier: the whole tile, elements out of bounds included, gaps not.
 
-    Raises:
-        RefusedMapError: LA320. TargetRuleError: LA321, LA322, LA323, LA324, LA331. MalformedError: LA326,
-        LA327.
-
     Example:
         >>> memory, image = np.arange(64, dtype=np.uint8), np.full(128, 0xEE, np.uint8)
         >>> tile_load(TensorMap("u8", (16, 4), (16,), (16, 2)), (0, 3), memory, image)
@@ -136,10 +132,6 @@ def tile_store(tm: TensorMap, coords: npt.ArrayLike, memory: Bytes, image: Bytes
 
     Returns:
         Bytes of the whole tile, elements out of bounds included.
-
-    Raises:
-        RefusedMapError: LA320. TargetRuleError: LA321 to LA325, LA331, LA328, LA329. MalformedError: LA326,
-        LA327.
 
     Example:
         >>> memory, image = np.zeros(64, np.uint8), np.arange(128, dtype=np.uint8)

@@ -17,13 +17,13 @@ from types import MappingProxyType
 import numpy as np
 
 from layoutalg.ground.errors import Diagnostic, MalformedError, shown
-from layoutalg.ground.kinds import checked_kinds
+from layoutalg.targets.model import fact
 from layoutalg.targets.nvidia.swizzles import SWIZZLE_TABLE
 
 _INT_LIMIT = 1 << 63
 
 
-@dataclass(frozen=True, slots=True)
+@fact("LA374")
 class DType:
     """An element type of the tensor map.
 
@@ -44,9 +44,6 @@ class DType:
     format_code: int
     slot_bytes: int | None = None
     rounds_tf32: bool = False
-
-    def __post_init__(self) -> None:
-        checked_kinds(self, "LA374")
 
     @property
     def packed(self) -> bool:
@@ -147,8 +144,6 @@ class TensorMap:
         l2_promotion: L2 fetch size; the default is the driver's zero, ``"NONE"``. It never changes the data.
         oob_fill: What elements outside the tensor are loaded as, ``"ZERO"`` or ``"NAN"``.
         base_address: Byte address of element 0.
-
-    Raises: MalformedError: LA300, LA301.
 
     Example:
         >>> TensorMap("bf16", (512, 1024), (1024,), (64, 64), swizzle="128B").element_strides

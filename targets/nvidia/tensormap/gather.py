@@ -43,8 +43,6 @@ def row_violations(
         target: Architecture.
         form: A name of ``GATHER_TARGETS``.
 
-    Raises: MalformedError: LA300, LA340, LA856.
-
     Example:
         >>> tm = TensorMap("bf16", (64, 100), (128,), (64, 1), swizzle="128B")
         >>> row_violations(tm, (0, 2, 5, 0, 9), "sm_100a")
@@ -85,8 +83,6 @@ def row_violations(
 
 def gathered_boxes(tm: TensorMap, coords: Sequence[int], target: str = "sm_100a") -> tuple[tuple[int, int], ...]:
     """Return the start (column, row) of each of the four boxes, in shared-memory order.
-
-    Raises: MalformedError: LA856.
 
     Example:
         >>> gathered_boxes(TensorMap("bf16", (64, 100), (128,), (64, 1)), (0, 2, 5, 0, 9))

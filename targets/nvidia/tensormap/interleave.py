@@ -29,8 +29,6 @@ Ints: TypeAlias = npt.NDArray[np.int64]
 def slice_bytes(tm: TensorMap) -> int:
     """Return the bytes of a slice.
 
-    Raises: MalformedError: LA300, LA302.
-
     Example:
         >>> slice_bytes(TensorMap("f16", (64, 8, 8), (1024, 32768), (8, 2, 2), interleave="32B"))
         32
@@ -87,10 +85,7 @@ def interleaved_places(tm: TensorMap, coords: Sequence[int]) -> tuple[Ints, npt.
 
 
 def interleaved_load(tm: TensorMap, coords: Sequence[int], memory: Bytes, image: Bytes, smem_offset_bytes: int) -> int:
-    """Load one interleaved tile in place; return the bytes it counts. ``tile_load`` checks map and coordinates.
-
-    Raises: TargetRuleError: LA322, LA323, LA324. MalformedError: LA327.
-    """
+    """Load one interleaved tile in place; return the bytes it counts. ``tile_load`` checks map and coordinates."""
     require_buffer("memory", memory, writable=False)
     require_buffer("image", image, writable=True)
     total = interleaved_bytes(tm)
@@ -102,10 +97,7 @@ def interleaved_load(tm: TensorMap, coords: Sequence[int], memory: Bytes, image:
 
 
 def interleaved_store(tm: TensorMap, coords: Sequence[int], memory: Bytes, image: Bytes, smem_offset_bytes: int) -> int:
-    """Store one interleaved tile in place: the slices inside the tensor; return the bytes of the tile.
-
-    Raises: TargetRuleError: LA322, LA323, LA324. MalformedError: LA327.
-    """
+    """Store one interleaved tile in place: the slices inside the tensor; return the bytes of the tile."""
     require_buffer("memory", memory, writable=True)
     require_buffer("image", image, writable=False)
     total, unit = interleaved_bytes(tm), slice_bytes(tm)

@@ -29,8 +29,6 @@ def gathered(dtype: str, fill: str, memory: Bytes, starts: Ints, inside: npt.NDA
         starts: Byte addresses, int64[rows, pieces].
         inside: Which pieces lie inside the tensor.
         size: Bytes of a piece, whole elements.
-
-    Raises: TargetRuleError: LA322.
     """
     rows, pieces = starts.shape
     pattern = np.frombuffer(fill_bytes(dtype, fill), np.uint8)
@@ -56,10 +54,7 @@ def put_rows(rows: Bytes, pitch: int, swizzle: str, image: Bytes, offset: int) -
 def put_chunks(
     swizzle: str, memory: Bytes, to: Ints, kept: npt.NDArray[np.bool_], image: Bytes, offset: int, pitch: int
 ) -> None:
-    """Write the kept 16-byte chunks of shared-memory rows to global addresses, int64[rows, chunks].
-
-    Raises: TargetRuleError: LA322.
-    """
+    """Write the kept 16-byte chunks of shared-memory rows to global addresses, int64[rows, chunks]."""
     at = offset + pitch * np.arange(to.shape[0], dtype=np.int64)[:, None] + 16 * np.arange(to.shape[1], dtype=np.int64)
     places = to[kept]
     if places.size:
@@ -81,10 +76,7 @@ def require_buffer(name: str, buffer: Any, *, writable: bool) -> None:
 
 
 def require_destination(offset: int, footprint: int, image: Bytes) -> int:
-    """Check a tile's offset: a multiple of 128 at which the footprint fits the image.
-
-    Raises: MalformedError: LA327. TargetRuleError: LA323, LA324.
-    """
+    """Check a tile's offset: a multiple of 128 at which the footprint fits the image."""
     place = checked_int("smem_offset_bytes", offset, "LA327")
     if place < 0 or place % SMEM_DESTINATION_ALIGN_BYTES:
         because = f"smem_offset_bytes = {place} is not a multiple of {SMEM_DESTINATION_ALIGN_BYTES} at or above 0"

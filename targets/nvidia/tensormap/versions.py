@@ -11,12 +11,10 @@ References: ``cuda.h`` of CUDA 12.0 to 13.5, text of ``cuTensorMapEncodeTiled``;
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal, TypeAlias
 
-from layoutalg.ground.kinds import checked_kinds
-from layoutalg.targets.model import Violation, version
+from layoutalg.targets.model import Violation, fact, version
 from layoutalg.targets.nvidia.swizzles import SWIZZLE_TABLE
 from layoutalg.targets.nvidia.tensormap.checks import broken, enforced_violations, no_tensor_maps, violations
 from layoutalg.targets.nvidia.tensormap.fields import DTYPES, TensorMap
@@ -43,7 +41,7 @@ PACKED_AND_ATOM = "12.8"
 """The first toolkit with the packed types and the ATOM swizzles."""
 
 
-@dataclass(frozen=True, slots=True)
+@fact("LA374")
 class Acceptance:
     """One toolkit's verdict on a tensor map.
 
@@ -60,9 +58,6 @@ class Acceptance:
     rules: tuple[str, ...]
     reason: str
     evidence: Literal["measured", "documented"]
-
-    def __post_init__(self) -> None:
-        checked_kinds(self, "LA374")
 
     def __bool__(self) -> bool:
         if self.answer == "unknown":
@@ -87,8 +82,6 @@ def accepted_since(tm: TensorMap, target: str = "sm_90a") -> tuple[Acceptance, .
     Args:
         tm: The map.
         target: Architecture.
-
-    Raises: MalformedError: LA300, LA340.
 
     Example:
         >>> tm = TensorMap("bf16", (64, 64), (128,), (64, 64), swizzle="128B_ATOM_32B")

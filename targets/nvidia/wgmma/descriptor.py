@@ -43,10 +43,7 @@ def malformed(code: str, what: str, because: str, where: str = "MatrixDescriptor
 
 
 def checked_integer(name: str, value: object, where: str = "MatrixDescriptor") -> int:
-    """Return ``value`` as an int; numpy integers count, booleans and floats do not.
-
-    Raises: MalformedError: LA350.
-    """
+    """Return ``value`` as an int; numpy integers count, booleans and floats do not."""
     if type(value) is int:
         return value
     if not isinstance(value, bool) and hasattr(type(value), "__index__"):
@@ -58,10 +55,7 @@ def checked_integer(name: str, value: object, where: str = "MatrixDescriptor") -
 
 
 def checked_swizzle(name: object, where: str = "MatrixDescriptor") -> str:
-    """Return a swizzle name of ``SWIZZLES``.
-
-    Raises: MalformedError: LA354.
-    """
+    """Return a swizzle name of ``SWIZZLES``."""
     if not isinstance(name, str) or name not in SWIZZLES:
         because = f"swizzle must be one of {', '.join(SWIZZLES)}, not {shown(name)}"
         raise malformed("LA354", "the wgmma descriptor has no such swizzle", because, where)
@@ -70,8 +64,6 @@ def checked_swizzle(name: object, where: str = "MatrixDescriptor") -> str:
 
 def swizzle_rows(swizzle: str) -> int:
     """Return W: the number of 16-byte chunks in the swizzle span, which is also the number of XOR phases.
-
-    Raises: MalformedError: LA354.
 
     Example:
         >>> [swizzle_rows(name) for name in SWIZZLES]
@@ -90,8 +82,6 @@ class MatrixDescriptor:
         stride_bytes: Stride dimension byte offset; a multiple of 16 below 2^18.
         base_offset: 0..7; subtracts from the row phase of the swizzle.
         swizzle: ``"NONE"``, ``"32B"``, ``"64B"`` or ``"128B"``.
-
-    Raises: MalformedError: LA350, LA351, LA352, LA353, LA354.
 
     Example:
         >>> d = MatrixDescriptor(start_address_bytes=32, leading_bytes=16, stride_bytes=1024, swizzle="128B")
@@ -143,8 +133,6 @@ class MatrixDescriptor:
         Args:
             by_bytes: A multiple of 16; the new start address stays in 18 bits.
 
-        Raises: MalformedError: LA350, LA351, LA352.
-
         Example:
             >>> MatrixDescriptor(0, 16, 1024, 0, "128B").moved(32).start_address_bytes
             32
@@ -157,8 +145,6 @@ def decode(raw: int) -> MatrixDescriptor:
 
     Args:
         raw: Unsigned 64-bit integer.
-
-    Raises: MalformedError: LA350, LA355, LA356.
 
     Example:
         >>> decode(0x4000004000010002)

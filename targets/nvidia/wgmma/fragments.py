@@ -50,8 +50,6 @@ def register_coordinates(element_bits: int) -> npt.NDArray[np.int64]:
     Returns:
         int64[128, 128 div element_bits, 2]: (row, k) of value v of thread t, low bits of a register first.
 
-    Raises: MalformedError: LA350, LA810.
-
     Example:
         >>> register_coordinates(32)[5].tolist()
         [[1, 1], [9, 1], [1, 5], [9, 5]]
@@ -79,8 +77,6 @@ def metadata_coordinates(element_bits: int, selector: int = 0) -> npt.NDArray[np
 
     Returns:
         int64[128, 8, 2]: (row, group) of nibble i of thread t, low bits first; -1 if it is not read.
-
-    Raises: MalformedError: LA350, LA810, LA813.
 
     Example:
         >>> metadata_coordinates(16)[[1, 2], ::4].tolist()
@@ -116,8 +112,6 @@ def accumulator_coordinates(n: int) -> npt.NDArray[np.int64]:
 
     Returns:
         int64[128, n/2, 2]: (row, column) of value v of thread t.
-
-    Raises: MalformedError: LA350, LA359.
 
     Example:
         >>> accumulator_coordinates(16)[37, :5].tolist()

@@ -10,11 +10,10 @@ References: PTX ISA 9.1 section 9.7.15.2 (shapes), 9.7.15.5 and 9.7.15.6 (dense 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 
 from layoutalg.ground.errors import Diagnostic, MalformedError, shown
-from layoutalg.ground.kinds import checked_kinds
+from layoutalg.targets.model import fact
 from layoutalg.targets.nvidia.wgmma.descriptor import checked_integer
 
 SOURCE = "PTX ISA 9.1 section 9.7.15"
@@ -28,7 +27,7 @@ FLOAT_N = tuple(range(8, 257, 8))
 INTEGER_N = (8, 16, 24, *range(32, 257, 16))
 
 
-@dataclass(frozen=True, slots=True)
+@fact("LA374")
 class Multiply:
     """One pair of operand types.
 
@@ -40,8 +39,6 @@ class Multiply:
         transposable: Whether an operand in shared memory may be MN-major.
         negatable: Whether immediates may negate A and B.
         sparse: Whether A may be sparse.
-
-    Raises: MalformedError: LA374.
     """
 
     a: str
@@ -51,9 +48,6 @@ class Multiply:
     transposable: bool
     negatable: bool
     sparse: bool
-
-    def __post_init__(self) -> None:
-        checked_kinds(self, "LA374")
 
     @property
     def bits(self) -> int:
@@ -90,8 +84,6 @@ def multiply(a: str, b: str | None = None) -> Multiply:
         a: Element type of A.
         b: Element type of B; None for that of A.
 
-    Raises: MalformedError: LA810.
-
     Example:
         >>> multiply("e4m3", "e5m2").accumulators, multiply("s8", "u8").k
         (('f16', 'f32'), 32)
@@ -112,8 +104,6 @@ def instruction_k(element_bits: int, sparse: bool = False) -> int:
         element_bits: 1, 8, 16 or 32.
         sparse: Whether A is sparse.
 
-    Raises: MalformedError: LA350, LA810.
-
     Example:
         >>> [instruction_k(bits) for bits in (16, 32, 8, 1)]
         [16, 8, 32, 256]
@@ -125,10 +115,7 @@ def instruction_k(element_bits: int, sparse: bool = False) -> int:
 
 
 def checked_bits(element_bits: object, where: str = "instruction_k") -> int:
-    """Check an operand's element width and return it.
-
-    Raises: MalformedError: LA350, LA810.
-    """
+    """Check an operand's element width and return it."""
     bits = checked_integer("element_bits", element_bits, where)
     if bits not in OPERAND_BITS.values():
         known = ", ".join(str(known) for known in sorted({*OPERAND_BITS.values()}))
@@ -139,8 +126,6 @@ def checked_bits(element_bits: object, where: str = "instruction_k") -> int:
 
 def n_values(dtype: str) -> tuple[int, ...]:
     """Return the legal numbers of columns for this element type of B.
-
-    Raises: MalformedError: LA810.
 
     Example:
         >>> n_values("s8")[:6], len(n_values("f16"))

@@ -50,8 +50,6 @@ def layout(
         A two-mode ``CuteLayout``; a ``ComposedLayout`` if there is a swizzle or an offset; a ``PiecewiseLayout`` of
         ``mn`` and ``k`` if the rows end inside an MN-major span.
 
-    Raises: MalformedError: LA350, LA354, LA358, LA810, LA814. TargetRuleError: LA357, LA812.
-
     Example:
         >>> print(layout(MatrixDescriptor(0, 16, 1024, 0, "128B"), "bf16"))
         Sw<3,3,3> o 0 o ((8,8),16):((64,512),1)
@@ -132,8 +130,6 @@ def register_layout(dtype: str) -> LinearLayout:
     Mathematically: ``register_coordinates`` as a linear layout: (register, lane, warp) to (row, k), where ``register``
     counts elements, low bits of a word first.
 
-    Raises: MalformedError: LA810.
-
     Example:
         >>> str(register_layout("e4m3"))
         'F2[register=(0,1)(0,2)(8,0)(0,16), lane=(0,4)(0,8)(1,0)(2,0)(4,0), warp=(16,0)(32,0) -> row:64, k:32]'
@@ -161,8 +157,6 @@ def accumulator_layout(n: int) -> CuteLayout:
     Args:
         n: Columns, 8..256 in steps of 8.
 
-    Raises: MalformedError: LA350, LA359.
-
     Example:
         >>> print(accumulator_layout(24))
         ((2,2,3),(4,8),4):((1,192,8),(2,24),384)
@@ -179,8 +173,6 @@ def metadata_layout(dtype: str, selector: int = 0) -> CuteLayout:
 
     Mathematically: (nibble, thread) to ``row * G + group`` with G groups in a row (8, or 16 for 8-bit elements), over
     the contributing threads in order: all 128, or those with (t mod 4) div 2 = selector.
-
-    Raises: MalformedError: LA810, LA813.
 
     Example:
         >>> print(metadata_layout("f16"))

@@ -16,7 +16,6 @@ References: PTX ISA 9.1 section 9.7.15.5 (canonical layouts), confirmed by the m
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -24,7 +23,7 @@ import numpy.typing as npt
 
 from layoutalg.ground.cache import remembered
 from layoutalg.ground.errors import Diagnostic, TargetRuleError, shown
-from layoutalg.ground.kinds import checked_kinds
+from layoutalg.targets.model import fact
 from layoutalg.targets.nvidia.wgmma.descriptor import (
     ADDRESS_LIMIT_BYTES,
     UNIT_BYTES,
@@ -47,7 +46,7 @@ Digit: TypeAlias = tuple[int, Step]
 IntArray: TypeAlias = npt.NDArray[np.int64]
 
 
-@dataclass(frozen=True, slots=True)
+@fact("LA374")
 class ReadPattern:
     """How an element's coordinates split into digits, fastest first, and what each digit adds to the address.
 
@@ -60,15 +59,9 @@ class ReadPattern:
     mn: tuple[Digit, ...]
     k: tuple[Digit, ...]
 
-    def __post_init__(self) -> None:
-        checked_kinds(self, "LA374")
-
 
 def checked_major(major: object, where: str = "operand_offsets") -> str:
-    """Return ``"K"`` or ``"MN"``.
-
-    Raises: MalformedError: LA358.
-    """
+    """Return ``"K"`` or ``"MN"``."""
     if not isinstance(major, str) or major not in MAJORS:
         raise malformed("LA358", "no such major", f"major must be 'K' or 'MN', not {shown(major)}", where)
     return str(major)
@@ -82,8 +75,6 @@ def read_pattern(major: str, swizzle: str, element_bits: int = 16, k: int | None
         swizzle: A name of ``SWIZZLES``.
         element_bits: 1, 8, 16 or 32.
         k: Elements along K: 256 bits (the default), or 512 bits of B if A is sparse.
-
-    Raises: MalformedError: LA350, LA358, LA354, LA810. TargetRuleError: LA357, LA812.
 
     Example:
         >>> read_pattern("K", "128B")
@@ -132,8 +123,6 @@ def unread_fields(
         element_bits: As for ``read_pattern``.
         k: As for ``read_pattern``.
 
-    Raises: As ``read_pattern``.
-
     Example:
         >>> unread_fields(64, "K", "128B")
         ('leading_bytes',)
@@ -160,8 +149,6 @@ def swizzle_phase(addresses: npt.NDArray[np.int64], swizzle: str, base_offset: i
         addresses: int64, any shape, absolute shared byte addresses.
         swizzle: A name of ``SWIZZLES``.
         base_offset: The descriptor's base offset.
-
-    Raises: MalformedError: LA350, LA354.
 
     Example:
         >>> swizzle_phase(np.array([0, 128, 256]), "128B").tolist()
@@ -205,8 +192,6 @@ def operand_offsets(
     Returns:
         int64[rows, k].
 
-    Raises: MalformedError: LA350, LA358, LA810. TargetRuleError: LA357, LA812.
-
     Example:
         >>> d = MatrixDescriptor(0, 16, 1024, 0, "128B")
         >>> operand_offsets(d)[:3, [0, 8]].tolist()
@@ -236,8 +221,6 @@ def checked_read(
         k: As for ``operand_offsets``.
         element_bits: As for ``operand_offsets``.
         major: As for ``operand_offsets``.
-
-    Raises: As ``operand_offsets``.
 
     Example:
         >>> checked_read(MatrixDescriptor(0, 16, 1024, 0, "128B"), 64, None, 8, "K")

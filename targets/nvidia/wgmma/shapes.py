@@ -32,8 +32,6 @@ _EVIDENCE = MappingProxyType({"A": "measured", "B": "measured"})
 def has_wgmma(target: str) -> bool:
     """Return whether an architecture has ``wgmma``: sm_90a alone, not sm_90 and none of compute capability 10.
 
-    Raises: MalformedError: LA340.
-
     Example:
         >>> has_wgmma("sm_90a"), has_wgmma("sm_90"), has_wgmma("sm_100a")
         (True, False, False)
@@ -45,8 +43,6 @@ def has_wgmma(target: str) -> bool:
 
 def require_wgmma(target: str) -> None:
     """Refuse an architecture without ``wgmma``.
-
-    Raises: MalformedError: LA340. TargetRuleError: LA373.
 
     Example:
         >>> require_wgmma("sm_90a")
@@ -77,8 +73,6 @@ def instruction_rows(operand: str, dtype: str = "f16") -> tuple[int, ...]:
         operand: ``"A"`` or ``"B"``.
         dtype: Element type; integers and bits have fewer N.
 
-    Raises: MalformedError: LA360, LA810.
-
     Example:
         >>> instruction_rows("A"), instruction_rows("B")[-1], instruction_rows("B", "s8")[:5]
         ((64,), 256, (8, 16, 24, 32, 48))
@@ -95,8 +89,6 @@ def operand_evidence(operand: str) -> str:
 
     Args:
         operand: ``"A"`` or ``"B"``.
-
-    Raises: MalformedError: LA360.
 
     Example:
         >>> operand_evidence("A")
