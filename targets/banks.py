@@ -103,8 +103,6 @@ def turns(target: str, operation: str, byte_addresses: Sequence[int | None] | np
         >>> rows = [128 * (lane % 32) for lane in range(64)]
         >>> turns("sm_90a", "ldmatrix.x1", rows[:8]), turns("gfx942", "ds_read_b32", rows)
         (8, 64)
-
-    Source: see the head of the file.
     """
     if not isinstance(target, str) or (target not in TARGETS and vendor_of(target) != "amd"):
         raise banks.malformed("target", f"must be one of {', '.join(TARGETS)}", target)

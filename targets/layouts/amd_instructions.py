@@ -236,8 +236,6 @@ def wmma_fragment(name: str, operand: str, arch: str = "gfx1100") -> LinearLayou
     Example:
         >>> str(wmma_fragment("v_wmma_f32_16x16x16_f16", "D"))
         'F2[register=(2,0,0)(4,0,0)(8,0,0), lane=(0,1,0)(0,2,0)(0,4,0)(0,8,0)(1,0,0) -> row:16, col:16, matrix:1]'
-
-    Source: AMD matrix instruction calculator 1.3.2 (RDNA3, RDNA4).
     """
     shape = _instruction(WMMA, name, arch)
     _operand(operand)

@@ -18,7 +18,7 @@ from layoutalg.ground.errors import Diagnostic, Repair, RepresentabilityError
 from layoutalg.piecewise import PiecewiseLayout
 from layoutalg.targets.layouts.blocked import inner_dim, operand_cga
 from layoutalg.targets.layouts.tile import Tile, cga_bases, choice, flag, malformed, matrix_shape, power, powers
-from layoutalg.targets.nvidia.wgmma import shapes as wgmma_shapes
+from layoutalg.targets.nvidia.wgmma.instructions import FLOAT_N
 
 MMA_SOURCE = "PTX ISA 9.1 section 9.7.14.5 (matrix fragments for mma)"
 WGMMA_SOURCE = "PTX ISA 9.1 section 9.7.15.5.1 (matrix fragments for wgmma)"
@@ -124,7 +124,7 @@ def wgmma_accumulator(
     Source: PTX ISA 9.1 section 9.7.15.5.1; Triton 3.9.0 ``NVMMADistributedLayout`` version 3.
     """
     sizes = powers(shape, "shape", 2)
-    columns = choice(n, "n", wgmma_shapes.N_VALUES, WGMMA_SOURCE)
+    columns = choice(n, "n", FLOAT_N, WGMMA_SOURCE)
     if columns & (columns - 1):
         raise RepresentabilityError(
             Diagnostic(
@@ -193,10 +193,8 @@ def wgmma_fragment(n: int) -> PiecewiseLayout:
     Example:
         >>> wgmma_fragment(24).in_dims
         {'v0': 2, 'v1': 2, 'v2': 3, 'q': 4, 'g': 8, 'w': 4}
-
-    Source: PTX ISA 9.1 section 9.7.15.5.1.
     """
-    blocks = choice(n, "n", wgmma_shapes.N_VALUES, WGMMA_SOURCE) // 8
+    blocks = choice(n, "n", FLOAT_N, WGMMA_SOURCE) // 8
     return PiecewiseLayout(
         "{ [v0, v1, v2, q, g, w] -> [row = g + 8v1 + 16w, col = v0 + 2q + 8v2] : 0 <= v0 < 2 and 0 <= v1 < 2 "
         f"and 0 <= v2 < {blocks} and 0 <= q < 4 and 0 <= g < 8 and 0 <= w < 4 }}"
@@ -220,8 +218,6 @@ def ldmatrix_fragment(matrices: int, transposed: bool = False, element_bits: int
     Example:
         >>> str(ldmatrix_fragment(2))
         'F2[register=(0,1,0)(0,0,1), lane=(0,2,0)(0,4,0)(1,0,0)(2,0,0)(4,0,0) -> row:8, col:8, matrix:2]'
-
-    Source: PTX ISA 9.1 section 9.7.14.5.15 and 9.7.14.5.16.
     """
     count = choice(matrices, "matrices", (1, 2, 4), LDMATRIX_SOURCE)
     bits = power(element_bits, "element_bits")

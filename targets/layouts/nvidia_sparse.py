@@ -21,6 +21,7 @@ from layoutalg.f2 import LinearLayout
 from layoutalg.targets.layouts.nvidia_instructions import ELEMENT_BITS, fragment_of
 from layoutalg.targets.layouts.tile import entry, integer, malformed
 from layoutalg.targets.model import fact
+from layoutalg.targets.nvidia.wgmma.fragments import SPARSE_CODES
 
 IntArray = npt.NDArray[np.int64]
 SPARSE_SOURCE = "PTX ISA 9.1 section 9.7.14.6 (mma.sp)"
@@ -96,15 +97,7 @@ def _table() -> dict[str, SparseMma]:
 MMA_SP: Mapping[str, SparseMma] = MappingProxyType(_table())
 """Sparse ``mma.sync`` that ptxas accepts from sm_80 on (8-bit floats: sm_89), named like the dense ones."""
 
-CODES: Mapping[int, Mapping[int, tuple[int, ...]]] = MappingProxyType(
-    {
-        32: MappingProxyType({0b0100: (0,), 0b1110: (1,)}),
-        **{
-            bits: MappingProxyType({low | high << 2: (low, high) for low in range(3) for high in range(low + 1, 4)})
-            for bits in (16, 8, 4)
-        },
-    }
-)
+CODES: Mapping[int, Mapping[int, tuple[int, ...]]] = MappingProxyType({**SPARSE_CODES, 4: SPARSE_CODES[8]})
 """By element bits: the code of a group, and the positions (for 4-bit elements, of pairs) of its stored parts."""
 
 
@@ -146,8 +139,6 @@ def mma_sp_fragment(name: str, operand: str) -> LinearLayout:
     Example:
         >>> str(mma_sp_fragment("m16n8k8.f32.tf32", "A"))
         'F2[register=(8,0), lane=(0,1)(0,2)(1,0)(2,0)(4,0) -> row:16, stored:4]'
-
-    Source: PTX ISA 9.1 section 9.7.14.6.2.
     """
     made = entry(name, "name", MMA_SP, SPARSE_SOURCE)
     extents = {"row": 16, "col": 8, "k": made.k, "stored": made.k // 2}
@@ -182,8 +173,6 @@ def mma_sp_metadata(name: str, selector: int = 0) -> IntArray:
     Example:
         >>> mma_sp_metadata("m16n8k16.f32.bf16", 1)[[4, 5], 5].tolist()
         [[-1, -1], [9, 1]]
-
-    Source: PTX ISA 9.1 section 9.7.14.6.2.
     """
     made = entry(name, "name", MMA_SP, SPARSE_SOURCE)
     groups = made.groups

@@ -291,8 +291,6 @@ def layout(instruction: str, addresses: object, element_bits: int = 16) -> Layou
         F2[register=(2), lane=(4)(8)(16)(32)(64), instruction= -> byte:128]
         >>> print(layout("ldmatrix.x1", [[80 * row for row in range(8)]]))
         ((2),(4,8),(1)):((2),(4,80),(0))
-
-    Source: the form's; see the head of the file.
     """
     form = access_form(instruction)
     table, names = _table(addresses, form)

@@ -47,8 +47,6 @@ def wavefronts(offsets_bytes: Lanes, access_bits: int, kind: str = "load") -> in
         (32, 4)
         >>> wavefronts([128 * row for row in range(8)], 128, "ldmatrix"), wavefronts([0] + [None] * 31, 32)
         (8, 1)
-
-    Source: measured; see the head of the file.
     """
     bits = _check(access_bits, kind)
     offsets = checked_offsets(offsets_bytes, bits // 8, _counts(kind))

@@ -54,7 +54,7 @@ def test_f64_fragments_of_m8n8k4():
         assert out == {"dim0": c["lane"] // 4, "dim1": c["lane"] % 4}
 
 
-@pytest.mark.parametrize("n", [n for n in wgmma.shapes.N_VALUES if n & (n - 1) == 0])
+@pytest.mark.parametrize("n", [n for n in wgmma.N_VALUES if n & (n - 1) == 0])
 def test_wgmma_accumulator_is_the_measured_one(n):
     layout = nvidia.wgmma_accumulator((64, n), n=n)
     table = layout.table().reshape(128, n // 2)
@@ -62,7 +62,7 @@ def test_wgmma_accumulator_is_the_measured_one(n):
 
 
 def test_wgmma_fragment_of_every_width():
-    for n in wgmma.shapes.N_VALUES:
+    for n in wgmma.N_VALUES:
         fragment = nvidia.wgmma_fragment(n)
         table = fragment.table().reshape(4, 8, 4, n // 8, 2, 2, 2)
         expected = wgmma.accumulator_coordinates(n).reshape(4, 8, 4, n // 8, 2, 2, 2)

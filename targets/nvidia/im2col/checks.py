@@ -99,8 +99,6 @@ def use_violations(tm: Im2colMap, coords: Sequence[int], offsets: Sequence[int])
         >>> tm = Im2colMap("f16", (64, 9, 14, 4), (128, 1152, 16128), (-1, -1), (-1, -1), 8, 64)
         >>> [entry.rule for entry in use_violations(tm, (0, -2, 0, 0), (0, 256))]
         ['IM2COL_START', 'IM2COL_OFFSET']
-
-    Source: PTX ISA 9.1, section 5.5.4.1.
     """
     require_im2col(tm, "use_violations")
     coords, offsets = checked_ints("coords", coords, "LA850"), checked_ints("offsets", offsets, "LA850")
@@ -137,8 +135,6 @@ def store_violations(tm: Im2colMap, coords: Sequence[int]) -> tuple[Violation, .
         >>> tm = Im2colMap("f16", (64, 9, 14, 4), (128, 1152, 16128), (-1, 0), (0, -1), 8, 64)
         >>> [entry.rule for entry in store_violations(tm, (0, -1, 0, 0))]
         ['IM2COL_STORE_BOX', 'STORE']
-
-    Source: measured on NVIDIA H100 80GB HBM3, driver 580.159.04.
     """
     require_im2col(tm, "store_violations")
     found = []
@@ -161,8 +157,6 @@ def wide_use_violations(tm: Im2colWideMap, halo: int, offset: int) -> tuple[Viol
         >>> tm = Im2colWideMap("f16", (64, 9, 14, 4), (128, 1152, 16128), -1, -1, 32, 64, "W128", swizzle="64B")
         >>> [entry.rule for entry in wide_use_violations(tm, 32, 0)]
         ['WIDE_HALO']
-
-    Source: PTX ISA 9.1, section 5.5.5.
     """
     if not isinstance(tm, Im2colWideMap):
         raise malformed("LA850", "wide_use_violations needs an Im2colWideMap", f"got a {type(tm).__name__}")

@@ -48,8 +48,6 @@ def column_bytes(tm: Im2colMap) -> int:
     Example:
         >>> column_bytes(Im2colMap("f16", (64, 9, 4), (128, 1152), (0,), (0,), 8, 64))
         1024
-
-    Source: measured on NVIDIA H100 and H200.
     """
     require_im2col(tm, "column_bytes")
     return tm.channels_per_pixel * tm.pixels_per_column * element_bytes(tm.dtype)

@@ -21,9 +21,15 @@ from layoutalg.ground.errors import Diagnostic, TargetRuleError
 from layoutalg.targets.nvidia.im2col.checks import require_accepted, store_violations, use_violations
 from layoutalg.targets.nvidia.im2col.fields import Im2colMap, require_im2col
 from layoutalg.targets.nvidia.swizzles import SWIZZLE_TABLE
+from layoutalg.targets.nvidia.tensormap.execute import (
+    gathered,
+    put_chunks,
+    put_rows,
+    require_buffer,
+    require_destination,
+)
 from layoutalg.targets.nvidia.tensormap.facts import SLICE_BYTES, element_bytes
 from layoutalg.targets.nvidia.tensormap.fields import checked_ints, malformed
-from layoutalg.targets.nvidia.tensormap.rows import gathered, put_chunks, put_rows, require_buffer, require_destination
 
 Bytes: TypeAlias = npt.NDArray[np.uint8]
 Ints: TypeAlias = npt.NDArray[np.int64]
@@ -47,8 +53,6 @@ def row_pitch_bytes(tm: Im2colMap) -> int:
     Example:
         >>> row_pitch_bytes(Im2colMap("f16", (64, 9, 4), (128, 1152), (0,), (0,), 8, 64, swizzle="128B"))
         128
-
-    Source: measured on NVIDIA H100.
     """
     require_im2col(tm, "row_pitch_bytes")
     if tm.swizzle == "NONE" or tm.interleave != "NONE":
@@ -62,8 +66,6 @@ def load_bytes(tm: Im2colMap) -> int:
     Example:
         >>> load_bytes(Im2colMap("f16", (64, 9, 4), (128, 1152), (0,), (0,), 8, 64))
         1024
-
-    Source: measured on NVIDIA H100.
     """
     return row_bytes(tm) * tm.pixels_per_column
 
@@ -75,8 +77,6 @@ def pixel_places(tm: Im2colMap, coords: Sequence[int]) -> Ints:
         >>> tm = Im2colMap("f16", (8, 4, 3, 2), (16, 64, 192), (0, 0), (-1, -1), 8, 5)
         >>> pixel_places(tm, (0, 1, 0, 0)).tolist()
         [[1, 0, 0], [2, 0, 0], [0, 1, 0], [1, 1, 0], [2, 1, 0]]
-
-    Source: measured on NVIDIA H100.
     """
     require_im2col(tm, "pixel_places")
     coords = checked_ints("coords", coords, "LA850")

@@ -99,8 +99,6 @@ class Im2colMap(Shown):
     Example:
         >>> Im2colMap("f16", (64, 9, 14, 4), (128, 1152, 16128), (-1, -1), (-1, -1), 8, 64).rank
         4
-
-    Source: CUDA driver API 13.0, ``cuTensorMapEncodeIm2col``.
     """
 
     dtype: str
@@ -181,8 +179,6 @@ class Im2colWideMap:
     Example:
         >>> Im2colWideMap("f16", (64, 9, 14, 4), (128, 1152, 16128), -1, -1, 32, 64, swizzle="64B").mode
         'W'
-
-    Source: CUDA driver API 13.0, ``cuTensorMapEncodeIm2colWide``.
     """
 
     dtype: str

@@ -68,8 +68,6 @@ class MatrixDescriptor:
         '0x4000404000010002'
         >>> decode(d.encode()) == d
         True
-
-    Source: PTX ISA 9.1 section 9.7.16.4.1.
     """
 
     start_address_bytes: int
@@ -143,8 +141,6 @@ leading_mode='relative')
           in     TCGEN05_VERSION
           since  bits [48:46] are 0b000 in 0x4000004000010002, must be 0b001; 0b000 is a wgmma descriptor of sm_90a
           see    PTX ISA 9.1 section 9.7.16.4.1
-
-    Source: PTX ISA 9.1 section 9.7.16.4.1.
     """
     word = CHECK.integer(raw, "raw", 0, 1 << 64)
     words = words_of(word, CODEC.words)

@@ -162,8 +162,6 @@ class InstructionDescriptor:
         '0x8400490'
         >>> decode_instruction(0x8400490, "f16") == made
         True
-
-    Source: PTX ISA 9.1 section 9.7.16.4.2.
     """
 
     kind: str
@@ -270,8 +268,6 @@ def decode_instruction(raw: int, kind: str) -> InstructionDescriptor:
     Example:
         >>> print(decode_instruction(0x8400490, "f16"))
         tcgen05.mma.kind::f16 128x256x16 bf16 * bf16 -> f32 (0x08400490)
-
-    Source: PTX ISA 9.1 section 9.7.16.4.2.
     """
     word, entry = CHECK.integer(raw, "raw", 0, 1 << 32), checked_kind(kind)
 
@@ -376,8 +372,6 @@ def instruction_violations(
         >>> made = InstructionDescriptor("i8", 128, 40, "s8", "u8", "s32")
         >>> [str(broken) for broken in instruction_violations(made)]
         ['TCGEN05_N: N = 40 is not one of 8, 16, 24, 32, 48, ..., 256 for i8, cta_group 1']
-
-    Source: PTX ISA 9.1 sections 9.7.16.2.1, 9.7.16.4.2, 9.7.16.10.1 and 9.7.16.10.7.
     """
     given = CHECK.kind(descriptor, InstructionDescriptor, "descriptor")
     group, stationary = _group(cta_group), _flag(ws, "ws")

@@ -51,8 +51,6 @@ class TmemAllocation(Shown):
           in     TMEM_COLUMNS
           since  columns must be a power of two in 32..512, not 48; the nearest is 64
           see    PTX ISA 9.1 section 9.7.16.7.1
-
-    Source: PTX ISA 9.1 section 9.7.16.7.1.
     """
 
     columns: int
@@ -104,8 +102,6 @@ class TmemUse(Shown):
           in     TMEM_GROWS
           since  256 columns after 128: allocation sizes must not grow within a block
           see    PTX ISA 9.1 section 9.7.16.7.1
-
-    Source: PTX ISA 9.1 sections 9.7.16.1.2 and 9.7.16.7.1.
     """
 
     live: tuple[TmemAllocation, ...] = ()
@@ -194,8 +190,6 @@ class TmemAccess(Shown):
           in     TMEM_LANES
           since  warp 1 can access lanes 32..63, not lanes 0..31
           see    PTX ISA 9.1 section 9.7.16.8
-
-    Source: PTX ISA 9.1 sections 9.7.16.2.3 and 9.7.16.8.
     """
 
     shape: str
@@ -321,8 +315,6 @@ def data_path(m: int, cta_group: int = 1, ws: bool = False, sparse: bool = False
     Example:
         >>> data_path(128), data_path(64), data_path(64, ws=True), data_path(128, 2), data_path(128, 2, sparse=True)
         ('D', 'F', 'E', 'B', 'C')
-
-    Source: PTX ISA 9.1 section 9.7.16.10.5.
     """
     rows, group = CHECK.integer(m, "m", 0, 513), CHECK.integer(cta_group, "cta_group", 1, 3)
     for name, flag in (("ws", ws), ("sparse", sparse)):

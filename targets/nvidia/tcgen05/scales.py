@@ -70,8 +70,6 @@ def scale_copy_bytes(descriptor: MatrixDescriptor) -> npt.NDArray[np.int64]:
     Example:
         >>> scale_copy_bytes(MatrixDescriptor(0, 16, 128))[[0, 1, 8, 32], 0].tolist()
         [0, 16, 128, 4]
-
-    Source: PTX ISA 9.1 sections 9.7.16.3.3 and 9.7.16.9.2.
     """
     given = CHECK.kind(descriptor, MatrixDescriptor, "descriptor")
     if given.swizzle != "NONE" or given.leading_mode != "relative" or given.stride_bytes == 0:
@@ -97,8 +95,6 @@ def tensor_memory_scale(rows: int, groups: int = 4) -> CuteLayout:
     Example:
         >>> print(tensor_memory_scale(128))
         ((32,4),4):((262144,4),1)
-
-    Source: PTX ISA 9.1 sections 9.7.16.9.2 and 9.7.16.10.7.
     """
     blocks = [_blocks(rows, BLOCK_ROWS, "rows"), _blocks(groups, BLOCK_GROUPS, "groups")]
     mn = ((32, 4, blocks[0]), (1 << 18, 4, 16)) if blocks[0] > 1 else ((32, 4), (1 << 18, 4))
@@ -118,8 +114,6 @@ def scale_columns(vectors: int, scale_id: int = 0) -> tuple[int, ...]:
     Example:
         >>> scale_columns(1, 3), scale_columns(2, 2), scale_columns(4)
         ((3,), (2, 3), (0, 1, 2, 3))
-
-    Source: PTX ISA 9.1 section 9.7.16.10.7.2.
     """
     many, start = CHECK.integer(vectors, "vectors"), CHECK.integer(scale_id, "scale_id", 0, 4)
     if many not in (1, 2, 4):

@@ -48,7 +48,6 @@ from layoutalg.targets.nvidia.tensormap.fields import (
     TensorMap,
 )
 from layoutalg.targets.nvidia.tensormap.gather import GATHER_TARGETS, gathered_boxes, row_violations
-from layoutalg.targets.nvidia.tensormap.interleave import interleaved_bytes, slice_bytes, slice_counts
 from layoutalg.targets.nvidia.tensormap.limits import ENFORCED as RULE_IDS_ENFORCED
 from layoutalg.targets.nvidia.tensormap.limits import (
     MAX_BOX,
@@ -74,8 +73,8 @@ __all__ = [
     "STORE_CHUNK_BYTES", "STRIDE_LIMIT_BYTES", "SWIZZLES", "TOOLKITS", "Acceptance", "DType", "Diagnosis", "Field",
     "RefusedMapError", "TensorMap", "Trouble", "accepted_since", "apply_swizzle", "batch", "box_bytes", "decode",
     "decode_documented", "diagnose", "element_bytes", "encode", "encode_documented", "fill_bytes", "footprint_bytes",
-    "gathered_boxes", "interleaved_bytes", "is_measured", "layout", "load_convert", "loaded_counts",
-    "row_pitch_bytes", "row_violations", "slice_bytes", "slice_counts", "swizzle_period_bytes", "swizzle_span_bytes",
+    "gathered_boxes", "is_measured", "layout", "load_convert", "loaded_counts",
+    "row_pitch_bytes", "row_violations", "swizzle_period_bytes", "swizzle_span_bytes",
     "swizzle_supported", "swizzle_xor", "tile_align_bytes", "tile_load", "tile_store", "transaction_bytes",
     "unit_bytes", "violations",
 ]  # fmt: skip

@@ -41,8 +41,6 @@ def fill_bytes(dtype: str, oob_fill: str) -> bytes:
     Example:
         >>> fill_bytes("f32", "NAN").hex()
         'f77ff77f'
-
-    Source: measured on NVIDIA H200.
     """
     size = element_bytes(dtype)
     if checked_name("oob_fill", oob_fill, OOB_FILL_CODES) == "ZERO":
@@ -66,8 +64,6 @@ def load_convert(dtype: str, values: npt.NDArray[np.uint8]) -> npt.NDArray[np.ui
     Example:
         >>> load_convert("tf32", np.array([0x40000FFF], "<u4").view(np.uint8)).view("<u4").tolist() == [0x40000000]
         True
-
-    Source: measured on NVIDIA H200, driver 580.159.04.
     """
     size = element_bytes(checked_name("dtype", dtype, dict.fromkeys(PLAIN_DTYPES)))
     if not isinstance(values, np.ndarray) or values.dtype != np.uint8 or values.ndim == 0 or values.shape[-1] % size:

@@ -33,8 +33,6 @@ def element_bytes(dtype: str) -> int:
     Example:
         >>> element_bytes("bf16")
         2
-
-    Source: CUDA driver API 13.0, ``CUtensorMapDataType``.
     """
     entry = DTYPES[checked_name("dtype", dtype, DTYPES)]
     if entry.packed:
@@ -148,8 +146,6 @@ def unit_bytes(tm: TensorMap) -> int:
     Example:
         >>> unit_bytes(TensorMap("f16", (64, 8, 8), (1024, 32768), (8, 2, 2), interleave="32B"))
         32
-
-    Source: measured on NVIDIA H100.
     """
     require_map(tm, "unit_bytes")
     if tm.interleave == "NONE":
@@ -239,8 +235,6 @@ def box_bytes(tm: TensorMap) -> int:
     Example:
         >>> box_bytes(TensorMap("f32", (64, 64), (256,), (8, 5), (2, 2)))
         32
-
-    Source: encodings measured on NVIDIA H200, driver 580.159.04.
     """
     require_map(tm, "box_bytes")
     _require_countable(tm, tm.element_strides)
@@ -253,8 +247,6 @@ def is_measured(arch: str) -> bool:
     Example:
         >>> is_measured("sm_90a"), is_measured("sm_100a")
         (True, False)
-
-    Source: ``targets/registry.py``.
     """
     return bool(lookup(arch).measured)
 

@@ -148,8 +148,6 @@ class TensorMap:
     Example:
         >>> TensorMap("bf16", (512, 1024), (1024,), (64, 64), swizzle="128B").element_strides
         (1, 1)
-
-    Source: CUDA driver API 13.0, ``cuTensorMapEncodeTiled``.
     """
 
     dtype: str

@@ -49,8 +49,6 @@ def row_violations(
         ()
         >>> [entry.rule for entry in row_violations(tm, (0, 2, 5, 0, 9), "sm_90a")]
         ['GATHER_ARCH']
-
-    Source: PTX ISA 9.1, section 5.5.3.4; documented.
     """
     if not isinstance(form, str) or form not in GATHER_TARGETS:
         raise malformed("LA856", f"unknown form {shown(form)}", "the forms are " + ", ".join(GATHER_TARGETS))
@@ -87,8 +85,6 @@ def gathered_boxes(tm: TensorMap, coords: Sequence[int], target: str = "sm_100a"
     Example:
         >>> gathered_boxes(TensorMap("bf16", (64, 100), (128,), (64, 1)), (0, 2, 5, 0, 9))
         ((0, 2), (0, 5), (0, 0), (0, 9))
-
-    Source: PTX ISA 9.1, section 5.5.3.4.1; documented.
     """
     broken = row_violations(tm, coords, target)
     if broken:

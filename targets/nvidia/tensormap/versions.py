@@ -79,10 +79,6 @@ class Acceptance:
 def accepted_since(tm: TensorMap, target: str = "sm_90a") -> tuple[Acceptance, ...]:
     """Return every known toolkit's verdict on a map, oldest first.
 
-    Args:
-        tm: The map.
-        target: Architecture.
-
     Example:
         >>> tm = TensorMap("bf16", (64, 64), (128,), (64, 64), swizzle="128B_ATOM_32B")
         >>> [found.toolkit for found in accepted_since(tm, "sm_100a") if found][0]

@@ -13,40 +13,41 @@ from layoutalg.targets.nvidia.wgmma.descriptor import (
 from layoutalg.targets.nvidia.wgmma.fragments import (
     SPARSE_CODES,
     accumulator_coordinates,
+    accumulator_layout,
     metadata_coordinates,
+    metadata_layout,
     register_coordinates,
+    register_layout,
 )
 from layoutalg.targets.nvidia.wgmma.instructions import (
+    ACCUMULATORS,
+    ARCH,
+    DTYPES,
     FLOAT_N,
+    INSTRUCTION_K,
+    INSTRUCTION_M,
     INTEGER_N,
     MULTIPLIES,
+    N_VALUES,
     OPERAND_BITS,
     Multiply,
+    has_wgmma,
     instruction_k,
+    instruction_rows,
     multiply,
     n_values,
+    operand_evidence,
+    require_wgmma,
 )
-from layoutalg.targets.nvidia.wgmma.meaning import accumulator_layout, layout, metadata_layout, register_layout
 from layoutalg.targets.nvidia.wgmma.operand import (
     MAJORS,
     ReadPattern,
     checked_major,
+    layout,
     operand_offsets,
     read_pattern,
     swizzle_phase,
     unread_fields,
-)
-from layoutalg.targets.nvidia.wgmma.shapes import (
-    ACCUMULATORS,
-    ARCH,
-    DTYPES,
-    INSTRUCTION_K,
-    INSTRUCTION_M,
-    N_VALUES,
-    has_wgmma,
-    instruction_rows,
-    operand_evidence,
-    require_wgmma,
 )
 
 __all__ = [

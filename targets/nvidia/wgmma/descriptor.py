@@ -89,8 +89,6 @@ class MatrixDescriptor:
         '0x4000004000010002'
         >>> decode(d.encode()) == d
         True
-
-    Source: PTX ISA 9.1 section 9.7.15.5.
     """
 
     start_address_bytes: int
@@ -149,8 +147,6 @@ def decode(raw: int) -> MatrixDescriptor:
     Example:
         >>> decode(0x4000004000010002)
         MatrixDescriptor(start_address_bytes=32, leading_bytes=16, stride_bytes=1024, base_offset=0, swizzle='128B')
-
-    Source: PTX ISA 9.1 section 9.7.15.5.
     """
     word = checked_integer("raw", raw, "decode")
     if not 0 <= word < 1 << 64:
