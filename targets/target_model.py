@@ -21,8 +21,16 @@ from layoutalg.ground.verdict import Unknown
 from layoutalg.targets import banks
 from layoutalg.targets.bank_counting import BANKS, WORD_BYTES
 from layoutalg.targets.layouts.amd_instructions import MFMA, WMMA, mfma_fragment, wmma_fragment
-from layoutalg.targets.layouts.nvidia_instructions import MMA, MmaInstruction, mma_fragment
-from layoutalg.targets.layouts.nvidia_sparse import MMA_SP, VARIANTS, SparseMma, mma_sp_fragment, variant_of
+from layoutalg.targets.layouts.nvidia_instructions import (
+    MMA,
+    MMA_SP,
+    VARIANTS,
+    MmaInstruction,
+    SparseMma,
+    mma_fragment,
+    mma_sp_fragment,
+    variant_of,
+)
 from layoutalg.targets.model import Source, fact
 from layoutalg.targets.nvidia.tensormap.limits import GLOBAL_ALIGN_BYTES, SMEM_DESTINATION_ALIGN_BYTES
 from layoutalg.targets.registry import AMD, NVIDIA, TARGETS, Target, having, lookup

@@ -74,8 +74,7 @@ from layoutalg.synth.wgmma import canonical_operand, synthesize_wgmma
 from layoutalg.targets.banks import AMD_RULES, Access, BankModel, Counted, LdsRule, Phase, bank_model
 from layoutalg.targets.instruction_costs import InstructionCosts, instruction_costs
 from layoutalg.targets.layouts.amd_instructions import MFMA, MatrixInstruction
-from layoutalg.targets.layouts.nvidia_instructions import MMA, MmaInstruction
-from layoutalg.targets.layouts.nvidia_sparse import MMA_SP, SparseMma
+from layoutalg.targets.layouts.nvidia_instructions import MMA, MMA_SP, MmaInstruction, SparseMma
 from layoutalg.targets.layouts.padding import PaddedShared, padded_shared
 from layoutalg.targets.layouts.tile import Tile
 from layoutalg.targets.model import Evidence, Rule, Source, Violation

@@ -8,7 +8,13 @@ from __future__ import annotations
 
 from layoutalg.targets.codec import Field
 from layoutalg.targets.nvidia.tensormap import batch
-from layoutalg.targets.nvidia.tensormap.checks import RefusedMapError, violations
+from layoutalg.targets.nvidia.tensormap.checks import (
+    GATHER_TARGETS,
+    RefusedMapError,
+    gathered_boxes,
+    row_violations,
+    violations,
+)
 from layoutalg.targets.nvidia.tensormap.convert import fill_bytes, load_convert
 from layoutalg.targets.nvidia.tensormap.diagnose import Diagnosis, Trouble, diagnose
 from layoutalg.targets.nvidia.tensormap.encoding import (
@@ -47,7 +53,6 @@ from layoutalg.targets.nvidia.tensormap.fields import (
     DType,
     TensorMap,
 )
-from layoutalg.targets.nvidia.tensormap.gather import GATHER_TARGETS, gathered_boxes, row_violations
 from layoutalg.targets.nvidia.tensormap.limits import ENFORCED as RULE_IDS_ENFORCED
 from layoutalg.targets.nvidia.tensormap.limits import (
     MAX_BOX,
