@@ -7,7 +7,7 @@ bits high..low of x, so a value may be split over words, or leave out low bits t
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -121,9 +121,12 @@ class Codec:
 
     def integer(self, values: Mapping[str, int]) -> int:
         """Return the encoding as one integer."""
-        return sum(word << 32 * place for place, word in enumerate(self.encode(values)))
+        answer = 0
+        for word in reversed(self.encode(values)):
+            answer = answer << 32 | word
+        return answer
 
-    def held(self, words: Sequence[Any], names: Sequence[str] | frozenset[str]) -> Iterator[tuple[Field, Any]]:
+    def held(self, words: Sequence[Any], names: Container[str]) -> Iterator[tuple[Field, Any]]:
         """Yield the fields of these names with their bits, in order."""
         return ((field, field.of(words)) for field in self.fields if field.name in names)
 

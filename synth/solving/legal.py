@@ -259,6 +259,6 @@ def _constraints(
     given = limits.Numbers.of(tm)
     modes = {name: [held[f"{name}[{at}]"] for at in range(len(getattr(tm, name)))] for name in NUMBERS[1:]}
     single = {name: held[name] for name in ("base_address", *CHOICES)}
-    numbers = replace(given, dtype=number(given.dtype), rank=number(given.rank), **single, **modes)
+    numbers = given._replace(dtype=number(given.dtype), rank=number(given.rank), **single, **modes)
     for rule in rules:
         yield from (holds for _, _, holds in limits.conditions(rule, numbers))

@@ -228,9 +228,8 @@ WRITTEN_HERE = (
     "layoutalg.proofs.certify.functions",
     "layoutalg.proofs.register_words",
     "layoutalg.targets.nvidia.tensormap.encoding",
-    "layoutalg.targets.nvidia.tensormap.limits",
 )
-"""Written by this library alone: laws, stages of certificates, mixed words, numbers and readings of maps."""
+"""Written by this library alone: laws, stages of certificates, mixed words and readings of maps."""
 
 
 def public_dataclasses(package) -> Iterator[type]:

@@ -9,6 +9,7 @@ only documents state.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from types import MappingProxyType
 
 from layoutalg.ground.errors import Diagnostic, TargetRuleError, shown
@@ -124,16 +125,15 @@ def broken(tm: TensorMap, rules: Iterable[str]) -> tuple[Violation, ...]:
         ['DIM_EXECUTE: dims[0] = 4294967296 is outside 1..2^31']
     """
     numbers = Numbers.of(tm)
-    return tuple(
-        [
-            Violation(rule, _text(rule, tm, field, at), field, at)
-            for rule in rules
-            for field, at, holds in conditions(rule, numbers)
-            if not holds
-        ]
-    )
+    found = []
+    for rule in rules:
+        for field, at, holds in conditions(rule, numbers):
+            if not holds:
+                found.append(Violation(rule, _text(rule, tm, field, at), field, at))
+    return tuple(found)
 
 
+@lru_cache(maxsize=1024)
 def enforced_violations(tm: TensorMap) -> tuple[Violation, ...]:
     """Return the rules that the measured driver enforces and the map breaks."""
     return broken(tm, ENFORCED)

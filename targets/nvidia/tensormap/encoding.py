@@ -21,6 +21,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from types import MappingProxyType
 from typing import Any
 
@@ -128,7 +129,7 @@ class MapReading:
 
     def fields(self, words: Sequence[int]) -> dict[str, Any]:
         """Return the arguments of a map that all kinds have, and ``rank``."""
-        for field, bits in self.codec.held(words, frozenset(self.most)):
+        for field, bits in self.codec.held(words, self.most):
             if bits > self.most[field.name]:
                 raise self.illegal(field, bits)
         read, named = self.codec.decode(words), self.codec.named
@@ -175,6 +176,7 @@ _DOCUMENTS = MapReading(
 )
 
 
+@cache
 def mode_of(name: str) -> int | None:
     """Return the mode that a field belongs to; None if it is not one of a mode.
 

@@ -15,9 +15,8 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from layoutalg.targets.nvidia.swizzles import SWIZZLE_TABLE
 from layoutalg.targets.nvidia.tensormap.fields import DTYPES, INTERLEAVE_CODES, OOB_FILL_CODES, TensorMap
@@ -61,14 +60,14 @@ FIRST_ATOM = min(entry.map_code for entry in SWIZZLE_TABLE.values() if entry.com
 """The types and the swizzles of compute capability 10.0 have the driver's highest numbers."""
 FIRST_WIDE = DTYPES["u4_align16"].code
 _SPANS = tuple((entry.map_code, 8 * entry.span_bytes) for name, entry in SWIZZLE_TABLE.items() if name != "NONE")
+"""By the driver's numbers, which count from 1."""
 _NO_INTERLEAVE, _WIDE_INTERLEAVE = INTERLEAVE_CODES["NONE"], INTERLEAVE_CODES["32B"]
 
 Condition: TypeAlias = tuple[str, "int | None", Any]
 """A field, the position inside it, and whether the rule holds there: a truth value, an array of them, or a term."""
 
 
-@dataclass(frozen=True, slots=True)
-class Numbers:
+class Numbers(NamedTuple):
     """The fields of a map as numbers of any kind; enumerations are the driver's.
 
     Args:
@@ -156,8 +155,10 @@ def _inner_row(numbers: Numbers) -> Iterator[Condition]:
 
 def _swizzle_row(numbers: Numbers) -> Iterator[Condition]:
     interleaved = numbers.interleave != _NO_INTERLEAVE
+    only = numbers.swizzle if isinstance(numbers.swizzle, int) else None
+    spans = _SPANS if only is None else _SPANS[max(0, only - 1) : max(1, only)]  # of one map its own swizzle will do
     for extent in numbers.box[:1]:
-        fits = ((numbers.swizzle != code) | (extent <= span_bits // numbers.slot_bits) for code, span_bits in _SPANS)
+        fits = ((numbers.swizzle != code) | (extent <= span_bits // numbers.slot_bits) for code, span_bits in spans)
         yield "box", 0, interleaved | functools.reduce(operator.and_, fits)
 
 
