@@ -77,10 +77,6 @@ class Target:
     def bank_grade(self, wide: bool) -> BankGrade:
         """Return the evidence behind bank turns of an NVIDIA target (for AMD, see ``lds_rules``).
 
-        Args:
-            wide: Whether the warp is served in groups: more than 32 bits per lane, ``ldmatrix`` or ``stmatrix``. The
-                32 banks of 4 bytes are documented, the groups are not.
-
         Example:
             >>> [lookup(arch).bank_grade(wide=True) for arch in ("sm_90a", "sm_86")], lookup("sm_86").bank_grade(False)
             (['measured', 'assumed'], 'documented')

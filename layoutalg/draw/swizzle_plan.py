@@ -13,13 +13,14 @@ from layoutalg.draw.canvas import Canvas, level_of
 from layoutalg.ground.errors import LayoutError
 from layoutalg.proofs.swizzling import IntArray, SwizzlePlan, instructions
 from layoutalg.targets.banks import BankModel, bank_model
+from layoutalg.targets.nvidia.swizzles import CHUNK_BYTES
 
 CELL, TALL, WIDE = 14.0, 18.0, 52.0
 LEFT, SPAN = 112.0, 17
 """Room for the lanes of a group, and their characters."""
 ACCESSES, LINES = 6, 32
 """Accesses and lines of memory that are drawn."""
-CHUNK_BYTES, LINE_BYTES = 16, 128
+LINE_BYTES = 128
 
 
 def draw_swizzle_plan(canvas: Canvas, plan: SwizzlePlan, top: float) -> None:

@@ -157,12 +157,6 @@ def mma_fragment(name: str, operand: str) -> LinearLayout:
 def fragment_of(operand: str, inner: str, element_bits: int, extents: Mapping[str, int]) -> LinearLayout:
     """Return which element each lane and register element holds for an operand of one warp-level instruction.
 
-    Args:
-        operand: ``"A"``, ``"B"``, ``"C"`` or ``"D"``.
-        inner: Name of the columns of A.
-        element_bits: Element width of A and B.
-        extents: Extents of ``row``, ``col``, ``k`` and ``inner``.
-
     Example:
         >>> str(fragment_of("B", "k", 32, {"row": 16, "col": 8, "k": 8}))
         'F2[register=(4,0), lane=(1,0)(2,0)(0,1)(0,2)(0,4) -> k:8, col:8]'

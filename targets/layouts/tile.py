@@ -197,15 +197,9 @@ def check_level(argument: str, unit: str, bases: Sequence[Vector], rank: int) ->
 def shape_per_cta(shape: Sequence[int], cga: Sequence[Vector]) -> tuple[int, ...]:
     """Return the part of the tensor in one block: the shape divided by the box of the cluster bases.
 
-    Args:
-        shape: Tensor shape, powers of two.
-        cga: Checked cluster bases.
-
     Example:
         >>> shape_per_cta((64, 64), ((0, 1), (0, 0)))
         (64, 32)
-
-    Source: Triton 3.9.0 (CTA split of a cluster layout).
     """
     sizes = extents(cga, len(shape))
     return tuple(max(1, size // split) for size, split in zip(shape, sizes, strict=True))

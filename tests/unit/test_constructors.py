@@ -179,7 +179,6 @@ VALUES: dict[type, object] = {
     tcgen05.TmemAllocation: tcgen05.TmemAllocation(128),
     tcgen05.TmemUse: tcgen05.TmemUse().alloc(tcgen05.TmemAllocation(128), 0),
     tcgen05.TmemAccess: tcgen05.TmemAccess("32x32b", 4, 1, 32),
-    tcgen05.CopyShape: tcgen05.COPY_SHAPES["32x128b"],
     Tcgen05Plan: admissible("Sw<3,3,3> o 0 o (64,64):(64,1)", "tcgen05.A", "sm_100a").descriptor,
     Tcgen05Tile: Tcgen05Tile(0, 0, 1 << 46),
     ScalePlan: admissible(tcgen05.scale_layout(128, 4), "tcgen05.scale", "sm_100a", "ue8m0").descriptor,

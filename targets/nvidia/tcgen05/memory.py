@@ -8,9 +8,7 @@ References: PTX ISA 9.1 sections 9.7.16.1 (tensor memory), 9.7.16.7 (allocation)
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 
 from layoutalg.cute import ComposedLayout, CuteLayout, Swizzle
 from layoutalg.f2 import LinearLayout
@@ -18,7 +16,6 @@ from layoutalg.ground.check import Checker
 from layoutalg.ground.kinds import checked_kinds
 from layoutalg.ground.picture import Shown
 from layoutalg.targets.layouts.tmem import ATOMS, SPLIT_ATOM, tmem_atom
-from layoutalg.targets.model import fact
 from layoutalg.targets.nvidia.tcgen05.descriptor import broken
 
 LANES, COLUMNS, LANE_STEP = 128, 512, 1 << 16
@@ -269,42 +266,6 @@ class TmemAccess(Shown):
             "schema": "layoutalg/tmem-access/1", "shape": self.shape, "num": self.num, "warp": self.warp,
             "lane": self.lane, "column": self.column, "split_columns": self.split_columns, "address": self.address,
         }  # fmt: skip
-
-
-@fact("LA846")
-class CopyShape:
-    """What one ``tcgen05.cp`` moves from shared to tensor memory.
-
-    Args:
-        lanes: Rows of the source.
-        bits: Bits of each row.
-        multicasts: The ``.multicast`` qualifiers it accepts; empty for none.
-
-    Example:
-        >>> COPY_SHAPES["32x128b"].multicasts, COPY_SHAPES["128x256b"].columns
-        (('warpx4',), 8)
-    """
-
-    lanes: int
-    bits: int
-    multicasts: tuple[str, ...] = ()
-
-    @property
-    def columns(self) -> int:
-        """Columns of tensor memory."""
-        return self.bits // 32
-
-
-COPY_SHAPES: Mapping[str, CopyShape] = MappingProxyType(
-    {
-        "128x256b": CopyShape(128, 256),
-        "4x256b": CopyShape(4, 256),
-        "128x128b": CopyShape(128, 128),
-        "64x128b": CopyShape(64, 128, ("warpx2::02_13", "warpx2::01_23")),
-        "32x128b": CopyShape(32, 128, ("warpx4",)),
-    }
-)
-"""Shapes of ``tcgen05.cp`` (PTX ISA 9.1 section 9.7.16.9.2)."""
 
 
 def data_path(m: int, cta_group: int = 1, ws: bool = False, sparse: bool = False) -> str:

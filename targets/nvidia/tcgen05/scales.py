@@ -83,25 +83,6 @@ def scale_copy_bytes(descriptor: MatrixDescriptor) -> npt.NDArray[np.int64]:
     return found
 
 
-def tensor_memory_scale(rows: int, groups: int = 4) -> CuteLayout:
-    """Return the layout of scales in tensor memory: (row, group) to byte + 4 column + 2^18 lane, in 32 lanes.
-
-    The other three partitions of 32 lanes hold copies.
-
-    Args:
-        rows: A multiple of 128.
-        groups: A multiple of 4: each four need four more columns per 128 rows.
-
-    Example:
-        >>> print(tensor_memory_scale(128))
-        ((32,4),4):((262144,4),1)
-    """
-    blocks = [_blocks(rows, BLOCK_ROWS, "rows"), _blocks(groups, BLOCK_GROUPS, "groups")]
-    mn = ((32, 4, blocks[0]), (1 << 18, 4, 16)) if blocks[0] > 1 else ((32, 4), (1 << 18, 4))
-    k = ((4, blocks[1]), (1, 16 * blocks[0])) if blocks[1] > 1 else (4, 1)
-    return CuteLayout((mn[0], k[0]), (mn[1], k[1]))
-
-
 def scale_columns(vectors: int, scale_id: int = 0) -> tuple[int, ...]:
     """Return the bytes of a tensor-memory word that a scale id selects.
 

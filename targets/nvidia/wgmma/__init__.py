@@ -20,11 +20,9 @@ from layoutalg.targets.nvidia.wgmma.fragments import (
     register_layout,
 )
 from layoutalg.targets.nvidia.wgmma.instructions import (
-    ACCUMULATORS,
     ARCH,
     DTYPES,
     FLOAT_N,
-    INSTRUCTION_K,
     INSTRUCTION_M,
     INTEGER_N,
     MULTIPLIES,
@@ -51,7 +49,7 @@ from layoutalg.targets.nvidia.wgmma.operand import (
 )
 
 __all__ = [
-    "ACCUMULATORS", "ADDRESS_LIMIT_BYTES", "ARCH", "DTYPES", "FLOAT_N", "INSTRUCTION_K", "INSTRUCTION_M", "INTEGER_N",
+    "ADDRESS_LIMIT_BYTES", "ARCH", "DTYPES", "FLOAT_N", "INSTRUCTION_M", "INTEGER_N",
     "MAJORS", "MULTIPLIES", "N_VALUES", "OPERAND_BITS", "SPARSE_CODES", "SWIZZLES", "UNIT_BYTES", "MatrixDescriptor",
     "Multiply", "ReadPattern", "accumulator_coordinates", "accumulator_layout", "checked_major", "decode", "has_wgmma",
     "instruction_k", "instruction_rows", "layout", "metadata_coordinates", "metadata_layout", "multiply", "n_values",

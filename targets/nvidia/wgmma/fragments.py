@@ -23,7 +23,6 @@ THREADS = 128
 WORD_BITS = 32
 A_WORDS = 4
 """32-bit registers of A that each thread holds for one instruction."""
-FRAGMENT_SOURCE = "PTX ISA 9.1 section 9.7.15.5.1"
 
 SPARSE_CODES: Mapping[int, Mapping[int, tuple[int, ...]]] = MappingProxyType(
     {

@@ -139,14 +139,9 @@ DTYPES = tuple(OPERAND_BITS)
 """Element types of operands."""
 ARCH = having("wgmma")[0]
 INSTRUCTION_M = 64
-INSTRUCTION_K = 16
 N_VALUES = FLOAT_N
 SHAPE_SOURCE = "PTX ISA 9.1 section 9.7.15 (matrix shape: m64nNk16 for .f16 and .bf16, N = 8..256 step 8)"
 
-ACCUMULATORS: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {dtype: MULTIPLIES[dtype, dtype].accumulators for dtype in DTYPES}
-)
-"""Element types of D, by the type of both operands."""
 
 _EVIDENCE = MappingProxyType({"A": "measured", "B": "measured"})
 """Reads through 1,200 descriptors of A and 640 of B on an H200 (f16), and 2,432 of all types on an H100."""

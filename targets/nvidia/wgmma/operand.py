@@ -34,7 +34,6 @@ from layoutalg.targets.nvidia.wgmma.descriptor import (
 from layoutalg.targets.nvidia.wgmma.instructions import (
     FLOAT_N,
     INTEGER_N,
-    K_BITS,
     checked_bits,
     instruction_k,
     multiply,
@@ -43,8 +42,6 @@ from layoutalg.targets.nvidia.wgmma.instructions import (
 MAJORS = ("K", "MN")
 MAJOR_SOURCE = "PTX ISA 9.1 section 9.7.15.5.2 (transpose immediates exist for .f16 and .bf16 only)"
 MEASURED_SOURCE = "reads of random wgmma descriptors on a device, tests/data/measured"
-K_BYTES = K_BITS // 8
-"""Bytes of a row that one dense instruction reads along K."""
 
 
 @fact("LA374")
