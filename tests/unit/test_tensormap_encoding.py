@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from layoutalg.ground.errors import MalformedError
-from layoutalg.targets.nvidia import tensormap
-from layoutalg.targets.nvidia.tensormap import FIELDS, TensorMap, batch, decode, encode
+from layoutalg.targets.nvidia.tensormap import TensorMap, batch, decode, encode
 
 TM = TensorMap(
     "bf16",
@@ -26,13 +25,6 @@ def patched(raw: bytes, word: int, low: int, width: int, value: int) -> bytes:
     return struct.pack("<32I", *words)
 
 
-def test_fields_cover_every_bit_once() -> None:
-    owners = np.zeros((32, 32), np.int64)
-    for field in FIELDS:
-        owners[field.word, field.low : field.low + field.width] += 1
-    assert (owners == 1).all()
-
-
 def test_known_bytes() -> None:
     words = struct.unpack("<16Q", encode(TM))
     assert words[0] == TM.base_address
@@ -43,17 +35,7 @@ def test_known_bytes() -> None:
     assert words[6] == (63 << 24) << 32
     assert words[7] == 63
     assert words[8:] == (8192, 1024, 0, 0, 0, 0, 0, 0)
-
-
-def test_every_plain_type_round_trips() -> None:
-    seen = set()
-    for dtype in tensormap.PLAIN_DTYPES:
-        tm = TensorMap(dtype, (64, 3, 5, 7, 9), (512,) * 4, (16, 1, 2, 3, 1), (1, 2, 3, 4, 5))
-        raw = encode(tm)
-        assert decode(raw) == tm
-        assert decode(bytearray(raw)) == decode(memoryview(raw), "sm_90") == tm
-        seen.add(raw)
-    assert len(seen) == len(tensormap.PLAIN_DTYPES)
+    assert decode(bytearray(encode(TM))) == decode(memoryview(encode(TM)), "sm_90") == TM
 
 
 @pytest.mark.parametrize(
@@ -103,12 +85,6 @@ def test_nan_fill_of_integers_is_refused() -> None:
     raw = encode(TensorMap("u16", (64,), (), (16,)))
     with pytest.raises(MalformedError, match="field oob_fill"):
         decode(patched(raw, 2, 15, 1, 1))
-
-
-@pytest.mark.parametrize("length", [0, 64, 127, 129, 256])
-def test_wrong_length(length: int) -> None:
-    with pytest.raises(MalformedError, match=f"LA308.*\n.*got {length} bytes"):
-        decode(bytes(length))
 
 
 def test_wrong_type() -> None:
