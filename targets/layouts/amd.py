@@ -28,6 +28,7 @@ from layoutalg.targets.layouts.tile import (
     powers,
     vectors,
 )
+from layoutalg.targets.registry import TARGETS, having
 
 MFMA_TILES = ((32, 32), (16, 16), (64, 4), (4, 64))
 """Result tiles (M, N); the last two are the 4x4 instruction with one operand broadcast to all 16 matrices."""
@@ -37,7 +38,9 @@ WMMA_WIDTHS: Mapping[int, tuple[int, ...]] = MappingProxyType({1: (8, 16), 2: (4
 power of two."""
 WMMA_DEPTHS: Mapping[int, tuple[int, ...]] = MappingProxyType({1: (16,), 2: (16, 32), 3: (4, 32, 64, 128)})
 """k of the instructions, per version; with the (32, 16) tile 64 and 128."""
-WMMA_VERSIONS: Mapping[str, int] = MappingProxyType({"gfx1100": 1, "gfx1201": 2})
+WMMA_VERSIONS: Mapping[str, int] = MappingProxyType(
+    {name: {"RDNA3": 1, "RDNA4": 2}[TARGETS[name].isa] for name in having("wmma")}
+)
 """WMMA version of each target whose instructions are listed."""
 
 

@@ -18,6 +18,7 @@ from types import MappingProxyType
 from layoutalg.f2 import LinearLayout
 from layoutalg.targets.layouts.tile import Tile, entry, malformed
 from layoutalg.targets.model import fact
+from layoutalg.targets.registry import lookup
 
 CALCULATOR = "AMD matrix instruction calculator 1.3.2"
 GFX950_SOURCE = "AMD, Introduction to Matrix Core Programming on AMD CDNA3 and CDNA4 architecture, sections 5.4 and 5.5"
@@ -239,7 +240,7 @@ def wmma_fragment(name: str, operand: str, arch: str = "gfx1100") -> LinearLayou
     """
     shape = _instruction(WMMA, name, arch)
     _operand(operand)
-    replicated = arch == "gfx1100"
+    replicated = lookup(arch).isa == "RDNA3"
     tile = Tile.start((0, 1, 2), ("register", "lane"))
     if operand in ("A", "B"):
         fast, slow = (1, 0) if operand == "A" else (0, 1)

@@ -120,11 +120,12 @@ def accumulator_coordinates(n: int) -> npt.NDArray[np.int64]:
         raise MalformedError(
             Diagnostic("LA359", "no such wgmma shape", ("accumulator_coordinates",), because, source=SOURCE)
         )
-    t = np.arange(THREADS, dtype=np.int64)[:, None]
-    v = np.arange(columns // 2, dtype=np.int64)[None, :]
-    row = t // 4 % 8 + 16 * (t // 32) + 8 * (v // 2 % 2)
-    column = 2 * (t % 4) + v % 2 + 8 * (v // 4)
-    return np.stack(np.broadcast_arrays(row, column), axis=-1)
+    places = np.asarray(_accumulator(columns).table(), dtype=np.int64).reshape(THREADS, columns // 2)
+    return np.stack(np.divmod(places, columns), axis=-1)
+
+
+def _accumulator(n: int) -> CuteLayout:
+    return CuteLayout(((2, 2, n // 8), (4, 8), 4), ((1, 8 * n, 8), (2, n), 16 * n))
 
 
 def register_layout(dtype: str) -> LinearLayout:
@@ -168,7 +169,7 @@ def accumulator_layout(n: int) -> CuteLayout:
     Source: PTX ISA 9.1 section 9.7.15.5.1.
     """
     accumulator_coordinates(n)  # raises for an illegal N
-    return CuteLayout(((2, 2, n // 8), (4, 8), 4), ((1, 8 * n, 8), (2, n), 16 * n))
+    return _accumulator(n)
 
 
 def metadata_layout(dtype: str, selector: int = 0) -> CuteLayout:
