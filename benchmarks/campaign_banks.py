@@ -32,8 +32,7 @@ import numpy as np
 from judges.bank_words import SERVED, SIDES, VECTORS, crowded, instructions, judged, served
 
 import layoutalg as la
-from layoutalg.targets.bank_counts import counted
-from layoutalg.targets.bank_model import bank_model
+from layoutalg.targets.banks import bank_model, counted
 from tests.judges.swizzle_spaces import spanned, table, turns_of
 
 STORED = Path(__file__).resolve().parents[1] / "tests/data/measured/banks_counted.json"

@@ -16,7 +16,7 @@ import numpy as np
 
 from layoutalg.ground.errors import LayoutError
 from layoutalg.targets import banks
-from layoutalg.targets.bank_model import bank_model
+from layoutalg.targets.banks import bank_model
 from layoutalg.targets.nvidia import wgmma
 
 ENUMERATED = 2**13

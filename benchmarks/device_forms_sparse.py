@@ -13,9 +13,9 @@ from instruments.fragments import decode, encode, pack, unpack
 
 from layoutalg.codegen.kernel import KernelSource
 from layoutalg.codegen.prelude import PRELUDE
-from layoutalg.targets.layouts.nvidia_instructions import ELEMENT_BITS
-from layoutalg.targets.layouts.nvidia_sparse import (
+from layoutalg.targets.layouts.nvidia_instructions import (
     CODES,
+    ELEMENT_BITS,
     MMA_SP,
     VARIANTS,
     expanded,

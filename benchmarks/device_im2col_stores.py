@@ -40,13 +40,13 @@ from layoutalg.codegen.prelude import PRELUDE  # noqa: E402
 from layoutalg.targets.nvidia import im2col, tensormap  # noqa: E402
 from layoutalg.targets.nvidia.swizzles import SWIZZLE_TABLE  # noqa: E402
 from layoutalg.targets.nvidia.tensormap import batch  # noqa: E402
+from layoutalg.targets.nvidia.tensormap.execute import interleaved_places  # noqa: E402
 from layoutalg.targets.nvidia.tensormap.fields import (  # noqa: E402
     DTYPES,
     INTERLEAVE_CODES,
     L2_PROMOTION_CODES,
     OOB_FILL_CODES,
 )
-from layoutalg.targets.nvidia.tensormap.interleave import interleaved_places, slice_bytes  # noqa: E402
 
 WINDOW_BYTES = 40960
 HOME = 4096
@@ -125,7 +125,7 @@ def predicted(case: dict[str, object]) -> np.ndarray:
     if case["mode"] == "tile":
         tm = batch.from_row(p)
         address, inside = interleaved_places(tm, coords)
-        width = pitch = slice_bytes(tm)
+        width = pitch = tensormap.unit_bytes(tm)
         swizzle = tm.swizzle
     else:
         tm = im2col_map(p)

@@ -20,6 +20,7 @@ from layoutalg.codegen.kernel import KernelSource
 from layoutalg.ground import clock, limits
 from layoutalg.ground.check import Checker
 from layoutalg.ground.errors import Diagnostic, MissingExtraError
+from layoutalg.targets.registry import vendor_of
 
 CHECK = Checker("LA901", "this is not a kernel of an AMD target")
 EXTRA = 'pip install "layoutalg[hip]"'
@@ -58,7 +59,7 @@ def available() -> bool:
 
 def _checked(source: object) -> KernelSource:
     kernel = CHECK.kind(source, KernelSource, "source")
-    if not kernel.arch.startswith("gfx"):
+    if vendor_of(kernel.arch) != "amd":
         rule = "must be a kernel for gfx90a, gfx942, ...; for NVIDIA use codegen.to_cubin"
         raise CHECK.malformed("source", rule, kernel.arch)
     return kernel

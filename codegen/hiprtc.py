@@ -24,6 +24,7 @@ from layoutalg.ground import clock, limits
 from layoutalg.ground.check import Checker
 from layoutalg.ground.errors import Diagnostic, MissingExtraError, RepresentabilityError
 from layoutalg.ground.kinds import checked_kinds
+from layoutalg.targets.registry import vendor_of
 
 CHECK = Checker("LA960", "hipRTC does not compile this")
 NAMES = ("libhiprtc.so*", "libamdhip64.so*")
@@ -132,7 +133,7 @@ def to_code_object(source: KernelSource, library: HipRtc | None = None) -> bytes
 
 
 def _checked_arch(arch: object) -> str:
-    if not isinstance(arch, str) or not arch.startswith("gfx") or not arch.isalnum():
+    if not isinstance(arch, str) or vendor_of(arch) != "amd" or not arch.isalnum():
         raise CHECK.malformed("arch", "must be an AMD target: gfx90a, gfx942, ...", arch)
     return arch
 

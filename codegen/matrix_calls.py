@@ -66,7 +66,7 @@ class MatrixCall:
         """The function as CUDA or HIP text; compiles to nothing with ``LA_HOST``."""
         a, b, d = self.words
         operands = f"const la_u32 (&a)[{a}], const la_u32 (&b)[{b}], const la_u32 (&c)[{d}]"
-        body = self._cuda() if self.arch.startswith("sm_") else self._hip()
+        body = self._cuda() if lookup(self.arch).vendor == "nvidia" else self._hip()
         return (
             f"// D = A B + C: {self.instruction.partition('.')[2]}.\n#ifndef LA_HOST\n"
             f"__device__ __forceinline__ void {self.name}(la_u32 (&d)[{d}], {operands})\n{{\n{body}}}\n#endif\n\n"

@@ -23,7 +23,7 @@ from layoutalg.ground.kinds import checked_kinds
 from layoutalg.proofs.exchange import Choose, Exchange, Move, Rename
 from layoutalg.proofs.listed_access import CHECK, UNCOUNTED, ListedAccess
 from layoutalg.proofs.shuffle import ShufflePlan
-from layoutalg.targets.bank_model import bank_model
+from layoutalg.targets.banks import bank_model
 
 IntArray: TypeAlias = npt.NDArray[np.int64]
 WORD_BITS = 32

@@ -37,7 +37,7 @@ from layoutalg.proofs.conversion import (
 )
 from layoutalg.proofs.conversion_steps import WORD_BITS, SharedAccess, Take
 from layoutalg.proofs.listed_access import UNCOUNTED
-from layoutalg.targets.bank_model import bank_model
+from layoutalg.targets.banks import bank_model
 from layoutalg.targets.instruction_costs import InstructionCosts, instruction_costs
 
 IntArray: TypeAlias = npt.NDArray[np.int64]

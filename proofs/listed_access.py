@@ -12,7 +12,7 @@ from layoutalg.ground.check import Checker
 from layoutalg.ground.errors import RepresentabilityError
 from layoutalg.ground.kinds import checked_kinds
 from layoutalg.proofs.thread_formulas import affine, strides
-from layoutalg.targets.bank_model import bank_model
+from layoutalg.targets.banks import bank_model
 
 IntArray: TypeAlias = npt.NDArray[np.int64]
 BoolArray: TypeAlias = npt.NDArray[np.bool_]

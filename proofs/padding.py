@@ -26,7 +26,7 @@ from layoutalg.proofs.certify.banks import bank_turns
 from layoutalg.proofs.rivals import MOST_STARTS, Rivals, intervals, pitches_to
 from layoutalg.proofs.served import Elsewhere, Recounted, Served, counted, uncertified
 from layoutalg.proofs.swizzling import KINDS, instruction_name
-from layoutalg.targets.bank_model import bank_model
+from layoutalg.targets.banks import bank_model
 from layoutalg.targets.layouts.padding import PaddedShared, padded_shared
 
 IntArray: TypeAlias = npt.NDArray[np.int64]

@@ -20,7 +20,7 @@ from layoutalg.ground.picture import Shown
 from layoutalg.proofs.certify import Certificate
 from layoutalg.proofs.certify.banks import least_turns, measured_access
 from layoutalg.proofs.rivals import Rivals
-from layoutalg.targets.bank_model import bank_model
+from layoutalg.targets.banks import bank_model
 from layoutalg.targets.registry import grade_in_words
 
 

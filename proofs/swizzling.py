@@ -24,7 +24,7 @@ from layoutalg.proofs.certify import Certificate
 from layoutalg.proofs.certify.banks import bank_turns
 from layoutalg.proofs.rivals import MOST_STARTS, Rivals, cutes, hardware, xor_count, xors
 from layoutalg.proofs.served import Elsewhere, Recounted, Served, counted, uncertified
-from layoutalg.targets.bank_model import BankModel, bank_model
+from layoutalg.targets.banks import BankModel, bank_model
 from layoutalg.targets.registry import lookup
 
 IntArray: TypeAlias = npt.NDArray[np.int64]

@@ -27,7 +27,7 @@ from layoutalg.synth.broken import Broken
 from layoutalg.synth.fragments import coordinates
 from layoutalg.targets import banks
 from layoutalg.targets.layouts.amd import operand_block
-from layoutalg.targets.layouts.amd_shared import transposed_read
+from layoutalg.targets.layouts.shared import transposed_read
 
 IntArray: TypeAlias = npt.NDArray[np.int64]
 WIDTHS: Mapping[str, int] = MappingProxyType(

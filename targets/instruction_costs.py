@@ -93,8 +93,6 @@ COSTS: dict[str, InstructionCosts] = {"sm_90a": _HOPPER, "nvidia": _NVIDIA, "amd
 def instruction_costs(target: str) -> InstructionCosts:
     """Return the costs of a target's instructions.
 
-    Raises: MalformedError: LA340.
-
     Example:
         >>> instruction_costs("sm_90a").select, instruction_costs("gfx942").evidence
         (0.5, 'documented')

@@ -14,18 +14,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 
-from layoutalg.ground.kinds import checked_kinds
+from layoutalg.targets.model import fact
+from layoutalg.targets.registry import AMD, TARGETS
 
-WAVES: Mapping[str, int] = MappingProxyType(
-    {"gfx90a": 64, "gfx942": 64, "gfx950": 64, "gfx1100": 32, "gfx1201": 32, "gfx1250": 32}
-)
+WAVES: Mapping[str, int] = MappingProxyType({name: TARGETS[name].lanes for name in AMD} | {"gfx1250": 32})
 """Lanes per wave; gfx1250 is included although nothing about its banks is published."""
 
 
-@dataclass(frozen=True, slots=True)
+@fact("LA374")
 class LdsRule:
     """How LDS serves one instruction of AMD.
 
@@ -42,9 +40,6 @@ class LdsRule:
     access_bytes: int
     phases: tuple[tuple[int, ...], ...]
     evidence: str
-
-    def __post_init__(self) -> None:
-        checked_kinds(self, "LA374")
 
 
 def _lanes(text: str, wave: int) -> tuple[tuple[int, ...], ...]:

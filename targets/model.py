@@ -6,16 +6,33 @@ predicates live next to the values they check and refer to rules by id.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, TypeVar, dataclass_transform
 
 from layoutalg.ground.kinds import checked_kinds
 
 Finding: TypeAlias = Literal["enforced", "not enforced", "enforced differently", "not tested"]
 Scope: TypeAlias = Literal["value", "use"]
+Class = TypeVar("Class")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass_transform(frozen_default=True)
+def fact(code: str) -> Callable[[type[Class]], type[Class]]:
+    """Make a class a frozen dataclass with slots whose fields are checked against their annotations.
+
+    Args:
+        code: Code of the error for a field of another kind.
+    """
+
+    def made(cls: type[Class]) -> type[Class]:
+        cls.__post_init__ = lambda self: checked_kinds(self, code)  # type: ignore[attr-defined]
+        return dataclass(frozen=True, slots=True)(cls)
+
+    return made
+
+
+@fact("LA374")
 class Source:
     """A document that states a fact.
 
@@ -29,14 +46,11 @@ class Source:
     version: str
     section: str
 
-    def __post_init__(self) -> None:
-        checked_kinds(self, "LA374")
-
     def __str__(self) -> str:
         return f"{self.document} {self.version}, {self.section}"
 
 
-@dataclass(frozen=True, slots=True)
+@fact("LA374")
 class Evidence:
     """What one device with one driver did with a rule.
 
@@ -52,9 +66,6 @@ class Evidence:
     finding: Finding
     text: str
 
-    def __post_init__(self) -> None:
-        checked_kinds(self, "LA374")
-
 
 def version(text: str) -> tuple[int, ...]:
     """Return a version as a tuple of integers, so that versions compare.
@@ -66,7 +77,7 @@ def version(text: str) -> tuple[int, ...]:
     return tuple(int(part) for part in text.split("."))
 
 
-@dataclass(frozen=True, slots=True)
+@fact("LA374")
 class Rule:
     """A hardware limit with its sources and its evidence.
 
@@ -92,9 +103,6 @@ class Rule:
     since: str | None = None
     until: str | None = None
 
-    def __post_init__(self) -> None:
-        checked_kinds(self, "LA374")
-
     def stated_in(self, toolkit: str) -> bool:
         """Return whether a CUDA toolkit's documentation states the rule.
 
@@ -110,7 +118,7 @@ class Rule:
         return tuple(entry for entry in self.evidence if entry.chip == chip)
 
 
-@dataclass(frozen=True, slots=True)
+@fact("LA374")
 class Violation:
     """One value that breaks one rule.
 
@@ -125,9 +133,6 @@ class Violation:
     message: str
     field: str
     position: int | None = None
-
-    def __post_init__(self) -> None:
-        checked_kinds(self, "LA374")
 
     def __str__(self) -> str:
         return f"{self.rule}: {self.message}"

@@ -9,8 +9,7 @@ LLVM ``AMDGPUBaseInfo``, and the assembler of LLVM 22.1.8 for instructions of AM
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Literal, TypeAlias
 
@@ -18,14 +17,23 @@ import numpy.typing as npt
 
 from layoutalg.f2 import LinearLayout
 from layoutalg.ground.errors import RepresentabilityError, plain, shown
-from layoutalg.ground.kinds import checked_kinds
 from layoutalg.ground.verdict import Unknown
 from layoutalg.targets import banks
+from layoutalg.targets.bank_counting import BANKS, WORD_BYTES
 from layoutalg.targets.layouts.amd_instructions import MFMA, WMMA, mfma_fragment, wmma_fragment
-from layoutalg.targets.layouts.nvidia_instructions import MMA, MmaInstruction, mma_fragment
-from layoutalg.targets.layouts.nvidia_sparse import MMA_SP, VARIANTS, SparseMma, mma_sp_fragment, variant_of
-from layoutalg.targets.model import Source
-from layoutalg.targets.registry import AMD, NVIDIA, TARGETS, Target, lookup
+from layoutalg.targets.layouts.nvidia_instructions import (
+    MMA,
+    MMA_SP,
+    VARIANTS,
+    MmaInstruction,
+    SparseMma,
+    mma_fragment,
+    mma_sp_fragment,
+    variant_of,
+)
+from layoutalg.targets.model import Source, fact
+from layoutalg.targets.nvidia.tensormap.limits import GLOBAL_ALIGN_BYTES, SMEM_DESTINATION_ALIGN_BYTES
+from layoutalg.targets.registry import AMD, NVIDIA, TARGETS, Target, having, lookup
 
 Grade: TypeAlias = Literal["measured", "documented"]
 
@@ -44,7 +52,7 @@ _LDS = Source("AMD ISA guides", "CDNA2 to CDNA4, RDNA3, RDNA4", "local data shar
 FACT_SCHEMA = "layoutalg/target-fact/1"
 
 
-@dataclass(frozen=True, slots=True)
+@fact("LA374")
 class Fact:
     """A known fact about a target.
 
@@ -60,9 +68,6 @@ class Fact:
     grade: Grade
     source: Source
 
-    def __post_init__(self) -> None:
-        checked_kinds(self, "LA374")
-
     def __str__(self) -> str:
         return f"{self.value} {self.unit} ({self.grade}: {self.source})"
 
@@ -75,7 +80,7 @@ def _entry(fact: Fact) -> dict[str, object]:
     return {"value": plain(fact.value), "unit": fact.unit, "evidence": fact.grade, "source": str(fact.source)}
 
 
-@dataclass(frozen=True, slots=True)
+@fact("LA374")
 class Absent:
     """A feature that documents say a target lacks.
 
@@ -91,9 +96,6 @@ class Absent:
     instead: tuple[str, ...]
     source: Source
 
-    def __post_init__(self) -> None:
-        checked_kinds(self, "LA374")
-
     def __str__(self) -> str:
         return f"{self.rule}: {self.reason}" + (f"; it has {', '.join(self.instead)}" if self.instead else "")
 
@@ -103,7 +105,7 @@ class Absent:
         return {"schema": FACT_SCHEMA, "verdict": "absent", **told}
 
 
-@dataclass(frozen=True, slots=True)
+@fact("LA374")
 class ConsumerRule:
     """Which targets have a consumer.
 
@@ -121,12 +123,8 @@ class ConsumerRule:
     kind: str
     source: Source
 
-    def __post_init__(self) -> None:
-        checked_kinds(self, "LA374")
-
 
 _CUDA = tuple(name for name, target in TARGETS.items() if target.vendor == "nvidia")
-_CDNA, _RDNA = ("gfx90a", "gfx942", "gfx950"), ("gfx1100", "gfx1201")
 
 
 def _ptx(section: str) -> Source:
@@ -150,8 +148,8 @@ CONSUMERS: Mapping[str, ConsumerRule] = MappingProxyType(
             "NO_BULK", NVIDIA, "compute capability 9.0 or later of NVIDIA (since sm_90)", "fill", _ptx("cp.async.bulk")
         ),
         "cp.async": ConsumerRule("NO_CP_ASYNC", _CUDA, "sm_80 or later", "fill", _ptx("9.7.9.25.3")),
-        "wgmma": _only("WGMMA_ARCH", ("sm_90a",), "matrix", _ptx("9.7.15")),
-        "tcgen05": _only("TCGEN05_ARCH", ("sm_100a", "sm_103a"), "matrix", _ptx("9.7.16")),
+        "wgmma": _only("WGMMA_ARCH", having("wgmma"), "matrix", _ptx("9.7.15")),
+        "tcgen05": _only("TCGEN05_ARCH", having("tcgen05"), "matrix", _ptx("9.7.16")),
         "mma": ConsumerRule("NO_MMA", _CUDA, "sm_80 or later", "matrix", _ptx("9.7.14.5")),
         "ldmatrix": ConsumerRule("NO_LDMATRIX", _CUDA, "sm_75 or later", "read", _ptx("9.7.14.5.15")),
         "stmatrix": ConsumerRule("NO_STMATRIX", NVIDIA, "sm_90 or later", "write", _ptx("9.7.14.5.16")),
@@ -159,21 +157,23 @@ CONSUMERS: Mapping[str, ConsumerRule] = MappingProxyType(
         "st.shared": ConsumerRule("NO_ST_SHARED", _CUDA, "an NVIDIA target", "write", _ptx("9.7.9.11")),
         "mfma": _only(
             "NO_MFMA",
-            _CDNA,
+            having("mfma"),
             "matrix",
             Source("AMD matrix instruction calculator", "1.3.2", "CDNA2, CDNA3; CDNA4: AMD's text"),
         ),
-        "wmma": _only("NO_WMMA", _RDNA, "matrix", Source("AMD matrix instruction calculator", "1.3.2", "RDNA3, RDNA4")),
+        "wmma": _only(
+            "NO_WMMA", having("wmma"), "matrix", Source("AMD matrix instruction calculator", "1.3.2", "RDNA3, RDNA4")
+        ),
         **{f"ds_read_b{bits}": _lds("read") for bits in (32, 64, 96, 128)},
         **{f"ds_write_b{bits}": _lds("write") for bits in (32, 64, 96, 128)},
         **{
-            name: _only("NO_DS_READ_TR", ("gfx950",), "read")
+            name: _only("NO_DS_READ_TR", having("ds_read_tr"), "read")
             for name in ("ds_read_b64_tr_b16", "ds_read_b64_tr_b8", "ds_read_b64_tr_b4", "ds_read_b96_tr_b6")
         },
-        "buffer_load_dword_lds": _only("NO_LOAD_LDS", _CDNA, "fill"),
-        "global_load_lds_dword": _only("NO_LOAD_LDS", ("gfx942", "gfx950"), "fill"),
+        "buffer_load_dword_lds": _only("NO_LOAD_LDS", having("mfma"), "fill"),
+        "global_load_lds_dword": _only("NO_LOAD_LDS", having("global_load_lds"), "fill"),
         **{
-            f"{where}_{width}{after}": _only("LOAD_LDS_WIDTH", ("gfx950",), "fill")
+            f"{where}_{width}{after}": _only("LOAD_LDS_WIDTH", having("load_lds_wide"), "fill")
             for where, after in (("buffer_load", "_lds"), ("global_load_lds", ""))
             for width in ("dwordx3", "dwordx4")
         },
@@ -182,70 +182,56 @@ CONSUMERS: Mapping[str, ConsumerRule] = MappingProxyType(
 """Which targets have each consumer, by the leading words of its name. Unlisted means unknown."""
 
 
-def _nvidia(
-    per_sm: int, threads_per_sm: int, blocks: int, cluster: bool, tmem: bool, measured: bool
-) -> dict[str, Fact]:
-    def cccl(value: int, unit: str) -> Fact:
-        return Fact(value, unit, "documented", _CCCL)
-
-    found = {
-        "lanes": Fact(32, "lanes of a warp", "measured" if measured else "documented", _CCCL),
-        "registers_per_thread": cccl(255, "32-bit registers"),
-        "registers_per_block": cccl(65536, "32-bit registers"),
-        "threads_per_block": cccl(1024, "threads"),
-        "threads_per_sm": cccl(threads_per_sm, "threads"),
-        "blocks_per_sm": cccl(blocks, "blocks"),
-        "shared_bytes_per_block": cccl(48 << 10, "bytes"),
-        "shared_bytes_per_block_optin": cccl((per_sm - 1) << 10, "bytes"),
-        "shared_bytes_per_sm": cccl(per_sm << 10, "bytes"),
-        "named_barriers": Fact(16, "barriers of a block", "documented", _PTX_BARRIER),
-        "cluster_blocks": Fact(8 if cluster else 1, "blocks, portably", "documented", _GUIDE_CLUSTER),
-        "tmem_columns": Fact(512 if tmem else 0, "columns", "documented", _PTX_TMEM),
-        "tmem_lanes": Fact(128 if tmem else 0, "lanes", "documented", _PTX_TMEM),
-        "bank_bytes": Fact(4, "bytes of a bank", "measured" if measured else "documented", _GUIDE_BANKS),
-        "banks": Fact(32, "banks", "measured" if measured else "documented", _GUIDE_BANKS),
-    }
-    if cluster:
-        grade: Grade = "measured" if measured else "documented"
-        found["tma_shared_align_bytes"] = Fact(128, "bytes", grade, _PTX_TMA)
-        found["tma_global_align_bytes"] = Fact(16, "bytes", grade, _PTX_TMA)
-    return found
+def _nvidia(target: Target) -> Iterator[tuple[str, int, str, Source, Grade]]:
+    """Yield the name, the value, the unit, the source and the grade of each limit."""
+    grade: Grade = "measured" if target.measured else "documented"
+    (block, unit), tmem = target.shared_kib, "tcgen05" in target.features
+    yield "lanes", target.lanes, "lanes of a warp", _CCCL, grade
+    yield "registers_per_thread", target.registers, "32-bit registers", _CCCL, "documented"
+    yield "registers_per_block", 65536, "32-bit registers", _CCCL, "documented"
+    yield "threads_per_block", 1024, "threads", _CCCL, "documented"
+    yield "threads_per_sm", target.threads, "threads", _CCCL, "documented"
+    yield "blocks_per_sm", target.blocks, "blocks", _CCCL, "documented"
+    yield "shared_bytes_per_block", 48 << 10, "bytes", _CCCL, "documented"
+    yield "shared_bytes_per_block_optin", block << 10, "bytes", _CCCL, "documented"
+    yield "shared_bytes_per_sm", unit << 10, "bytes", _CCCL, "documented"
+    yield "named_barriers", 16, "barriers of a block", _PTX_BARRIER, "documented"
+    yield "cluster_blocks", 8 if target.has_tensor_maps else 1, "blocks, portably", _GUIDE_CLUSTER, "documented"
+    yield "tmem_columns", 512 if tmem else 0, "columns", _PTX_TMEM, "documented"
+    yield "tmem_lanes", 128 if tmem else 0, "lanes", _PTX_TMEM, "documented"
+    yield "bank_bytes", WORD_BYTES, "bytes of a bank", _GUIDE_BANKS, grade
+    yield "banks", BANKS, "banks", _GUIDE_BANKS, grade
+    if target.has_tensor_maps:
+        yield "tma_shared_align_bytes", SMEM_DESTINATION_ALIGN_BYTES, "bytes", _PTX_TMA, grade
+        yield "tma_global_align_bytes", GLOBAL_ALIGN_BYTES, "bytes", _PTX_TMA, grade
 
 
-def _amd(lanes: int, group: int, unit: int, file_kib: int, registers: int) -> dict[str, Fact]:
-    return {
-        "lanes": Fact(lanes, "lanes of a wave", "documented", _ROCM),
-        "registers_per_thread": Fact(registers, "VGPRs and AccVGPRs", "documented", _LLVM),
-        "register_file_bytes": Fact(file_kib << 10, "bytes of a compute unit", "documented", _ROCM),
-        "threads_per_block": Fact(1024, "lanes of a work-group", "documented", _LLVM),
-        "lds_bytes_per_block": Fact(group << 10, "bytes of a work-group", "documented", _LDS),
-        "lds_bytes_per_unit": Fact(unit << 10, "bytes of a compute unit (RDNA: of two)", "documented", _ROCM),
-    }
+def _amd(target: Target) -> Iterator[tuple[str, int, str, Source, Grade]]:
+    """The same for AMD."""
+    block, unit = target.shared_kib
+    yield "lanes", target.lanes, "lanes of a wave", _ROCM, "documented"
+    yield "registers_per_thread", target.registers, "VGPRs and AccVGPRs", _LLVM, "documented"
+    yield "register_file_bytes", target.file_kib << 10, "bytes of a compute unit", _ROCM, "documented"
+    yield "threads_per_block", 1024, "lanes of a work-group", _LLVM, "documented"
+    yield "lds_bytes_per_block", block << 10, "bytes of a work-group", _LDS, "documented"
+    yield "lds_bytes_per_unit", unit << 10, "bytes of a compute unit (RDNA: of two)", _ROCM, "documented"
 
 
 LIMITS: Mapping[str, Mapping[str, Fact]] = MappingProxyType(
     {
-        "sm_80": _nvidia(164, 2048, 32, cluster=False, tmem=False, measured=False),
-        "sm_86": _nvidia(100, 1536, 16, cluster=False, tmem=False, measured=False),
-        "sm_87": _nvidia(164, 1536, 16, cluster=False, tmem=False, measured=False),
-        "sm_89": _nvidia(100, 1536, 24, cluster=False, tmem=False, measured=False),
-        "sm_90": _nvidia(228, 2048, 32, cluster=True, tmem=False, measured=True),
-        "sm_90a": _nvidia(228, 2048, 32, cluster=True, tmem=False, measured=True),
-        "sm_100": _nvidia(228, 2048, 32, cluster=True, tmem=False, measured=False),
-        "sm_100a": _nvidia(228, 2048, 32, cluster=True, tmem=True, measured=False),
-        "sm_103a": _nvidia(228, 2048, 32, cluster=True, tmem=True, measured=False),
-        "sm_120a": _nvidia(100, 1536, 24, cluster=True, tmem=False, measured=False),
-        "gfx90a": _amd(64, 64, 64, 512, 512),
-        "gfx942": _amd(64, 64, 64, 512, 512),
-        "gfx950": _amd(64, 160, 160, 512, 512),
-        "gfx1100": _amd(32, 64, 128, 768, 256),
-        "gfx1201": _amd(32, 64, 128, 768, 256),
+        arch: MappingProxyType(
+            {
+                name: Fact(value, unit, grade, source)
+                for name, value, unit, source, grade in (_nvidia if target.vendor == "nvidia" else _amd)(target)
+            }
+        )
+        for arch, target in TARGETS.items()
     }
 )
 """Limits by target and name."""
 
 
-@dataclass(frozen=True, slots=True)
+@fact("LA374")
 class TargetModel:
     """What is known about one target.
 
@@ -263,9 +249,6 @@ class TargetModel:
     """
 
     target: Target
-
-    def __post_init__(self) -> None:
-        checked_kinds(self, "LA374")
 
     def __str__(self) -> str:
         first = f"{self.target.arch}: {self.target.vendor}, {self.target.isa}, {self.target.lanes} lanes"
@@ -388,8 +371,6 @@ def _first(made: MmaInstruction | SparseMma) -> tuple[int, int]:
 
 def model_of(arch: str) -> TargetModel:
     """Return what is known about a target.
-
-    Raises: MalformedError: LA340.
 
     Example:
         >>> print(model_of("sm_90a").limit("shared_bytes_per_block_optin"))  # doctest: +ELLIPSIS

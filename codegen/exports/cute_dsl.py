@@ -13,12 +13,13 @@ from collections.abc import Sequence
 from layoutalg.codegen.exports.gluon import plain_tensor
 from layoutalg.codegen.exports.refusal import refuse
 from layoutalg.proofs.tensormap import TensorMapPlan, TensorMapProblem
+from layoutalg.targets.nvidia.swizzles import PLAIN, XORS
 
 _TYPES = {
     "u8": "Uint8", "u16": "Uint16", "u32": "Uint32", "u64": "Uint64", "f16": "Float16", "bf16": "BFloat16",
     "f32": "Float32", "f64": "Float64",
 }  # fmt: skip
-_SWIZZLES = {"32B": (1, 4, 3), "64B": (2, 4, 3), "128B": (3, 4, 3)}
+_SWIZZLES = {name: XORS[name] for name in PLAIN[1:]}
 """On byte addresses."""
 
 

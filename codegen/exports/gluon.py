@@ -15,12 +15,13 @@ from layoutalg.codegen.exports.refusal import refuse
 from layoutalg.ground.errors import LayoutError
 from layoutalg.proofs.tensormap import ListedProblem, TensorMapPlan, TensorMapProblem
 from layoutalg.targets.layouts.shared import nvmma_shared
+from layoutalg.targets.nvidia.swizzles import PLAIN, SWIZZLE_TABLE
 
 TYPES = {
     "u8": "uint8", "u16": "uint16", "u32": "uint32", "s32": "int32", "f16": "float16", "bf16": "bfloat16",
     "f32": "float32", "tf32": "float32",
 }  # fmt: skip
-_WIDTHS = {"NONE": 0, "32B": 32, "64B": 64, "128B": 128}
+_WIDTHS = {name: SWIZZLE_TABLE[name].span_bytes if name != "NONE" else 0 for name in PLAIN}
 
 
 def gluon_text(plan: TensorMapPlan) -> str:

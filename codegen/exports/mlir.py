@@ -16,13 +16,14 @@ from layoutalg.codegen.exports.refusal import refuse
 from layoutalg.ground.errors import Diagnostic, InfeasibleError
 from layoutalg.proofs.tensormap import TensorMapPlan
 from layoutalg.proofs.wgmma import OperandPlan
+from layoutalg.targets.nvidia.swizzles import PLAIN
 from layoutalg.targets.nvidia.tensormap import DTYPES, TensorMap
 
 _TYPES = {
     "u8": "ui8", "u16": "ui16", "u32": "ui32", "u64": "ui64", "s32": "i32", "s64": "i64", "f16": "f16", "bf16": "bf16",
     "f32": "f32", "f64": "f64",
 }  # fmt: skip
-_SWIZZLES = {"NONE": "none", "32B": "swizzle_32b", "64B": "swizzle_64b", "128B": "swizzle_128b"}
+_SWIZZLES = {name: "none" if name == "NONE" else f"swizzle_{name.lower()}" for name in PLAIN}
 _PROMOTIONS = {"NONE": "none", "64B": "l2promo_64b", "128B": "l2promo_128b", "256B": "l2promo_256b"}
 _FILLS = {"ZERO": "zero", "NAN": "nan"}
 _BARRIER = "!nvgpu.mbarrier.group<memorySpace = #gpu.address_space<workgroup>>"

@@ -75,10 +75,10 @@ def elemtype(dtype: str) -> int:
         >>> elemtype("bf16"), elemtype("f64"), elemtype("tf32")
         (10, 9, 11)
     """
-    number = _TF32.get(dtype, DTYPES[dtype].format_code)
-    if number is None:
+    entry = DTYPES[dtype]
+    if entry.packed:
         raise CHECK.malformed("dtype", "must be a type that sm_90a can copy", dtype)
-    return number
+    return _TF32.get(dtype, entry.format_code)
 
 
 def patches(base: TensorMap, wanted: TensorMap, target: str = "sm_90a") -> tuple[Patch, ...]:

@@ -27,6 +27,7 @@ from layoutalg.codegen.kernels.arguments import ends
 from layoutalg.codegen.kernels.ring import PARAMETERS, RING, RingShape, checked_tiles, mover, tile_plan
 from layoutalg.codegen.kernels.turned import fields
 from layoutalg.codegen.portable import TENSOR_PRELUDE, portable_prelude
+from layoutalg.targets.registry import vendor_of
 
 WAYS = ("tma", "vector")
 STAGE_BYTES = 16384
@@ -194,7 +195,7 @@ def _vectors(extents: tuple[int, ...], size: int, target: str, threads: int, per
     loads, stores = [], []
     for number in range(per_thread):
         taken = f"source[{number * threads}]"
-        if target.startswith("gfx"):  # clang for AMD would spill structs copied as a whole to scratch memory
+        if vendor_of(target) == "amd":  # clang for AMD would spill structs copied as a whole to scratch memory
             taken = f"{{{{{', '.join(fields(4, taken))}}}}}"
         loads.append(f"        const la_words4 a{number} = {taken};\n")
         stores.append(f"        target[{number * threads}] = a{number};\n")

@@ -20,10 +20,11 @@ from layoutalg.proofs.dtypes import element_type
 from layoutalg.proofs.tensor import Tensor
 from layoutalg.proofs.tensormap import TensorMapPlan, TensorMapProblem
 from layoutalg.synth.tensormap import synthesize_tensormap
+from layoutalg.targets.nvidia.swizzles import PLAIN, SWIZZLE_TABLE
 from layoutalg.targets.nvidia.tensormap.limits import MAX_PHASE_BYTES
 
 MOST_COORDINATE = 1 << 31
-SPANS = {"NONE": 0, "32B": 32, "64B": 64, "128B": 128}
+SPANS = {name: SWIZZLE_TABLE[name].span_bytes if name != "NONE" else 0 for name in PLAIN}
 MAP = "const __grid_constant__ la_tensor_map"
 PARAMETERS = ((MAP, "from"), (MAP, "into"), ("int", PERSISTENT_GRID), ("int*", "status"))
 

@@ -29,7 +29,7 @@ from layoutalg.codegen.plans import upheld
 from layoutalg.codegen.portable import portable_prelude
 from layoutalg.codegen.thread_numbers import IntArray, Numbers
 from layoutalg.proofs.swizzling import SwizzlePlan
-from layoutalg.targets.bank_model import bank_model
+from layoutalg.targets.banks import bank_model
 
 TYPES = {1: "unsigned char", 2: "unsigned short", 4: "la_u32", 8: "la_u64"}
 VECTORS = {4: "la_u32", 8: "la_words2", 16: "la_words4"}

@@ -38,7 +38,7 @@ from layoutalg.codegen.thread_numbers import IntArray, Numbers
 from layoutalg.ground.errors import Repair, RepresentabilityError
 from layoutalg.proofs.swizzling import SwizzlePlan, TileAccess
 from layoutalg.synth.swizzles import swizzle
-from layoutalg.targets.bank_model import bank_model
+from layoutalg.targets.banks import bank_model
 from layoutalg.targets.registry import Target
 
 PARAMETERS = (("const unsigned char*", "from"), ("unsigned char*", "into"))

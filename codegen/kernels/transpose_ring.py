@@ -34,8 +34,9 @@ from layoutalg.codegen.portable import TENSOR_PRELUDE
 from layoutalg.codegen.thread_numbers import IntArray, Numbers
 from layoutalg.f2 import LinearLayout
 from layoutalg.proofs.served import Served, counted
+from layoutalg.targets.nvidia.swizzles import CHUNK_BYTES, SWIZZLE_TABLE
 
-CHUNK, SPAN = 16, 128
+CHUNK, SPAN = CHUNK_BYTES, SWIZZLE_TABLE["128B"].span_bytes
 LANES = 32
 MOST_REGISTER_BYTES = 256
 

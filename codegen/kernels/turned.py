@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from layoutalg.f2 import LinearLayout
 from layoutalg.ground.kinds import checked_kinds
+from layoutalg.targets.registry import vendor_of
 
 WORD_BYTES = 4
 
@@ -104,7 +105,7 @@ def vector_of(words: Sequence[str], whole: int, target: str) -> str:
     name = words[0].partition(".")[0]
     if len(words) == 1:
         return words[0]
-    if len(words) == whole and list(words) == fields(whole, name) and not target.startswith("gfx"):
+    if len(words) == whole and list(words) == fields(whole, name) and vendor_of(target) != "amd":
         return name
     return f"la_words{len(words)}{{{{{', '.join(words)}}}}}"
 

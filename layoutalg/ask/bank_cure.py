@@ -19,8 +19,9 @@ from layoutalg.proofs.swizzling import KINDS
 from layoutalg.proofs.tile_map import extents_of, layout_of
 from layoutalg.synth.paddings import padding
 from layoutalg.synth.swizzles import swizzle
+from layoutalg.targets.nvidia.swizzles import CHUNK_BYTES
 
-CHUNK_BITS = 128
+CHUNK_BITS = 8 * CHUNK_BYTES
 MOST_BITS = 5
 """A bank number has 5 bits, so no swizzle needs to XOR more."""
 

@@ -16,8 +16,7 @@ import numpy as np
 
 from layoutalg.ground.errors import Diagnostic, MalformedError, Repair, RepresentabilityError
 from layoutalg.proofs.register_map import CHECK, IntArray
-from layoutalg.targets.bank_model import bank_model, disputed_models
-from layoutalg.targets.banks import Access, nvidia_access
+from layoutalg.targets.banks import Access, bank_model, disputed_models, nvidia_access
 from layoutalg.targets.lds_rules import WAVES, lds_name
 from layoutalg.targets.nvidia.banks import ACCESS_BITS
 

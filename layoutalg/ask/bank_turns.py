@@ -1,9 +1,9 @@
 """Count the bank turns (wavefronts) of reading or writing a shared tile from the registers of warps or waves.
 
-Main statements: ``ask.bank_moves`` picks the instructions and ``targets.bank_model`` defines their turns. These are
-counted by ranks if the addresses are linear over F2 in the lane, by residues if they are strided, otherwise by
-enumeration. Shifting all addresses by whole words, or XORing them by whole accesses, permutes words and banks, so of
-instructions that differ only in this way one is counted.
+``ask.bank_moves`` picks the instructions and ``targets.banks`` defines their turns. These are counted by ranks if the
+addresses are linear over F2 in the lane, by residues if they are strided, otherwise by enumeration. Shifting all
+addresses by whole words, or XORing them by whole accesses, permutes words and banks, so of instructions that differ
+only in this way one is counted.
 """
 
 from __future__ import annotations
@@ -33,9 +33,7 @@ from layoutalg.proofs.dtypes import stated_bits
 from layoutalg.proofs.register_map import CHECK, bit_addresses
 from layoutalg.proofs.tile_map import extents_of, layout_of
 from layoutalg.synth.named_accesses import NAMES, is_name, lanes_text, named
-from layoutalg.targets.bank_counts import ENGINES, Counted, counted
-from layoutalg.targets.bank_model import BankModel, Phase, bank_model, disputed_models
-from layoutalg.targets.banks import unknown
+from layoutalg.targets.banks import ENGINES, BankModel, Counted, Phase, bank_model, counted, disputed_models, unknown
 from layoutalg.targets.lds_rules import WAVES
 from layoutalg.targets.nvidia.accesses import SHORT, short_name
 from layoutalg.targets.nvidia.banks import LANES

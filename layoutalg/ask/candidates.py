@@ -16,22 +16,15 @@ from layoutalg.cute import ComposedLayout, CuteLayout, Swizzle
 from layoutalg.ground.digits import Flat, merge
 from layoutalg.ground.kinds import checked_kinds
 from layoutalg.targets.nvidia import tensormap as hardware
+from layoutalg.targets.nvidia.swizzles import CHUNK_BYTES, XORS
 
-CHUNK_BYTES = 16
 PAD_BYTES = (4, 8, 16, 32, 64)
 _LINE_BITS = 7
 """log2 of the 128 bytes that one row of all banks spans."""
 BLOCKS = (8, 64, 128, 256)
 """Row counts of partial blocks."""
 Xor: TypeAlias = tuple[int, int, int]
-SWIZZLES: Mapping[str, Xor | None] = {
-    "NONE": None,
-    "32B": (1, 4, 3),
-    "64B": (2, 4, 3),
-    "128B": (3, 4, 3),
-    "128B_ATOM_32B": (2, 5, 2),
-    "128B_ATOM_64B": (1, 6, 1),
-}
+SWIZZLES: Mapping[str, Xor | None] = {name: xor if xor[0] else None for name, xor in XORS.items()}
 """(bits, base, shift) on byte addresses of the swizzles that are one XOR."""
 
 

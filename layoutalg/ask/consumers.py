@@ -30,8 +30,7 @@ from layoutalg.synth.broken import Broken
 from layoutalg.synth.lds import GIVEN, WIDTHS, read_or_write
 from layoutalg.synth.wgmma import InadmissibleOperandError, OperandProblem, synthesize_wgmma
 from layoutalg.targets import banks as banks_of
-from layoutalg.targets.bank_model import bank_model
-from layoutalg.targets.banks import AMD_RULES, Access, nvidia_access
+from layoutalg.targets.banks import AMD_RULES, Access, bank_model, nvidia_access
 from layoutalg.targets.nvidia.accesses import AccessForm, access_form, full_name
 from layoutalg.targets.nvidia.banks import BANKS, WORD_BYTES
 from layoutalg.targets.nvidia.tensormap import element_bytes

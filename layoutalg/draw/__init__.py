@@ -21,7 +21,7 @@ from layoutalg.ground.errors import Diagnostic, LayoutError, MalformedError, sho
 from layoutalg.ground.layout import Layout
 from layoutalg.ground.verdict import Proved, Refuted, Unknown
 from layoutalg.proofs.admission import Admitted, Refused
-from layoutalg.targets.bank_model import bank_model
+from layoutalg.targets.banks import bank_model
 
 VERDICTS = (Proved, Refuted, Unknown)
 __all__ = ["admission", "banks", "bundle", "difference", "families", "svg", "text"]

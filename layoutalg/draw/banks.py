@@ -12,7 +12,7 @@ from math import log2
 from typing import Any, cast
 
 from layoutalg.draw.canvas import Canvas
-from layoutalg.targets.bank_model import BankModel, Phase
+from layoutalg.targets.banks import BankModel, Phase
 from layoutalg.targets.nvidia import banks as hardware
 
 CELL = 22.0
@@ -132,7 +132,7 @@ def phases_text(model: BankModel, addresses: Sequence[int | None]) -> str:
     """Return the words per bank as text, one line per phase; ``+`` means ten or more.
 
     Example:
-        >>> from layoutalg.targets.bank_model import bank_model
+        >>> from layoutalg.targets.banks import bank_model
         >>> print(phases_text(bank_model("gfx1100", "ds_read_b64"), [16 * lane for lane in range(32)]))
         ds_read_b64 of gfx1100: 8 bytes a lane, 2 groups of 16 lanes, 32 banks (measured): 4 turns
         22..22..22..22..22..22..22..22.. lanes 0-15

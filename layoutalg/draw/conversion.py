@@ -19,7 +19,7 @@ from layoutalg.proofs.exchange import Choose, Exchange, Move, Rename
 from layoutalg.proofs.gather import GatherPlan
 from layoutalg.proofs.listed_access import UNCOUNTED
 from layoutalg.proofs.shuffle import ShufflePlan
-from layoutalg.targets.bank_model import bank_model
+from layoutalg.targets.banks import bank_model
 
 TALL, LEFT = 18.0, 84.0
 REGISTERS, WORDS = 16, 150

@@ -13,9 +13,10 @@ from layoutalg.draw.memory import LINES, Unit, draw_memory
 from layoutalg.proofs.tcgen05 import Tcgen05Plan
 from layoutalg.proofs.wgmma import OperandPlan, requested_addresses
 from layoutalg.synth.wgmma.parts import PartsPlan
+from layoutalg.targets.nvidia.swizzles import CHUNK_BYTES
 
 WIDE, TALL = 300.0, 240.0
-CHUNK = 16
+CHUNK = CHUNK_BYTES
 OPERANDS = (OperandPlan, PartsPlan, Tcgen05Plan)
 
 

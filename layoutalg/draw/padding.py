@@ -10,7 +10,7 @@ from math import prod
 from layoutalg.draw.banks import busy
 from layoutalg.draw.canvas import Canvas
 from layoutalg.proofs.padding import CellAccess, IntArray, PaddingPlan, offsets_of
-from layoutalg.targets.bank_model import bank_model
+from layoutalg.targets.banks import bank_model
 
 CELL = 18.0
 

@@ -11,14 +11,15 @@ from layoutalg.draw.banks import busy, spans, words_of
 from layoutalg.draw.canvas import Canvas, level_of
 from layoutalg.ground.errors import LayoutError
 from layoutalg.proofs.swizzling import IntArray, SwizzlePlan, instructions
-from layoutalg.targets.bank_model import BankModel, bank_model
+from layoutalg.targets.banks import BankModel, bank_model
+from layoutalg.targets.nvidia.swizzles import CHUNK_BYTES
 
 CELL, TALL, WIDE = 14.0, 18.0, 52.0
 LEFT, SPAN = 112.0, 17
 """Space for the lanes of a group, in pixels and characters."""
 ACCESSES, LINES = 6, 32
 """Most accesses and lines of memory drawn."""
-CHUNK_BYTES, LINE_BYTES = 16, 128
+LINE_BYTES = 128
 
 
 def draw_swizzle_plan(canvas: Canvas, plan: SwizzlePlan, top: float) -> None:

@@ -6,9 +6,10 @@ import numpy as np
 
 from layoutalg.draw.canvas import LEVELS, Canvas
 from layoutalg.proofs.tensormap.plan import TensorMapPlan
+from layoutalg.targets.nvidia.swizzles import CHUNK_BYTES
 
 WIDE, TALL = 340.0, 240.0
-CHUNK_BYTES, ROW_BYTES = 16, 128
+ROW_BYTES = 128
 MEMORY_ROWS = 32
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from layoutalg.draw.canvas import LEVELS, Canvas
 from layoutalg.proofs.universal import ClassPlan
-from layoutalg.targets.bank_model import bank_model
+from layoutalg.targets.banks import bank_model
 
 WIDE, TALL = 30.0, 20.0
 ROWS, CHUNKS, LINES = 32, 32, 24

@@ -14,12 +14,10 @@ from layoutalg.f2 import LinearLayout
 from layoutalg.notation.bases import SHARED_AXES, THREAD_AXES, fail, sizes_of, tensor_layout
 from layoutalg.notation.ttg import GRAMMAR, Attribute, read_attribute
 from layoutalg.targets.layouts import amd, nvidia
-from layoutalg.targets.layouts.amd_shared import partitioned_shared, rotating_shared
-from layoutalg.targets.layouts.blocked import blocked, blocked_operand, slice_of
-from layoutalg.targets.layouts.cga import cluster_bases
+from layoutalg.targets.layouts.blocked import blocked, blocked_operand, cluster_bases, slice_of
 from layoutalg.targets.layouts.padding import PaddedShared, padded_shared
 from layoutalg.targets.layouts.scales import tensor_memory_scales
-from layoutalg.targets.layouts.shared import nvmma_shared, swizzled_shared
+from layoutalg.targets.layouts.shared import nvmma_shared, partitioned_shared, rotating_shared, swizzled_shared
 from layoutalg.targets.layouts.tmem import tensor_memory
 
 Built: TypeAlias = LinearLayout | PaddedShared

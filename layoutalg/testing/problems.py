@@ -10,6 +10,7 @@ import math
 import random
 
 from layoutalg.targets.nvidia import tensormap as hardware
+from layoutalg.targets.nvidia.swizzles import PLAIN
 
 DTYPES = ("u8", "u16", "bf16", "f16", "f32", "u32", "s32", "u64", "s64", "f64")
 _EXTENTS = (1, 2, 3, 5, 7, 8, 16, 24, 30, 33, 64, 100)
@@ -50,7 +51,7 @@ def random_problem(rng: random.Random, max_rank: int = 6) -> dict[str, object]:
     steps = [1] * rank
     if rank > 1 and rng.random() < 0.2:
         steps[rng.choice([dim for dim in range(rank) if dim != inner])] = rng.choice((2, 3, 4, 8, 16))
-    swizzle = rng.choice(("NONE", "32B", "64B", "128B", "128B"))
+    swizzle = rng.choice((*PLAIN, "128B"))
     document: dict[str, object] = {
         "schema": "layoutalg/tensormap-problem/1",
         "arch": "sm_90a",

@@ -23,7 +23,7 @@ from layoutalg.proofs.certify.functions import Function, function
 from layoutalg.proofs.certify.operands import check
 from layoutalg.targets import banks
 from layoutalg.targets.lds_rules import AMD_RULES, PAIRED_RULES, lds_name
-from layoutalg.targets.registry import lookup
+from layoutalg.targets.registry import lookup, vendor_of
 
 IntArray: TypeAlias = npt.NDArray[np.int64]
 
@@ -126,7 +126,7 @@ def measured_access(target: object, operation: object) -> tuple[str, int]:
         >>> measured_access("sm_90a", "ld.shared.v4.b32")
         ('sm_90a ld.shared.b128', 32)
     """
-    if isinstance(target, str) and target.startswith("gfx"):
+    if isinstance(target, str) and vendor_of(target) == "amd":
         name = lds_name(operation) or ""
         rule = AMD_RULES.get((target, name)) or PAIRED_RULES.get((target, name))
         if rule is None:

@@ -15,6 +15,7 @@ import numpy as np
 
 from layoutalg.integer.solve import NoSolution, solve
 from layoutalg.proofs.certify.systems import Equation, IntArray, System
+from layoutalg.proofs.tensormap.swizzle import PHASES
 
 HERE: IntArray = np.zeros(1, dtype=np.int64)
 
@@ -157,7 +158,7 @@ def modes(size: int, majors: Sequence[str], atoms: bool = False) -> list[Mode]:
     """
     found = []
     for major in majors:
-        for order, name in enumerate(("NONE", "32B", "64B", "128B")):
+        for order, name in enumerate(PHASES):
             span = 16 << order
             steps = (span, 8, size, span // size) if major == "K" else (size, span // size, span, 8)
             found.append(Mode(f"{major} {name}", *steps, _xor([(4 + bit, 7 + bit) for bit in range(order)])))

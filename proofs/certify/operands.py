@@ -13,10 +13,11 @@ from layoutalg.ground.check import Checker
 from layoutalg.proofs.certify.certificate import Certificate
 from layoutalg.proofs.certify.evidence import false, proved
 from layoutalg.proofs.certify.functions import Function
+from layoutalg.proofs.tensormap.swizzle import PHASES
 from layoutalg.proofs.wgmma import OperandPlan, OperandProblem
 
 check = Checker("LA435", "invalid claim about an operand or banks")
-SWIZZLES = ("NONE", "32B", "64B", "128B")
+SWIZZLES = tuple(PHASES)
 
 
 def operand(plan: OperandPlan) -> Certificate:

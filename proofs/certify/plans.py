@@ -27,15 +27,14 @@ from layoutalg.proofs.fields import instance
 from layoutalg.proofs.tensormap.listed_problem import ListedProblem
 from layoutalg.proofs.tensormap.plan import TensorMapPlan
 from layoutalg.proofs.tensormap.problem import TensorMapProblem
-from layoutalg.proofs.tensormap.swizzle import period_bytes, swizzled
+from layoutalg.proofs.tensormap.swizzle import CHUNK_BYTES, PHASES, period_bytes, swizzled
 from layoutalg.targets.nvidia import tensormap as hardware
 from layoutalg.targets.nvidia.tensormap.limits import MAX_SMEM_BYTES
 
-_SWIZZLES = ("NONE", "32B", "64B", "128B")
+_SWIZZLES = tuple(PHASES)
 _ORIGINS = 48
 """Origins in bounds that are searched for evidence."""
-_CHUNK = 16
-"""Bytes of a chunk, the unit the engine moves."""
+"""Bytes of a chunk, which the engine moves whole."""
 
 
 def plan(value: TensorMapPlan) -> Certificate:
@@ -185,11 +184,11 @@ def _map(tensor_map: hardware.TensorMap) -> dict[str, Any]:
 def _witness(problem: TensorMapProblem) -> dict[str, Any] | None:
     """Return an origin in bounds and a chunk that no box can write from there, or None."""
     size, at = problem.element_bytes, problem.addresses().reshape(-1)
-    chunk, rest = at // _CHUNK, at % _CHUNK
-    places, counts = np.unique(np.unique(at) // _CHUNK, return_counts=True)
-    full = places[(counts * size == _CHUNK) & (places < MAX_SMEM_BYTES // _CHUNK)]
+    chunk, rest = at // CHUNK_BYTES, at % CHUNK_BYTES
+    places, counts = np.unique(np.unique(at) // CHUNK_BYTES, return_counts=True)
+    full = places[(counts * size == CHUNK_BYTES) & (places < MAX_SMEM_BYTES // CHUNK_BYTES)]
     store = problem.direction == "store"
-    never = problem.base_align_bytes % _CHUNK > 0
+    never = problem.base_align_bytes % CHUNK_BYTES > 0
     never |= not store and problem.oob_fill == "NAN" and problem.dtype not in hardware.FLOAT_DTYPES
     broken = ~np.isin(chunk, full)
     for origin in _origins(problem):
@@ -199,7 +198,7 @@ def _witness(problem: TensorMapProblem) -> dict[str, Any] | None:
         order = np.argsort(chunk[inside], kind="stable")
         ordered, first = chunk[inside][order], begin[inside][order]
         mixed = ordered[1:][(ordered[1:] == ordered[:-1]) & (first[1:] != first[:-1])]
-        wrong = inside & (never | broken | (begin % _CHUNK != 0) | (begin < 0) | np.isin(chunk, mixed))
+        wrong = inside & (never | broken | (begin % CHUNK_BYTES != 0) | (begin < 0) | np.isin(chunk, mixed))
         if store:
             wrong |= inside & np.isin(chunk, chunk[~inside])
         if wrong.any():

@@ -1,10 +1,8 @@
 """Swizzles by their definition, for the problem side of a proof.
 
 ``Sw<bits, base, shift>`` maps address a to a XOR ((a div 2^shift) AND mask), where the mask selects ``bits`` bits from
-bit ``base``. This is deliberately neither the code of ``targets``, which the finder uses, nor the chunk arithmetic that
-models the engine in ``walk``.
-
-References: PTX ISA 9.1 section 5.5.7 (swizzling modes).
+bit ``base``. This is the checkers' one table of swizzles: deliberately neither the table and code of ``targets``, which
+the finder uses, nor the chunk arithmetic that models the engine in ``walk``.
 """
 
 from __future__ import annotations
@@ -27,6 +25,9 @@ XORS: Mapping[str, tuple[tuple[int, int, int], ...]] = MappingProxyType(
     }
 )
 """(bits, base, shift) of each swizzle on shared byte addresses; both of FLIP_8B read the original address."""
+CHUNK_BYTES = 16
+PHASES: Mapping[str, int] = MappingProxyType({"NONE": 1, "32B": 2, "64B": 4, "128B": 8})
+"""Measured number of 128-byte rows with distinct phases, also the number of chunks in a span; narrowest first."""
 
 
 def swizzled(mode: str, addresses: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:

@@ -19,17 +19,15 @@ from layoutalg.ground.kinds import checked_kinds
 from layoutalg.ground.limits import WALK_ELEMENTS
 from layoutalg.ground.memory import reserve
 from layoutalg.proofs.tensormap.plan import TensorMapPlan
+from layoutalg.proofs.tensormap.swizzle import CHUNK_BYTES, PHASES
 from layoutalg.targets.nvidia import tensormap as hardware
 from layoutalg.targets.nvidia.tensormap import limits
 
 IntArray = npt.NDArray[np.int64]
 MAX_COEFFICIENT = 2**60
 ADDRESS_LIMIT = 2**62
-CHUNK_BYTES = 16
 SLICES = {"16B": 16, "32B": 32}
 """Measured slice size in bytes by interleave."""
-PHASES = {"NONE": 1, "32B": 2, "64B": 4, "128B": 8}
-"""Measured number of 128-byte rows with distinct phases, also the number of chunks in a span."""
 
 
 class MismatchError(Exception):

@@ -23,6 +23,7 @@ from layoutalg.ground import clock
 from layoutalg.ground.errors import BudgetError, Diagnostic, MalformedError
 from layoutalg.ground.verdict import Proved, Refuted, Unknown, Verdict
 from layoutalg.proofs.fields import wrong_certificate
+from layoutalg.proofs.tensormap.swizzle import PHASES
 from layoutalg.proofs.wgmma import reading
 from layoutalg.proofs.wgmma.operand import InstructionTile, OperandPlan, OperandProblem
 from layoutalg.targets.nvidia import wgmma as hardware
@@ -152,7 +153,7 @@ def requested_addresses(problem: OperandProblem, tile_base_bytes: int = 0) -> np
             elements += coordinate // weight % extent * stride
             weight *= extent
     address = tile_base_bytes + problem.smem_base_bytes + elements * problem.element_bits // 8
-    for bit in range({"NONE": 0, "32B": 1, "64B": 2, "128B": 3}[problem.swizzle]):
+    for bit in range(PHASES[problem.swizzle].bit_length() - 1):
         # deliberately bit by bit, as documented for TensorMaps: ``targets`` uses arithmetic
         address ^= (address >> (7 + bit) & 1) << (4 + bit)
     return address

@@ -25,16 +25,14 @@ import numpy as np
 import numpy.typing as npt
 
 from layoutalg.ground.kinds import checked_kinds
+from layoutalg.proofs.tensormap.swizzle import CHUNK_BYTES, PHASES
 
 SHARED_BYTES = 2**18
 """Addresses have 18 bits; reads beyond were not measured."""
 K_BITS = 256
 """Bits of one row that a dense instruction reads."""
-CHUNK_BYTES = 16
 SWIZZLES = ("NONE", "128B", "64B", "32B")
 """Indexed by the top two bits."""
-SPANS = {"NONE": 1, "32B": 2, "64B": 4, "128B": 8}
-"""Chunks in a span, also the number of phases."""
 RESERVED = 0x3FF1C000C000C000
 """Bits 15:14, 31:30, 48:46 and 61:52."""
 
@@ -71,7 +69,7 @@ def fields_of(word: int) -> Fields | None:
 
 def period_bytes(swizzle: str) -> int:
     """Return the period of the XOR in bytes."""
-    return CHUNK_BYTES if SPANS[swizzle] == 1 else 128 * SPANS[swizzle]
+    return CHUNK_BYTES if PHASES[swizzle] == 1 else 128 * PHASES[swizzle]
 
 
 def read_addresses(
@@ -95,12 +93,12 @@ def read_addresses(
     for name in ("leading_bytes", "stride_bytes"):
         if getattr(fields, name) == 0 and name not in unread(rows, major, fields.swizzle, bits, k):
             return f"not measured: {name} = 0, which this operand reads"
-    offsets = _offsets(fields.leading_bytes, fields.stride_bytes, rows, major, SPANS[fields.swizzle], bits, k)
+    offsets = _offsets(fields.leading_bytes, fields.stride_bytes, rows, major, PHASES[fields.swizzle], bits, k)
     linear = tile_base_bytes + fields.start_address_bytes + offsets
     if int(linear.max()) >= SHARED_BYTES:
         return f"not measured: byte address {int(linear.max())}, beyond the 18 bits of an address"
     chunk, row = linear // CHUNK_BYTES, linear // 128
-    phase = (row - fields.base_offset) % SPANS[fields.swizzle]
+    phase = (row - fields.base_offset) % PHASES[fields.swizzle]
     return linear + CHUNK_BYTES * ((chunk ^ phase) - chunk)
 
 
@@ -112,7 +110,7 @@ def unread(rows: int, major: str, swizzle: str, bits: int = 16, k: int = 16) -> 
         >>> unread(64, "K", "128B"), unread(64, "K", "NONE")
         (('leading_bytes',), ())
     """
-    span = SPANS[swizzle]
+    span = PHASES[swizzle]
     some = _offsets(16, 16, rows, major, span, bits, k)
     changed = (("leading_bytes", (32, 16)), ("stride_bytes", (16, 32)))
     return tuple(

@@ -19,7 +19,7 @@ from layoutalg.synth.abstract.tile import AbstractTile, Digit
 from layoutalg.synth.broken import Broken
 from layoutalg.targets.nvidia.tensormap import limits
 
-CHUNK = 16
+CHUNK = limits.GLOBAL_ALIGN_BYTES
 
 
 def never_copied(tile: AbstractTile) -> tuple[Broken, ...]:

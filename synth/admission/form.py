@@ -11,10 +11,11 @@ from layoutalg.ground.errors import LayoutError
 from layoutalg.ground.kinds import checked_kinds
 from layoutalg.proofs.smem import shared_tile
 from layoutalg.synth.admission.request import Request
+from layoutalg.targets.nvidia.swizzles import CHUNK_BYTES, PLAIN
 
 Modes = tuple[tuple[tuple[int, int], ...], ...]
-NAMES = ("NONE", "32B", "64B", "128B")
-CHUNK_BITS = 128
+NAMES = PLAIN
+CHUNK_BITS = 8 * CHUNK_BYTES
 """Unit that the hardware's swizzles permute."""
 
 

@@ -16,14 +16,18 @@ from layoutalg.proofs.certify.evidence import proved
 from layoutalg.synth.admission.repairs import ranked_consumers
 from layoutalg.synth.admission.request import CHECK, IntArray, Request
 from layoutalg.synth.fragments import Mismatch, Tiling, coordinates, tiling
-from layoutalg.targets.layouts.nvidia_instructions import ELEMENT_BITS, MMA, MmaInstruction, mma_fragment, mma_type
-from layoutalg.targets.layouts.nvidia_sparse import (
+from layoutalg.targets.layouts.nvidia_instructions import (
+    ELEMENT_BITS,
+    MMA,
     MMA_SP,
+    MmaInstruction,
     SparseMma,
+    mma_fragment,
     mma_sp_fragment,
     mma_sp_metadata,
     mma_sp_selectors,
     mma_sp_type,
+    mma_type,
     variant_of,
 )
 from layoutalg.targets.registry import lookup

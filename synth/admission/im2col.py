@@ -29,7 +29,7 @@ from layoutalg.synth.im2col import map_of, proved_plan
 from layoutalg.synth.im2col.columns import Cut, columns, most_channels
 from layoutalg.targets.model import Violation
 from layoutalg.targets.nvidia.im2col import Im2colMap, store_violations
-from layoutalg.targets.nvidia.swizzles import SWIZZLE_TABLE
+from layoutalg.targets.nvidia.swizzles import PLAIN, SWIZZLE_TABLE, XORS
 from layoutalg.targets.nvidia.tensormap import apply_swizzle, element_bytes
 from layoutalg.targets.nvidia.tensormap.limits import STORE_CHUNK_BYTES
 from layoutalg.targets.registry import lookup
@@ -162,7 +162,8 @@ def _dense(request: Request, problem: ConvolutionProblem) -> Iterator[Repair]:
     """Yield the tile stored in rows of the widest swizzle span they fill, if the convolution has a map for it."""
     pixels, channels = request.extents
     size = request.element_bytes
-    for swizzle, bits in (("128B", 3), ("64B", 2), ("32B", 1), ("NONE", 0)):
+    for swizzle in reversed(PLAIN):
+        bits = XORS[swizzle][0]
         width = SWIZZLE_TABLE[swizzle].span_bytes // size if bits else min(channels, most_channels(swizzle, size))
         if channels % width:
             continue

@@ -21,7 +21,7 @@ from layoutalg.synth.accesses import Moved, divided, overlapping, whole_tile
 from layoutalg.synth.admission.repairs import ranked
 from layoutalg.synth.admission.request import CHECK, IntArray, Request
 from layoutalg.synth.broken import Broken
-from layoutalg.targets.bank_model import bank_model
+from layoutalg.targets.banks import bank_model
 from layoutalg.targets.nvidia.accesses import FORMS, AccessForm, access_form, available, layout, layout_of_table
 from layoutalg.targets.registry import lookup
 

@@ -26,10 +26,9 @@ from layoutalg.targets.layouts.amd_instructions import MFMA, WMMA
 from layoutalg.targets.layouts.nvidia_instructions import ELEMENT_BITS, MMA, mma_fragment, mma_type
 from layoutalg.targets.nvidia import tcgen05, wgmma
 from layoutalg.targets.nvidia.accesses import AccessForm, access_form
+from layoutalg.targets.nvidia.swizzles import CHUNK_BYTES
 from layoutalg.targets.registry import TARGETS
 from layoutalg.targets.target_model import Absent, model_of
-
-CHUNK_BYTES = 16
 
 
 def certified(request: Request, head: str, answer: Refused) -> Refused:

@@ -29,9 +29,8 @@ from layoutalg.synth.conversions.reading import CHECK, Given, nobody, parsed, re
 from layoutalg.synth.conversions.through import through
 from layoutalg.synth.exchange import exchanges
 from layoutalg.synth.factor.shuffles import shuffles
-from layoutalg.targets.asked import asked_bits
 from layoutalg.targets.instruction_costs import InstructionCosts, instruction_costs
-from layoutalg.targets.registry import lookup
+from layoutalg.targets.registry import asked_bits, lookup
 
 __all__ = ["conversion"]
 WORD_BITS, LINE_BYTES = 32, 128

@@ -21,9 +21,8 @@ from layoutalg.proofs.listed_access import UNCOUNTED
 from layoutalg.synth.conversions.inside import Fetched, Places, fetched
 from layoutalg.synth.conversions.reading import VALUES, Given, nobody, read, shared_bytes
 from layoutalg.synth.conversions.through import spread
-from layoutalg.targets.asked import asked_bits
 from layoutalg.targets.instruction_costs import instruction_costs
-from layoutalg.targets.registry import lookup
+from layoutalg.targets.registry import asked_bits, lookup
 
 ALIGN_BYTES, INDEX_BITS = 16, 32
 

@@ -32,7 +32,7 @@ from layoutalg.proofs.swizzling import instruction_name, widths
 from layoutalg.proofs.thread_formulas import strides
 from layoutalg.synth.factor.shuffles import by_paths
 from layoutalg.synth.paddings.turns import turns_of
-from layoutalg.targets.bank_model import bank_model
+from layoutalg.targets.banks import bank_model
 
 IntArray: TypeAlias = npt.NDArray[np.int64]
 BoolArray: TypeAlias = npt.NDArray[np.bool_]

@@ -19,6 +19,7 @@ from layoutalg.proofs.served import Served
 from layoutalg.proofs.swizzling import TileAccess, instruction_bits, instruction_name
 from layoutalg.synth.conversions.inside import Places
 from layoutalg.synth.swizzles import swizzle
+from layoutalg.targets.registry import vendor_of
 
 WORD_BITS = 32
 ROW_BITS = 128
@@ -247,7 +248,7 @@ def _kinds(
 ) -> Iterator[tuple[tuple[str, str], tuple[Side, Side]]]:
     """Yield the instruction kinds to try, with the registers in the order they need."""
     yield ("store", "load"), (first, second)
-    if not target.startswith("sm_") or lanes != 32 or element_bits > WORD_BITS:
+    if vendor_of(target) != "nvidia" or lanes != 32 or element_bits > WORD_BITS:
         return
     common = matrix.intersection(first.registers, second.registers)
     vector = (ROW_BITS // element_bits).bit_length() - 1

@@ -28,7 +28,7 @@ from layoutalg.ground.errors import LayoutError
 from layoutalg.ground.verdict import Unknown
 from layoutalg.synth.factor.bits import Bits, Obstacle
 from layoutalg.synth.lds import TRANSPOSING, WIDTHS
-from layoutalg.targets.layouts.amd_shared import transposed_read
+from layoutalg.targets.layouts.shared import transposed_read
 from layoutalg.targets.nvidia.accesses import access_form
 
 

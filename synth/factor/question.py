@@ -23,12 +23,12 @@ from layoutalg.ground.errors import LayoutError
 from layoutalg.ground.listed import ListedLayout
 from layoutalg.proofs.dtypes import ElementType, stated_type
 from layoutalg.proofs.tile_map import extents_of, flat_offsets, layout_of, offsets
+from layoutalg.targets.nvidia.swizzles import CHUNK_BYTES
 
 IntArray: TypeAlias = npt.NDArray[np.int64]
 CHECK = Checker("LA880", "invalid argument to factorise()")
 ROLES = ("register", "lane", "warp")
 WARP_LANES = 32
-CHUNK_BYTES = 16
 MOST = 1 << 16
 
 

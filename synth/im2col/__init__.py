@@ -22,7 +22,7 @@ from layoutalg.targets.nvidia.im2col import (
     row_pitch_bytes,
     violations,
 )
-from layoutalg.targets.nvidia.swizzles import SWIZZLE_TABLE
+from layoutalg.targets.nvidia.swizzles import PLAIN, SWIZZLE_TABLE
 from layoutalg.targets.nvidia.tensormap.limits import SMEM_DESTINATION_ALIGN_BYTES
 
 __all__ = ["InadmissibleConvolutionError", "synthesize_im2col"]
@@ -91,7 +91,7 @@ def proved_plan(
 def _maps(problem: ConvolutionProblem) -> Iterator[Im2colMap]:
     """Yield the map for every split of the tile, fewest issues first, then the widest swizzle."""
     size = element_type(problem.tensor.dtype).bits // 8
-    names = ("128B", "64B", "32B", "NONE") if problem.swizzle is None else (problem.swizzle,)
+    names = PLAIN[::-1] if problem.swizzle is None else (problem.swizzle,)
     splits = []
     for place, name in enumerate(names):
         for channels in divisors(problem.channels, most_channels(name, size)):

@@ -18,13 +18,12 @@ import numpy.typing as npt
 from layoutalg.proofs.im2col import ColumnIssue
 from layoutalg.synth.broken import Broken
 from layoutalg.targets.nvidia.im2col import MAX_CHANNELS, MAX_PIXELS
-from layoutalg.targets.nvidia.swizzles import SWIZZLE_TABLE
+from layoutalg.targets.nvidia.swizzles import CHUNK_BYTES, PLAIN, SWIZZLE_TABLE
 from layoutalg.targets.nvidia.tensormap import apply_swizzle
 from layoutalg.targets.nvidia.tensormap.limits import MAX_SMEM_BYTES, SMEM_DESTINATION_ALIGN_BYTES
 
 IntArray: TypeAlias = npt.NDArray[np.int64]
-SWIZZLES = ("128B", "64B", "32B", "NONE")
-CHUNK_BYTES = 16
+SWIZZLES = PLAIN[::-1]
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ from layoutalg.synth.paddings.pitches import Question, dense_pitches, least_pitc
 from layoutalg.synth.swizzles import ELSEWHERE_SECONDS, better_swizzles
 from layoutalg.synth.swizzles.accesses import without_kinds
 from layoutalg.synth.swizzles.question import question
-from layoutalg.targets.asked import asked_bits, asked_targets
+from layoutalg.targets.registry import asked_bits, asked_targets
 
 __all__ = ["padding"]
 Where: TypeAlias = tuple[tuple[int, ...], int, int, tuple[int, ...]]

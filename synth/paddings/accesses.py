@@ -24,7 +24,7 @@ from layoutalg.proofs.padding import CHECK, CellAccess
 from layoutalg.proofs.register_map import bit_addresses
 from layoutalg.proofs.swizzling import TileAccess, instruction_name, widths
 from layoutalg.synth.named_accesses import FRAGMENTS, named
-from layoutalg.targets.bank_model import bank_model
+from layoutalg.targets.banks import bank_model
 from layoutalg.targets.nvidia.accesses import short_name
 from layoutalg.targets.registry import lookup
 

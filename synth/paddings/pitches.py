@@ -20,7 +20,7 @@ from layoutalg.ground.errors import Diagnostic, InfeasibleError
 from layoutalg.proofs.padding import CHECK
 from layoutalg.synth.paddings.accesses import Asked
 from layoutalg.synth.paddings.turns import WORD_BYTES, period_bytes, turns_of
-from layoutalg.targets.bank_model import BankModel, bank_model
+from layoutalg.targets.banks import BankModel, bank_model
 
 IntArray: TypeAlias = npt.NDArray[np.int64]
 MOST = 1 << 20

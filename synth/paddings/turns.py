@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from layoutalg.ground.check import Checker
-from layoutalg.targets.bank_model import BankModel
+from layoutalg.targets.banks import BankModel
 
 IntArray: TypeAlias = npt.NDArray[np.int64]
 BoolArray: TypeAlias = npt.NDArray[np.bool_]

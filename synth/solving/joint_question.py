@@ -12,8 +12,9 @@ from layoutalg.proofs.dtypes import ElementType, element_type
 from layoutalg.proofs.tensor import Tensor, tensor_of
 from layoutalg.synth.solving.accesses import CHECK, Access, accesses
 from layoutalg.synth.solving.conditions import Case, Cost, Question, operand_rules
-from layoutalg.synth.solving.space import SWIZZLES, Box, Xor
+from layoutalg.synth.solving.space import Box, Xor
 from layoutalg.targets.nvidia import tensormap as hardware
+from layoutalg.targets.nvidia.swizzles import PLAIN, XORS
 from layoutalg.targets.nvidia.tensormap import limits
 
 COPIES = ("tma", "tma.store")
@@ -105,11 +106,11 @@ def read(
 
 def swizzles(asked: Asked) -> Iterator[tuple[str, Xor]]:
     """Yield the swizzles of the space, widest first."""
-    for name in reversed(tuple(SWIZZLES)):
-        bits, base, shift = SWIZZLES[name]
+    for name in reversed(tuple(XORS)):
+        bits, base, shift = XORS[name]
         exists = sum(asked.box.bits) + asked.box.low > base + shift
         if hardware.swizzle_supported(name, asked.target) and (exists or not bits):
-            yield name, SWIZZLES[name]
+            yield name, XORS[name]
     if not asked.copies and not asked.operands:
         for inner in (0, 1):
             row = asked.box.extents[inner] * asked.box.element_bytes
@@ -118,7 +119,7 @@ def swizzles(asked: Asked) -> Iterator[tuple[str, Xor]]:
                     bits = min(_LINE_BITS, row.bit_length() - 1) - base
                     if bits > 0 and 1 << base >= asked.box.element_bytes:
                         xor = bits, base, max(row.bit_length() - 1, _LINE_BITS) - base
-                        if xor not in SWIZZLES.values() and xor[2] >= bits:
+                        if xor not in XORS.values() and xor[2] >= bits:
                             yield f"Sw<{','.join(map(str, xor))},byte>", xor
 
 
@@ -161,7 +162,7 @@ def _case(asked: Asked, inner: int, name: str, xor: Xor, found: list[Access]) ->
     at: dict[Any, int] = {}
     after: list[Any] = []
     for operand in asked.operands:
-        if name not in ("NONE", "32B", "64B", "128B"):
+        if name not in PLAIN:
             return operand, "wgmma does not support this swizzle"
         rules = operand_rules(operand[-1], asked.box, inner, span)
         if isinstance(rules, str):

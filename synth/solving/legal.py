@@ -4,8 +4,8 @@ Fields are bit-vectors (addresses, extents, strides) and choices (swizzle, inter
 measured driver are constraints on them. A map is nearer if fewer fields change, then if the sum of the numeric changes
 is smaller. A conflict is minimal: dropping any one rule or field makes the rest satisfiable.
 
-Implementation notes: the products of BOX_SMEM are not encoded. Every returned map is checked by the rules of
-``targets``, which share no code with the constraints here.
+Implementation notes: the constraints are the predicates of ``tensormap.limits`` on bit-vectors; choices are the
+driver's numbers. The products of BOX_SMEM are not encoded. Every returned map is checked by all rules.
 """
 
 from __future__ import annotations
@@ -25,16 +25,12 @@ from layoutalg.targets.nvidia.tensormap import TensorMap, limits
 
 BITS = 64
 CHOICES = {
-    "swizzle": ("NONE", "32B", "64B", "128B"),
-    "interleave": ("NONE", "16B", "32B"),
-    "oob_fill": ("ZERO", "NAN"),
+    "swizzle": hardware.SWIZZLES[: limits.FIRST_ATOM],
+    "interleave": hardware.INTERLEAVES,
+    "oob_fill": hardware.OOB_FILLS,
 }
-SPANS = {"32B": 32, "64B": 64, "128B": 128}
 NUMBERS = ("base_address", "dims", "strides_bytes", "box", "element_strides")
-RULES = (
-    "RANK", "BASE_ALIGN", "BASE_RANGE", "DIM_RANGE", "STRIDE_ALIGN", "STRIDE_RANGE", "BOX_RANGE", "BOX_INNER_16B",
-    "ELEM_STRIDE", "SWIZZLE_INNER", "OOB_NAN",
-)  # fmt: skip
+RULES = tuple(rule for rule in limits.ENFORCED if rule not in ("ARCH_ATOM", "BOX_SMEM"))
 """The enforced rules encoded as constraints."""
 
 
@@ -231,9 +227,8 @@ def _model(
     before = {name: number(CHOICES[name].index(value) if name in CHOICES else value) for name, value in fields.items()}
     for name, each in held.items():
         add(z3.ULT(each, number(len(CHOICES[name]) if name in CHOICES else 1 << BITS - 2)))
-    for rule, term in _constraints(tm, held, z3, number):
-        if rule in rules:
-            add(term)
+    for term in _constraints(tm, held, rules, number):
+        add(term)
     add(*(held[name] == before[name] for name in kept))
     moved = [held[name] != before[name] for name in fields]
     if changed is not None:
@@ -258,41 +253,12 @@ def _model(
 
 
 def _constraints(
-    tm: TensorMap, held: dict[str, Any], z3: Any, number: Callable[[int], Any]
-) -> Iterator[tuple[str, Any]]:
-    """Yield (rule, constraint on the fields)."""
-    size, rank = hardware.element_bytes(tm.dtype), len(tm.dims)
-
-    def chosen(name: str, value: str) -> Any:
-        return held[name] == number(CHOICES[name].index(value))
-
-    def each(name: str) -> list[Any]:
-        return [held[f"{name}[{place}]"] for place in range(len(getattr(tm, name)))]
-
-    def aligned(value: Any) -> Any:
-        grain = z3.If(chosen("interleave", "32B"), number(31), number(15))
-        return (value & grain) == number(0)
-
-    def between(value: Any, low: int, high: int) -> Any:
-        return z3.And(z3.UGE(value, number(low)), z3.ULE(value, number(high)))
-
-    yield "RANK", z3.Or(chosen("interleave", "NONE"), number(rank) == number(max(rank, 3)))
-    yield "RANK", z3.And(number(rank) == number(min(max(rank, 1), limits.MAX_RANK)))
-    yield "BASE_ALIGN", aligned(held["base_address"])
-    yield "BASE_RANGE", z3.ULT(held["base_address"], number(limits.ADDRESS_LIMIT))
-    for value in each("dims"):
-        yield "DIM_RANGE", between(value, 1, limits.MAX_DIM_ENCODED)
-    for value in each("strides_bytes"):
-        yield "STRIDE_ALIGN", aligned(value)
-        yield "STRIDE_RANGE", z3.ULT(value, number(limits.STRIDE_LIMIT_BYTES))
-    for value in each("box"):
-        yield "BOX_RANGE", between(value, 1, limits.MAX_BOX)
-    row = each("box")[0] * number(size)
-    yield "BOX_INNER_16B", (row & number(15)) == number(0)
-    for value in each("element_strides"):
-        yield "ELEM_STRIDE", between(value, 1, limits.MAX_ELEMENT_STRIDE)
-    for name, span in SPANS.items():
-        fits = z3.ULE(row, number(span))
-        yield "SWIZZLE_INNER", z3.Or(z3.Not(chosen("interleave", "NONE")), z3.Not(chosen("swizzle", name)), fits)
-    if tm.dtype not in hardware.FLOAT_DTYPES:
-        yield "OOB_NAN", chosen("oob_fill", "ZERO")
+    tm: TensorMap, held: dict[str, Any], rules: Sequence[str], number: Callable[[int], Any]
+) -> Iterator[Any]:
+    """Yield the constraints of rules on the fields."""
+    given = limits.Numbers.of(tm)
+    modes = {name: [held[f"{name}[{at}]"] for at in range(len(getattr(tm, name)))] for name in NUMBERS[1:]}
+    single = {name: held[name] for name in ("base_address", *CHOICES)}
+    numbers = given._replace(dtype=number(given.dtype), rank=number(given.rank), **single, **modes)
+    for rule in rules:
+        yield from (holds for _, _, holds in limits.conditions(rule, numbers))

@@ -11,10 +11,9 @@ swizzle; each is a bijection onto consecutive addresses.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from types import MappingProxyType
 from typing import TypeAlias
 
 import numpy as np
@@ -22,23 +21,13 @@ import numpy.typing as npt
 
 from layoutalg.cute import ComposedLayout, CuteLayout, Swizzle
 from layoutalg.ground.digits import merge
+from layoutalg.targets.nvidia.swizzles import CHUNK_BYTES
 
 IntArray: TypeAlias = npt.NDArray[np.int64]
 Digit: TypeAlias = tuple[int, int]
 Xor: TypeAlias = tuple[int, int, int]
-CHUNK_BITS = 4
+CHUNK_BITS = CHUNK_BYTES.bit_length() - 1
 """Byte-address bits of a chunk."""
-SWIZZLES: Mapping[str, Xor] = MappingProxyType(
-    {
-        "NONE": (0, 4, 3),
-        "32B": (1, 4, 3),
-        "64B": (2, 4, 3),
-        "128B": (3, 4, 3),
-        "128B_ATOM_32B": (2, 5, 2),
-        "128B_ATOM_64B": (1, 6, 1),
-    }
-)
-"""(bits, base, shift) on byte addresses, for the tensor-map swizzles that are a single XOR."""
 
 
 def xors(xor: Xor) -> dict[int, int]:

@@ -27,9 +27,9 @@ from layoutalg.synth.swizzles.forms import FORMS, restricted
 from layoutalg.synth.swizzles.needs import Need
 from layoutalg.synth.swizzles.question import Question, question
 from layoutalg.synth.swizzles.solving import solved
+from layoutalg.targets.nvidia.swizzles import CHUNK_BYTES
 
 __all__ = ["swizzle"]
-CHUNK_BYTES = 16
 """Default chunk of the form ``xor``."""
 ELSEWHERE_SECONDS = 0.5
 """Time limit for finding better plans of other forms."""

@@ -9,7 +9,7 @@ from layoutalg.f2 import matrix
 from layoutalg.proofs.swizzling import TileAccess, instruction_name, widths
 from layoutalg.synth.swizzles.needs import Need, low_columns, touched
 from layoutalg.synth.swizzles.question import Question, word_of
-from layoutalg.targets.bank_model import bank_model
+from layoutalg.targets.banks import bank_model
 
 MOST_JOINT = 6
 

@@ -9,7 +9,7 @@ from layoutalg.f2 import matrix
 from layoutalg.proofs.swizzling import TileAccess, instruction_name, widths
 from layoutalg.synth.swizzles.needs import Need, low_columns, need_of
 from layoutalg.synth.swizzles.question import Question, outside
-from layoutalg.targets.bank_model import bank_model
+from layoutalg.targets.banks import bank_model
 
 FEW_BITS = 4
 """Up to this many tile bits, every chain is tried."""

@@ -31,8 +31,8 @@ from layoutalg.ground import clock
 from layoutalg.proofs.swizzling import SwizzlePlan, TileAccess, instruction_name, serve
 from layoutalg.proofs.universal import CHECK, ClassMember, ClassPlan
 from layoutalg.synth.swizzles.search import Found, Space, least, stepped
-from layoutalg.targets.asked import asked_targets
-from layoutalg.targets.bank_model import BankModel, bank_model
+from layoutalg.targets.banks import BankModel, bank_model
+from layoutalg.targets.registry import asked_targets
 
 CLASSES = ("rows", "columns", "diagonals", "strides", "strides:S", "subtiles", "phases", "operand:N", "ldmatrix")
 NODES = 200_000

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from layoutalg.f2 import matrix
 from layoutalg.proofs.swizzling import TileAccess
-from layoutalg.targets.bank_model import BankModel
+from layoutalg.targets.banks import BankModel
 
 
 @dataclass(frozen=True, slots=True)

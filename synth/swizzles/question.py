@@ -10,8 +10,7 @@ from layoutalg.notation.written import is_written
 from layoutalg.proofs.dtypes import stated_bits
 from layoutalg.proofs.swizzling import CHECK, TileAccess
 from layoutalg.synth.swizzles.accesses import access_of, extents_of, listed, without_kinds
-from layoutalg.targets.asked import asked_bits, asked_targets
-from layoutalg.targets.registry import lookup
+from layoutalg.targets.registry import asked_bits, asked_targets, lookup
 
 NODES = 10_000
 ROW_BITS = 128

@@ -21,6 +21,7 @@ from layoutalg.proofs.tensormap.listed_problem import problem_from
 from layoutalg.synth.tensormap import InadmissibleError, synthesize_tensormap
 from layoutalg.synth.tensormap.repairs import proposals
 from layoutalg.targets.nvidia import tensormap as hardware
+from layoutalg.targets.nvidia.swizzles import PLAIN
 
 _CLASSES = ("exact", "weak", "lost")
 Entry = tuple[str, int | None]
@@ -94,7 +95,7 @@ def _ideas(stated: TensorMapProblem, rules: set[str]) -> Iterator[tuple[str, Ten
     """Yield the proposals for each broken rule, then every other swizzle, alone and combined with them."""
     made = [(name, repaired) for name, _, repaired in proposals(stated, rules)]
     yield from made
-    for swizzle in ("NONE", "32B", "64B", "128B"):
+    for swizzle in PLAIN:
         if swizzle != stated.swizzle and hardware.swizzle_supported(swizzle, stated.arch):
             for name, repaired in [("", stated), *made]:
                 both = f"{name}, then " if name else ""

@@ -37,6 +37,7 @@ from layoutalg.synth.broken import Broken
 from layoutalg.synth.tensormap.lattice import FAR as FAR
 from layoutalg.synth.tensormap.lattice import Pitches
 from layoutalg.targets.nvidia import tensormap as hardware
+from layoutalg.targets.nvidia.swizzles import PLAIN
 from layoutalg.targets.nvidia.tensormap import limits
 
 IntArray: TypeAlias = npt.NDArray[np.int64]
@@ -162,7 +163,7 @@ def fits(
         return
     place, heads, solved, per = found.place, found.heads, found.system, CHUNK // element_bytes
     reasons: list[Broken] = []
-    for swizzle in ("NONE", "128B", "64B", "32B"):
+    for swizzle in ("NONE", *PLAIN[:0:-1]):
         if hardware.swizzle_period_bytes(swizzle) > align_bytes or align_bytes < LINE:
             reasons.append(Broken("SMEM_ALIGN", f"{swizzle} needs a base aligned to more than {align_bytes} bytes"))
             continue

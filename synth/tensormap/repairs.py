@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from layoutalg.proofs.tensormap.problem import TensorMapProblem
 from layoutalg.targets.nvidia import tensormap as hardware
+from layoutalg.targets.nvidia.swizzles import PLAIN
 from layoutalg.targets.nvidia.tensormap import limits
 
 ALIGN = limits.GLOBAL_ALIGN_BYTES
@@ -105,7 +106,7 @@ def _inner(problem: TensorMapProblem) -> int | None:
 
 def _swizzle_of_rows(problem: TensorMapProblem, row: int) -> str:
     """Return the widest plain swizzle whose span divides a row of ``row`` elements."""
-    wide = ("128B", "64B", "32B")
+    wide = PLAIN[:0:-1]
     fits = (name for name in wide if row * problem.element_bytes % hardware.swizzle_span_bytes(name) == 0)
     return next(fits, "NONE")
 

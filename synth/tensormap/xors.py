@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from layoutalg.targets.nvidia import tensormap as hardware
+from layoutalg.targets.nvidia.swizzles import PLAIN
 from layoutalg.targets.nvidia.tensormap import limits
 
 IntArray = npt.NDArray[np.int64]
@@ -70,7 +71,7 @@ def mixed_bit(offsets: IntArray, element_bytes: int) -> MixedBit | None:
     low = element_bytes.bit_length() - 1
     top = limits.SMEM_DESTINATION_ALIGN_BYTES.bit_length() - 1
     found: list[list[MixedBit]] = []
-    for swizzle in ("NONE", "128B", "64B", "32B"):
+    for swizzle in ("NONE", *PLAIN[:0:-1]):
         undone = hardware.apply_swizzle(swizzle, np.array(columns, dtype=np.int64) << low)
         flips = [[name for name, column in zip(names, undone, strict=True) if column >> bit & 1] for bit in range(top)]
         found.append([MixedBit(bit - low, swizzle, tuple(held)) for bit, held in enumerate(flips) if len(held) > 1])

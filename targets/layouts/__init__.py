@@ -1,7 +1,7 @@
 """Layouts fixed by hardware or by the tile rules of compilers, as linear layouts over named axes.
 
 Register families (``blocked``, ``nvidia``, ``amd``, ``scales``) map ``register``, ``lane``, ``warp``, ``block`` to
-``dim0``, ``dim1``, ...; shared-memory families (``shared``, ``padding``, ``amd_shared``) map ``offset``, ``block`` and,
+``dim0``, ``dim1``, ...; shared-memory families (``shared``, ``padding``) map ``offset``, ``block`` and,
 where the memory is partitioned, ``partition`` to the same; tensor memory (``tmem``, ``scales``) maps ``row``, ``col``,
 ``block``. Bits that hold copies are zero vectors.
 """
@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from layoutalg.ground.lazy import door
 
 if TYPE_CHECKING:
-    from layoutalg.targets.layouts import amd, amd_shared, blocked, nvidia, padding, scales, shared, tmem
+    from layoutalg.targets.layouts import amd, blocked, nvidia, padding, scales, shared, tmem
 
-__all__ = ["amd", "amd_shared", "blocked", "nvidia", "padding", "scales", "shared", "tmem"]
+__all__ = ["amd", "blocked", "nvidia", "padding", "scales", "shared", "tmem"]
 
 __getattr__, __dir__ = door(__name__, {f"{__name__}.{name}": name for name in __all__})

@@ -28,6 +28,7 @@ from layoutalg.targets.layouts.tile import (
     powers,
     vectors,
 )
+from layoutalg.targets.registry import TARGETS, having
 
 MFMA_TILES = ((32, 32), (16, 16), (64, 4), (4, 64))
 """Result tiles (M, N); the last two are the 4x4 instruction with one operand broadcast to all 16 matrices."""
@@ -37,7 +38,9 @@ WMMA_WIDTHS: Mapping[int, tuple[int, ...]] = MappingProxyType({1: (8, 16), 2: (4
 power of two."""
 WMMA_DEPTHS: Mapping[int, tuple[int, ...]] = MappingProxyType({1: (16,), 2: (16, 32), 3: (4, 32, 64, 128)})
 """k of the instructions, per version; with the (32, 16) tile 64 and 128."""
-WMMA_VERSIONS: Mapping[str, int] = MappingProxyType({"gfx1100": 1, "gfx1201": 2})
+WMMA_VERSIONS: Mapping[str, int] = MappingProxyType(
+    {name: {"RDNA3": 1, "RDNA4": 2}[TARGETS[name].isa] for name in having("wmma")}
+)
 """WMMA version of each target whose instructions are listed."""
 
 
@@ -65,8 +68,6 @@ def mfma_accumulator(
         result_bits: 32 or 64.
         tiles_per_warp: Adjacent tiles of one wave, per dimension; None for one.
         cga: Cluster bases in units of one block's part.
-
-    Raises: MalformedError: LA700, LA701.
 
     Example:
         >>> str(mfma_accumulator((16, 16), (16, 16), (1, 1)))
@@ -126,8 +127,6 @@ def mfma_operand(
         cga: Cluster bases of the result; blocks that differ only along k hold copies, as for every other operand here
             (Triton 3.9.0 splits k between them; the chips with MFMA have no clusters).
 
-    Raises: MalformedError: LA700, LA701.
-
     Example:
         >>> str(mfma_operand("A", (32, 8), (32, 32), (1, 1), 4))
         'F2[register=(0,1)(0,2), lane=(1,0)(2,0)(4,0)(8,0)(16,0)(0,4), warp=, block= -> dim0:32, dim1:8]'
@@ -177,8 +176,6 @@ def wmma_accumulator(
         tile: (16, 16), or (32, 16) for version 3.
         cga: Cluster bases in units of one block's part.
 
-    Raises: MalformedError: LA700, LA701.
-
     Example:
         >>> str(wmma_accumulator((16, 16), 1, []))
         'F2[register=(2,0)(4,0)(8,0), lane=(0,1)(0,2)(0,4)(0,8)(1,0), warp=, block= -> dim0:16, dim1:16]'
@@ -226,8 +223,6 @@ def wmma_operand(
         instruction: (m, n, k).
         cga: Cluster bases of the result.
         transposed: As for the result; it matters where m differs from n.
-
-    Raises: MalformedError: LA700, LA701.
 
     Example:
         >>> str(wmma_operand("A", (16, 16), 1, [], 16))
@@ -309,10 +304,7 @@ def operand_block(
 
 
 def wave_level(register_bases: object, warp_bases: object, rank: int) -> dict[str, tuple[Vector, ...]]:
-    """Return the checked tile bases of registers and waves of a WMMA result, in units of tiles.
-
-    Raises: MalformedError: LA700. AdmissibilityError: LA703.
-    """
+    """Return the checked tile bases of registers and waves of a WMMA result, in units of tiles."""
     level = {
         "register": vectors(register_bases, "register_bases", rank),
         "warp": vectors(warp_bases, "warp_bases", rank),
@@ -333,10 +325,7 @@ def _tiles(tiles_per_warp: object, rank: int) -> tuple[int, ...]:
 
 
 def wmma_tile(tile: object, version: int) -> tuple[int, int]:
-    """Return a checked result tile (m, n) of WMMA.
-
-    Raises: MalformedError: LA700, LA701.
-    """
+    """Return a checked result tile (m, n) of WMMA."""
     found = powers(tile, "tile", 2)
     if found not in WMMA_TILES or (found == (32, 16) and version != 3):
         raise malformed("tile", "must be (16, 16), or (32, 16) for version 3", found, "LA701", CALCULATOR)

@@ -13,12 +13,12 @@ References: AMD matrix instruction calculator 1.3.2 (CDNA2, CDNA3, RDNA3, RDNA4)
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 
 from layoutalg.f2 import LinearLayout
-from layoutalg.ground.kinds import checked_kinds
 from layoutalg.targets.layouts.tile import Tile, entry, malformed
+from layoutalg.targets.model import fact
+from layoutalg.targets.registry import lookup
 
 CALCULATOR = "AMD matrix instruction calculator 1.3.2"
 GFX950_SOURCE = "AMD, Introduction to Matrix Core Programming on AMD CDNA3 and CDNA4 architecture, sections 5.4 and 5.5"
@@ -27,7 +27,7 @@ MFMA_RUN_BITS = 128
 WMMA_RUN_BITS = 64
 
 
-@dataclass(frozen=True, slots=True)
+@fact("LA374")
 class MatrixInstruction:
     """The shape of one dense matrix instruction: ``matrices`` products of m x k by k x n.
 
@@ -53,9 +53,6 @@ class MatrixInstruction:
     element_bits: int
     result_bits: int
     evidence: str
-
-    def __post_init__(self) -> None:
-        checked_kinds(self, "LA374")
 
 
 def _table(rows: str, evidence: str) -> dict[str, MatrixInstruction]:
@@ -195,8 +192,6 @@ def mfma_fragment(name: str, operand: str, arch: str = "gfx942") -> LinearLayout
     Returns:
         (register, lane) -> (row, k, matrix) for A, (k, col, matrix) for B, (row, col, matrix) for C and D.
 
-    Raises: MalformedError: LA700, LA701.
-
     Example:
         >>> str(mfma_fragment("v_mfma_f32_32x32x8_f16", "A"))
         'F2[register=(0,1,0)(0,2,0), lane=(1,0,0)(2,0,0)(4,0,0)(8,0,0)(16,0,0)(0,4,0) -> row:32, k:8, matrix:1]'
@@ -239,17 +234,13 @@ def wmma_fragment(name: str, operand: str, arch: str = "gfx1100") -> LinearLayou
         (register, lane) -> (row, k, matrix) for A, (k, col, matrix) for B, (row, col, matrix) for C and D. A 16-bit
         result on gfx1100 uses one half of each 32-bit register; register counts the 32-bit registers there.
 
-    Raises: MalformedError: LA700, LA701.
-
     Example:
         >>> str(wmma_fragment("v_wmma_f32_16x16x16_f16", "D"))
         'F2[register=(2,0,0)(4,0,0)(8,0,0), lane=(0,1,0)(0,2,0)(0,4,0)(0,8,0)(1,0,0) -> row:16, col:16, matrix:1]'
-
-    Source: AMD matrix instruction calculator 1.3.2 (RDNA3, RDNA4).
     """
     shape = _instruction(WMMA, name, arch)
     _operand(operand)
-    replicated = arch == "gfx1100"
+    replicated = lookup(arch).isa == "RDNA3"
     tile = Tile.start((0, 1, 2), ("register", "lane"))
     if operand in ("A", "B"):
         fast, slow = (1, 0) if operand == "A" else (0, 1)

@@ -18,7 +18,7 @@ from layoutalg.ground.errors import Diagnostic, Repair, RepresentabilityError
 from layoutalg.piecewise import PiecewiseLayout
 from layoutalg.targets.layouts.blocked import inner_dim, operand_cga
 from layoutalg.targets.layouts.tile import Tile, cga_bases, choice, flag, malformed, matrix_shape, power, powers
-from layoutalg.targets.nvidia.wgmma import shapes as wgmma_shapes
+from layoutalg.targets.nvidia.wgmma.instructions import FLOAT_N
 
 MMA_SOURCE = "PTX ISA 9.1 section 9.7.14.5 (matrix fragments for mma)"
 WGMMA_SOURCE = "PTX ISA 9.1 section 9.7.15.5.1 (matrix fragments for wgmma)"
@@ -45,8 +45,6 @@ def mma_accumulator(
         warps_per_cta: Warps per dimension.
         instruction: (16, 8), or (8, 8) for f64; optionally followed by K, as in (16, 8, 16), or after a batch of 1.
         cga: Cluster bases in units of one block's part.
-
-    Raises: MalformedError: LA700, LA701.
 
     Example:
         >>> str(mma_accumulator((16, 16), (1, 2)))
@@ -86,8 +84,6 @@ def mma_operand(
         instruction: (16, 8), or (8, 8) for f64; optionally followed by K, as in (16, 8, 16), or after a batch of 1.
         cga: Cluster bases of the accumulator.
 
-    Raises: MalformedError: LA700, LA701.
-
     Example:
         >>> str(mma_operand("B", (16, 8), (1, 1), 2))
         'F2[register=(1,0)(8,0), lane=(2,0)(4,0)(0,1)(0,2)(0,4), warp=, block= -> dim0:16, dim1:8]'
@@ -121,8 +117,6 @@ def wgmma_accumulator(
         n: Columns of one instruction.
         cga: Cluster bases in units of one block's part.
 
-    Raises: MalformedError: LA700, LA701. RepresentabilityError: LA702.
-
     Example:
         >>> str(wgmma_accumulator((64, 16), n=16))
         'F2[register=(0,1)(8,0)(0,8), lane=(0,2)(0,4)(1,0)(2,0)(4,0), warp=(16,0)(32,0), block= -> dim0:64, dim1:16]'
@@ -130,7 +124,7 @@ def wgmma_accumulator(
     Source: PTX ISA 9.1 section 9.7.15.5.1; Triton 3.9.0 ``NVMMADistributedLayout`` version 3.
     """
     sizes = powers(shape, "shape", 2)
-    columns = choice(n, "n", wgmma_shapes.N_VALUES, WGMMA_SOURCE)
+    columns = choice(n, "n", FLOAT_N, WGMMA_SOURCE)
     if columns & (columns - 1):
         raise RepresentabilityError(
             Diagnostic(
@@ -165,8 +159,6 @@ def wgmma_operand(
         k_width: Elements a lane holds contiguously along K: 32 / element bits for one instruction.
         cga: Cluster bases of the accumulator.
 
-    Raises: MalformedError: LA700. RepresentabilityError: LA704.
-
     Example:
         >>> str(wgmma_operand("A", (64, 16)))
         'F2[register=(0,1)(8,0)(0,8), lane=(0,2)(0,4)(1,0)(2,0)(4,0), warp=(16,0)(32,0), block= -> dim0:64, dim1:16]'
@@ -198,15 +190,11 @@ def wgmma_fragment(n: int) -> PiecewiseLayout:
     Args:
         n: Columns, 8..256 in steps of 8, powers of two or not.
 
-    Raises: MalformedError: LA700, LA701.
-
     Example:
         >>> wgmma_fragment(24).in_dims
         {'v0': 2, 'v1': 2, 'v2': 3, 'q': 4, 'g': 8, 'w': 4}
-
-    Source: PTX ISA 9.1 section 9.7.15.5.1.
     """
-    blocks = choice(n, "n", wgmma_shapes.N_VALUES, WGMMA_SOURCE) // 8
+    blocks = choice(n, "n", FLOAT_N, WGMMA_SOURCE) // 8
     return PiecewiseLayout(
         "{ [v0, v1, v2, q, g, w] -> [row = g + 8v1 + 16w, col = v0 + 2q + 8v2] : 0 <= v0 < 2 and 0 <= v1 < 2 "
         f"and 0 <= v2 < {blocks} and 0 <= q < 4 and 0 <= g < 8 and 0 <= w < 4 }}"
@@ -227,13 +215,9 @@ def ldmatrix_fragment(matrices: int, transposed: bool = False, element_bits: int
     Returns:
         (register, lane) -> (row, col, matrix): register counts elements, low half of a word first.
 
-    Raises: MalformedError: LA700, LA701.
-
     Example:
         >>> str(ldmatrix_fragment(2))
         'F2[register=(0,1,0)(0,0,1), lane=(0,2,0)(0,4,0)(1,0,0)(2,0,0)(4,0,0) -> row:8, col:8, matrix:2]'
-
-    Source: PTX ISA 9.1 section 9.7.14.5.15 and 9.7.14.5.16.
     """
     count = choice(matrices, "matrices", (1, 2, 4), LDMATRIX_SOURCE)
     bits = power(element_bits, "element_bits")
@@ -255,8 +239,6 @@ def ldmatrix_rows(matrices: int) -> LinearLayout:
 
     Args:
         matrices: 1, 2 or 4.
-
-    Raises: MalformedError: LA700, LA701.
 
     Example:
         >>> str(ldmatrix_rows(2))

@@ -100,20 +100,14 @@ class PaddedShared(Written):
         return 1 + sum(self.weights)
 
     def address(self, offset: int) -> int:
-        """Return the address of the element at ``offset``, in elements.
-
-        Raises: MalformedError: LA700.
-        """
+        """Return the address of the element at ``offset``, in elements."""
         position = integer(offset, "offset")
         if position >= self.linear.in_dims["offset"]:
             raise malformed("offset", f"must be below {self.linear.in_dims['offset']}", position)
         return position + sum(padding * (position // interval) for interval, padding in self.pairs)
 
     def addresses(self) -> npt.NDArray[np.int64]:
-        """Return the address of every offset, int64.
-
-        Raises: BudgetError: LA708.
-        """
+        """Return the address of every offset, int64."""
         bits = dict(self.linear.in_axes)["offset"]
         if bits > LIST_BITS or self.cosize >> 63:
             raise BudgetError(
@@ -145,8 +139,6 @@ class PaddedShared(Written):
 
         Mathematically: the address is a sum of one weight per offset bit, so it is linear over F2 iff no two weights
         share a bit: if w(a) and w(b) do, then w(a) + w(b) differs from w(a) xor w(b).
-
-        Raises: RepresentabilityError: LA705.
 
         Example:
             >>> str(padded_shared((16,), [(4, 4)], order=(0,)).to_linear())
@@ -203,8 +195,6 @@ def padded_shared(
         offset_bases: Tensor coordinate of each offset bit, in place of ``order``. (Triton 3.9.0 accepts only bits that
             step along one dimension.)
         cga: Cluster bases in units of one block's part.
-
-    Raises: MalformedError: LA700. AdmissibilityError: LA706.
 
     Example:
         >>> padded_shared((4, 4), [(4, 1)]).address(5)

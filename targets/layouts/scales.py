@@ -44,8 +44,6 @@ def mfma_scale(
         warps_per_cta: Waves of the result, per dimension (M, N).
         tiles_per_warp: Adjacent tiles of one wave, per dimension of the result; None for one.
 
-    Raises: MalformedError: LA700, LA701.
-
     Example:
         >>> str(mfma_scale("A", (32, 4), (32, 32), (1, 1)))
         'F2[register=(0,2), lane=(1,0)(2,0)(4,0)(8,0)(16,0)(0,1), warp=, block= -> dim0:32, dim1:4]'
@@ -92,8 +90,6 @@ def wmma_scale(
         tile: (16, 16) or (32, 16).
         transposed: As for the result: the tile's m and n change places.
         cga: Cluster bases of the result.
-
-    Raises: MalformedError: LA700, LA701.
 
     Example:
         >>> str(wmma_scale("A", (32, 4), []))
@@ -148,8 +144,6 @@ def mma_scale(
         warps_per_cta: Warps of the result, per dimension (M, N).
         cga: Cluster bases of the scale tensor in units of one block's part.
 
-    Raises: MalformedError: LA700.
-
     Example:
         >>> str(mma_scale("A", (32, 2), (2, 1)))
         'F2[register=(0,1), lane=(8,0)(0,0)(1,0)(2,0)(4,0), warp=(16,0), block= -> dim0:32, dim1:2]'
@@ -179,8 +173,6 @@ def tensor_memory_scales(shape: Sequence[int], cga: Sequence[Sequence[int]] = ()
     Args:
         shape: (M, K / group) for A, (N, K / group) for B; powers of two.
         cga: Cluster bases in units of one block's part.
-
-    Raises: MalformedError: LA700.
 
     Example:
         >>> str(tensor_memory_scales((128, 4)))

@@ -159,20 +159,14 @@ def dims(rank: int) -> tuple[str, ...]:
 
 
 def cga_bases(values: object, rank: int) -> tuple[Vector, ...]:
-    """Return checked cluster bases, in units of one block's tile.
-
-    Raises: MalformedError: LA700. AdmissibilityError: LA703.
-    """
+    """Return checked cluster bases, in units of one block's tile."""
     bases = vectors(values, "cga", rank)
     check_level("cga", "block", bases, rank)
     return bases
 
 
 def check_level(argument: str, unit: str, bases: Sequence[Vector], rank: int) -> None:
-    """Refuse bases of one level that do not enumerate a box of its units exactly once, copies aside.
-
-    Raises: AdmissibilityError: LA703.
-    """
+    """Refuse bases of one level that do not enumerate a box of its units exactly once, copies aside."""
     sizes = extents(bases, rank)
     level = LinearLayout.from_bases({unit: bases}, tuple(zip(dims(rank), sizes, strict=True)))
     moving = [vector for vector in bases if any(vector)]
@@ -203,15 +197,9 @@ def check_level(argument: str, unit: str, bases: Sequence[Vector], rank: int) ->
 def shape_per_cta(shape: Sequence[int], cga: Sequence[Vector]) -> tuple[int, ...]:
     """Return the part of the tensor in one block: the shape divided by the box of the cluster bases.
 
-    Args:
-        shape: Tensor shape, powers of two.
-        cga: Checked cluster bases.
-
     Example:
         >>> shape_per_cta((64, 64), ((0, 1), (0, 0)))
         (64, 32)
-
-    Source: Triton 3.9.0 (CTA split of a cluster layout).
     """
     sizes = extents(cga, len(shape))
     return tuple(max(1, size // split) for size, split in zip(shape, sizes, strict=True))

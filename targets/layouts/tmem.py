@@ -59,8 +59,6 @@ def tmem_atom(shape: str, repeat: int = 1, split_columns: int | None = None) -> 
         repeat: The ``.xN`` count, a power of two up to 128 registers.
         split_columns: The immediate s of 16x32bx2, in 32-bit columns; None for ``repeat``, one run of columns.
 
-    Raises: MalformedError: LA700, LA701. RepresentabilityError: LA702.
-
     Example:
         >>> str(tmem_atom("16x128b"))
         'F2[register=(8,0), lane=(0,1)(0,2)(1,0)(2,0)(4,0) -> row:16, col:4]'
@@ -130,8 +128,6 @@ def tensor_memory(
         cga: Cluster bases in units of one block's part.
         fp4_padded: Bytes of two 4-bit elements, each in two bytes of tensor memory (operand A of the f8f6f4 kinds); the
             second byte is not an element of its own. Packed columns only.
-
-    Raises: MalformedError: LA700, LA701. AdmissibilityError: LA706.
 
     Example:
         >>> str(tensor_memory((128, 4), (128, 4)))
@@ -220,8 +216,6 @@ def tmem_registers(memory: LinearLayout, atom: str, warps: int, element_bits: in
         atom: A key of ``ATOMS``.
         warps: Number of warps, a power of two of at least 4.
         element_bits: 8, 16 or 32; 8 for scale factors.
-
-    Raises: MalformedError: LA700, LA701. AdmissibilityError: LA707.
 
     Example:
         >>> str(tmem_registers(tensor_memory((128, 4), (128, 4)), "32x32b", 4))

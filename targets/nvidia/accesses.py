@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
@@ -28,10 +27,10 @@ import numpy.typing as npt
 from layoutalg.cute import CuteLayout
 from layoutalg.f2 import LinearLayout
 from layoutalg.ground.errors import Diagnostic, MalformedError, shown
-from layoutalg.ground.kinds import checked_kinds
 from layoutalg.ground.layout import Layout
 from layoutalg.ground.listed import listed
 from layoutalg.ground.recognize import Departure, linear, strided
+from layoutalg.targets.model import fact
 from layoutalg.targets.registry import lookup
 
 IntArray = npt.NDArray[np.int64]
@@ -40,11 +39,9 @@ LANES = 32
 ROW_BITS = 128
 _PTX = "PTX ISA"
 _VERSION = "9.1"
-NARROW_TARGETS = ("sm_100a", "sm_103a", "sm_120a")
-"""Targets with the forms of 8-bit and narrower elements (``sm_103a`` as a member of the ``sm_100f`` family)."""
 
 
-@dataclass(frozen=True, slots=True)
+@fact("LA820")
 class AccessForm:
     """One instruction that moves rows of shared memory to or from registers.
 
@@ -69,9 +66,6 @@ class AccessForm:
     element_bits: int = 0
     container_bits: int = 0
     matrix_rows: int = 0
-
-    def __post_init__(self) -> None:
-        checked_kinds(self, "LA820")
 
     @property
     def addresses(self) -> int:
@@ -211,8 +205,6 @@ def access_form(instruction: object) -> AccessForm:
         instruction: ``"ldmatrix.x4.trans"``, ``"stmatrix.m16n8.x1.trans.b8"``, ``"ld.shared.v4.b32"``,
             ``"cp.async.cg.16"``; or the name in PTX.
 
-    Raises: MalformedError: LA820.
-
     Example:
         >>> access_form("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16").name
         'ldmatrix.x2.trans'
@@ -260,8 +252,6 @@ def vector_name(text: str) -> str | None:
 def available(form: AccessForm, target: str) -> bool | None:
     """Return whether a target has an instruction; None if no available document says.
 
-    Raises: MalformedError: LA340.
-
     Example:
         >>> [available(access_form("stmatrix.x1"), arch) for arch in ("sm_80", "sm_90a", "gfx942")]
         [False, True, False]
@@ -275,7 +265,7 @@ def available(form: AccessForm, target: str) -> bool | None:
     if found.vendor != "nvidia" or capability is None:
         return False
     if form.element_bits:
-        return True if target in NARROW_TARGETS else None if capability >= (10, 0) else False
+        return True if "narrow" in found.features else None if capability >= (10, 0) else False
     since = {"ldmatrix": (7, 5), "stmatrix": (9, 0), "cp": (8, 0)}.get(form.name.split(".")[0], (7, 0))
     return capability >= since
 
@@ -296,15 +286,11 @@ def layout(instruction: str, addresses: object, element_bits: int = 16) -> Layou
         (register, lane, ...) -> byte (bit for smaller elements): a ``LinearLayout`` or ``CuteLayout`` if it is one,
         otherwise the table.
 
-    Raises: MalformedError: LA820, LA821.
-
     Example:
         >>> print(layout("ldmatrix.x1", [[16 * row for row in range(8)]]))
         F2[register=(2), lane=(4)(8)(16)(32)(64), instruction= -> byte:128]
         >>> print(layout("ldmatrix.x1", [[80 * row for row in range(8)]]))
         ((2),(4,8),(1)):((2),(4,80),(0))
-
-    Source: the form's; see the head of the file.
     """
     form = access_form(instruction)
     table, names = _table(addresses, form)

@@ -22,14 +22,13 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from layoutalg import f2
 from layoutalg.f2 import LinearLayout
 from layoutalg.ground.errors import Diagnostic, MalformedError, shown
+from layoutalg.targets import bank_counting
+from layoutalg.targets.bank_counting import BANKS, LANES, WORD_BYTES, Offsets
 
-BANKS = 32
-WORD_BYTES = 4
-LANES = 32
 KINDS = ("load", "store", "ldmatrix", "stmatrix")
+__all__ = ["ACCESS_BITS", "BANKS", "KINDS", "LANES", "WORD_BYTES", "layout_wavefronts", "wavefronts"]
 Lanes: TypeAlias = "Sequence[int | None] | npt.NDArray[Any]"
 ACCESS_BITS = (8, 16, 32, 64, 128)
 
@@ -43,80 +42,20 @@ def wavefronts(offsets_bytes: Lanes, access_bits: int, kind: str = "load") -> in
         access_bits: Bits per lane: 8, 16, 32, 64 or 128.
         kind: ``"load"``, ``"store"``, ``"ldmatrix"`` or ``"stmatrix"``.
 
-    Raises: MalformedError: LA709.
-
     Example:
         >>> wavefronts([128 * lane for lane in range(32)], 32), wavefronts([16 * lane for lane in range(32)], 128)
         (32, 4)
         >>> wavefronts([128 * row for row in range(8)], 128, "ldmatrix"), wavefronts([0] + [None] * 31, 32)
         (8, 1)
-
-    Source: measured; see the head of the file.
-    """
-    bits = _check(access_bits, kind)
-    size = bits // 8
-    offsets = checked_offsets(offsets_bytes, size, _counts(kind))
-    lanes = _lanes_of_group(bits)
-    return _turns(offsets, size, 2 * lanes if kind == "load" and bits > 32 and _shared(offsets) else lanes)
-
-
-def crowd(offsets_bytes: Lanes, access_bits: int, kind: str = "load") -> tuple[tuple[int, ...], ...]:
-    """Return the groups of lanes that ``wavefronts`` counts, all lanes active.
-
-    Raises: MalformedError: LA709.
-
-    Example:
-        >>> [len(group) for group in crowd([16 * lane for lane in range(32)], 128)]
-        [8, 8, 8, 8]
     """
     bits = _check(access_bits, kind)
     offsets = checked_offsets(offsets_bytes, bits // 8, _counts(kind))
-    if None in offsets:
-        raise malformed("offsets_bytes", "must have all lanes active", None)
-    lanes = _lanes_of_group(bits)
-    if kind == "load" and bits > 32 and _shared(offsets):
-        lanes *= 2
-    return tuple(tuple(range(first, min(first + lanes, len(offsets)))) for first in range(0, len(offsets), lanes))
-
-
-Offsets: TypeAlias = "list[int | None]"
-
-
-def _shared(offsets: Offsets) -> bool:
-    """Return whether every lane shares its address with lane ^ 1, or every lane with lane ^ 2, if both are active."""
-    return any(
-        all(other is None or offset is None or offset == other for offset, other in _partners(offsets, step))
-        for step in (1, 2)
-    )
-
-
-def _partners(offsets: Offsets, step: int) -> list[tuple[int | None, int | None]]:
-    return [(offset, offsets[lane ^ step]) for lane, offset in enumerate(offsets)]
-
-
-def _turns(offsets: Offsets, size: int, lanes: int) -> int:
-    """Sum the turns of all groups; each takes as many as its busiest bank has distinct words."""
-    total = 0
-    for first in range(0, len(offsets), lanes):
-        active = [offset for offset in offsets[first : first + lanes] if offset is not None]
-        words = {offset // WORD_BYTES + word for offset in active for word in range(max(1, size // WORD_BYTES))}
-        banks = [0] * BANKS
-        for word in words:
-            banks[word % BANKS] += 1
-        total += max(banks)
-    return total
-
-
-def _lanes_of_group(access_bits: int) -> int:
-    """Return how many lanes are served together: all up to 32 bits each, otherwise as many as access 32 words."""
-    return min(LANES, LANES * 32 // access_bits)
+    groups = bank_counting.groups(offsets, bits, joins=kind == "load" and bits > 32)
+    return sum(max(map(len, bank_counting.touched(offsets, group, bits // 8))) for group in groups)
 
 
 def checked_offsets(offsets: object, size: int, counts: tuple[int, ...], argument: str = "offsets_bytes") -> Offsets:
-    """Check lane offsets: multiples of ``size``, one of ``counts`` many, None for an inactive lane.
-
-    Raises: MalformedError: LA709.
-    """
+    """Check lane offsets: multiples of ``size``, one of ``counts`` many, None for an inactive lane."""
     rule = f"must have {' or '.join(map(str, counts))} integers, one per lane (None for an inactive lane)"
     if isinstance(offsets, np.ndarray):
         offsets = offsets.tolist() if offsets.dtype.kind in "iuO" else None
@@ -140,15 +79,13 @@ def layout_wavefronts(access: LinearLayout, element_bits: int, kind: str = "load
     """Return ``wavefronts`` of a linear layout in closed form, from ranks.
 
     Mathematically: the groups are cosets of one space of lanes and take equally many turns, so the answer is the number
-    of groups times ``layoutalg.f2.conflict_degree`` of one.
+    of groups times ``bank_counting.degree`` of one.
 
     Args:
         access: (register, lane), in this order, -> offset in elements, output axes flattened; ``lane`` has 32 entries,
             for ``ldmatrix`` and ``stmatrix`` 8, 16 or 32, and ``register`` counts the contiguous elements of one lane.
         element_bits: Bits per element, a power of two.
         kind: As for ``wavefronts``.
-
-    Raises: MalformedError: LA709.
 
     Example:
         >>> lanes = [(32,), (64,), (128,), (256,), (512,)]
@@ -177,15 +114,13 @@ def layout_wavefronts(access: LinearLayout, element_bits: int, kind: str = "load
     ):
         rule = "must give every lane contiguous elements, aligned to their number (layoutalg.banks accepts any)"
         raise malformed("access", rule, access)
-    together = _lanes_of_group(element_bits * registers)
-    if kind == "load" and together < LANES and 0 in lanes[:2]:
+    size = element_bits * registers
+    starts = [element_bits * column >> 3 for column in lanes]
+    together = min(LANES, LANES * 32 // size)
+    if kind == "load" and together < LANES and 0 in starts[:2]:
         together *= 2
     kept = together.bit_length() - 1
-    groups = 1 << (len(lanes) - kept)
-    group = LinearLayout(
-        (("register", bits), ("lane", kept)), access.out_axes, access.columns[: bits + kept], access.constant
-    )
-    return groups * f2.conflict_degree(group, element_bits)
+    return (1 << max(0, len(lanes) - kept)) * bank_counting.degree(starts[:kept], size // 8)[0]
 
 
 def _counts(kind: object) -> tuple[int, ...]:

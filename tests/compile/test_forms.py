@@ -6,8 +6,14 @@ import pytest
 
 from layoutalg.codegen.compile import CompileError, to_cubin
 from layoutalg.ground.errors import MissingExtraError
-from layoutalg.targets.layouts.nvidia_instructions import ELEMENT_BITS
-from layoutalg.targets.layouts.nvidia_sparse import MMA_SP, VARIANTS, mma_sp_fragment, mma_sp_selectors, mma_sp_type
+from layoutalg.targets.layouts.nvidia_instructions import (
+    ELEMENT_BITS,
+    MMA_SP,
+    VARIANTS,
+    mma_sp_fragment,
+    mma_sp_selectors,
+    mma_sp_type,
+)
 from layoutalg.targets.nvidia.accesses import FORMS, available
 from layoutalg.targets.target_model import model_of
 

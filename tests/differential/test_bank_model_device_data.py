@@ -9,9 +9,7 @@ import numpy as np
 import pytest
 from instruments.bank_probe import KINDS as PROBED
 
-from layoutalg.targets.bank_counts import ENGINES, counted
-from layoutalg.targets.bank_model import bank_model
-from layoutalg.targets.banks import nvidia_access
+from layoutalg.targets.banks import ENGINES, bank_model, counted, nvidia_access
 
 DATA = Path(__file__).parents[1] / "data/measured"
 VECTORS = {8: "b8", 16: "b16", 32: "b32", 64: "v2.b32", 128: "v4.b32"}

@@ -105,8 +105,8 @@ def test_numpy_integers_of_any_width_are_taken() -> None:
     [
         ({"lane": [(1,)] * 5}, "'register' and 'lane'"),
         ({"register": [], "lane": [(1,)] * 4}, "32 lanes"),
-        ({"register": [(2,)], "lane": [(4,)] * 5}, "neighbouring"),
-        ({"register": [(1,)], "lane": [(4,)] * 4 + [(1,)]}, "neighbouring"),
+        ({"register": [(2,)], "lane": [(4,)] * 5}, "contiguous"),
+        ({"register": [(1,)], "lane": [(4,)] * 4 + [(1,)]}, "contiguous"),
     ],
 )  # fmt: skip
 def test_layouts_that_are_no_access_are_named(bases: dict[str, Any], rule: str) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from layoutalg.targets.bank_model import bank_model
+from layoutalg.targets.banks import bank_model
 from layoutalg.targets.instruction_costs import instruction_costs
 
 RECORD = json.loads(

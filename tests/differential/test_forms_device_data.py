@@ -15,9 +15,9 @@ from instruments.fragments import decode, unpack
 
 import layoutalg as la
 from layoutalg.synth.admission.tma import REDUCTIONS as BOXES
-from layoutalg.targets.layouts.nvidia_instructions import ELEMENT_BITS
-from layoutalg.targets.layouts.nvidia_sparse import (
+from layoutalg.targets.layouts.nvidia_instructions import (
     CODES,
+    ELEMENT_BITS,
     MMA_SP,
     expanded,
     mma_sp_fragment,

@@ -15,7 +15,7 @@ import layoutalg
 from layoutalg.f2 import LinearLayout
 from layoutalg.ground.errors import LayoutError
 from layoutalg.interop import triton as interop
-from layoutalg.targets.layouts import amd, amd_shared, blocked, cga, nvidia, padding, scales, shared, tile, tmem
+from layoutalg.targets.layouts import amd, blocked, nvidia, padding, scales, shared, tile, tmem
 
 DATA = json.loads((Path(__file__).parents[1] / "data" / "triton_families.json").read_text())
 STORED = DATA["cases"]
@@ -32,7 +32,7 @@ CONSTRUCTORS = {
     "wmma_accumulator": amd.wmma_accumulator,
     "wmma_operand": amd.wmma_operand,
     "swizzled_shared": shared.swizzled_shared,
-    "rotating_shared": amd_shared.rotating_shared,
+    "rotating_shared": shared.rotating_shared,
     "nvmma_shared": shared.nvmma_shared,
     "mfma_scale": scales.mfma_scale,
     "wmma_scale": scales.wmma_scale,
@@ -47,12 +47,12 @@ def build(family, args):
     if family == "slice_of":
         return blocked.slice_of(blocked.blocked(**args["parent"]), args["dim"])
     if family == "partitioned_shared":
-        return amd_shared.partitioned_shared(**{**args, "piece": shared.swizzled_shared(**args["piece"])})
+        return shared.partitioned_shared(**{**args, "piece": shared.swizzled_shared(**args["piece"])})
     if family == "padded_shared":
         return padding.padded_shared(**args).linear
     if family == "cluster_bases":
         one = LinearLayout.from_bases({}, dict.fromkeys(tile.dims(len(args["split"])), 1))
-        return cga.across_blocks(one, cga.cluster_bases(**args))
+        return blocked.across_blocks(one, blocked.cluster_bases(**args))
     if family == "tmem_registers":
         scaled = "scales" in args
         memory = scales.tensor_memory_scales(**args["scales"]) if scaled else tmem.tensor_memory(**args["memory"])

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from instruments.triton_peer import triton_python
 
-from layoutalg.targets.layouts.amd_shared import READS, transposed_read
+from layoutalg.targets.layouts.shared import READS, transposed_read
 
 STORED = json.loads((Path(__file__).parents[1] / "data" / "triton_reads.json").read_text())["cases"]
 WORKER = Path(__file__).with_name("triton_reads.py")

@@ -6,7 +6,7 @@ import numpy as np
 
 from layoutalg.f2 import LinearLayout
 from layoutalg.proofs.swizzling import TileAccess, instructions, serve
-from layoutalg.targets.bank_model import bank_model
+from layoutalg.targets.banks import bank_model
 
 
 def turns_behind(accesses: Sequence[TileAccess], smem: LinearLayout, bits: int, targets: Sequence[str]) -> int:

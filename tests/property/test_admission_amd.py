@@ -15,7 +15,7 @@ from layoutalg.synth.lds import FILLS, WIDTHS
 from layoutalg.targets import model_of
 from layoutalg.targets.layouts.amd import mfma_accumulator, mfma_operand, wmma_accumulator, wmma_operand
 from layoutalg.targets.layouts.amd_instructions import MFMA, WMMA
-from layoutalg.targets.layouts.amd_shared import transposed_read
+from layoutalg.targets.layouts.shared import transposed_read
 from layoutalg.targets.registry import AMD, TARGETS
 from tests.judges.bank_words import judged
 

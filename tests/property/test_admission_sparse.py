@@ -11,9 +11,9 @@ import pytest
 import layoutalg as la
 from layoutalg.ground.errors import MalformedError
 from layoutalg.ground.verdict import Unknown
-from layoutalg.targets.layouts.nvidia_instructions import ELEMENT_BITS
-from layoutalg.targets.layouts.nvidia_sparse import (
+from layoutalg.targets.layouts.nvidia_instructions import (
     CODES,
+    ELEMENT_BITS,
     MMA_SP,
     VARIANTS,
     expanded,

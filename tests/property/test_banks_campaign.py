@@ -12,8 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import layoutalg as la
-from layoutalg.targets.bank_counts import residues
-from layoutalg.targets.bank_model import bank_model
+from layoutalg.targets.banks import bank_model, residues
 from tests.judges.bank_words import instructions, judged
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))

@@ -18,11 +18,12 @@ from layoutalg.synth.solving.accesses import accesses, turns
 from layoutalg.synth.solving.conditions import operand_rules
 from layoutalg.synth.solving.engines import by_search, by_solver
 from layoutalg.synth.solving.joint_question import questions, read
-from layoutalg.synth.solving.space import SWIZZLES, Box, Order
+from layoutalg.synth.solving.space import Box, Order
 from layoutalg.synth.tensormap import InadmissibleError
 from layoutalg.synth.tensormap.planner import tensormap
 from layoutalg.synth.wgmma.plan import find
 from layoutalg.targets.nvidia.banks import wavefronts
+from layoutalg.targets.nvidia.swizzles import XORS as SWIZZLES
 
 
 def columns(rows: int, width: int, vector: int = 0) -> LinearLayout:

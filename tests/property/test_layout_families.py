@@ -12,7 +12,7 @@ from layoutalg.f2 import LinearLayout
 from layoutalg.ground.errors import LayoutError, RepresentabilityError
 from layoutalg.interop import triton as interop
 from layoutalg.notation.bases import SHARED_AXES, THREAD_AXES
-from layoutalg.targets.layouts import amd, amd_shared, blocked, cga, nvidia, padding, scales, shared, tmem
+from layoutalg.targets.layouts import amd, blocked, nvidia, padding, scales, shared, tmem
 
 EXAMPLES = settings(max_examples=40, deadline=None)
 
@@ -78,7 +78,7 @@ def test_blocked_by_counting_elements(data):
     blocks, split, cga_order = data.draw(clusters(rank))
     # a cluster no tensor dimension can be divided by holds copies; keep to clusters that divide it
     split = tuple(min(parts, size) for parts, size in zip(split, shape, strict=True))
-    layout = blocked.blocked(per_thread, lanes, warps, order, shape, cga.cluster_bases(blocks, split, cga_order))
+    layout = blocked.blocked(per_thread, lanes, warps, order, shape, blocked.cluster_bases(blocks, split, cga_order))
     part = [size // parts for size, parts in zip(shape, split, strict=True)]
     for (lane, warp, block), points in held(layout).items():
         t, w = digits(lane, lanes, order), digits(warp, warps, order)
@@ -154,7 +154,7 @@ PRODUCTS = {
 
 def wave_bases(warps):
     """Return wave bases of a box of waves, the last dimension fastest."""
-    return cga.cluster_bases(warps)
+    return blocked.cluster_bases(warps)
 
 
 @pytest.mark.parametrize("name", PRODUCTS)
@@ -361,14 +361,14 @@ ANYTHING = st.one_of(
             (padding.padded_shared, 3),
             (tmem.tensor_memory, 5),
             (tmem.tmem_registers, 4),
-            (cga.cluster_bases, 3),
+            (blocked.cluster_bases, 3),
             (scales.mfma_scale, 5),
             (scales.wmma_scale, 8),
             (scales.mma_scale, 4),
             (scales.tensor_memory_scales, 2),
-            (amd_shared.rotating_shared, 6),
-            (amd_shared.partitioned_shared, 4),
-            (amd_shared.transposed_read, 2),
+            (shared.rotating_shared, 6),
+            (shared.partitioned_shared, 4),
+            (shared.transposed_read, 2),
             (tmem.tmem_atom, 3),
         ]
     ),

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from layoutalg.ground.errors import LayoutError
-from layoutalg.targets.layouts import amd, amd_shared, cga, nvidia, padding, scales, tmem
+from layoutalg.targets.layouts import amd, blocked, nvidia, padding, scales, shared, tmem
 
 EXAMPLES = settings(max_examples=12, deadline=None)
 
@@ -77,10 +77,10 @@ def test_mfma_lanes_hold_the_scales_of_their_own_elements(operand, rows, m, k, w
     blocks=boxes(1),
 )
 def test_wmma_waves_hold_the_scales_they_need(operand, tile, transposed, group, m, k, warps, registers, blocks):
-    level = cga.cluster_bases((registers[0] * warps[0], registers[1] * warps[1]))
+    level = blocked.cluster_bases((registers[0] * warps[0], registers[1] * warps[1]))
     count = registers[0].bit_length() + registers[1].bit_length() - 2
     waves = {"register_bases": level[:count], "warp_bases": level[count:], "transposed": transposed}
-    cluster = cga.cluster_bases(blocks)
+    cluster = blocked.cluster_bases(blocks)
     shape = (1 << m, 1 << k) if operand == "A" else (1 << k, 1 << m)
     elements = amd.wmma_operand(operand, shape, 3, k_width=16, instruction=(*tile, 128), cga=cluster, **waves)
     layout = scales.wmma_scale(operand, (1 << m, (1 << k) // group), scale_group=group, tile=tile, cga=cluster, **waves)
@@ -107,7 +107,7 @@ def test_mma_warps_hold_the_scales_they_need(operand, m, k, warps):
 @settings(max_examples=4, deadline=None)
 @given(m=st.integers(5, 6), n=st.integers(5, 6), warps=boxes(2))
 def test_wmma_waves_hold_what_their_results_need(tile, transposed, m, n, warps):
-    waves = cga.cluster_bases(warps)
+    waves = blocked.cluster_bases(warps)
     k, shape = 128, (1 << m, 1 << n)
     result = held(amd.wmma_accumulator(shape, 3, waves, (), transposed, tile), ("warp",))
     instruction = (*tile, 128)
@@ -171,9 +171,9 @@ def test_padding_keeps_elements_apart_in_any_arrangement(data, rank):
 def test_partitions_divide_the_tensor_evenly(bits, partitions, groups, data):
     rank = len(bits)
     sizes = tuple(1 << bit for bit in bits)
-    piece = amd_shared.rotating_shared(sizes, 1, 1, 2, tuple(data.draw(st.permutations(range(rank)))))
+    piece = shared.rotating_shared(sizes, 1, 1, 2, tuple(data.draw(st.permutations(range(rank)))))
     dim = data.draw(st.integers(0, rank - 1))
-    layout = amd_shared.partitioned_shared(piece, 1 << partitions, 1 << groups, dim)
+    layout = shared.partitioned_shared(piece, 1 << partitions, 1 << groups, dim)
     assert layout.is_invertible
     found = coordinates(layout)
     assert np.array_equal(found[f"dim{dim}"] // sizes[dim] % (1 << partitions), found["partition"])

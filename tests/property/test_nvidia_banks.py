@@ -1,108 +1,91 @@
-"""The bank model on one and two matrices and inactive lanes, by sets of bytes."""
+"""The counts of ``nvidia.banks`` against a judge of its own table, by words; ranks, and the words of refusals."""
 
 from __future__ import annotations
 
-import random
-from collections import Counter
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from layoutalg.f2 import LinearLayout
 from layoutalg.ground.errors import MalformedError
 from layoutalg.targets.nvidia import banks
+from tests.judges.bank_words import VECTORS, judged
+
+MATRICES = st.tuples(st.sampled_from(("ldmatrix", "stmatrix")), st.sampled_from((1, 2, 4)))
+SIDES = st.sampled_from(("load", "store"))
 
 
-def busiest(offsets: list[int | None], size: int) -> int:
-    """The most different words of one bank that some active lane touches."""
-    bytes_touched = {byte for offset in offsets if offset is not None for byte in range(offset, offset + size)}
-    return max(Counter(word % 32 for word in {byte // 4 for byte in bytes_touched}).values(), default=0)
+def judged_vector(lanes: list[int | None], bits: int, kind: str) -> int:
+    return judged("sm_90a", f"{kind[:2].replace('lo', 'ld')}.shared.{VECTORS[bits // 8]}", lanes)[0]
 
 
-@pytest.mark.parametrize("kind", ["ldmatrix", "stmatrix"])
-def test_matrices_take_turns_one_after_the_other(kind: str) -> None:
-    generator = random.Random(1)
-    for _ in range(300):
-        count = generator.choice((1, 2, 4))
-        rows: list[int | None] = [16 * generator.randrange(64) for _ in range(8 * count)]
-        if generator.random() < 0.4:
-            rows = [None if generator.random() < 0.3 else row for row in rows]
-        parts = [rows[first : first + 8] for first in range(0, 8 * count, 8)]
-        turns = banks.wavefronts(rows, 128, kind)
-        assert turns == sum(busiest(part, 16) for part in parts)
-        assert turns == sum(banks.wavefronts(part, 128, kind) for part in parts)
+def lanes_of(data: st.DataObject, count: int, size: int) -> list[int | None]:
+    """Addresses of lanes, some inactive, some shared by the lanes of a pair."""
+    offsets = data.draw(st.lists(st.integers(0, 200).map(size.__mul__), min_size=count, max_size=count))
+    step = data.draw(st.sampled_from((0, 0, 1, 2)))
+    active = data.draw(st.one_of(st.just([True] * count), st.lists(st.booleans(), min_size=count, max_size=count)))
+    return [offsets[lane & ~step] if active[lane] else None for lane in range(count)]
 
 
-def test_known_strides_of_rows() -> None:
+@given(MATRICES, st.data())
+def test_matrices_take_turns_one_after_the_other(matrix: tuple[str, int], data: st.DataObject) -> None:
+    kind, count = matrix
+    rows = lanes_of(data, 8 * count, 16)
+    assert banks.wavefronts(rows, 128, kind) == judged("sm_90a", f"{kind}.x{count}", rows)[0]
+
+
+@given(SIDES, st.sampled_from(banks.ACCESS_BITS), st.data())
+def test_inactive_lanes_touch_nothing(kind: str, bits: int, data: st.DataObject) -> None:
+    lanes = lanes_of(data, 32, bits // 8)
+    assert banks.wavefronts(lanes, bits, kind) == judged_vector(lanes, bits, kind)
+
+
+def test_known_counts() -> None:
     for pitch, turns in ((64, 4), (128, 8), (80, 1), (144, 1)):
         assert banks.wavefronts([pitch * row for row in range(8)], 128, "ldmatrix") == turns
         assert banks.wavefronts(tuple(pitch * row for row in range(16)), 128, "ldmatrix") == 2 * turns
-    assert banks.wavefronts([128 * row + 16 * row for row in range(8)], 128, "ldmatrix") == 1
+    assert banks.wavefronts([None] * 32, 32) == 0
+    assert banks.wavefronts(np.array([0] * 16 + [None] * 16, dtype=object), 32) == 1
 
 
-@pytest.mark.parametrize("kind", ["load", "store"])
-def test_inactive_lanes_touch_nothing(kind: str) -> None:
-    generator = random.Random(2)
-    together_here = 0
-    for _ in range(600):
-        bits = generator.choice(banks.ACCESS_BITS)
-        size = bits // 8
-        base = [size * generator.randrange(200) for _ in range(32)]
-        if generator.random() < 0.5:  # lanes that share addresses in pairs
-            step = generator.choice((1, 2))
-            base = [base[lane & ~step] for lane in range(32)]
-        lanes: list[int | None] = [None if generator.random() < generator.choice((0, 0.2, 0.9)) else x for x in base]
-        together = min(32, 1024 // bits)
-        apart = sum(busiest(lanes[first : first + together], size) for first in range(0, 32, together))
-        merged = sum(busiest(lanes[first : first + 2 * together], size) for first in range(0, 32, 2 * together))
-        pairs = any(
-            all(a is None or b is None or a == b for a, b in ((lanes[lane], lanes[lane ^ s]) for lane in range(32)))
-            for s in (1, 2)
-        )
-        may_merge = kind == "load" and bits > 32 and pairs
-        together_here += may_merge and None in lanes and merged != apart
-        assert banks.wavefronts(lanes, bits, kind) == (merged if may_merge else apart)
-    assert (together_here > 5) == (kind == "load")
-    assert banks.wavefronts([None] * 32, 32, kind) == 0
-    assert banks.wavefronts(np.array([0] * 16 + [None] * 16, dtype=object), 32, kind) == 1
+@given(MATRICES, st.data())
+def test_ranks_count_the_same_for_fewer_matrices(matrix: tuple[str, int], data: st.DataObject) -> None:
+    kind, count = matrix
+    bits = 2 + count.bit_length()
+    lanes = data.draw(st.lists(st.integers(0, 63), min_size=bits, max_size=bits))
+    access = LinearLayout.from_bases(
+        {"register": [(1,), (2,), (4,)], "lane": [(8 * lane,) for lane in lanes]}, {"offset": 512}
+    )
+    offsets = [2 * int(access.at(8 * lane)) for lane in range(1 << bits)]
+    assert banks.layout_wavefronts(access, 16, kind) == judged("sm_90a", f"{kind}.x{count}", offsets)[0]
 
 
-@pytest.mark.parametrize("kind", ["ldmatrix", "stmatrix"])
-@pytest.mark.parametrize("bits", [3, 4, 5])
-def test_ranks_count_the_same_for_fewer_matrices(kind: str, bits: int) -> None:
-    generator = random.Random(3)
-    for _ in range(200):
-        lanes = [(8 * generator.randrange(64),) for _ in range(bits)]
-        access = LinearLayout.from_bases({"register": [(1,), (2,), (4,)], "lane": lanes}, {"offset": 512})
-        offsets = [2 * int(access.at(8 * lane)) for lane in range(1 << bits)]
-        assert banks.layout_wavefronts(access, 16, kind) == banks.wavefronts(offsets, 128, kind)
-
-
-@pytest.mark.parametrize("kind", ["load", "store"])
-@pytest.mark.parametrize("registers", [1, 2, 3])
-def test_ranks_count_the_same_where_neighbours_share(kind: str, registers: int) -> None:
+@given(SIDES, st.sampled_from((1, 2, 3)), st.sets(st.integers(0, 4), max_size=2), st.data())
+def test_ranks_count_the_same_where_neighbours_share(
+    kind: str, registers: int, alike: set[int], data: st.DataObject
+) -> None:
     """Elements of 16 bits; lanes of a pair at one address, or of every second one."""
-    generator = random.Random(4)
-    for alike in ((), (0,), (1,), (2,), (0, 1)) * 20:
-        step = 1 << registers
-        lanes = [(0 if bit in alike else step * generator.randrange(64),) for bit in range(5)]
-        bases = {"register": [(1 << bit,) for bit in range(registers)], "lane": lanes}
-        access = LinearLayout.from_bases(bases, {"offset": 64 * step})
-        offsets = [2 * int(access.at(step * lane)) for lane in range(32)]
-        assert banks.layout_wavefronts(access, 16, kind) == banks.wavefronts(offsets, 16 * step, kind)
+    step = 1 << registers
+    places = data.draw(st.lists(st.integers(0, 63), min_size=5, max_size=5))
+    lanes = [(0 if bit in alike else step * place,) for bit, place in enumerate(places)]
+    bases = {"register": [(1 << bit,) for bit in range(registers)], "lane": lanes}
+    access = LinearLayout.from_bases(bases, {"offset": 64 * step})
+    offsets: list[int | None] = [2 * int(access.at(step * lane)) for lane in range(32)]
+    assert banks.layout_wavefronts(access, 16, kind) == judged_vector(offsets, 16 * step, kind)
 
 
 @pytest.mark.parametrize(
     ("arguments", "rule"),
     [
-        (([0] * 8, 32), "must hold 32 integers"),
-        (([0] * 4, 128, "ldmatrix"), "must hold 8 or 16 or 32 integers"),
+        (([0] * 8, 32), "must have 32 integers"),
+        (([0] * 4, 128, "ldmatrix"), "must have 8 or 16 or 32 integers"),
         (([0] * 31 + ["0"], 32), "'0' in lane 31"),
         (([0] * 31 + [True], 32), "True in lane 31"),
-        ((["x"] * 32, 32), "'x' in lane 0"),
         ((None, 32), "not None"),
-        (("0" * 32, 32), "must hold 32 integers"),
+        (("0" * 32, 32), "must have 32 integers"),
         (([10**5000] * 32, 32), "a number of 16610 bits in lane 0"),
     ],
 )

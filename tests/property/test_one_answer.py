@@ -6,7 +6,7 @@ import pytest
 
 import layoutalg as la
 from layoutalg.cli import main
-from layoutalg.targets.bank_model import bank_model
+from layoutalg.targets.banks import bank_model
 from layoutalg.targets.registry import TARGETS
 
 TILE = "(128,32):(32,1)"

@@ -15,7 +15,7 @@ import pytest
 from layoutalg.ground.errors import MalformedError
 from layoutalg.proofs.checker import check as checked
 from layoutalg.synth import universal_swizzle
-from layoutalg.targets.bank_model import bank_model
+from layoutalg.targets.banks import bank_model
 
 TARGETS = ("sm_90a", "gfx942", "gfx950")
 OPERATION = {"sm_90a": "ld.shared.v4.b32", "gfx942": "ds_read_b128", "gfx950": "ds_read_b128"}

@@ -19,18 +19,6 @@ def test_phases_share_out_the_wave_and_turns_are_the_busiest_bank(target: str, o
     assert sorted(lane for phase in rule.phases for lane in phase) == list(range(rule.lanes))
     assert all(len(phase) * rule.access_bytes <= 4 * rule.banks for phase in rule.phases)
     assert rule.access_bytes * 8 == int(operation.rpartition("b")[2])
-    rng = random.Random(operation + target)
-    grain = 4 if rule.access_bytes == 12 else rule.access_bytes
-    for _ in range(20):
-        addresses = [grain * rng.randrange(200) if rng.random() < 0.9 else None for _ in range(rule.lanes)]
-        total = 0
-        for phase in rule.phases:
-            words = {
-                (addresses[lane] + byte) // 4 for lane in phase for byte in range(rule.access_bytes)
-                if addresses[lane] is not None
-            }  # fmt: skip
-            total += max(sum(word % rule.banks == bank for word in words) for bank in range(rule.banks))
-        assert la.targets.banks.turns(target, operation, addresses) == total
     dense = [rule.access_bytes * lane for lane in range(rule.lanes)]
     assert banks.turns(target, operation, [0] * rule.lanes) == len(rule.phases) <= banks.turns(target, operation, dense)
 

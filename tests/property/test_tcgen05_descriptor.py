@@ -7,6 +7,8 @@ import json
 import random
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from layoutalg.ground.errors import LayoutError, MalformedError, TargetRuleError
 from layoutalg.targets.nvidia import tcgen05, wgmma
@@ -24,24 +26,25 @@ def matrix_word(**fields):
     return word
 
 
-@pytest.mark.parametrize("seed", range(40))
-def test_matrix_descriptors_go_in_and_come_out(seed):
-    rng = random.Random(seed)
-    for _ in range(25):
-        fields = {name: rng.getrandbits(width) for name, _, width in MATRIX_FIELDS}
-        fields["swizzle"] = rng.choice(list(CODES))
-        word = matrix_word(**fields)
-        if fields["mode"] and (fields["swizzle"] != 2 or fields["base"]):
-            with pytest.raises(TargetRuleError) as caught:
-                tcgen05.decode(word)
-            assert caught.value.rule == "TCGEN05_LBO_MODE"
-            continue
-        found = tcgen05.decode(word)
-        assert found.encode() == word
-        assert found.start_address_bytes == 16 * fields["start"]
-        assert found.leading_bytes == 16 * fields["leading"]
-        assert found.stride_bytes == 16 * fields["stride"]
-        assert (found.base_offset, found.swizzle) == (fields["base"], CODES[fields["swizzle"]])
+@given(
+    st.fixed_dictionaries(
+        {name: st.integers(0, 2**width - 1) for name, _, width in MATRIX_FIELDS}
+        | {"swizzle": st.sampled_from([*CODES])}
+    )
+)
+def test_matrix_descriptors_go_in_and_come_out(fields):
+    word = matrix_word(**fields)
+    if fields["mode"] and (fields["swizzle"] != 2 or fields["base"]):
+        with pytest.raises(TargetRuleError) as caught:
+            tcgen05.decode(word)
+        assert caught.value.rule == "TCGEN05_LBO_MODE"
+        return
+    found = tcgen05.decode(word)
+    assert found.encode() == word
+    assert found.start_address_bytes == 16 * fields["start"]
+    assert found.leading_bytes == 16 * fields["leading"]
+    assert found.stride_bytes == 16 * fields["stride"]
+    assert (found.base_offset, found.swizzle) == (fields["base"], CODES[fields["swizzle"]])
 
 
 def test_every_bit_that_has_no_field_is_refused():
@@ -87,33 +90,33 @@ def test_majors_and_swizzles_follow_the_table():
     assert tcgen05.descriptor_violations(absolute, "sm_120a")[0].rule == "TCGEN05_ARCH"
 
 
-def random_instruction(rng):
-    """A descriptor with random fields that its kind can hold."""
-    kind = tcgen05.KINDS[rng.choice(list(tcgen05.KINDS))]
-    scaled, four = bool(kind.scales), kind.container_bits == 4
+@st.composite
+def instructions(draw):
+    """Descriptors with fields that their kind can hold."""
+    kind = tcgen05.KINDS[draw(st.sampled_from([*tcgen05.KINDS]))]
+    scaled, flags = bool(kind.scales), st.booleans()
+    ids = st.integers(0, 3 * scaled)
+
+    def some(condition):
+        return draw(flags) if condition else False
+
     return InstructionDescriptor(
-        kind.name, rng.randrange(4) * 128 if scaled else rng.randrange(32) * 16, rng.randrange(64) * 8,
-        rng.choice(list(kind.types)), rng.choice(list(kind.types)), rng.choice(kind.results),
-        kind.transposes and rng.random() < 0.5, kind.transposes and rng.random() < 0.5,
-        kind.negates and rng.random() < 0.5, kind.negates and rng.random() < 0.5, rng.random() < 0.5,
-        0 if scaled else rng.randrange(4), kind.name == "i8" and rng.random() < 0.5,
-        0 if scaled else rng.choice((0, 8, 16, 32)), rng.choice(kind.scales) if scaled else "",
-        rng.randrange(4) if scaled else 0, rng.randrange(4) if scaled else 0, four and rng.random() < 0.5,
+        kind.name, draw(st.integers(0, 3)) * 128 if scaled else draw(st.integers(0, 31)) * 16,
+        draw(st.integers(0, 63)) * 8, draw(st.sampled_from([*kind.types])), draw(st.sampled_from([*kind.types])),
+        draw(st.sampled_from(kind.results)), some(kind.transposes), some(kind.transposes), some(kind.negates),
+        some(kind.negates), draw(flags), 0 if scaled else draw(st.integers(0, 3)), some(kind.name == "i8"),
+        0 if scaled else draw(st.sampled_from((0, 8, 16, 32))), draw(st.sampled_from(kind.scales)) if scaled else "",
+        draw(ids), draw(ids), some(kind.container_bits == 4),
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("seed", range(40))
-def test_instruction_descriptors_go_in_and_come_out(seed):
-    rng = random.Random(seed)
-    for _ in range(25):
-        made = random_instruction(rng)
-        word = made.encode()
-        assert tcgen05.decode_instruction(word, made.kind) == made
-        json.dumps(made.to_json())
-        if tcgen05.KINDS[made.kind].scales:
-            assert (word >> 17 & 63, word >> 27 & 3) == (made.n // 8, made.m // 128)
-        else:
-            assert (word >> 17 & 63, word >> 24 & 31) == (made.n // 8, made.m // 16)
+@given(instructions())
+def test_instruction_descriptors_go_in_and_come_out(made):
+    word = made.encode()
+    assert tcgen05.decode_instruction(word, made.kind) == made
+    json.dumps(made.to_json())
+    low, high = (27, 3) if tcgen05.KINDS[made.kind].scales else (24, 31)
+    assert (word >> 17 & 63, word >> low & high) == (made.n // 8, made.m // (128 if high == 3 else 16))
 
 
 @pytest.mark.parametrize("kind", tcgen05.KINDS)

@@ -11,7 +11,7 @@ import pytest
 import layoutalg as la
 from layoutalg.cli import main
 from layoutalg.proofs import checker
-from layoutalg.targets.bank_model import bank_model
+from layoutalg.targets.banks import bank_model
 
 ROWS = "(64,8):(64,1)"
 

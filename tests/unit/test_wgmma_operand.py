@@ -114,7 +114,7 @@ def test_shapes():
     assert wgmma.instruction_rows("A") == (64,)
     assert wgmma.operand_evidence("A") == "measured"
     assert wgmma.operand_evidence("B") == "measured"
-    assert wgmma.ACCUMULATORS["bf16"] == ("f32",)
+    assert wgmma.multiply("bf16").accumulators == ("f32",)
 
 
 @pytest.mark.parametrize("n", wgmma.N_VALUES)

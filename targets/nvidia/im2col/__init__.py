@@ -7,6 +7,7 @@ bytes.
 from __future__ import annotations
 
 from layoutalg.targets.nvidia.im2col.checks import (
+    RULES,
     require_accepted,
     store_violations,
     use_violations,
@@ -17,6 +18,7 @@ from layoutalg.targets.nvidia.im2col.encoding import FIELDS, column_bytes, decod
 from layoutalg.targets.nvidia.im2col.execute import (
     im2col_load,
     im2col_store,
+    layout,
     load_bytes,
     pixel_addresses,
     pixel_places,
@@ -33,8 +35,6 @@ from layoutalg.targets.nvidia.im2col.fields import (
     Im2colMap,
     Im2colWideMap,
 )
-from layoutalg.targets.nvidia.im2col.meaning import layout
-from layoutalg.targets.nvidia.im2col.rules import RULES
 
 __all__ = [
     "CORNER_RANGES", "FIELDS", "MAX_CHANNELS", "MAX_PIXELS", "OFFSET_LIMITS", "RULES", "WIDE_SWIZZLES", "Im2colMap",

@@ -96,13 +96,9 @@ class Im2colMap(Shown):
         oob_fill: What elements outside the tensor are loaded as, ``"ZERO"`` or ``"NAN"``.
         base_address: Byte address of element 0.
 
-    Raises: MalformedError: LA850, LA851.
-
     Example:
         >>> Im2colMap("f16", (64, 9, 14, 4), (128, 1152, 16128), (-1, -1), (-1, -1), 8, 64).rank
         4
-
-    Source: CUDA driver API 13.0, ``cuTensorMapEncodeIm2col``.
     """
 
     dtype: str
@@ -165,28 +161,18 @@ class Im2colWideMap:
     Mathematically: as ``Im2colMap`` with a box of extent 1 along H and D, at the instruction's own H and D coordinate.
 
     Args:
-        dtype: Element type, a name of ``tensormap.DTYPES``.
-        dims: Extents C, W, (H, (D,)) N of the tensor, elements.
-        strides_bytes: Distance in bytes between neighbours along W, (H, (D,)) N.
         lower_corner: First position along W.
         upper_corner: Last position along W, relative to the last element of the tensor.
-        channels_per_pixel: Elements read along C.
         pixels_per_column: Pixels read along W in mode W; mode W128 reads 128.
         mode: ``"W"`` or ``"W128"``.
-        element_strides: Step along each mode, elements; empty means all 1.
         interleave: ``"NONE"``; the others are representable so that the rules can name them.
         swizzle: A name of ``tensormap.SWIZZLES`` or ``"96B"``.
-        l2_promotion: L2 fetch size.
-        oob_fill: ``"ZERO"`` or ``"NAN"``.
-        base_address: Byte address of element 0.
 
-    Raises: MalformedError: LA850, LA851.
+    The other fields are those of ``Im2colMap``.
 
     Example:
         >>> Im2colWideMap("f16", (64, 9, 14, 4), (128, 1152, 16128), -1, -1, 32, 64, swizzle="64B").mode
         'W'
-
-    Source: CUDA driver API 13.0, ``cuTensorMapEncodeIm2colWide``.
     """
 
     dtype: str

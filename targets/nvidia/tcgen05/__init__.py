@@ -24,10 +24,8 @@ from layoutalg.targets.nvidia.tcgen05.instruction import (
     n_values,
 )
 from layoutalg.targets.nvidia.tcgen05.memory import (
-    COPY_SHAPES,
     LANE_STEP,
     SHAPES,
-    CopyShape,
     TmemAccess,
     TmemAllocation,
     TmemUse,
@@ -48,14 +46,13 @@ from layoutalg.targets.nvidia.tcgen05.scales import (
     scale_columns,
     scale_copy_bytes,
     scale_layout,
-    tensor_memory_scale,
 )
 
 __all__ = [
-    "ADDRESS_LIMIT_BYTES", "ARCHS", "BITS", "COPY_SHAPES", "KINDS", "LANE_STEP", "LEADING_MODES", "MAJORS", "SHAPES",
-    "SWIZZLES", "CopyShape", "InstructionDescriptor", "Kind", "MatrixDescriptor", "ReadPattern", "TmemAccess",
+    "ADDRESS_LIMIT_BYTES", "ARCHS", "BITS", "KINDS", "LANE_STEP", "LEADING_MODES", "MAJORS", "SHAPES",
+    "SWIZZLES", "InstructionDescriptor", "Kind", "MatrixDescriptor", "ReadPattern", "TmemAccess",
     "TmemAllocation", "TmemUse", "accumulator_layout", "checked_kind", "continued_bits", "data_path", "decode",
     "decode_instruction", "descriptor_violations", "has_tcgen05", "instruction_violations", "layout", "m_values",
     "n_values", "operand_bits", "operand_kind", "read_pattern", "scale_columns", "scale_copy_bytes", "scale_layout",
-    "swizzled", "tensor_memory_scale",
+    "swizzled",
 ]  # fmt: skip

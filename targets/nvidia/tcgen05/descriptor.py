@@ -1,8 +1,5 @@
 """The 64-bit shared-memory matrix descriptor of ``tcgen05``: fields, encoding, decoding.
 
-Notation: bits [13:0] start address, [29:16] leading byte offset, [45:32] stride byte offset (each in 16-byte units),
-[48:46] the constant 0b001, [51:49] base offset, [52] leading mode, [63:61] swizzle; every other bit is 0.
-
 References: PTX ISA 9.1 section 9.7.16.4.1 (shared memory descriptor); not run on a device.
 """
 
@@ -13,23 +10,41 @@ from dataclasses import dataclass, replace
 from layoutalg.ground.check import Checker
 from layoutalg.ground.errors import Diagnostic, TargetRuleError
 from layoutalg.ground.kinds import checked_kinds
+from layoutalg.targets.codec import Codec, run, words_of
 from layoutalg.targets.model import Violation
-from layoutalg.targets.registry import lookup
+from layoutalg.targets.nvidia.swizzles import CHUNK_BYTES, SWIZZLE_TABLE
+from layoutalg.targets.registry import having, lookup
 
-ARCHS = ("sm_100a", "sm_103a")
+ARCHS = having("tcgen05")
 """Targets of the registry that have ``tcgen05``."""
-UNIT_BYTES = 16
+UNIT_BYTES = CHUNK_BYTES
 ADDRESS_LIMIT_BYTES = 1 << 18
 """Addresses and strides are below this: 14 bits of 16-byte units."""
-SWIZZLE_CODES = {"NONE": 0, "128B_ATOM_32B": 1, "128B": 2, "64B": 4, "32B": 6}
+_CODES = {name: code for name, entry in SWIZZLE_TABLE.items() if (code := entry.tcgen05_code) is not None}
+SWIZZLE_CODES = dict(sorted(_CODES.items(), key=lambda item: item[1]))
 SWIZZLES = tuple(SWIZZLE_CODES)
 LEADING_MODES = ("relative", "absolute")
 SOURCE = "PTX ISA 9.1 section 9.7.16.4.1"
 CHECK = Checker("LA840", "invalid tcgen05 matrix descriptor")
 
 _NAMES = {code: name for name, code in SWIZZLE_CODES.items()}
-_VERSION_BITS, _VERSION = 46, 0b001
-_RESERVED = ((14, 15), (30, 31), (53, 60))
+_VERSION = 0b001
+_NUMBERS = ("start_address_bytes", "leading_bytes", "stride_bytes", "base_offset")
+CODEC = Codec(
+    (
+        run("start_address_bytes[17:4]", 13, 0, "address / 16"),
+        run("reserved", 15, 14, "0"),
+        run("leading_bytes[17:4]", 29, 16, "bytes / 16"),
+        run("reserved", 31, 30, "0"),
+        run("stride_bytes[17:4]", 45, 32, "bytes / 16"),
+        run("version", 48, 46, "0b001"),
+        run("base_offset", 51, 49, "0..7"),
+        run("leading_mode", 52, 52, "0 relative, 1 absolute"),
+        run("reserved", 60, 53, "0"),
+        run("swizzle", 63, 61, "0 NONE, 1 128B_ATOM_32B, 2 128B, 4 64B, 6 32B"),
+    )
+)
+"""Every bit of the descriptor."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +68,6 @@ class MatrixDescriptor:
         '0x4000404000010002'
         >>> decode(d.encode()) == d
         True
-
-    Source: PTX ISA 9.1 section 9.7.16.4.1.
     """
 
     start_address_bytes: int
@@ -88,23 +101,14 @@ class MatrixDescriptor:
             >>> hex(MatrixDescriptor(0, 128, 256, 5, "32B").encode())
             '0xc00a401000080000'
         """
-        return (
-            self.start_address_bytes // UNIT_BYTES
-            | self.leading_bytes // UNIT_BYTES << 16
-            | self.stride_bytes // UNIT_BYTES << 32
-            | _VERSION << _VERSION_BITS
-            | self.base_offset << 49
-            | LEADING_MODES.index(self.leading_mode) << 52
-            | SWIZZLE_CODES[self.swizzle] << 61
-        )
+        modes = {"leading_mode": LEADING_MODES.index(self.leading_mode), "swizzle": SWIZZLE_CODES[self.swizzle]}
+        return CODEC.integer({name: getattr(self, name) for name in _NUMBERS} | modes | {"version": _VERSION})
 
     def moved(self, by_bytes: int) -> MatrixDescriptor:
         """Return the descriptor with its start address moved.
 
         Args:
             by_bytes: A multiple of 16; the new start address stays in 18 bits.
-
-        Raises: MalformedError: LA840.
 
         Example:
             >>> MatrixDescriptor(0, 16, 1024, 0, "128B").moved(32).start_address_bytes
@@ -137,34 +141,26 @@ leading_mode='relative')
           in     TCGEN05_VERSION
           since  bits [48:46] are 0b000 in 0x4000004000010002, must be 0b001; 0b000 is a wgmma descriptor of sm_90a
           see    PTX ISA 9.1 section 9.7.16.4.1
-
-    Source: PTX ISA 9.1 section 9.7.16.4.1.
     """
     word = CHECK.integer(raw, "raw", 0, 1 << 64)
-    version = word >> _VERSION_BITS & 7
+    words = words_of(word, CODEC.words)
+    read = CODEC.decode(words)
+    version, swizzle = read["version"], read["swizzle"]
     if version != _VERSION:
         hint = "; 0b000 is a wgmma descriptor of sm_90a" if version == 0 else ""
         raise broken("TCGEN05_VERSION", f"bits [48:46] are {version:#05b} in {word:#018x}, must be 0b001{hint}")
-    for low, high in _RESERVED:
-        bits = word >> low & ((1 << (high - low + 1)) - 1)
+    for field, bits in CODEC.held(words, ("reserved",)):
         if bits:
-            raise broken("TCGEN05_RESERVED", f"reserved bits [{high}:{low}] hold {bits:#x} in {word:#018x}; must be 0")
-    if word >> 61 not in _NAMES:
-        raise broken("TCGEN05_SWIZZLE", f"bits [63:61] hold the swizzle code {word >> 61}; 0, 1, 2, 4 and 6 are valid")
-    return MatrixDescriptor(
-        (word & 0x3FFF) * UNIT_BYTES,
-        (word >> 16 & 0x3FFF) * UNIT_BYTES,
-        (word >> 32 & 0x3FFF) * UNIT_BYTES,
-        word >> 49 & 7,
-        _NAMES[word >> 61],
-        LEADING_MODES[word >> 52 & 1],
-    )
+            place = f"reserved bits [{field.last}:{field.first}]"
+            raise broken("TCGEN05_RESERVED", f"{place} hold {bits:#x} in {word:#018x}; must be 0")
+    if swizzle not in _NAMES:
+        raise broken("TCGEN05_SWIZZLE", f"bits [63:61] hold the swizzle code {swizzle}; 0, 1, 2, 4 and 6 are valid")
+    numbers = {name: read[name] for name in _NUMBERS}
+    return MatrixDescriptor(**numbers, swizzle=_NAMES[swizzle], leading_mode=LEADING_MODES[read["leading_mode"]])
 
 
 def has_tcgen05(target: str) -> bool:
     """Return whether a target has ``tcgen05``: sm_100a and sm_103a do, sm_120a does not.
-
-    Raises: MalformedError: LA340.
 
     Example:
         >>> has_tcgen05("sm_103a"), has_tcgen05("sm_120a")
@@ -183,8 +179,6 @@ def descriptor_violations(
         target: Architecture.
         major: ``"K"`` (transpose bit 0) or ``"MN"`` (transpose bit 1).
         element_bits: Bits of an element: 4, 6, 8, 16 or 32.
-
-    Raises: MalformedError: LA340, LA840.
 
     Example:
         >>> d = MatrixDescriptor(0, 128, 1024, 0, "128B_ATOM_32B")

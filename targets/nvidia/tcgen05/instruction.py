@@ -1,22 +1,19 @@
 """The 32-bit instruction descriptor of ``tcgen05.mma``: kinds, fields, encoding, decoding, legal combinations.
 
-Notation: bits of kinds f16, tf32, f8f6f4, i8: 1:0 sparsity selector, 2 sparse, 3 saturate, 5:4 type of D, 9:7 of A,
-12:10 of B, 13 and 14 negate, 15 and 16 transpose, 22:17 N div 8, 28:24 M div 16, 31:30 maximum shift of ``.ws``. Of the
-block-scaled kinds: 5:4 scale id of B, 23 type of the scales, 28:27 M div 128, 30:29 scale id of A, 31 K of 96.
-
 References: PTX ISA 9.1 sections 9.7.16.2.1 (shapes), 9.7.16.4.2 (instruction descriptor), 9.7.16.10.1 (transpose,
 negate), 9.7.16.10.7 (scale ids); not run on a device.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
 from layoutalg.ground.check import Checker
 from layoutalg.ground.kinds import checked_kinds
-from layoutalg.targets.model import Violation
+from layoutalg.targets.codec import Codec, Field, run, words_of
+from layoutalg.targets.model import Violation, fact
 from layoutalg.targets.nvidia.tcgen05.descriptor import ARCHS, broken, has_tcgen05
 
 SOURCE = "PTX ISA 9.1 section 9.7.16.4.2"
@@ -31,7 +28,7 @@ BITS = MappingProxyType(
 """Bits of an operand's element."""
 
 
-@dataclass(frozen=True, slots=True)
+@fact("LA842")
 class Kind:
     """What ``.kind::NAME`` multiplies.
 
@@ -58,9 +55,6 @@ class Kind:
     negates: bool = True
     transposes: bool = True
 
-    def __post_init__(self) -> None:
-        checked_kinds(self, "LA842")
-
     def __hash__(self) -> int:
         return hash((self.name, tuple(self.types.items()), self.results, self.k))
 
@@ -83,6 +77,57 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
     }
 )
 """Every kind by name."""
+_COMMON = (
+    run("sparse", 2, 2, "A is sparse"),
+    run("reserved", 6, 6, "reserved"),
+    run("a", 9, 7, "type of A"),
+    run("negate_a", 13, 13, "negate A"),
+    run("negate_b", 14, 14, "negate B"),
+    run("transpose_a", 15, 15, "A is M-major"),
+    run("transpose_b", 16, 16, "B is N-major"),
+    run("n[8:3]", 22, 17, "N / 8"),
+)
+_B = run("b", 12, 10, "type of B")
+_PLAIN = Codec(
+    (
+        *_COMMON,
+        _B,
+        run("selector", 1, 0, "sparsity selector"),
+        run("saturate", 3, 3, "integers saturate"),
+        run("d", 5, 4, "type of D"),
+        run("reserved", 23, 23, "reserved"),
+        run("m[8:4]", 28, 24, "M / 16"),
+        run("reserved", 29, 29, "reserved"),
+        run("max_shift", 31, 30, "maximum shift of .ws: 0, 8, 16, 32"),
+    )
+)
+_SCALED_COMMON = (
+    *_COMMON,
+    run("reserved", 1, 0, "reserved"),
+    run("reserved", 3, 3, "reserved"),
+    run("scale_b_id", 5, 4, "scale id of B"),
+    run("scale", 23, 23, "type of the scales"),
+    run("reserved", 26, 24, "reserved"),
+    run("m[8:7]", 28, 27, "M / 128"),
+    run("scale_a_id", 30, 29, "scale id of A"),
+)
+_SCALED = Codec((*_SCALED_COMMON, _B, run("reserved", 31, 31, "reserved")))
+_FOUR_BITS = Codec(
+    (
+        *_SCALED_COMMON,
+        run("b", 11, 10, "type of B"),
+        run("reserved", 12, 12, "reserved"),
+        run("k96", 31, 31, "K is 96"),
+    )
+)
+_CODED = ("a", "b", "d", "scale", "max_shift")
+"""Fields whose bits are the code of a name."""
+_FLAGS = ("transpose_a", "transpose_b", "negate_a", "negate_b", "sparse", "saturate", "k96")
+
+
+def codec(kind: Kind) -> Codec:
+    """Return the fields of a kind's 32 bits: of plain, of block-scaled, or of block-scaled 4-bit operands."""
+    return _PLAIN if not kind.scales else _FOUR_BITS if kind.container_bits == 4 else _SCALED
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,8 +162,6 @@ class InstructionDescriptor:
         '0x8400490'
         >>> decode_instruction(0x8400490, "f16") == made
         True
-
-    Source: PTX ISA 9.1 section 9.7.16.4.2.
     """
 
     kind: str
@@ -184,21 +227,12 @@ class InstructionDescriptor:
             '0x50b00480'
         """
         kind = KINDS[self.kind]
-        word = (
-            self.sparse << 2
-            | kind.types[self.a] << 7
-            | kind.types[self.b] << 10
-            | self.negate_a << 13
-            | self.negate_b << 14
-            | self.transpose_a << 15
-            | self.transpose_b << 16
-            | self.n >> 3 << 17
-        )
+        table = codec(kind)
+        values = {name: getattr(self, name) for name in table.values if name not in ("reserved", *_CODED)}
+        values |= {"a": kind.types[self.a], "b": kind.types[self.b]}
         if kind.scales:
-            scaled = self.scale_b_id << 4 | SCALE_CODES[self.scale] << 23 | self.m >> 7 << 27
-            return word | scaled | self.scale_a_id << 29 | self.k96 << 31
-        plain = self.selector | self.saturate << 3 | D_CODES[self.d] << 4
-        return word | plain | self.m >> 4 << 24 | SHIFTS.index(self.max_shift) << 30
+            return table.integer(values | {"scale": SCALE_CODES[self.scale]})
+        return table.integer(values | {"d": D_CODES[self.d], "max_shift": SHIFTS.index(self.max_shift)})
 
     def to_json(self) -> dict[str, object]:
         """Return the descriptor as JSON-ready data."""
@@ -212,8 +246,6 @@ class InstructionDescriptor:
 
 def checked_kind(kind: object) -> Kind:
     """Return a kind by name.
-
-    Raises: MalformedError: LA842.
 
     Example:
         >>> print(checked_kind("tf32"))
@@ -236,71 +268,49 @@ def decode_instruction(raw: int, kind: str) -> InstructionDescriptor:
     Example:
         >>> print(decode_instruction(0x8400490, "f16"))
         tcgen05.mma.kind::f16 128x256x16 bf16 * bf16 -> f32 (0x08400490)
-
-    Source: PTX ISA 9.1 section 9.7.16.4.2.
     """
     word, entry = CHECK.integer(raw, "raw", 0, 1 << 32), checked_kind(kind)
 
-    def bits(low: int, high: int) -> int:
-        return word >> low & ((1 << (high - low + 1)) - 1)
-
-    for low, high, why in _zeros(entry):
-        if bits(low, high):
-            because = f"bits [{high}:{low}] are {bits(low, high):#x} in {word:#010x}; {why} for {entry.name}, must be 0"
+    table, words = codec(entry), words_of(word, 1)
+    for field in table.fields:
+        why, bits = _zero(field, entry), field.of(words)
+        if why and bits:
+            because = (
+                f"bits [{field.last}:{field.first}] are {bits:#x} in {word:#010x}; {why} for {entry.name}, must be 0"
+            )
             raise broken("TCGEN05_IDESC_RESERVED", because, "LA843", SOURCE)
-    high_b = 11 if entry.container_bits == 4 else 12
-    types = {code: name for name, code in entry.types.items()}
-    a, b = types.get(bits(7, 9)), types.get(bits(10, high_b))
-    if a is None or b is None:
-        field, code = ("A", bits(7, 9)) if a is None else ("B", bits(10, high_b))
-        because = f"{field} has type code {code}, which {entry.name} does not have: {', '.join(entry.types)}"
-        raise broken("TCGEN05_IDESC_TYPE", because, "LA843", SOURCE)
-    result = scale = ""
+    read = table.decode(words)
+    del read["reserved"]
+
+    def name(field: str, known: Mapping[str, int], allowed: Iterable[str], of: str) -> str:
+        found = next((name for name, code in known.items() if code == read[field]), "")
+        if found not in allowed:
+            because = f"{of} has type code {read[field]}, which {entry.name} does not have: {', '.join(allowed)}"
+            raise broken("TCGEN05_IDESC_TYPE", because, "LA843", SOURCE)
+        return found
+
+    read |= {"a": name("a", entry.types, entry.types, "A"), "b": name("b", entry.types, entry.types, "B")}
     if entry.scales:
-        result = "f32"
-        scale = next(name for name, code in SCALE_CODES.items() if code == bits(23, 23))
-        if scale not in entry.scales:
-            because = f"bit 23 selects {scale} scales; {entry.name} has {', '.join(entry.scales)}"
-            raise broken("TCGEN05_IDESC_TYPE", because, "LA843", SOURCE)
+        read |= {"d": "f32", "scale": name("scale", SCALE_CODES, entry.scales, "the scale")}
     else:
-        result = next((name for name, code in D_CODES.items() if code == bits(4, 5)), "")
-        if result not in entry.results:
-            because = f"D has type code {bits(4, 5)}; {entry.name} has {', '.join(entry.results)}"
-            raise broken("TCGEN05_IDESC_TYPE", because, "LA843", SOURCE)
-    scaled = bool(entry.scales)
-    return InstructionDescriptor(
-        entry.name, bits(27, 28) << 7 if scaled else bits(24, 28) << 4, bits(17, 22) << 3, a, b, result,
-        bool(bits(15, 15)), bool(bits(16, 16)), bool(bits(13, 13)), bool(bits(14, 14)), bool(bits(2, 2)),
-        0 if scaled else bits(0, 1), not scaled and bool(bits(3, 3)), 0 if scaled else SHIFTS[bits(30, 31)], scale,
-        bits(29, 30) if scaled else 0, bits(4, 5) if scaled else 0, scaled and bool(bits(31, 31)),
-    )  # fmt: skip
+        read |= {"d": name("d", D_CODES, entry.results, "D"), "max_shift": SHIFTS[read["max_shift"]]}
+    flags = {flag: bool(read[flag]) for flag in _FLAGS if flag in read}
+    return InstructionDescriptor(entry.name, **read | flags)
 
 
-def _zeros(kind: Kind) -> Iterator[tuple[int, int, str]]:
-    """Bits that must be 0 for a kind, and why."""
-    yield 6, 6, "reserved"
-    if kind.scales:
-        yield 0, 1, "reserved"
-        yield 3, 3, "reserved"
-        yield 24, 26, "reserved"
-        if kind.container_bits == 4:
-            yield 12, 12, "reserved"
-            yield 15, 16, "no transpose"
-        else:
-            yield 31, 31, "reserved"
-        return
-    yield 23, 23, "reserved"
-    yield 29, 29, "reserved"
-    if kind.name != "i8":
-        yield 3, 3, "no saturation"
-    if not kind.negates:
-        yield 13, 14, "no negation"
+def _zero(field: Field, kind: Kind) -> str:
+    """Why a field must be 0 for a kind; "" where it may be anything."""
+    if field.name == "reserved":
+        return "reserved"
+    if field.name == "saturate" and kind.name != "i8":
+        return "no saturation"
+    if field.name.startswith("negate") and not kind.negates:
+        return "no negation"
+    return "no transpose" if field.name.startswith("transpose") and not kind.transposes else ""
 
 
 def m_values(kind: str, cta_group: int = 1, ws: bool = False, sparse: bool = False) -> tuple[int, ...]:
     """Return the legal M of a kind; () if there is no such instruction.
-
-    Raises: MalformedError: LA842.
 
     Example:
         >>> m_values("f16"), m_values("f16", 2), m_values("f16", ws=True), m_values("mxf4", 2, sparse=True)
@@ -327,8 +337,6 @@ def n_values(
         ws: Whether the instruction is weight stationary (``.ws``).
         sparse: Whether A is sparse.
         transposed_8bit_b: Whether B is N-major with elements of 8 bits.
-
-    Raises: MalformedError: LA842.
 
     Example:
         >>> n_values("i8")[:6], n_values("i8", 2)[:3], n_values("tf32", ws=True), n_values("f16", 2)[-2:]
@@ -360,14 +368,10 @@ def instruction_violations(
         cta_group: 1 or 2 blocks.
         ws: Whether the instruction is weight stationary (``.ws``).
 
-    Raises: MalformedError: LA340, LA842.
-
     Example:
         >>> made = InstructionDescriptor("i8", 128, 40, "s8", "u8", "s32")
         >>> [str(broken) for broken in instruction_violations(made)]
         ['TCGEN05_N: N = 40 is not one of 8, 16, 24, 32, 48, ..., 256 for i8, cta_group 1']
-
-    Source: PTX ISA 9.1 sections 9.7.16.2.1, 9.7.16.4.2, 9.7.16.10.1 and 9.7.16.10.7.
     """
     given = CHECK.kind(descriptor, InstructionDescriptor, "descriptor")
     group, stationary = _group(cta_group), _flag(ws, "ws")

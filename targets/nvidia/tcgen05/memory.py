@@ -8,9 +8,7 @@ References: PTX ISA 9.1 sections 9.7.16.1 (tensor memory), 9.7.16.7 (allocation)
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 
 from layoutalg.cute import ComposedLayout, CuteLayout, Swizzle
 from layoutalg.f2 import LinearLayout
@@ -50,8 +48,6 @@ class TmemAllocation(Shown):
           in     TMEM_COLUMNS
           since  columns must be a power of two in 32..512, not 48; the nearest is 64
           see    PTX ISA 9.1 section 9.7.16.7.1
-
-    Source: PTX ISA 9.1 section 9.7.16.7.1.
     """
 
     columns: int
@@ -103,8 +99,6 @@ class TmemUse(Shown):
           in     TMEM_GROWS
           since  256 columns after 128: allocation sizes must not grow within a block
           see    PTX ISA 9.1 section 9.7.16.7.1
-
-    Source: PTX ISA 9.1 sections 9.7.16.1.2 and 9.7.16.7.1.
     """
 
     live: tuple[TmemAllocation, ...] = ()
@@ -193,8 +187,6 @@ class TmemAccess(Shown):
           in     TMEM_LANES
           since  warp 1 can access lanes 32..63, not lanes 0..31
           see    PTX ISA 9.1 section 9.7.16.8
-
-    Source: PTX ISA 9.1 sections 9.7.16.2.3 and 9.7.16.8.
     """
 
     shape: str
@@ -276,47 +268,6 @@ class TmemAccess(Shown):
         }  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class CopyShape:
-    """What one ``tcgen05.cp`` moves from shared to tensor memory.
-
-    Args:
-        lanes: Rows of the source.
-        bits: Bits of each row.
-        multicasts: The ``.multicast`` qualifiers it accepts; empty for none.
-
-    Raises: MalformedError: LA846.
-
-    Example:
-        >>> COPY_SHAPES["32x128b"].multicasts, COPY_SHAPES["128x256b"].columns
-        (('warpx4',), 8)
-    """
-
-    lanes: int
-    bits: int
-    multicasts: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        checked_kinds(self, "LA846")
-
-    @property
-    def columns(self) -> int:
-        """Columns of tensor memory."""
-        return self.bits // 32
-
-
-COPY_SHAPES: Mapping[str, CopyShape] = MappingProxyType(
-    {
-        "128x256b": CopyShape(128, 256),
-        "4x256b": CopyShape(4, 256),
-        "128x128b": CopyShape(128, 128),
-        "64x128b": CopyShape(64, 128, ("warpx2::02_13", "warpx2::01_23")),
-        "32x128b": CopyShape(32, 128, ("warpx4",)),
-    }
-)
-"""Shapes of ``tcgen05.cp`` (PTX ISA 9.1 section 9.7.16.9.2)."""
-
-
 def data_path(m: int, cta_group: int = 1, ws: bool = False, sparse: bool = False) -> str:
     """Return the letter of an instruction's data path layout for D.
 
@@ -325,8 +276,6 @@ def data_path(m: int, cta_group: int = 1, ws: bool = False, sparse: bool = False
     Example:
         >>> data_path(128), data_path(64), data_path(64, ws=True), data_path(128, 2), data_path(128, 2, sparse=True)
         ('D', 'F', 'E', 'B', 'C')
-
-    Source: PTX ISA 9.1 section 9.7.16.10.5.
     """
     rows, group = CHECK.integer(m, "m", 0, 513), CHECK.integer(cta_group, "cta_group", 1, 3)
     for name, flag in (("ws", ws), ("sparse", sparse)):

@@ -13,17 +13,13 @@ layout of 32-byte atoms.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal, TypeAlias
-
 import numpy as np
 import numpy.typing as npt
 
-from layoutalg.cute import ComposedLayout, CuteLayout, Swizzle
 from layoutalg.ground.check import Checker
 from layoutalg.ground.errors import TargetRuleError
-from layoutalg.ground.kinds import checked_kinds
-from layoutalg.piecewise import PiecewiseLayout
+from layoutalg.targets.model import fact
+from layoutalg.targets.nvidia.reading import ROW_BYTES, Digit, Meaning, denoted, offsets, step_bytes
 from layoutalg.targets.nvidia.swizzles import SWIZZLE_TABLE
 from layoutalg.targets.nvidia.tcgen05.descriptor import (
     ADDRESS_LIMIT_BYTES,
@@ -36,15 +32,10 @@ from layoutalg.targets.nvidia.tcgen05.instruction import BITS, KINDS, Kind, chec
 
 MAJORS = ("K", "MN")
 SOURCE = "PTX ISA 9.1 section 9.7.16.3.3"
-ROW_BYTES = 128
 CHECK = Checker("LA844", "invalid tcgen05.mma operand")
-Field: TypeAlias = Literal["leading_bytes", "stride_bytes"]
-Step: TypeAlias = int | Field
-Digit: TypeAlias = tuple[int, Step]
-"""An extent (0 for the rest), and the digit's step in bytes or as a descriptor field."""
 
 
-@dataclass(frozen=True, slots=True)
+@fact("LA844")
 class ReadPattern:
     """How chunks of an operand split into digits, fastest first, and what each digit adds to the address.
 
@@ -58,14 +49,9 @@ class ReadPattern:
     mn: tuple[Digit, ...]
     k: tuple[Digit, ...]
 
-    def __post_init__(self) -> None:
-        checked_kinds(self, "LA844")
-
 
 def operand_kind(dtype: str, kind: str | None = None) -> Kind:
     """Return the kind that multiplies elements of a type: the given one, or the first that has the type.
-
-    Raises: MalformedError: LA842, LA844.
 
     Example:
         >>> operand_kind("e4m3").name, operand_kind("e2m1", "mxf4").container_bits
@@ -98,8 +84,6 @@ def read_pattern(major: str, swizzle: str, container_bits: int = 16, k_bytes: in
         ReadPattern(inner=16, mn=((4, 16), (0, 'leading_bytes')), k=((8, 64), (0, 'stride_bytes')))
         >>> read_pattern("MN", "128B_ATOM_32B", 32)
         ReadPattern(inner=4, mn=((8, 16), (0, 'leading_bytes')), k=((4, 128), (0, 'stride_bytes')))
-
-    Source: PTX ISA 9.1 sections 9.7.16.3.3 and 9.7.16.10.6.
     """
     found, missing = continued_pattern(major, swizzle, container_bits, k_bytes)
     if missing:
@@ -109,12 +93,6 @@ def read_pattern(major: str, swizzle: str, container_bits: int = 16, k_bytes: in
 
 def continued_pattern(major: str, swizzle: str, container_bits: int, k_bytes: int) -> tuple[ReadPattern, str]:
     """Return the pattern, even if it extrapolates documented ones, and what is undocumented about it; "" if nothing.
-
-    Args:
-        major: As for ``read_pattern``.
-        swizzle: As for ``read_pattern``.
-        container_bits: As for ``read_pattern``.
-        k_bytes: As for ``read_pattern``.
 
     Raises: MalformedError: LA840, LA844. TargetRuleError: LA845: forbidden by documents.
 
@@ -154,8 +132,6 @@ def continued_pattern(major: str, swizzle: str, container_bits: int, k_bytes: in
 def swizzled(addresses: npt.NDArray[np.int64], swizzle: str, base_offset: int = 0) -> npt.NDArray[np.int64]:
     """Return byte addresses after the XOR of a swizzle whose pattern starts at ``base_offset`` times 128 bytes.
 
-    Raises: MalformedError: LA840, LA844.
-
     Example:
         >>> swizzled(np.array([0, 128, 256]), "128B_ATOM_32B").tolist()
         [0, 160, 320]
@@ -192,16 +168,12 @@ def operand_bits(
     Returns:
         int64[rows, k].
 
-    Raises: MalformedError: LA842, LA844. TargetRuleError: LA845.
-
     Example:
         >>> d = MatrixDescriptor(0, 16, 1024, 0, "128B")
         >>> (operand_bits(d, "bf16", 64)[:3, [0, 8]] // 8).tolist()
         [[0, 16], [144, 128], [288, 304]]
         >>> operand_bits(d, "e2m1", 64)[0, [0, 1, 15, 16]].tolist()  # sixteen to a chunk, then padding
         [0, 4, 60, 128]
-
-    Source: PTX ISA 9.1 sections 9.7.16.3.3, 9.7.16.4.1 and 9.7.16.10.4.
     """
     read, missing = continued_bits(descriptor, dtype, rows, k, major=major, kind=kind)
     if missing:
@@ -220,14 +192,6 @@ def continued_bits(
 ) -> tuple[npt.NDArray[np.int64], str]:
     """Return ``operand_bits``, even if that extrapolates documented reads, and what is undocumented about it.
 
-    Args:
-        descriptor: As for ``operand_bits``.
-        dtype: As for ``operand_bits``.
-        rows: As for ``operand_bits``.
-        k: As for ``operand_bits``.
-        major: As for ``operand_bits``.
-        kind: As for ``operand_bits``.
-
     Raises: MalformedError: LA842, LA844. TargetRuleError: LA845: forbidden by documents.
 
     Example:
@@ -238,8 +202,9 @@ def continued_bits(
     mn, ks = np.arange(count, dtype=np.int64), np.arange(along, dtype=np.int64)
     inside, step = pattern.inner, BITS[dtype]
     near = ks % inside if major == "K" else mn % inside
-    rest = (mn, ks // inside) if major == "K" else (mn // inside, ks)
-    chunk = _moved(descriptor, pattern.mn, rest[0])[:, None] + _moved(descriptor, pattern.k, rest[1])[None, :]
+    rows_of, columns_of = (mn, ks // inside) if major == "K" else (mn // inside, ks)
+    chunk = offsets(descriptor, pattern.mn, count)[rows_of][:, None]
+    chunk = chunk + offsets(descriptor, pattern.k, along)[columns_of][None, :]
     linear = descriptor.start_address_bytes + chunk
     if int(linear.max()) + UNIT_BYTES > ADDRESS_LIMIT_BYTES:
         raise broken("TCGEN05_ADDRESS", f"it reaches byte {int(linear.max()) + 15}; the limit is 2^18", "LA845", SOURCE)
@@ -257,7 +222,7 @@ def layout(
     major: str = "K",
     kind: str | None = None,
     unit: str = "element",
-) -> CuteLayout | ComposedLayout | PiecewiseLayout:
+) -> Meaning:
     """Return the function that a descriptor denotes: (mn, k) to the place in shared memory that is read.
 
     Mathematically: ``operand_bits`` as a layout value: c -> p + Sw(s + C(c)), with C the digits of both coordinates
@@ -277,8 +242,6 @@ def layout(
         ``mn`` and ``k`` if the rows of an MN-major operand end inside a span. An ``"element"`` is its container in
         shared memory: for 4- and 6-bit elements of the f8f6f4 kinds, a byte of their chunk of 16.
 
-    Raises: MalformedError: LA842, LA844. TargetRuleError: LA845.
-
     Example:
         >>> print(layout(MatrixDescriptor(0, 16, 1024, 0, "128B"), "bf16"))
         Sw<3,3,3> o 0 o (128,16):(64,1)
@@ -296,74 +259,15 @@ def layout(
     if not isinstance(unit, str) or unit not in ("element", "byte", "bit") or (unit == "byte" and BITS[dtype] < 8):
         raise CHECK.malformed("unit", "must be element, bit or, for elements of whole bytes, byte", unit)
     in_bits = {"element": entry.container_bits, "byte": 8, "bit": 1}[unit]
-    whole = pattern.inner * (pattern.mn[0][0] or 1) if major == "MN" else 8
-    if count > whole and count % whole:
-        return _cut(descriptor, pattern, count, along, in_bits)
     # inside a chunk elements are packed by their own bits; counted in elements, they have their nominal positions
-    near = 1 if unit == "element" else BITS[dtype] // in_bits
+    near = [(pattern.inner, 1 if unit == "element" else BITS[dtype] // in_bits)]
 
-    def units(step: Step) -> int:
-        return 8 * (step if isinstance(step, int) else int(getattr(descriptor, step))) // in_bits
+    def units(digits: tuple[Digit, ...]) -> list[tuple[int, int]]:
+        return [(size, 8 * step_bytes(descriptor, step) // in_bits) for size, step in digits]
 
-    def mode(digits: tuple[Digit, ...], extent: int, holds_chunk: bool) -> tuple[list[int], list[int]]:
-        extents, steps = [], []
-        if holds_chunk:
-            here = min(pattern.inner, extent)
-            extents.append(here)
-            steps.append(near)
-            extent = -(-extent // here)
-        for size, step in digits:
-            here = min(size, extent) if size else extent
-            extent = -(-extent // here)
-            if here > 1:
-                joined = extents and steps[-1] * extents[-1] == units(step)
-                if joined:
-                    extents[-1] *= here
-                else:
-                    extents.append(here)
-                    steps.append(units(step))
-        return (extents, steps) if extents else ([1], [0])
-
-    modes = [mode(pattern.mn, count, major == "MN"), mode(pattern.k, along, major == "K")]
-    shape = tuple(extents[0] if len(extents) == 1 else tuple(extents) for extents, _ in modes)
-    strides = tuple(steps[0] if len(steps) == 1 else tuple(steps) for _, steps in modes)
-    inner = CuteLayout(shape, strides)
-    xor = SWIZZLE_TABLE[descriptor.swizzle].xor
-    start = descriptor.start_address_bytes
-    if not xor:
-        return ComposedLayout(Swizzle(0, 0, 0), units(start), inner) if start else inner
-    target, source = xor[0]
-    scale = in_bits.bit_length() - 4
-    swizzle = Swizzle(len(xor), target - scale, source - target)
-    period = SWIZZLE_TABLE[descriptor.swizzle].period_bytes
-    back = ROW_BYTES * descriptor.base_offset % period
-    if not back:
-        return ComposedLayout(swizzle, units(start), inner)
-    ahead = period - back  # addresses stay at least 0; the pattern repeats after the period
-    return ComposedLayout(Swizzle(0, 0, 0), -units(ahead), ComposedLayout(swizzle, units(start + ahead), inner))
-
-
-def _cut(descriptor: MatrixDescriptor, pattern: ReadPattern, rows: int, k: int, in_bits: int) -> PiecewiseLayout:
-    """Reads of an MN-major operand whose rows end inside a span, as a piecewise layout."""
-
-    def units(amount_bytes: int) -> int:
-        return 8 * amount_bytes // in_bits
-
-    terms = [str(units(descriptor.start_address_bytes)), f"{128 // pattern.inner // in_bits}*(mn mod {pattern.inner})"]
-    for rest, digits in ((f"floor(mn/{pattern.inner})", pattern.mn), ("k", pattern.k)):
-        left = rest
-        for size, step in digits:
-            amount = units(step if isinstance(step, int) else int(getattr(descriptor, step)))
-            terms.append(f"{amount}*({left} mod {size})" if size else f"{amount}*{left}")
-            left = f"floor({left}/{size})" if size else left
-    linear, period = " + ".join(terms), SWIZZLE_TABLE[descriptor.swizzle].period_bytes
-    ahead = period - ROW_BYTES * descriptor.base_offset % period
-    text = linear
-    for target, source in SWIZZLE_TABLE[descriptor.swizzle].xor:
-        old = f"(floor(({linear})/{units(1 << target)}) mod 2)"
-        phase = f"floor(({linear} + {units(ahead)})/{units(1 << source)})"
-        text += f" + {units(1 << target)}*((({old} + {phase}) mod 2) - {old})"
-    return PiecewiseLayout(f"{{ [mn, k] -> [offset = {text}] : 0 <= mn < {rows} and 0 <= k < {k} }}")
+    digits = units(pattern.mn), units(pattern.k)
+    whole = (digits[0], near + digits[1]) if major == "K" else (near + digits[0], digits[1])
+    return denoted(descriptor, whole, (count, along), in_bits, join=True)
 
 
 def _checked(
@@ -407,16 +311,6 @@ def _missing(given: MatrixDescriptor, pattern: ReadPattern, rows: int, k_bytes: 
         if into + run > span:
             return f"where a row of {run} bytes continues that starts {into} bytes into a span of {span}"
     return ""
-
-
-def _moved(
-    descriptor: MatrixDescriptor, digits: tuple[Digit, ...], rest: npt.NDArray[np.int64]
-) -> npt.NDArray[np.int64]:
-    total = np.zeros_like(rest)
-    for size, step in digits:
-        total += (rest % size if size else rest) * (step if isinstance(step, int) else int(getattr(descriptor, step)))
-        rest = rest // size if size else np.zeros_like(rest)
-    return total
 
 
 def undocumented(what: str) -> TargetRuleError:

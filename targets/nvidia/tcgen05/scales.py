@@ -32,8 +32,6 @@ def scale_layout(rows: int, groups: int, vector: int = 1, order: str = "K") -> C
         vector: Elements along K per scale: 16 or 32, or 1 for a layout of the scales themselves.
         order: Whether blocks follow each other along K (``"K"``) or along the rows (``"MN"``).
 
-    Raises: MalformedError: LA848.
-
     Example:
         >>> print(scale_layout(128, 4))
         ((32,4),4):((16,4),1)
@@ -72,8 +70,6 @@ def scale_copy_bytes(descriptor: MatrixDescriptor) -> npt.NDArray[np.int64]:
     Example:
         >>> scale_copy_bytes(MatrixDescriptor(0, 16, 128))[[0, 1, 8, 32], 0].tolist()
         [0, 16, 128, 4]
-
-    Source: PTX ISA 9.1 sections 9.7.16.3.3 and 9.7.16.9.2.
     """
     given = CHECK.kind(descriptor, MatrixDescriptor, "descriptor")
     if given.swizzle != "NONE" or given.leading_mode != "relative" or given.stride_bytes == 0:
@@ -85,29 +81,6 @@ def scale_copy_bytes(descriptor: MatrixDescriptor) -> npt.NDArray[np.int64]:
     if int(found.max()) >= ADDRESS_LIMIT_BYTES:
         raise broken("TCGEN05_ADDRESS", f"it reaches byte {int(found.max())}; the limit is 2^18", "LA845", SOURCE)
     return found
-
-
-def tensor_memory_scale(rows: int, groups: int = 4) -> CuteLayout:
-    """Return the layout of scales in tensor memory: (row, group) to byte + 4 column + 2^18 lane, in 32 lanes.
-
-    The other three partitions of 32 lanes hold copies.
-
-    Args:
-        rows: A multiple of 128.
-        groups: A multiple of 4: each four need four more columns per 128 rows.
-
-    Raises: MalformedError: LA848.
-
-    Example:
-        >>> print(tensor_memory_scale(128))
-        ((32,4),4):((262144,4),1)
-
-    Source: PTX ISA 9.1 sections 9.7.16.9.2 and 9.7.16.10.7.
-    """
-    blocks = [_blocks(rows, BLOCK_ROWS, "rows"), _blocks(groups, BLOCK_GROUPS, "groups")]
-    mn = ((32, 4, blocks[0]), (1 << 18, 4, 16)) if blocks[0] > 1 else ((32, 4), (1 << 18, 4))
-    k = ((4, blocks[1]), (1, 16 * blocks[0])) if blocks[1] > 1 else (4, 1)
-    return CuteLayout((mn[0], k[0]), (mn[1], k[1]))
 
 
 def scale_columns(vectors: int, scale_id: int = 0) -> tuple[int, ...]:
@@ -122,8 +95,6 @@ def scale_columns(vectors: int, scale_id: int = 0) -> tuple[int, ...]:
     Example:
         >>> scale_columns(1, 3), scale_columns(2, 2), scale_columns(4)
         ((3,), (2, 3), (0, 1, 2, 3))
-
-    Source: PTX ISA 9.1 section 9.7.16.10.7.2.
     """
     many, start = CHECK.integer(vectors, "vectors"), CHECK.integer(scale_id, "scale_id", 0, 4)
     if many not in (1, 2, 4):

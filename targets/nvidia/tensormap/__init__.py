@@ -6,12 +6,24 @@ CUDA 13.0); the ``evidence`` argument selects them or the documented ones.
 
 from __future__ import annotations
 
+from layoutalg.targets.codec import Field
 from layoutalg.targets.nvidia.tensormap import batch
-from layoutalg.targets.nvidia.tensormap.checks import RefusedMapError, violations
+from layoutalg.targets.nvidia.tensormap.checks import (
+    GATHER_TARGETS,
+    RefusedMapError,
+    gathered_boxes,
+    row_violations,
+    violations,
+)
 from layoutalg.targets.nvidia.tensormap.convert import fill_bytes, load_convert
 from layoutalg.targets.nvidia.tensormap.diagnose import Diagnosis, Trouble, diagnose
-from layoutalg.targets.nvidia.tensormap.documented import decode_documented, encode_documented
-from layoutalg.targets.nvidia.tensormap.encoding import FIELDS, Field, decode, encode
+from layoutalg.targets.nvidia.tensormap.encoding import (
+    FIELDS,
+    decode,
+    decode_documented,
+    encode,
+    encode_documented,
+)
 from layoutalg.targets.nvidia.tensormap.execute import tile_load, tile_store
 from layoutalg.targets.nvidia.tensormap.facts import (
     apply_swizzle,
@@ -41,8 +53,7 @@ from layoutalg.targets.nvidia.tensormap.fields import (
     DType,
     TensorMap,
 )
-from layoutalg.targets.nvidia.tensormap.gather import GATHER_TARGETS, gathered_boxes, row_violations
-from layoutalg.targets.nvidia.tensormap.interleave import interleaved_bytes, slice_bytes, slice_counts
+from layoutalg.targets.nvidia.tensormap.limits import ENFORCED as RULE_IDS_ENFORCED
 from layoutalg.targets.nvidia.tensormap.limits import (
     MAX_BOX,
     MAX_BOX_BYTES,
@@ -56,7 +67,7 @@ from layoutalg.targets.nvidia.tensormap.limits import (
     STRIDE_LIMIT_BYTES,
 )
 from layoutalg.targets.nvidia.tensormap.meaning import layout
-from layoutalg.targets.nvidia.tensormap.rules import RULE_IDS_ENFORCED, RULES
+from layoutalg.targets.nvidia.tensormap.rules import RULES
 from layoutalg.targets.nvidia.tensormap.versions import TOOLKITS, Acceptance, accepted_since
 from layoutalg.targets.registry import NVIDIA as ARCHITECTURES
 
@@ -67,8 +78,8 @@ __all__ = [
     "STORE_CHUNK_BYTES", "STRIDE_LIMIT_BYTES", "SWIZZLES", "TOOLKITS", "Acceptance", "DType", "Diagnosis", "Field",
     "RefusedMapError", "TensorMap", "Trouble", "accepted_since", "apply_swizzle", "batch", "box_bytes", "decode",
     "decode_documented", "diagnose", "element_bytes", "encode", "encode_documented", "fill_bytes", "footprint_bytes",
-    "gathered_boxes", "interleaved_bytes", "is_measured", "layout", "load_convert", "loaded_counts",
-    "row_pitch_bytes", "row_violations", "slice_bytes", "slice_counts", "swizzle_period_bytes", "swizzle_span_bytes",
+    "gathered_boxes", "is_measured", "layout", "load_convert", "loaded_counts",
+    "row_pitch_bytes", "row_violations", "swizzle_period_bytes", "swizzle_span_bytes",
     "swizzle_supported", "swizzle_xor", "tile_align_bytes", "tile_load", "tile_store", "transaction_bytes",
     "unit_bytes", "violations",
 ]  # fmt: skip

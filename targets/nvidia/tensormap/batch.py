@@ -18,7 +18,9 @@ import numpy as np
 import numpy.typing as npt
 
 from layoutalg.targets.nvidia.swizzles import SWIZZLE_TABLE
+from layoutalg.targets.nvidia.tensormap import limits
 from layoutalg.targets.nvidia.tensormap.checks import require_measured
+from layoutalg.targets.nvidia.tensormap.encoding import CODEC
 from layoutalg.targets.nvidia.tensormap.facts import require_map
 from layoutalg.targets.nvidia.tensormap.fields import (
     DTYPES,
@@ -29,37 +31,29 @@ from layoutalg.targets.nvidia.tensormap.fields import (
     checked_ints,
     malformed,
 )
-from layoutalg.targets.nvidia.tensormap.limits import (
-    ADDRESS_LIMIT,
-    MAX_BOX,
-    MAX_BOX_BYTES,
-    MAX_DIM_ENCODED,
-    MAX_ELEMENT_STRIDE,
-    MAX_RANK,
-    STRIDE_LIMIT_BYTES,
-)
+from layoutalg.targets.nvidia.tensormap.limits import ENFORCED, MAX_RANK, Numbers
 
 COLUMNS: tuple[str, ...] = (
     "dtype", "rank", "base_address", *(f"dims[{i}]" for i in range(5)), *(f"strides_bytes[{i}]" for i in range(4)),
     *(f"box[{i}]" for i in range(5)), *(f"element_strides[{i}]" for i in range(5)),
     "interleave", "swizzle", "l2_promotion", "oob_fill",
 )  # fmt: skip
-_DIMS, _STRIDES, _BOX, _STEPS = slice(3, 8), slice(8, 12), slice(12, 17), slice(17, 22)
-_PLAIN = [entry for entry in DTYPES.values() if entry.format_code is not None]
-_ELEMENT_BYTES = np.array([entry.bits // 8 for entry in _PLAIN], np.int64)
-_IS_FLOAT = np.array([entry.is_float for entry in _PLAIN], np.bool_)
-_FORMAT_BITS = np.array([(entry.format_code or 0) << 7 | int(entry.rounds_tf32) << 16 for entry in _PLAIN], np.uint64)
+_MODES = {"dims": slice(3, 8), "strides_bytes": slice(8, 12), "box": slice(12, 17), "element_strides": slice(17, 22)}
+_BITS = np.array([entry.bits for entry in DTYPES.values()], np.int64)
+_IS_FLOAT = np.array([entry.is_float for entry in DTYPES.values()], np.bool_)
+_FORMATS = np.array([entry.format_code for entry in DTYPES.values()], np.int64)
+_ROUNDS = np.array([entry.rounds_tf32 for entry in DTYPES.values()], np.int64)
 _SWIZZLE_CODES = {name: swizzle.map_code for name, swizzle in SWIZZLE_TABLE.items()}
-_MEASURED = [swizzle for swizzle in SWIZZLE_TABLE.values() if swizzle.map_code < 4]
-_SPAN = np.array([swizzle.span_bytes for swizzle in _MEASURED], np.int64)
-_PERIOD = np.array([swizzle.period_bytes for swizzle in _MEASURED], np.uint64)
-_MODES = np.arange(5)
+_PERIOD = np.array([swizzle.period_bytes for swizzle in SWIZZLE_TABLE.values()], np.int64)
+_CODES: Mapping[str, Mapping[str, int]] = {
+    "dtype": {name: entry.code for name, entry in DTYPES.items()}, "interleave": INTERLEAVE_CODES,
+    "swizzle": _SWIZZLE_CODES, "l2_promotion": L2_PROMOTION_CODES, "oob_fill": OOB_FILL_CODES,
+}  # fmt: skip
+_ENUMERATIONS = tuple((name, COLUMNS.index(name)) for name in _CODES)
 
 
 def to_row(tm: TensorMap) -> list[int]:
     """Return the 26 numbers of a map.
-
-    Raises: MalformedError: LA300, LA311.
 
     Example:
         >>> to_row(TensorMap("u8", (64,), (), (16,)))[:4]
@@ -72,17 +66,18 @@ def to_row(tm: TensorMap) -> list[int]:
     rank = tm.rank
     if rank > MAX_RANK:
         raise malformed("LA311", "a row has at most 5 modes", f"dims has {rank} entries")
-    row = [DTYPES[tm.dtype].code, rank, tm.base_address]
-    for values, length in ((tm.dims, 5), (tm.strides_bytes, 4), (tm.box, 5), (tm.element_strides, 5)):
-        row += [*values, *[-1] * (length - len(values))]
-    names = (INTERLEAVE_CODES[tm.interleave], _SWIZZLE_CODES[tm.swizzle])
-    return [*row, *names, L2_PROMOTION_CODES[tm.l2_promotion], OOB_FILL_CODES[tm.oob_fill]]
+    row = [-1] * len(COLUMNS)
+    row[1:3] = rank, tm.base_address
+    for name, columns in _MODES.items():
+        values = getattr(tm, name)
+        row[columns.start : columns.start + len(values)] = values
+    for name, column in _ENUMERATIONS:
+        row[column] = _CODES[name][getattr(tm, name)]
+    return row
 
 
 def from_row(row: npt.ArrayLike) -> TensorMap:
     """Return the map of 26 numbers; entries beyond the rank are not read.
-
-    Raises: MalformedError: LA311.
 
     Example:
         >>> from_row(to_row(TensorMap("u8", (64,), (), (16,)))).dims
@@ -96,18 +91,9 @@ def from_row(row: npt.ArrayLike) -> TensorMap:
     rank = values[1]
     if not 0 <= rank <= MAX_RANK:
         raise malformed("LA311", "the rank of a row is outside 0..5", f"rank = {rank}")
-    return TensorMap(
-        dtype=_name_of("dtype", values[0], {name: entry.code for name, entry in DTYPES.items()}),
-        dims=values[3 : 3 + rank],
-        strides_bytes=values[8 : 8 + max(rank - 1, 0)],
-        box=values[12 : 12 + rank],
-        element_strides=values[17 : 17 + rank],
-        interleave=_name_of("interleave", values[22], INTERLEAVE_CODES),
-        swizzle=_name_of("swizzle", values[23], _SWIZZLE_CODES),
-        l2_promotion=_name_of("l2_promotion", values[24], L2_PROMOTION_CODES),
-        oob_fill=_name_of("oob_fill", values[25], OOB_FILL_CODES),
-        base_address=values[2],
-    )
+    modes = {name: values[at.start : at.start + max(rank - (at.stop == 12), 0)] for name, at in _MODES.items()}
+    names = {name: _name_of(name, values[column], _CODES[name]) for name, column in _ENUMERATIONS}
+    return TensorMap(base_address=values[2], **modes, **names)  # type: ignore[arg-type]
 
 
 def verdicts(params: npt.ArrayLike, target: str = "sm_90a") -> npt.NDArray[np.bool_]:
@@ -116,8 +102,6 @@ def verdicts(params: npt.ArrayLike, target: str = "sm_90a") -> npt.NDArray[np.bo
     Args:
         params: int64[N, 26], columns as in ``COLUMNS``.
         target: ``"sm_90"`` or ``"sm_90a"``.
-
-    Raises: MalformedError: LA311, LA340. TargetRuleError: LA306, LA830.
 
     Complexity: O(N), no Python loop over rows.
 
@@ -143,8 +127,6 @@ def encode_many(params: npt.ArrayLike, target: str = "sm_90a") -> npt.NDArray[np
 
     Returns:
         uint64[N, 16].
-
-    Raises: MalformedError: LA311, LA340. TargetRuleError: LA306, LA830.
 
     Complexity: O(N), no Python loop over rows.
 
@@ -184,84 +166,43 @@ def _checked_params(params: npt.ArrayLike) -> npt.NDArray[np.int64]:
     return given.astype(np.int64, copy=False)
 
 
-def _within(values: npt.NDArray[np.int64], low: int, high: int) -> npt.NDArray[np.bool_]:
-    return (values >= low) & (values <= high)
+def _columns(rows: npt.NDArray[np.int64]) -> dict[str, list[npt.NDArray[np.int64]]]:
+    """Return the columns of the fields with one number per mode; in modes beyond the rank, numbers that encode as 0."""
+    unused = rows[:, 1, None] <= np.arange(5)
+    return {
+        name: list(np.where(unused[:, at.start - at.stop :], int(name != "strides_bytes"), rows[:, at]).T)
+        for name, at in _MODES.items()
+    }
 
 
 def _accepted(rows: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-    dtype, rank, base = rows[:, 0], rows[:, 1], rows[:, 2]
-    interleave, swizzle, l2, fill = (rows[:, column] for column in range(22, 26))
-    ok = _within(dtype, 0, len(_PLAIN) - 1)
-    ok &= _within(interleave, 0, 2) & _within(swizzle, 0, 3) & _within(l2, 0, 3) & _within(fill, 0, 1)
-    ok &= _within(rank, 1, MAX_RANK) & ((interleave == 0) | (rank >= 3))
-    unused = rank[:, None] <= _MODES
-    alignment = np.where(interleave == 2, 32, 16)
-    ok &= _within(base, 0, ADDRESS_LIMIT - 1) & (base % alignment == 0)
-    ok &= (_within(rows[:, _DIMS], 1, MAX_DIM_ENCODED) | unused).all(1)
-    strides = rows[:, _STRIDES]
-    ok &= ((_within(strides, 0, STRIDE_LIMIT_BYTES - 1) & (strides % alignment[:, None] == 0)) | unused[:, 1:]).all(1)
-    box, steps = rows[:, _BOX], rows[:, _STEPS]
-    ok &= (_within(box, 1, MAX_BOX) | unused).all(1)
-    ok &= (_within(steps, 1, MAX_ELEMENT_STRIDE) | unused).all(1)
-    # rows already refused contain arbitrary numbers: clip them so that no product below can overflow
-    element = _ELEMENT_BYTES[np.clip(dtype, 0, len(_PLAIN) - 1)]
-    inner = np.clip(box[:, 0], 1, MAX_BOX) * element
-    ok &= inner % 16 == 0
-    ok &= (interleave != 0) | (swizzle == 0) | (inner <= _SPAN[np.clip(swizzle, 0, 3)])
-    ok &= (fill != 1) | _IS_FLOAT[np.clip(dtype, 0, len(_PLAIN) - 1)]
-    ok &= _box_bytes(box, steps, unused, element) <= MAX_BOX_BYTES
+    ok = np.ones(len(rows), np.bool_)
+    for name, column in _ENUMERATIONS:
+        ok &= limits.within(rows[:, column], 0, len(_CODES[name]) - 1)
+    dtype = np.clip(rows[:, 0], 0, len(DTYPES) - 1)
+    numbers = Numbers(
+        dtype=rows[:, 0], bits=_BITS[dtype], slot_bits=_BITS[dtype], is_float=_IS_FLOAT[dtype], rank=rows[:, 1],
+        base_address=rows[:, 2], interleave=rows[:, 22], swizzle=rows[:, 23], oob_fill=rows[:, 25], **_columns(rows),
+    )  # fmt: skip
+    for rule in ENFORCED:
+        for _, _, holds in limits.conditions(
+            rule, numbers
+        ):  # products of numbers that other rules refuse may wrap around
+            ok &= holds
     return ok
-
-
-def _box_bytes(
-    box: npt.NDArray[np.int64],
-    steps: npt.NDArray[np.int64],
-    unused: npt.NDArray[np.bool_],
-    element: npt.NDArray[np.int64],
-) -> npt.NDArray[np.int64]:
-    counts = np.clip(box, 1, MAX_BOX) // np.clip(steps, 1, MAX_ELEMENT_STRIDE)
-    product: npt.NDArray[np.int64] = np.where(unused, 1, counts).prod(axis=1)
-    return element * product
 
 
 def _words(rows: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
     """Encode accepted rows."""
-    dtype, rank = rows[:, 0], rows[:, 1]
-    unused = rank[:, None] <= _MODES
-    dims = _minus_one(rows[:, _DIMS], unused)
-    box = _minus_one(rows[:, _BOX], unused)
-    steps = _minus_one(rows[:, _STEPS], unused)
-    sixteenths = np.where(unused[:, 1:], 0, rows[:, _STRIDES]).astype(np.uint64) >> np.uint64(4)
-    interleave, swizzle, l2, fill = (rows[:, column].astype(np.uint64) for column in range(22, 26))
-    word = np.zeros((len(rows), 16), np.uint64)
-    word[:, 2] = (
-        (rank - 1).astype(np.uint64) << np.uint64(4)
-        | _FORMAT_BITS[dtype]
-        | interleave << np.uint64(11)
-        | swizzle << np.uint64(13)
-        | fill << np.uint64(15)
-        | l2 << np.uint64(17)
-    )
-    word[:, 3:7] = sixteenths & np.uint64(0xFFFFFFFF)
-    word[:, 7] = _joined(sixteenths >> np.uint64(32), 4)
-    word[:, 8:13] = dims
-    word[:, 13] = _joined(steps, 3) | box[:, 0] << np.uint64(24)
-    word[:, 14] = _joined(box[:, 1:], 8)
-    answer = np.zeros((len(rows), 16), np.uint64)
-    answer[:, :8] = word[:, 0::2] | word[:, 1::2] << np.uint64(32)
-    answer[:, 0] = rows[:, 2].astype(np.uint64)
-    answer[:, 8] = _box_bytes(rows[:, _BOX], rows[:, _STEPS], unused, _ELEMENT_BYTES[dtype]).astype(np.uint64)
-    answer[:, 9] = _PERIOD[rows[:, 23]]
-    return answer
-
-
-def _minus_one(values: npt.NDArray[np.int64], unused: npt.NDArray[np.bool_]) -> npt.NDArray[np.uint64]:
-    return np.where(unused, 0, values - 1).astype(np.uint64)
-
-
-def _joined(values: npt.NDArray[np.uint64], bits: int) -> npt.NDArray[np.uint64]:
-    """Return per row the values side by side, entry 0 lowest."""
-    answer = np.zeros(len(values), np.uint64)
-    for column in range(values.shape[1]):
-        answer |= values[:, column] << np.uint64(bits * column)
-    return answer
+    dtype, columns = rows[:, 0], _columns(rows)
+    values = {
+        "base_address": rows[:, 2], "rank": rows[:, 1], "dtype": _FORMATS[dtype], "dtype.tf32": _ROUNDS[dtype],
+        **{name: rows[:, column] for name, column in _ENUMERATIONS if name != "dtype"},
+        **{f"{name}[{mode}]": column for name, many in columns.items() for mode, column in enumerate(many)},
+        "smem_alignment_bytes": _PERIOD[rows[:, 23]], "box_bytes": _BITS[dtype] // 8,
+    }  # fmt: skip
+    for extent, step in zip(columns["box"], columns["element_strides"], strict=True):
+        values["box_bytes"] = values["box_bytes"] * (extent // step)
+    words = [np.broadcast_to(np.asarray(word, np.int64), len(rows)) for word in CODEC.encode(values)]
+    low, high = np.stack(words[0::2], axis=1), np.stack(words[1::2], axis=1)
+    return low.astype(np.uint64) | high.astype(np.uint64) << np.uint64(32)

@@ -2,37 +2,40 @@
 
 Main statements: on the measured target, ``violations(tm) == ()`` exactly when the driver accepts ``tm``.
 
-Implementation notes: one small function per rule appends to a list; the enforced and the documented readings are two
-tuples of such functions. They run on every encoding, so they avoid generators for speed.
+Implementation notes: the enforced rules are the predicates of ``limits``; here are their words, and the rules that
+only documents state.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TypeAlias
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from types import MappingProxyType
 
 from layoutalg.ground.errors import Diagnostic, TargetRuleError, shown
 from layoutalg.targets.model import Violation
 from layoutalg.targets.nvidia.swizzles import SWIZZLE_TABLE
-from layoutalg.targets.nvidia.tensormap.fields import DTYPES, DType, TensorMap, malformed
+from layoutalg.targets.nvidia.tensormap.facts import box_bytes
+from layoutalg.targets.nvidia.tensormap.fields import DTYPES, TensorMap, checked_ints, malformed
 from layoutalg.targets.nvidia.tensormap.limits import (
-    ADDRESS_LIMIT,
-    MAX_BOX,
+    ALIGNED,
+    ENFORCED,
+    FIRST_WIDE,
+    GLOBAL_ALIGN_BYTES,
     MAX_BOX_BYTES,
-    MAX_DIM_ENCODED,
-    MAX_ELEMENT_STRIDE,
     MAX_RANK,
-    STRIDE_LIMIT_BYTES,
+    RANGES,
+    WIDE_ALIGN_BYTES,
+    Numbers,
+    conditions,
 )
-from layoutalg.targets.registry import Target, lookup
+from layoutalg.targets.registry import having, lookup
 
-_Check: TypeAlias = Callable[[TensorMap, DType, list[Violation]], None]
-_ATOM_SWIZZLES = frozenset(name for name, swizzle in SWIZZLE_TABLE.items() if swizzle.compute_capability >= (10, 0))
 _PACKED_SWIZZLES = {
     "u6_align16": ("NONE", "128B", "128B_ATOM_32B", "128B_ATOM_64B"),
     "u4_align16": ("NONE", "128B", "128B_ATOM_32B"),
 }
-_ALIGN16_TYPES = ("u4_align16", "u6_align16")
+_PACKED_MULTIPLES = {"u4_align8": 2, "u4_align16": 128, "u6_align16": 128}
 
 
 class RefusedMapError(TargetRuleError):
@@ -77,13 +80,11 @@ def violations(tm: TensorMap, target: str = "sm_90a", evidence: str = "enforced"
         return missing or enforced_violations(tm)
     if not isinstance(evidence, str) or evidence != "documented":
         raise malformed("LA305", f"evidence {shown(evidence)} is not known", "evidence is 'enforced' or 'documented'")
-    return no_tensor_maps(target) or _documented_violations(tm, lookup(target))
+    return no_tensor_maps(target) or tuple(_documented(tm, target))
 
 
 def no_tensor_maps(target: str) -> tuple[Violation, ...]:
     """Return the violation of every map on a target without tensor maps; () for other targets.
-
-    Raises: MalformedError: LA340.
 
     Example:
         >>> [str(entry) for entry in no_tensor_maps("sm_80")]
@@ -116,13 +117,26 @@ def require_measured(target: str) -> None:
         )
 
 
+def broken(tm: TensorMap, rules: Iterable[str]) -> tuple[Violation, ...]:
+    """Return where a map breaks some of the rules of ``limits``.
+
+    Example:
+        >>> [str(entry) for entry in broken(TensorMap("u8", (2**32,), (), (16,)), ("DIM_EXECUTE",))]
+        ['DIM_EXECUTE: dims[0] = 4294967296 is outside 1..2^31']
+    """
+    numbers = Numbers.of(tm)
+    found = []
+    for rule in rules:
+        for field, at, holds in conditions(rule, numbers):
+            if not holds:
+                found.append(Violation(rule, _text(rule, tm, field, at), field, at))
+    return tuple(found)
+
+
+@lru_cache(maxsize=1024)
 def enforced_violations(tm: TensorMap) -> tuple[Violation, ...]:
     """Return the rules that the measured driver enforces and the map breaks."""
-    found: list[Violation] = []
-    dtype = DTYPES[tm.dtype]
-    for check in _ENFORCED:
-        check(tm, dtype, found)
-    return tuple(found)
+    return broken(tm, ENFORCED)
 
 
 def require_accepted(tm: TensorMap, call: str, code: str = "LA307") -> None:
@@ -142,189 +156,181 @@ def require_accepted(tm: TensorMap, call: str, code: str = "LA307") -> None:
         )
 
 
-def _documented_violations(tm: TensorMap, target: Target) -> tuple[Violation, ...]:
-    found: list[Violation] = []
-    dtype = DTYPES[tm.dtype]
-    _check_rank(tm, dtype, found)
-    if target.compute_capability is None or target.compute_capability < (10, 0):
-        _check_atom(tm, dtype, found)
-    for check in _DOCUMENTED:
-        check(tm, dtype, found)
-    return tuple(found)
+def alignment(tm: TensorMap) -> int:
+    """Return the alignment of the base address and the strides."""
+    wide = tm.interleave == "32B" or DTYPES[tm.dtype].code >= FIRST_WIDE
+    return WIDE_ALIGN_BYTES if wide else GLOBAL_ALIGN_BYTES
 
 
-def _check_rank(tm: TensorMap, _: DType, found: list[Violation]) -> None:
-    rank = len(tm.dims)
-    least = 1 if tm.interleave == "NONE" else 3
-    if not least <= rank <= MAX_RANK:
-        note = "" if least == 1 else f" with interleave {tm.interleave}"
-        found.append(Violation("RANK", f"dims has {rank} entries, allowed {least}..{MAX_RANK}{note}", "dims"))
-
-
-def _check_atom(tm: TensorMap, dtype: DType, found: list[Violation]) -> None:
-    if dtype.slot_bytes is not None:
-        message = f"dtype {tm.dtype} is packed, which needs compute capability 10.0 or later"
-        found.append(Violation("ARCH_ATOM", message, "dtype"))
-    if tm.swizzle in _ATOM_SWIZZLES:
-        message = f"swizzle {tm.swizzle} needs compute capability 10.0 or later"
-        found.append(Violation("ARCH_ATOM", message, "swizzle"))
-
-
-def _required_alignment(tm: TensorMap) -> int:
-    return 32 if tm.interleave == "32B" or tm.dtype in _ALIGN16_TYPES else 16
-
-
-def _check_base(tm: TensorMap, _: DType, found: list[Violation]) -> None:
-    base, alignment = tm.base_address, _required_alignment(tm)
-    if base % alignment:
-        message = f"base_address = {base} is not a multiple of {alignment} bytes"
-        found.append(Violation("BASE_ALIGN", message, "base_address"))
-    if not 0 <= base < ADDRESS_LIMIT:
-        message = f"base_address = {base} is outside 0..2^57-1"
-        found.append(Violation("BASE_RANGE", message, "base_address"))
-
-
-def _check_dims(tm: TensorMap, _: DType, found: list[Violation]) -> None:
-    for mode, extent in enumerate(tm.dims):
-        if not 1 <= extent <= MAX_DIM_ENCODED:
-            found.append(Violation("DIM_RANGE", f"dims[{mode}] = {extent} is outside 1..2^32", "dims", mode))
-
-
-def _check_strides(tm: TensorMap, _: DType, found: list[Violation]) -> None:
-    alignment = _required_alignment(tm)
-    for index, stride in enumerate(tm.strides_bytes):
-        if stride % alignment:
-            message = f"strides_bytes[{index}] = {stride} (mode {index + 1}) is not a multiple of {alignment} bytes"
-            found.append(Violation("STRIDE_ALIGN", message, "strides_bytes", index))
-        if not 0 <= stride < STRIDE_LIMIT_BYTES:
-            message = f"strides_bytes[{index}] = {stride} (mode {index + 1}) is outside 0..2^40-1"
-            found.append(Violation("STRIDE_RANGE", message, "strides_bytes", index))
-
-
-def _check_box(tm: TensorMap, _: DType, found: list[Violation]) -> None:
-    for mode, extent in enumerate(tm.box):
-        if not 1 <= extent <= MAX_BOX:
-            found.append(Violation("BOX_RANGE", f"box[{mode}] = {extent} is outside 1..256", "box", mode))
-
-
-def _check_inner_16(tm: TensorMap, dtype: DType, found: list[Violation]) -> None:
-    if tm.box and (tm.box[0] * dtype.bits) % 128:
-        message = f"box[0] = {tm.box[0]} elements of {dtype.bits} bits are not a multiple of 16 bytes"
-        found.append(Violation("BOX_INNER_16B", message, "box", 0))
-
-
-def _check_inner_16_plain(tm: TensorMap, dtype: DType, found: list[Violation]) -> None:
-    if tm.interleave == "NONE":
-        _check_inner_16(tm, dtype, found)
-
-
-def _check_element_strides(tm: TensorMap, _: DType, found: list[Violation], first: int = 0) -> None:
-    for mode, step in enumerate(tm.element_strides):
-        if mode >= first and not 1 <= step <= MAX_ELEMENT_STRIDE:
-            message = f"element_strides[{mode}] = {step} is outside 1..8"
-            found.append(Violation("ELEM_STRIDE", message, "element_strides", mode))
-
-
-def _check_element_strides_documented(tm: TensorMap, dtype: DType, found: list[Violation]) -> None:
-    _check_element_strides(tm, dtype, found, 1 if tm.interleave == "NONE" else 0)
-
-
-def _check_swizzle_inner(tm: TensorMap, dtype: DType, found: list[Violation]) -> None:
-    if tm.swizzle == "NONE" or tm.interleave != "NONE" or not tm.box:
-        return
-    bits = dtype.bits if dtype.slot_bytes is None else dtype.slot_bytes // 2  # slot_bytes hold 16 elements
-    span = SWIZZLE_TABLE[tm.swizzle].span_bytes
-    if tm.box[0] * bits > span * 8:
-        message = (
-            f"box[0] = {tm.box[0]} elements of {bits} bits take {-(-tm.box[0] * bits // 8)} bytes, "
+def _text(rule: str, tm: TensorMap, field: str, at: int | None) -> str:
+    """What is wrong, with the numbers."""
+    value = getattr(tm, field) if at is None else getattr(tm, field)[at]
+    place = field if at is None else f"{field}[{at}]"
+    place = f"{place} = {value}" + (f" (mode {at + 1})" if field == "strides_bytes" and at is not None else "")
+    bits = DTYPES[tm.dtype].bits
+    if rule in RANGES:
+        return f"{place} is outside {_bound(RANGES[rule][1])}..{_bound(RANGES[rule][2])}"
+    if rule in ALIGNED:
+        return f"{place} is not a multiple of {alignment(tm)} bytes"
+    if rule == "RANK":
+        note = "1" if tm.interleave == "NONE" else "3"
+        note += f"..{MAX_RANK}" + ("" if tm.interleave == "NONE" else f" with interleave {tm.interleave}")
+        return f"dims has {tm.rank} entries, allowed {note}"
+    if rule == "ARCH_ATOM":
+        what = f"{field} {value} is packed, which" if field == "dtype" else f"{field} {value}"
+        return f"{what} needs compute capability 10.0 or later"
+    if rule == "BOX_INNER_16B":
+        return f"{place} elements of {bits} bits are not a multiple of {GLOBAL_ALIGN_BYTES} bytes"
+    if rule == "SWIZZLE_INNER":
+        bits = Numbers.of(tm).slot_bits
+        span = SWIZZLE_TABLE[tm.swizzle].span_bytes
+        return (
+            f"{place} elements of {bits} bits take {-(-value * bits // 8)} bytes, "
             f"more than the {span} bytes of swizzle {tm.swizzle}"
         )
-        found.append(Violation("SWIZZLE_INNER", message, "box", 0))
+    if rule == "OOB_NAN":
+        return f"oob_fill NAN needs a floating-point type, not {tm.dtype}"
+    return f"the whole box takes {box_bytes(tm)} bytes (floors of box / element stride), more than {MAX_BOX_BYTES}"
 
 
-def _check_nan(tm: TensorMap, dtype: DType, found: list[Violation]) -> None:
-    if tm.oob_fill == "NAN" and not dtype.is_float:
-        message = f"oob_fill NAN needs a floating-point type, not {tm.dtype}"
-        found.append(Violation("OOB_NAN", message, "oob_fill"))
+def _bound(number: int) -> str:
+    """A limit as it is written: powers of two above 2^16, and one less, as such."""
+    for offset, sign in ((0, ""), (1, "-1")):
+        if number >= 1 << 16 and not number + offset & (number + offset - 1):
+            return f"2^{number.bit_length() - 1 + offset}{sign}"
+    return str(number)
 
 
-def _check_box_smem(tm: TensorMap, dtype: DType, found: list[Violation]) -> None:
-    if dtype.slot_bytes is not None or not tm.box:
-        return
-    total = dtype.bits // 8
-    for extent, step in zip(tm.box, tm.element_strides, strict=True):
-        if extent < 1 or step < 1:
-            return  # BOX_RANGE or ELEM_STRIDE reports this
-        total *= extent // step
-    if total > MAX_BOX_BYTES:
-        message = f"the whole box takes {total} bytes (floors of box / element stride), more than {MAX_BOX_BYTES}"
-        found.append(Violation("BOX_SMEM", message, "box"))
+def _documented(tm: TensorMap, target: str) -> Iterator[Violation]:
+    """What the documents forbid."""
+    capability = lookup(target).compute_capability
+    plain = tm.interleave == "NONE"
+    for rule in _DOCUMENTED:
+        if rule in _ONLY_DOCUMENTED:
+            yield from _ONLY_DOCUMENTED[rule](tm)
+        elif (rule != "BOX_INNER_16B" or plain) and (rule != "ARCH_ATOM" or capability is None or capability < (10, 0)):
+            for entry in broken(tm, (rule,)):
+                if not (rule == "ELEM_STRIDE" and plain and entry.position == 0):
+                    yield entry
 
 
-def _check_stride_nest(tm: TensorMap, dtype: DType, found: list[Violation]) -> None:
+def _stride_nest(tm: TensorMap) -> Iterator[Violation]:
+    bits = DTYPES[tm.dtype].bits
     for index, stride in enumerate(tm.strides_bytes):
-        name = f"strides_bytes[{index}] = {stride} (mode {index + 1})"
         message = ""
         if index == 0:
-            if stride * 8 < tm.dims[0] * dtype.bits:
-                message = f"{name} is less than a row: dims[0] = {tm.dims[0]} elements of {dtype.bits} bits"
+            if stride * 8 < tm.dims[0] * bits:
+                message = f"is less than a row: dims[0] = {tm.dims[0]} elements of {bits} bits"
         else:
             before, extent = tm.strides_bytes[index - 1], tm.dims[index]
             if before <= 0 or stride % before or stride // before < extent:
-                message = f"{name} is not strides_bytes[{index - 1}] = {before} times at least dims[{index}] = {extent}"
+                message = f"is not strides_bytes[{index - 1}] = {before} times at least dims[{index}] = {extent}"
         if message:
-            found.append(Violation("STRIDE_NEST", message, "strides_bytes", index))
+            place = f"strides_bytes[{index}] = {stride} (mode {index + 1})"
+            yield Violation("STRIDE_NEST", f"{place} {message}", "strides_bytes", index)
 
 
-def _check_interleave32(tm: TensorMap, _: DType, found: list[Violation]) -> None:
+def _interleave32(tm: TensorMap) -> Iterator[Violation]:
     if tm.interleave == "32B" and tm.swizzle != "32B":
-        message = f"interleave 32B requires swizzle 32B, not {tm.swizzle}"
-        found.append(Violation("INTERLEAVE32", message, "swizzle"))
+        yield Violation("INTERLEAVE32", f"interleave 32B requires swizzle 32B, not {tm.swizzle}", "swizzle")
 
 
-def _check_packed(tm: TensorMap, dtype: DType, found: list[Violation]) -> None:
-    if dtype.slot_bytes is None or not tm.dims:
+def _packed(tm: TensorMap) -> Iterator[Violation]:
+    multiple = _PACKED_MULTIPLES.get(tm.dtype)
+    if multiple is None or not tm.dims:
         return
-    wide = tm.dtype in _ALIGN16_TYPES
-    multiple = 128 if wide else 2
     if tm.dims[0] % multiple:
         message = f"dims[0] = {tm.dims[0]} is not a multiple of {multiple} for dtype {tm.dtype}"
-        found.append(Violation("PACKED_DIM0", message, "dims", 0))
-    if wide and tm.box[0] != 128:
-        message = f"box[0] = {tm.box[0]} is not 128 for dtype {tm.dtype}"
-        found.append(Violation("PACKED_BOX0", message, "box", 0))
+        yield Violation("PACKED_DIM0", message, "dims", 0)
+    if multiple == 128 and tm.box[0] != 128:
+        yield Violation("PACKED_BOX0", f"box[0] = {tm.box[0]} is not 128 for dtype {tm.dtype}", "box", 0)
     allowed = _PACKED_SWIZZLES.get(tm.dtype)
     if allowed is not None and tm.swizzle not in allowed:
         message = f"swizzle {tm.swizzle} does not go with dtype {tm.dtype}, allowed " + ", ".join(allowed)
-        found.append(Violation("PACKED_SWIZZLE", message, "swizzle"))
+        yield Violation("PACKED_SWIZZLE", message, "swizzle")
     if tm.dtype == "u6_align16" and tm.interleave != "NONE":
         message = f"interleave {tm.interleave} does not go with dtype {tm.dtype}"
-        found.append(Violation("PACKED_SWIZZLE", message, "interleave"))
+        yield Violation("PACKED_SWIZZLE", message, "interleave")
 
 
-_ENFORCED: tuple[_Check, ...] = (
-    _check_rank,
-    _check_atom,
-    _check_base,
-    _check_dims,
-    _check_strides,
-    _check_box,
-    _check_inner_16,
-    _check_element_strides,
-    _check_swizzle_inner,
-    _check_nan,
-    _check_box_smem,
+_ONLY_DOCUMENTED: Mapping[str, Callable[[TensorMap], Iterator[Violation]]] = MappingProxyType(
+    {"PACKED_DIM0": _packed, "STRIDE_NEST": _stride_nest, "INTERLEAVE32": _interleave32}
 )
-_DOCUMENTED: tuple[_Check, ...] = (
-    _check_base,
-    _check_dims,
-    _check_packed,
-    _check_strides,
-    _check_stride_nest,
-    _check_box,
-    _check_inner_16_plain,
-    _check_element_strides_documented,
-    _check_swizzle_inner,
-    _check_interleave32,
-    _check_nan,
+"""``_packed`` names the other rules of packed types too."""
+_DOCUMENTED = (
+    "RANK", "ARCH_ATOM", "BASE_ALIGN", "BASE_RANGE", "DIM_RANGE", "PACKED_DIM0", "STRIDE_ALIGN", "STRIDE_RANGE",
+    "STRIDE_NEST", "BOX_RANGE", "BOX_INNER_16B", "ELEM_STRIDE", "SWIZZLE_INNER", "INTERLEAVE32", "OOB_NAN",
+)  # fmt: skip
+
+
+GATHER_TARGETS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "gather4 to shared::cta": having("gather4"),
+        "gather4 to shared::cluster": having("scatter4"),
+        "scatter4": having("scatter4"),
+    }
 )
+"""Architectures for which ptxas 13.0 accepts each form."""
+_COORDS = 5
+_COORD_LIMIT = 1 << 31
+
+
+def row_violations(
+    tm: TensorMap, coords: Sequence[int], target: str, form: str = "gather4 to shared::cta"
+) -> tuple[Violation, ...]:
+    """Return every documented rule that gathering or scattering four rows breaks.
+
+    Args:
+        tm: The map.
+        coords: First column, then the four rows.
+        target: Architecture.
+        form: A name of ``GATHER_TARGETS``.
+
+    Example:
+        >>> tm = TensorMap("bf16", (64, 100), (128,), (64, 1), swizzle="128B")
+        >>> row_violations(tm, (0, 2, 5, 0, 9), "sm_100a")
+        ()
+        >>> [entry.rule for entry in row_violations(tm, (0, 2, 5, 0, 9), "sm_90a")]
+        ['GATHER_ARCH']
+    """
+    if not isinstance(form, str) or form not in GATHER_TARGETS:
+        raise malformed("LA856", f"unknown form {shown(form)}", "the forms are " + ", ".join(GATHER_TARGETS))
+    lookup(target)
+    starts = checked_ints("coords", coords, "LA856")
+    found = list(violations(tm, target, "documented"))
+    if target not in GATHER_TARGETS[form]:
+        message = f"{target} does not have {form}; these do: " + ", ".join(GATHER_TARGETS[form])
+        found.append(Violation("GATHER_ARCH", message, "target"))
+    if tm.rank != 2:
+        found.append(Violation("GATHER_RANK", f"dims has {tm.rank} entries, not 2", "dims"))
+    elif tm.box[1] != 1:
+        found.append(Violation("GATHER_BOX", f"box[1] = {tm.box[1]}, not 1", "box", 1))
+    if tm.interleave != "NONE":
+        found.append(Violation("GATHER_INTERLEAVE", f"interleave is {tm.interleave}, not NONE", "interleave"))
+    if len(starts) != _COORDS:
+        because = f"got {len(starts)}"
+        raise malformed("LA856", "coords must be the first column and four rows", because)
+    for index, start in enumerate(starts):
+        if not -_COORD_LIMIT <= start < _COORD_LIMIT:
+            message = f"coords[{index}] = {start} is not a signed 32-bit integer"
+            found.append(Violation("COORD_RANGE", message, "coords", index))
+    if starts[0] * DTYPES[tm.dtype].bits % 128:
+        message = f"coords[0] = {starts[0]} is not a multiple of 16 bytes"
+        found.append(Violation("BOX_ADDR", message, "coords", 0))
+    if form == "scatter4" and min(starts) < 0:
+        found.append(Violation("STORE", f"a store starts at a negative coordinate: {starts}", "coords"))
+    return tuple(found)
+
+
+def gathered_boxes(tm: TensorMap, coords: Sequence[int], target: str = "sm_100a") -> tuple[tuple[int, int], ...]:
+    """Return the start (column, row) of each of the four boxes, in shared-memory order.
+
+    Example:
+        >>> gathered_boxes(TensorMap("bf16", (64, 100), (128,), (64, 1)), (0, 2, 5, 0, 9))
+        ((0, 2), (0, 5), (0, 0), (0, 9))
+    """
+    broken = row_violations(tm, coords, target)
+    if broken:
+        raise malformed("LA856", "these rows cannot be gathered", "; ".join(str(entry) for entry in broken))
+    column, *rows = (int(value) for value in coords)
+    return tuple((column, row) for row in rows)

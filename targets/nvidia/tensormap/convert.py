@@ -38,13 +38,9 @@ def fill_bytes(dtype: str, oob_fill: str) -> bytes:
         dtype: A name of ``PLAIN_DTYPES``.
         oob_fill: ``"ZERO"`` or ``"NAN"``.
 
-    Raises: MalformedError: LA301, LA302.
-
     Example:
         >>> fill_bytes("f32", "NAN").hex()
         'f77ff77f'
-
-    Source: measured on NVIDIA H200.
     """
     size = element_bytes(dtype)
     if checked_name("oob_fill", oob_fill, OOB_FILL_CODES) == "ZERO":
@@ -65,13 +61,9 @@ def load_convert(dtype: str, values: npt.NDArray[np.uint8]) -> npt.NDArray[np.ui
         dtype: A name of ``PLAIN_DTYPES``.
         values: uint8, any shape; the last axis holds whole elements, little endian.
 
-    Raises: MalformedError: LA301, LA327.
-
     Example:
         >>> load_convert("tf32", np.array([0x40000FFF], "<u4").view(np.uint8)).view("<u4").tolist() == [0x40000000]
         True
-
-    Source: measured on NVIDIA H200, driver 580.159.04.
     """
     size = element_bytes(checked_name("dtype", dtype, dict.fromkeys(PLAIN_DTYPES)))
     if not isinstance(values, np.ndarray) or values.dtype != np.uint8 or values.ndim == 0 or values.shape[-1] % size:

@@ -13,15 +13,14 @@ from __future__ import annotations
 import contextlib
 import struct
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from typing import Any
 
 from layoutalg.ground.errors import DeviceMismatchError, Diagnostic, LayoutError, Repair, plain, shown
-from layoutalg.ground.kinds import checked_kinds
-from layoutalg.targets.model import Violation
+from layoutalg.targets.model import Violation, fact
 from layoutalg.targets.nvidia.swizzles import SWIZZLE_TABLE
-from layoutalg.targets.nvidia.tensormap.checks import enforced_violations, violations
-from layoutalg.targets.nvidia.tensormap.encoding import FIELDS, MAP_BYTES, decode, encode
+from layoutalg.targets.nvidia.tensormap.checks import alignment, enforced_violations, violations
+from layoutalg.targets.nvidia.tensormap.encoding import CODEC, MAP_BYTES, encode, lower_half, mode_of
 from layoutalg.targets.nvidia.tensormap.facts import box_bytes, is_measured
 from layoutalg.targets.nvidia.tensormap.fields import (
     DTYPES,
@@ -31,12 +30,7 @@ from layoutalg.targets.nvidia.tensormap.fields import (
     TensorMap,
     malformed,
 )
-from layoutalg.targets.nvidia.tensormap.limits import (
-    GLOBAL_ALIGN_BYTES,
-    MAX_BOX,
-    MAX_BOX_BYTES,
-    MAX_ELEMENT_STRIDE,
-)
+from layoutalg.targets.nvidia.tensormap.limits import MAX_BOX, MAX_BOX_BYTES, RANGES
 from layoutalg.targets.nvidia.tensormap.rules import RULES
 
 SCHEMA = "layoutalg/tensormap-diagnosis/1"
@@ -62,7 +56,7 @@ _OTHERS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@fact("LA374")
 class Trouble:
     """One problem: something the driver refuses, or that only documents forbid.
 
@@ -82,15 +76,12 @@ class Trouble:
     documented: bool
     since: tuple[str, ...] = ()
 
-    def __post_init__(self) -> None:
-        checked_kinds(self, "LA374")
-
     def __str__(self) -> str:
         kind = "enforced" if self.enforced else "documented only"
         return f"{self.rule} ({kind}): {self.message}" + (f" [{'; '.join(self.since)}]" if self.since else "")
 
 
-@dataclass(frozen=True, slots=True)
+@fact("LA374")
 class Diagnosis:
     """The fields of a map, what is wrong with them, and a repair.
 
@@ -107,9 +98,6 @@ class Diagnosis:
     tensor_map: TensorMap | None = None
     repairs: tuple[Repair, ...] = ()
     repaired: TensorMap | None = None
-
-    def __post_init__(self) -> None:
-        checked_kinds(self, "LA374")
 
     @property
     def accepted(self) -> bool:
@@ -253,17 +241,16 @@ def _repaired(tm: TensorMap) -> TensorMap | None:
 def _moved(tm: TensorMap, entry: Violation) -> TensorMap:
     """The map with one field moved to the nearest value that the rule accepts, if there is one."""
     rule, at = entry.rule, entry.position
-    bits = DTYPES[tm.dtype].bits
-    grain = 32 if tm.interleave == "32B" else GLOBAL_ALIGN_BYTES
+    bits, grain = DTYPES[tm.dtype].bits, alignment(tm)
+    if rule in ("BOX_RANGE", "ELEM_STRIDE") and at is not None:
+        field, low, high = RANGES[rule]
+        values = getattr(tm, field)
+        change: dict[str, Any] = {field: _put(values, at, min(max(low, values[at]), high))}
+        return replace(tm, **change)
     if rule == "STRIDE_ALIGN" and at is not None:
         return replace(tm, strides_bytes=_put(tm.strides_bytes, at, -(-tm.strides_bytes[at] // grain) * grain))
     if rule == "BASE_ALIGN":
         return replace(tm, base_address=tm.base_address // grain * grain)
-    if rule == "BOX_RANGE" and at is not None:
-        return replace(tm, box=_put(tm.box, at, min(max(1, tm.box[at]), MAX_BOX)))
-    if rule == "ELEM_STRIDE" and at is not None:
-        step = min(max(1, tm.element_strides[at]), MAX_ELEMENT_STRIDE)
-        return replace(tm, element_strides=_put(tm.element_strides, at, step))
     if rule == "BOX_INNER_16B" and tm.box[0] > 0:
         per = 128 // bits
         return replace(tm, box=_put(tm.box, 0, min(-(-tm.box[0] // per) * per, MAX_BOX)))
@@ -285,18 +272,14 @@ def _put(values: tuple[int, ...], at: int, value: int) -> tuple[int, ...]:
 
 
 def _of_bytes(raw: bytes, target: str) -> Diagnosis:
-    words = list(struct.unpack(f"<{len(raw) // 4}I", raw))
-    held = [
-        (field, words[field.word] >> field.low & (1 << field.width) - 1) for field in FIELDS if field.word < len(words)
-    ]
-    fields = tuple((field.name, f"{value:#x}") for field, value in held if value and field.word < 16)
+    words = list(struct.unpack(f"<{len(raw) // 4}I", raw))[:16]
+    held = [(field, field.of(words)) for field in CODEC.fields if field.word < 16 and field.of(words)]
+    fields = tuple((field.name, f"{bits:#x}") for field, bits in held)
     troubles: list[Trouble] = []
-    rank = 1 + next(value for field, value in held if field.name == "rank")
-    for field, value in held:
-        if not value or field.word >= 16:
-            continue
-        place = f"{field.bits} hold {value:#x}"
-        mode = _mode(field.name)
+    rank = CODEC.named["rank"].of(words) + 1
+    for field, bits in held:
+        place = f"{field.bits} hold {bits:#x}"
+        mode = mode_of(field.name)
         if field.name in _OTHERS:
             rule, text = _OTHERS[field.name]
             troubles.append(Trouble(rule, field.name, f"{place}: {text}", True, rule == "ARCH_ATOM"))
@@ -305,14 +288,15 @@ def _of_bytes(raw: bytes, target: str) -> Diagnosis:
             troubles.append(Trouble("UNUSED_MODE", field.name, text, True, False))
         else:
             continue
-        words[field.word] &= ~((1 << field.width) - 1 << field.low)
+        words[field.word] ^= bits << field.low
     im2col = any(trouble.rule == "IM2COL" for trouble in troubles)
     if im2col or not is_measured(target):
         return Diagnosis(fields, tuple(troubles))
-    lower = struct.pack("<16I", *words[:16])
-    tm, error = _decoded(lower, target)
-    if tm is None:
-        return Diagnosis(fields, (*troubles, Trouble("FIELD", "", error, True, False)))
+    try:
+        tm = lower_half(words)
+    except LayoutError as error:
+        because = error.diagnostic.because or error.diagnostic.what
+        return Diagnosis(fields, (*troubles, Trouble("FIELD", "", because, True, False)))
     exact = encode(tm, target)
     if len(raw) == MAP_BYTES and raw[_HALF:] != exact[_HALF:]:
         text = "the upper half does not match the box bytes and alignment that the lower half implies"
@@ -323,28 +307,3 @@ def _of_bytes(raw: bytes, target: str) -> Diagnosis:
     detail = f"clear or rewrite {', '.join(dict.fromkeys(t.field for t in troubles if t.enforced))}"
     repair = Repair("write these bytes", detail, {"hex": exact.hex()})
     return Diagnosis(fields, tuple(troubles), tm, (repair,), tm)
-
-
-def _mode(name: str) -> int | None:
-    """The mode that a field belongs to."""
-    for head, shift in (("dims[", 0), ("box[", 0), ("element_strides[", 0), ("strides_bytes[", 1)):
-        if name.startswith(head):
-            return int(name[len(head)]) + shift
-    return None
-
-
-def _decoded(lower: bytes, target: str) -> tuple[TensorMap | None, str]:
-    """The map of the lower half, its upper half computed; or why it does not decode."""
-    words = struct.unpack("<16I", lower)
-    values = {
-        field.name: words[field.word] >> field.low & (1 << field.width) - 1 for field in FIELDS if field.word < 16
-    }
-    sizes = {entry.format_code: entry.bits // 8 for entry in DTYPES.values() if entry.format_code is not None}
-    total = sizes.get(values["dtype"], 0)
-    for mode in range(min(values["rank"], 4) + 1):
-        total *= (values[f"box[{mode}]"] + 1) // (values[f"element_strides[{mode}]"] + 1)
-    align = (16, 256, 512, 1024)[values["swizzle"]]
-    try:
-        return decode(lower + struct.pack("<8Q", total, align, *(0,) * 6), target), ""
-    except LayoutError as error:
-        return None, error.diagnostic.because or error.diagnostic.what

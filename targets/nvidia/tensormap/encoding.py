@@ -1,24 +1,41 @@
 """The 128 bytes of a tiled tensor map: encode without a driver, decode with the illegal field named.
 
-Main statements: ``decode(encode(tm)) == tm`` and ``encode(decode(raw)) == raw`` wherever the inner call succeeds.
+Main statements: ``decode(encode(tm)) == tm`` and ``encode(decode(raw)) == raw`` wherever the inner call succeeds; the
+same for the documented pair. Bits of other architectures (an ATOM swizzle or a packed type below compute capability
+10.0) and the 96-byte swizzle, which no tiled map has, are refused by field name.
 
 Notation: little-endian 32-bit words; bit b of word w is bit 32 * w + b of the map.
 
-Implementation notes: the layout is that of one driver on one chip. It agrees with the public bit positions, except that
-the version bits and the allocation class are 0 and the upper half has two derived byte counts.
+Implementation notes: ``FIELDS`` is the layout of one driver on one chip. It agrees with the public bit positions,
+except that the version bits and the allocation class are 0 and the upper half has two derived byte counts. The
+documented pair is for targets without a measured device and was never run: it writes version 1, as documented, reads 0
+or 1, and neither writes nor reads the upper half and the allocation class, which is a hint.
 
-References: NVIDIA/TensorRT-LLM ``tmaDescriptor.h`` (Apache-2.0); encodings measured on NVIDIA H200, driver 580.159.04.
+References: NVIDIA/TensorRT-LLM ``tmaDescriptor.h`` (Apache-2.0); the bit positions to which ptxas 13.0 lowers
+``tensormap.replace``; PTX ISA 9.1, sections 5.5.1.1 (packed types) and 5.5.7 (swizzle atomicity); encodings measured on
+NVIDIA H200, driver 580.159.04.
 """
 
 from __future__ import annotations
 
 import struct
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
+from types import MappingProxyType
+from typing import Any
 
-from layoutalg.ground.errors import MalformedError
-from layoutalg.ground.kinds import checked_kinds
+from layoutalg.ground.errors import Diagnostic, MalformedError
+from layoutalg.targets.codec import Codec, Field
 from layoutalg.targets.nvidia.swizzles import SWIZZLE_TABLE
-from layoutalg.targets.nvidia.tensormap.checks import enforced_violations, require_accepted, require_measured
+from layoutalg.targets.nvidia.tensormap.checks import (
+    RefusedMapError,
+    broken,
+    enforced_violations,
+    require_accepted,
+    require_measured,
+    violations,
+)
 from layoutalg.targets.nvidia.tensormap.facts import box_bytes
 from layoutalg.targets.nvidia.tensormap.fields import (
     DTYPES,
@@ -28,50 +45,16 @@ from layoutalg.targets.nvidia.tensormap.fields import (
     TensorMap,
     malformed,
 )
+from layoutalg.targets.nvidia.tensormap.limits import MAX_RANK
 
 MAP_BYTES = 128
-_PACK = struct.Struct("<Q14IQQ48x")
-_WORDS = struct.Struct("<16I8Q")
-
-
-@dataclass(frozen=True, slots=True)
-class Field:
-    """A run of bits of the encoded map.
-
-    Args:
-        name: Name of the contents; for ``TensorMap`` fields, their name and position.
-        word: 32-bit word, 0 to 31.
-        low: Lowest bit inside the word.
-        width: Number of bits, 1 to 32.
-        meaning: How the value is written.
-    """
-
-    name: str
-    word: int
-    low: int
-    width: int
-    meaning: str
-
-    def __post_init__(self) -> None:
-        checked_kinds(self, "LA374")
-        if not (0 <= self.word < 32 and 0 <= self.low < self.low + self.width <= 32):
-            because = f"{self.width} bits from bit {self.low} of word {self.word} are not in the 32 words of 32 bits"
-            raise malformed("LA374", f"{self.name} is not a field of the map", because)
-
-    @property
-    def bits(self) -> str:
-        """The position in words: word, bits inside it, bits of the whole map."""
-        high = self.low + self.width - 1
-        start = 32 * self.word
-        return f"word {self.word} bits {high}:{self.low} (bits {start + high}:{start + self.low} of the map)"
-
-
-FIELDS: tuple[Field, ...] = (
+VERSION = 1
+"""The version that documents state; the measured driver writes 0."""
+COMMON_FIELDS: tuple[Field, ...] = (
     Field("base_address[31:0]", 0, 0, 32, "byte address, low half"),
     Field("base_address[63:32]", 1, 0, 32, "byte address, high half"),
-    Field("kind", 2, 0, 1, "0 tiled; 1 im2col, not decoded"),
-    Field("version", 2, 1, 3, "0 as this driver writes it"),
-    Field("rank", 2, 4, 3, "rank - 1"),
+    Field("version", 2, 1, 3, "0 as this driver writes it, 1 as documented"),
+    Field("rank", 2, 4, 3, "rank - 1", 1),
     Field("dtype", 2, 7, 4, "format number 0..10"),
     Field("interleave", 2, 11, 2, "0 NONE, 1 16B, 2 32B"),
     Field("swizzle", 2, 13, 2, "0 NONE, 1 32B, 2 64B, 3 128B"),
@@ -80,40 +63,159 @@ FIELDS: tuple[Field, ...] = (
     Field("l2_promotion", 2, 17, 2, "0 NONE, 1 64B, 2 128B, 3 256B"),
     Field("swizzle_atom", 2, 19, 2, "0 on compute capability 9.0"),
     Field("allocation_class", 2, 21, 1, "0 as this driver writes it"),
-    Field("swizzle_96B", 2, 22, 1, "0 on compute capability 9.0"),
+    Field("swizzle_96B", 2, 22, 1, "0; only im2col-wide maps of sm_103a have it"),
     Field("reserved", 2, 23, 9, "0"),
     *(Field(f"strides_bytes[{i}][35:4]", 3 + i, 0, 32, "stride / 16, low half") for i in range(4)),
     *(Field(f"strides_bytes[{i}][39:36]", 7, 4 * i, 4, "stride / 16, bits 35:32") for i in range(4)),
     Field("reserved", 7, 16, 16, "0"),
-    *(Field(f"dims[{i}]", 8 + i, 0, 32, "extent - 1") for i in range(5)),
-    *(Field(f"element_strides[{i}]", 13, 3 * i, 3, "step - 1") for i in range(5)),
+    *(Field(f"dims[{i}]", 8 + i, 0, 32, "extent - 1", 1) for i in range(5)),
+    *(Field(f"element_strides[{i}]", 13, 3 * i, 3, "step - 1", 1) for i in range(5)),
     Field("reserved", 13, 15, 9, "0"),
-    Field("box[0]", 13, 24, 8, "extent - 1"),
-    *(Field(f"box[{i + 1}]", 14, 8 * i, 8, "extent - 1") for i in range(4)),
-    Field("reserved", 15, 0, 32, "0 in tiled maps"),
-    Field("box_bytes[31:0]", 16, 0, 32, "bytes of the whole box, low half"),
-    Field("box_bytes[63:32]", 17, 0, 32, "bytes of the whole box, high half"),
     Field("smem_alignment_bytes[31:0]", 18, 0, 32, "16, 256, 512 or 1024 by swizzle"),
     Field("smem_alignment_bytes[63:32]", 19, 0, 32, "0"),
     *(Field("reserved", word, 0, 32, "0") for word in range(20, 32)),
 )
-"""Every bit of the map belongs to exactly one field."""
+"""The fields that tiled and im2col maps have in common."""
 
-_BY_NAME = {field.name: field for field in FIELDS}
-_DTYPE_BITS = {
-    entry.name: entry.format_code << 7 | int(entry.rounds_tf32) << 16
-    for entry in DTYPES.values()
-    if entry.format_code is not None
-}
-_DTYPE_NAMES = {
-    (entry.format_code, int(entry.rounds_tf32)): entry.name
-    for entry in DTYPES.values()
-    if entry.format_code is not None
-}
-_INTERLEAVE_NAMES = {number: name for name, number in INTERLEAVE_CODES.items()}
-_SWIZZLE_NAMES = {swizzle.map_code: name for name, swizzle in SWIZZLE_TABLE.items() if swizzle.map_code < 4}
-_L2_NAMES = {number: name for name, number in L2_PROMOTION_CODES.items()}
-_OOB_NAMES = {number: name for name, number in OOB_FILL_CODES.items()}
+
+def with_common(*own: Field) -> Codec:
+    """Return the codec of a kind of map: its own fields among the common ones."""
+    return Codec(sorted((*COMMON_FIELDS, *own), key=lambda field: field.first))
+
+
+CODEC = with_common(
+    Field("kind", 2, 0, 1, "0 tiled; 1 im2col, not decoded"),
+    Field("box[0]", 13, 24, 8, "extent - 1", 1),
+    *(Field(f"box[{i + 1}]", 14, 8 * i, 8, "extent - 1", 1) for i in range(4)),
+    Field("reserved", 15, 0, 32, "0 in tiled maps"),
+    Field("box_bytes[31:0]", 16, 0, 32, "bytes of the whole box, low half"),
+    Field("box_bytes[63:32]", 17, 0, 32, "bytes of the whole box, high half"),
+)
+FIELDS: tuple[Field, ...] = CODEC.fields
+"""Every bit of the map belongs to exactly one field."""
+NAMES: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {name: tuple(f"{name}[{i}]" for i in range(5)) for name in ("dims", "box", "element_strides", "strides_bytes")}
+)
+"""The names of the values of each field that has one per mode."""
+_WORDS = struct.Struct("<32I")
+_CODES = {"interleave": INTERLEAVE_CODES, "l2_promotion": L2_PROMOTION_CODES, "oob_fill": OOB_FILL_CODES}
+_DTYPE_NAMES = {(entry.format_code, int(entry.rounds_tf32)): name for name, entry in DTYPES.items()}
+_SWIZZLE_NAMES = {entry.field_codes: name for name, entry in SWIZZLE_TABLE.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class MapReading:
+    """How the bytes of one kind of map are read.
+
+    Args:
+        codec: Its fields.
+        kind: What messages call it.
+        code: Code of the errors that name a field.
+        most: Largest bits of the fields that have no value in a map.
+        documented: Whether values that only documents describe have a meaning.
+    """
+
+    codec: Codec
+    kind: str
+    code: str
+    most: Mapping[str, int]
+    documented: bool = False
+
+    def illegal(self, field: Field | str, bits: int, because: str = "", code: str = "") -> MalformedError:
+        """Return the error for a field with these bits."""
+        at = self.codec.named[field] if isinstance(field, str) else field
+        detail = f"{at.bits} hold {bits} ({bits:#x}); {because or at.meaning}"
+        return malformed(code or self.code, f"field {at.name} of the {self.kind} is illegal", detail)
+
+    def fields(self, words: Sequence[int]) -> dict[str, Any]:
+        """Return the arguments of a map that all kinds have, and ``rank``."""
+        for field, bits in self.codec.held(words, self.most):
+            if bits > self.most[field.name]:
+                raise self.illegal(field, bits)
+        read, named = self.codec.decode(words), self.codec.named
+        rank: int = read["rank"]
+        if rank > MAX_RANK:
+            raise self.illegal("rank", rank - 1)
+        for field in self.codec.fields:
+            mode = mode_of(field.name)
+            if mode is not None and mode >= rank and field.of(words):
+                because = f"mode {mode} is unused at rank {rank} and must be 0"
+                raise self.illegal(field, field.of(words), because)
+        if read["base_address"] >> 63:  # does not fit a TensorMap; smaller addresses are left to the rules
+            because = f"the address {read['base_address']} is outside 0..2^57-1"
+            raise self.illegal("base_address[63:32]", words[1], because)
+        number, rounds = read["dtype"], read["dtype.tf32"]
+        dtype = _DTYPE_NAMES.get((number, rounds))
+        if dtype is None and (number, 0) in _DTYPE_NAMES:
+            raise self.illegal("dtype.tf32", rounds, f"format {number} is not a 32-bit float")
+        if dtype is None or (DTYPES[dtype].packed and not self.documented):
+            raise self.illegal("dtype", number)
+        swizzle = _SWIZZLE_NAMES.get((read["swizzle"], read["swizzle_atom"]))
+        if swizzle is None:
+            raise self.illegal("swizzle_atom", read["swizzle_atom"], "an atom requires swizzle 3 (128B)")
+        names = {}
+        for name, codes in _CODES.items():
+            names[name] = next((known for known, code in codes.items() if code == read[name]), "")
+            if not names[name]:
+                raise self.illegal(named[name], read[name])
+        modes = {
+            name: tuple(read[each] for each in NAMES[name][: rank - (name == "strides_bytes")])
+            for name in NAMES
+            if NAMES[name][0] in read
+        }
+        base = read["base_address"]
+        return {"rank": rank, "dtype": dtype, "swizzle": swizzle, "base_address": base, **names, **modes}
+
+
+_DRIVER_ZERO = MappingProxyType(
+    dict.fromkeys(("kind", "version", "swizzle_atom", "allocation_class", "swizzle_96B", "reserved"), 0)
+)
+_DRIVER = MapReading(CODEC, "tensor map", "LA309", _DRIVER_ZERO)
+_DOCUMENTS = MapReading(
+    CODEC, "tensor map", "LA855", {"kind": 0, "version": VERSION, "swizzle_96B": 0, "reserved": 0}, documented=True
+)
+
+
+@cache
+def mode_of(name: str) -> int | None:
+    """Return the mode that a field belongs to; None if it is not one of a mode.
+
+    Example:
+        >>> mode_of("dims[3]"), mode_of("strides_bytes[0][35:4]"), mode_of("rank")
+        (3, 1, None)
+    """
+    head, _, rest = name.partition("[")
+    return int(rest[0]) + (head == "strides_bytes") if head in NAMES else None
+
+
+def words_of_map(raw: object) -> tuple[int, ...]:
+    """Return the 32 words of a map's bytes."""
+    if not isinstance(raw, (bytes, bytearray, memoryview)):
+        raise malformed("LA308", "decode needs bytes", f"got a {type(raw).__name__}")
+    if len(raw) != MAP_BYTES:
+        raise malformed("LA308", "a tensor map has 128 bytes", f"got {len(raw)} bytes")
+    return _WORDS.unpack(raw)
+
+
+def common_values(tm: Any) -> dict[str, int]:
+    """Return the values of the common fields of a tiled or im2col map."""
+    dtype, swizzle = DTYPES[tm.dtype], SWIZZLE_TABLE[tm.swizzle]
+    code, atom = swizzle.field_codes
+    values = {
+        "base_address": tm.base_address, "rank": len(tm.dims), "dtype": dtype.format_code,
+        "dtype.tf32": dtype.rounds_tf32, "interleave": INTERLEAVE_CODES[tm.interleave], "swizzle": code,
+        "swizzle_atom": atom, "oob_fill": OOB_FILL_CODES[tm.oob_fill],
+        "l2_promotion": L2_PROMOTION_CODES[tm.l2_promotion], "smem_alignment_bytes": swizzle.period_bytes,
+    }  # fmt: skip
+    values.update(zip(NAMES["dims"], tm.dims, strict=False))
+    values.update(zip(NAMES["element_strides"], tm.element_strides, strict=False))
+    values.update(zip(NAMES["strides_bytes"], tm.strides_bytes, strict=False))
+    return values
+
+
+def pack(words: Sequence[int]) -> bytes:
+    """Return the bytes of 32 words."""
+    return _WORDS.pack(*words)
 
 
 def encode(tm: TensorMap, target: str = "sm_90a") -> bytes:
@@ -122,8 +224,6 @@ def encode(tm: TensorMap, target: str = "sm_90a") -> bytes:
     Args:
         tm: The map.
         target: ``"sm_90"`` or ``"sm_90a"``; both were measured as one chip.
-
-    Raises: RefusedMapError: LA307. TargetRuleError: LA306, LA830. MalformedError: LA300, LA340.
 
     Example:
         >>> raw = encode(TensorMap("bf16", (512, 1024), (1024,), (64, 64), swizzle="128B", base_address=4096))
@@ -137,43 +237,10 @@ def encode(tm: TensorMap, target: str = "sm_90a") -> bytes:
         raise malformed("LA300", "encode needs a TensorMap", f"got a {type(tm).__name__}")
     require_measured(target)
     require_accepted(tm, "encode")
-    rank = len(tm.dims)
-    dims = [extent - 1 for extent in tm.dims]
-    box = [extent - 1 for extent in tm.box]
-    sixteenths = [stride >> 4 for stride in tm.strides_bytes]
-    padding = [0] * (5 - rank)
-    dims += padding
-    box += padding
-    sixteenths += padding
-    mode_bits = (
-        (rank - 1) << 4
-        | _DTYPE_BITS[tm.dtype]
-        | INTERLEAVE_CODES[tm.interleave] << 11
-        | SWIZZLE_TABLE[tm.swizzle].map_code << 13
-        | OOB_FILL_CODES[tm.oob_fill] << 15
-        | L2_PROMOTION_CODES[tm.l2_promotion] << 17
-    )
-    steps = box[0] << 24
-    shift = 0
-    for step in tm.element_strides:
-        steps |= (step - 1) << shift
-        shift += 3
-    s1, s2, s3, s4 = sixteenths
-    return _PACK.pack(
-        tm.base_address,
-        mode_bits,
-        s1 & 0xFFFFFFFF,
-        s2 & 0xFFFFFFFF,
-        s3 & 0xFFFFFFFF,
-        s4 & 0xFFFFFFFF,
-        s1 >> 32 | s2 >> 32 << 4 | s3 >> 32 << 8 | s4 >> 32 << 12,
-        *dims,
-        steps,
-        box[1] | box[2] << 8 | box[3] << 16 | box[4] << 24,
-        0,
-        box_bytes(tm),
-        SWIZZLE_TABLE[tm.swizzle].period_bytes,
-    )
+    values = common_values(tm)
+    values.update(zip(NAMES["box"], tm.box, strict=False))
+    values["box_bytes"] = box_bytes(tm)
+    return pack(CODEC.encode(values))
 
 
 def decode(raw: bytes | bytearray | memoryview, target: str = "sm_90a") -> TensorMap:
@@ -182,8 +249,6 @@ def decode(raw: bytes | bytearray | memoryview, target: str = "sm_90a") -> Tenso
     Args:
         raw: 128 bytes.
         target: ``"sm_90"`` or ``"sm_90a"``.
-
-    Raises: MalformedError: LA308, LA309, LA310, LA340. TargetRuleError: LA306, LA830.
 
     Example:
         >>> tm = TensorMap("bf16", (512, 1024), (1024,), (64, 64), swizzle="128B", base_address=4096)
@@ -194,99 +259,17 @@ def decode(raw: bytes | bytearray | memoryview, target: str = "sm_90a") -> Tenso
     Source: measured on NVIDIA H200, driver 580.159.04 (CUDA 13.0).
     """
     require_measured(target)
-    if not isinstance(raw, (bytes, bytearray, memoryview)):
-        raise malformed("LA308", "decode needs bytes", f"got a {type(raw).__name__}")
-    raw = bytes(raw)
-    if len(raw) != MAP_BYTES:
-        raise malformed("LA308", "a tensor map has 128 bytes", f"got {len(raw)} bytes")
-    unpacked = _WORDS.unpack(raw)
-    words, upper = unpacked[:16], unpacked[16:]
-    rank = _read(words, "rank") + 1
-    if rank > 5:
-        raise _illegal("rank", rank - 1)
-    for field in FIELDS:
-        if field.word < 16 and field.name in _ALWAYS_ZERO and _bits(words, field):
-            raise _illegal_field(field, _bits(words, field))
-    for mode in range(rank, 5):
-        for name in _MODE_FIELDS[mode]:
-            if _read(words, name):
-                raise _illegal(name, _read(words, name), f"mode {mode} is unused at rank {rank} and must be 0")
-    tm = TensorMap(
-        dtype=_dtype_name(words),
-        dims=tuple(words[8 + mode] + 1 for mode in range(rank)),
-        strides_bytes=tuple(
-            (words[3 + i] | _read(words, f"strides_bytes[{i}][39:36]") << 32) << 4 for i in range(rank - 1)
-        ),
-        box=tuple(_read(words, f"box[{mode}]") + 1 for mode in range(rank)),
-        element_strides=tuple(_read(words, f"element_strides[{mode}]") + 1 for mode in range(rank)),
-        interleave=_name(words, "interleave", _INTERLEAVE_NAMES),
-        swizzle=_name(words, "swizzle", _SWIZZLE_NAMES),
-        l2_promotion=_name(words, "l2_promotion", _L2_NAMES),
-        oob_fill=_name(words, "oob_fill", _OOB_NAMES),
-        base_address=_base(words),
-    )
-    _require_accepted_fields(tm, words)
-    _require_upper(tm, upper)
+    words = words_of_map(raw)
+    tm = lower_half(words)
+    require_implied(_DRIVER, words, _WORDS.unpack(encode(tm)), "LA310")
     return tm
 
 
-_ALWAYS_ZERO = frozenset({"kind", "version", "swizzle_atom", "allocation_class", "swizzle_96B", "reserved"})
-_MODE_FIELDS = {
-    mode: (
-        f"dims[{mode}]",
-        f"strides_bytes[{mode - 1}][35:4]",
-        f"strides_bytes[{mode - 1}][39:36]",
-        f"box[{mode}]",
-        f"element_strides[{mode}]",
-    )
-    for mode in range(1, 5)
-}
-
-
-def _bits(words: tuple[int, ...], field: Field) -> int:
-    return words[field.word] >> field.low & ((1 << field.width) - 1)
-
-
-def _read(words: tuple[int, ...], name: str) -> int:
-    return _bits(words, _BY_NAME[name])
-
-
-def _base(words: tuple[int, ...]) -> int:
-    base = words[0] | words[1] << 32
-    if base >> 63:  # does not fit a TensorMap; smaller addresses are left to the rules
-        raise _illegal("base_address[63:32]", words[1], f"the address {base} is outside 0..2^57-1")
-    return base
-
-
-def _dtype_name(words: tuple[int, ...]) -> str:
-    number, rounds = _read(words, "dtype"), _read(words, "dtype.tf32")
-    name = _DTYPE_NAMES.get((number, rounds))
-    if name is not None:
-        return name
-    if (number, 0) in _DTYPE_NAMES:
-        raise _illegal("dtype.tf32", rounds, f"format {number} is not a 32-bit float")
-    raise _illegal("dtype", number)
-
-
-def _name(words: tuple[int, ...], field: str, names: dict[int, str]) -> str:
-    number = _read(words, field)
-    if number not in names:
-        raise _illegal(field, number)
-    return names[number]
-
-
-def _illegal(name: str, value: int, because: str = "") -> MalformedError:
-    return _illegal_field(_BY_NAME[name], value, because)
-
-
-def _illegal_field(field: Field, value: int, because: str = "", code: str = "LA309") -> MalformedError:
-    what = f"field {field.name} of the tensor map is illegal"
-    detail = f"{field.bits} hold {value} ({value:#x})"
-    return malformed(code, what, f"{detail}; {because or field.meaning}")
-
-
-def _require_accepted_fields(tm: TensorMap, words: tuple[int, ...]) -> None:
-    """Refuse fields that no driver accepts, so that every decoded map can be encoded again."""
+def lower_half(words: Sequence[int]) -> TensorMap:
+    """Return the map of the lower 16 words of a map, if the measured driver accepts it."""
+    fields = _DRIVER.fields([*words[:16], *(0,) * 16])
+    fields.pop("rank")
+    tm = TensorMap(**fields)
     found = enforced_violations(tm)
     if found:
         first = found[0]
@@ -299,16 +282,78 @@ def _require_accepted_fields(tm: TensorMap, words: tuple[int, ...]) -> None:
             name = "rank"  # decoded extents are always in range, so only the rank can be at fault
         elif name == "box":
             name = "box[0]"
-        raise _illegal(name, _read(words, name), "; ".join(str(entry) for entry in found))
+        raise _DRIVER.illegal(name, CODEC.named[name].of(words), "; ".join(str(entry) for entry in found))
+    return tm
 
 
-def _require_upper(tm: TensorMap, upper: tuple[int, ...]) -> None:
-    expected = (box_bytes(tm), SWIZZLE_TABLE[tm.swizzle].period_bytes, 0, 0, 0, 0, 0, 0)
-    for index, (value, wanted) in enumerate(zip(upper, expected, strict=True)):
-        if value != wanted:
-            difference = value ^ wanted
-            word = 16 + 2 * index + (0 if difference & 0xFFFFFFFF else 1)
-            field = next(entry for entry in FIELDS if entry.word == word)
-            held = value >> (32 * (word % 2)) & 0xFFFFFFFF
-            because = f"the lower half of the map implies {wanted} in 64-bit word {8 + index}, not {value}"
-            raise _illegal_field(field, held, because, "LA310")
+def require_implied(reading: MapReading, words: Sequence[int], again: Sequence[int], code: str = "") -> None:
+    """Raise the reading's error for the first field whose bits are not those of the map encoded again."""
+    if words == again:
+        return
+    for field in reading.codec.fields:
+        bits, implied = field.of(words), field.of(again)
+        if bits != implied:
+            raise reading.illegal(field, bits, f"the other fields imply {implied}", code)
+
+
+def encode_documented(tm: TensorMap, target: str) -> bytes:
+    """Return the 128 bytes of a map, from documents alone.
+
+    Args:
+        tm: The map.
+        target: Architecture; its documented rules must admit the map.
+
+    Example:
+        >>> tm = TensorMap("u4_align16", (256, 64), (128,), (128, 8), swizzle="128B_ATOM_32B")
+        >>> encode_documented(tm, "sm_100a")[8:12].hex()
+        '12660800'
+
+    Laws: ``decode_documented`` is its inverse; on plain maps it agrees with the measured bytes except the version and
+    the upper half.
+    Source: this module's references; documented, not run.
+    """
+    found = violations(tm, target, "documented")
+    found += tuple(one for one in broken(tm, ("ELEM_STRIDE",)) if one not in found)  # the first is encoded, if ignored
+    if found:
+        raise RefusedMapError(
+            Diagnostic(
+                "LA854",
+                f"the documents refuse this tensor map on {target} ({len(found)} rule violations)",
+                (f"encode_documented({tm!r})",),
+                "; ".join(str(entry) for entry in found),
+                source="rule " + found[0].rule,
+            ),
+            found[0].rule,
+            found,
+        )
+    values = common_values(tm) | {"version": VERSION}
+    values.update(zip(NAMES["box"], tm.box, strict=False))
+    return pack([*CODEC.encode(values)[:16], *(0,) * 16])
+
+
+def decode_documented(raw: bytes | bytearray | memoryview, target: str) -> TensorMap:
+    """Return the map that these bytes describe on a target, from documents alone.
+
+    Args:
+        raw: 128 bytes; the upper 64 are not read.
+        target: Architecture whose rules the fields must meet.
+
+    Example:
+        >>> tm = TensorMap("u4_align16", (256, 64), (128,), (128, 8), swizzle="128B_ATOM_32B")
+        >>> decode_documented(encode_documented(tm, "sm_100a"), "sm_100a") == tm
+        True
+        >>> decode_documented(encode_documented(tm, "sm_100a"), "sm_90a")
+        Traceback (most recent call last):
+        layoutalg.ground.errors.MalformedError: ...
+
+    Laws: inverse of ``encode_documented``; bits of another architecture are refused.
+    Source: this module's references; documented, not run.
+    """
+    fields = _DOCUMENTS.fields([*words_of_map(raw)[:16], *(0,) * 16])
+    fields.pop("rank")
+    tm = TensorMap(**fields)
+    found = violations(tm, target, "documented")
+    if found:
+        because = "; ".join(str(entry) for entry in found)
+        raise malformed("LA855", f"the documents refuse these fields on {target}", because)
+    return tm

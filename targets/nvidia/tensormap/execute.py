@@ -5,15 +5,21 @@ Main statements: ``tile_load`` reproduces every byte of 400 loads recorded on an
 Notation: ``image`` is shared memory starting at a multiple of 1024 bytes; ``memory`` is global memory from
 address 0.
 
+The unit of an interleaved map is the slice of 16 or 32 bytes of channels (layouts like N C/8 H W 8): mode 0 counts
+slices that are as far apart as they are long, mode i >= 1 steps by ``strides_bytes[i - 1]``. In shared memory the
+slices are consecutive, mode 0 fastest, without gaps. ``loaded_counts`` says how many a box has; documents do not.
+
 Implementation notes: the elements inside the tensor form one sub-box, so a copy is one strided numpy assignment plus a
 permutation of 16-byte chunks. Addresses are compared as Python integers before any array is touched.
 
-References: PTX ISA 9.1 sections 5.5.3 to 5.5.7; measurements on NVIDIA H200, driver 580.159.04 (CUDA 13.0).
+References: PTX ISA 9.1 sections 5.5.3 to 5.5.7; measurements on NVIDIA H200, driver 580.159.04 (CUDA 13.0);
+interleaved maps on NVIDIA H100 80GB HBM3, same driver.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -27,13 +33,19 @@ from layoutalg.targets.nvidia.tensormap.facts import (
     element_bytes,
     loaded_counts,
     row_pitch_bytes,
+    transaction_bytes,
+    unit_bytes,
 )
 from layoutalg.targets.nvidia.tensormap.fields import TensorMap, checked_int, checked_ints, malformed
-from layoutalg.targets.nvidia.tensormap.interleave import interleaved_load, interleaved_store
-from layoutalg.targets.nvidia.tensormap.limits import MAX_DIM, SMEM_DESTINATION_ALIGN_BYTES, STORE_CHUNK_BYTES
+from layoutalg.targets.nvidia.tensormap.limits import (
+    COORD_LIMIT,
+    MAX_DIM,
+    SMEM_DESTINATION_ALIGN_BYTES,
+    STORE_CHUNK_BYTES,
+)
 
 Bytes: TypeAlias = npt.NDArray[np.uint8]
-_COORD_LIMIT = 1 << 31
+Ints: TypeAlias = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,10 +101,6 @@ def tile_load(tm: TensorMap, coords: npt.ArrayLike, memory: Bytes, image: Bytes,
     Returns:
         Bytes completed on the barrier: the whole tile, elements out of bounds included, gaps not.
 
-    Raises:
-        RefusedMapError: LA320. TargetRuleError: LA321, LA322, LA323, LA324, LA331. MalformedError: LA326,
-        LA327.
-
     Example:
         >>> memory, image = np.arange(64, dtype=np.uint8), np.full(128, 0xEE, np.uint8)
         >>> tile_load(TensorMap("u8", (16, 4), (16,), (16, 2)), (0, 3), memory, image)
@@ -112,7 +120,7 @@ def tile_load(tm: TensorMap, coords: npt.ArrayLike, memory: Bytes, image: Bytes,
     if not window.empty:
         tile[window.inside] = load_convert(tm.dtype, _global_view(window, memory))
     rows = tile.reshape(window.rows, window.row_bytes)
-    _put_rows(tm, rows, image, smem_offset_bytes)
+    put_rows(rows, row_pitch_bytes(tm), tm.swizzle, image, smem_offset_bytes)
     return rows.size
 
 
@@ -137,10 +145,6 @@ def tile_store(tm: TensorMap, coords: npt.ArrayLike, memory: Bytes, image: Bytes
     Returns:
         Bytes of the whole tile, elements out of bounds included.
 
-    Raises:
-        RefusedMapError: LA320. TargetRuleError: LA321 to LA325, LA331, LA328, LA329. MalformedError: LA326,
-        LA327.
-
     Example:
         >>> memory, image = np.zeros(64, np.uint8), np.arange(128, dtype=np.uint8)
         >>> tile_store(TensorMap("u8", (16, 4), (16,), (16, 2)), (0, 3), memory, image)
@@ -158,14 +162,16 @@ def tile_store(tm: TensorMap, coords: npt.ArrayLike, memory: Bytes, image: Bytes
         _require_above(starts)
         return interleaved_store(tm, starts, memory, image, smem_offset_bytes)
     window = _window(tm, coords, memory, image, smem_offset_bytes, "tile_store")
-    rows = _get_rows(tm, window, image, smem_offset_bytes)
+    size = window.rows * window.row_bytes
     if not window.empty:
+        at = _chunk_places(window.rows, window.row_bytes, row_pitch_bytes(tm), tm.swizzle, smem_offset_bytes) >> 4
+        rows = image[: image.size // 16 * 16].reshape(-1, 16)[at.reshape(-1)]
         values = np.ascontiguousarray(rows.reshape(window.counts)[window.inside])
         require_storable(tm.dtype, values)
         if _overlapping(window):
             _require_consistent(window, values, memory)
         _global_view(window, memory)[...] = values
-    return rows.size
+    return size
 
 
 def _window(
@@ -178,8 +184,8 @@ def _window(
     starts = _checked_coords(tm, coords)
     _require_executable(tm)
     load = call == "tile_load"
-    _require_buffer("memory", memory, writable=not load)
-    _require_buffer("image", image, writable=load)
+    require_buffer("memory", memory, writable=not load)
+    require_buffer("image", image, writable=load)
     element = element_bytes(tm.dtype)
     if starts[0] * element % 16:
         because = (
@@ -191,7 +197,7 @@ def _window(
         _require_above(starts)
     window = _geometry(tm, starts, element, 1 if load else STORE_CHUNK_BYTES)
     _require_memory(tm, window, memory)
-    _require_image(tm, window, image, smem_offset_bytes)
+    require_destination(smem_offset_bytes, window.rows * row_pitch_bytes(tm), image, (repr(tm),))
     return window
 
 
@@ -212,7 +218,7 @@ def _checked_coords(tm: TensorMap, coords: npt.ArrayLike) -> tuple[int, ...]:
     if len(starts) != tm.rank:
         raise malformed("LA326", "coords has the wrong length", f"the map has rank {tm.rank}, coords = {starts}")
     for mode, start in enumerate(starts):
-        if not -_COORD_LIMIT <= start < _COORD_LIMIT:
+        if not -COORD_LIMIT <= start < COORD_LIMIT:
             raise malformed("LA326", "a coordinate does not fit a signed 32-bit integer", f"coords[{mode}] = {start}")
     return starts
 
@@ -239,33 +245,9 @@ def _geometry(tm: TensorMap, starts: tuple[int, ...], element: int, chunk_bytes:
 
 
 def _require_memory(tm: TensorMap, window: _Window, memory: Bytes) -> None:
-    if window.empty:
-        return
-    last = window.first + sum((n - 1) * s for n, s in zip(window.shape, window.strides, strict=True))
-    if last >= memory.size:
-        because = f"the tile touches bytes {window.first}..{last}, memory has 0..{memory.size - 1}"
-        raise refused("LA322", "an element is outside memory", because, "MEMORY_RANGE", (repr(tm),))
-
-
-def _require_image(tm: TensorMap, window: _Window, image: Bytes, smem_offset_bytes: int) -> None:
-    offset = checked_int("smem_offset_bytes", smem_offset_bytes, "LA327")
-    if offset < 0 or offset % SMEM_DESTINATION_ALIGN_BYTES:
-        because = f"smem_offset_bytes = {offset} is not a multiple of {SMEM_DESTINATION_ALIGN_BYTES} at or above 0"
-        raise refused("LA324", "the tile's shared address is not aligned", because, "SMEM_ALIGN")
-    end = offset + window.rows * row_pitch_bytes(tm)
-    if end > image.size:
-        because = f"the tile occupies bytes {offset}..{end - 1}, the image has 0..{image.size - 1}"
-        raise refused("LA323", "the tile does not fit the image", because, "SMEM_RANGE", (repr(tm),))
-
-
-def _require_buffer(name: str, buffer: Any, *, writable: bool) -> None:
-    if not isinstance(buffer, np.ndarray) or buffer.dtype != np.uint8 or buffer.ndim != 1:
-        kind = f"{buffer.dtype}, shape {buffer.shape}" if isinstance(buffer, np.ndarray) else type(buffer).__name__
-        raise malformed("LA327", f"{name} is not a one-dimensional uint8 array", f"got {kind}")
-    if not buffer.flags.c_contiguous:
-        raise malformed("LA327", f"{name} is not contiguous", f"its stride is {buffer.strides[0]} bytes")
-    if writable and not buffer.flags.writeable:
-        raise malformed("LA327", f"{name} is read-only", "the copy writes it in place")
+    if not window.empty:
+        last = window.first + sum((n - 1) * s for n, s in zip(window.shape, window.strides, strict=True))
+        require_memory(window.first, last + 1, memory, (repr(tm),))
 
 
 def _global_view(window: _Window, memory: Bytes) -> Bytes:
@@ -278,28 +260,6 @@ def _filled(tm: TensorMap, window: _Window) -> Bytes:
         return np.empty(window.counts, np.uint8)
     fill = np.frombuffer(fill_bytes(tm.dtype, tm.oob_fill), np.uint8)
     return np.tile(fill, math.prod(window.counts) // fill.size).reshape(window.counts)
-
-
-def _chunks(tm: TensorMap, rows: int, row_bytes: int, offset: int) -> npt.NDArray[np.int64]:
-    """Return the 16-byte chunk of the image that holds each chunk of each row."""
-    starts = offset + row_pitch_bytes(tm) * np.arange(rows, dtype=np.int64)[:, None]
-    return apply_swizzle(tm.swizzle, starts + np.arange(0, row_bytes, 16, dtype=np.int64)) >> 4
-
-
-def _put_rows(tm: TensorMap, rows: Bytes, image: Bytes, offset: int) -> None:
-    if tm.swizzle == "NONE":
-        image[offset : offset + rows.size] = rows.reshape(-1)
-        return
-    index = _chunks(tm, rows.shape[0], rows.shape[1], offset).reshape(-1)
-    image[: image.size // 16 * 16].reshape(-1, 16)[index] = rows.reshape(-1, 16)
-
-
-def _get_rows(tm: TensorMap, window: _Window, image: Bytes, offset: int) -> Bytes:
-    size = window.rows * window.row_bytes
-    if tm.swizzle == "NONE":
-        return image[offset : offset + size].reshape(window.rows, window.row_bytes)
-    index = _chunks(tm, window.rows, window.row_bytes, offset).reshape(-1)
-    return image[: image.size // 16 * 16].reshape(-1, 16)[index].reshape(window.rows, window.row_bytes)
 
 
 def _overlapping(window: _Window) -> bool:
@@ -319,3 +279,124 @@ def _require_consistent(window: _Window, values: Bytes, memory: Bytes) -> None:
         at = tuple(int(i) for i in np.argwhere(view != values)[0])[::-1]
         because = f"element bytes at {at} of the tile (innermost first) are overwritten by another element"
         raise refused("LA329", "two elements of a store share bytes and differ", because, "STORE_OVERLAP")
+
+
+def interleaved_places(tm: TensorMap, coords: Sequence[int]) -> tuple[Ints, npt.NDArray[np.bool_]]:
+    """Return the byte address of each slice of a tile, in shared-memory order, and which are inside the tensor.
+
+    Example:
+        >>> tm = TensorMap("f16", (2, 8, 8), (1024, 32768), (8, 1, 1), interleave="16B")
+        >>> [array.tolist()[:3] for array in interleaved_places(tm, (1, 0, 0))]
+        [[16, 0, 0], [True, False, False]]
+    """
+    unit, counts = unit_bytes(tm), loaded_counts(tm)
+    index = np.indices(counts[::-1]).reshape(tm.rank, -1)[::-1].astype(np.int64)
+    address = np.full(index.shape[1], tm.base_address, np.int64)
+    inside = np.ones(index.shape[1], np.bool_)
+    for mode, stride in enumerate((unit, *tm.strides_bytes)):
+        place = int(coords[mode]) + index[mode] * tm.element_strides[mode]
+        inside &= (place >= 0) & (place < tm.dims[mode])
+        address += np.where(inside, place, 0) * stride
+    return address, inside
+
+
+def interleaved_load(tm: TensorMap, coords: Sequence[int], memory: Bytes, image: Bytes, smem_offset_bytes: int) -> int:
+    """Load one interleaved tile in place; return the bytes it counts. ``tile_load`` checks map and coordinates."""
+    require_buffer("memory", memory, writable=False)
+    require_buffer("image", image, writable=True)
+    total = transaction_bytes(tm)
+    offset = require_destination(smem_offset_bytes, total, image)
+    address, inside = interleaved_places(tm, coords)
+    rows = gathered(tm.dtype, tm.oob_fill, memory, address[:, None], inside[:, None], unit_bytes(tm))
+    put_rows(rows, unit_bytes(tm), tm.swizzle, image, offset)
+    return total
+
+
+def interleaved_store(tm: TensorMap, coords: Sequence[int], memory: Bytes, image: Bytes, smem_offset_bytes: int) -> int:
+    """Store one interleaved tile in place: the slices inside the tensor; return the bytes of the tile."""
+    require_buffer("memory", memory, writable=True)
+    require_buffer("image", image, writable=False)
+    total, unit = transaction_bytes(tm), unit_bytes(tm)
+    offset = require_destination(smem_offset_bytes, total, image)
+    address, inside = interleaved_places(tm, coords)
+    to = address[:, None] + np.arange(0, unit, 16, dtype=np.int64)
+    put_chunks(tm.swizzle, memory, to, np.broadcast_to(inside[:, None], to.shape), image, offset, unit)
+    return total
+
+
+def gathered(dtype: str, fill: str, memory: Bytes, starts: Ints, inside: npt.NDArray[np.bool_], size: int) -> Bytes:
+    """Return uint8[rows, pieces * size]: per row and piece, the bytes from ``starts[row, piece]`` on, or fill.
+
+    Args:
+        dtype: Element type; it determines the conversion on load.
+        fill: ``"ZERO"`` or ``"NAN"``.
+        memory: Global memory.
+        starts: Byte addresses, int64[rows, pieces].
+        inside: Which pieces lie inside the tensor.
+        size: Bytes of a piece, whole elements.
+    """
+    rows, pieces = starts.shape
+    pattern = np.frombuffer(fill_bytes(dtype, fill), np.uint8)
+    answer = np.tile(pattern, rows * pieces * size // pattern.size).reshape(rows, pieces, size)
+    used = starts[inside]
+    if used.size:
+        require_memory(int(used.min()), int(used.max()) + size, memory)
+        answer[inside] = load_convert(dtype, memory[used[:, None] + np.arange(size)])
+    return answer.reshape(rows, pieces * size)
+
+
+def _chunk_places(rows: int, row_bytes: int, pitch: int, swizzle: str, offset: int) -> Ints:
+    """Return the shared byte address of each 16-byte chunk of each row."""
+    starts = offset + pitch * np.arange(rows, dtype=np.int64)[:, None]
+    return apply_swizzle(swizzle, starts + np.arange(0, row_bytes, 16, dtype=np.int64))
+
+
+def put_rows(rows: Bytes, pitch: int, swizzle: str, image: Bytes, offset: int) -> None:
+    """Write each row (a multiple of 16 bytes) at its pitch, every 16-byte chunk at its swizzled address."""
+    count, width = rows.shape
+    if swizzle == "NONE" and pitch == width:
+        image[offset : offset + rows.size] = rows.reshape(-1)
+        return
+    chunks = _chunk_places(count, width, pitch, swizzle, offset) >> 4
+    image[: image.size // 16 * 16].reshape(-1, 16)[chunks.reshape(-1)] = rows.reshape(-1, 16)
+
+
+def put_chunks(
+    swizzle: str, memory: Bytes, to: Ints, kept: npt.NDArray[np.bool_], image: Bytes, offset: int, pitch: int
+) -> None:
+    """Write the kept 16-byte chunks of shared-memory rows to global addresses, int64[rows, chunks]."""
+    places = to[kept]
+    if places.size:
+        require_memory(int(places.min()), int(places.max()) + 16, memory)
+        each, at = np.arange(16), _chunk_places(to.shape[0], 16 * to.shape[1], pitch, swizzle, offset)
+        memory[places[:, None] + each] = image[at[kept][:, None] + each]
+
+
+def require_buffer(name: str, buffer: Any, *, writable: bool) -> None:
+    """Raise LA327 unless the buffer is a one-dimensional contiguous uint8 array, writable if required."""
+    if not isinstance(buffer, np.ndarray) or buffer.dtype != np.uint8 or buffer.ndim != 1:
+        kind = f"{buffer.dtype}, shape {buffer.shape}" if isinstance(buffer, np.ndarray) else type(buffer).__name__
+        raise malformed("LA327", f"{name} is not a one-dimensional uint8 array", f"got {kind}")
+    if not buffer.flags.c_contiguous:
+        raise malformed("LA327", f"{name} is not contiguous", f"its stride is {buffer.strides[0]} bytes")
+    if writable and not buffer.flags.writeable:
+        raise malformed("LA327", f"{name} is read-only", "the copy writes it in place")
+
+
+def require_memory(low: int, end: int, memory: Bytes, where: tuple[str, ...] = ()) -> None:
+    """Raise LA322 unless bytes low..end - 1 are in global memory."""
+    if low < 0 or end > memory.size:
+        because = f"the tile touches bytes {low}..{end - 1}, memory has 0..{memory.size - 1}"
+        raise refused("LA322", "an element is outside memory", because, "MEMORY_RANGE", where)
+
+
+def require_destination(offset: int, footprint: int, image: Bytes, where: tuple[str, ...] = ()) -> int:
+    """Check a tile's offset: a multiple of 128 at which the footprint fits the image."""
+    place = checked_int("smem_offset_bytes", offset, "LA327")
+    if place < 0 or place % SMEM_DESTINATION_ALIGN_BYTES:
+        because = f"smem_offset_bytes = {place} is not a multiple of {SMEM_DESTINATION_ALIGN_BYTES} at or above 0"
+        raise refused("LA324", "the tile's shared address is not aligned", because, "SMEM_ALIGN")
+    if place + footprint > image.size:
+        because = f"the tile occupies bytes {place}..{place + footprint - 1}, the image has 0..{image.size - 1}"
+        raise refused("LA323", "the tile does not fit the image", because, "SMEM_RANGE", where)
+    return place

@@ -30,13 +30,9 @@ SLICE_BYTES: Mapping[str, int] = MappingProxyType({"16B": 16, "32B": 32})
 def element_bytes(dtype: str) -> int:
     """Return the bytes of one element.
 
-    Raises: MalformedError: LA301, LA302.
-
     Example:
         >>> element_bytes("bf16")
         2
-
-    Source: CUDA driver API 13.0, ``CUtensorMapDataType``.
     """
     entry = DTYPES[checked_name("dtype", dtype, DTYPES)]
     if entry.packed:
@@ -46,8 +42,6 @@ def element_bytes(dtype: str) -> int:
 
 def swizzle_xor(mode: str) -> list[tuple[int, int]]:
     """Return the swizzle as a list of (target bit, source bit): target ^= source, on shared byte-address bits.
-
-    Raises: MalformedError: LA301.
 
     Example:
         >>> swizzle_xor("128B")
@@ -70,8 +64,6 @@ def apply_swizzle(mode: str, byte_addresses: npt.ArrayLike) -> npt.NDArray[np.in
 
     Returns:
         int64 array of the same shape.
-
-    Raises: MalformedError: LA301, LA303.
 
     Example:
         >>> apply_swizzle("64B", [0, 128, 144, 384]).tolist()
@@ -151,13 +143,9 @@ def _swizzle(mode: str) -> HardwareSwizzle:
 def unit_bytes(tm: TensorMap) -> int:
     """Return the bytes of a map's unit: an element, or a slice of an interleaved map.
 
-    Raises: MalformedError: LA300, LA302.
-
     Example:
         >>> unit_bytes(TensorMap("f16", (64, 8, 8), (1024, 32768), (8, 2, 2), interleave="32B"))
         32
-
-    Source: measured on NVIDIA H100.
     """
     require_map(tm, "unit_bytes")
     if tm.interleave == "NONE":
@@ -172,8 +160,6 @@ def loaded_counts(tm: TensorMap) -> tuple[int, ...]:
 
     Mathematically: box[0], then ceil(box[i] / element_strides[i]); the first element stride is ignored. For an
     interleaved map it applies too, and along the next-to-last mode a tile has one slice whatever the box says.
-
-    Raises: MalformedError: LA302.
 
     Example:
         >>> loaded_counts(TensorMap("f32", (64, 64), (256,), (8, 5), (2, 2)))
@@ -200,8 +186,6 @@ def transaction_bytes(tm: TensorMap) -> int:
     """Return the bytes one tile load completes on its barrier, elements out of bounds included.
 
     Mathematically: ``unit_bytes`` * product of ``loaded_counts``.
-
-    Raises: MalformedError: LA302.
 
     Example:
         >>> transaction_bytes(TensorMap("bf16", (512, 1024), (1024,), (64, 64), swizzle="128B"))
@@ -248,13 +232,9 @@ def box_bytes(tm: TensorMap) -> int:
     Mathematically: element bytes * product over all modes of floor(box[i] / element_strides[i]). It differs from
     ``transaction_bytes`` if an element stride does not divide its box, and is 0 if a stride exceeds it.
 
-    Raises: MalformedError: LA302.
-
     Example:
         >>> box_bytes(TensorMap("f32", (64, 64), (256,), (8, 5), (2, 2)))
         32
-
-    Source: encodings measured on NVIDIA H200, driver 580.159.04.
     """
     require_map(tm, "box_bytes")
     _require_countable(tm, tm.element_strides)
@@ -264,21 +244,15 @@ def box_bytes(tm: TensorMap) -> int:
 def is_measured(arch: str) -> bool:
     """Return whether a device of that architecture was measured, so that enforced rules and bytes are known.
 
-    Raises: MalformedError: LA340.
-
     Example:
         >>> is_measured("sm_90a"), is_measured("sm_100a")
         (True, False)
-
-    Source: ``targets/registry.py``.
     """
     return bool(lookup(arch).measured)
 
 
 def swizzle_supported(mode: str, arch: str) -> bool:
     """Return whether the architecture's copy engine has the swizzle: the ATOM modes need compute capability 10.0.
-
-    Raises: MalformedError: LA301, LA340.
 
     Example:
         >>> swizzle_supported("128B", "sm_90a"), swizzle_supported("128B_ATOM_32B", "sm_90a")

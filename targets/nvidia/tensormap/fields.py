@@ -17,13 +17,13 @@ from types import MappingProxyType
 import numpy as np
 
 from layoutalg.ground.errors import Diagnostic, MalformedError, shown
-from layoutalg.ground.kinds import checked_kinds
+from layoutalg.targets.model import fact
 from layoutalg.targets.nvidia.swizzles import SWIZZLE_TABLE
 
 _INT_LIMIT = 1 << 63
 
 
-@dataclass(frozen=True, slots=True)
+@fact("LA374")
 class DType:
     """An element type of the tensor map.
 
@@ -32,8 +32,8 @@ class DType:
         code: The driver's enumerator.
         bits: Bits of one element in global memory.
         is_float: Whether the driver treats it as floating point (NaN fill).
+        format_code: Number in the encoded map's format field; of packed types as documented.
         slot_bytes: For packed types, shared-memory bytes of 16 elements; None for plain types.
-        format_code: Number in the encoded map's format field; None if no encoding was measured.
         rounds_tf32: Whether the encoded map requests rounding to tf32.
     """
 
@@ -41,12 +41,9 @@ class DType:
     code: int
     bits: int
     is_float: bool
+    format_code: int
     slot_bytes: int | None = None
-    format_code: int | None = None
     rounds_tf32: bool = False
-
-    def __post_init__(self) -> None:
-        checked_kinds(self, "LA374")
 
     @property
     def packed(self) -> bool:
@@ -58,22 +55,22 @@ DTYPES: Mapping[str, DType] = MappingProxyType(
     {
         entry.name: entry
         for entry in (
-            DType("u8", 0, 8, False, None, 0),
-            DType("u16", 1, 16, False, None, 1),
-            DType("u32", 2, 32, False, None, 2),
-            DType("s32", 3, 32, False, None, 3),
-            DType("u64", 4, 64, False, None, 4),
-            DType("s64", 5, 64, False, None, 5),
-            DType("f16", 6, 16, True, None, 6),
-            DType("f32", 7, 32, True, None, 7),
-            DType("f64", 8, 64, True, None, 9),
-            DType("bf16", 9, 16, True, None, 10),
-            DType("f32_ftz", 10, 32, True, None, 8),
-            DType("tf32", 11, 32, True, None, 7, True),
-            DType("tf32_ftz", 12, 32, True, None, 8, True),
-            DType("u4_align8", 13, 4, False, 8),
-            DType("u4_align16", 14, 4, False, 16),
-            DType("u6_align16", 15, 6, False, 16),
+            DType("u8", 0, 8, False, 0),
+            DType("u16", 1, 16, False, 1),
+            DType("u32", 2, 32, False, 2),
+            DType("s32", 3, 32, False, 3),
+            DType("u64", 4, 64, False, 4),
+            DType("s64", 5, 64, False, 5),
+            DType("f16", 6, 16, True, 6),
+            DType("f32", 7, 32, True, 7),
+            DType("f64", 8, 64, True, 9),
+            DType("bf16", 9, 16, True, 10),
+            DType("f32_ftz", 10, 32, True, 8),
+            DType("tf32", 11, 32, True, 7, None, True),
+            DType("tf32_ftz", 12, 32, True, 8, None, True),
+            DType("u4_align8", 13, 4, False, 11, 8),
+            DType("u4_align16", 14, 4, False, 12, 16),
+            DType("u6_align16", 15, 6, False, 13, 16),
         )
     }
 )
@@ -148,13 +145,9 @@ class TensorMap:
         oob_fill: What elements outside the tensor are loaded as, ``"ZERO"`` or ``"NAN"``.
         base_address: Byte address of element 0.
 
-    Raises: MalformedError: LA300, LA301.
-
     Example:
         >>> TensorMap("bf16", (512, 1024), (1024,), (64, 64), swizzle="128B").element_strides
         (1, 1)
-
-    Source: CUDA driver API 13.0, ``cuTensorMapEncodeTiled``.
     """
 
     dtype: str

@@ -62,8 +62,6 @@ def layout(
         Global: a ``PiecewiseLayout`` over ``dim0``, ``dim1``, ..., outermost first, with the output ``byte``.
         For an interleaved map either has one more dimension at the end: the elements of a slice.
 
-    Raises: MalformedError: LA300, LA302, LA326, LA340, LA804. RefusedMapError: LA307. TargetRuleError: LA321.
-
     Example:
         >>> tm = TensorMap("bf16", (512, 1000), (1024,), (64, 64), swizzle="128B")
         >>> print(layout(tm))

@@ -1,7 +1,7 @@
 """The rule table of tiled tensor maps, as data: what documents say and what one real driver did.
 
 Implementation notes: documented and enforced differ in several places; both are recorded. The predicates are in
-``checks``. "Tested" below means 100,000 parameter sets drawn around the legal boundaries; every verdict agrees with the
+``limits``. "Tested" below means 100,000 parameter sets drawn around the legal boundaries; every verdict agrees with the
 enforced reading.
 
 References: CUDA driver API, ``cuTensorMapEncodeTiled`` (``cuda.h`` 12.0 to 13.5); PTX ISA 9.1; measurements on NVIDIA
@@ -165,9 +165,3 @@ _TABLE = (
 
 RULES: Mapping[str, Rule] = MappingProxyType({rule.id: rule for rule in _TABLE})
 """Every rule by id, in the order of the fields they constrain."""
-
-RULE_IDS_ENFORCED: tuple[str, ...] = (
-    "RANK", "ARCH_ATOM", "BASE_ALIGN", "BASE_RANGE", "DIM_RANGE", "STRIDE_ALIGN", "STRIDE_RANGE", "BOX_RANGE",
-    "BOX_INNER_16B", "ELEM_STRIDE", "SWIZZLE_INNER", "OOB_NAN", "BOX_SMEM",
-)  # fmt: skip
-"""The rules that decide acceptance on the measured device; BASE_RANGE is this library's own caution."""

@@ -11,18 +11,15 @@ References: ``cuda.h`` of CUDA 12.0 to 13.5, text of ``cuTensorMapEncodeTiled``;
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal, TypeAlias
 
-from layoutalg.ground.kinds import checked_kinds
-from layoutalg.targets.model import Violation, version
+from layoutalg.targets.model import Violation, fact, version
 from layoutalg.targets.nvidia.swizzles import SWIZZLE_TABLE
-from layoutalg.targets.nvidia.tensormap.checks import enforced_violations, no_tensor_maps, violations
+from layoutalg.targets.nvidia.tensormap.checks import broken, enforced_violations, no_tensor_maps, violations
 from layoutalg.targets.nvidia.tensormap.fields import DTYPES, TensorMap
-from layoutalg.targets.nvidia.tensormap.limits import MAX_DIM, MAX_DIM_ENCODED
 from layoutalg.targets.nvidia.tensormap.rules import RULES
-from layoutalg.targets.registry import lookup
+from layoutalg.targets.registry import TARGETS, lookup
 
 Answer: TypeAlias = Literal["accepted", "refused", "unknown"]
 TOOLKITS: tuple[str, ...] = (
@@ -37,14 +34,14 @@ PTX: Mapping[str, str] = MappingProxyType(
 )  # fmt: skip
 """PTX ISA version of a toolkit, where known."""
 FIRST: Mapping[str, str] = MappingProxyType(
-    {"sm_90": "12.0", "sm_90a": "12.0", "sm_100": "12.8", "sm_100a": "12.8", "sm_120a": "12.8", "sm_103a": "12.9"}
+    {name: target.toolkit for name, target in TARGETS.items() if target.toolkit}
 )
 """The first toolkit with tensor maps that compiles for a target (sm_90 itself is older)."""
 PACKED_AND_ATOM = "12.8"
 """The first toolkit with the packed types and the ATOM swizzles."""
 
 
-@dataclass(frozen=True, slots=True)
+@fact("LA374")
 class Acceptance:
     """One toolkit's verdict on a tensor map.
 
@@ -61,9 +58,6 @@ class Acceptance:
     rules: tuple[str, ...]
     reason: str
     evidence: Literal["measured", "documented"]
-
-    def __post_init__(self) -> None:
-        checked_kinds(self, "LA374")
 
     def __bool__(self) -> bool:
         if self.answer == "unknown":
@@ -84,12 +78,6 @@ class Acceptance:
 
 def accepted_since(tm: TensorMap, target: str = "sm_90a") -> tuple[Acceptance, ...]:
     """Return every known toolkit's verdict on a map, oldest first.
-
-    Args:
-        tm: The map.
-        target: Architecture.
-
-    Raises: MalformedError: LA300, LA340.
 
     Example:
         >>> tm = TensorMap("bf16", (64, 64), (128,), (64, 64), swizzle="128B_ATOM_32B")
@@ -150,11 +138,8 @@ def _tall(tm: TensorMap, toolkit: str) -> tuple[Violation, ...]:
     """Extents that the text allows only up to 13.4."""
     if not RULES["DIM_EXECUTE"].stated_in(toolkit):
         return ()
-    return tuple(
-        Violation("DIM_EXECUTE", f"dims[{mode}] = {extent} is outside 1..2^31", "dims", mode)
-        for mode, extent in enumerate(tm.dims)
-        if MAX_DIM < extent <= MAX_DIM_ENCODED
-    )
+    beyond = {entry.position for entry in broken(tm, ("DIM_RANGE",))}
+    return tuple(entry for entry in broken(tm, ("DIM_EXECUTE",)) if entry.position not in beyond)
 
 
 def _of_driver(enforced: tuple[Violation, ...]) -> tuple[Violation, ...]:
@@ -165,9 +150,9 @@ def _of_driver(enforced: tuple[Violation, ...]) -> tuple[Violation, ...]:
 def _answer(
     toolkit: str,
     answer: Answer,
-    broken: tuple[Violation, ...],
+    found: tuple[Violation, ...],
     evidence: Literal["measured", "documented"] = "documented",
     note: str = "",
 ) -> Acceptance:
-    rules = tuple(dict.fromkeys(one.rule for one in broken))
-    return Acceptance(toolkit, answer, rules, note + broken[0].message if broken else "", evidence)
+    rules = tuple(dict.fromkeys(one.rule for one in found))
+    return Acceptance(toolkit, answer, rules, note + found[0].message if found else "", evidence)

@@ -13,44 +13,43 @@ from layoutalg.targets.nvidia.wgmma.descriptor import (
 from layoutalg.targets.nvidia.wgmma.fragments import (
     SPARSE_CODES,
     accumulator_coordinates,
+    accumulator_layout,
     metadata_coordinates,
+    metadata_layout,
     register_coordinates,
+    register_layout,
 )
 from layoutalg.targets.nvidia.wgmma.instructions import (
+    ARCH,
+    DTYPES,
     FLOAT_N,
+    INSTRUCTION_M,
     INTEGER_N,
     MULTIPLIES,
+    N_VALUES,
     OPERAND_BITS,
     Multiply,
+    has_wgmma,
     instruction_k,
+    instruction_rows,
     multiply,
     n_values,
+    operand_evidence,
+    require_wgmma,
 )
-from layoutalg.targets.nvidia.wgmma.meaning import accumulator_layout, layout, metadata_layout, register_layout
 from layoutalg.targets.nvidia.wgmma.operand import (
     MAJORS,
     ReadPattern,
     checked_major,
+    layout,
     operand_offsets,
     read_pattern,
     swizzle_phase,
     unread_fields,
 )
-from layoutalg.targets.nvidia.wgmma.shapes import (
-    ACCUMULATORS,
-    ARCH,
-    DTYPES,
-    INSTRUCTION_K,
-    INSTRUCTION_M,
-    N_VALUES,
-    has_wgmma,
-    instruction_rows,
-    operand_evidence,
-    require_wgmma,
-)
 
 __all__ = [
-    "ACCUMULATORS", "ADDRESS_LIMIT_BYTES", "ARCH", "DTYPES", "FLOAT_N", "INSTRUCTION_K", "INSTRUCTION_M", "INTEGER_N",
+    "ADDRESS_LIMIT_BYTES", "ARCH", "DTYPES", "FLOAT_N", "INSTRUCTION_M", "INTEGER_N",
     "MAJORS", "MULTIPLIES", "N_VALUES", "OPERAND_BITS", "SPARSE_CODES", "SWIZZLES", "UNIT_BYTES", "MatrixDescriptor",
     "Multiply", "ReadPattern", "accumulator_coordinates", "accumulator_layout", "checked_major", "decode", "has_wgmma",
     "instruction_k", "instruction_rows", "layout", "metadata_coordinates", "metadata_layout", "multiply", "n_values",

@@ -1,8 +1,5 @@
 """The 64-bit shared-memory matrix descriptor of ``wgmma``: fields, encoding, decoding.
 
-Notation: bits [13:0] start address, [29:16] leading byte offset, [45:32] stride byte offset (each in 16-byte units),
-[51:49] base offset, [63:62] swizzle; every other bit is reserved.
-
 References: PTX ISA 9.1 section 9.7.15.5 (matrix descriptor format).
 """
 
@@ -11,18 +8,32 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from layoutalg.ground.errors import Diagnostic, MalformedError, shown
-from layoutalg.targets.nvidia.swizzles import SWIZZLE_TABLE
+from layoutalg.targets.codec import Codec, run, words_of
+from layoutalg.targets.nvidia.swizzles import CHUNK_BYTES, PLAIN, SWIZZLE_TABLE
 
-UNIT_BYTES = 16
+UNIT_BYTES = CHUNK_BYTES
 ADDRESS_LIMIT_BYTES = 1 << 18
 """Addresses and strides are below this: 14 bits of 16-byte units."""
 BASE_OFFSET_LIMIT = 8
-SWIZZLES = tuple(name for name, swizzle in SWIZZLE_TABLE.items() if swizzle.descriptor_code is not None)
+SWIZZLES = PLAIN
 SOURCE = "PTX ISA 9.1 section 9.7.15.5"
 
-_CODES = {name: code for name, entry in SWIZZLE_TABLE.items() if (code := entry.descriptor_code) is not None}
+_CODES = {name: code for name, entry in SWIZZLE_TABLE.items() if (code := entry.wgmma_code) is not None}
 _NAMES = {code: name for name, code in _CODES.items()}
-_RESERVED = ((14, 15), (30, 31), (46, 48), (52, 61))
+CODEC = Codec(
+    (
+        run("start_address_bytes[17:4]", 13, 0, "address / 16"),
+        run("reserved", 15, 14, "0"),
+        run("leading_bytes[17:4]", 29, 16, "bytes / 16"),
+        run("reserved", 31, 30, "0"),
+        run("stride_bytes[17:4]", 45, 32, "bytes / 16"),
+        run("reserved", 48, 46, "0"),
+        run("base_offset", 51, 49, "0..7"),
+        run("reserved", 61, 52, "0"),
+        run("swizzle", 63, 62, "0 NONE, 1 128B, 2 64B, 3 32B"),
+    )
+)
+"""Every bit of the descriptor."""
 _STRIDE_FIELDS = ("start_address_bytes", "leading_bytes", "stride_bytes")
 
 
@@ -32,10 +43,7 @@ def malformed(code: str, what: str, because: str, where: str = "MatrixDescriptor
 
 
 def checked_integer(name: str, value: object, where: str = "MatrixDescriptor") -> int:
-    """Return ``value`` as an int; numpy integers count, booleans and floats do not.
-
-    Raises: MalformedError: LA350.
-    """
+    """Return ``value`` as an int; numpy integers count, booleans and floats do not."""
     if type(value) is int:
         return value
     if not isinstance(value, bool) and hasattr(type(value), "__index__"):
@@ -47,10 +55,7 @@ def checked_integer(name: str, value: object, where: str = "MatrixDescriptor") -
 
 
 def checked_swizzle(name: object, where: str = "MatrixDescriptor") -> str:
-    """Return a swizzle name of ``SWIZZLES``.
-
-    Raises: MalformedError: LA354.
-    """
+    """Return a swizzle name of ``SWIZZLES``."""
     if not isinstance(name, str) or name not in SWIZZLES:
         because = f"swizzle must be one of {', '.join(SWIZZLES)}, not {shown(name)}"
         raise malformed("LA354", "the wgmma descriptor has no such swizzle", because, where)
@@ -60,13 +65,11 @@ def checked_swizzle(name: object, where: str = "MatrixDescriptor") -> str:
 def swizzle_rows(swizzle: str) -> int:
     """Return W: the number of 16-byte chunks in the swizzle span, which is also the number of XOR phases.
 
-    Raises: MalformedError: LA354.
-
     Example:
         >>> [swizzle_rows(name) for name in SWIZZLES]
         [1, 2, 4, 8]
     """
-    return SWIZZLE_TABLE[checked_swizzle(swizzle, "swizzle_rows")].span_bytes // UNIT_BYTES
+    return SWIZZLE_TABLE[checked_swizzle(swizzle, "swizzle_rows")].phases
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,16 +83,12 @@ class MatrixDescriptor:
         base_offset: 0..7; subtracts from the row phase of the swizzle.
         swizzle: ``"NONE"``, ``"32B"``, ``"64B"`` or ``"128B"``.
 
-    Raises: MalformedError: LA350, LA351, LA352, LA353, LA354.
-
     Example:
         >>> d = MatrixDescriptor(start_address_bytes=32, leading_bytes=16, stride_bytes=1024, swizzle="128B")
         >>> hex(d.encode())
         '0x4000004000010002'
         >>> decode(d.encode()) == d
         True
-
-    Source: PTX ISA 9.1 section 9.7.15.5.
     """
 
     start_address_bytes: int
@@ -123,21 +122,14 @@ class MatrixDescriptor:
             >>> hex(MatrixDescriptor(0, 128, 256, 5, "32B").encode())
             '0xc00a001000080000'
         """
-        return (
-            self.start_address_bytes // UNIT_BYTES
-            | self.leading_bytes // UNIT_BYTES << 16
-            | self.stride_bytes // UNIT_BYTES << 32
-            | self.base_offset << 49
-            | _CODES[self.swizzle] << 62
-        )
+        fields = {name: getattr(self, name) for name in (*_STRIDE_FIELDS, "base_offset")}
+        return CODEC.integer(fields | {"swizzle": _CODES[self.swizzle]})
 
     def moved(self, by_bytes: int) -> MatrixDescriptor:
         """Return the descriptor with its start address moved.
 
         Args:
             by_bytes: A multiple of 16; the new start address stays in 18 bits.
-
-        Raises: MalformedError: LA350, LA351, LA352.
 
         Example:
             >>> MatrixDescriptor(0, 16, 1024, 0, "128B").moved(32).start_address_bytes
@@ -152,26 +144,18 @@ def decode(raw: int) -> MatrixDescriptor:
     Args:
         raw: Unsigned 64-bit integer.
 
-    Raises: MalformedError: LA350, LA355, LA356.
-
     Example:
         >>> decode(0x4000004000010002)
         MatrixDescriptor(start_address_bytes=32, leading_bytes=16, stride_bytes=1024, base_offset=0, swizzle='128B')
-
-    Source: PTX ISA 9.1 section 9.7.15.5.
     """
     word = checked_integer("raw", raw, "decode")
     if not 0 <= word < 1 << 64:
         raise malformed("LA355", "raw is not an unsigned 64-bit integer", f"raw = {shown(word)}", "decode")
-    for low, high in _RESERVED:
-        bits = word >> low & ((1 << (high - low + 1)) - 1)
+    words = words_of(word, CODEC.words)
+    for field, bits in CODEC.held(words, ("reserved",)):
         if bits:
-            because = f"reserved bits [{high}:{low}] hold {bits:#x} in {word:#018x}; they must be 0"
-            raise malformed("LA356", f"reserved bits [{high}:{low}] are set", because, "decode")
-    return MatrixDescriptor(
-        (word & 0x3FFF) * UNIT_BYTES,
-        (word >> 16 & 0x3FFF) * UNIT_BYTES,
-        (word >> 32 & 0x3FFF) * UNIT_BYTES,
-        word >> 49 & 7,
-        _NAMES[word >> 62],
-    )
+            place = f"reserved bits [{field.last}:{field.first}]"
+            raise malformed("LA356", f"{place} are set", f"{place} hold {bits:#x} in {word:#018x}; must be 0", "decode")
+    read = CODEC.decode(words)
+    numbers = {name: read[name] for name in (*_STRIDE_FIELDS, "base_offset")}
+    return MatrixDescriptor(**numbers, swizzle=_NAMES[read["swizzle"]])

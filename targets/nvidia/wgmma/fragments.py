@@ -13,15 +13,16 @@ from types import MappingProxyType
 import numpy as np
 import numpy.typing as npt
 
+from layoutalg.cute import CuteLayout
+from layoutalg.f2 import LinearLayout
 from layoutalg.ground.errors import Diagnostic, MalformedError, shown
 from layoutalg.targets.nvidia.wgmma.descriptor import checked_integer
-from layoutalg.targets.nvidia.wgmma.instructions import FLOAT_N, SOURCE, checked_bits
+from layoutalg.targets.nvidia.wgmma.instructions import FLOAT_N, SOURCE, checked_bits, multiply
 
 THREADS = 128
 WORD_BITS = 32
 A_WORDS = 4
 """32-bit registers of A that each thread holds for one instruction."""
-FRAGMENT_SOURCE = "PTX ISA 9.1 section 9.7.15.5.1"
 
 SPARSE_CODES: Mapping[int, Mapping[int, tuple[int, ...]]] = MappingProxyType(
     {
@@ -50,13 +51,9 @@ def register_coordinates(element_bits: int) -> npt.NDArray[np.int64]:
     Returns:
         int64[128, 128 div element_bits, 2]: (row, k) of value v of thread t, low bits of a register first.
 
-    Raises: MalformedError: LA350, LA810.
-
     Example:
         >>> register_coordinates(32)[5].tolist()
         [[1, 1], [9, 1], [1, 5], [9, 5]]
-
-    Source: PTX ISA 9.1 section 9.7.15.5.1.
     """
     each = WORD_BITS // checked_bits(element_bits, "register_coordinates")
     t = np.arange(THREADS, dtype=np.int64)[:, None]
@@ -80,13 +77,9 @@ def metadata_coordinates(element_bits: int, selector: int = 0) -> npt.NDArray[np
     Returns:
         int64[128, 8, 2]: (row, group) of nibble i of thread t, low bits first; -1 if it is not read.
 
-    Raises: MalformedError: LA350, LA810, LA813.
-
     Example:
         >>> metadata_coordinates(16)[[1, 2], ::4].tolist()
         [[[0, 4], [8, 4]], [[-1, -1], [-1, -1]]]
-
-    Source: PTX ISA 9.1 section 9.7.15.6.1.
     """
     bits = checked_bits(element_bits, "metadata_coordinates")
     chosen = checked_integer("selector", selector, "metadata_coordinates")
@@ -117,13 +110,9 @@ def accumulator_coordinates(n: int) -> npt.NDArray[np.int64]:
     Returns:
         int64[128, n/2, 2]: (row, column) of value v of thread t.
 
-    Raises: MalformedError: LA350, LA359.
-
     Example:
         >>> accumulator_coordinates(16)[37, :5].tolist()
         [[17, 2], [17, 3], [25, 2], [25, 3], [17, 10]]
-
-    Source: PTX ISA 9.1 section 9.7.15.5.1.
     """
     columns = checked_integer("n", n, "accumulator_coordinates")
     if columns not in FLOAT_N:
@@ -131,8 +120,75 @@ def accumulator_coordinates(n: int) -> npt.NDArray[np.int64]:
         raise MalformedError(
             Diagnostic("LA359", "no such wgmma shape", ("accumulator_coordinates",), because, source=SOURCE)
         )
-    t = np.arange(THREADS, dtype=np.int64)[:, None]
-    v = np.arange(columns // 2, dtype=np.int64)[None, :]
-    row = t // 4 % 8 + 16 * (t // 32) + 8 * (v // 2 % 2)
-    column = 2 * (t % 4) + v % 2 + 8 * (v // 4)
-    return np.stack(np.broadcast_arrays(row, column), axis=-1)
+    places = np.asarray(_accumulator(columns).table(), dtype=np.int64).reshape(THREADS, columns // 2)
+    return np.stack(np.divmod(places, columns), axis=-1)
+
+
+def _accumulator(n: int) -> CuteLayout:
+    return CuteLayout(((2, 2, n // 8), (4, 8), 4), ((1, 8 * n, 8), (2, n), 16 * n))
+
+
+def register_layout(dtype: str) -> LinearLayout:
+    """Return which element of A (for sparse A, stored element) each slot of each thread's four registers holds.
+
+    Mathematically: ``register_coordinates`` as a linear layout: (register, lane, warp) to (row, k), where ``register``
+    counts elements, low bits of a word first.
+
+    Example:
+        >>> str(register_layout("e4m3"))
+        'F2[register=(0,1)(0,2)(8,0)(0,16), lane=(0,4)(0,8)(1,0)(2,0)(4,0), warp=(16,0)(32,0) -> row:64, k:32]'
+
+    Laws: equals ``register_coordinates``.
+    Source: PTX ISA 9.1 section 9.7.15.5.1.
+    """
+    bits = multiply(dtype).bits
+    each = WORD_BITS // bits
+    inside = [(0, 1 << place) for place in range(each.bit_length() - 1)]
+    bases = {
+        "register": [*inside, (8, 0), (0, 4 * each)],
+        "lane": [(0, each), (0, 2 * each), (1, 0), (2, 0), (4, 0)],
+        "warp": [(16, 0), (32, 0)],
+    }
+    return LinearLayout.from_bases(bases, {"row": 64, "k": 2 * A_WORDS * each})
+
+
+def accumulator_layout(n: int) -> CuteLayout:
+    """Return which element of D each thread holds in each value of its accumulator.
+
+    Mathematically: (register, lane, warp) to ``row * n + column``, as ``accumulator_coordinates``; two values of an f16
+    accumulator share a register.
+
+    Args:
+        n: Columns, 8..256 in steps of 8.
+
+    Example:
+        >>> print(accumulator_layout(24))
+        ((2,2,3),(4,8),4):((1,192,8),(2,24),384)
+
+    Laws: equals ``accumulator_coordinates``.
+    Source: PTX ISA 9.1 section 9.7.15.5.1.
+    """
+    accumulator_coordinates(n)  # raises for an illegal N
+    return _accumulator(n)
+
+
+def metadata_layout(dtype: str, selector: int = 0) -> CuteLayout:
+    """Return which group of sparse A each nibble of the contributing metadata words describes.
+
+    Mathematically: (nibble, thread) to ``row * G + group`` with G groups in a row (8, or 16 for 8-bit elements), over
+    the contributing threads in order: all 128, or those with (t mod 4) div 2 = selector.
+
+    Example:
+        >>> print(metadata_layout("f16"))
+        ((4,2),(2,8,4)):((1,64),(4,8,128))
+        >>> print(metadata_layout("s8"))
+        (8,(2,2,8,4)):(1,(128,8,16,256))
+
+    Laws: equals ``metadata_coordinates`` where that is not -1.
+    Source: PTX ISA 9.1 section 9.7.15.6.1.
+    """
+    bits = multiply(dtype).bits
+    metadata_coordinates(bits, selector)  # raises for types without sparse operands
+    if bits == 8:
+        return CuteLayout((8, (2, 2, 8, 4)), (1, (8 * 16, 8, 16, 16 * 16)))
+    return CuteLayout(((4, 2), (2, 8, 4)), ((1, 8 * 8), (4, 8, 16 * 8)))

@@ -16,15 +16,14 @@ References: PTX ISA 9.1 section 9.7.15.5 (canonical layouts), confirmed by the m
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from layoutalg.ground.errors import Diagnostic, TargetRuleError, shown
-from layoutalg.ground.kinds import checked_kinds
+from layoutalg.targets.model import fact
+from layoutalg.targets.nvidia.reading import Digit, Field, Meaning, denoted, offsets, step_bytes
 from layoutalg.targets.nvidia.wgmma.descriptor import (
     ADDRESS_LIMIT_BYTES,
     UNIT_BYTES,
@@ -33,21 +32,20 @@ from layoutalg.targets.nvidia.wgmma.descriptor import (
     malformed,
     swizzle_rows,
 )
-from layoutalg.targets.nvidia.wgmma.instructions import FLOAT_N, INTEGER_N, K_BITS, checked_bits, instruction_k
+from layoutalg.targets.nvidia.wgmma.instructions import (
+    FLOAT_N,
+    INTEGER_N,
+    checked_bits,
+    instruction_k,
+    multiply,
+)
 
 MAJORS = ("K", "MN")
 MAJOR_SOURCE = "PTX ISA 9.1 section 9.7.15.5.2 (transpose immediates exist for .f16 and .bf16 only)"
 MEASURED_SOURCE = "reads of random wgmma descriptors on a device, tests/data/measured"
-K_BYTES = K_BITS // 8
-"""Bytes of a row that one dense instruction reads along K."""
-
-Field: TypeAlias = Literal["leading_bytes", "stride_bytes"]
-Step: TypeAlias = int | Field
-Digit: TypeAlias = tuple[int, Step]
-IntArray: TypeAlias = npt.NDArray[np.int64]
 
 
-@dataclass(frozen=True, slots=True)
+@fact("LA374")
 class ReadPattern:
     """How an element's coordinates split into digits, fastest first, and what each digit adds to the address.
 
@@ -60,15 +58,9 @@ class ReadPattern:
     mn: tuple[Digit, ...]
     k: tuple[Digit, ...]
 
-    def __post_init__(self) -> None:
-        checked_kinds(self, "LA374")
-
 
 def checked_major(major: object, where: str = "operand_offsets") -> str:
-    """Return ``"K"`` or ``"MN"``.
-
-    Raises: MalformedError: LA358.
-    """
+    """Return ``"K"`` or ``"MN"``."""
     if not isinstance(major, str) or major not in MAJORS:
         raise malformed("LA358", "no such major", f"major must be 'K' or 'MN', not {shown(major)}", where)
     return str(major)
@@ -82,8 +74,6 @@ def read_pattern(major: str, swizzle: str, element_bits: int = 16, k: int | None
         swizzle: A name of ``SWIZZLES``.
         element_bits: 1, 8, 16 or 32.
         k: Elements along K: 256 bits (the default), or 512 bits of B if A is sparse.
-
-    Raises: MalformedError: LA350, LA358, LA354, LA810. TargetRuleError: LA357, LA812.
 
     Example:
         >>> read_pattern("K", "128B")
@@ -132,15 +122,11 @@ def unread_fields(
         element_bits: As for ``read_pattern``.
         k: As for ``read_pattern``.
 
-    Raises: As ``read_pattern``.
-
     Example:
         >>> unread_fields(64, "K", "128B")
         ('leading_bytes',)
         >>> unread_fields(64, "K", "NONE")
         ()
-
-    Source: follows from ``read_pattern``.
     """
     return _unread(read_pattern(major, swizzle, element_bits, k), checked_integer("rows", rows, "unread_fields"))
 
@@ -161,15 +147,11 @@ def swizzle_phase(addresses: npt.NDArray[np.int64], swizzle: str, base_offset: i
         swizzle: A name of ``SWIZZLES``.
         base_offset: The descriptor's base offset.
 
-    Raises: MalformedError: LA350, LA354.
-
     Example:
         >>> swizzle_phase(np.array([0, 128, 256]), "128B").tolist()
         [0, 144, 288]
         >>> swizzle_phase(np.array([0, 128, 256]), "128B", base_offset=1).tolist()
         [112, 128, 272]
-
-    Source: measured.
     """
     rows = swizzle_rows(swizzle)
     offset = checked_integer("base_offset", base_offset, "swizzle_phase") % rows
@@ -205,8 +187,6 @@ def operand_offsets(
     Returns:
         int64[rows, k].
 
-    Raises: MalformedError: LA350, LA358, LA810. TargetRuleError: LA357, LA812.
-
     Example:
         >>> d = MatrixDescriptor(0, 16, 1024, 0, "128B")
         >>> operand_offsets(d)[:3, [0, 8]].tolist()
@@ -219,31 +199,62 @@ def operand_offsets(
     count, along, pattern = _checked_read(descriptor, rows, k, element_bits, major)
     linear = (
         descriptor.start_address_bytes
-        + _axis(descriptor, pattern.mn, count)[:, None]
-        + _axis(descriptor, pattern.k, along)[None, :]
+        + offsets(descriptor, pattern.mn, count)[:, None]
+        + offsets(descriptor, pattern.k, along)[None, :]
     )
     return swizzle_phase(linear, descriptor.swizzle, descriptor.base_offset)
 
 
-def checked_read(
-    descriptor: MatrixDescriptor, rows: int, k: int | None, element_bits: int, major: str
-) -> tuple[int, int]:
-    """Check that an instruction's reads through this descriptor are known; return its rows and elements along K.
+def layout(
+    descriptor: MatrixDescriptor,
+    dtype: str,
+    rows: int = 64,
+    k: int | None = None,
+    *,
+    major: str = "K",
+    unit: str = "element",
+) -> Meaning:
+    """Return the function that a descriptor denotes: (mn, k) to the place in shared memory that is read.
+
+    Mathematically: ``operand_offsets`` as a layout value, in units of elements or bytes: c -> p + Sw(s + C(c)), with C
+    the digits of both coordinates times their steps, s the start less 128 bytes per unit of base offset, and p those
+    bytes again.
 
     Args:
-        descriptor: The descriptor.
-        rows: As for ``operand_offsets``.
+        descriptor: The descriptor; its start address is taken as absolute.
+        dtype: Element type of the operand: f16, bf16, tf32, e4m3, e5m2, s8, u8 or b1.
+        rows: M of operand A (64), or N of operand B.
         k: As for ``operand_offsets``.
-        element_bits: As for ``operand_offsets``.
-        major: As for ``operand_offsets``.
+        major: ``"K"`` or ``"MN"``.
+        unit: ``"element"`` (bits for ``b1``) or ``"byte"`` (not for ``b1``: eight elements share one).
 
-    Raises: As ``operand_offsets``.
+    Returns:
+        A two-mode ``CuteLayout``; a ``ComposedLayout`` if there is a swizzle or an offset; a ``PiecewiseLayout`` of
+        ``mn`` and ``k`` if the rows end inside an MN-major span.
 
     Example:
-        >>> checked_read(MatrixDescriptor(0, 16, 1024, 0, "128B"), 64, None, 8, "K")
-        (64, 32)
+        >>> print(layout(MatrixDescriptor(0, 16, 1024, 0, "128B"), "bf16"))
+        Sw<3,3,3> o 0 o ((8,8),16):((64,512),1)
+        >>> print(layout(MatrixDescriptor(32, 16, 512, 0, "64B"), "e4m3", 8))
+        Sw<2,4,3> o 32 o (8,32):(64,1)
+        >>> print(layout(MatrixDescriptor(0, 128, 256), "tf32", 8, unit="byte"))
+        (8,(4,2)):(16,(4,128))
+
+    Laws: equals ``operand_offsets`` divided by the unit, at every coordinate.
+    Source: measured, see ``operand_offsets``.
     """
-    return _checked_read(descriptor, rows, k, element_bits, major)[:2]
+    bits = multiply(dtype).bits
+    if not isinstance(unit, str) or unit not in ("element", "byte") or (unit == "byte" and bits < 8):
+        because = f"unit must be element or, for elements of whole bytes, byte, not {shown(unit)}"
+        raise malformed("LA814", "no such unit of shared memory", because, "layout")
+    count, along, pattern = _checked_read(descriptor, rows, k, bits, major)
+    in_bits = 8 if unit == "byte" else bits
+
+    def units(digits: tuple[Digit, ...]) -> list[tuple[int, int]]:
+        # eight bits share a byte: their step is 0 bytes, and 1 in units of a bit
+        return [(size, 8 * step_bytes(descriptor, step) // in_bits or 1) for size, step in digits]
+
+    return denoted(descriptor, (units(pattern.mn), units(pattern.k)), (count, along), in_bits, join=False)
 
 
 def _checked_read(
@@ -268,31 +279,8 @@ def _reach(descriptor: MatrixDescriptor, digits: tuple[Digit, ...], extent: int)
     for size, step in digits:
         here = min(size, extent) if size else extent
         extent = -(-extent // here)
-        total += (here - 1) * (step if isinstance(step, int) else int(getattr(descriptor, step)))
+        total += (here - 1) * step_bytes(descriptor, step)
     return total
-
-
-def _axis(descriptor: MatrixDescriptor, digits: tuple[Digit, ...], extent: int) -> npt.NDArray[np.int64]:
-    fixed, named = _lines(digits, extent)
-    for field, digit in named:
-        fixed = fixed + digit * getattr(descriptor, field)
-    return fixed
-
-
-@lru_cache(maxsize=256)
-def _lines(digits: tuple[Digit, ...], extent: int) -> tuple[IntArray, tuple[tuple[Field, IntArray], ...]]:
-    """The sum of the digits with a byte step along an axis, and the values of digits multiplied by a field."""
-    rest = np.arange(extent, dtype=np.int64)
-    fixed = np.zeros(extent, dtype=np.int64)
-    named: list[tuple[Field, IntArray]] = []
-    for size, step in digits:
-        digit = rest % size if size else rest
-        if isinstance(step, int):
-            fixed += digit * step
-        elif digit.any():
-            named.append((step, digit))
-        rest = rest // size if size else rest
-    return fixed, tuple(named)
 
 
 def _checked_rows(rows: int, element_bits: int) -> int:
