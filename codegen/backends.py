@@ -130,8 +130,6 @@ def chosen_backend(device: object, arch: str, names: Sequence[str], call: str) -
         arch: Architecture of the kernel.
         names: The backends that the caller supports.
         call: The caller.
-
-    Raises: MalformedError: LA540. MissingExtraError: LA520, LA532.
     """
     if not isinstance(device, str) or device not in ("auto", *names):
         raise Checker("LA540", "no such backend").malformed("device", f"must be one of {('auto', *names)}", device)

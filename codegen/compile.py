@@ -27,8 +27,6 @@ def to_cubin(source: KernelSource | str, arch: str | None = None) -> bytes:
 
     Returns:
         The cubin, an ELF file.
-
-    Raises: MissingExtraError: LA510. CompileError: LA511. MalformedError: LA506, LA512.
     """
     text = source.text if isinstance(source, KernelSource) else source
     if not isinstance(text, str):

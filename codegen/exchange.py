@@ -73,8 +73,6 @@ def exchanged(plan: ExchangePlan, words: Sequence[str], numbers: Numbers, prefix
         numbers: Collects expressions of the thread; its declarations go before the statements.
         prefix: Prefix of new names.
 
-    Raises: MalformedError: LA883.
-
     Example:
         >>> from layoutalg.proofs.exchange import Exchange
         >>> plain = Repack((1,), 0, 1)

@@ -29,8 +29,6 @@ def fragment_kernel(arch: str, instruction: str, name: str | None = None) -> Ker
         instruction: As in ``model_of(arch).instructions``.
         name: Kernel symbol; by default derived from the instruction.
 
-    Raises: MalformedError: LA340, LA506, LA965. RepresentabilityError: LA966.
-
     Example:
         >>> kernel = fragment_kernel("gfx942", "mfma.v_mfma_f32_32x32x8_f16")
         >>> kernel.threads, kernel.parameters[0]

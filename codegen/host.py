@@ -54,8 +54,6 @@ def host_map(value: TensorMapPlan | TensorMap, name: str = "make_tensor_map") ->
         value: A plan, whose map is relative to its tensor's allocation, or a map, whose address is added to ``base``.
         name: The function's name.
 
-    Raises: MalformedError: LA503, LA506.
-
     Example:
         >>> from layoutalg.targets.nvidia.tensormap import TensorMap
         >>> print(host_map(TensorMap("bf16", (512, 1024), (1024,), (64, 64), swizzle="128B")).split("{")[1].strip())
@@ -116,8 +114,6 @@ def descriptor_table(plan: OperandPlan, name: str = "descriptors") -> str:
     Args:
         plan: A plan of ``synthesize_wgmma``.
         name: The array's name.
-
-    Raises: MalformedError: LA503, LA506.
 
     Example:
         >>> from layoutalg.synth.wgmma import canonical_operand, synthesize_wgmma

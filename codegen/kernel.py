@@ -56,8 +56,6 @@ class KernelSource:
         grid: Required number of blocks, or the name of the parameter that states it: another grid would skip or repeat
             work. None if any grid works.
 
-    Raises: BudgetError: LA002. MalformedError: LA506.
-
     Example:
         >>> text = 'extern "C" __global__ void nothing(int x) {}'
         >>> kernel = KernelSource("nothing", text, "sm_90a", 32, 0, (("int", "x"),))
@@ -151,8 +149,6 @@ def contiguous(value: npt.NDArray[Any], name: str, code: str) -> npt.NDArray[Any
 
 def checked_name(name: object) -> str:
     """Return a kernel's name, refused unless it is a valid C++ identifier.
-
-    Raises: MalformedError: LA506.
 
     Example:
         >>> checked_name("copy_2d")

@@ -97,10 +97,7 @@ def place_map(raw: bytes, address: int) -> bytes:
 
 
 def from_dlpack(tensor: Any) -> DeviceTensor | npt.NDArray[Any]:
-    """Return a foreign tensor as a ``DeviceTensor``, or as a numpy view of host memory; nothing is copied.
-
-    Raises: MalformedError: LA531. MissingExtraError: LA510.
-    """
+    """Return a foreign tensor as a ``DeviceTensor``, or as a numpy view of host memory; nothing is copied."""
     if isinstance(tensor, (DeviceTensor, np.ndarray)):
         return tensor
     if not hasattr(tensor, "__dlpack__") or not hasattr(tensor, "__dlpack_device__"):
@@ -137,8 +134,6 @@ def run(
             const, back in place; a ``DeviceTensor`` passes its pointer, an int an int or an address, bytes a struct.
         blocks: Grid size.
         dynamic_smem_bytes: Dynamic shared memory in bytes; by default the kernel's own number.
-
-    Raises: MissingExtraError: LA510, LA532. MalformedError: LA533. DeviceMismatchError: LA534.
     """
     checked_arguments(kernel, arguments, blocks, "LA533")
     smem = kernel.dynamic_smem_bytes if dynamic_smem_bytes is None else dynamic_smem_bytes
@@ -233,8 +228,6 @@ def upload(array: npt.NDArray[Any], spans: Sequence[tuple[int, int]] | None = No
     Args:
         array: The array.
         spans: Byte ranges (first, last + 1) to copy; the rest of the device memory stays uninitialised.
-
-    Raises: MalformedError: LA533. MissingExtraError: LA510, LA532.
     """
     if not isinstance(array, np.ndarray) or not array.flags.c_contiguous:
         because = "array must be a contiguous numpy array"

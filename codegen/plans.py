@@ -63,10 +63,7 @@ def refutation(verdict: Refuted) -> tuple[str, dict[str, object]]:
 
 
 def checked_plan(plan: object, direction: str | None = None) -> TensorMapPlan:
-    """Return the argument if it is a ``TensorMapPlan``, of the given direction if one is given.
-
-    Raises: MalformedError: LA503.
-    """
+    """Return the argument if it is a ``TensorMapPlan``, of the given direction if one is given."""
     if not isinstance(plan, TensorMapPlan):
         raise CHECK.malformed("plan", "must be a TensorMapPlan", plan, instead(plan))
     checked = plan
@@ -105,8 +102,6 @@ def launchable(plan: TensorMapPlan, direction: str | None = None) -> None:
     Args:
         plan: The plan.
         direction: ``"load"`` or ``"store"``, if only one is accepted.
-
-    Raises: MalformedError: LA503, LA506.
     """
     checked_plan(plan, direction)
     where = f"{plan.direction} plan"
@@ -124,10 +119,7 @@ def launchable(plan: TensorMapPlan, direction: str | None = None) -> None:
 
 
 def origin_arguments(plan: TensorMapPlan, origin: Sequence[int]) -> list[int]:
-    """Return the kernel's origin arguments, one int per tile dimension.
-
-    Raises: MalformedError: LA535, LA421.
-    """
+    """Return the kernel's origin arguments, one int per tile dimension."""
     rank = checked_plan(plan).problem.rank
     try:
         values = [] if isinstance(origin, (set, frozenset)) else [operator.index(value) for value in origin]

@@ -81,10 +81,7 @@ class ProductReport:
 
 
 def wgmma_tiles(consumer: OperandPlan) -> WgmmaTiles:
-    """Return an operand plan's descriptors as the table for ``matmul_kernel``.
-
-    Raises: MalformedError: LA505.
-    """
+    """Return an operand plan's descriptors as the table for ``matmul_kernel``."""
     upheld(CHECK.kind(consumer, OperandPlan, "consumer"))
     rows: dict[int, dict[int, int]] = {}
     for tile in consumer.tiles:
@@ -94,10 +91,7 @@ def wgmma_tiles(consumer: OperandPlan) -> WgmmaTiles:
 
 
 def product_kernel(a: Operand, b: Operand, name: str = "la_product") -> KernelSource:
-    """Return the kernel that loads both tiles and writes D = A B^T in float.
-
-    Raises: MalformedError: LA505, LA503, LA506. InfeasibleError: LA504.
-    """
+    """Return the kernel that loads both tiles and writes D = A B^T in float."""
     for argument, operand in (("a", a), ("b", b)):
         CHECK.kind(operand, Operand, argument)
     return matmul_kernel(a.copy, b.copy, wgmma_tiles(a.consumer), wgmma_tiles(b.consumer), name)
@@ -119,8 +113,6 @@ def validate_product(
         origins: Tile origins of A and B; default 0.
         device: ``"cuda"``, ``"host"``, or ``"auto"``: the GPU if there is one, otherwise the CPU models.
         seed: Seed of the values.
-
-    Raises: MalformedError: LA505, LA540, LA541, LA544. MissingExtraError: LA532, LA510, LA520.
     """
     for argument, operand in (("a", a), ("b", b)):
         CHECK.kind(operand, Operand, argument)

@@ -43,9 +43,6 @@ def export(
         target: Architecture of a bare map; a plan has its own.
         base: For ``"ptx"``: the map to patch into this one.
 
-    Raises:
-        MalformedError: LA893, LA503, LA506. RepresentabilityError: LA894. InfeasibleError: LA896. BudgetError: LA411.
-
     Example:
         >>> tm = TensorMap("bf16", (512, 1024), (1024,), (64, 64), swizzle="128B")
         >>> export(tm, "cpp").splitlines()[2]

@@ -23,10 +23,7 @@ _SWIZZLES = {"32B": (1, 4, 3), "64B": (2, 4, 3), "128B": (3, 4, 3)}
 
 
 def cute_dsl_text(plan: TensorMapPlan) -> str:
-    """Return the layouts and the TMA atom as Python code of the DSL.
-
-    Raises: RepresentabilityError: LA894.
-    """
+    """Return the layouts and the TMA atom as Python code of the DSL."""
     problem, tm = plan.problem, plan.tensor_map
     if problem.dtype not in _TYPES:
         refuse("cute_dsl", "CUTE_ATOM", f"the element type {problem.dtype}", "cpp")

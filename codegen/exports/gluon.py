@@ -24,10 +24,7 @@ _WIDTHS = {"NONE": 0, "32B": 32, "64B": 64, "128B": 128}
 
 
 def gluon_text(plan: TensorMapPlan) -> str:
-    """Return the layout and the descriptor as Gluon host code.
-
-    Raises: RepresentabilityError: LA894.
-    """
+    """Return the layout and the descriptor as Gluon host code."""
     problem = plan.problem
     if problem.dtype not in TYPES:
         refuse("gluon", "GLUON_DTYPE", problem.dtype, "cpp")

@@ -31,10 +31,7 @@ _HEAD = "// MLIR of LLVM 19 and later"
 
 
 def mlir_text(value: TensorMapPlan | TensorMap | OperandPlan, name: str) -> str:
-    """Return a module that makes the map (for a plan, also one that copies a tile), or multiplies by an operand.
-
-    Raises: RepresentabilityError: LA894. InfeasibleError: LA896.
-    """
+    """Return a module that makes the map (for a plan, also one that copies a tile), or multiplies by an operand."""
     if isinstance(value, OperandPlan):
         return _operand(value, name)
     tm = value.tensor_map if isinstance(value, TensorMapPlan) else value
@@ -46,8 +43,6 @@ def mlir_text(value: TensorMapPlan | TensorMap | OperandPlan, name: str) -> str:
 
 def descriptor_type(tm: TensorMap) -> str:
     """Return the type ``!nvgpu.tensormap.descriptor`` of a map, refused if the dialect cannot express it.
-
-    Raises: RepresentabilityError: LA894.
 
     Example:
         >>> descriptor_type(TensorMap("bf16", (512,), (), (64,), oob_fill="NAN")).partition(", l2promo")[0]

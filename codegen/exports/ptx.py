@@ -43,8 +43,6 @@ class Patch:
         field: Field of the map, as PTX names it.
         value: The new value, in the instruction's encoding.
         ordinal: The mode, for per-mode fields; otherwise None.
-
-    Raises: MalformedError: LA895.
     """
 
     field: str
@@ -145,10 +143,7 @@ def ptx_text(
     base: TensorMapPlan | TensorMap | None = None,
     space: str = "global",
 ) -> str:
-    """Return a map's bytes as a PTX constant, the fragment that patches ``base`` into it, or wgmma descriptors.
-
-    Raises: MalformedError: LA895. RepresentabilityError: LA894.
-    """
+    """Return a map's bytes as a PTX constant, the fragment that patches ``base`` into it, or wgmma descriptors."""
     if isinstance(value, OperandPlan):
         return _operand(value)
     if space not in SPACES:

@@ -44,8 +44,6 @@ def refuse(form: str, rule: str, because: str, instead: str) -> NoReturn:
         rule: Id, one of ``RULES``.
         because: The field that cannot be expressed, with its value.
         instead: A form that can express it.
-
-    Raises: RepresentabilityError: LA894.
     """
     what = f"{form} cannot express this plan"
     raise RepresentabilityError(Diagnostic("LA894", what, (rule,), f"{RULES[rule]}: {because}; use form={instead!r}"))

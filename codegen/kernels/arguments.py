@@ -33,8 +33,6 @@ class ArrayArgument:
         align_bytes: Required alignment of its address.
         written: Whether the kernel writes it.
         indices: Whether its elements are indices: integers.
-
-    Raises: MalformedError: LA374.
     """
 
     name: str

@@ -114,8 +114,6 @@ def gather_kernel(
         threads: Threads of a block.
         name: Kernel symbol.
 
-    Raises: MalformedError: LA945, LA340, LA375, LA506. InfeasibleError: LA946, LA948.
-
     Example:
         >>> [gather_kernel(shape, axis, 64, "f32").what.split(" by ")[1] for shape, axis in (
         ...     ((512, 100), 1), ((512, 4000), 1), ((512, 100), 0))]

@@ -123,8 +123,6 @@ def checked_tiles(shape: Sequence[int], tile: Sequence[int], ahead: int) -> tupl
         shape: Extents of the array.
         tile: Extents of a tile.
         ahead: How many tiles a block loads ahead.
-
-    Raises: MalformedError: LA945. InfeasibleError: LA948.
     """
     counts = tiles_of(shape, tile)
     for count, part in zip(counts, tile, strict=True):

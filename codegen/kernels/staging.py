@@ -67,8 +67,6 @@ def staging_kernel(
         target: The target; by default the plan's.
         name: Kernel symbol.
 
-    Raises: MalformedError: LA945, LA340, LA506. InfeasibleError: LA946, LA948.
-
     Example:
         >>> from layoutalg.codegen.kernels.turned import TileShape
         >>> from layoutalg.codegen.kernels.transpose import tile_swizzle

@@ -93,8 +93,6 @@ def transpose_kernel(
             either side are not multiples of 16 bytes, elements have at most 4 bytes and no tile is given.
         name: Kernel symbol.
 
-    Raises: MalformedError: LA945, LA340, LA375, LA506. InfeasibleError: LA946, LA948. RepresentabilityError: LA912.
-
     Example:
         >>> made = transpose_kernel((8192, 8192), "f16")
         >>> made.kernel.threads, made.swizzle.conflict_free

@@ -166,8 +166,6 @@ def transpose_windows_kernel(
 
     Defaults are the fastest measured.
 
-    Raises: MalformedError: LA945, LA340, LA375, LA506. InfeasibleError: LA946, LA948.
-
     Example:
         >>> made = transpose_windows_kernel((8191, 8193), "f32")
         >>> made.blocks, made.kernel.threads

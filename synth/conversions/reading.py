@@ -108,8 +108,6 @@ def read(layout: object, argument: str, lanes: int, shape: tuple[int, ...] | Non
         argument: Name for messages.
         lanes: Lanes of a warp.
         shape: Extents of the tensor, outermost first.
-
-    Raises: MalformedError: LA933.
     """
     sizes = None if shape is None else tuple(CHECK.integer(extent, "shape", 1) for extent in shape)
     if isinstance(layout, LinearLayout):

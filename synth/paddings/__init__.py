@@ -64,8 +64,6 @@ def padding(
             with the bits of the row number permuted.
         budget_seconds: Time limit; when it runs out, the best padding found is returned with what is proved about it.
 
-    Raises: MalformedError: LA920, LA713. RepresentabilityError: LA712. InfeasibleError: LA922.
-
     Example:
         >>> plan = padding((32, 32), ["store rows:1", "columns:1"], element_bits=32).check()
         >>> print(plan)

@@ -56,8 +56,6 @@ def read_accesses(
         shape: Extents of the tile.
         element_bits: Bits of an element.
         targets: The targets.
-
-    Raises: MalformedError: LA920, LA713. RepresentabilityError: LA712.
     """
     found: list[Asked] = []
     for each in given:

@@ -36,10 +36,7 @@ class FoundInterval:
 
 
 def least_interval(asked: Question, form: str) -> FoundInterval:
-    """Return the least interval padding among those with the fewest turns.
-
-    Raises: MalformedError: LA920. InfeasibleError: LA922.
-    """
+    """Return the least interval padding among those with the fewest turns."""
     best: FoundInterval | None = None
     tried = 0
     floor: int | None = None

@@ -118,10 +118,7 @@ def plain_turns(asked: Question) -> int | None:
 
 
 def least_pitches(asked: Question) -> FoundPitches:
-    """Return the lexicographically least pitches, outermost first, among those with the fewest turns.
-
-    Raises: InfeasibleError: LA922.
-    """
+    """Return the lexicographically least pitches, outermost first, among those with the fewest turns."""
     counted = patterns(asked)
     period = period_bytes([pattern.model for pattern in counted])
     listed = _listed(asked, counted, period)

@@ -167,8 +167,6 @@ def turns(starts: IntArray, bits: int) -> IntArray:
 def accesses(name: str, box: Box, registers: object = None) -> dict[int, Access | str]:
     """Return the access, or why there is none, for each direction of the chunks.
 
-    Raises: MalformedError: LA870.
-
     Example:
         >>> found = accesses("ldmatrix.x4", Box((64, 64), 2))
         >>> found[1].terms, found[0]

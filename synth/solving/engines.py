@@ -40,8 +40,6 @@ def by_solver(asked: Question, bound: Cost | None, passed: tuple[Found, ...] = (
         asked: The question.
         bound: (issues, turns), compared lexicographically; None for any order.
         passed: Orders to exclude.
-
-    Raises: BudgetError: LA001, LA005.
     """
     if not asked.cases:
         return None

@@ -85,8 +85,6 @@ def joint(
         budget_seconds: Wall-clock time limit.
         options: Those of ``TensorMapProblem.of``.
 
-    Raises: MalformedError: LA870, LA375, LA372. InfeasibleError: LA871. BudgetError: LA001, LA872.
-
     Example:
         >>> plan = joint((128, 64), "bf16", ["wgmma.A", "ld.shared.v4.b32"])
         >>> print(plan.smem, plan.optimal, plan.proof)

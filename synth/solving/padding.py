@@ -141,8 +141,6 @@ def least_padding(
         objective: Forms to minimise before the pitches themselves, in order.
         budget_seconds: Wall-clock time limit.
 
-    Raises: MalformedError: LA870. InfeasibleError: LA873. BudgetError: LA001, LA222, LA874.
-
     Example:
         >>> row, plane = (("row", 1),), (("plane", 1),)
         >>> print(least_padding(["row", "plane"], [
@@ -199,10 +197,7 @@ def _checked(
 def by_isl(
     names: tuple[str, ...], conditions: tuple[Condition, ...], objective: tuple[Form, ...]
 ) -> dict[str, int] | None:
-    """Return the least pitches as the lexicographic minimum of a set, or None if it is empty.
-
-    Raises: BudgetError: LA001, LA222.
-    """
+    """Return the least pitches as the lexicographic minimum of a set, or None if it is empty."""
     terms = [f"{name} >= 0" for name in names]
     axes = [f"least{index}" for index in range(len(objective))]
     terms += [f"{axis} = {_text(form)}" for axis, form in zip(axes, objective, strict=True)]
@@ -236,10 +231,7 @@ def by_isl(
 def by_solver(
     names: tuple[str, ...], conditions: tuple[Condition, ...], objective: tuple[Form, ...]
 ) -> dict[str, int] | None:
-    """Return the least pitches by z3, or None if there are none.
-
-    Raises: BudgetError: LA001, LA005.
-    """
+    """Return the least pitches by z3, or None if there are none."""
     with_forms = (*objective, *(((name, 1),) for name in names))
     best = _point(names, conditions, ())
     if best is None:

@@ -29,8 +29,6 @@ def access_of(given: object, kind: str, tile: object = None, element_bits: int =
         element_bits: Bits of an element.
         lanes: Lanes of a warp, for names.
 
-    Raises: MalformedError: LA910, LA713.
-
     Example:
         >>> print(access_of("rows:store", "load", (8, 64)).layout)
         F2[register=(0,1)(0,2)(0,4)(4,0), lane=(0,8)(0,16)(0,32)(1,0)(2,0) -> row:8, col:64]

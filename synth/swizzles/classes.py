@@ -66,8 +66,6 @@ def universal_swizzle(
         chunk_bytes: Bytes that a lane loads: 4, 8 or 16.
         budget_seconds: Time limit of the search.
 
-    Raises: MalformedError: LA923. RepresentabilityError: LA712.
-
     Example:
         >>> found = universal_swizzle(32, 128, ["operand:32", "operand:16"], ["sm_90a", "gfx942", "gfx950"]).check()
         >>> found.conflict_free, found.optimal, found.turns

@@ -37,10 +37,7 @@ class Question:
 
 
 def question(accesses: object, target: object, element_bits: int | None, tile: object = None) -> Question:
-    """Read the arguments of ``swizzle``.
-
-    Raises: MalformedError: LA910, LA713.
-    """
+    """Read the arguments of ``swizzle``."""
     if isinstance(accesses, LinearLayout | TileAccess) or is_written(accesses):
         accesses = [accesses]
     given = listed(accesses, "accesses")
