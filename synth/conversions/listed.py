@@ -26,17 +26,18 @@ import numpy as np
 import numpy.typing as npt
 
 from layoutalg.ground.errors import RepresentabilityError
-from layoutalg.proofs.conversion_steps import Step, Take, Through
+from layoutalg.proofs.conversion_steps import WORD_BITS, Step, Through
 from layoutalg.proofs.listed_access import OUT, UNCOUNTED, ListedAccess
 from layoutalg.proofs.swizzling import instruction_name, widths
 from layoutalg.proofs.thread_formulas import strides
+from layoutalg.synth.conversions.inside import taken_by
 from layoutalg.synth.factor.shuffles import by_paths
 from layoutalg.synth.paddings.turns import turns_of
 from layoutalg.targets.bank_model import bank_model
 
 IntArray: TypeAlias = npt.NDArray[np.int64]
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
-WORD_BITS, LINE_BYTES, ALIGN_BYTES = 32, 128, 16
+LINE_BYTES, ALIGN_BYTES = 128, 16
 VECTORS = (128, 64, 32, 16, 8)
 FEW = 4
 """Number of best placements compared with the cost of their addresses."""
@@ -416,15 +417,11 @@ def _steps(
     reach = max(int(side.rows.max()) + side.elements * size for side in sides)
     smem = -(-reach // ALIGN_BYTES) * ALIGN_BYTES
     local = all(each.asked.local for each in passes)
-    steps: list[Step] = [Through(smem, "warp" if local else "block", len(passes), store, load)]
-    if sides[0].order != tuple(range(before)):
-        steps.insert(0, Take(sides[0].order, natural, natural))
+    step = Through(smem, "warp" if local else "block", len(passes), store, load)
     each = len(sides[1].order) // len(passes)
     at: dict[int, int] = {}
     for number, one in enumerate(passes):
         placed = {register: place for place, register in enumerate(sides[1].order[number * each : (number + 1) * each])}
         at |= {register: number * each + placed[place] for place, register in enumerate(one.wanted)}
-    after = tuple(at[column] for column in back)
-    if after != tuple(range(len(sides[1].order))):
-        steps.append(Take(after, natural, natural))
-    return tuple(steps)
+    after = taken_by([at[column] for column in back], len(sides[1].order), natural)
+    return (*taken_by(sides[0].order, before, natural), step, *after)

@@ -22,8 +22,7 @@ from layoutalg.synth.paddings.accesses import Asked, read_accesses, tile_access
 from layoutalg.synth.paddings.intervals import least_interval
 from layoutalg.synth.paddings.pitches import Question, dense_pitches, least_pitches, plain_turns
 from layoutalg.synth.swizzles import ELSEWHERE_SECONDS, better_swizzles
-from layoutalg.synth.swizzles.accesses import without_kinds
-from layoutalg.synth.swizzles.question import question
+from layoutalg.synth.swizzles.reading import question, without_kinds
 from layoutalg.targets.asked import asked_bits, asked_targets
 
 __all__ = ["padding"]
