@@ -14,12 +14,10 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from layoutalg.ground.check import Checker
 from layoutalg.targets.bank_model import BankModel
 
 IntArray: TypeAlias = npt.NDArray[np.int64]
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
-CHECK = Checker("LA920", "invalid argument to padding()")
 WORD_BYTES = 4
 _ROOM = 1 << 21
 """Array elements processed at once."""
@@ -42,30 +40,24 @@ def turns_of(model: BankModel, addresses: IntArray, active: BoolArray) -> tuple[
     for step in model.joins:
         other = np.arange(model.lanes) ^ step
         joined |= ((addresses == addresses[:, other]) | ~active | ~active[:, other]).all(axis=1)
-    turns = np.zeros(len(addresses), dtype=np.int64)
-    least = np.zeros_like(turns)
+    turns = np.zeros((len(addresses), 2), dtype=np.int64)
     groups = np.array(model.groups)
-    for chosen, lanes in (
-        (~joined, groups),
-        (joined, groups.reshape(-1, 2 * groups.shape[1]) if joined.any() else groups),
-    ):
+    wide = groups.reshape(-1, 2 * groups.shape[1]) if joined.any() else groups
+    for chosen, lanes in ((~joined, groups), (joined, wide)):
         if chosen.any():
-            turns[chosen], least[chosen] = _counted(model, addresses[chosen], active[chosen], lanes)
-    return turns, least
+            turns[chosen] = _counted(model, addresses[chosen], active[chosen], lanes)
+    return turns[:, 0], turns[:, 1]
 
 
-def _counted(model: BankModel, addresses: IntArray, active: BoolArray, groups: IntArray) -> tuple[IntArray, IntArray]:
+def _counted(model: BankModel, addresses: IntArray, active: BoolArray, groups: IntArray) -> IntArray:
+    """Return turns and their minimum, int64[instruction, 2], some instructions at a time."""
     words = max(1, model.access_bytes // WORD_BYTES)
-    each = groups.shape[0] * max(model.banks, groups.shape[1] * words)
-    step = max(1, _ROOM // each)
-    parts = [
-        _part(model, addresses[at : at + step], active[at : at + step], groups) for at in range(0, len(addresses), step)
-    ]
-    turns, least = zip(*parts, strict=True)
-    return np.concatenate(turns), np.concatenate(least)
+    step = max(1, _ROOM // (groups.shape[0] * max(model.banks, groups.shape[1] * words)))
+    starts = range(0, len(addresses), step)
+    return np.concatenate([_part(model, addresses[at : at + step], active[at : at + step], groups) for at in starts])
 
 
-def _part(model: BankModel, addresses: IntArray, active: BoolArray, groups: IntArray) -> tuple[IntArray, IntArray]:
+def _part(model: BankModel, addresses: IntArray, active: BoolArray, groups: IntArray) -> IntArray:
     count, words = len(addresses), max(1, model.access_bytes // WORD_BYTES)
     touched = addresses[:, groups, None] // WORD_BYTES + np.arange(words)
     touched = np.where(active[:, groups, None], touched, -1).reshape(count * len(groups), -1)
@@ -76,4 +68,4 @@ def _part(model: BankModel, addresses: IntArray, active: BoolArray, groups: IntA
     busy = np.bincount(places[fresh], minlength=len(touched) * model.banks).reshape(count, len(groups), model.banks)
     turns = busy.max(axis=2).sum(axis=1)
     least = -(-busy.sum(axis=2) // model.banks)
-    return turns.astype(np.int64), least.sum(axis=1).astype(np.int64)
+    return np.stack([turns, least.sum(axis=1)], axis=1).astype(np.int64)
