@@ -61,11 +61,16 @@ def _part(model: BankModel, addresses: IntArray, active: BoolArray, groups: IntA
     count, words = len(addresses), max(1, model.access_bytes // WORD_BYTES)
     touched = addresses[:, groups, None] // WORD_BYTES + np.arange(words)
     touched = np.where(active[:, groups, None], touched, -1).reshape(count * len(groups), -1)
-    touched.sort(axis=1)
-    fresh = touched >= 0
-    fresh[:, 1:] &= touched[:, 1:] != touched[:, :-1]
-    places = np.arange(len(touched))[:, None] * model.banks + touched % model.banks
-    busy = np.bincount(places[fresh], minlength=len(touched) * model.banks).reshape(count, len(groups), model.banks)
+    busy = words_by_bank(touched, model.banks).reshape(count, len(groups), model.banks)
     turns = busy.max(axis=2).sum(axis=1)
     least = -(-busy.sum(axis=2) // model.banks)
     return np.stack([turns, least.sum(axis=1)], axis=1).astype(np.int64)
+
+
+def words_by_bank(words: IntArray, banks: int) -> IntArray:
+    """Return how many different words every bank has in each row of words, int64[row, bank]; negative ones are none."""
+    words = np.sort(words, axis=1)
+    fresh = words >= 0
+    fresh[:, 1:] &= words[:, 1:] != words[:, :-1]
+    places = np.arange(len(words))[:, None] * banks + words % banks
+    return np.bincount(places[fresh], minlength=len(words) * banks).reshape(len(words), banks).astype(np.int64)

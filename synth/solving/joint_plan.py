@@ -33,9 +33,8 @@ from layoutalg.proofs.tensormap import TensorMapPlan, TensorMapProblem
 from layoutalg.synth.admission import wgmma
 from layoutalg.synth.admission.request import request_of
 from layoutalg.synth.solving.accesses import Access
-from layoutalg.synth.solving.conditions import Cost, Question
-from layoutalg.synth.solving.engines import Found, agreed
 from layoutalg.synth.solving.joint_question import Asked, bound_of, questions, read, space_of
+from layoutalg.synth.solving.orders import Cost, Found, Question, agreed
 from layoutalg.synth.solving.space import IntArray, padded
 from layoutalg.synth.tensormap import InadmissibleError, synthesize_tensormap
 from layoutalg.targets.nvidia.tensormap import limits
