@@ -10,11 +10,11 @@ kernel only 32 registers, and loads from shared memory serialise.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import count
 
 from layoutalg.codegen.cluster import cluster_prelude
 from layoutalg.codegen.conversion_steps import CHECK, StepWriter
+from layoutalg.codegen.exchange import Written
 from layoutalg.codegen.kernel import KernelSource, checked_name, signature
 from layoutalg.codegen.plans import upheld
 from layoutalg.codegen.portable import portable_prelude
@@ -51,19 +51,6 @@ extern "C" __global__ void {cluster}__launch_bounds__({threads}, 1) {name}({sign
     const la_u32 t = {thread};
 {shared}{loads}{lines}{stores}}}
 """
-
-
-@dataclass(frozen=True, slots=True)
-class Converted:
-    """The statements of a plan.
-
-    Args:
-        lines: The statements, in order.
-        words: Names of the resulting words, packed with as many elements as fit.
-    """
-
-    lines: tuple[str, ...]
-    words: tuple[str, ...]
 
 
 def conversion_kernel(plan: ConversionPlan, name: str = "la_convert") -> KernelSource:
@@ -112,7 +99,7 @@ def smem_bytes(plan: ConversionPlan) -> int:
 
 def converted(
     plan: ConversionPlan, words: Sequence[str], numbers: Numbers, prefix: str = "x", area: int = 0
-) -> Converted:
+) -> Written:
     """Return the statements of a plan.
 
     Args:
@@ -135,7 +122,7 @@ def converted(
             through = True
         held = writer.step(step, held)
     after = writer.ended(held)
-    return Converted(tuple(writer.lines), tuple(after))
+    return Written(tuple(writer.lines), tuple(after))
 
 
 def sizes(plan: ConversionPlan) -> tuple[int, int, int]:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from layoutalg.codegen.compile import to_cubin
+from layoutalg.codegen.compile import missing_cuda, to_cubin
 from layoutalg.codegen.cuda import load_kernel, store_kernel
 from layoutalg.codegen.kernel import KernelSource, argument_cell, checked_arguments, checked_int, contiguous, misfit
 from layoutalg.codegen.plans import origin_arguments
@@ -109,7 +109,7 @@ def from_dlpack(tensor: Any) -> DeviceTensor | npt.NDArray[Any]:
     try:
         from cuda.core.utils import StridedMemoryView
     except ImportError as error:
-        raise _missing(str(error)) from None
+        raise missing_cuda("launching", str(error)) from None
     view = StridedMemoryView.from_dlpack(tensor, stream_ptr=-1)
     shape = tuple(int(extent) for extent in view.shape)
     if view.strides is None:  # row-major
@@ -278,7 +278,7 @@ def _driver() -> Any:
     try:
         from cuda.bindings import driver
     except ImportError as error:
-        raise _missing(str(error)) from None
+        raise missing_cuda("launching", str(error)) from None
     try:
         _call(driver.cuInit(0))
     except (RuntimeError, OSError, DeviceMismatchError) as error:
@@ -303,9 +303,3 @@ def _call(result: tuple[Any, ...], kernel: KernelSource | None = None) -> Any:
         where = (f"kernel {kernel.name}",) if kernel else ()
         raise DeviceMismatchError(Diagnostic("LA534", "the driver reports an error", where, f"{code!s}"))
     return values[0] if values else None
-
-
-def _missing(reason: str) -> MissingExtraError:
-    return MissingExtraError(
-        Diagnostic("LA510", 'launching kernels needs the extra: pip install "layoutalg[cuda]"', because=reason)
-    )

@@ -230,11 +230,7 @@ def _misplaced(
 
 
 def _assembled(
-    form: AccessForm,
-    good: list[tuple[IntArray, dict[int, int]]],
-    rows_of_part: list[int],
-    held: IntArray,
-    bits: int,
+    form: AccessForm, good: list[tuple[IntArray, dict[int, int]]], rows_of_part: list[int], held: IntArray, bits: int
 ) -> Moved:
     lane_rows = form.lanes()[1]
     slot_bits, slot_rows = form.slots(bits)

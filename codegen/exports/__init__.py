@@ -72,7 +72,7 @@ def export(
     if form == "mlir":
         return mlir_text(value, name)
     if isinstance(value, OperandPlan):
-        refuse(form, "GLUON_KIND" if form == "gluon" else "CUTE_KIND", "this is an operand", "cpp")
+        refuse(form, "GLUON_KIND" if form == "gluon" else "CUTE_KIND", "this is an operand")
     if isinstance(value, TensorMap):
         raise CHECK.malformed("plan", f"must be a plan for {form}: a bare map has no shared layout", value)
     return gluon_text(value) if form == "gluon" else cute_dsl_text(value)

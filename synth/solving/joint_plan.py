@@ -18,13 +18,7 @@ import numpy as np
 
 from layoutalg.cute import ComposedLayout, CuteLayout
 from layoutalg.ground import clock
-from layoutalg.ground.errors import (
-    BudgetError,
-    Diagnostic,
-    InfeasibleError,
-    LayoutError,
-    RepresentabilityError,
-)
+from layoutalg.ground.errors import BudgetError, Diagnostic, InfeasibleError, LayoutError, RepresentabilityError
 from layoutalg.ground.limits import PLAN_SECONDS
 from layoutalg.ground.verdict import Unknown
 from layoutalg.proofs.admission import Admitted

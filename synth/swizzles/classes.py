@@ -330,8 +330,5 @@ def _layout(asked: _Question, columns: Sequence[int]) -> LinearLayout:
 
 def _access(asked: _Question, member: ClassMember) -> TileAccess:
     inner = _log(asked.chunk_bytes * 8 // ELEMENT_BITS, "chunk_bytes")
-    bases = {
-        "register": [(1 << bit,) for bit in range(inner)],
-        "lane": [(cell << inner,) for cell in member.cells],
-    }
+    bases = {"register": [(1 << bit,) for bit in range(inner)], "lane": [(cell << inner,) for cell in member.cells]}
     return TileAccess(LinearLayout.from_bases(bases, {"cell": 1 << inner + asked.total}))
