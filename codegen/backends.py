@@ -106,14 +106,7 @@ def run_on(
 
 
 def chosen_backend(device: object, arch: str, names: Sequence[str], call: str) -> tuple[str, str, str | None]:
-    """Return the backend to use, why, and the GPU's name.
-
-    Args:
-        device: One of ``names``, or ``"auto"``: a GPU of the architecture if present, otherwise the last name.
-        arch: Architecture of the kernel.
-        names: The backends that the caller supports.
-        call: The caller.
-    """
+    """Return the backend to use, why, and the GPU's name."""
     if not isinstance(device, str) or device not in ("auto", *names):
         raise Checker("LA540", "no such backend").malformed("device", f"must be one of {('auto', *names)}", device)
     if device == "host" and hostsim.compiler() is None:
@@ -131,12 +124,5 @@ def chosen_backend(device: object, arch: str, names: Sequence[str], call: str) -
 
 
 def open_backend(name: str, plan: TensorMapPlan, memory: Bytes, spans: Spans | None = None) -> Backend:
-    """Return the backend called ``"cuda"``, ``"host"`` or ``"simulator"``.
-
-    Args:
-        name: Which one.
-        plan: What to run.
-        memory: The tensor's memory; byte 0 is its base address.
-        spans: Byte ranges worth copying to a GPU; None copies everything.
-    """
+    """Open a plan on a memory; ``spans`` are the byte ranges worth copying to a GPU, None for everything."""
     return Backend(name, plan, launch.upload(memory, spans) if name == "cuda" else memory)

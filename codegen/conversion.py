@@ -100,15 +100,7 @@ def smem_bytes(plan: ConversionPlan) -> int:
 def converted(
     plan: ConversionPlan, words: Sequence[str], numbers: Numbers, prefix: str = "x", area: int = 0
 ) -> Written:
-    """Return the statements of a plan.
-
-    Args:
-        plan: The plan.
-        words: Names of the input words, packed with as many elements as fit.
-        numbers: Collects expressions of the thread; its declarations go before the statements.
-        prefix: Prefix of new names.
-        area: First byte of shared memory to use.
-    """
+    """Return the statements of a plan for named packed words, with shared memory from byte ``area`` on."""
     threads, before, _ = sizes(upheld(plan))
     if len(words) != before:
         raise CHECK.malformed("words", f"must be {before}", len(words))

@@ -49,12 +49,7 @@ def parameters(call: MatrixCall) -> tuple[tuple[str, str], ...]:
 
 
 def fragment_text(call: MatrixCall, name: str) -> str:
-    """Return the kernel's own text, without the prelude.
-
-    Args:
-        call: The instruction.
-        name: Kernel symbol.
-    """
+    """Return the kernel's own text, without the prelude."""
     m, n, k, _ = call.shape
     weights = ({"row": k, "k": 1, "matrix": m * k}, {"col": k, "k": 1, "matrix": n * k})
     lines = ["const la_u32 t = threadIdx.x;"]

@@ -118,14 +118,7 @@ def checked_arguments(kernel: object, arguments: Sequence[Any], blocks: int, cod
 
 
 def argument_cell(kind: str, name: str, value: object, code: str) -> tuple[int, object]:
-    """Return the address of a parameter's value (a pointer, the bytes of a struct, an int) and what keeps it alive.
-
-    Args:
-        kind: C type of the parameter.
-        name: Its name.
-        value: An integer, an address, or bytes.
-        code: Error code.
-    """
+    """Return the address of a parameter's value (a pointer, the bytes of a struct, an int) and what keeps it alive."""
     if isinstance(value, bytes) and not kind.endswith("*"):
         store = (ctypes.c_ubyte * (len(value) + 128))()
         address = ctypes.addressof(store)

@@ -97,12 +97,7 @@ def image_bytes(plan: TensorMapPlan) -> int:
 
 
 def launchable(plan: TensorMapPlan, direction: str | None = None) -> None:
-    """Refuse a plan with numbers that a kernel would truncate or reinterpret; their correctness is not checked here.
-
-    Args:
-        plan: The plan.
-        direction: ``"load"`` or ``"store"``, if only one is accepted.
-    """
+    """Refuse a plan with numbers that a kernel would truncate or reinterpret; their correctness is not checked here."""
     checked_plan(plan, direction)
     where = f"{plan.direction} plan"
     align, size = plan.smem_align_bytes, plan.smem_bytes

@@ -274,16 +274,7 @@ def _slots(low: IntArray, held: IntArray) -> IntArray | int:
 def _dealt(
     slots: IntArray, starts: IntArray, many: int, word: int, outer: tuple[tuple[str, int], ...], sizes: tuple[int, ...]
 ) -> Tiling | Mismatch:
-    """Group registers into instructions: same start in every warp, each fragment register equally often.
-
-    Args:
-        slots: int64[register]: the register's fragment register.
-        starts: int64[register, outer point, coordinate].
-        many: Registers of the fragment.
-        word: Elements per 32-bit register.
-        outer: Outer axes.
-        sizes: Extents of the instruction.
-    """
+    """Group registers into instructions: same start in every warp, each fragment register equally often."""
     points = [tuple(map(tuple, entry)) for entry in starts.tolist()]
     place = slots.tolist()
     words: dict[Any, dict[int, list[int]]] = {}

@@ -115,10 +115,6 @@ def _dense(place: npt.NDArray[Any] | DeviceTensor) -> bool:
 def checked_places(arguments: Sequence[ArrayArgument], places: Mapping[str, Place]) -> list[int]:
     """Return the addresses of the arrays of a launch, one for each argument.
 
-    Args:
-        arguments: What the kernel takes.
-        places: What was passed, by argument name.
-
     Raises: MalformedError: LA947, naming the argument, its rule and, for numpy arrays, a repair if there is one.
     """
     spans: list[tuple[int, int, ArrayArgument]] = []

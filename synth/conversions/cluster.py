@@ -24,17 +24,7 @@ LINE_BYTES = 128
 def across(
     source: Places, wanted: Places, moved: Fetched, blocks: int, element_bits: int, target: str, smem_bytes: int
 ) -> tuple[Step, ...] | str:
-    """Return steps through the shared memory of a cluster, or why there are none.
-
-    Args:
-        source: The source layout; its last warp bits are those of the block.
-        wanted: The destination layout.
-        moved: Where each place of the destination finds its element.
-        blocks: Bits of the block number.
-        element_bits: Bits of an element.
-        target: The target.
-        smem_bytes: Shared memory that a block may use.
-    """
+    """Return steps through the shared memory of a cluster, or why there are none."""
     refused = _without_cluster(target, 1 << blocks)
     if refused:
         return refused

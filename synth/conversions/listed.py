@@ -48,13 +48,7 @@ MOST_COLOURED = 1 << 12
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """A placement of elements.
-
-    Args:
-        steps: The steps.
-        told: Description for reports.
-        tried: How many placements were evaluated.
-    """
+    """Steps, the placement of their elements in words, and how many placements were evaluated."""
 
     steps: tuple[Step, ...]
     told: str
@@ -89,16 +83,7 @@ class _Side:
 def listed(
     have: IntArray, want: IntArray, element_bits: int, target: str, smem_bytes: int, cycles: Callable[..., float]
 ) -> Placement | str:
-    """Return steps through shared memory, or why there are none.
-
-    Args:
-        have: The element of every place of the source: int64[warp, lane, register].
-        want: The same for the destination; the source contains all of it.
-        element_bits: Bits of an element.
-        target: The target.
-        smem_bytes: Shared memory that may be used.
-        cycles: Returns the cycles of steps.
-    """
+    """Return steps that bring elements, int64[warp, lane, register], to where they are wanted, or why none."""
     size, (warps, lanes, before) = element_bits // 8, have.shape
     columns, back = np.unique(want.reshape(warps * lanes, -1), axis=1, return_inverse=True)  # each is loaded once
     passes = _passes(have, columns.reshape(warps, lanes, -1), smem_bytes // size)

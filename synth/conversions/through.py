@@ -43,12 +43,7 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """Steps through shared memory.
-
-    Args:
-        steps: The steps.
-        matrices: Whether an instruction moves matrices.
-    """
+    """Steps through shared memory, and whether an instruction moves matrices."""
 
     steps: tuple[Step, ...]
     matrices: bool
@@ -57,17 +52,7 @@ class Passage:
 def through(
     source: Places, wanted: Places, element_bits: int, target: str, local: bool, smem_bytes: int, lanes: int
 ) -> list[Passage] | str:
-    """Return steps in the fewest passes that fit, by vectors and by matrices, or why there are none.
-
-    Args:
-        source: The source layout; contains every element of the destination.
-        wanted: The destination layout.
-        element_bits: Bits of an element.
-        target: The target.
-        local: Whether every element stays in its warp.
-        smem_bytes: Shared memory that may be used.
-        lanes: Lanes of a warp.
-    """
+    """Return steps in the fewest passes that fit, by vectors and by matrices, or why there are none."""
     basis, inner = basis_of(source.columns)
     one, other = source.mapped(inner), wanted.mapped(inner)
     constant = inner(source.constant ^ wanted.constant)
@@ -122,14 +107,7 @@ class Spread:
 
 
 def spread(source: Places, wanted: Places, element_bits: int, target: str) -> Spread | str:
-    """Return the optimal swizzle for storing a source and loading single elements, or why there is none.
-
-    Args:
-        source: The source layout.
-        wanted: What threads load in one instruction: lanes and warps.
-        element_bits: Bits of an element.
-        target: The target.
-    """
+    """Return the optimal swizzle for storing a source and loading single elements by lanes and warps, or why none."""
     basis, inner = basis_of(source.columns)
     one, other = source.mapped(inner), replace(wanted, registers=()).mapped(inner)
     split = split_of(one, other, (), len(basis))

@@ -95,13 +95,7 @@ def _least(asked: Question, form: str) -> PaddingPlan:
 
 
 def better_plans(asked: Question, turns: int, form: str) -> tuple[Recounted, ...]:
-    """Return paddings of other forms, and swizzles of the same registers, that take fewer turns.
-
-    Args:
-        asked: The question.
-        turns: Turns to beat.
-        form: Form of padding to skip.
-    """
+    """Return paddings of other forms, and swizzles of the same registers, that take fewer turns."""
     found: list[Recounted] = []
     with clock.within(ELSEWHERE_SECONDS):
         for name in FORMS[:3]:

@@ -49,14 +49,7 @@ class Asked:
 def read_accesses(
     given: Sequence[object], shape: tuple[int, ...], element_bits: int, targets: Sequence[str]
 ) -> tuple[Asked, ...]:
-    """Return accesses as cells; named ones once for each lane count among the targets.
-
-    Args:
-        given: Accesses, as in ``padding``.
-        shape: Extents of the tile.
-        element_bits: Bits of an element.
-        targets: The targets.
-    """
+    """Return accesses as cells; named ones once for each lane count among the targets."""
     found: list[Asked] = []
     for each in given:
         text, kind = _of_kind(short_name(each.strip())) if isinstance(each, str) else ("", "")

@@ -29,13 +29,7 @@ def period_bytes(models: Sequence[BankModel]) -> int:
 
 
 def turns_of(model: BankModel, addresses: IntArray, active: BoolArray) -> tuple[IntArray, IntArray]:
-    """Return the turns of many instructions at once, and the minimum that their words allow.
-
-    Args:
-        model: The instruction.
-        addresses: Aligned byte addresses, int64[instruction, lane].
-        active: Which lanes are active.
-    """
+    """Return the turns of many instructions, int64[instruction, lane] addresses, and the minimum that words allow."""
     joined = np.zeros(len(addresses), dtype=bool)
     for step in model.joins:
         other = np.arange(model.lanes) ^ step

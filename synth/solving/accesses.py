@@ -36,14 +36,7 @@ BANK_BITS = range(2, 7)
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """The turns of moving the tile.
-
-    Args:
-        name: The instruction.
-        groups: Number of lane groups served one after the other.
-        turns: Turns of all groups.
-        least: Lower bound for any layout.
-    """
+    """The turns of moving the tile by an instruction in ``groups`` groups of lanes, and a bound for any layout."""
 
     name: str
     groups: int
@@ -151,14 +144,10 @@ def reached(places: list[int], added: dict[int, int]) -> set[int]:
 
 
 def turns(starts: IntArray, bits: int) -> IntArray:
-    """Return the turns of each lane group, int64[group]: the number of distinct words in its busiest bank.
-
-    Args:
-        starts: Byte address of each lane of a group that is served together: int64[group, lane].
-        bits: Bits per lane.
-    """
+    """Return the different words in the busiest bank of each group of lanes, given their starts, int64[group, lane]."""
     words = starts[:, :, None] // WORD_BYTES + np.arange(max(1, bits // 32))
-    return words_by_bank(words.reshape(len(starts), -1), BANKS).max(axis=1)
+    most: IntArray = words_by_bank(words.reshape(len(starts), -1), BANKS).max(axis=1)
+    return most
 
 
 def accesses(name: str, box: Box, registers: object = None) -> dict[int, Access | str]:

@@ -169,12 +169,7 @@ def operand_rules(
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """An order found by an engine.
-
-    Args:
-        digits: The digits above the chunk, fastest first.
-        case: The swizzle.
-    """
+    """An order found by an engine: the digits above the chunk, fastest first, and the swizzle."""
 
     digits: tuple[Digit, ...]
     case: Case
@@ -182,13 +177,7 @@ class Found:
 
 @solver.whole
 def by_solver(asked: Question, bound: Cost | None, passed: tuple[Found, ...] = ()) -> Found | None:
-    """Return an order cheaper than a bound, or None if z3 proves that there is none.
-
-    Args:
-        asked: The question.
-        bound: (issues, turns), compared lexicographically; None for any order.
-        passed: Orders to exclude.
-    """
+    """Return an order cheaper than a bound and not in ``passed``, or None if z3 proves that there is none."""
     if not asked.cases:
         return None
     session = solver.session("QF_BV")

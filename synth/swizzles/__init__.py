@@ -106,14 +106,7 @@ def _with_others(asked: Question, plan: SwizzlePlan) -> SwizzlePlan:
 def better_swizzles(
     asked: Question, turns: int, form: str = "", chunk_bytes: int = CHUNK_BYTES
 ) -> tuple[Recounted, ...]:
-    """Return the best plans of other forms and smaller chunks with fewer turns; ties list CuTe layouts first.
-
-    Args:
-        asked: The question.
-        turns: Turns to beat.
-        form: Form to skip.
-        chunk_bytes: Its chunk size; smaller chunks are tried.
-    """
+    """Return plans of other forms (or smaller chunks) that take fewer turns; of equal ones CuTe layouts first."""
     found: list[SwizzlePlan] = []
     goal = floor_of(asked)
     forms = [(name, CHUNK_BYTES) for name in ("any", "tma", "cute", "xor") if name != form]

@@ -192,13 +192,6 @@ def complement_columns(spaces: Sequence[Space], word: int, known: int, total: in
 
     The unknown bits only have to separate the part of each space on which the known bank bits vanish.
 
-    Args:
-        spaces: One or two spaces.
-        word: Coordinates within a word.
-        known: Coordinates whose bank bits are known: their own, in order.
-        total: Number of coordinates.
-        bits: Bank bits available to the others.
-
     Returns:
         For each coordinate from ``known`` on, its bank bits among ``bits``.
     """
