@@ -33,12 +33,10 @@ from layoutalg.ground.assumptions import Assumptions, condition  # noqa: E402
 from layoutalg.ground.decide import decide  # noqa: E402
 from layoutalg.ground.errors import BudgetError, InfeasibleError, LayoutError  # noqa: E402
 from layoutalg.synth import synthesize_tensormap  # noqa: E402
-from layoutalg.synth.solving import AtLeast, Multiple, Spread, joint  # noqa: E402
+from layoutalg.synth.solving import AtLeast, Multiple, Spread, joint, least_padding  # noqa: E402
 from layoutalg.synth.solving import joint_plan as model  # noqa: E402
 from layoutalg.synth.solving import joint_question as asking  # noqa: E402
-from layoutalg.synth.solving.engines import by_search, by_solver  # noqa: E402
-from layoutalg.synth.solving.padding import by_isl  # noqa: E402
-from layoutalg.synth.solving.padding import by_solver as pitches_by_solver  # noqa: E402
+from layoutalg.synth.solving.orders import by_search, by_solver  # noqa: E402
 
 NAMES = ("ld.shared.b32", "ld.shared.v2.b32", "ld.shared.v4.b32", "st.shared.b32", "st.shared.v4.b32")
 Times = dict[str, dict[str, list[float]]]
@@ -182,24 +180,25 @@ def rounded(names: tuple[str, ...], found: list[Any]) -> dict[str, int] | None:
     return at if all(each.holds(at) for each in found) else None
 
 
+def least_or_none(names: tuple[str, ...], found: list[Any]) -> dict[str, int] | None:
+    """The least pitches; None where there are none."""
+    try:
+        return dict(least_padding(names, found).pitches)
+    except InfeasibleError:
+        return None
+
+
 def paddings(cases: int, seed: int) -> tuple[Counter[str], Times, list[str]]:
-    """Answer random conditions by rounding, ISL and z3."""
+    """Answer random conditions by rounding, and by ISL and z3."""
     decided: Counter[str] = Counter()
     times: Times = defaultdict(lambda: defaultdict(list))
     wrong: list[str] = []
     for index in range(cases):
         kind, names, found = conditions(random.Random(f"{seed} padding {index}"))
         plain, one = timed(lambda names=names, found=found: rounded(names, found))
-        isl, two = timed(lambda names=names, found=found: by_isl(names, tuple(found), ()))
-        smt, three = timed(lambda names=names, found=found: pitches_by_solver(names, tuple(found), ()))
-        for engine, spent in (("rounding", one), ("ISL", two), ("z3", three)):
+        answer, two = timed(lambda names=names, found=found: least_or_none(names, found))
+        for engine, spent in (("rounding", one), ("ISL and z3", two)):
             times[kind][engine].append(spent)
-        gave_up = [name for name, answer in (("ISL", isl), ("z3", smt)) if answer is BudgetError]
-        for name in gave_up:
-            decided[f"{name} gave up"] += 1
-        if not gave_up and isl != smt:
-            wrong.append(f"padding {index}: ISL {isl}, z3 {smt}")
-        answer = smt if isl is BudgetError else isl
         if answer is BudgetError or answer is None:
             decided["no answer" if answer is BudgetError else "no pitches exist"] += 1
         elif plain is None:

@@ -31,13 +31,14 @@ from typing import Any
 import numpy as np
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
+sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks"), str(ROOT / "tests")]
 
 from device_conversion_pairs import SETS, cases, linear  # noqa: E402
+from instruments.conversion_loop import conversion_loop  # noqa: E402
 
 from layoutalg.codegen import launch  # noqa: E402
 from layoutalg.codegen.compile import to_cubin  # noqa: E402
-from layoutalg.codegen.conversion import conversion_kernel, conversion_loop  # noqa: E402
+from layoutalg.codegen.conversion import conversion_kernel  # noqa: E402
 from layoutalg.codegen.kernel import KernelSource  # noqa: E402
 from layoutalg.proofs.conversion import ConversionPlan  # noqa: E402
 from layoutalg.proofs.conversion_steps import Through  # noqa: E402

@@ -1,6 +1,6 @@
 """Triton's conversion between two layouts of registers, there and back in a loop; ``device_conversions.py`` times it.
 
-The loop is that of ``codegen.conversion.conversion_loop``: every turn changes all words before and between the two
+The loop is that of ``instruments.conversion_loop``: every turn changes all words before and between the two
 conversions; the statement that does so takes whole words, so that elements come and go packed as ours do. Cycles are
 those of one thread's clock around the loop.
 """

@@ -29,12 +29,12 @@ from typing import Any
 import numpy as np
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
+sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks"), str(ROOT / "tests")]
 
 from device_wgmma_cases import Case, campaign_cases, product  # noqa: E402
 from device_wgmma_probes import PROBES, run_probe  # noqa: E402
+from instruments.wgmma_chain import Shape, chain_kernel  # noqa: E402
 
-from layoutalg.codegen.wgmma import Shape, chain_kernel  # noqa: E402
 from layoutalg.targets.nvidia import wgmma  # noqa: E402
 
 SMEM_BYTES = 220 * 1024

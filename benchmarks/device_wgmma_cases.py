@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from instruments.wgmma_chain import Shape, variants
 
-from layoutalg.codegen.wgmma import Shape, variants
 from layoutalg.targets.nvidia import wgmma
 from layoutalg.targets.nvidia.swizzles import SWIZZLE_TABLE
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 from device_wgmma_cases import Case, decode, encode, places, to_bytes
+from instruments.wgmma_chain import Shape, variants
 
-from layoutalg.codegen.wgmma import Shape, variants
 from layoutalg.targets.nvidia import wgmma
 
 REGION_BYTES = 128 * 1024

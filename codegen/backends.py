@@ -1,14 +1,10 @@
-"""Three ways to run a plan: on a GPU, as its own text on the CPU, or by the Python model.
-
-A backend is opened on one plan and one memory (byte 0 is the tensor's base address). ``load`` returns the shared-memory
-image, ``store`` writes the memory, ``read`` returns part of it; a non-empty reason says why the run failed.
-"""
+"""Three ways to run a plan: on a GPU, as its own text on the CPU, or by the Python model."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +12,7 @@ import numpy.typing as npt
 from layoutalg.codegen import hostsim, launch
 from layoutalg.codegen.cuda import tile_kernel
 from layoutalg.codegen.kernel import KernelSource, status_text
-from layoutalg.codegen.plans import origin_arguments
+from layoutalg.codegen.plans import image_bytes, origin_arguments
 from layoutalg.codegen.simulate import shared_image, store_memory
 from layoutalg.ground.check import Checker
 from layoutalg.ground.errors import Diagnostic, LayoutError, MissingExtraError
@@ -26,113 +22,91 @@ Bytes: TypeAlias = npt.NDArray[np.uint8]
 Spans: TypeAlias = tuple[tuple[int, int], ...]
 
 
-class Backend(Protocol):
-    """What ``validate`` needs of a way to run a plan."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Backend:
+    """A plan opened on one memory, byte 0 of which is the tensor's base address.
+
+    Args:
+        name: ``"cuda"``: the plan's kernel on the first GPU; ``"host"``: the kernel's text, compiled as C++ with CPU
+            models of the hardware; ``"simulator"``: the Python model of the copy engine.
+        plan: What to run.
+        memory: Host memory, or its copy on the GPU.
+    """
+
+    name: str
+    plan: TensorMapPlan
+    memory: Bytes | launch.DeviceTensor
 
     def load(self, origin: Sequence[int]) -> tuple[Bytes, str]:
         """Return the image after one tile load, and why it is invalid (empty if valid)."""
-        ...
+        try:
+            if self.name == "simulator":
+                return shared_image(self.plan, cast(Bytes, self.memory), origin), ""
+            image = np.zeros(image_bytes(self.plan), dtype=np.uint8)
+            return image, self._run(origin, image)
+        except LayoutError as error:
+            return np.zeros(0, dtype=np.uint8), self._failed(error)
 
     def store(self, image: Bytes, origin: Sequence[int]) -> str:
         """Store one tile; return why it failed (empty on success)."""
-        ...
-
-    def read(self, first: int, last: int) -> Bytes:
-        """Return the memory's bytes first..last-1."""
-        ...
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Simulator:
-    """The Python model of the copy engine."""
-
-    plan: TensorMapPlan
-    memory: Bytes
-
-    def load(self, origin: Sequence[int]) -> tuple[Bytes, str]:
         try:
-            return shared_image(self.plan, self.memory, origin), ""
+            if self.name != "simulator":
+                return self._run(origin, image)
+            store_memory(self.plan, image, cast(Bytes, self.memory), origin)
         except LayoutError as error:
-            return np.zeros(0, dtype=np.uint8), _short(error)
-
-    def store(self, image: Bytes, origin: Sequence[int]) -> str:
-        try:
-            store_memory(self.plan, image, self.memory, origin)
-        except LayoutError as error:
-            return _short(error)
+            return self._failed(error)
         return ""
 
     def read(self, first: int, last: int) -> Bytes:
+        """Return the memory's bytes first..last-1."""
+        if isinstance(self.memory, launch.DeviceTensor):
+            return launch.download(self.memory, first, last)
         return self.memory[first:last]
 
+    def _run(self, origin: Sequence[int], image: Bytes) -> str:
+        kernel, status = tile_kernel(self.plan), np.zeros(1, dtype=np.int32)
+        if isinstance(self.memory, launch.DeviceTensor):
+            return status_text(launch.run_tile(self.plan, kernel, self.memory, image, origin))
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Host:
-    """The plan's kernel text, compiled as C++ with CPU models of the hardware."""
+        def arguments(addresses: Sequence[int]) -> list[hostsim.Argument]:
+            return [launch.place_map(self.plan.raw, addresses[0]), *origin_arguments(self.plan, origin), image, status]
 
-    plan: TensorMapPlan
-    memory: Bytes
+        return run_on(self.name, kernel, [self.memory], arguments) or status_text(int(status[0]))
 
-    def load(self, origin: Sequence[int]) -> tuple[Bytes, str]:
-        kernel = tile_kernel(self.plan)
-        image = np.zeros(kernel.image_bytes, dtype=np.uint8)
-        return image, self._run(kernel, origin, image)
-
-    def store(self, image: Bytes, origin: Sequence[int]) -> str:
-        return self._run(tile_kernel(self.plan), origin, image)
-
-    def read(self, first: int, last: int) -> Bytes:
-        return self.memory[first:last]
-
-    def _run(self, kernel: KernelSource, origin: Sequence[int], image: Bytes) -> str:
-        status = np.zeros(1, dtype=np.int32)
-        raw = launch.place_map(self.plan.raw, self.memory.ctypes.data)
-        arguments: list[hostsim.Argument] = [raw, *origin_arguments(self.plan, origin), image, status]
-        fault = hostsim.run(kernel, arguments, regions=[(self.memory.ctypes.data, self.memory.nbytes)])
-        return hostsim.FAULTS[fault] if fault else status_text(int(status[0]))
+    def _failed(self, error: LayoutError) -> str:
+        """Return why a run failed; what is missing here, or does not compile on the CPU, is no result of the plan."""
+        if isinstance(error, MissingExtraError) or self.name == "host":
+            raise error
+        diagnostic = error.diagnostic
+        return f"{diagnostic.what}: {diagnostic.because}" if diagnostic.because else diagnostic.what
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Cuda:
-    """The plan's kernel on the first GPU; the memory is copied there once."""
+def run_on(
+    backend: str,
+    kernel: KernelSource,
+    memories: Sequence[Bytes],
+    arguments: Callable[[Sequence[int]], list[hostsim.Argument]],
+) -> str:
+    """Run a kernel on memories; return its fault (empty if none).
 
-    plan: TensorMapPlan
-    memory: launch.DeviceTensor
-
-    def load(self, origin: Sequence[int]) -> tuple[Bytes, str]:
-        kernel = tile_kernel(self.plan)
-        image = np.zeros(kernel.image_bytes, dtype=np.uint8)
-        try:
-            status = launch.run_tile(self.plan, kernel, self.memory, image, origin)
-        except MissingExtraError:
-            raise
-        except LayoutError as error:
-            return np.zeros(0, dtype=np.uint8), _short(error)
-        return image, status_text(status)
-
-    def store(self, image: Bytes, origin: Sequence[int]) -> str:
-        try:
-            return status_text(launch.run_tile(self.plan, tile_kernel(self.plan), self.memory, image, origin))
-        except MissingExtraError:
-            raise
-        except LayoutError as error:
-            return _short(error)
-
-    def read(self, first: int, last: int) -> Bytes:
-        return launch.download(self.memory, first, last)
+    Args:
+        backend: ``"cuda"`` or ``"host"``.
+        kernel: The kernel.
+        memories: What descriptors point to; copied to a GPU, used in place on the CPU.
+        arguments: The kernel's arguments, given the addresses of the memories.
+    """
+    if backend == "cuda":
+        tensors = [launch.upload(memory) for memory in memories]
+        launch.run(kernel, arguments([tensor.pointer for tensor in tensors]))
+        return ""
+    addresses = [memory.ctypes.data for memory in memories]
+    regions = [(memory.ctypes.data, memory.nbytes) for memory in memories]
+    fault = hostsim.run(kernel, arguments(addresses), regions=regions)
+    return hostsim.FAULTS[fault] if fault else ""
 
 
 def chosen_backend(device: object, arch: str, names: Sequence[str], call: str) -> tuple[str, str, str | None]:
-    """Return the backend to use, why, and the GPU's name.
-
-    Args:
-        device: One of ``names``, or ``"auto"``: a GPU of the architecture if present, otherwise the last name.
-        arch: Architecture of the kernel.
-        names: The backends that the caller supports.
-        call: The caller.
-
-    Raises: MalformedError: LA540. MissingExtraError: LA520, LA532.
-    """
+    """Return the backend to use, why, and the GPU's name."""
     if not isinstance(device, str) or device not in ("auto", *names):
         raise Checker("LA540", "no such backend").malformed("device", f"must be one of {('auto', *names)}", device)
     if device == "host" and hostsim.compiler() is None:
@@ -150,19 +124,5 @@ def chosen_backend(device: object, arch: str, names: Sequence[str], call: str) -
 
 
 def open_backend(name: str, plan: TensorMapPlan, memory: Bytes, spans: Spans | None = None) -> Backend:
-    """Return the backend called ``"cuda"``, ``"host"`` or ``"simulator"``.
-
-    Args:
-        name: Which one.
-        plan: What to run.
-        memory: The tensor's memory; byte 0 is its base address.
-        spans: Byte ranges worth copying to a GPU; None copies everything.
-    """
-    if name == "cuda":
-        return Cuda(plan, launch.upload(memory, spans))
-    return Host(plan, memory) if name == "host" else Simulator(plan, memory)
-
-
-def _short(error: LayoutError) -> str:
-    diagnostic = error.diagnostic
-    return f"{diagnostic.what}: {diagnostic.because}" if diagnostic.because else diagnostic.what
+    """Open a plan on a memory; ``spans`` are the byte ranges worth copying to a GPU, None for everything."""
+    return Backend(name, plan, launch.upload(memory, spans) if name == "cuda" else memory)

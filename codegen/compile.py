@@ -27,8 +27,6 @@ def to_cubin(source: KernelSource | str, arch: str | None = None) -> bytes:
 
     Returns:
         The cubin, an ELF file.
-
-    Raises: MissingExtraError: LA510. CompileError: LA511. MalformedError: LA506, LA512.
     """
     text = source.text if isinstance(source, KernelSource) else source
     if not isinstance(text, str):
@@ -38,11 +36,7 @@ def to_cubin(source: KernelSource | str, arch: str | None = None) -> bytes:
         arch = source.arch if isinstance(source, KernelSource) else "sm_90a"
     if not isinstance(arch, str) or not re.fullmatch(r"sm_\d{2,3}[af]?", arch):
         raise MalformedError(
-            Diagnostic(
-                "LA512",
-                "not an architecture name",
-                because=f"arch must look like 'sm_90a', not {arch!r}",
-            )
+            Diagnostic("LA512", "not an architecture name", because=f"arch must look like 'sm_90a', not {arch!r}")
         )
     return _compiled(text, arch)
 
@@ -52,17 +46,17 @@ def _compiled(text: str, arch: str) -> bytes:
     try:
         from cuda.core import Program, ProgramOptions
     except ImportError as error:
-        raise _missing(str(error)) from None
+        raise missing_cuda("compiling", str(error)) from None
     program = None
     try:
         program = Program(text, "c++", ProgramOptions(arch=arch, std="c++17"))
         code = bytes(program.compile("cubin").code)
     except (ImportError, OSError) as error:  # bindings without the compiler library
-        raise _missing(str(error)) from None
+        raise missing_cuda("compiling", str(error)) from None
     except Exception as error:  # cuda.core's own error types differ between its versions
         program = None  # a stored exception would keep it alive, and its destructor complains at collection
         if type(error).__name__ in ("DynamicLibNotFoundError", "FunctionNotFoundError"):
-            raise _missing(str(error)) from None
+            raise missing_cuda("compiling", str(error)) from None
         log = str(error)
         numbers = lines_of(log) or _assembled(text, arch)
         what = "NVRTC cannot compile the kernel"
@@ -94,11 +88,8 @@ def _assembled(text: str, arch: str) -> tuple[int, ...]:
     return tuple(dict.fromkeys(line for line in found if line))
 
 
-def _missing(reason: str) -> MissingExtraError:
-    return MissingExtraError(
-        Diagnostic(
-            "LA510",
-            'compiling kernels needs the extra: pip install "layoutalg[cuda]"',
-            because=reason.strip().splitlines()[0] if reason.strip() else "cuda.core cannot be imported",
-        )
-    )
+def missing_cuda(doing: str, reason: str) -> MissingExtraError:
+    """Return the error for CUDA bindings that are not installed."""
+    what = f'{doing} kernels needs the extra: pip install "layoutalg[cuda]"'
+    because = reason.strip().splitlines()[0] if reason.strip() else "cuda.core cannot be imported"
+    return MissingExtraError(Diagnostic("LA510", what, because=because))

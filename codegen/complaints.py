@@ -56,16 +56,7 @@ def line_before(assembly: str, line: int) -> int | None:
 def refused(
     code: str, what: str, where: str, log: str, text: str, numbers: Sequence[int] | None = None
 ) -> CompileError:
-    """Return the error for a kernel that does not compile.
-
-    Args:
-        code: Error code.
-        what: Its message.
-        where: What was compiled, and for what.
-        log: The compiler's log.
-        text: The kernel's text.
-        numbers: Lines of the text to quote; by default those named in the log.
-    """
+    """Return the error for a kernel that does not compile, quoting ``numbers`` (or the log's own) lines of its text."""
     words = re.sub(r"\S*[/\\](kernel\.(?:hip|cpp|s|o))", r"\1", log.replace("\0", "")).strip()
     written = text.splitlines()
     named = [line for line in (lines_of(log) if numbers is None else numbers) if 0 < line <= len(written)]

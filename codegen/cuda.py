@@ -97,8 +97,6 @@ def load_kernel(plan: TensorMapPlan, name: str | None = None) -> KernelSource:
     Args:
         plan: A plan with direction ``"load"``.
         name: Kernel symbol; by default derived from the map.
-
-    Raises: MalformedError: LA503, LA506. InfeasibleError: LA504. BudgetError: LA411.
     """
     launchable(plan, "load")
     return _load(upheld(plan), name)
@@ -144,8 +142,6 @@ def store_kernel(plan: TensorMapPlan, name: str | None = None) -> KernelSource:
     Args:
         plan: A plan with direction ``"store"``.
         name: Kernel symbol; by default derived from the map.
-
-    Raises: MalformedError: LA503, LA506. InfeasibleError: LA504. BudgetError: LA411.
     """
     launchable(plan, "store")
     return _store(upheld(plan), name)
@@ -154,8 +150,6 @@ def store_kernel(plan: TensorMapPlan, name: str | None = None) -> KernelSource:
 def tile_kernel(plan: TensorMapPlan) -> KernelSource:
     """Return the kernel of a plan without asking its checker. Only for ``validate``, which shows the first byte that a
     wrong plan gets wrong.
-
-    Raises: MalformedError: LA503, LA506. InfeasibleError: LA504.
     """
     launchable(plan)
     return (_load if plan.direction == "load" else _store)(plan, None)

@@ -53,27 +53,14 @@ __device__ __forceinline__ la_u32 la_bytes(la_u32 low, la_u32 high, la_u32 selec
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """Statements.
-
-    Args:
-        lines: The statements, in order.
-        words: Names of the resulting words.
-    """
+    """Statements in order, and the names of the words that result."""
 
     lines: tuple[str, ...]
     words: tuple[str, ...]
 
 
 def exchanged(plan: ExchangePlan, words: Sequence[str], numbers: Numbers, prefix: str = "x") -> Written:
-    """Return the statements of a plan.
-
-    Args:
-        plan: The plan, of warps of 32 lanes.
-        words: Names of the input words.
-        numbers: Collects expressions of the thread; its declarations go before the statements.
-        prefix: Prefix of new names.
-
-    Raises: MalformedError: LA883.
+    """Return the statements of a plan of warps of 32 lanes; ``numbers`` collects what to declare before them.
 
     Example:
         >>> from layoutalg.proofs.exchange import Exchange
@@ -114,11 +101,6 @@ def exchanged(plan: ExchangePlan, words: Sequence[str], numbers: Numbers, prefix
 
 def repacked(step: Repack, words: Sequence[str], names: Iterator[str]) -> tuple[list[str], list[str]]:
     """Return the statements of a repacking and the resulting names.
-
-    Args:
-        step: The repacking.
-        words: Names of the words.
-        names: Fresh names.
 
     Example:
         >>> repacked(Repack((2, 1), 0, 2), ("a", "b"), iter("xy"))[0]

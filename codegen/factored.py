@@ -111,8 +111,6 @@ def factored_kernel(found: Factorisation, way: Way | None = None, name: str | No
             each; ``"shared"``: through shared memory. By default the cheapest.
         name: Kernel symbol; by default derived from the way.
 
-    Raises: MalformedError: LA503, LA506, LA883. InfeasibleError: LA504.
-
     Example:
         >>> import layoutalg as la
         >>> from layoutalg.synth import factorise

@@ -29,8 +29,6 @@ def fragment_kernel(arch: str, instruction: str, name: str | None = None) -> Ker
         instruction: As in ``model_of(arch).instructions``.
         name: Kernel symbol; by default derived from the instruction.
 
-    Raises: MalformedError: LA340, LA506, LA965. RepresentabilityError: LA966.
-
     Example:
         >>> kernel = fragment_kernel("gfx942", "mfma.v_mfma_f32_32x32x8_f16")
         >>> kernel.threads, kernel.parameters[0]
@@ -51,12 +49,7 @@ def parameters(call: MatrixCall) -> tuple[tuple[str, str], ...]:
 
 
 def fragment_text(call: MatrixCall, name: str) -> str:
-    """Return the kernel's own text, without the prelude.
-
-    Args:
-        call: The instruction.
-        name: Kernel symbol.
-    """
+    """Return the kernel's own text, without the prelude."""
     m, n, k, _ = call.shape
     weights = ({"row": k, "k": 1, "matrix": m * k}, {"col": k, "k": 1, "matrix": n * k})
     lines = ["const la_u32 t = threadIdx.x;"]

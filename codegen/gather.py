@@ -40,8 +40,6 @@ def gather_registers_kernel(plan: GatherPlan, name: str = "la_gather") -> Kernel
         plan: The plan.
         name: Kernel symbol.
 
-    Raises: MalformedError: LA937, LA506.
-
     Example:
         >>> from layoutalg.f2 import LinearLayout
         >>> from layoutalg.synth import gather

@@ -45,8 +45,6 @@ def to_assembly(source: KernelSource) -> str:
 
     Args:
         source: A kernel whose ``arch`` is an AMD target.
-
-    Raises: MissingExtraError: LA902. CompileError: LA903. MalformedError: LA901.
     """
     kernel = _checked(source)
     return _compiled(kernel.text, kernel.arch)[0]

@@ -102,8 +102,6 @@ def supports(arch: str, library: HipRtc | None = None) -> bool:
     Args:
         arch: An AMD target.
         library: The library; by default the system's own.
-
-    Raises: MissingExtraError: LA961. MalformedError: LA960.
     """
     return _supports(_chosen(library).path, _checked_arch(arch))
 

@@ -154,8 +154,6 @@ def run(
 
     Returns:
         0, or an index into ``FAULTS``.
-
-    Raises: MissingExtraError: LA520. CompileError: LA521. MalformedError: LA522.
     """
     return _launched(kernel, arguments, blocks, dynamic_smem_bytes, skew_bytes, regions, None)[0]
 
@@ -179,8 +177,6 @@ def trace(
         races: Whether unordered accesses are a fault: two threads access one byte, one of them writes, without
             ``__syncthreads`` (or, within a warp, ``la_sync_warp``) in between. Plain pointer accesses are not seen.
         regions: As for ``run``.
-
-    Raises: MissingExtraError: LA520. CompileError: LA521. MalformedError: LA522.
     """
     checked_int(capacity, "capacity", 1, 2**26, f"kernel {kernel.name}", "LA522")
     log = np.zeros((capacity, COLUMNS), dtype=np.uint32)

@@ -56,8 +56,6 @@ class KernelSource:
         grid: Required number of blocks, or the name of the parameter that states it: another grid would skip or repeat
             work. None if any grid works.
 
-    Raises: BudgetError: LA002. MalformedError: LA506.
-
     Example:
         >>> text = 'extern "C" __global__ void nothing(int x) {}'
         >>> kernel = KernelSource("nothing", text, "sm_90a", 32, 0, (("int", "x"),))
@@ -120,14 +118,7 @@ def checked_arguments(kernel: object, arguments: Sequence[Any], blocks: int, cod
 
 
 def argument_cell(kind: str, name: str, value: object, code: str) -> tuple[int, object]:
-    """Return the address of a parameter's value (a pointer, the bytes of a struct, an int) and what keeps it alive.
-
-    Args:
-        kind: C type of the parameter.
-        name: Its name.
-        value: An integer, an address, or bytes.
-        code: Error code.
-    """
+    """Return the address of a parameter's value (a pointer, the bytes of a struct, an int) and what keeps it alive."""
     if isinstance(value, bytes) and not kind.endswith("*"):
         store = (ctypes.c_ubyte * (len(value) + 128))()
         address = ctypes.addressof(store)
@@ -151,8 +142,6 @@ def contiguous(value: npt.NDArray[Any], name: str, code: str) -> npt.NDArray[Any
 
 def checked_name(name: object) -> str:
     """Return a kernel's name, refused unless it is a valid C++ identifier.
-
-    Raises: MalformedError: LA506.
 
     Example:
         >>> checked_name("copy_2d")

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from layoutalg.codegen.compile import to_cubin
+from layoutalg.codegen.compile import missing_cuda, to_cubin
 from layoutalg.codegen.cuda import load_kernel, store_kernel
 from layoutalg.codegen.kernel import KernelSource, argument_cell, checked_arguments, checked_int, contiguous, misfit
 from layoutalg.codegen.plans import origin_arguments
@@ -97,10 +97,7 @@ def place_map(raw: bytes, address: int) -> bytes:
 
 
 def from_dlpack(tensor: Any) -> DeviceTensor | npt.NDArray[Any]:
-    """Return a foreign tensor as a ``DeviceTensor``, or as a numpy view of host memory; nothing is copied.
-
-    Raises: MalformedError: LA531. MissingExtraError: LA510.
-    """
+    """Return a foreign tensor as a ``DeviceTensor``, or as a numpy view of host memory; nothing is copied."""
     if isinstance(tensor, (DeviceTensor, np.ndarray)):
         return tensor
     if not hasattr(tensor, "__dlpack__") or not hasattr(tensor, "__dlpack_device__"):
@@ -112,7 +109,7 @@ def from_dlpack(tensor: Any) -> DeviceTensor | npt.NDArray[Any]:
     try:
         from cuda.core.utils import StridedMemoryView
     except ImportError as error:
-        raise _missing(str(error)) from None
+        raise missing_cuda("launching", str(error)) from None
     view = StridedMemoryView.from_dlpack(tensor, stream_ptr=-1)
     shape = tuple(int(extent) for extent in view.shape)
     if view.strides is None:  # row-major
@@ -137,8 +134,6 @@ def run(
             const, back in place; a ``DeviceTensor`` passes its pointer, an int an int or an address, bytes a struct.
         blocks: Grid size.
         dynamic_smem_bytes: Dynamic shared memory in bytes; by default the kernel's own number.
-
-    Raises: MissingExtraError: LA510, LA532. MalformedError: LA533. DeviceMismatchError: LA534.
     """
     checked_arguments(kernel, arguments, blocks, "LA533")
     smem = kernel.dynamic_smem_bytes if dynamic_smem_bytes is None else dynamic_smem_bytes
@@ -233,8 +228,6 @@ def upload(array: npt.NDArray[Any], spans: Sequence[tuple[int, int]] | None = No
     Args:
         array: The array.
         spans: Byte ranges (first, last + 1) to copy; the rest of the device memory stays uninitialised.
-
-    Raises: MalformedError: LA533. MissingExtraError: LA510, LA532.
     """
     if not isinstance(array, np.ndarray) or not array.flags.c_contiguous:
         because = "array must be a contiguous numpy array"
@@ -285,7 +278,7 @@ def _driver() -> Any:
     try:
         from cuda.bindings import driver
     except ImportError as error:
-        raise _missing(str(error)) from None
+        raise missing_cuda("launching", str(error)) from None
     try:
         _call(driver.cuInit(0))
     except (RuntimeError, OSError, DeviceMismatchError) as error:
@@ -310,9 +303,3 @@ def _call(result: tuple[Any, ...], kernel: KernelSource | None = None) -> Any:
         where = (f"kernel {kernel.name}",) if kernel else ()
         raise DeviceMismatchError(Diagnostic("LA534", "the driver reports an error", where, f"{code!s}"))
     return values[0] if values else None
-
-
-def _missing(reason: str) -> MissingExtraError:
-    return MissingExtraError(
-        Diagnostic("LA510", 'launching kernels needs the extra: pip install "layoutalg[cuda]"', because=reason)
-    )

@@ -24,8 +24,6 @@ class WgmmaTiles:
         descriptors: ``descriptors[mn_step][k_step]``, 64 bits each, start address relative to the operand's tile base.
         transposed: 1 for an M- or N-major operand, 0 for K-major.
         mn: Rows per ``mn_step``: 64 for operand A, the instruction's N for operand B.
-
-    Raises: MalformedError: LA505.
     """
 
     descriptors: tuple[tuple[int, ...], ...]
@@ -96,8 +94,6 @@ def matmul_kernel(
         tiles_a: Descriptors of A, one ``mn_step`` per 64 rows, one ``k_step`` per 16 columns.
         tiles_b: Descriptors of B, one ``mn_step`` per instruction N, as many ``k_step``s.
         name: Kernel symbol.
-
-    Raises: MalformedError: LA503, LA505, LA506. InfeasibleError: LA504. TargetRuleError: LA373.
     """
     checked_name(name)
     for plan in (plan_a, plan_b):

@@ -175,8 +175,6 @@ def matrix_call(arch: str, instruction: str) -> MatrixCall:
 def callable_instructions(arch: str) -> tuple[str, ...]:
     """Return the matrix instructions of a target that kernels can call.
 
-    Raises: MalformedError: LA340.
-
     Example:
         >>> callable_instructions("gfx1201")[0]
         'wmma.v_wmma_f32_16x16x16_f16'

@@ -64,10 +64,7 @@ def refutation(verdict: Refuted) -> tuple[str, dict[str, object]]:
 
 
 def checked_plan(plan: object, direction: str | None = None) -> TensorMapPlan:
-    """Return the argument if it is a ``TensorMapPlan``, of the given direction if one is given.
-
-    Raises: MalformedError: LA503.
-    """
+    """Return the argument if it is a ``TensorMapPlan``, of the given direction if one is given."""
     if not isinstance(plan, TensorMapPlan):
         raise CHECK.malformed("plan", "must be a TensorMapPlan", plan, instead(plan))
     checked = plan
@@ -101,14 +98,7 @@ def image_bytes(plan: TensorMapPlan) -> int:
 
 
 def launchable(plan: TensorMapPlan, direction: str | None = None) -> None:
-    """Refuse a plan with numbers that a kernel would truncate or reinterpret; their correctness is not checked here.
-
-    Args:
-        plan: The plan.
-        direction: ``"load"`` or ``"store"``, if only one is accepted.
-
-    Raises: MalformedError: LA503, LA506.
-    """
+    """Refuse a plan with numbers that a kernel would truncate or reinterpret; their correctness is not checked here."""
     checked_plan(plan, direction)
     where = f"{plan.direction} plan"
     align, size = plan.smem_align_bytes, plan.smem_bytes
@@ -125,10 +115,7 @@ def launchable(plan: TensorMapPlan, direction: str | None = None) -> None:
 
 
 def origin_arguments(plan: TensorMapPlan, origin: Sequence[int]) -> list[int]:
-    """Return the kernel's origin arguments, one int per tile dimension.
-
-    Raises: MalformedError: LA535, LA421.
-    """
+    """Return the kernel's origin arguments, one int per tile dimension."""
     rank = checked_plan(plan).problem.rank
     try:
         values = [] if isinstance(origin, (set, frozenset)) else [operator.index(value) for value in origin]

@@ -173,8 +173,6 @@ def portable_prelude(arch: str) -> str:
     Args:
         arch: ``"sm_90a"``, ``"gfx942"``, ...
 
-    Raises: MalformedError: LA340.
-
     Example:
         >>> "__byte_perm" in portable_prelude("sm_90a"), "ds_bpermute" in portable_prelude("gfx942")
         (True, True)

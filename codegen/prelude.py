@@ -133,7 +133,7 @@ __device__ __forceinline__ void la_wgmma_wait() { asm volatile("wgmma.wait_group
 
 
 HALF_TYPES = ("f16", "bf16")
-"""Operand types supported here; ``codegen.wgmma`` has every instruction."""
+"""Operand types supported here."""
 
 
 def wgmma_prelude(dtype: str, n: int) -> str:
@@ -146,8 +146,6 @@ def wgmma_prelude(dtype: str, n: int) -> str:
     Returns:
         CUDA text that defines ``la_wgmma_m64n{n}k16_{dtype}<transpose_a, transpose_b>(d, a, b, accumulate)`` and the
         fence, commit and wait of warpgroup multiplies.
-
-    Raises: MalformedError: LA500.
 
     Example:
         >>> "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16" in wgmma_prelude("f16", 8)

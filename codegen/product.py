@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from layoutalg.codegen import hostsim, launch
-from layoutalg.codegen.backends import chosen_backend
+from layoutalg.codegen.backends import chosen_backend, run_on
 from layoutalg.codegen.kernel import KernelSource, checked_int, status_text
 from layoutalg.codegen.matmul import WgmmaTiles, matmul_kernel
 from layoutalg.codegen.plans import checked_plan, origin_arguments, upheld
@@ -81,10 +81,7 @@ class ProductReport:
 
 
 def wgmma_tiles(consumer: OperandPlan) -> WgmmaTiles:
-    """Return an operand plan's descriptors as the table for ``matmul_kernel``.
-
-    Raises: MalformedError: LA505.
-    """
+    """Return an operand plan's descriptors as the table for ``matmul_kernel``."""
     upheld(CHECK.kind(consumer, OperandPlan, "consumer"))
     rows: dict[int, dict[int, int]] = {}
     for tile in consumer.tiles:
@@ -94,10 +91,7 @@ def wgmma_tiles(consumer: OperandPlan) -> WgmmaTiles:
 
 
 def product_kernel(a: Operand, b: Operand, name: str = "la_product") -> KernelSource:
-    """Return the kernel that loads both tiles and writes D = A B^T in float.
-
-    Raises: MalformedError: LA505, LA503, LA506. InfeasibleError: LA504.
-    """
+    """Return the kernel that loads both tiles and writes D = A B^T in float."""
     for argument, operand in (("a", a), ("b", b)):
         CHECK.kind(operand, Operand, argument)
     return matmul_kernel(a.copy, b.copy, wgmma_tiles(a.consumer), wgmma_tiles(b.consumer), name)
@@ -119,8 +113,6 @@ def validate_product(
         origins: Tile origins of A and B; default 0.
         device: ``"cuda"``, ``"host"``, or ``"auto"``: the GPU if there is one, otherwise the CPU models.
         seed: Seed of the values.
-
-    Raises: MalformedError: LA505, LA540, LA541, LA544. MissingExtraError: LA532, LA510, LA520.
     """
     for argument, operand in (("a", a), ("b", b)):
         CHECK.kind(operand, Operand, argument)
@@ -178,30 +170,14 @@ def _run(
     shape: tuple[int, ...],
     backend: str,
 ) -> tuple[npt.NDArray[np.float64], str]:
-    result = np.full(shape, np.nan, dtype=np.float32)
-    status = np.zeros(1, dtype=np.int32)
-    fault = 0
-    if backend == "cuda":
-        tensors = [launch.upload(memory) for memory in memories]
-        launch.run(kernel, _arguments(operands, [t.pointer for t in tensors], starts, result, status))
-    else:
-        addresses = [memory.ctypes.data for memory in memories]
-        regions = [(memory.ctypes.data, memory.nbytes) for memory in memories]
-        fault = hostsim.run(kernel, _arguments(operands, addresses, starts, result, status), regions=regions)
-    note = hostsim.FAULTS[fault] if fault else status_text(int(status[0]))
+    """Return the result, and why the kernel ended early."""
+    result, status = np.full(shape, np.nan, dtype=np.float32), np.zeros(1, dtype=np.int32)
+
+    def arguments(addresses: Sequence[int]) -> list[hostsim.Argument]:
+        words: list[hostsim.Argument] = []
+        for operand, address, start in zip(operands, addresses, starts, strict=True):
+            words += [launch.place_map(operand.copy.raw, address), *origin_arguments(operand.copy, start)]
+        return [*words, result, status]
+
+    note = run_on(backend, kernel, memories, arguments) or status_text(int(status[0]))
     return result.astype(np.float64), note
-
-
-def _arguments(
-    operands: tuple[Operand, Operand],
-    addresses: list[int],
-    starts: tuple[Sequence[int], Sequence[int]],
-    result: npt.NDArray[np.float32],
-    status: npt.NDArray[np.int32],
-) -> list[hostsim.Argument]:
-    """(map, origin...) of A, then of B, the result, the status."""
-    words: list[hostsim.Argument] = []
-    for operand, address, start in zip(operands, addresses, starts, strict=True):
-        words.append(launch.place_map(operand.copy.raw, address))
-        words.extend(origin_arguments(operand.copy, start))
-    return [*words, result, status]

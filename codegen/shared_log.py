@@ -87,12 +87,7 @@ class Trace:
 
 
 def gathered(log: npt.NDArray[np.uint32], lanes: int) -> tuple[SharedAccess, ...]:
-    """Group a log of single-lane accesses into warp instructions.
-
-    Args:
-        log: Every lane access: uint32[n, COLUMNS].
-        lanes: Lanes of a warp.
-    """
+    """Group a log of single-lane accesses into warp instructions."""
     found: dict[tuple[int, int, int, int, int], list[int | None]] = {}
     for place, hit, block, thread, byte, what in log[:, :6].tolist():
         warp, lane = divmod(thread, lanes)
@@ -111,10 +106,6 @@ def race(log: npt.NDArray[np.uint32], lanes: int) -> str:
     A race on a byte within one block and phase: one access writes, and two are by different warps, or by different
     lanes in one step of a warp. Matrix instructions count as one additional lane of their warp (one for reads, one for
     writes), because their words belong to all lanes.
-
-    Args:
-        log: Every lane access: uint32[n, COLUMNS].
-        lanes: Lanes of a warp.
     """
     if not len(log):
         return ""

@@ -31,8 +31,6 @@ def shared_image(plan: TensorMapPlan, memory: npt.NDArray[np.uint8], origin: Seq
 
     Returns:
         uint8, as long as the image of the plan's load kernel.
-
-    Raises: MalformedError: LA503, LA506. DeviceMismatchError: LA543.
     """
     launchable(plan, "load")
     tensor_map, base = tensormap.decode(plan.raw, target=plan.problem.arch), plan.smem_align_bytes
@@ -58,8 +56,6 @@ def store_memory(
         image: uint8; byte 0 is the tile base.
         memory: uint8; byte 0 is the tensor's base address.
         origin: Tile origin in elements, outermost first.
-
-    Raises: MalformedError: LA503, LA506.
     """
     launchable(plan, "store")
     tensor_map, base = tensormap.decode(plan.raw, target=plan.problem.arch), plan.smem_align_bytes

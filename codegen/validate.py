@@ -119,9 +119,6 @@ def validate(
 
     Returns:
         The report; a mismatch, a time-out or a refusal by the model is a difference, not an exception.
-
-    Raises:
-        MalformedError: LA540, LA541, LA535, LA544. BudgetError: LA001, LA002. MissingExtraError: LA532, LA510, LA520.
     """
     checked_plan(plan)
     checked_int(seed, "seed", 0, 2**64, "validate", "LA544")

@@ -60,12 +60,7 @@ def unfit(form: AccessForm, bits: int, *, whole: bool) -> Broken | None:
 
 
 def whole_tile(form: AccessForm, places: IntArray, bits: int) -> Moved | Broken:
-    """Return the instructions that move a whole tile; rows run along the last dimension, for transposing ones either.
-
-    Args:
-        form: The instruction.
-        places: Shared-memory bit address of every tile element, outermost dimension first.
-        bits: Bits of an element.
+    """Return the instructions that move a whole tile, given the bit address of every element.
 
     Example:
         >>> from layoutalg.targets.nvidia.accesses import access_form
@@ -230,11 +225,7 @@ def _misplaced(
 
 
 def _assembled(
-    form: AccessForm,
-    good: list[tuple[IntArray, dict[int, int]]],
-    rows_of_part: list[int],
-    held: IntArray,
-    bits: int,
+    form: AccessForm, good: list[tuple[IntArray, dict[int, int]]], rows_of_part: list[int], held: IntArray, bits: int
 ) -> Moved:
     lane_rows = form.lanes()[1]
     slot_bits, slot_rows = form.slots(bits)

@@ -30,6 +30,7 @@ import numpy as np
 import numpy.typing as npt
 
 from layoutalg.f2 import matrix
+from layoutalg.ground.recognize import Departure, linear
 from layoutalg.proofs.exchange import Choose, Cost, Exchange, ExchangePlan, Move, Rename, Repack, Step
 
 IntArray: TypeAlias = npt.NDArray[np.int64]
@@ -80,14 +81,12 @@ def exchanges(source: IntArray, element_bits: int = WORD_BITS) -> ExchangePlan |
     warps, lanes, registers = source.shape
     if any(extent & (extent - 1) for extent in source.shape):
         return None
-    flat = source.reshape(-1)
-    bits = len(flat).bit_length() - 1
-    constant = int(flat[0])
-    columns = tuple(int(flat[1 << bit]) ^ constant for bit in range(bits))
-    if not np.array_equal(matrix.table(columns, constant), flat):
+    found = linear(source.reshape(-1))
+    if isinstance(found, Departure):
         return None
+    columns, constant = found
     register_bits, lane_bits = registers.bit_length() - 1, lanes.bit_length() - 1
-    found: list[ExchangePlan] = []
+    plans: list[ExchangePlan] = []
     pack = max(1, WORD_BITS // element_bits).bit_length() - 1
     for low in range(min(pack, register_bits), -1, -1):
         packing = _packed(_Affine(register_bits, lane_bits, columns, constant), low)
@@ -96,9 +95,9 @@ def exchanges(source: IntArray, element_bits: int = WORD_BITS) -> ExchangePlan |
         before, words, after = packing
         for steps in _forms(words):
             kept = tuple(step for step in steps if not _idle(step, words))
-            found.append(ExchangePlan(registers, lanes, warps, before, kept, after))
+            plans.append(ExchangePlan(registers, lanes, warps, before, kept, after))
         break
-    return min(found, key=lambda plan: plan.cost.cycles)
+    return min(plans, key=lambda plan: plan.cost.cycles)
 
 
 def _idle(step: Step, of: _Affine) -> bool:
@@ -109,17 +108,6 @@ def _idle(step: Step, of: _Affine) -> bool:
 
 def _units(count: int, first: int = 0) -> tuple[int, ...]:
     return tuple(1 << bit for bit in range(first, first + count))
-
-
-def _extended(base: Sequence[int], candidates: Sequence[int]) -> list[int]:
-    """Return ``base`` plus those candidates that, taken in order, enlarge its span."""
-    grown = list(base)
-    reached = matrix.rank(grown)
-    for vector in candidates:
-        if matrix.rank([*grown, vector]) > reached:
-            grown.append(vector)
-            reached += 1
-    return grown
 
 
 def _packed(given: _Affine, low: int) -> tuple[Repack, _Affine, Repack] | None:
@@ -137,11 +125,10 @@ def _packed(given: _Affine, low: int) -> tuple[Repack, _Affine, Repack] | None:
     slots = _units(low)
     there = [matrix.apply(back, unit) for unit in slots]
     best: tuple[int, tuple[Repack, _Affine, Repack]] | None = None
-    reached = matrix.rank(forced)
     for wanted in (slots, there, staying):
         if matrix.rank([*staying, *wanted]) > len(staying):
             continue
-        kept = _extended(list(matrix.image_basis(forced)), wanted)[reached:][:low]
+        kept = list(matrix.extension(forced, wanted))[:low]
         if len(kept) < low:
             continue
         made = _repacked(given, kept, forced)
@@ -162,7 +149,7 @@ def _repacked(given: _Affine, kept: list[int], forced: list[int]) -> tuple[Repac
     images = [given.word(matrix.apply(given.columns, vector)) for vector in (*rest, *threads)]
     basis = list(matrix.image_basis([vector for vector in images if vector]))
     plain = [unit for unit in (*high, *units[:low]) if matrix.rank([*basis, unit]) == len(basis)]
-    first = [*there, *_in_order(_extended(_extended([], plain), basis), high)]
+    first = [*there, *_in_order(list(matrix.extension((), (*plain, *basis))), high)]
     before = Repack(tuple(first), given.word(given.constant), 1 << low)
     after = Repack(matrix.inverse(last), 0, 1 << low)
     outside = _units(size - count, count)
@@ -176,8 +163,8 @@ def _repacked(given: _Affine, kept: list[int], forced: list[int]) -> tuple[Repac
 def _complement(kept: list[int], inside: list[int], candidates: Sequence[int]) -> list[int]:
     """Return a basis of a complement of ``kept`` that contains ``inside``, made of single candidates if possible."""
     plain = [unit for unit in candidates if matrix.rank([*inside, unit]) == len(inside)]
-    basis = _extended(_extended([], plain), inside)
-    return _extended([*kept, *basis], candidates)[len(kept) :]
+    basis = matrix.extension((), (*plain, *inside))
+    return [*basis, *matrix.extension([*kept, *basis], candidates)]
 
 
 def _in_order(basis: list[int], places: Sequence[int]) -> list[int]:
@@ -205,11 +192,11 @@ def _corrections(of: _Affine) -> Iterator[tuple[int, ...]]:
         yield tuple(used for _, used in exact)
     lost = list(matrix.kernel(from_lanes))
     image = list(matrix.image_basis(from_lanes))
-    free = _extended(image, [*lost, *from_words])[len(image) :]
+    free = matrix.extension(image, (*lost, *from_words))
     usable = [vector for vector in free if not reduced.reduce(vector)[0]]
     if len(usable) < len(lost):
-        usable = _extended(image, from_words)[len(image) :]
-    whole = _extended(lost, _units(of.lanes))
+        usable = list(matrix.extension(image, from_words))
+    whole = [*lost, *matrix.extension(lost, _units(of.lanes))]
     dual = matrix.inverse(whole)
     taken = [reduced.reduce(vector)[1] for vector in usable[: len(lost)]]
     yield tuple(matrix.apply((*taken, *[0] * (of.lanes - len(taken))), column) for column in dual)
@@ -266,11 +253,10 @@ def _one_by_one(of: _Affine) -> tuple[Step, ...] | None:
         image = matrix.apply(of.columns, vector)
         fits = image >> of.words == 0 and matrix.rank([*kept, *partners, image]) > len(kept) + len(partners)
         partners.append(image if fits else 0)
-    spare = _extended([*kept, *(vector for vector in partners if vector)], words)[len(kept) :]
-    spare = [vector for vector in spare if vector not in partners]
+    spare = list(matrix.extension([*kept, *partners], words))
     partners = [vector or spare.pop(0) for vector in partners]
     held = matrix.intersection(of.lane_columns, lanes)
-    others = _extended(_extended(gone, held), lanes)
+    others = [*gone, *matrix.extension(gone, (*held, *lanes))]
     word_dual = matrix.transpose(matrix.inverse([*partners, *kept]), of.words)
     lane_dual = matrix.transpose(matrix.inverse([vector >> of.words for vector in others]), of.lanes)
     steps: list[Step] = [
@@ -297,4 +283,4 @@ def _one_by_one(of: _Affine) -> tuple[Step, ...] | None:
 def _single(basis: list[int], units: Sequence[int]) -> list[int]:
     """Return a basis of the same span, units in the span first."""
     inside = [unit for unit in units if matrix.rank([*basis, unit]) == len(basis)]
-    return _extended(_extended([], inside), basis)
+    return list(matrix.extension((), (*inside, *basis)))

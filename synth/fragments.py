@@ -42,8 +42,6 @@ class Tiling:
         starts: Per instruction and outer point (warp), the tile coordinates where the instruction's tile starts.
         outer: The outer axes and their extents, first fastest.
         extents: Extents of the instruction's tile.
-
-    Raises: MalformedError: LA831.
     """
 
     registers: tuple[tuple[int, ...], ...]
@@ -106,8 +104,6 @@ class Mismatch:
     Args:
         because: The reason, in words.
         witness: The first counterexample: what the layout holds there and what the fragment needs.
-
-    Raises: MalformedError: LA831.
     """
 
     because: str
@@ -129,8 +125,6 @@ def coordinates(layout: Any) -> tuple[IntArray, tuple[tuple[str, int], ...]]:
 
     Returns:
         int64[outer point, lane, register, coordinate].
-
-    Raises: MalformedError: LA831.
 
     Example:
         >>> from layoutalg.targets.layouts.nvidia_instructions import mma_fragment
@@ -168,8 +162,6 @@ def tiling(layout: Any, fragment: LinearLayout, word: int = 1) -> Tiling | Misma
         fragment: (register, lane) -> coordinates, injective in the registers of a lane. Trailing outputs of extent 1
             (the one matrix of an instruction) are dropped if the layout has fewer coordinates.
         word: Elements per 32-bit register.
-
-    Raises: MalformedError: LA831.
 
     Example:
         >>> from layoutalg.targets.layouts.nvidia import mma_accumulator
@@ -282,16 +274,7 @@ def _slots(low: IntArray, held: IntArray) -> IntArray | int:
 def _dealt(
     slots: IntArray, starts: IntArray, many: int, word: int, outer: tuple[tuple[str, int], ...], sizes: tuple[int, ...]
 ) -> Tiling | Mismatch:
-    """Group registers into instructions: same start in every warp, each fragment register equally often.
-
-    Args:
-        slots: int64[register]: the register's fragment register.
-        starts: int64[register, outer point, coordinate].
-        many: Registers of the fragment.
-        word: Elements per 32-bit register.
-        outer: Outer axes.
-        sizes: Extents of the instruction.
-    """
+    """Group registers into instructions: same start in every warp, each fragment register equally often."""
     points = [tuple(map(tuple, entry)) for entry in starts.tolist()]
     place = slots.tolist()
     words: dict[Any, dict[int, list[int]]] = {}

@@ -236,14 +236,7 @@ def _overlap(places: IntArray, elements: IntArray) -> Broken | None:
 def fill(
     instruction: str, places: IntArray, size: int, lanes: int
 ) -> tuple[FillPlan, IntArray, IntArray] | Broken | Unknown:
-    """Return the loads that fill a tile whose last dimension is contiguous in global memory.
-
-    Args:
-        instruction: A name of ``FILLS``.
-        places: The LDS byte of every tile element, indexed outermost dimension first.
-        size: Bytes of an element.
-        lanes: Lanes of the wave.
-    """
+    """Return the loads that fill a tile, given every LDS byte; its last dimension is contiguous in global memory."""
     width = FILLS[instruction]
     if width % size:
         because = f"{instruction} writes {width} bytes per lane, not whole {size}-byte elements"

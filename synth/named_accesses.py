@@ -58,8 +58,6 @@ def named(name: str, tile: tuple[int, ...], element_bits: int, lanes: int) -> Li
         element_bits: Bits of an element.
         lanes: Lanes of a warp or wave.
 
-    Raises: MalformedError: LA910.
-
     Example:
         >>> print(named("ldmatrix", (16, 16), 16, 32))
         F2[register=(0,1)(8,0)(0,8), lane=(0,2)(0,4)(1,0)(2,0)(4,0) -> row:16, col:16]

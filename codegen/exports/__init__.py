@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from layoutalg.codegen.exports.cpp import cpp_text
 from layoutalg.codegen.exports.cute_dsl import cute_dsl_text
 from layoutalg.codegen.exports.gluon import gluon_text
 from layoutalg.codegen.exports.mlir import mlir_text
 from layoutalg.codegen.exports.ptx import Patch, patches, ptx_text
 from layoutalg.codegen.exports.refusal import RULES as EXPORT_RULES
 from layoutalg.codegen.exports.refusal import refuse
+from layoutalg.codegen.host import cpp_text
 from layoutalg.codegen.kernel import checked_name
 from layoutalg.codegen.plans import instead, upheld
 from layoutalg.ground.check import Checker
@@ -42,9 +42,6 @@ def export(
         name: Name in the text; default ``tensor_map`` or ``operand``.
         target: Architecture of a bare map; a plan has its own.
         base: For ``"ptx"``: the map to patch into this one.
-
-    Raises:
-        MalformedError: LA893, LA503, LA506. RepresentabilityError: LA894. InfeasibleError: LA896. BudgetError: LA411.
 
     Example:
         >>> tm = TensorMap("bf16", (512, 1024), (1024,), (64, 64), swizzle="128B")
@@ -75,7 +72,7 @@ def export(
     if form == "mlir":
         return mlir_text(value, name)
     if isinstance(value, OperandPlan):
-        refuse(form, "GLUON_KIND" if form == "gluon" else "CUTE_KIND", "this is an operand", "cpp")
+        refuse(form, "GLUON_KIND" if form == "gluon" else "CUTE_KIND", "this is an operand")
     if isinstance(value, TensorMap):
         raise CHECK.malformed("plan", f"must be a plan for {form}: a bare map has no shared layout", value)
     return gluon_text(value) if form == "gluon" else cute_dsl_text(value)

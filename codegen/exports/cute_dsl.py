@@ -24,13 +24,10 @@ _SWIZZLES = {name: XORS[name] for name in PLAIN[1:]}
 
 
 def cute_dsl_text(plan: TensorMapPlan) -> str:
-    """Return the layouts and the TMA atom as Python code of the DSL.
-
-    Raises: RepresentabilityError: LA894.
-    """
+    """Return the layouts and the TMA atom as Python code of the DSL."""
     problem, tm = plan.problem, plan.tensor_map
     if problem.dtype not in _TYPES:
-        refuse("cute_dsl", "CUTE_ATOM", f"the element type {problem.dtype}", "cpp")
+        refuse("cute_dsl", "CUTE_ATOM", f"the element type {problem.dtype}")
     for field, found, there in (
         ("element_strides", set(problem.element_strides), {1}),
         ("oob_fill", problem.oob_fill, "ZERO"),
@@ -38,7 +35,7 @@ def cute_dsl_text(plan: TensorMapPlan) -> str:
         ("interleave", tm.interleave, "NONE"),
     ):
         if found != there:
-            refuse("cute_dsl", "CUTE_ATOM", f"{field} is {found}, the atom always uses {there}", "cpp")
+            refuse("cute_dsl", "CUTE_ATOM", f"{field} is {found}, the atom always uses {there}")
     plain_tensor(problem, "cute_dsl", "CUTE_TENSOR")
     copy = "G2S" if plan.direction == "load" else "S2G"
     gmem = f"cute.make_layout({_nest(problem.global_shape)}, stride={_nest(problem.global_strides)})"
@@ -59,7 +56,7 @@ def _smem(problem: TensorMapProblem) -> str:
     if problem.swizzle == "NONE":
         return text
     if problem.swizzle not in _SWIZZLES:
-        refuse("cute_dsl", "CUTE_SWIZZLE", problem.swizzle, "cpp")
+        refuse("cute_dsl", "CUTE_SWIZZLE", problem.swizzle)
     bits, base, shift = _SWIZZLES[problem.swizzle]
     base -= problem.element_bytes.bit_length() - 1
     return f"cute.make_composed_layout(cute.make_swizzle({bits}, {base}, {shift}), 0, {text})"

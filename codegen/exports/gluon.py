@@ -25,17 +25,14 @@ _WIDTHS = {name: SWIZZLE_TABLE[name].span_bytes if name != "NONE" else 0 for nam
 
 
 def gluon_text(plan: TensorMapPlan) -> str:
-    """Return the layout and the descriptor as Gluon host code.
-
-    Raises: RepresentabilityError: LA894.
-    """
+    """Return the layout and the descriptor as Gluon host code."""
     problem = plan.problem
     if problem.dtype not in TYPES:
-        refuse("gluon", "GLUON_DTYPE", problem.dtype, "cpp")
+        refuse("gluon", "GLUON_DTYPE", problem.dtype)
     if any(step != 1 for step in problem.element_strides):
-        refuse("gluon", "GLUON_ELEMENT_STRIDES", str(problem.element_strides), "cpp")
+        refuse("gluon", "GLUON_ELEMENT_STRIDES", str(problem.element_strides))
     if plan.tensor_map.l2_promotion != "128B":
-        refuse("gluon", "GLUON_FIELD", f"the L2 promotion is {plan.tensor_map.l2_promotion}, Gluon uses 128B", "cpp")
+        refuse("gluon", "GLUON_FIELD", f"the L2 promotion is {plan.tensor_map.l2_promotion}, Gluon uses 128B")
     plain_tensor(problem, "gluon", "GLUON_TENSOR")
     width = _width(problem)
     shape, strides, tile = (list(v) for v in (problem.global_shape, problem.global_strides, problem.tile))
@@ -53,34 +50,34 @@ def gluon_text(plan: TensorMapPlan) -> str:
 def plain_tensor(problem: TensorMapProblem, form: str, rule: str) -> None:
     """Refuse a tensor whose base, bounds or strides are not those of a plain array."""
     if isinstance(problem, ListedProblem):
-        refuse(form, rule, "its shared layout is a table", "cpp")
+        refuse(form, rule, "its shared layout is a table")
     whole = tuple((0, extent) for extent in problem.global_shape)
     if problem.bounds != whole or problem.base_elem_offset:
         because = f"bounds {problem.bounds} at element {problem.base_elem_offset} of the base, not {whole} at 0"
-        refuse(form, rule, because, "cpp")
+        refuse(form, rule, because)
     if problem.global_strides[-1] != 1 or any(
         stride <= 0 or stride * problem.element_bytes % 16 for stride in problem.global_strides[:-1]
     ):
         because = f"strides {problem.global_strides}; the last must be 1, the others multiples of 16 bytes"
-        refuse(form, rule, because, "cpp")
+        refuse(form, rule, because)
     if problem.rank > 5:
-        refuse(form, rule, f"{problem.rank} dimensions", "cpp")
+        refuse(form, rule, f"{problem.rank} dimensions")
 
 
 def _width(problem: TensorMapProblem) -> int:
     """The swizzle width whose layout equals the tile's, element by element."""
     width, bits = _WIDTHS.get(problem.swizzle, -1), 8 * problem.element_bytes
     if bits > 32:
-        refuse("gluon", "GLUON_DTYPE", f"{bits} bits an element", "cpp")
+        refuse("gluon", "GLUON_DTYPE", f"{bits} bits an element")
     if width < 0:
-        refuse("gluon", "GLUON_BOX", f"the swizzle {problem.swizzle}", "cpp")
+        refuse("gluon", "GLUON_BOX", f"the swizzle {problem.swizzle}")
     try:
         layout = nvmma_shared(problem.tile, width, bits)
     except LayoutError as error:
-        refuse("gluon", "GLUON_BOX", error.diagnostic.because or error.diagnostic.what, "cpp")
+        refuse("gluon", "GLUON_BOX", error.diagnostic.because or error.diagnostic.what)
     row = problem.tile[-1] * problem.element_bytes
     if row < max(width, 16):
-        refuse("gluon", "GLUON_BOX", f"rows of {row} bytes", "cpp")
+        refuse("gluon", "GLUON_BOX", f"rows of {row} bytes")
     images = layout.bases["offset"]
     offsets = np.arange(1 << len(images), dtype=np.int64)
     coordinates = np.zeros((problem.rank, len(offsets)), dtype=np.int64)
@@ -89,12 +86,12 @@ def _width(problem: TensorMapProblem) -> int:
             coordinates[dim] ^= (offsets >> bit & 1) * value
     wanted = problem.addresses()
     if len(offsets) != wanted.size:
-        refuse("gluon", "GLUON_BOX", f"the tile {problem.tile}", "cpp")
+        refuse("gluon", "GLUON_BOX", f"the tile {problem.tile}")
     found = wanted[tuple(coordinates)]
     wrong = np.flatnonzero(found != offsets * problem.element_bytes)
     if len(wrong):
         first = int(wrong[0])
         place = tuple(int(value) for value in coordinates[:, first])
         because = f"the plan has element {place} at byte {int(found[first])}, Gluon at byte {first * bits // 8}"
-        refuse("gluon", "GLUON_BOX", because, "cpp")
+        refuse("gluon", "GLUON_BOX", because)
     return width

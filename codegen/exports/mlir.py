@@ -32,10 +32,7 @@ _HEAD = "// MLIR of LLVM 19 and later"
 
 
 def mlir_text(value: TensorMapPlan | TensorMap | OperandPlan, name: str) -> str:
-    """Return a module that makes the map (for a plan, also one that copies a tile), or multiplies by an operand.
-
-    Raises: RepresentabilityError: LA894. InfeasibleError: LA896.
-    """
+    """Return a module that makes the map (for a plan, also one that copies a tile), or multiplies by an operand."""
     if isinstance(value, OperandPlan):
         return _operand(value, name)
     tm = value.tensor_map if isinstance(value, TensorMapPlan) else value
@@ -48,23 +45,21 @@ def mlir_text(value: TensorMapPlan | TensorMap | OperandPlan, name: str) -> str:
 def descriptor_type(tm: TensorMap) -> str:
     """Return the type ``!nvgpu.tensormap.descriptor`` of a map, refused if the dialect cannot express it.
 
-    Raises: RepresentabilityError: LA894.
-
     Example:
         >>> descriptor_type(TensorMap("bf16", (512,), (), (64,), oob_fill="NAN")).partition(", l2promo")[0]
         '!nvgpu.tensormap.descriptor<tensor = memref<64xbf16, 3>, swizzle = none'
     """
     if tm.interleave != "NONE":
-        refuse("mlir", "NVGPU_INTERLEAVE", tm.interleave, "cpp")
+        refuse("mlir", "NVGPU_INTERLEAVE", tm.interleave)
     if any(step != 1 for step in tm.element_strides):
-        refuse("mlir", "NVGPU_ELEMENT_STRIDES", str(tm.element_strides), "cpp")
+        refuse("mlir", "NVGPU_ELEMENT_STRIDES", str(tm.element_strides))
     if tm.dtype not in _TYPES:
-        refuse("mlir", "NVGPU_DTYPE", tm.dtype, "cpp")
+        refuse("mlir", "NVGPU_DTYPE", tm.dtype)
     if tm.swizzle not in _SWIZZLES:
-        refuse("mlir", "NVGPU_SWIZZLE", tm.swizzle, "cpp")
+        refuse("mlir", "NVGPU_SWIZZLE", tm.swizzle)
     row = tm.box[0] * DTYPES[tm.dtype].bits // 8
     if tm.swizzle != "NONE" and tm.rank > 1 and row != _ROW_BYTES:
-        refuse("mlir", "NVGPU_ROW", f"{row} bytes", "cpp")
+        refuse("mlir", "NVGPU_ROW", f"{row} bytes")
     return (
         f"!nvgpu.tensormap.descriptor<tensor = {_box(tm)}, swizzle = {_SWIZZLES[tm.swizzle]}, "
         f"l2promo = {_PROMOTIONS[tm.l2_promotion]}, oob = {_FILLS[tm.oob_fill]}, interleave = none>"
@@ -79,7 +74,7 @@ def _make(tm: TensorMap, name: str) -> list[str]:
     """The function that makes the map."""
     kind = descriptor_type(tm)
     if tm.base_address:
-        refuse("mlir", "NVGPU_OFFSET", f"element 0 is {tm.base_address} bytes after the base", "cpp")
+        refuse("mlir", "NVGPU_OFFSET", f"element 0 is {tm.base_address} bytes after the base")
     size = DTYPES[tm.dtype].bits // 8
     strides = [1, *(stride // size for stride in tm.strides_bytes)]
     shape = "x".join(map(str, reversed(tm.dims)))
@@ -163,7 +158,7 @@ def _operand(plan: OperandPlan, name: str) -> str:
     """The multiply of one row of instructions, all K steps; the other operand's descriptors are arguments."""
     dtype = plan.problem.dtype
     if dtype not in ("f16", "bf16"):
-        refuse("mlir", "NVVM_DTYPE", dtype, "cpp")
+        refuse("mlir", "NVVM_DTYPE", dtype)
     first = [tile for tile in plan.tiles if tile.mn == plan.tiles[0].mn]
     if len(first) != len(plan.tiles):
         because = f"the operand has {len(plan.tiles) // len(first)} rows of instructions"

@@ -43,8 +43,6 @@ class Patch:
         field: Field of the map, as PTX names it.
         value: The new value, in the instruction's encoding.
         ordinal: The mode, for per-mode fields; otherwise None.
-
-    Raises: MalformedError: LA895.
     """
 
     field: str
@@ -105,14 +103,14 @@ def patches(base: TensorMap, wanted: TensorMap, target: str = "sm_90a") -> tuple
     Source: PTX ISA 9.1, tensormap.replace.
     """
     if target != "sm_90a":
-        refuse("ptx", "PTX_TARGET", f"the target is {target}", "cpp")
+        refuse("ptx", "PTX_TARGET", f"the target is {target}")
     if encode(base, target)[64:] != encode(wanted, target)[64:]:
         because = f"boxes {base.box} of {base.dtype} {base.swizzle} and {wanted.box} of {wanted.dtype} {wanted.swizzle}"
-        refuse("ptx", "PTX_BOX_BYTES", because, "cpp")
+        refuse("ptx", "PTX_BOX_BYTES", because)
     if base.l2_promotion != wanted.l2_promotion:
-        refuse("ptx", "PTX_L2_PROMOTION", f"{base.l2_promotion} to {wanted.l2_promotion}", "cpp")
+        refuse("ptx", "PTX_L2_PROMOTION", f"{base.l2_promotion} to {wanted.l2_promotion}")
     if base.dtype in _TF32 and wanted.dtype not in _TF32:
-        refuse("ptx", "PTX_TF32", f"{base.dtype} to {wanted.dtype}", "cpp")
+        refuse("ptx", "PTX_TF32", f"{base.dtype} to {wanted.dtype}")
     found: list[Patch] = []
     if base.base_address != wanted.base_address:
         found.append(Patch("global_address", wanted.base_address))
@@ -145,10 +143,7 @@ def ptx_text(
     base: TensorMapPlan | TensorMap | None = None,
     space: str = "global",
 ) -> str:
-    """Return a map's bytes as a PTX constant, the fragment that patches ``base`` into it, or wgmma descriptors.
-
-    Raises: MalformedError: LA895. RepresentabilityError: LA894.
-    """
+    """Return a map's bytes as a PTX constant, the fragment that patches ``base`` into it, or wgmma descriptors."""
     if isinstance(value, OperandPlan):
         return _operand(value)
     if space not in SPACES:

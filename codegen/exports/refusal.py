@@ -36,16 +36,7 @@ RULES: Mapping[str, str] = MappingProxyType(
 """Text of each refusal rule."""
 
 
-def refuse(form: str, rule: str, because: str, instead: str) -> NoReturn:
-    """Raise the refusal of an export.
-
-    Args:
-        form: The form.
-        rule: Id, one of ``RULES``.
-        because: The field that cannot be expressed, with its value.
-        instead: A form that can express it.
-
-    Raises: RepresentabilityError: LA894.
-    """
+def refuse(form: str, rule: str, because: str) -> NoReturn:
+    """Raise the refusal of an export: a rule of ``RULES``, and the field that cannot be expressed, with its value."""
     what = f"{form} cannot express this plan"
-    raise RepresentabilityError(Diagnostic("LA894", what, (rule,), f"{RULES[rule]}: {because}; use form={instead!r}"))
+    raise RepresentabilityError(Diagnostic("LA894", what, (rule,), f"{RULES[rule]}: {because}; use form='cpp'"))

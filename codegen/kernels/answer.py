@@ -49,8 +49,6 @@ class ArrayKernel:
         maps: Descriptors of source and destination, relative to their addresses; empty without TMA.
         persistent: Whether blocks loop over tiles, so that any number of blocks from 1 to ``blocks`` works.
         served: How the banks of shared memory serve the accesses of one tile.
-
-    Raises: MalformedError: LA374.
     """
 
     kernel: KernelSource
@@ -97,8 +95,6 @@ class ArrayKernel:
             index: The indices of a gather.
 
         Arrays have the extents in ``arrays``, or one dimension.
-
-        Raises: MalformedError: LA945, LA947.
         """
         places: dict[str, Place] = {"source": source, "destination": destination}
         if len(self.arrays) != 2 + (index is not None):
@@ -121,10 +117,7 @@ class ArrayKernel:
 
 
 def checked_shape(shape: object, rank: int | None = None) -> tuple[int, ...]:
-    """Return extents, each from 1 to 2^31 - 1, of an addressable array.
-
-    Raises: MalformedError: LA945.
-    """
+    """Return extents, each from 1 to 2^31 - 1, of an addressable array."""
     if not isinstance(shape, Sequence) or isinstance(shape, str) or not shape:
         raise CHECK.malformed("shape", "must be a sequence of extents, outermost first", shape)
     found = tuple(CHECK.integer(extent, "shape", 1, MOST_EXTENT) for extent in shape)
@@ -136,10 +129,7 @@ def checked_shape(shape: object, rank: int | None = None) -> tuple[int, ...]:
 
 
 def element_bytes(dtype: object, sizes: Sequence[int] = (1, 2, 4, 8)) -> int:
-    """Return the element size in bytes of a type, by any of its names.
-
-    Raises: MalformedError: LA945, LA375.
-    """
+    """Return the element size in bytes of a type, by any of its names."""
     found = element_type(dtype)
     if found.bits % 8 or found.bits // 8 not in sizes:
         raise CHECK.malformed("dtype", f"must have elements of {', '.join(map(str, sizes))} bytes", str(dtype))
@@ -157,18 +147,12 @@ def sentence(words: str) -> str:
 
 
 def checked_target(target: object) -> Target:
-    """Return a target by its name.
-
-    Raises: MalformedError: LA945, LA340.
-    """
+    """Return a target by its name."""
     return lookup(CHECK.kind(target, str, "target"))
 
 
 def fitting(smem: int, target: str, what: str) -> int:
-    """Return ``smem``, refused if a block of the target has less shared memory.
-
-    Raises: InfeasibleError: LA946.
-    """
+    """Return ``smem``, refused if a block of the target has less shared memory."""
     name = "shared_bytes_per_block_optin" if lookup(target).vendor == "nvidia" else "lds_bytes_per_block"
     limit = model_of(target).limit(name)
     if not isinstance(limit, Unknown) and isinstance(limit.value, int) and smem > limit.value:
@@ -219,18 +203,12 @@ def checked_grid(
 
 
 def checked_threads(threads: object, target: Target) -> int:
-    """Return the threads of a block: a power of two, at least one warp, at most 1024.
-
-    Raises: MalformedError: LA945.
-    """
+    """Return the threads of a block: a power of two, at least one warp, at most 1024."""
     return power(threads, "threads", target.lanes, 1024)
 
 
 def power(value: object, argument: str, low: int, high: int) -> int:
-    """Return a power of two from low to high.
-
-    Raises: MalformedError: LA945.
-    """
+    """Return a power of two from low to high."""
     found = CHECK.integer(value, argument)
     if found & (found - 1) or not low <= found <= high:
         raise CHECK.malformed(argument, f"must be a power of two from {low} to {high}", found)

@@ -33,8 +33,6 @@ class ArrayArgument:
         align_bytes: Required alignment of its address.
         written: Whether the kernel writes it.
         indices: Whether its elements are indices: integers.
-
-    Raises: MalformedError: LA374.
     """
 
     name: str
@@ -116,10 +114,6 @@ def _dense(place: npt.NDArray[Any] | DeviceTensor) -> bool:
 
 def checked_places(arguments: Sequence[ArrayArgument], places: Mapping[str, Place]) -> list[int]:
     """Return the addresses of the arrays of a launch, one for each argument.
-
-    Args:
-        arguments: What the kernel takes.
-        places: What was passed, by argument name.
 
     Raises: MalformedError: LA947, naming the argument, its rule and, for numpy arrays, a repair if there is one.
     """

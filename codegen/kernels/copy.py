@@ -10,19 +10,8 @@ from collections.abc import Sequence
 from math import prod
 
 from layoutalg.codegen.kernel import STATUS_DONE, STATUS_TIMEOUT, KernelSource, checked_name, signature
-from layoutalg.codegen.kernels.answer import (
-    CHECK,
-    ArrayKernel,
-    checked_grid,
-    checked_shape,
-    checked_target,
-    checked_threads,
-    element_bytes,
-    elements,
-    fitting,
-    most_blocks,
-    sentence,
-)
+from layoutalg.codegen.kernels import answer
+from layoutalg.codegen.kernels.answer import CHECK, ArrayKernel
 from layoutalg.codegen.kernels.arguments import ends
 from layoutalg.codegen.kernels.ring import PARAMETERS, RING, RingShape, checked_tiles, mover, tile_plan
 from layoutalg.codegen.kernels.turned import fields
@@ -126,7 +115,7 @@ def copy_kernel(
         >>> copy_kernel((4096, 4096), "bf16").persistent, copy_kernel((4096, 4096), "bf16", "gfx942").persistent
         (True, False)
     """
-    extents, size, found = checked_shape(shape), element_bytes(dtype), checked_target(target)
+    extents, size, found = answer.checked_shape(shape), answer.element_bytes(dtype), answer.checked_target(target)
     if way is not None and way not in WAYS:
         raise CHECK.malformed("way", f"must be one of {', '.join(WAYS)}", way)
     if way is None:
@@ -134,11 +123,11 @@ def copy_kernel(
         way = "tma" if known and extents[-1] * size % 16 == 0 else "vector"
     name = f"la_copy_{'x'.join(map(str, extents))}_b{8 * size}_{way}" if name is None else checked_name(name)
     if way == "vector":
-        checked_threads(threads, found)
+        answer.checked_threads(threads, found)
         return _vectors(extents, size, target, threads, CHECK.integer(per_thread, "per_thread", 1, 17), name)
     if not found.has_tensor_maps:
         raise CHECK.malformed("way", f"must be vector: {target} has no copy engine for tensors", way)
-    chosen = _tile(extents, size) if tile is None else checked_shape(tile, len(extents))
+    chosen = _tile(extents, size) if tile is None else answer.checked_shape(tile, len(extents))
     return _ring(extents, dtype, size, target, chosen, swizzle, CHECK.integer(stages, "stages", 2, 17), name)
 
 
@@ -160,19 +149,19 @@ def _ring(
     load, store = (tile_plan(extents, dtype, tile, swizzle, target, way) for way in ("load", "store"))
     align = max(load.smem_align_bytes, store.smem_align_bytes, 128)
     ring = RingShape(stages, max(1, stages // 2), -(-load.smem_bytes // align) * align, align)
-    smem = fitting(ring.smem, target, f"{stages} stages of {ring.stage_bytes} bytes")
+    smem = answer.fitting(ring.smem, target, f"{stages} stages of {ring.stage_bytes} bytes")
     counts = checked_tiles(extents, tile, stages - ring.behind)
     tiles = prod(counts)
     order = tuple(reversed(range(len(extents))))
     shown = " x ".join(map(str, extents))
-    what = f"copy of {shown} {elements(size)} by the copy engine"
+    what = f"copy of {shown} {answer.elements(size)} by the copy engine"
     inner = [counts[dim] for dim in order]
     box = "x".join(map(str, load.tensor_map.box))
     told = f"box {box} (innermost first), swizzle {load.tensor_map.swizzle}"
     text = _RING_BODY.format(
-        what=sentence(what), tiles=tiles, tile=" x ".join(map(str, tile)), stages=stages, ahead=stages - ring.behind,
-        behind=ring.behind, threads=32, name=name, signature=signature(PARAMETERS), align=align,
-        barriers=stages * ring.stage_bytes, stage_bytes=ring.stage_bytes, first=stages - ring.behind,
+        what=answer.sentence(what), tiles=tiles, tile=" x ".join(map(str, tile)), stages=stages,
+        ahead=stages - ring.behind, behind=ring.behind, threads=32, name=name, signature=signature(PARAMETERS),
+        align=align, barriers=stages * ring.stage_bytes, stage_bytes=ring.stage_bytes, first=stages - ring.behind,
         status_done=STATUS_DONE, status_timeout=STATUS_TIMEOUT,
     )  # fmt: skip
     movers = mover(load, f"{name}_load", f"Loads a tile: {told}.", order, inner)
@@ -187,11 +176,11 @@ def _vectors(extents: tuple[int, ...], size: int, target: str, threads: int, per
     total = prod(extents) * size
     vectors, tail = divmod(total, VECTOR_BYTES)
     block = threads * per_thread
-    blocks = checked_grid(
+    blocks = answer.checked_grid(
         lambda extent: max(1, -(-(total // extents[0] * extent // VECTOR_BYTES) // block)), extents[0],
-        most_blocks(checked_target(target), threads),
+        answer.most_blocks(answer.checked_target(target), threads),
     )  # fmt: skip
-    what = f"copy of {' x '.join(map(str, extents))} {elements(size)}"
+    what = f"copy of {' x '.join(map(str, extents))} {answer.elements(size)}"
     loads, stores = [], []
     for number in range(per_thread):
         taken = f"source[{number * threads}]"
@@ -201,7 +190,7 @@ def _vectors(extents: tuple[int, ...], size: int, target: str, threads: int, per
         stores.append(f"        target[{number * threads}] = a{number};\n")
     parameters = (("const unsigned char*", "from"), ("unsigned char*", "into"))
     text = _VECTOR_BODY.format(
-        what=sentence(what), per_thread=per_thread, threads=threads, name=name, signature=signature(parameters),
+        what=answer.sentence(what), per_thread=per_thread, threads=threads, name=name, signature=signature(parameters),
         block_vectors=block, vectors=vectors, loads="".join(loads), stores="".join(stores),
         tail=_TAIL.format(tail=tail, whole=total - tail) if tail else "",
     )  # fmt: skip

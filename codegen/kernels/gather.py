@@ -13,20 +13,8 @@ from collections.abc import Sequence
 from math import prod
 
 from layoutalg.codegen.kernel import KernelSource, checked_name, signature
-from layoutalg.codegen.kernels.answer import (
-    CHECK,
-    MOST_BYTES,
-    ArrayKernel,
-    checked_grid,
-    checked_shape,
-    checked_target,
-    checked_threads,
-    element_bytes,
-    elements,
-    fitting,
-    most_blocks,
-    sentence,
-)
+from layoutalg.codegen.kernels import answer
+from layoutalg.codegen.kernels.answer import CHECK, MOST_BYTES, ArrayKernel
 from layoutalg.codegen.kernels.arguments import ArrayArgument
 from layoutalg.codegen.portable import portable_prelude
 from layoutalg.proofs.dtypes import element_type
@@ -114,20 +102,18 @@ def gather_kernel(
         threads: Threads of a block.
         name: Kernel symbol.
 
-    Raises: MalformedError: LA945, LA340, LA375, LA506. InfeasibleError: LA946, LA948.
-
     Example:
         >>> [gather_kernel(shape, axis, 64, "f32").what.split(" by ")[1] for shape, axis in (
         ...     ((512, 100), 1), ((512, 4000), 1), ((512, 100), 0))]
         ['shuffles', 'shared memory', 'loads']
     """
-    extents, size, found = checked_shape(shape), element_bytes(dtype), checked_target(target)
+    extents, size, found = answer.checked_shape(shape), answer.element_bytes(dtype), answer.checked_target(target)
     place = CHECK.integer(axis, "axis", -len(extents), len(extents)) % len(extents)
     m = CHECK.integer(count, "count", 1, 1 << 31)
     integer = element_type(index_dtype).name
     if integer not in INDICES:
         raise CHECK.malformed("index_dtype", f"must be one of {', '.join(INDICES)}", str(index_dtype))
-    checked_threads(threads, found)
+    answer.checked_threads(threads, found)
     n, inner, rows = extents[place], prod(extents[place + 1 :]), prod(extents[:place])
     words, each = -(-n // found.lanes), max(1, size // 4)
     allowed = {
@@ -140,21 +126,21 @@ def gather_kernel(
     if way not in WAYS:
         raise CHECK.malformed("way", f"must be one of {', '.join(WAYS)}", way)
     if way == "shared" and inner == 1:
-        fitting(n * size, target, f"a row of {n} elements")
+        answer.fitting(n * size, target, f"a row of {n} elements")
     elif not allowed[way]:
         most = f", of at most {MOST_WORDS // each * found.lanes} elements" if way == "warp" else ""
         raise CHECK.malformed("way", f"must be direct: {way} needs the last axis{most}", f"axis {place} of {extents}")
     by = {"warp": "shuffles", "shared": "shared memory", "direct": "loads"}[way]
     shown = " x ".join(map(str, extents))
-    what = f"gather of {m} along axis {place} of {shown} {elements(size)} by {by}"
+    what = f"gather of {m} along axis {place} of {shown} {answer.elements(size)} by {by}"
     name = f"la_gather_{way}_b{8 * size}" if name is None else checked_name(name)
     kind = TYPES[size]
     parameters = ((f"const {kind}*", "from"), (f"const {INDICES[integer]}*", "index"), (f"{kind}*", "into"))
     total = rows * m * inner
     per_block = {"warp": threads // found.lanes * m, "shared": m, "direct": threads}[way]
     outermost = extents[0] if place else m
-    limit = min(most_blocks(found, threads), MOST_BYTES // (8 * per_block))
-    blocks = checked_grid(lambda extent: -(-(total // outermost * extent) // per_block), outermost, limit)
+    limit = min(answer.most_blocks(found, threads), MOST_BYTES // (8 * per_block))
+    blocks = answer.checked_grid(lambda extent: -(-(total // outermost * extent) // per_block), outermost, limit)
     told = {
         "warp": f"a warp holds a row in {words} registers of {size} bytes",
         "shared": "a block holds a row in shared memory",
@@ -162,7 +148,9 @@ def gather_kernel(
     }[way]
     how = {"read": "(la_u32)", "done": ""} if integer == "s32" else {"read": f"{name}_index(", "done": ")"}
     head = "" if integer == "s32" else _INDEX.format(n=n, name=name)
-    head += _HEAD.format(what=sentence(what), told=told, threads=threads, name=name, signature=signature(parameters))
+    head += _HEAD.format(
+        what=answer.sentence(what), told=told, threads=threads, name=name, signature=signature(parameters)
+    )
     body = {"warp": _warp, "shared": _shared, "direct": _direct}[way](
         {"threads": threads, "total": total, "out_row": m * inner, "inner": inner, "n": n, "m": m, "kind": kind,
          "rows": rows, "lanes": found.lanes, **how},

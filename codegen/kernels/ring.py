@@ -78,14 +78,6 @@ def tile_plan(
 ) -> TensorMapPlan:
     """Return the plan that copies tiles of a dense row-major array; shared rows are as long as the swizzle's span.
 
-    Args:
-        shape: Extents, outermost first.
-        dtype: Element type.
-        tile: Extents of a tile, same order.
-        swizzle: ``"NONE"``, ``"32B"``, ``"64B"`` or ``"128B"``.
-        target: A target with tensor maps.
-        direction: ``"load"`` or ``"store"``.
-
     Raises: InadmissibleError, with the rules that no descriptor satisfies. MalformedError: LA945, LA372.
 
     Example:
@@ -118,15 +110,7 @@ def tiles_of(shape: Sequence[int], tile: Sequence[int]) -> tuple[int, ...]:
 
 
 def checked_tiles(shape: Sequence[int], tile: Sequence[int], ahead: int) -> tuple[int, ...]:
-    """Return the number of tiles in each dimension; every coordinate and tile number must fit ``int``.
-
-    Args:
-        shape: Extents of the array.
-        tile: Extents of a tile.
-        ahead: How many tiles a block loads ahead.
-
-    Raises: MalformedError: LA945. InfeasibleError: LA948.
-    """
+    """Return the number of tiles in each dimension; every coordinate and tile number must fit ``int``."""
     counts = tiles_of(shape, tile)
     for count, part in zip(counts, tile, strict=True):
         if count * part > MOST_COORDINATE:

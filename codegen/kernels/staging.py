@@ -11,18 +11,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from layoutalg.codegen.kernel import KernelSource, checked_name, signature
-from layoutalg.codegen.kernels.answer import (
-    CHECK,
-    MOST_BYTES,
-    ArrayKernel,
-    checked_grid,
-    checked_shape,
-    checked_target,
-    elements,
-    fitting,
-    most_blocks,
-    sentence,
-)
+from layoutalg.codegen.kernels import answer
+from layoutalg.codegen.kernels.answer import CHECK, MOST_BYTES, ArrayKernel
 from layoutalg.codegen.kernels.arguments import ArrayArgument
 from layoutalg.codegen.kernels.turned import fields, vector_of
 from layoutalg.codegen.plans import upheld
@@ -67,8 +57,6 @@ def staging_kernel(
         target: The target; by default the plan's.
         name: Kernel symbol.
 
-    Raises: MalformedError: LA945, LA340, LA506. InfeasibleError: LA946, LA948.
-
     Example:
         >>> from layoutalg.codegen.kernels.turned import TileShape
         >>> from layoutalg.codegen.kernels.transpose import tile_swizzle
@@ -76,10 +64,10 @@ def staging_kernel(
         4
     """
     plan = upheld(CHECK.kind(swizzle, SwizzlePlan, "swizzle"))
-    all_rows, all_cols = checked_shape(shape, 2)
+    all_rows, all_cols = answer.checked_shape(shape, 2)
     extents = (all_rows, all_cols)
     target = plan.served[0].target if target is None else target
-    found = checked_target(target)
+    found = answer.checked_target(target)
     size = plan.element_bits // 8
     kinds = [access.kind for access in plan.accesses]
     if kinds[0] != "store" or set(kinds[1:]) != {"load"} or size not in TYPES or len(plan.smem.in_dims) != 2:
@@ -96,21 +84,22 @@ def staging_kernel(
     if any(place.shape[1] > MOST_REGISTERS or place.shape[1] != registers for place, _ in tables[1:]):
         rule = f"must have loads with equal numbers of registers, at most {MOST_REGISTERS}"
         raise CHECK.malformed("swizzle", rule, [place.shape[1] for place, _ in tables])
-    smem = fitting(rows * cols * size, target, f"a tile of {rows} x {cols}")
+    smem = answer.fitting(rows * cols * size, target, f"a tile of {rows} x {cols}")
     across = -(-extents[1] // cols)
-    most = min(most_blocks(found, threads), MOST_BYTES // ((len(tables) - 1) * threads * registers * size))
-    blocks = checked_grid(lambda extent: -(-extent // rows) * across, all_rows, most)
+    most = min(answer.most_blocks(found, threads), MOST_BYTES // ((len(tables) - 1) * threads * registers * size))
+    blocks = answer.checked_grid(lambda extent: -(-extent // rows) * across, all_rows, most)
     numbers = Numbers()
     reads, stores = _store(plan, tables[0], extents, size, numbers, target)
     loads = [line for number in range(1, len(tables)) for line in _load(plan, tables, number, size, numbers, target)]
-    what = f"staging of {extents[0]} x {extents[1]} {elements(size)} in tiles of {rows} x {cols}"
+    what = f"staging of {extents[0]} x {extents[1]} {answer.elements(size)} in tiles of {rows} x {cols}"
     name = f"la_staging_{rows}x{cols}_b{8 * size}" if name is None else checked_name(name)
     kind = TYPES[size]
     parameters = ((f"const {kind}*", "from"), (f"{kind}*", "into"))
     text = "".join(numbers.tables) + _BODY.format(
-        what=sentence(what), smem=plan.smem, told="".join(f"// {each}\n" for each in plan.served), threads=threads,
-        name=name, signature=signature(parameters), across=across, rows=rows, cols=cols, parts=numbers.declared(),
-        reads="".join(f"    {line}\n" for line in reads), stores="".join(f"    {line}\n" for line in stores),
+        what=answer.sentence(what), smem=plan.smem, told="".join(f"// {each}\n" for each in plan.served),
+        threads=threads, name=name, signature=signature(parameters), across=across, rows=rows, cols=cols,
+        parts=numbers.declared(), reads="".join(f"    {line}\n" for line in reads),
+        stores="".join(f"    {line}\n" for line in stores),
         loads="".join(f"    {line}\n" for line in loads),
     )  # fmt: skip
     kernel = KernelSource(name, portable_prelude(target) + text, target, threads, smem, parameters)

@@ -16,20 +16,8 @@ from math import gcd
 import numpy as np
 
 from layoutalg.codegen.kernel import KernelSource, checked_name, signature
-from layoutalg.codegen.kernels.answer import (
-    CHECK,
-    ArrayKernel,
-    checked_grid,
-    checked_shape,
-    checked_target,
-    checked_threads,
-    element_bytes,
-    elements,
-    fitting,
-    most_blocks,
-    power,
-    sentence,
-)
+from layoutalg.codegen.kernels import answer
+from layoutalg.codegen.kernels.answer import CHECK, ArrayKernel
 from layoutalg.codegen.kernels.arguments import ends
 from layoutalg.codegen.kernels.transpose_windows import transpose_windows_kernel
 from layoutalg.codegen.kernels.turned import TileShape, fields, turned_words, vector_of
@@ -93,8 +81,6 @@ def transpose_kernel(
             either side are not multiples of 16 bytes, elements have at most 4 bytes and no tile is given.
         name: Kernel symbol.
 
-    Raises: MalformedError: LA945, LA340, LA375, LA506. InfeasibleError: LA946, LA948. RepresentabilityError: LA912.
-
     Example:
         >>> made = transpose_kernel((8192, 8192), "f16")
         >>> made.kernel.threads, made.swizzle.conflict_free
@@ -102,9 +88,9 @@ def transpose_kernel(
 
     Source: arXiv 2505.23819, section 5.4 (common complement of the two accesses).
     """
-    rows, cols = checked_shape(shape, 2)
-    size, found = element_bytes(dtype), checked_target(target)
-    checked_threads(threads, found)
+    rows, cols = answer.checked_shape(shape, 2)
+    size, found = answer.element_bytes(dtype), answer.checked_target(target)
+    answer.checked_threads(threads, found)
     if way not in (None, *WAYS):
         raise CHECK.malformed("way", f"must be one of {', '.join(WAYS)}", way)
     ragged = rows * size % 16 != 0 or cols * size % 16 != 0
@@ -113,20 +99,20 @@ def transpose_kernel(
     if rows * size % 4 or cols * size % 4:
         what = "way" if way else "tile"
         raise CHECK.malformed(what, "needs 4-byte aligned rows (otherwise use way='windows')", (rows, cols))
-    most = min(power(vector_bytes, "vector_bytes", 4, 16), 8 if size == 1 else 16)
+    most = min(answer.power(vector_bytes, "vector_bytes", 4, 16), 8 if size == 1 else 16)
     group = CHECK.integer(group, "group", 1, 1 << 16)
     into, out = (max(gcd(extent * size, most), 4, size) for extent in (cols, rows))
     shape_of = _tile(tile, size, into, out, found, threads)
     held = shape_of.rows * shape_of.cols * size // threads
     if held > MOST_REGISTER_BYTES:
         raise CHECK.malformed("tile", f"must give a thread at most {MOST_REGISTER_BYTES} bytes", f"{held} bytes")
-    smem = fitting(shape_of.rows * shape_of.cols * size, target, f"a tile of {shape_of.rows} x {shape_of.cols}")
+    smem = answer.fitting(shape_of.rows * shape_of.cols * size, target, f"a tile of {shape_of.rows} x {shape_of.cols}")
     plan = _swizzled(shape_of, 8 * size, target)
-    what = f"transpose of {rows} x {cols} {elements(size)}"
+    what = f"transpose of {rows} x {cols} {answer.elements(size)}"
     name = f"la_transpose_{rows}x{cols}_b{8 * size}" if name is None else checked_name(name)
     across = -(-cols // shape_of.cols)
-    blocks = checked_grid(
-        lambda extent: -(-extent // shape_of.rows) * across, rows, most_blocks(found, threads), splits=False
+    blocks = answer.checked_grid(
+        lambda extent: -(-extent // shape_of.rows) * across, rows, answer.most_blocks(found, threads), splits=False
     )
     text = _text(shape_of, plan, (rows, cols), size, (into, out), group, what, name, target)
     kernel = KernelSource(name, portable_prelude(target) + text, target, threads, smem, PARAMETERS)
@@ -146,7 +132,7 @@ def _tile(tile: object, size: int, into: int, out: int, target: Target, threads:
         given = tile if isinstance(tile, (tuple, list)) and len(tile) == 2 else None
         if given is None:
             raise CHECK.malformed("tile", "must be rows and columns", tile)
-        extents = (power(given[0], "tile", give, 1 << 12), power(given[1], "tile", take, 1 << 12))
+        extents = (answer.power(given[0], "tile", give, 1 << 12), answer.power(given[1], "tile", take, 1 << 12))
     if extents[0] * extents[1] < take * give * threads:
         rule = f"must have at least {take * give} elements per thread for {threads} threads"
         raise CHECK.malformed("tile", rule, extents)
@@ -259,7 +245,7 @@ def _text(
         writes += _write(vector_of(words, loaded, target), row, col, extents, size, widths[1])
     told = "".join(f"// {each}\n" for each in plan.served)
     return "".join(numbers.tables) + _BODY.format(
-        what=sentence(what), rows=shape.rows, cols=shape.cols, take=shape.take, give=shape.give, told=told,
+        what=answer.sentence(what), rows=shape.rows, cols=shape.cols, take=shape.take, give=shape.give, told=told,
         threads=shape.lanes * shape.warps, name=name, signature=signature(PARAMETERS),
         origin=_origin(shape, extents, group), parts=numbers.declared(), in_row=in_row, in_col=in_col,
         loads="".join(f"{line}\n" for line in loads), stores="".join(f"{line}\n" for line in stores),

@@ -15,18 +15,8 @@ from math import prod
 import numpy as np
 
 from layoutalg.codegen.kernel import STATUS_DONE, STATUS_TIMEOUT, KernelSource, checked_name, signature
-from layoutalg.codegen.kernels.answer import (
-    CHECK,
-    ArrayKernel,
-    checked_shape,
-    checked_target,
-    checked_threads,
-    element_bytes,
-    elements,
-    fitting,
-    power,
-    sentence,
-)
+from layoutalg.codegen.kernels import answer
+from layoutalg.codegen.kernels.answer import CHECK, ArrayKernel
 from layoutalg.codegen.kernels.arguments import ends
 from layoutalg.codegen.kernels.ring import PARAMETERS, RING, RingShape, checked_tiles, mover, tile_plan
 from layoutalg.codegen.kernels.turned import fields, turned_words, vector_of
@@ -122,18 +112,18 @@ def transpose_ring_kernel(
         >>> [each.turns == each.ideal for each in made.served]
         [True, True]
     """
-    rows, cols = checked_shape(shape, 2)
-    size, found = element_bytes(dtype), checked_target(target)
+    rows, cols = answer.checked_shape(shape, 2)
+    size, found = answer.element_bytes(dtype), answer.checked_target(target)
     if not found.has_tensor_maps:
         raise CHECK.malformed("target", "must have a copy engine for tensors", target)
     least = SPAN // size
     given = (least, least) if tile is None else tuple(tile) if isinstance(tile, (tuple, list)) else ()
     if len(given) != 2:
         raise CHECK.malformed("tile", "must be rows and columns", tile)
-    height, width = (power(extent, "tile", least, 256) for extent in given)
+    height, width = (answer.power(extent, "tile", least, 256) for extent in given)
     side = CHUNK // size
     blocks = height * width // side**2
-    threads = min(blocks, 256) if threads is None else checked_threads(threads, found)
+    threads = min(blocks, 256) if threads is None else answer.checked_threads(threads, found)
     if blocks % threads or blocks // threads * side * CHUNK > MOST_REGISTER_BYTES:
         rule = f"must divide {blocks} blocks of {side * CHUNK} bytes, at most {MOST_REGISTER_BYTES} bytes per thread"
         raise CHECK.malformed("threads", rule, threads)
@@ -142,11 +132,11 @@ def transpose_ring_kernel(
     )
     turned = ring.stages * ring.stage_bytes
     barriers = turned + ring.behind * ring.stage_bytes
-    smem = fitting(ring.align + barriers + 8 * stages, target, f"{stages + leaving} tiles of {height} x {width}")
+    smem = answer.fitting(ring.align + barriers + 8 * stages, target, f"{stages + leaving} tiles of {height} x {width}")
     load = tile_plan((rows, cols), dtype, (height, width), "128B", target, "load")
     store = tile_plan((cols, rows), dtype, (width, height), "128B", target, "store")
     counts = checked_tiles((rows, cols), (height, width), ring.stages)
-    what = f"transpose of {rows} x {cols} {elements(size)} by the copy engine"
+    what = f"transpose of {rows} x {cols} {answer.elements(size)} by the copy engine"
     name = f"la_transpose_{rows}x{cols}_b{8 * size}_tma" if name is None else checked_name(name)
     order = (0, 1) if down else (1, 0)
     inner = [counts[dim] for dim in order]
@@ -155,10 +145,10 @@ def transpose_ring_kernel(
     numbers = Numbers()
     loads, stores, served = _turning((height, width), size, threads, numbers, target)
     text = _BODY.format(
-        what=sentence(what), tiles=prod(counts), rows=height, cols=width, stages=stages, side=side, threads=threads,
-        name=name, told="".join(f"// {each}\n" for each in served), signature=signature(PARAMETERS), align=ring.align,
-        turned=turned, barriers=barriers, parts=numbers.declared(), stage_bytes=ring.stage_bytes, leaving=leaving,
-        pending=leaving - 1, loads="".join(f"        {line}\n" for line in loads),
+        what=answer.sentence(what), tiles=prod(counts), rows=height, cols=width, stages=stages, side=side,
+        threads=threads, name=name, told="".join(f"// {each}\n" for each in served), signature=signature(PARAMETERS),
+        align=ring.align, turned=turned, barriers=barriers, parts=numbers.declared(), stage_bytes=ring.stage_bytes,
+        leaving=leaving, pending=leaving - 1, loads="".join(f"        {line}\n" for line in loads),
         stores="\n".join(f"        {line}" for line in stores), status_done=STATUS_DONE,
         status_timeout=STATUS_TIMEOUT,
     )  # fmt: skip

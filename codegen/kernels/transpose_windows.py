@@ -18,20 +18,8 @@ from collections.abc import Sequence
 from math import gcd
 
 from layoutalg.codegen.kernel import KernelSource, checked_name, signature
-from layoutalg.codegen.kernels.answer import (
-    CHECK,
-    ArrayKernel,
-    checked_grid,
-    checked_shape,
-    checked_target,
-    checked_threads,
-    element_bytes,
-    elements,
-    fitting,
-    most_blocks,
-    power,
-    sentence,
-)
+from layoutalg.codegen.kernels import answer
+from layoutalg.codegen.kernels.answer import CHECK, ArrayKernel
 from layoutalg.codegen.kernels.arguments import ends
 from layoutalg.codegen.portable import portable_prelude
 
@@ -166,24 +154,22 @@ def transpose_windows_kernel(
 
     Defaults are the fastest measured.
 
-    Raises: MalformedError: LA945, LA340, LA375, LA506. InfeasibleError: LA946, LA948.
-
     Example:
         >>> made = transpose_windows_kernel((8191, 8193), "f32")
         >>> made.blocks, made.kernel.threads
         (8640, 512)
     """
-    all_rows, all_cols = checked_shape(shape, 2)
-    size, found = element_bytes(dtype, (1, 2, 4)), checked_target(target)
-    threads = 512 if threads is None else checked_threads(threads, found)
+    all_rows, all_cols = answer.checked_shape(shape, 2)
+    size, found = answer.element_bytes(dtype, (1, 2, 4)), answer.checked_target(target)
+    threads = 512 if threads is None else answer.checked_threads(threads, found)
     group = CHECK.integer(64 if group is None else group, "group", 1, 1 << 16)
-    vectors = power((8 if size == 1 else 16) if vectors is None else vectors, "vectors", 8, 32)
+    vectors = answer.power((8 if size == 1 else 16) if vectors is None else vectors, "vectors", 8, 32)
     packed, sector = 4 // size, SECTOR_BYTES // size
     pitch = vectors * VECTOR_BYTES + (all_cols * size % VECTOR_BYTES or VECTOR_BYTES)
     columns = min(4, gcd(pitch // size, BANKS))
     along = found.lanes // columns
     high = max((512 if size == 4 else 256) // size, along * packed) if rows is None else rows
-    high = power(high, "rows", max(128 // size, along * packed), 4096)
+    high = answer.power(high, "rows", max(128 // size, along * packed), 4096)
     height, lines, warps = high + sector, threads // vectors, threads // found.lanes
     steps = -(-height // lines)
     if steps > MOST_HELD:
@@ -192,16 +178,18 @@ def transpose_windows_kernel(
     cols = ((vectors - 1) * VECTOR_BYTES // size + 1) // (columns * packed) * (columns * packed)
     down, across = -(-all_rows // high), -(-all_cols // cols)
     group = min(group, down)
-    checked_grid(lambda extent: -(-extent // high) * across, all_rows, most_blocks(found, threads), splits=False)
-    smem = fitting(height * pitch + 2 * VECTOR_BYTES, target, f"{height} rows of {pitch} bytes")
-    what = f"transpose of {all_rows} x {all_cols} {elements(size)}"
+    answer.checked_grid(
+        lambda extent: -(-extent // high) * across, all_rows, answer.most_blocks(found, threads), splits=False
+    )
+    smem = answer.fitting(height * pitch + 2 * VECTOR_BYTES, target, f"{height} rows of {pitch} bytes")
+    what = f"transpose of {all_rows} x {all_cols} {answer.elements(size)}"
     name = f"la_transpose_{all_rows}x{all_cols}_b{8 * size}" if name is None else checked_name(name)
     parameters = (("const unsigned char*", "from"), ("unsigned char*", "into"))
     total = all_rows * all_cols * size
     guard = f"row < {height}u" if height % lines else ""
     stride = along * packed
     numbers = {
-        "what": sentence(what), "rows": height, "cols": cols, "high": high, "threads": threads, "name": name,
+        "what": answer.sentence(what), "rows": height, "cols": cols, "high": high, "threads": threads, "name": name,
         "signature": signature(parameters), "per_group": group * across, "group": group, "down": down,
         "all_rows": all_rows, "all_cols": all_cols, "times": f" * {size}u" if size > 1 else "",
         "bits": 8 * size, "pitch": pitch,

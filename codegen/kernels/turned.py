@@ -89,14 +89,9 @@ def fields(words: int, name: str) -> list[str]:
 
 
 def vector_of(words: Sequence[str], whole: int, target: str) -> str:
-    """Return words as one value: the vector that they are all fields of, or a new one.
+    """Return words as one value: the ``whole`` vector that they are all fields of, or a new one.
 
     For AMD always a new one, because clang spills vectors copied as a whole to scratch memory.
-
-    Args:
-        words: The words.
-        whole: Words of the vectors that they may be fields of.
-        target: The target.
 
     Example:
         >>> vector_of(fields(2, "a"), 2, "sm_90a"), vector_of(["x", "y"], 2, "sm_90a"), vector_of(["x"], 4, "gfx942")

@@ -326,13 +326,13 @@ def common_complement(left: Sequence[int], right: Sequence[int], bits: int) -> t
     Source: arXiv 2505.23819, lemma 9.5 (the idea); the construction is stated above.
     """
     shared = intersection(left, right)
-    extra_left = _extend(shared, left)
-    extra_right = _extend(shared, right)
-    rest = _extend((*shared, *extra_left, *extra_right), tuple(1 << bit for bit in range(bits)))
+    extra_left = extension(shared, left)
+    extra_right = extension(shared, right)
+    rest = extension((*shared, *extra_left, *extra_right), tuple(1 << bit for bit in range(bits)))
     return (*rest, *(e ^ f for e, f in zip(extra_left, extra_right, strict=False)))
 
 
-def _extend(base: Sequence[int], candidates: Sequence[int]) -> tuple[int, ...]:
+def extension(base: Sequence[int], candidates: Sequence[int]) -> tuple[int, ...]:
     """Return the candidates that enlarge the span, starting from ``base``."""
     by_length: dict[int, int] = {}
     chosen = []

@@ -9,6 +9,7 @@ References: arXiv 2505.23819, section on conversions; generalised here to any ma
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -17,13 +18,13 @@ from layoutalg.f2 import matrix
 from layoutalg.ground.errors import Diagnostic, InfeasibleError
 from layoutalg.ground.verdict import Unknown
 from layoutalg.proofs.conversion import MECHANISMS, Alternative, ConversionPlan, Held, counted
-from layoutalg.proofs.conversion_steps import Step, Take, Through
+from layoutalg.proofs.conversion_steps import WORD_BITS, Step, Take, Through
 from layoutalg.proofs.dtypes import stated_bits
 from layoutalg.proofs.exchange import ExchangePlan
 from layoutalg.proofs.listed_access import UNCOUNTED
 from layoutalg.proofs.shuffle import moved as least_rounds
 from layoutalg.synth.conversions.cluster import across
-from layoutalg.synth.conversions.inside import Fetched, Places, fetched, inside, renamed
+from layoutalg.synth.conversions.inside import Fetched, Places, fetched, inside, renamed, taken_by
 from layoutalg.synth.conversions.listed import IntArray, listed
 from layoutalg.synth.conversions.reading import CHECK, Given, nobody, parsed, read, same_tensor, shared_bytes
 from layoutalg.synth.conversions.through import through
@@ -33,7 +34,7 @@ from layoutalg.targets.instruction_costs import InstructionCosts, instruction_co
 from layoutalg.targets.registry import asked_bits, lookup
 
 __all__ = ["conversion"]
-WORD_BITS, LINE_BYTES = 32, 128
+LINE_BYTES = 128
 
 
 def conversion(
@@ -118,6 +119,13 @@ class _Question:
         smem = max((step.smem_bytes // step.blocks for step in steps if isinstance(step, Through)), default=0)
         return _Made(Alternative(mechanism, because, cost, smem, steps), least)
 
+    def renamed(self, taken: Sequence[int]) -> _Made:
+        """Return the plan that only renames registers, the same in all threads."""
+        steps = taken_by(taken, self.source.registers, self.natural)
+        if steps:
+            return self.alternative("registers", steps, "every element stays in its thread", least=True)
+        return self.alternative("nothing", (), "layouts are equal; nothing to move", least=True)
+
     @property
     def natural(self) -> int:
         """Elements per word."""
@@ -171,10 +179,7 @@ def _linear(asked: _Question, source: Places, wanted: Places, mechanism: str | N
     made: list[_Made] = []
     taken = renamed(moved, wanted)
     if taken is not None:
-        idle = taken == tuple(range(asked.source.registers))
-        steps = () if idle else (Take(taken, asked.natural, asked.natural),)
-        because = "layouts are equal; nothing to move" if idle else "every element stays in its thread"
-        made.append(asked.alternative("nothing" if idle else "registers", steps, because, least=True))
+        made.append(asked.renamed(taken))
         if not asked.exhaustive and mechanism in (None, "registers"):
             return made
     if mechanism == "nothing":
@@ -274,14 +279,12 @@ def _exchanged(asked: _Question, moved: Fetched, made: list[_Made]) -> list[_Mad
 
 def _flattened(plan: ExchangePlan, natural: int) -> tuple[Step, ...]:
     """The steps of an exchange plan, its repackings written as ``Take`` steps."""
-    packed = plan.packed
-    before = matrix.table(plan.before.elements, plan.before.constant).tolist()
-    after = matrix.table(plan.after.elements, plan.after.constant).tolist()
-    ends = []
-    for taken, have, give in ((before, natural, packed), (after, packed, natural)):
-        idle = have == give and taken == list(range(plan.registers))
-        ends.append(() if idle else (Take(tuple(taken), have, give),))
-    return (*ends[0], *plan.steps, *ends[1])
+    before, after = (matrix.table(end.elements, end.constant).tolist() for end in (plan.before, plan.after))
+    return (
+        *taken_by(before, plan.registers, natural, plan.packed),
+        *plan.steps,
+        *taken_by(after, plan.registers, plan.packed, natural),
+    )
 
 
 def _shared_floor(asked: _Question, wanted: Places) -> float:
@@ -325,10 +328,7 @@ def _by_table(asked: _Question, mechanism: str | None) -> list[_Made]:
         same = np.flatnonzero((have == want[:, :, register : register + 1]).all(axis=(0, 1)))
         taken.append(int(same[0]) if len(same) else -1)
     if -1 not in taken:
-        idle = taken == list(range(registers))
-        steps = () if idle else (Take(tuple(taken), asked.natural, asked.natural),)
-        because = "layouts are equal; nothing to move" if idle else "every element stays in its thread"
-        made.append(asked.alternative("nothing" if idle else "registers", steps, because, least=True))
+        made.append(asked.renamed(taken))
         if not asked.exhaustive and mechanism in (None, "registers"):
             return made
     if mechanism == "nothing":

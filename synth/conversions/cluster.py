@@ -12,13 +12,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from layoutalg.f2 import matrix
-from layoutalg.ground.errors import RepresentabilityError
-from layoutalg.proofs.conversion_steps import WORD_BITS, SharedAccess, Step, Take, Through
-from layoutalg.proofs.served import Served
-from layoutalg.proofs.swizzling import TileAccess, instruction_bits
-from layoutalg.synth.conversions.inside import Fetched, Places
-from layoutalg.synth.conversions.through import Asked, Side, apart, layout_of, moved_by, sides_of, split_of
-from layoutalg.synth.swizzles import swizzle
+from layoutalg.proofs.conversion_steps import WORD_BITS, SharedAccess, Step, Through
+from layoutalg.proofs.swizzling import instruction_bits
+from layoutalg.synth.conversions.inside import Fetched, Places, basis_of, taken_by
+from layoutalg.synth.conversions.through import Asked, Side, completed, moved_by, placed, sides_of, split_of
 from layoutalg.targets.target_model import Fact, model_of
 
 LINE_BYTES = 128
@@ -27,17 +24,7 @@ LINE_BYTES = 128
 def across(
     source: Places, wanted: Places, moved: Fetched, blocks: int, element_bits: int, target: str, smem_bytes: int
 ) -> tuple[Step, ...] | str:
-    """Return steps through the shared memory of a cluster, or why there are none.
-
-    Args:
-        source: The source layout; its last warp bits are those of the block.
-        wanted: The destination layout.
-        moved: Where each place of the destination finds its element.
-        blocks: Bits of the block number.
-        element_bits: Bits of an element.
-        target: The target.
-        smem_bytes: Shared memory that a block may use.
-    """
+    """Return steps through the shared memory of a cluster, or why there are none."""
     refused = _without_cluster(target, 1 << blocks)
     if refused:
         return refused
@@ -47,7 +34,8 @@ def across(
     if window > smem_bytes:
         return f"the elements of a block need {window} bytes, but only {smem_bytes} are available"
     asked = Asked(tile.bits, tile.base, 0, 0, element_bits, target, False)
-    offsets, served = _placed(asked, tile)
+    far = replace(tile.far, registers=tuple(matrix.apply(tile.far.images, bits) for bits in tile.vectors))
+    offsets, served = placed(asked, (tile.near, far), ("store", "load"))
     store = moved_by(asked, tile.near, offsets, 0, served[0])
     if store is None:
         return f"{served[0].instruction} cannot store these registers"
@@ -57,11 +45,9 @@ def across(
     stored = replace(store.access, threads=(*store.access.threads, *(window << bit for bit in range(blocks))))
     accesses = [replace(each, turns=each.counted(target, 1 << moved.lanes)) for each in (stored, loaded.access)]
     step = Through(window << blocks, "cluster", 1, accesses[0], accesses[1], 1 << blocks)
-    taken = (matrix.table(store.numbers).tolist(), loaded.order)
     natural = max(1, WORD_BITS // element_bits)
-    before, after = (() if order == list(range(1 << len(registers))) else (Take(tuple(order), natural, natural),)
-                     for order, registers in zip(taken, (source.registers, loaded.numbers), strict=True))  # fmt: skip
-    return (*before, step, *after)
+    before = taken_by(matrix.table(store.numbers).tolist(), 1 << len(source.registers), natural)
+    return (*before, step, *taken_by(loaded.order, 1 << len(loaded.numbers), natural))
 
 
 def _without_cluster(target: str, blocks: int) -> str:
@@ -96,41 +82,22 @@ def _tile(source: Places, wanted: Places, moved: Fetched, blocks: int) -> _Tile:
     """Return the tile of a block."""
     top = moved.registers + moved.lanes + moved.warps - blocks
     own = Places(source.registers, source.lanes, source.warps[: len(source.warps) - blocks], 0)
-    held = matrix.eliminate(own.columns)
-    tops = [vector.bit_length() - 1 for vector, _ in held.pivots]
+    basis, inner = basis_of(own.columns)
 
     def element(place: int) -> int:
         return matrix.apply(own.columns, place & (1 << top) - 1)
-
-    def inner(vector: int) -> int:
-        return sum((vector >> top & 1) << at for at, top in enumerate(tops))
 
     columns, first = [element(place) for place in moved.columns], len(wanted.registers)
     lanes = first + moved.lanes
     images = Places(tuple(columns[:first]), tuple(columns[first:lanes]), tuple(columns[lanes:]), 0)
     one, other = own.mapped(inner), images.mapped(inner)
-    split = split_of(one, other, (), len(tops))
+    split = split_of(one, other, (), len(basis))
     near, far, base, _ = sides_of(one, other, inner(element(moved.constant)), split)
     ranks = tuple(place >> top for place in moved.columns)
-    vectors: list[int] = []
-    for bits in matrix.kernel(ranks[:first]):
-        if matrix.rank([matrix.apply(far.images, each) for each in (*vectors, bits)]) > len(vectors):
-            vectors.append(bits)
-    return _Tile(split.tile, near, far, tuple(vectors), ranks, moved.constant >> top, base)
-
-
-def _placed(asked: Asked, tile: _Tile) -> tuple[Sequence[int], Sequence[Served]]:
-    """Return the offsets of the tile's coordinates, and how both accesses are served."""
-    far = replace(tile.far, registers=tuple(matrix.apply(tile.far.images, bits) for bits in tile.vectors))
-    sides = (tile.near, far)
-    accesses = [
-        TileAccess(layout_of(side, tile.bits), kind) for side, kind in zip(sides, ("store", "load"), strict=True)
-    ]
-    try:
-        plan = swizzle(accesses, asked.target, asked.element_bits)
-        return plan.smem.columns, plan.served
-    except RepresentabilityError:
-        return apart(asked, sides)
+    sets = matrix.kernel(ranks[:first])
+    reached = [matrix.apply(far.images, bits) for bits in sets]
+    vectors = tuple(sets[reached.index(image)] for image in matrix.extension((), reached))
+    return _Tile(split.tile, near, far, vectors, ranks, moved.constant >> top, base)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +121,7 @@ def _loaded(tile: _Tile, offsets: Sequence[int], instruction: str, element_bits:
     byte = [size * matrix.apply(offsets, image) | window * rank
             for image, rank in zip((*far.images, *far.lanes, *far.warps), tile.ranks, strict=True)]  # fmt: skip
     registers, threads = byte[: len(far.images)], byte[len(far.images) :]
-    numbers = [*vector, *_rest(registers, vector, size)]
+    numbers = [*vector, *completed(registers, vector, low, size.bit_length() - 1)]
     start = size * matrix.apply(offsets, tile.base) | window * tile.rank
     added = start // size & elements - 1
     starts = matrix.table([matrix.apply(registers, bits) for bits in numbers[low:]], start ^ size * added)
@@ -162,18 +129,3 @@ def _loaded(tile: _Tile, offsets: Sequence[int], instruction: str, element_bits:
     reached = matrix.eliminate([matrix.apply(registers, bits) for bits in numbers])
     order = matrix.table([reached.reduce(each)[1] for each in registers], added).tolist()
     return _Loaded(access, tuple(numbers), order)
-
-
-def _rest(byte: Sequence[int], vector: Sequence[int], size: int) -> list[int]:
-    """Register sets that complete a vector's to a basis, at bytes that are 0 in the vector's bits."""
-    chosen: list[int] = []
-    low = size.bit_length() - 1
-    for bit, at in enumerate(byte):
-        unit = 1 << bit
-        for place, bits in enumerate(vector):
-            if at >> low + place & 1:
-                unit ^= bits
-        every = [matrix.apply(byte, bits) for bits in (*vector, *chosen, unit)]
-        if matrix.rank(every) == len(every):
-            chosen.append(unit)
-    return chosen

@@ -9,8 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from math import prod
 
-import numpy as np
-
 from layoutalg.f2 import matrix
 from layoutalg.ground.verdict import Unknown
 from layoutalg.notation.written import is_written, read_written, stated
@@ -19,7 +17,7 @@ from layoutalg.proofs.dtypes import stated_bits
 from layoutalg.proofs.gather import CHECK, MECHANISMS, MOST, GatherPlan, Stage, counted_gather, load_turns
 from layoutalg.proofs.listed_access import UNCOUNTED
 from layoutalg.synth.conversions.inside import Fetched, Places, fetched
-from layoutalg.synth.conversions.reading import VALUES, Given, nobody, read, shared_bytes
+from layoutalg.synth.conversions.reading import VALUES, Given, first_bits, nobody, read, shared_bytes
 from layoutalg.synth.conversions.through import spread
 from layoutalg.targets.instruction_costs import instruction_costs
 from layoutalg.targets.registry import asked_bits, lookup
@@ -144,9 +142,7 @@ def _question(first: Given, second: Given, axis: str | int, element_bits: int, t
     for at, (name, size) in enumerate(first.tensor):
         if at != place and sizes[name] != size:
             raise CHECK.malformed("index", f"must have extent {size} along {name}, like the source", sizes[name])
-    starts = dict(
-        zip(names, np.cumsum([0, *(size.bit_length() - 1 for _, size in first.tensor)]).tolist(), strict=False)
-    )
+    starts = first_bits(dict(first.tensor))
     own, kept = _orders(sizes, names, names[place], starts)
     if second.places is None or first.places is None:
         raise AssertionError("refused above")
@@ -166,7 +162,7 @@ def _question(first: Given, second: Given, axis: str | int, element_bits: int, t
 def _orders(sizes: dict[str, int], names: list[str], axis: str, starts: dict[str, int]) -> tuple[list[int], list[int]]:
     """Per coordinate bit of the index tensor: that bit with the axes in the source's order, and the source bit of the
     same coordinate (0 along the axis)."""
-    firsts = dict(zip(names, np.cumsum([0, *(sizes[name].bit_length() - 1 for name in names)]).tolist(), strict=False))
+    firsts = first_bits({name: sizes[name] for name in names})
     own, kept = [], []
     for name, size in sizes.items():
         for bit in range(size.bit_length() - 1):

@@ -18,10 +18,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from layoutalg.f2 import matrix
-from layoutalg.proofs.conversion_steps import Read, Step, Take
+from layoutalg.proofs.conversion_steps import WORD_BITS, Read, Step, Take
 from layoutalg.synth.exchange import choices
 
-WORD_BITS = 32
 FEW = 4
 """Up to this many word-number bits, a second form of the plan is tried as well."""
 
@@ -122,10 +121,25 @@ def fetched(source: Places, wanted: Places) -> Fetched | int:
     return Fetched(tuple(columns), base, kept, r, n, len(source.warps), own_warps and not any(outside), not whole.null)
 
 
-def coordinates(wanted: Sequence[int], kept: Sequence[int]) -> tuple[int, ...]:
-    """Return every column of ``wanted`` as a combination of the kept ones, which span them."""
-    reduced = matrix.eliminate([wanted[bit] for bit in kept])
-    return tuple(reduced.reduce(column)[1] for column in wanted)
+def basis_of(columns: Sequence[int]) -> tuple[tuple[int, ...], Callable[[int], int]]:
+    """Return a basis of the span of columns, and the function that writes a vector of the span in it."""
+    basis = tuple(vector for vector, _ in matrix.eliminate(columns).pivots)
+    tops = [vector.bit_length() - 1 for vector in basis]
+    return basis, lambda vector: sum((vector >> top & 1) << at for at, top in enumerate(tops))
+
+
+def taken_by(order: Sequence[int], registers: int, have: int, give: int | None = None) -> tuple[Step, ...]:
+    """Return the step that takes registers in an order, repacked from ``have`` to ``give`` per word; () if idle."""
+    give = have if give is None else give
+    idle = have == give and list(order) == list(range(registers))
+    return () if idle else (Take(tuple(order), have, give),)
+
+
+def _in_kept(moved: Fetched, wanted: Places) -> list[int]:
+    """Return every register bit of the destination as a set of kept ones, which span them all."""
+    reduced = matrix.eliminate([wanted.registers[bit] for bit in moved.kept])
+    kept = [1 << bit for bit in moved.kept]
+    return [matrix.apply(kept, reduced.reduce(column)[1]) for column in wanted.registers]
 
 
 def renamed(moved: Fetched, wanted: Places) -> tuple[int, ...] | None:
@@ -134,9 +148,7 @@ def renamed(moved: Fetched, wanted: Places) -> tuple[int, ...] | None:
     threads = moved.columns[registers:]
     if any(column != 1 << moved.registers + bit for bit, column in enumerate(threads)):
         return None
-    taken = [sum(1 << kept for at, kept in enumerate(moved.kept) if chosen >> at & 1)
-             for chosen in coordinates(wanted.registers, moved.kept)]  # fmt: skip
-    columns = [matrix.apply(moved.columns, bits) for bits in taken]
+    columns = [matrix.apply(moved.columns, bits) for bits in _in_kept(moved, wanted)]
     if any(column & ~mask for column in (*columns, moved.constant)):
         return None
     return tuple(matrix.table(columns, moved.constant).tolist())
@@ -182,27 +194,19 @@ def _split(moved: Fetched, most: int) -> _Split:
 
     threads = [moved.word(column) for column in moved.columns[_count(moved) :]]
     stuck = matrix.kernel([back[unit] >> r for unit in kept])
-    able = [sum(unit for at, unit in enumerate(kept) if chosen >> at & 1) for chosen in stuck]
+    able = tuple(matrix.apply(kept, chosen) for chosen in stuck)
     single = sorted((unit for unit in kept if not back[unit] >> r), key=lambda unit: (image(unit), unit))
-    parts: list[int] = []
-    reached = list(threads)
-    for vector in (*single, *able):
-        if len(parts) < most and matrix.rank([*reached, image(vector)]) > matrix.rank(reached):
-            parts.append(vector)
-            reached.append(image(vector))
-    images = [image(vector) for vector in parts]
-    rest: list[int] = []
-    needed = matrix.image_basis(threads)
-    for vector in (*needed, *(1 << bit for bit in range(r))):
-        if matrix.rank([*images, *rest, vector]) > len(images) + len(rest):
-            rest.append(vector)
+    able = (*single, *able)
+    images = matrix.extension(threads, [image(vector) for vector in able])[:most]
+    first = {image(vector): vector for vector in reversed(able)}
+    parts = [first[vector] for vector in images]
+    rest = matrix.extension(images, (*matrix.image_basis(threads), *(1 << bit for bit in range(r))))
     order = matrix.inverse([*images, *rest])
-    words: list[int] = []
-    for unit in kept:
-        if matrix.rank([*parts, *words, unit]) > len(parts) + len(words):
-            inner = matrix.apply(order, moved.word(image(unit))) & (1 << len(parts)) - 1
-            words.append(unit ^ matrix.apply(parts, inner))
-    return _Split(tuple(parts), tuple(words), tuple(images), tuple(rest))
+    words = []
+    for unit in matrix.extension(parts, kept):
+        inner = matrix.apply(order, moved.word(image(unit))) & (1 << len(parts)) - 1
+        words.append(unit ^ matrix.apply(parts, inner))
+    return _Split(tuple(parts), tuple(words), images, rest)
 
 
 def _count(moved: Fetched) -> int:
@@ -233,13 +237,8 @@ def _rounds(
     units = [1 << bit for bit in range(bits)]
     if reach > bits:  # extend D by words that are read and dropped
         inner = list(matrix.intersection(still, units)) if units else []
-        basis = [*null, *inner]
-        shift = reach - bits
-        taken: list[int] = []
-        for vector in still:
-            if len(taken) < shift and matrix.rank([*basis, vector]) > matrix.rank(basis):
-                basis.append(vector)
-                taken.append(matrix.apply(joined, vector))
+        more = matrix.extension([*null, *inner], still)[: reach - bits]
+        taken = [matrix.apply(joined, vector) for vector in more]
         joined = [*joined[:bits], *taken, *joined[bits:]]
         bits = reach
         null = list(matrix.kernel(joined))
@@ -288,18 +287,20 @@ def _rounds(
     )
     part = matrix.apply(order, moved.word(moved.constant)) & (1 << low) - 1
     before = matrix.table([*split.images, *split.places], matrix.apply(split.images, part))
-    index = _indices(moved, wanted, split)
-    after = matrix.table(index)
-    steps: list[Step] = [*choices(sent), read, *choices(along)]
-    if low != natural.bit_length() - 1 or before.tolist() != list(range(1 << r)):
-        steps.insert(0, Take(tuple(before.tolist()), natural, 1 << low))
-    if low != natural.bit_length() - 1 or after.tolist() != list(range(1 << bits + low)):
-        steps.append(Take(tuple(after.tolist()), 1 << low, natural))
+    basis = matrix.eliminate([*split.parts, *split.words])
+    after = matrix.table([basis.reduce(vector)[1] for vector in _in_kept(moved, wanted)])
+    steps = (
+        *taken_by(before.tolist(), 1 << r, natural, 1 << low),
+        *choices(sent),
+        read,
+        *choices(along),
+        *taken_by(after.tolist(), 1 << bits + low, 1 << low, natural),
+    )
     count = read.shuffles(1 << lanes)
     kept = len(matrix.intersection(stay, units)) if units else 0
     elements = (1 << bits) - (1 << kept if at_home and _home(moved, joined[:bits], size) else 0)
     least = moved.forced and reach <= len(split.words) and count == -(-(elements << low) // natural)
-    return tuple(steps), least
+    return steps, least
 
 
 def _home(moved: Fetched, words: Sequence[int], size: int) -> bool:
@@ -309,20 +310,7 @@ def _home(moved: Fetched, words: Sequence[int], size: int) -> bool:
 
 def _extended(lanes: Sequence[int], words: Sequence[int], count: int) -> list[int]:
     """Return columns of a linear map of lanes that maps lanes[i] to words[i] for every i."""
-    basis, values = list[int](), list[int]()
-    for lane, value in zip((*lanes, *(1 << bit for bit in range(count))), (*words, *[0] * count), strict=True):
-        if matrix.rank([*basis, lane]) > len(basis):
-            basis.append(lane)
-            values.append(value)
-    back = matrix.inverse(basis)
-    return [matrix.apply(values, column) for column in back]
-
-
-def _indices(moved: Fetched, wanted: Places, split: _Split) -> list[int]:
-    """For every register bit of the destination, its (part, word) in terms of the kept ones."""
-    basis = matrix.eliminate([*split.parts, *split.words])
-    found = []
-    for chosen in coordinates(wanted.registers, moved.kept):
-        vector = sum(1 << bit for at, bit in enumerate(moved.kept) if chosen >> at & 1)
-        found.append(basis.reduce(vector)[1])
-    return found
+    units = [1 << bit for bit in range(count)]
+    values = dict.fromkeys(units, 0) | dict(zip(lanes, words, strict=True))
+    basis = matrix.extension((), (*lanes, *units))
+    return [matrix.apply([values[lane] for lane in basis], column) for column in matrix.inverse(basis)]

@@ -26,17 +26,18 @@ import numpy as np
 import numpy.typing as npt
 
 from layoutalg.ground.errors import RepresentabilityError
-from layoutalg.proofs.conversion_steps import Step, Take, Through
+from layoutalg.proofs.conversion_steps import WORD_BITS, Step, Through
 from layoutalg.proofs.listed_access import OUT, UNCOUNTED, ListedAccess
 from layoutalg.proofs.swizzling import instruction_name, widths
 from layoutalg.proofs.thread_formulas import strides
+from layoutalg.synth.conversions.inside import taken_by
 from layoutalg.synth.factor.shuffles import by_paths
 from layoutalg.synth.paddings.turns import turns_of
 from layoutalg.targets.banks import bank_model
 
 IntArray: TypeAlias = npt.NDArray[np.int64]
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
-WORD_BITS, LINE_BYTES, ALIGN_BYTES = 32, 128, 16
+LINE_BYTES, ALIGN_BYTES = 128, 16
 VECTORS = (128, 64, 32, 16, 8)
 FEW = 4
 """Number of best placements compared with the cost of their addresses."""
@@ -47,13 +48,7 @@ MOST_COLOURED = 1 << 12
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """A placement of elements.
-
-    Args:
-        steps: The steps.
-        told: Description for reports.
-        tried: How many placements were evaluated.
-    """
+    """Steps, the placement of their elements in words, and how many placements were evaluated."""
 
     steps: tuple[Step, ...]
     told: str
@@ -88,16 +83,7 @@ class _Side:
 def listed(
     have: IntArray, want: IntArray, element_bits: int, target: str, smem_bytes: int, cycles: Callable[..., float]
 ) -> Placement | str:
-    """Return steps through shared memory, or why there are none.
-
-    Args:
-        have: The element of every place of the source: int64[warp, lane, register].
-        want: The same for the destination; the source contains all of it.
-        element_bits: Bits of an element.
-        target: The target.
-        smem_bytes: Shared memory that may be used.
-        cycles: Returns the cycles of steps.
-    """
+    """Return steps that bring elements, int64[warp, lane, register], to where they are wanted, or why none."""
     size, (warps, lanes, before) = element_bits // 8, have.shape
     columns, back = np.unique(want.reshape(warps * lanes, -1), axis=1, return_inverse=True)  # each is loaded once
     passes = _passes(have, columns.reshape(warps, lanes, -1), smem_bytes // size)
@@ -416,15 +402,11 @@ def _steps(
     reach = max(int(side.rows.max()) + side.elements * size for side in sides)
     smem = -(-reach // ALIGN_BYTES) * ALIGN_BYTES
     local = all(each.asked.local for each in passes)
-    steps: list[Step] = [Through(smem, "warp" if local else "block", len(passes), store, load)]
-    if sides[0].order != tuple(range(before)):
-        steps.insert(0, Take(sides[0].order, natural, natural))
+    step = Through(smem, "warp" if local else "block", len(passes), store, load)
     each = len(sides[1].order) // len(passes)
     at: dict[int, int] = {}
     for number, one in enumerate(passes):
         placed = {register: place for place, register in enumerate(sides[1].order[number * each : (number + 1) * each])}
         at |= {register: number * each + placed[place] for place, register in enumerate(one.wanted)}
-    after = tuple(at[column] for column in back)
-    if after != tuple(range(len(sides[1].order))):
-        steps.append(Take(after, natural, natural))
-    return tuple(steps)
+    after = taken_by([at[column] for column in back], len(sides[1].order), natural)
+    return (*taken_by(sides[0].order, before, natural), step, *after)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from math import prod
 from typing import TypeAlias
 
@@ -15,6 +17,7 @@ from layoutalg.f2 import LinearLayout, matrix
 from layoutalg.ground.check import Checker, integers
 from layoutalg.ground.errors import Diagnostic, InfeasibleError, MalformedError
 from layoutalg.ground.layout import Layout
+from layoutalg.ground.recognize import Departure, linear
 from layoutalg.notation.written import is_written, read_written
 from layoutalg.proofs.conversion import Held
 from layoutalg.synth.conversions.inside import Places
@@ -108,8 +111,6 @@ def read(layout: object, argument: str, lanes: int, shape: tuple[int, ...] | Non
         argument: Name for messages.
         lanes: Lanes of a warp.
         shape: Extents of the tensor, outermost first.
-
-    Raises: MalformedError: LA933.
     """
     sizes = None if shape is None else tuple(CHECK.integer(extent, "shape", 1) for extent in shape)
     if isinstance(layout, LinearLayout):
@@ -204,10 +205,11 @@ def _tabled(
     flat = table.reshape(-1)
     powers = (*counts, *(extent for _, extent in tensor or ()))
     if low >= 0 and not any(extent & (extent - 1) for extent in powers):
-        columns = tuple(int(flat[1 << bit]) ^ int(flat[0]) for bit in range(len(flat).bit_length() - 1))
-        if np.array_equal(matrix.table(columns, int(flat[0])), flat):
+        fit = linear(flat)
+        if not isinstance(fit, Departure):
+            columns, constant = fit
             first, second = counts[0].bit_length() - 1, (counts[0] * lanes).bit_length() - 1
-            places = Places(columns[:first], columns[first:second], columns[second:], int(flat[0]))
+            places = Places(columns[:first], columns[first:second], columns[second:], constant)
             axes = ((VALUES, 1 << high.bit_length()),) if tensor is None else tensor
             return Given(places, None, (), axes, counts, named)
     nested = tuple(tuple(tuple(row) for row in warp) for warp in table.tolist())
@@ -238,22 +240,17 @@ def same_tensor(source: Given, wanted: Given) -> Given:
         return wanted
     if wanted.places is None:
         return _turned_table(wanted, mine)
-    starts, first = {}, 0
-    for name, extent in theirs.items():
-        starts[name] = first
-        first += extent.bit_length() - 1
-    order, place = [0] * first, 0
-    for name, extent in mine.items():
-        for bit in range(extent.bit_length() - 1):
-            order[starts[name] + bit] = 1 << place
-            place += 1
-
-    def turn(element: int) -> int:
-        return matrix.apply(order, element)
-
-    turned = wanted.places.mapped(turn)
+    starts = first_bits(mine)
+    order = [1 << starts[name] + bit for name, extent in theirs.items() for bit in range(extent.bit_length() - 1)]
+    turned = wanted.places.mapped(lambda element: matrix.apply(order, element))
     blocks = tuple(matrix.apply(order, column) for column in wanted.blocks)
     return replace(wanted, places=turned, blocks=blocks, tensor=source.tensor)
+
+
+def first_bits(sizes: Mapping[str, int]) -> dict[str, int]:
+    """Return the first bit of each axis in an element's number."""
+    bits = [size.bit_length() - 1 for size in sizes.values()]
+    return dict(zip(sizes, accumulate(bits, initial=0), strict=False))
 
 
 def _turned_table(wanted: Given, mine: dict[str, int]) -> Given:

@@ -13,15 +13,14 @@ from dataclasses import dataclass, replace
 
 from layoutalg.f2 import LinearLayout, matrix
 from layoutalg.ground.errors import LayoutError, RepresentabilityError
-from layoutalg.proofs.conversion_steps import SharedAccess, Step, Take, Through
+from layoutalg.proofs.conversion_steps import WORD_BITS, SharedAccess, Step, Through
 from layoutalg.proofs.listed_access import UNCOUNTED
 from layoutalg.proofs.served import Served
 from layoutalg.proofs.swizzling import TileAccess, instruction_bits, instruction_name
-from layoutalg.synth.conversions.inside import Places
+from layoutalg.synth.conversions.inside import Places, basis_of, taken_by
 from layoutalg.synth.swizzles import swizzle
 from layoutalg.targets.registry import vendor_of
 
-WORD_BITS = 32
 ROW_BITS = 128
 
 
@@ -45,12 +44,7 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """Steps through shared memory.
-
-    Args:
-        steps: The steps.
-        matrices: Whether an instruction moves matrices.
-    """
+    """Steps through shared memory, and whether an instruction moves matrices."""
 
     steps: tuple[Step, ...]
     matrices: bool
@@ -59,26 +53,11 @@ class Passage:
 def through(
     source: Places, wanted: Places, element_bits: int, target: str, local: bool, smem_bytes: int, lanes: int
 ) -> list[Passage] | str:
-    """Return steps in the fewest passes that fit, by vectors and by matrices, or why there are none.
-
-    Args:
-        source: The source layout; contains every element of the destination.
-        wanted: The destination layout.
-        element_bits: Bits of an element.
-        target: The target.
-        local: Whether every element stays in its warp.
-        smem_bytes: Shared memory that may be used.
-        lanes: Lanes of a warp.
-    """
-    held = matrix.eliminate(source.columns)
-    tops = [vector.bit_length() - 1 for vector, _ in held.pivots]
-
-    def inner(vector: int) -> int:
-        return sum((vector >> top & 1) << at for at, top in enumerate(tops))
-
+    """Return steps in the fewest passes that fit, by vectors and by matrices, or why there are none."""
+    basis, inner = basis_of(source.columns)
     one, other = source.mapped(inner), wanted.mapped(inner)
     constant = inner(source.constant ^ wanted.constant)
-    size = len(tops)
+    size = len(basis)
     able = _able(one, other)
     most = smem_bytes * 8 // element_bits
     if not most:
@@ -129,53 +108,30 @@ class Spread:
 
 
 def spread(source: Places, wanted: Places, element_bits: int, target: str) -> Spread | str:
-    """Return the optimal swizzle for storing a source and loading single elements, or why there is none.
-
-    Args:
-        source: The source layout.
-        wanted: What threads load in one instruction: lanes and warps.
-        element_bits: Bits of an element.
-        target: The target.
-    """
-    held = matrix.eliminate(source.columns)
-    tops = [vector.bit_length() - 1 for vector, _ in held.pivots]
-
-    def inner(vector: int) -> int:
-        return sum((vector >> top & 1) << at for at, top in enumerate(tops))
-
+    """Return the optimal swizzle for storing a source and loading single elements by lanes and warps, or why none."""
+    basis, inner = basis_of(source.columns)
     one, other = source.mapped(inner), replace(wanted, registers=()).mapped(inner)
-    split = split_of(one, other, (), len(tops))
+    split = split_of(one, other, (), len(basis))
     first, second, base, pass_base = sides_of(one, other, inner(source.constant ^ wanted.constant), split)
     asked = Asked(split.tile, base, pass_base, 0, element_bits, target, False)
-    accesses = [TileAccess(layout_of(side, split.tile), kind) for side, kind in ((first, "store"), (second, "load"))]
-    try:
-        plan = swizzle(accesses, target, element_bits)
-        offsets, served = plan.smem.columns, plan.served
-    except RepresentabilityError:
-        offsets, served = apart(asked, (first, second))
+    offsets, served = placed(asked, (first, second), ("store", "load"))
     store = moved_by(asked, first, offsets, 0, served[0])
     if store is None:
         return f"{served[0].instruction} cannot store these registers"
-    bases = tuple(vector for vector, _ in held.pivots)
     at = tuple(
-        matrix.apply(offsets, matrix.apply(split.order, inner(vector))) * (element_bits // 8) for vector in bases
+        matrix.apply(offsets, matrix.apply(split.order, inner(vector))) * (element_bits // 8) for vector in basis
     )
     name = instruction_name(target, "load", element_bits)
-    return Spread(tuple(matrix.table(store.numbers).tolist()), store.access, bases, at, name)
+    return Spread(tuple(matrix.table(store.numbers).tolist()), store.access, basis, at, name)
 
 
 def _able(one: Places, other: Places) -> tuple[int, ...]:
     """A basis of the common registers not touched by lanes or warps of either; those that number passes come last."""
     common = matrix.intersection(one.registers, other.registers)
     moving = [*one.lanes, *one.warps, *other.lanes, *other.warps]
-    basis = matrix.image_basis(moving)
-    chosen = []
     plain = [column for column in one.registers if column and not matrix.remainder(common, column)]
-    for vector in (*plain, *common):
-        if matrix.remainder(basis, vector):
-            basis = matrix.image_basis([*basis, vector])
-            chosen.append(vector)
-    return tuple(vector for vector in chosen if matrix.remainder(common, vector) == 0)
+    chosen = matrix.extension(moving, (*plain, *common))
+    return tuple(vector for vector in chosen if not matrix.remainder(common, vector))
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,18 +146,10 @@ def split_of(one: Places, other: Places, numbers: Sequence[int], size: int) -> P
     """Return coordinates with ``numbers`` last and all lanes and warps in the others."""
     moving = [*one.lanes, *one.warps, *other.lanes, *other.warps]
     units = [1 << bit for bit in range(size)]
-    outside = list(numbers)
     inside = matrix.image_basis(moving)
-    basis: list[int] = []
-    chain = matrix.image_basis(outside)
-    for vector in (*(unit for unit in units if not matrix.remainder(inside, unit)), *inside, *units):
-        if matrix.remainder(chain, vector):
-            basis.append(vector)
-            chain = matrix.image_basis([*chain, vector])
-            if len(chain) == size:
-                break
-    basis.sort()
-    return Passes(matrix.inverse([*basis, *outside]), len(basis))
+    plain = [unit for unit in units if not matrix.remainder(inside, unit)]
+    basis = sorted(matrix.extension(numbers, (*plain, *inside, *units)))
+    return Passes(matrix.inverse([*basis, *numbers]), len(basis))
 
 
 def sides_of(one: Places, other: Places, constant: int, split: Passes) -> tuple[Side, Side, int, int]:
@@ -215,30 +163,18 @@ def sides_of(one: Places, other: Places, constant: int, split: Passes) -> tuple[
         # Register sets that change only the pass, so the accesses of every pass have the same addresses.
         reduced = matrix.eliminate(images)
         last = tuple(reduced.reduce(1 << bit)[1] for bit in range(split.tile, len(split.order)))
-        registers: list[int] = []
-        origins: list[int] = []
-        for bit, image in enumerate(images):
-            origin = 1 << bit
-            for at, numbering in enumerate(last):
-                if image >> split.tile + at & 1:
-                    origin ^= numbering
-            vector = matrix.apply(images, origin)
-            if matrix.rank([*registers, vector & mask]) > len(registers):
-                registers.append(vector & mask)
-                origins.append(origin)
+        sets = [1 << bit ^ matrix.apply(last, image >> split.tile) for bit, image in enumerate(images)]
+        vectors = [matrix.apply(images, each) & mask for each in sets]
+        registers = matrix.extension((), vectors)
+        origins = tuple(sets[vectors.index(vector)] for vector in registers)
         idle = 0
         if number == 0:  # threads that hold the same element: only one stores it
-            reached = list(registers)
-            for bit, column in enumerate((*lanes, *warps)):
-                if matrix.rank([*reached, column]) > len(reached):
-                    reached.append(column)
-                    continue
-                idle |= 1 << bit
-                if bit < len(lanes):
-                    lanes[bit] = 0
-                else:
-                    warps[bit - len(lanes)] = 0
-        sides.append(Side(tuple(images), tuple(registers), tuple(origins), last, tuple(lanes), tuple(warps), idle))
+            threads = (*lanes, *warps)
+            for bit, column in enumerate(threads):
+                idle |= (not matrix.extension([*registers, *threads[:bit]], [column])) << bit
+            kept = [0 if idle >> bit & 1 else column for bit, column in enumerate(threads)]
+            lanes, warps = kept[: len(lanes)], kept[len(lanes) :]
+        sides.append(Side(tuple(images), registers, origins, last, tuple(lanes), tuple(warps), idle))
     inner = matrix.apply(split.order, constant)
     return sides[0], sides[1], inner & mask, inner >> split.tile
 
@@ -312,14 +248,7 @@ class Moved:
 
 def _made(asked: Asked, sides: tuple[Side, Side], kinds: tuple[str, str]) -> tuple[Step, ...] | None:
     """The steps with instructions of these kinds; None if they do not fit."""
-    accesses = [TileAccess(layout_of(side, asked.tile), kind) for side, kind in zip(sides, kinds, strict=True)]
-    try:
-        plan = swizzle(accesses, asked.target, asked.element_bits)
-        offsets, served = plan.smem.columns, plan.served
-    except RepresentabilityError:
-        if kinds != ("store", "load"):
-            raise
-        offsets, served = apart(asked, sides)
+    offsets, served = placed(asked, sides, kinds)
     store = moved_by(asked, sides[0], offsets, 0, served[0])
     load = moved_by(asked, sides[1], offsets, matrix.apply(offsets, asked.base), served[1])
     if store is None or load is None:
@@ -332,39 +261,36 @@ def _made(asked: Asked, sides: tuple[Side, Side], kinds: tuple[str, str]) -> tup
     reached = matrix.eliminate([matrix.apply(images, bits) for bits in load.numbers])
     back = [reached.reduce(image)[1] for image in images]
     added = load.added ^ asked.pass_base << len(load.numbers) - asked.passes
-    steps: list[Step] = [step]
-    before, after = matrix.table(store.numbers).tolist(), matrix.table(back, added).tolist()
-    if before != list(range(1 << len(sides[0].images))):
-        steps.insert(0, Take(tuple(before), natural, natural))
-    if after != list(range(1 << len(load.numbers))):
-        steps.append(Take(tuple(after), natural, natural))
-    return tuple(steps)
+    return (
+        *taken_by(matrix.table(store.numbers).tolist(), 1 << len(sides[0].images), natural),
+        step,
+        *taken_by(matrix.table(back, added).tolist(), 1 << len(load.numbers), natural),
+    )
 
 
-def apart(asked: Asked, sides: tuple[Side, Side]) -> tuple[tuple[int, ...], tuple[Served, Served]]:
+def placed(asked: Asked, sides: tuple[Side, Side], kinds: tuple[str, str]) -> tuple[Sequence[int], Sequence[Served]]:
+    """Return the offsets of the tile's coordinates under the optimal swizzle, and how both accesses are served."""
+    accesses = [TileAccess(layout_of(side, asked.tile), kind) for side, kind in zip(sides, kinds, strict=True)]
+    try:
+        plan = swizzle(accesses, asked.target, asked.element_bits)
+    except RepresentabilityError:
+        if kinds != ("store", "load"):
+            raise
+        return _apart(asked, sides)
+    return plan.smem.columns, plan.served
+
+
+def _apart(asked: Asked, sides: tuple[Side, Side]) -> tuple[tuple[int, ...], tuple[Served, Served]]:
     """Offsets for instructions with unknown banks: lanes of both sides differ in the lowest bits possible."""
     first, second = sides
     common = matrix.intersection(first.registers, second.registers)
     reached = matrix.image_basis([*first.lanes, *first.warps, *second.lanes, *second.warps])
-    moving = list(reached)
-    vector: list[int] = []
-    for element in common:
-        if len(vector) < (ROW_BITS // asked.element_bits).bit_length() - 1 and matrix.remainder(reached, element):
-            vector.append(element)
-            reached = matrix.image_basis([*reached, element])
-    rest: list[int] = []
-    chain = matrix.image_basis(vector)
-    for element in (*moving, *(1 << bit for bit in range(asked.tile))):
-        if matrix.remainder(chain, element):
-            rest.append(element)
-            chain = matrix.image_basis([*chain, element])
+    vector = matrix.extension(reached, common)[: (ROW_BITS // asked.element_bits).bit_length() - 1]
+    rest = matrix.extension(vector, (*reached, *(1 << bit for bit in range(asked.tile))))
     order, low = matrix.inverse([*vector, *rest]), len(vector)
     lanes = [[matrix.apply(order, lane) >> low for lane in side.lanes] for side in sides]
     high = matrix.common_complement(lanes[0], lanes[1], len(rest))
-    near: list[int] = []
-    for element in (*lanes[0], *(1 << bit for bit in range(len(rest)))):
-        if matrix.rank([*high, *near, element]) > len(high) + len(near):
-            near.append(element)
+    near = matrix.extension(high, (*lanes[0], *(1 << bit for bit in range(len(rest)))))
     back = matrix.inverse([*near, *high])
     columns = tuple(column & (1 << low) - 1 | matrix.apply(back, column >> low) << low for column in order)
     wide = asked.element_bits << low
@@ -390,7 +316,7 @@ def moved_by(asked: Asked, side: Side, offsets: Sequence[int], base: int, served
         held = (WORD_BITS // asked.element_bits).bit_length() - 1
         trans = served.instruction.endswith("trans")
         inside = [1 << bit for bit in range(held)]
-        rest = _beside(registers, inside, 0 if trans else held)
+        rest = completed(registers, inside, 0 if trans else held)
         if base & (1 << row) - 1 or any(matrix.apply(registers, bits) & (1 << row) - 1 for bits in rest):
             return None
         many = int(served.instruction.split(".x")[1][0]).bit_length() - 1
@@ -407,7 +333,7 @@ def moved_by(asked: Asked, side: Side, offsets: Sequence[int], base: int, served
         if any(left for left, _ in solved):
             return None
         vector = [used for _, used in solved]
-        rest = _beside(registers, vector, low)
+        rest = completed(registers, vector, low)
         threads, base_low = [*lanes, *warps], base & elements - 1
     starts = matrix.table([matrix.apply(registers, bits) for bits in rest], base ^ base_low)
     numbers = [matrix.apply(side.origins, bits) for bits in (*vector, *rest)]
@@ -421,17 +347,15 @@ def moved_by(asked: Asked, side: Side, offsets: Sequence[int], base: int, served
     return Moved(access, (*numbers, *side.last), base_low)
 
 
-def _beside(offsets: Sequence[int], vector: Sequence[int], low: int) -> list[int]:
-    """Register sets that complete a vector's to a basis, with offsets that are 0 in the vector's bits."""
-    chosen: list[int] = []
-    for bit, offset in enumerate(offsets):
-        unit = 1 << bit
-        for at in range(low):
-            if offset >> at & 1:
-                unit ^= vector[at]
-        if matrix.rank([*vector, *chosen, unit]) > len(vector) + len(chosen):
-            chosen.append(unit)
-    return chosen
+def completed(offsets: Sequence[int], vector: Sequence[int], low: int, first: int = 0) -> list[int]:
+    """Return register sets that complete a vector's to a basis, at offsets that are 0 in the vector's bits.
+
+    These are the ``low`` bits from ``first`` on.
+    """
+    sets = [1 << bit ^ matrix.apply(vector, offset >> first & (1 << low) - 1) for bit, offset in enumerate(offsets)]
+    images = [matrix.apply(offsets, each) for each in sets]
+    chosen = matrix.extension([matrix.apply(offsets, each) for each in vector], images)
+    return [sets[images.index(image)] for image in chosen]
 
 
 def _load(steps: tuple[Step, ...]) -> tuple[int, int]:

@@ -11,7 +11,6 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from math import prod
-from typing import TypeAlias
 
 from layoutalg.ground import clock
 from layoutalg.ground.errors import InfeasibleError, MalformedError, RepresentabilityError
@@ -20,15 +19,12 @@ from layoutalg.proofs.padding import CHECK, FORMS, MOST_CELLS, PaddingPlan, offs
 from layoutalg.proofs.served import Recounted
 from layoutalg.synth.paddings.accesses import Asked, read_accesses, tile_access
 from layoutalg.synth.paddings.intervals import least_interval
-from layoutalg.synth.paddings.pitches import Question, dense_pitches, least_pitches, plain_turns
+from layoutalg.synth.paddings.pitches import Question, least_pitches, plain_turns
 from layoutalg.synth.swizzles import ELSEWHERE_SECONDS, better_swizzles
-from layoutalg.synth.swizzles.accesses import without_kinds
-from layoutalg.synth.swizzles.question import question
+from layoutalg.synth.swizzles.reading import question, without_kinds
 from layoutalg.targets.registry import asked_bits, asked_targets
 
 __all__ = ["padding"]
-Where: TypeAlias = tuple[tuple[int, ...], int, int, tuple[int, ...]]
-"""Pitches, interval, amount, order."""
 
 
 def padding(
@@ -64,8 +60,6 @@ def padding(
             with the bits of the row number permuted.
         budget_seconds: Time limit; when it runs out, the best padding found is returned with what is proved about it.
 
-    Raises: MalformedError: LA920, LA713. RepresentabilityError: LA712. InfeasibleError: LA922.
-
     Example:
         >>> plan = padding((32, 32), ["store rows:1", "columns:1"], element_bits=32).check()
         >>> print(plan)
@@ -87,32 +81,21 @@ def padding(
 def _least(asked: Question, form: str) -> PaddingPlan:
     """Return the least padding of a form."""
     plain = plain_turns(asked)
-    if form == "pitches":
-        placed = least_pitches(asked)
-        where: Where = (placed.pitches, 0, 0, ())
-        bound, proof = placed.bound, placed.proof
-    else:
-        found = least_interval(asked, form)
-        where = (dense_pitches(asked.shape), found.interval, found.amount, found.order)
-        bound, proof = found.bound, found.proof
-    served, offsets = [], offsets_of(asked.shape, *where)
-    for number, each in enumerate(asked.accesses):
-        for place in each.targets:
-            served.append(serve(each.access, number, offsets, asked.element_bits, asked.targets[place]))
+    found = least_pitches(asked) if form == "pitches" else least_interval(asked, form)
+    offsets = offsets_of(asked.shape, *found.where)
+    served = tuple(
+        serve(each.access, number, offsets, asked.element_bits, asked.targets[place])
+        for number, each in enumerate(asked.accesses)
+        for place in each.targets
+    )
     moved = tuple(each.access for each in asked.accesses)
     return PaddingPlan(
-        asked.shape, asked.element_bits, form, *where, moved, tuple(served), plain, bound, proof
-    )  # fmt: skip
+        asked.shape, asked.element_bits, form, *found.where, moved, served, plain, found.bound, found.proof
+    )
 
 
 def better_plans(asked: Question, turns: int, form: str) -> tuple[Recounted, ...]:
-    """Return paddings of other forms, and swizzles of the same registers, that take fewer turns.
-
-    Args:
-        asked: The question.
-        turns: Turns to beat.
-        form: Form of padding to skip.
-    """
+    """Return paddings of other forms, and swizzles of the same registers, that take fewer turns."""
     found: list[Recounted] = []
     with clock.within(ELSEWHERE_SECONDS):
         for name in FORMS[:3]:

@@ -49,16 +49,7 @@ class Asked:
 def read_accesses(
     given: Sequence[object], shape: tuple[int, ...], element_bits: int, targets: Sequence[str]
 ) -> tuple[Asked, ...]:
-    """Return accesses as cells; named ones once for each lane count among the targets.
-
-    Args:
-        given: Accesses, as in ``padding``.
-        shape: Extents of the tile.
-        element_bits: Bits of an element.
-        targets: The targets.
-
-    Raises: MalformedError: LA920, LA713. RepresentabilityError: LA712.
-    """
+    """Return accesses as cells; named ones once for each lane count among the targets."""
     found: list[Asked] = []
     for each in given:
         text, kind = _of_kind(short_name(each.strip())) if isinstance(each, str) else ("", "")
@@ -156,18 +147,17 @@ def _vector(
     targets: Sequence[str],
 ) -> int:
     """Return the elements per lane: as requested, otherwise the most for rows and the fewest for the rest."""
-    known = [set(widths(target, kind, element_bits)) for target in targets]
-    sizes = sorted({bits // element_bits for bits in set.intersection(*known)} if known else ())
-    fits = [size for size in sizes if shape[-1] % size == 0]
-    if wanted is not None:
-        if wanted not in sizes or shape[-1] % wanted:
-            rule = f"must have vectors that divide {shape[-1]}; banks are known for vectors of {sizes or 'no'} elements"
-            raise CHECK.malformed("accesses", rule, f"{text} of {', '.join(targets)}")
-        return wanted
+    sizes = [bits // element_bits for bits in _common_widths(kind, element_bits, targets)]
+    fits = [size for size in sizes if shape[-1] % size == 0 and wanted in (None, size)]
     if not fits:
         rule = f"must have vectors that divide {shape[-1]}; banks are known for vectors of {sizes or 'no'} elements"
         raise CHECK.malformed("accesses", rule, f"{text} of {', '.join(targets)}")
     return fits[-1] if wide else fits[0]
+
+
+def _common_widths(kind: str, element_bits: int, targets: Sequence[str]) -> list[int]:
+    """Return the bits per lane of the accesses whose banks are known on every target, the narrowest first."""
+    return sorted(set.intersection(*(set(widths(target, kind, element_bits)) for target in targets)))
 
 
 def _order(name: str, dimension: int, shape: tuple[int, ...], size: int) -> IntArray:
@@ -222,8 +212,7 @@ def _registers(given: object, shape: tuple[int, ...], element_bits: int, targets
     for target in targets:
         if lookup(target).vendor == "nvidia" and cells.shape[1] != 32:
             raise CHECK.malformed("accesses", f"must have 32 lanes for {target}", cells.shape[1])
-    known = [set(widths(target, kind, element_bits)) for target in targets]
-    for bits in sorted(set.intersection(*known), reverse=True):
+    for bits in reversed(_common_widths(kind, element_bits, targets)):
         starts = _runs(cells, bits // element_bits, shape[-1])
         if starts is None:
             continue

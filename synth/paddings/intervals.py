@@ -9,59 +9,48 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import replace
 from math import prod
 
 import numpy as np
 
 from layoutalg.ground import clock
-from layoutalg.ground.errors import Diagnostic, InfeasibleError
 from layoutalg.proofs.padding import CHECK, offsets_of
-from layoutalg.synth.paddings.pitches import FREE, UNFINISHED, Question, cells_of, counted_turns, dense_pitches
+from layoutalg.synth.paddings.pitches import (
+    FREE,
+    UNFINISHED,
+    Found,
+    Question,
+    cells_of,
+    counted_turns,
+    dense_pitches,
+    unaligned,
+)
 from layoutalg.synth.paddings.turns import WORD_BYTES, period_bytes
 
 MOST_ROW_BITS = 8
 
 
-@dataclass(frozen=True, slots=True)
-class FoundInterval:
-    """Interval, pad amount and row order, their turns, and what is proved."""
-
-    interval: int
-    amount: int
-    order: tuple[int, ...]
-    turns: int
-    bound: int
-    proof: str
-
-
-def least_interval(asked: Question, form: str) -> FoundInterval:
-    """Return the least interval padding among those with the fewest turns.
-
-    Raises: MalformedError: LA920. InfeasibleError: LA922.
-    """
-    best: FoundInterval | None = None
-    tried = 0
-    floor: int | None = None
+def least_interval(asked: Question, form: str) -> Found:
+    """Return the least interval padding among those with the fewest turns; InfeasibleError if none aligns lanes."""
+    best: Found | None = None
+    tried = floor = 0
     for interval, amount in _candidates(asked, form):
         for order in _orders(asked, form):
             tried += 1
             if best is not None and tried % 16 == 0 and clock.left() <= 0:
-                proof = UNFINISHED.format(f"{tried} paddings")
-                return FoundInterval(best.interval, best.amount, best.order, best.turns, floor or 0, proof)
-            found = _turns(asked, interval, amount, order)
-            if found is None:
+                return replace(best, bound=floor, proof=UNFINISHED.format(f"{tried} paddings"))
+            counted = _turns(asked, interval, amount, order)
+            if counted is None:
                 continue
-            floor = found[1]
-            if best is None or found[0] < best.turns:
-                best = FoundInterval(interval, amount, order, found[0], found[1], FREE)
+            turns, floor = counted
+            if best is None or turns < best.turns:
+                best = Found((dense_pitches(asked.shape), interval, amount, order), turns, floor, FREE)
             if best.turns == floor:
                 return best
     if best is None:
-        because = f"each of {tried} intervals and amounts misaligns a lane of some access"
-        raise InfeasibleError(Diagnostic("LA922", "no padding aligns all accesses", (str(asked.shape),), because))
-    proof = f"all {tried} intervals and amounts of one period were tried"
-    return FoundInterval(best.interval, best.amount, best.order, best.turns, best.turns, proof)
+        raise unaligned(asked, f"each of {tried} intervals and amounts misaligns a lane of some access")
+    return replace(best, bound=best.turns, proof=f"all {tried} intervals and amounts of one period were tried")
 
 
 def _candidates(asked: Question, form: str) -> Iterator[tuple[int, int]]:
@@ -98,8 +87,7 @@ def _turns(asked: Question, interval: int, amount: int, order: tuple[int, ...]) 
     for each, model in asked.models:
         cells, active = cells_of(each)
         places = offsets[cells]
-        grain = WORD_BYTES if model.access_bytes == 12 else model.access_bytes
-        if (places[active] % grain).any():
+        if (places[active] % model.grain_bytes).any():
             return None
         first = np.where(active, places, np.iinfo(np.int64).max).min(axis=1)
         steps = np.where(active, places - (first - first % WORD_BYTES)[:, None], -1)

@@ -25,6 +25,8 @@ from layoutalg.targets.banks import BankModel, bank_model
 IntArray: TypeAlias = npt.NDArray[np.int64]
 MOST = 1 << 20
 """Largest number of pitch vectors to enumerate."""
+Where: TypeAlias = tuple[tuple[int, ...], int, int, tuple[int, ...]]
+"""Pitches, interval, amount, order of the rows."""
 FREE = "every access is free of conflicts"
 UNFINISHED = "the best of {}; the search ran out of time"
 
@@ -41,11 +43,8 @@ class Question:
     @property
     def models(self) -> list[tuple[Asked, BankModel]]:
         """Each access with each of its instructions."""
-        return [
-            (each, bank_model(self.targets[place], each.access.instruction(self.targets[place])))
-            for each in self.accesses
-            for place in each.targets
-        ]
+        pairs = [(each, self.targets[place]) for each in self.accesses for place in each.targets]
+        return [(each, bank_model(target, each.access.instruction(target))) for each, target in pairs]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,14 +68,14 @@ class Pattern:
     @property
     def grain_bits(self) -> int:
         """Alignment of a lane's start, in bits."""
-        return 8 * (WORD_BYTES if self.model.access_bytes == 12 else self.model.access_bytes)
+        return 8 * self.model.grain_bytes
 
 
 @dataclass(frozen=True, slots=True)
-class FoundPitches:
-    """The pitches, their turns, and what is proved."""
+class Found:
+    """A padding, its turns, and what is proved."""
 
-    pitches: tuple[int, ...]
+    where: Where
     turns: int
     bound: int
     proof: str
@@ -99,7 +98,7 @@ def patterns(asked: Question) -> list[Pattern]:
         steps = np.where(active[:, :, None], places - first[:, None, :] + first[:, None, :] % held, 0)
         keys = np.concatenate([steps.reshape(len(steps), -1), active, first % held], axis=1)
         _, kept, often = np.unique(keys, axis=0, return_index=True, return_counts=True)
-        grain = max(1, 8 * (WORD_BYTES if model.access_bytes == 12 else model.access_bytes) // asked.element_bits)
+        grain = max(1, 8 * model.grain_bytes // asked.element_bits)
         aligned = np.unique(places[active] % grain, axis=0)
         found.append(Pattern(model, steps[kept], active[kept], often, aligned))
     return found
@@ -117,18 +116,14 @@ def plain_turns(asked: Question) -> int | None:
     return int(_turns(asked, counted, pitches)[0][0]) if _fits(asked, counted, pitches).all() else None
 
 
-def least_pitches(asked: Question) -> FoundPitches:
-    """Return the lexicographically least pitches, outermost first, among those with the fewest turns.
-
-    Raises: InfeasibleError: LA922.
-    """
+def least_pitches(asked: Question) -> Found:
+    """Return the lexicographically least pitches, outermost first, among those with the fewest turns."""
     counted = patterns(asked)
     period = period_bytes([pattern.model for pattern in counted])
     listed = _listed(asked, counted, period)
     listed = listed[_fits(asked, counted, listed)]
     if not len(listed):
-        because = f"every pitch of one period ({period} bytes) misaligns a lane of some access"
-        raise InfeasibleError(Diagnostic("LA922", "no padding aligns all accesses", (str(asked.shape),), because))
+        raise unaligned(asked, f"every pitch of one period ({period} bytes) misaligns a lane of some access")
     listed = listed[np.lexsort(listed.T[::-1])]
     best: tuple[int, int] | None = None
     step, at = 1, 0
@@ -150,8 +145,13 @@ def least_pitches(asked: Question) -> FoundPitches:
     return _found(listed[best[1]], best[0], best[0], proof)
 
 
-def _found(pitches: IntArray, turns: int, bound: int, proof: str) -> FoundPitches:
-    return FoundPitches(tuple(int(pitch) for pitch in pitches), turns, bound, proof)
+def unaligned(asked: Question, because: str) -> InfeasibleError:
+    """Return the error if no padding aligns every access."""
+    return InfeasibleError(Diagnostic("LA922", "no padding aligns all accesses", (str(asked.shape),), because))
+
+
+def _found(pitches: IntArray, turns: int, bound: int, proof: str) -> Found:
+    return Found((tuple(pitches.tolist()), 0, 0, ()), turns, bound, proof)
 
 
 def _listed(asked: Question, counted: Sequence[Pattern], period: int) -> IntArray:

@@ -14,33 +14,28 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeAlias
 
 import numpy as np
 
 from layoutalg.f2 import LinearLayout
 from layoutalg.ground.check import Checker
 from layoutalg.ground.errors import MalformedError
+from layoutalg.synth.accesses import along_dimension
+from layoutalg.synth.broken import Broken
+from layoutalg.synth.paddings.turns import words_by_bank
 from layoutalg.synth.solving.space import Box, Digit, IntArray, Order, xors
 from layoutalg.targets.banks import Access as Instruction
-from layoutalg.targets.banks import nvidia_access
+from layoutalg.targets.banks import bank_model, nvidia_access
+from layoutalg.targets.nvidia.accesses import access_form
 from layoutalg.targets.nvidia.banks import BANKS, LANES, WORD_BYTES
 
 CHECK = Checker("LA870", "invalid argument to joint() or another solver query")
 BANK_BITS = range(2, 7)
-Lane: TypeAlias = tuple[IntArray, IntArray]
 
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """The turns of moving the tile.
-
-    Args:
-        name: The instruction.
-        groups: Number of lane groups served one after the other.
-        turns: Turns of all groups.
-        least: Lower bound for any layout.
-    """
+    """The turns of moving the tile by an instruction in ``groups`` groups of lanes, and a bound for any layout."""
 
     name: str
     groups: int
@@ -148,31 +143,19 @@ def reached(places: list[int], added: dict[int, int]) -> set[int]:
 
 
 def turns(starts: IntArray, bits: int) -> IntArray:
-    """Return the turns of each lane group, int64[group]: the number of distinct words in its busiest bank.
-
-    Args:
-        starts: Byte address of each lane of a group that is served together: int64[group, lane].
-        bits: Bits per lane.
-    """
+    """Return the different words in the busiest bank of each group of lanes, given their starts, int64[group, lane]."""
     words = starts[:, :, None] // WORD_BYTES + np.arange(max(1, bits // 32))
-    words = np.sort(words.reshape(len(starts), -1), axis=1)
-    fresh = np.ones(words.shape, dtype=np.bool_)
-    fresh[:, 1:] = words[:, 1:] != words[:, :-1]
-    place = np.arange(len(starts))[:, None] * BANKS + words % BANKS
-    counted = np.bincount(place[fresh], minlength=len(starts) * BANKS).reshape(len(starts), BANKS)
-    most: IntArray = counted.max(axis=1).astype(np.int64)
+    most: IntArray = words_by_bank(words.reshape(len(starts), -1), BANKS).max(axis=1)
     return most
 
 
 def accesses(name: str, box: Box, registers: object = None) -> dict[int, Access | str]:
     """Return the access, or why there is none, for each direction of the chunks.
 
-    Raises: MalformedError: LA870.
-
     Example:
         >>> found = accesses("ldmatrix.x4", Box((64, 64), 2))
         >>> found[1].terms, found[0]
-        (((1, 0), (1, 1), (1, 2), (0, 0), (0, 1), (0, 2)), 'ldmatrix.x4 reads 16 bytes along dimension 1')
+        (((1, 0), (1, 1), (1, 2), (0, 0), (0, 1), (0, 2)), 'ldmatrix.x4 moves 16 bytes along dimension 1')
     """
     try:
         access = nvidia_access(name)
@@ -182,48 +165,34 @@ def accesses(name: str, box: Box, registers: object = None) -> dict[int, Access 
     for inner in (0, 1):
         if registers is not None:
             found[inner] = _of_registers(name, access, box, inner, registers)
-        elif access.matrices:
-            found[inner] = _of_matrices(name, access, box, inner)
         else:
-            found[inner] = _of_vectors(name, access, box, inner)
+            found[inner] = _of_tile(name, access, box, inner)
     return found
 
 
-def _of_matrices(name: str, access: Instruction, box: Box, inner: int) -> Access | str:
-    transposed, matrices = access.transposed, access.matrices
-    if transposed and box.element_bytes != 2:
-        return f"{name} transposes 16-bit elements, not {8 * box.element_bytes}-bit ones"
-    if not transposed and inner == 0:
-        return f"{name} reads 16 bytes along dimension 1"
-    chunk = 1 << box.chunk
-    along, across = box.extents[inner], box.extents[1 - inner]
-    if along % chunk or across % 8 or along * across // chunk // 8 % matrices:
-        return f"{across} rows of {along * box.element_bytes} bytes are not a multiple of one {name}"
-    lines = np.arange(across, dtype=np.int64).reshape(-1, 1, 8)
-    starts = np.arange(0, along, chunk, dtype=np.int64).reshape(1, -1, 1)
-    one, two = (part.reshape(-1, 8) for part in np.broadcast_arrays(lines, starts))
-    return Access(name, access.kind, access.bits, box, inner, *((one, two) if inner else (two, one)))
+def _of_tile(name: str, access: Instruction, box: Box, inner: int) -> Access | str:
+    """Return the access that moves the whole tile, whatever its layout: the rows of a dense one say who moves what."""
+    size, many = box.element_bytes, access.bits // 8 // box.element_bytes
+    if access.transposed and size != 2:
+        return f"{name} transposes 16-bit elements, not {8 * size}-bit ones"
+    if not many:
+        return f"{name} moves {access.bits} bits, less than an element"
+    if inner == 0 and not access.transposed and (access.matrices or many > 1):
+        return f"{name} moves {access.bits // 8} bytes along dimension 1"
+    along = inner if access.matrices else 1
+    dense = np.arange(0, 8 * box.bytes, 8 * size, dtype=np.int64).reshape(box.extents, order="C" if along else "F")
+    found = along_dimension(access_form(name), dense, 8 * size, along)
+    if isinstance(found, Broken):
+        return found.reason
+    starts = found.addresses.reshape(-1, 8 if access.matrices else _together(name)) // size
+    line, place = np.divmod(starts, box.extents[along])
+    rows, columns = (line, place) if along else (place, line)
+    return Access(name, access.kind, access.bits, box, along if many > 1 else -1, rows, columns)
 
 
-def _of_vectors(name: str, access: Instruction, box: Box, inner: int) -> Access | str:
-    bits = access.bits
-    if bits < 8 * box.element_bytes:
-        return f"{name} moves {bits} bits, less than an element"
-    many = bits // 8 // box.element_bytes
-    if box.extents[1] % many:
-        return f"rows of {box.extents[1]} elements do not divide into vectors of {bits // 8} bytes"
-    if many > 1 and inner == 0:
-        return f"{name} moves {bits // 8} bytes along dimension 1"
-    total = box.extents[0] * box.extents[1] // many
-    if total % LANES:
-        return f"{total} vectors are not a multiple of the {LANES} lanes of {name}"
-    index = np.arange(total, dtype=np.int64).reshape(-1, _together(bits))
-    per_row = box.extents[1] // many
-    return Access(name, access.kind, access.bits, box, 1 if many > 1 else -1, index // per_row, index % per_row * many)
-
-
-def _together(bits: int) -> int:
-    return min(LANES, LANES * 32 // bits)
+def _together(name: str) -> int:
+    """Return how many lanes are served together."""
+    return len(bank_model("sm_90a", name).groups[0])
 
 
 def _of_registers(name: str, access: Instruction, box: Box, inner: int, registers: object) -> Access | str:
@@ -259,7 +228,7 @@ def _of_registers(name: str, access: Instruction, box: Box, inner: int, register
         vector = unit[: max(many, 1).bit_length() - 1]
         if many < 1 or many > 1 << box.chunk or any(value not in held for value in vector):
             return f"no {many} registers of a lane hold {bits // 8} bytes along dimension {inner}"
-        together = _together(bits)
+        together = _together(name)
         if access.kind == "load" and together < LANES and (0, 0) in lanes[:2]:
             together *= 2
         group = lanes[: together.bit_length() - 1]

@@ -18,13 +18,7 @@ import numpy as np
 
 from layoutalg.cute import ComposedLayout, CuteLayout
 from layoutalg.ground import clock
-from layoutalg.ground.errors import (
-    BudgetError,
-    Diagnostic,
-    InfeasibleError,
-    LayoutError,
-    RepresentabilityError,
-)
+from layoutalg.ground.errors import BudgetError, Diagnostic, InfeasibleError, LayoutError, RepresentabilityError
 from layoutalg.ground.limits import PLAN_SECONDS
 from layoutalg.ground.verdict import Unknown
 from layoutalg.proofs.admission import Admitted
@@ -33,9 +27,8 @@ from layoutalg.proofs.tensormap import TensorMapPlan, TensorMapProblem
 from layoutalg.synth.admission import wgmma
 from layoutalg.synth.admission.request import request_of
 from layoutalg.synth.solving.accesses import Access
-from layoutalg.synth.solving.conditions import Cost, Question
-from layoutalg.synth.solving.engines import Found, agreed
 from layoutalg.synth.solving.joint_question import Asked, bound_of, questions, read, space_of
+from layoutalg.synth.solving.orders import Cost, Found, Question, agreed
 from layoutalg.synth.solving.space import IntArray, padded
 from layoutalg.synth.tensormap import InadmissibleError, synthesize_tensormap
 from layoutalg.targets.nvidia.tensormap import limits
@@ -84,8 +77,6 @@ def joint(
         fill: ``"tma"``: a TensorMap fills the tile; ``"threads"``: threads store it, so any XOR or padding is allowed.
         budget_seconds: Wall-clock time limit.
         options: Those of ``TensorMapProblem.of``.
-
-    Raises: MalformedError: LA870, LA375, LA372. InfeasibleError: LA871. BudgetError: LA001, LA872.
 
     Example:
         >>> plan = joint((128, 64), "bf16", ["wgmma.A", "ld.shared.v4.b32"])

@@ -11,7 +11,7 @@ from layoutalg.f2 import LinearLayout
 from layoutalg.proofs.dtypes import ElementType, element_type
 from layoutalg.proofs.tensor import Tensor, tensor_of
 from layoutalg.synth.solving.accesses import CHECK, Access, accesses
-from layoutalg.synth.solving.conditions import Case, Cost, Question, operand_rules
+from layoutalg.synth.solving.orders import Case, Cost, Question, operand_rules
 from layoutalg.synth.solving.space import Box, Xor
 from layoutalg.targets.nvidia import tensormap as hardware
 from layoutalg.targets.nvidia.swizzles import PLAIN, XORS

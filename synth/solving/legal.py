@@ -139,8 +139,6 @@ def map_conflicts(tm: TensorMap, keep: Sequence[str] | None = None) -> tuple[Con
         tm: A map.
         keep: Fields that must not change; None keeps all, so that each broken rule is a conflict of its own.
 
-    Raises: MalformedError: LA870. BudgetError: LA001.
-
     Example:
         >>> wide = TensorMap("bf16", (512, 1024), (1024,), (64, 64), swizzle="32B")
         >>> print(*map_conflicts(wide), sep="\\n")

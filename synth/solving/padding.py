@@ -5,9 +5,8 @@ Notation: pitches are named; a form is an integer combination of pitches, in byt
 Lanes at bytes i p + j q, i < n and j < m, for pitches p and q are conflict-free if no two of them start at the same
 place modulo 128 bytes; n m times the access size is at most 128.
 
-Implementation notes: ``by_isl`` computes the lexicographic minimum of the set; ``by_solver`` finds a point and bisects
-each coordinate until z3 proves that nothing is smaller. The two are compared: z3 must refute everything below ISL's
-answer. Both answers are checked by plain arithmetic.
+Implementation notes: ISL computes the lexicographic minimum of the set, plain arithmetic checks that it satisfies the
+conditions, and z3 must refute everything below it.
 """
 
 from __future__ import annotations
@@ -141,8 +140,6 @@ def least_padding(
         objective: Forms to minimise before the pitches themselves, in order.
         budget_seconds: Wall-clock time limit.
 
-    Raises: MalformedError: LA870. InfeasibleError: LA873. BudgetError: LA001, LA222, LA874.
-
     Example:
         >>> row, plane = (("row", 1),), (("plane", 1),)
         >>> print(least_padding(["row", "plane"], [
@@ -152,7 +149,7 @@ def least_padding(
     """
     asked = _checked(names, conditions, objective)
     with clock.within(clock.checked_seconds(budget_seconds, "budget_seconds")):
-        found = by_isl(*asked)
+        found = _by_isl(*asked)
         if found is None:
             core = conflict(asked[0], asked[1])
             because = "these cannot hold together: " + "; ".join(map(str, core))
@@ -196,13 +193,10 @@ def _checked(
     return tuple(names), tuple(conditions), tuple(tuple(form.items()) for form in objective or ())
 
 
-def by_isl(
+def _by_isl(
     names: tuple[str, ...], conditions: tuple[Condition, ...], objective: tuple[Form, ...]
 ) -> dict[str, int] | None:
-    """Return the least pitches as the lexicographic minimum of a set, or None if it is empty.
-
-    Raises: BudgetError: LA001, LA222.
-    """
+    """Return the least pitches as the lexicographic minimum of a set, or None if it is empty."""
     terms = [f"{name} >= 0" for name in names]
     axes = [f"least{index}" for index in range(len(objective))]
     terms += [f"{axis} = {_text(form)}" for axis, form in zip(axes, objective, strict=True)]
@@ -230,33 +224,11 @@ def by_isl(
         return None
     values = lexmin(points)()
     found = {name: int(values[name]) for name in names}
-    return _confirmed(found, conditions, "ISL")
-
-
-def by_solver(
-    names: tuple[str, ...], conditions: tuple[Condition, ...], objective: tuple[Form, ...]
-) -> dict[str, int] | None:
-    """Return the least pitches by z3, or None if there are none.
-
-    Raises: BudgetError: LA001, LA005.
-    """
-    with_forms = (*objective, *(((name, 1),) for name in names))
-    best = _point(names, conditions, ())
-    if best is None:
-        return None
-    fixed: tuple[Any, ...] = ()
-    for form in with_forms:
-        low, high = None, _value(form, best)
-        while low is None or low < high:  # bisect; the first query tests the lower end itself
-            middle = (0 if form in with_forms[len(objective) :] else high - LIMIT) if low is None else (low + high) // 2
-            found = _point(names, conditions, (*fixed, (form, "<=", middle)))
-            if found is None:
-                low = middle + 1
-            else:
-                best, high = found, _value(form, found)
-                low = min(middle, high) if low is None else low
-        fixed = (*fixed, (form, "=", high))
-    return _confirmed(best, conditions, "z3")
+    broken = next((each for each in conditions if not each.holds(found)), None)
+    if broken is not None:
+        what = "ISL returned pitches that violate a condition"
+        raise BudgetError(Diagnostic("LA874", what, (str(found),), str(broken)))
+    return found
 
 
 def _lesser(
@@ -319,15 +291,6 @@ def conflict(names: tuple[str, ...], conditions: Sequence[Condition]) -> tuple[C
         if _point(names, fewer, ()) is None:
             core = fewer
     return tuple(core)
-
-
-def _confirmed(found: dict[str, int], conditions: Sequence[Condition], engine: str) -> dict[str, int]:
-    broken = next((each for each in conditions if not each.holds(found)), None)
-    if broken is not None:
-        raise BudgetError(
-            Diagnostic("LA874", f"{engine} returned pitches that violate a condition", (str(found),), str(broken))
-        )
-    return found
 
 
 def _value(form: Sequence[tuple[str, int]], at: Mapping[str, int]) -> int:

@@ -43,12 +43,7 @@ def xors(xor: Xor) -> dict[int, int]:
 
 @dataclass(frozen=True)
 class Box:
-    """A tile: its extents and element size.
-
-    Args:
-        extents: Rows and columns.
-        element_bytes: 1, 2, 4, 8 or 16.
-    """
+    """A tile: rows, columns, and bytes of an element."""
 
     extents: tuple[int, int]
     element_bytes: int

@@ -19,13 +19,11 @@ from layoutalg.ground import clock
 from layoutalg.ground.errors import Diagnostic, RepresentabilityError
 from layoutalg.proofs.served import Recounted
 from layoutalg.proofs.swizzling import CHECK, SwizzlePlan
-from layoutalg.synth.swizzles.bounds import floor as floor_of
-from layoutalg.synth.swizzles.bounds import ideal
-from layoutalg.synth.swizzles.chains import chains
-from layoutalg.synth.swizzles.chains import needs as needs_of
-from layoutalg.synth.swizzles.forms import FORMS, restricted
-from layoutalg.synth.swizzles.needs import Need
-from layoutalg.synth.swizzles.question import Question, question
+from layoutalg.synth.swizzles.forms import FORMS, cost_of, restricted
+from layoutalg.synth.swizzles.needs import Need, chains, ideal
+from layoutalg.synth.swizzles.needs import floor as floor_of
+from layoutalg.synth.swizzles.needs import needs as needs_of
+from layoutalg.synth.swizzles.reading import Question, question
 from layoutalg.synth.swizzles.solving import solved
 from layoutalg.targets.nvidia.swizzles import CHUNK_BYTES
 
@@ -108,14 +106,7 @@ def _with_others(asked: Question, plan: SwizzlePlan) -> SwizzlePlan:
 def better_swizzles(
     asked: Question, turns: int, form: str = "", chunk_bytes: int = CHUNK_BYTES
 ) -> tuple[Recounted, ...]:
-    """Return the best plans of other forms and smaller chunks with fewer turns; ties list CuTe layouts first.
-
-    Args:
-        asked: The question.
-        turns: Turns to beat.
-        form: Form to skip.
-        chunk_bytes: Its chunk size; smaller chunks are tried.
-    """
+    """Return plans of other forms (or smaller chunks) that take fewer turns; of equal ones CuTe layouts first."""
     found: list[SwizzlePlan] = []
     goal = floor_of(asked)
     forms = [(name, CHUNK_BYTES) for name in ("any", "tma", "cute", "xor") if name != form]
@@ -163,7 +154,7 @@ def _linear(asked: Question, budget_seconds: float) -> SwizzlePlan:
             for number, width in enumerate(wide):
                 if width:
                     put(low, (*wide[:number], width - 1, *wide[number + 1 :]))
-        if found is None or (best is not None and _cost(found) >= _cost(best)):
+        if found is None or (best is not None and cost_of(found) >= cost_of(best)):
             return best
         return replace(found, bound=min(floor, found.turns))
 
@@ -174,7 +165,7 @@ def _linear(asked: Question, budget_seconds: float) -> SwizzlePlan:
                 best = better()
                 if best is not None and best.turns == floor:
                     return best
-        while waiting and (best is None or (waiting[0][0] < _cost(best) and clock.left() > 0)):
+        while waiting and (best is None or (waiting[0][0] < cost_of(best) and clock.left() > 0)):
             best = better()
     if best is None:
         because = "every layout needs an instruction with unknown banks, or no instruction moves some access"
@@ -188,7 +179,3 @@ def _widest(asked: Question, needs: Sequence[Need], number: int) -> int:
     """Return log2 of the elements per lane of the widest instruction of an access."""
     moved = [need.model.access_bytes * 8 // asked.element_bits for need in needs if need.access == number]
     return max(moved).bit_length() - 1
-
-
-def _cost(plan: SwizzlePlan) -> tuple[int, int]:
-    return plan.turns, sum(each.count for each in plan.served)

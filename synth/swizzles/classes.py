@@ -30,7 +30,7 @@ from layoutalg.f2 import LinearLayout, matrix
 from layoutalg.ground import clock
 from layoutalg.proofs.swizzling import SwizzlePlan, TileAccess, instruction_name, serve
 from layoutalg.proofs.universal import CHECK, ClassMember, ClassPlan
-from layoutalg.synth.swizzles.search import Found, Space, least, stepped
+from layoutalg.synth.swizzles.search import Found, Space, least
 from layoutalg.targets.banks import BankModel, bank_model
 from layoutalg.targets.registry import asked_targets
 
@@ -65,8 +65,6 @@ def universal_swizzle(
         target: The target, or several that one swizzle must serve.
         chunk_bytes: Bytes that a lane loads: 4, 8 or 16.
         budget_seconds: Time limit of the search.
-
-    Raises: MalformedError: LA923. RepresentabilityError: LA712.
 
     Example:
         >>> found = universal_swizzle(32, 128, ["operand:32", "operand:16"], ["sm_90a", "gfx942", "gfx950"]).check()
@@ -236,70 +234,32 @@ def _choices(asked: _Question) -> Callable[[int, int], Sequence[int]]:
 
 def _search(asked: _Question) -> Found | None:
     """Return the columns of K with the fewest turns of all members."""
+    alone = _ideal(asked, range(len(asked.members)), alone=True)
+    if alone is not None and alone.columns:
+        return replace(alone, proof="every member takes as few turns as it would alone")
     spaces = [space for each in asked.spaces for space in each]
-    floor = sum(space.weight << _alone(asked, space) for space in spaces)
-    columns = _free_columns(asked, range(len(asked.members)), alone=True)
-    if columns:
-        return Found(columns, floor, floor, "every member takes as few turns as it would alone", 0)
-    known = [1 << bit for bit in range(asked.low)]
-    found = least(spaces, known, asked.total, _choices(asked), NODES)
+    floor = sum(space.weight << _kernel(asked, space) for space in spaces)
+    found = least(spaces, [1 << bit for bit in range(asked.low)], asked.total, _choices(asked), NODES)
     return found and replace(found, bound=max(found.bound, floor))
 
 
-def _alone(asked: _Question, space: Space) -> int:
+def _kernel(asked: _Question, space: Space) -> int:
     """Return the dimension of a space's kernel that no f avoids, because the row's own bank bits are fixed."""
     own = matrix.rank([vector >> asked.low << asked.low & space.mask for vector in space.basis])
     return max(0, len(space.basis) - own - (space.mask & (1 << asked.low) - 1).bit_count())
 
 
-def _free_columns(asked: _Question, chosen: Sequence[int], alone: bool = False) -> tuple[int, ...] | None:
-    """Return columns of K without conflicts for any member; () if there are none, None if time ran out.
+def _ideal(asked: _Question, chosen: Sequence[int], alone: bool = False) -> Found | None:
+    """Return columns of K without conflicts for any member (() if there are none); None if time ran out.
 
-    With ``alone``, a member may have the conflicts it has alone. Every choice is tried, pruned as soon as the kernel on
-    some space exceeds its minimum.
+    With ``alone``, a member may have the conflicts it has alone.
     """
-    spaces = list(dict.fromkeys(space for place in chosen for space in asked.spaces[place]))
-    steps = [stepped(space, asked.total) for space in spaces]
-    room = [_alone(asked, space) if alone else max(0, len(space.basis) - space.mask.bit_count()) for space in spaces]
-    choices, columns = _choices(asked), [1 << bit for bit in range(asked.low)]
-    tried = 0
-
-    def grown(at: int, held: list[dict[int, int]], left: list[int]) -> tuple[list[dict[int, int]], list[int]] | None:
-        """Return the images and the room of the spaces with one more column; None if some kernel is too large."""
-        images, rooms = list(held), list(left)
-        for place, step in enumerate(steps):
-            vector = step[at]
-            if vector is None:
-                continue
-            image = matrix.apply(columns, vector) & spaces[place].mask
-            while image and image.bit_length() in images[place]:
-                image ^= images[place][image.bit_length()]
-            if image:
-                images[place] = {**images[place], image.bit_length(): image}
-            else:
-                rooms[place] -= 1
-                if rooms[place] < 0:
-                    return None
-        return images, rooms
-
-    def go(at: int, held: list[dict[int, int]], left: list[int]) -> bool | None:
-        nonlocal tried
-        if at == asked.total:
-            return True
-        for column in (columns[at],) if at < asked.low else choices(at, 0):
-            tried += 1
-            if tried > NODES or (tried % 64 == 0 and clock.left() <= 0):
-                return None
-            columns[at:] = [column] if at >= asked.low else columns[at:]
-            further = grown(at, held, left)
-            if further is not None:
-                done = go(at + 1, *further)
-                if done is not False:
-                    return done
-        return False
-
-    done = go(0, [{} for _ in spaces], room)
-    return None if done is None else tuple(columns) if done else ()
+    every = [space for place in chosen for space in asked.spaces[place]]
+    if alone:
+        every = [replace(space, kernel=_kernel(asked, space)) for space in every]
+    known, floor = [1 << bit for bit in range(asked.low)], sum(space.least for space in every)
+    found = least(list(dict.fromkeys(every)), known, asked.total, _choices(asked), NODES, ideal=True)
+    return found and replace(found, turns=floor, bound=floor)
 
 
 def _likely(bit: int, seen: int) -> list[int]:
@@ -317,25 +277,22 @@ def _columns(asked: _Question, found: Found | None) -> tuple[int, ...]:
 
 def _free(asked: _Question, chosen: Sequence[int]) -> Found | None:
     """Return a function that serves these members without conflict; None if none was found."""
-    columns = _free_columns(asked, chosen)
-    if not columns:
-        return None
-    floor = sum(space.least for place in chosen for space in asked.spaces[place])
-    return Found(columns, floor, floor, "every group of lanes spreads its words evenly over the banks", 0)
+    found = _ideal(asked, chosen)
+    return found if found is not None and found.columns else None
 
 
 def _clash(asked: _Question) -> tuple[int, ...]:
     """Return a minimal set of members that cannot be served together."""
     core = list(range(len(asked.members)))
-    if _free_columns(asked, core) != ():
+    found = _ideal(asked, core)
+    if found is None or found.columns:
         return ()
     for place in tuple(core):
         fewer = [other for other in core if other != place]
-        free = _free_columns(asked, fewer)
-        if free is None:
+        found = _ideal(asked, fewer)
+        if found is None:
             return ()
-        if free == ():
-            core = fewer
+        core = core if found.columns else fewer
     return tuple(core)
 
 
@@ -373,8 +330,5 @@ def _layout(asked: _Question, columns: Sequence[int]) -> LinearLayout:
 
 def _access(asked: _Question, member: ClassMember) -> TileAccess:
     inner = _log(asked.chunk_bytes * 8 // ELEMENT_BITS, "chunk_bytes")
-    bases = {
-        "register": [(1 << bit,) for bit in range(inner)],
-        "lane": [(cell << inner,) for cell in member.cells],
-    }
+    bases = {"register": [(1 << bit,) for bit in range(inner)], "lane": [(cell << inner,) for cell in member.cells]}
     return TileAccess(LinearLayout.from_bases(bases, {"cell": 1 << inner + asked.total}))

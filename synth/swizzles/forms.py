@@ -18,12 +18,11 @@ from layoutalg.f2.axes import fields
 from layoutalg.ground import clock
 from layoutalg.ground.errors import Diagnostic, RepresentabilityError
 from layoutalg.proofs.swizzling import CHECK, SwizzlePlan
-from layoutalg.synth.swizzles.bounds import floor as floor_of
-from layoutalg.synth.swizzles.chains import needs as needs_of
 from layoutalg.synth.swizzles.needs import Need
-from layoutalg.synth.swizzles.question import Question, word_of
-from layoutalg.synth.swizzles.search import Found, Space, least
-from layoutalg.synth.swizzles.smt import no_map
+from layoutalg.synth.swizzles.needs import floor as floor_of
+from layoutalg.synth.swizzles.needs import needs as needs_of
+from layoutalg.synth.swizzles.reading import Question
+from layoutalg.synth.swizzles.search import Found, Space, least, no_map
 from layoutalg.synth.swizzles.solving import served_by, space_of
 from layoutalg.targets.nvidia.swizzles import SWIZZLE_TABLE
 from layoutalg.targets.nvidia.tensormap.facts import swizzle_supported
@@ -112,10 +111,10 @@ def restricted(asked: Question, form: str, chunk_bytes: int, engine: str) -> Swi
             break
         counted += 1
         plan = _plan(asked, member, form)
-        if plan is not None and (best is None or _cost(plan) < best[0]):
-            best = _cost(plan), replace(plan, proof=member.name)
+        if plan is not None and (best is None or cost_of(plan) < best[0]):
+            best = cost_of(plan), replace(plan, proof=member.name)
     if best is None:
-        raise _nothing(asked, form, f"no known instruction can use any of its {len(members)} layouts")
+        raise _no_layout(asked, form, f"no known instruction can use any of its {len(members)} layouts")
     plan = best[1]
     if plan.turns == floor:
         return replace(plan, bound=floor, proof=f"{plan.proof}; no layout of any form takes fewer turns")
@@ -127,7 +126,8 @@ def restricted(asked: Question, form: str, chunk_bytes: int, engine: str) -> Swi
     return replace(plan, bound=plan.turns, proof=proof)
 
 
-def _cost(plan: SwizzlePlan) -> tuple[int, int]:
+def cost_of(plan: SwizzlePlan) -> tuple[int, int]:
+    """Return what is minimised: the turns, then the instructions."""
     return plan.turns, sum(each.count for each in plan.served)
 
 
@@ -139,7 +139,7 @@ def _plan(asked: Question, member: Member, form: str) -> SwizzlePlan | None:
     return SwizzlePlan(smem, asked.element_bits, asked.accesses, served, 0, "", form, member.cute(asked))
 
 
-def _nothing(asked: Question, form: str, because: str) -> RepresentabilityError:
+def _no_layout(asked: Question, form: str, because: str) -> RepresentabilityError:
     where = tuple(f"{access.kind} {access.layout}" for access in asked.accesses)
     what = f"no swizzle of form {form} is known for {', '.join(asked.targets)}"
     return RepresentabilityError(Diagnostic("LA913", what, where, because))
@@ -160,7 +160,7 @@ def _hardware(asked: Question) -> Iterator[Member]:
     """Yield what the copy engine can write: rows of one swizzle span, column blocks one after the other."""
     for target in asked.targets:
         if not swizzle_supported("NONE", target):
-            raise _nothing(asked, "tma", f"{target} has no copy engine with tensor maps")
+            raise _no_layout(asked, "tma", f"{target} has no copy engine with tensor maps")
     size = asked.element_bits // 8
     scale = size.bit_length() - 1
     seen = set()
@@ -233,10 +233,10 @@ def _best_xor(asked: Question, chunk_bytes: int, engine: str) -> SwizzlePlan:
         if best is None or cost < best[0]:
             best = cost, found[1], found[2]
     if best is None or bound is None:
-        raise _nothing(asked, "xor", "no known instruction can use it, or no layout was found in the time limit")
+        raise _no_layout(asked, "xor", "no known instruction can use it, or no layout was found in the time limit")
     plan = _plan(asked, Member("", order, best[2]), "xor")
     if plan is None:
-        raise _nothing(asked, "xor", "no known instruction can use it")
+        raise _no_layout(asked, "xor", "no known instruction can use it")
     proof = f"chunks of {chunk_bytes} bytes along {name}; "
     proof += (
         best[1].proof
@@ -244,30 +244,30 @@ def _best_xor(asked: Question, chunk_bytes: int, engine: str) -> SwizzlePlan:
         else f"one search for every map to bits inside a lane's vector ({tried} columns tried)"
     )
     if bound == plan.turns and engine == "smt" and bound > sum(space.least for space in _spaces(asked, rows, ()) or ()):
-        no_map(_spaces(asked, rows, ()) or (), rows.targets, rows.sources, word_of(asked), bound - 1)
+        no_map(_spaces(asked, rows, ()) or (), rows.targets, rows.sources, asked.word, bound - 1)
         proof += "; z3 confirms that no map takes fewer turns"
     return replace(plan, bound=bound, proof=proof, chunk_bytes=chunk_bytes)
 
 
 def _spaces(asked: Question, rows: _Rows, low: Xor) -> list[Space] | None:
     """Return what each instruction touches, as offsets under the part of the map that decides the instructions."""
-    needs = _behind(asked, Member("", rows.order, low))
+    needs = _needs(asked, Member("", rows.order, low))
     if needs is None:
         return None
-    return [space_of(need, Member("", rows.order, low).columns(), word_of(asked)) for need in needs]
+    return [space_of(need, Member("", rows.order, low).columns(), asked.word) for need in needs]
 
 
-def _behind(asked: Question, member: Member) -> list[Need] | None:
+def _needs(asked: Question, member: Member) -> list[Need] | None:
     smem = member.columns()
     return needs_of(asked, matrix.inverse(smem)[: asked.most], matrix.transpose(smem, asked.bits))
 
 
 def _searched(asked: Question, rows: _Rows, low: Xor) -> tuple[int, Found, Xor] | None:
     """Return the instructions, the best bank bits of every row, and the whole map."""
-    needs, spaces = _behind(asked, Member("", rows.order, low)), _spaces(asked, rows, low)
+    needs, spaces = _needs(asked, Member("", rows.order, low)), _spaces(asked, rows, low)
     if needs is None or not spaces:
         return None
-    word = word_of(asked)
+    word = asked.word
     banks = max(space.mask.bit_length() for space in spaces)
     own = [1 << at - word if word <= at < word + banks else 0 for at in range(asked.bits)]
     seen = [at for at in rows.targets if asked.most <= at < word + banks]

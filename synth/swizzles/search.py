@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from layoutalg.f2 import matrix
-from layoutalg.ground import clock
+from layoutalg.ground import clock, solver
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,17 +30,19 @@ class Space:
         mask: The bank bits it sees.
         weight: How often it is touched.
         inside: Dimension of its part within one word.
+        kernel: Dimension of the part that the known bank bits already put into one bank.
     """
 
     basis: tuple[int, ...]
     mask: int
     weight: int
     inside: int
+    kernel: int = 0
 
     @property
     def least(self) -> int:
         """Lower bound on the turns of any map."""
-        return self.weight << max(0, len(self.basis) - self.inside - self.mask.bit_count())
+        return self.weight << max(self.kernel, len(self.basis) - self.inside - self.mask.bit_count())
 
     def turns(self, columns: Sequence[int]) -> int:
         """Return the turns under a map."""
@@ -48,7 +50,7 @@ class Space:
         return self.weight << len(self.basis) - matrix.rank(images) - self.inside
 
 
-def stepped(space: Space, total: int) -> list[int | None]:
+def _stepped(space: Space, total: int) -> list[int | None]:
     """Return an echelon basis of the space: per coordinate, the vector with that highest coordinate, or None."""
     found: list[int | None] = [None] * total
     for vector in space.basis:
@@ -67,7 +69,7 @@ class Found:
     """The result of a search.
 
     Args:
-        columns: Bank bits of every basis vector.
+        columns: Bank bits of every basis vector; () if no map takes as few turns as requested.
         turns: Their turns.
         bound: Lower bound on the turns of any map of the form.
         proof: Why the bound holds.
@@ -87,6 +89,7 @@ def least(
     total: int,
     choices: Callable[[int, int], Sequence[int]],
     nodes: int,
+    ideal: bool = False,
 ) -> Found | None:
     """Return the map with the fewest turns by branch and bound; None if none was found within ``nodes``.
 
@@ -96,13 +99,14 @@ def least(
         total: Number of basis vectors.
         choices: The columns to try, best first, for a coordinate and the bank bits in use.
         nodes: Maximum number of columns to try.
+        ideal: Whether every space must take its least turns; if no map does it, the columns are ().
 
     Example:
         >>> found = least([Space((1, 2), 3, 1, 0), Space((4, 8), 3, 1, 0)], (), 4, lambda at, used: range(4), 1000)
         >>> found.turns, found.bound
         (2, 2)
     """
-    steps = [stepped(space, total) for space in spaces]
+    steps = [_stepped(space, total) for space in spaces]
     floor = sum(space.least for space in spaces)
     best: list[tuple[int, tuple[int, ...]]] = []
     tried = 0
@@ -130,7 +134,7 @@ def least(
                 vector = step[at]
                 if vector is None:
                     continue
-                image = _image(columns, vector) & spaces[place].mask
+                image = matrix.apply(columns, vector) & spaces[place].mask
                 reduced = work[place]
                 while image and image.bit_length() in reduced:
                     image ^= reduced[image.bit_length()]
@@ -140,14 +144,17 @@ def least(
                 else:
                     nulls = list(nulls) if nulls is nullity else nulls
                     nulls[place] += 1
-            if (not best or bound_of(nulls) < best[0][0]) and go(columns, grown, nulls, used | column):
+            turns = bound_of(nulls)
+            if (turns <= floor if ideal else not best or turns < best[0][0]) and go(
+                columns, grown, nulls, used | column
+            ):
                 return True
             columns.pop()
         return False
 
     over = go([], [{} for _ in spaces], [0] * len(spaces), 0)
     if not best:
-        return None
+        return None if over or not ideal else Found((), floor, floor, "", tried)
     turns, columns = best[0]
     if turns == floor:
         proof = "every group of lanes spreads its words evenly over the banks"
@@ -157,15 +164,6 @@ def least(
     return Found(
         columns, turns, turns, f"a complete search ({tried} columns tried) found nothing with fewer turns", tried
     )
-
-
-def _image(columns: Sequence[int], vector: int) -> int:
-    image = 0
-    while vector:
-        low = vector & -vector
-        image ^= columns[low.bit_length() - 1]
-        vector ^= low
-    return image
 
 
 def free_choices(bits: int, fixed: int, same: bool) -> Callable[[int, int], Sequence[int]]:
@@ -194,13 +192,6 @@ def complement_columns(spaces: Sequence[Space], word: int, known: int, total: in
 
     The unknown bits only have to separate the part of each space on which the known bank bits vanish.
 
-    Args:
-        spaces: One or two spaces.
-        word: Coordinates within a word.
-        known: Coordinates whose bank bits are known: their own, in order.
-        total: Number of coordinates.
-        bits: Bank bits available to the others.
-
     Returns:
         For each coordinate from ``known`` on, its bank bits among ``bits``.
     """
@@ -218,12 +209,7 @@ def complement_columns(spaces: Sequence[Space], word: int, known: int, total: in
     while len(kernel) < wanted:
         kernel.append(_outside([*kernel, *smaller], kernel, free))
     kernel = kernel[:wanted]
-    chosen: list[int] = list(kernel)
-    banks = []
-    for unit in (1 << at for at in range(free)):
-        if matrix.rank([*chosen, unit]) > len(chosen):
-            chosen.append(unit)
-            banks.append(unit)
+    banks = matrix.extension(kernel, [1 << at for at in range(free)])
     inverse = matrix.inverse([*banks, *kernel])
     mask = (1 << len(banks)) - 1
     return tuple(column & mask for column in inverse)
@@ -231,9 +217,47 @@ def complement_columns(spaces: Sequence[Space], word: int, known: int, total: in
 
 def _outside(spanned: Sequence[int], kernel: Sequence[int], bits: int) -> int:
     """Return a unit vector outside ``spanned``, or outside ``kernel`` if ``spanned`` is everything."""
-    for space in (spanned, kernel):
-        rank = matrix.rank(space)
-        for at in range(bits):
-            if matrix.rank([*space, 1 << at]) > rank:
-                return 1 << at
-    raise AssertionError("the kernel is everything")
+    units = [1 << at for at in range(bits)]
+    return (*matrix.extension(spanned, units), *matrix.extension(kernel, units))[0]
+
+
+@solver.whole
+def no_map(spaces: Sequence[Space], targets: Sequence[int], sources: Sequence[int], word: int, turns: int) -> None:
+    """Return normally iff no linear map from source bits to target bits takes at most ``turns`` turns.
+
+    A group touches every place of a space equally often, so its turns are the places in the bank of place 0 divided by
+    those in its word: z3 bounds a weighted count of places, without ranks.
+
+    Args:
+        spaces: Places that groups touch, as offsets without the map.
+        targets: Offset bits that the map changes.
+        sources: Offset bits that it reads.
+        word: log2 of the elements per word.
+        turns: Total turns of all spaces.
+
+    Raises: BudgetError: LA001, or LA005 if there is such a map.
+
+    Example:
+        >>> no_map([Space((1, 2), 1, 1, 0)], [0], [1], 0, 1)
+    """
+    asked = solver.session()
+    z3 = asked.z3
+    unknown = {(to, of): z3.Bool(f"f{to}_{of}", asked.context) for to in targets for of in sources}
+    scale = max(space.inside for space in spaces)
+    terms = []
+    for space in spaces:
+        for number in range(1 << len(space.basis)):
+            place = matrix.apply(space.basis, number)
+            bits = []
+            for bank in range(space.mask.bit_length()):
+                value = z3.BoolVal(bool(place >> bank + word & 1), asked.context)
+                for of in sources:
+                    if place >> of & 1 and (bank + word, of) in unknown:
+                        value = z3.Xor(value, unknown[bank + word, of])
+                bits.append(value)
+            home = z3.Not(z3.Or(bits)) if bits else z3.BoolVal(True, asked.context)
+            terms.append((home, space.weight << scale - space.inside))
+    asked.solver.add(z3.PbLe(terms, turns << scale))
+    found = solver.solve(asked, "whether an XOR of chunks takes fewer turns", [])
+    if found is not None:
+        raise solver.wrong_answer("whether an XOR of chunks takes fewer turns", "z3 found one, the search did not")

@@ -7,11 +7,12 @@ from collections.abc import Iterator, Sequence
 from layoutalg.f2 import LinearLayout, matrix
 from layoutalg.proofs.served import Served
 from layoutalg.proofs.swizzling import SwizzlePlan
-from layoutalg.synth.swizzles.chains import needs as needs_of
-from layoutalg.synth.swizzles.chains import preferred
-from layoutalg.synth.swizzles.needs import Need
-from layoutalg.synth.swizzles.question import NODES, Question, outside, word_of
+from layoutalg.synth.swizzles.needs import Need, preferred
+from layoutalg.synth.swizzles.needs import needs as needs_of
+from layoutalg.synth.swizzles.reading import Question
 from layoutalg.synth.swizzles.search import Found, Space, complement_columns, free_choices, least
+
+NODES = 10_000
 
 
 def solved(asked: Question, low: tuple[int, ...], needs: Sequence[Need]) -> SwizzlePlan | None:
@@ -19,7 +20,7 @@ def solved(asked: Question, low: tuple[int, ...], needs: Sequence[Need]) -> Swiz
     basis = _basis(asked, low, needs)
     if basis is None:
         return None
-    word = word_of(asked)
+    word = asked.word
     best: tuple[Found, list[int]] | None = None
     for ordered in _within_words(basis, len(low), word, needs):
         found = _mapped(ordered, len(low), word, needs)
@@ -38,26 +39,12 @@ def served_by(asked: Question, smem: LinearLayout) -> tuple[Served, ...]:
     """Return how each access is served by the widest instruction that the layout allows; turns come from ranks."""
     elements = matrix.inverse(smem.columns)
     rows = matrix.transpose(smem.columns, asked.bits)
-    low = []
-    for place in range(min(asked.most, asked.bits)):
-        low.append(elements[place])
-    needs = needs_of(asked, low, rows) or []
-    word = word_of(asked)
+    banks = [0 if at < asked.word else 1 << at - asked.word for at in range(asked.bits)]
     found = []
-    for need in needs:
-        space = space_of(need, smem.columns, word)
-        columns = [0 if at < word else 1 << at - word for at in range(asked.bits)]
-        found.append(
-            Served(
-                need.access,
-                need.model.target,
-                need.model.operation,
-                need.count,
-                space.turns(columns),
-                space.least,
-                need.model.evidence,
-            )
-        )
+    for need in needs_of(asked, elements[: asked.most], rows) or ():
+        space, model = space_of(need, smem.columns, asked.word), need.model
+        turns = space.turns(banks)
+        found.append(Served(need.access, model.target, model.operation, need.count, turns, space.least, model.evidence))
     return tuple(found)
 
 
@@ -73,14 +60,14 @@ def _basis(asked: Question, low: tuple[int, ...], needs: Sequence[Need]) -> list
     # Accesses with narrow vectors spread their lanes over the low bank bits that others' vectors occupy.
     narrow = [vector for need in needs if len(need.space) and _width(asked, need) < len(low) for vector in need.space]
     held = [vector for still in resting for vector in still]
-    spread = outside([*held, *low], narrow)[: max(0, len(low) - word_of(asked))]
+    spread = matrix.extension([*held, *low], narrow)[: max(0, len(low) - asked.word)]
     functions = []
     for place in range(len(low)):
         still = resting[place]
         told = low if exact else low[: place + 1]
         points = [*still, *told, *spread]
         wanted = 1 << len(still) + place
-        if (turn := place - word_of(asked)) in range(len(spread)):
+        if (turn := place - asked.word) in range(len(spread)):
             wanted |= 1 << len(still) + len(told) + turn
         rows = [sum((point >> bit & 1) << at for at, point in enumerate(points)) for bit in range(asked.bits)]
         solved = matrix.solve(rows, wanted)
@@ -99,7 +86,7 @@ def _basis(asked: Question, low: tuple[int, ...], needs: Sequence[Need]) -> list
             if function >> bit & 1:
                 vector ^= element
         rest.append(vector)
-    return [*found, *outside(found, rest)]
+    return [*found, *matrix.extension(found, rest)]
 
 
 def _resting(asked: Question, low: Sequence[int], needs: Sequence[Need], place: int) -> list[int]:
@@ -134,7 +121,7 @@ def _within_words(basis: list[int], low: int, word: int, needs: Sequence[Need]) 
     span = matrix.image_basis(rest)
     for first in (everywhere, *spaces, ()):
         inside = matrix.intersection(first, span) if first else ()
-        order = outside(basis[:low], [*preferred(rest, inside), *inside, *rest])
+        order = matrix.extension(basis[:low], [*preferred(rest, inside), *inside, *rest])
         if order[: word - low] not in seen:
             seen.add(order[: word - low])
             yield [*basis[:low], *order]
@@ -171,16 +158,8 @@ def _layout(asked: Question, columns: Sequence[int], ordered: Sequence[int], wor
     total = asked.bits
     placed = [1 << at if at < word else column << word for at, column in enumerate(columns)]
     rows = list(matrix.transpose(placed, total))  # bit t of row j: coordinate t contributes to offset bit j
-    kept: list[int] = []
-    missing = []
-    for place, row in enumerate(rows):
-        if row and matrix.rank([*kept, row]) > len(kept):
-            kept.append(row)
-        else:
-            missing.append(place)
-    fresh = iter(outside(kept, [1 << at for at in range(total)]))
-    for place in missing:
-        rows[place] = next(fresh)
+    fresh = iter(matrix.extension(rows, [1 << at for at in range(total)]))
+    rows = [row if matrix.extension(rows[:place], [row]) else next(fresh) for place, row in enumerate(rows)]
     whole = matrix.transpose(rows, total)
     return LinearLayout(
         asked.accesses[0].layout.out_axes, (("offset", total),), matrix.multiply(whole, matrix.inverse(ordered))

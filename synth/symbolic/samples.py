@@ -58,13 +58,7 @@ def wished(problem: SymbolicProblem) -> Assumptions:
 def sample(
     problem: SymbolicProblem, grains: Mapping[str, int], turn: int, known: Assumptions | None = None
 ) -> dict[str, int] | None:
-    """Return sizes that meet the assumptions, odd multiples of the grains if possible; None if none is found.
-
-    Args:
-        problem: The statement.
-        grains: Grain of each name's size.
-        turn: Which of several samples.
-        known: Assumptions to meet; by default those of the problem.
+    """Return sizes that meet what is known, odd multiples of the grains if possible; None if none is found.
 
     Example:
         >>> from layoutalg.proofs.tensor import Tensor

@@ -7,6 +7,7 @@ import sys
 import pytest
 from instruments.fragments import matrix_move_kernel, mma_kernel, wgmma_register_kernel
 from instruments.runner import runner_kernel
+from instruments.wgmma_chain import Shape, chain_kernel
 
 from layoutalg.codegen.compile import CompileError, _compiled, to_cubin
 from layoutalg.codegen.cuda import load_kernel, store_kernel
@@ -34,6 +35,11 @@ def plan(direction: str = "load", tile: tuple[int, int] = (64, 64)) -> TensorMap
 
 def is_cubin(code: bytes, name: str) -> bool:
     return code[:4] == b"\x7fELF" and name.encode() in code
+
+
+def test_a_chain_of_warpgroup_multiplies() -> None:
+    kernel = chain_kernel(Shape("bf16", "bf16", "f32", 16))
+    assert is_cubin(to_cubin(kernel), kernel.name)
 
 
 def test_load_and_store_kernels() -> None:

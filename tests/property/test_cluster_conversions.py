@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from instruments.conversion_loop import conversion_loop
 
 from layoutalg import LayoutError, LinearLayout, Unknown, conversion
 from layoutalg.codegen import hostsim
-from layoutalg.codegen.conversion import conversion_kernel, conversion_loop
+from layoutalg.codegen.conversion import conversion_kernel
 from layoutalg.f2 import matrix
 from layoutalg.proofs.conversion import ConversionPlan
 from layoutalg.proofs.conversion_steps import Take, Through

@@ -15,9 +15,8 @@ from layoutalg.ground.verdict import Unknown
 from layoutalg.proofs.wgmma import OperandProblem
 from layoutalg.synth import joint
 from layoutalg.synth.solving.accesses import accesses, turns
-from layoutalg.synth.solving.conditions import operand_rules
-from layoutalg.synth.solving.engines import by_search, by_solver
 from layoutalg.synth.solving.joint_question import questions, read
+from layoutalg.synth.solving.orders import by_search, by_solver, operand_rules
 from layoutalg.synth.solving.space import Box, Order
 from layoutalg.synth.tensormap import InadmissibleError
 from layoutalg.synth.tensormap.planner import tensormap

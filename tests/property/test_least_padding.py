@@ -1,4 +1,4 @@
-"""The least padding against brute force over all small pitches, by both engines; minimal sets of conditions."""
+"""The least padding against brute force over all small pitches; minimal sets of conditions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import pytest
 
 from layoutalg.ground.errors import InfeasibleError, MalformedError
 from layoutalg.synth.solving import AtLeast, Multiple, Spread, conflict, least_padding
-from layoutalg.synth.solving.padding import by_isl, by_solver
 
 ROW, PLANE = (("row", 1),), (("plane", 1),)
 
@@ -52,18 +51,20 @@ def of_row(condition) -> bool:
     return {name for name, _ in form} == {"row"}
 
 
-def test_both_engines_give_the_least_of_all_pitches():
+def test_the_least_of_all_pitches():
     rng = random.Random(11)
     answers = {True: 0, False: 0}
     for _ in range(14):
         conditions, objective = drawn(rng)
         expected = brute(conditions, objective)
-        found = by_isl(("row", "plane"), conditions, objective)
+        try:
+            found = dict(least_padding(("row", "plane"), conditions, [dict(form) for form in objective]).pitches)
+        except InfeasibleError:
+            found = None
         if expected is None and found is not None:
             assert max(found.values()) >= 1000
             continue
         assert found == expected
-        assert by_solver(("row", "plane"), conditions, objective) == expected
         answers[expected is not None] += 1
     assert answers[True] > 5
 

@@ -12,10 +12,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from instruments.conversion_loop import conversion_loop
 
 from layoutalg import CuteLayout, Unknown
 from layoutalg.codegen import hostsim
-from layoutalg.codegen.conversion import conversion_kernel, conversion_loop
+from layoutalg.codegen.conversion import conversion_kernel
 from layoutalg.ground.errors import InfeasibleError, MalformedError
 from layoutalg.proofs.conversion import ConversionPlan
 from layoutalg.proofs.conversion_steps import Take, Through

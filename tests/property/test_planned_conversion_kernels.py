@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from instruments.conversion_loop import conversion_loop
 
 from layoutalg.codegen import hostsim
-from layoutalg.codegen.conversion import conversion_kernel, conversion_loop
+from layoutalg.codegen.conversion import conversion_kernel
 from layoutalg.f2 import LinearLayout, matrix
 from layoutalg.proofs.conversion import ConversionPlan
 from layoutalg.proofs.conversion_steps import Through

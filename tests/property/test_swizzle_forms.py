@@ -12,8 +12,7 @@ from layoutalg.f2 import LinearLayout, matrix
 from layoutalg.ground.errors import BudgetError, MalformedError, RepresentabilityError
 from layoutalg.proofs.swizzling import TileAccess
 from layoutalg.synth.swizzles import swizzle
-from layoutalg.synth.swizzles.search import Space
-from layoutalg.synth.swizzles.smt import no_map
+from layoutalg.synth.swizzles.search import Space, no_map
 from layoutalg.targets.nvidia import tensormap
 from tests.judges.swizzle_forms import least_xor, turns_behind
 

@@ -9,7 +9,9 @@ import pytest
 from instruments.triton_peer import triton_python
 
 
-@pytest.mark.parametrize("name", ["bank_probe", "fragment_checks", "fragments", "operands", "runner", "simulation"])
+@pytest.mark.parametrize(
+    "name", ["bank_probe", "fragment_checks", "fragments", "operands", "runner", "simulation", "wgmma_chain"]
+)
 def test_examples(name: str) -> None:
     assert doctest.testmod(importlib.import_module(f"instruments.{name}")).failed == 0
 

@@ -12,8 +12,6 @@ from dataclasses import dataclass
 
 from layoutalg.codegen.kernel import KernelSource
 from layoutalg.codegen.prelude import PRELUDE
-from layoutalg.ground.errors import Diagnostic, MalformedError
-from layoutalg.ground.kinds import checked_kinds
 from layoutalg.targets.nvidia.wgmma import ARCH, instruction_k, multiply
 
 THREADS = 128
@@ -32,8 +30,6 @@ class Shape:
         n: Columns.
         registers: Whether A is in registers.
         sparse: Whether A is sparse.
-
-    Raises: MalformedError: LA811.
     """
 
     a: str
@@ -44,7 +40,6 @@ class Shape:
     sparse: bool = False
 
     def __post_init__(self) -> None:
-        checked_kinds(self, "LA811")
         kind = multiply(self.a, self.b)
         rules = (
             (self.accumulator in kind.accumulators, f"the accumulator must be one of {', '.join(kind.accumulators)}"),
@@ -53,7 +48,7 @@ class Shape:
         )
         for holds, rule in rules:
             if not holds:
-                raise MalformedError(Diagnostic("LA811", "no such wgmma instruction", (str(self),), rule))
+                raise ValueError(f"no such wgmma instruction: {self}: {rule}")
 
     @property
     def k(self) -> int:
