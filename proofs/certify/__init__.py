@@ -1,4 +1,4 @@
-"""Certificates for third parties: answers as JSON that ``layoutalg/proofs/checker.py`` checks on its own."""
+"""Certificates for third parties: answers as JSON that ``layoutalg/proofs/checker`` checks on its own."""
 
 from __future__ import annotations
 

@@ -8,9 +8,9 @@ from typing import TypeAlias
 from layoutalg.ground import clock
 from layoutalg.ground.errors import AdmissibilityError, BudgetError, Diagnostic
 from layoutalg.ground.verdict import Proved, Refuted
-from layoutalg.proofs import checker
 from layoutalg.proofs.certify.certificate import Certificate
 from layoutalg.proofs.certify.functions import Function, common_digits
+from layoutalg.proofs.checker.base import POINTS
 
 Evidence: TypeAlias = Mapping[str, object]
 FEW = 4096
@@ -37,7 +37,7 @@ def rules(*functions: Function) -> Iterator[dict[str, object]]:
             if size > 1 and digits not in known:
                 known.append(digits)
                 yield {"by": "digits", "digits": digits}
-        if FEW < size <= checker.POINTS:
+        if FEW < size <= POINTS:
             yield {"by": "table"}
     yield {"by": "solvers"}
 

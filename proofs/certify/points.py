@@ -14,8 +14,8 @@ import numpy.typing as npt
 from layoutalg.bridges.values import sampled_coordinates
 from layoutalg.f2 import matrix
 from layoutalg.ground import clock
-from layoutalg.proofs import checker
 from layoutalg.proofs.certify.functions import Function, Stages
+from layoutalg.proofs.checker import base
 
 Values: TypeAlias = tuple[list[npt.NDArray[np.int64]], npt.NDArray[np.bool_]]
 LISTED = 2**20
@@ -37,9 +37,9 @@ def evaluated(stages: Stages, columns: Sequence[npt.NDArray[np.int64]]) -> Value
     Raises: BudgetError: LA001.
     """
     try:
-        with checker.timed(clock.left()):
-            found: Values = checker.values_at(stages, columns)
-    except checker.Stop:
+        with base.timed(clock.left()):
+            found: Values = base.values_at(stages, columns)
+    except base.Stop:
         clock.check("the values of a function")
         raise
     return found

@@ -223,9 +223,9 @@ def test_the_checker_alone_reads_all_of_them(tmp_path):
     broken = made[2].to_json() | {"statement": dict(made[2].statement) | {"turns": 7}}
     for place, document in enumerate([*(each.to_json() for each in made), broken]):
         (tmp_path / f"{place}.json").write_text(json.dumps(document))
-    shutil.copy(Path(checker.__file__), tmp_path / "checker.py")
-    run = "import sys, runpy; sys.modules['layoutalg'] = None; sys.argv = sys.argv[1:]; runpy.run_path('checker.py', "
-    command = [sys.executable, "-I", "-c", run + "run_name='__main__')", "checker.py", "."]
+    shutil.copytree(Path(checker.__file__).parent, tmp_path / "checker")
+    run = "import sys, runpy; sys.modules['layoutalg'] = None; sys.argv = sys.argv[1:]; runpy.run_path('checker', "
+    command = [sys.executable, "-I", "-c", run + "run_name='__main__')", "checker", "."]
     answer = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert [line.split()[0] for line in answer.stdout.splitlines()] == ["proved"] * 3 + ["refuted"], answer
     assert answer.returncode == 1

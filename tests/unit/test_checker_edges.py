@@ -9,6 +9,7 @@ import pytest
 
 import layoutalg as la
 from layoutalg.proofs import checker
+from layoutalg.proofs.checker import base
 from layoutalg.proofs.tensormap import TensorMapPlan, TensorMapProblem
 from layoutalg.synth import synthesize_tensormap
 from layoutalg.synth.wgmma import canonical_operand, synthesize_wgmma
@@ -98,8 +99,8 @@ def test_the_first_piece_that_holds_counts():
 
 
 def test_no_more_points_are_evaluated_than_are_said():
-    code, said = told("equality", {"f": line(checker.POINTS + 1), "g": line(checker.POINTS + 1)}, TABLE)
-    assert (code, said.split()[0]) == (2, str(checker.POINTS + 1))
+    code, said = told("equality", {"f": line(base.POINTS + 1), "g": line(base.POINTS + 1)}, TABLE)
+    assert (code, said.split()[0]) == (2, str(base.POINTS + 1))
 
 
 def test_an_object_has_the_entries_of_its_form_and_no_others():
