@@ -16,7 +16,7 @@ import numpy as np
 from layoutalg.ground.check import Checker
 from layoutalg.ground.document import Reader
 from layoutalg.ground.errors import MalformedError, shown
-from layoutalg.ground.kinds import checked_kinds
+from layoutalg.ground.record import Checked
 from layoutalg.notation.written import stated
 from layoutalg.targets.nvidia.tensormap import DTYPES, PLAIN_DTYPES
 
@@ -24,7 +24,7 @@ CHECK = Checker("LA375", "invalid tensor")
 
 
 @dataclass(frozen=True, slots=True)
-class ElementType:
+class ElementType(Checked, code="LA374"):
     """An element type and the TensorMap type that carries it.
 
     Args:
@@ -38,9 +38,6 @@ class ElementType:
     bits: int
     tensormap: str | None
     note: str = ""
-
-    def __post_init__(self) -> None:
-        checked_kinds(self, "LA374")
 
 
 _PACKED = "two elements share a byte: describe bytes (u8; halve the innermost extent and the other strides)"

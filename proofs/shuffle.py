@@ -20,19 +20,18 @@ import numpy as np
 import numpy.typing as npt
 
 from layoutalg.ground.check import Checker
-from layoutalg.ground.kinds import checked_kinds
 from layoutalg.ground.picture import Shown
+from layoutalg.ground.record import Record
 from layoutalg.proofs.exchange import Cost
 
 IntArray: TypeAlias = npt.NDArray[np.int64]
 CHECK = Checker("LA881", "invalid shuffle plan")
-SCHEMA = "layoutalg/shuffles/1"
 NONE = -1
 """No register: in ``into``, the lane drops its word; in ``kept``, a round writes the register."""
 
 
 @dataclass(frozen=True, slots=True)
-class Round:
+class Round(Record, code="LA881"):
     """One shuffle of every warp; fields are indexed [warp][lane].
 
     Args:
@@ -45,16 +44,9 @@ class Round:
     read: tuple[tuple[int, ...], ...]
     into: tuple[tuple[int, ...], ...]
 
-    def __post_init__(self) -> None:
-        checked_kinds(self, "LA881")
-
-    def to_json(self) -> dict[str, object]:
-        """Return the round as JSON-ready data."""
-        return {"send": self.send, "read": self.read, "into": self.into}
-
 
 @dataclass(frozen=True, slots=True)
-class ShufflePlan(Shown):
+class ShufflePlan(Record, Shown, code="LA881", schema="layoutalg/shuffles/1"):
     """A permutation of every warp's words, as moves within lanes and rounds of shuffles.
 
     Args:
@@ -79,8 +71,8 @@ class ShufflePlan(Shown):
     kept: tuple[tuple[tuple[int, ...], ...], ...]
     rounds: tuple[Round, ...]
 
-    def __post_init__(self) -> None:
-        checked_kinds(self, "LA881")
+    def validate(self) -> None:
+        """Check what the annotations do not say."""
         if min(self.registers, self.lanes, self.warps) < 1:
             raise CHECK.malformed("registers", "must be positive, and so must lanes and warps", self.registers)
         kept = _array(self.kept, (self.warps, self.lanes, self.registers), NONE, self.registers, "kept")
@@ -149,13 +141,6 @@ class ShufflePlan(Shown):
         """
         shape = (self.warps, self.lanes, self.registers)
         return np.asarray(self.run(np.arange(int(np.prod(shape)), dtype=np.int64).reshape(shape)), dtype=np.int64)
-
-    def to_json(self) -> dict[str, object]:
-        """Return the plan as JSON-ready data."""
-        return {
-            "schema": SCHEMA, "registers": self.registers, "lanes": self.lanes, "warps": self.warps, "kept": self.kept,
-            "rounds": [each.to_json() for each in self.rounds],
-        }  # fmt: skip
 
 
 def moved(source: IntArray) -> int:

@@ -8,15 +8,15 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from layoutalg.ground.kinds import checked_kinds
 from layoutalg.ground.picture import Shown
+from layoutalg.ground.record import Checked, Record
 from layoutalg.proofs.tcgen05.reading import read_bits, scale_bytes
 
 IntArray = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
-class Tcgen05Tile:
+class Tcgen05Tile(Checked, code="LA849"):
     """The part of an operand that one instruction reads.
 
     Args:
@@ -29,12 +29,19 @@ class Tcgen05Tile:
     k: int
     encoded: int
 
-    def __post_init__(self) -> None:
-        checked_kinds(self, "LA849")
+    def to_json(self) -> list[object]:
+        """Return the tile as JSON-ready data."""
+        return [self.mn, self.k, f"{self.encoded:#018x}"]
 
 
 @dataclass(frozen=True, slots=True)
-class Tcgen05Plan(Shown):
+class Tcgen05Plan(
+    Record,
+    Shown,
+    code="LA849",
+    schema="layoutalg/tcgen05-plan/1",
+    json="operand dtype kind rows k container_bits element_bits major swizzle align_bytes k_step tiles",
+):
     """The descriptors with which ``tcgen05.mma`` reads operand A or B.
 
     Args:
@@ -63,9 +70,6 @@ class Tcgen05Plan(Shown):
     align_bytes: int
     tiles: tuple[Tcgen05Tile, ...]
 
-    def __post_init__(self) -> None:
-        checked_kinds(self, "LA849")
-
     @property
     def k_step(self) -> int | None:
         """The increment of the descriptor's low word per K step; None if not constant."""
@@ -83,15 +87,6 @@ class Tcgen05Plan(Shown):
             lines.append(f"  K step {step}")
         lines += [f"  ({tile.mn}, {tile.k}): {tile.encoded:#018x}" for tile in self.tiles[:4]]
         return "\n".join(lines + ([f"  {many - 4} more"] if many > 4 else []))
-
-    def to_json(self) -> dict[str, object]:
-        """Return the plan as JSON-ready data."""
-        return {
-            "schema": "layoutalg/tcgen05-plan/1", "operand": self.operand, "dtype": self.dtype, "kind": self.kind,
-            "rows": self.rows, "k": self.k, "container_bits": self.container_bits, "element_bits": self.element_bits,
-            "major": self.major, "swizzle": self.swizzle, "align_bytes": self.align_bytes, "k_step": self.k_step,
-            "tiles": [[tile.mn, tile.k, f"{tile.encoded:#018x}"] for tile in self.tiles],
-        }  # fmt: skip
 
     def table(self, base_bytes: int = 0) -> IntArray | str:
         """Return the bit addresses that the descriptors read, int64[mn, k], or why they are unknown."""
@@ -113,7 +108,14 @@ class Tcgen05Plan(Shown):
 
 
 @dataclass(frozen=True, slots=True)
-class ScalePlan(Shown):
+class ScalePlan(
+    Record,
+    Shown,
+    code="LA849",
+    schema="layoutalg/tcgen05-scale-plan/1",
+    copy="tcgen05.cp.32x128b.warpx4",
+    json="columns tiles",
+):
     """Copies of scale factors from shared to tensor memory, each a ``tcgen05.cp.32x128b.warpx4``.
 
     Args:
@@ -124,21 +126,11 @@ class ScalePlan(Shown):
     tiles: tuple[Tcgen05Tile, ...]
     columns: int = 4
 
-    def __post_init__(self) -> None:
-        checked_kinds(self, "LA849")
-
     def __str__(self) -> str:
         many = len(self.tiles)
         lines = [f"{many} x tcgen05.cp.32x128b.warpx4, {self.columns} columns each"]
         lines += [f"  ({tile.mn}, {tile.k}): {tile.encoded:#018x}" for tile in self.tiles[:4]]
         return "\n".join(lines + ([f"  {many - 4} more"] if many > 4 else []))
-
-    def to_json(self) -> dict[str, object]:
-        """Return the plan as JSON-ready data."""
-        return {
-            "schema": "layoutalg/tcgen05-scale-plan/1", "copy": "tcgen05.cp.32x128b.warpx4", "columns": self.columns,
-            "tiles": [[tile.mn, tile.k, f"{tile.encoded:#018x}"] for tile in self.tiles],
-        }  # fmt: skip
 
     def table(self) -> IntArray | str:
         """Return the byte of each scale, int64[row, group], or why it is unknown."""
@@ -155,7 +147,13 @@ class ScalePlan(Shown):
 
 
 @dataclass(frozen=True, slots=True)
-class TmemPlan(Shown):
+class TmemPlan(
+    Record,
+    Shown,
+    code="LA849",
+    schema="layoutalg/tmem-plan/1",
+    json="shape data_path registers places split_columns",
+):
     """The loads or stores that move a tensor-memory tile to or from registers.
 
     Args:
@@ -172,9 +170,6 @@ class TmemPlan(Shown):
     data_path: str = ""
     split_columns: tuple[int, ...] = ()
 
-    def __post_init__(self) -> None:
-        checked_kinds(self, "LA849")
-
     def __str__(self) -> str:
         many = len(self.places)
         told = f" of data path layout {self.data_path}" if self.data_path else ""
@@ -188,15 +183,6 @@ class TmemPlan(Shown):
                 for line, split in zip(lines[1:], self.split_columns[:4], strict=True)
             ]
         return "\n".join(lines + ([f"  {many - 4} more"] if many > 4 else []))
-
-    def to_json(self) -> dict[str, object]:
-        """Return the plan as JSON-ready data."""
-        return {
-            "schema": "layoutalg/tmem-plan/1", "shape": self.shape, "data_path": self.data_path,
-            "registers": [list(entry) for entry in self.registers],
-            "places": [[list(point) for point in points] for points in self.places],
-            "split_columns": list(self.split_columns),
-        }  # fmt: skip
 
 
 def refuted(plan: Tcgen05Plan | ScalePlan, wanted: IntArray, bases: tuple[int, ...] = (0,)) -> str:
