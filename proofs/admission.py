@@ -51,7 +51,6 @@ class Admitted(
     evidence: Grade
 
     def validate(self) -> None:
-        """Check what the annotations do not say."""
         if not callable(getattr(self.descriptor, "to_json", None)):
             raise CHECK.malformed("descriptor", "must have to_json", self.descriptor)
 
@@ -113,7 +112,6 @@ class Refused(
     certificate: Certificate | None = None
 
     def validate(self) -> None:
-        """Check what the annotations do not say."""
         if not self.rules or len(self.rules) != len(self.reasons):
             raise CHECK.malformed("rules", "must name at least one rule, with one reason for each", self.rules)
 

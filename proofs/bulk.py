@@ -53,7 +53,6 @@ class BulkPlan(
     ctas: int = 1
 
     def validate(self) -> None:
-        """Check what the annotations do not say."""
         if not self.tile or min(self.tile) < 1 or len(self.strides) != len(self.tile):
             raise CHECK.malformed("strides", "must have one entry per dimension of a tile", self.strides)
         if math.prod(self.tile) > 2**20:

@@ -72,7 +72,6 @@ class Held(Checked, code="LA930"):
     warps: int
 
     def validate(self) -> None:
-        """Check what the annotations do not say."""
         if (self.layout is None) == (self.table is None):
             raise CHECK.malformed("layout", "must be given if and only if table is None", self.layout)
         counts = (self.warps, self.lanes, self.registers)
@@ -121,7 +120,6 @@ class ConversionCost(Record, code="LA930"):
     cycles: float
 
     def validate(self) -> None:
-        """Check what the annotations do not say."""
         if not 0 <= self.cycles < MOST_CYCLES:
             raise CHECK.malformed("cycles", f"must be in [0, {MOST_CYCLES:g})", self.cycles)
 
@@ -202,7 +200,6 @@ class ConversionPlan(
     blocks: int = 1
 
     def validate(self) -> None:
-        """Check what the annotations do not say."""
         if self.mechanism not in MECHANISMS:
             raise CHECK.malformed("mechanism", f"must be one of {', '.join(MECHANISMS)}", self.mechanism)
         if self.element_bits not in ELEMENT_BITS:
@@ -245,8 +242,6 @@ class ConversionPlan(
 
         Args:
             elements: The registers before: any integers, indexed by warp, lane and register.
-
-        Raises: MalformedError: LA931.
         """
         held = np.asarray(elements, dtype=np.int64)
         shape = (self.warps, self.lanes, self.source.registers)
@@ -330,12 +325,6 @@ def counted(steps: tuple[Step, ...], source: Held, element_bits: int, costs: Ins
     Warps of a block share the multiprocessor (``InstructionCosts.taken``); a latency is paid once for each step that
     waits for the previous one. Three costs are unmeasured assumptions: reading an address table is an access of one
     turn, another block's shared memory costs the same as one's own, and a cluster barrier the same as a block barrier.
-
-    Args:
-        steps: The steps.
-        source: Layout before the first step.
-        element_bits: Bits of an element.
-        costs: Cycles per instruction.
     """
     work = _Counting(source, element_bits)
     accesses = turns = barriers = turns_of_tables = 0

@@ -51,7 +51,6 @@ class Take(Record, code="LA930", step="take"):
     repacked: int
 
     def validate(self) -> None:
-        """Check what the annotations do not say."""
         if min(self.packed, self.repacked) < 1 or min(self.registers, default=-1) < 0:
             raise CHECK.malformed("registers", "must be element numbers, with packed and repacked >= 1", self.registers)
 
@@ -98,7 +97,6 @@ class Read(Record, code="LA930", step="read"):
     taken: tuple[int, ...]
 
     def validate(self) -> None:
-        """Check what the annotations do not say."""
         if len(self.lanes) != len(self.taken):
             raise CHECK.malformed("lanes", f"must have {len(self.taken)} entries, one per word", len(self.lanes))
 
@@ -141,7 +139,6 @@ class SharedAccess(Record, code="LA930"):
     turns: int
 
     def validate(self) -> None:
-        """Check what the annotations do not say."""
         if self.elements < 1 or not self.starts:
             raise CHECK.malformed("elements", "must be at least 1, with at least one instruction", self.elements)
 
@@ -239,7 +236,6 @@ class Through(Record, code="LA930", step="through", json="smem_bytes barrier pas
     blocks: int = 1
 
     def validate(self) -> None:
-        """Check what the annotations do not say."""
         if self.barrier not in ("warp", "block", "cluster") or (self.barrier == "cluster") != (self.blocks > 1):
             raise CHECK.malformed("barrier", "must be 'warp' or 'block'; 'cluster' for several blocks", self.barrier)
         if self.blocks < 1 or self.blocks & (self.blocks - 1) or self.smem_bytes % self.blocks:
@@ -258,12 +254,6 @@ Step: TypeAlias = Take | Choose | Exchange | Move | Rename | Read | ShufflePlan 
 
 def ran(step: Step, held: IntArray, packed: int, element_bits: int) -> tuple[IntArray, int]:
     """Return the labels after a step, and the elements per word.
-
-    Args:
-        step: The step.
-        held: Labels of elements: int64[warp, lane, register].
-        packed: Elements per word before.
-        element_bits: Bits of an element.
 
     Raises: MalformedError: LA931, if the step does not fit its input or two threads race.
     """

@@ -125,8 +125,6 @@ def element_type(value: object) -> ElementType:
             (``cutlass::half_t``, ``Float8E4M3FN``), Triton (``fp8e4nv``, ``tl.bfloat16``), PTX (``.e5m2``, ``.b16``) or
             MLIR (``f8E4M3FN``, ``i8``), or of a TensorMap.
 
-    Raises: MalformedError: LA375.
-
     Example:
         >>> [element_type(name).name for name in ("f8E4M3FN", "torch.float8_e5m2", ".b16", "cutlass::int8_t", "<f4")]
         ['e4m3', 'e5m2', 'u16', 's8', 'f32']
@@ -249,8 +247,6 @@ def dtype_name(value: object) -> str:
         value: As for ``element_type``. 8- and 16-bit types without a TensorMap name become ``u8`` and ``u16``; a type
             that cannot be copied element by element is refused.
 
-    Raises: MalformedError: LA375.
-
     Example:
         >>> [dtype_name(name) for name in ("bf16", "torch.float16", "BFloat16", "cutlass::half_t", np.int32, "fp8e4nv")]
         ['bf16', 'f16', 'bf16', 'f16', 's32', 'u8']
@@ -263,8 +259,6 @@ def dtype_name(value: object) -> str:
 
 def read_dtype(reader: Reader, choices: Sequence[str]) -> str:
     """Return the element type that a document names, one of ``choices``, by any name ``element_type`` knows.
-
-    Raises: MalformedError: LA010.
 
     Example:
         >>> read_dtype(Reader("bfloat16"), PLAIN_DTYPES)

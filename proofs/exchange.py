@@ -115,8 +115,6 @@ class Exchange(Record, code="LA884", step="exchange"):
         word_asked: Functional of the word, 1 at ``vector``.
         lane_asked: Functional of the lane, 1 at ``lanes``.
 
-    Raises: MalformedError: LA884.
-
     Example:
         >>> word, thread = Exchange(1, 2, 1, 2).source(np.array([0, 1]), np.array([2, 2]))
         >>> word.tolist(), thread.tolist()
@@ -129,7 +127,6 @@ class Exchange(Record, code="LA884", step="exchange"):
     lane_asked: int
 
     def validate(self) -> None:
-        """Check what the annotations do not say."""
         if not (self.vector & self.word_asked).bit_count() & (self.lanes & self.lane_asked).bit_count() & 1:
             raise CHECK.malformed("word_asked", "must be 1 at vector, and lane_asked 1 at lanes", self.word_asked)
 
@@ -260,8 +257,6 @@ class ExchangePlan(
         steps: The steps on words.
         after: Repacking after the steps.
 
-    Raises: MalformedError: LA884.
-
     Example:
         >>> plain = Repack((1,), 0, 1)
         >>> plan = ExchangePlan(2, 2, 1, plain, (Exchange(1, 1, 1, 1),), plain)
@@ -277,7 +272,6 @@ class ExchangePlan(
     after: Repack
 
     def validate(self) -> None:
-        """Check what the annotations do not say."""
         for name in ("registers", "lanes", "warps"):
             value = CHECK.integer(getattr(self, name), name, 1, MOST)
             if value & (value - 1):
@@ -359,8 +353,6 @@ class ExchangePlan(
 
         Args:
             elements: The elements before, indexed by warp, lane and register.
-
-        Raises: MalformedError: LA884.
         """
         held = np.asarray(elements)
         if held.shape != (self.warps, self.lanes, self.registers):

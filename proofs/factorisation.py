@@ -64,7 +64,6 @@ class Factorisation(
     exchange: ExchangePlan | None = None
 
     def validate(self) -> None:
-        """Check what the annotations do not say."""
         for name in ("layout", "carried", "residual"):
             if not isinstance(getattr(self, name), SHARED_LAYOUTS):
                 raise CHECK.malformed(name, "must be a layout", getattr(self, name))

@@ -69,7 +69,6 @@ class Stage(Record, code="LA935"):
     barrier: str
 
     def validate(self) -> None:
-        """Check what the annotations do not say."""
         if self.barrier not in ("warp", "block"):
             raise CHECK.malformed("barrier", "must be 'warp' or 'block'", self.barrier)
 
@@ -118,7 +117,6 @@ class GatherPlan(
     alternatives: tuple[Alternative, ...] = field(repr=False)
 
     def validate(self) -> None:
-        """Check what the annotations do not say."""
         if self.mechanism not in MECHANISMS or (self.stage is None) == (self.mechanism == "shared"):
             raise CHECK.malformed(
                 "mechanism", f"must be one of {', '.join(MECHANISMS)}, the last with a stage", self.mechanism
@@ -215,8 +213,6 @@ class GatherPlan(
         Args:
             values: The source registers: any integers, by warp, lane and register.
             indices: The indices, by warp, lane and register.
-
-        Raises: MalformedError: LA936.
         """
         every, asked = self.every(values), np.asarray(indices, dtype=np.int64)
         if asked.shape != (every.shape[0], every.shape[1], every.shape[3]):

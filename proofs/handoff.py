@@ -27,10 +27,7 @@ from layoutalg.targets.nvidia.wgmma import DTYPES, SWIZZLES, checked_major, has_
 
 @dataclass(frozen=True, slots=True)
 class OperandView:
-    """A TensorMap tile viewed as a matrix operand: the ``wgmma`` problem, and which tile dimensions are MN and K.
-
-    Raises: MalformedError: LA372.
-    """
+    """A TensorMap tile viewed as a matrix operand: the ``wgmma`` problem, and which tile dimensions are MN and K."""
 
     problem: OperandProblem
     mn_dim: int
@@ -51,8 +48,6 @@ def operand_view(problem: TensorMapProblem, operand: str, major: str) -> Operand
         problem: A load of f16 or bf16.
         operand: ``"A"`` or ``"B"``.
         major: ``"K"`` or ``"MN"``: which of the two is contiguous in global memory.
-
-    Raises: AdmissibilityError: LA420. MalformedError: LA358, LA372.
 
     Example:
         >>> problem = TensorMapProblem.from_json({
@@ -119,8 +114,6 @@ def prove_handoff(copy: TensorMapPlan, view: OperandView, consumer: OperandPlan)
 
     Returns:
         The verdict on the copy if that is not ``Proved``, otherwise the one on the handoff.
-
-    Raises: MalformedError: LA372.
     """
     _require_view(copy, view)
     instance("consumer", consumer, OperandPlan)

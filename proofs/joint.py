@@ -59,7 +59,6 @@ class JointPlan(
     tables: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
     def validate(self) -> None:
-        """Check what the annotations do not say."""
         if len(self.plans) != len(self.consumers):
             raise CHECK.malformed("plans", "must have one plan for each consumer", len(self.plans))
         if not all(callable(getattr(plan, "to_json", None)) for plan in self.plans):
@@ -87,10 +86,7 @@ class JointPlan(
 
     @property
     def certificates(self) -> tuple[Certificate, ...]:
-        """Certificates of each map, each operand and, for measured instructions, the turns of each access.
-
-        Raises: AdmissibilityError: LA430. BudgetError: LA431.
-        """
+        """Certificates of each map, each operand and, for measured instructions, the turns of each access."""
         found = []
         for name, plan in zip(self.consumers, self.plans, strict=True):
             if isinstance(plan, TensorMapPlan):

@@ -54,7 +54,6 @@ class CellAccess(Record, code="LA920", json="name kind bits instructions"):
     cells: tuple[tuple[int | None, ...], ...]
 
     def validate(self) -> None:
-        """Check what the annotations do not say."""
         if self.kind not in KINDS:
             raise CHECK.malformed("kind", f"must be one of {', '.join(KINDS)}", self.kind)
         if not self.cells or any(all(cell is None for cell in lanes) for lanes in self.cells):
@@ -119,7 +118,6 @@ class PaddingPlan(
     elsewhere: Elsewhere | None = field(default=None, compare=False, repr=False)
 
     def validate(self) -> None:
-        """Check what the annotations do not say."""
         if self.form not in FORMS or len(self.pitches) != len(self.shape) or min(self.shape, default=0) < 1:
             raise CHECK.malformed("form", f"must be one of {', '.join(FORMS)}, with a pitch per extent", self.form)
         if prod(self.shape) > MOST_CELLS:
@@ -151,10 +149,7 @@ class PaddingPlan(
         return offsets_of(self.shape, self.pitches, self.interval, self.amount, self.order)
 
     def offset(self, *coordinates: int) -> int:
-        """Return the element offset at tile coordinates, outermost first.
-
-        Raises: MalformedError: LA920.
-        """
+        """Return the element offset at tile coordinates, outermost first."""
         inside = len(coordinates) == len(self.shape) and all(
             0 <= at < extent for at, extent in zip(coordinates, self.shape, strict=True)
         )
@@ -284,10 +279,7 @@ class PaddingPlan(
         yield Rivals(tuple(moved), layouts, self.turns, first)
 
     def listable(self) -> None:
-        """Return if this is optimal and there are few enough paddings to compare it with.
-
-        Raises: RepresentabilityError: LA906.
-        """
+        """Return if this is optimal and there are few enough paddings to compare it with."""
         if not self.optimal:
             raise uncertified(f"the proved lower bound is {self.bound} turns, the plan takes {self.turns}")
         most = MOST_STARTS // self.starts

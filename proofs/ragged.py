@@ -91,7 +91,6 @@ class RaggedFamily(Record, Shown, code="LA865", schema="layoutalg/ragged-family/
     certificate: dict[str, object] = field(default_factory=dict, hash=False)
 
     def validate(self) -> None:
-        """Check what the annotations do not say."""
         if self.strategy not in STRATEGIES:
             raise CHECK.malformed("strategy", f"must be one of {', '.join(STRATEGIES)}", self.strategy)
         if not self.plans or len(self.rules) < len(self.plans) or self.tile_rows < 1 or self.least_rows < 1:
@@ -207,8 +206,6 @@ def prove_coverage(family: RaggedFamily) -> Verdict:
     Returns:
         ``Proved``; or ``Refuted`` with a group size and a row that is missed, copied twice or foreign without being
         stated.
-
-    Raises: BudgetError: LA222.
     """
     least = f"n >= {family.least_rows}"
     clipped = family.strategy == "overfetch"

@@ -63,10 +63,7 @@ def counted(
     addresses: npt.NDArray[np.int64],
     active: npt.NDArray[np.bool_] | None = None,
 ) -> Served:
-    """Return how instructions at these byte addresses, int64[instruction, lane], serve an access.
-
-    Raises: MalformedError: LA709. RepresentabilityError: LA712.
-    """
+    """Return how instructions at these byte addresses, int64[instruction, lane], serve an access."""
     model = bank_model(target, instruction)
     turns, ideal = model.totals(addresses, active)
     return Served(number, target, instruction, len(addresses), turns, ideal, model.evidence)
@@ -148,10 +145,7 @@ class Recounted(Record, Shown):
         raise NotImplementedError
 
     def listable(self) -> None:
-        """Return if ``rivals`` are few enough to list.
-
-        Raises: RepresentabilityError: LA906.
-        """
+        """Return if ``rivals`` are few enough to list."""
         raise NotImplementedError
 
     def least_certificates(self) -> tuple[Certificate, ...]:

@@ -56,8 +56,6 @@ class ShufflePlan(Record, Shown, code="LA881", schema="layoutalg/shuffles/1"):
         kept: Per warp, lane and register, the register of the same lane to copy; -1 if a round writes it.
         rounds: The shuffles; all read the words from before the first round.
 
-    Raises: MalformedError: LA881.
-
     Example:
         >>> swap = Round(((0, 0),), ((1, 0),), ((0, 0),))
         >>> plan = ShufflePlan(1, 2, 1, (((-1,), (-1,)),), (swap,))
@@ -72,7 +70,6 @@ class ShufflePlan(Record, Shown, code="LA881", schema="layoutalg/shuffles/1"):
     rounds: tuple[Round, ...]
 
     def validate(self) -> None:
-        """Check what the annotations do not say."""
         if min(self.registers, self.lanes, self.warps) < 1:
             raise CHECK.malformed("registers", "must be positive, and so must lanes and warps", self.registers)
         kept = _array(self.kept, (self.warps, self.lanes, self.registers), NONE, self.registers, "kept")
@@ -116,8 +113,6 @@ class ShufflePlan(Record, Shown, code="LA881", schema="layoutalg/shuffles/1"):
 
         Args:
             words: The words before, indexed by warp, lane and register.
-
-        Raises: MalformedError: LA881.
         """
         held = np.asarray(words)
         shape = (self.warps, self.lanes, self.registers)
@@ -145,9 +140,6 @@ class ShufflePlan(Record, Shown, code="LA881", schema="layoutalg/shuffles/1"):
 
 def moved(source: IntArray) -> int:
     """Return the largest number of words that one lane receives from other lanes: the minimum number of rounds.
-
-    Args:
-        source: As ``ShufflePlan.source`` returns it.
 
     Example:
         >>> moved(np.array([[[0, 2], [1, 3]]]))

@@ -79,8 +79,6 @@ def shared_tile(
         names: The swizzles allowed.
         axes: Names of the layout's axes, outermost dimension first; see ``tile_map``.
 
-    Raises: MalformedError: LA376. RepresentabilityError: LA377. AdmissibilityError: LA111.
-
     Example:
         >>> shared_tile("Sw<3,3,3> o 0 o (8,64):(64,1)", None, 2)
         SharedTile(modes=(((8, 64),), ((64, 1),)), swizzle='128B', base=0)

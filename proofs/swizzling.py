@@ -53,7 +53,6 @@ class TileAccess(Record, code="LA910", json="layout kind"):
     kind: str = "load"
 
     def validate(self) -> None:
-        """Check what the annotations do not say."""
         if self.kind not in KINDS:
             raise CHECK.malformed("kind", f"must be one of {', '.join(KINDS)}", self.kind)
         if not {"register", "lane"} <= set(self.layout.in_dims):
@@ -124,7 +123,6 @@ class SwizzlePlan(
     elsewhere: Elsewhere | None = field(default=None, compare=False, repr=False)
 
     def validate(self) -> None:
-        """Check what the annotations do not say."""
         if self.chunk_bytes < 1 or self.chunk_bytes & (self.chunk_bytes - 1):
             raise CHECK.malformed("chunk_bytes", "must be a power of two", self.chunk_bytes)
 
@@ -222,10 +220,7 @@ class SwizzlePlan(
         yield from self._members()
 
     def listable(self) -> None:
-        """Return if there are no conflicts, or if the form has few enough members.
-
-        Raises: RepresentabilityError: LA906.
-        """
+        """Return if there are no conflicts, or if the form has few enough members."""
         if self.turns == self.ideal:
             return
         if not self.optimal:
@@ -336,10 +331,7 @@ def _known(target: str, name: str) -> BankModel | None:
 def instructions(
     access: TileAccess, smem: LinearLayout, element_bits: int, target: str
 ) -> tuple[str, Sequence[IntArray]]:
-    """Return the widest instruction that can move an access, and each one's byte addresses: int64[warp, lane].
-
-    Raises: MalformedError: LA910.
-    """
+    """Return the widest instruction that can move an access, and each one's byte addresses: int64[warp, lane]."""
     offsets = _offsets(access, smem)
     if access.kind in ("load", "store"):
         tried = widths(target, access.kind, element_bits)

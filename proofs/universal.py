@@ -74,7 +74,6 @@ class ClassPlan(
     largest: tuple[int, ...]
 
     def validate(self) -> None:
-        """Check what the annotations do not say."""
         for value, most in ((self.rows, 1 << 13), (self.row_bytes, 1 << 17), (self.chunk_bytes, 17)):
             if CHECK.integer(value, "rows, row_bytes, chunk_bytes", 1, most) & (value - 1):
                 raise CHECK.malformed("rows", "must be a power of two, and so must row_bytes and chunk_bytes", value)
@@ -145,10 +144,7 @@ class ClassPlan(
         return "\n".join(lines)
 
     def check(self) -> ClassPlan:
-        """Return the plan after comparing it with the formula and recounting the turns of every member.
-
-        Raises: MalformedError: LA911, LA924.
-        """
+        """Return the plan after comparing it with the formula and recounting the turns of every member."""
         wrong = Checker("LA924", "wrong universal swizzle")
         self.plan.check()
         chunks = self.row_bytes // self.chunk_bytes
@@ -173,10 +169,7 @@ class ClassPlan(
         return self.plan.certificates()
 
     def least_certificates(self) -> tuple[Certificate, ...]:
-        """Return certificates that nothing in ``space`` takes fewer turns; if conflict-free, that no placement does.
-
-        Raises: RepresentabilityError: LA436, LA906.
-        """
+        """Return certificates that nothing in ``space`` takes fewer turns; if conflict-free, that no placement does."""
         return self.plan.least_certificates()
 
     def to_json(self) -> dict[str, object]:

@@ -24,12 +24,6 @@ def equality(f: Given, g: Given) -> Certificate:
     Kind ``equality``: equal domains and f(i) = g(i) for all i, as decided by ``layoutalg.equivalent``; kind
     ``inequality``: the domains differ, or the values at some point.
 
-    Args:
-        f: A layout of any family.
-        g: Another one.
-
-    Raises: MalformedError: LA240, LA426. BudgetError: LA428.
-
     Example:
         >>> import layoutalg as la
         >>> made = equality(la.parse("(2,4):(1,2)"), la.parse("8:1"))

@@ -120,8 +120,6 @@ def least_turns(
 def measured_access(target: object, operation: object) -> tuple[str, int]:
     """Return the checker's name of an access, and its lanes.
 
-    Raises: MalformedError: LA340, LA709. RepresentabilityError: LA436.
-
     Example:
         >>> measured_access("sm_90a", "ld.shared.v4.b32")
         ('sm_90a ld.shared.b128', 32)

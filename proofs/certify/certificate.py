@@ -32,8 +32,6 @@ class Certificate(Statement):
         statement: The whole claim, as JSON data.
         evidence: What makes it quick to check, as JSON data; the checker does not search.
 
-    Raises: MalformedError: LA425.
-
     Example:
         >>> f, g = ({"size": 8, "stages": stages} for stages in ([["split", [2, 4]], ["affine", [[1, 2]], [0]]], []))
         >>> made = Certificate("equality", {"f": f, "g": g}, {"by": "table"})

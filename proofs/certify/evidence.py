@@ -45,12 +45,6 @@ def rules(*functions: Function) -> Iterator[dict[str, object]]:
 def proved(kind: str, statement: Evidence, evidence: Iterable[Evidence], where: str) -> Certificate:
     """Return the claim with the first evidence that the checker accepts.
 
-    Args:
-        kind: The kind of the certificate.
-        statement: The claim.
-        evidence: Candidate evidence, cheapest first.
-        where: The call, for messages.
-
     Raises: AdmissibilityError: LA427: the claim is refuted. BudgetError: LA428: no evidence decides it.
     """
     said = "no rule applies"

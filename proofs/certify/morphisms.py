@@ -20,8 +20,6 @@ def functoriality(inner: Morphism, outer: Morphism) -> Certificate:
         inner: f : S -> T.
         outer: g : T -> V, padded or not.
 
-    Raises: MalformedError: LA465. AdmissibilityError: LA184, LA427, LA611. BudgetError: LA428.
-
     Example:
         >>> made = functoriality(Morphism(4, (3, 4), (1,)), Morphism((3, 4), (4, 3), (1, 0)))
         >>> made.kind, made.statement["f"]["stages"]

@@ -32,10 +32,7 @@ def _values(f: Function, at: npt.NDArray[np.int64]) -> Values:
 
 
 def evaluated(stages: Stages, columns: Sequence[npt.NDArray[np.int64]]) -> Values:
-    """Return the outputs of stages at points and where they are defined, as computed by the checker.
-
-    Raises: BudgetError: LA001.
-    """
+    """Return the outputs of stages at points and where they are defined, as computed by the checker."""
     try:
         with base.timed(clock.left()):
             found: Values = base.values_at(stages, columns)

@@ -36,8 +36,6 @@ class ConvolutionProblem(Checked, code="LA859"):
         swizzle: Swizzle of the tile in shared memory; None for the widest that a row fills.
         target: Architecture.
 
-    Raises: MalformedError: LA859.
-
     Example:
         >>> problem = ConvolutionProblem(Tensor((2, 8, 8, 64)), (3, 3), 64, 64, padding=(1, 1))
         >>> problem.outputs, problem.rows
@@ -56,7 +54,6 @@ class ConvolutionProblem(Checked, code="LA859"):
     target: str = "sm_90a"
 
     def validate(self) -> None:
-        """Check what the annotations do not say."""
         put = object.__setattr__
         spatial = len(self.tensor.shape) - 2
         if not 1 <= spatial <= 3 or not all(isinstance(extent, int) for extent in self.tensor.shape):
@@ -146,10 +143,7 @@ class ConvolutionPlan(
         return len(self.issues) * row_pitch_bytes(self.tensor_map) * self.tensor_map.pixels_per_column
 
     def start(self, issue: ColumnIssue, row: int, channel: int) -> tuple[int, ...]:
-        """Return the coordinates (C, W, (H, (D,)) N) of an issue for the tile at a row and channel.
-
-        Raises: MalformedError: LA859.
-        """
+        """Return the coordinates (C, W, (H, (D,)) N) of an issue for the tile at a row and channel."""
         left = CHECK.integer(row, "row", 0, self.problem.rows) + issue.row
         places = []
         for extent, step, before in zip(
@@ -160,10 +154,7 @@ class ConvolutionPlan(
         return (CHECK.integer(channel, "channel", 0, 1 << 31) + issue.channel, *places, left)
 
     def offsets(self, tap: Sequence[int]) -> tuple[int, ...]:
-        """Return the offsets (W, (H, (D))) of a tap given outermost first.
-
-        Raises: MalformedError: LA859.
-        """
+        """Return the offsets (W, (H, (D))) of a tap given outermost first."""
         if len(tap) != len(self.problem.filter):
             raise CHECK.malformed("tap", f"must be {len(self.problem.filter)} integers", tuple(tap))
         taken = [

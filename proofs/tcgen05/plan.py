@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import pairwise, product
 
 import numpy as np
 import numpy.typing as npt
@@ -85,26 +86,15 @@ class Tcgen05Plan(
         lines = [f"{head}: {many} descriptor{'s' if many > 1 else ''} of {self.rows} x {self.k}"]
         if step is not None:
             lines.append(f"  K step {step}")
-        lines += [f"  ({tile.mn}, {tile.k}): {tile.encoded:#018x}" for tile in self.tiles[:4]]
-        return "\n".join(lines + ([f"  {many - 4} more"] if many > 4 else []))
+        return "\n".join([*lines, *_tile_lines(self.tiles)])
 
     def table(self, base_bytes: int = 0) -> IntArray | str:
         """Return the bit addresses that the descriptors read, int64[mn, k], or why they are unknown."""
-        blocks = {}
-        for tile in self.tiles:
-            read = read_bits(
-                tile.encoded, self.rows, self.k, self.container_bits, self.element_bits, self.major, base_bytes
-            )
-            if isinstance(read, str):
-                return read
-            blocks[tile.mn, tile.k] = read
-        rows, ks = sorted({mn for mn, _ in blocks}), sorted({k for _, k in blocks})
-        whole = {(mn, k) for mn in rows for k in ks} == set(blocks)
-        if not whole or rows != [*range(0, len(rows) * self.rows, self.rows)]:
-            return "the tiles do not form a grid"
-        if not ks or ks != [*range(0, len(ks) * self.k, self.k)]:
-            return "the tiles do not form a grid"
-        return np.block([[blocks[mn, k] for k in ks] for mn in rows])
+
+        def read(word: int) -> IntArray | str:
+            return read_bits(word, self.rows, self.k, self.container_bits, self.element_bits, self.major, base_bytes)
+
+        return _joined(self.tiles, read, (self.rows, self.k))
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,23 +117,13 @@ class ScalePlan(
     columns: int = 4
 
     def __str__(self) -> str:
-        many = len(self.tiles)
-        lines = [f"{many} x tcgen05.cp.32x128b.warpx4, {self.columns} columns each"]
-        lines += [f"  ({tile.mn}, {tile.k}): {tile.encoded:#018x}" for tile in self.tiles[:4]]
-        return "\n".join(lines + ([f"  {many - 4} more"] if many > 4 else []))
+        lines = [f"{len(self.tiles)} x tcgen05.cp.32x128b.warpx4, {self.columns} columns each"]
+        return "\n".join([*lines, *_tile_lines(self.tiles)])
 
-    def table(self) -> IntArray | str:
-        """Return the byte of each scale, int64[row, group], or why it is unknown."""
-        blocks = {}
-        for tile in self.tiles:
-            read = scale_bytes(tile.encoded)
-            if isinstance(read, str):
-                return read
-            blocks[tile.mn, tile.k] = read
-        rows, groups = sorted({mn for mn, _ in blocks}), sorted({k for _, k in blocks})
-        if {(mn, k) for mn in rows for k in groups} != set(blocks) or not blocks:
-            return "the tiles do not form a grid"
-        return np.block([[blocks[mn, k] for k in groups] for mn in rows])
+    def table(self, base_bytes: int = 0) -> IntArray | str:
+        """Return the byte of each scale, int64[row, group], or why it is unknown; relative to the tile base."""
+        del base_bytes
+        return _joined(self.tiles, scale_bytes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,6 +165,29 @@ class TmemPlan(
         return "\n".join(lines + ([f"  {many - 4} more"] if many > 4 else []))
 
 
+def _joined(
+    tiles: Sequence[Tcgen05Tile], read: Callable[[int], IntArray | str], steps: tuple[int, int] | None = None
+) -> IntArray | str:
+    """Return what descriptors read, tile by tile, or why it is unknown; ``steps`` are the distances of tiles."""
+    blocks: dict[tuple[int, int], IntArray] = {}
+    for tile in tiles:
+        found = read(tile.encoded)
+        if isinstance(found, str):
+            return found
+        blocks[tile.mn, tile.k] = found
+    axes = [sorted({place[axis] for place in blocks}) for axis in (0, 1)]
+    even = steps is None or all(at == [*range(0, len(at) * step, step)] for at, step in zip(axes, steps, strict=True))
+    if not blocks or not even or set(product(*axes)) != set(blocks):
+        return "the tiles do not form a grid"
+    return np.block([[blocks[mn, k] for k in axes[1]] for mn in axes[0]])
+
+
+def _tile_lines(tiles: Sequence[Tcgen05Tile]) -> list[str]:
+    """Return a line for each of the first four tiles, and one for the rest."""
+    lines = [f"  ({tile.mn}, {tile.k}): {tile.encoded:#018x}" for tile in tiles[:4]]
+    return lines + ([f"  {len(tiles) - 4} more"] if len(tiles) > 4 else [])
+
+
 def refuted(plan: Tcgen05Plan | ScalePlan, wanted: IntArray, bases: tuple[int, ...] = (0,)) -> str:
     """Return why a plan does not read what was requested at some tile base, or "".
 
@@ -198,7 +201,7 @@ def refuted(plan: Tcgen05Plan | ScalePlan, wanted: IntArray, bases: tuple[int, .
         'the tiles do not form a grid'
     """
     for base in bases:
-        read = plan.table(base) if isinstance(plan, Tcgen05Plan) else plan.table()
+        read = plan.table(base)
         if isinstance(read, str):
             return read
         moved = wanted + (8 * base if isinstance(plan, Tcgen05Plan) else 0)

@@ -62,8 +62,6 @@ class OperandProblem(Statement):
         arch: ``"sm_90a"``.
         sparse: Whether A is sparse: a tile of A has its stored elements, and B has twice the K per instruction.
 
-    Raises: MalformedError: LA372.
-
     Example:
         >>> problem = OperandProblem("A", (128, 64), (((128, 64),), ((64, 1),)), "128B")
         >>> print(problem)
@@ -113,8 +111,6 @@ class OperandProblem(Statement):
             align_bytes: The field.
             arch: The field.
             sparse: The field.
-
-        Raises: MalformedError: LA372, LA375, LA376. RepresentabilityError: LA377. AdmissibilityError: LA111.
 
         Example:
             >>> print(OperandProblem.of("A", "bf16", "Sw<3,3,3> o 0 o (128,64):(64,1)"))
@@ -168,10 +164,7 @@ class OperandProblem(Statement):
 
     @classmethod
     def from_json(cls, document: object) -> OperandProblem:
-        """Read a problem document; ``smem`` as in a TensorMap problem, dimensions MN then K.
-
-        Raises: MalformedError: LA010.
-        """
+        """Read a problem document; ``smem`` as in a TensorMap problem, dimensions MN then K."""
         return cls(*_read_problem(document if isinstance(document, Reader) else Reader(document)))
 
 
@@ -320,8 +313,6 @@ class OperandPlan(Claim):
         unread: Stride fields that affect no address; they are 16 bytes.
         evidence: ``"measured"`` or ``"modelled"``: basis of the read rule for this operand.
         certificate: What the checker recomputed, or None.
-
-    Raises: MalformedError: LA372.
     """
 
     problem: OperandProblem
@@ -400,10 +391,7 @@ class OperandPlan(Claim):
 
     @classmethod
     def from_json(cls, document: object) -> OperandPlan:
-        """Read a plan document. Only its form is validated here; the checker decides whether it is right.
-
-        Raises: MalformedError: LA010.
-        """
+        """Read a plan document. Only its form is validated here; the checker decides whether it is right."""
         reader = Reader(document)
         keys = ("schema", "problem", "major", "transpose", "rows", "align_bytes", "end_bytes", "steps_16_bytes")
         reader.keys((*keys, "unread", "evidence", "tiles", "certificate"))
