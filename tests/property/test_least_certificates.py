@@ -9,9 +9,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from judges.certificates import told
 
 import layoutalg as la
-from layoutalg.proofs import checker
 from layoutalg.proofs.checker.base import column
 from layoutalg.proofs.checker.operands import turns_of
 from layoutalg.proofs.served import uncertified
@@ -137,8 +137,7 @@ def test_the_checker_counts_as_the_judge_does():
 
 def said(statement):
     """What the checker says of a document that was written by an attacker, with the right seal."""
-    document = {"schema": checker.SCHEMA, "kind": "least-turns", "statement": statement, "evidence": {}}
-    return checker.check(document | {"seal": checker.seal(document)})
+    return told("least-turns", statement, {})
 
 
 def pitched(*pitches):

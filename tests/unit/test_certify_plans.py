@@ -3,12 +3,7 @@
 from __future__ import annotations
 
 import copy
-import json
-import shutil
-import subprocess
-import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -203,19 +198,3 @@ def test_a_fill_that_the_type_lacks_excludes_all_maps():
     assert la.certify.no_plan(stated).check()
     with pytest.raises(BudgetError, match="LA432"):
         la.certify.no_plan(problem(oob_fill="NAN"))
-
-
-def test_the_checker_alone_reads_them(tmp_path: Path):
-    """In an empty folder, with no layoutalg to import."""
-    made = [la.certify.plan(planned()), la.certify.no_plan(problem(base_align_bytes=8))]
-    broken = made[0].to_json()
-    broken["statement"]["issues"][0][0][1] = 1  # type: ignore[index]
-    for place, document in enumerate([*(each.to_json() for each in made), broken]):
-        (tmp_path / f"{place}.json").write_text(json.dumps(document))
-    shutil.copytree(Path(checker.__file__).parent, tmp_path / "checker")
-    run = "import sys, runpy; sys.modules['layoutalg'] = None; sys.argv = sys.argv[1:]; runpy.run_path('checker', "
-    command = [sys.executable, "-I", "-c", run + "run_name='__main__')", "checker", "."]
-    answer = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert [line.split()[0] for line in answer.stdout.splitlines()] == ["proved"] * 2 + ["refuted"], answer
-    assert "a box moves another global element" in answer.stdout
-    assert answer.returncode == 1

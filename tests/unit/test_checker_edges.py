@@ -6,9 +6,9 @@ import copy
 from typing import Any
 
 import pytest
+from judges.certificates import told
 
 import layoutalg as la
-from layoutalg.proofs import checker
 from layoutalg.proofs.checker import base
 from layoutalg.proofs.tensormap import TensorMapPlan, TensorMapProblem
 from layoutalg.synth import synthesize_tensormap
@@ -16,11 +16,6 @@ from layoutalg.synth.wgmma import canonical_operand, synthesize_wgmma
 from layoutalg.targets.nvidia import tensormap
 
 TABLE, SOLVERS = {"by": "table"}, {"by": "solvers"}
-
-
-def told(kind: str, statement: Any, evidence: Any) -> tuple[int, str]:
-    document = {"schema": checker.SCHEMA, "kind": kind, "statement": statement, "evidence": evidence}
-    return checker.check(document | {"seal": checker.seal(document)})
 
 
 def staged(size: int, *stages: list[Any]) -> dict[str, Any]:
