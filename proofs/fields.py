@@ -138,6 +138,10 @@ class Claim(Statement):
     """A statement with a certificate; ``with_changes`` does not prove it again."""
 
     __slots__ = ()
+    certificate: Mapping[str, object] | None
+
+    def validate(self) -> None:
+        object.__setattr__(self, "certificate", certificate("certificate", self.certificate))
 
     def digest(self) -> str:
         """Return the SHA-256 of everything but the certificate, in canonical JSON."""

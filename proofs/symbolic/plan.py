@@ -18,7 +18,7 @@ from layoutalg.ground.polynomial import Polynomial, number, whole_at
 from layoutalg.ground.polynomial_text import polynomial
 from layoutalg.ground.sizes import require_names, sizes_of
 from layoutalg.ground.verdict import Proved, Refuted
-from layoutalg.proofs.fields import Claim, certificate, instance, integers, items, plain, text
+from layoutalg.proofs.fields import Claim, integers, items, plain, text
 from layoutalg.proofs.symbolic.guard import Guard
 from layoutalg.proofs.symbolic.problem import SymbolicProblem
 from layoutalg.proofs.symbolic.text import plan_text
@@ -156,19 +156,14 @@ class SymbolicPlan(Claim):
     better: tuple[SymbolicPlan, ...] = ()
     certificate: Mapping[str, object] | None = field(default=None, hash=False)
 
-    def __post_init__(self) -> None:
-        instance("problem", self.problem, SymbolicProblem)
-        rank = len(instance("tensor_map", self.tensor_map, SymbolicMap).dims)
-        instance("guard", self.guard, Guard)
-        check_copies(self, rank, self.problem.pattern.rank)
+    def validate(self) -> None:
+        Claim.validate(self)
+        check_copies(self, len(self.tensor_map.dims), self.problem.pattern.rank)
         if not self.issues:
             raise CHECK.malformed("issues", "must have at least one entry", self.issues)
-        better = tuple(instance("better", entry, SymbolicPlan) for entry in items("better", self.better))
-        object.__setattr__(self, "better", better)
         missing = set(self.problem.names) - set(self.guard.names)
         if missing:
             object.__setattr__(self, "guard", Guard(self.guard.clauses, (*self.guard.names, *missing)))
-        object.__setattr__(self, "certificate", certificate("certificate", self.certificate))
 
     @property
     def names(self) -> tuple[str, ...]:

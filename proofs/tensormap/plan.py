@@ -17,7 +17,8 @@ import numpy.typing as npt
 from layoutalg.ground.document import Reader
 from layoutalg.ground.document import malformed as malformed_node
 from layoutalg.ground.errors import Diagnostic, MalformedError
-from layoutalg.proofs.fields import Claim, certificate, instance, integer, integers, items, malformed, plain, text
+from layoutalg.ground.record import Checked
+from layoutalg.proofs.fields import Claim, integer, integers, items, malformed, plain, text
 from layoutalg.proofs.tensormap.listed_problem import problem_from
 from layoutalg.proofs.tensormap.problem import TensorMapProblem
 from layoutalg.proofs.tensormap.text import plan_text
@@ -30,15 +31,15 @@ MAP_BYTES = 128
 
 
 @dataclass(frozen=True, slots=True)
-class Issue:
+class Issue(Checked, code="LA372"):
     """One bulk copy: start coordinates, innermost first, for the tile origin 0, and the shared byte offset."""
 
     coords: tuple[int, ...]
     smem_offset_bytes: int
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "coords", integers("coords", self.coords))
-        object.__setattr__(self, "smem_offset_bytes", integer("smem_offset_bytes", self.smem_offset_bytes))
+    def validate(self) -> None:
+        integers("coords", self.coords)
+        integer("smem_offset_bytes", self.smem_offset_bytes)
 
 
 OriginTerm = tuple[int, int, int]
@@ -78,17 +79,11 @@ class TensorMapPlan(Claim):
     undocumented: tuple[str, ...] = ()
     certificate: Mapping[str, object] | None = field(default=None, hash=False)
 
-    def __post_init__(self) -> None:
-        put = object.__setattr__
-        problem = instance("problem", self.problem, TensorMapProblem)
-        rank = len(instance("tensor_map", self.tensor_map, hardware.TensorMap).dims)
-        if not isinstance(self.raw, (bytes, bytearray)) or len(self.raw) != MAP_BYTES:
+    def validate(self) -> None:
+        Claim.validate(self)
+        if len(self.raw) != MAP_BYTES:
             raise malformed("raw", f"must be {MAP_BYTES} bytes", self.raw)
-        put(self, "raw", bytes(self.raw))
-        check_copies(self, rank, problem.rank)
-        rules = enumerate(items("undocumented", self.undocumented))
-        put(self, "undocumented", tuple(text(f"undocumented[{index}]", rule) for index, rule in rules))
-        put(self, "certificate", certificate("certificate", self.certificate))
+        check_copies(self, len(self.tensor_map.dims), self.problem.rank)
 
     def __str__(self) -> str:
         return plan_text(self)
@@ -224,33 +219,24 @@ _TERM = ("dim", "numerator", "denominator")
 
 
 def check_copies(plan: Any, rank: int, dims: int) -> None:
-    """Check the copies of a plan under construction: its issues, origin map, byte counts and class.
+    """Check the copies of a plan: its issues, origin map, byte counts and class.
 
     Args:
         plan: A plan, of one size or symbolic.
         rank: Dimensions of the map.
         dims: Dimensions of the tile.
     """
-    put = object.__setattr__
-    issues = tuple(instance(f"issues[{i}]", entry, Issue) for i, entry in enumerate(items("issues", plan.issues)))
-    for index, issue in enumerate(issues):
+    for index, issue in enumerate(plan.issues):
         if len(issue.coords) != rank:
             raise malformed(f"issues[{index}].coords", f"must have {rank} entries like the map", issue.coords)
-    put(plan, "issues", issues)
-    rows = enumerate(items("origin_map", plan.origin_map, rank))
-    put(plan, "origin_map", tuple(_origin_terms(f"origin_map[{row}]", terms, dims) for row, terms in rows))
+    for row, terms in enumerate(items("origin_map", plan.origin_map, rank)):
+        for dim, numerator, denominator in terms:
+            integer(f"origin_map[{row}]", dim, 0, dims - 1)
+            integer(f"origin_map[{row}]", numerator)
+            integer(f"origin_map[{row}]", denominator, 1)
     for name in _NUMBERS:
-        put(plan, name, integer(name, getattr(plan, name)))
-    put(plan, "oob", text("oob", plan.oob, OOB_CLASSES))
-
-
-def _origin_terms(field_name: str, value: object, dims: int) -> tuple[OriginTerm, ...]:
-    answer: list[OriginTerm] = []
-    for index, entry in enumerate(items(field_name, value)):
-        name = f"{field_name}[{index}]"
-        dim, numerator, denominator = integers(name, entry, 3)
-        answer.append((integer(name, dim, 0, dims - 1), numerator, integer(name, denominator, 1)))
-    return tuple(answer)
+        integer(name, getattr(plan, name))
+    text("oob", plan.oob, OOB_CLASSES)
 
 
 def copies_to_json(plan: Any) -> dict[str, object]:

@@ -19,16 +19,13 @@ import numpy as np
 from layoutalg.ground import limits
 from layoutalg.ground.document import Reader, malformed
 from layoutalg.ground.errors import Diagnostic, LayoutError, RepresentabilityError
+from layoutalg.ground.record import Checked
 from layoutalg.proofs.dtypes import element_type, stated_type
 from layoutalg.proofs.fields import (
     Claim,
     Digits,
     Statement,
-    certificate,
-    instance,
     integer,
-    integers,
-    items,
     plain,
     read_digits,
     set_fields,
@@ -266,7 +263,7 @@ def _read_modes(node: Reader, extent: int) -> Digits:
 
 
 @dataclass(frozen=True, slots=True)
-class InstructionTile:
+class InstructionTile(Checked, code="LA372"):
     """The tile that one instruction reads: its first element and its descriptor.
 
     Args:
@@ -281,10 +278,9 @@ class InstructionTile:
     descriptor: hardware.MatrixDescriptor
     encoded: int
 
-    def __post_init__(self) -> None:
-        instance("descriptor", self.descriptor, hardware.MatrixDescriptor)
+    def validate(self) -> None:
         for name, maximum in (("mn", MAX_INT), ("k", MAX_INT), ("encoded", 2**64 - 1)):
-            object.__setattr__(self, name, integer(name, getattr(self, name), 0, maximum))
+            integer(name, getattr(self, name), 0, maximum)
 
     def to_json(self) -> dict[str, object]:
         """Return the tile as JSON-ready data."""
@@ -327,24 +323,20 @@ class OperandPlan(Claim):
     evidence: str
     certificate: Mapping[str, object] | None = field(default=None, hash=False)
 
-    def __post_init__(self) -> None:
-        put = object.__setattr__
-        instance("problem", self.problem, OperandProblem)
-        put(self, "major", text("major", self.major, hardware.MAJORS))
-        tiles = tuple(
-            instance(f"tiles[{i}]", tile, InstructionTile) for i, tile in enumerate(items("tiles", self.tiles))
-        )
-        if not tiles:
+    def validate(self) -> None:
+        Claim.validate(self)
+        if not self.tiles:
             raise malformed_field("tiles", "must have at least one entry", self.tiles)
-        put(self, "tiles", tiles)
         for name, minimum in (("rows", 1), ("align_bytes", 1), ("end_bytes", 0)):
-            put(self, name, integer(name, getattr(self, name), minimum))
+            integer(name, getattr(self, name), minimum)
         for name in ("mn_steps", "k_steps"):
-            put(self, name, _checked_steps(name, getattr(self, name)))
-        names = enumerate(items("unread", self.unread))
-        put(self, "unread", tuple(text(f"unread[{index}]", name, STRIDE_FIELDS) for index, name in names))
-        put(self, "evidence", text("evidence", self.evidence, EVIDENCE))
-        put(self, "certificate", certificate("certificate", self.certificate))
+            for index, (count, step) in enumerate(getattr(self, name) or ()):
+                integer(f"{name}[{index}]", count, 2)
+                integer(f"{name}[{index}]", step)
+        for index, name in enumerate(self.unread):
+            text(f"unread[{index}]", name, STRIDE_FIELDS)
+        text("major", self.major, hardware.MAJORS)
+        text("evidence", self.evidence, EVIDENCE)
 
     def __str__(self) -> str:
         return operand_text(self)
@@ -421,13 +413,6 @@ class OperandPlan(Claim):
             reader.get("evidence").text(EVIDENCE),
             stated.value,
         )
-
-
-def _checked_steps(name: str, value: object) -> Digits | None:
-    if value is None:
-        return None
-    digits = [integers(f"{name}[{index}]", entry, 2) for index, entry in enumerate(items(name, value))]
-    return tuple((integer(f"{name}[{index}]", count, 2), step) for index, (count, step) in enumerate(digits))
 
 
 def _uniform(steps: Digits | None) -> int | None:
