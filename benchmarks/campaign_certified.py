@@ -88,8 +88,8 @@ def campaign(consumer: str, cases: int, seed: int, folder: Path) -> dict[str, An
         (place / name).write_text(made.to_text(), encoding="utf-8")
         answered[name] = kind
         kinds[made.kind] += 1
-    shutil.copy(checker.__file__, folder / "checker.py")
-    command = [sys.executable, "-I", "checker.py", str(place)]
+    shutil.copytree(Path(checker.__file__).parent, folder / "checker")
+    command = [sys.executable, "-I", "checker", str(place)]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=3600, check=False, env={})
     refused = []
     for line in done.stdout.splitlines():

@@ -8,16 +8,22 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from layoutalg.ground.kinds import checked_kinds
 from layoutalg.ground.layout import Layout
 from layoutalg.ground.picture import Shown
+from layoutalg.ground.record import Record
 
-SCHEMA = "layoutalg/access-plan/1"
 MOST_SHOWN = 8
 
 
 @dataclass(frozen=True, slots=True)
-class AccessPlan(Shown):
+class AccessPlan(
+    Record,
+    Shown,
+    code="LA822",
+    schema="layoutalg/access-plan/1",
+    json="instruction element_bits count addresses registers requested order turns ideal basis along lanes "
+    "source_bytes global_bytes",
+):
     """Instructions that move a tile, or warp registers, to or from shared memory.
 
     Args:
@@ -54,9 +60,6 @@ class AccessPlan(Shown):
     source_bytes: tuple[int, ...] = ()
     basis: str = ""
 
-    def __post_init__(self) -> None:
-        checked_kinds(self, "LA822")
-
     @property
     def lanes(self) -> str:
         """What each lane moves, in words; ``registers`` has it element by element."""
@@ -81,14 +84,8 @@ class AccessPlan(Shown):
 
     def to_json(self) -> dict[str, object]:
         """Return the plan as JSON-ready data; layouts with their table, fastest axis first."""
-        return {
-            "schema": SCHEMA, "instruction": self.instruction, "element_bits": self.element_bits, "count": self.count,
-            "addresses": _layout(self.addresses), "registers": _layout(self.registers),
-            "requested": _layout(self.requested), "order": [list(one) for one in self.order], "turns": self.turns,
-            "ideal": self.ideal, "basis": self.basis, "along": self.along, "lanes": self.lanes,
-            "source_bytes": list(self.source_bytes),
-            "global_bytes": None if self.global_bytes is None else _layout(self.global_bytes),
-        }  # fmt: skip
+        layouts = {name: getattr(self, name) for name in ("addresses", "registers", "requested", "global_bytes")}
+        return Record.to_json(self) | {name: layout and _layout(layout) for name, layout in layouts.items()}
 
 
 def _layout(layout: Any) -> dict[str, object]:

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 from layoutalg.ground.check import Checker
-from layoutalg.ground.errors import Repair, plain
-from layoutalg.ground.kinds import checked_kinds
+from layoutalg.ground.errors import Repair
 from layoutalg.ground.picture import Shown
+from layoutalg.ground.record import Record
 from layoutalg.ground.verdict import Unknown
 from layoutalg.proofs.certify.certificate import Certificate
 
@@ -24,7 +24,14 @@ CHECK = Checker("LA800", "invalid admission answer")
 
 
 @dataclass(frozen=True, slots=True)
-class Admitted(Shown):
+class Admitted(
+    Record,
+    Shown,
+    code="LA800",
+    schema=SCHEMA,
+    verdict="admitted",
+    json="consumer target dtype evidence descriptor certificate",
+):
     """A descriptor, or a list of instructions, that denotes the layout.
 
     Args:
@@ -43,8 +50,7 @@ class Admitted(Shown):
     certificate: Certificate
     evidence: Grade
 
-    def __post_init__(self) -> None:
-        checked_kinds(self, "LA800")
+    def validate(self) -> None:
         if not callable(getattr(self.descriptor, "to_json", None)):
             raise CHECK.malformed("descriptor", "must have to_json", self.descriptor)
 
@@ -54,14 +60,6 @@ class Admitted(Shown):
     def __str__(self) -> str:
         told = "\n".join(f"  {line}" for line in str(self.descriptor).splitlines())
         return f"admitted      {self.consumer} on {self.target}, {self.dtype} ({self.evidence})\n{told}"
-
-    def to_json(self) -> dict[str, object]:
-        """Return the answer as JSON-ready data."""
-        return {
-            "schema": SCHEMA, "verdict": "admitted", "consumer": self.consumer, "target": self.target,
-            "dtype": self.dtype, "evidence": self.evidence, "descriptor": self.descriptor.to_json(),
-            "certificate": self.certificate.to_json(),
-        }  # fmt: skip
 
 
 class _Later:
@@ -82,7 +80,15 @@ class _Later:
 
 
 @dataclass(frozen=True, slots=True)
-class Refused(_Later, Shown):
+class Refused(
+    Record,
+    _Later,
+    Shown,
+    code="LA800",
+    schema=SCHEMA,
+    verdict="refused",
+    json="consumer target dtype rules reasons witness repairs certificate",
+):
     """No descriptor of the consumer denotes the layout.
 
     Args:
@@ -105,8 +111,7 @@ class Refused(_Later, Shown):
     repairs: tuple[Repair, ...] = ()
     certificate: Certificate | None = None
 
-    def __post_init__(self) -> None:
-        checked_kinds(self, "LA800")
+    def validate(self) -> None:
         if not self.rules or len(self.rules) != len(self.reasons):
             raise CHECK.malformed("rules", "must name at least one rule, with one reason for each", self.rules)
 
@@ -137,15 +142,6 @@ class Refused(_Later, Shown):
         if self.witness:
             lines.append("  at          " + ", ".join(f"{key}={value}" for key, value in self.witness.items()))
         return "\n".join(lines + [f"  try         {repair}" for repair in self.repairs])
-
-    def to_json(self) -> dict[str, object]:
-        """Return the answer as JSON-ready data."""
-        return {
-            "schema": SCHEMA, "verdict": "refused", "consumer": self.consumer, "target": self.target,
-            "dtype": self.dtype, "rules": list(self.rules), "reasons": list(self.reasons),
-            "witness": plain(self.witness), "repairs": [repair.to_json() for repair in self.repairs],
-            "certificate": None if self.certificate is None else self.certificate.to_json(),
-        }  # fmt: skip
 
 
 Admission: TypeAlias = Admitted | Refused | Unknown

@@ -35,8 +35,6 @@ class Description(NamedTuple):
 def described(value: Any) -> Description | None:
     """Return the description of an array; None if the value has none.
 
-    Raises: MalformedError: LA375.
-
     Example:
         >>> described(np.zeros((4, 6), np.float16)[::2]).stride
         (12, 1)

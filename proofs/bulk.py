@@ -13,17 +13,22 @@ import numpy as np
 import numpy.typing as npt
 
 from layoutalg.ground.check import Checker
-from layoutalg.ground.kinds import checked_kinds
 from layoutalg.ground.picture import Shown
+from layoutalg.ground.record import Record
 from layoutalg.proofs.listed import ListedLayout, listed
 
-SCHEMA = "layoutalg/bulk-plan/1"
 CHECK = Checker("LA809", "invalid bulk-copy plan")
 _SHOWN = 6
 
 
 @dataclass(frozen=True, slots=True)
-class BulkPlan(Shown):
+class BulkPlan(
+    Record,
+    Shown,
+    code="LA809",
+    schema="layoutalg/bulk-plan/1",
+    json="instruction element_bytes tile strides copies ctas expect_tx_bytes",
+):
     """Copies that together move a tile.
 
     Args:
@@ -47,8 +52,7 @@ class BulkPlan(Shown):
     copies: tuple[tuple[int, int, int], ...]
     ctas: int = 1
 
-    def __post_init__(self) -> None:
-        checked_kinds(self, "LA809")
+    def validate(self) -> None:
         if not self.tile or min(self.tile) < 1 or len(self.strides) != len(self.tile):
             raise CHECK.malformed("strides", "must have one entry per dimension of a tile", self.strides)
         if math.prod(self.tile) > 2**20:
@@ -107,11 +111,3 @@ class BulkPlan(Shown):
         lines = [f"{many} x {self.instruction}" + (f" to {self.ctas} blocks" if self.ctas > 1 else "")]
         lines += [f"  {size} bytes: global {start} -> shared {to}" for start, to, size in self.copies[:_SHOWN]]
         return "\n".join(lines + [f"  {many - _SHOWN} more"] * (many > _SHOWN))
-
-    def to_json(self) -> dict[str, object]:
-        """Return the plan as JSON-ready data."""
-        return {
-            "schema": SCHEMA, "instruction": self.instruction, "element_bytes": self.element_bytes,
-            "tile": list(self.tile), "strides": list(self.strides), "copies": [list(one) for one in self.copies],
-            "ctas": self.ctas, "expect_tx_bytes": self.expect_tx_bytes,
-        }  # fmt: skip

@@ -24,9 +24,9 @@ import numpy as np
 import numpy.typing as npt
 
 from layoutalg.f2 import LinearLayout, matrix
-from layoutalg.ground.kinds import checked_kinds
 from layoutalg.ground.listed import ListedLayout
 from layoutalg.ground.picture import Shown
+from layoutalg.ground.record import Checked, Record
 from layoutalg.proofs.certify import Certificate
 from layoutalg.proofs.certify.algebra import composition
 from layoutalg.proofs.conversion_steps import (
@@ -46,7 +46,6 @@ from layoutalg.proofs.shuffle import ShufflePlan
 from layoutalg.targets.instruction_costs import InstructionCosts, instruction_costs
 
 IntArray: TypeAlias = npt.NDArray[np.int64]
-SCHEMA = "layoutalg/conversion/1"
 MECHANISMS = ("nothing", "registers", "shuffles", "shared", "matrices", "cluster")
 MOST_CYCLES = 1e15
 LINE_BYTES = 128
@@ -55,7 +54,7 @@ ELEMENT_BITS = (8, 16, 32, 64, 128)
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class Held(Checked, code="LA930"):
     """A register layout: the element at each place (register, lane, warp).
 
     Args:
@@ -72,8 +71,7 @@ class Held:
     lanes: int
     warps: int
 
-    def __post_init__(self) -> None:
-        checked_kinds(self, "LA930")
+    def validate(self) -> None:
         if (self.layout is None) == (self.table is None):
             raise CHECK.malformed("layout", "must be given if and only if table is None", self.layout)
         counts = (self.warps, self.lanes, self.registers)
@@ -100,7 +98,7 @@ class Held:
 
 
 @dataclass(frozen=True, slots=True)
-class ConversionCost:
+class ConversionCost(Record, code="LA930"):
     """Instructions of a thread, bank turns of all warps, and estimated cycles.
 
     Args:
@@ -121,8 +119,7 @@ class ConversionCost:
     barriers: int
     cycles: float
 
-    def __post_init__(self) -> None:
-        checked_kinds(self, "LA930")
+    def validate(self) -> None:
         if not 0 <= self.cycles < MOST_CYCLES:
             raise CHECK.malformed("cycles", f"must be in [0, {MOST_CYCLES:g})", self.cycles)
 
@@ -133,16 +130,9 @@ class ConversionCost:
                 for name, count in named.items() if count]  # fmt: skip
         return f"{', '.join(told) or 'no instruction'} ({self.cycles:g} cycles)"
 
-    def to_json(self) -> dict[str, object]:
-        """Return the cost as JSON-ready data."""
-        return {
-            "shuffles": self.shuffles, "selects": self.selects, "permutes": self.permutes, "accesses": self.accesses,
-            "turns": self.turns, "barriers": self.barriers, "cycles": self.cycles,
-        }  # fmt: skip
-
 
 @dataclass(frozen=True, slots=True)
-class Alternative:
+class Alternative(Record, code="LA930", json="mechanism because smem_bytes cost"):
     """A mechanism that was considered, and why it was or was not chosen.
 
     Args:
@@ -159,23 +149,20 @@ class Alternative:
     smem_bytes: int = 0
     steps: tuple[Step, ...] = ()
 
-    def __post_init__(self) -> None:
-        checked_kinds(self, "LA930")
-
     def __str__(self) -> str:
         where = f", {self.smem_bytes} bytes" if self.smem_bytes else ""
         return f"{self.mechanism:<12}{'no' if self.cost is None else self.cost}{where}: {self.because}"
 
-    def to_json(self) -> dict[str, object]:
-        """Return the alternative as JSON-ready data."""
-        return {
-            "mechanism": self.mechanism, "because": self.because, "smem_bytes": self.smem_bytes,
-            "cost": None if self.cost is None else self.cost.to_json(),
-        }  # fmt: skip
-
 
 @dataclass(frozen=True, slots=True)
-class ConversionPlan(Shown):
+class ConversionPlan(
+    Record,
+    Shown,
+    code="LA930",
+    schema="layoutalg/conversion/1",
+    json="mechanism target element_bits source destination packed rounds least smem_bytes why blocks? cost steps "
+    "alternatives",
+):
     """How threads convert one register layout into another.
 
     Args:
@@ -212,8 +199,7 @@ class ConversionPlan(Shown):
     least: bool = False
     blocks: int = 1
 
-    def __post_init__(self) -> None:
-        checked_kinds(self, "LA930")
+    def validate(self) -> None:
         if self.mechanism not in MECHANISMS:
             raise CHECK.malformed("mechanism", f"must be one of {', '.join(MECHANISMS)}", self.mechanism)
         if self.element_bits not in ELEMENT_BITS:
@@ -256,8 +242,6 @@ class ConversionPlan(Shown):
 
         Args:
             elements: The registers before: any integers, indexed by warp, lane and register.
-
-        Raises: MalformedError: LA931.
         """
         held = np.asarray(elements, dtype=np.int64)
         shape = (self.warps, self.lanes, self.source.registers)
@@ -334,17 +318,6 @@ class ConversionPlan(Shown):
         lines += [f"  {other}" for other in self.alternatives if other.mechanism != self.mechanism]
         return "\n".join(lines)
 
-    def to_json(self) -> dict[str, object]:
-        """Return the plan as JSON-ready data."""
-        return {
-            "schema": SCHEMA, "mechanism": self.mechanism, "target": self.target, "element_bits": self.element_bits,
-            "source": self.source.to_json(), "destination": self.destination.to_json(), "packed": self.packed,
-            "rounds": self.rounds, "least": self.least, "smem_bytes": self.smem_bytes, "why": self.why,
-            **({"blocks": self.blocks} if self.blocks > 1 else {}),
-            "cost": self.cost.to_json(), "steps": [step.to_json() for step in self.steps],
-            "alternatives": [other.to_json() for other in self.alternatives],
-        }  # fmt: skip
-
 
 def counted(steps: tuple[Step, ...], source: Held, element_bits: int, costs: InstructionCosts) -> ConversionCost:
     """Return the instruction counts and cycles of steps.
@@ -352,12 +325,6 @@ def counted(steps: tuple[Step, ...], source: Held, element_bits: int, costs: Ins
     Warps of a block share the multiprocessor (``InstructionCosts.taken``); a latency is paid once for each step that
     waits for the previous one. Three costs are unmeasured assumptions: reading an address table is an access of one
     turn, another block's shared memory costs the same as one's own, and a cluster barrier the same as a block barrier.
-
-    Args:
-        steps: The steps.
-        source: Layout before the first step.
-        element_bits: Bits of an element.
-        costs: Cycles per instruction.
     """
     work = _Counting(source, element_bits)
     accesses = turns = barriers = turns_of_tables = 0

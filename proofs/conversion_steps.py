@@ -19,7 +19,7 @@ import numpy.typing as npt
 from layoutalg.f2 import matrix
 from layoutalg.ground.check import Checker
 from layoutalg.ground.errors import RepresentabilityError
-from layoutalg.ground.kinds import checked_kinds
+from layoutalg.ground.record import Record
 from layoutalg.proofs.exchange import Choose, Exchange, Move, Rename
 from layoutalg.proofs.listed_access import CHECK, UNCOUNTED, ListedAccess
 from layoutalg.proofs.shuffle import ShufflePlan
@@ -33,7 +33,7 @@ NOTHING = np.iinfo(np.int64).min
 
 
 @dataclass(frozen=True, slots=True)
-class Take:
+class Take(Record, code="LA930", step="take"):
     """Replaces the thread's elements by a selection of them, the same in all threads.
 
     Args:
@@ -50,8 +50,7 @@ class Take:
     packed: int
     repacked: int
 
-    def __post_init__(self) -> None:
-        checked_kinds(self, "LA930")
+    def validate(self) -> None:
         if min(self.packed, self.repacked) < 1 or min(self.registers, default=-1) < 0:
             raise CHECK.malformed("registers", "must be element numbers, with packed and repacked >= 1", self.registers)
 
@@ -75,13 +74,9 @@ class Take:
                 count += max(1, len({source for source, _ in parts}) - 1)
         return count
 
-    def to_json(self) -> dict[str, object]:
-        """Return the step as JSON-ready data."""
-        return {"step": "take", "registers": self.registers, "packed": self.packed, "repacked": self.repacked}
-
 
 @dataclass(frozen=True, slots=True)
-class Read:
+class Read(Record, code="LA930", step="read"):
     """Reads every word from a lane of the same warp; words may be dropped or copied.
 
     After the step, word w of thread t is word ``taken[w]`` of lane ``threads(t) xor lanes[w]`` of the thread's warp,
@@ -101,8 +96,7 @@ class Read:
     lanes: tuple[int, ...]
     taken: tuple[int, ...]
 
-    def __post_init__(self) -> None:
-        checked_kinds(self, "LA930")
+    def validate(self) -> None:
         if len(self.lanes) != len(self.taken):
             raise CHECK.malformed("lanes", f"must have {len(self.taken)} entries, one per word", len(self.lanes))
 
@@ -119,13 +113,9 @@ class Read:
         """Return the shuffles of a warp of ``lanes`` lanes."""
         return sum(self.mask(word, lanes) != 0 for word in range(len(self.taken)))
 
-    def to_json(self) -> dict[str, object]:
-        """Return the step as JSON-ready data."""
-        return {"step": "read", "threads": self.threads, "lanes": self.lanes, "taken": self.taken}
-
 
 @dataclass(frozen=True, slots=True)
-class SharedAccess:
+class SharedAccess(Record, code="LA930"):
     """Instructions that store or load all elements of a thread, the same in all threads.
 
     Instruction i moves the elements i v to (i + 1) v - 1, v = ``elements``, at byte address ``threads(t) xor
@@ -148,8 +138,7 @@ class SharedAccess:
     idle: int
     turns: int
 
-    def __post_init__(self) -> None:
-        checked_kinds(self, "LA930")
+    def validate(self) -> None:
         if self.elements < 1 or not self.starts:
             raise CHECK.malformed("elements", "must be at least 1, with at least one instruction", self.elements)
 
@@ -215,19 +204,12 @@ class SharedAccess:
         taking = np.broadcast_to(active[warps], rows.shape).reshape(-1, model.lanes)
         return model.totals(rows.reshape(-1, model.lanes), taking)[0]
 
-    def to_json(self) -> dict[str, object]:
-        """Return the accesses as JSON-ready data."""
-        return {
-            "instruction": self.instruction, "elements": self.elements, "threads": self.threads, "starts": self.starts,
-            "idle": self.idle, "turns": self.turns,
-        }  # fmt: skip
-
 
 Access: TypeAlias = SharedAccess | ListedAccess
 
 
 @dataclass(frozen=True, slots=True)
-class Through:
+class Through(Record, code="LA930", step="through", json="smem_bytes barrier passes store load blocks?"):
     """Moves elements through shared memory, in passes of equally many instructions.
 
     Pass q of n executes the store instructions i with i n // count = q, a barrier, the load instructions likewise and,
@@ -253,8 +235,7 @@ class Through:
     load: Access
     blocks: int = 1
 
-    def __post_init__(self) -> None:
-        checked_kinds(self, "LA930")
+    def validate(self) -> None:
         if self.barrier not in ("warp", "block", "cluster") or (self.barrier == "cluster") != (self.blocks > 1):
             raise CHECK.malformed("barrier", "must be 'warp' or 'block'; 'cluster' for several blocks", self.barrier)
         if self.blocks < 1 or self.blocks & (self.blocks - 1) or self.smem_bytes % self.blocks:
@@ -267,26 +248,12 @@ class Through:
         """Barriers of all passes."""
         return 2 * self.passes - (self.blocks == 1)
 
-    def to_json(self) -> dict[str, object]:
-        """Return the step as JSON-ready data."""
-        return {
-            "step": "through", "smem_bytes": self.smem_bytes, "barrier": self.barrier, "passes": self.passes,
-            "store": self.store.to_json(), "load": self.load.to_json(),
-            **({"blocks": self.blocks} if self.blocks > 1 else {}),
-        }  # fmt: skip
-
 
 Step: TypeAlias = Take | Choose | Exchange | Move | Rename | Read | ShufflePlan | Through
 
 
 def ran(step: Step, held: IntArray, packed: int, element_bits: int) -> tuple[IntArray, int]:
     """Return the labels after a step, and the elements per word.
-
-    Args:
-        step: The step.
-        held: Labels of elements: int64[warp, lane, register].
-        packed: Elements per word before.
-        element_bits: Bits of an element.
 
     Raises: MalformedError: LA931, if the step does not fit its input or two threads race.
     """

@@ -16,7 +16,7 @@ import numpy as np
 from layoutalg.ground.check import Checker
 from layoutalg.ground.document import Reader
 from layoutalg.ground.errors import MalformedError, shown
-from layoutalg.ground.kinds import checked_kinds
+from layoutalg.ground.record import Checked
 from layoutalg.notation.written import stated
 from layoutalg.targets.nvidia.tensormap import DTYPES, PLAIN_DTYPES
 
@@ -24,7 +24,7 @@ CHECK = Checker("LA375", "invalid tensor")
 
 
 @dataclass(frozen=True, slots=True)
-class ElementType:
+class ElementType(Checked, code="LA374"):
     """An element type and the TensorMap type that carries it.
 
     Args:
@@ -38,9 +38,6 @@ class ElementType:
     bits: int
     tensormap: str | None
     note: str = ""
-
-    def __post_init__(self) -> None:
-        checked_kinds(self, "LA374")
 
 
 _PACKED = "two elements share a byte: describe bytes (u8; halve the innermost extent and the other strides)"
@@ -127,8 +124,6 @@ def element_type(value: object) -> ElementType:
         value: A name or a type object of NumPy (``np.int8``, ``"<f4"``), PyTorch (``torch.float8_e4m3fn``), CuTe
             (``cutlass::half_t``, ``Float8E4M3FN``), Triton (``fp8e4nv``, ``tl.bfloat16``), PTX (``.e5m2``, ``.b16``) or
             MLIR (``f8E4M3FN``, ``i8``), or of a TensorMap.
-
-    Raises: MalformedError: LA375.
 
     Example:
         >>> [element_type(name).name for name in ("f8E4M3FN", "torch.float8_e5m2", ".b16", "cutlass::int8_t", "<f4")]
@@ -252,8 +247,6 @@ def dtype_name(value: object) -> str:
         value: As for ``element_type``. 8- and 16-bit types without a TensorMap name become ``u8`` and ``u16``; a type
             that cannot be copied element by element is refused.
 
-    Raises: MalformedError: LA375.
-
     Example:
         >>> [dtype_name(name) for name in ("bf16", "torch.float16", "BFloat16", "cutlass::half_t", np.int32, "fp8e4nv")]
         ['bf16', 'f16', 'bf16', 'f16', 's32', 'u8']
@@ -266,8 +259,6 @@ def dtype_name(value: object) -> str:
 
 def read_dtype(reader: Reader, choices: Sequence[str]) -> str:
     """Return the element type that a document names, one of ``choices``, by any name ``element_type`` knows.
-
-    Raises: MalformedError: LA010.
 
     Example:
         >>> read_dtype(Reader("bfloat16"), PLAIN_DTYPES)

@@ -26,11 +26,10 @@ import numpy.typing as npt
 
 from layoutalg.f2 import matrix
 from layoutalg.ground.check import Checker
-from layoutalg.ground.kinds import checked_kinds
+from layoutalg.ground.record import Record
 
 IntArray: TypeAlias = npt.NDArray[np.int64]
 CHECK = Checker("LA884", "invalid exchange plan")
-SCHEMA = "layoutalg/exchanges/1"
 MOST = 1 << 20
 """Most places of a plan."""
 SHUFFLE_CYCLES, TURN_CYCLES, SELECT_CYCLES = 1.0, 1.0, 0.5
@@ -52,7 +51,7 @@ def parity(mask: int, values: Any) -> IntArray:
 
 
 @dataclass(frozen=True, slots=True)
-class Cost:
+class Cost(Record, code="LA884", json="shuffles selects permutes turns cycles"):
     """Instruction counts of a thread.
 
     Args:
@@ -66,9 +65,6 @@ class Cost:
     selects: int = 0
     permutes: int = 0
     turns: int = 0
-
-    def __post_init__(self) -> None:
-        checked_kinds(self, "LA884")
 
     def __add__(self, other: Cost) -> Cost:
         return Cost(
@@ -87,16 +83,9 @@ class Cost:
         told = [f"{count} {name}{'s' if count > 1 else ''}" for name, count in parts.items() if count]
         return f"{', '.join(told) or 'nothing'} ({self.cycles:g} cycles per warp)"
 
-    def to_json(self) -> dict[str, object]:
-        """Return the cost as JSON-ready data."""
-        return {
-            "shuffles": self.shuffles, "selects": self.selects, "permutes": self.permutes, "turns": self.turns,
-            "cycles": self.cycles,
-        }  # fmt: skip
-
 
 @dataclass(frozen=True, slots=True)
-class Choose:
+class Choose(Record, code="LA884", step="choose"):
     """Replaces word w by word w + ``vector`` in the threads where a functional is 1.
 
     Args:
@@ -107,9 +96,6 @@ class Choose:
     vector: int
     asked: int
 
-    def __post_init__(self) -> None:
-        checked_kinds(self, "LA884")
-
     def source(self, word: IntArray, thread: IntArray) -> tuple[IntArray, IntArray]:
         """Return the source places."""
         return word ^ self.vector * parity(self.asked, thread), thread
@@ -118,13 +104,9 @@ class Choose:
         """Return the instructions of a lane with ``words`` words."""
         return Cost(selects=words)
 
-    def to_json(self) -> dict[str, object]:
-        """Return the step as JSON-ready data."""
-        return {"step": "choose", "vector": self.vector, "asked": self.asked}
-
 
 @dataclass(frozen=True, slots=True)
-class Exchange:
+class Exchange(Record, code="LA884", step="exchange"):
     """Swaps a bit of the word number with a bit of the lane number.
 
     Args:
@@ -132,8 +114,6 @@ class Exchange:
         lanes: The XOR of the lane.
         word_asked: Functional of the word, 1 at ``vector``.
         lane_asked: Functional of the lane, 1 at ``lanes``.
-
-    Raises: MalformedError: LA884.
 
     Example:
         >>> word, thread = Exchange(1, 2, 1, 2).source(np.array([0, 1]), np.array([2, 2]))
@@ -146,8 +126,7 @@ class Exchange:
     word_asked: int
     lane_asked: int
 
-    def __post_init__(self) -> None:
-        checked_kinds(self, "LA884")
+    def validate(self) -> None:
         if not (self.vector & self.word_asked).bit_count() & (self.lanes & self.lane_asked).bit_count() & 1:
             raise CHECK.malformed("word_asked", "must be 1 at vector, and lane_asked 1 at lanes", self.word_asked)
 
@@ -160,16 +139,9 @@ class Exchange:
         """Return the instructions of a lane with ``words`` words."""
         return Cost(shuffles=words // 2, selects=3 * words // 2)
 
-    def to_json(self) -> dict[str, object]:
-        """Return the step as JSON-ready data."""
-        return {
-            "step": "exchange", "vector": self.vector, "lanes": self.lanes, "word_asked": self.word_asked,
-            "lane_asked": self.lane_asked,
-        }  # fmt: skip
-
 
 @dataclass(frozen=True, slots=True)
-class Move:
+class Move(Record, code="LA884", step="move"):
     """Reads every word from some lane.
 
     Args:
@@ -181,9 +153,6 @@ class Move:
     threads: tuple[int, ...]
     words: tuple[int, ...]
     constant: int
-
-    def __post_init__(self) -> None:
-        checked_kinds(self, "LA884")
 
     def read(self, word: int, thread: IntArray) -> IntArray:
         """Return the lane from which each thread reads a word."""
@@ -206,13 +175,9 @@ class Move:
         lanes = 1 << max((column.bit_length() for column in self.threads), default=0)
         return Cost(shuffles=sum(self.mask(word, lanes) != 0 for word in range(words)))
 
-    def to_json(self) -> dict[str, object]:
-        """Return the step as JSON-ready data."""
-        return {"step": "move", "threads": self.threads, "words": self.words, "constant": self.constant}
-
 
 @dataclass(frozen=True, slots=True)
-class Rename:
+class Rename(Record, code="LA884", step="rename"):
     """Renumbers words; no instruction.
 
     Args:
@@ -223,9 +188,6 @@ class Rename:
     words: tuple[int, ...]
     constant: int
 
-    def __post_init__(self) -> None:
-        checked_kinds(self, "LA884")
-
     def source(self, word: IntArray, thread: IntArray) -> tuple[IntArray, IntArray]:
         """Return the source places."""
         return np.asarray(matrix.table(self.words, self.constant)[word], dtype=np.int64), thread
@@ -234,16 +196,12 @@ class Rename:
         """Return the instructions of a lane with ``words`` words: none."""
         return Cost(shuffles=0 * words)
 
-    def to_json(self) -> dict[str, object]:
-        """Return the step as JSON-ready data."""
-        return {"step": "rename", "words": self.words, "constant": self.constant}
-
 
 Step: TypeAlias = Choose | Exchange | Move | Rename
 
 
 @dataclass(frozen=True, slots=True)
-class Repack:
+class Repack(Record, code="LA884", step="repack"):
     """Renumbers a lane's elements, packed several to a word: element e is part e % packed of word e // packed.
 
     Args:
@@ -255,9 +213,6 @@ class Repack:
     elements: tuple[int, ...]
     constant: int
     packed: int
-
-    def __post_init__(self) -> None:
-        checked_kinds(self, "LA884")
 
     def parts(self, word: int) -> tuple[tuple[int, int], ...]:
         """Return the source (word, part) of each part of a word.
@@ -284,13 +239,14 @@ class Repack:
         """Return the source elements."""
         return np.asarray(matrix.table(self.elements, self.constant)[element], dtype=np.int64)
 
-    def to_json(self) -> dict[str, object]:
-        """Return the step as JSON-ready data."""
-        return {"step": "repack", "elements": self.elements, "constant": self.constant, "packed": self.packed}
-
 
 @dataclass(frozen=True, slots=True)
-class ExchangePlan:
+class ExchangePlan(
+    Record,
+    code="LA884",
+    schema="layoutalg/exchanges/1",
+    json="registers lanes warps before steps after cost shared_cost",
+):
     """A permutation of the elements of every warp, as steps on words.
 
     Args:
@@ -300,8 +256,6 @@ class ExchangePlan:
         before: Repacking before the steps.
         steps: The steps on words.
         after: Repacking after the steps.
-
-    Raises: MalformedError: LA884.
 
     Example:
         >>> plain = Repack((1,), 0, 1)
@@ -317,8 +271,7 @@ class ExchangePlan:
     steps: tuple[Step, ...]
     after: Repack
 
-    def __post_init__(self) -> None:
-        checked_kinds(self, "LA884")
+    def validate(self) -> None:
         for name in ("registers", "lanes", "warps"):
             value = CHECK.integer(getattr(self, name), name, 1, MOST)
             if value & (value - 1):
@@ -400,8 +353,6 @@ class ExchangePlan:
 
         Args:
             elements: The elements before, indexed by warp, lane and register.
-
-        Raises: MalformedError: LA884.
         """
         held = np.asarray(elements)
         if held.shape != (self.warps, self.lanes, self.registers):
@@ -410,11 +361,3 @@ class ExchangePlan:
 
     def __str__(self) -> str:
         return f"{len(self.steps)} steps on {self.words} words of {self.packed} elements: {self.cost}"
-
-    def to_json(self) -> dict[str, object]:
-        """Return the plan as JSON-ready data."""
-        return {
-            "schema": SCHEMA, "registers": self.registers, "lanes": self.lanes, "warps": self.warps,
-            "before": self.before.to_json(), "steps": [step.to_json() for step in self.steps],
-            "after": self.after.to_json(), "cost": self.cost.to_json(), "shared_cost": self.shared_cost.to_json(),
-        }  # fmt: skip

@@ -15,8 +15,8 @@ from typing import Any, Literal
 import numpy as np
 
 from layoutalg.ground.check import Checker
-from layoutalg.ground.kinds import checked_kinds
 from layoutalg.ground.picture import Shown
+from layoutalg.ground.record import Record
 from layoutalg.proofs.admission import Admitted
 from layoutalg.proofs.certify.certificate import Certificate
 from layoutalg.proofs.exchange import Cost, ExchangePlan
@@ -25,11 +25,18 @@ from layoutalg.proofs.tile_map import SHARED_LAYOUTS, flat_offsets
 
 Way = Literal["exchanges", "shuffles", "shared"]
 CHECK = Checker("LA882", "invalid factorisation")
-SCHEMA = "layoutalg/factorisation/1"
 
 
 @dataclass(frozen=True, slots=True)
-class Factorisation(Shown):
+class Factorisation(
+    Record,
+    Shown,
+    code="LA882",
+    schema="layoutalg/factorisation/1",
+    verdict="factored",
+    json="consumer=plan.consumer target=plan.target dtype=plan.dtype layout carried residual rounds least unique plan "
+    "places shuffles certificate exchange costs cheapest",
+):
     """A layout split into the part a descriptor carries and the part that threads permute.
 
     Args:
@@ -56,8 +63,7 @@ class Factorisation(Shown):
     certificate: Certificate
     exchange: ExchangePlan | None = None
 
-    def __post_init__(self) -> None:
-        checked_kinds(self, "LA882")
+    def validate(self) -> None:
         for name in ("layout", "carried", "residual"):
             if not isinstance(getattr(self, name), SHARED_LAYOUTS):
                 raise CHECK.malformed(name, "must be a layout", getattr(self, name))
@@ -119,16 +125,3 @@ class Factorisation(Shown):
                   for way, cost in (self.costs.items() if count else ())),
             )
         )  # fmt: skip
-
-    def to_json(self) -> dict[str, object]:
-        """Return the answer as JSON-ready data; layouts as their texts."""
-        return {
-            "schema": SCHEMA, "verdict": "factored", "consumer": self.plan.consumer, "target": self.plan.target,
-            "dtype": self.plan.dtype, "layout": str(self.layout), "carried": str(self.carried),
-            "residual": str(self.residual), "rounds": self.rounds, "least": self.least, "unique": self.unique,
-            "plan": self.plan.to_json(), "places": self.places,
-            "shuffles": self.shuffles.to_json(),
-            "certificate": self.certificate.to_json(),
-            "exchange": None if self.exchange is None else self.exchange.to_json(),
-            "costs": {way: cost.to_json() for way, cost in self.costs.items()}, "cheapest": self.cheapest,
-        }  # fmt: skip

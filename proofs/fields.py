@@ -17,6 +17,7 @@ from layoutalg.ground.document import Reader
 from layoutalg.ground.errors import Diagnostic, MalformedError, shown
 from layoutalg.ground.limits import MODE_DIGITS
 from layoutalg.ground.picture import Shown
+from layoutalg.ground.record import Checked
 
 T = TypeVar("T")
 Digits = tuple[tuple[int, int], ...]
@@ -32,8 +33,6 @@ def malformed(field: str, rule: str, actual: object) -> MalformedError:
 
 def integer(field: str, value: object, minimum: int = -INT_LIMIT, maximum: int = INT_LIMIT - 1) -> int:
     """Return an integer in [minimum, maximum]; numpy integers are accepted, booleans and floats are not.
-
-    Raises: MalformedError: LA372.
 
     Example:
         >>> integer("rows", np.int32(8))
@@ -63,8 +62,6 @@ def integers(
 ) -> tuple[int, ...]:
     """Return a sequence of integers as a tuple.
 
-    Raises: MalformedError: LA372.
-
     Example:
         >>> integers("coords", [0, np.int64(64)], 2)
         (0, 64)
@@ -74,10 +71,7 @@ def integers(
 
 
 def text(field: str, value: object, choices: Sequence[str] | None = None) -> str:
-    """Return a string, one of ``choices`` if given.
-
-    Raises: MalformedError: LA372.
-    """
+    """Return a string, one of ``choices`` if given."""
     if not isinstance(value, str):
         raise malformed(field, "must be a string", value)
     if choices is not None and value not in choices:
@@ -86,20 +80,14 @@ def text(field: str, value: object, choices: Sequence[str] | None = None) -> str
 
 
 def instance(field: str, value: object, kind: type[T]) -> T:
-    """Return ``value`` if it is an instance of ``kind``.
-
-    Raises: MalformedError: LA372.
-    """
+    """Return ``value`` if it is an instance of ``kind``."""
     if not isinstance(value, kind):
         raise malformed(field, f"must be a {kind.__name__}", value)
     return value
 
 
 def certificate(field: str, value: object) -> dict[str, object] | None:
-    """Return a certificate copied to plain JSON data, or None.
-
-    Raises: MalformedError: LA372.
-    """
+    """Return a certificate copied to plain JSON data, or None."""
     if value is None:
         return None
     if not isinstance(value, Mapping):
@@ -128,16 +116,13 @@ def plain(value: object, depth: int = 5) -> object:
     return value.item() if isinstance(value, (np.integer, np.bool_)) else value
 
 
-class Statement(Shown):
+class Statement(Checked, Shown, code="LA372"):
     """Base of statements and claims, which are frozen dataclasses."""
 
     __slots__ = ()
 
     def with_changes(self: T, **changes: object) -> T:
-        """Return a copy with some fields replaced and checked; defaults are not derived again.
-
-        Raises: MalformedError: LA372.
-        """
+        """Return a copy with some fields replaced and checked; defaults are not derived again."""
         known = [field.name for field in dataclasses.fields(self)]  # type: ignore[arg-type]
         for name in changes:
             if name not in known:
@@ -153,6 +138,10 @@ class Claim(Statement):
     """A statement with a certificate; ``with_changes`` does not prove it again."""
 
     __slots__ = ()
+    certificate: Mapping[str, object] | None
+
+    def validate(self) -> None:
+        object.__setattr__(self, "certificate", certificate("certificate", self.certificate))
 
     def digest(self) -> str:
         """Return the SHA-256 of everything but the certificate, in canonical JSON."""
@@ -184,8 +173,6 @@ def set_fields(
         read: Returns the fields in order.
         what: The error's sentence.
         places: Prefixes of document pointers and the field-name prefixes to report instead.
-
-    Raises: MalformedError: LA372.
     """
     try:
         checked = read(Reader(document))
@@ -204,10 +191,7 @@ def put_fields(value: T, checked: tuple[Any, ...]) -> T:
 
 
 def read_digits(node: Reader) -> Digits:
-    """Read the ``(extent, element stride)`` digits of one tile dimension, fastest first.
-
-    Raises: MalformedError: LA010.
-    """
+    """Read the ``(extent, element stride)`` digits of one tile dimension, fastest first."""
     pairs: list[tuple[int, int]] = []
     for pair in node.items(at_most=MODE_DIGITS):  # bounds the product
         extent, stride = pair.integers(2)

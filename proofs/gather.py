@@ -20,9 +20,9 @@ import numpy.typing as npt
 from layoutalg.f2 import LinearLayout, matrix
 from layoutalg.ground.check import Checker
 from layoutalg.ground.errors import RepresentabilityError
-from layoutalg.ground.kinds import checked_kinds
 from layoutalg.ground.listed import ListedLayout
 from layoutalg.ground.picture import Shown
+from layoutalg.ground.record import Record
 from layoutalg.proofs.certify import Certificate
 from layoutalg.proofs.certify.algebra import composition
 from layoutalg.proofs.conversion import (
@@ -43,14 +43,13 @@ from layoutalg.targets.instruction_costs import InstructionCosts, instruction_co
 IntArray: TypeAlias = npt.NDArray[np.int64]
 CHECK = Checker("LA935", "invalid gather or gather plan")
 WRONG = Checker("LA936", "wrong gather plan")
-SCHEMA = "layoutalg/gather/1"
 MECHANISMS = ("registers", "shuffles", "shared")
 MOST = 1 << 22
 """Most values of (q, i, t)."""
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
+class Stage(Record, code="LA935"):
     """The source in shared memory.
 
     Args:
@@ -69,14 +68,19 @@ class Stage:
     smem_bytes: int
     barrier: str
 
-    def __post_init__(self) -> None:
-        checked_kinds(self, "LA935")
+    def validate(self) -> None:
         if self.barrier not in ("warp", "block"):
             raise CHECK.malformed("barrier", "must be 'warp' or 'block'", self.barrier)
 
 
 @dataclass(frozen=True, slots=True)
-class GatherPlan(Shown):
+class GatherPlan(
+    Record,
+    Shown,
+    code="LA935",
+    schema="layoutalg/gather/1",
+    json="mechanism target element_bits source index tensor axis count columns constant stage cost why alternatives",
+):
     """How threads gather the elements named by their indices along an axis.
 
     Args:
@@ -112,8 +116,7 @@ class GatherPlan(Shown):
     why: str
     alternatives: tuple[Alternative, ...] = field(repr=False)
 
-    def __post_init__(self) -> None:
-        checked_kinds(self, "LA935")
+    def validate(self) -> None:
         if self.mechanism not in MECHANISMS or (self.stage is None) == (self.mechanism == "shared"):
             raise CHECK.malformed(
                 "mechanism", f"must be one of {', '.join(MECHANISMS)}, the last with a stage", self.mechanism
@@ -210,8 +213,6 @@ class GatherPlan(Shown):
         Args:
             values: The source registers: any integers, by warp, lane and register.
             indices: The indices, by warp, lane and register.
-
-        Raises: MalformedError: LA936.
         """
         every, asked = self.every(values), np.asarray(indices, dtype=np.int64)
         if asked.shape != (every.shape[0], every.shape[1], every.shape[3]):
@@ -289,18 +290,7 @@ class GatherPlan(Shown):
 
     def to_json(self) -> dict[str, object]:
         """Return the plan as JSON-ready data."""
-        stage = self.stage
-        shown = None if stage is None else {
-            "registers": stage.registers, "store": stage.store.to_json(), "load": stage.load, "turns": stage.turns,
-            "smem_bytes": stage.smem_bytes, "barrier": stage.barrier,
-        }  # fmt: skip
-        return {
-            "schema": SCHEMA, "mechanism": self.mechanism, "target": self.target, "element_bits": self.element_bits,
-            "source": self.source.to_json(), "index": self.index.to_json(), "tensor": dict(self.tensor),
-            "axis": self.axis, "count": self.count, "columns": self.columns, "constant": self.constant,
-            "stage": shown, "cost": self.cost.to_json(), "why": self.why,
-            "alternatives": [other.to_json() for other in self.alternatives],
-        }  # fmt: skip
+        return Record.to_json(self) | {"tensor": dict(self.tensor)}
 
 
 def load_turns(target: str, instruction: str, addresses: IntArray) -> int:

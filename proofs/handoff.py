@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from layoutalg.ground.errors import AdmissibilityError, Diagnostic
 from layoutalg.ground.limits import PROBLEM_RANK
+from layoutalg.ground.record import Checked
 from layoutalg.ground.verdict import Proved, Verdict
 from layoutalg.proofs.fields import instance, integer, malformed
 from layoutalg.proofs.tensormap import ListedProblem, TensorMapPlan, TensorMapProblem, check
@@ -26,20 +27,16 @@ from layoutalg.targets.nvidia.wgmma import DTYPES, SWIZZLES, checked_major, has_
 
 
 @dataclass(frozen=True, slots=True)
-class OperandView:
-    """A TensorMap tile viewed as a matrix operand: the ``wgmma`` problem, and which tile dimensions are MN and K.
-
-    Raises: MalformedError: LA372.
-    """
+class OperandView(Checked, code="LA372"):
+    """A TensorMap tile viewed as a matrix operand: the ``wgmma`` problem, and which tile dimensions are MN and K."""
 
     problem: OperandProblem
     mn_dim: int
     k_dim: int
 
-    def __post_init__(self) -> None:
-        instance("problem", self.problem, OperandProblem)
+    def validate(self) -> None:
         for name in ("mn_dim", "k_dim"):
-            object.__setattr__(self, name, integer(name, getattr(self, name), 0, PROBLEM_RANK - 1))
+            integer(name, getattr(self, name), 0, PROBLEM_RANK - 1)
         if self.mn_dim == self.k_dim:
             raise malformed("k_dim", "must differ from mn_dim", self.k_dim)
 
@@ -51,8 +48,6 @@ def operand_view(problem: TensorMapProblem, operand: str, major: str) -> Operand
         problem: A load of f16 or bf16.
         operand: ``"A"`` or ``"B"``.
         major: ``"K"`` or ``"MN"``: which of the two is contiguous in global memory.
-
-    Raises: AdmissibilityError: LA420. MalformedError: LA358, LA372.
 
     Example:
         >>> problem = TensorMapProblem.from_json({
@@ -119,8 +114,6 @@ def prove_handoff(copy: TensorMapPlan, view: OperandView, consumer: OperandPlan)
 
     Returns:
         The verdict on the copy if that is not ``Proved``, otherwise the one on the handoff.
-
-    Raises: MalformedError: LA372.
     """
     _require_view(copy, view)
     instance("consumer", consumer, OperandPlan)

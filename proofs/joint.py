@@ -9,20 +9,25 @@ from typing import Any
 from layoutalg.cute import ComposedLayout, CuteLayout
 from layoutalg.ground.check import Checker
 from layoutalg.ground.errors import MalformedError, RepresentabilityError
-from layoutalg.ground.kinds import checked_kinds
 from layoutalg.ground.picture import Shown
+from layoutalg.ground.record import Record
 from layoutalg.proofs.admission import Admitted
 from layoutalg.proofs.certify.banks import bank_turns
 from layoutalg.proofs.certify.certificate import Certificate
 from layoutalg.proofs.certify.plans import plan as certified_plan
 from layoutalg.proofs.tensormap import TensorMapPlan
 
-SCHEMA = "layoutalg/joint/1"
 CHECK = Checker("LA870", "invalid joint plan")
 
 
 @dataclass(frozen=True, slots=True)
-class JointPlan(Shown):
+class JointPlan(
+    Record,
+    Shown,
+    code="LA870",
+    schema="layoutalg/joint/1",
+    json="smem target plans issues turns bytes lower_bound optimal proof space engine",
+):
     """A layout that serves every consumer, with a bound on how far it is from optimal.
 
     Args:
@@ -53,8 +58,7 @@ class JointPlan(Shown):
     target: str
     tables: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
-    def __post_init__(self) -> None:
-        checked_kinds(self, "LA870")
+    def validate(self) -> None:
         if len(self.plans) != len(self.consumers):
             raise CHECK.malformed("plans", "must have one plan for each consumer", len(self.plans))
         if not all(callable(getattr(plan, "to_json", None)) for plan in self.plans):
@@ -82,10 +86,7 @@ class JointPlan(Shown):
 
     @property
     def certificates(self) -> tuple[Certificate, ...]:
-        """Certificates of each map, each operand and, for measured instructions, the turns of each access.
-
-        Raises: AdmissibilityError: LA430. BudgetError: LA431.
-        """
+        """Certificates of each map, each operand and, for measured instructions, the turns of each access."""
         found = []
         for name, plan in zip(self.consumers, self.plans, strict=True):
             if isinstance(plan, TensorMapPlan):
@@ -112,10 +113,6 @@ class JointPlan(Shown):
         return "\n".join(lines)
 
     def to_json(self) -> dict[str, object]:
-        """Return the plan as JSON-ready data."""
+        """Return the plan as JSON-ready data; plans by consumer."""
         plans = {name: plan.to_json() for name, plan in zip(self.consumers, self.plans, strict=True)}
-        return {
-            "schema": SCHEMA, "smem": str(self.smem), "target": self.target, "plans": plans, "issues": self.issues,
-            "turns": self.turns, "bytes": self.bytes, "lower_bound": list(self.lower_bound), "optimal": self.optimal,
-            "proof": self.proof, "space": self.space, "engine": self.engine,
-        }  # fmt: skip
+        return Record.to_json(self) | {"plans": plans}

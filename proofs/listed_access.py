@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from layoutalg.ground.check import Checker
 from layoutalg.ground.errors import RepresentabilityError
-from layoutalg.ground.kinds import checked_kinds
+from layoutalg.ground.record import Checked, Record
 from layoutalg.proofs.thread_formulas import affine, strides
 from layoutalg.targets.banks import bank_model
 
@@ -26,7 +26,7 @@ TABLE_BITS = 32
 
 
 @dataclass(frozen=True, slots=True)
-class Taking:
+class Taking(Checked, code="LA930"):
     """Which threads take part in an instruction.
 
     Args:
@@ -37,9 +37,6 @@ class Taking:
 
     how: str
     number: int = 0
-
-    def __post_init__(self) -> None:
-        checked_kinds(self, "LA930")
 
 
 def taking(active: BoolArray) -> Taking:
@@ -62,7 +59,7 @@ def taking(active: BoolArray) -> Taking:
 
 
 @dataclass(frozen=True, slots=True)
-class ListedAccess:
+class ListedAccess(Record, code="LA930"):
     """Instructions that store or load elements of a thread, with a listed address per thread.
 
     Instruction i moves the elements i v to (i + 1) v - 1, v = ``elements``, contiguous from the address.
@@ -84,8 +81,7 @@ class ListedAccess:
     rows: tuple[tuple[int, ...], ...]
     turns: int
 
-    def __post_init__(self) -> None:
-        checked_kinds(self, "LA930")
+    def validate(self) -> None:
         if self.elements < 1 or not self.rows or len({len(row) for row in self.rows}) != 1:
             raise CHECK.malformed("elements", "must be at least 1, with at least one instruction", self.elements)
         if min(map(min, self.rows)) < OUT or any(max(row) == OUT for row in self.rows):
@@ -157,7 +153,3 @@ class ListedAccess:
         groups = range(0, len(rows), TABLE_BITS)
         listed = [any(taking(row).how == "listed" for row in active[first : first + TABLE_BITS]) for first in groups]
         return sum(plain) + sum(listed)
-
-    def to_json(self) -> dict[str, object]:
-        """Return the accesses as JSON-ready data."""
-        return {"instruction": self.instruction, "elements": self.elements, "rows": self.rows, "turns": self.turns}

@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from layoutalg.ground import clock
 from layoutalg.ground.check import Checker
-from layoutalg.ground.kinds import checked_kinds
+from layoutalg.ground.record import Record
 from layoutalg.proofs.certify import Certificate
 from layoutalg.proofs.certify.banks import bank_turns
 from layoutalg.proofs.rivals import MOST_STARTS, Rivals, intervals, pitches_to
@@ -32,14 +32,13 @@ from layoutalg.targets.layouts.padding import PaddedShared, padded_shared
 IntArray: TypeAlias = npt.NDArray[np.int64]
 CHECK = Checker("LA920", "invalid argument to padding()")
 WRONG = Checker("LA921", "wrong padding plan")
-SCHEMA = "layoutalg/padding-plan/1"
 MOST_CELLS = 1 << 18
 LIMIT = 1 << 31
 FORMS = ("pitches", "interval", "padded_shared", "reordered")
 
 
 @dataclass(frozen=True, slots=True)
-class CellAccess:
+class CellAccess(Record, code="LA920", json="name kind bits instructions"):
     """Instructions that move cells of a tile.
 
     Args:
@@ -54,14 +53,18 @@ class CellAccess:
     bits: int
     cells: tuple[tuple[int | None, ...], ...]
 
-    def __post_init__(self) -> None:
-        checked_kinds(self, "LA920")
+    def validate(self) -> None:
         if self.kind not in KINDS:
             raise CHECK.malformed("kind", f"must be one of {', '.join(KINDS)}", self.kind)
         if not self.cells or any(all(cell is None for cell in lanes) for lanes in self.cells):
             raise CHECK.malformed("cells", "must have at least one instruction, each with an active lane", self.name)
         if any(cell is not None and not 0 <= cell < MOST_CELLS for cell in itertools.chain(*self.cells)):
             raise CHECK.malformed("cells", f"must be in [0, {MOST_CELLS})", self.name)
+
+    @property
+    def instructions(self) -> int:
+        """Number of instructions."""
+        return len(self.cells)
 
     def instruction(self, target: str) -> str:
         """Return the instruction's name on a target."""
@@ -75,7 +78,13 @@ class CellAccess:
 
 
 @dataclass(frozen=True, slots=True)
-class PaddingPlan(Recounted):
+class PaddingPlan(
+    Recounted,
+    code="LA920",
+    schema="layoutalg/padding-plan/1",
+    json="shape element_bits form pitches interval amount order padding_bytes accesses served turns ideal plain bound "
+    "optimal space proof uncertified better",
+):
     """A padded tile and the accesses it serves, with their bank turns.
 
     Args:
@@ -108,8 +117,7 @@ class PaddingPlan(Recounted):
     proof: str
     elsewhere: Elsewhere | None = field(default=None, compare=False, repr=False)
 
-    def __post_init__(self) -> None:
-        checked_kinds(self, "LA920")
+    def validate(self) -> None:
         if self.form not in FORMS or len(self.pitches) != len(self.shape) or min(self.shape, default=0) < 1:
             raise CHECK.malformed("form", f"must be one of {', '.join(FORMS)}, with a pitch per extent", self.form)
         if prod(self.shape) > MOST_CELLS:
@@ -141,10 +149,7 @@ class PaddingPlan(Recounted):
         return offsets_of(self.shape, self.pitches, self.interval, self.amount, self.order)
 
     def offset(self, *coordinates: int) -> int:
-        """Return the element offset at tile coordinates, outermost first.
-
-        Raises: MalformedError: LA920.
-        """
+        """Return the element offset at tile coordinates, outermost first."""
         inside = len(coordinates) == len(self.shape) and all(
             0 <= at < extent for at, extent in zip(coordinates, self.shape, strict=True)
         )
@@ -274,10 +279,7 @@ class PaddingPlan(Recounted):
         yield Rivals(tuple(moved), layouts, self.turns, first)
 
     def listable(self) -> None:
-        """Return if this is optimal and there are few enough paddings to compare it with.
-
-        Raises: RepresentabilityError: LA906.
-        """
+        """Return if this is optimal and there are few enough paddings to compare it with."""
         if not self.optimal:
             raise uncertified(f"the proved lower bound is {self.bound} turns, the plan takes {self.turns}")
         most = MOST_STARTS // self.starts
@@ -319,22 +321,6 @@ class PaddingPlan(Recounted):
                 rows += [["affine", [[1, *(columns << place for place in order)]], [0]]] if order else []
                 own = (interval, amount, order) == (self.interval, self.amount, self.order)
                 yield own, [*rows, ["split", [interval, 1]], ["affine", [[1, interval + amount]], [0]]]
-
-    def to_json(self) -> dict[str, object]:
-        """Return the plan as JSON-ready data."""
-        return {
-            "schema": SCHEMA, "shape": list(self.shape), "element_bits": self.element_bits, "form": self.form,
-            "pitches": list(self.pitches), "interval": self.interval, "amount": self.amount,
-            "order": list(self.order), "padding_bytes": self.padding_bytes,
-            "accesses": [
-                {"name": each.name, "kind": each.kind, "bits": each.bits, "instructions": len(each.cells)}
-                for each in self.accesses
-            ],
-            "served": [each.to_json() for each in self.served],
-            "turns": self.turns, "ideal": self.ideal, "plain": self.plain, "bound": self.bound,
-            "optimal": self.optimal, "space": self.space, "proof": self.proof, "uncertified": self.uncertified,
-            "better": [each.to_json() for each in self.better],
-        }  # fmt: skip
 
 
 def offsets_of(

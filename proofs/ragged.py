@@ -19,8 +19,8 @@ from typing import TypeAlias
 
 from layoutalg.ground import clock, memory
 from layoutalg.ground.check import Checker
-from layoutalg.ground.kinds import checked_kinds
 from layoutalg.ground.picture import Shown
+from layoutalg.ground.record import Checked, Record
 from layoutalg.ground.verdict import Proved, Refuted, Verdict
 from layoutalg.piecewise import PiecewiseLayout, PointSet
 from layoutalg.proofs.symbolic.plan import SymbolicPlan
@@ -28,13 +28,12 @@ from layoutalg.proofs.tensormap import TensorMapPlan, TensorMapProblem
 from layoutalg.targets.nvidia.tensormap import limits
 
 CHECK = Checker("LA865", "invalid ragged family")
-SCHEMA = "layoutalg/ragged-family/1"
 STRATEGIES = ("descriptors", "boxes", "back", "overfetch")
 Plan: TypeAlias = TensorMapPlan | SymbolicPlan
 
 
 @dataclass(frozen=True, slots=True)
-class RaggedRule:
+class RaggedRule(Record, code="LA865"):
     """When a map of the family is used, and for which rows.
 
     Args:
@@ -45,12 +44,9 @@ class RaggedRule:
     rows: int
     text: str
 
-    def __post_init__(self) -> None:
-        checked_kinds(self, "LA865")
-
 
 @dataclass(frozen=True, slots=True)
-class RaggedCopy:
+class RaggedCopy(Checked, code="LA865"):
     """One tile of one group: its map, its first row in the tensor and in shared memory, and its valid rows.
 
     Args:
@@ -67,12 +63,9 @@ class RaggedCopy:
     shared_row: int
     rows: int
 
-    def __post_init__(self) -> None:
-        checked_kinds(self, "LA865")
-
 
 @dataclass(frozen=True, slots=True)
-class RaggedFamily(Shown):
+class RaggedFamily(Record, Shown, code="LA865", schema="layoutalg/ragged-family/1"):
     """Maps that copy all tiles of a ragged tensor.
 
     For every list of group sizes, ``copies(sizes)`` moves each element of each group once (or as ``stated`` says).
@@ -97,8 +90,7 @@ class RaggedFamily(Shown):
     least_rows: int
     certificate: dict[str, object] = field(default_factory=dict, hash=False)
 
-    def __post_init__(self) -> None:
-        checked_kinds(self, "LA865")
+    def validate(self) -> None:
         if self.strategy not in STRATEGIES:
             raise CHECK.malformed("strategy", f"must be one of {', '.join(STRATEGIES)}", self.strategy)
         if not self.plans or len(self.rules) < len(self.plans) or self.tile_rows < 1 or self.least_rows < 1:
@@ -159,20 +151,6 @@ class RaggedFamily(Shown):
                 done += plan_rows
         return found
 
-    def to_json(self) -> dict[str, object]:
-        """Return the family as JSON-ready data."""
-        return {
-            "schema": SCHEMA,
-            "strategy": self.strategy,
-            "axis": self.axis,
-            "tile_rows": self.tile_rows,
-            "plans": [plan.to_json() for plan in self.plans],
-            "rules": [{"rows": rule.rows, "text": rule.text} for rule in self.rules],
-            "stated": self.stated,
-            "least_rows": self.least_rows,
-            "certificate": dict(self.certificate),
-        }
-
     def __str__(self) -> str:
         many = f"{len(self.plans)} map{'s' if len(self.plans) > 1 else ''}"
         each = " per group" if self.strategy == "descriptors" else ""
@@ -228,8 +206,6 @@ def prove_coverage(family: RaggedFamily) -> Verdict:
     Returns:
         ``Proved``; or ``Refuted`` with a group size and a row that is missed, copied twice or foreign without being
         stated.
-
-    Raises: BudgetError: LA222.
     """
     least = f"n >= {family.least_rows}"
     clipped = family.strategy == "overfetch"

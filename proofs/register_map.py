@@ -36,16 +36,7 @@ def bit_addresses(
     warps: Sequence[str] | None = None,
     wave: int = LANES,
 ) -> IntArray:
-    """Return the bit address of every register: int64[warp, lane, register].
-
-    Args:
-        registers: As in ``layoutalg.banks``.
-        shared: As in ``layoutalg.banks``.
-        element_bits: Bits of an element.
-        tile: As in ``layoutalg.banks``.
-        lanes: As in ``layoutalg.banks``.
-        warps: As in ``layoutalg.banks``.
-        wave: Lanes of a warp or wave.
+    """Return the bit address of every register, int64[warp, lane, register]; arguments as in ``layoutalg.banks``.
 
     Raises: MalformedError: LA713, and those of the shared layout.
 
@@ -88,16 +79,8 @@ def read_registers(
 ) -> tuple[list[IntArray], tuple[int, ...] | None]:
     """Return each output of a register layout as int64[warp, lane, register], and the extents of the tile.
 
-    Args:
-        registers: As in ``layoutalg.banks``.
-        lanes: As in ``layoutalg.banks``.
-        warps: As in ``layoutalg.banks``.
-        wave: Lanes of a warp or wave.
-
     Returns:
         One array per tile dimension, or one of flat coordinates; the extents if the layout has them.
-
-    Raises: MalformedError: LA713.
     """
     layout = read_written(registers).layout if is_written(registers) else registers
     if not isinstance(layout, Layout):
@@ -115,8 +98,6 @@ def tile_elements(
     registers: object, tile: tuple[int, ...], lanes: Sequence[str] | None = None, warps: Sequence[str] | None = None
 ) -> IntArray:
     """Return the tile element in every register: int64[warp, lane, register], flat, dimension 0 fastest.
-
-    Raises: MalformedError: LA713.
 
     Example:
         >>> tile_elements("(32,2):(1,32)", (8, 8))[0, 3].tolist()

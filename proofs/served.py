@@ -15,8 +15,8 @@ import numpy.typing as npt
 
 from layoutalg.ground.check import Checker
 from layoutalg.ground.errors import Diagnostic, RepresentabilityError
-from layoutalg.ground.kinds import checked_kinds
 from layoutalg.ground.picture import Shown
+from layoutalg.ground.record import Record
 from layoutalg.proofs.certify import Certificate
 from layoutalg.proofs.certify.banks import least_turns, measured_access
 from layoutalg.proofs.rivals import Rivals
@@ -25,7 +25,7 @@ from layoutalg.targets.registry import grade_in_words
 
 
 @dataclass(frozen=True, slots=True)
-class Served:
+class Served(Record, code="LA910"):
     """How one access is served on one target.
 
     Args:
@@ -46,9 +46,6 @@ class Served:
     ideal: int
     evidence: str
 
-    def __post_init__(self) -> None:
-        checked_kinds(self, "LA910")
-
     def __str__(self) -> str:
         free = "free of conflicts" if self.turns == self.ideal else f"{self.ideal} without conflicts"
         taken = "1 turn" if self.turns == 1 else f"{self.turns} turns"
@@ -58,13 +55,6 @@ class Served:
     def _basis(self) -> str:
         return "" if self.evidence == "measured" else f" ({grade_in_words(self.evidence, self.target)})"
 
-    def to_json(self) -> dict[str, object]:
-        """Return the entry as JSON-ready data."""
-        return {
-            "access": self.access, "target": self.target, "instruction": self.instruction, "count": self.count,
-            "turns": self.turns, "ideal": self.ideal, "evidence": self.evidence,
-        }  # fmt: skip
-
 
 def counted(
     number: int,
@@ -73,10 +63,7 @@ def counted(
     addresses: npt.NDArray[np.int64],
     active: npt.NDArray[np.bool_] | None = None,
 ) -> Served:
-    """Return how instructions at these byte addresses, int64[instruction, lane], serve an access.
-
-    Raises: MalformedError: LA709. RepresentabilityError: LA712.
-    """
+    """Return how instructions at these byte addresses, int64[instruction, lane], serve an access."""
     model = bank_model(target, instruction)
     turns, ideal = model.totals(addresses, active)
     return Served(number, target, instruction, len(addresses), turns, ideal, model.evidence)
@@ -86,7 +73,7 @@ Elsewhere: TypeAlias = partial["tuple[Recounted, ...]"]
 """A search with its arguments: a value, so that plans can be pickled and copied."""
 
 
-class Recounted(Shown):
+class Recounted(Record, Shown):
     """A plan with recountable turns.
 
     Subclasses have the fields ``served``; ``bound``, the finder's lower bound on the turns of any layout of ``space``;
@@ -149,10 +136,6 @@ class Recounted(Shown):
         """Return the plan after recounting its turns from the addresses of every instruction."""
         raise NotImplementedError
 
-    def to_json(self) -> dict[str, object]:
-        """Return the plan as JSON-ready data."""
-        raise NotImplementedError
-
     def serve_again(self, each: Served) -> Served:
         """Return an entry of ``served``, recounted from the addresses of its instructions."""
         raise NotImplementedError
@@ -162,10 +145,7 @@ class Recounted(Shown):
         raise NotImplementedError
 
     def listable(self) -> None:
-        """Return if ``rivals`` are few enough to list.
-
-        Raises: RepresentabilityError: LA906.
-        """
+        """Return if ``rivals`` are few enough to list."""
         raise NotImplementedError
 
     def least_certificates(self) -> tuple[Certificate, ...]:

@@ -20,19 +20,18 @@ import numpy as np
 import numpy.typing as npt
 
 from layoutalg.ground.check import Checker
-from layoutalg.ground.kinds import checked_kinds
 from layoutalg.ground.picture import Shown
+from layoutalg.ground.record import Record
 from layoutalg.proofs.exchange import Cost
 
 IntArray: TypeAlias = npt.NDArray[np.int64]
 CHECK = Checker("LA881", "invalid shuffle plan")
-SCHEMA = "layoutalg/shuffles/1"
 NONE = -1
 """No register: in ``into``, the lane drops its word; in ``kept``, a round writes the register."""
 
 
 @dataclass(frozen=True, slots=True)
-class Round:
+class Round(Record, code="LA881"):
     """One shuffle of every warp; fields are indexed [warp][lane].
 
     Args:
@@ -45,16 +44,9 @@ class Round:
     read: tuple[tuple[int, ...], ...]
     into: tuple[tuple[int, ...], ...]
 
-    def __post_init__(self) -> None:
-        checked_kinds(self, "LA881")
-
-    def to_json(self) -> dict[str, object]:
-        """Return the round as JSON-ready data."""
-        return {"send": self.send, "read": self.read, "into": self.into}
-
 
 @dataclass(frozen=True, slots=True)
-class ShufflePlan(Shown):
+class ShufflePlan(Record, Shown, code="LA881", schema="layoutalg/shuffles/1"):
     """A permutation of every warp's words, as moves within lanes and rounds of shuffles.
 
     Args:
@@ -63,8 +55,6 @@ class ShufflePlan(Shown):
         warps: Number of warps.
         kept: Per warp, lane and register, the register of the same lane to copy; -1 if a round writes it.
         rounds: The shuffles; all read the words from before the first round.
-
-    Raises: MalformedError: LA881.
 
     Example:
         >>> swap = Round(((0, 0),), ((1, 0),), ((0, 0),))
@@ -79,8 +69,7 @@ class ShufflePlan(Shown):
     kept: tuple[tuple[tuple[int, ...], ...], ...]
     rounds: tuple[Round, ...]
 
-    def __post_init__(self) -> None:
-        checked_kinds(self, "LA881")
+    def validate(self) -> None:
         if min(self.registers, self.lanes, self.warps) < 1:
             raise CHECK.malformed("registers", "must be positive, and so must lanes and warps", self.registers)
         kept = _array(self.kept, (self.warps, self.lanes, self.registers), NONE, self.registers, "kept")
@@ -124,8 +113,6 @@ class ShufflePlan(Shown):
 
         Args:
             words: The words before, indexed by warp, lane and register.
-
-        Raises: MalformedError: LA881.
         """
         held = np.asarray(words)
         shape = (self.warps, self.lanes, self.registers)
@@ -150,19 +137,9 @@ class ShufflePlan(Shown):
         shape = (self.warps, self.lanes, self.registers)
         return np.asarray(self.run(np.arange(int(np.prod(shape)), dtype=np.int64).reshape(shape)), dtype=np.int64)
 
-    def to_json(self) -> dict[str, object]:
-        """Return the plan as JSON-ready data."""
-        return {
-            "schema": SCHEMA, "registers": self.registers, "lanes": self.lanes, "warps": self.warps, "kept": self.kept,
-            "rounds": [each.to_json() for each in self.rounds],
-        }  # fmt: skip
-
 
 def moved(source: IntArray) -> int:
     """Return the largest number of words that one lane receives from other lanes: the minimum number of rounds.
-
-    Args:
-        source: As ``ShufflePlan.source`` returns it.
 
     Example:
         >>> moved(np.array([[[0, 2], [1, 3]]]))

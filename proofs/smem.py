@@ -22,9 +22,9 @@ import numpy.typing as npt
 from layoutalg.cute import ComposedLayout, CuteLayout, Swizzle
 from layoutalg.ground.digits import Flat, merge, table
 from layoutalg.ground.errors import Diagnostic, LayoutError, RepresentabilityError
-from layoutalg.ground.kinds import checked_kinds
 from layoutalg.ground.limits import SMEM_REACH
 from layoutalg.ground.recognize import Departure, strided
+from layoutalg.ground.record import Checked
 from layoutalg.proofs.tensormap.swizzle import XORS, swizzled
 from layoutalg.proofs.tile_map import CHECK, check_modes, extents_of, layout_of, offsets
 
@@ -34,7 +34,7 @@ TABLE_ELEMENTS = 2**20
 
 
 @dataclass(frozen=True, slots=True)
-class SharedTile:
+class SharedTile(Checked, code="LA374"):
     """A tile layout ``swizzle(base + sum of digit * stride)`` on byte addresses.
 
     Args:
@@ -46,9 +46,6 @@ class SharedTile:
     modes: tuple[Flat, ...]
     swizzle: str
     base: int = 0
-
-    def __post_init__(self) -> None:
-        checked_kinds(self, "LA374")
 
     @property
     def tile(self) -> tuple[int, ...]:
@@ -81,8 +78,6 @@ def shared_tile(
         swizzle: A swizzle to apply after ``smem``, by name or as a ``Swizzle``; None if ``smem`` includes it.
         names: The swizzles allowed.
         axes: Names of the layout's axes, outermost dimension first; see ``tile_map``.
-
-    Raises: MalformedError: LA376. RepresentabilityError: LA377. AdmissibilityError: LA111.
 
     Example:
         >>> shared_tile("Sw<3,3,3> o 0 o (8,64):(64,1)", None, 2)

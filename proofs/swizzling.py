@@ -19,7 +19,7 @@ from layoutalg.f2 import LinearLayout, matrix
 from layoutalg.f2.axes import fields
 from layoutalg.ground.check import Checker
 from layoutalg.ground.errors import MalformedError, RepresentabilityError
-from layoutalg.ground.kinds import checked_kinds
+from layoutalg.ground.record import Record
 from layoutalg.proofs.certify import Certificate
 from layoutalg.proofs.certify.banks import bank_turns
 from layoutalg.proofs.rivals import MOST_STARTS, Rivals, cutes, hardware, xor_count, xors
@@ -29,14 +29,13 @@ from layoutalg.targets.registry import lookup
 
 IntArray: TypeAlias = npt.NDArray[np.int64]
 CHECK = Checker("LA910", "invalid argument to swizzle()")
-SCHEMA = "layoutalg/swizzle/1"
 KINDS = ("load", "store", "ldmatrix", "ldmatrix.trans", "stmatrix", "stmatrix.trans")
 ROW_BYTES = 16
 _VECTORS = {8: "b8", 16: "b16", 32: "b32", 64: "v2.b32", 128: "v4.b32"}
 
 
 @dataclass(frozen=True, slots=True)
-class TileAccess:
+class TileAccess(Record, code="LA910", json="layout kind"):
     """Registers of warps that are loaded from, or stored to, a tile in shared memory.
 
     Args:
@@ -53,8 +52,7 @@ class TileAccess:
     layout: LinearLayout
     kind: str = "load"
 
-    def __post_init__(self) -> None:
-        checked_kinds(self, "LA910")
+    def validate(self) -> None:
         if self.kind not in KINDS:
             raise CHECK.malformed("kind", f"must be one of {', '.join(KINDS)}", self.kind)
         if not {"register", "lane"} <= set(self.layout.in_dims):
@@ -92,7 +90,12 @@ class TileAccess:
 
 
 @dataclass(frozen=True, slots=True)
-class SwizzlePlan(Recounted):
+class SwizzlePlan(
+    Recounted,
+    code="LA910",
+    schema="layoutalg/swizzle/1",
+    json="form element_bits smem accesses served turns ideal bound optimal space proof uncertified better cute?",
+):
     """A shared layout for several accesses, with their bank turns.
 
     Args:
@@ -119,8 +122,7 @@ class SwizzlePlan(Recounted):
     chunk_bytes: int = 16
     elsewhere: Elsewhere | None = field(default=None, compare=False, repr=False)
 
-    def __post_init__(self) -> None:
-        checked_kinds(self, "LA910")
+    def validate(self) -> None:
         if self.chunk_bytes < 1 or self.chunk_bytes & (self.chunk_bytes - 1):
             raise CHECK.malformed("chunk_bytes", "must be a power of two", self.chunk_bytes)
 
@@ -218,10 +220,7 @@ class SwizzlePlan(Recounted):
         yield from self._members()
 
     def listable(self) -> None:
-        """Return if there are no conflicts, or if the form has few enough members.
-
-        Raises: RepresentabilityError: LA906.
-        """
+        """Return if there are no conflicts, or if the form has few enough members."""
         if self.turns == self.ideal:
             return
         if not self.optimal:
@@ -283,17 +282,6 @@ class SwizzlePlan(Recounted):
             found.append((each.target, name, element[np.concatenate(rows) * 8 // self.element_bits]))
         return tuple(found)
 
-    def to_json(self) -> dict[str, object]:
-        """Return the plan as JSON-ready data."""
-        return {
-            "schema": SCHEMA, "form": self.form, "element_bits": self.element_bits, "smem": str(self.smem),
-            "accesses": [{"layout": str(access.layout), "kind": access.kind} for access in self.accesses],
-            "served": [each.to_json() for each in self.served],
-            "turns": self.turns, "ideal": self.ideal, "bound": self.bound, "optimal": self.optimal,
-            "space": self.space, "proof": self.proof, "uncertified": self.uncertified,
-            "better": [each.to_json() for each in self.better], **({"cute": self.cute} if self.cute else {}),
-        }  # fmt: skip
-
 
 def serve(access: TileAccess, number: int, smem: LinearLayout, element_bits: int, target: str) -> Served:
     """Return how an access to a shared layout is served, counted from addresses.
@@ -343,10 +331,7 @@ def _known(target: str, name: str) -> BankModel | None:
 def instructions(
     access: TileAccess, smem: LinearLayout, element_bits: int, target: str
 ) -> tuple[str, Sequence[IntArray]]:
-    """Return the widest instruction that can move an access, and each one's byte addresses: int64[warp, lane].
-
-    Raises: MalformedError: LA910.
-    """
+    """Return the widest instruction that can move an access, and each one's byte addresses: int64[warp, lane]."""
     offsets = _offsets(access, smem)
     if access.kind in ("load", "store"):
         tried = widths(target, access.kind, element_bits)

@@ -41,8 +41,6 @@ class Tensor(Shown):
         base_align_bytes: Power of two that divides the base address.
         assume: Conditions on the names in shape and stride.
 
-    Raises: MalformedError: LA375, LA620, LA621.
-
     Example:
         >>> Tensor((1024, 512), dtype="bfloat16")
         Tensor(shape=(1024, 512), stride=(512, 1), dtype='bf16', base_align_bytes=256)
@@ -96,8 +94,6 @@ class Tensor(Shown):
 
     def at(self, sizes: Mapping[str, int]) -> Tensor:
         """Return the tensor at these sizes; the assumptions are not checked.
-
-        Raises: MalformedError: LA375, LA623. AdmissibilityError: LA663.
 
         Example:
             >>> Tensor(("M", "K"), ("K + 8", 1)).at({"M": 4, "K": 64})
@@ -183,8 +179,6 @@ def tensor_of(value: object, *given: object, named: bool = False, dtype: object 
         given: Layouts of its tiles; an element type in their texts must agree.
         named: Whether sizes may be names.
         dtype: The type that a ``None`` in ``value`` stands for; None for the type in the texts.
-
-    Raises: MalformedError: LA375, LA860.
 
     Example:
         >>> import numpy as np

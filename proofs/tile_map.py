@@ -134,10 +134,7 @@ def offsets(layout: Any, tile: tuple[int, ...], axes: Sequence[str] | None = Non
 
 
 def check_tile(layout: Any, tile: tuple[int, ...], axes: Sequence[str] | None = None) -> None:
-    """Refuse a layout whose size or modes do not match a tile.
-
-    Raises: MalformedError: LA376.
-    """
+    """Refuse a layout whose size or modes do not match a tile."""
     if isinstance(layout, PaddedShared):
         layout = layout.linear
     if layout.size != math.prod(tile) and not takes_offsets(layout):

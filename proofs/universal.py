@@ -13,17 +13,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from layoutalg.ground.check import Checker
-from layoutalg.ground.kinds import checked_kinds
 from layoutalg.ground.picture import Shown
+from layoutalg.ground.record import Record
 from layoutalg.proofs.certify import Certificate
 from layoutalg.proofs.swizzling import SwizzlePlan
 
 CHECK = Checker("LA923", "invalid argument to universal_swizzle()")
-SCHEMA = "layoutalg/swizzle-class/1"
 
 
 @dataclass(frozen=True, slots=True)
-class ClassMember:
+class ClassMember(Record, code="LA923"):
     """An access of a class: the cell of lane i is the XOR of the images of the bits of i.
 
     Args:
@@ -36,15 +35,19 @@ class ClassMember:
     cells: tuple[int, ...]
     targets: tuple[str, ...]
 
-    def __post_init__(self) -> None:
-        checked_kinds(self, "LA923")
-
     def __str__(self) -> str:
         return f"{self.name} on {', '.join(self.targets)}"
 
 
 @dataclass(frozen=True, slots=True)
-class ClassPlan(Shown):
+class ClassPlan(
+    Record,
+    Shown,
+    code="LA923",
+    schema="layoutalg/swizzle-class/1",
+    json="rows row_bytes chunk_bytes columns low_bits formula members served=plan.served turns "
+    "ideal=plan.ideal bound=plan.bound optimal space proof=plan.proof clash largest uncertified=plan.uncertified",
+):
     """One XOR swizzle for all accesses of a class.
 
     Args:
@@ -70,8 +73,7 @@ class ClassPlan(Shown):
     clash: tuple[int, ...]
     largest: tuple[int, ...]
 
-    def __post_init__(self) -> None:
-        checked_kinds(self, "LA923")
+    def validate(self) -> None:
         for value, most in ((self.rows, 1 << 13), (self.row_bytes, 1 << 17), (self.chunk_bytes, 17)):
             if CHECK.integer(value, "rows, row_bytes, chunk_bytes", 1, most) & (value - 1):
                 raise CHECK.malformed("rows", "must be a power of two, and so must row_bytes and chunk_bytes", value)
@@ -142,10 +144,7 @@ class ClassPlan(Shown):
         return "\n".join(lines)
 
     def check(self) -> ClassPlan:
-        """Return the plan after comparing it with the formula and recounting the turns of every member.
-
-        Raises: MalformedError: LA911, LA924.
-        """
+        """Return the plan after comparing it with the formula and recounting the turns of every member."""
         wrong = Checker("LA924", "wrong universal swizzle")
         self.plan.check()
         chunks = self.row_bytes // self.chunk_bytes
@@ -170,30 +169,14 @@ class ClassPlan(Shown):
         return self.plan.certificates()
 
     def least_certificates(self) -> tuple[Certificate, ...]:
-        """Return certificates that nothing in ``space`` takes fewer turns; if conflict-free, that no placement does.
-
-        Raises: RepresentabilityError: LA436, LA906.
-        """
+        """Return certificates that nothing in ``space`` takes fewer turns; if conflict-free, that no placement does."""
         return self.plan.least_certificates()
 
     def to_json(self) -> dict[str, object]:
         """Return the plan as JSON-ready data."""
-        return {
-            "schema": SCHEMA, "rows": self.rows, "row_bytes": self.row_bytes, "chunk_bytes": self.chunk_bytes,
-            "columns": list(self.columns), "low_bits": self.low_bits, "formula": self.formula,
-            "members": [
-                {"name": member.name, "cells": list(member.cells), "targets": list(member.targets)}
-                for member in self.members
-            ],
-            "served": [
-                {"member": each.access, "target": each.target, "instruction": each.instruction, "turns": each.turns,
-                 "ideal": each.ideal}
-                for each in self.plan.served
-            ],
-            "turns": self.turns, "ideal": self.plan.ideal, "bound": self.plan.bound, "optimal": self.optimal,
-            "space": self.space, "proof": self.plan.proof, "clash": list(self.clash), "largest": list(self.largest),
-            "uncertified": self.plan.uncertified,
-        }  # fmt: skip
+        names = ("target", "instruction", "turns", "ideal")
+        served = [{"member": one.access, **{name: getattr(one, name) for name in names}} for one in self.plan.served]
+        return Record.to_json(self) | {"served": served}
 
 
 def _moved(name: str, shift: int) -> str:

@@ -445,11 +445,11 @@ def _certify(commands: argparse._SubParsersAction[Parser]) -> None:
 
 def _checker(commands: argparse._SubParsersAction[Parser]) -> None:
     command = _add(
-        commands, "checker", "the path of the stand-alone certificate checker, one file that needs only numpy",
-        "layoutalg checker", "layoutalg checker -o checker.py && python checker.py certificate.json",
+        commands, "checker", "the path of the stand-alone certificate checker, one folder that needs only numpy",
+        "layoutalg checker", "layoutalg checker -o checker && python checker certificate.json",
     )  # fmt: skip
-    command.add_argument("-o", "--output", help="copy it to this file, completely or not at all")
-    command.add_argument("--json", action="store_true", help="print its text in a JSON document that names its schema")
+    command.add_argument("-o", "--output", help="copy it to this new or empty folder, completely or not at all")
+    command.add_argument("--json", action="store_true", help="print its files in a JSON document that names its schema")
 
 
 def _validate(commands: argparse._SubParsersAction[Parser]) -> None:

@@ -1,7 +1,7 @@
 """``layoutalg check`` for files and folders, and ``layoutalg checker``.
 
-Implementation notes: certificates are checked only by ``layoutalg/proofs/checker.py``, so text and exit code are those
-of ``python checker.py FILE``; plans and refusals go to ``layoutalg.cli.plans``.
+Implementation notes: certificates are checked only by ``layoutalg/proofs/checker``, so text and exit code are those
+of ``python checker FILE``; plans and refusals go to ``layoutalg.cli.plans``.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pathlib import Path
 from layoutalg.cli.batch import Answer, each, failed
 from layoutalg.cli.exits import PROVED, REFUTED, UNKNOWN
 from layoutalg.cli.files import read_text, title
-from layoutalg.cli.output import OutputError, Result, answer_file, progress, put_into, say, say_json
+from layoutalg.cli.output import OutputError, Result, progress, put_folder, say, say_json
 from layoutalg.cli.plans import CERTIFICATES, VERDICT_SCHEMA, checked, schema_of
 from layoutalg.ground import clock
 from layoutalg.ground.document import malformed, split_json
@@ -122,14 +122,13 @@ def _in_a_line(path: str, answer: Answer) -> tuple[Result, str, int]:
 
 
 def show_checker(output: str | None, as_json: bool) -> int:
-    """Print the path of the stand-alone checker, or copy it to a file."""
-    source = Path(checker.__file__)
-    text = source.read_text(encoding="utf-8")
-    with answer_file(output) as file:
-        if file is not None:
-            put_into(file, text)
-        if as_json:
-            say_json({"schema": EMITTED, "what": "checker", "text": text})
-        elif file is None:
-            say(str(source))
+    """Print the path of the stand-alone checker, or copy its folder."""
+    source = Path(checker.__file__).parent
+    texts = {path.name: path.read_text(encoding="utf-8") for path in sorted(source.glob("*.py"))}
+    if output is not None:
+        put_folder(output, texts)
+    if as_json:
+        say_json({"schema": EMITTED, "what": "checker", "files": texts})
+    elif output is None:
+        say(str(source))
     return PROVED

@@ -10,10 +10,12 @@ import contextlib
 import json
 import os
 import secrets
+import shutil
 import stat
 import sys
+import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TextIO
 
@@ -187,6 +189,30 @@ def answer_file(name: str | None) -> Iterator[TextIO | None]:
         if part is not None:
             with contextlib.suppress(OSError):  # already renamed on success
                 os.unlink(part)
+
+
+def put_folder(name: str, texts: Mapping[str, str]) -> None:
+    """Write files to a new or empty folder, all or none.
+
+    Raises: MalformedError: LA012. OutputError: LA016.
+    """
+    target = os.path.realpath(name)
+    try:
+        if not name or (os.path.lexists(target) and (not os.path.isdir(target) or os.listdir(target))):
+            raise _no_place(name, "it must be the name of a new or empty folder")
+        part = tempfile.mkdtemp(prefix=".layoutalg-", suffix=".part", dir=os.path.dirname(target))
+    except (OSError, ValueError) as error:
+        raise _no_place(name, getattr(error, "strerror", None) or str(error)) from None
+    try:
+        for file, text in texts.items():
+            with open(os.path.join(part, file), "w", encoding="utf-8") as out:
+                out.write(text)
+        os.chmod(part, 0o755)
+        os.rename(part, target)
+    except OSError as error:
+        raise _failure(name, error) from None
+    finally:
+        shutil.rmtree(part, ignore_errors=True)  # already renamed on success
 
 
 def _no_place(name: str, reason: str) -> MalformedError:

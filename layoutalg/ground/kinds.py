@@ -104,6 +104,8 @@ def _as(kind: Any, value: object) -> object:
         return _as_tuple(arguments, value)
     if kind is type(None):
         return None if value is None else _WRONG
+    if kind is bytes:
+        return bytes(value) if isinstance(value, (bytes, bytearray)) else _WRONG
     if origin is dict or origin is Mapping:
         return value if isinstance(value, Mapping) else _WRONG
     return value if isinstance(value, origin or kind) else _WRONG

@@ -1,4 +1,4 @@
-"""Certificates of equality and composition, and of their refutation."""
+"""Certificates of equality and composition, of their refutation, and of functoriality."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from layoutalg.bridges.composition import compose
 from layoutalg.bridges.directions import from_coordinates, opposite
 from layoutalg.bridges.equal import equivalent
 from layoutalg.bridges.normal import Given, normal
-from layoutalg.cute import Swizzle
+from layoutalg.cute import Morphism, Swizzle
+from layoutalg.ground.check import Checker
 from layoutalg.ground.errors import BudgetError, Diagnostic, RepresentabilityError, shown
 from layoutalg.ground.verdict import Refuted, Unknown
 from layoutalg.piecewise import PiecewiseLayout
@@ -17,18 +18,14 @@ from layoutalg.proofs.certify.evidence import false, first, proved, rules
 from layoutalg.proofs.certify.functions import Function, function, functions, swizzled
 from layoutalg.proofs.certify.points import first_outside, greatest
 
+_COMPOSITE = Checker("LA465", "no composite to certify")
+
 
 def equality(f: Given, g: Given) -> Certificate:
     """Return a certificate that two layouts are, or are not, the same function.
 
     Kind ``equality``: equal domains and f(i) = g(i) for all i, as decided by ``layoutalg.equivalent``; kind
     ``inequality``: the domains differ, or the values at some point.
-
-    Args:
-        f: A layout of any family.
-        g: Another one.
-
-    Raises: MalformedError: LA240, LA426. BudgetError: LA428.
 
     Example:
         >>> import layoutalg as la
@@ -114,3 +111,28 @@ def _periods(swizzle: Swizzle, inner: Function) -> Function:
     """Return a swizzle as a function of enough periods to cover the values of ``inner``."""
     size = swizzle.period * (greatest(inner) // swizzle.period + 1)
     return Function([swizzled(swizzle)], size, (size,))
+
+
+def functoriality(inner: Morphism, outer: Morphism) -> Certificate:
+    """Return a certificate that |outer @ inner| is composition(|outer|, |inner|).
+
+    Kind ``composition`` of the three layouts, for f : S -> T and g : T -> V. Every leaf of |f| moves at most one digit
+    of T, so no sum carries, and |g|(|f|(x)) is a sum over the digits of x.
+
+    Args:
+        inner: f : S -> T.
+        outer: g : T -> V, padded or not.
+
+    Example:
+        >>> made = functoriality(Morphism(4, (3, 4), (1,)), Morphism((3, 4), (4, 3), (1, 0)))
+        >>> made.kind, made.statement["f"]["stages"]
+        ('composition', [['split', [3, 4]], ['affine', [[4, 1]], [0]]])
+        >>> bool(made.check())
+        True
+
+    References: arXiv:2601.05972, functoriality of the realisation.
+    """
+    for name, value in (("inner", inner), ("outer", outer)):
+        if not isinstance(value, Morphism):
+            raise _COMPOSITE.malformed(name, "must be a Morphism", value)
+    return composition(outer.to_layout(), inner.to_layout(), (outer @ inner).to_layout())

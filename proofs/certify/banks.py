@@ -16,11 +16,11 @@ from layoutalg.bridges.normal import normal
 from layoutalg.ground import clock
 from layoutalg.ground.errors import Diagnostic, RepresentabilityError, shown
 from layoutalg.ground.recognize import Departure, linear, strided
-from layoutalg.proofs import checker
 from layoutalg.proofs.certify.certificate import Certificate
 from layoutalg.proofs.certify.evidence import proved
 from layoutalg.proofs.certify.functions import Function, function
 from layoutalg.proofs.certify.operands import check
+from layoutalg.proofs.checker.base import POINTS
 from layoutalg.targets import banks
 from layoutalg.targets.lds_rules import AMD_RULES, PAIRED_RULES, lds_name
 from layoutalg.targets.registry import lookup, vendor_of
@@ -82,7 +82,7 @@ def least_turns(
     Args:
         accesses: Target, instruction and each lane's first cell, integers [instruction, lane], -1 for inactive lanes.
         turns: The fewest turns.
-        layouts: Stages from a cell to its byte, as listed in ``layoutalg/proofs/checker.py``; None for any placement.
+        layouts: Stages from a cell to its byte, as listed in ``proofs/checker/base.py``; None for any placement.
         first: The first layout with ``turns``; None for any placement.
 
     Raises: MalformedError: LA435. RepresentabilityError: LA436: the turns were not measured. AdmissibilityError: LA427:
@@ -120,8 +120,6 @@ def least_turns(
 def measured_access(target: object, operation: object) -> tuple[str, int]:
     """Return the checker's name of an access, and its lanes.
 
-    Raises: MalformedError: LA340, LA709. RepresentabilityError: LA436.
-
     Example:
         >>> measured_access("sm_90a", "ld.shared.v4.b32")
         ('sm_90a ld.shared.b128', 32)
@@ -146,8 +144,8 @@ def _addresses(given: object) -> tuple[IntArray, object]:
     layout = normal(given)
     if layout is not None:
         found = function(layout, "addresses")
-        if found.outputs != 1 or found.size is None or found.size > checker.POINTS:
-            rule = f"must have one output and at most {checker.POINTS} points"
+        if found.outputs != 1 or found.size is None or found.size > POINTS:
+            rule = f"must have one output and at most {POINTS} points"
             raise check.malformed("addresses", rule, f"{found.outputs} outputs, {found.size} points")
         return np.asarray(layout.table(), dtype=np.int64).reshape(-1), found.document()
     values = _integers(given)
@@ -160,7 +158,7 @@ def _integers(given: object) -> IntArray:
         array = np.asarray(given)
     except (TypeError, ValueError, OverflowError):
         raise check.malformed("addresses", rule, type(given).__name__) from None
-    if array.dtype.kind not in "iu" or not array.size or array.size > checker.POINTS or int(array.max()) >= 2**32:
+    if array.dtype.kind not in "iu" or not array.size or array.size > POINTS or int(array.max()) >= 2**32:
         raise check.malformed("addresses", rule, shown(given))
     return array.astype(np.int64).reshape(-1)
 

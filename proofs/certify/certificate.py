@@ -1,6 +1,6 @@
 """Certificates: a statement, evidence that makes it quick to check, and a seal, in one versioned JSON form.
 
-``layoutalg.proofs.checker``, a stand-alone file, defines the form and decides; this module only builds, reads and
+``layoutalg.proofs.checker``, a stand-alone folder, defines the form and decides; this module only builds, reads and
 writes certificates.
 """
 
@@ -25,14 +25,12 @@ _check = Checker("LA425", "invalid certificate")
 
 @dataclass(frozen=True, slots=True)
 class Certificate(Statement):
-    """A claim that a third party can check with one file, ``layoutalg/proofs/checker.py``, and numpy.
+    """A claim that a third party can check with one folder, ``layoutalg/proofs/checker``, and numpy.
 
     Args:
         kind: One of ``KINDS``.
         statement: The whole claim, as JSON data.
         evidence: What makes it quick to check, as JSON data; the checker does not search.
-
-    Raises: MalformedError: LA425.
 
     Example:
         >>> f, g = ({"size": 8, "stages": stages} for stages in ([["split", [2, 4]], ["affine", [[1, 2]], [0]]], []))
@@ -99,7 +97,7 @@ class Certificate(Statement):
         ``ground.clock``, otherwise one minute.
         """
         given = clock.left()
-        code, told = checker.check(self.to_json(), checker.TIME if math.isinf(given) else given)
+        code, told = checker.check(self.to_json(), checker.SECONDS if math.isinf(given) else given)
         if code == 2:
             return Unknown(told, ("checker",))
         return Proved("checker", {"claim": told}) if code == 0 else Refuted("checker", {"what": told})

@@ -8,9 +8,9 @@ from typing import TypeAlias
 from layoutalg.ground import clock
 from layoutalg.ground.errors import AdmissibilityError, BudgetError, Diagnostic
 from layoutalg.ground.verdict import Proved, Refuted
-from layoutalg.proofs import checker
 from layoutalg.proofs.certify.certificate import Certificate
 from layoutalg.proofs.certify.functions import Function, common_digits
+from layoutalg.proofs.checker.base import POINTS
 
 Evidence: TypeAlias = Mapping[str, object]
 FEW = 4096
@@ -37,19 +37,13 @@ def rules(*functions: Function) -> Iterator[dict[str, object]]:
             if size > 1 and digits not in known:
                 known.append(digits)
                 yield {"by": "digits", "digits": digits}
-        if FEW < size <= checker.POINTS:
+        if FEW < size <= POINTS:
             yield {"by": "table"}
     yield {"by": "solvers"}
 
 
 def proved(kind: str, statement: Evidence, evidence: Iterable[Evidence], where: str) -> Certificate:
     """Return the claim with the first evidence that the checker accepts.
-
-    Args:
-        kind: The kind of the certificate.
-        statement: The claim.
-        evidence: Candidate evidence, cheapest first.
-        where: The call, for messages.
 
     Raises: AdmissibilityError: LA427: the claim is refuted. BudgetError: LA428: no evidence decides it.
     """

@@ -59,8 +59,6 @@ def function(layout: object, argument: str = "f") -> Function:
         layout: The layout; if piecewise, its domain must be a box from the origin.
         argument: Its name in messages.
 
-    Raises: MalformedError: LA426. BudgetError: LA222.
-
     Example:
         >>> import layoutalg as la
         >>> function(la.parse("Sw<1,0,1> o 0 o (2,2):(2,1)")).document()
@@ -74,8 +72,6 @@ def functions(f: object, g: object) -> tuple[Function, Function]:
 
     The domain is flat coordinates; if one layout is piecewise and partial or parametric, it is all parameters, by name,
     and all coordinates, by position.
-
-    Raises: MalformedError: LA426. BudgetError: LA222.
     """
     layouts = [_layout(layout, argument) for argument, layout in (("f", f), ("g", g))]
     if any(isinstance(layout, PiecewiseLayout) and not layout.is_total for layout in layouts):

@@ -26,9 +26,6 @@ def operand(plan: OperandPlan) -> Certificate:
     Kind ``wgmma-operand``: for every tile base that is a multiple of the plan's alignment and keeps addresses below
     2^18, each tile element is read once, from its requested byte.
 
-    Args:
-        plan: A plan, from ``layoutalg.synth.synthesize_wgmma`` or elsewhere.
-
     Raises: MalformedError: LA435. AdmissibilityError: LA427: a descriptor reads another byte. BudgetError: LA428.
 
     Example:

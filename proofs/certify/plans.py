@@ -1,4 +1,4 @@
-"""Certificates of TensorMap plans, and of problems that no TensorMap carries.
+"""Certificates of TensorMap plans, of problems that no TensorMap carries, and of what ``wgmma`` reads of a copy.
 
 Kind ``tensormap-plan``, for a problem, the 128 bytes of a map, issues and moves: for all tile origins, every box
 element is at the shared byte of a tile element and has its global address wherever that is in bounds; every tile
@@ -20,14 +20,18 @@ import numpy as np
 import numpy.typing as npt
 
 from layoutalg.ground import clock
-from layoutalg.ground.errors import AdmissibilityError, BudgetError, Diagnostic
+from layoutalg.ground.errors import AdmissibilityError, BudgetError, Diagnostic, shown
 from layoutalg.ground.verdict import Proved, Refuted
 from layoutalg.proofs.certify.certificate import Certificate
+from layoutalg.proofs.certify.evidence import false, proved
+from layoutalg.proofs.certify.operands import operand_statement
 from layoutalg.proofs.fields import instance
+from layoutalg.proofs.handoff import OperandView, prove_handoff
 from layoutalg.proofs.tensormap.listed_problem import ListedProblem
 from layoutalg.proofs.tensormap.plan import TensorMapPlan
 from layoutalg.proofs.tensormap.problem import TensorMapProblem
 from layoutalg.proofs.tensormap.swizzle import CHUNK_BYTES, PHASES, period_bytes, swizzled
+from layoutalg.proofs.wgmma.operand import OperandPlan
 from layoutalg.targets.nvidia import tensormap as hardware
 from layoutalg.targets.nvidia.tensormap.limits import MAX_SMEM_BYTES
 
@@ -111,6 +115,47 @@ def no_plan(problem: TensorMapProblem) -> Certificate:
     because = "no short certificate: no single 16-byte chunk shows it"
     where = (f"problem of tile {list(problem.tile)}",)
     raise BudgetError(Diagnostic("LA432", "cannot certify that no TensorMap carries this tile", where, because))
+
+
+def handoff(copy: TensorMapPlan, view: OperandView, consumer: OperandPlan) -> Certificate:
+    """Return a certificate that ``wgmma`` reads at (mn, k) the tile element (mn, k).
+
+    Kind ``handoff``: the copy is right as in ``plan``, the descriptors are as in ``operand``, and both define the same
+    function from (mn, k) to shared bytes, for all tile bases that the copy allows.
+
+    Args:
+        copy: A load plan.
+        view: Which tile dimensions are MN and K.
+        consumer: Descriptors for the same tile base.
+
+    Raises: MalformedError: LA372, LA435. AdmissibilityError: LA427: the tensor cores read something else; LA430.
+        BudgetError: LA428, LA431.
+
+    Example:
+        >>> from layoutalg.proofs.handoff import operand_view
+        >>> from layoutalg.synth import synthesize_tensormap
+        >>> from layoutalg.synth.wgmma import synthesize_wgmma
+        >>> copy = synthesize_tensormap({
+        ...     "schema": "layoutalg/tensormap-problem/1", "arch": "sm_90a", "direction": "load",
+        ...     "global": {"shape": [1024, 512], "stride": [512, 1], "dtype": "bf16", "base_align_bytes": 256},
+        ...     "tile": [64, 64], "smem": {"modes": [[[64, 64]], [[64, 1]]], "swizzle": "128B"}})
+        >>> view = operand_view(copy.problem, "A", "K")
+        >>> print(handoff(copy, view, synthesize_wgmma(view.problem)).check().certificate["claim"])
+        exact: 1 boxes of 4096 elements; 4 descriptors read 64 x 64 elements
+
+    See also ``layoutalg.proofs.handoff.prove_handoff``, which walks both.
+    """
+    where = "handoff of a copy and an operand"
+    verdict = prove_handoff(copy, view, consumer)
+    if isinstance(verdict, Refuted):
+        raise false(where, shown(dict(verdict.witness)))
+    first = plan(copy)
+    statement = {
+        "plan": dict(first.statement),
+        "operand": operand_statement(consumer),
+        "axes": [view.mn_dim, view.k_dim],
+    }
+    return proved("handoff", statement, [first.evidence], where)
 
 
 def _problem(problem: TensorMapProblem) -> dict[str, Any]:

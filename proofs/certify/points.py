@@ -14,8 +14,8 @@ import numpy.typing as npt
 from layoutalg.bridges.values import sampled_coordinates
 from layoutalg.f2 import matrix
 from layoutalg.ground import clock
-from layoutalg.proofs import checker
 from layoutalg.proofs.certify.functions import Function, Stages
+from layoutalg.proofs.checker import base
 
 Values: TypeAlias = tuple[list[npt.NDArray[np.int64]], npt.NDArray[np.bool_]]
 LISTED = 2**20
@@ -32,14 +32,11 @@ def _values(f: Function, at: npt.NDArray[np.int64]) -> Values:
 
 
 def evaluated(stages: Stages, columns: Sequence[npt.NDArray[np.int64]]) -> Values:
-    """Return the outputs of stages at points and where they are defined, as computed by the checker.
-
-    Raises: BudgetError: LA001.
-    """
+    """Return the outputs of stages at points and where they are defined, as computed by the checker."""
     try:
-        with checker.timed(clock.left()):
-            found: Values = checker.values_at(stages, columns)
-    except checker.Stop:
+        with base.timed(clock.left()):
+            found: Values = base.values_at(stages, columns)
+    except base.Stop:
         clock.check("the values of a function")
         raise
     return found

@@ -24,10 +24,7 @@ IntArray: TypeAlias = npt.NDArray[np.int64]
 
 
 def table(plan: ConvolutionPlan) -> IntArray:
-    """Return the element offset of every tile element: int64[pixels, channels].
-
-    Raises: MalformedError: LA859. RepresentabilityError: LA805.
-    """
+    """Return the element offset of every tile element: int64[pixels, channels]."""
     if not isinstance(plan, ConvolutionPlan):
         raise CHECK.malformed("plan", "must be a ConvolutionPlan", plan)
     problem, tm = plan.problem, hardware.decode(plan.raw, plan.problem.target)
@@ -52,8 +49,6 @@ def table(plan: ConvolutionPlan) -> IntArray:
 
 def layout(plan: ConvolutionPlan) -> CuteLayout | ComposedLayout | ListedLayout:
     """Return the layout that a plan gives its tile: (pixel, channel) to element offsets in shared memory.
-
-    Raises: MalformedError: LA859. RepresentabilityError: LA805.
 
     Example:
         >>> from layoutalg.proofs.im2col import ConvolutionProblem

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from layoutalg.ground.check import Checker
-from layoutalg.ground.kinds import checked_kinds
 from layoutalg.ground.picture import Shown
+from layoutalg.ground.record import Checked, Record
 from layoutalg.proofs.tensor import Tensor
 from layoutalg.targets.nvidia.im2col import Im2colMap, encode, row_bytes, row_pitch_bytes
 
@@ -21,7 +21,7 @@ CHECK = Checker("LA859", "invalid convolution or im2col plan")
 
 
 @dataclass(frozen=True, slots=True)
-class ConvolutionProblem:
+class ConvolutionProblem(Checked, code="LA859"):
     """A convolution whose input is loaded as tiles of its im2col matrix.
 
     Args:
@@ -35,8 +35,6 @@ class ConvolutionProblem:
         padding_after: Zeros after it; empty for ``padding``.
         swizzle: Swizzle of the tile in shared memory; None for the widest that a row fills.
         target: Architecture.
-
-    Raises: MalformedError: LA859.
 
     Example:
         >>> problem = ConvolutionProblem(Tensor((2, 8, 8, 64)), (3, 3), 64, 64, padding=(1, 1))
@@ -55,8 +53,7 @@ class ConvolutionProblem:
     swizzle: str | None = None
     target: str = "sm_90a"
 
-    def __post_init__(self) -> None:
-        checked_kinds(self, "LA859")
+    def validate(self) -> None:
         put = object.__setattr__
         spatial = len(self.tensor.shape) - 2
         if not 1 <= spatial <= 3 or not all(isinstance(extent, int) for extent in self.tensor.shape):
@@ -92,7 +89,7 @@ class ConvolutionProblem:
 
 
 @dataclass(frozen=True, slots=True)
-class ColumnIssue:
+class ColumnIssue(Checked, code="LA859"):
     """One instruction of a plan, relative to the tile's first row and channel.
 
     Args:
@@ -105,12 +102,19 @@ class ColumnIssue:
     channel: int
     smem_offset_bytes: int
 
-    def __post_init__(self) -> None:
-        checked_kinds(self, "LA859")
-
 
 @dataclass(frozen=True, slots=True)
-class ConvolutionPlan(Shown):
+class ConvolutionPlan(
+    Record,
+    Shown,
+    code="LA859",
+    schema="layoutalg/im2col-plan/1",
+    json="arch=problem.target hex=raw shape=problem.tensor.shape filter=problem.filter stride=problem.stride "
+    "dilation=problem.dilation padding=problem.padding padding_after=problem.padding_after "
+    "lower_corner=tensor_map.lower_corner upper_corner=tensor_map.upper_corner swizzle=tensor_map.swizzle "
+    "channels_per_pixel=tensor_map.channels_per_pixel pixels_per_column=tensor_map.pixels_per_column "
+    "issues expect_tx_bytes smem_bytes",
+):
     """A map and the issues that load a tile of an im2col matrix, for every first row, tap and channel.
 
     Args:
@@ -122,9 +126,6 @@ class ConvolutionPlan(Shown):
     problem: ConvolutionProblem
     tensor_map: Im2colMap
     issues: tuple[ColumnIssue, ...]
-
-    def __post_init__(self) -> None:
-        checked_kinds(self, "LA859")
 
     @property
     def raw(self) -> bytes:
@@ -142,10 +143,7 @@ class ConvolutionPlan(Shown):
         return len(self.issues) * row_pitch_bytes(self.tensor_map) * self.tensor_map.pixels_per_column
 
     def start(self, issue: ColumnIssue, row: int, channel: int) -> tuple[int, ...]:
-        """Return the coordinates (C, W, (H, (D,)) N) of an issue for the tile at a row and channel.
-
-        Raises: MalformedError: LA859.
-        """
+        """Return the coordinates (C, W, (H, (D,)) N) of an issue for the tile at a row and channel."""
         left = CHECK.integer(row, "row", 0, self.problem.rows) + issue.row
         places = []
         for extent, step, before in zip(
@@ -156,10 +154,7 @@ class ConvolutionPlan(Shown):
         return (CHECK.integer(channel, "channel", 0, 1 << 31) + issue.channel, *places, left)
 
     def offsets(self, tap: Sequence[int]) -> tuple[int, ...]:
-        """Return the offsets (W, (H, (D))) of a tap given outermost first.
-
-        Raises: MalformedError: LA859.
-        """
+        """Return the offsets (W, (H, (D))) of a tap given outermost first."""
         if len(tap) != len(self.problem.filter):
             raise CHECK.malformed("tap", f"must be {len(self.problem.filter)} integers", tuple(tap))
         taken = [
@@ -180,14 +175,5 @@ class ConvolutionPlan(Shown):
 
     def to_json(self) -> dict[str, object]:
         """Return the plan as JSON-ready data."""
-        tm = self.tensor_map
-        return {
-            "schema": "layoutalg/im2col-plan/1", "arch": self.problem.target, "hex": self.raw.hex(),
-            "shape": list(self.problem.tensor.shape), "filter": list(self.problem.filter),
-            "stride": list(self.problem.stride), "dilation": list(self.problem.dilation),
-            "padding": list(self.problem.padding), "padding_after": list(self.problem.padding_after),
-            "lower_corner": list(tm.lower_corner), "upper_corner": list(tm.upper_corner), "swizzle": tm.swizzle,
-            "channels_per_pixel": tm.channels_per_pixel, "pixels_per_column": tm.pixels_per_column,
-            "issues": [[issue.row, issue.channel, issue.smem_offset_bytes] for issue in self.issues],
-            "expect_tx_bytes": self.expect_tx_bytes, "smem_bytes": self.smem_bytes,
-        }  # fmt: skip
+        issues = [[issue.row, issue.channel, issue.smem_offset_bytes] for issue in self.issues]
+        return Record.to_json(self) | {"issues": issues}

@@ -33,8 +33,6 @@ def prove(plan: SymbolicPlan) -> Verdict:
     Returns:
         ``Proved`` with the certificate (claim, guard, number of obligations by deciding engine, base-case sizes,
         digest), ``Refuted`` with sizes, or ``Unknown``.
-
-    Raises: MalformedError: LA372.
     """
     instance("plan", plan, SymbolicPlan)
     try:

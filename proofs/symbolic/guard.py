@@ -37,8 +37,6 @@ class Guard:
         clauses: Tuples of conditions, one of which must hold; a lone condition or its text is also a clause.
         names: All names that need a size.
 
-    Raises: MalformedError: LA620, LA860.
-
     Example:
         >>> guard = Guard(("K % 8 == 0", "2**31 >= M"), ("K", "M"))
         >>> print(guard)
@@ -81,19 +79,13 @@ class Guard:
         return None
 
     def violated_by(self, sizes: Mapping[str, int] | None = None, **more: int) -> str | None:
-        """Return the first clause that fails at these sizes as text, or None.
-
-        Raises: MalformedError: LA623.
-        """
+        """Return the first clause that fails at these sizes as text, or None."""
         values = sizes_of({**(sizes or {}), **more})
         require_names(self.names, values, str(self))
         return self.broken_at(values)
 
     def holds(self, sizes: Mapping[str, int] | None = None, **more: int) -> bool:
-        """Return whether a plan with this guard holds at these sizes.
-
-        Raises: MalformedError: LA623.
-        """
+        """Return whether a plan with this guard holds at these sizes."""
         return self.violated_by(sizes, **more) is None
 
     __call__ = holds
@@ -124,10 +116,7 @@ class Guard:
         return " && ".join(parts) or "1"
 
     def to_sympy(self, symbols: Mapping[str, Any] | None = None) -> Any:
-        """Return the guard as a sympy formula; its symbols are positive.
-
-        Raises: MalformedError: LA620.
-        """
+        """Return the guard as a sympy formula; its symbols are positive."""
         clauses = [reduce(lambda a, b: a | b, [entry.to_sympy(symbols) for entry in clause]) for clause in self.clauses]
         if not clauses:
             return condition("1 == 1").to_sympy(symbols)

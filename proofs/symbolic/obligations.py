@@ -28,9 +28,9 @@ from fractions import Fraction
 import numpy as np
 
 from layoutalg.ground.conditions import Condition, at_least, divisible
-from layoutalg.ground.kinds import checked_kinds
 from layoutalg.ground.limits import PROBLEM_EXTENT
 from layoutalg.ground.polynomial import ONE, Monomial, Polynomial, number, total
+from layoutalg.ground.record import Checked
 from layoutalg.proofs.symbolic.guard import Clause
 from layoutalg.proofs.symbolic.plan import SymbolicPlan, evaluated
 from layoutalg.proofs.symbolic.residues import Axis, Residues, as_congruence, residues
@@ -54,7 +54,7 @@ _COORDINATE_LIMIT = 2**31
 
 
 @dataclass(frozen=True, slots=True)
-class Obligations:
+class Obligations(Checked, code="LA374"):
     """The conditions on sizes.
 
     Args:
@@ -68,9 +68,6 @@ class Obligations:
     oob: str
     exact_where: tuple[Condition, ...] | None
     sufficient_only: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        checked_kinds(self, "LA374")
 
 
 def obligations(plan: SymbolicPlan, instance: TensorMapPlan) -> Obligations:

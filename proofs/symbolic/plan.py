@@ -17,13 +17,13 @@ from layoutalg.ground.errors import AdmissibilityError, Diagnostic, Repair
 from layoutalg.ground.polynomial import Polynomial, number, require_names, sizes_of, whole_at
 from layoutalg.ground.polynomial_text import polynomial
 from layoutalg.ground.verdict import Proved, Refuted
-from layoutalg.proofs.fields import Claim, certificate, instance, integer, integers, items, plain, text
+from layoutalg.proofs.fields import Claim, integers, items, plain, text
 from layoutalg.proofs.symbolic.guard import Guard
 from layoutalg.proofs.symbolic.problem import SymbolicProblem
 from layoutalg.proofs.symbolic.text import plan_text
 from layoutalg.proofs.tensor import Size, size_text
 from layoutalg.proofs.tensormap import Issue, TensorMapPlan, check
-from layoutalg.proofs.tensormap.plan import OOB_CLASSES, OriginTerm, origin_terms, read_term
+from layoutalg.proofs.tensormap.plan import OriginTerm, check_copies, copies_to_json, read_copies
 from layoutalg.targets.nvidia import tensormap as hardware
 
 SCHEMA = "layoutalg/symbolic-plan/1"
@@ -38,8 +38,6 @@ _TENSORMAP_REPLACE = {
 @dataclass(frozen=True, slots=True)
 class SymbolicMap:
     """The fields of a TensorMap, innermost first; extents and strides may be symbolic.
-
-    Raises: MalformedError: LA862, LA620.
 
     Example:
         >>> names = SymbolicMap("bf16", ("K", "M"), ("2*K",), (64, 64), (1, 1), "128B")
@@ -75,10 +73,7 @@ class SymbolicMap:
         return {name: getattr(self, name) for name in names}
 
     def at(self, sizes: Mapping[str, int]) -> hardware.TensorMap:
-        """Return the map at sizes, which must be integers, one per name.
-
-        Raises: AdmissibilityError: LA663.
-        """
+        """Return the map at sizes, which must be integers, one per name."""
         dims, strides = (
             tuple(whole_at(polynomial(entry), sizes, "the map") for entry in entries)
             for entries in (self.dims, self.strides_bytes)
@@ -146,8 +141,6 @@ class SymbolicPlan(Claim):
         guard: The sizes covered.
         better: Plans with fewer copies or a better class for some of these sizes, best first.
         certificate: What the checker derived, or None.
-
-    Raises: MalformedError: LA862, LA372.
     """
 
     problem: SymbolicProblem
@@ -162,28 +155,14 @@ class SymbolicPlan(Claim):
     better: tuple[SymbolicPlan, ...] = ()
     certificate: Mapping[str, object] | None = field(default=None, hash=False)
 
-    def __post_init__(self) -> None:
-        instance("problem", self.problem, SymbolicProblem)
-        rank = len(instance("tensor_map", self.tensor_map, SymbolicMap).dims)
-        instance("guard", self.guard, Guard)
-        for name, kind in (("issues", Issue), ("better", SymbolicPlan)):
-            given = getattr(self, name)
-            if not isinstance(given, (tuple, list)):
-                raise CHECK.malformed(name, "must be a sequence", given)
-            object.__setattr__(self, name, tuple(instance(name, entry, kind) for entry in given))
-        if not self.issues or any(len(issue.coords) != rank for issue in self.issues):
-            raise CHECK.malformed("issues", f"must be copies with {rank} coordinates", len(self.issues))
-        rows = enumerate(items("origin_map", self.origin_map, rank))
-        dims = self.problem.pattern.rank
-        terms = tuple(origin_terms(f"origin_map[{row}]", entries, dims) for row, entries in rows)
-        object.__setattr__(self, "origin_map", terms)
-        for name in ("expect_tx_bytes", "smem_align_bytes", "smem_bytes"):
-            object.__setattr__(self, name, integer(name, getattr(self, name)))
-        object.__setattr__(self, "oob", text("oob", self.oob, OOB_CLASSES))
+    def validate(self) -> None:
+        Claim.validate(self)
+        check_copies(self, len(self.tensor_map.dims), self.problem.pattern.rank)
+        if not self.issues:
+            raise CHECK.malformed("issues", "must have at least one entry", self.issues)
         missing = set(self.problem.names) - set(self.guard.names)
         if missing:
             object.__setattr__(self, "guard", Guard(self.guard.clauses, (*self.guard.names, *missing)))
-        object.__setattr__(self, "certificate", certificate("certificate", self.certificate))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -214,18 +193,12 @@ class SymbolicPlan(Claim):
         return tuple(found)
 
     def key(self, sizes: Mapping[str, int] | None = None, **more: int) -> tuple[int, str]:
-        """Return the specialisation key, case number and guard; sizes with equal keys can share code.
-
-        Raises: MalformedError: LA623. AdmissibilityError: LA861.
-        """
+        """Return the specialisation key, case number and guard; sizes with equal keys can share code."""
         case = self.case_of(sizes, **more)
         return self.cases.index(case), str(case.guard)
 
     def case_of(self, sizes: Mapping[str, int] | None = None, **more: int) -> SymbolicPlan:
-        """Return the best case whose guard holds.
-
-        Raises: MalformedError: LA623. AdmissibilityError: LA861.
-        """
+        """Return the best case whose guard holds."""
         values = self._values(sizes, more)
         for case in self.cases:
             if case.guard.broken_at(values) is None:
@@ -234,8 +207,6 @@ class SymbolicPlan(Claim):
 
     def specialise(self, sizes: Mapping[str, int] | None = None, **more: int) -> TensorMapPlan:
         """Return the plan at these sizes, proved.
-
-        Raises: MalformedError: LA623. AdmissibilityError: LA861. LayoutError: LA863.
 
         Example:
             >>> import layoutalg as la
@@ -264,8 +235,6 @@ class SymbolicPlan(Claim):
 
     def encode(self, sizes: Mapping[str, int] | None = None, **more: int) -> bytes:
         """Return the 128 bytes at these sizes: the template with its patches, relative to the tensor's base address.
-
-        Raises: MalformedError: LA623. AdmissibilityError: LA861.
 
         Example:
             >>> import layoutalg as la
@@ -347,17 +316,7 @@ class SymbolicPlan(Claim):
             "verdict": "admissible",
             "problem": self.problem.to_json(),
             "tensormap": self.tensor_map.to_json(),
-            "issues": [
-                {"coords": list(issue.coords), "smem_offset_bytes": issue.smem_offset_bytes} for issue in self.issues
-            ],
-            "origin_map": [
-                [{"dim": dim, "numerator": top, "denominator": bottom} for dim, top, bottom in terms]
-                for terms in self.origin_map
-            ],
-            "expect_tx_bytes": self.expect_tx_bytes,
-            "smem_align_bytes": self.smem_align_bytes,
-            "smem_bytes": self.smem_bytes,
-            "oob": self.oob,
+            **copies_to_json(self),
             "guard": self.guard.to_json(),
             "names": list(self.names),
             "patch": [
@@ -371,10 +330,7 @@ class SymbolicPlan(Claim):
 
     @classmethod
     def from_json(cls, document: object) -> SymbolicPlan:
-        """Read a plan document; ``patch`` and ``template`` are redundant and must agree with the rest.
-
-        Raises: MalformedError: LA010, LA862.
-        """
+        """Read a plan document; ``patch`` and ``template`` are redundant and must agree with the rest."""
         reader = Reader(document)
         keys = ("schema", "verdict", "problem", "tensormap", "issues", "origin_map", "expect_tx_bytes")
         more = ("smem_align_bytes", "smem_bytes", "oob", "guard", "names", "patch", "template", "better", "certificate")
@@ -383,10 +339,6 @@ class SymbolicPlan(Claim):
         reader.get("verdict").text(("admissible",))
         node = reader.get("tensormap")
         node.keys(tuple(entry.name for entry in fields(SymbolicMap)))
-        issues = []
-        for entry in reader.get("issues").items():
-            entry.keys(("coords", "smem_offset_bytes"))
-            issues.append(Issue(entry.get("coords").integers(), entry.get("smem_offset_bytes").integer()))
         clauses: list[Any] = [entry.value for entry in reader.get("guard").items()]
         tensor_map: Any = node.value
         stated: Any = reader.get("certificate").value
@@ -394,15 +346,7 @@ class SymbolicPlan(Claim):
         plan = cls(
             problem,
             SymbolicMap(**tensor_map),
-            tuple(issues),
-            tuple(
-                tuple(read_term(term, problem.pattern.rank) for term in row.items())
-                for row in reader.get("origin_map").items()
-            ),
-            reader.get("expect_tx_bytes").integer(),
-            reader.get("smem_align_bytes").integer(),
-            reader.get("smem_bytes").integer(),
-            reader.get("oob").text(OOB_CLASSES),
+            *read_copies(reader, problem.pattern.rank),
             Guard(tuple(clauses), tuple(entry.text() for entry in reader.get("names").items())),
             tuple(cls.from_json(entry.value) for entry in reader.get("better").items()),
             stated,

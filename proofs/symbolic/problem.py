@@ -37,8 +37,6 @@ class SymbolicProblem(Statement):
             ``of``: the tile's extent, or 0 if one tile covers a dimension with a numeric bound.
         pattern: The problem at some sizes, which supplies everything that is not symbolic.
 
-    Raises: MalformedError: LA860, LA372, LA620, LA621.
-
     Example:
         >>> problem = SymbolicProblem.of(Tensor(("M", "K"), assume=("K % 8 == 0",)), (64, 64))
         >>> problem.names, problem.origin_multiple, problem.at({"M": 100, "K": 64}).bounds
@@ -89,10 +87,7 @@ class SymbolicProblem(Statement):
 
     @classmethod
     def from_json(cls, document: object) -> SymbolicProblem:
-        """Read a problem document with extents, strides and bounds as numbers or texts, and conditions in ``assume``.
-
-        Raises: MalformedError: LA010, LA375, LA620, LA621, LA860.
-        """
+        """Read a problem document: extents, strides and bounds as numbers or texts, conditions in ``assume``."""
         if not isinstance(document, Mapping) or not isinstance(document.get("global"), Mapping):
             raise CHECK.malformed("document", "must be an object with an entry 'global'", document)
         plain_document = copy.deepcopy(dict(document))
@@ -132,10 +127,7 @@ class SymbolicProblem(Statement):
         return self.tensor.assumptions
 
     def at(self, sizes: Mapping[str, int]) -> TensorMapProblem:
-        """Return the problem at these sizes; the assumptions are not checked.
-
-        Raises: MalformedError: LA372, LA375, LA623. AdmissibilityError: LA663.
-        """
+        """Return the problem at these sizes; the assumptions are not checked."""
         values = sizes_of(sizes)
         require_names(self.names, values, str(self.tensor))
         return self._at(values, {name: getattr(self.pattern, name) for name in _CONSTANTS})

@@ -16,7 +16,7 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
-from layoutalg.ground.kinds import checked_kinds
+from layoutalg.ground.record import Checked
 from layoutalg.proofs.tensormap.walk import UndecidedError
 
 IntArray = npt.NDArray[np.int64]
@@ -24,19 +24,16 @@ MAX_PERIOD = 2**16
 
 
 @dataclass(frozen=True, slots=True)
-class Axis:
+class Axis(Checked, code="LA374"):
     """A map dimension moved by one tile dimension: step per lattice point, and extent = alpha H + beta."""
 
     step: int
     alpha: Fraction
     beta: Fraction
 
-    def __post_init__(self) -> None:
-        checked_kinds(self, "LA374")
-
 
 @dataclass(frozen=True, slots=True)
-class Residues:
+class Residues(Checked, code="LA374"):
     """What holds for which H mod ``period``.
 
     Args:
@@ -52,9 +49,6 @@ class Residues:
     covered: frozenset[int]
     exact: frozenset[int]
     weak: frozenset[int]
-
-    def __post_init__(self) -> None:
-        checked_kinds(self, "LA374")
 
 
 def residues(reach: IntArray, coords: list[IntArray], axes: list[Axis], multiple: int, low: int) -> Residues:

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import pairwise, product
 
 import numpy as np
 import numpy.typing as npt
 
-from layoutalg.ground.kinds import checked_kinds
 from layoutalg.ground.picture import Shown
+from layoutalg.ground.record import Checked, Record
 from layoutalg.proofs.tcgen05.reading import read_bits, scale_bytes
 
 IntArray = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
-class Tcgen05Tile:
+class Tcgen05Tile(Checked, code="LA849"):
     """The part of an operand that one instruction reads.
 
     Args:
@@ -29,12 +30,19 @@ class Tcgen05Tile:
     k: int
     encoded: int
 
-    def __post_init__(self) -> None:
-        checked_kinds(self, "LA849")
+    def to_json(self) -> list[object]:
+        """Return the tile as JSON-ready data."""
+        return [self.mn, self.k, f"{self.encoded:#018x}"]
 
 
 @dataclass(frozen=True, slots=True)
-class Tcgen05Plan(Shown):
+class Tcgen05Plan(
+    Record,
+    Shown,
+    code="LA849",
+    schema="layoutalg/tcgen05-plan/1",
+    json="operand dtype kind rows k container_bits element_bits major swizzle align_bytes k_step tiles",
+):
     """The descriptors with which ``tcgen05.mma`` reads operand A or B.
 
     Args:
@@ -63,9 +71,6 @@ class Tcgen05Plan(Shown):
     align_bytes: int
     tiles: tuple[Tcgen05Tile, ...]
 
-    def __post_init__(self) -> None:
-        checked_kinds(self, "LA849")
-
     @property
     def k_step(self) -> int | None:
         """The increment of the descriptor's low word per K step; None if not constant."""
@@ -81,39 +86,26 @@ class Tcgen05Plan(Shown):
         lines = [f"{head}: {many} descriptor{'s' if many > 1 else ''} of {self.rows} x {self.k}"]
         if step is not None:
             lines.append(f"  K step {step}")
-        lines += [f"  ({tile.mn}, {tile.k}): {tile.encoded:#018x}" for tile in self.tiles[:4]]
-        return "\n".join(lines + ([f"  {many - 4} more"] if many > 4 else []))
-
-    def to_json(self) -> dict[str, object]:
-        """Return the plan as JSON-ready data."""
-        return {
-            "schema": "layoutalg/tcgen05-plan/1", "operand": self.operand, "dtype": self.dtype, "kind": self.kind,
-            "rows": self.rows, "k": self.k, "container_bits": self.container_bits, "element_bits": self.element_bits,
-            "major": self.major, "swizzle": self.swizzle, "align_bytes": self.align_bytes, "k_step": self.k_step,
-            "tiles": [[tile.mn, tile.k, f"{tile.encoded:#018x}"] for tile in self.tiles],
-        }  # fmt: skip
+        return "\n".join([*lines, *_tile_lines(self.tiles)])
 
     def table(self, base_bytes: int = 0) -> IntArray | str:
         """Return the bit addresses that the descriptors read, int64[mn, k], or why they are unknown."""
-        blocks = {}
-        for tile in self.tiles:
-            read = read_bits(
-                tile.encoded, self.rows, self.k, self.container_bits, self.element_bits, self.major, base_bytes
-            )
-            if isinstance(read, str):
-                return read
-            blocks[tile.mn, tile.k] = read
-        rows, ks = sorted({mn for mn, _ in blocks}), sorted({k for _, k in blocks})
-        whole = {(mn, k) for mn in rows for k in ks} == set(blocks)
-        if not whole or rows != [*range(0, len(rows) * self.rows, self.rows)]:
-            return "the tiles do not form a grid"
-        if not ks or ks != [*range(0, len(ks) * self.k, self.k)]:
-            return "the tiles do not form a grid"
-        return np.block([[blocks[mn, k] for k in ks] for mn in rows])
+
+        def read(word: int) -> IntArray | str:
+            return read_bits(word, self.rows, self.k, self.container_bits, self.element_bits, self.major, base_bytes)
+
+        return _joined(self.tiles, read, (self.rows, self.k))
 
 
 @dataclass(frozen=True, slots=True)
-class ScalePlan(Shown):
+class ScalePlan(
+    Record,
+    Shown,
+    code="LA849",
+    schema="layoutalg/tcgen05-scale-plan/1",
+    copy="tcgen05.cp.32x128b.warpx4",
+    json="columns tiles",
+):
     """Copies of scale factors from shared to tensor memory, each a ``tcgen05.cp.32x128b.warpx4``.
 
     Args:
@@ -124,38 +116,24 @@ class ScalePlan(Shown):
     tiles: tuple[Tcgen05Tile, ...]
     columns: int = 4
 
-    def __post_init__(self) -> None:
-        checked_kinds(self, "LA849")
-
     def __str__(self) -> str:
-        many = len(self.tiles)
-        lines = [f"{many} x tcgen05.cp.32x128b.warpx4, {self.columns} columns each"]
-        lines += [f"  ({tile.mn}, {tile.k}): {tile.encoded:#018x}" for tile in self.tiles[:4]]
-        return "\n".join(lines + ([f"  {many - 4} more"] if many > 4 else []))
+        lines = [f"{len(self.tiles)} x tcgen05.cp.32x128b.warpx4, {self.columns} columns each"]
+        return "\n".join([*lines, *_tile_lines(self.tiles)])
 
-    def to_json(self) -> dict[str, object]:
-        """Return the plan as JSON-ready data."""
-        return {
-            "schema": "layoutalg/tcgen05-scale-plan/1", "copy": "tcgen05.cp.32x128b.warpx4", "columns": self.columns,
-            "tiles": [[tile.mn, tile.k, f"{tile.encoded:#018x}"] for tile in self.tiles],
-        }  # fmt: skip
-
-    def table(self) -> IntArray | str:
-        """Return the byte of each scale, int64[row, group], or why it is unknown."""
-        blocks = {}
-        for tile in self.tiles:
-            read = scale_bytes(tile.encoded)
-            if isinstance(read, str):
-                return read
-            blocks[tile.mn, tile.k] = read
-        rows, groups = sorted({mn for mn, _ in blocks}), sorted({k for _, k in blocks})
-        if {(mn, k) for mn in rows for k in groups} != set(blocks) or not blocks:
-            return "the tiles do not form a grid"
-        return np.block([[blocks[mn, k] for k in groups] for mn in rows])
+    def table(self, base_bytes: int = 0) -> IntArray | str:
+        """Return the byte of each scale, int64[row, group], or why it is unknown; relative to the tile base."""
+        del base_bytes
+        return _joined(self.tiles, scale_bytes)
 
 
 @dataclass(frozen=True, slots=True)
-class TmemPlan(Shown):
+class TmemPlan(
+    Record,
+    Shown,
+    code="LA849",
+    schema="layoutalg/tmem-plan/1",
+    json="shape data_path registers places split_columns",
+):
     """The loads or stores that move a tensor-memory tile to or from registers.
 
     Args:
@@ -172,9 +150,6 @@ class TmemPlan(Shown):
     data_path: str = ""
     split_columns: tuple[int, ...] = ()
 
-    def __post_init__(self) -> None:
-        checked_kinds(self, "LA849")
-
     def __str__(self) -> str:
         many = len(self.places)
         told = f" of data path layout {self.data_path}" if self.data_path else ""
@@ -189,14 +164,28 @@ class TmemPlan(Shown):
             ]
         return "\n".join(lines + ([f"  {many - 4} more"] if many > 4 else []))
 
-    def to_json(self) -> dict[str, object]:
-        """Return the plan as JSON-ready data."""
-        return {
-            "schema": "layoutalg/tmem-plan/1", "shape": self.shape, "data_path": self.data_path,
-            "registers": [list(entry) for entry in self.registers],
-            "places": [[list(point) for point in points] for points in self.places],
-            "split_columns": list(self.split_columns),
-        }  # fmt: skip
+
+def _joined(
+    tiles: Sequence[Tcgen05Tile], read: Callable[[int], IntArray | str], steps: tuple[int, int] | None = None
+) -> IntArray | str:
+    """Return what descriptors read, tile by tile, or why it is unknown; ``steps`` are the distances of tiles."""
+    blocks: dict[tuple[int, int], IntArray] = {}
+    for tile in tiles:
+        found = read(tile.encoded)
+        if isinstance(found, str):
+            return found
+        blocks[tile.mn, tile.k] = found
+    axes = [sorted({place[axis] for place in blocks}) for axis in (0, 1)]
+    even = steps is None or all(at == [*range(0, len(at) * step, step)] for at, step in zip(axes, steps, strict=True))
+    if not blocks or not even or set(product(*axes)) != set(blocks):
+        return "the tiles do not form a grid"
+    return np.block([[blocks[mn, k] for k in axes[1]] for mn in axes[0]])
+
+
+def _tile_lines(tiles: Sequence[Tcgen05Tile]) -> list[str]:
+    """Return a line for each of the first four tiles, and one for the rest."""
+    lines = [f"  ({tile.mn}, {tile.k}): {tile.encoded:#018x}" for tile in tiles[:4]]
+    return lines + ([f"  {len(tiles) - 4} more"] if len(tiles) > 4 else [])
 
 
 def refuted(plan: Tcgen05Plan | ScalePlan, wanted: IntArray, bases: tuple[int, ...] = (0,)) -> str:
@@ -212,7 +201,7 @@ def refuted(plan: Tcgen05Plan | ScalePlan, wanted: IntArray, bases: tuple[int, .
         'the tiles do not form a grid'
     """
     for base in bases:
-        read = plan.table(base) if isinstance(plan, Tcgen05Plan) else plan.table()
+        read = plan.table(base)
         if isinstance(read, str):
             return read
         moved = wanted + (8 * base if isinstance(plan, Tcgen05Plan) else 0)

@@ -20,7 +20,7 @@ from typing import NoReturn, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from layoutalg.ground.kinds import checked_kinds
+from layoutalg.ground.record import Checked
 from layoutalg.proofs.tensormap import presburger
 from layoutalg.proofs.tensormap.plan import TensorMapPlan
 from layoutalg.proofs.tensormap.walk import ADDRESS_LIMIT, IntArray, MismatchError, UndecidedError, Walk, first
@@ -31,15 +31,12 @@ Number = TypeVar("Number", int, IntArray)
 
 
 @dataclass(frozen=True, slots=True)
-class Boxes:
+class Boxes(Checked, code="LA374"):
     """Per walked element, a box of origin lattice points: an interval per free tile dimension, and a constant test."""
 
     low: dict[int, IntArray]
     high: dict[int, IntArray]
     holds: Flags
-
-    def __post_init__(self) -> None:
-        checked_kinds(self, "LA374")
 
     def empty(self) -> Flags:
         """Return which elements have no lattice point."""

@@ -65,8 +65,6 @@ def check(plan: TensorMapPlan) -> Verdict:
         ``Proved`` with the certificate (claim, out-of-bounds class, engine, counts, digest of the plan), ``Refuted``
         with the first counterexample (for addresses: tile coordinate, origin, expected and got), or ``Unknown`` with
         what was tried, also on exceeding the time (``clock.within``) or memory limit.
-
-    Raises: MalformedError: LA372.
     """
     instance("plan", plan, TensorMapPlan)
     try:

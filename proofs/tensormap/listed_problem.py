@@ -31,8 +31,6 @@ class ListedProblem(TensorMapProblem):
     Args:
         smem_offsets: The element offset of every tile element, the last dimension fastest.
 
-    Raises: MalformedError: LA372.
-
     Example:
         >>> from layoutalg.proofs.tensor import Tensor
         >>> found = ListedProblem.listed(Tensor((2, 8), None, "u64"), (2, 8), [*range(8, 16), *range(8)])
@@ -60,18 +58,7 @@ class ListedProblem(TensorMapProblem):
         direction: str = "load",
         **options: object,
     ) -> ListedProblem:
-        """Return the problem of copying tiles of a tensor to or from a table of shared offsets.
-
-        Args:
-            tensor: A ``layoutalg.Tensor``.
-            tile: Tile extents, outermost dimension first.
-            offsets: Element offsets, the last dimension fastest.
-            arch: Target.
-            direction: ``"load"`` or ``"store"``.
-            options: As for ``TensorMapProblem.of``.
-
-        Raises: MalformedError: LA010.
-        """
+        """Return the problem of copying tiles of a tensor to or from a table of shared offsets."""
         table = np.asarray(offsets).reshape(-1).tolist()
         return cls.from_json(
             {
@@ -92,10 +79,7 @@ class ListedProblem(TensorMapProblem):
 
     @classmethod
     def from_json(cls, document: object) -> ListedProblem:
-        """Read a problem document whose ``smem`` is ``{"offsets": [...]}``.
-
-        Raises: MalformedError: LA010.
-        """
+        """Read a problem document whose ``smem`` is ``{"offsets": [...]}``."""
         return put_fields(object.__new__(cls), _read(document if isinstance(document, Reader) else Reader(document)))
 
     def to_json(self) -> dict[str, object]:
@@ -114,10 +98,7 @@ class ListedProblem(TensorMapProblem):
 
 
 def problem_from(source: TensorMapProblem | Mapping[str, object] | Reader) -> TensorMapProblem:
-    """Return a problem, read from its document if needed.
-
-    Raises: MalformedError: LA010.
-    """
+    """Return a problem, read from its document if needed."""
     if isinstance(source, TensorMapProblem):
         return source
     if not isinstance(source, (Mapping, Reader)):

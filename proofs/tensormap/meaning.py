@@ -36,9 +36,6 @@ def layout(plan: TensorMapPlan) -> Meaning:
     It maps tile coordinate t to the element offset at which the issues put t; the plan claims
     ``equivalent(layout(plan), requested)``.
 
-    Args:
-        plan: A plan, checked or not.
-
     Returns:
         A CuTe layout, with a swizzle if needed, or a table if no such form exists. Mode k is tile dimension k,
         outermost first.
@@ -62,10 +59,7 @@ def layout(plan: TensorMapPlan) -> Meaning:
 
 
 def table(plan: TensorMapPlan) -> IntArray:
-    """Return the element offset at which a plan puts every tile element, indexed outermost dimension first.
-
-    Raises: RepresentabilityError: LA805.
-    """
+    """Return the element offset at which a plan puts every tile element, indexed outermost dimension first."""
     problem = plan.problem
     moved, landed = _moved(plan)
     pairs = np.unique(np.stack((landed, moved)), axis=1)  # overlapping issues may repeat a pair

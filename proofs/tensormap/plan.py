@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +17,8 @@ import numpy.typing as npt
 from layoutalg.ground.document import Reader
 from layoutalg.ground.document import malformed as malformed_node
 from layoutalg.ground.errors import Diagnostic, MalformedError
-from layoutalg.proofs.fields import Claim, certificate, instance, integer, integers, items, malformed, plain, text
+from layoutalg.ground.record import Checked
+from layoutalg.proofs.fields import Claim, integer, integers, items, malformed, plain, text
 from layoutalg.proofs.tensormap.listed_problem import problem_from
 from layoutalg.proofs.tensormap.problem import TensorMapProblem
 from layoutalg.proofs.tensormap.text import plan_text
@@ -29,15 +31,15 @@ MAP_BYTES = 128
 
 
 @dataclass(frozen=True, slots=True)
-class Issue:
+class Issue(Checked, code="LA372"):
     """One bulk copy: start coordinates, innermost first, for the tile origin 0, and the shared byte offset."""
 
     coords: tuple[int, ...]
     smem_offset_bytes: int
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "coords", integers("coords", self.coords))
-        object.__setattr__(self, "smem_offset_bytes", integer("smem_offset_bytes", self.smem_offset_bytes))
+    def validate(self) -> None:
+        integers("coords", self.coords)
+        integer("smem_offset_bytes", self.smem_offset_bytes)
 
 
 OriginTerm = tuple[int, int, int]
@@ -63,8 +65,6 @@ class TensorMapPlan(Claim):
             for a store nonnegative ones; origins in bounds always are.
         undocumented: Documented rules that this map breaks and the measured chip does not enforce.
         certificate: What the checker recomputed, or None.
-
-    Raises: MalformedError: LA372.
     """
 
     problem: TensorMapProblem
@@ -79,26 +79,11 @@ class TensorMapPlan(Claim):
     undocumented: tuple[str, ...] = ()
     certificate: Mapping[str, object] | None = field(default=None, hash=False)
 
-    def __post_init__(self) -> None:
-        put = object.__setattr__
-        problem = instance("problem", self.problem, TensorMapProblem)
-        rank = len(instance("tensor_map", self.tensor_map, hardware.TensorMap).dims)
-        if not isinstance(self.raw, (bytes, bytearray)) or len(self.raw) != MAP_BYTES:
+    def validate(self) -> None:
+        Claim.validate(self)
+        if len(self.raw) != MAP_BYTES:
             raise malformed("raw", f"must be {MAP_BYTES} bytes", self.raw)
-        put(self, "raw", bytes(self.raw))
-        issues = tuple(instance(f"issues[{i}]", entry, Issue) for i, entry in enumerate(items("issues", self.issues)))
-        for index, issue in enumerate(issues):
-            if len(issue.coords) != rank:
-                raise malformed(f"issues[{index}].coords", f"must have {rank} entries like the map", issue.coords)
-        put(self, "issues", issues)
-        rows = enumerate(items("origin_map", self.origin_map, rank))
-        put(self, "origin_map", tuple(origin_terms(f"origin_map[{row}]", terms, problem.rank) for row, terms in rows))
-        for name in ("expect_tx_bytes", "smem_align_bytes", "smem_bytes"):
-            put(self, name, integer(name, getattr(self, name)))
-        put(self, "oob", text("oob", self.oob, OOB_CLASSES))
-        rules = enumerate(items("undocumented", self.undocumented))
-        put(self, "undocumented", tuple(text(f"undocumented[{index}]", rule) for index, rule in rules))
-        put(self, "certificate", certificate("certificate", self.certificate))
+        check_copies(self, len(self.tensor_map.dims), self.problem.rank)
 
     def __str__(self) -> str:
         return plan_text(self)
@@ -118,8 +103,6 @@ class TensorMapPlan(Claim):
 
         Args:
             origin: Elements, outermost dimension first, multiples of ``problem.origin_multiple``.
-
-        Raises: MalformedError: LA372, LA421.
 
         Example:
             >>> from layoutalg.synth import synthesize_tensormap
@@ -143,10 +126,7 @@ class TensorMapPlan(Claim):
         return starts
 
     def expresses(self, origin: Sequence[int]) -> bool:
-        """Return whether ``coordinates`` accepts a tile origin.
-
-        Raises: MalformedError: LA372.
-        """
+        """Return whether ``coordinates`` accepts a tile origin."""
         place = integers("origin", origin)
         return self._off_lattice(place) is None and self._not_executable(place, self._starts(place)) is None
 
@@ -199,27 +179,14 @@ class TensorMapPlan(Claim):
             "problem": self.problem.to_json(),
             "tensormap": tensor_map_to_json(self.tensor_map),
             "hex": self.hex,
-            "issues": [
-                {"coords": list(issue.coords), "smem_offset_bytes": issue.smem_offset_bytes} for issue in self.issues
-            ],
-            "origin_map": [
-                [{"dim": dim, "numerator": top, "denominator": bottom} for dim, top, bottom in terms]
-                for terms in self.origin_map
-            ],
-            "expect_tx_bytes": self.expect_tx_bytes,
-            "smem_align_bytes": self.smem_align_bytes,
-            "smem_bytes": self.smem_bytes,
-            "oob": self.oob,
+            **copies_to_json(self),
             "undocumented": list(self.undocumented),
             "certificate": None if self.certificate is None else dict(self.certificate),
         }
 
     @classmethod
     def from_json(cls, document: object) -> TensorMapPlan:
-        """Read a plan document.
-
-        Raises: MalformedError: LA010.
-        """
+        """Read a plan document."""
         reader = Reader(document)
         keys = ("schema", "verdict", "problem", "tensormap", "hex", "issues", "origin_map", "expect_tx_bytes")
         reader.keys((*keys, "smem_align_bytes", "smem_bytes", "oob", "undocumented", "certificate"))
@@ -227,15 +194,7 @@ class TensorMapPlan(Claim):
         reader.get("verdict").text((VERDICT,))
         problem = problem_from(reader.get("problem"))
         tensor_map = tensor_map_from_json(reader.get("tensormap"))
-        rank = len(tensor_map.dims)
-        issues = []
-        for entry in reader.get("issues").items():
-            entry.keys(("coords", "smem_offset_bytes"))
-            issues.append(Issue(entry.get("coords").integers(rank), entry.get("smem_offset_bytes").integer()))
-        terms = tuple(
-            tuple(read_term(term, problem.rank) for term in entry.items())
-            for entry in reader.get("origin_map").items(rank)
-        )
+        copies = read_copies(reader, problem.rank, len(tensor_map.dims))
         stated = reader.get("certificate").value
         if stated is not None and not isinstance(stated, dict):
             reader.get("certificate").fail("must be an object or null")
@@ -244,12 +203,7 @@ class TensorMapPlan(Claim):
                 problem,
                 tensor_map,
                 _read_hex(reader.get("hex")),
-                tuple(issues),
-                terms,
-                reader.get("expect_tx_bytes").integer(),
-                reader.get("smem_align_bytes").integer(),
-                reader.get("smem_bytes").integer(),
-                reader.get("oob").text(OOB_CLASSES),
+                *copies,
                 tuple(rule.text() for rule in reader.get("undocumented").items()),
                 stated,
             )
@@ -259,26 +213,58 @@ class TensorMapPlan(Claim):
             raise malformed_node(reader.pointer, error.diagnostic.because) from None
 
 
-def origin_terms(field_name: str, value: object, rank: int) -> tuple[OriginTerm, ...]:
-    """Return the terms of one map dimension, checked; ``rank`` is the tile's.
+Copies: TypeAlias = tuple[tuple[Issue, ...], tuple[tuple[OriginTerm, ...], ...], int, int, int, str]
+_NUMBERS = ("expect_tx_bytes", "smem_align_bytes", "smem_bytes")
+_TERM = ("dim", "numerator", "denominator")
 
-    Raises: MalformedError: LA372.
+
+def check_copies(plan: Any, rank: int, dims: int) -> None:
+    """Check the copies of a plan: its issues, origin map, byte counts and class.
+
+    Args:
+        plan: A plan, of one size or symbolic.
+        rank: Dimensions of the map.
+        dims: Dimensions of the tile.
     """
-    answer: list[OriginTerm] = []
-    for index, entry in enumerate(items(field_name, value)):
-        name = f"{field_name}[{index}]"
-        dim, numerator, denominator = integers(name, entry, 3)
-        answer.append((integer(name, dim, 0, rank - 1), numerator, integer(name, denominator, 1)))
-    return tuple(answer)
+    for index, issue in enumerate(plan.issues):
+        if len(issue.coords) != rank:
+            raise malformed(f"issues[{index}].coords", f"must have {rank} entries like the map", issue.coords)
+    for row, terms in enumerate(items("origin_map", plan.origin_map, rank)):
+        for dim, numerator, denominator in terms:
+            integer(f"origin_map[{row}]", dim, 0, dims - 1)
+            integer(f"origin_map[{row}]", numerator)
+            integer(f"origin_map[{row}]", denominator, 1)
+    for name in _NUMBERS:
+        integer(name, getattr(plan, name))
+    text("oob", plan.oob, OOB_CLASSES)
 
 
-def read_term(node: Reader, rank: int) -> OriginTerm:
-    """Read one term of an origin map; ``rank`` is the tile's.
+def copies_to_json(plan: Any) -> dict[str, object]:
+    """Return the copies of a plan as JSON-ready data."""
+    return {
+        "issues": [
+            {"coords": list(issue.coords), "smem_offset_bytes": issue.smem_offset_bytes} for issue in plan.issues
+        ],
+        "origin_map": [[dict(zip(_TERM, term, strict=True)) for term in terms] for terms in plan.origin_map],
+        **{name: getattr(plan, name) for name in (*_NUMBERS, "oob")},
+    }
 
-    Raises: MalformedError: LA010.
-    """
-    node.keys(("dim", "numerator", "denominator"))
-    return (node.get("dim").integer(0, rank - 1), node.get("numerator").integer(), node.get("denominator").integer(1))
+
+def read_copies(reader: Reader, dims: int, rank: int | None = None) -> Copies:
+    """Read the copies of a plan, as its constructor takes them; ``dims`` are the tile's, ``rank`` is the map's."""
+    issues = []
+    for entry in reader.get("issues").items():
+        entry.keys(("coords", "smem_offset_bytes"))
+        issues.append(Issue(entry.get("coords").integers(rank), entry.get("smem_offset_bytes").integer()))
+    rows = reader.get("origin_map").items(rank)
+    terms = tuple(tuple(_read_term(term, dims) for term in row.items()) for row in rows)
+    expected, align, size = (reader.get(name).integer() for name in _NUMBERS)
+    return tuple(issues), terms, expected, align, size, reader.get("oob").text(OOB_CLASSES)
+
+
+def _read_term(node: Reader, dims: int) -> OriginTerm:
+    node.keys(_TERM)
+    return (node.get("dim").integer(0, dims - 1), node.get("numerator").integer(), node.get("denominator").integer(1))
 
 
 def _read_hex(node: Reader) -> bytes:
@@ -298,10 +284,7 @@ def tensor_map_to_json(tensor_map: hardware.TensorMap) -> dict[str, object]:
 
 
 def tensor_map_from_json(node: Reader) -> hardware.TensorMap:
-    """Read a TensorMap's fields without applying hardware rules.
-
-    Raises: MalformedError: LA010.
-    """
+    """Read a TensorMap's fields without applying hardware rules."""
     lists = ("dims", "strides_bytes", "box", "element_strides")
     names = ("dtype", "interleave", "swizzle", "l2_promotion", "oob_fill")
     node.keys((*lists, *names, "base_address"))

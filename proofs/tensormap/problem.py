@@ -57,8 +57,6 @@ class TensorMapProblem(Statement):
             tile's extent (tiles on a grid), or 0 if one tile covers the whole dimension.
         oob_required: The weakest out-of-bounds class accepted: ``"exact"``, ``"weak"`` or ``"lost"``.
 
-    Raises: MalformedError: LA372.
-
     Example:
         >>> problem = TensorMapProblem.from_json({
         ...     "schema": "layoutalg/tensormap-problem/1", "arch": "sm_90a", "direction": "load",
@@ -115,8 +113,6 @@ class TensorMapProblem(Statement):
             direction: ``"load"`` or ``"store"``.
             options: The optional fields, from ``base_elem_offset`` on.
 
-        Raises: MalformedError: LA372, LA375, LA376. RepresentabilityError: LA377. AdmissibilityError: LA111.
-
         Example:
             >>> tensor = ((1024, 512), None, "bf16")
             >>> problem = TensorMapProblem.of(tensor, (64, 64), "Sw<3,3,3> o 0 o (64,64):(64,1)")
@@ -164,8 +160,6 @@ class TensorMapProblem(Statement):
         ``base_align_bytes``), ``tile``, ``smem`` (``modes``, ``swizzle``). The fields after ``base_align_bytes`` are
         optional, under the same names. A bound is a pair ``[low, high]`` or the valid extent. Like a TMA box, a tile
         may also be given by the extent it traverses, ``element_strides`` times its elements.
-
-        Raises: MalformedError: LA010.
         """
         fields_read = read_fields(document if isinstance(document, Reader) else Reader(document))
         return put_fields(object.__new__(cls), fields_read)  # the constructor would read them again
@@ -227,13 +221,8 @@ class TensorMapProblem(Statement):
 
         Out-of-bounds coordinates are clamped, so that no offset leaves the tensor.
 
-        Args:
-            origin: Tile origin in elements, outermost first.
-
         Returns:
             int64[tile...] and bool[tile...], read-only.
-
-        Raises: MalformedError: LA372.
         """
         place = integers("origin", origin, self.rank, -PROBLEM_EXTENT, PROBLEM_EXTENT)
         element = np.full((1,) * self.rank, self.base_elem_offset, dtype=np.int64)
@@ -259,8 +248,6 @@ class TensorMapProblem(Statement):
 
         Returns:
             uint8[tile..., element_bytes] with the fill out of bounds, and bool[tile...].
-
-        Raises: MalformedError: LA372.
         """
         if not isinstance(memory, np.ndarray) or memory.dtype != np.uint8 or memory.ndim != 1:
             raise malformed("memory", "must be a one-dimensional uint8 array", type(memory).__name__)
@@ -308,8 +295,6 @@ def read_fields(reader: Reader, counted: bool = False, listed: bool = False) -> 
     """Read the fields of a problem in order, without those of shared memory if it is ``listed``.
 
     ``counted``: the tile's extents count elements, not traversed extents.
-
-    Raises: MalformedError: LA010.
     """
     reader.keys(("schema", "arch", "direction", "global", "tile", "smem"), _OPTIONAL)
     reader.schema(SCHEMA)

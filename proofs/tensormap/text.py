@@ -26,9 +26,6 @@ def plan_text(plan: TensorMapPlan) -> str:
 
     The first word is ``admissible`` for a plan with a certificate, otherwise ``unproved``.
 
-    Args:
-        plan: A plan.
-
     Example:
         >>> from layoutalg.synth import synthesize_tensormap
         >>> plan = synthesize_tensormap({

@@ -15,9 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from layoutalg.ground import clock
-from layoutalg.ground.kinds import checked_kinds
 from layoutalg.ground.limits import WALK_ELEMENTS
 from layoutalg.ground.memory import reserve
+from layoutalg.ground.record import Checked
 from layoutalg.proofs.tensormap.plan import TensorMapPlan
 from layoutalg.proofs.tensormap.swizzle import CHUNK_BYTES, PHASES
 from layoutalg.targets.nvidia import tensormap as hardware
@@ -43,7 +43,7 @@ class UndecidedError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Walk:
+class Walk(Checked, code="LA374"):
     """One row per element that the issues of a tile touch, at the tile origin 0.
 
     Args:
@@ -62,9 +62,6 @@ class Walk:
     tile_coords: tuple[IntArray, ...]
     addresses: IntArray
     footprint_bytes: int
-
-    def __post_init__(self) -> None:
-        checked_kinds(self, "LA374")
 
     def tile_at(self, row: int) -> list[int]:
         """Return the tile coordinate of a row."""

@@ -54,8 +54,6 @@ def check(plan: OperandPlan | Mapping[str, object]) -> Verdict:
         ``Proved`` with the certificate, ``Refuted`` with the first counterexample (for addresses: the tile coordinate
         ``mn``, ``k`` and the requested and read byte address), or ``Unknown`` on exceeding the time limit.
 
-    Raises: MalformedError: LA010, LA362.
-
     Example:
         >>> d = hardware.MatrixDescriptor(0, 16, 512, 0, "128B")
         >>> problem = OperandProblem("A", (64, 16), (((64, 64),), ((16, 1),)), "128B")
@@ -89,8 +87,6 @@ def handoff(image: npt.NDArray[np.integer], plan: OperandPlan | Mapping[str, obj
     Returns:
         ``Proved`` with a certificate whose ``align_bytes`` the tile base must meet (in addition to the copy's own
         alignment), or ``Refuted`` with the first wrong (mn, k), the byte address read and the element there.
-
-    Raises: MalformedError: LA362, LA010.
 
     Example:
         >>> d = hardware.MatrixDescriptor(0, 128, 256)

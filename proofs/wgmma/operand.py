@@ -19,16 +19,13 @@ import numpy as np
 from layoutalg.ground import limits
 from layoutalg.ground.document import Reader, malformed
 from layoutalg.ground.errors import Diagnostic, LayoutError, RepresentabilityError
+from layoutalg.ground.record import Checked
 from layoutalg.proofs.dtypes import element_type, stated_type
 from layoutalg.proofs.fields import (
     Claim,
     Digits,
     Statement,
-    certificate,
-    instance,
     integer,
-    integers,
-    items,
     plain,
     read_digits,
     set_fields,
@@ -61,8 +58,6 @@ class OperandProblem(Statement):
         align_bytes: The tile base is known to be a multiple of this power of two, at least 16.
         arch: ``"sm_90a"``.
         sparse: Whether A is sparse: a tile of A has its stored elements, and B has twice the K per instruction.
-
-    Raises: MalformedError: LA372.
 
     Example:
         >>> problem = OperandProblem("A", (128, 64), (((128, 64),), ((64, 1),)), "128B")
@@ -113,8 +108,6 @@ class OperandProblem(Statement):
             align_bytes: The field.
             arch: The field.
             sparse: The field.
-
-        Raises: MalformedError: LA372, LA375, LA376. RepresentabilityError: LA377. AdmissibilityError: LA111.
 
         Example:
             >>> print(OperandProblem.of("A", "bf16", "Sw<3,3,3> o 0 o (128,64):(64,1)"))
@@ -168,10 +161,7 @@ class OperandProblem(Statement):
 
     @classmethod
     def from_json(cls, document: object) -> OperandProblem:
-        """Read a problem document; ``smem`` as in a TensorMap problem, dimensions MN then K.
-
-        Raises: MalformedError: LA010.
-        """
+        """Read a problem document; ``smem`` as in a TensorMap problem, dimensions MN then K."""
         return cls(*_read_problem(document if isinstance(document, Reader) else Reader(document)))
 
 
@@ -273,7 +263,7 @@ def _read_modes(node: Reader, extent: int) -> Digits:
 
 
 @dataclass(frozen=True, slots=True)
-class InstructionTile:
+class InstructionTile(Checked, code="LA372"):
     """The tile that one instruction reads: its first element and its descriptor.
 
     Args:
@@ -288,10 +278,9 @@ class InstructionTile:
     descriptor: hardware.MatrixDescriptor
     encoded: int
 
-    def __post_init__(self) -> None:
-        instance("descriptor", self.descriptor, hardware.MatrixDescriptor)
+    def validate(self) -> None:
         for name, maximum in (("mn", MAX_INT), ("k", MAX_INT), ("encoded", 2**64 - 1)):
-            object.__setattr__(self, name, integer(name, getattr(self, name), 0, maximum))
+            integer(name, getattr(self, name), 0, maximum)
 
     def to_json(self) -> dict[str, object]:
         """Return the tile as JSON-ready data."""
@@ -320,8 +309,6 @@ class OperandPlan(Claim):
         unread: Stride fields that affect no address; they are 16 bytes.
         evidence: ``"measured"`` or ``"modelled"``: basis of the read rule for this operand.
         certificate: What the checker recomputed, or None.
-
-    Raises: MalformedError: LA372.
     """
 
     problem: OperandProblem
@@ -336,24 +323,20 @@ class OperandPlan(Claim):
     evidence: str
     certificate: Mapping[str, object] | None = field(default=None, hash=False)
 
-    def __post_init__(self) -> None:
-        put = object.__setattr__
-        instance("problem", self.problem, OperandProblem)
-        put(self, "major", text("major", self.major, hardware.MAJORS))
-        tiles = tuple(
-            instance(f"tiles[{i}]", tile, InstructionTile) for i, tile in enumerate(items("tiles", self.tiles))
-        )
-        if not tiles:
+    def validate(self) -> None:
+        Claim.validate(self)
+        if not self.tiles:
             raise malformed_field("tiles", "must have at least one entry", self.tiles)
-        put(self, "tiles", tiles)
         for name, minimum in (("rows", 1), ("align_bytes", 1), ("end_bytes", 0)):
-            put(self, name, integer(name, getattr(self, name), minimum))
+            integer(name, getattr(self, name), minimum)
         for name in ("mn_steps", "k_steps"):
-            put(self, name, _checked_steps(name, getattr(self, name)))
-        names = enumerate(items("unread", self.unread))
-        put(self, "unread", tuple(text(f"unread[{index}]", name, STRIDE_FIELDS) for index, name in names))
-        put(self, "evidence", text("evidence", self.evidence, EVIDENCE))
-        put(self, "certificate", certificate("certificate", self.certificate))
+            for index, (count, step) in enumerate(getattr(self, name) or ()):
+                integer(f"{name}[{index}]", count, 2)
+                integer(f"{name}[{index}]", step)
+        for index, name in enumerate(self.unread):
+            text(f"unread[{index}]", name, STRIDE_FIELDS)
+        text("major", self.major, hardware.MAJORS)
+        text("evidence", self.evidence, EVIDENCE)
 
     def __str__(self) -> str:
         return operand_text(self)
@@ -400,10 +383,7 @@ class OperandPlan(Claim):
 
     @classmethod
     def from_json(cls, document: object) -> OperandPlan:
-        """Read a plan document. Only its form is validated here; the checker decides whether it is right.
-
-        Raises: MalformedError: LA010.
-        """
+        """Read a plan document. Only its form is validated here; the checker decides whether it is right."""
         reader = Reader(document)
         keys = ("schema", "problem", "major", "transpose", "rows", "align_bytes", "end_bytes", "steps_16_bytes")
         reader.keys((*keys, "unread", "evidence", "tiles", "certificate"))
@@ -433,13 +413,6 @@ class OperandPlan(Claim):
             reader.get("evidence").text(EVIDENCE),
             stated.value,
         )
-
-
-def _checked_steps(name: str, value: object) -> Digits | None:
-    if value is None:
-        return None
-    digits = [integers(f"{name}[{index}]", entry, 2) for index, entry in enumerate(items(name, value))]
-    return tuple((integer(f"{name}[{index}]", count, 2), step) for index, (count, step) in enumerate(digits))
 
 
 def _uniform(steps: Digits | None) -> int | None:

@@ -24,7 +24,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from layoutalg.ground.kinds import checked_kinds
+from layoutalg.ground.record import Checked
 from layoutalg.proofs.tensormap.swizzle import CHUNK_BYTES, PHASES
 
 SHARED_BYTES = 2**18
@@ -38,7 +38,7 @@ RESERVED = 0x3FF1C000C000C000
 
 
 @dataclass(frozen=True, slots=True)
-class Fields:
+class Fields(Checked, code="LA374"):
     """The fields of a descriptor; see ``fields_of``."""
 
     start_address_bytes: int
@@ -46,9 +46,6 @@ class Fields:
     stride_bytes: int
     base_offset: int
     swizzle: str
-
-    def __post_init__(self) -> None:
-        checked_kinds(self, "LA374")
 
 
 def fields_of(word: int) -> Fields | None:

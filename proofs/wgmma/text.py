@@ -18,9 +18,6 @@ def operand_text(plan: OperandPlan) -> str:
 
     The first word is ``admissible`` for a plan with a certificate, otherwise ``unproved``.
 
-    Args:
-        plan: A plan.
-
     Example:
         >>> from layoutalg.synth.wgmma import canonical_operand, synthesize_wgmma
         >>> print(operand_text(synthesize_wgmma(canonical_operand("A", (128, 64)))))

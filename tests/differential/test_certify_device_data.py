@@ -7,18 +7,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from instruments.bank_probe import KINDS
+from judges.certificates import told
 
-from layoutalg.proofs import checker
 from layoutalg.targets.nvidia import wgmma
 
 MEASURED = Path(__file__).parents[1] / "data" / "measured"
 SWIZZLES = {0: "NONE", 1: "128B", 2: "64B", 3: "32B"}
 ACCESS = {"load": "ld.shared.b{}", "store": "st.shared.b{}", "ldmatrix": "ldmatrix.x4", "stmatrix": "stmatrix.x4"}
-
-
-def told(kind: str, statement: dict[str, object]) -> tuple[int, str]:
-    document = {"schema": checker.SCHEMA, "kind": kind, "statement": statement, "evidence": {}}
-    return checker.check(document | {"seal": checker.seal(document)})
 
 
 def claim(fields: np.ndarray, seen: np.ndarray, operand: str) -> dict[str, object]:

@@ -90,8 +90,10 @@ def test_tests_run_what_the_copy_holds(tmp_path):
     assert all(path.startswith(f"{sandbox.root}/") for path in told.stdout.split())
 
     test = sandbox.root / "tests/unit/test_sample.py"
-    test.write_text("from layoutalg.proofs import checker\n\ndef test_it():\n    assert checker.SECONDS == 20\n")
-    mutant = Mutant("", "proofs/checker.py", "", "SECONDS = 2**22, 20", "SECONDS = 2**22, 21", (), True, "", "")
+    test.write_text(
+        "from layoutalg.proofs.checker import base\n\ndef test_it():\n    assert base.SOLVER_SECONDS == 20\n"
+    )
+    mutant = Mutant("", "proofs/checker/base.py", "", "SOLVER_SECONDS = 20", "SOLVER_SECONDS = 21", (), True, "", "")
     before = (sandbox.root / mutant.path).read_bytes()
     assert before == (ROOT / mutant.path).read_bytes()
     for _ in range(2):  # the compiled file of the one must not pass for the other
@@ -99,5 +101,7 @@ def test_tests_run_what_the_copy_holds(tmp_path):
         outcome = sandbox.mutant(mutant, "tests/unit/test_sample.py")
         assert (outcome.status, outcome.killer) == ("killed", "tests/unit/test_sample.py::test_it")
         assert (sandbox.root / mutant.path).read_bytes() == before
-    assert sandbox.mutant(replace(mutant, new="SECONDS = 2**22, 20, 1"), "tests/unit/test_sample.py").status == "broken"
+    assert (
+        sandbox.mutant(replace(mutant, new="SOLVER_SECONDS = 20 // 0"), "tests/unit/test_sample.py").status == "broken"
+    )
     assert sandbox.tests("tests/unit/test_none.py").status == "broken"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from itertools import product
 
+import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
@@ -14,6 +15,7 @@ from layoutalg.ground.errors import AdmissibilityError, BudgetError, LayoutError
 from layoutalg.proofs import checker
 from layoutalg.proofs.certify import Certificate
 from layoutalg.proofs.certify.functions import common_digits, function
+from layoutalg.proofs.checker import base
 from layoutalg.testing import strategies as draw
 
 SMALL = 600
@@ -57,11 +59,11 @@ def checked(document: dict[str, object]) -> tuple[int, str]:
 @given(families())
 def test_the_stages_are_the_layout(layout: object) -> None:
     found = function(layout)
-    outputs, defined = checker.values_at(found.stages, [checker.np.arange(found.size)])
+    outputs, defined = base.values_at(found.stages, [np.arange(found.size)])
     assert defined.all()
     assert [tuple(map(int, row)) for row in zip(*outputs, strict=True)] == values(layout)
-    _, read = checker.read(json.loads(json.dumps(found.document())), checker.SIZED, "f")
-    again, _ = checker.values_at(read, [checker.np.arange(found.size)])
+    read = base.read(json.loads(json.dumps(found.document())), base.SIZED, "f")
+    again, _ = base.values_at(read.stages, [np.arange(found.size)])
     assert [part.tolist() for part in again] == [part.tolist() for part in outputs]
 
 

@@ -9,9 +9,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from judges.certificates import told
 
 import layoutalg as la
-from layoutalg.proofs import checker
+from layoutalg.proofs.checker.base import column
+from layoutalg.proofs.checker.operands import turns_of
 from layoutalg.proofs.served import uncertified
 from tests.judges import swizzle_spaces as judge
 from tests.judges.bank_words import instructions, judged, served
@@ -25,7 +27,7 @@ COLUMN = [32 * lane for lane in range(32)]
 
 def bytes_of(layout, size):
     """The table of stages."""
-    return tuple(int(value) for value in checker.column(size, layout))
+    return tuple(int(value) for value in column(size, layout))
 
 
 def listed(plan, form, chunk_bits):
@@ -129,14 +131,13 @@ def test_the_checker_counts_as_the_judge_does():
         if rng.random() < 0.4:
             starts = [starts[lane & ~rng.choice((1, 1, 2))] for lane in range(lanes)]
         expected = judged(target, name, [None if start < 0 else start for start in starts])
-        turns = checker.taken(access, np.array(starts)), checker.taken(access, np.array(starts), True)
+        turns = turns_of(access, np.array(starts)), turns_of(access, np.array(starts), spread=True)
         assert ([expected[0]], [expected[1]]) == turns, (target, name, starts)
 
 
 def said(statement):
     """What the checker says of a document that was written by an attacker, with the right seal."""
-    document = {"schema": checker.SCHEMA, "kind": "least-turns", "statement": statement, "evidence": {}}
-    return checker.check(document | {"seal": checker.seal(document)})
+    return told("least-turns", statement, {})
 
 
 def pitched(*pitches):

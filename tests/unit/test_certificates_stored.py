@@ -19,8 +19,9 @@ import pytest
 from layoutalg.cli import main
 from layoutalg.proofs import checker
 from layoutalg.proofs.certify import KINDS
+from layoutalg.proofs.checker import equality
 
-SOURCE = Path(checker.__file__)
+SOURCE = Path(checker.__file__).parent
 STORED = Path(__file__).parents[1] / "data" / "certificates"
 RIGHT = sorted(STORED.glob("*.json"))
 WRONG = sorted((STORED / "wrong").glob("*.json"))
@@ -30,8 +31,8 @@ ALONE = """
 import importlib.util, runpy, sys
 sys.path.insert(0, "site")
 assert all(importlib.util.find_spec(name) is None for name in ("layoutalg", "z3", "cvc5"))
-sys.argv = ["checker.py", *sys.argv[1:]]
-runpy.run_path("checker.py", run_name="__main__")
+sys.argv = ["checker", *sys.argv[1:]]
+runpy.run_path("checker", run_name="__main__")
 """
 
 
@@ -70,13 +71,14 @@ def test_a_wrong_certificate_is_named_by_its_first_wrong_fact(path: Path) -> Non
 # --- alone ------------------------------------------------------------------------------------------------------------
 
 
-def test_the_file_imports_numpy_alone() -> None:
-    text = SOURCE.read_text(encoding="utf-8")
+def test_the_folder_imports_numpy_alone() -> None:
+    files = sorted(SOURCE.glob("*.py"))
+    assert 1 < len(files) <= 6
     imported: set[str] = set()
-    for node in ast.walk(ast.parse(text)):
+    for node in (node for path in files for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))):
         if isinstance(node, ast.Import):
             imported |= {alias.name.split(".")[0] for alias in node.names}
-        assert not isinstance(node, ast.ImportFrom)
+        assert not isinstance(node, ast.ImportFrom) or node.level == 1  # of the folder
         assert not (isinstance(node, ast.Name) and node.id in ("__import__", "eval", "exec", "open"))
     assert imported - set(sys.stdlib_module_names) == {"numpy"}
     assert not {"subprocess", "os", "socket", "ctypes", "pickle"} & imported
@@ -89,7 +91,7 @@ def test_solvers_are_all_that_is_imported_late(monkeypatch: pytest.MonkeyPatch) 
         asked.append(name)
         return importlib.import_module(name)
 
-    monkeypatch.setattr(checker, "importlib", type("Recorded", (), {"import_module": staticmethod(recorded)}))
+    monkeypatch.setattr(equality, "importlib", type("Recorded", (), {"import_module": staticmethod(recorded)}))
     assert all(checked(path)[0] == 0 for path in RIGHT)
     assert set(asked) == {"z3", "cvc5.pythonic"}
 
@@ -97,7 +99,7 @@ def test_solvers_are_all_that_is_imported_late(monkeypatch: pytest.MonkeyPatch) 
 @pytest.fixture
 def elsewhere(tmp_path: Path) -> Path:
     """A folder with the checker, the certificates and numpy, and nothing else."""
-    shutil.copy(SOURCE, tmp_path / "checker.py")
+    shutil.copytree(SOURCE, tmp_path / "checker")
     shutil.copytree(STORED, tmp_path / "certificates")
     (tmp_path / "site").mkdir()
     installed = Path(np.__file__).parent
@@ -114,7 +116,7 @@ def alone(folder: Path, *names: str) -> tuple[int, list[str]]:
     return done.returncode, done.stdout.splitlines()
 
 
-def test_the_file_alone_checks_all(elsewhere: Path) -> None:
+def test_the_folder_alone_checks_all(elsewhere: Path) -> None:
     names = [f"certificates/{path.name}" for path in RIGHT]
     code, lines = alone(elsewhere, *names)
     assert len(lines) == len(RIGHT)
@@ -138,7 +140,7 @@ def hide(monkeypatch: pytest.MonkeyPatch, *hidden: str) -> None:
             raise ImportError(name)
         return importlib.import_module(name)
 
-    monkeypatch.setattr(checker, "importlib", type("Hiding", (), {"import_module": staticmethod(found)}))
+    monkeypatch.setattr(equality, "importlib", type("Hiding", (), {"import_module": staticmethod(found)}))
 
 
 @pytest.mark.parametrize("hidden", [(), ("z3",), ("cvc5",), ("z3", "cvc5")], ids=str)
@@ -185,7 +187,7 @@ def test_solvers_that_disagree_refute(name: str, liar: str, monkeypatch: pytest.
         smt = importlib.import_module(name)
         return Module(smt) if name == liar else smt
 
-    monkeypatch.setattr(checker, "importlib", type("Planted", (), {"import_module": staticmethod(found)}))
+    monkeypatch.setattr(equality, "importlib", type("Planted", (), {"import_module": staticmethod(found)}))
     code, told = checker.check(document(name))
     assert (code, told.partition(",")[0]) == (1, "the solvers disagree")
 
@@ -284,7 +286,14 @@ def test_a_folder_may_hold_plans_and_refusals(tmp_path: Path, capsys: pytest.Cap
 def test_the_checker_is_found_and_copied(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["checker"]) == 0
     assert Path(capsys.readouterr().out.strip()).samefile(SOURCE)
-    assert main(["checker", "-o", str(tmp_path / "checker.py")]) == 0
-    assert (tmp_path / "checker.py").read_bytes() == SOURCE.read_bytes()
+    texts = {path.name: path.read_text(encoding="utf-8") for path in SOURCE.glob("*.py")}
+    assert main(["checker", "-o", str(tmp_path / "copy")]) == 0
+    assert {path.name: path.read_text(encoding="utf-8") for path in (tmp_path / "copy").iterdir()} == texts
+    assert main(["checker", "-o", str(tmp_path / "copy")]) == 64
+    assert main(["checker", "-o", str(tmp_path / "copy/__init__.py")]) == 64
+    capsys.readouterr()
     assert main(["checker", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["text"] == SOURCE.read_text(encoding="utf-8")
+    assert json.loads(capsys.readouterr().out)["files"] == texts
+    command = [sys.executable, "-I", str(tmp_path / "copy"), str(RIGHT[0])]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert (done.returncode, done.stdout.split()[0]) == (0, "proved")

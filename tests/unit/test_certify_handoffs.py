@@ -6,10 +6,10 @@ import copy as copies
 from typing import Any
 
 import pytest
+from judges.certificates import told as judged
 
 import layoutalg as la
 from layoutalg.ground.errors import AdmissibilityError, MalformedError
-from layoutalg.proofs import checker
 from layoutalg.proofs.handoff import OperandView, operand_view, prove_handoff
 from layoutalg.proofs.tensormap import TensorMapPlan
 from layoutalg.proofs.wgmma import OperandPlan, OperandProblem
@@ -56,8 +56,7 @@ def test_a_handoff_is_certified_where_it_is_proved(case: tuple[str, str, str, in
 
 
 def told(statement: dict[str, Any], evidence: object) -> tuple[int, str]:
-    document = {"schema": checker.SCHEMA, "kind": "handoff", "statement": statement, "evidence": evidence}
-    return checker.check(document | {"seal": checker.seal(document)})  # type: ignore[return-value]
+    return judged("handoff", statement, evidence)
 
 
 @pytest.mark.parametrize(

@@ -1,20 +1,15 @@
-"""Certificates of operands and of bank turns: they hold, wrong ones are refuted by the first wrong fact, alone too."""
+"""Certificates of operands and of bank turns: they hold, wrong ones are refuted by the first wrong fact."""
 
 from __future__ import annotations
 
-import json
-import shutil
-import subprocess
-import sys
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
+from judges.certificates import told
 
 import layoutalg as la
 from layoutalg.ground.errors import AdmissibilityError, MalformedError, RepresentabilityError
-from layoutalg.proofs import checker
 from layoutalg.proofs.wgmma import OperandPlan, OperandProblem
 from layoutalg.synth.wgmma import canonical_operand, synthesize_wgmma
 from layoutalg.targets.banks import AMD_RULES, turns
@@ -30,10 +25,6 @@ ROWS_24 = OperandProblem("B", (24, 16), (((24, 1),), ((16, 24),)))
 
 def planned(operand="A", rows=128, k=64, major="K", swizzle="128B") -> OperandPlan:
     return synthesize_wgmma(canonical_operand(operand, (rows, k), major=major, swizzle=swizzle))
-
-
-def told(kind, statement) -> tuple[int, str]:
-    return checker.check(la.certify.Certificate(kind, statement).to_json())
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
@@ -83,8 +74,10 @@ def test_a_wrong_operand_is_refuted_by_its_first_wrong_fact(changes, fact):
 def test_words_of_64_bits_are_all_that_is_read():
     statement = dict(la.certify.operand(planned()).statement)
     for word in (-1, 2**64, "0x10", 1.5, True, None):
-        with pytest.raises(MalformedError) if word == 1.5 else pytest.raises(AssertionError):
-            assert told("wgmma-operand", statement | {"words": [word, *statement["words"][1:]]})[0] == 0
+        changed = statement | {"words": [word, *statement["words"][1:]]}
+        assert told("wgmma-operand", changed)[0] == 1
+    with pytest.raises(MalformedError):
+        la.certify.Certificate("wgmma-operand", statement | {"words": [1.5]})
 
 
 def test_a_plan_that_is_wrong_has_no_certificate():
@@ -213,19 +206,3 @@ def test_misuse_of_bank_turns_is_named():
         code, said = told("bank-turns", whole | {"address": {"size": size, "stages": stages}})
         assert code == 1
         assert fact in said
-
-
-def test_the_checker_alone_reads_all_of_them(tmp_path):
-    """In an empty folder, with no layoutalg to import."""
-    plan = planned("B", 96, 32, "MN", "64B")
-    made = [la.certify.operand(plan), la.certify.no_operand(ROWS_24),
-            la.certify.bank_turns("gfx950", "ds_read_b96", [12 * lane for lane in range(64)])]  # fmt: skip
-    broken = made[2].to_json() | {"statement": dict(made[2].statement) | {"turns": 7}}
-    for place, document in enumerate([*(each.to_json() for each in made), broken]):
-        (tmp_path / f"{place}.json").write_text(json.dumps(document))
-    shutil.copy(Path(checker.__file__), tmp_path / "checker.py")
-    run = "import sys, runpy; sys.modules['layoutalg'] = None; sys.argv = sys.argv[1:]; runpy.run_path('checker.py', "
-    command = [sys.executable, "-I", "-c", run + "run_name='__main__')", "checker.py", "."]
-    answer = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert [line.split()[0] for line in answer.stdout.splitlines()] == ["proved"] * 3 + ["refuted"], answer
-    assert answer.returncode == 1

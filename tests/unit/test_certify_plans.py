@@ -3,12 +3,7 @@
 from __future__ import annotations
 
 import copy
-import json
-import shutil
-import subprocess
-import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -117,7 +112,7 @@ def test_a_wrong_statement_is_refuted_by_its_first_wrong_fact(change: Change, fa
         (lambda m: m["dims"][1].__setitem__(2, 32), "no box reaches a tile element"),
         (lambda m: m["dims"][1].__setitem__(3, 2), "a box moves another global element"),
         (lambda m: m["dims"][0].__setitem__(2, 60), "the driver refuses this map"),
-        (lambda m: m.update(dims=[]), "too large to check here"),
+        (lambda m: m.update(dims=[]), "a map without dimensions"),
         (lambda m: m.update(promotion=0), None),
     ],
 )
@@ -128,7 +123,7 @@ def test_a_wrong_map_is_refuted_by_what_it_moves(change: Change, fact: str | Non
     code, said = told(statement, evidence)
     assert code, said
     assert fact is None or "bytes of the map" in said or fact in said
-    if fact is None or ("refuses" not in fact and "range" not in fact and "large" not in fact):
+    if fact is None or ("refuses" not in fact and "range" not in fact and "without" not in fact):
         statement["bytes"] = encoded(evidence)
         code, said = told(statement, evidence)
         assert said.startswith("exact: 2 boxes") if fact is None else fact in said, said
@@ -203,19 +198,3 @@ def test_a_fill_that_the_type_lacks_excludes_all_maps():
     assert la.certify.no_plan(stated).check()
     with pytest.raises(BudgetError, match="LA432"):
         la.certify.no_plan(problem(oob_fill="NAN"))
-
-
-def test_the_checker_alone_reads_them(tmp_path: Path):
-    """In an empty folder, with no layoutalg to import."""
-    made = [la.certify.plan(planned()), la.certify.no_plan(problem(base_align_bytes=8))]
-    broken = made[0].to_json()
-    broken["statement"]["issues"][0][0][1] = 1  # type: ignore[index]
-    for place, document in enumerate([*(each.to_json() for each in made), broken]):
-        (tmp_path / f"{place}.json").write_text(json.dumps(document))
-    shutil.copy(Path(checker.__file__), tmp_path / "checker.py")
-    run = "import sys, runpy; sys.modules['layoutalg'] = None; sys.argv = sys.argv[1:]; runpy.run_path('checker.py', "
-    command = [sys.executable, "-I", "-c", run + "run_name='__main__')", "checker.py", "."]
-    answer = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert [line.split()[0] for line in answer.stdout.splitlines()] == ["proved"] * 2 + ["refuted"], answer
-    assert "a box moves another global element" in answer.stdout
-    assert answer.returncode == 1

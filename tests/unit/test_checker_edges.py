@@ -6,20 +6,16 @@ import copy
 from typing import Any
 
 import pytest
+from judges.certificates import told
 
 import layoutalg as la
-from layoutalg.proofs import checker
+from layoutalg.proofs.checker import base
 from layoutalg.proofs.tensormap import TensorMapPlan, TensorMapProblem
 from layoutalg.synth import synthesize_tensormap
 from layoutalg.synth.wgmma import canonical_operand, synthesize_wgmma
 from layoutalg.targets.nvidia import tensormap
 
 TABLE, SOLVERS = {"by": "table"}, {"by": "solvers"}
-
-
-def told(kind: str, statement: Any, evidence: Any) -> tuple[int, str]:
-    document = {"schema": checker.SCHEMA, "kind": kind, "statement": statement, "evidence": evidence}
-    return checker.check(document | {"seal": checker.seal(document)})
 
 
 def staged(size: int, *stages: list[Any]) -> dict[str, Any]:
@@ -98,8 +94,8 @@ def test_the_first_piece_that_holds_counts():
 
 
 def test_no_more_points_are_evaluated_than_are_said():
-    code, said = told("equality", {"f": line(checker.POINTS + 1), "g": line(checker.POINTS + 1)}, TABLE)
-    assert (code, said.split()[0]) == (2, str(checker.POINTS + 1))
+    code, said = told("equality", {"f": line(base.POINTS + 1), "g": line(base.POINTS + 1)}, TABLE)
+    assert (code, said.split()[0]) == (2, str(base.POINTS + 1))
 
 
 def test_an_object_has_the_entries_of_its_form_and_no_others():

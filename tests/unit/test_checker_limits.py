@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from judges.certificates import sealed as document
 
 import layoutalg as la
 from layoutalg.cli import main
@@ -21,17 +22,13 @@ from layoutalg.ground.errors import BudgetError
 from layoutalg.proofs import checker
 from layoutalg.proofs.certify import points
 from layoutalg.proofs.certify.functions import Function
+from layoutalg.proofs.checker import base
 
 TABLE = {"by": "table"}
 OVER = "the time for this check is over"
 SECONDS = 0.3
 RNG = random.Random(1)
 DENSE = [RNG.getrandbits(24) for _ in range(24)]
-
-
-def document(kind: str, statement: object, evidence: object) -> dict[str, Any]:
-    made = {"schema": checker.SCHEMA, "kind": kind, "statement": statement, "evidence": evidence}
-    return made | {"seal": checker.seal(made)}
 
 
 def xored(size: int, columns: list[int], by: object = TABLE) -> dict[str, Any]:
@@ -129,16 +126,16 @@ def test_memory_does_not_grow_with_the_points() -> None:
 
 def test_blocks_are_one_function() -> None:
     """The point where functions differ is found in every block, and a table is one over all blocks."""
-    size = 5 * checker.BLOCK
-    for at in (0, checker.BLOCK - 1, checker.BLOCK, size - 1):
+    size = 5 * base.BLOCK
+    for at in (0, base.BLOCK - 1, base.BLOCK, size - 1):
         values = list(range(size))
         values[at] += 1
         statement = {"f": layout(size, ["table", values]), "g": layout(size)}
         code, told = checker.check(document("equality", statement, TABLE))
         assert (code, told) == (1, f"f and g differ, at [{at}], got [{at + 1}], expected [{at}]")
-    assert checker.column(size, [["affine", [[3]], [1]]]).tolist() == list(range(1, 3 * size, 3))
-    assert checker.column(0, []).tolist() == []
-    tall = checker.column(size, [["affine", [[2**70]], [0]]])
+    assert base.column(size, [["affine", [[3]], [1]]]).tolist() == list(range(1, 3 * size, 3))
+    assert base.column(0, []).tolist() == []
+    tall = base.column(size, [["affine", [[2**70]], [0]]])
     assert int(tall[-1]) == 2**70 * (size - 1)
 
 
@@ -171,8 +168,8 @@ def test_the_command_line_and_the_file_alone_keep_a_budget(tmp_path: Path, capsy
     assert seconds < 1.5 * SECONDS + 0.3
     assert checker.main([f"--seconds={SECONDS}", str(tmp_path / "wide.json")]) == 2
     assert capsys.readouterr().out.split(": ")[1].strip() == OVER
-    shutil.copy(checker.__file__, tmp_path / "checker.py")
-    command = [sys.executable, "checker.py", "--seconds", "0.3", "."]
+    shutil.copytree(Path(checker.__file__).parent, tmp_path / "checker")
+    command = [sys.executable, "checker", "--seconds", "0.3", "."]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stderr) == (2, "")
     assert [line.split()[0] for line in done.stdout.splitlines()] == ["unknown"] * 4
