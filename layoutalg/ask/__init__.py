@@ -1,4 +1,4 @@
-"""Questions about bank conflicts, the choice of a shared layout, and what a layout or plan does."""
+"""Questions about bank conflicts, the choice of a shared layout, and any layout or plan."""
 
 from __future__ import annotations
 

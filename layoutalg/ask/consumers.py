@@ -29,7 +29,6 @@ from layoutalg.synth.admission.request import request_of
 from layoutalg.synth.broken import Broken
 from layoutalg.synth.lds import GIVEN, WIDTHS, read_or_write
 from layoutalg.synth.wgmma import InadmissibleOperandError, OperandProblem, synthesize_wgmma
-from layoutalg.targets import banks as banks_of
 from layoutalg.targets.bank_model import bank_model
 from layoutalg.targets.banks import AMD_RULES, Access, nvidia_access
 from layoutalg.targets.nvidia.accesses import AccessForm, access_form, full_name
@@ -216,10 +215,10 @@ def _moved(
     found = accesses.whole_tile(form, 8 * places, 8 * size)
     if isinstance(found, Broken):
         return Served(0, 0, found.reason, holds=False)
-    each = found.addresses.reshape(-1, form.addresses).tolist()
-    turns = sum(banks_of.turns(target, form.name, lanes) for lanes in each)
-    who = "rows" if access.matrices else "lanes"
-    ideal = len(each) * (access.matrices or max(1, access.bits // 32))
-    told = _told(len(each), turns, ideal, f"{who} along dimension {found.along if dimension is None else dimension}")
     model = bank_model(target, form.name)
+    issued = found.addresses.reshape(-1, form.addresses)
+    turns, _ = model.totals(issued)
+    who = "rows" if access.matrices else "lanes"
+    ideal = len(issued) * (access.matrices or max(1, access.bits // 32))
+    told = _told(len(issued), turns, ideal, f"{who} along dimension {found.along if dimension is None else dimension}")
     return told if model.evidence == "measured" else replace(told, text=f"{told.text} ({model.basis})")

@@ -14,8 +14,7 @@ import stat
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import TextIO
+from typing import Any, TextIO
 
 from layoutalg.ground.errors import Diagnostic, LayoutError, MalformedError, plain
 from layoutalg.ground.text import escaped
@@ -59,13 +58,17 @@ def say_json(document: object) -> None:
     _put(json.dumps(plain(document)) + "\n")
 
 
-def put_bytes(raw: bytes) -> None:
-    """Write raw bytes to standard output.
+def say_answer(found: Any, as_json: bool, words: str | None = None) -> None:
+    """Write an answer as text (``words``, or its ``str``) or as its JSON document."""
+    if as_json:
+        say_json(found.to_json())
+    else:
+        say(str(found) if words is None else words)
 
-    Raises: OutputError: LA016.
-    """
-    if sys.stdout is None:
-        raise _failure("standard output", "it is closed")
+
+def put_bytes(raw: bytes) -> None:
+    """Write raw bytes to standard output."""
+    _put("")
     try:
         sys.stdout.flush()
         sys.stdout.buffer.write(raw)
@@ -74,10 +77,7 @@ def put_bytes(raw: bytes) -> None:
 
 
 def put_into(file: TextIO, content: str | bytes) -> None:
-    """Write text or bytes to a file opened by ``answer_file``.
-
-    Raises: OutputError: LA016.
-    """
+    """Write text or bytes to a file opened by ``answer_file``."""
     try:
         if isinstance(content, str):
             file.write(content)
@@ -89,10 +89,7 @@ def put_into(file: TextIO, content: str | bytes) -> None:
 
 
 def flush() -> None:
-    """Flush standard output, so that write errors are noticed.
-
-    Raises: OutputError: LA016.
-    """
+    """Flush standard output, so that write errors are noticed."""
     if sys.stdout is None:
         return  # nothing was written, or ``say`` has raised
     try:
@@ -224,21 +221,6 @@ def _opened(target: str, direct: bool, status: os.stat_result | None) -> tuple[i
     return handle, part
 
 
-@dataclass(frozen=True, slots=True)
-class Told:
-    """Output options of a command.
-
-    Args:
-        picture: File for the SVG picture, or None.
-        budget_seconds: Wall time.
-        as_json: Print one JSON document instead of text.
-    """
-
-    picture: str | None
-    budget_seconds: float
-    as_json: bool
-
-
 class Answers:
     """Writes answers one at a time, without keeping them.
 
@@ -253,10 +235,7 @@ class Answers:
         self.count = 0
 
     def put(self, result: Result, lines: Sequence[str]) -> None:
-        """Write one answer.
-
-        Raises: OutputError: LA016.
-        """
+        """Write one answer."""
         before = ("[" if self.count == 0 else ", ") if self.is_list else ""
         if self.as_json:
             _put(before + json.dumps(plain(result)))

@@ -16,7 +16,7 @@ import pytest
 
 import layoutalg
 from layoutalg.cli import PROVED, REFUTED, UNKNOWN, USAGE, main
-from layoutalg.cli.arguments import command_line
+from layoutalg.cli.commands import command_line
 from layoutalg.cli.output import Steps
 from layoutalg.cli.schemas import schema_names, schema_text
 from layoutalg.proofs.checker import check as verdict_of
