@@ -24,8 +24,7 @@ from layoutalg.ground.polynomial import product_of
 from layoutalg.ground.polynomial_text import polynomial
 from layoutalg.notation import TTGIR_AHEAD, parse
 from layoutalg.notation.ttgir import TensorType, layouts_of
-from layoutalg.notation.units import unit_hint
-from layoutalg.notation.written import is_written, read_written
+from layoutalg.notation.written import is_written, read_written, unit_hint
 from layoutalg.proofs import tensormap as tensormaps
 from layoutalg.proofs import wgmma as operands
 from layoutalg.proofs.dtypes import ElementType, stated_type

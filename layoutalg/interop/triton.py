@@ -2,7 +2,7 @@
 
 Triton is never imported: its objects are read through ``bases`` and ``out_dims`` and built through the class that the
 caller passes. Attribute text has no sizes; they default to the smallest powers of two above the components.
-``layoutalg.notation.attributes`` writes the texts.
+``layoutalg.notation.triton`` writes the texts.
 
 References: Triton 3.9.0 (``LinearLayout`` bindings, ``LinearEncodingAttr``, Gluon ``DistributedLinearLayout``,
 ``SharedLinearLayout``).
@@ -15,10 +15,9 @@ from typing import Any
 
 from layoutalg.f2 import LinearLayout
 from layoutalg.ground import limits
-from layoutalg.notation.attributes import to_attribute, to_bases, to_gluon
-from layoutalg.notation.bases import fail, smallest
 from layoutalg.notation.gluon import parse_gluon
-from layoutalg.notation.ttg_build import parse_attribute
+from layoutalg.notation.triton import fail, smallest, to_attribute, to_bases, to_gluon
+from layoutalg.notation.ttg import parse_attribute
 
 __all__ = [
     "from_attribute",
@@ -97,7 +96,7 @@ def from_object(value: Any) -> LinearLayout:
 
 
 def from_attribute(text: str, shape: Sequence[int] | None = None) -> LinearLayout:
-    """Read an attribute that is a linear layout; see ``layoutalg.notation.ttg_build.parse_attribute`` for the kinds.
+    """Read an attribute that is a linear layout; see ``layoutalg.notation.ttg.parse_attribute`` for the kinds.
 
     Args:
         text: The attribute, or the line ``#name = #ttg...`` that defines it.

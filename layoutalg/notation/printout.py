@@ -28,7 +28,6 @@ from layoutalg.cute.composed import ComposedLayout
 from layoutalg.cute.cursor import Cursor
 from layoutalg.cute.notation import element_swizzle, flagged, parse_cute
 from layoutalg.cute.swizzle import Swizzle
-from layoutalg.notation.sizes import is_symbolic
 
 LABEL = re.compile(
     r"[A-Za-z_]\w{0,80}\s*:(?=\s*(?:\(|S(?:w|wizzle)?\s*<|(?:[a-z]+_)?ptr\b|raw_ptr|tensor\b|ArithTuple))"
@@ -52,6 +51,14 @@ DIALECT = re.compile(r"!cute\s*\.\s*(layout|memref|coord_tensor)\s*<")
 QUOTED = re.compile(r'"([^"]*)"')
 DATA = re.compile(r"\s*,\s*data\b.*", re.DOTALL)
 AFTER_O = "o and a layout after the pointer"
+NAME = re.compile(r"(?<![\w@.])[A-Za-z_]\w*")
+CHARACTERS = re.compile(r"[\w\s()*/+\-,:?{}=%<>!]*")
+TYPES = frozenset(
+    ["Sw", "S", "Swizzle", "Int", "C", "Layout", "ComposedLayout", "Shape", "Stride", "Coord", "Step", "tuple", "cute"]
+)
+"""CuTe's own words before ``<`` or ``::``; elsewhere they are names of sizes."""
+WORDS = {"o", "byte", "element"}
+"""CuTe's own words that are never names of sizes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,3 +237,28 @@ class _Reader(Cursor):
         on_elements = self.build(lambda: element_swizzle(printed, bits), swizzle.start())
         whole = self.build(lambda: ComposedLayout(on_elements, ahead // bits, layout), swizzle.start())
         return Printout(whole, bits, dtype, space, address, printed)
+
+
+def is_symbolic(text: str, at: int = 0, stop: int | None = None) -> bool:
+    """Whether a CuTe text contains unknown numbers or names of sizes.
+
+    Example:
+        >>> is_symbolic("(M,64):(64,1)"), is_symbolic("(128,?):(1,128)"), is_symbolic("(4,8):(E0,E1)")
+        (True, True, False)
+    """
+    part = text[at:stop]
+    if "?" in part:
+        return True
+    if not CHARACTERS.fullmatch(part) or not re.match(r"\s*[(A-Za-z]", part):
+        return False
+    shape = part.partition("where")[0]
+    if ":" not in shape and not shape.lstrip().startswith("("):
+        return False
+    return any(_is_size(found[0], shape[found.end() :]) for found in NAME.finditer(shape))
+
+
+def _is_size(word: str, following: str) -> bool:
+    """Whether a word names a size, rather than being part of the notation or a basis element."""
+    if word in WORDS or re.fullmatch(r"E\d*|_\w*|smem_ptr\w*", word):
+        return False
+    return word not in TYPES or not re.match(r"\s*(?:<|::)", following)

@@ -17,9 +17,8 @@ from typing import Any
 
 from layoutalg.ground.errors import shown
 from layoutalg.ground.tokens import Tokens
-from layoutalg.notation.bases import sizes_of
-from layoutalg.notation.ttg import GRAMMAR, Attribute, attribute
-from layoutalg.notation.ttg_build import KINDS, build, rank_of
+from layoutalg.notation.triton import sizes_of
+from layoutalg.notation.ttg import GRAMMAR, KINDS, Attribute, attribute, build, rank_of
 
 DEFINITION = r"^[ \t]*#([A-Za-z_]\w*)[ \t]*=[ \t]*(?=#\w)"
 TYPE = r"(?:!(?:ttg|tt|triton_gpu)\.memdesc|(?<![\w.!])tensor)<(\d{1,10}(?:x\d{1,10})*)x(?=[^\d\s])"
