@@ -66,8 +66,6 @@ def moves(addresses: IntArray, bits: int, kind: object, target: str) -> tuple[li
         bits: Element width.
         kind: As in ``layoutalg.banks``.
         target: The target.
-
-    Raises: MalformedError: LA709, LA713. RepresentabilityError: LA712.
     """
     names, columns = _distinct(addresses)
     if isinstance(kind, str) and kind in ("load", "store"):

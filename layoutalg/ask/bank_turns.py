@@ -241,18 +241,12 @@ class BankReport(Drawable):
 
     @property
     def certificate(self) -> Certificate:
-        """The first of ``certificates``; the only one if all instructions have the same name.
-
-        Raises: RepresentabilityError: LA436.
-        """
+        """The first of ``certificates``; the only one if all instructions have the same name."""
         return self.certificates[0]
 
     @property
     def witness(self) -> Certificate | None:
-        """The certificate of the worst instruction's turns; None if it has no conflict.
-
-        Raises: RepresentabilityError: LA436.
-        """
+        """The certificate of the worst instruction's turns; None if it has no conflict."""
         if self.worst.turns == self.worst.ideal:
             return None
         return bank_turns(self.target, self.worst.instruction, self.worst.addresses_bytes)

@@ -64,12 +64,7 @@ class Fact(NamedTuple):
 
 
 def said(name: str, text: str | list[str], value: object = None) -> Fact:
-    """Return a fact; without ``value``, its data are its lines.
-
-    Example:
-        >>> said("size", "32 elements").value
-        '32 elements'
-    """
+    """Return a fact; without ``value``, its data are its lines."""
     lines = tuple(text.split("\n")) if isinstance(text, str) else tuple(text)
     given = (lines[0] if len(lines) == 1 else list(lines)) if value is None else value
     return Fact(name, lines, given)
@@ -204,32 +199,7 @@ def _grid(layout: Any, values: list[Any]) -> list[str]:
 
 
 def answer_facts(answer: Any) -> tuple[list[Fact], bool]:
-    """Return the facts of an answer, and whether its check passed.
-
-    Args:
-        answer: One of ``ANSWERS``.
-
-    Example:
-        >>> from layoutalg.ask import banks
-        >>> for fact in answer_facts(banks("(32,8):(64,1)"))[0]:
-        ...     print(fact.name, "-", fact.lines[0][:66].strip())
-        banks - 1 x ld.shared.v4.b32: 32 turns where 4 would do, an 8-way conflict
-        worst - warp 0, registers [0, 1, 2, 3, 4, 5, 6, 7]: 32 turns instead of 4;
-        note - read as (thread, value) -> element offset; for a tile in shared me
-        why - ld.shared.v4.b32 of sm_90a: 16 bytes a lane, 4 groups of 8 lanes,
-        words per bank - 8888............................ lanes 0-7
-        engine - residues
-        >>> from layoutalg.synth.swizzles import swizzle
-        >>> facts, holds = answer_facts(swizzle(["rows", "ldmatrix"], tile=(64, 64), form="tma"))
-        >>> holds, [fact.name for fact in facts]
-        (True, ['check', 'swizzle', 'access 0', 'access 1', 'turns', 'why', 'over F2', 'targets'])
-        >>> from layoutalg.synth.conversions import conversion
-        >>> facts, holds = answer_facts(conversion("(32,4):(4,1)", "(32,4):(1,32)", 32, mechanism="shuffles"))
-        >>> print("\\n".join(next(fact.lines for fact in facts if fact.name == "steps")[1:4]))
-        choose: each word is one of two of the thread's own, selected by lane
-        read: 4 words, 4 of them from other lanes by shuffles
-        choose: each word is one of two of the thread's own, selected by lane
-    """
+    """Return the facts of an answer, and whether its check passed."""
     if isinstance(answer, BankReport):
         return list(_bank_facts(answer)), True
     if isinstance(answer, ArrayKernel):

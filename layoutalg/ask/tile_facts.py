@@ -66,12 +66,6 @@ OPERANDS = ("A", "B", "D")
 def tile_facts(layout: Any, dtype: str, target: str, tile: tuple[int, ...] | None = None) -> Iterator[Fact]:
     """Yield what the hardware can do with a layout as a tile.
 
-    Args:
-        layout: A layout of any family.
-        dtype: Element type.
-        target: Architecture.
-        tile: Tile extents, outermost first; None for those of the layout.
-
     Example:
         >>> from layoutalg.cute import CuteLayout
         >>> [fact.name for fact in tile_facts(CuteLayout((64, 64), (64, 1)), "bf16", "sm_90a")][:5]
@@ -168,13 +162,6 @@ def carriers(
 ) -> Iterator[Fact]:
     """Yield each consumer's answer about a layout, then the consumers that the target lacks.
 
-    Args:
-        layout: Tile coordinates, outermost first, to element offsets.
-        extents: Tile extents.
-        dtype: Element type, by its own name.
-        target: Architecture.
-        tensor: The tensor that the tile is cut from; None for any.
-
     Example:
         >>> for fact in carriers("(64,64):(64,1)", (64, 64), "bf16", "gfx942"):
         ...     print(fact.name, "-", fact.lines[0])
@@ -266,13 +253,7 @@ def _summary(plan: Any, tensor: Tensor | None) -> str:
 
 
 def holds_registers(layout: object) -> bool:
-    """Return whether a layout maps registers and lanes to coordinates.
-
-    Example:
-        >>> from layoutalg.targets.layouts.nvidia import mma_operand
-        >>> holds_registers(mma_operand("A", (16, 16), (1, 1), 2))
-        True
-    """
+    """Return whether a layout maps registers and lanes to coordinates."""
     if not isinstance(layout, Layout):
         return False
     try:
@@ -283,11 +264,6 @@ def holds_registers(layout: object) -> bool:
 
 def fragments(layout: Any, dtype: str, target: str) -> Iterator[Fact]:
     """Yield the instructions that accept a register layout, or why none does.
-
-    Args:
-        layout: (register, lane, warp) to coordinates.
-        dtype: Element type, by its own name.
-        target: Architecture.
 
     Example:
         >>> from layoutalg.targets.layouts.nvidia import mma_operand

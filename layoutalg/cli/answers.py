@@ -52,12 +52,7 @@ TRACEBACK = "LAYOUTALG_TRACEBACK"
 
 
 def exit_code(error: BaseException) -> int:
-    """Return the exit code for an exception; only impossibility proofs and device mismatches refute.
-
-    Example:
-        >>> exit_code(IndexError()), exit_code(KeyboardInterrupt())
-        (70, 130)
-    """
+    """Return the exit code for an exception; only impossibility proofs and device mismatches refute."""
     if isinstance(error, KeyboardInterrupt):
         return INTERRUPTED
     if isinstance(error, MalformedError):

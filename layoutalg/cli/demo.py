@@ -96,10 +96,7 @@ class Row:
 
 
 def row_of(tile: Reader, device: str, budget_seconds: float) -> Row:
-    """Answer one tile of a collection.
-
-    Raises: MalformedError: LA010, LA540.
-    """
+    """Answer one tile of a collection."""
     tile.keys(("name", "source", "expect", "problem"), ("note", "rule", "consumer"))
     for key in ("source", "note", "rule"):
         if tile.has(key):

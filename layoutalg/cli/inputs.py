@@ -42,10 +42,7 @@ def _refused(what: str, name: str, because: str) -> MalformedError:
 
 
 def read_text(name: str) -> str:
-    """Return the text of a file, or of standard input for ``-``.
-
-    Raises: MalformedError: LA012.
-    """
+    """Return the text of a file, or of standard input for ``-``."""
     try:
         if name != "-":
             with open(name, "rb") as file:
@@ -91,10 +88,7 @@ class Subject:
     value: object
 
     def text(self, argument: str, rule: str) -> str:
-        """Return the notation; anything else breaks the rule.
-
-        Raises: MalformedError: LA010.
-        """
+        """Return the notation; anything else breaks the rule."""
         if self.kind != "text":
             raise malformed(argument, rule, self.value)
         return str(self.value)
@@ -102,8 +96,6 @@ class Subject:
 
 def read_subject(argument: str) -> Subject:
     """Read a command-line argument: ``-`` for standard input, a file name, or the text itself.
-
-    Raises: MalformedError: LA011, LA012, LA013, LA014.
 
     Example:
         >>> read_subject("(4,8):(1,4)").kind, read_subject("00" * 128).kind, read_subject('{"a": 1}').kind
@@ -136,10 +128,6 @@ def texts_of(arguments: Sequence[str], names: Sequence[str]) -> tuple[str, ...]:
     """Read several arguments as texts; at most one may be standard input.
 
     Raises: MalformedError: LA010, and those of ``read_subject``.
-
-    Example:
-        >>> texts_of(["rows", "(4,8):(1,4)"], ["accesses", "accesses"])
-        ('rows', '(4,8):(1,4)')
     """
     if list(arguments).count("-") > 1:
         raise malformed(names[-1], f"standard input can be only one of {', '.join(dict.fromkeys(names))}")

@@ -122,11 +122,7 @@ def progress(done: int, total: int, what: str) -> None:
 
 
 class Steps:
-    """Progress of long work: one updated line on a terminal, otherwise a line every few seconds.
-
-    Args:
-        total: Number of steps.
-    """
+    """Progress of long work: one updated line on a terminal, otherwise a line every few seconds."""
 
     SECONDS = 5.0
 
@@ -152,8 +148,6 @@ def answer_file(name: str | None) -> Iterator[TextIO | None]:
 
     Args:
         name: The file, or None.
-
-    Raises: MalformedError: LA012. OutputError: LA016.
     """
     if name is None:
         yield None
@@ -222,13 +216,7 @@ def _opened(target: str, direct: bool, status: os.stat_result | None) -> tuple[i
 
 
 class Answers:
-    """Writes answers one at a time, without keeping them.
-
-    Args:
-        is_list: Whether the answers form a list.
-        as_json: Print one JSON document instead of text.
-        file: File for one JSON document, or None.
-    """
+    """Writes answers one at a time, without keeping them."""
 
     def __init__(self, is_list: bool, as_json: bool, file: TextIO | None) -> None:
         self.is_list, self.as_json, self.file = is_list, as_json, file

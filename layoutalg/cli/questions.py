@@ -166,8 +166,6 @@ def run_admissible(given: commands.Admissible) -> int:
 def option_value(name: str, text: str) -> Any:
     """Return the value of a consumer option: JSON, the JSON of a file, sizes, or the text itself.
 
-    Raises: MalformedError: LA011, LA012, LA013.
-
     Example:
         >>> option_value("issues", "2"), option_value("sparse", "true"), option_value("global", "(64,64):(512,1)")
         (2, True, '(64,64):(512,1)')

@@ -14,12 +14,7 @@ FOLDER = Path(__file__).parent / "data" / "schemas"
 
 
 def schema_names() -> tuple[str, ...]:
-    """Return the names of the schemas.
-
-    Example:
-        >>> "tensormap-plan" in schema_names()
-        True
-    """
+    """Return the names of the schemas."""
     return tuple(sorted(path.stem for path in FOLDER.glob("*.json")))
 
 
@@ -28,8 +23,6 @@ def schema_text(name: str) -> str:
 
     Args:
         name: One of ``schema_names``, or as documents write it, with its version: ``layoutalg/NAME/1``.
-
-    Raises: MalformedError: LA010.
 
     Example:
         >>> json.loads(schema_text("layoutalg/verdict/1"))["title"]

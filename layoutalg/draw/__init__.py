@@ -36,8 +36,6 @@ def svg(value: Any, view: str | None = None, show: Show = "value") -> str:
             the kind of value.
         show: What the cells of a grid show: ``"value"``, ``"coordinate"`` or ``"both"``.
 
-    Raises: MalformedError: LA560, LA561.
-
     Example:
         >>> from layoutalg.cute import CuteLayout
         >>> svg(CuteLayout((4, 8), (8, 1)))[:48]
@@ -57,8 +55,6 @@ def svg(value: Any, view: str | None = None, show: Show = "value") -> str:
 
 def text(value: Any, view: str | None = None, show: Show = "value") -> str:
     """Draw a value as text, at most 16 rows and columns; arguments as for ``svg``.
-
-    Raises: MalformedError: LA560, LA561.
 
     Example:
         >>> from layoutalg.cute import CuteLayout
@@ -97,8 +93,6 @@ def admission(layout: Any, found: Admitted | Refused) -> str:
     Args:
         layout: What was asked about: a layout, its text, a table.
         found: The answer of ``layoutalg.admissible``.
-
-    Raises: MalformedError: LA560.
 
     Example:
         >>> from layoutalg.synth.admission import admissible
@@ -164,8 +158,6 @@ def banks(
         kind: Likewise.
         target: Target of the named instruction: ``"sm_90a"``, ``"gfx942"``, ...
         instruction: Name of an instruction, instead of bits and kind: ``"ds_read_b128"``, ...
-
-    Raises: MalformedError: LA709. RepresentabilityError: LA712.
 
     Example:
         >>> "32 turns" in banks([128 * lane for lane in range(32)], 32)

@@ -47,13 +47,7 @@ class Witness:
 
 
 def witness_of(facts: Mapping[str, Any]) -> Witness | None:
-    """Return the actual and the needed value at a witness, or None for an empty one.
-
-    Example:
-        >>> found = witness_of({"coordinate": (1, 0), "byte": 130, "needed_byte": 128})
-        >>> found.at, found.here, found.needed
-        ('coordinate (1, 0)', 'byte 130', 'byte 128')
-    """
+    """Return the actual and the needed value at a witness, or None for an empty one."""
     if not facts:
         return None
     point = facts.get("coordinate")

@@ -36,26 +36,14 @@ def words_of(model: BankModel, addresses: Sequence[int | None]) -> list[tuple[Ph
 
 
 def busy(count: int, worst: int) -> str:
-    """Return the style class of a bank by its words: grey for none, blue for one, redder with each doubling.
-
-    Example:
-        >>> busy(0, 32), busy(1, 32), busy(2, 32), busy(32, 32), busy(2, 2)
-        ('z', 'f', 'k0', 'k2', 'k2')
-    """
+    """Return the style class of a bank by its words: grey for none, blue for one, redder with each doubling."""
     if count <= 1:
         return "f" if count else "z"
     return f"k{int(2 * log2(count) / log2(max(worst, 2)))}"
 
 
 def draw_phases(canvas: Canvas, model: BankModel, addresses: Sequence[int | None], top: float) -> None:
-    """Draw one instruction: a row per phase, a column per bank; below, the lanes that conflict in the busiest bank.
-
-    Args:
-        canvas: The canvas.
-        model: The instruction.
-        addresses: One byte address per lane, None for an inactive lane.
-        top: Upper edge.
-    """
+    """Draw one instruction: a row per phase, a column per bank; below, the lanes that conflict in the busiest bank."""
     rows = words_of(model, addresses)
     turns = sum(phase.turns for phase, _ in rows)
     canvas.text(4, top + 14, f"{model}: {many(turns, 'turn')}", "h")
@@ -180,13 +168,7 @@ def _head(offsets_bytes: Sequence[int | None], access_bits: int, kind: str) -> s
 
 
 def banks_text(offsets_bytes: Sequence[int | None], access_bits: int, kind: str) -> str:
-    """Return the words per bank as text, one line per group of lanes.
-
-    Example:
-        >>> print(banks_text([8 * lane for lane in range(32)], 32, "load"))
-        load of 32 bits per lane: 2 turns
-        2.2.2.2.2.2.2.2.2.2.2.2.2.2.2.2.
-    """
+    """Return the words per bank as text, one line per group of lanes."""
     lines = [
         "".join(str(len(words)) if words else "." for words in group) for group in traffic(offsets_bytes, access_bits)
     ]

@@ -185,12 +185,7 @@ class Canvas:
 
 
 def level_of(value: int, low: int, high: int) -> int:
-    """Return the level of the ramp for a value in [low, high].
-
-    Example:
-        >>> level_of(0, 0, 63), level_of(63, 0, 63), level_of(5, 5, 5)
-        (0, 15, 0)
-    """
+    """Return the level of the ramp for a value in [low, high]."""
     return 0 if high <= low else (value - low) * (LEVELS - 1) // (high - low)
 
 
@@ -200,12 +195,7 @@ def cut(text: str, most: int) -> str:
 
 
 def many(count: int, what: str) -> str:
-    """Return a count with its noun.
-
-    Example:
-        >>> many(1, "turn"), many(2, "copy")
-        ('1 turn', '2 copies')
-    """
+    """Return a count with its noun."""
     if count == 1:
         return f"{count} {what}"
     return f"{count} {what[:-1]}ies" if what.endswith("y") else f"{count} {what}s"
@@ -294,12 +284,7 @@ def draw_memory(
 
 
 def span(first: int, many: int) -> str:
-    """A byte range as text.
-
-    Example:
-        >>> span(16, 16)
-        'bytes 16 to 31'
-    """
+    """A byte range as text."""
     return f"byte {first}" if many == 1 else f"bytes {first} to {first + many - 1}"
 
 

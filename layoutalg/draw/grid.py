@@ -265,13 +265,7 @@ FAMILIES = (
 
 
 def in_families(layout: Any) -> list[tuple[str, str, bool]]:
-    """Return (family, text or the reason why there is none, whether there is one) for every family.
-
-    Example:
-        >>> from layoutalg.cute import CuteLayout
-        >>> [(name, there) for name, _, there in in_families(CuteLayout(6, 2))]
-        [('over F2', False), ('CuTe', True), ('integer', True), ('piecewise', True)]
-    """
+    """Return (family, text or the reason why there is none, whether there is one) for every family."""
     rows = []
     for name, into in FAMILIES:
         try:

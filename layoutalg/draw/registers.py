@@ -32,18 +32,7 @@ BAR = 320.0
 
 
 def steps_text(plan: ConversionPlan) -> tuple[str, ...]:
-    """Return what a thread does, one line per step.
-
-    Example:
-        >>> from layoutalg.synth.conversions import conversion
-        >>> for line in steps_text(conversion("(32,4):(4,1)", "(32,4):(1,32)", 32, mechanism="shuffles")):
-        ...     print(line)
-        choose: each word is one of two of the thread's own, selected by lane
-        choose: each word is one of two of the thread's own, selected by lane
-        read: 4 words, 4 of them from other lanes by shuffles
-        choose: each word is one of two of the thread's own, selected by lane
-        choose: each word is one of two of the thread's own, selected by lane
-    """
+    """Return what a thread does, one line per step."""
     return tuple(_step_text(step, plan.lanes) for step in plan.steps)
 
 

@@ -27,12 +27,7 @@ CHUNK_BYTES, WIDE = 16, 52.0
 
 
 def chunks(swizzle: Swizzle) -> tuple[list[list[int]], list[list[int]]]:
-    """Return the chunk at each row and column of memory, before and after.
-
-    Example:
-        >>> chunks(Swizzle(1, 4, 1))
-        ([[0, 1], [2, 3]], [[0, 1], [3, 2]])
-    """
+    """Return the chunk at each row and column of memory, before and after."""
     columns = min(1 << max(abs(swizzle.shift), swizzle.bits), SIDE)
     rows = min(1 << swizzle.bits, SIDE)
     before = [[row * columns + column for column in range(columns)] for row in range(rows)]

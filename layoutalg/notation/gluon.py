@@ -75,9 +75,6 @@ def parse_gluon(text: str, shape: Sequence[int] | None = None) -> Any:
         text: A call of a Gluon layout class.
         shape: Tensor sizes; None for those in the text, or the smallest that fit its bases.
 
-    Raises: MalformedError: LA710, LA700, LA701, LA200. AdmissibilityError: LA703, LA706. RepresentabilityError: LA702,
-        LA704.
-
     Example:
         >>> str(parse_gluon("gl.SwizzledSharedLayout(vec=1, per_phase=1, max_phase=2, order=[1, 0])", (2, 2)))
         'F2[offset=(0,1)(1,1), block= -> dim0:2, dim1:2]'
@@ -94,14 +91,7 @@ def parse_gluon(text: str, shape: Sequence[int] | None = None) -> Any:
 
 
 def gluon_attribute(text: str) -> Attribute | None:
-    """Return the attribute of a constructor call; None for constructors with basis vectors.
-
-    Raises: MalformedError: LA710.
-
-    Example:
-        >>> gluon_attribute("NVMMASharedLayout(swizzle_byte_width=128, element_bitwidth=8, rank=2)").kind
-        'nvmma_shared'
-    """
+    """Return the attribute of a constructor call; None for constructors with basis vectors."""
     node = _tree(text)
     return None if _name(node) in GLUON_FIELDS else read_gluon(node, text, 0)
 
@@ -120,10 +110,7 @@ def _name(node: ast.expr | None) -> str:
 
 
 def read_gluon(node: ast.expr | None, text: str, level: int) -> Attribute:
-    """Return the attribute of a constructor call, without checking its entries.
-
-    Raises: MalformedError: LA710.
-    """
+    """Return the attribute of a constructor call, without checking its entries."""
     name = _name(node)
     if not isinstance(node, ast.Call) or name not in _KINDS or level > PARENTS:
         fail("text", f"must call one of {tuple(_KINDS)} here", ast.unparse(node) if node and level <= PARENTS else text)

@@ -49,7 +49,6 @@ ALIGN = re.compile(r"align\s*<\s*\d{1,10}\s*>")
 ON_POINTER = re.compile(r"S(?:w)?\s*<\s*(\d{1,2})\s*,\s*(\d{1,2})\s*,\s*(-?\d{1,2})\s*>")
 DIALECT = re.compile(r"!cute\s*\.\s*(layout|memref|coord_tensor)\s*<")
 QUOTED = re.compile(r'"([^"]*)"')
-DATA = re.compile(r"\s*,\s*data\b.*", re.DOTALL)
 AFTER_O = "o and a layout after the pointer"
 NAME = re.compile(r"(?<![\w@.])[A-Za-z_]\w*")
 CHARACTERS = re.compile(r"[\w\s()*/+\-,:?{}=%<>!]*")
@@ -84,8 +83,6 @@ class Printout:
 
 def read_printout(text: str) -> Printout:
     """Return the layout of a printed text, and the properties of its pointer.
-
-    Raises: MalformedError: LA190, LA191, LA110, LA620. AdmissibilityError: LA111, LA112.
 
     Example:
         >>> found = read_printout("sA: Sw<3,4,3>_smem_ptr[16b](0x7f0000000400) o (_8,_64):(_64,_1)")

@@ -48,12 +48,6 @@ def tensor_layout(bases: Mapping[str, Any], axes: tuple[str, ...], shape: Sequen
         bases: Axis name -> its images.
         axes: The axes, in the order of the layout.
         shape: Output sizes; None for the smallest powers of two above the components.
-
-    Raises: MalformedError: LA710, LA200.
-
-    Example:
-        >>> str(tensor_layout({"offset": [[0, 1], [1, 1]]}, SHARED_AXES, None))
-        'F2[offset=(0,1)(1,1), block= -> dim0:2, dim1:2]'
     """
     if not set(bases) <= set(axes):
         fail("text", f"must name axes among {axes}", list(bases))
@@ -81,10 +75,7 @@ def smallest(entries: Sequence[tuple[str, Any]], rank: int) -> tuple[int, ...]:
 
 
 def sizes_of(shape: object) -> Sequence[int]:
-    """Return the shape, or refuse it if it is not a sequence.
-
-    Raises: MalformedError: LA710.
-    """
+    """Return the shape, or refuse it if it is not a sequence."""
     if not isinstance(shape, (tuple, list)):
         fail("shape", "must be a sequence of sizes", shape)
     return shape
@@ -104,8 +95,6 @@ def to_bases(layout: LinearLayout) -> tuple[TritonBases, TritonDims]:
 
     Returns:
         ``([(axis, [[component per output, ...], ...]), ...], [(output, size), ...])``, in the layout's order.
-
-    Raises: RepresentabilityError: LA711.
 
     Example:
         >>> to_bases(LinearLayout.from_bases({"lane": [(1, 0), (0, 1)]}, {"dim0": 2, "dim1": 2}))
@@ -133,8 +122,6 @@ def to_attribute(layout: LinearLayout, alignment: int = 16) -> str:
             ``offset`` and optionally ``block``.
         alignment: Byte alignment, only for shared memory.
 
-    Raises: RepresentabilityError: LA711.
-
     Example:
         >>> one = {"register": [(0, 1)], "lane": [(1, 0)], "warp": [], "block": []}
         >>> to_attribute(LinearLayout.from_bases(one, {"dim0": 2, "dim1": 2}))
@@ -157,8 +144,6 @@ def to_gluon(layout: LinearLayout, alignment: int = 16, module: str = "gl") -> s
         layout: As for ``to_attribute``.
         alignment: Byte alignment, only for shared memory.
         module: Name under which ``triton.experimental.gluon.language`` is imported; may be empty.
-
-    Raises: RepresentabilityError: LA711.
 
     Example:
         >>> to_gluon(LinearLayout.from_bases({"offset": [(0, 1), (1, 1)]}, {"dim0": 2, "dim1": 2}))

@@ -53,14 +53,7 @@ class Attribute:
 
 
 def read_attribute(text: str) -> Attribute:
-    """Parse an attribute, without checking its entries.
-
-    Raises: MalformedError: LA710.
-
-    Example:
-        >>> read_attribute("#s = #ttg.padded_shared<[4:+1] {order = [0], shape = [8]}>")
-        Attribute(kind='padded_shared', pairs=((4, 1),), entries={'order': [0], 'shape': [8]})
-    """
+    """Parse an attribute, without checking its entries."""
     tokens = Tokens(text, GRAMMAR)
     if tokens.peek("#") and tokens.peek("=", 2):
         tokens.next = 3
@@ -71,15 +64,7 @@ def read_attribute(text: str) -> Attribute:
 
 
 def attribute(tokens: Tokens, names: Mapping[str, Attribute], level: int = 0) -> Attribute:
-    """Read one attribute, or the name of one defined earlier.
-
-    Args:
-        tokens: The text, with the cursor at the attribute.
-        names: Attributes by name, without ``#``.
-        level: Nesting depth of this attribute.
-
-    Raises: MalformedError: LA710.
-    """
+    """Read one attribute, or the name of one defined earlier."""
     place = tokens.position()
     if level > PARENTS:
         tokens.fail(f"attributes at most {PARENTS} deep", place)
@@ -173,9 +158,6 @@ def parse_attribute(text: str, shape: Sequence[int] | None = None) -> Any:
         shape: Tensor sizes, outermost dimension first; None for those in the text (``padded_shared`` may have them) or,
             for basis vectors, the smallest that fit.
 
-    Raises: MalformedError: LA710, LA700, LA701, LA200. AdmissibilityError: LA703, LA706. RepresentabilityError: LA702,
-        LA704.
-
     Example:
         >>> text = "#ttg.nvmma_shared<{swizzlingByteWidth = 32, transposed = false, elementBitWidth = 16}>"
         >>> str(parse_attribute(text, (8, 16)))
@@ -187,21 +169,7 @@ def parse_attribute(text: str, shape: Sequence[int] | None = None) -> Any:
 
 
 def build(found: Attribute, shape: Sequence[int] | None, text: object = "") -> Built:
-    """Return the layout of an attribute on a tensor.
-
-    Args:
-        found: The attribute.
-        shape: Tensor sizes, outermost dimension first; None for those that the attribute states or implies.
-        text: Text for error messages.
-
-    Raises: MalformedError: LA710, LA700, LA701, LA200. AdmissibilityError: LA703, LA706. RepresentabilityError: LA702,
-        LA704.
-
-    Example:
-        >>> swizzled = Attribute("swizzled_shared", (), {"vec": 1, "perPhase": 1, "maxPhase": 2, "order": [1, 0]})
-        >>> str(build(swizzled, (2, 2)))
-        'F2[offset=(0,1)(1,1), block= -> dim0:2, dim1:2]'
-    """
+    """Return the layout of an attribute on a tensor."""
     check(found, text)
     stated = found.entries.get("shape")
     if shape is not None and stated is not None and list(sizes_of(shape)) != stated:
@@ -216,10 +184,7 @@ def build(found: Attribute, shape: Sequence[int] | None, text: object = "") -> B
 
 
 def check(found: Attribute, text: object = "") -> None:
-    """Refuse unknown kinds and missing or unknown entries.
-
-    Raises: MalformedError: LA710.
-    """
+    """Refuse unknown kinds and missing or unknown entries."""
     if found.kind not in KINDS:
         raise GRAMMAR.error(text, f"the kind must be one of {', '.join(KINDS)}, not {found.kind}")
     needed, known, _ = KINDS[found.kind]
@@ -237,12 +202,7 @@ def check(found: Attribute, text: object = "") -> None:
 
 
 def rank_of(found: Attribute) -> int | None:
-    """Return the number of tensor dimensions of an attribute, or None if it does not determine it.
-
-    Example:
-        >>> rank_of(Attribute("swizzled_shared", (), {"order": [1, 0]}))
-        2
-    """
+    """Return the number of tensor dimensions of an attribute, or None if it does not determine it."""
     entries: Mapping[str, Any] = found.entries
     parent = entries.get("parent", entries.get("partitionLayout"))
     if isinstance(parent, Attribute):

@@ -35,8 +35,6 @@ def parse_view(text: str) -> LinearLayout:
     Args:
         text: A complete tensor view or hardware view, of one or two dimensions.
 
-    Raises: MalformedError: LA710.
-
     Example:
         >>> print(parse_view("[[ T0:0, T0:1]" + chr(10) + "[ T1:0, T1:1]]"))
         F2[register=(0,1), thread=(1,0) -> dim0:2, dim1:2]
