@@ -23,8 +23,25 @@ Grade: TypeAlias = Literal["measured", "documented"]
 CHECK = Checker("LA800", "this is not an answer about an instruction")
 
 
+class _Later:
+    """A value some of whose fields are found when they are first read."""
+
+    __slots__ = ("_later",)
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            later: dict[str, Callable[[], Any]] = object.__getattribute__(self, "_later")
+        except AttributeError:
+            later = {}
+        if name not in later:
+            raise AttributeError(f"{type(self).__name__} has no {name}", name=name, obj=self)
+        found = later[name]()
+        object.__setattr__(self, name, found)
+        return found
+
+
 @dataclass(frozen=True, slots=True)
-class Admitted(Shown):
+class Admitted(_Later, Shown):
     """A descriptor, or a list of instructions, that denotes the layout.
 
     Args:
@@ -50,6 +67,15 @@ class Admitted(Shown):
         if not callable(getattr(self.descriptor, "to_json", None)):
             raise CHECK.malformed("descriptor", "must have to_json", self.descriptor)
 
+    @classmethod
+    def certified_later(cls, certificate: Callable[[], Certificate], **given: Any) -> Admitted:
+        """Return an answer that was decided otherwise; its certificate is made when it is first read."""
+        made = object.__new__(cls)
+        for name, value in given.items():
+            object.__setattr__(made, name, value)
+        object.__setattr__(made, "_later", {"certificate": certificate})
+        return made
+
     def __bool__(self) -> bool:
         return True
 
@@ -64,23 +90,6 @@ class Admitted(Shown):
             "dtype": self.dtype, "evidence": self.evidence, "descriptor": self.descriptor.to_json(),
             "certificate": self.certificate.to_json(),
         }  # fmt: skip
-
-
-class _Later:
-    """A value some of whose fields are found when they are first read."""
-
-    __slots__ = ("_later",)
-
-    def __getattr__(self, name: str) -> Any:
-        try:
-            later: dict[str, Callable[[], Any]] = object.__getattribute__(self, "_later")
-        except AttributeError:
-            later = {}
-        if name not in later:
-            raise AttributeError(f"{type(self).__name__} has no {name}", name=name, obj=self)
-        found = later[name]()
-        object.__setattr__(self, name, found)
-        return found
 
 
 @dataclass(frozen=True, slots=True)

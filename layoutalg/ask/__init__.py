@@ -1,4 +1,4 @@
-"""Questions about bank conflicts, the choice of a shared layout, and any layout or plan."""
+"""Questions: bank conflicts, the choice of a shared layout, what a layout or plan does."""
 
 from __future__ import annotations
 
