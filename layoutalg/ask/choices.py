@@ -8,8 +8,8 @@ lanes store neighbouring vectors along the tensor's contiguous dimension, in the
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -95,13 +95,18 @@ class Loser(Shown):
         smem: The layout.
         what: The layout in words.
         consumer: The consumer that cannot use it.
-        reason: Why.
+        told: Why, or the function that finds out.
     """
 
     smem: CuteLayout | ComposedLayout
     what: str
     consumer: str
-    reason: str
+    told: str | Callable[[], str] = field(repr=False, compare=False)
+
+    @property
+    def reason(self) -> str:
+        """Why the consumer cannot use the layout."""
+        return self.told if isinstance(self.told, str) else self.told()
 
     def __str__(self) -> str:
         return f"{self.smem}\n    {self.consumer}: {self.reason}"
@@ -359,7 +364,7 @@ def _weighed(
     for consumer in question.consumers:
         answer = consumer.ask(tile)
         if not answer.holds:
-            return Loser(smem, words, consumer.name, answer.text)
+            return Loser(smem, words, consumer.name, answer.because or answer.text)
         served.append((consumer, answer))
     plans: list[TensorMapPlan] = []
     for direction in question.directions:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from layoutalg.ask.bank_turns import banks
@@ -29,7 +30,9 @@ from layoutalg.synth.admission import tcgen05
 from layoutalg.synth.admission.request import request_of
 from layoutalg.synth.broken import Broken
 from layoutalg.synth.lds import GIVEN, WIDTHS, read_or_write
-from layoutalg.synth.wgmma import InadmissibleOperandError, OperandProblem, synthesize_wgmma
+from layoutalg.synth.wgmma import OperandProblem, synthesize_wgmma
+from layoutalg.synth.wgmma.plan import find
+from layoutalg.synth.wgmma.refusal import refusal
 from layoutalg.targets.bank_model import bank_model
 from layoutalg.targets.banks import AMD_RULES, Access, nvidia_access
 from layoutalg.targets.nvidia import wgmma
@@ -67,6 +70,7 @@ class Served:
         text: How the consumer reads the layout, or why it cannot.
         holds: Whether the layout serves the consumer.
         plan: The descriptors of ``wgmma`` or ``tcgen05``, otherwise None.
+        because: In place of ``text``, a function that finds out why the consumer cannot read the layout.
     """
 
     turns: int
@@ -74,6 +78,7 @@ class Served:
     text: str
     holds: bool = True
     plan: Any = None
+    because: Callable[[], str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,15 +144,20 @@ def _operand(operand: str, tile: Tile) -> Served:
         else:  # the digits are known, so they need not be found again
             extents = (tile.places.shape[0], tile.places.shape[1])
             problem = OperandProblem(operand, extents, *tile.digits, tile.dtype)
+        if find(problem) is None:  # most layouts fail here, and few of their reasons are read
+            because = partial(_refusal_of, problem)
+            return Served(0, 0, "", holds=False, because=because)
         plan = synthesize_wgmma(problem, repair=False)
     except BudgetError:
         raise
-    except InadmissibleOperandError as error:
-        return Served(0, 0, error.reasons[0], holds=False)
     except LayoutError as error:
         return Served(0, 0, error.diagnostic.because or error.diagnostic.what, holds=False)
     text = f"{plan.major}-major, {plan.base.swizzle}, {len(plan.tiles)} instruction tiles"
     return Served(0, 0, text, plan=plan)
+
+
+def _refusal_of(problem: OperandProblem) -> str:
+    return refusal(problem, find, repair=False).reasons[0]
 
 
 def _admitted(name: str, target: str, smem: object, dtype: str) -> Served:
