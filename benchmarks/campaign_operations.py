@@ -2,7 +2,7 @@
 
     python benchmarks/campaign_operations.py --operations 1000000 --seed 1 --jobs 2 --out result.json
     python benchmarks/campaign_operations.py --only cute:17 --seed 1     (one subject again, with what went wrong)
-    python benchmarks/campaign_operations.py --page tests/data/measured/operations.json > docs/operations_campaign.md
+    python benchmarks/campaign_operations.py --page tests/data/measured/operations.json
 
 A subject is a layout drawn with the numbers that define it; ``PER`` operations are drawn for each. Which subject gets
 which operations depends on the seed, the family and the number of the subject alone, not on the machine or the jobs.

@@ -13,12 +13,14 @@ import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent
 NOTEBOOKS = ROOT / "notebooks"
+sys.path.append(str(ROOT / "benchmarks"))  # the pages of stored runs
 DOORS = {
     "layoutalg": "The front door",
     "layoutalg.ask": "Questions",
@@ -65,6 +67,8 @@ def write(folder: Path) -> None:
         "schemas.md": schemas_page(),
         "commands.md": commands_page(),
         "laws.md": laws_page(),
+        "operations_campaign.md": operations_page(),
+        "swizzle_tables.md": swizzle_tables_page(),
         **dict(reference_pages()),
     }
     found["questions.md"] = clinic_page(sorted((HERE / "clinic").glob("*.md")))
@@ -82,6 +86,38 @@ def errors_page(table: str) -> str:
     parts = [head.strip()]
     for code, raised, means in re.findall(r"^\| (LA\d{3}) \| (.*?) \| (.*?) \|$", table, re.MULTILINE):
         parts.append(f"({code.lower()})=\n## {code}\n\n*Raised as:* {raised}\n\n{means}")
+    return "\n\n".join(parts) + "\n"
+
+
+def operations_page() -> str:
+    """The stored result of the campaign of operations."""
+    from campaign_operations import FAULTS
+    from operations.page import page
+
+    return page(json.loads((ROOT / "tests/data/measured/operations.json").read_text(encoding="utf-8")), FAULTS)
+
+
+def swizzle_tables_page() -> str:
+    """The stored universal swizzles, one table for each class of accesses."""
+    from swizzle_table import CLASSES, SETS
+
+    from layoutalg.proofs.universal import ClassPlan
+
+    stored = json.loads((ROOT / "tests/data/swizzle_table.json").read_text(encoding="utf-8"))
+    formula: Any = ClassPlan.formula
+    parts = ["# Tables of universal swizzles"]
+    for said, classes in CLASSES.items():
+        lines = [f"## {said[0].upper()}{said[1:]}", "", f"`{json.dumps(classes)}`", ""]
+        lines += ["| row | targets | swizzle | turns | least without conflicts | proved |", "|---|---|---|---|---|---|"]
+        for row in stored["swizzles"]:
+            if row["classes"] != classes:
+                continue
+            plan = SimpleNamespace(**row, chunk_bytes=stored["chunk_bytes"])
+            name = next(name for name, targets in SETS.items() if targets == plan.targets)
+            proved = "least" if plan.optimal else f">= {plan.bound}"
+            cells = (plan.row_bytes, name, f"`{formula.fget(plan)}`", plan.turns, plan.ideal, proved)
+            lines.append(f"| {' | '.join(map(str, cells))} |")
+        parts.append("\n".join(lines))
     return "\n\n".join(parts) + "\n"
 
 

@@ -23,9 +23,27 @@ Grade: TypeAlias = Literal["measured", "documented"]
 CHECK = Checker("LA800", "invalid admission answer")
 
 
+class _Later:
+    """A value with fields that are computed on first read."""
+
+    __slots__ = ("_later",)
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            later: dict[str, Callable[[], Any]] = object.__getattribute__(self, "_later")
+        except AttributeError:
+            later = {}
+        if name not in later:
+            raise AttributeError(f"{type(self).__name__} has no {name}", name=name, obj=self)
+        found = later[name]()
+        object.__setattr__(self, name, found)
+        return found
+
+
 @dataclass(frozen=True, slots=True)
 class Admitted(
     Record,
+    _Later,
     Shown,
     code="LA800",
     schema=SCHEMA,
@@ -54,29 +72,21 @@ class Admitted(
         if not callable(getattr(self.descriptor, "to_json", None)):
             raise CHECK.malformed("descriptor", "must have to_json", self.descriptor)
 
+    @classmethod
+    def certified_later(cls, certificate: Callable[[], Certificate], **given: Any) -> Admitted:
+        """Return an answer that was decided otherwise; its certificate is made when it is first read."""
+        made = object.__new__(cls)
+        for name, value in given.items():
+            object.__setattr__(made, name, value)
+        object.__setattr__(made, "_later", {"certificate": certificate})
+        return made
+
     def __bool__(self) -> bool:
         return True
 
     def __str__(self) -> str:
         told = "\n".join(f"  {line}" for line in str(self.descriptor).splitlines())
         return f"admitted      {self.consumer} on {self.target}, {self.dtype} ({self.evidence})\n{told}"
-
-
-class _Later:
-    """A value with fields that are computed on first read."""
-
-    __slots__ = ("_later",)
-
-    def __getattr__(self, name: str) -> Any:
-        try:
-            later: dict[str, Callable[[], Any]] = object.__getattribute__(self, "_later")
-        except AttributeError:
-            later = {}
-        if name not in later:
-            raise AttributeError(f"{type(self).__name__} has no {name}", name=name, obj=self)
-        found = later[name]()
-        object.__setattr__(self, name, found)
-        return found
 
 
 @dataclass(frozen=True, slots=True)

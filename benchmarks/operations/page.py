@@ -30,7 +30,7 @@ page is made from `tests/data/measured/operations.json`, the result of one run.
 ```
 python benchmarks/campaign_operations.py --operations {asked} --seed {seed} --jobs {jobs} --out result.json
 python benchmarks/campaign_operations.py --only cute:17 --seed {seed}     # one subject again, with what went wrong
-python benchmarks/campaign_operations.py --page tests/data/measured/operations.json > docs/operations_campaign.md
+python benchmarks/campaign_operations.py --page tests/data/measured/operations.json   # this page
 ```
 
 Which layouts and operations are drawn depends on the seed alone. This run: seed {seed}, {operations:,} operations

@@ -5,17 +5,29 @@ same slot of an aligned run of v registers in all lanes; these runs are unique. 
 matrix of eight 16-byte rows if the registers of lane 4 g + q are word q of row g or, transposed (16-bit elements),
 element g of rows 2 q and 2 q + 1. ``ds_read2_b64`` moves two runs of 8 bytes whose distance is the same in every lane,
 a multiple of 8 bytes below 2048.
+
+A cure is a shared layout of the same tile without conflicts. A swizzle that XORs offset bits from M up permutes aligned
+blocks of 2^(M + B) elements, so a layout that fills whole blocks stays a bijection onto the same bytes. The caller
+recounts every candidate before returning it, so a wrong candidate costs time, never a wrong answer.
 """
 
 from __future__ import annotations
 
+import math
 import re
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from layoutalg.ground.errors import Diagnostic, MalformedError, Repair, RepresentabilityError
+from layoutalg.cute import ComposedLayout, CuteLayout, Swizzle
+from layoutalg.ground.errors import Diagnostic, LayoutError, MalformedError, Repair, RepresentabilityError
 from layoutalg.proofs.register_map import CHECK, IntArray
+from layoutalg.proofs.swizzling import KINDS as SWIZZLED_KINDS
+from layoutalg.proofs.tile_map import extents_of, layout_of
+from layoutalg.synth.paddings import padding
+from layoutalg.synth.swizzles import swizzle
 from layoutalg.targets.banks import Access, bank_model, disputed_models, nvidia_access
 from layoutalg.targets.lds_rules import WAVES, lds_name
 from layoutalg.targets.nvidia.banks import ACCESS_BITS
@@ -25,6 +37,9 @@ LDS_BITS = (128, 96, 64, 32, 16, 8)
 _ROW_BYTES = 16
 _PAIR_BYTES = 8
 _PAIR_REACH = 256
+CHUNK_BITS = 128
+MOST_BITS = 5
+"""A bank number has 5 bits, so no swizzle needs to XOR more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +65,6 @@ def moves(addresses: IntArray, bits: int, kind: object, target: str) -> tuple[li
         bits: Element width.
         kind: As in ``layoutalg.banks``.
         target: The target.
-
-    Raises: MalformedError: LA709, LA713. RepresentabilityError: LA712.
     """
     names, columns = _distinct(addresses)
     if isinstance(kind, str) and kind in ("load", "store"):
@@ -294,3 +307,70 @@ def _aligned(rows: IntArray, register: int) -> None:
         warp, row = (int(x) for x in wrong[0])
         where = f"byte {int(rows[warp, row])} for row {row} of the matrix in register {register}, warp {warp}"
         raise CHECK.malformed("shared", "must have the rows of a matrix at multiples of 16 bytes", where)
+
+
+def cure_of(
+    registers: object,
+    shared: object,
+    bits: int,
+    kind: str,
+    target: str,
+    tile: Sequence[int] | None,
+    lanes: object,
+    warps: object,
+    *,
+    freed: Callable[[Any], bool],
+) -> Any:
+    """Return the first candidate that makes the access conflict-free, or None.
+
+    Args:
+        registers: As for ``layoutalg.banks``, like the arguments up to ``warps``.
+        shared: The conflicting layout.
+        bits: Element width.
+        kind: How the registers are moved.
+        target: The target.
+        tile: Tile extents, if given.
+        lanes: Lane axes.
+        warps: Warp axes.
+        freed: Counts the access under a layout and tells whether it is conflict-free.
+    """
+    layout = layout_of(shared, None if tile is None else tuple(tile), max(1, bits // 8))
+    extents = extents_of(layout) if tile is None else tuple(tile)
+    plain = layout.base if isinstance(layout, ComposedLayout) else layout
+    if not isinstance(plain, CuteLayout):  # any dense layout of the tile will do: take row-major
+        plain = CuteLayout(extents, tuple(math.prod(extents[place + 1 :]) for place in range(len(extents))))
+    for found in _swizzled_cures(plain, bits):
+        if freed(found):
+            return found
+    if lanes is not None or warps is not None or kind not in SWIZZLED_KINDS:
+        return None
+    for search in (_linear_cure, _padded_cure):
+        try:
+            found = search(registers, bits, kind, target, extents)
+            if found is not None and freed(found):
+                return found
+        except LayoutError:  # this search cannot handle these registers; the next one may
+            continue
+    return None
+
+
+def _swizzled_cures(plain: CuteLayout, bits: int) -> Iterator[ComposedLayout]:
+    """Swizzles of a layout that fills its blocks; whole 16-byte chunks first, fewest bits first."""
+    used = np.unique(plain.table())
+    size = len(used)
+    if size & (size - 1) or int(used[-1]) != size - 1:
+        return
+    total, chunk = size.bit_length() - 1, max(0, (CHUNK_BITS // bits).bit_length() - 1)
+    for base in range(min(chunk, total), -1, -1):
+        for many in range(1, MOST_BITS + 1):
+            for shift in range(many, total - base - many + 1):
+                yield ComposedLayout(Swizzle(many, base, shift), 0, plain)
+
+
+def _linear_cure(registers: object, bits: int, kind: str, target: str, extents: tuple[int, ...]) -> Any:
+    return swizzle([(registers, kind)], target, bits, tile=extents).smem
+
+
+def _padded_cure(registers: object, bits: int, kind: str, target: str, extents: tuple[int, ...]) -> Any:
+    given = kind if kind not in ("load", "store") else (registers, kind)
+    return CuteLayout(extents, padding(extents, [given], target, bits).pitches)

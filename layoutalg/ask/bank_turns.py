@@ -17,10 +17,9 @@ from typing import Any
 import numpy as np
 
 from layoutalg import f2
-from layoutalg.ask.bank_cure import cure_of
-from layoutalg.ask.bank_moves import Move, moves
+from layoutalg.ask.bank_moves import Move, cure_of, moves
 from layoutalg.cute import ComposedLayout, CuteLayout
-from layoutalg.draw.banks import draw_phases, phases_text, spans
+from layoutalg.draw.banks import draw_phases, lane_spans, phases_text
 from layoutalg.draw.canvas import Canvas
 from layoutalg.f2 import LinearLayout, matrix
 from layoutalg.ground.kinds import checked_kinds
@@ -199,7 +198,8 @@ class BankReport(Drawable):
         for place, phase in crowded[:_PHASES]:
             met = ", ".join(f"{lane}:{word}" for lane, word in phase.busy[:8])
             more = ", ..." if len(phase.busy) > 8 else ""
-            served = f"phase {place} serves lanes {spans(phase.lanes)} in {phase.turns} turns instead of {phase.least}"
+            turns = f"{phase.turns} turns instead of {phase.least}"
+            served = f"phase {place} serves lanes {lane_spans(phase.lanes)} in {turns}"
             lines.append(f"{served}; bank {phase.bank} has (lane:word) {met}{more}")
         step = self.step
         if step is not None:
@@ -239,18 +239,12 @@ class BankReport(Drawable):
 
     @property
     def certificate(self) -> Certificate:
-        """The first of ``certificates``; the only one if all instructions have the same name.
-
-        Raises: RepresentabilityError: LA436.
-        """
+        """The first of ``certificates``; the only one if all instructions have the same name."""
         return self.certificates[0]
 
     @property
     def witness(self) -> Certificate | None:
-        """The certificate of the worst instruction's turns; None if it has no conflict.
-
-        Raises: RepresentabilityError: LA436.
-        """
+        """The certificate of the worst instruction's turns; None if it has no conflict."""
         if self.worst.turns == self.worst.ideal:
             return None
         return bank_turns(self.target, self.worst.instruction, self.worst.addresses_bytes)

@@ -8,14 +8,14 @@ lanes store neighbouring vectors along the tensor's contiguous dimension, in the
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from layoutalg.ask.candidates import Candidate, candidates, reach_bytes
-from layoutalg.ask.consumers import CHECK, OPERANDS, STORES, Consumer, Served, consumer_of, filled
+from layoutalg.ask.consumers import CHECK, OPERANDS, STORES, Consumer, Served, Tile, consumer_of, filled
 from layoutalg.cute import ComposedLayout, CuteLayout
 from layoutalg.ground import clock
 from layoutalg.ground.errors import BudgetError, Diagnostic, InfeasibleError, MalformedError, RepresentabilityError
@@ -95,13 +95,18 @@ class Loser(Shown):
         smem: The layout.
         what: The layout in words.
         consumer: The consumer that cannot use it.
-        reason: Why.
+        told: Why, or the function that finds out.
     """
 
     smem: CuteLayout | ComposedLayout
     what: str
     consumer: str
-    reason: str
+    told: str | Callable[[], str] = field(repr=False, compare=False)
+
+    @property
+    def reason(self) -> str:
+        """Why the consumer cannot use the layout."""
+        return self.told if isinstance(self.told, str) else self.told()
 
     def __str__(self) -> str:
         return f"{self.smem}\n    {self.consumer}: {self.reason}"
@@ -135,10 +140,7 @@ class Suggestion(Shown, Sequence[Choice]):
 
     @property
     def best(self) -> Choice:
-        """The first choice.
-
-        Raises: InfeasibleError: LA413.
-        """
+        """The first choice."""
         if self.choices:
             return self.choices[0]
         reasons = list(dict.fromkeys(f"{loser.consumer}: {loser.reason}" for loser in self.losers))
@@ -207,8 +209,6 @@ def suggest(
             it, or else threads do, by the widest stores along the tensor's contiguous dimension; their turns count.
         budget_seconds: Wall time for the whole search.
         options: Those of ``layoutalg.tensormap``: ``bounds``, ``oob_required``, ...
-
-    Raises: MalformedError: LA412, LA375, LA372. BudgetError: LA001, LA410.
 
     Example:
         >>> found = suggest(((4096, 4096), None, "bf16"), (128, 64), ["wgmma.A"])
@@ -342,22 +342,29 @@ def _judged(question: _Question, candidate: Candidate) -> tuple[tuple[Any, ...],
     smem = candidate.layout(question.size, question.places, len(question.tile))
     if reach_bytes(candidate, question.size) > (room := _room(question.target)):
         return Loser(smem, str(candidate), "shared memory", f"more than {room} bytes")
-    matrix = candidate.layout(question.size, (0, 1), 2)
-    return _weighed(question, smem, str(candidate), -_span(candidate, bool(question.directions)), matrix)
+    matrix = smem if len(question.tile) == 2 else candidate.layout(question.size, (0, 1), 2)
+    return _weighed(question, smem, str(candidate), -_span(candidate, bool(question.directions)), matrix, candidate)
 
 
 def _weighed(
-    question: _Question, smem: CuteLayout | ComposedLayout, words: str, last: int, matrix: Any = None
+    question: _Question,
+    smem: CuteLayout | ComposedLayout,
+    words: str,
+    last: int,
+    matrix: Any = None,
+    candidate: Candidate | None = None,
 ) -> tuple[tuple[Any, ...], Choice] | Loser:
     """Ask every consumer about a layout; ``matrix`` is the same layout on the two-dimensional matrix."""
     table = np.asarray(smem.table(), dtype=np.int64).reshape(_extents(question), order="F") * question.size
     if matrix is None:
         matrix = smem if len(question.tile) == 2 else table // question.size
+    digits = None if candidate is None else ((candidate.modes[0], candidate.modes[1]), candidate.swizzle)
+    tile = Tile(matrix, table, question.tensor.dtype, digits)
     served: list[tuple[Consumer, Served]] = []
     for consumer in question.consumers:
-        answer = consumer.ask(matrix, table, question.tensor.dtype)
+        answer = consumer.ask(tile)
         if not answer.holds:
-            return Loser(smem, words, consumer.name, answer.text)
+            return Loser(smem, words, consumer.name, answer.because or answer.text)
         served.append((consumer, answer))
     plans: list[TensorMapPlan] = []
     for direction in question.directions:

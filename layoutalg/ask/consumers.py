@@ -13,10 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from layoutalg.ask.bank_turns import banks
 from layoutalg.ground.check import Checker
+from layoutalg.ground.digits import Flat
 from layoutalg.ground.errors import BudgetError, LayoutError, MalformedError
 from layoutalg.ground.layout import Layout
 from layoutalg.ground.verdict import Unknown
@@ -28,9 +30,11 @@ from layoutalg.synth.admission import tcgen05
 from layoutalg.synth.admission.request import request_of
 from layoutalg.synth.broken import Broken
 from layoutalg.synth.lds import GIVEN, WIDTHS, read_or_write
-from layoutalg.synth.wgmma import InadmissibleOperandError, OperandProblem, synthesize_wgmma
-from layoutalg.targets import banks as banks_of
+from layoutalg.synth.wgmma import OperandProblem, synthesize_wgmma
+from layoutalg.synth.wgmma.plan import find
+from layoutalg.synth.wgmma.refusal import refusal
 from layoutalg.targets.banks import AMD_RULES, Access, bank_model, nvidia_access
+from layoutalg.targets.nvidia import wgmma
 from layoutalg.targets.nvidia.accesses import AccessForm, access_form, full_name
 from layoutalg.targets.nvidia.banks import BANKS, WORD_BYTES
 from layoutalg.targets.nvidia.tensormap import element_bytes
@@ -65,6 +69,7 @@ class Served:
         text: How the consumer reads the layout, or why it cannot.
         holds: Whether the layout serves the consumer.
         plan: The descriptors of ``wgmma`` or ``tcgen05``, otherwise None.
+        because: In place of ``text``, a function that finds out why the consumer cannot read the layout.
     """
 
     turns: int
@@ -72,6 +77,24 @@ class Served:
     text: str
     holds: bool = True
     plan: Any = None
+    because: Callable[[], str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """A tile in shared memory.
+
+    Args:
+        layout: Matrix coordinates to element offsets.
+        places: Byte address of every element.
+        dtype: Element type of the tensor.
+        digits: The (extent, element stride) digits of each dimension and the name of the hardware's swizzle, if known.
+    """
+
+    layout: Any
+    places: IntArray
+    dtype: str
+    digits: tuple[tuple[Flat, Flat], str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,18 +102,11 @@ class Consumer:
     """A consumer of the tile: its name, and the function that judges a layout."""
 
     name: str
-    ask: Callable[[Any, IntArray, str], Served]
+    ask: Callable[[Tile], Served]
 
 
 def consumer_of(value: object, target: str) -> Consumer:
-    """Return the consumer for a name or a (name, register layout) pair.
-
-    Raises: MalformedError: LA412.
-
-    Example:
-        >>> consumer_of("wgmma.A", "sm_90a").name
-        'wgmma.A'
-    """
+    """Return the consumer for a name or a (name, register layout) pair."""
     registers: Any = None
     if isinstance(value, tuple | list) and len(value) == 2:
         value, registers = value
@@ -105,32 +121,42 @@ def consumer_of(value: object, target: str) -> Consumer:
         if isinstance(absent, Absent):
             raise CHECK.malformed("consumers", f"must exist on {target}: {absent}", name)
         if name.startswith("wgmma"):
-            return Consumer(name, lambda smem, _, dtype: _operand(name[-1], smem, dtype))
-        return Consumer(name, lambda smem, _, dtype: _admitted(name, target, smem, dtype))
+            return Consumer(name, lambda tile: _operand(name[-1], tile))
+        return Consumer(name, lambda tile: _admitted(name, target, tile.layout, tile.dtype))
     if isinstance(absent, Absent):
-        return Consumer(name, lambda *_: Served(0, 0, str(absent), holds=False))
+        return Consumer(name, lambda _: Served(0, 0, str(absent), holds=False))
     if name in WIDTHS and registers is None:
-        return Consumer(name, lambda _, places, dtype: _by_lds(name, target, places, element_bytes(dtype)))
+        return Consumer(name, lambda tile: _by_lds(name, target, tile.places, element_bytes(tile.dtype)))
     try:
         access, form = nvidia_access(name), access_form(name)
     except MalformedError:
         raise CHECK.malformed("consumers", f"must be among {KNOWN}", name) from None
     if registers is not None:
-        return Consumer(name, lambda smem, _, dtype: _by_registers(name, registers, smem, element_bytes(dtype), target))
-    return Consumer(name, lambda _, places, dtype: _moved(form, access, places, element_bytes(dtype), target))
+        return Consumer(name, lambda tile: _by_registers(name, registers, tile, target))
+    return Consumer(name, lambda tile: _whole_tile(form, access, tile.places, element_bytes(tile.dtype), target))
 
 
-def _operand(operand: str, smem: object, dtype: str) -> Served:
+def _operand(operand: str, tile: Tile) -> Served:
     try:
-        plan = synthesize_wgmma(OperandProblem.of(operand, dtype, smem), repair=False)
+        if tile.digits is None or tile.dtype not in wgmma.DTYPES or tile.digits[1] not in wgmma.SWIZZLES:
+            problem = OperandProblem.of(operand, tile.dtype, tile.layout)
+        else:  # the digits are known, so they need not be found again
+            extents = (tile.places.shape[0], tile.places.shape[1])
+            problem = OperandProblem(operand, extents, *tile.digits, tile.dtype)
+        if find(problem) is None:  # most layouts fail here, and few of their reasons are read
+            because = partial(_refusal_of, problem)
+            return Served(0, 0, "", holds=False, because=because)
+        plan = synthesize_wgmma(problem, repair=False)
     except BudgetError:
         raise
-    except InadmissibleOperandError as error:
-        return Served(0, 0, error.reasons[0], holds=False)
     except LayoutError as error:
         return Served(0, 0, error.diagnostic.because or error.diagnostic.what, holds=False)
     text = f"{plan.major}-major, {plan.base.swizzle}, {len(plan.tiles)} instruction tiles"
     return Served(0, 0, text, plan=plan)
+
+
+def _refusal_of(problem: OperandProblem) -> str:
+    return refusal(problem, find, repair=False).reasons[0]
 
 
 def _admitted(name: str, target: str, smem: object, dtype: str) -> Served:
@@ -145,30 +171,17 @@ def _admitted(name: str, target: str, smem: object, dtype: str) -> Served:
 
 
 def along(name: str, target: str, places: IntArray, size: int, dimension: int) -> Served:
-    """Answer for vector loads or stores whose lanes run along dimension 0 or 1 of a tile.
-
-    Args:
-        name: The instruction.
-        target: Architecture.
-        places: Byte address of every element of the tile.
-        size: Bytes of an element.
-        dimension: The dimension along which neighbouring lanes, and the elements of a lane, run.
-    """
+    """Answer for vector loads or stores whose lanes run along dimension 0 or 1 of a tile."""
     turned = places if dimension else places.T
     if name in WIDTHS:
         return _by_lds(name, target, turned, size, dimension)
-    return _moved(access_form(name), nvidia_access(name), turned, size, target, dimension)
+    return _whole_tile(access_form(name), nvidia_access(name), turned, size, target, dimension)
 
 
 def filled(target: str, places: IntArray, size: int, dimension: int) -> Served:
     """Answer for the best stores that fill a tile with lanes along a dimension: fewest turns, then the widest.
 
     If the turns of no store are known, none are counted and the text says so.
-
-    Example:
-        >>> import numpy as np
-        >>> filled("sm_90a", 2 * np.arange(4096).reshape(128, 32), 2, 1).text
-        'filled by st.shared.v4.b32: 16 accesses, lanes along dimension 1, 64 turns, free of conflicts'
     """
     least = -(-places.size * size // (BANKS * WORD_BYTES))
     best, missing = None, ""
@@ -191,34 +204,36 @@ def _by_lds(name: str, target: str, places: IntArray, size: int, dimension: int 
     lanes = plan.lanes if dimension is None else f"along dimension {dimension}"
     if plan.turns is None:
         return Served(0, 0, f"{many} accesses, lanes {lanes}; their turns on {target} are not known", holds=False)
-    return _told(many, plan.turns, many * len(AMD_RULES[target, name].phases), f"lanes {lanes}")
+    return _counted(many, plan.turns, many * len(AMD_RULES[target, name].phases), f"lanes {lanes}")
 
 
-def _by_registers(name: str, registers: Any, smem: object, size: int, target: str) -> Served:
+def _by_registers(name: str, registers: Any, tile: Tile, target: str) -> Served:
     try:
-        report = banks(registers, smem, 8 * size, name, target=target)
+        report = banks(registers, tile.layout, 8 * element_bytes(tile.dtype), name, target=target)
     except MalformedError as error:
         return Served(0, 0, error.diagnostic.because or error.diagnostic.what, holds=False)
-    return _told(report.accesses, report.turns, report.ideal, f"lanes {GIVEN}")
+    return _counted(report.accesses, report.turns, report.ideal, f"lanes {GIVEN}")
 
 
-def _told(accesses: int, turns: int, ideal: int, lanes: str) -> Served:
+def _counted(accesses: int, turns: int, ideal: int, lanes: str) -> Served:
     than = "free of conflicts" if turns == ideal else f"{ideal} without conflicts"
     many, taken = "" if accesses == 1 else "es", "" if turns == 1 else "s"
     return Served(turns, ideal, f"{accesses} access{many}, {lanes}, {turns} turn{taken}, {than}")
 
 
-def _moved(
+def _whole_tile(
     form: AccessForm, access: Access, places: IntArray, size: int, target: str, dimension: int | None = None
 ) -> Served:
     """Answer for the instructions that move the whole tile."""
     found = accesses.whole_tile(form, 8 * places, 8 * size)
     if isinstance(found, Broken):
         return Served(0, 0, found.reason, holds=False)
-    each = found.addresses.reshape(-1, form.addresses).tolist()
-    turns = sum(banks_of.turns(target, form.name, lanes) for lanes in each)
-    who = "rows" if access.matrices else "lanes"
-    ideal = len(each) * (access.matrices or max(1, access.bits // 32))
-    told = _told(len(each), turns, ideal, f"{who} along dimension {found.along if dimension is None else dimension}")
     model = bank_model(target, form.name)
-    return told if model.evidence == "measured" else replace(told, text=f"{told.text} ({model.basis})")
+    issued = found.addresses.reshape(-1, form.addresses)
+    turns, _ = model.totals(issued)
+    who = "rows" if access.matrices else "lanes"
+    ideal = len(issued) * (access.matrices or max(1, access.bits // 32))
+    served = _counted(
+        len(issued), turns, ideal, f"{who} along dimension {found.along if dimension is None else dimension}"
+    )
+    return served if model.evidence == "measured" else replace(served, text=f"{served.text} ({model.basis})")

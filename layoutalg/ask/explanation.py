@@ -6,13 +6,11 @@ Implementation notes: a plan is checked before anything is said about it.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from layoutalg.ask.answer_facts import ANSWERS, answer_facts
-from layoutalg.ask.fact import Fact, said
-from layoutalg.ask.layout_facts import layout_facts
+from layoutalg.ask.facts import ANSWERS, Fact, answer_facts, layout_facts, said
 from layoutalg.ask.tile_facts import tile_facts
 from layoutalg.cute import Swizzle
 from layoutalg.ground import clock
@@ -26,8 +24,7 @@ from layoutalg.ground.polynomial import product_of
 from layoutalg.ground.polynomial_text import polynomial
 from layoutalg.notation import TTGIR_AHEAD, parse
 from layoutalg.notation.ttgir import TensorType, layouts_of
-from layoutalg.notation.units import unit_hint
-from layoutalg.notation.written import is_written, read_written
+from layoutalg.notation.written import is_written, read_written, unit_hint
 from layoutalg.proofs import tensormap as tensormaps
 from layoutalg.proofs import wgmma as operands
 from layoutalg.proofs.dtypes import ElementType, stated_type
@@ -129,20 +126,13 @@ banks("ldmatrix", "(32,4):(4,1)")
         return _of_layout(_parsed(value, extents), _dtype(dtype, value), target, extents)
     if is_written(value):
         return _of_layout(read_written(value).layout, _dtype(dtype, value), target, extents)
-    if isinstance(value, hardware.TensorMap):
-        return _made("descriptor", _map_facts(value, target))
-    if isinstance(value, TensorMapPlan | OperandPlan):
-        return _plan(value, target)
-    if isinstance(value, TensorMapProblem | OperandProblem):
-        return _problem(value)
-    if isinstance(value, ANSWERS):
-        return _made("answer", *answer_facts(value))
-    if isinstance(value, Tensor):
-        return _made("tensor", [said("tensor", str(value)), *_tensor_facts(value, target)])
     if isinstance(value, Layout | PaddedShared | Swizzle):
         return _of_layout(value, _dtype(dtype, None), target, extents)
     if isinstance(value, Mapping):
-        return _document(dict(value), target)
+        value = _document(dict(value))
+    for kinds, explained in _EXPLAINED:
+        if isinstance(value, kinds):
+            return explained(value, target)
     readable = "must be a layout, a tensor, a plan, a problem, an answer about banks, swizzles, paddings, gathers or "
     readable += "conversions, a kernel, descriptor bytes, or the text or document of one of these"
     raise _CHECK.malformed("value", readable, value)
@@ -203,6 +193,7 @@ def _of_layout(layout: Any, kind: ElementType, target: str, shape: tuple[int, ..
 
 
 def _tensor_facts(tensor: Tensor, target: str) -> Iterable[Fact]:
+    yield said("tensor", str(tensor))
     size = hardware.element_bytes(tensor.dtype)
     if tensor.names:
         yield said("names", ", ".join(tensor.names), list(tensor.names))
@@ -246,21 +237,16 @@ def _map_facts(tm: hardware.TensorMap, target: str) -> Iterable[Fact]:
     yield said("shared", text, {"bytes": footprint, "align_bytes": align})
 
 
-def _document(document: dict[str, object], target: str) -> Explanation:
+def _document(document: dict[str, object]) -> object:
+    """The problem or plan of a document."""
     schema = document.get("schema")
-    name = schema if isinstance(schema, str) else ""
-    if name.startswith("layoutalg/tensormap-problem/"):
-        return _problem(TensorMapProblem.from_json(document))
-    if name.startswith("layoutalg/wgmma-problem/"):
-        return _problem(OperandProblem.from_json(document))
-    if name.startswith("layoutalg/tensormap-plan/"):
-        return _plan(TensorMapPlan.from_json(document), target)
-    if name.startswith("layoutalg/wgmma-plan/"):
-        return _plan(OperandPlan.from_json(document), target)
-    raise malformed("/schema", f"explain reads {READS}", schema)
+    kind = schema.rpartition("/")[0] if isinstance(schema, str) else ""
+    if kind not in _DOCUMENTS:
+        raise malformed("/schema", f"explain reads {READS}", schema)
+    return _DOCUMENTS[kind].from_json(document)
 
 
-def _problem(problem: TensorMapProblem | OperandProblem) -> Explanation:
+def _problem(problem: TensorMapProblem | OperandProblem, _target: str) -> Explanation:
     try:
         if isinstance(problem, TensorMapProblem):
             plan: Any = synthesize_tensormap(problem, budget_seconds=clock.left(PLAN_SECONDS))
@@ -282,3 +268,19 @@ def _plan(plan: TensorMapPlan | OperandPlan, target: str) -> Explanation:
     if isinstance(plan, TensorMapPlan):
         facts += _map_facts(hardware.decode(bytes.fromhex(plan.hex), target=target), target)
     return _made("plan", facts, holds=proved)
+
+
+_DOCUMENTS: Mapping[str, Any] = {
+    "layoutalg/tensormap-problem": TensorMapProblem,
+    "layoutalg/tensormap-plan": TensorMapPlan,
+    "layoutalg/wgmma-problem": OperandProblem,
+    "layoutalg/wgmma-plan": OperandPlan,
+}
+_EXPLAINED: tuple[tuple[Any, Callable[[Any, str], Explanation]], ...] = (
+    (hardware.TensorMap, lambda tm, target: _made("descriptor", _map_facts(tm, target))),
+    ((TensorMapPlan, OperandPlan), _plan),
+    ((TensorMapProblem, OperandProblem), _problem),
+    (ANSWERS, lambda answer, _: _made("answer", *answer_facts(answer))),
+    (Tensor, lambda tensor, target: _made("tensor", _tensor_facts(tensor, target))),
+)
+"""Types other than layouts -> their explanation."""

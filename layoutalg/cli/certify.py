@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
-from layoutalg.cli.exits import PROVED, REFUTED
+from layoutalg.cli import commands
+from layoutalg.cli.answers import PROVED, REFUTED
+from layoutalg.cli.inputs import layout_of, read_subject, texts_of
 from layoutalg.cli.output import answer_file, put_into, say, say_json
 from layoutalg.cli.plans import OPERAND_PROBLEMS, PROBLEM_SCHEMA, VERDICT_SCHEMA, schema_of, solved
-from layoutalg.cli.subjects import layout_of, read_subject, texts_of
 from layoutalg.ground import clock
 from layoutalg.ground.document import malformed
 from layoutalg.ground.errors import AdmissibilityError
@@ -30,40 +30,31 @@ FALSE = "LA427"
 """Error code of a claim that the checker refutes."""
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """The arguments and options of ``certify``."""
-
-    of: Sequence[str]
-    side: str
-    codomain: int | None
-    budget_seconds: float
-
-    def texts(self, least: int, most: int, what: str) -> Sequence[str]:
-        """Return the positional arguments after checking their number."""
-        if not least <= len(self.of) <= most:
-            raise malformed("arguments", f"must be {what}", len(self.of))
-        return self.of
-
-
-def write_certificate(asked: str, given: Asked, output: str | None, as_json: bool) -> int:
-    """Print a certificate, or write it to a file; return the exit code."""
+def run_certify(given: commands.Certify) -> int:
+    """Print a certificate, or write it to a file."""
     try:
-        with clock.within(given.budget_seconds):
-            made = CLAIMS[asked](given)
+        with clock.within(given.budget):
+            made = CLAIMS[given.claim](given)
     except AdmissibilityError as error:
         if error.diagnostic.code != FALSE:
             raise
-        return _refuted(error, as_json)
+        return _refuted(error, given.json)
     text = made.to_text()
-    with answer_file(output) as file:
+    with answer_file(given.output) as file:
         if file is not None:
             put_into(file, text + "\n")
-        if file is None or as_json:
+        if file is None or given.json:
             say(text)
         else:
             say(f"{made.kind:<13} {made.check().certificate['claim']}")  # type: ignore[union-attr]
     return REFUTED if made.kind.startswith("no-") or made.kind == "inequality" else PROVED
+
+
+def _arguments(given: commands.Certify, least: int, most: int, what: str) -> Sequence[str]:
+    """Return the positional arguments after checking their number."""
+    if not least <= len(given.of) <= most:
+        raise malformed("arguments", f"must be {what}", len(given.of))
+    return given.of
 
 
 def _refuted(error: AdmissibilityError, as_json: bool) -> int:
@@ -83,16 +74,16 @@ def _layouts(arguments: Sequence[str]) -> list[Any]:
     return [layout_of(text) for text in texts]
 
 
-def _equality(given: Asked) -> Certificate:
-    return certify.equality(*_layouts(given.texts(2, 2, "two layouts")))
+def _equality(given: commands.Certify) -> Certificate:
+    return certify.equality(*_layouts(_arguments(given, 2, 2, "two layouts")))
 
 
-def _composition(given: Asked) -> Certificate:
-    return certify.composition(*_layouts(given.texts(2, 3, "two layouts and optionally their composition")))
+def _composition(given: commands.Certify) -> Certificate:
+    return certify.composition(*_layouts(_arguments(given, 2, 3, "two layouts and optionally their composition")))
 
 
-def _inverse(given: Asked) -> Certificate:
-    layouts = _layouts(given.texts(1, 2, "a layout and optionally its inverse"))
+def _inverse(given: commands.Certify) -> Certificate:
+    layouts = _layouts(_arguments(given, 1, 2, "a layout and optionally its inverse"))
     return certify.inverse(*layouts, side=given.side, codomain=given.codomain)
 
 
@@ -104,43 +95,47 @@ def _document(name: str, what: str, *schemas: str) -> Any:
     return document
 
 
-def _plan(given: Asked) -> Certificate:
+def _plan(given: commands.Certify) -> Certificate:
     what = "a TensorMap plan or problem"
-    document = _document(*given.texts(1, 1, what), what, PROBLEM_SCHEMA, MAP_PLANS)
-    found = solved(document, given.budget_seconds)
+    document = _document(*_arguments(given, 1, 1, what), what, PROBLEM_SCHEMA, MAP_PLANS)
+    found = solved(document, given.budget)
     if isinstance(found, TensorMapPlan):
         return certify.plan(found)
-    if schema_of(document).startswith(PROBLEM_SCHEMA) and found[2] == REFUTED:  # type: ignore[index]
-        return certify.no_plan(TensorMapProblem.from_json(document))
-    raise malformed("document", "must be a valid plan", json.dumps(found[0]))  # type: ignore[index]
+    _refused_problem(document, PROBLEM_SCHEMA, found)
+    return certify.no_plan(TensorMapProblem.from_json(document))
 
 
-def _operand(given: Asked) -> Certificate:
+def _operand(given: commands.Certify) -> Certificate:
     what = "a wgmma operand plan or problem"
-    document = _document(*given.texts(1, 1, what), what, OPERAND_PROBLEMS, OPERAND_PLANS)
-    found = solved(document, given.budget_seconds)
+    document = _document(*_arguments(given, 1, 1, what), what, OPERAND_PROBLEMS, OPERAND_PLANS)
+    found = solved(document, given.budget)
     if isinstance(found, OperandPlan):
         return certify.operand(found)
-    if schema_of(document).startswith(OPERAND_PROBLEMS) and found[2] == REFUTED:  # type: ignore[index]
-        return certify.no_operand(OperandProblem.from_json(document))
-    raise malformed("document", "must be a valid plan", json.dumps(found[0]))  # type: ignore[index]
+    _refused_problem(document, OPERAND_PROBLEMS, found)
+    return certify.no_operand(OperandProblem.from_json(document))
 
 
-def _handoff(given: Asked) -> Certificate:
-    first, second = given.texts(2, 2, "a TensorMap plan and a wgmma operand plan")
+def _refused_problem(document: object, problems: str, found: Any) -> None:
+    """Refuse a document without a plan unless it is a problem proved to have none."""
+    if not schema_of(document).startswith(problems) or found[2] != REFUTED:
+        raise malformed("document", "must be a valid plan", json.dumps(found[0]))
+
+
+def _handoff(given: commands.Certify) -> Certificate:
+    first, second = _arguments(given, 2, 2, "a TensorMap plan and a wgmma operand plan")
     copy = TensorMapPlan.from_json(_document(first, "a TensorMap plan", MAP_PLANS))
     consumer = OperandPlan.from_json(_document(second, "a wgmma operand plan", OPERAND_PLANS))
     return certify.handoff(copy, operand_view(copy.problem, consumer.problem.operand, consumer.major), consumer)
 
 
-def _banks(given: Asked) -> Certificate:
-    target, operation, addresses = given.texts(3, 3, "a target, an instruction and a layout of byte addresses")
+def _banks(given: commands.Certify) -> Certificate:
+    target, operation, addresses = _arguments(given, 3, 3, "a target, an instruction and a layout of byte addresses")
     (text,) = texts_of([addresses], ["a layout"])
     stated_bits(8, text, argument="the layout of byte addresses")
     return certify.bank_turns(target, operation, layout_of(text))
 
 
-CLAIMS: dict[str, Callable[[Asked], Certificate]] = {
+CLAIMS: dict[str, Callable[[commands.Certify], Certificate]] = {
     "equality": _equality,
     "composition": _composition,
     "inverse": _inverse,

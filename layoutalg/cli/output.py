@@ -16,8 +16,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TextIO
+from typing import Any, TextIO
 
 from layoutalg.ground.errors import Diagnostic, LayoutError, MalformedError, plain
 from layoutalg.ground.text import escaped
@@ -61,13 +60,17 @@ def say_json(document: object) -> None:
     _put(json.dumps(plain(document)) + "\n")
 
 
-def put_bytes(raw: bytes) -> None:
-    """Write raw bytes to standard output.
+def say_answer(found: Any, as_json: bool, words: str | None = None) -> None:
+    """Write an answer as text (``words``, or its ``str``) or as its JSON document."""
+    if as_json:
+        say_json(found.to_json())
+    else:
+        say(str(found) if words is None else words)
 
-    Raises: OutputError: LA016.
-    """
-    if sys.stdout is None:
-        raise _failure("standard output", "it is closed")
+
+def put_bytes(raw: bytes) -> None:
+    """Write raw bytes to standard output."""
+    _put("")
     try:
         sys.stdout.flush()
         sys.stdout.buffer.write(raw)
@@ -76,10 +79,7 @@ def put_bytes(raw: bytes) -> None:
 
 
 def put_into(file: TextIO, content: str | bytes) -> None:
-    """Write text or bytes to a file opened by ``answer_file``.
-
-    Raises: OutputError: LA016.
-    """
+    """Write text or bytes to a file opened by ``answer_file``."""
     try:
         if isinstance(content, str):
             file.write(content)
@@ -91,10 +91,7 @@ def put_into(file: TextIO, content: str | bytes) -> None:
 
 
 def flush() -> None:
-    """Flush standard output, so that write errors are noticed.
-
-    Raises: OutputError: LA016.
-    """
+    """Flush standard output, so that write errors are noticed."""
     if sys.stdout is None:
         return  # nothing was written, or ``say`` has raised
     try:
@@ -127,11 +124,7 @@ def progress(done: int, total: int, what: str) -> None:
 
 
 class Steps:
-    """Progress of long work: one updated line on a terminal, otherwise a line every few seconds.
-
-    Args:
-        total: Number of steps.
-    """
+    """Progress of long work: one updated line on a terminal, otherwise a line every few seconds."""
 
     SECONDS = 5.0
 
@@ -157,8 +150,6 @@ def answer_file(name: str | None) -> Iterator[TextIO | None]:
 
     Args:
         name: The file, or None.
-
-    Raises: MalformedError: LA012. OutputError: LA016.
     """
     if name is None:
         yield None
@@ -250,39 +241,15 @@ def _opened(target: str, direct: bool, status: os.stat_result | None) -> tuple[i
     return handle, part
 
 
-@dataclass(frozen=True, slots=True)
-class Told:
-    """Output options of a command.
-
-    Args:
-        picture: File for the SVG picture, or None.
-        budget_seconds: Wall time.
-        as_json: Print one JSON document instead of text.
-    """
-
-    picture: str | None
-    budget_seconds: float
-    as_json: bool
-
-
 class Answers:
-    """Writes answers one at a time, without keeping them.
-
-    Args:
-        is_list: Whether the answers form a list.
-        as_json: Print one JSON document instead of text.
-        file: File for one JSON document, or None.
-    """
+    """Writes answers one at a time, without keeping them."""
 
     def __init__(self, is_list: bool, as_json: bool, file: TextIO | None) -> None:
         self.is_list, self.as_json, self.file = is_list, as_json, file
         self.count = 0
 
     def put(self, result: Result, lines: Sequence[str]) -> None:
-        """Write one answer.
-
-        Raises: OutputError: LA016.
-        """
+        """Write one answer."""
         before = ("[" if self.count == 0 else ", ") if self.is_list else ""
         if self.as_json:
             _put(before + json.dumps(plain(result)))

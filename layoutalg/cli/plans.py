@@ -1,4 +1,4 @@
-"""``layoutalg synth``, ``validate`` and ``check`` of plans, for one document or a list.
+"""``layoutalg synth`` and ``validate``, for one document or a list; the plan of a document.
 
 Implementation notes: in a list every document gets an answer, even a malformed one; the exit code is the worst. Every
 answer names its schema, so that ``check`` can read what ``synth`` wrote.
@@ -9,11 +9,11 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Mapping
+from typing import TypeAlias
 
-from layoutalg.cli.batch import ERROR_SCHEMA, Answer, each, failed
-from layoutalg.cli.exits import PROVED, REFUTED, UNKNOWN
-from layoutalg.cli.files import read_documents
-from layoutalg.cli.subjects import read_subject, written_in
+from layoutalg.cli import commands
+from layoutalg.cli.answers import ERROR_SCHEMA, PROVED, REFUTED, UNKNOWN, Answer, each, failed
+from layoutalg.cli.inputs import read_documents, read_subject, written_in
 from layoutalg.ground.document import Documents, malformed, split_json
 from layoutalg.ground.errors import BudgetError, LayoutError, MalformedError
 from layoutalg.ground.verdict import Proved, Refuted, Verdict
@@ -45,68 +45,48 @@ CERTIFICATES = checker.SCHEMA.removesuffix("2")
 OPERAND_PROBLEMS = OPERAND_PROBLEM.removesuffix("1")
 PROBLEM_SCHEMA = SCHEMA.removesuffix("1")
 """Prefix for any version; the reader rejects versions it does not know."""
+Solved: TypeAlias = TensorMapPlan | OperandPlan | Answer
+"""The proved plan of a document, or the answer that says why there is none."""
 
 
-def synth_tensormap(
-    name: str,
-    output: str | None,
-    budget_seconds: float,
-    as_json: bool,
-    *,
-    tensor: tuple[int, ...] | None = None,
-    stride: tuple[int, ...] | None = None,
-    tile: tuple[int, ...] | None = None,
-    dtype: str | None = None,
-    target: str = "sm_90a",
-    direction: str = "load",
-    documented_only: bool = False,
-) -> int:
+def run_synth_tensormap(given: commands.SynthTensormap) -> int:
     """Plan every problem in a file, or the problem given by a layout and a tensor; print the answers."""
 
     def stated() -> Documents:
-        if tensor is None:
-            return _documents(name, "--tensor")
-        smem = written_in(_notation(name), None, dtype)
-        source = tensor_of((tensor, stride, dtype), smem)
-        extents = tile or shared_tile(smem, None, element_bytes(source.dtype)).tile
-        problem = TensorMapProblem.of(source, extents, smem, arch=target, direction=direction)
+        if given.tensor is None:
+            return _documents(given.file, "--tensor")
+        smem = written_in(_notation(given.file), None, given.dtype)
+        source = tensor_of((given.tensor, given.stride, given.dtype), smem)
+        extents = given.tile or shared_tile(smem, None, element_bytes(source.dtype)).tile
+        direction = "store" if given.store else "load"
+        problem = TensorMapProblem.of(source, extents, smem, arch=given.target, direction=direction)
         return split_json(json.dumps(problem.to_json()))
 
     def answer(document: object) -> Answer:
-        return _synthesized(document, budget_seconds, documented_only)
+        return _synthesized(document, given.budget, given.documented_only)
 
-    return each(stated, as_json, budget_seconds, answer, output)
+    return each(stated, given.json, given.budget, answer, given.output)
 
 
-def synth_wgmma(
-    name: str,
-    output: str | None,
-    budget_seconds: float,
-    as_json: bool,
-    *,
-    operand: str | None,
-    dtype: str | None = None,
-) -> int:
+def run_synth_wgmma(given: commands.SynthWgmma) -> int:
     """Find the descriptors of every operand in a file, or of a layout; print the answers."""
 
     def stated() -> Documents:
-        if operand is None:
-            return _documents(name, "--operand")
-        return split_json(
-            json.dumps(OperandProblem.of(operand, dtype, written_in(_notation(name), None, dtype)).to_json())
-        )
+        if given.operand is None:
+            return _documents(given.file, "--operand")
+        smem = written_in(_notation(given.file), None, given.dtype)
+        return split_json(json.dumps(OperandProblem.of(given.operand, given.dtype, smem).to_json()))
 
-    return each(stated, as_json, budget_seconds, _synthesized_operand, output)
+    return each(stated, given.json, given.budget, _synthesized_operand, given.output)
 
 
-def validate_plans(name: str, device: str, seed: int, budget_seconds: float, as_json: bool) -> int:
+def run_validate(given: commands.Validate) -> int:
     """Run every plan (or problem) in a file on the device or the simulator."""
-    return each(
-        lambda: read_documents(name),
-        as_json,
-        budget_seconds,
-        lambda document: _validated(document, device, seed, budget_seconds),
-    )
+
+    def answer(document: object) -> Answer:
+        return _validated(document, given.device, given.seed, given.budget)
+
+    return each(lambda: read_documents(given.file), given.json, given.budget, answer)
 
 
 def _documents(name: str, option: str) -> Documents:
@@ -117,10 +97,7 @@ def _documents(name: str, option: str) -> Documents:
 
 
 def _notation(argument: str) -> str:
-    subject = read_subject(argument)
-    if subject.kind != "text":
-        raise malformed("file", "must be layout notation with these options", subject.value)
-    return str(subject.value)
+    return read_subject(argument).text("file", "must be layout notation with these options")
 
 
 def schema_of(document: object) -> str:
@@ -130,44 +107,34 @@ def schema_of(document: object) -> str:
 
 
 def _synthesized(document: object, budget_seconds: float, documented_only: bool = False) -> Answer:
-    plan: TensorMapPlan | SymbolicPlan
-    try:
-        if is_symbolic(document):
-            if documented_only:
-                raise malformed("/global/shape", "must be numbers with --documented-only", "names")
-            plan = synthesize_symbolic(SymbolicProblem.from_json(document), budget_seconds=budget_seconds)
-        else:
-            plan = synthesize_tensormap(
-                _object(document), budget_seconds=budget_seconds, documented_only=documented_only
-            )
-    except InadmissibleError as error:
-        return error.to_json(), [f"inadmissible  {error}"], REFUTED
-    except BudgetError as error:
-        return _unknown(error)
-    return plan.to_json(), str(plan).split("\n"), PROVED
+    if not is_symbolic(document):
+        given = _object(document)
+        return _planned(
+            lambda: synthesize_tensormap(given, budget_seconds=budget_seconds, documented_only=documented_only)
+        )
+    if documented_only:
+        raise malformed("/global/shape", "must be numbers with --documented-only", "names")
+    problem = SymbolicProblem.from_json(document)
+    return _planned(lambda: synthesize_symbolic(problem, budget_seconds=budget_seconds))
 
 
 def _synthesized_operand(document: object) -> Answer:
+    given = _object(document)
+    return _planned(lambda: synthesize_wgmma(given))
+
+
+def _planned(find: Callable[[], TensorMapPlan | SymbolicPlan | OperandPlan]) -> Answer:
+    """The plan found, or the answer that says why there is none."""
     try:
-        plan = synthesize_wgmma(_object(document))
-    except InadmissibleOperandError as error:
+        plan = find()
+    except (InadmissibleError, InadmissibleOperandError) as error:
         return error.to_json(), [f"inadmissible  {error}"], REFUTED
     except BudgetError as error:
-        return _unknown(error)
+        return failed(error)[0], [f"unknown       {error}"], UNKNOWN
     return plan.to_json(), str(plan).split("\n"), PROVED
 
 
-def _unknown(error: LayoutError) -> Answer:
-    return (
-        {"schema": ERROR_SCHEMA, "verdict": "unknown", "error": error.diagnostic.to_json()},
-        [f"unknown       {error}"],
-        UNKNOWN,
-    )
-
-
-def solved(
-    document: object, budget_seconds: float, documented_only: bool = False
-) -> TensorMapPlan | OperandPlan | Answer:
+def solved(document: object, budget_seconds: float, documented_only: bool = False) -> Solved:
     """Return the proved plan of a plan or problem document, or the answer that says why there is none."""
     schema = schema_of(document)
     if is_symbolic(document):
@@ -187,22 +154,10 @@ def solved(
     return TensorMapPlan.from_json(document) if schema == PLAN_SCHEMA else OperandPlan.from_json(document)
 
 
-def _check_tensormap(document: object) -> Verdict:
-    return check(TensorMapPlan.from_json(document))
-
-
-def _check_operand(document: object) -> Verdict:
-    return wgmma.check(wgmma.OperandPlan.from_json(document))
-
-
-def _check_symbolic(document: object) -> Verdict:
-    return prove(SymbolicPlan.from_json(document))
-
-
 _CHECKERS: Mapping[str, Callable[[object], Verdict]] = {
-    PLAN_SCHEMA: _check_tensormap,
-    SYMBOLIC_SCHEMA: _check_symbolic,
-    OPERAND_SCHEMA: _check_operand,
+    PLAN_SCHEMA: lambda document: check(TensorMapPlan.from_json(document)),
+    SYMBOLIC_SCHEMA: lambda document: prove(SymbolicPlan.from_json(document)),
+    OPERAND_SCHEMA: lambda document: wgmma.check(OperandPlan.from_json(document)),
 }
 
 
@@ -213,7 +168,7 @@ def checked(document: object, documented_only: bool = False) -> Answer:
     """
     schema = schema_of(document)
     if isinstance(document, dict) and schema in (REFUSAL_SCHEMA, OPERAND_REFUSAL, ERROR_SCHEMA):
-        return _repeated(document, schema)
+        return _refusal_repeated(document, schema)
     if schema.startswith((PROBLEM_SCHEMA, OPERAND_PROBLEMS)):
         kind = "tensormap" if schema.startswith(PROBLEM_SCHEMA) else "wgmma"
         rule = f"this is a problem, but only plans can be checked: run layoutalg synth {kind} PROBLEM -o PLAN first"
@@ -229,15 +184,15 @@ def checked(document: object, documented_only: bool = False) -> Answer:
         rules = TensorMapPlan.from_json(document).undocumented  # confirmed by the checker
         if rules:
             verdict = Refuted(verdict.engine, {"what": "the map breaks the documented text", "rules": ", ".join(rules)})
-    return _told(verdict, document)
+    return _verdict_answer(verdict, document)
 
 
-def _repeated(document: dict[str, object], schema: str) -> Answer:
+def _refusal_repeated(document: dict[str, object], schema: str) -> Answer:
     """Repeat the answer of a document that says why there is no plan."""
     what = "error" if schema == ERROR_SCHEMA else "violations" if schema == REFUSAL_SCHEMA else "reasons"
     found = document.get(what)
     entries = found if isinstance(found, list) else [found]
-    said = [_said(entry) for entry in entries[:20]]
+    said = [_reason(entry) for entry in entries[:20]]
     if not said or None in said or document.get("verdict") not in ("inadmissible", "unknown", "error"):
         raise malformed(f"/{what}", f"must be as synth writes it in {schema}", found)
     if schema == ERROR_SCHEMA:
@@ -248,7 +203,7 @@ def _repeated(document: dict[str, object], schema: str) -> Answer:
     return {"schema": VERDICT_SCHEMA, "verdict": "inadmissible", "reasons": said}, lines, REFUTED
 
 
-def _said(entry: object) -> str | None:
+def _reason(entry: object) -> str | None:
     """The text of a violation, a reason or a diagnostic; None for anything else."""
     if isinstance(entry, dict):
         words = [entry.get("rule", entry.get("code")), entry.get("message", entry.get("what"))]
@@ -256,7 +211,7 @@ def _said(entry: object) -> str | None:
     return entry if isinstance(entry, str) else None
 
 
-def _told(verdict: Verdict, document: object) -> Answer:
+def _verdict_answer(verdict: Verdict, document: object) -> Answer:
     """A verdict as an answer."""
     lines = str(verdict).split("\n")
     answer: dict[str, object] = {"schema": VERDICT_SCHEMA}

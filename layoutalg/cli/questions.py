@@ -1,176 +1,176 @@
-"""Commands about hardware: shared layouts, bank turns, paddings, swizzles, admissibility, diagnosis."""
+"""Commands that ask: explanations, shared layouts, bank turns, paddings, swizzles, conversions, admissibility."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TextIO
+from typing import Any
 
-from layoutalg import draw
-from layoutalg.ask import banks, suggest
-from layoutalg.cli.exits import PROVED, REFUTED, UNKNOWN
-from layoutalg.cli.files import read_text
-from layoutalg.cli.output import Told, answer_file, put_into, say, say_json
-from layoutalg.cli.subjects import read_subject, said_as, texts_of, written_in
-from layoutalg.ground.document import load_json, malformed
+from layoutalg import ask, draw
+from layoutalg.ask.explanation import Explanation
+from layoutalg.cli import commands
+from layoutalg.cli.answers import PROVED, REFUTED, UNKNOWN
+from layoutalg.cli.inputs import as_options, read_subject, read_text, texts_of, written_in
+from layoutalg.cli.output import answer_file, put_into, say_answer
+from layoutalg.codegen.conversion import conversion_kernel
+from layoutalg.ground import clock
+from layoutalg.ground.document import Reader, load_json, malformed
+from layoutalg.ground.errors import MalformedError
 from layoutalg.ground.verdict import Unknown
-from layoutalg.proofs.admission import Admitted, Refused
-from layoutalg.proofs.factorisation import Factorisation
-from layoutalg.proofs.padding import PaddingPlan
-from layoutalg.proofs.swizzling import SwizzlePlan
+from layoutalg.proofs.dtypes import element_type, read_dtype
 from layoutalg.synth.admission import admissible
+from layoutalg.synth.conversions import conversion
 from layoutalg.synth.factor import factorise
 from layoutalg.synth.paddings import padding
 from layoutalg.synth.swizzles import swizzle
+from layoutalg.targets.nvidia import tensormap as hardware
 from layoutalg.targets.nvidia.tensormap.diagnose import diagnose
+from layoutalg.targets.registry import TARGETS
 
-
-def suggest_layouts(
-    tensor: tuple[int, ...],
-    stride: tuple[int, ...] | None,
-    dtype: str | None,
-    tile: tuple[int, ...],
-    consumers: Sequence[str],
-    target: str,
-    fill: str,
-    budget_seconds: float,
-    as_json: bool,
-) -> int:
-    """Print the layouts that serve every consumer, ranked and proved; return the exit code."""
-    found = suggest((tensor, stride, dtype), tile, list(consumers), target, fill=fill, budget_seconds=budget_seconds)
-    if as_json:
-        say_json(found.to_json())
-    else:
-        say(str(found))
-    return PROVED if len(found) else REFUTED
-
-
-def bank_turns(
-    registers: str,
-    shared: str | None,
-    element_bits: int | None,
-    kind: str | None,
-    tile: tuple[int, ...] | None,
-    target: str,
-    why: bool,
-    told: Told,
-) -> int:
-    """Print the bank turns of an access; return the exit code."""
-    with answer_file(told.picture) as file:
-        given = [registers] if shared is None else [registers, shared]
-        texts = texts_of(given, ["registers", "shared"][: len(given)])
-        with said_as(OPTIONS):
-            where = texts[1] if len(texts) > 1 else None
-            report = banks(texts[0], where, element_bits, kind, target=target, tile=tile)
-        if file is not None:
-            put_into(file, draw.svg(report) + "\n")
-        if told.as_json:
-            say_json(report.to_json())
-        else:
-            say("\n".join([str(report), report.why, report.map_text]) if why else str(report))
-    return PROVED
-
-
-def pad_tile(
-    shape: tuple[int, ...],
-    accesses: Sequence[str],
-    targets: Sequence[str],
-    element_bits: int | None,
-    form: str,
-    told: Told,
-) -> int:
-    """Print the least padding of a form; the exit code is unknown unless it is proved least."""
-    with answer_file(told.picture) as file:
-        texts = texts_of(accesses, ["accesses"] * len(accesses))
-        with said_as(OPTIONS | {"shape": "shape"}):
-            plan = padding(
-                shape, list(texts), list(targets), element_bits, form=form, budget_seconds=told.budget_seconds
-            )
-        return _optimum(plan, file, str(plan), told.as_json)
-
-
-def find_swizzle(
-    accesses: Sequence[str],
-    targets: Sequence[str],
-    element_bits: int | None,
-    form: str,
-    tile: tuple[int, ...] | None,
-    chunk_bytes: int,
-    engine: str,
-    told: Told,
-) -> int:
-    """Print the layout of a form with the fewest turns; the exit code is unknown unless that is proved."""
-    with answer_file(told.picture) as file:
-        texts = texts_of(accesses, ["accesses"] * len(accesses))
-        with said_as(OPTIONS):
-            found = swizzle(
-                texts, list(targets), element_bits, form, tile=tile, chunk_bytes=chunk_bytes, engine=engine,
-                budget_seconds=told.budget_seconds,
-            )  # fmt: skip
-        return _optimum(found, file, f"{found}\n{found.why}", told.as_json)
-
-
-def _optimum(plan: SwizzlePlan | PaddingPlan, file: TextIO | None, words: str, as_json: bool) -> int:
-    """Print a plan and draw it; return its exit code."""
-    if file is not None:
-        put_into(file, draw.svg(plan) + "\n")
-    if as_json:
-        say_json(plan.to_json())
-    else:
-        say(words)
-    return PROVED if plan.optimal else UNKNOWN
-
-
-OPTIONS = {
+ILLEGAL = ("LA309", "LA310")
+"""Codes of ``decode`` for 128 bytes that no driver writes."""
+ARGUMENTS = {
     "element_bits": "--bits", "kind": "--access", "tile": "--tile", "chunk_bytes": "--chunk", "target": "--target",
-    "form": "--form", "engine": "--engine", "shape": "--tile",
+    "form": "--form", "engine": "--engine", "mechanism": "--mechanism", "smem_bytes": "--smem", "shape": "--shape",
 }  # fmt: skip
 """Arguments of the library -> options of these commands."""
-
-
-def admit(
-    layout: str,
-    consumer: str,
-    target: str,
-    dtype: str | None,
-    tile: tuple[int, ...] | None,
-    align_bytes: int,
-    options: Sequence[tuple[str, str]],
-    budget_seconds: float,
-    as_json: bool,
-) -> int:
-    """Print whether an instruction can carry a layout, with the bits or the reason; return the exit code."""
-    given = _given(layout, tile, dtype)
-    read = {name: option_value(name, text) for name, text in options}
-    for name in TAKEN & read.keys():
-        raise malformed(f"--option {name}", f"must be given as --{TAKEN_AS.get(name, name)}, not as an option")
-    if isinstance(sizes := read.get("tensor"), list) and all(isinstance(extent, int) for extent in sizes):
-        read["tensor"] = (tuple(sizes), None, dtype)
-    found = admissible(
-        given, consumer, target, dtype, tile=tile, align_bytes=align_bytes, budget_seconds=budget_seconds, **read
-    )
-    return _told(found, as_json)
-
-
 TAKEN_AS = {"align_bytes": "align", "budget_seconds": "budget"}
 TAKEN = {"layout", "consumer", "target", "dtype", "tile", *TAKEN_AS}
 """Arguments of ``admissible`` that the command has under its own options."""
-_WORDS = {"true": True, "false": False, "null": None}
+_WORDS: Mapping[str, object] = {"true": True, "false": False, "null": None}
+MAP_SIZES = (64, 128)
+"""Sizes in bytes of a binary map file: the whole map, or only the half with fields."""
 
 
-def option_value(name: str, text: str) -> object:
+def run_explain(given: commands.Explain) -> int:
+    """Explain a layout in notation, a descriptor in hexadecimal, or a document."""
+    with clock.within(given.budget):
+        if given.target not in TARGETS:
+            raise malformed("--target", f"must be one of {', '.join(TARGETS)}", given.target)
+        element = None
+        if given.dtype is not None:
+            read_dtype(Reader(given.dtype, "--dtype"), hardware.PLAIN_DTYPES)
+            element = element_type(given.dtype).name
+        subject = read_subject(given.subject)
+        try:
+            found = ask.explain(subject.value, element, given.target, given.shape)
+        except MalformedError as error:
+            if subject.kind != "hex" or error.diagnostic.code not in ILLEGAL:
+                raise
+            lines = (error.diagnostic.what, error.diagnostic.because)
+            found = Explanation("descriptor", (("illegal", lines),), {"illegal": list(lines)}, holds=False)
+        say_answer(found, given.json)
+    return PROVED if found.holds else REFUTED
+
+
+def run_suggest(given: commands.Suggest) -> int:
+    """Print the layouts that serve every consumer, ranked and proved."""
+    with clock.within(given.budget):
+        clock.check("a question")
+        tensor = (given.tensor, given.stride, given.dtype)
+        found = ask.suggest(
+            tensor, given.tile, given.consumers, given.target, fill=given.fill, budget_seconds=given.budget
+        )
+        say_answer(found, given.json)
+    return PROVED if len(found) else REFUTED
+
+
+def _accesses(words: Sequence[str]) -> list[str]:
+    return list(texts_of(words, ["accesses"] * len(words)))
+
+
+def _draw_and_say(found: Any, file: Any, as_json: bool, words: str | None = None) -> None:
+    if file is not None:
+        put_into(file, draw.svg(found) + "\n")
+    say_answer(found, as_json, words)
+
+
+def run_banks(given: commands.Banks) -> int:
+    """Print the bank turns of an access."""
+    with clock.within(given.budget), answer_file(given.picture) as file:
+        clock.check("a question")
+        words = [given.registers] if given.shared is None else [given.registers, given.shared]
+        access, *shared = texts_of(words, ["registers", "shared"][: len(words)])
+        with as_options(ARGUMENTS | {"shape": "--tile"}):
+            found = ask.banks(
+                access, shared[0] if shared else None, given.bits, given.access, target=given.target, tile=given.tile
+            )
+        _draw_and_say(
+            found, file, given.json, "\n".join([str(found), found.why, found.map_text]) if given.why else None
+        )
+    return PROVED
+
+
+def run_padding(given: commands.Padding) -> int:
+    """Print the least padding of a form; the exit code is unknown unless it is proved least."""
+    with clock.within(given.budget), answer_file(given.picture) as file:
+        clock.check("a question")
+        accesses = _accesses(given.accesses)
+        with as_options(ARGUMENTS | {"shape": "shape"}):
+            found = padding(
+                given.shape, accesses, given.targets or ["sm_90a"], given.bits, form=given.form,
+                budget_seconds=given.budget,
+            )  # fmt: skip
+        _draw_and_say(found, file, given.json)
+    return PROVED if found.optimal else UNKNOWN
+
+
+def run_swizzle(given: commands.Swizzle) -> int:
+    """Print the layout of a form with the fewest turns; the exit code is unknown unless that is proved."""
+    with clock.within(given.budget), answer_file(given.picture) as file:
+        clock.check("a question")
+        accesses = _accesses(given.accesses)
+        with as_options(ARGUMENTS | {"shape": "--tile"}):
+            found = swizzle(
+                accesses, given.targets or ["sm_90a"], given.bits, given.form, tile=given.tile,
+                chunk_bytes=given.chunk, engine=given.engine, budget_seconds=given.budget,
+            )  # fmt: skip
+        _draw_and_say(found, file, given.json, f"{found}\n{found.why}")
+    return PROVED if found.optimal else UNKNOWN
+
+
+def run_convert(given: commands.Convert) -> int:
+    """Print the plan of a conversion between register layouts; write its kernel and picture if files are named."""
+    with answer_file(given.kernel) as source, answer_file(given.picture) as file:
+        first, second = texts_of([given.source, given.destination], ["source", "destination"])
+        with clock.within(given.budget), as_options(ARGUMENTS):
+            clock.check("a conversion")
+            plan = conversion(
+                first, second, given.bits, given.target, mechanism=given.mechanism, smem_bytes=given.smem,
+                shape=given.shape,
+            )  # fmt: skip
+        if source is not None and not isinstance(plan, Unknown):
+            put_into(source, conversion_kernel(plan).text)
+        _draw_and_say(plan, file, given.json)
+    return UNKNOWN if isinstance(plan, Unknown) else PROVED
+
+
+def run_admissible(given: commands.Admissible) -> int:
+    """Print whether an instruction can carry a layout, with the bits or the reason."""
+    with clock.within(given.budget):
+        clock.check("a question")
+        layout = _layout_in(given.layout, given.tile, given.dtype)
+        read = {name: option_value(name, text) for name, text in given.options or ()}
+        for name in TAKEN & read.keys():
+            raise malformed(f"--option {name}", f"must be given as --{TAKEN_AS.get(name, name)}, not as an option")
+        if isinstance(sizes := read.get("tensor"), list) and all(isinstance(extent, int) for extent in sizes):
+            read["tensor"] = (tuple(sizes), None, given.dtype)
+        found = admissible(
+            layout, given.consumer, given.target, given.dtype, tile=given.tile, align_bytes=given.align,
+            budget_seconds=given.budget, **read,
+        )  # fmt: skip
+        return _answered(found, given.json)
+
+
+def option_value(name: str, text: str) -> Any:
     """Return the value of a consumer option: JSON, the JSON of a file, sizes, or the text itself.
-
-    Raises: MalformedError: LA011, LA012, LA013.
 
     Example:
         >>> option_value("issues", "2"), option_value("sparse", "true"), option_value("global", "(64,64):(512,1)")
         (2, True, '(64,64):(512,1)')
-        >>> option_value("bounds", "60,64")
-        [60, 64]
-        >>> option_value("tensor", '[[64, 512], null, "bf16"]')
-        [[64, 512], None, 'bf16']
+        >>> option_value("bounds", "60,64"), option_value("tensor", '[[64, 512], null, "bf16"]')
+        ([60, 64], [[64, 512], None, 'bf16'])
     """
     if text.startswith("@"):
         return load_json(read_text(text[1:]), f"--option {name}")
@@ -185,27 +185,38 @@ def option_value(name: str, text: str) -> object:
     return text
 
 
-def factor(
-    layout: str, consumer: str, target: str, dtype: str | None, warps: int, budget_seconds: float, as_json: bool
-) -> int:
-    """Print the part of a layout that a descriptor carries and the shuffles for the rest; return the exit code."""
-    found = factorise(_given(layout, None, dtype), consumer, target, dtype, warps=warps, budget_seconds=budget_seconds)
-    return _told(found, as_json)
+def run_factorise(given: commands.Factorise) -> int:
+    """Print the part of a layout that a descriptor carries and the shuffles for the rest."""
+    with clock.within(given.budget):
+        clock.check("a question")
+        layout = _layout_in(given.layout, None, given.dtype)
+        found = factorise(
+            layout, given.consumer, given.target, given.dtype, warps=given.warps, budget_seconds=given.budget
+        )
+        return _answered(found, given.json)
 
 
-def diagnose_map(argument: str, target: str, as_json: bool) -> int:
-    """Print the fields and broken rules of 128 bytes or a driver call's arguments; return the exit code."""
-    source = _map_of(argument) or read_subject(argument).value
-    found = diagnose(source, target)
-    if as_json:
-        say_json(found.to_json())
-    else:
-        say(str(found))
+def _layout_in(argument: str, tile: tuple[int, ...] | None, dtype: str | None) -> object:
+    """Return a layout in notation, a table of offsets or a problem."""
+    subject = read_subject(argument)
+    if subject.kind == "hex":
+        raise malformed("a layout", "must be layout notation, a table or a problem", subject.value)
+    return written_in(str(subject.value), tile, dtype) if subject.kind == "text" else subject.value
+
+
+def _answered(found: Any, as_json: bool) -> int:
+    say_answer(found, as_json)
+    return UNKNOWN if isinstance(found, Unknown) else PROVED if found else REFUTED
+
+
+def run_diagnose(given: commands.Diagnose) -> int:
+    """Print the fields and broken rules of 128 bytes or a driver call's arguments."""
+    with clock.within(given.budget):
+        clock.check("a question")
+        source: Any = _map_of(given.map) or read_subject(given.map).value
+        found = diagnose(source, given.target)
+        say_answer(found, given.json)
     return PROVED if found.accepted else REFUTED
-
-
-MAP_SIZES = (64, 128)
-"""Sizes in bytes of a binary map file: the whole map, or only the half with fields."""
 
 
 def _map_of(argument: str) -> bytes | None:
@@ -216,20 +227,3 @@ def _map_of(argument: str) -> bytes | None:
     except (OSError, ValueError):  # a null character, or unreadable: read_subject reports it
         return None
     return None if not raw or raw.strip().isalnum() else raw
-
-
-def _told(found: Admitted | Refused | Factorisation | Unknown, as_json: bool) -> int:
-    """Print an answer; return its exit code."""
-    if not as_json:
-        say(str(found))
-    else:
-        say_json(found.to_json())
-    return UNKNOWN if isinstance(found, Unknown) else PROVED if found else REFUTED
-
-
-def _given(argument: str, tile: tuple[int, ...] | None, dtype: str | None) -> object:
-    """Return a layout in notation, a table of offsets or a problem."""
-    subject = read_subject(argument)
-    if subject.kind == "hex":
-        raise malformed("a layout", "must be layout notation, a table or a problem", subject.value)
-    return written_in(str(subject.value), tile, dtype) if subject.kind == "text" else subject.value

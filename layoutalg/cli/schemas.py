@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from layoutalg.cli.exits import PROVED
+from layoutalg.cli import commands
+from layoutalg.cli.answers import PROVED
 from layoutalg.cli.output import say, say_json
 from layoutalg.ground.document import malformed
 
@@ -13,12 +14,7 @@ FOLDER = Path(__file__).parent / "data" / "schemas"
 
 
 def schema_names() -> tuple[str, ...]:
-    """Return the names of the schemas.
-
-    Example:
-        >>> "tensormap-plan" in schema_names()
-        True
-    """
+    """Return the names of the schemas."""
     return tuple(sorted(path.stem for path in FOLDER.glob("*.json")))
 
 
@@ -27,8 +23,6 @@ def schema_text(name: str) -> str:
 
     Args:
         name: One of ``schema_names``, or as documents write it, with its version: ``layoutalg/NAME/1``.
-
-    Raises: MalformedError: LA010.
 
     Example:
         >>> json.loads(schema_text("layoutalg/verdict/1"))["title"]
@@ -41,13 +35,13 @@ def schema_text(name: str) -> str:
     return text
 
 
-def show_schema(name: str | None, as_json: bool) -> int:
+def run_schema(given: commands.Schema) -> int:
     """Print a schema, or all names with their descriptions."""
-    if name is not None:
-        say(schema_text(name).rstrip("\n"))
+    if given.name is not None:
+        say(schema_text(given.name).rstrip("\n"))
         return PROVED
     about = {short: str(json.loads(schema_text(short))["description"]) for short in schema_names()}
-    if as_json:
+    if given.json:
         say_json({"schema": "layoutalg/schemas/1", "schemas": about})
     else:
         say("\n".join(f"{short:<20} {says}" for short, says in about.items()))

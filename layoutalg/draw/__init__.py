@@ -7,15 +7,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from layoutalg.cute.swizzle import Swizzle
+from layoutalg.draw import accesses, answers, ragged, registers, swizzles, tensors
 from layoutalg.draw.banks import banks_text, draw_banks, draw_phases, phases_text
-from layoutalg.draw.canvas import Canvas
-from layoutalg.draw.compare import difference_text, draw_difference, in_families
-from layoutalg.draw.grid import Show, cells_of, cells_text, draw_cells
-from layoutalg.draw.matrix import draw_matrix, matrix_text
-from layoutalg.draw.owners import draw_owners, is_distributed, owners_text
-from layoutalg.draw.swizzle import swizzle_text
-from layoutalg.draw.values import DRAWN, draw_value
-from layoutalg.draw.verdict import draw_verdict
+from layoutalg.draw.canvas import Canvas, cut, draw_value, is_drawn
+from layoutalg.draw.grid import Show, cells_of, cells_text, difference_text, draw_cells, draw_difference, in_families
+from layoutalg.draw.views import draw_matrix, draw_owners, is_distributed, matrix_text, owners_text
 from layoutalg.f2 import LinearLayout
 from layoutalg.ground.errors import Diagnostic, LayoutError, MalformedError, shown
 from layoutalg.ground.layout import Layout
@@ -24,6 +20,8 @@ from layoutalg.proofs.admission import Admitted, Refused
 from layoutalg.targets.banks import bank_model
 
 VERDICTS = (Proved, Refuted, Unknown)
+KINDS = (accesses, answers, ragged, registers, swizzles, tensors)
+"""The modules that register how each kind of value is drawn."""
 __all__ = ["admission", "banks", "bundle", "difference", "families", "svg", "text"]
 
 
@@ -38,18 +36,13 @@ def svg(value: Any, view: str | None = None, show: Show = "value") -> str:
             the kind of value.
         show: What the cells of a grid show: ``"value"``, ``"coordinate"`` or ``"both"``.
 
-    Raises: MalformedError: LA560, LA561.
-
     Example:
         >>> from layoutalg.cute import CuteLayout
         >>> svg(CuteLayout((4, 8), (8, 1)))[:48]
         '<svg xmlns="http://www.w3.org/2000/svg" class="l'
     """
     canvas = Canvas()
-    if isinstance(value, VERDICTS):
-        draw_verdict(canvas, value, 0)
-        return canvas.svg(type(value).__name__)
-    if not (isinstance(value, DRAWN) and draw_value(canvas, value, 0)):
+    if draw_value(value, canvas, 0) is False:
         chosen, layout = _view(value, view), value
         if chosen == "matrix":
             draw_matrix(canvas, layout, 0)
@@ -57,13 +50,11 @@ def svg(value: Any, view: str | None = None, show: Show = "value") -> str:
             draw_owners(canvas, layout, 0)
         else:
             draw_cells(canvas, cells_of(layout), 0, show)
-    return canvas.svg(shown(value, 200))
+    return canvas.svg(type(value).__name__ if isinstance(value, VERDICTS) else shown(value, 200))
 
 
 def text(value: Any, view: str | None = None, show: Show = "value") -> str:
     """Draw a value as text, at most 16 rows and columns; arguments as for ``svg``.
-
-    Raises: MalformedError: LA560, LA561.
 
     Example:
         >>> from layoutalg.cute import CuteLayout
@@ -72,8 +63,8 @@ def text(value: Any, view: str | None = None, show: Show = "value") -> str:
         4 5 6 7
     """
     if isinstance(value, Swizzle):
-        return swizzle_text(value)
-    if isinstance(value, (*VERDICTS, *DRAWN)):
+        return swizzles.swizzle_text(value)
+    if is_drawn(type(value)):
         return str(value)
     chosen = _view(value, view)
     if chosen == "matrix":
@@ -103,8 +94,6 @@ def admission(layout: Any, found: Admitted | Refused) -> str:
         layout: What was asked about: a layout, its text, a table.
         found: The answer of ``layoutalg.admissible``.
 
-    Raises: MalformedError: LA560.
-
     Example:
         >>> from layoutalg.synth.admission import admissible
         >>> "element offsets around it" in admission("(64,64):(65,1)", admissible("(64,64):(65,1)", "ldmatrix.x4"))
@@ -114,7 +103,10 @@ def admission(layout: Any, found: Admitted | Refused) -> str:
         because = f"found must be an answer of layoutalg.admissible, not {shown(found)}"
         raise MalformedError(Diagnostic("LA560", "this value cannot be drawn", because=because))
     canvas = Canvas()
-    draw_value(canvas, found, 0, layout)
+    if isinstance(found, Refused):
+        answers.draw_refused(found, canvas, 0, layout)
+    else:
+        draw_value(found, canvas, 0)
     return canvas.svg(shown(str(found).splitlines()[0], 200))
 
 
@@ -146,7 +138,7 @@ def families(layout: Layout) -> str:
     canvas.text(4, 14, shown(layout, 110), "h")
     for place, (name, words, there) in enumerate(in_families(layout)):
         canvas.text(4, 38 + 20 * place, name, "n")
-        canvas.text(90, 38 + 20 * place, words if len(words) <= 120 else words[:117] + "...", "n" if there else "s")
+        canvas.text(90, 38 + 20 * place, cut(words, 120), "n" if there else "s")
     return canvas.svg(shown(layout, 200))
 
 
@@ -166,8 +158,6 @@ def banks(
         kind: Likewise.
         target: Target of the named instruction: ``"sm_90a"``, ``"gfx942"``, ...
         instruction: Name of an instruction, instead of bits and kind: ``"ds_read_b128"``, ...
-
-    Raises: MalformedError: LA709. RepresentabilityError: LA712.
 
     Example:
         >>> "32 turns" in banks([128 * lane for lane in range(32)], 32)
@@ -193,7 +183,7 @@ def bundle(value: Any) -> dict[str, str]:
         (['image/svg+xml', 'text/plain'], ['text/plain'])
     """
     found = {"text/plain": str(value)}
-    if isinstance(value, (Layout, *VERDICTS, *DRAWN)):
+    if isinstance(value, Layout) or is_drawn(type(value)):
         with contextlib.suppress(LayoutError):  # a layout too large to tabulate still has its text
             found["image/svg+xml"] = svg(value)
     return found

@@ -1,23 +1,23 @@
-"""Draw admissibility answers: the plan of an admission; the rule, witness and repairs of a refusal."""
+"""Draw answers: the plan of an admission; the rule, witness and repairs of a refusal; the evidence of a verdict."""
 
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from layoutalg.draw.canvas import Canvas, level_of
-from layoutalg.draw.memory import Unit, draw_memory
-from layoutalg.ground.errors import LayoutError
+from layoutalg.draw.canvas import Canvas, Cell, Unit, draw_memory, draw_value, level_of
+from layoutalg.ground.errors import LayoutError, shown
+from layoutalg.ground.verdict import Proved, Refuted, Unknown, Verdict
 from layoutalg.proofs.admission import Admitted, Refused
 from layoutalg.proofs.dtypes import element_type
 from layoutalg.proofs.tile_map import SHARED_LAYOUTS, extents_of, layout_of, offsets
 
-LINE = 108
-"""Characters per line of a reason."""
+LINE, FACT = 108, 110
+"""Characters per line of a reason, and of a fact."""
 SIDE = 12
 """Rows and columns drawn around a witness."""
 _PLACES = (("mn", "k"), ("row", "column"))
@@ -47,13 +47,7 @@ class Witness:
 
 
 def witness_of(facts: Mapping[str, Any]) -> Witness | None:
-    """Return the actual and the needed value at a witness, or None for an empty one.
-
-    Example:
-        >>> found = witness_of({"coordinate": (1, 0), "byte": 130, "needed_byte": 128})
-        >>> found.at, found.here, found.needed
-        ('coordinate (1, 0)', 'byte 130', 'byte 128')
-    """
+    """Return the actual and the needed value at a witness, or None for an empty one."""
     if not facts:
         return None
     point = facts.get("coordinate")
@@ -83,16 +77,17 @@ def _number(value: int, unit: int) -> str:
     return str(value) if unit < 2 or value % unit else str(value // unit)
 
 
-def draw_admitted(canvas: Canvas, found: Admitted, top: float, draw: Callable[[Canvas, Any, float], bool]) -> None:
-    """Draw a heading and the plan; ``draw`` returns whether the plan has a picture."""
+@draw_value.register(Admitted)
+def draw_admitted(found: Admitted, canvas: Canvas, top: float) -> None:
+    """Draw a heading and the plan, as a picture or as text."""
     canvas.text(4, top + 14, f"admitted: {found.consumer} on {found.target}, {found.dtype} ({found.evidence})", "h")
-    if not draw(canvas, found.descriptor, top + 20):
-        for place, line in enumerate(str(found.descriptor).splitlines()[:24]):
-            canvas.text(4, top + 40 + 16 * place, line[:140], "n")
+    if draw_value(found.descriptor, canvas, top + 20) is False:
+        canvas.lines(4, top + 40, (line[:140] for line in str(found.descriptor).splitlines()[:24]), style="n")
     canvas.text(4, canvas.height + 14, f"certificate: {found.certificate.kind}", "s")
 
 
-def draw_refused(canvas: Canvas, found: Refused, top: float, layout: Any = None) -> None:
+@draw_value.register(Refused)
+def draw_refused(found: Refused, canvas: Canvas, top: float, layout: Any = None) -> None:
     """Draw the broken rules, the witness in memory and in the layout, and the repairs."""
     canvas.text(8, top + 16, f"refused: {found.consumer} on {found.target}, {found.dtype}", "h")
     y = top + 38
@@ -138,12 +133,10 @@ def _bytes(canvas: Canvas, seen: Witness, top: float) -> float:
     if len(cells) < len(told):
         first = cells.pop() * 16
         canvas.text(8, top + 4, "bytes of shared memory; red: requested, light: accessed by the instruction", "s")
-        styles = ["z"] * 16
-        for byte, _, level, _ in told:
-            styles[byte - first] = f"c{level}"
+        styles = {byte: f"c{level}" for byte, _, level, _ in told}
         size = (max(26.0, 7.0 * len(str(first + 15)) + 8), 18.0)
-        labels, titles = [[str(first + k) for k in range(16)]], [[f"byte {first + k}" for k in range(16)]]
-        canvas.cells(60, top + 12, size, [styles], labels, titles)
+        row: list[Cell] = [(styles.get(at, "z"), str(at), f"byte {at}") for at in range(first, first + 16)]
+        canvas.cells(60, top + 12, size, [row])
         for byte, _, _, mark in told:
             canvas.frame(60 + (byte - first) * size[0], top + 12, size[0] - 1, 17, mark)
         return top + 40
@@ -176,24 +169,34 @@ def _neighbours(canvas: Canvas, seen: Witness, layout: Any, element_bytes: int, 
     size = (max(24.0, 7.0 * longest + 8), 18.0)
     canvas.text(8, top + 6, "element offsets around it; red: the witness", "s")
     left, base = 60.0, top + 28
-    for column in range(part.shape[1]):
-        canvas.text(left + column * size[0] + size[0] / 2, base - 4, starts[1] + column, "s m")
-    for row in range(part.shape[0]):
-        canvas.text(left - 4, base + row * size[1] + 13, starts[0] + row, "s e")
-    canvas.cells(
-        left,
-        base,
-        size,
-        [[f"c{level_of(int(value), low, high)}" for value in row] for row in part],
-        [[str(int(value)) for value in row] for row in part],
+    cells: list[list[Cell]] = [
         [
-            [f"({starts[0] + r}, {starts[1] + c}) -> element {int(value)}" for c, value in enumerate(row)]
-            for r, row in enumerate(part)
-        ],
-    )
+            (f"c{level_of(value, low, high)}", str(value), f"({starts[0] + r}, {starts[1] + c}) -> element {value}")
+            for c, value in enumerate(row)
+        ]
+        for r, row in enumerate(part.tolist())
+    ]
+    tall, wide = part.shape
+    across, down = range(starts[1], starts[1] + wide), range(starts[0], starts[0] + tall)
+    canvas.cells(left, base, size, cells, across=across, down=down)
     row, column = at[0] - starts[0], at[1] - starts[1]
     canvas.frame(left + column * size[0] - 1, base + row * size[1] - 1, size[0] + 1, size[1] + 1, "w")
     return base + len(part) * size[1] + 8
 
 
-__all__ = ["Witness", "draw_admitted", "draw_refused", "witness_of"]
+@draw_value.register(Proved | Refuted | Unknown)
+def draw_verdict(verdict: Verdict, canvas: Canvas, top: float) -> None:
+    """Write the verdict and its evidence, one fact per line; a refutation is framed."""
+    if isinstance(verdict, Proved):
+        head, facts = f"proved by {verdict.engine}", dict(verdict.certificate)
+    elif isinstance(verdict, Refuted):
+        head, facts = f"refuted by {verdict.engine}", dict(verdict.witness)
+    else:
+        head, facts = f"unknown: {verdict.reason}", {"tried": ", ".join(verdict.tried)} if verdict.tried else {}
+    canvas.text(8, top + 18, head[:FACT], "h")
+    left = 20 + 7.2 * max((len(str(key)) for key in facts), default=0)
+    for place, (key, value) in enumerate(facts.items()):
+        canvas.text(8, top + 40 + 18 * place, key, "s")
+        canvas.text(left, top + 40 + 18 * place, value if isinstance(value, str) else shown(value, FACT), "n")
+    if isinstance(verdict, Refuted):
+        canvas.frame(1, top + 2, canvas.width + 6, canvas.height - top + 4, "w")

@@ -1,21 +1,25 @@
-"""Draw the shared-memory banks of one access: which lanes touch which bank.
+"""Draw the shared-memory banks of one access: which lanes touch which bank; heat maps of paddings.
 
 Notation: lanes are served in groups (32 for accesses up to 32 bits, 16 for 64, 8 for 128 bits and matrices). A group
-takes one turn per distinct word in its busiest bank.
+takes one turn per distinct word in its busiest bank. A row of a padding's heat map is the slowest group of an access.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from math import log2
-from typing import Any, cast
+from math import log2, prod
+from typing import Any, TypeAlias, cast
 
-from layoutalg.draw.canvas import Canvas
-from layoutalg.targets.banks import BankModel, Phase
+from layoutalg.draw.canvas import Canvas, Cell, draw_value, many, ranges
+from layoutalg.proofs.padding import CellAccess, IntArray, PaddingPlan, offsets_of
+from layoutalg.targets.banks import BankModel, Phase, bank_model
 from layoutalg.targets.nvidia import banks as hardware
 
 CELL = 22.0
+PADDED_CELL = 18.0
+Words: TypeAlias = "dict[int, list[int]]"
+"""The words of a bank that a group of lanes touches, each with these lanes."""
 
 
 def words_of(model: BankModel, addresses: Sequence[int | None]) -> list[tuple[Phase, list[dict[int, list[int]]]]]:
@@ -32,48 +36,44 @@ def words_of(model: BankModel, addresses: Sequence[int | None]) -> list[tuple[Ph
 
 
 def busy(count: int, worst: int) -> str:
-    """Return the style class of a bank by its words: grey for none, blue for one, redder with each doubling.
-
-    Example:
-        >>> busy(0, 32), busy(1, 32), busy(2, 32), busy(32, 32), busy(2, 2)
-        ('z', 'f', 'k0', 'k2', 'k2')
-    """
+    """Return the style class of a bank by its words: grey for none, blue for one, redder with each doubling."""
     if count <= 1:
         return "f" if count else "z"
     return f"k{int(2 * log2(count) / log2(max(worst, 2)))}"
 
 
 def draw_phases(canvas: Canvas, model: BankModel, addresses: Sequence[int | None], top: float) -> None:
-    """Draw one instruction: a row per phase, a column per bank; below, the lanes that conflict in the busiest bank.
-
-    Args:
-        canvas: The canvas.
-        model: The instruction.
-        addresses: One byte address per lane, None for an inactive lane.
-        top: Upper edge.
-    """
+    """Draw one instruction: a row per phase, a column per bank; below, the lanes that conflict in the busiest bank."""
     rows = words_of(model, addresses)
     turns = sum(phase.turns for phase, _ in rows)
-    canvas.text(4, top + 14, f"{model}: {turns} turn{'s' if turns != 1 else ''}", "h")
-    wide = CELL if model.banks <= 32 else CELL / 2 + 3
-    left, base = 130.0, top + 42
-    worst = max((len(words) for _, banks in rows for words in banks), default=1)
-    for bank in range(0, model.banks, 1 if model.banks <= 32 else 2):
+    canvas.text(4, top + 14, f"{model}: {many(turns, 'turn')}", "h")
+    groups = [(lane_spans(phase.lanes), banks) for phase, banks in rows]
+    _draw_words(canvas, groups, 130.0, top + 42, "phase")
+    _draw_lanes(canvas, model, rows, canvas.height + 14)
+
+
+def _draw_words(canvas: Canvas, groups: list[tuple[str, list[Words]]], left: float, base: float, what: str) -> None:
+    """Draw the number of words of each bank that each group of lanes needs; conflicts are outlined."""
+    banks = len(groups[0][1]) if groups else hardware.BANKS
+    narrow = banks <= 32
+    wide = CELL if narrow else CELL / 2 + 3
+    worst = max((len(words) for _, row in groups for words in row), default=1)
+    for bank in range(0, banks, 1 if narrow else 2):
         canvas.text(left + bank * wide + wide / 2, base - 4, bank, "s m")
     canvas.text(4, base - 4, "lanes / bank", "s")
-    styles, labels, titles = [], [], []
-    for place, (phase, banks) in enumerate(rows):
-        canvas.text(left - 6, base + place * CELL + 15, spans(phase.lanes), "s e")
-        styles.append([busy(len(words), worst) for words in banks])
-        labels.append([str(len(words)) if words else "" for words in banks])
-        titles.append([f"bank {bank}: {_told(words)}" for bank, words in enumerate(banks)])
-    canvas.cells(left, base, (wide, CELL), styles, labels, titles)
-    for place, (_, banks) in enumerate(rows):
-        for bank, words in enumerate(banks):
+    cells: list[list[Cell]] = [
+        [
+            (busy(len(words), worst), str(len(words)) if words else "", f"bank {bank}: {_touching(words)}")
+            for bank, words in enumerate(row)
+        ]
+        for _, row in groups
+    ]
+    canvas.cells(left, base, (wide, CELL), cells, down=[name for name, _ in groups], gap=6)
+    for place, (_, row) in enumerate(groups):
+        for bank, words in enumerate(row):
             if len(words) > 1:
                 canvas.frame(left + bank * wide, base + place * CELL, wide - 1, CELL - 1, "w")
-    canvas.text(4, canvas.height + 14, "numbers: distinct words of a bank in one phase; outlined: a conflict", "s")
-    _draw_lanes(canvas, model, rows, canvas.height + 14)
+    canvas.text(4, canvas.height + 14, f"numbers: distinct words of a bank in one {what}; outlined: a conflict", "s")
 
 
 def _draw_lanes(
@@ -81,22 +81,23 @@ def _draw_lanes(
 ) -> None:
     """Draw the lanes, coloured by phase; lanes that conflict in the busiest bank of their phase are outlined."""
     canvas.text(4, top + 14, "lanes by phase; outlined: conflicts in its busiest bank", "n")
-    base, many = top + 22, min(32, model.lanes)
+    base, per_row = top + 22, min(32, model.lanes)
     served = {lane: (place, phase) for place, (phase, _) in enumerate(rows) for lane in phase.lanes}
     meet = {lane: word for phase, _ in rows if phase.turns > phase.least for lane, word in phase.busy}
-    styles: list[list[str]] = []
-    labels: list[list[str]] = []
-    titles: list[list[str]] = []
-    for first in range(0, model.lanes, many):
-        lanes = range(first, first + many)
-        styles.append(
-            [f"c{served[lane][0] * 15 // max(1, len(rows) - 1)}" if lane in served else "z" for lane in lanes]
-        )
-        labels.append([str(lane) for lane in lanes])
-        titles.append([_of_lane(lane, served, meet) for lane in lanes])
-    canvas.cells(130.0, base, (CELL, CELL), styles, labels, titles)
+    cells: list[list[Cell]] = [
+        [
+            (
+                f"c{served[lane][0] * 15 // max(1, len(rows) - 1)}" if lane in served else "z",
+                str(lane),
+                _of_lane(lane, served, meet),
+            )
+            for lane in range(first, first + per_row)
+        ]
+        for first in range(0, model.lanes, per_row)
+    ]
+    canvas.cells(130.0, base, (CELL, CELL), cells)
     for lane in sorted(meet):
-        canvas.frame(130.0 + lane % many * CELL, base + lane // many * CELL, CELL - 1, CELL - 1, "w")
+        canvas.frame(130.0 + lane % per_row * CELL, base + lane // per_row * CELL, CELL - 1, CELL - 1, "w")
 
 
 def _of_lane(lane: int, served: dict[int, tuple[int, Phase]], meet: dict[int, int]) -> str:
@@ -107,25 +108,14 @@ def _of_lane(lane: int, served: dict[int, tuple[int, Phase]], meet: dict[int, in
     return f"lane {lane}: phase {place}{here}"
 
 
-def _told(words: dict[int, list[int]]) -> str:
+def _touching(words: dict[int, list[int]]) -> str:
     parts = [f"word {w} by lane{'s' if len(by) > 1 else ''} {', '.join(map(str, by))}" for w, by in words.items()]
     return "; ".join(parts) or "idle"
 
 
-def spans(lanes: Sequence[int]) -> str:
-    """Return lanes as text, runs as ranges.
-
-    Example:
-        >>> spans((0, 1, 2, 3, 20))
-        '0-3 20'
-    """
-    runs: list[list[int]] = []
-    for lane in lanes:
-        if runs and lane == runs[-1][1] + 1:
-            runs[-1][1] = lane
-        else:
-            runs.append([lane, lane])
-    return " ".join(f"{first}-{last}" if first != last else str(first) for first, last in runs)
+def lane_spans(lanes: Sequence[int]) -> str:
+    """Return lanes as text, such as ``0-3 20``."""
+    return ranges(lanes, "-", " ")
 
 
 def phases_text(model: BankModel, addresses: Sequence[int | None]) -> str:
@@ -140,10 +130,10 @@ def phases_text(model: BankModel, addresses: Sequence[int | None]) -> str:
     """
     rows = words_of(model, addresses)
     turns = sum(phase.turns for phase, _ in rows)
-    lines = [f"{model}: {turns} turn{'s' if turns != 1 else ''}"]
+    lines = [f"{model}: {many(turns, 'turn')}"]
     for phase, banks in rows:
         marks = "".join("." if not words else str(len(words)) if len(words) < 10 else "+" for words in banks)
-        lines.append(f"{marks} lanes {spans(phase.lanes)}")
+        lines.append(f"{marks} lanes {lane_spans(phase.lanes)}")
     return "\n".join(lines)
 
 
@@ -164,52 +154,82 @@ def traffic(offsets_bytes: Sequence[int | None], access_bits: int) -> list[list[
 
 def draw_banks(canvas: Canvas, offsets_bytes: Sequence[int | None], access_bits: int, kind: str, top: float) -> None:
     """Draw the number of words that each group of lanes needs from each bank; conflicts are outlined."""
-    turns = hardware.wavefronts(cast(Any, offsets_bytes), access_bits, kind)
-    canvas.text(4, top + 14, f"{kind} of {access_bits} bits per lane: {turns} turn{'s' if turns > 1 else ''}", "h")
-    groups = traffic(offsets_bytes, access_bits)
-    worst = max((len(words) for group in groups for words in group), default=1)
-    left, base = 90.0, top + 42
-    for bank in range(hardware.BANKS):
-        canvas.text(left + bank * CELL + CELL / 2, base - 4, bank, "s m")
-    canvas.text(4, base - 4, "lanes / bank", "s")
-    styles, labels, titles = [], [], []
-    for place, group in enumerate(groups):
+    canvas.text(4, top + 14, _head(offsets_bytes, access_bits, kind), "h")
+    groups = []
+    for group in traffic(offsets_bytes, access_bits):
         lanes = [lane for words in group for lanes in words.values() for lane in lanes]
-        span = f"{min(lanes)} to {max(lanes)}" if lanes else "inactive"
-        canvas.text(left - 6, base + place * CELL + 15, span, "s e")
-        styles.append([busy(len(words), worst) for words in group])
-        labels.append([str(len(words)) if words else "" for words in group])
-        titles.append(
-            [
-                f"bank {bank}: "
-                + (
-                    "; ".join(
-                        f"word {w} by lane{'s' if len(by) > 1 else ''} {', '.join(map(str, by))}"
-                        for w, by in words.items()
-                    )
-                    or "idle"
-                )
-                for bank, words in enumerate(group)
-            ]
-        )
-    canvas.cells(left, base, (CELL, CELL), styles, labels, titles)
-    for place, group in enumerate(groups):
-        for bank, words in enumerate(group):
-            if len(words) > 1:
-                canvas.frame(left + bank * CELL, base + place * CELL, CELL - 1, CELL - 1, "w")
-    canvas.text(4, canvas.height + 14, "numbers: distinct words of a bank in one group; outlined: a conflict", "s")
+        groups.append((f"{min(lanes)} to {max(lanes)}" if lanes else "inactive", group))
+    _draw_words(canvas, groups, 90.0, top + 42, "group")
+
+
+def _head(offsets_bytes: Sequence[int | None], access_bits: int, kind: str) -> str:
+    turns = hardware.wavefronts(cast(Any, offsets_bytes), access_bits, kind)
+    return f"{kind} of {access_bits} bits per lane: {turns} turn{'s' if turns > 1 else ''}"
 
 
 def banks_text(offsets_bytes: Sequence[int | None], access_bits: int, kind: str) -> str:
-    """Return the words per bank as text, one line per group of lanes.
-
-    Example:
-        >>> print(banks_text([8 * lane for lane in range(32)], 32, "load"))
-        load of 32 bits per lane: 2 turns
-        2.2.2.2.2.2.2.2.2.2.2.2.2.2.2.2.
-    """
-    turns = hardware.wavefronts(cast(Any, offsets_bytes), access_bits, kind)
+    """Return the words per bank as text, one line per group of lanes."""
     lines = [
         "".join(str(len(words)) if words else "." for words in group) for group in traffic(offsets_bytes, access_bits)
     ]
-    return "\n".join([f"{kind} of {access_bits} bits per lane: {turns} turn{'s' if turns > 1 else ''}", *lines])
+    return "\n".join([_head(offsets_bytes, access_bits, kind), *lines])
+
+
+@draw_value.register(PaddingPlan)
+def draw_padding(plan: PaddingPlan, canvas: Canvas, top: float) -> None:
+    """Draw the banks of the worst group of every access, before and after."""
+    canvas.text(4, top + 14, " ".join(str(plan).splitlines()[0].split()), "h")
+    dense = tuple(prod(plan.shape[place + 1 :]) for place in range(len(plan.shape)))
+    before = offsets_of(plan.shape, dense, 0, 0, ())
+    base = top + 44
+    rows = []
+    for each in plan.served:
+        access = plan.accesses[each.access]
+        found = [
+            ("dense", _busiest(access, before, plan.element_bits, each.target)),
+            ("padded", _busiest(access, plan.offsets(), plan.element_bits, each.target)),
+        ]
+        rows += [(f"{access.name}, {each.target}, {when}", counts) for when, counts in found]
+    left = 20 + 6.2 * max(len(name) for name, _ in rows)
+    most = max((max(counts) for _, counts in rows if counts), default=1)
+    banks = max((len(counts) for _, counts in rows if counts), default=0)
+    for bank in range(banks):
+        canvas.text(left + bank * PADDED_CELL + PADDED_CELL / 2, base - 4, bank, "s m")
+    for place, (name, counts) in enumerate(rows):
+        y = base + place * PADDED_CELL + (place // 2) * 6
+        canvas.text(left - 6, y + 13, name, "s e")
+        if not counts:
+            canvas.text(left, y + 13, "misaligned", "s")
+            continue
+        cells: list[Cell] = [
+            (busy(count, most), str(count) if count else "", f"bank {bank}: {count} words")
+            for bank, count in enumerate(counts)
+        ]
+        canvas.cells(left, y, (PADDED_CELL, PADDED_CELL), [cells])
+        for bank, count in enumerate(counts):
+            if count == max(counts) > 1:
+                canvas.frame(left + bank * PADDED_CELL, y, PADDED_CELL - 1, PADDED_CELL - 1, "w")
+    says = "numbers: distinct words that the worst group of lanes needs from a bank (across); outlined: the busiest"
+    canvas.text(4, canvas.height + 14, says, "s")
+
+
+def _busiest(access: CellAccess, offsets: IntArray, element_bits: int, target: str) -> list[int]:
+    """Return the words per bank of the group with the most turns; empty if a lane is misaligned."""
+    model = bank_model(target, access.instruction(target))
+    grain = 4 if model.access_bytes == 12 else model.access_bytes
+    worst: list[int] = []
+    for lanes in access.cells:
+        places = [None if cell is None else int(offsets[cell]) * element_bits // 8 for cell in lanes]
+        if any(place is not None and place % grain for place in places):
+            return []
+        for phase in model.phases(places):
+            words = set()
+            for lane in phase.lanes:
+                first = (places[lane] or 0) // 4
+                words |= set(range(first, first + max(1, model.access_bytes // 4)))
+            counts = [0] * model.banks
+            for word in words:
+                counts[word % model.banks] += 1
+            if max(counts) > max(worst, default=0):
+                worst = counts
+    return worst

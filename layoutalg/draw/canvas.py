@@ -8,9 +8,17 @@ scheme. Pictures cannot execute anything: all text is escaped, and there are no 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import singledispatch
 from html import escape
 from itertools import pairwise
+from typing import Any, TypeAlias
+
+from layoutalg.ground.picture import Drawable
+
+Cell: TypeAlias = tuple[str, str, str]
+"""Class (``c0`` to ``c15``, ``z`` empty, ``x`` out of bounds), label and tooltip of a cell of a grid."""
 
 LEVELS = 16
 """Steps of the colour ramp."""
@@ -106,43 +114,59 @@ class Canvas:
         self.parts.append(f'<rect x="{x:g}" y="{y:g}" width="{wide:g}" height="{tall:g}" class="{style}">{note}</rect>')
         self.reach(x + wide + 1, y + tall + 1)
 
+    def lines(self, x: float, y: float, lines: Iterable[str], step: float = 16, style: str = "s") -> None:
+        """Write lines of text below each other."""
+        for place, line in enumerate(lines):
+            self.text(x, y + step * place, line, style)
+
     def cells(
         self,
         x: float,
         y: float,
         size: tuple[float, float],
-        styles: Sequence[Sequence[str]],
-        labels: Sequence[Sequence[str]] | None,
-        titles: Sequence[Sequence[str]],
+        rows: Sequence[Sequence[Cell]],
+        *,
+        across: Iterable[object] = (),
+        down: Iterable[object] = (),
+        gap: float = 4,
+        labels: bool = True,
     ) -> None:
-        """Draw a grid of cells.
+        """Draw a grid of cells below the names of its columns and to the right of the names of its rows.
 
         Args:
             x: Left edge of the first column.
             y: Upper edge of the first row.
             size: Width and height of a cell.
-            styles: Class of each cell, by row and column: ``c0`` to ``c15``, ``z`` (empty) or ``x`` (out of bounds).
-            labels: Text of each cell; None for colour only.
-            titles: Tooltip of each cell.
+            rows: The cells.
+            across: Name of each column; None for no name.
+            down: Name of each row, likewise.
+            gap: Distance of a row's name from the row.
+            labels: Whether cells show their labels.
         """
         wide, tall = size
+        for column, name in enumerate(across):
+            if name is not None:
+                self.text(x + column * wide + wide / 2, y - 4, name, "s m")
+        for row, name in enumerate(down):
+            if name is not None:
+                self.text(x - gap, y + row * tall + tall / 2 + 4, name, "s e")
         shape = f"h{wide - 1:g}v{tall - 1:g}h{1 - wide:g}z"
         parts = self.parts
-        for row, (classes, notes) in enumerate(zip(styles, titles, strict=True)):
-            top = y + row * tall
+        for place, row_cells in enumerate(rows):
+            top = y + place * tall
             parts += [
-                f'<path d="M{x + column * wide:g} {top:g}{shape}" class="{kind}"><title>{note}</title></path>'
-                for column, (kind, note) in enumerate(zip(classes, map(escape, notes), strict=True))
+                f'<path d="M{x + column * wide:g} {top:g}{shape}" class="{kind}"><title>{escape(note)}</title></path>'
+                for column, (kind, _, note) in enumerate(row_cells)
             ]
-            if labels is not None:
+            if labels:
                 base, middle = top + tall / 2 + 4, x + wide / 2 - 0.5
                 parts += [
                     f'<text x="{middle + column * wide:g}" y="{base:g}" class="m t{kind[kind[0] == "c" :]}">'
                     f"{escape(label)}</text>"
-                    for column, (kind, label) in enumerate(zip(classes, labels[row], strict=True))
+                    for column, (kind, label, _) in enumerate(row_cells)
                     if label
                 ]
-        self.reach(x + wide * max(map(len, styles), default=0) + 1, y + tall * len(styles) + 1)
+        self.reach(x + wide * max(map(len, rows), default=0) + 1, y + tall * len(rows) + 1)
 
     def frame(self, x: float, y: float, wide: float, tall: float, style: str = "o") -> None:
         """Outline a rectangle: ``o`` plain, ``w`` a warning."""
@@ -161,10 +185,120 @@ class Canvas:
 
 
 def level_of(value: int, low: int, high: int) -> int:
-    """Return the level of the ramp for a value in [low, high].
+    """Return the level of the ramp for a value in [low, high]."""
+    return 0 if high <= low else (value - low) * (LEVELS - 1) // (high - low)
+
+
+def cut(text: str, most: int) -> str:
+    """Return a text of at most ``most`` characters, dots at the end if it was longer."""
+    return text if len(text) <= most else text[: most - 3] + "..."
+
+
+def many(count: int, what: str) -> str:
+    """Return a count with its noun."""
+    if count == 1:
+        return f"{count} {what}"
+    return f"{count} {what[:-1]}ies" if what.endswith("y") else f"{count} {what}s"
+
+
+@singledispatch
+def draw_value(value: Any, canvas: Canvas, top: float) -> bool | None:  # noqa: ARG001
+    """Draw a value below ``top``; return False if it has no picture. Each kind registers its own function."""
+    return False
+
+
+def is_drawn(kind: type) -> bool:
+    """Return whether values of a type have a function that draws them."""
+    return draw_value.dispatch(kind) is not draw_value.dispatch(object)
+
+
+@draw_value.register
+def _(value: Drawable, canvas: Canvas, top: float) -> None:
+    value.draw_on(canvas, top)
+
+
+LINE_BYTES = 128
+LINES = 32
+"""Most lines drawn; if there are more, the picture says so."""
+TALL = 18.0
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """Appearance of a unit of shared memory.
+
+    Args:
+        label: Its text.
+        style: Its class: ``c0`` to ``c15``, ``z``.
+        title: Its tooltip.
+        mark: Outline: ``""``, ``"o"`` plain, ``"w"`` a warning.
+    """
+
+    label: str
+    style: str
+    title: str
+    mark: str = ""
+
+
+def draw_memory(
+    canvas: Canvas, left: float, top: float, units: Mapping[int, Unit], unit_bytes: int, whole: bool = True
+) -> None:
+    """Draw lines of shared memory below ``top``.
+
+    Args:
+        canvas: The canvas.
+        left: Left edge of the first unit.
+        top: Upper edge of the first line.
+        units: Unit number, counted from byte 0, -> appearance; others are empty.
+        unit_bytes: Bytes per unit, a power of two up to 128.
+        whole: Whether empty lines are drawn.
+    """
+    many = LINE_BYTES // unit_bytes
+    lines = sorted({unit // many for unit in units})
+    if whole and lines:
+        lines = list(range(lines[-1] + 1))
+    shown = lines[:LINES]
+    longest = max((len(unit.label) for unit in units.values()), default=1)
+    size = (max(14.0 if many > 8 else 24.0, 7.0 * longest + 6), TALL)
+    empty = Unit("", "z", "")
+    rows = [[units.get(line * many + column, empty) for column in range(many)] for line in shown]
+    cells = [
+        [
+            (
+                unit.style,
+                unit.label,
+                f"{span(line * LINE_BYTES + at * unit_bytes, unit_bytes)}: {unit.title or 'nothing'}",
+            )
+            for at, unit in enumerate(row)
+        ]
+        for line, row in zip(shown, rows, strict=True)
+    ]
+    canvas.cells(left, top, size, cells, down=[line * LINE_BYTES for line in shown])
+    for mark in ("o", "w"):
+        for place, row in enumerate(rows):
+            for column, unit in enumerate(row):
+                if unit.mark == mark:
+                    canvas.frame(left + column * size[0], top + place * TALL, size[0] - 1, TALL - 1, mark)
+    if len(lines) > len(shown):
+        canvas.text(left, top + len(shown) * TALL + 14, f"{len(lines) - len(shown)} more lines", "s")
+
+
+def span(first: int, many: int) -> str:
+    """A byte range as text."""
+    return f"byte {first}" if many == 1 else f"bytes {first} to {first + many - 1}"
+
+
+def ranges(numbers: Iterable[int], dash: str = "..", between: str = ", ") -> str:
+    """Ascending numbers as text, runs as ranges.
 
     Example:
-        >>> level_of(0, 0, 63), level_of(63, 0, 63), level_of(5, 5, 5)
-        (0, 15, 0)
+        >>> ranges([0, 1, 2, 3, 7]), ranges([0, 1, 2, 3, 20], "-", " ")
+        ('0..3, 7', '0-3 20')
     """
-    return 0 if high <= low else (value - low) * (LEVELS - 1) // (high - low)
+    found: list[list[int]] = []
+    for number in numbers:
+        if found and found[-1][1] == number - 1:
+            found[-1][1] = number
+        else:
+            found.append([number, number])
+    return between.join(f"{low}{dash}{high}" if low < high else str(low) for low, high in found)

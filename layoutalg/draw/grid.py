@@ -1,4 +1,4 @@
-"""Draw a layout as a grid of its values, as SVG and as text.
+"""Draw a layout as a grid of its values, as SVG and as text, and compare two layouts.
 
 Notation: rows are the first mode or axis, columns the rest, as in a matrix. A layout of one mode is wrapped.
 """
@@ -13,7 +13,9 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from layoutalg.draw.canvas import Canvas, level_of
+from layoutalg import convert
+from layoutalg.draw.canvas import Canvas, Cell, cut, level_of
+from layoutalg.ground.errors import LayoutError
 from layoutalg.ground.layout import Layout
 
 Show: TypeAlias = Literal["value", "coordinate", "both"]
@@ -23,6 +25,8 @@ LABELLED_CELLS = 2048
 HEAD = 110
 """Characters of the heading."""
 WRAP = 32
+COMPARED_SIDE = 32
+"""Most rows and columns of two compared layouts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,29 +157,39 @@ def draw_cells(canvas: Canvas, cells: Cells, top: float, show: Show = "value") -
     small = cells.index.size > LABELLED_CELLS
     longest = max((len(label) for row in labels for label in row), default=1)
     placed = Placed(42.0, top + 40, (8.0, 8.0) if small else (max(20.0, 7.0 * longest + 8), 20.0))
-    levels = [[_number(value) for value in row] for row in cells.values]
-    styles = [["z" if n is None else f"c{level_of(n, low, high)}" for n in row] for row in levels]
-    titles = [
-        [f"{place(cells, r, c)} -> {bits(value)}" for c, value in enumerate(row)] for r, row in enumerate(cells.values)
+    rows: list[list[Cell]] = [
+        [
+            (
+                "z" if (number := _number(value)) is None else f"c{level_of(number, low, high)}",
+                label,
+                f"{place(cells, r, c)} -> {bits(value)}",
+            )
+            for c, (value, label) in enumerate(zip(row, words, strict=True))
+        ]
+        for r, (row, words) in enumerate(zip(cells.values, labels, strict=True))
     ]
-    canvas.text(4, top + 14, cells.head if len(cells.head) <= HEAD else cells.head[: HEAD - 3] + "...", "h")
-    _rulers(canvas, cells, placed, 8 if small else 1)
-    canvas.cells(placed.left, placed.top, placed.size, styles, None if small else labels, titles)
-    said = f"rows: {cells.names[0]}, columns: {cells.names[1]}" if cells.names[0] else ""
-    canvas.text(
-        4, canvas.height + 14, "; ".join(part for part in (said, cells.note, f"values {low} to {high}") if part), "s"
+    canvas.text(4, top + 14, cut(cells.head, HEAD), "h")
+    step = 8 if small else 1
+    tall, wide = cells.index.shape
+    down = [r if cells.names[0] else int(cells.index[r, 0]) for r in range(tall if cells.columns else 0)]
+    canvas.cells(
+        placed.left,
+        placed.top,
+        placed.size,
+        rows,
+        across=ruler(range(wide), step),
+        down=ruler(down, step),
+        labels=not small,
     )
+    said = f"rows: {cells.names[0]}, columns: {cells.names[1]}" if cells.names[0] else ""
+    words = [part for part in (said, cells.note, f"values {low} to {high}") if part]
+    canvas.text(4, canvas.height + 14, "; ".join(words), "s")
     return placed
 
 
-def _rulers(canvas: Canvas, cells: Cells, placed: Placed, step: int) -> None:
-    """Write the coordinates along the top and left edges."""
-    for column in range(0, cells.index.shape[1], step):
-        x, y, wide, _ = placed.cell(0, column)
-        canvas.text(x + wide / 2, y - 4, column, "s m")
-    for row in range(0, len(cells.values) if cells.columns else 0, step):
-        x, y, _, tall = placed.cell(row, 0)
-        canvas.text(x - 4, y + tall / 2 + 4, row if cells.names[0] else int(cells.index[row, 0]), "s e")
+def ruler(names: Sequence[int], step: int) -> list[int | None]:
+    """The names of a grid's rows or columns, of which every ``step``-th is written."""
+    return [name if at % step == 0 else None for at, name in enumerate(names)]
 
 
 def _labels(cells: Cells, show: Show) -> list[list[str]]:
@@ -197,6 +211,65 @@ def cells_text(cells: Cells, show: Show = "value", side: int = 16) -> str:
     """The cells as text, at most ``side`` rows and columns."""
     labels = [row[:side] for row in _labels(cells, show)[:side]]
     width = max((len(label) for row in labels for label in row), default=0)
-    more = " ..." if cells.index.shape[1] > side or cells.columns > cells.index.shape[1] else ""
+    more = " ..." if cells.columns > min(side, cells.index.shape[1]) else ""
     lines = [" ".join(label.rjust(width) for label in row) + more for row in labels]
     return "\n".join(lines + (["..."] if cells.rows > len(labels) else []))
+
+
+def first_differences(one: Cells, other: Cells) -> list[tuple[int, int]]:
+    """Return the cells (row, column) shown in both pictures with different values, by flat index."""
+    found = [
+        (int(one.index[r, c]), r, c)
+        for r in range(min(len(one.values), len(other.values)))
+        for c in range(min(len(one.values[r]), len(other.values[r])))
+        if one.index[r, c] == other.index[r, c] and one.values[r][c] != other.values[r][c]
+    ]
+    return [(r, c) for _, r, c in sorted(found)]
+
+
+def draw_difference(canvas: Canvas, one: Layout, other: Layout, top: float) -> None:
+    """Draw two layouts, one below the other, and outline where they differ."""
+    cells = cells_of(one, COMPARED_SIDE), cells_of(other, COMPARED_SIDE)
+    marks = first_differences(*cells)
+    base = top
+    for each in cells:
+        grid = draw_cells(canvas, each, base)
+        for row, column in marks:
+            x, y, wide, tall = grid.cell(row, column)
+            canvas.frame(x, y, wide - 1, tall - 1, "w")
+        base = canvas.height + 10
+    canvas.text(4, base + 8, difference_text(one, other).splitlines()[0], "n")
+
+
+def difference_text(one: Layout, other: Layout) -> str:
+    """Say where two layouts first differ, and show both."""
+    cells = cells_of(one, COMPARED_SIDE), cells_of(other, COMPARED_SIDE)
+    marks = first_differences(*cells)
+    if one.size != other.size:
+        head = f"different domains: {one.size} and {other.size} points"
+    elif marks:
+        row, column = marks[0]
+        values = [each.values[row][column] for each in cells]
+        head = f"first difference at flat coordinate {cells[0].index[row, column]}: {values[0]} and {values[1]}"
+    else:
+        head = "no difference among the cells shown"
+    return "\n".join([head, cells_text(cells[0]), "", cells_text(cells[1])])
+
+
+FAMILIES = (
+    ("over F2", convert.to_linear),
+    ("CuTe", convert.to_cute),
+    ("integer", convert.to_integer),
+    ("piecewise", convert.to_piecewise),
+)
+
+
+def in_families(layout: Any) -> list[tuple[str, str, bool]]:
+    """Return (family, text or the reason why there is none, whether there is one) for every family."""
+    rows = []
+    for name, into in FAMILIES:
+        try:
+            rows.append((name, str(into(layout)), True))
+        except LayoutError as error:
+            rows.append((name, error.diagnostic.because or error.diagnostic.what, False))
+    return rows

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 
-from layoutalg.draw.canvas import LEVELS, Canvas
+from layoutalg.draw.canvas import LEVELS, Canvas, Cell, cut, draw_value, many
 from layoutalg.ground.conditions import divisible
 from layoutalg.ground.polynomial_text import polynomial
 from layoutalg.proofs.ragged import RaggedFamily
@@ -20,17 +20,14 @@ LINE = 100
 """Characters per line of a guard."""
 
 
-def draw_ragged(canvas: Canvas, family: RaggedFamily, top: float) -> None:
+@draw_value.register(RaggedFamily)
+def draw_ragged(family: RaggedFamily, canvas: Canvas, top: float) -> None:
     """Draw groups of a few sizes and their copies; rows copied twice or beyond the group are marked."""
     tile = family.tile_rows
     canvas.text(4, top + 14, f"ragged dimension {family.axis}, tiles of {tile} rows: {family.strategy}", "h")
     canvas.text(4, top + 32, family.stated or "every row of every group is copied exactly once, for all sizes", "n")
-    sizes = sorted(
-        {
-            max(family.least_rows, size)
-            for size in (max(1, tile - 1 - tile // 4), tile, 2 * tile + tile // 2 + tile // 8)
-        }
-    )
+    examples = (max(1, tile - 1 - tile // 4), tile, 2 * tile + tile // 2 + tile // 8)
+    sizes = sorted({max(family.least_rows, size) for size in examples})
     reach = max(-(-size // tile) * tile for size in sizes)
     left, y = 96.0, top + 62
     scale = WIDE / reach
@@ -80,19 +77,18 @@ def _group(canvas: Canvas, family: RaggedFamily, size: int, at: tuple[float, flo
         if overlap:
             canvas.frame(left + overlap[0] * scale, y, len(overlap) * scale, 20, "w")
     once, twice = taken.count(1), sum(count > 1 for count in taken)
-    counted = f"{len(copies)} cop{'ies' if len(copies) > 1 else 'y'}: {once} rows once" + (
-        f", {twice} twice" if twice else ""
-    )
+    counted = f"{many(len(copies), 'copy')}: {once} rows once{f', {twice} twice' if twice else ''}"
     counted += f", {taken.count(0)} never" if 0 in taken else ""
     canvas.text(left + WIDE + 14, top + 40, counted, "s")
     return top + 64 + 22 * max(0, lane)
 
 
-def draw_symbolic(canvas: Canvas, plan: SymbolicPlan, top: float) -> None:
+@draw_value.register(SymbolicPlan)
+def draw_symbolic(plan: SymbolicPlan, canvas: Canvas, top: float) -> None:
     """Draw the guard, the tiles of a tensor of any size with their tails, and the words that depend on the sizes."""
     problem = plan.problem.pattern
-    many = f"{len(plan.issues)} cop{'ies' if len(plan.issues) > 1 else 'y'}"
-    canvas.text(4, top + 14, f"{plan.problem.tensor}: {many} of box {list(plan.tensor_map.box)} for all sizes", "h")
+    copies = many(len(plan.issues), "copy")
+    canvas.text(4, top + 14, f"{plan.problem.tensor}: {copies} of box {list(plan.tensor_map.box)} for all sizes", "h")
     lines = textwrap.wrap(f"{plan.guard}", LINE)
     for place, line in enumerate(lines):
         canvas.text(4, top + 34 + 16 * place, "" if place else "guard", "s")
@@ -160,22 +156,22 @@ def _words(canvas: Canvas, plan: SymbolicPlan, left: float, top: float) -> None:
         for word, low, width in patch.words:
             bits = "" if width == 32 else f" bits {low + width - 1}:{low}"
             patched.setdefault(word, []).append(f"{patch.field}[{patch.index}] = {patch.value}{bits}")
-    labels, styles, titles = [], [], []
+    cells: list[list[Cell]] = []
     for row in range(8):
-        words = [(word, f"{int.from_bytes(raw[4 * word : 4 * word + 4], 'little'):#010x}") for word in (row, row + 8)]
-        labels.append([_short(word, patched[word]) if word in patched else value for word, value in words])
-        styles.append(["c14" if word in patched else "z" for word, _ in words])
-        titles.append([f"word {word}: {'; '.join(patched.get(word, [f'{value}, constant']))}" for word, value in words])
-    longest = max(len(label) for row in labels for label in row)
+        line: list[Cell] = []
+        for word in (row, row + 8):
+            value = f"{int.from_bytes(raw[4 * word : 4 * word + 4], 'little'):#010x}"
+            fields = patched.get(word)
+            if fields is None:
+                line.append(("z", value, f"word {word}: {value}, constant"))
+            else:
+                short = "upper bits of strides" if word == _UPPER else cut(fields[0], _WIDTH)
+                line.append(("c14", short, f"word {word}: {'; '.join(fields)}"))
+        cells.append(line)
+    longest = max(len(label) for row in cells for _, label, _ in row)
     for row in range(8):
         canvas.text(left - 6 + 16, top + row * 26 + 16, f"{row}", "s e")
     size = (7.0 * longest + 10, 26.0)
-    canvas.cells(left + 16, top, size, styles, labels, titles)
+    canvas.cells(left + 16, top, size, cells)
     for row in range(8):
         canvas.text(left + 16 + 2 * size[0] + 4, top + row * 26 + 16, row + 8, "s")
-
-
-def _short(word: int, texts: list[str]) -> str:
-    if word == _UPPER:
-        return "upper bits of strides"
-    return texts[0] if len(texts[0]) <= _WIDTH else texts[0][: _WIDTH - 3] + "..."

@@ -2,7 +2,7 @@
 
 Triton is never imported: its objects are read through ``bases`` and ``out_dims`` and built through the class that the
 caller passes. Attribute text has no sizes; they default to the smallest powers of two above the components.
-``layoutalg.notation.attributes`` writes the texts.
+``layoutalg.notation.triton`` writes the texts.
 
 References: Triton 3.9.0 (``LinearLayout`` bindings, ``LinearEncodingAttr``, Gluon ``DistributedLinearLayout``,
 ``SharedLinearLayout``).
@@ -15,10 +15,9 @@ from typing import Any
 
 from layoutalg.f2 import LinearLayout
 from layoutalg.ground import limits
-from layoutalg.notation.attributes import to_attribute, to_bases, to_gluon
-from layoutalg.notation.bases import fail, smallest
 from layoutalg.notation.gluon import parse_gluon
-from layoutalg.notation.ttg_build import parse_attribute
+from layoutalg.notation.triton import fail, smallest, to_attribute, to_bases, to_gluon
+from layoutalg.notation.ttg import parse_attribute
 
 __all__ = [
     "from_attribute",
@@ -39,8 +38,6 @@ def from_bases(bases: object, out_dims: object) -> LinearLayout:
         bases: The images of each input axis, one component per output dimension.
         out_dims: Output dimensions with sizes; or only names, for the smallest sizes that fit the components.
 
-    Raises: MalformedError: LA710, LA200.
-
     Example:
         >>> str(from_bases([("lane", [[1, 0], [0, 1]])], ["dim0", "dim1"]))
         'F2[lane=(1,0)(0,1) -> dim0:2, dim1:2]'
@@ -58,8 +55,6 @@ def to_object(layout: LinearLayout, triton_class: Any) -> Any:
     Args:
         layout: As for ``to_bases``.
         triton_class: ``triton.tools.LinearLayout``, or anything with its ``from_bases``.
-
-    Raises: RepresentabilityError: LA711. MalformedError: LA710.
 
     Example:
         >>> class Recorder:
@@ -82,8 +77,6 @@ def to_object(layout: LinearLayout, triton_class: Any) -> Any:
 def from_object(value: Any) -> LinearLayout:
     """Return the layout of a live object with ``bases`` and ``out_dims`` (Triton's, or a viewer's).
 
-    Raises: MalformedError: LA710, LA200.
-
     Example:
         >>> from types import SimpleNamespace
         >>> str(from_object(SimpleNamespace(bases=[("lane", [[1], [2]])], out_dims=[("dim0", 4)])))
@@ -97,13 +90,11 @@ def from_object(value: Any) -> LinearLayout:
 
 
 def from_attribute(text: str, shape: Sequence[int] | None = None) -> LinearLayout:
-    """Read an attribute that is a linear layout; see ``layoutalg.notation.ttg_build.parse_attribute`` for the kinds.
+    """Read an attribute that is a linear layout; see ``layoutalg.notation.ttg.parse_attribute`` for the kinds.
 
     Args:
         text: The attribute, or the line ``#name = #ttg...`` that defines it.
         shape: Sizes of the output dimensions; None for the smallest that fit the bases.
-
-    Raises: MalformedError: LA710, LA700, LA701, LA200. AdmissibilityError: LA703, LA706.
 
     Example:
         >>> str(from_attribute("#ttg.linear<{register = [[0, 1]], lane = [[1, 0]], warp = [], block = []}>"))
@@ -123,8 +114,6 @@ def from_gluon(text: str, shape: Sequence[int] | None = None) -> LinearLayout:
             Gluon only prints.
         shape: Sizes of the output dimensions; None for those in the text (a distributed layout has them), otherwise the
             smallest.
-
-    Raises: MalformedError: LA710, LA200.
 
     Example:
         >>> str(from_gluon("SharedLinearLayout(offset_bases=[[0, 1], [1, 1]], block_bases=[], alignment=16)"))

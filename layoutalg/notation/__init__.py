@@ -51,8 +51,6 @@ def parse(text: str, shape: Any = None) -> Any:
         keeps the element width). A shape alone, ``(4,8)``, is compact column-major. Names and ``?`` give a
         ``SymbolicLayout``.
 
-    Raises: MalformedError: LA190, LA191, LA620, LA710. AdmissibilityError: LA111, LA112. RepresentabilityError: LA762.
-
     Example:
         >>> parse("((2,2),8):((1,16),2)")
         CuteLayout(((2, 2), 8), ((1, 16), 2))
@@ -75,12 +73,7 @@ def parse(text: str, shape: Any = None) -> Any:
 
 
 def takes_shape(text: str) -> bool:
-    """Return whether a text is Triton or Gluon notation, which may need the tensor's shape.
-
-    Example:
-        >>> takes_shape("#ttg.linear<{register = [], lane = [[1]], warp = [], block = []}>"), takes_shape("(4,8):(8,1)")
-        (True, False)
-    """
+    """Return whether a text is Triton or Gluon notation, which may need the tensor's shape."""
     return bool(TTGIR_AHEAD.match(text) or GLUON_AHEAD.match(text.lstrip()))
 
 

@@ -2,7 +2,7 @@
 
 Notation: ``gl.BlockedLayout(size_per_thread=[1, 4], threads_per_warp=[8, 4], ...)``, with keyword or positional
 arguments in Gluon's order, with or without a module. A call means the attribute that it lowers to, whose layout
-``layoutalg.notation.ttg_build`` builds. Units: elements.
+``layoutalg.notation.ttg`` builds. Units: elements.
 
 References: Triton 3.9.0 (``triton.experimental.gluon.language``).
 """
@@ -11,27 +11,15 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from layoutalg.ground import limits
 from layoutalg.ground.text import expression_tree
-from layoutalg.notation.bases import fail, tensor_layout
-from layoutalg.notation.ttg import PARENTS, Attribute
-from layoutalg.notation.ttg_build import build
+from layoutalg.notation.triton import GLUON_FIELDS, fail, tensor_layout
+from layoutalg.notation.ttg import PARENTS, Attribute, build
 
 NO_LITERAL = (SyntaxError, ValueError, TypeError, MemoryError, RecursionError)
-GLUON_FIELDS: Mapping[str, Mapping[str, str]] = {
-    "DistributedLinearLayout": {
-        "reg_bases": "register",
-        "lane_bases": "lane",
-        "warp_bases": "warp",
-        "block_bases": "block",
-    },
-    "SharedLinearLayout": {"offset_bases": "offset", "block_bases": "block"},
-    "_TensorMemoryLinearLayout": {"rows": "row", "cols": "col"},
-}
-"""Constructors with basis vectors: argument -> axis."""
 _PHASES = "vec:vec per_phase:perPhase max_phase:maxPhase order:order cga_layout:CGALayout"
 _KINDS: Mapping[str, tuple[str, str]] = {
     "BlockedLayout": (
@@ -87,9 +75,6 @@ def parse_gluon(text: str, shape: Sequence[int] | None = None) -> Any:
         text: A call of a Gluon layout class.
         shape: Tensor sizes; None for those in the text, or the smallest that fit its bases.
 
-    Raises: MalformedError: LA710, LA700, LA701, LA200. AdmissibilityError: LA703, LA706. RepresentabilityError: LA702,
-        LA704.
-
     Example:
         >>> str(parse_gluon("gl.SwizzledSharedLayout(vec=1, per_phase=1, max_phase=2, order=[1, 0])", (2, 2)))
         'F2[offset=(0,1)(1,1), block= -> dim0:2, dim1:2]'
@@ -106,14 +91,7 @@ def parse_gluon(text: str, shape: Sequence[int] | None = None) -> Any:
 
 
 def gluon_attribute(text: str) -> Attribute | None:
-    """Return the attribute of a constructor call; None for constructors with basis vectors.
-
-    Raises: MalformedError: LA710.
-
-    Example:
-        >>> gluon_attribute("NVMMASharedLayout(swizzle_byte_width=128, element_bitwidth=8, rank=2)").kind
-        'nvmma_shared'
-    """
+    """Return the attribute of a constructor call; None for constructors with basis vectors."""
     node = _tree(text)
     return None if _name(node) in GLUON_FIELDS else read_gluon(node, text, 0)
 
@@ -132,10 +110,7 @@ def _name(node: ast.expr | None) -> str:
 
 
 def read_gluon(node: ast.expr | None, text: str, level: int) -> Attribute:
-    """Return the attribute of a constructor call, without checking its entries.
-
-    Raises: MalformedError: LA710.
-    """
+    """Return the attribute of a constructor call, without checking its entries."""
     name = _name(node)
     if not isinstance(node, ast.Call) or name not in _KINDS or level > PARENTS:
         fail("text", f"must call one of {tuple(_KINDS)} here", ast.unparse(node) if node and level <= PARENTS else text)
@@ -150,7 +125,7 @@ def read_gluon(node: ast.expr | None, text: str, level: int) -> Attribute:
             fail("text", f"must have arguments among {tuple(fields)}, each at most once", argument)
         values[fields[argument]] = _value(value, argument, text, level)
     entries = {key: value for key, value in values.items() if value is not None}
-    return _SHAPERS.get(name, Attribute)(kind, (), entries)
+    return _shaped(kind, entries)
 
 
 def _value(node: ast.expr, argument: str, text: str, level: int) -> Any:
@@ -195,43 +170,28 @@ def _of_bases(name: str, node: ast.Call, text: str, shape: Any) -> Any:
     return tensor_layout(dict(entries), tuple(fields.values()), shape)
 
 
-def _nvidia(kind: str, _pairs: tuple[()], entries: dict[str, Any]) -> Attribute:
-    """Gluon writes the version as a pair."""
-    version = entries.pop("version", None)
-    if not isinstance(version, list) or not version:
-        fail("version", "must be [major, minor]", version)
-    return Attribute(kind, (), {"versionMajor": version[0], **entries})
-
-
-def _wmma(kind: str, _pairs: tuple[()], entries: dict[str, Any]) -> Attribute:
-    """Gluon passes the warp and register bases as two arguments."""
-    inside: dict[str, Any] = {key: entries.pop(key) for key in ["register", "warp"] if key in entries}
-    rank = entries.pop("rank", 2)
-    vectors = [vector for bases in inside.values() if isinstance(bases, list) for vector in bases]
-    if vectors and isinstance(vectors[0], list) and len(vectors[0]) != rank:
-        fail("rank", f"must be {len(vectors[0])}, the length of a basis vector", rank)
-    return Attribute(kind, (), {**entries, "ctaLayout": inside})
-
-
-def _padded(kind: str, _pairs: tuple[()], entries: dict[str, Any]) -> Attribute:
-    """Gluon passes the padding pairs as an argument; the attribute has them before its entries."""
-    found = entries.pop("pairs", [])
-    if not isinstance(found, list) or any(not isinstance(pair, list) or len(pair) != 2 for pair in found):
-        fail("interval_padding_pairs", "must be a list of pairs", found)
-    return Attribute(kind, tuple([(pair[0], pair[1]) for pair in found]), entries)
-
-
-def _tensor_memory(kind: str, _pairs: tuple[()], entries: dict[str, Any]) -> Attribute:
-    """Gluon writes the rows and columns of a block as a pair."""
-    block = entries.pop("block", None)
-    if not isinstance(block, list) or len(block) != 2:
-        fail("block", "must be (rows, columns)", block)
-    return Attribute(kind, (), {"blockM": block[0], "blockN": block[1], **entries})
-
-
-_SHAPERS: Mapping[str, Callable[[str, tuple[()], dict[str, Any]], Attribute]] = {
-    "NVMMADistributedLayout": _nvidia,
-    "AMDWMMALayout": _wmma,
-    "PaddedSharedLayout": _padded,
-    "TensorMemoryLayout": _tensor_memory,
-}
+def _shaped(kind: str, entries: dict[str, Any]) -> Attribute:
+    """The attribute of a call whose arguments differ in form from the entries."""
+    pairs: list[Any] = []
+    if kind == "nvidia_mma":  # the version is a pair
+        version = entries.pop("version", None)
+        if not isinstance(version, list) or not version:
+            fail("version", "must be [major, minor]", version)
+        entries = {"versionMajor": version[0], **entries}
+    elif kind == "amd_wmma":  # warp and register bases are two arguments
+        inside: dict[str, Any] = {key: entries.pop(key) for key in ["register", "warp"] if key in entries}
+        rank = entries.pop("rank", 2)
+        vectors = [vector for bases in inside.values() if isinstance(bases, list) for vector in bases]
+        if vectors and isinstance(vectors[0], list) and len(vectors[0]) != rank:
+            fail("rank", f"must be {len(vectors[0])}, the length of a basis vector", rank)
+        entries = {**entries, "ctaLayout": inside}
+    elif kind == "padded_shared":  # the padding pairs are an argument
+        pairs = entries.pop("pairs", [])
+        if not isinstance(pairs, list) or any(not isinstance(pair, list) or len(pair) != 2 for pair in pairs):
+            fail("interval_padding_pairs", "must be a list of pairs", pairs)
+    elif kind == "tensor_memory_encoding":  # rows and columns of a block are a pair
+        block = entries.pop("block", None)
+        if not isinstance(block, list) or len(block) != 2:
+            fail("block", "must be (rows, columns)", block)
+        entries = {"blockM": block[0], "blockN": block[1], **entries}
+    return Attribute(kind, tuple([(pair[0], pair[1]) for pair in pairs]), entries)

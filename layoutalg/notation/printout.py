@@ -28,7 +28,6 @@ from layoutalg.cute.composed import ComposedLayout
 from layoutalg.cute.cursor import Cursor
 from layoutalg.cute.notation import element_swizzle, flagged, parse_cute
 from layoutalg.cute.swizzle import Swizzle
-from layoutalg.notation.sizes import is_symbolic
 
 LABEL = re.compile(
     r"[A-Za-z_]\w{0,80}\s*:(?=\s*(?:\(|S(?:w|wizzle)?\s*<|(?:[a-z]+_)?ptr\b|raw_ptr|tensor\b|ArithTuple))"
@@ -50,8 +49,15 @@ ALIGN = re.compile(r"align\s*<\s*\d{1,10}\s*>")
 ON_POINTER = re.compile(r"S(?:w)?\s*<\s*(\d{1,2})\s*,\s*(\d{1,2})\s*,\s*(-?\d{1,2})\s*>")
 DIALECT = re.compile(r"!cute\s*\.\s*(layout|memref|coord_tensor)\s*<")
 QUOTED = re.compile(r'"([^"]*)"')
-DATA = re.compile(r"\s*,\s*data\b.*", re.DOTALL)
 AFTER_O = "o and a layout after the pointer"
+NAME = re.compile(r"(?<![\w@.])[A-Za-z_]\w*")
+CHARACTERS = re.compile(r"[\w\s()*/+\-,:?{}=%<>!]*")
+TYPES = frozenset(
+    ["Sw", "S", "Swizzle", "Int", "C", "Layout", "ComposedLayout", "Shape", "Stride", "Coord", "Step", "tuple", "cute"]
+)
+"""CuTe's own words before ``<`` or ``::``; elsewhere they are names of sizes."""
+WORDS = {"o", "byte", "element"}
+"""CuTe's own words that are never names of sizes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +83,6 @@ class Printout:
 
 def read_printout(text: str) -> Printout:
     """Return the layout of a printed text, and the properties of its pointer.
-
-    Raises: MalformedError: LA190, LA191, LA110, LA620. AdmissibilityError: LA111, LA112.
 
     Example:
         >>> found = read_printout("sA: Sw<3,4,3>_smem_ptr[16b](0x7f0000000400) o (_8,_64):(_64,_1)")
@@ -230,3 +234,28 @@ class _Reader(Cursor):
         on_elements = self.build(lambda: element_swizzle(printed, bits), swizzle.start())
         whole = self.build(lambda: ComposedLayout(on_elements, ahead // bits, layout), swizzle.start())
         return Printout(whole, bits, dtype, space, address, printed)
+
+
+def is_symbolic(text: str, at: int = 0, stop: int | None = None) -> bool:
+    """Whether a CuTe text contains unknown numbers or names of sizes.
+
+    Example:
+        >>> is_symbolic("(M,64):(64,1)"), is_symbolic("(128,?):(1,128)"), is_symbolic("(4,8):(E0,E1)")
+        (True, True, False)
+    """
+    part = text[at:stop]
+    if "?" in part:
+        return True
+    if not CHARACTERS.fullmatch(part) or not re.match(r"\s*[(A-Za-z]", part):
+        return False
+    shape = part.partition("where")[0]
+    if ":" not in shape and not shape.lstrip().startswith("("):
+        return False
+    return any(_is_size(found[0], shape[found.end() :]) for found in NAME.finditer(shape))
+
+
+def _is_size(word: str, following: str) -> bool:
+    """Whether a word names a size, rather than being part of the notation or a basis element."""
+    if word in WORDS or re.fullmatch(r"E\d*|_\w*|smem_ptr\w*", word):
+        return False
+    return word not in TYPES or not re.match(r"\s*(?:<|::)", following)

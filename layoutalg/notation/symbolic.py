@@ -27,8 +27,6 @@ STATIC = re.compile(r"(?<!\w)_(?=\d)|(?<!\w)(?:Int|C)\s*<\s*(-?\d+)\s*>")
 def parse_symbolic(text: str, at: int = 0, stop: int | None = None) -> SymbolicLayout:
     """Parse a symbolic layout.
 
-    Raises: MalformedError: LA190, LA191, LA620, LA621, LA622. AdmissibilityError: LA626. BudgetError: LA001.
-
     Example:
         >>> layout = parse_symbolic("(128,?{div=16}):(1,?{i64})")
         >>> print(layout, "given", layout.assumptions)

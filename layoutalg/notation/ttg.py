@@ -1,4 +1,4 @@
-"""Read Triton's layout attributes.
+"""Read Triton's layout attributes and build their layouts.
 
 Notation: ``#ttg.KIND<{key = value, ...}>``, optionally as a definition ``#name = #ttg.KIND<...>``. Values are integers,
 ``true``, ``false``, nested lists of integers, ``{key = value, ...}``, attributes and names of attributes defined
@@ -11,12 +11,22 @@ References: Triton 3.9.0 (``TritonGPUAttrDefs``).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import partial
 from typing import Any, TypeAlias
 
+from layoutalg.f2 import LinearLayout
 from layoutalg.ground.text import Grammar, Tokens
-from layoutalg.notation.bases import CODE, WHAT
+from layoutalg.notation.triton import CODE, SHARED_AXES, THREAD_AXES, WHAT, fail, sizes_of, tensor_layout
+from layoutalg.targets.layouts import amd, nvidia
+from layoutalg.targets.layouts.blocked import blocked, blocked_operand, cluster_bases, slice_of
+from layoutalg.targets.layouts.padding import PaddedShared, padded_shared
+from layoutalg.targets.layouts.scales import tensor_memory_scales
+from layoutalg.targets.layouts.shared import nvmma_shared, partitioned_shared, rotating_shared, swizzled_shared
+from layoutalg.targets.layouts.tmem import tensor_memory
 
 Value: TypeAlias = "bool | int | list[Any] | Attribute | dict[str, Any]"
 MARKS = ("#", ".", "<", ">", "{", "}", "[", "]", "(", ")", ",", "=", ":", "+")
@@ -25,6 +35,10 @@ LIST_DEPTH = 3
 PARENTS = 16
 BARE = ("tensor_memory_encoding", "tensor_memory_scales_encoding")
 """Kinds whose entries have no braces."""
+Built: TypeAlias = LinearLayout | PaddedShared
+CLUSTER = ("CGALayout", "CTAsPerCGA", "CTASplitNum", "CTAOrder")
+ORDERED = ("order", "warpsPerCTA", "tilesPerWarp")
+NO_WMMA_WARPS = "amd_wmma with warpsPerCTA is an old form; Triton 3.9.0 writes ctaLayout = {warp = [...]}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,14 +51,7 @@ class Attribute:
 
 
 def read_attribute(text: str) -> Attribute:
-    """Parse an attribute, without checking its entries.
-
-    Raises: MalformedError: LA710.
-
-    Example:
-        >>> read_attribute("#s = #ttg.padded_shared<[4:+1] {order = [0], shape = [8]}>")
-        Attribute(kind='padded_shared', pairs=((4, 1),), entries={'order': [0], 'shape': [8]})
-    """
+    """Parse an attribute, without checking its entries."""
     tokens = Tokens(text, GRAMMAR)
     if tokens.peek("#") and tokens.peek("=", 2):
         tokens.next = 3
@@ -55,15 +62,7 @@ def read_attribute(text: str) -> Attribute:
 
 
 def attribute(tokens: Tokens, names: Mapping[str, Attribute], level: int = 0) -> Attribute:
-    """Read one attribute, or the name of one defined earlier.
-
-    Args:
-        tokens: The text, with the cursor at the attribute.
-        names: Attributes by name, without ``#``.
-        level: Nesting depth of this attribute.
-
-    Raises: MalformedError: LA710.
-    """
+    """Read one attribute, or the name of one defined earlier."""
     place = tokens.position()
     if level > PARENTS:
         tokens.fail(f"attributes at most {PARENTS} deep", place)
@@ -145,3 +144,264 @@ def _number(tokens: Tokens) -> int:
     if digits != "0" and digits.startswith("0"):
         tokens.fail("a number without leading zeros", place)
     return int(digits)
+
+
+def parse_attribute(text: str, shape: Sequence[int] | None = None) -> Any:
+    """Return the layout of an attribute: (register, lane, warp, block) or (offset, block) to dim0, dim1, ...
+
+    Args:
+        text: ``linear``, ``generic_linear``, ``blocked``, ``slice``, ``nvidia_mma``, ``amd_mfma``, ``amd_wmma``,
+            ``dot_op``, ``shared_linear``, ``swizzled_shared``, ``nvmma_shared``, ``padded_shared``,
+            ``partitioned_shared``, ``amd_rotating_shared`` or ``tensor_memory_encoding``.
+        shape: Tensor sizes, outermost dimension first; None for those in the text (``padded_shared`` may have them) or,
+            for basis vectors, the smallest that fit.
+
+    Example:
+        >>> text = "#ttg.nvmma_shared<{swizzlingByteWidth = 32, transposed = false, elementBitWidth = 16}>"
+        >>> str(parse_attribute(text, (8, 16)))
+        'F2[offset=(0,1)(0,2)(0,4)(0,8)(1,0)(2,0)(4,8), block= -> dim0:8, dim1:16]'
+
+    Source: Triton 3.9.0, the assembly formats of ``TritonGPUAttrDefs``.
+    """
+    return build(read_attribute(text), shape, text)
+
+
+def build(found: Attribute, shape: Sequence[int] | None, text: object = "") -> Built:
+    """Return the layout of an attribute on a tensor."""
+    check(found, text)
+    stated = found.entries.get("shape")
+    if shape is not None and stated is not None and list(sizes_of(shape)) != stated:
+        fail("shape", f"must be the one in the text, {stated}", shape)
+    size: Any = stated if shape is None else shape
+    if size is None and "linear" not in found.kind and "offset" not in found.entries:
+        raise GRAMMAR.error(text, f"{found.kind} has no sizes: pass shape=, outermost dimension first")
+    rank = rank_of(found)
+    if size is not None and rank is not None and len(sizes_of(size)) != rank:
+        fail("shape", f"must have {rank} dimensions, like this {found.kind}", size)
+    return KINDS[found.kind][2](found, size)
+
+
+def check(found: Attribute, text: object = "") -> None:
+    """Refuse unknown kinds and missing or unknown entries."""
+    if found.kind not in KINDS:
+        raise GRAMMAR.error(text, f"the kind must be one of {', '.join(KINDS)}, not {found.kind}")
+    needed, known, _ = KINDS[found.kind]
+    missing = [key for key in needed if key not in found.entries]
+    unknown = [key for key in found.entries if key not in known and key not in needed]
+    if missing or unknown:
+        rule = f"needs {missing[0]}" if missing else ""
+        place: int | None = None
+        if unknown:
+            close = get_close_matches(unknown[0], (*needed, *known), 1)
+            rule = f"has no entry {unknown[0]}" + (f", perhaps {close[0]}" if close else "")
+            written = re.search(rf"\b{re.escape(unknown[0])}\s*=", text if isinstance(text, str) else "")
+            place = None if written is None else written.start()
+        raise GRAMMAR.error(text, f"{found.kind} {rule}; its entries are {', '.join((*needed, *known))}", place)
+
+
+def rank_of(found: Attribute) -> int | None:
+    """Return the number of tensor dimensions of an attribute, or None if it does not determine it."""
+    entries: Mapping[str, Any] = found.entries
+    parent = entries.get("parent", entries.get("partitionLayout"))
+    if isinstance(parent, Attribute):
+        inner = rank_of(parent)
+        return None if inner is None else inner - (found.kind == "slice")
+    lists = [entries[key] for key in ORDERED if key in entries]
+    if found.kind == "amd_wmma":
+        lists = [vector for bases in _cta_layout(found).values() if isinstance(bases, list) for vector in bases]
+    if found.kind in ("nvmma_shared", "amd_wmma"):
+        lists += entries.get("CGALayout") or []
+        if isinstance(entries.get("rank"), int):
+            return int(entries["rank"])
+        least = 2 if found.kind == "nvmma_shared" else None
+        return next((len(entry) for entry in lists if isinstance(entry, list)), least)
+    if "tensor_memory" in found.kind:
+        return 2
+    return next((len(entry) for entry in lists if isinstance(entry, list)), None)
+
+
+def _cluster(entries: Mapping[str, Any]) -> Any:
+    """Return the bases of the blocks of a cluster, in either notation."""
+    if "CTAsPerCGA" in entries:
+        return cluster_bases(entries["CTAsPerCGA"], entries.get("CTASplitNum"), entries.get("CTAOrder"))
+    return entries.get("CGALayout", ())
+
+
+def _phased(layout: Callable[..., LinearLayout], found: Attribute, shape: Any) -> LinearLayout:
+    return layout(shape, *(found.entries[name] for name in PHASED), _cluster(found.entries))
+
+
+def _blocked(layout: Callable[..., LinearLayout], found: Attribute, shape: Any) -> LinearLayout:
+    return layout(*(found.entries[name] for name in BLOCKED), shape, _cluster(found.entries))
+
+
+def _nvmma(found: Attribute, shape: Any) -> LinearLayout:
+    e: Mapping[str, Any] = found.entries
+    turned, padded = e.get("transposed", False), e.get("fp4Padded", False)
+    return nvmma_shared(shape, e["swizzlingByteWidth"], e["elementBitWidth"], turned, padded, _cluster(e))
+
+
+def _tensor_memory(found: Attribute, shape: Any) -> LinearLayout:
+    e: Mapping[str, Any] = found.entries
+    pair, padded = e.get("twoCTAs", False), e.get("fp4Padded", False)
+    return tensor_memory(shape, (e["blockM"], e["blockN"]), e["colStride"], pair, _cluster(e), padded)
+
+
+def _padded(found: Attribute, shape: Any) -> PaddedShared:
+    e: Mapping[str, Any] = found.entries
+    if "offset" in e and shape is not None and _cluster(e):
+        return padded_shared(shape, found.pairs, None, e["offset"], _cluster(e))
+    if "offset" in e:
+        bases = {axis: e[axis] for axis in SHARED_AXES if axis in e}
+        return PaddedShared(tensor_layout(bases, SHARED_AXES, shape), found.pairs)
+    return padded_shared(shape, found.pairs, e.get("order"), None, _cluster(e))
+
+
+def _partitioned(found: Attribute, shape: Any) -> LinearLayout:
+    e: Mapping[str, Any] = found.entries
+    piece, dim, count, runs = _attribute(e, "partitionLayout"), e["partitionDim"], e["numPartitions"], e["numGroups"]
+    extents = list(sizes_of(shape))
+    if type(dim) is not int or not 0 <= dim < len(extents) or type(count) is not int or type(runs) is not int:
+        fail("partitionDim", "must be a dimension of the tensor; numPartitions and numGroups must be integers", dim)
+    if count * runs < 1 or type(extents[dim]) is not int or extents[dim] % (count * runs):
+        fail("shape", f"must divide along dimension {dim} into {count * runs} pieces", shape)
+    extents[dim] //= count * runs
+    layout = build(piece, extents)
+    if not isinstance(layout, LinearLayout):
+        fail("partitionLayout", "must be a linear layout", piece.kind)
+    return partitioned_shared(layout, count, runs, dim)
+
+
+def _slice(found: Attribute, shape: Any) -> LinearLayout:
+    parent, dim = _attribute(found.entries, "parent"), found.entries["dim"]
+    extents = list(sizes_of(shape))
+    if type(dim) is not int or not 0 <= dim <= len(extents):
+        fail("dim", f"must be in 0..{len(extents)} for a tensor of {len(extents)} dimensions", dim)
+    whole = build(parent, [*extents[:dim], 1, *extents[dim:]])
+    if not isinstance(whole, LinearLayout):
+        fail("parent", "must be a distributed layout", parent.kind)
+    return slice_of(whole, dim)
+
+
+def _nvidia(found: Attribute, shape: Any) -> LinearLayout:
+    e: Mapping[str, Any] = found.entries
+    if e["versionMajor"] == 2:
+        return nvidia.mma_accumulator(shape, e["warpsPerCTA"], e["instrShape"], _cluster(e))
+    if e["versionMajor"] == 3:
+        return nvidia.wgmma_accumulator(shape, e["warpsPerCTA"], _wgmma_n(e["instrShape"]), _cluster(e))
+    return fail("versionMajor", "must be 2 (mma.sync) or 3 (wgmma)", e["versionMajor"])
+
+
+def _wgmma_n(instruction: object) -> int:
+    """Return the columns of a wgmma instruction written as [16, n, k]."""
+    if not isinstance(instruction, list) or len(instruction) not in (2, 3) or type(instruction[1]) is not int:
+        fail("instrShape", "must be [16, n, k] for versionMajor = 3", instruction)
+    return int(instruction[1])
+
+
+def _mfma(found: Attribute, shape: Any) -> LinearLayout:
+    e: Mapping[str, Any] = found.entries
+    tile, warps, bits = _tile(e["instrShape"]), e["warpsPerCTA"], e.get("elementBitWidth", 32)
+    return amd.mfma_accumulator(shape, tile, warps, e["isTransposed"], bits, e.get("tilesPerWarp"), _cluster(e))
+
+
+def _tile(instruction: object) -> list[int]:
+    if not isinstance(instruction, list) or len(instruction) not in (2, 3):
+        fail("instrShape", "must be [m, n] or [m, n, k]", instruction)
+    return instruction[:2]
+
+
+def _cta_layout(found: Attribute) -> dict[str, Any]:
+    inside = found.entries.get("ctaLayout", {})
+    if not isinstance(inside, dict) or not set(inside) <= {"register", "warp"}:
+        fail("ctaLayout", "must be {register = [...], warp = [...]}", inside)
+    return inside
+
+
+def _wmma_parts(found: Attribute) -> tuple[Any, Any, list[int], bool, Any]:
+    """Return the entries common to WMMA results and operands: warps, registers, instruction, transposition, cluster."""
+    e: Mapping[str, Any] = found.entries
+    if "warpsPerCTA" in e:
+        fail("warpsPerCTA", f"cannot be read: {NO_WMMA_WARPS}", e["warpsPerCTA"])
+    inside = _cta_layout(found)
+    instruction = e.get("instrShape", [16, 16, 16])
+    _tile(instruction)
+    turned = e.get("isTranspose", e.get("isTransposed", False))
+    return inside.get("warp", []), inside.get("register", []), instruction, turned, _cluster(e)
+
+
+def _wmma(found: Attribute, shape: Any) -> LinearLayout:
+    warps, registers, instruction, turned, cluster = _wmma_parts(found)
+    version: Any = found.entries["version"]
+    return amd.wmma_accumulator(shape, version, warps, registers, turned, instruction[:2], cluster)
+
+
+def _operand(found: Attribute, shape: Any) -> LinearLayout:
+    entries: Mapping[str, Any] = found.entries
+    if entries["opIdx"] not in (0, 1):
+        fail("opIdx", "must be 0 (A) or 1 (B)", entries["opIdx"])
+    operand, parent = "AB"[entries["opIdx"]], _attribute(entries, "parent")
+    check(parent)
+    e: Mapping[str, Any] = parent.entries
+    if parent.kind == "blocked":
+        return _blocked(partial(blocked_operand, operand), parent, shape)
+    if parent.kind not in ("nvidia_mma", "amd_mfma", "amd_wmma"):
+        fail("parent", "must be blocked, nvidia_mma, amd_mfma or amd_wmma", parent.kind)
+    if "kWidth" not in entries:
+        fail("kWidth", f"must be given, because the parent is {parent.kind}", None)
+    width: Any = entries["kWidth"]
+    if parent.kind == "amd_wmma":
+        warps, registers, instruction, turned, cluster = _wmma_parts(parent)
+        whole = [*instruction, 16][:3]
+        return amd.wmma_operand(operand, shape, e["version"], warps, width, registers, whole, cluster, turned)
+    if parent.kind == "amd_mfma":
+        tile, tiles = _tile(e["instrShape"]), e.get("tilesPerWarp")
+        return amd.mfma_operand(operand, shape, tile, e["warpsPerCTA"], width, tiles, _cluster(e))
+    if e["versionMajor"] == 2:
+        return nvidia.mma_operand(operand, shape, e["warpsPerCTA"], width, e["instrShape"], _cluster(e))
+    if e["versionMajor"] == 3:
+        return nvidia.wgmma_operand(operand, shape, e["warpsPerCTA"], width, _cluster(e))
+    return fail("versionMajor", "must be 2 (mma.sync) or 3 (wgmma)", e["versionMajor"])
+
+
+def _scales(found: Attribute, shape: Any) -> LinearLayout:
+    return tensor_memory_scales(shape, _cluster(found.entries))
+
+
+def _attribute(entries: Mapping[str, Any], key: str) -> Attribute:
+    found = entries[key]
+    if not isinstance(found, Attribute):
+        fail(key, "must be an attribute", found)
+    return found
+
+
+MMA = ("versionMajor", "warpsPerCTA", "instrShape")
+BLOCKED = ("sizePerThread", "threadsPerWarp", "warpsPerCTA", "order")
+PHASED = ("vec", "perPhase", "maxPhase", "order")
+KINDS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...], Callable[[Attribute, Any], Built]]] = {
+    "linear": ((), THREAD_AXES, lambda found, shape: tensor_layout(found.entries, THREAD_AXES, shape)),
+    "generic_linear": ((), THREAD_AXES, lambda found, shape: tensor_layout(found.entries, THREAD_AXES, shape)),
+    "blocked": (BLOCKED, CLUSTER, partial(_blocked, blocked)),
+    "slice": (("dim", "parent"), (), _slice),
+    "nvidia_mma": (MMA, ("versionMinor", *CLUSTER), _nvidia),
+    "amd_mfma": (
+        ("warpsPerCTA", "instrShape", "isTransposed"),
+        ("version", "versionMajor", "versionMinor", "tilesPerWarp", "elementBitWidth", *CLUSTER),
+        _mfma,
+    ),
+    "amd_wmma": (
+        ("version",),
+        ("ctaLayout", "isTranspose", "isTransposed", "instrShape", "warpsPerCTA", *CLUSTER),
+        _wmma,
+    ),
+    "dot_op": (("opIdx", "parent"), ("kWidth",), _operand),
+    "shared_linear": ((), SHARED_AXES, lambda found, shape: tensor_layout(found.entries, SHARED_AXES, shape)),
+    "swizzled_shared": (PHASED, CLUSTER, partial(_phased, swizzled_shared)),
+    "amd_rotating_shared": (PHASED, CLUSTER, partial(_phased, rotating_shared)),
+    "nvmma_shared": (("swizzlingByteWidth", "elementBitWidth"), ("transposed", "fp4Padded", "rank", *CLUSTER), _nvmma),
+    "padded_shared": ((), ("order", "offset", "block", "shape", *CLUSTER), _padded),
+    "partitioned_shared": (("numPartitions", "numGroups", "partitionDim", "partitionLayout"), (), _partitioned),
+    "tensor_memory_scales_encoding": ((), CLUSTER, _scales),
+    "tensor_memory_encoding": (("blockM", "blockN", "colStride"), ("twoCTAs", "fp4Padded", *CLUSTER), _tensor_memory),
+}
+"""Kind -> (required entries, optional entries, builder)."""

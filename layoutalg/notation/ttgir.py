@@ -17,9 +17,8 @@ from typing import Any
 
 from layoutalg.ground.errors import shown
 from layoutalg.ground.text import Tokens
-from layoutalg.notation.bases import sizes_of
-from layoutalg.notation.ttg import GRAMMAR, Attribute, attribute
-from layoutalg.notation.ttg_build import KINDS, build, rank_of
+from layoutalg.notation.triton import sizes_of
+from layoutalg.notation.ttg import GRAMMAR, KINDS, Attribute, attribute, build, rank_of
 
 DEFINITION = r"^[ \t]*#([A-Za-z_]\w*)[ \t]*=[ \t]*(?=#\w)"
 TYPE = r"(?:!(?:ttg|tt|triton_gpu)\.memdesc|(?<![\w.!])tensor)<(\d{1,10}(?:x\d{1,10})*)x(?=[^\d\s])"
@@ -58,11 +57,7 @@ class TensorType:
         return whole if rank is None or rank >= len(whole) or "memdesc" not in self.text else whole[len(whole) - rank :]
 
     def layout(self) -> Any:
-        """Return the layout.
-
-        Raises: MalformedError: LA710, LA700, LA701, LA200. AdmissibilityError: LA703, LA706. RepresentabilityError:
-            LA702, LA704.
-        """
+        """Return the layout."""
         return build(self.attribute, self.layout_shape, self.text)
 
 
@@ -72,9 +67,6 @@ def parse_ttgir(text: str, shape: Any = None) -> Any:
     Args:
         text: One attribute; definitions and a type that uses them; or definitions, of which the last counts.
         shape: Sizes for an attribute without a type.
-
-    Raises: MalformedError: LA710, LA700, LA701, LA200. AdmissibilityError: LA703, LA706. RepresentabilityError: LA702,
-        LA704.
 
     Example:
         >>> definition = "#shared = #ttg.swizzled_shared<{vec = 1, perPhase = 1, maxPhase = 2, order = [1, 0]}>"
@@ -94,15 +86,7 @@ def parse_ttgir(text: str, shape: Any = None) -> Any:
 
 
 def found_in(text: str) -> tuple[tuple[TensorType, ...], Attribute | None]:
-    """Return the types with a layout in a text or, if there are none, its only or last-defined attribute.
-
-    Raises: MalformedError: LA710.
-
-    Example:
-        >>> types, attribute = found_in("#ttg.linear<{register = [[1]], lane = [], warp = [], block = []}>")
-        >>> len(types), attribute.kind
-        (0, 'linear')
-    """
+    """Return the types with a layout in a text or, if there are none, its only or last-defined attribute."""
     if not isinstance(text, str) or len(text) > FILE_CHARACTERS:
         raise GRAMMAR.error(text, f"must be text of at most {FILE_CHARACTERS} characters")
     scan = _Scan(text)
@@ -125,8 +109,6 @@ def layouts_of(text: str) -> tuple[TensorType, ...]:
     """Return the types with a layout in a text, each once, by first occurrence.
 
     Types whose attribute is not a layout, such as Gluon's ``auto_encoding``, are skipped.
-
-    Raises: MalformedError: LA710.
 
     Example:
         >>> definition = "#b = #ttg.linear<{register = [[1]], lane = [], warp = [], block = []}>"

@@ -21,7 +21,7 @@ from typing import NoReturn
 from layoutalg.f2 import LinearLayout
 from layoutalg.ground.errors import Diagnostic, MalformedError
 from layoutalg.ground.limits import NOTATION_CHARACTERS
-from layoutalg.notation.bases import CODE, WHAT
+from layoutalg.notation.triton import CODE, WHAT
 
 CELL = re.compile(r"(?:B\s*(\d{1,9}):)?\s*T\s*(\d{1,9}):\s*(\d{1,9})")
 WARP = re.compile(r"Warp\s*(\d{1,9}):")
@@ -34,8 +34,6 @@ def parse_view(text: str) -> LinearLayout:
 
     Args:
         text: A complete tensor view or hardware view, of one or two dimensions.
-
-    Raises: MalformedError: LA710.
 
     Example:
         >>> print(parse_view("[[ T0:0, T0:1]" + chr(10) + "[ T1:0, T1:1]]"))

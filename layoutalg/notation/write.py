@@ -20,7 +20,7 @@ from layoutalg.f2 import LinearLayout
 from layoutalg.ground.check import Checker
 from layoutalg.ground.errors import Diagnostic, RepresentabilityError
 from layoutalg.ground.polynomial import Polynomial
-from layoutalg.notation.attributes import to_attribute, to_gluon
+from layoutalg.notation.triton import to_attribute, to_gluon
 from layoutalg.piecewise import PiecewiseLayout, PointSet
 from layoutalg.targets.layouts.padding import PaddedShared
 

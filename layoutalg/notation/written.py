@@ -14,11 +14,13 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
 
+from layoutalg.cute.composed import ComposedLayout
 from layoutalg.cute.swizzle import Swizzle
 from layoutalg.ground.errors import LayoutError, shown
 from layoutalg.ground.listed import listed
 from layoutalg.notation import GLUON_AHEAD, parse_tile, takes_shape
 from layoutalg.notation.printout import ELEMENT, Printout, read_printout
+from layoutalg.targets.nvidia.swizzles import SWIZZLE_TABLE
 
 if TYPE_CHECKING:
     from layoutalg.notation.ttgir import TensorType
@@ -164,3 +166,39 @@ def _of_type(found: TensorType, text: str) -> Written:
 def _recast(found: re.Match[str], element_bytes: int) -> str:
     bits, base, shift = map(int, found.groups())
     return str(Swizzle(bits, base, shift, "byte").recast_elements(element_bytes))
+
+
+def unit_hint(layout: object, element_bits: int) -> str | None:
+    """Return a hint if a layout's swizzle matches the hardware's only when it counts bytes; otherwise None.
+
+    Mathematically: CuTe prints ``Sw<b,m,s>`` over ``smem_ptr`` for byte addresses. On elements of 2^w bytes that is
+    ``Sw<b,m-w,s>``, which is what a layout of element offsets needs.
+
+    Args:
+        layout: A layout, whose last swizzle is checked; any other value gives None.
+        element_bits: Element width.
+
+    Example:
+        >>> from layoutalg.notation import parse
+        >>> unit_hint(parse("Sw<3,4,3> o 0 o (64,64):(64,1)"), 16)
+        'Sw<3,4,3> counts elements here. Printed over smem_ptr it counts bytes (128B), on 16-bit elements Sw<3,3,3>'
+        >>> unit_hint(parse("Sw<3,3,3> o 0 o (64,64):(64,1)"), 16), unit_hint(parse("(4,8):(8,1)"), 16)
+        (None, None)
+    """
+    if not isinstance(layout, ComposedLayout) or element_bits < 8 or element_bits & (element_bits - 1):
+        return None
+    swizzle, width = layout.stages[0][0], element_bits.bit_length() - 4
+    meant = _hardware_name(swizzle)
+    if width == 0 or not swizzle.bits or meant is None or swizzle.base < width:
+        return None
+    if _hardware_name(swizzle.raised(width)) is not None:
+        return None
+    on_elements = Swizzle(swizzle.bits, swizzle.base - width, swizzle.shift)
+    printed = f"Printed over smem_ptr it counts bytes ({meant})"
+    return f"{swizzle} counts elements here. {printed}, on {element_bits}-bit elements {on_elements}"
+
+
+def _hardware_name(swizzle: Swizzle) -> str | None:
+    """Return the hardware's name of a swizzle on byte addresses, or None."""
+    steps = tuple([(swizzle.base + bit, swizzle.base + bit + swizzle.shift) for bit in range(swizzle.bits)])
+    return next((name for name, entry in SWIZZLE_TABLE.items() if entry.xor == steps and steps), None)

@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 
 from layoutalg import draw
-from layoutalg.draw.compare import first_differences
-from layoutalg.draw.grid import cells_of
+from layoutalg.draw.grid import cells_of, first_differences
 from layoutalg.ground.errors import LayoutError, shown
 from layoutalg.ground.layout import Layout
 from layoutalg.testing.functions import Function, TabledLayout

@@ -15,7 +15,8 @@ from layoutalg.ground.verdict import Unknown
 from layoutalg.proofs.accesses import AccessPlan
 from layoutalg.proofs.admission import Admission, Admitted, Grade, Refused
 from layoutalg.proofs.certify.banks import document
-from layoutalg.proofs.certify.evidence import proved
+from layoutalg.proofs.certify.certificate import Certificate
+from layoutalg.proofs.certify.evidence import false, proved
 from layoutalg.proofs.register_map import tile_elements
 from layoutalg.synth.accesses import Moved, divided, overlapping, whole_tile
 from layoutalg.synth.admission.repairs import ranked
@@ -63,11 +64,23 @@ def admitted(request: Request, form: AccessForm, answer: Moved, plan: AccessPlan
     bits = request.dtype.bits
     meaning = np.asarray(layout(form.name, answer.addresses, bits).table(), dtype=np.int64).reshape(-1)
     requested = np.asarray(plan.requested.table(), dtype=np.int64).reshape(-1)
-    statement = {"f": document(meaning), "g": document(requested)}
-    seal = proved("equality", statement, [{"by": "table"}], f"{form.name} moves the requested elements")
     ran = not form.element_bits and bool(lookup(request.target).measured)
     grade: Grade = "measured" if ran else "documented"
-    return Admitted(request.consumer, request.target, request.dtype.name, plan, seal, grade)
+    where = f"{form.name} moves the requested elements"
+    if not np.array_equal(meaning, requested):
+        raise false(where, "the functions differ")
+
+    def certificate() -> Certificate:
+        return proved("equality", {"f": document(meaning), "g": document(requested)}, [{"by": "table"}], where)
+
+    return Admitted.certified_later(
+        certificate,
+        consumer=request.consumer,
+        target=request.target,
+        dtype=request.dtype.name,
+        descriptor=plan,
+        evidence=grade,
+    )
 
 
 def _moved(request: Request, form: AccessForm) -> Moved | Broken:

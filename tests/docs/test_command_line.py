@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from layoutalg.cli import main
-from layoutalg.cli.arguments import command_line
-from layoutalg.cli.exits import EXIT_CODES
+from layoutalg.cli.answers import EXIT_CODES
+from layoutalg.cli.commands import command_line
 
 PAGE = (Path(__file__).parents[2] / "docs" / "command-line.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```console\n(.*?)^```", PAGE, re.S | re.M)

@@ -86,7 +86,7 @@ def test_an_overlap_would_be_seen() -> None:
     canvas = Canvas()
     canvas.text(4, 20, "one line of words")
     canvas.text(60, 22, "another")
-    canvas.cells(4, 40, (20, 20), [["c1"]], [["far too wide for it"]], [["title"]])
+    canvas.cells(4, 40, (20, 20), [[("c1", "far too wide for it", "title")]])
     canvas.text(4, 50, "over it", "s")
     assert [words.split(" is ")[-1].split(" lies ")[-1] for words in clashes(canvas.svg("planted"))] == [
         "outside", "over another", "over a cell",

@@ -14,7 +14,7 @@ from judges.families import FAMILIES
 
 import layoutalg as la
 from layoutalg.cute import CuteLayout, Swizzle
-from layoutalg.draw.owners import is_distributed, owners
+from layoutalg.draw.views import is_distributed, owners
 from layoutalg.targets.layouts import nvidia
 from layoutalg.targets.nvidia import banks
 

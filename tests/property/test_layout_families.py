@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from layoutalg.f2 import LinearLayout
 from layoutalg.ground.errors import LayoutError, RepresentabilityError
 from layoutalg.interop import triton as interop
-from layoutalg.notation.bases import SHARED_AXES, THREAD_AXES
+from layoutalg.notation.triton import SHARED_AXES, THREAD_AXES
 from layoutalg.targets.layouts import amd, blocked, nvidia, padding, scales, shared, tmem
 
 EXAMPLES = settings(max_examples=40, deadline=None)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from layoutalg import CuteLayout, conversion, parse
 from layoutalg.cli import main
-from layoutalg.cli.exits import PROVED
+from layoutalg.cli.answers import PROVED
 from layoutalg.ground.errors import MalformedError
 
 BLOCKED = "#ttg.blocked<{sizePerThread = [1, 2], threadsPerWarp = [4, 8], warpsPerCTA = [2, 1], order = [1, 0]}>"

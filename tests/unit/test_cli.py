@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import io
 import json
 import random
 from pathlib import Path
 
 import pytest
+from judges.commands import run
 
-from layoutalg.cli import PROVED, REFUTED, UNKNOWN, USAGE, main
+from layoutalg.cli import PROVED, REFUTED, UNKNOWN, USAGE
 
 EXAMPLE = Path(__file__).parents[1] / "data" / "examples" / "problem.json"
 
@@ -18,25 +18,7 @@ def problem(**changes):
     return json.loads(EXAMPLE.read_text(encoding="utf-8")) | changes
 
 
-@pytest.fixture
-def run(capsys, monkeypatch):
-    """Run the command line; returns (exit code, standard output, standard error)."""
-
-    def call(*words, stdin=None):
-        if stdin is not None:
-            monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(stdin)))
-        try:
-            code = main(list(words))
-        except SystemExit as stop:
-            code = stop.code
-        out, err = capsys.readouterr()
-        assert "Traceback" not in out + err
-        return code, out, err
-
-    return call
-
-
-def test_synth_check_validate_chain(run, tmp_path):
+def test_synth_check_validate_chain(tmp_path):
     plan = tmp_path / "plan.json"
     code, out, _ = run("synth", "tensormap", str(EXAMPLE), "-o", str(plan))
     assert code == PROVED
@@ -61,13 +43,13 @@ def test_synth_check_validate_chain(run, tmp_path):
         ("x (2,2):(2,1) -> x:4", "F2["), ("x 4:1 -> x:4 | x<3", "no value at 3"), ("Sw<3,4,3>", "Sw<3,4,3>"),
     ],
 )  # fmt: skip
-def test_every_notation_is_explained(run, text, says):
+def test_every_notation_is_explained(text, says):
     code, out, _ = run("explain", text)
     assert code == PROVED
     assert says in out
 
 
-def test_a_tile_of_any_family_and_rank_is_planned(run):
+def test_a_tile_of_any_family_and_rank_is_planned():
     nvmma = "#ttg.nvmma_shared<{swizzlingByteWidth = 128, transposed = false, elementBitWidth = 16}>"
     for words, says in (
         ((nvmma, "--shape", "128,64"), "digits (128:64, 64:1), swizzle 128B"),
@@ -83,7 +65,7 @@ def test_a_tile_of_any_family_and_rank_is_planned(run):
     assert run("explain", nvmma)[0] == USAGE
 
 
-def test_json_answer_has_the_contract_s_keys(run):
+def test_json_answer_has_the_contract_s_keys():
     code, out, _ = run("synth", "tensormap", str(EXAMPLE), "--json")
     answer = json.loads(out)
     assert code == PROVED
@@ -94,7 +76,7 @@ def test_json_answer_has_the_contract_s_keys(run):
     assert answer["certificate"]["digest"]
 
 
-def test_standard_input_and_lists(run):
+def test_standard_input_and_lists():
     both = [problem(), problem(tile=[64, 64], smem={"modes": [[[64, 1]], [[64, 64]]], "swizzle": "128B"})]
     code, out, _ = run("synth", "tensormap", "-", "--json", stdin=json.dumps(both).encode())
     assert code == REFUTED
@@ -106,13 +88,13 @@ def test_standard_input_and_lists(run):
     assert code == PROVED
 
 
-def test_a_bad_entry_of_a_list_leaves_the_others_answered(run):
+def test_a_bad_entry_of_a_list_leaves_the_others_answered():
     code, out, _ = run("synth", "tensormap", "-", "--json", stdin=json.dumps([problem(), {"schema": 1}]).encode())
     assert code == USAGE
     assert [answer["verdict"] for answer in json.loads(out)] == ["admissible", "error"]
 
 
-def test_a_mutated_plan_is_refuted_with_the_place(run):
+def test_a_mutated_plan_is_refuted_with_the_place():
     _, out, _ = run("synth", "tensormap", str(EXAMPLE), "--json")
     plan = json.loads(out)
     plan["issues"][0]["coords"] = [8, 0]
@@ -142,20 +124,20 @@ def test_a_mutated_plan_is_refuted_with_the_place(run):
         (("demo", str(EXAMPLE)), "tiles"),
     ],
 )
-def test_bad_usage_is_64(run, words, said):
+def test_bad_usage_is_64(words, said):
     code, out, err = run(*words)
     assert code == USAGE
     assert said in out + err
 
 
-def test_budget_is_2(run):
+def test_budget_is_2():
     code, out, _ = run("synth", "tensormap", str(EXAMPLE), "--budget", "0", "--json")
     assert code == UNKNOWN
     assert json.loads(out)["verdict"] == "unknown"
     assert json.loads(out)["error"]["because"]
 
 
-def test_an_illegal_descriptor_names_the_field(run):
+def test_an_illegal_descriptor_names_the_field():
     _, out, _ = run("synth", "tensormap", str(EXAMPLE), "--json")
     raw = bytearray.fromhex(json.loads(out)["hex"])
     raw[8] |= 0x70  # rank 8
@@ -168,7 +150,7 @@ def test_an_illegal_descriptor_names_the_field(run):
         assert "is illegal" in json.loads(out)["illegal"][0]
 
 
-def test_nothing_is_half_written(run, tmp_path):
+def test_nothing_is_half_written(tmp_path):
     target = tmp_path / "missing" / "plan.json"
     code, _, err = run("synth", "tensormap", str(EXAMPLE), "-o", str(target))
     assert code == USAGE
@@ -181,7 +163,7 @@ def test_nothing_is_half_written(run, tmp_path):
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_garbage_never_crashes(run, seed):
+def test_garbage_never_crashes(seed):
     rng = random.Random(seed)
     text = json.dumps(problem())
     choice = seed % 4

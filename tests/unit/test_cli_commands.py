@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 import json
 import re
 import shlex
@@ -13,10 +11,11 @@ from pathlib import Path
 
 import jsonschema
 import pytest
+from judges.commands import run
 
 import layoutalg
-from layoutalg.cli import PROVED, REFUTED, UNKNOWN, USAGE, main
-from layoutalg.cli.arguments import command_line
+from layoutalg.cli import PROVED, REFUTED, UNKNOWN, USAGE
+from layoutalg.cli.commands import command_line
 from layoutalg.cli.output import Steps
 from layoutalg.cli.schemas import schema_names, schema_text
 from layoutalg.proofs.checker import check as verdict_of
@@ -39,21 +38,6 @@ NAMED = synthesize_symbolic(SymbolicProblem.from_json(NAMES)).to_json()
 SW = "Sw<3,3,3> o 0 o (64,64):(64,1)"
 TILES = json.loads((ROOT / "layoutalg/cli/data/real_tiles.json").read_text(encoding="utf-8"))["tiles"]
 SCHEMAS = {name: json.loads(schema_text(name)) for name in schema_names()}
-
-
-def run(*words: str, stdin: object = None) -> tuple[int, str, str]:
-    """Run the command line in this process; returns (exit code, standard output, standard error)."""
-    raw = b"" if stdin is None else stdin.encode() if isinstance(stdin, str) else json.dumps(stdin).encode()
-    out, err, before = io.TextIOWrapper(io.BytesIO(), encoding="utf-8"), io.StringIO(), sys.stdin
-    sys.stdin = io.TextIOWrapper(io.BytesIO(raw))
-    try:
-        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-            code = main(list(words))
-    finally:
-        sys.stdin = before
-    out.flush()
-    assert "Traceback" not in err.getvalue()
-    return code, out.buffer.getvalue().decode("utf-8", "surrogateescape"), err.getvalue()
 
 
 def answered(*words: str, stdin: object = None) -> tuple[int, dict[str, object]]:

@@ -8,7 +8,7 @@ import pytest
 
 from layoutalg import conversion, draw, parse
 from layoutalg.cli import main
-from layoutalg.cli.exits import PROVED, REFUTED, UNKNOWN, USAGE
+from layoutalg.cli.answers import PROVED, REFUTED, UNKNOWN, USAGE
 
 ROWS = "F2[register=(1), lane=(2)(4)(8)(16)(32) -> x:64]"
 COLUMNS = "F2[register=(32), lane=(1)(2)(4)(8)(16) -> x:64]"

@@ -18,8 +18,8 @@ from pathlib import Path
 
 import pytest
 
-from layoutalg.cli import exits, main
-from layoutalg.cli.exits import EXIT_CODES, INTERNAL, INTERRUPTED, OUTPUT, PROVED, REFUTED, TERMINATED, UNKNOWN, USAGE
+from layoutalg.cli import answers, main
+from layoutalg.cli.answers import EXIT_CODES, INTERNAL, INTERRUPTED, OUTPUT, PROVED, REFUTED, TERMINATED, UNKNOWN, USAGE
 from layoutalg.ground.errors import (
     BudgetError,
     Diagnostic,
@@ -65,7 +65,7 @@ def plan_file(tmp_path):
 def test_the_page_of_the_command_line_shows_the_exit_codes():
     rows = re.findall(r"^\| (\d+) \| (.*) \|$", (ROOT / "docs/command-line.md").read_text(encoding="utf-8"), re.M)
     assert {int(code): says for code, says in rows} == EXIT_CODES
-    named = {value for name, value in vars(exits).items() if name.isupper() and isinstance(value, int)}
+    named = {value for name, value in vars(answers).items() if name.isupper() and isinstance(value, int)}
     assert named == set(EXIT_CODES)
 
 
@@ -77,7 +77,7 @@ def test_only_verdicts_and_proofs_of_impossibility_refute():
         MemoryError(): INTERNAL, RecursionError(): INTERNAL, OSError(): INTERNAL, ValueError(): INTERNAL,
         KeyboardInterrupt(): INTERRUPTED,
     }  # fmt: skip
-    assert {error: exits.exit_code(error) for error in codes} == codes
+    assert {error: answers.exit_code(error) for error in codes} == codes
 
 
 # a closed pipe, a full disk, closed streams

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import layoutalg as la
-from layoutalg.ask.carriers import ASKED
+from layoutalg.ask.tile_facts import ASKED
 from layoutalg.codegen import transpose_kernel
 from layoutalg.proofs.tensormap import TensorMapPlan, check
 from layoutalg.proofs.wgmma import OperandPlan
@@ -157,7 +157,7 @@ def test_every_layout_of_a_ttgir_text_is_listed():
 @pytest.mark.parametrize("layout", [TILE, "(64,64):(72,1)", "(64,64):(65,1)", "(48,40):(40,1)"])
 def test_what_carries_a_layout_is_what_admissible_says(layout: str, target: str) -> None:
     told = la.explain(layout, target=target)
-    for name, consumer in ASKED[lookup(target).vendor]:
+    for name, consumer in [(name, each) for name, listed in ASKED[lookup(target).vendor].items() for each in listed]:
         if isinstance(absent := model_of(target).consumer(consumer), Absent):
             assert absent.rule in str(told["not_there"]) or name == "LDS fill"
             assert (name not in told.data) or name == "LDS fill"

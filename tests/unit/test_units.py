@@ -6,7 +6,7 @@ import pytest
 
 import layoutalg as la
 from layoutalg.cli import main
-from layoutalg.notation.units import unit_hint
+from layoutalg.notation.written import unit_hint
 
 
 @pytest.mark.parametrize("bits", [8, 16, 32, 64])

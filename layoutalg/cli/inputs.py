@@ -1,4 +1,4 @@
-"""Read what the user types or pipes in: layout notation, hexadecimal digits, or a JSON document.
+"""Read what the user types or pipes in: layout notation, hexadecimal digits, or JSON documents of bounded size.
 
 Implementation notes: an argument is a file if one of that name exists, otherwise the text itself. Text that begins like
 JSON is parsed as JSON; text of hexadecimal digits is bytes; everything else is notation. Input is never executed.
@@ -9,74 +9,115 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import BinaryIO, Literal
 
-from layoutalg.cli.files import no_such_file, read_text, title
-from layoutalg.ground.document import load_json, malformed
-from layoutalg.ground.errors import AdmissibilityError, BudgetError, LayoutError, MalformedError
+from layoutalg.ground import limits
+from layoutalg.ground.document import Documents, load_json, malformed, split_json
+from layoutalg.ground.errors import AdmissibilityError, BudgetError, Diagnostic, LayoutError, MalformedError
+from layoutalg.ground.text import escaped
 from layoutalg.notation import parse
 from layoutalg.notation.written import Written, read_written
 from layoutalg.proofs.dtypes import stated_type
 
+_CHUNK = 2**20
 _JSON = re.compile(r"""\s*(?:$|\{\s*(?:["'}]|$)|"|(?:null|true|false|-?(?:NaN|Infinity|[0-9.eE+]+))\s*$)""")
 """The beginning of a JSON object, string, number or word that no notation shares."""
 _HEX = re.compile(r"(?:0[xX])?([0-9a-fA-F]{64,})")
 _PATH = re.compile(r"[./~]|.*\.(?:json|txt|mlir|ttgir|ttir|layout|bin|hex)$", re.DOTALL)
 """A text meant as a file name, even if no such file exists."""
-
 _ARGUMENT = re.compile(r"\b([a-z_]+)=(?![\w=])")
 """A missing argument in a library message, such as shape=."""
 
 
+def title(name: str) -> str:
+    """Return the name of a file for messages."""
+    return "standard input" if name == "-" else escaped(name, 300)
+
+
+def _refused(what: str, name: str, because: str) -> MalformedError:
+    return MalformedError(Diagnostic("LA012", what, (title(name),), because))
+
+
+def read_text(name: str) -> str:
+    """Return the text of a file, or of standard input for ``-``."""
+    try:
+        if name != "-":
+            with open(name, "rb") as file:
+                raw = _read(file)
+        elif sys.stdin is None:
+            raise ValueError("standard input is closed")
+        else:
+            raw = _read(sys.stdin.buffer)
+    except (OSError, ValueError) as error:  # ValueError: a name with a null character, a closed stream
+        raise _refused("cannot read the document", name, getattr(error, "strerror", None) or str(error)) from None
+    if len(raw) > limits.DOCUMENT_BYTES:
+        raise _refused("document too large", name, f"the limit is {limits.DOCUMENT_BYTES} bytes")
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise _refused("not a UTF-8 text", name, str(error)) from None
+
+
+def _read(file: BinaryIO) -> bytes:
+    """Return the contents of a file, or the first ``DOCUMENT_BYTES`` + 1 bytes of a longer one."""
+    parts, room = [], limits.DOCUMENT_BYTES + 1
+    while room and (part := file.read(min(room, _CHUNK))):
+        parts.append(part)
+        room -= len(part)
+    return b"".join(parts)
+
+
+def read_document(name: str) -> object:
+    """Return the single document of a file."""
+    return load_json(read_text(name), title(name))
+
+
+def read_documents(name: str) -> Documents:
+    """Return the documents of a file, one or a list of them."""
+    return split_json(read_text(name), title(name))
+
+
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """The subject of a command.
-
-    Args:
-        kind: ``"text"``, ``"hex"`` or ``"json"``.
-        value: The notation, the digits, or the document.
-        name: Name of its source for messages.
-    """
+    """The subject of a command: notation, the digits of a descriptor, or a document."""
 
     kind: Literal["text", "hex", "json"]
     value: object
-    name: str
+
+    def text(self, argument: str, rule: str) -> str:
+        """Return the notation; anything else breaks the rule."""
+        if self.kind != "text":
+            raise malformed(argument, rule, self.value)
+        return str(self.value)
 
 
 def read_subject(argument: str) -> Subject:
-    """Read a command-line argument.
-
-    Args:
-        argument: ``-`` for standard input, a file name, or the text itself.
-
-    Raises: MalformedError: LA011, LA012, LA013, LA014.
+    """Read a command-line argument: ``-`` for standard input, a file name, or the text itself.
 
     Example:
         >>> read_subject("(4,8):(1,4)").kind, read_subject("00" * 128).kind, read_subject('{"a": 1}').kind
         ('text', 'hex', 'json')
     """
-    if argument == "-" or _is_there(argument):
+    if argument == "-" or _exists(argument):
         text, name = read_text(argument), title(argument)
-        if _is_json(text) and not _HEX.fullmatch(text.strip()):
-            return Subject("json", load_json(text, name), name)
+        # [n] -> ..., the parameters of an ISL set, is not JSON
+        listed = text.lstrip().startswith("[") and "->" not in text
+        if (_JSON.match(text) or listed) and not _HEX.fullmatch(text.strip()):
+            return Subject("json", load_json(text, name))
     elif _PATH.match(argument) and "(" not in argument:
-        raise no_such_file(argument)
+        raise _refused("cannot read the document", argument, "there is no such file")
     else:
-        text, name = argument, "the argument"
+        text = argument
         if re.match(r"\s*\{\s*\"", text):
-            return Subject("json", load_json(text, name), name)
+            return Subject("json", load_json(text, "the argument"))
     digits = _HEX.fullmatch(re.sub(r"\s+", "", text)) if len(text) < 1000 else None
-    return Subject("hex", digits[1], name) if digits else Subject("text", text.strip(), name)
+    return Subject("hex", digits[1]) if digits else Subject("text", text.strip())
 
 
-def _is_json(text: str) -> bool:
-    """Whether a text is JSON; ``[n] -> ...``, the parameters of an ISL set, is not."""
-    return _JSON.match(text) is not None or (text.lstrip().startswith("[") and "->" not in text)
-
-
-def _is_there(argument: str) -> bool:
+def _exists(argument: str) -> bool:
     try:
         return os.path.exists(argument)
     except ValueError:  # a null character
@@ -84,29 +125,19 @@ def _is_there(argument: str) -> bool:
 
 
 def texts_of(arguments: Sequence[str], names: Sequence[str]) -> tuple[str, ...]:
-    """Read several command-line arguments as texts.
-
-    Args:
-        arguments: As for ``read_subject``; at most one may be standard input.
-        names: Their names, for messages.
+    """Read several arguments as texts; at most one may be standard input.
 
     Raises: MalformedError: LA010, and those of ``read_subject``.
-
-    Example:
-        >>> texts_of(["rows", "(4,8):(1,4)"], ["accesses", "accesses"])
-        ('rows', '(4,8):(1,4)')
     """
     if list(arguments).count("-") > 1:
         raise malformed(names[-1], f"standard input can be only one of {', '.join(dict.fromkeys(names))}")
     found = [read_subject(argument) for argument in arguments]
-    for subject, name in zip(found, names, strict=True):
-        if subject.kind != "text":
-            raise malformed(name, "must be layout notation, or a name that the command knows", subject.value)
-    return tuple(str(subject.value) for subject in found)
+    rule = "must be layout notation, or a name that the command knows"
+    return tuple(subject.text(name, rule) for subject, name in zip(found, names, strict=True))
 
 
 @contextlib.contextmanager
-def said_as(options: Mapping[str, str]) -> Iterator[None]:
+def as_options(options: Mapping[str, str]) -> Iterator[None]:
     """Rewrite library errors to name command-line options.
 
     Args:
@@ -116,14 +147,13 @@ def said_as(options: Mapping[str, str]) -> Iterator[None]:
 
     Example:
         >>> from layoutalg.ask import banks
-        >>> with said_as({"kind": "--access"}):
+        >>> with as_options({"kind": "--access"}):
         ...     banks("(32,4):(4,1)", kind="lod")
         Traceback (most recent call last):
         layoutalg.ground.errors.MalformedError: LA713 invalid shared-memory access
           in     --access
           since  must be one of load, store, ldmatrix, stmatrix, ldmatrix.trans, stmatrix.trans, or an instruction's \
 name, not 'lod'
-          at     actual=lod
     """
     try:
         yield
@@ -134,17 +164,13 @@ name, not 'lod'
         raise MalformedError(replace(found, where=where, because=because)) from error.__cause__
 
 
-def layout_of(text: str, shape: tuple[int, ...] | None = None) -> object:
+def layout_of(text: str) -> object:
     """Return the layout of a text.
 
     Raises: MalformedError: if the text is not a valid layout. BudgetError: LA001.
-
-    Example:
-        >>> print(layout_of("(4,8):(1,4)"))
-        (4,8):(1,4)
     """
-    with _of_text():
-        return parse(text, shape)
+    with _as_malformed():
+        return parse(text)
 
 
 def written_in(text: str, shape: tuple[int, ...] | None = None, dtype: str | None = None) -> Written:
@@ -161,13 +187,13 @@ def written_in(text: str, shape: tuple[int, ...] | None = None, dtype: str | Non
         >>> written_in("smem_ptr[8b](unset) o (4,8):(8,1)").bits
         8
     """
-    with _of_text():
+    with _as_malformed():
         size = max(1, stated_type(dtype, text, argument="--dtype").bits // 8)
         return read_written(text, shape, element_bytes=size)
 
 
 @contextlib.contextmanager
-def _of_text() -> Iterator[None]:
+def _as_malformed() -> Iterator[None]:
     """Turn any error of a text other than a budget's into ``MalformedError``."""
     try:
         yield

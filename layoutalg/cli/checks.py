@@ -9,9 +9,9 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from layoutalg.cli.batch import Answer, each, failed
-from layoutalg.cli.exits import PROVED, REFUTED, UNKNOWN
-from layoutalg.cli.files import read_text, title
+from layoutalg.cli import commands
+from layoutalg.cli.answers import PROVED, REFUTED, UNKNOWN, Answer, each, failed
+from layoutalg.cli.inputs import read_text, title
 from layoutalg.cli.output import OutputError, Result, progress, put_folder, say, say_json
 from layoutalg.cli.plans import CERTIFICATES, VERDICT_SCHEMA, checked, schema_of
 from layoutalg.ground import clock
@@ -21,22 +21,22 @@ from layoutalg.proofs import checker
 EMITTED = "layoutalg/emitted/1"
 
 
-def check_any(name: str, budget_seconds: float, as_json: bool, documented_only: bool = False) -> int:
+def run_check(given: commands.Check) -> int:
     """Check the certificate, plans or refusals in a file, or in every JSON file below a folder."""
-    if name != "-" and os.path.isdir(name.replace("\0", "")):
-        return _check_folder(name, budget_seconds, as_json, documented_only)
-    text = read_text(name)
+    if given.file != "-" and os.path.isdir(given.file.replace("\0", "")):
+        return _check_folder(given)
+    text = read_text(given.file)
     certificate = _certificate(text)
     if certificate is None:
 
         def answer(document: object) -> Answer:
-            return checked(document, documented_only)
+            return checked(document, given.documented_only)
 
-        return each(lambda: split_json(text, title(name)), as_json, budget_seconds, answer)
-    with clock.within(budget_seconds):
+        return each(lambda: split_json(text, title(given.file)), given.json, given.budget, answer)
+    with clock.within(given.budget):
         clock.check("a certificate")
-        result, lines, code = _answer(certificate, name)
-    if as_json:
+        result, lines, code = _check_certificate(certificate, given.file)
+    if given.json:
         say_json(result)
     else:
         say(lines[0])
@@ -54,7 +54,7 @@ def _certificate(text: str) -> object:
     return document if schema_of(document).startswith(CERTIFICATES) else None
 
 
-def _answer(certificate: object, name: str) -> Answer:
+def _check_certificate(certificate: object, name: str) -> Answer:
     """The verdict of the stand-alone checker, in its own words."""
     code, told = checker.check(certificate, clock.left())
     kind = certificate.get("kind") if isinstance(certificate, dict) else None
@@ -69,32 +69,32 @@ def _answer(certificate: object, name: str) -> Answer:
     return result | {"reason": told, "tried": ["checker"]}, lines, code
 
 
-def _check_folder(name: str, budget_seconds: float, as_json: bool, documented_only: bool) -> int:
+def _check_folder(given: commands.Check) -> int:
     """Print one line, or one JSON list entry, per document below a folder."""
     worst, results = PROVED, []
-    paths = checker.files(name)
+    paths = checker.files(given.file)
     for place, path in enumerate(paths):
-        for result, line, code in _check_file(path, budget_seconds, documented_only):
+        for result, line, code in _check_file(path, given):
             worst = max(worst, code)
-            if as_json:
+            if given.json:
                 results.append(result | {"file": path})
             else:
                 say(line)
         progress(place + 1, len(paths), "done")
-    if as_json:
+    if given.json:
         say_json(results)
     return worst
 
 
-def _check_file(path: str, budget_seconds: float, documented_only: bool) -> list[tuple[Result, str, int]]:
+def _check_file(path: str, given: commands.Check) -> list[tuple[Result, str, int]]:
     """The answers to the documents of one file, each with its line."""
     try:
-        with clock.within(budget_seconds):
+        with clock.within(given.budget):
             text = read_text(path)
             certificate = _certificate(text)
             if certificate is not None:
                 clock.check("a certificate")
-                result, lines, code = _answer(certificate, path)
+                result, lines, code = _check_certificate(certificate, path)
                 return [(result, lines[0], code)]
         documents = split_json(text, path)
     except OutputError:
@@ -104,9 +104,9 @@ def _check_file(path: str, budget_seconds: float, documented_only: bool) -> list
     found = []
     for place, document in enumerate(documents):
         try:
-            with clock.within(budget_seconds):
+            with clock.within(given.budget):
                 clock.check("a document")
-                answer = checked(document, documented_only)
+                answer = checked(document, given.documented_only)
         except Exception as error:
             answer = failed(error)
         found.append(_in_a_line(f"{path}[{place}]" if documents.is_list else path, answer))
@@ -121,14 +121,14 @@ def _in_a_line(path: str, answer: Answer) -> tuple[Result, str, int]:
     return result, f"{word:<10} {ascii(path)[1:-1]}: {told}", code
 
 
-def show_checker(output: str | None, as_json: bool) -> int:
+def run_checker(given: commands.Checker) -> int:
     """Print the path of the stand-alone checker, or copy its folder."""
     source = Path(checker.__file__).parent
     texts = {path.name: path.read_text(encoding="utf-8") for path in sorted(source.glob("*.py"))}
-    if output is not None:
-        put_folder(output, texts)
-    if as_json:
+    if given.output is not None:
+        put_folder(given.output, texts)
+    if given.json:
         say_json({"schema": EMITTED, "what": "checker", "files": texts})
-    elif output is None:
+    elif given.output is None:
         say(str(source))
     return PROVED

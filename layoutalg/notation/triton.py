@@ -1,4 +1,4 @@
-"""Write linear layouts as Triton attributes and Gluon constructors.
+"""Linear layouts in Triton's terms: from lists of basis vectors, as attributes and as Gluon constructors.
 
 Notation: ``#ttg.linear<{register = [[0, 1]], lane = [[1, 0]], warp = [], block = []}>`` for distributed layouts whose
 hardware bits map to distinct tensor bits or to replication; ``#ttg.generic_linear<...>`` for other distributed layouts,
@@ -15,12 +15,11 @@ References: Triton 3.9.0 (``LinearLayout`` bindings, ``LinearEncodingAttr``, Glu
 from __future__ import annotations
 
 import keyword
-from typing import NoReturn, TypeAlias
+from collections.abc import Mapping, Sequence
+from typing import Any, NoReturn, TypeAlias
 
 from layoutalg.f2 import LinearLayout
-from layoutalg.ground.errors import Diagnostic, RepresentabilityError
-from layoutalg.notation.bases import SHARED_AXES, THREAD_AXES, fail
-from layoutalg.notation.gluon import GLUON_FIELDS
+from layoutalg.ground.errors import Diagnostic, MalformedError, RepresentabilityError, shown
 
 TritonBases: TypeAlias = list[tuple[str, list[list[int]]]]
 TritonDims: TypeAlias = list[tuple[str, int]]
@@ -29,6 +28,63 @@ TRITON_SOURCE = "Triton 3.9.0 (LinearLayout bindings, LinearEncodingAttr, Gluon 
 TRITON_BITS = 64
 AXIS_BITS = 30
 """Most bits of an axis: Triton stores sizes as 32-bit signed integers."""
+CODE, WHAT = "LA710", "not a valid Triton layout"
+THREAD_AXES: tuple[str, ...] = ("register", "lane", "warp", "block")
+SHARED_AXES: tuple[str, ...] = ("offset", "block")
+GLUON_FIELDS: Mapping[str, Mapping[str, str]] = {
+    "DistributedLinearLayout": dict(
+        zip(("reg_bases", "lane_bases", "warp_bases", "block_bases"), THREAD_AXES, strict=True)
+    ),
+    "SharedLinearLayout": dict(zip(("offset_bases", "block_bases"), SHARED_AXES, strict=True)),
+    "_TensorMemoryLinearLayout": {"rows": "row", "cols": "col"},
+}
+"""Constructors with basis vectors: argument -> axis."""
+
+
+def tensor_layout(bases: Mapping[str, Any], axes: tuple[str, ...], shape: Sequence[int] | None) -> LinearLayout:
+    """Return the layout from ``axes`` onto dim0, dim1, ...; axes without bases have size 1.
+
+    Args:
+        bases: Axis name -> its images.
+        axes: The axes, in the order of the layout.
+        shape: Output sizes; None for the smallest powers of two above the components.
+    """
+    if not set(bases) <= set(axes):
+        fail("text", f"must name axes among {axes}", list(bases))
+    ordered = [(axis, bases.get(axis, [])) for axis in axes]
+    for axis, images in ordered:
+        if not isinstance(images, (tuple, list)) or any(not isinstance(image, (tuple, list)) for image in images):
+            fail(axis, "must be a list of basis vectors", images)
+    lengths = [len(image) for _, images in ordered for image in images]
+    rank = max(lengths, default=0) if shape is None else len(sizes_of(shape))
+    if rank == 0:
+        fail("text", "must have a basis vector or a shape, otherwise the number of dimensions is unknown", shape)
+    sizes = smallest(ordered, rank) if shape is None else tuple(shape)
+    return LinearLayout.from_bases(ordered, [(f"dim{index}", size) for index, size in enumerate(sizes)])
+
+
+def smallest(entries: Sequence[tuple[str, Any]], rank: int) -> tuple[int, ...]:
+    """Return the smallest power of two above all components of each output; non-integers are refused later."""
+    sizes = [1] * rank
+    for _, images in entries:
+        for image in images if isinstance(images, (tuple, list)) else ():
+            for index, part in enumerate(image[:rank] if isinstance(image, (tuple, list)) else ()):
+                if type(part) is int and part > 0:
+                    sizes[index] = max(sizes[index], 1 << part.bit_length())
+    return tuple(sizes)
+
+
+def sizes_of(shape: object) -> Sequence[int]:
+    """Return the shape, or refuse it if it is not a sequence."""
+    if not isinstance(shape, (tuple, list)):
+        fail("shape", "must be a sequence of sizes", shape)
+    return shape
+
+
+def fail(argument: str, rule: str, actual: object) -> NoReturn:
+    """Raise the error of Triton's notations."""
+    because = f"{argument} {rule}, not {shown(actual)}"
+    raise MalformedError(Diagnostic(CODE, WHAT, (argument,), because))
 
 
 def to_bases(layout: LinearLayout) -> tuple[TritonBases, TritonDims]:
@@ -39,8 +95,6 @@ def to_bases(layout: LinearLayout) -> tuple[TritonBases, TritonDims]:
 
     Returns:
         ``([(axis, [[component per output, ...], ...]), ...], [(output, size), ...])``, in the layout's order.
-
-    Raises: RepresentabilityError: LA711.
 
     Example:
         >>> to_bases(LinearLayout.from_bases({"lane": [(1, 0), (0, 1)]}, {"dim0": 2, "dim1": 2}))
@@ -68,8 +122,6 @@ def to_attribute(layout: LinearLayout, alignment: int = 16) -> str:
             ``offset`` and optionally ``block``.
         alignment: Byte alignment, only for shared memory.
 
-    Raises: RepresentabilityError: LA711.
-
     Example:
         >>> one = {"register": [(0, 1)], "lane": [(1, 0)], "warp": [], "block": []}
         >>> to_attribute(LinearLayout.from_bases(one, {"dim0": 2, "dim1": 2}))
@@ -92,8 +144,6 @@ def to_gluon(layout: LinearLayout, alignment: int = 16, module: str = "gl") -> s
         layout: As for ``to_attribute``.
         alignment: Byte alignment, only for shared memory.
         module: Name under which ``triton.experimental.gluon.language`` is imported; may be empty.
-
-    Raises: RepresentabilityError: LA711.
 
     Example:
         >>> to_gluon(LinearLayout.from_bases({"offset": [(0, 1), (1, 1)]}, {"dim0": 2, "dim1": 2}))

@@ -1,4 +1,9 @@
-"""Answer one document or a list of them, one at a time; the exit code is the worst."""
+"""Exit codes, and answers to one document or a list of them.
+
+Main statements: 0 means everything requested was answered, proved and written; 1 is always a verdict; every other
+ending has its own code. For a list of documents the largest code counts. A test compares the table of codes with
+docs/command-line.md.
+"""
 
 from __future__ import annotations
 
@@ -6,17 +11,55 @@ import os
 import sys
 import traceback
 from collections.abc import Callable
+from typing import TypeAlias
 
-from layoutalg.cli.exits import INTERNAL, PROVED, UNKNOWN, exit_code
 from layoutalg.cli.output import Answers, OutputError, Result, answer_file, progress, tell
 from layoutalg.ground import clock
 from layoutalg.ground.document import Documents
-from layoutalg.ground.errors import Diagnostic, LayoutError, shown
+from layoutalg.ground.errors import (
+    BudgetError,
+    DeviceMismatchError,
+    Diagnostic,
+    InfeasibleError,
+    LayoutError,
+    MalformedError,
+    shown,
+)
 
+PROVED = 0
+REFUTED = 1
+UNKNOWN = 2
+USAGE = 64
+INTERNAL = 70
+OUTPUT = 74
+INTERRUPTED = 130
+TERMINATED = 143
+
+EXIT_CODES = {
+    PROVED: "proved, admissible, agrees or explained: everything requested was answered and written",
+    REFUTED: "refuted or inadmissible",
+    UNKNOWN: "unknown: a budget ran out, an optional part is missing, or nothing was measured for the target",
+    USAGE: "bad usage, or a document that cannot be read",
+    INTERNAL: "internal error in layoutalg, or out of memory",
+    OUTPUT: "the answers could not be written (closed pipe, full disk); unwritten ones count as undecided",
+    INTERRUPTED: "interrupted",
+    TERMINATED: "terminated",
+}
 ERROR_SCHEMA = "layoutalg/error/1"
-Answer = tuple[Result, list[str], int]
+Answer: TypeAlias = tuple[Result, list[str], int]
 TRACEBACK = "LAYOUTALG_TRACEBACK"
 """Environment variable; if set, internal errors show their traceback."""
+
+
+def exit_code(error: BaseException) -> int:
+    """Return the exit code for an exception; only impossibility proofs and device mismatches refute."""
+    if isinstance(error, KeyboardInterrupt):
+        return INTERRUPTED
+    if isinstance(error, MalformedError):
+        return USAGE
+    if isinstance(error, (InfeasibleError, DeviceMismatchError)) and not isinstance(error, BudgetError):
+        return REFUTED
+    return UNKNOWN if isinstance(error, LayoutError) else INTERNAL
 
 
 def each(

@@ -1,0 +1,638 @@
+"""The table of commands: one class of options per command, from which its arguments, help and examples are made.
+
+Implementation notes: the docstring of a class is its help, followed by its examples; its fields are the arguments, in
+order. This module imports nothing heavy, which keeps ``--help`` and usage errors fast.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any, Literal, NoReturn, TypeAlias
+
+from layoutalg.cli.answers import EXIT_CODES, USAGE
+from layoutalg.cli.output import say, tell
+from layoutalg.ground import clock, limits
+from layoutalg.ground.errors import MalformedError
+from layoutalg.ground.text import escaped
+from layoutalg.ground.version import __version__
+
+DEVICES = ("auto", "cuda", "host", "simulator")
+SUBJECT = "layout notation, JSON, hexadecimal digits, the name of a file with any of these, or - for standard input"
+Sizes: TypeAlias = tuple[int, ...]
+
+
+class _Once(argparse._StoreAction):
+    """An option with one value; argparse would silently use the last of several."""
+
+    def __call__(
+        self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, option: str | None = None
+    ) -> None:
+        if option is not None and isinstance(parser, Parser):
+            if self.dest in parser.given:
+                raise argparse.ArgumentError(self, f"was given twice, the second time as {str(values)[:40]!r}")
+            parser.given.add(self.dest)
+        setattr(namespace, self.dest, values)
+
+
+class Parser(argparse.ArgumentParser):
+    """argparse with our usage exit code, and with output that reports write errors."""
+
+    def __init__(self, *of: Any, **named: Any) -> None:
+        super().__init__(*of, **{"formatter_class": argparse.RawDescriptionHelpFormatter, **named})
+        self.given: set[str] = set()
+        for action in (None, "store"):
+            self.register("action", action, _Once)
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Parse; refuse leftover arguments with the usage of the command they were given to."""
+        self.given.clear()
+        found, left = super().parse_known_args(args, namespace)
+        if left:
+            self.error(f"unrecognized arguments: {' '.join(left)}")
+        return found, left
+
+    def print_help(self, file: object = None) -> None:  # noqa: ARG002 - standard output alone
+        say(self.format_help().rstrip())
+
+    def error(self, message: str) -> NoReturn:
+        tell(f"{self.format_usage()}{self.prog}: {escaped(message, 1000)}")
+        raise SystemExit(USAGE)
+
+
+class _Version(argparse.Action):
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
+        say(f"layoutalg {__version__}")
+        parser.exit()
+
+
+def _read_as(rule: str, read: Callable[[str], Any]) -> Callable[[str], Any]:
+    """A type of argparse that refuses a text with the rule it breaks."""
+
+    def typed(text: str) -> Any:
+        try:
+            return read(text)
+        except (MalformedError, ValueError):
+            raise argparse.ArgumentTypeError(f"{text[:40]!r} is not {rule}") from None
+
+    return typed
+
+
+def _matched(pattern: str, text: str) -> str:
+    if not re.fullmatch(pattern, text):
+        raise ValueError(text)
+    return text
+
+
+def _named(text: str) -> tuple[str, str]:
+    name, sign, value = text.partition("=")
+    if not sign or not name.isidentifier():
+        raise ValueError(text)
+    return name, value
+
+
+def _below(most: int, number: int) -> int:
+    if not 0 <= number < most:
+        raise ValueError(number)
+    return number
+
+
+_sizes = _read_as(
+    "a list of sizes such as 64,64",
+    lambda text: tuple(map(int, _matched(r"[0-9]{1,18}(,[0-9]{1,18}){0,15}", text).split(","))),
+)
+_seconds = _read_as("a number of seconds, at least 0", lambda text: clock.checked_seconds(float(text), "a budget"))
+_count = _read_as("a whole number, at least 0", lambda text: int(_matched(r"[0-9]{1,1000}", text)))
+_bits = _read_as("4, 8, 16, 32, 64 or 128", lambda text: int(_matched("4|8|16|32|64|128", text)))
+_seed = _read_as("an integer from 0 to 2^64 - 1", lambda text: _below(2**64, int(text)))
+_option = _read_as("an option such as issues=1", _named)
+
+
+def argument(says: str | None, *flags: str, default: Any = None, **how: Any) -> Any:
+    """A field that is an argument: an option if it has flags, otherwise positional."""
+    return field(default=default, metadata={"help": says, "flags": flags, **how})
+
+
+def _target(says: str = "architecture (default sm_90a)") -> Any:
+    return argument(says, "--target", default="sm_90a")
+
+
+def _targets() -> Any:
+    says = "NVIDIA or AMD architecture; repeat it for one answer that serves several (default sm_90a)"
+    return argument(says, "--target", action="append", metavar="TARGET")
+
+
+def _dtype(says: str = "element type (default: that of the text, or bf16)") -> Any:
+    return argument(says, "--dtype")
+
+
+def _width() -> Any:
+    return argument("element width (default: that of the texts, or 16)", "--bits", type=_bits)
+
+
+def _extents(flag: str, says: str, **how: Any) -> Any:
+    return argument(says, flag, type=_sizes, **how)
+
+
+def _output(says: str) -> Any:
+    return argument(f"{says} to this file, completely or not at all", "-o", "--output")
+
+
+def _picture(what: str, *also: str) -> Any:
+    says = f"write {what} as SVG to this file, completely or not at all"
+    return argument(says, "--picture", *also, metavar="FILE")
+
+
+def _flag(flag: str, says: str) -> Any:
+    return argument(says, flag, default=False, action="store_true")
+
+
+def _documented() -> Any:
+    return _flag("--documented-only", "refuse what breaks the documentation even if measured chips accept it")
+
+
+def _budget(seconds: float = limits.COMMAND_SECONDS) -> Any:
+    says = f"seconds for each document (default {seconds:g})"
+    return argument(says, "--budget", type=_seconds, default=seconds)
+
+
+def _json(says: str = "print one JSON document that names its schema") -> Any:
+    return _flag("--json", says)
+
+
+@dataclass(frozen=True)
+class Options:
+    """Options that most commands have; shown after their own."""
+
+    budget: float = _budget()
+    json: bool = _json()
+
+
+@dataclass(frozen=True)
+class Explain(Options):
+    """Explain a layout, a descriptor, a problem or a plan.
+
+    layoutalg explain "Sw<3,3,3> o 0 o (64,64):(64,1)"
+    layoutalg explain "(128,64):(1,128)" --dtype f16
+    layoutalg explain "Sw<3,3,3> o 0 o (64,64):(64,1)" --target gfx950
+    layoutalg synth tensormap problem.json --json | layoutalg explain -
+    echo "(4,8):(1,4)" | layoutalg explain -
+    """
+
+    subject: str = argument(SUBJECT)
+    dtype: str | None = _dtype("element type, by any library's name (default: that of the text, or bf16)")
+    target: str = _target()
+    shape: Sizes | None = _extents("--shape", "sizes of the tensor of a #ttg attribute, outermost first: 64,64")
+
+
+@dataclass(frozen=True)
+class Suggest(Options):
+    """Which shared layout to use: proved choices, best first, and why the others lose.
+
+    layoutalg suggest --tensor 4096,8192 --tile 128,64 --for wgmma.A
+    layoutalg suggest --tensor 512,512 --dtype f32 --tile 32,32 --for ld.shared.b32 --fill threads
+    layoutalg suggest --tensor 4096,4096 --tile 64,64 --for ldmatrix.x4.trans --for tma.store --json
+    """
+
+    tensor: Sizes = _extents("--tensor", "extents, elements, outermost first", required=True)
+    stride: Sizes | None = _extents("--stride", "element strides of the tensor (default row-major)")
+    dtype: str | None = _dtype()
+    tile: Sizes = _extents("--tile", "extents of the tile, outermost first", required=True)
+    consumers: list[str] = argument(
+        "what reads or writes the tile: wgmma.A, wgmma.B, tcgen05.A, ldmatrix.x4, ldmatrix.x4.trans, stmatrix.x4, "
+        "ld.shared.v4.b32, st.shared.b32, tma.store, ...; may be repeated",
+        "--for",
+        action="append",
+        required=True,
+        metavar="CONSUMER",
+    )
+    target: str = _target()
+    fill: str = argument("what fills the tile (default tma)", "--fill", choices=("tma", "threads"), default="tma")
+
+
+@dataclass(frozen=True)
+class Banks(Options):
+    """Bank conflicts of a shared-memory access, and a layout without them.
+
+    layoutalg banks ldmatrix "(128,32):(32,1)"
+    layoutalg banks "F2[register=(0,1)(8,0)(0,8), lane=(0,2)(0,4)(1,0)(2,0)(4,0) -> dim0:16, dim1:16]" \
+"(16,16):(16,1)" --access ldmatrix
+    layoutalg banks "((4,8),(2,2)):((32,1),(16,8))" "(16,8):(8,1)" --bits 32
+    layoutalg banks "(32,4):(4,1)"
+    layoutalg banks "(64,8):(64,1)" --target gfx942 --instruction ds_read_b128
+    """
+
+    registers: str = argument(
+        "ldmatrix, ldmatrix.trans, stmatrix, rows, columns, mma.A, mma.B, mma.C; "
+        "or a layout from registers (register, lane, warp; or thread, value) to tile coordinates",
+        metavar="access",
+    )
+    shared: str | None = argument(
+        "layout from tile coordinates to element offsets; without it, access maps to offsets", nargs="?"
+    )
+    bits: int | None = _width()
+    access: str | None = argument(
+        "how registers are moved: load (default), store, ldmatrix, stmatrix.trans, ld.shared.v2.b32, ...",
+        "--access",
+        "--instruction",
+    )
+    target: str = _target("NVIDIA or AMD architecture (default sm_90a)")
+    why: bool = _flag("--why", "show which lanes conflict in which bank, phase by phase")
+    tile: Sizes | None = _extents("--tile", "tile extents, if neither layout determines them")
+    picture: str | None = _picture("the words per bank and phase", "-o", "--output")
+
+
+@dataclass(frozen=True)
+class Padding(Options):
+    """The smallest padding of a shared tile with which accesses take the fewest turns.
+
+    layoutalg padding 64,64 rows ldmatrix
+    layoutalg padding 33,70 "store rows:1" columns --bits 32
+    layoutalg padding 64,64 rows columns --target gfx942 --form padded_shared
+    """
+
+    shape: Sizes = argument("extents of the tile, outermost first: 64,64", type=_sizes)
+    accesses: list[str] = argument(
+        "rows, columns, diagonals, antidiagonals, 'along 0', optionally with elements per "
+        "lane (rows:4) and 'store ' in front; ldmatrix, stmatrix; or a register layout",
+        nargs="+",
+    )
+    bits: int | None = _width()
+    targets: list[str] | None = _targets()
+    form: str = argument(
+        "form of the padding (default pitches)",
+        "--form",
+        choices=("pitches", "interval", "padded_shared", "reordered"),
+        default="pitches",
+    )
+    picture: str | None = _picture("the banks without and with padding", "-o", "--output")
+
+
+@dataclass(frozen=True)
+class Swizzle(Options):
+    """The shared layout of a tile with the fewest turns for several accesses.
+
+    layoutalg swizzle rows columns --tile 64,64
+    layoutalg swizzle rows ldmatrix --tile 64,64 --form tma
+    layoutalg swizzle "((8,4),(2,8)):((64,2),(1,8)):store" columns --tile 64,64 --form xor
+    layoutalg swizzle rows:load --tile 64,64 --target gfx942 --target gfx950 --form cute --json
+    """
+
+    accesses: list[str] = argument(
+        "layout from registers to tile coordinates, or rows, columns, ldmatrix, ...; append :load, :store, ...; "
+        "without these the first is a store",
+        nargs="+",
+    )
+    targets: list[str] | None = _targets()
+    bits: int | None = _width()
+    form: str = argument("form of the layout", "--form", default="any", choices=("any", "tma", "cute", "xor"))
+    tile: Sizes | None = _extents("--tile", "tile extents, if the accesses do not determine them")
+    chunk: int = argument("bytes per chunk for the form xor (default 16)", "--chunk", type=_count, default=16)
+    engine: str = argument("smt: z3 confirms the least xor", "--engine", default="search", choices=("search", "smt"))
+    picture: str | None = _picture(
+        "the banks of each access before and after, and the lines of memory,", "-o", "--output"
+    )
+
+
+@dataclass(frozen=True)
+class Convert(Options):
+    """The cheapest way from one layout of registers to another.
+
+    layoutalg convert "F2[register=(1), lane=(2)(4)(8)(16)(32) -> x:64]" \
+"F2[register=(32), lane=(1)(2)(4)(8)(16) -> x:64]" --bits 32
+    layoutalg convert "(32,2):(2,1)" "(32,2):(1,32)" --bits 16 --target gfx1201 --emit kernel.hip
+    """
+
+    source: str = argument("the element that each register has (register, lane, warp; or thread, value)")
+    destination: str = argument("the element that each register needs")
+    bits: int | None = _width()
+    target: str = _target("NVIDIA or AMD architecture (default sm_90a)")
+    mechanism: str | None = argument(
+        "only plans of this mechanism",
+        "--mechanism",
+        choices=("registers", "shuffles", "shared", "matrices", "cluster"),
+    )
+    smem: int | None = argument("limit on shared memory in bytes (default: that of a block)", "--smem", type=_count)
+    shape: Sizes | None = _extents("--shape", "tensor extents, if neither layout determines them: 64,64")
+    kernel: str | None = argument(
+        "write the kernel, CUDA or HIP, to this file, completely or not at all", "--emit", metavar="FILE"
+    )
+    picture: str | None = _picture("the steps")
+
+
+@dataclass(frozen=True)
+class Admissible(Options):
+    """Whether an instruction can carry a layout: the bits and a proof, or the reason.
+
+    layoutalg admissible "Sw<3,3,3> o 0 o (64,64):(64,1)" wgmma.A
+    layoutalg admissible "Sw<3,3,3> o 0 o (64,64):(64,1)" tma
+    layoutalg admissible "(8,8):(8,1)" ldmatrix.x1 --dtype f16 --json
+    layoutalg admissible "Sw<3,3,3> o 0 o (64,64):(64,1)" tma --option tensor=4096,8192 --option issues=1
+    layoutalg admissible "Sw<3,3,3> o 0 o (64,64):(64,1)" tcgen05.A --target sm_100a --option kind=f16
+    """
+
+    layout: str = argument("layout notation, JSON (a table of offsets, a problem), a file of it, or -")
+    consumer: str = argument("tma, tma.store, wgmma.A, ldmatrix.x4.trans, ld.shared.v4.b32, mfma, ...")
+    target: str = _target()
+    dtype: str | None = _dtype()
+    tile: Sizes | None = _extents("--tile", "tile extents, if the layout does not determine them")
+    align: int = argument(
+        "alignment of the tile in shared memory, in bytes (default 1024)", "--align", type=_count, default=1024
+    )
+    options: list[tuple[str, str]] | None = argument(
+        "further argument of the consumer: tensor, issues, oob, n, metadata, kind, sparse, cta_group, ws, m, "
+        "registers, lanes, warps, global, bounds, ctas, ...; the value is JSON, @FILE of JSON, sizes such as 64,64 "
+        "(of a tensor: its extents), or text such as layout notation; may be repeated",
+        "--option",
+        action="append",
+        type=_option,
+        metavar="NAME=VALUE",
+    )
+    budget: float = _budget(limits.PLAN_SECONDS)
+
+
+@dataclass(frozen=True)
+class Factorise(Options):
+    """The part of a layout that a descriptor can carry, and the shuffles for the rest.
+
+    layoutalg factorise "F2[register=(1)(2)(8), lane=(4)(16)(32)(64)(128) -> offset:256]"
+    layoutalg factorise "(16,64):(64,1)" --json
+    """
+
+    layout: str = argument("layout notation, JSON (a table of offsets), a file of it, or -")
+    consumer: str = argument(
+        "tma, tma.store, ldmatrix..., stmatrix..., ld.shared..., st.shared..., ds_read..., ds_write... (default tma)",
+        "--consumer",
+        default="tma",
+    )
+    target: str = _target()
+    dtype: str | None = _dtype()
+    warps: int = argument("warps that share a tile (default 1)", "--warps", type=_count, default=1)
+    budget: float = _budget(limits.PLAN_SECONDS)
+
+
+@dataclass(frozen=True)
+class Diagnose(Options):
+    """The fields and the broken rules of a tensor map's bytes or a driver call's arguments.
+
+    layoutalg diagnose map.bin
+    layoutalg diagnose arguments.json
+    layoutalg diagnose - < digits.txt
+    """
+
+    map: str = argument("hexadecimal digits; a file with them, the bytes, or the call's arguments as JSON; or -")
+    target: str = _target()
+
+
+@dataclass(frozen=True)
+class SynthTensormap(Options):
+    """A TMA plan, from a problem document or from a shared-memory layout and a tensor.
+
+    layoutalg synth tensormap problem.json -o plan.json
+    layoutalg synth tensormap - --json < problems.json
+    layoutalg synth tensormap "Sw<3,3,3> o 0 o (64,64):(64,1)" --tensor 4096,8192 --dtype bf16
+    layoutalg synth tensormap "Sw<3,3,3> o 0 o (64,64):(64,1)" --tensor 4096,8192 --documented-only
+    """
+
+    file: str = argument("problem JSON, a list of problems, - for standard input, or layout notation")
+    tensor: Sizes | None = _extents("--tensor", "with layout notation: extents of the tensor, outermost first")
+    stride: Sizes | None = _extents("--stride", "element strides of the tensor (default row-major)")
+    tile: Sizes | None = _extents("--tile", "extents of the tile (default: those of the layout)")
+    dtype: str | None = _dtype("with layout notation: element type (default: that of the text, or bf16)")
+    target: str = _target("with layout notation: architecture (default sm_90a)")
+    store: bool = _flag("--store", "with layout notation: shared to global memory")
+    documented_only: bool = _documented()
+    output: str | None = _output("write the JSON answer")
+
+
+@dataclass(frozen=True)
+class SynthWgmma(Options):
+    """The descriptors with which wgmma reads a tile, from a problem document or a layout.
+
+    layoutalg synth wgmma "Sw<3,3,3> o 0 o (64,64):(64,1)" --operand A
+    layoutalg synth wgmma operand.json -o operand-plan.json
+    """
+
+    file: str = argument("problem JSON, a list of problems, - for standard input, or layout notation")
+    operand: Literal["A", "B"] | None = argument(
+        "with layout notation: (M,K) of A or (N,K) of B", "--operand", choices=("A", "B")
+    )
+    dtype: str | None = _dtype("with layout notation: element type (default: that of the text, or bf16)")
+    output: str | None = _output("write the JSON answer")
+
+
+@dataclass(frozen=True)
+class Synth:
+    """Find descriptors and prove them.
+
+    layoutalg synth tensormap problem.json -o plan.json
+    layoutalg synth tensormap "Sw<3,3,3> o 0 o (64,64):(64,1)" --tensor 4096,8192
+    layoutalg synth wgmma "Sw<3,3,3> o 0 o (64,64):(64,1)" --operand A
+    """
+
+
+@dataclass(frozen=True)
+class Check(Options):
+    """Check certificates with the stand-alone checker, and replay the proofs of plans.
+
+    layoutalg check certificate.json
+    layoutalg check certificates/
+    layoutalg synth tensormap problem.json --json | layoutalg check -
+    layoutalg check plans.json --documented-only --json
+    """
+
+    file: str = argument(
+        "a certificate, a plan (TensorMap or wgmma) or a list of plans as JSON; a folder for all .json files "
+        "below it; or - for standard input"
+    )
+    documented_only: bool = _documented()
+
+
+@dataclass(frozen=True)
+class Certify(Options):
+    """Write a claim or its negation as a certificate for the stand-alone checker.
+
+    layoutalg certify equality "(4,8):(8,1)" "((2,2),8):((8,16),1)" -o equality.json
+    layoutalg certify composition "(4,8):(8,1)" "8:2" | layoutalg check -
+    layoutalg certify inverse "(4,8):(8,1)" --side both
+    layoutalg certify plan plan.json
+    layoutalg certify banks sm_90a ld.shared.v4.b32 "(32,4):(144,16)"
+    """
+
+    claim: str = argument(
+        "equality: two layouts; composition: outer, inner and optionally the result; inverse: a layout and "
+        "optionally its inverse; plan, operand: a TensorMap or wgmma plan or problem; handoff: a TensorMap plan and "
+        "the wgmma plan that reads its tile; banks: a target, an instruction and a layout of byte addresses",
+        choices=("equality", "composition", "inverse", "plan", "operand", "handoff", "banks"),
+    )
+    of: list[str] = argument("layouts as in explain; JSON; a target and an instruction", nargs="+")
+    side: str = argument("side of the inverse", "--side", choices=("left", "right", "both"), default="left")
+    codomain: int | None = argument("size of the domain of the inverse", "--codomain", type=_count)
+    output: str | None = _output("write the certificate")
+
+
+@dataclass(frozen=True)
+class Checker:
+    """The path of the stand-alone certificate checker, one file that needs only numpy.
+
+    layoutalg checker
+    layoutalg checker -o checker.py && python checker.py certificate.json
+    """
+
+    output: str | None = _output("copy it")
+    json: bool = _json("print its text in a JSON document that names its schema")
+
+
+@dataclass(frozen=True)
+class Validate(Options):
+    """Run a plan and compare every byte.
+
+    layoutalg validate plan.json
+    layoutalg validate problem.json --device simulator --seed 7
+    """
+
+    file: str = argument("plan or problem JSON, a list of them, or - for standard input")
+    device: str = argument(None, "--device", default="auto", choices=DEVICES)
+    seed: int = argument("seed of the random memory contents (default 0)", "--seed", type=_seed, default=0)
+    budget: float = _budget(limits.RUN_SECONDS)
+
+
+@dataclass(frozen=True)
+class Draw(Options):
+    """Draw a layout, a plan or an answer, as text or as SVG.
+
+    layoutalg draw "(4,8):(8,1)"
+    layoutalg draw "Sw<3,3,3> o 0 o (64,64):(64,1)" -o tile.svg
+    layoutalg draw "(4,8):(1,4)" --against "(4,8):(8,1)" -o difference.svg
+    layoutalg draw "Sw<3,3,3> o 0 o (64,64):(64,1)" --for wgmma.A -o operand.svg
+    layoutalg draw plan.json -o plan.svg
+    """
+
+    subject: str = argument(SUBJECT)
+    against: str | None = argument(
+        "a second layout: the cells that differ are outlined", "--against", metavar="SUBJECT"
+    )
+    consumer: str | None = argument(
+        "draw the answer of layoutalg admissible for this consumer", "--for", metavar="CONSUMER"
+    )
+    target: str = _target()
+    dtype: str | None = _dtype()
+    view: str | None = argument("default: by the kind of value", "--view", choices=("grid", "owners", "matrix"))
+    show: Literal["value", "coordinate", "both"] = argument(
+        "what cells show", "--show", choices=("value", "coordinate", "both"), default="value"
+    )
+    shape: Sizes | None = _extents("--shape", "sizes of the tensor of a #ttg attribute, outermost first: 64,64")
+    svg: bool = _flag("--svg", "SVG on standard output instead of text")
+    output: str | None = _output("write the picture as SVG")
+
+
+@dataclass(frozen=True)
+class Emit(Options):
+    """Source text of a proved plan.
+
+    layoutalg emit host plan.json -o make_map.h
+    layoutalg emit bytes problem.json --name weights_map
+    layoutalg emit raw plan.json -o map.bin
+    layoutalg emit kernel plan.json --documented-only
+    """
+
+    what: str = argument(
+        "host: a C++ function that calls cuTensorMapEncodeTiled; bytes: a C array of the map, or of the wgmma "
+        "descriptors; raw: the bytes themselves; kernel: CUDA that copies a tile; the others: the plan as source text "
+        "for that system",
+        choices=("host", "bytes", "raw", "kernel", "cpp", "ptx", "mlir", "gluon", "cute_dsl"),
+    )
+    subject: str = argument("plan or problem JSON, the 256 digits of a map, a file with either, or -")
+    name: str | None = argument("name of the function, array or kernel", "--name")
+    target: str = _target("architecture, for digits (default sm_90a)")
+    output: str | None = _output("write")
+    documented_only: bool = _documented()
+
+
+@dataclass(frozen=True)
+class Schema(Options):
+    """The JSON Schema of a document that layoutalg reads or writes.
+
+    layoutalg schema
+    layoutalg schema tensormap-problem
+    layoutalg schema layoutalg/tensormap-plan/1
+    """
+
+    name: str | None = argument("name of the schema; without it, all names are listed", nargs="?")
+
+
+@dataclass(frozen=True)
+class Demo(Options):
+    """Plan, prove, compile and validate a collection of tiles.
+
+    layoutalg demo
+    layoutalg demo --device simulator --json > rows.json
+    layoutalg demo my-tiles.json
+    """
+
+    file: str | None = argument(
+        "tiles JSON (schema layoutalg/real-tiles/1); default: 113 tiles of well-known kernels", nargs="?"
+    )
+    device: str = argument(None, "--device", default="auto", choices=DEVICES)
+    budget: float = _budget(limits.RUN_SECONDS)
+
+
+COMMANDS: dict[str, type[Any]] = {
+    "explain": Explain, "suggest": Suggest, "banks": Banks, "padding": Padding, "swizzle": Swizzle,
+    "convert": Convert, "admissible": Admissible, "factorise": Factorise, "diagnose": Diagnose, "synth": Synth,
+    "check": Check, "certify": Certify, "checker": Checker, "validate": Validate, "draw": Draw, "emit": Emit,
+    "schema": Schema, "demo": Demo,
+}  # fmt: skip
+KINDS: dict[str, type[Any]] = {"tensormap": SynthTensormap, "wgmma": SynthWgmma}
+"""The commands of ``synth``."""
+
+
+def command_line() -> Parser:
+    """Return the parser of the whole command line; ``run`` in its namespace names the function of the command."""
+    shown = 'layoutalg explain "Sw<3,3,3> o 0 o (64,64):(64,1)"', "layoutalg demo", "layoutalg synth --help"
+    codes = [f"  {code:<4} {says}" for code, says in EXIT_CODES.items()]
+    parser = Parser(
+        prog="layoutalg",
+        description="What a GPU data layout does, which hardware feature can carry it, and the exact descriptor bits.",
+        epilog="\n".join([_examples(shown), "exit codes:", *codes]),
+    )
+    parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
+    commands = parser.add_subparsers(dest="command", required=True, parser_class=Parser)
+    for name, options in COMMANDS.items():
+        command = _add(commands, name, options, f"run_{name}")
+        if options is Synth:
+            kinds = command.add_subparsers(dest="kind", required=True, parser_class=Parser)
+            for kind, inner in KINDS.items():
+                _add(kinds, kind, inner, f"run_{name}_{kind}")
+    return parser
+
+
+def _examples(lines: Sequence[str]) -> str:
+    return "\n".join(["examples:", *(f"  {line}" for line in lines)])
+
+
+def _add(commands: argparse._SubParsersAction[Parser], name: str, options: type[Any], run: str) -> Parser:
+    """Add a command: its help and examples from the docstring, its arguments from the fields."""
+    first, *lines = filter(None, (line.strip() for line in (options.__doc__ or name).splitlines()))
+    says = first[0].lower() + first[1:].removesuffix(".")
+    command = commands.add_parser(name, help=says, description=first, epilog=_examples(lines))
+    shared = [entry.name for entry in fields(Options)]
+    for entry in sorted(fields(options), key=lambda entry: shared.index(entry.name) if entry.name in shared else -1):
+        how = dict(entry.metadata)
+        flags = how.pop("flags")
+        if how.get("nargs") != "+" and "required" not in how:
+            how["default"] = entry.default
+        if flags:
+            command.add_argument(*flags, dest=entry.name, **how)
+        else:
+            command.add_argument(entry.name, **how)
+    command.set_defaults(options_class=options, run=run)
+    return command
+
+
+def options_of(found: argparse.Namespace) -> Any:
+    """Return the options of the command that was parsed."""
+    kind = found.options_class
+    return kind(**{entry.name: getattr(found, entry.name) for entry in fields(kind)})

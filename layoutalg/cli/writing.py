@@ -1,0 +1,163 @@
+"""``layoutalg draw`` and ``layoutalg emit``: pictures, and source text of a proved plan.
+
+Implementation notes: a plan is proved again before anything is written; source text is never run.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from layoutalg import draw
+from layoutalg.cli import commands
+from layoutalg.cli.answers import PROVED, REFUTED, Answer
+from layoutalg.cli.inputs import read_subject, written_in
+from layoutalg.cli.output import answer_file, put_bytes, put_into, say, say_json
+from layoutalg.cli.plans import VERDICT_SCHEMA, Solved, solved
+from layoutalg.codegen.cuda import load_kernel, store_kernel
+from layoutalg.codegen.exports import EXPORT_FORMS, export
+from layoutalg.codegen.host import descriptor_table, host_map, map_bytes
+from layoutalg.draw.grid import difference_text
+from layoutalg.ground import clock
+from layoutalg.ground.document import malformed
+from layoutalg.ground.layout import Layout
+from layoutalg.ground.verdict import Refuted, Unknown
+from layoutalg.notation.written import Written
+from layoutalg.proofs.dtypes import stated_type
+from layoutalg.proofs.tensormap import TensorMapPlan
+from layoutalg.proofs.wgmma import OperandPlan
+from layoutalg.synth.admission import admissible
+from layoutalg.targets.nvidia.tensormap import TensorMap, decode, encode, violations
+
+PICTURE, EMITTED = "layoutalg/picture/1", "layoutalg/emitted/1"
+
+
+def run_draw(given: commands.Draw) -> int:
+    """Draw the subject: text by default, SVG on request and in files."""
+    with clock.within(given.budget), answer_file(given.output) as file:
+        clock.check("a document")
+        value = _drawable(given.subject, given, given.dtype if given.consumer else None)
+        if isinstance(value, tuple):
+            return _say_refusal(value, given.json)
+        if given.consumer is not None:
+            if given.against is not None:
+                raise malformed("--against", "compares two layouts, but --for draws an answer about one", given.against)
+            words, picture = _draw_answer(value, given.consumer, given)
+        elif given.against is not None:
+            other = _drawable(given.against, given, None)
+            stated_type(None, value, other, argument="--against")
+            first, second = _layout(value), _layout(other)
+            if not isinstance(first, Layout) or not isinstance(second, Layout):
+                raise malformed("--against", "compares two layouts", given.against)
+            words, picture = difference_text(first, second), draw.difference(first, second)
+        else:
+            words = draw.text(_layout(value), given.view, given.show)
+            wanted = given.svg or given.json or file is not None
+            picture = draw.svg(_layout(value), given.view, given.show) if wanted else ""
+        if file is not None:
+            put_into(file, picture + "\n")
+        if given.json:
+            say_json({"schema": PICTURE, "text": words, "svg": picture})
+        elif given.svg:
+            say(picture)
+        elif file is None:
+            say(words)
+    return PROVED
+
+
+def _drawable(argument: str, given: commands.Draw, dtype: str | None) -> Written | Solved:
+    """The layout or proved plan that an argument stands for, or the answer that says why there is none."""
+    subject = read_subject(argument)
+    if subject.kind == "text":
+        return written_in(str(subject.value), given.shape, dtype)
+    if subject.kind == "hex":
+        raise malformed("subject", "map bytes cannot be drawn: draw the plan, or use layoutalg explain")
+    return solved(subject.value, given.budget)
+
+
+def _layout(value: object) -> Any:
+    """The layout of a written value, or the plan itself."""
+    return value.layout if isinstance(value, Written) else value
+
+
+def _draw_answer(layout: object, consumer: str, given: commands.Draw) -> tuple[str, str]:
+    """The answer of a consumer about a layout, as text and as a picture."""
+    found = admissible(layout, consumer, given.target, given.dtype, tile=given.shape, budget_seconds=given.budget)
+    if isinstance(found, Unknown):
+        return str(found), draw.bundle(found)["image/svg+xml"]
+    return str(found), draw.admission(_layout(layout), found)
+
+
+def _say_refusal(answer: Answer, as_json: bool) -> int:
+    result, lines, code = answer
+    if as_json:
+        say_json(result)
+    else:
+        say("\n".join(lines))
+    return code
+
+
+def run_emit(given: commands.Emit) -> int:
+    """Write the text (for ``raw``, the bytes) of a plan, a problem or the digits of a map."""
+    with clock.within(given.budget), answer_file(given.output) as file:
+        clock.check("a document")
+        subject = read_subject(given.subject)
+        if subject.kind == "text":
+            raise malformed("subject", "must be a plan, a problem or the 256 digits of a map", subject.value)
+        found: Solved | TensorMap
+        if subject.kind == "hex":
+            found = _decoded(str(subject.value), given.target, given.documented_only)
+        else:
+            found = solved(subject.value, given.budget, given.documented_only)
+        if isinstance(found, tuple):
+            return _say_refusal(found, given.json)
+        made = _raw(found, given.target) if given.what == "raw" else _text(given, found)
+        if file is not None:
+            put_into(file, made)
+        if given.json:
+            say_json({"schema": EMITTED, "what": given.what, "text": made if isinstance(made, str) else made.hex()})
+        elif file is None and isinstance(made, str):
+            say(made.rstrip("\n"))
+        elif file is None and isinstance(made, bytes):
+            if sys.stdout is not None and sys.stdout.isatty():
+                raise malformed("--output", "raw bytes cannot go to a terminal: use -o FILE or emit a C array (bytes)")
+            put_bytes(made)
+    return PROVED
+
+
+def _decoded(digits: str, target: str, documented_only: bool) -> TensorMap | Answer:
+    """The map of 128 bytes, or the answer that it breaks documented rules."""
+    if len(digits) != 256:
+        raise malformed("", "a descriptor is 128 bytes, 256 hexadecimal digits", f"{len(digits)} digits")
+    tm = decode(bytes.fromhex(digits), target=target)
+    broken = violations(tm, target=target, evidence="documented") if documented_only else ()
+    if not broken:
+        return tm
+    rules = ", ".join(entry.rule for entry in broken)
+    verdict = Refuted("rules", {"what": "the map breaks the documented text", "rules": rules})
+    answer: dict[str, object] = {"schema": VERDICT_SCHEMA, "verdict": "refuted", "witness": dict(verdict.witness)}
+    return answer, str(verdict).split("\n"), REFUTED
+
+
+def _text(given: commands.Emit, value: TensorMapPlan | OperandPlan | TensorMap) -> str:
+    if given.what in EXPORT_FORMS:
+        return export(value, given.what, given.name, given.target)
+    if isinstance(value, OperandPlan):
+        if given.what != "bytes":
+            raise malformed(
+                "what", "must be bytes, raw or the form of another system for wgmma descriptors", given.what
+            )
+        return descriptor_table(value, given.name or "descriptors")
+    if given.what == "host":
+        return host_map(value, given.name or "make_tensor_map")
+    if given.what == "bytes":
+        return map_bytes(value, given.name or "tensor_map", given.target)
+    if isinstance(value, TensorMap):
+        raise malformed("what", "must be host, bytes or raw for a bare map: a kernel needs the plan", given.what)
+    return (load_kernel if value.direction == "load" else store_kernel)(value, given.name).text
+
+
+def _raw(value: TensorMapPlan | OperandPlan | TensorMap, target: str) -> bytes:
+    if isinstance(value, OperandPlan):
+        return b"".join(tile.encoded.to_bytes(8, "little") for tile in value.tiles)
+    return value.raw if isinstance(value, TensorMapPlan) else encode(value, target=target)
