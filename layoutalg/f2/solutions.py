@@ -124,13 +124,13 @@ class SolutionSet:
                     "objective", f"must be one of {sorted(OBJECTIVES)}, or a sequence of axes", objective
                 )
             known = dict(self.particular.out_axes)
-            return self._placed([name for name in OBJECTIVES[objective] if name in known])
+            return self._keep_in_place([name for name in OBJECTIVES[objective] if name in known])
         order = as_names(objective, "objective", ordered=True)
         for name in order:
             place(self.particular.out_axes, name, "objective")
-        return self._placed(order)
+        return self._keep_in_place(order)
 
-    def _placed(self, order: Sequence[str]) -> LinearLayout:
+    def _keep_in_place(self, order: Sequence[str]) -> LinearLayout:
         one = self.particular
         if not self.kernel or not order:
             return one
@@ -179,7 +179,7 @@ def solve(outer: LinearLayout, target: LinearLayout) -> SolutionSet:
     linear(target, "target")
     columns, constant = target.columns, target.constant
     if target.out_axes != outer.out_axes:
-        columns, constant = _matched(outer, target)
+        columns, constant = _align_outputs(outer, target)
     reduced = matrix.eliminate(outer.columns)
     answer: list[int] = []
     constant ^= outer.constant
@@ -201,7 +201,7 @@ def _solutions(particular: LinearLayout, kernel: tuple[int, ...]) -> SolutionSet
     return found
 
 
-def _matched(outer: LinearLayout, target: LinearLayout) -> tuple[tuple[int, ...], int]:
+def _align_outputs(outer: LinearLayout, target: LinearLayout) -> tuple[tuple[int, ...], int]:
     """Return the columns and the constant of ``target`` packed as in ``outer``."""
     name = misfit(outer.out_axes, target.out_axes)
     if name is not None:
