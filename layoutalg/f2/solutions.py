@@ -183,11 +183,15 @@ def solve(outer: LinearLayout, target: LinearLayout) -> SolutionSet:
     reduced = matrix.eliminate(outer.columns)
     answer: list[int] = []
     constant ^= outer.constant
-    for index, value in enumerate((*columns, constant)):
-        rest, used = reduced.reduce(value)
-        if rest:
-            raise _not_contained(outer, target, index, value, constant)
-        answer.append(used)
+    count, lookup = reduced.column_count, reduced.rows.get
+    for index, value in enumerate((*columns, constant)):  # as ``reduced.reduce``, without its calls
+        row = value << count
+        while (length := row.bit_length()) > count:
+            pivot = lookup(length)
+            if pivot is None:
+                raise _not_contained(outer, target, index, value, constant)
+            row ^= pivot
+        answer.append(row)
     # each kernel set has its own highest column and otherwise only pivot columns, so it is already reduced
     particular = trusted(target.in_axes, outer.in_axes, tuple(answer[:-1]), answer[-1])
     return _solutions(particular, reduced.null)

@@ -121,9 +121,10 @@ def _eliminated(trial: Trial, eliminate: Callable[..., Elimination] = matrix.eli
 
 def _forward_alone(given: Sequence[int]) -> Elimination:
     """Stop before the pivots are reduced upwards."""
-    work, null, count = matrix.forward(given)
-    mask = (1 << count) - 1
-    return Elimination(tuple([(work[k] >> count, work[k] & mask) for k in sorted(work)]), tuple(null), count)
+    found = matrix.eliminate_uncached(given)
+    count, mask = found.column_count, (1 << found.column_count) - 1
+    vars(found)["pivots"] = tuple([(found.rows[k] >> count, found.rows[k] & mask) for k in sorted(found.rows)])
+    return found
 
 
 def _span(M: Sequence[int]) -> frozenset[int]:
