@@ -132,18 +132,18 @@ def pack(image: object, places: Sequence[tuple[str, int, int]], argument: str, b
     if isinstance(image, np.ndarray):
         image = image.tolist()
     if not isinstance(image, (tuple, list)) or len(image) != len(places):
-        raise malformed(_indexed(argument, bit), f"must have {len(places)} components, one per output axis", image)
+        raise malformed(_label(argument, bit), f"must have {len(places)} components, one per output axis", image)
     packed = 0
     for component, (name, low, bits) in zip(image, places, strict=True):
-        value = component if type(component) is int else fields_check.integer(component, _indexed(argument, bit))
+        value = component if type(component) is int else fields_check.integer(component, _label(argument, bit))
         # a negative number shifts to -1, never to 0
         if value >> bits:
-            raise malformed(_indexed(argument, bit), f"component {name} must be in [0, {shown(1 << bits)})", value)
+            raise malformed(_label(argument, bit), f"component {name} must be in [0, {shown(1 << bits)})", value)
         packed |= value << low
     return packed
 
 
-def _indexed(argument: str, bit: int | None) -> str:
+def _label(argument: str, bit: int | None) -> str:
     return argument if bit is None else f"{argument}[{bit}]"
 
 

@@ -46,7 +46,7 @@ def divide_left(layout: LinearLayout, tile: LinearLayout) -> LinearLayout:
         >>> str(divide_left(A, LinearLayout.from_bases({"reg": [(1,)]}, {"o": 2})))
         'F2[reg=(2)(1) -> o:4]'
     """
-    return _divided(layout, tile, left=True)
+    return _divide(layout, tile, left=True)
 
 
 def divide_right(layout: LinearLayout, tile: LinearLayout) -> LinearLayout:
@@ -57,10 +57,10 @@ def divide_right(layout: LinearLayout, tile: LinearLayout) -> LinearLayout:
         >>> str(divide_right(A, LinearLayout.from_bases({"reg": [(1,)]}, {"o": 2})))
         'F2[reg=(2)(1) -> o:4]'
     """
-    return _divided(layout, tile, left=False)
+    return _divide(layout, tile, left=False)
 
 
-def _divided(layout: LinearLayout, tile: LinearLayout, *, left: bool) -> LinearLayout:
+def _divide(layout: LinearLayout, tile: LinearLayout, *, left: bool) -> LinearLayout:
     what = f"the layout is not divisible by the tile from the {'left' if left else 'right'}"
     outside = outside_tile(layout, tile, "LA247", what, left=left, gaps=False)
     tile_in, tile_out = dict(tile.in_axes), dict(tile.out_axes)
@@ -145,7 +145,7 @@ def is_trivial_over(layout: LinearLayout, names: str | Iterable[str]) -> bool:
         >>> is_trivial_over(LinearLayout.identity({"lane": 2, "warp": 2}), "warp")
         True
     """
-    return _moved(linear(layout, "layout"), names) is None
+    return _why_not_in_place(linear(layout, "layout"), names) is None
 
 
 def quotient(layout: LinearLayout, names: str | Iterable[str]) -> LinearLayout:
@@ -156,14 +156,14 @@ def quotient(layout: LinearLayout, names: str | Iterable[str]) -> LinearLayout:
         'F2[lane=(1) -> lane:2]'
     """
     dropped = as_names(names, "names")
-    moved = _moved(linear(layout, "layout"), dropped)
+    moved = _why_not_in_place(linear(layout, "layout"), dropped)
     if moved is not None:
         raise refuse("LA248", "the layout is not trivial over these axes", moved[0], moved[1], layout)
     ins, outs = (set(dims) - set(dropped) for dims in (layout.in_dims, layout.out_dims))
     return restricted(layout, ins, outs)
 
 
-def _moved(layout: LinearLayout, names: str | Iterable[str]) -> tuple[str, dict[str, object]] | None:
+def _why_not_in_place(layout: LinearLayout, names: str | Iterable[str]) -> tuple[str, dict[str, object]] | None:
     """Return why the axes do not stay in place, or None if they do."""
     wanted = as_names(names, "names")
     ins, outs = dict(layout.in_axes), dict(layout.out_axes)

@@ -12,9 +12,9 @@ that produced it in the low bits. One xor updates both, and ``bit_length`` finds
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from sys import byteorder
 from typing import Final
 
@@ -34,35 +34,47 @@ SMALL = 64
 """Up to this many rows and columns, thousands of answers are cached: searches repeat the same queries."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Elimination:
-    """The reduced column space of a matrix, with the combination of columns behind each basis vector.
+    """The column space of a matrix, with the combination of columns behind each basis vector.
 
     Args:
-        pivots: For each pivot row (ascending) the pair (vector, set of columns whose xor is that vector). The pivot row
-            is the highest bit of its vector and zero in all other vectors.
+        rows: Bit length -> work row of that length, before back substitution.
         null: Sets of columns whose xor is zero; a basis of the kernel. The highest column of each is in no other.
         column_count: Number of columns of the matrix.
     """
 
-    pivots: tuple[tuple[int, int], ...]
+    rows: Mapping[int, int]
     null: tuple[int, ...]
     column_count: int
 
     @property
     def rank(self) -> int:
         """The dimension of the column space."""
-        return len(self.pivots)
+        return len(self.rows)
+
+    @cached_property
+    def pivots(self) -> tuple[tuple[int, int], ...]:
+        """For each pivot row (ascending) the pair (vector, set of columns whose xor is that vector).
+
+        The pivot row is the highest bit of its vector and zero in all other vectors.
+        """
+        count, mask = self.column_count, (1 << self.column_count) - 1
+        return tuple([(row >> count, row & mask) for row in _backward(self.rows)])
 
     def reduce(self, vector: int) -> tuple[int, int]:
         """Return (remainder, columns used): ``vector`` is in the column space exactly when the remainder is 0."""
-        used = 0
-        for pivot, columns in self.pivots:
-            lower = vector ^ pivot
-            if lower < vector:  # exactly if the highest bit of the pivot is set
-                vector = lower
-                used ^= columns
-        return vector, used
+        count, lookup = self.column_count, self.rows.get
+        row, rest = vector << count, 0
+        length = row.bit_length()
+        while length > count:
+            pivot = lookup(length)
+            if pivot is None:  # this bit stays
+                pivot = 1 << length - 1
+                rest |= pivot
+            row ^= pivot
+            length = row.bit_length()
+        return rest >> count, row
 
 
 def forward(columns: Sequence[int]) -> tuple[dict[int, int], list[int], int]:
@@ -88,7 +100,7 @@ def forward(columns: Sequence[int]) -> tuple[dict[int, int], list[int], int]:
     return work, null, count
 
 
-def _backward(work: dict[int, int]) -> list[int]:
+def _backward(work: Mapping[int, int]) -> list[int]:
     """Return the work rows after back substitution, ascending by pivot."""
     lengths = sorted(work)
     pivot_rows = 0
@@ -113,8 +125,9 @@ def eliminate(columns: Sequence[int]) -> Elimination:
     Complexity: O(n * rank) operations on integers of rows + columns bits.
 
     Example:
-        >>> eliminate((0b11, 0b01, 0b10))
-        Elimination(pivots=((1, 2), (2, 3)), null=(7,), column_count=3)
+        >>> found = eliminate((0b11, 0b01, 0b10))
+        >>> found.pivots, found.null
+        (((1, 2), (2, 3)), (7,))
     """
     small = len(columns) <= SMALL and not (columns and max(columns) >> SMALL)
     return (_small if small else _large)(tuple(columns))
@@ -123,9 +136,7 @@ def eliminate(columns: Sequence[int]) -> Elimination:
 def eliminate_uncached(columns: Sequence[int]) -> Elimination:
     """Like ``eliminate``, without its cache."""
     work, null, count = forward(columns)
-    mask = (1 << count) - 1
-    pivots = tuple((row >> count, row & mask) for row in _backward(work))
-    return Elimination(pivots, tuple(null), count)
+    return Elimination(work, tuple(null), count)
 
 
 _small = lru_cache(maxsize=4096)(eliminate_uncached)

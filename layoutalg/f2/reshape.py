@@ -58,7 +58,7 @@ def strided_1d(size: int, stride: int, in_dim: str, out_dim: str) -> LinearLayou
         >>> str(strided_1d(4, 2, "lane", "col"))
         'F2[lane=(2)(4) -> col:8]'
     """
-    _named(in_dim, out_dim)
+    _check_names(in_dim, out_dim)
     bits, shift = log2(size, "size"), log2(stride, "stride")
     outputs = ((out_dim, width(bits + shift, "stride")),)
     return trusted(((in_dim, bits),), outputs, tuple(1 << bit + shift for bit in range(bits)), 0)
@@ -71,12 +71,12 @@ def zeros_1d(size: int, in_dim: str, out_dim: str, out_size: int = 1) -> LinearL
         >>> str(zeros_1d(4, "warp", "col"))
         'F2[warp=(0)(0) -> col:1]'
     """
-    _named(in_dim, out_dim)
+    _check_names(in_dim, out_dim)
     bits = log2(size, "size")
     return trusted(((in_dim, bits),), ((out_dim, log2(out_size, "out_size")),), (0,) * bits, 0)
 
 
-def _named(in_dim: object, out_dim: object) -> None:
+def _check_names(in_dim: object, out_dim: object) -> None:
     fields_check.name(in_dim, "in_dim")
     fields_check.name(out_dim, "out_dim")
 
@@ -159,7 +159,7 @@ def reshape_ins(layout: LinearLayout, dims: Dims) -> LinearLayout:
         >>> str(reshape_ins(LinearLayout.from_bases({"i": [(1,), (2,)]}, {"o": 4}), {"lane": 2, "warp": 2}))
         'F2[lane=(1), warp=(2) -> o:4]'
     """
-    return _with_ins(layout, lambda axes: _cut(layout, axes, dims, "input"))
+    return _with_ins(layout, lambda axes: _regroup(layout, axes, dims, "input"))
 
 
 def reshape_outs(layout: LinearLayout, dims: Dims) -> LinearLayout:
@@ -169,10 +169,10 @@ def reshape_outs(layout: LinearLayout, dims: Dims) -> LinearLayout:
         >>> str(reshape_outs(LinearLayout.from_bases({"i": [(1,), (2,)]}, {"o": 4}), {"row": 2, "col": 2}))
         'F2[i=(1,0)(0,1) -> row:2, col:2]'
     """
-    return _with_outs(layout, lambda axes: _cut(layout, axes, dims, "output"))
+    return _with_outs(layout, lambda axes: _regroup(layout, axes, dims, "output"))
 
 
-def _cut(layout: LinearLayout, old: AxisBits, dims: Dims, side: str) -> AxisBits:
+def _regroup(layout: LinearLayout, old: AxisBits, dims: Dims, side: str) -> AxisBits:
     axes = axes_of(dims, "dims")
     total, bits = (sum(count for _, count in some) for some in (old, axes))
     if bits != total:
@@ -189,15 +189,15 @@ def flatten_ins(layout: LinearLayout, name: str | None = None) -> LinearLayout:
         >>> str(flatten_ins(LinearLayout.identity({"row": 2, "col": 2})))
         'F2[row=(1,0)(0,1) -> row:2, col:2]'
     """
-    return _with_ins(layout, lambda axes: _joined(axes, name))
+    return _with_ins(layout, lambda axes: _flatten(axes, name))
 
 
 def flatten_outs(layout: LinearLayout, name: str | None = None) -> LinearLayout:
     """Flatten all output axes into one, by default named after the first. See ``flatten_ins``."""
-    return _with_outs(layout, lambda axes: _joined(axes, name))
+    return _with_outs(layout, lambda axes: _flatten(axes, name))
 
 
-def _joined(axes: AxisBits, name: str | None) -> AxisBits:
+def _flatten(axes: AxisBits, name: str | None) -> AxisBits:
     if name is None and not axes:
         raise bad_argument("name", "must be given if the layout has no axes", None)
     joined = argument_check.name(axes[0][0] if name is None else name, "name")
@@ -211,7 +211,7 @@ def transpose_ins(layout: LinearLayout, names: Sequence[str]) -> LinearLayout:
         >>> str(transpose_ins(LinearLayout.from_bases({"a": [(1,)], "b": [(2,)]}, {"o": 4}), ("b", "a")))
         'F2[b=(2), a=(1) -> o:4]'
     """
-    order = _permuted(linear(layout, "layout").in_axes, names)
+    order = _reorder(linear(layout, "layout").in_axes, names)
     columns = tuple(column for name, _ in order for column in columns_of(layout, name, "names"))
     return trusted(order, layout.out_axes, columns, layout.constant)
 
@@ -223,12 +223,12 @@ def transpose_outs(layout: LinearLayout, names: Sequence[str]) -> LinearLayout:
         >>> str(transpose_outs(LinearLayout.from_bases({"i": [(1, 0)]}, {"row": 2, "col": 4}), ("col", "row")))
         'F2[i=(0,1) -> col:4, row:2]'
     """
-    order = _permuted(linear(layout, "layout").out_axes, names)
+    order = _reorder(linear(layout, "layout").out_axes, names)
     places = [place(layout.out_axes, name, "names") for name, _ in order]
     return mapped(layout, order, lambda value: gather(value, places))
 
 
-def _permuted(axes: AxisBits, names: Sequence[str]) -> AxisBits:
+def _reorder(axes: AxisBits, names: Sequence[str]) -> AxisBits:
     wanted = as_names(names, "names", ordered=True)
     sizes = dict(axes)
     if len(wanted) != len(axes) or any(name not in sizes for name in wanted):
@@ -243,15 +243,15 @@ def rename_ins(layout: LinearLayout, names: Mapping[str, str]) -> LinearLayout:
         >>> str(rename_ins(LinearLayout.from_bases({"a": [(1,)]}, {"o": 2}), {"a": "lane"}))
         'F2[lane=(1) -> o:2]'
     """
-    return _with_ins(layout, lambda axes: _renamed(axes, names))
+    return _with_ins(layout, lambda axes: _rename(axes, names))
 
 
 def rename_outs(layout: LinearLayout, names: Mapping[str, str]) -> LinearLayout:
     """Rename output axes (old name -> new name). See ``rename_ins``."""
-    return _with_outs(layout, lambda axes: _renamed(axes, names))
+    return _with_outs(layout, lambda axes: _rename(axes, names))
 
 
-def _renamed(axes: AxisBits, names: Mapping[str, str]) -> AxisBits:
+def _rename(axes: AxisBits, names: Mapping[str, str]) -> AxisBits:
     if not isinstance(names, Mapping):
         raise bad_argument("names", "must be a mapping from old to new names", names)
     for old in names:
@@ -269,15 +269,15 @@ def squeeze_ins(layout: LinearLayout, names: Iterable[str] | None = None) -> Lin
         >>> str(squeeze_ins(LinearLayout.from_bases({"a": [(1,)], "b": []}, {"o": 2})))
         'F2[a=(1) -> o:2]'
     """
-    return _with_ins(layout, lambda axes: _squeezed(layout, axes, names))
+    return _with_ins(layout, lambda axes: _squeeze(layout, axes, names))
 
 
 def squeeze_outs(layout: LinearLayout, names: Iterable[str] | None = None) -> LinearLayout:
     """Drop output axes of size 1: those named, or all of them. See ``squeeze_ins``."""
-    return _with_outs(layout, lambda axes: _squeezed(layout, axes, names))
+    return _with_outs(layout, lambda axes: _squeeze(layout, axes, names))
 
 
-def _squeezed(layout: LinearLayout, axes: AxisBits, names: Iterable[str] | None) -> AxisBits:
+def _squeeze(layout: LinearLayout, axes: AxisBits, names: Iterable[str] | None) -> AxisBits:
     if names is None:
         return tuple(axis for axis in axes if axis[1])
     dropped = selected(axes, names, "names")
@@ -297,7 +297,7 @@ def concat_ins(left: LinearLayout, right: LinearLayout) -> LinearLayout:
         >>> str(concat_ins(lane, warp))
         'F2[lane=(1), warp=(2) -> o:4]'
     """
-    _joinable(left, right, "output", "input")
+    _check_joinable(left, right, "output", "input")
     inputs = left.in_axes + right.in_axes
     return trusted(inputs, left.out_axes, left.columns + right.columns, left.constant ^ right.constant)
 
@@ -310,13 +310,13 @@ def concat_outs(left: LinearLayout, right: LinearLayout) -> LinearLayout:
         >>> str(concat_outs(row, col))
         'F2[i=(1,2) -> row:4, col:4]'
     """
-    _joinable(left, right, "input", "output")
+    _check_joinable(left, right, "input", "output")
     shift = left.out_bits
     columns = tuple(low | high << shift for low, high in zip(left.columns, right.columns, strict=True))
     return trusted(left.in_axes, left.out_axes + right.out_axes, columns, left.constant | right.constant << shift)
 
 
-def _joinable(left: LinearLayout, right: LinearLayout, same: str, other: str) -> None:
+def _check_joinable(left: LinearLayout, right: LinearLayout, same: str, other: str) -> None:
     """Check that two layouts have equal axes on side ``same`` and disjoint names on the other."""
     one, two = (
         {"input": linear(layout, name).in_axes, "output": layout.out_axes}

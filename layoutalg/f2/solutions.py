@@ -124,13 +124,13 @@ class SolutionSet:
                     "objective", f"must be one of {sorted(OBJECTIVES)}, or a sequence of axes", objective
                 )
             known = dict(self.particular.out_axes)
-            return self._placed([name for name in OBJECTIVES[objective] if name in known])
+            return self._keep_in_place([name for name in OBJECTIVES[objective] if name in known])
         order = as_names(objective, "objective", ordered=True)
         for name in order:
             place(self.particular.out_axes, name, "objective")
-        return self._placed(order)
+        return self._keep_in_place(order)
 
-    def _placed(self, order: Sequence[str]) -> LinearLayout:
+    def _keep_in_place(self, order: Sequence[str]) -> LinearLayout:
         one = self.particular
         if not self.kernel or not order:
             return one
@@ -179,15 +179,19 @@ def solve(outer: LinearLayout, target: LinearLayout) -> SolutionSet:
     linear(target, "target")
     columns, constant = target.columns, target.constant
     if target.out_axes != outer.out_axes:
-        columns, constant = _matched(outer, target)
+        columns, constant = _align_outputs(outer, target)
     reduced = matrix.eliminate(outer.columns)
     answer: list[int] = []
     constant ^= outer.constant
-    for index, value in enumerate((*columns, constant)):
-        rest, used = reduced.reduce(value)
-        if rest:
-            raise _not_contained(outer, target, index, value, constant)
-        answer.append(used)
+    count, lookup = reduced.column_count, reduced.rows.get
+    for index, value in enumerate((*columns, constant)):  # as ``reduced.reduce``, without its calls
+        row = value << count
+        while (length := row.bit_length()) > count:
+            pivot = lookup(length)
+            if pivot is None:
+                raise _not_contained(outer, target, index, value, constant)
+            row ^= pivot
+        answer.append(row)
     # each kernel set has its own highest column and otherwise only pivot columns, so it is already reduced
     particular = trusted(target.in_axes, outer.in_axes, tuple(answer[:-1]), answer[-1])
     return _solutions(particular, reduced.null)
@@ -201,7 +205,7 @@ def _solutions(particular: LinearLayout, kernel: tuple[int, ...]) -> SolutionSet
     return found
 
 
-def _matched(outer: LinearLayout, target: LinearLayout) -> tuple[tuple[int, ...], int]:
+def _align_outputs(outer: LinearLayout, target: LinearLayout) -> tuple[tuple[int, ...], int]:
     """Return the columns and the constant of ``target`` packed as in ``outer``."""
     name = misfit(outer.out_axes, target.out_axes)
     if name is not None:

@@ -79,7 +79,7 @@ def decide(assumptions: Known, claim: Condition, timeout_ms: float = DECISION_MS
     """
     with clock.within(clock.checked_seconds(timeout_ms, "timeout_ms") / 1000):
         try:
-            return _decided(assumptions, claim)
+            return _ask_engines(assumptions, claim)
         except _OpenError as error:
             found = error.decision
         except BudgetError:
@@ -96,7 +96,7 @@ class _OpenError(Exception):
 
 
 @lru_cache(maxsize=1024)
-def _decided(assumptions: Known, claim: Condition) -> Decision:
+def _ask_engines(assumptions: Known, claim: Condition) -> Decision:
     """Return the first engine's decision."""
     quick = decide_quickly(assumptions, claim, GLANCE)
     if quick is None:
@@ -252,7 +252,7 @@ def _by_solver(assumptions: Known, claim: Condition, holds: Sizes | None, fails:
                 continue
             if found[wanted] is not None:
                 continue
-            found[wanted], agreed = _contradicted(assumptions, claim, wanted)
+            found[wanted], agreed = _search_counterexample(assumptions, claim, wanted)
             if found[wanted] is None:
                 what = "never holds, by z3" if wanted else "follows by z3"
                 reason = f"{what}; {agreed} random sizes agree"
@@ -264,7 +264,7 @@ def _by_solver(assumptions: Known, claim: Condition, holds: Sizes | None, fails:
     return Decision(None, "z3", found[True], found[False], "both are possible")
 
 
-def _contradicted(assumptions: Known, claim: Condition, wanted: bool) -> tuple[Sizes | None, int]:
+def _search_counterexample(assumptions: Known, claim: Condition, wanted: bool) -> tuple[Sizes | None, int]:
     """Return sizes that z3 says do not exist (None if none found), and how many were tried."""
     tried = 0
     for sizes in _draws(assumptions, claim.names, FAR, seed=1):

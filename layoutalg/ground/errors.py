@@ -149,11 +149,11 @@ def shown(value: object, limit: int = SHOWN_CHARACTERS) -> str:
         >>> shown((1, "two")), shown(tuple(range(10**6)), 20), shown(1 << 20_000)
         ("(1, 'two')", '(0, 1, 2, 3, 4, 5...', 'a number of 20001 bits')
     """
-    text = _written(value, limit + 1, 0)
+    text = _repr_prefix(value, limit + 1, 0)
     return text if len(text) <= limit else text[: limit - 3] + "..."
 
 
-def _written(value: object, room: int, depth: int) -> str:
+def _repr_prefix(value: object, room: int, depth: int) -> str:
     """Return ``repr(value)``, or a prefix of more than ``room`` characters."""
     if type(value) is str or type(value) is bytes:
         return repr(value[: room + 1])
@@ -162,15 +162,17 @@ def _written(value: object, room: int, depth: int) -> str:
     if depth > _SHOWN_DEPTH:
         return "..."
     if type(value) is tuple and len(value) == 1:
-        return f"({_written(value[0], room, depth + 1)},)"
+        return f"({_repr_prefix(value[0], room, depth + 1)},)"
     if type(value) is tuple:
-        return "(" + _listed(value, room, depth + 1) + ")"
+        return "(" + _join_prefix(value, room, depth + 1) + ")"
     if type(value) is list:
-        return "[" + _listed(value, room, depth + 1) + "]"
+        return "[" + _join_prefix(value, room, depth + 1) + "]"
     if type(value) is dict:
         text, left = "{", room
         for index, (key, entry) in enumerate(value.items()):
-            pair = f"{', ' if index else ''}{_written(key, left, depth + 1)}: {_written(entry, left, depth + 1)}"
+            pair = (
+                f"{', ' if index else ''}{_repr_prefix(key, left, depth + 1)}: {_repr_prefix(entry, left, depth + 1)}"
+            )
             text, left = text + pair, left - len(pair)
             if left < 0:
                 break
@@ -181,10 +183,10 @@ def _written(value: object, room: int, depth: int) -> str:
         return f"a {type(value).__name__} that cannot be printed"
 
 
-def _listed(values: Iterable[object], room: int, depth: int) -> str:
+def _join_prefix(values: Iterable[object], room: int, depth: int) -> str:
     parts: list[str] = []
     for value in values:
-        parts.append(_written(value, room, depth))
+        parts.append(_repr_prefix(value, room, depth))
         room -= len(parts[-1]) + 2
         if room < 0:
             break

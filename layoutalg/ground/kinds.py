@@ -42,9 +42,9 @@ def checked_kinds(value: Any, code: str) -> None:
         given = getattr(value, name)
         if type(given) is kind and kind in _PLAIN:
             continue
-        found = _as(kind, given)
+        found = _convert(kind, given)
         if found is _WRONG:
-            because = f"{name} must be {_said(kind)}, not {shown(given)}"
+            because = f"{name} must be {_words_for(kind)}, not {shown(given)}"
             raise MalformedError(Diagnostic(code, "invalid field", (f"{type(value).__name__}.{name}",), because))
         if found is not given:
             object.__setattr__(value, name, found)
@@ -67,7 +67,7 @@ def _kinds(owner: type) -> tuple[tuple[str, Any], ...]:
     return tuple((field.name, hints[field.name]) for field in dataclasses.fields(owner))
 
 
-def _aimed_at(kind: Any) -> Any:
+def _resolve(kind: Any) -> Any:
     """Resolve type aliases; ``numpy.typing.NDArray`` is one from numpy 2.5 on."""
     while hasattr(alias := typing.get_origin(kind) or kind, "__value__"):
         kind = alias.__value__
@@ -77,11 +77,11 @@ def _aimed_at(kind: Any) -> Any:
 @cache
 def _parts(kind: Any) -> tuple[Any, Any, tuple[Any, ...]]:
     """Return an annotation resolved, with its origin and arguments."""
-    kind = _aimed_at(kind)
+    kind = _resolve(kind)
     return kind, typing.get_origin(kind), typing.get_args(kind)
 
 
-def _as(kind: Any, value: object) -> object:
+def _convert(kind: Any, value: object) -> object:
     """Return the value converted to that kind, or ``_WRONG``."""
     kind, origin, arguments = _parts(kind)
     if kind is Any:
@@ -96,12 +96,12 @@ def _as(kind: Any, value: object) -> object:
         return value if isinstance(value, str) and value in arguments else _WRONG
     if origin in (typing.Union, types.UnionType):
         for argument in arguments:
-            found = _as(argument, value)
+            found = _convert(argument, value)
             if found is not _WRONG:
                 return found
         return _WRONG
     if origin is tuple:
-        return _as_tuple(arguments, value)
+        return _convert_tuple(arguments, value)
     if kind is type(None):
         return None if value is None else _WRONG
     if kind is bytes:
@@ -111,7 +111,7 @@ def _as(kind: Any, value: object) -> object:
     return value if isinstance(value, origin or kind) else _WRONG
 
 
-def _as_tuple(arguments: tuple[Any, ...], value: object) -> object:
+def _convert_tuple(arguments: tuple[Any, ...], value: object) -> object:
     if isinstance(value, np.ndarray) and value.ndim:
         value = value.tolist()
     if not isinstance(value, (tuple, list)):
@@ -121,16 +121,16 @@ def _as_tuple(arguments: tuple[Any, ...], value: object) -> object:
         return value if min(value) >= -(2**63) and max(value) < 2**64 else _WRONG  # tables: no step for each entry
     if not many and len(value) != len(arguments):
         return _WRONG
-    entries = [_as(arguments[0] if many else arguments[index], entry) for index, entry in enumerate(value)]
+    entries = [_convert(arguments[0] if many else arguments[index], entry) for index, entry in enumerate(value)]
     if any(entry is _WRONG for entry in entries):
         return _WRONG
     same = type(value) is tuple and all(new is old for new, old in zip(entries, value, strict=True))
     return value if same else tuple(entries)
 
 
-def _said(kind: Any, plural: bool = False) -> str:
+def _words_for(kind: Any, plural: bool = False) -> str:
     """Return the kind in words."""
-    kind = _aimed_at(kind)
+    kind = _resolve(kind)
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if kind in _NOUNS:
         return _NOUNS[kind][plural]
@@ -139,11 +139,11 @@ def _said(kind: Any, plural: bool = False) -> str:
     if origin is typing.Literal:
         return "one of " + ", ".join(arguments)
     if origin in (typing.Union, types.UnionType):
-        return " or ".join(_said(argument, plural) for argument in arguments)
+        return " or ".join(_words_for(argument, plural) for argument in arguments)
     if origin is tuple:
         noun = "tuples" if plural else "a tuple"
         if len(arguments) == 2 and arguments[1] is Ellipsis:
-            return f"{noun} of {_said(arguments[0], True)}"
-        return f"{noun} of ({', '.join(_said(argument) for argument in arguments)})"
+            return f"{noun} of {_words_for(arguments[0], True)}"
+        return f"{noun} of ({', '.join(_words_for(argument) for argument in arguments)})"
     name = getattr(origin or kind, "__name__", str(kind))
     return f"{name} values" if plural else f"a {name}"

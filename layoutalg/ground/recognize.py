@@ -99,7 +99,7 @@ def swizzled(table: IntArray) -> tuple[tuple[int, int, int], Modes, int] | None:
         ((1, 0, 3), ((3, 1), (3, 4)), 0)
     """
     for (bits, base, shift), modes in swizzled_forms(table):
-        return (bits, base, shift), modes, _moved(table[:1], bits, base, shift).tolist()[0]
+        return (bits, base, shift), modes, _swizzle(table[:1], bits, base, shift).tolist()[0]
     return None
 
 
@@ -134,10 +134,10 @@ def swizzled_forms(table: IntArray) -> Iterator[tuple[tuple[int, int, int], Mode
 
 
 @overload
-def _moved(table: int, bits: int, base: int, shift: int) -> int: ...
+def _swizzle(table: int, bits: int, base: int, shift: int) -> int: ...
 @overload
-def _moved(table: IntArray, bits: int, base: int, shift: int) -> IntArray: ...
-def _moved(table: int | IntArray, bits: int, base: int, shift: int) -> int | IntArray:
+def _swizzle(table: IntArray, bits: int, base: int, shift: int) -> IntArray: ...
+def _swizzle(table: int | IntArray, bits: int, base: int, shift: int) -> int | IntArray:
     picked = table & ((1 << bits) - 1) << (base + max(shift, 0))
     return table ^ (picked >> shift if shift >= 0 else picked << -shift)
 
@@ -170,17 +170,17 @@ class _Probe:
 
     def modes(self, bits: int, base: int, shift: int) -> Modes | None:
         """Return the modes of the swizzled table, or None if it is not strided."""
-        first, *rest = _moved(self.units, bits, base, shift).tolist()
+        first, *rest = _swizzle(self.units, bits, base, shift).tolist()
         modes = _only_modes(first, dict(zip(self.weights, rest, strict=True)), len(self.table))
         for place, at in enumerate(self.suspects):
-            if _moved(int(self.table[at]), bits, base, shift) != _value(first, modes, at):
+            if _swizzle(int(self.table[at]), bits, base, shift) != _value(first, modes, at):
                 self.suspects.insert(0, self.suspects.pop(place))
                 return None
         ends = [(extent - 1) * stride for extent, stride in modes]
         if first + sum(min(end, 0) for end in ends) < -(2**63) or first + sum(max(end, 0) for end in ends) >= 2**63:
             return None  # the forced values overflow 64 bits, the swizzled ones do not
         for stop in (_BLOCK, len(self.table)):
-            block = _moved(self.table[:stop], bits, base, shift)
+            block = _swizzle(self.table[:stop], bits, base, shift)
             wrong = np.flatnonzero(block != _beginning(first, modes, len(block)))
             if wrong.size:
                 self.suspects.insert(0, int(wrong[0]))

@@ -197,7 +197,7 @@ def run(what: str, seconds: float, task: Callable[P, T], /, *args: P.args, **kwa
         try:
             worker = pool.take()
         except OSError as error:  # out of processes or memory
-            raise _ended(what, f"a process could not be started: {error}") from None
+            raise _crash_error(what, f"a process could not be started: {error}") from None
         try:
             # the worker's alarm starts once it is up, which is later than now
             succeeded, answer = worker.ask(pickle.dumps((given + _GRACE, task, args, kwargs)), deadline)
@@ -205,7 +205,7 @@ def run(what: str, seconds: float, task: Callable[P, T], /, *args: P.args, **kwa
             worker.stop()
             clock.out_of_time(what, given)
         except _CrashError:
-            raise _ended(what, f"the process that computed it ended with status {worker.stop()}") from None
+            raise _crash_error(what, f"the process that computed it ended with status {worker.stop()}") from None
         except BaseException:  # also Ctrl-C: the worker is in the middle of a task
             worker.stop()
             raise
@@ -217,7 +217,7 @@ def run(what: str, seconds: float, task: Callable[P, T], /, *args: P.args, **kwa
     return answer  # type: ignore[no-any-return]
 
 
-def _ended(what: str, because: str) -> BudgetError:
+def _crash_error(what: str, because: str) -> BudgetError:
     return BudgetError(Diagnostic("LA003", "the solver process ended without an answer", (what,), because))
 
 

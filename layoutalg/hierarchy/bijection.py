@@ -235,7 +235,7 @@ def _normal(modes: Digits, flips: set[int]) -> tuple[Digits, set[int]]:
     if len(carriers) != len(bits):
         raise _no_bijection(modes, f"{len(carriers)} bits flip {len(bits)} shared bits")
     uses = Counter(weight for k in carriers for weight in weights(pieces[k][2]))
-    flips = flips.symmetric_difference(-d for d in (split[k][1] for k in carriers) if _reversed(d))
+    flips = flips.symmetric_difference(-d for d in (split[k][1] for k in carriers) if _is_reversed(d))
     answer = list(split)
     for k in carriers:
         bit, *others = weights(split[k][1])
@@ -246,7 +246,7 @@ def _normal(modes: Digits, flips: set[int]) -> tuple[Digits, set[int]]:
     return merge(answer), flips
 
 
-def _reversed(stride: Stride) -> TypeGuard[int]:
+def _is_reversed(stride: Stride) -> TypeGuard[int]:
     return isinstance(stride, int) and stride < 0
 
 

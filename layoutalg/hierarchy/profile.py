@@ -92,7 +92,7 @@ def kept_by_equation(pieces: Digits, origin: int, below: int) -> int | None:
     for weight, extent, stride in placed(pieces):
         touched = weights(stride)
         if not shared.isdisjoint(touched):
-            groups = _grouped(groups, weight, touched)
+            groups = _add_to_groups(groups, weight, touched)
             continue
         before = weight // below if weight >= below else 0
         after = touched[0] // below if touched[0] >= below else 0
@@ -115,7 +115,7 @@ def kept_by_equation(pieces: Digits, origin: int, below: int) -> int | None:
     return None if solutions is None else free * solutions
 
 
-def _grouped(
+def _add_to_groups(
     groups: list[tuple[set[int], list[tuple[int, tuple[int, ...]]]]], weight: int, touched: tuple[int, ...]
 ) -> list[tuple[set[int], list[tuple[int, tuple[int, ...]]]]]:
     """Return the groups with one more bit, merging those that it connects."""

@@ -186,11 +186,11 @@ class TestSolver:
 
     def test_a_proof_that_sizes_contradict_is_not_believed(self, monkeypatch):
         monkeypatch.setattr(solver, "solve", lambda *_: None)  # whatever is asked, "there are none"
-        found = decide_module._decided.__wrapped__(
+        found = decide_module._ask_engines.__wrapped__(
             Assumptions(("M % 2 == 0",)), condition("M**2*N != 2*K**2*N + 99_992*M")
         )
         assert found.engine != "z3" or found.status is None or found.reason.startswith(("follows", "never"))
-        wrong = decide_module._contradicted(Assumptions(), condition("M <= 4096"), False)
+        wrong = decide_module._search_counterexample(Assumptions(), condition("M <= 4096"), False)
         assert condition("M <= 4096").holds(dict(wrong[0])) is False
 
     def test_a_model_that_does_not_hold_is_not_believed(self, monkeypatch):
