@@ -6,7 +6,7 @@ arrow, a set of points, both read by ISL. An axis and its digits, ``lane 8:2``, 
 begin a hierarchical layout (``layoutalg.hierarchy.notation``). ``#``, ``tensor<`` and ``!ttg.memdesc<`` begin Triton's
 attributes and types (``layoutalg.notation.ttgir``), ``gl.BlockedLayout(`` a constructor of Gluon
 (``layoutalg.notation.gluon``), ``[[ T0:0`` and ``Warp0:`` Triton's pictures (``layoutalg.notation.views``). A text with
-``-->`` is a morphism (``layoutalg.cute.morphism_notation``). Everything else is CuTe's
+``-->`` is a morphism (``layoutalg.cute.notation``). Everything else is CuTe's
 (``layoutalg.notation.printout``). docs/notation.md lists every form with its unit.
 
 Implementation notes: readers are imported in the branch that needs them, so that reading a CuTe layout loads no other
@@ -145,7 +145,7 @@ def _parsed(text: str, shape: Any) -> Any:
 
         return PiecewiseLayout.parse(text) if "->" in start.partition("{")[2] else PointSet(text)
     if "-->" in start:
-        from layoutalg.cute.morphism_notation import parse_morphism
+        from layoutalg.cute.notation import parse_morphism
 
         return parse_morphism(text)
     return read_printout(text).layout

@@ -25,10 +25,8 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from layoutalg.cute.composed import ComposedLayout
-from layoutalg.cute.cursor import Cursor
-from layoutalg.cute.notation import element_swizzle, flagged, parse_cute
-from layoutalg.cute.swizzle import Swizzle
+from layoutalg.cute.notation import Cursor, element_swizzle, flagged, parse_cute
+from layoutalg.cute.swizzle import ComposedLayout, Swizzle
 from layoutalg.notation.sizes import is_symbolic
 
 LABEL = re.compile(

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from layoutalg.cute.composed import ComposedLayout
-from layoutalg.cute.swizzle import Swizzle
+from layoutalg.cute.swizzle import ComposedLayout, Swizzle
 from layoutalg.targets.nvidia.swizzles import SWIZZLE_TABLE
 
 

@@ -21,11 +21,11 @@ from layoutalg.cute import (
     upcast,
 )
 from layoutalg.cute import filter as filtered
-from layoutalg.cute.affine import affine
-from layoutalg.cute.common import still_digits
-from layoutalg.cute.composed import Cute
+from layoutalg.cute.complement import still_digits
 from layoutalg.cute.factor import max_residue, neighbours
+from layoutalg.cute.fit import affine
 from layoutalg.cute.inttuple import steps_over
+from layoutalg.cute.swizzle import Cute
 from layoutalg.f2 import matrix
 from layoutalg.ground.digits import Flat, evaluate, merge
 from layoutalg.ground.errors import AdmissibilityError, LayoutError
@@ -160,8 +160,8 @@ def _spread(case: Spread, distribute: Callable[..., CuteLayout] = domain_distrib
 
 
 def _fewer(shape: tuple[int, int], count: int) -> CuteLayout:
-    """Return as many as are found, as CuTe C++ does."""
-    return domain_distribute(shape, count, convention="cute_cpp")
+    """Take as many as possible from each mode on its own."""
+    return CuteLayout(tuple(math.gcd(extent, count) for extent in shape), (1, shape[0]))
 
 
 def _aligned(layout: CuteLayout, align: Callable[[CuteLayout], int] = max_alignment) -> str | None:
@@ -271,7 +271,7 @@ LAWS = (
     Law(
         "common.nullspace",
         "L(nullspace(L)(i)) = 0 for distinct coordinates, size(L) / size(filter(L)) of them; by induction over modes.",
-        ("layoutalg.cute.nullspace", "layoutalg.cute.common.still_digits"),
+        ("layoutalg.cute.nullspace", "layoutalg.cute.complement.still_digits"),
         (
             *integers(_still, partial(_still, find=_from_one), "all extents >= 2, all strides; two modes"),
             *enumerated(_layouts, _kernel, partial(_kernel, find=_values_of), f"all {_BOX}", 420),
@@ -309,7 +309,7 @@ LAWS = (
     Law(
         "common.affine",
         "affine(L) is the map x -> M x xor c over F2 of a layout whose size is a power of two, or there is none.",
-        ("layoutalg.cute.affine.affine", "layoutalg.cute.affine.carry_free"),
+        ("layoutalg.cute.fit.affine", "layoutalg.cute.fit.carry_free"),
         enumerated(every_stack, _over_f2, partial(_over_f2, form=_by_bits), "16 stacks over 8 layouts", 128),
         "whether an addition carries is decided bit by bit over the strides of a layout",
     ),

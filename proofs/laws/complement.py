@@ -189,10 +189,10 @@ def _by_shape(case: Shaped, complement: Callable[..., CuteLayout] = complement) 
 
 def _of_the_size(layout: CuteLayout, bound: Any) -> CuteLayout:
     """Take the size of the shape, as pycute does."""
-    return complement(layout, bound, convention="pycute")
+    return complement(layout, CuteLayout(bound).size)
 
 
-_ABOUT = ("layoutalg.cute.complement.complement", "layoutalg.cute.complement.gaps")
+_ABOUT = tuple(f"layoutalg.cute.complement.{name}" for name in ("complement", "complement_up_to", "gaps"))
 
 LAWS = (
     Law(
@@ -219,7 +219,7 @@ LAWS = (
         "complement.shape",
         "complement(A, S) for a shape S counts whole outermost steps mode by mode, and is refused exactly where these "
         "do not cover it.",
-        ("layoutalg.cute.complement.complement", "layoutalg.cute.complement.bound_of", "layoutalg.cute.ceil_div"),
+        ("layoutalg.cute.complement.complement", "layoutalg.cute.complement._bound_of", "layoutalg.cute.ceil_div"),
         enumerated(_shaped, _by_shape, partial(_by_shape, complement=_of_the_size), "12 layouts, shapes to (8,6)", 576),
         "ceil_div divides mode by mode, which is structure; complement.least is proved for all bounds",
     ),

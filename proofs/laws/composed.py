@@ -24,8 +24,8 @@ from layoutalg.cute import (
     upcast,
     zipped_divide,
 )
-from layoutalg.cute.composed import IDENTITY, Cute, Stages, fused
-from layoutalg.cute.swizzled import simplify, strided_form
+from layoutalg.cute.fit import simplify, strided_form
+from layoutalg.cute.swizzle import IDENTITY, Cute, Stages, fused
 from layoutalg.ground.digits import span
 from layoutalg.ground.errors import LayoutError, RepresentabilityError
 from layoutalg.proofs.laws.composition import strided_on
@@ -272,7 +272,7 @@ LAWS = (
         "composed.spelling",
         "A stack of swizzles and offsets in its one spelling has the same values: offsets that stand alone join the "
         "stage applied after them.",
-        ("layoutalg.cute.composed.fused", "layoutalg.cute.ComposedLayout"),
+        ("layoutalg.cute.swizzle.fused", "layoutalg.cute.ComposedLayout"),
         bit_vectors(
             _one_spelling,
             partial(_one_spelling, fuse=_to_the_outside),
@@ -291,21 +291,21 @@ LAWS = (
         "composed.range",
         "value_range is the range of the values also where there are too many to go through: two windows of a period "
         "hold the extremes.",
-        ("layoutalg.cute.ComposedLayout.value_range", "layoutalg.cute.composed._values_from"),
+        ("layoutalg.cute.ComposedLayout.value_range", "layoutalg.cute.swizzle._values_from"),
         enumerated(_large, _ranged, partial(_ranged, extremes=_of_the_ends), "6 layouts of 2^20 + 2^10 points", 6),
         _WHY,
     ),
     Law(
         "composed.simplified",
         "simplify keeps the function, has no more swizzles, and is idempotent.",
-        ("layoutalg.cute.swizzled.simplify", "layoutalg.cute.swizzled.tabled", "layoutalg.cute.swizzled._multiplied"),
+        ("layoutalg.cute.fit.simplify", "layoutalg.cute.fit.tabled", "layoutalg.cute.fit._multiplied"),
         enumerated(every_stack, _same_function, partial(_same_function, operation=_one_swizzle), _CASES, 128),
         _WHY,
     ),
     Law(
         "composed.strided",
         "strided_form is shape:stride with the values of the stack, and is refused exactly where there is none.",
-        ("layoutalg.cute.swizzled.strided_form",),
+        ("layoutalg.cute.fit.strided_form",),
         enumerated(every_stack, _plain, partial(_plain, form=_under_it), _CASES, 128),
         _WHY,
     ),

@@ -295,8 +295,8 @@ LAWS = (
         "no layout has this function.",
         (
             "layoutalg.cute.composition.composition",
-            "layoutalg.cute.compose_strided.after_narrow",
-            "layoutalg.cute.compose_strided.after_strided",
+            "layoutalg.cute.composition.compose_strided",
+            "layoutalg.cute.composition.after_strided",
         ),
         enumerated(
             _pairs,

@@ -246,9 +246,9 @@ LAWS = (
         "A coordinate layout C after L takes i to C(L(i)), L after C takes it to L(C(i)), and right_inverse(C) is an "
         "inverse on the coordinates that it has, wherever they are defined.",
         (
-            "layoutalg.cute.compose_coordinates.coordinates_after",
-            "layoutalg.cute.compose_coordinates.at_coordinates",
-            "layoutalg.cute.compose_coordinates._mode",
+            "layoutalg.cute.composition.coordinates_after",
+            "layoutalg.cute.composition.at_coordinates",
+            "layoutalg.cute.composition._mode",
             "layoutalg.cute.inverse._right_of_coordinates",
         ),
         enumerated(
@@ -275,7 +275,7 @@ LAWS = (
         "coordinates.forms",
         "L(i), L(c), L(c_0, c_1, ...) with every mode as a number or nested are one offset: the sum of digits times "
         "strides.",
-        ("layoutalg.cute.layout.CuteLayout.__call__", "layoutalg.cute.coords.offset_of"),
+        ("layoutalg.cute.layout.CuteLayout.__call__", "layoutalg.cute.inttuple.offset_of"),
         enumerated(_cases, _forms, partial(_forms, call=_past_the_end), _NATURAL, 92),
         "how a coordinate nests is structure, not a value; the digits of each mode are proved for all values",
     ),

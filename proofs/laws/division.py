@@ -131,7 +131,10 @@ def _reassembled(pair: Pair, divide: Callable[..., CuteLayout] = logical_divide)
 
 
 def _rounded_up(outer: CuteLayout, tile: CuteLayout) -> CuteLayout:
-    return logical_divide(outer, tile, convention="cute_cpp")
+    try:
+        return logical_divide(outer, tile)
+    except LayoutError:
+        return CuteLayout((tile.size, -(-outer.size // tile.size)))
 
 
 def _blocks() -> Iterator[Pair]:
@@ -244,8 +247,8 @@ LAWS = (
         "same function, laid open.",
         (
             *("layoutalg.cute.zipped_divide", "layoutalg.cute.tiled_divide", "layoutalg.cute.flat_divide"),
-            *(f"layoutalg.cute.divide.{name}" for name in ("shaped", "unzip", "tiled", "flat", "_by_mode")),
-            "layoutalg.cute.compose_strided.after_tiler",
+            *(f"layoutalg.cute.divide.{name}" for name in ("shaped", "unzip", "_by_mode")),
+            "layoutalg.cute.composition.after_tiler",
         ),
         enumerated(
             _divisions,
@@ -260,7 +263,7 @@ LAWS = (
         "product.copies",
         "A * T = (A, C o T) with C the complement of A: copy j starts at C(T(j)), and from any offset its copy, the "
         "element in it and the start within the gap are read back, so copies at different places are disjoint.",
-        ("layoutalg.cute.logical_product", "layoutalg.cute.product.product_of", "layoutalg.cute.complement.gaps"),
+        ("layoutalg.cute.logical_product", "layoutalg.cute.divide.product_of", "layoutalg.cute.complement.gaps"),
         (
             *integers(_copied, partial(_copied, fill=_over_the_size), _COPIES),
             *enumerated(
@@ -290,7 +293,7 @@ LAWS = (
         "product.by_mode",
         "Mode k of the blocked product is (block mode k, copies mode k), of the raked product the two turned around; "
         "both have the offsets of the logical product.",
-        ("layoutalg.cute.blocked_product", "layoutalg.cute.raked_product", "layoutalg.cute.product.interleaved"),
+        ("layoutalg.cute.blocked_product", "layoutalg.cute.raked_product", "layoutalg.cute.divide.interleaved"),
         enumerated(
             _blocks,
             _zipped_by_mode,

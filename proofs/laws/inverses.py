@@ -14,7 +14,7 @@ from itertools import pairwise, product
 
 from layoutalg.cute import CuteLayout, left_inverse, right_inverse
 from layoutalg.cute.complement import Chain
-from layoutalg.cute.inverse_strided import left_digits, right_digits
+from layoutalg.cute.inverse import left_digits, right_digits
 from layoutalg.ground.digits import Flat, evaluate, merge
 from layoutalg.ground.errors import AdmissibilityError
 from layoutalg.proofs.laws.engines import by, enumerated, integers
@@ -25,8 +25,8 @@ from layoutalg.proofs.laws.trial import Trial
 
 _TWO = "all extents >= 2, all strides; two modes: the step of the induction"
 _PADDED = "two modes with strides d and d m, any m >= s, all extents"
-_STRIDED = "layoutalg.cute.inverse_strided"
-_FOUND = ("_drifting", "_searched")
+_STRIDED = "layoutalg.cute.inverse"
+_FOUND = ("_left_by_drift", "_left_by_search")
 _BOX = "layouts of at most 2 modes with extents 1..4 and strides -2..5"
 
 
@@ -156,7 +156,7 @@ LAWS = (
         "L(right_inverse(L)(i)) = i for every i in its domain, by induction over the modes.",
         (
             "layoutalg.cute.right_inverse",
-            *[f"{_STRIDED}.{name}" for name in ("right_strided", "right_digits", "_right")],
+            *[f"{_STRIDED}.{name}" for name in ("right_strided", "right_digits")],
         ),
         integers(_right, partial(_right, inverse=_without_gaps), _TWO),
     ),
@@ -164,7 +164,7 @@ LAWS = (
         "inverse.left",
         "left_inverse(L)(L(c)) = c for strides that divide one another, rows padded by any amount, by induction over "
         "the modes in the order of their strides.",
-        ("layoutalg.cute.left_inverse", "layoutalg.cute.inverse_strided.left_digits"),
+        ("layoutalg.cute.left_inverse", "layoutalg.cute.inverse.left_digits"),
         (
             *by(Z3, _left, partial(_left, inverse=_no_padding), f"{_PADDED}; in this order"),
             *by(CVC5, _left, partial(_left, inverse=_no_padding), f"{_PADDED}; in this order"),
@@ -175,7 +175,7 @@ LAWS = (
         "inverse.quasi",
         "L(left_inverse(L)(L(c))) = L(c) always, left_inverse(L)(L(c)) = c where L is injective; strides >= 0 that "
         "divide one another, rows padded or not, are never refused.",
-        ("layoutalg.cute.left_inverse", *[f"{_STRIDED}.{name}" for name in ("left_strided", "_left", *_FOUND)]),
+        ("layoutalg.cute.left_inverse", *[f"{_STRIDED}.{name}" for name in ("left_strided", *_FOUND)]),
         enumerated(_layouts, _quasi, partial(_quasi, inverse=_as_right), f"all {_BOX}", 1056),
         "inverse.left is the part for all values; layouts whose strides do not divide one another are searched for "
         "among all mixed radices, in numbers of least squares",

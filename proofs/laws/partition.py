@@ -28,7 +28,7 @@ from layoutalg.cute import (
     thread_value_partition,
     zipped_divide,
 )
-from layoutalg.cute.composed import Cute
+from layoutalg.cute.swizzle import Cute
 from layoutalg.ground.digits import Flat, evaluate
 from layoutalg.proofs.laws.engines import enumerated, integers
 from layoutalg.proofs.laws.law import Law

@@ -13,6 +13,7 @@ from itertools import product
 from typing import Any
 
 from layoutalg.cute import CuteLayout, downcast, recast, upcast
+from layoutalg.cute.layout import from_runs
 from layoutalg.cute.recast import inner_counts, narrower, wider
 from layoutalg.ground.digits import Flat, evaluate
 from layoutalg.ground.errors import LayoutError, RepresentabilityError
@@ -157,9 +158,11 @@ def _upcast(case: Case, cast: Callable[[CuteLayout, int], CuteLayout] = upcast) 
 def _rounding(layout: CuteLayout, factor: int) -> CuteLayout:
     """Round extents up, as CuTe C++ does."""
     try:
-        return upcast(layout, factor, convention="cute_cpp")
-    except LayoutError:
         return upcast(layout, factor)
+    except LayoutError:
+        if isinstance(layout.shape, int) and layout.stride == 1:
+            return CuteLayout(-(-layout.shape // factor))
+        raise
 
 
 def _there_and_back(case: Case, cast: Callable[[CuteLayout, int], CuteLayout] = downcast) -> str | None:
@@ -178,7 +181,8 @@ def _there_and_back(case: Case, cast: Callable[[CuteLayout, int], CuteLayout] = 
 
 def _every_unit_stride(layout: CuteLayout, factor: int) -> CuteLayout:
     """Widen every mode of stride 1, and none where there is none, as CuTe C++ does."""
-    return downcast(layout, factor, convention="cute_cpp")
+    modes = [(extent * factor, d) if abs(d) == 1 else (extent, d * factor) for extent, d in layout.flat]
+    return from_runs([(mode,) for mode in modes], layout.shape)
 
 
 def _same_bits(case: Case, cast: Callable[[CuteLayout, int, int], CuteLayout] = recast) -> str | None:

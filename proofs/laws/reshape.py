@@ -33,8 +33,7 @@ from layoutalg.cute import (
 from layoutalg.cute.inttuple import IntTuple
 from layoutalg.cute.inttuple import flatten as leaves
 from layoutalg.cute.layout import from_flat
-from layoutalg.cute.morphism_notation import parse_morphism
-from layoutalg.cute.notation import parse_cute
+from layoutalg.cute.notation import parse_cute, parse_morphism
 from layoutalg.cute.pointed import prefix_products
 from layoutalg.ground.digits import Flat, evaluate
 from layoutalg.proofs.laws.engines import enumerated, integers
@@ -247,14 +246,14 @@ LAWS = (
     Law(
         "reshape.tile_to_shape",
         "tile_to_shape fills the shape with copies of the tile, a bijection where the tile is one.",
-        ("layoutalg.cute.tile_to_shape", "layoutalg.cute.tiling.tiled_to"),
+        ("layoutalg.cute.tile_to_shape", "layoutalg.cute.divide._repeated"),
         enumerated(_tilings, _tiled, partial(_tiled, repeat=_compact_whole), "4 tiles to 3 shapes", 12),
         "it is a blocked product (product.by_mode) with a compact layout (reshape.compact)",
     ),
     Law(
         "notation.round_trip",
         "Every layout, swizzle and morphism is read back from the text it writes.",
-        ("layoutalg.cute.notation.parse_cute", "layoutalg.cute.morphism_notation.parse_morphism"),
+        ("layoutalg.cute.notation.parse_cute", "layoutalg.cute.notation.parse_morphism"),
         enumerated(
             _values, _read_back, partial(_read_back, write=_without_single), "layouts and stacks of every kind", 789
         ),

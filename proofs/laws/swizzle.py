@@ -7,7 +7,7 @@ from functools import cache, partial
 from typing import Any, TypeAlias
 
 from layoutalg.cute import Swizzle
-from layoutalg.cute.swizzled import first_leaving, swizzle_product
+from layoutalg.cute.fit import first_leaving, swizzle_product
 from layoutalg.f2.matrix import apply
 from layoutalg.f2.split import one_swizzle, source_mask, swizzle_columns, swizzle_period, swizzled
 from layoutalg.ground.errors import LayoutError
@@ -315,7 +315,7 @@ LAWS = (
     Law(
         "swizzle.product",
         "swizzle_product(A, B)(x) = A(B(x)), and it is refused exactly where A after B is no swizzle.",
-        ("layoutalg.cute.swizzled.swizzle_product",),
+        ("layoutalg.cute.fit.swizzle_product",),
         (
             *bit_vectors(
                 _product,
@@ -345,7 +345,7 @@ LAWS = (
     Law(
         "swizzle.first_leaving",
         "first_leaving(Sw, n, b) is the least x < n with Sw(x) >= b.",
-        ("layoutalg.cute.swizzled.first_leaving",),
+        ("layoutalg.cute.fit.first_leaving",),
         enumerated(_every_swizzle, _leaving, partial(_leaving, first=_last_corner), f"{_SMALL}, n < 20, b < 24", 69),
         why_bounded="The search runs through the bits of n one by one and eliminates the images of the bits below, "
         "so n and Sw must be numbers.",

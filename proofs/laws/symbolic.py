@@ -281,12 +281,12 @@ def _unary(name: str, says: str, operation: Unary, right: Judge, fault: Any = _s
 
 
 def _binary(name: str, says: str, operation: Any, right: Judge, fault: Any = _without_conditions) -> Law:
-    tilers = () if name == "logical_product" else ("tilers.by_mode",)
+    tilers = () if name == "logical_product" else ("operations.by_mode",)
     about = (
         f"operations.{name}",
         "follow.follow",
         "follow.cheapest",
-        "tilers.ledger_of",
+        "operations.ledger_of",
         "ledger.Ledger.holds",
         *tilers,
     )
@@ -363,7 +363,10 @@ LAWS = (
     Law(
         "symbolic.offset",
         "the expression of an offset has the offset's value at all sizes and coordinates.",
-        ("layoutalg.cute.symbolic.layout.SymbolicLayout.expression", "layoutalg.cute.symbolic.index.offset_expression"),
+        (
+            "layoutalg.cute.symbolic.layout.SymbolicLayout.expression",
+            "layoutalg.cute.symbolic.ledger.offset_expression",
+        ),
         enumerated(
             lambda: iter(range(len(_COORDINATES))),
             _offset,

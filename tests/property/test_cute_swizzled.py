@@ -27,12 +27,12 @@ from layoutalg.cute import (
     zipped_divide,
 )
 from layoutalg.cute import slice as cut
-from layoutalg.cute.inttuple import IntTuple, flatten
-from layoutalg.cute.slicing import slice_and_offset
-from layoutalg.cute.swizzled import (
+from layoutalg.cute.algebra import slice_and_offset
+from layoutalg.cute.fit import (
     first_leaving,
     simplify,
 )
+from layoutalg.cute.inttuple import IntTuple, flatten
 from layoutalg.ground.digits import IntArray
 from layoutalg.ground.errors import AdmissibilityError, RepresentabilityError
 
