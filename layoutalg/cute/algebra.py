@@ -111,13 +111,7 @@ def depth(value: Sized | IntTuple) -> int:
 
 
 def lift(layout: AnyLayout, operation: Callable[[CuteLayout], CuteLayout], name: str = "this operation") -> AnyLayout:
-    """Apply ``operation``, which only rearranges the domain, to a layout of any kind.
-
-    Args:
-        layout: A CuTe, composed or coordinate layout; others raise LA192.
-        operation: Its action on a CuTe layout.
-        name: Its public name, for messages.
-    """
+    """Apply ``operation``, which only rearranges the domain, to a layout of any kind."""
     if isinstance(layout, CuteLayout):
         return cast(AnyLayout, operation(layout))
     if isinstance(layout, ComposedLayout):

@@ -206,10 +206,6 @@ def at_coordinates(layout: Cute, coordinates: CoordinateLayout) -> Cute:
 
     Mathematically: R with R(c) = layout(coordinates(c)). Each path of the coordinates names a mode of the layout, which
     reads the value as its 1-D coordinate; modes without a path are read at 0.
-
-    Args:
-        layout: The layout to read; every path must exist in its shape.
-        coordinates: Must stay inside the modes.
     """
     if isinstance(layout, ComposedLayout):
         return staged(layout.stages, at_coordinates(layout.base, coordinates))
@@ -435,13 +431,7 @@ def _scaled(outer: CuteLayout, inner: ComposedLayout) -> ComposedLayout:
 
 
 def after(outer: Cute, inner: Cute, where: str | None = None) -> Cute:
-    """Return c -> outer(inner(c)) on the shape of ``inner`` in CuTe form, decided on the function itself.
-
-    Args:
-        outer: Defined on every value of ``inner``.
-        inner: At least one point.
-        where: The call, for messages.
-    """
+    """Return c -> outer(inner(c)) on the shape of ``inner`` in CuTe form, decided on the function itself."""
     call = where or f"composition({outer}, {inner})"
     if inner.size == 0:
         return CuteLayout(inner.shape, unflatten((0,) * len(flatten(inner.shape)), inner.shape))

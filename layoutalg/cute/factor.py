@@ -49,15 +49,7 @@ class GaveUpError(Exception):
 
 
 def neighbours(numerator: int, denominator: int, limit: int) -> tuple[tuple[int, int], tuple[int, int]]:
-    """Return the Farey neighbours low <= numerator/denominator < high with denominators at most ``limit``.
-
-    Args:
-        numerator: At least 0 and less than ``denominator``.
-        denominator: At least 1.
-        limit: At least 1.
-
-    Complexity: O(log limit) steps; each skips a whole run of the Stern-Brocot descent.
-    """
+    """Return the Farey neighbours low <= numerator/denominator < high with denominators at most ``limit``."""
     low, high = (0, 1), (1, 1)
     gap_low, gap_high = numerator, denominator - numerator
     while low[1] + high[1] <= limit:
@@ -200,14 +192,7 @@ def _telling(outer: Flat, step: int, extent: int, terms: list[tuple[int, int]]) 
 
 
 def first_interaction(outer: Flat, digits: Flat) -> tuple[int, ...] | None:
-    """Return digit values where outer(sum of h c) differs from the sum of outer(h c), or None if they always agree.
-
-    Args:
-        outer: Merged digit list A.
-        digits: (extent, step) pairs; each run c -> A(step c) is linear, and the sum of all runs stays inside A.
-
-    Raises: GaveUpError: carries could cancel on more than ``PREFIX`` points.
-    """
+    """Return digit values where outer(sum of h c) differs from the sum of outer(h c), or None if they always agree."""
     carries: list[tuple[int, int, tuple[int, ...]]] = []  # (P_k, E_k, digit values that reach the greatest sum mod P_k)
     weight = 1
     before, stride_before = outer[0] if outer else (1, 0)
@@ -236,15 +221,7 @@ def first_interaction(outer: Flat, digits: Flat) -> tuple[int, ...] | None:
 
 
 def first_carry(outer: Flat, inner: Flat, runs: Sequence[Flat]) -> int | None:
-    """Return a 1-D coordinate of ``inner`` where outer(inner(c)) is not the sum of its runs, or None if there is none.
-
-    Args:
-        outer: Merged digit list A.
-        inner: Modes whose values stay inside A.
-        runs: The digits of A along each mode of ``inner``.
-
-    Raises: GaveUpError: as ``first_interaction``.
-    """
+    """Return a 1-D coordinate of ``inner`` where outer(inner(c)) is not the sum of its runs, or None."""
     digits: list[tuple[int, int]] = []
     weights: list[int] = []  # 1-D coordinate weight in ``inner`` of each digit
     place = 1

@@ -34,11 +34,7 @@ Affine: TypeAlias = tuple[tuple[int, ...], int]
 
 
 def carry_free(layout: Cute) -> tuple[Affine | None, bool]:
-    """Return the affine map (None if an addition carries) and whether a later offset could cancel that carry.
-
-    Args:
-        layout: Of power-of-two size.
-    """
+    """Return the affine map (None if an addition carries) and whether a later offset could cancel that carry."""
     addends = [stride << bit for extent, stride in bottom(layout).flat for bit in range(extent.bit_length() - 1)]
     stages = layout.stages[::-1] if isinstance(layout, ComposedLayout) else ()
     constant = stages[0][1] if stages else 0
@@ -250,10 +246,6 @@ def swizzle_product(outer: Swizzle, inner: Swizzle) -> Swizzle | None:
 
     Mathematically: both are ``I + N`` over F2 with N on one diagonal; the product is a swizzle exactly when
     ``N + N' + N N'`` is one run on one diagonal.
-
-    Args:
-        outer: Applied last.
-        inner: Of the same unit.
     """
     reach = max(outer.period, inner.period).bit_length() - 1  # bits that the swizzles read or write
     images = [outer(inner(1 << position)) ^ 1 << position for position in range(reach)]

@@ -34,10 +34,7 @@ def malformed(argument: str, rule: str, actual: object, code: str = "LA100") -> 
 
 
 def integer(value: object, argument: str, code: str = "LA100") -> int:
-    """Return ``value`` as an int in the signed 64-bit range.
-
-    Raises: MalformedError: LA100, or ``code``.
-    """
+    """Return ``value`` as an int in the signed 64-bit range."""
     number = value if type(value) is int else Checker(code).integer(value, argument)
     if not -INT_LIMIT <= number < INT_LIMIT:
         raise malformed(argument, "must fit a signed 64-bit integer", number, code)
@@ -45,12 +42,7 @@ def integer(value: object, argument: str, code: str = "LA100") -> int:
 
 
 def validate(value: object, argument: str) -> IntTuple:
-    """Return ``value`` as an int tuple of plain ints, or raise.
-
-    Args:
-        value: An integer or a tuple of such values, nested at most 64 deep, with at most 10,000 leaves.
-        argument: Name of the argument, for the message.
-    """
+    """Return ``value`` as an int tuple of plain ints, or raise."""
     if type(value) is int and -INT_LIMIT <= value < INT_LIMIT:
         return value
     return _validate(value, argument, 0, [0])

@@ -211,10 +211,7 @@ class Finding(NamedTuple):
 
 
 def examine(layout: CuteLayout) -> Finding:
-    """Classify a layout; its non-trivial modes are sorted by stride, then extent.
-
-    Complexity: O(k log k) for k modes.
-    """
+    """Classify a layout; its non-trivial modes are sorted by stride, then extent."""
     if not isinstance(layout, CuteLayout):
         raise malformed("layout", "must be a CuteLayout", layout, "LA604")
     return examine_modes(layout.flat)
