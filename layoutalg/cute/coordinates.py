@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, TypeAlias, cast
 
 import numpy as np
 
@@ -156,13 +156,6 @@ def leaf_paths(profile: IntTuple, prefix: Path) -> list[Path]:
     return [path for mode, entry in enumerate(profile) for path in leaf_paths(entry, (*prefix, mode))]
 
 
-def basis_text(stride: BasisTuple) -> str:
-    """Return nested strides in CuTe notation."""
-    if isinstance(stride, Basis):
-        return str(stride)
-    return "(" + ",".join([basis_text(entry) for entry in stride]) + ")"
-
-
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class CoordinateLayout(LeafAxes):
     """A layout ``shape:stride`` whose strides are basis elements and whose values are nested tuples.
@@ -283,7 +276,7 @@ class CoordinateLayout(LeafAxes):
         return CoordinateLayout(shape, self.stride[mode], self.profile)
 
     def __str__(self) -> str:
-        text = f"{shape_text(self.shape)}:{basis_text(self.stride)}"
+        text = f"{shape_text(self.shape)}:{shape_text(cast(Any, self.stride))}"
         used = {path for _, entry in self.flat for path, _ in entry.terms}
         plain_text = used and least_profile(used, 0) == self.profile
         return text if plain_text else f"{text} -> {_profile_text(self.profile)}"

@@ -83,30 +83,20 @@ def _count(argument: str, seen: list[int]) -> None:
 
 
 def flatten(value: IntTuple) -> tuple[int, ...]:
-    """Return the leaves from left to right.
-
-    Example:
-        >>> flatten(((2, 3), 4, ((5,),)))
-        (2, 3, 4, 5)
-    """
-    if isinstance(value, int):
+    """Return the leaves from left to right."""
+    if not isinstance(value, tuple):
         return (value,)
     leaves: list[int] = []
     for entry in value:
-        if isinstance(entry, int):
-            leaves.append(entry)
-        else:
+        if isinstance(entry, tuple):
             leaves += flatten(entry)
+        else:
+            leaves.append(entry)
     return tuple(leaves)
 
 
 def unflatten(flat: tuple[int, ...], profile: IntTuple) -> IntTuple:
-    """Return the leaves of ``flat`` nested like ``profile``; only the structure of ``profile`` counts.
-
-    Example:
-        >>> unflatten((2, 3, 4), ((0, 0), 0))
-        ((2, 3), 4)
-    """
+    """Return the leaves of ``flat`` nested like ``profile``; only the structure of ``profile`` counts."""
     leaves = len(flatten(profile))
     if leaves != len(flat):
         raise malformed("flat", f"must have {leaves} entries, one per leaf of the profile", flat)
@@ -115,7 +105,7 @@ def unflatten(flat: tuple[int, ...], profile: IntTuple) -> IntTuple:
 
 def graft(leaves: Iterator[Leaf], profile: IntTuple) -> Leaf | tuple[Any, ...]:
     """Replace the leaves of ``profile`` from left to right by any values, including nested tuples."""
-    if isinstance(profile, int):
+    if not isinstance(profile, tuple):
         return next(leaves)
     return tuple([graft(leaves, entry) for entry in profile])
 
@@ -128,22 +118,12 @@ def product(value: IntTuple) -> int:
 
 
 def rank(value: IntTuple) -> int:
-    """Return the number of top-level modes; an int has one.
-
-    Example:
-        >>> rank(7), rank((2, (3, 4))), rank(())
-        (1, 2, 0)
-    """
+    """Return the number of top-level modes; an int has one."""
     return 1 if isinstance(value, int) else len(value)
 
 
 def depth(value: IntTuple) -> int:
-    """Return the nesting depth: 0 for an int, 1 for a tuple of ints.
-
-    Example:
-        >>> depth(7), depth((2, 3)), depth((2, (3, 4)))
-        (0, 1, 2)
-    """
+    """Return the nesting depth: 0 for an int, 1 for a tuple of ints."""
     if isinstance(value, int):
         return 0
     return 1 + max((depth(entry) for entry in value), default=0)
@@ -151,8 +131,8 @@ def depth(value: IntTuple) -> int:
 
 def congruent(a: IntTuple, b: IntTuple) -> bool:
     """Return whether both values have the same nesting."""
-    if isinstance(a, int) or isinstance(b, int):
-        return isinstance(a, int) and isinstance(b, int)
+    if not isinstance(a, tuple) or not isinstance(b, tuple):
+        return not isinstance(a, tuple) and not isinstance(b, tuple)
     return len(a) == len(b) and all(congruent(x, y) for x, y in zip(a, b, strict=True))
 
 
@@ -170,7 +150,7 @@ def compact_col_major(shape: IntTuple) -> IntTuple:
 
 def shape_text(value: IntTuple) -> str:
     """Return the value in CuTe notation: no blanks, no comma after a single entry."""
-    if isinstance(value, int):
+    if not isinstance(value, tuple):
         return str(value)
     return "(" + ",".join([shape_text(entry) for entry in value]) + ")"
 
@@ -292,8 +272,6 @@ def idx2crd(index: int, shape: IntTuple) -> IntTuple:
     Example:
         >>> idx2crd(13, (4, (2, 3)))
         (1, (1, 1))
-
-    Source: CuTe ``idx2crd``; pycute ``idx2crd``.
     """
     sizes = extents(shape)
     rest = integer(index, "index")

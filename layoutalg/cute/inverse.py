@@ -294,7 +294,6 @@ def left_inverse(layout: Cute) -> Cute:
         (2,9):(-1,2)
 
     Laws: composition(R, L) is the identity on L's domain where L is injective.
-    Source: CuTe ``left_inverse``, which rejects the padded case.
     """
     if isinstance(layout, CuteLayout):
         return left_strided(layout)

@@ -91,8 +91,6 @@ class Morphism(LeafAxes):
         >>> p = Morphism((6, 2), (6, 2), (0, 1), pitch=(1, 10))
         >>> print(p, "|", p(7), p((1, 1)), p.preimage(11), p.preimage(7))
         (6,2) --(0,1)--> (6,2):(1,10) | 11 (1, 1) 7 None
-
-    Source: arXiv:2601.05972, the categories Tuple and Nest.
     """
 
     domain: IntTuple
@@ -246,7 +244,6 @@ class Morphism(LeafAxes):
             (128,64) --(1,0)--> (64,128):(1,72)
 
         Laws: from_layout(L).to_layout() is L with stride 0 at extent 1; from_layout(|f|) = f.standard_form().
-        Source: arXiv:2601.05972, correspondence of tractable layouts and morphisms in standard form.
         """
         found = examine(layout)
         if found.kind != "tractable" and not (padded and found.kind == "padded"):
@@ -630,7 +627,6 @@ def composition(outer: Morphism, inner: Morphism) -> Morphism:
         2:10
 
     Laws: associative; identities are neutral; |g @ f| = composition(|g|, |f|).
-    Source: arXiv:2601.05972, functoriality of the realisation.
     """
     require_unpadded(inner, "nothing composes after a padded morphism")
     if inner.codomain != outer.domain:

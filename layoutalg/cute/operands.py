@@ -59,10 +59,11 @@ def cached(operation: Operation) -> Operation:
     @wraps(operation)
     def call(*operands: Any) -> Any:
         for operand in operands:
-            if type(operand) is CuteLayout:
+            kind = type(operand)
+            if kind is CuteLayout:
                 if len(operand._flat) > NARROW:
                     return operation(*operands)
-            elif not _narrow(operand):
+            elif kind is not int and kind is not str and not _narrow(operand):
                 return operation(*operands)
         return known(*operands)
 

@@ -61,8 +61,6 @@ def mutual_refinement(first: IntTuple, second: IntTuple) -> MutualRefinement:
         MutualRefinement(first=(6, (2, 3)), second=((6, 2), 3))
         >>> mutual_refinement((4,), (2, 6))
         MutualRefinement(first=((2, 2),), second=(2, (2, 3)))
-
-    Source: arXiv:2601.05972, mutual refinements.
     """
     left = check_extents(first, "first")
     right = check_extents(second, "second")
@@ -115,7 +113,6 @@ def weak_composite(inner: Morphism, outer: Morphism, *, by_layout: bool = False)
         (2,6) --(3,0)--> (6,5,(3,2))
 
     Laws: its table is that of composition(|g|, |f|).
-    Source: arXiv:2601.05972, weak composites.
     """
     require_unpadded(check_morphism(inner, "weak_composite"), "nothing composes after a padded morphism")
     f, g = inner.standard_form(), check_morphism(outer, "weak_composite").coalesce()
@@ -227,8 +224,6 @@ def is_tractable(layout: CuteLayout) -> Tractability:
         >>> answer = is_tractable(CuteLayout((128, 64), (72, 1)))
         >>> answer.kind, answer.modes, answer.because
         ('padded', (1, 0), 'mode 0 (128:72) has a stride that is not a multiple of 64, the width of mode 1 (64:1)')
-
-    Source: arXiv:2601.05972, tractable layouts.
     """
     found = examine(layout)
     morphism = Morphism.from_layout(layout) if found.kind == "tractable" else None

@@ -57,8 +57,6 @@ class Swizzle(Shown, Written):
         >>> swizzle = Swizzle(3, 4, 3)
         >>> swizzle(0b1_000_0000), swizzle.period
         (144, 1024)
-
-    Source: ``cute::Swizzle``; PTX ISA, shared memory swizzling modes.
     """
 
     bits: int
@@ -268,8 +266,6 @@ class ComposedLayout(LeafAxes):
         [5, 4, 7, 6]
         >>> print(ComposedLayout(Swizzle(1, 0, 1), 2, ComposedLayout(Swizzle(0, 0, 0), 3, CuteLayout(4))))
         Sw<1,0,1> o 5 o 4:1
-
-    Source: ``cute::ComposedLayout`` of NVIDIA CUTLASS; CuTe tensors, as offset and layout.
     """
 
     stages: Stages

@@ -19,6 +19,7 @@ import re
 from dataclasses import replace
 from typing import Any
 
+from layoutalg.cute.notation import parse_morphism
 from layoutalg.ground.errors import Diagnostic, MalformedError
 from layoutalg.ground.limits import NOTATION_CHARACTERS
 from layoutalg.notation.printout import read_printout
@@ -145,7 +146,5 @@ def _parsed(text: str, shape: Any) -> Any:
 
         return PiecewiseLayout.parse(text) if "->" in start.partition("{")[2] else PointSet(text)
     if "-->" in start:
-        from layoutalg.cute.notation import parse_morphism
-
         return parse_morphism(text)
     return read_printout(text).layout

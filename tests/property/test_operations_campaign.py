@@ -78,11 +78,10 @@ def by_mode(outer: CuteLayout, inner: CuteLayout) -> CuteLayout:
     return CuteLayout(inner.shape, unflatten(tuple(steps), inner.shape))
 
 
-def running_on(outer: CuteLayout, inner: CuteLayout) -> CuteLayout:
-    """The last mode of the outer layout goes on past its end."""
-    *modes, (extent, stride) = outer.flat
-    flat = (*modes, (extent * 2**20, stride))
-    return COMPOSITION(CuteLayout(tuple([mode[0] for mode in flat]), tuple([mode[1] for mode in flat])), inner)
+def first_steps(outer: Any, inner: Any) -> Any:
+    """Each mode is read at its first step alone, and never refined."""
+    strided = isinstance(outer, CuteLayout) and isinstance(inner, CuteLayout)
+    return by_mode(outer, inner) if strided else COMPOSITION(outer, inner)
 
 
 def padded(outer: CuteLayout, tile: CuteLayout) -> CuteLayout:
@@ -167,7 +166,7 @@ def chain_cut_short(layout: Any) -> Any:
 
 FAULTS: dict[str, tuple[str, Any, str, Any]] = {
     "composition by mode, never checked": ("cute", cute, "composition", guessing("composition", by_mode)),
-    "composition past the last mode": ("cute", cute, "composition", guessing("composition", running_on)),
+    "modes read at their first step": ("cute", cute, "composition", first_steps),
     "division that pads": ("cute", cute, "logical_divide", guessing("logical_divide", padded)),
     "product by an unchecked composition": ("cute", cute, "logical_product", guessing("logical_product", unchecked)),
     "half an element too many": ("cute", cute, "upcast", guessing("upcast", rounded_up)),

@@ -104,8 +104,6 @@ class SymbolicLayout(Written):
         (M,N):(P,1)
         >>> print(layout.subs({"M": 4, "N": 8, "P": 10}))
         (4,8):(10,1)
-
-    Source: CuTe dynamic layouts, which assume more silently.
     """
 
     shape: Nested
@@ -298,7 +296,7 @@ def _compact(shape: Nested) -> Nested:
     for extent in leaves(shape):
         steps.append(current)
         current = current * extent
-    return graft(shape, steps)
+    return graft(iter(steps), shape)
 
 
 def _where_text(conditions: tuple[SideCondition, ...]) -> str:

@@ -6,9 +6,10 @@ recorded as open. Later questions may use the open ones, since the result is onl
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, TypeAlias
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
+from layoutalg.cute import inttuple
 from layoutalg.cute.inttuple import malformed
 from layoutalg.ground.assumptions import Assumptions, SideCondition, contradiction
 from layoutalg.ground.check import refuse
@@ -24,6 +25,12 @@ MERGE_MS = 250
 """Time limit in ms for questions that only shorten a result."""
 
 Nested: TypeAlias = "Polynomial | tuple[Nested, ...]"
+
+# The functions of nested integers, which do not look at the leaves.
+leaves: Callable[[Nested], tuple[Polynomial, ...]] = cast(Any, inttuple.flatten)
+graft: Callable[[Iterator[Nested], Nested], Nested] = cast(Any, inttuple.graft)
+alike: Callable[[Nested, Nested], bool] = cast(Any, inttuple.congruent)
+text_of: Callable[[Nested], str] = cast(Any, inttuple.shape_text)
 
 
 class Ledger:
@@ -82,23 +89,6 @@ class Ledger:
         return refuse("LA626", "a condition the operation needs is violated", because, witness, self.where)
 
 
-def leaves(value: Nested) -> tuple[Polynomial, ...]:
-    """Return the leaves from left to right."""
-    if isinstance(value, Polynomial):
-        return (value,)
-    return tuple([leaf for entry in value for leaf in leaves(entry)])
-
-
-def graft(profile: Nested, parts: Iterable[Nested]) -> Nested:
-    """Return ``profile`` with its leaves replaced from left to right."""
-    source = iter(parts)
-
-    def walk(value: Nested) -> Nested:
-        return next(source) if isinstance(value, Polynomial) else tuple([walk(entry) for entry in value])
-
-    return walk(profile)
-
-
 def nest_of(value: object, argument: str) -> Nested:
     """Return ``value`` with every leaf parsed as a polynomial."""
     seen = [0]
@@ -114,20 +104,6 @@ def nest_of(value: object, argument: str) -> Nested:
         return tuple([walk(part, level + 1) for part in entry])
 
     return walk(value, 0)
-
-
-def alike(a: Nested, b: Nested) -> bool:
-    """Return whether both values have the same nesting."""
-    if isinstance(a, Polynomial) or isinstance(b, Polynomial):
-        return isinstance(a, Polynomial) and isinstance(b, Polynomial)
-    return len(a) == len(b) and all(alike(x, y) for x, y in zip(a, b, strict=True))
-
-
-def text_of(value: Nested, show: Callable[[Polynomial], str] = str) -> str:
-    """Return the value in CuTe notation."""
-    if isinstance(value, Polynomial):
-        return show(value)
-    return "(" + ",".join([text_of(entry, show) for entry in value]) + ")"
 
 
 if TYPE_CHECKING:

@@ -147,7 +147,6 @@ def coalesce(layout: Operand) -> SymbolicLayout:
         M*N:1
 
     Laws: keeps the function of the 1-D coordinate; idempotent.
-    Source: CuTe ``coalesce``.
     """
     operand = symbolic(layout)
     ledger = ledger_of((operand,), f"coalesce({operand})")
@@ -231,7 +230,6 @@ def right_inverse(layout: Operand) -> SymbolicLayout:
         (N,M):(M,1)
 
     Laws: composition(L, R) is the identity on [0, size(R)).
-    Source: CuTe ``right_inverse``.
     """
     operand = symbolic(layout)
     ledger = ledger_of((operand,), f"right_inverse({operand})")
@@ -264,7 +262,6 @@ def left_inverse(layout: Operand) -> SymbolicLayout:
         (M,K):(1,M*N)
 
     Laws: composition(R, L) is the identity on L's domain where L is injective; composition(L, composition(R, L)) = L.
-    Source: CuTe ``left_inverse``.
     """
     operand = symbolic(layout)
     ledger = ledger_of((operand,), f"left_inverse({operand})")
@@ -408,7 +405,7 @@ def _follow(outer: Flat, inner: SymbolicLayout, ledger: Ledger, endless: bool = 
         raise _confirmed(error, outer, inner, ledger) from error
     shapes: list[Nested] = [run[0][0] if len(run) == 1 else tuple([extent for extent, _ in run]) for run in runs]
     strides: list[Nested] = [run[0][1] if len(run) == 1 else tuple([step for _, step in run]) for run in runs]
-    return graft(inner.shape, shapes), graft(inner.stride, strides), ledger
+    return graft(iter(shapes), inner.shape), graft(iter(strides), inner.stride), ledger
 
 
 def _plain(outer: Flat, inner: SymbolicLayout) -> tuple[CuteLayout, CuteLayout] | None:
