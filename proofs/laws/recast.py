@@ -157,12 +157,13 @@ def _upcast(case: Case, cast: Callable[[CuteLayout, int], CuteLayout] = upcast) 
 
 def _rounding(layout: CuteLayout, factor: int) -> CuteLayout:
     """Round extents up, as CuTe C++ does."""
-    try:
-        return upcast(layout, factor)
-    except LayoutError:
-        if isinstance(layout.shape, int) and layout.stride == 1:
-            return CuteLayout(-(-layout.shape // factor))
-        raise
+    modes = []
+    for extent, stride in layout.flat:
+        if stride % factor and factor % stride:
+            return upcast(layout, factor)
+        inside = factor // abs(stride) if stride % factor else 1
+        modes.append((-(-extent // inside), stride * inside // factor))
+    return from_runs([(mode,) for mode in modes], layout.shape)
 
 
 def _there_and_back(case: Case, cast: Callable[[CuteLayout, int], CuteLayout] = downcast) -> str | None:
