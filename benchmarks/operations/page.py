@@ -57,8 +57,8 @@ callable is called by a judge, or listed with a reason; `tests/property/test_ope
 faults (a peer's unchecked composition, a window without carries, an inverse that drops its guards, ...), each of which
 the judges catch within 1,200 operations, and runs a short part of the campaign.
 
-What is not judged here: the conventions of peers (compared with the peers themselves in `benchmarks/peers_cute.py`),
-TensorMap and wgmma plans (`benchmarks/campaign_planner.py`), pictures, and the wording of errors.
+What is not judged here: TensorMap and wgmma plans (`benchmarks/campaign_planner.py`), pictures, and the wording of
+errors.
 """
 
 TABLE = (

@@ -23,9 +23,8 @@ from layoutalg.bridges.piecewise import LISTED as TABLED
 from layoutalg.bridges.piecewise import RUNS, arithmetic_runs, in_pieces, runs_text
 from layoutalg.bridges.values import sampled_coordinates, values_at
 from layoutalg.cute import ComposedLayout, CoordinateLayout, CuteLayout, Morphism, Swizzle
-from layoutalg.cute.affine import affine_after
 from layoutalg.cute.composition import require_inside
-from layoutalg.cute.swizzled import first_leaving
+from layoutalg.cute.fit import affine_after, first_leaving
 from layoutalg.f2 import LinearLayout, matrix
 from layoutalg.ground import clock
 from layoutalg.ground import recognize as tables

@@ -30,9 +30,9 @@ from layoutalg.bridges.normal import (
 )
 from layoutalg.cute import ComposedLayout, CuteLayout, Swizzle
 from layoutalg.cute.algebra import coalesce
-from layoutalg.cute.composed import IDENTITY
 from layoutalg.cute.fit import over_f2, over_table
 from layoutalg.cute.inttuple import IntTuple, product, shape_text, validate
+from layoutalg.cute.swizzle import IDENTITY
 from layoutalg.f2 import LinearLayout
 from layoutalg.f2.carry import one_swizzle, swizzle_columns
 from layoutalg.ground import recognize as tables

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 from layoutalg.bridges.linear import linear_form
 from layoutalg.bridges.normal import AnyFamily, excluded
 from layoutalg.cute import ComposedLayout, CuteLayout
-from layoutalg.cute.composed import bottom
+from layoutalg.cute.swizzle import bottom
 from layoutalg.ground.digits import merge
 from layoutalg.ground.listed import ListedLayout
 from layoutalg.ground.recognize import Departure

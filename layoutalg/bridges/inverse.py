@@ -15,7 +15,7 @@ from layoutalg.bridges.normal import normal, read
 from layoutalg.bridges.piecewise import to_piecewise
 from layoutalg.bridges.values import sampled_coordinates, values_at
 from layoutalg.cute import ComposedLayout, CuteLayout
-from layoutalg.cute.affine import Affine
+from layoutalg.cute.fit import Affine
 from layoutalg.cute.inverse import left_affine, right_affine
 from layoutalg.f2 import LinearLayout
 from layoutalg.ground import clock

@@ -24,7 +24,7 @@ from layoutalg.bridges.normal import (
     undecided,
 )
 from layoutalg.cute import ComposedLayout, CuteLayout
-from layoutalg.cute.affine import carry_free
+from layoutalg.cute.fit import carry_free
 from layoutalg.f2 import LinearLayout
 from layoutalg.f2.carry import sum_of_bits
 from layoutalg.ground import recognize as tables

@@ -17,8 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from layoutalg.cute import ComposedLayout, CoordinateLayout, CuteLayout, Morphism, Swizzle
-from layoutalg.cute.composed import IDENTITY
 from layoutalg.cute.inttuple import IntTuple
+from layoutalg.cute.swizzle import IDENTITY
 from layoutalg.f2 import LinearLayout
 from layoutalg.ground.check import Checker
 from layoutalg.ground.errors import BudgetError, Diagnostic, LayoutError, MalformedError, RepresentabilityError

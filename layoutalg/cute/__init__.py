@@ -5,47 +5,68 @@
 """
 
 from layoutalg.cute.algebra import (
+    append,
     coalesce,
     cosize,
     depth,
+    dice,
+    domain_offset,
     filter_zeros,
     flatten,
+    group,
     make_layout,
+    prepend,
     rank,
+    replace,
+    select,
     size,
+    slice_and_offset,
+    take,
+    unflatten,
 )
 from layoutalg.cute.algebra import filter as filter
-from layoutalg.cute.basis import Basis, E
-from layoutalg.cute.common import domain_distribute, max_common_layout, max_common_vector, nullspace
-from layoutalg.cute.complement import complement
-from layoutalg.cute.composed import ComposedLayout, shift
+from layoutalg.cute.algebra import slice as slice
+from layoutalg.cute.complement import complement, domain_distribute, max_common_layout, max_common_vector, nullspace
 from layoutalg.cute.composition import composition
-from layoutalg.cute.coordinates import CoordinateLayout, make_identity_layout
-from layoutalg.cute.coords import crd2crd, crd2idx, idx2crd
-from layoutalg.cute.divide import flat_divide, logical_divide, tiled_divide, zipped_divide
-from layoutalg.cute.inttuple import ceil_div, compatible, product_each
+from layoutalg.cute.coordinates import Basis, CoordinateLayout, E, make_identity_layout
+from layoutalg.cute.divide import (
+    blocked_product,
+    flat_divide,
+    flat_product,
+    logical_divide,
+    logical_product,
+    make_layout_like,
+    make_ordered_layout,
+    raked_product,
+    tile_to_shape,
+    tiled_divide,
+    tiled_product,
+    zipped_divide,
+    zipped_product,
+)
+from layoutalg.cute.inttuple import ceil_div, compatible, crd2crd, crd2idx, idx2crd, product_each
 from layoutalg.cute.inverse import left_inverse, right_inverse
 from layoutalg.cute.layout import CuteLayout
 from layoutalg.cute.morphism import Morphism
-from layoutalg.cute.partition import local_partition, local_tile, thread_value_partition
-from layoutalg.cute.peers import CPP as _CPP  # noqa: F401  imported for its registrations
-from layoutalg.cute.product import (
-    blocked_product,
-    flat_product,
-    logical_product,
-    raked_product,
-    tiled_product,
-    zipped_product,
+from layoutalg.cute.partition import (
+    CopyAtom,
+    TiledCopy,
+    local_partition,
+    local_tile,
+    make_layout_tv,
+    make_tiled_copy,
+    thread_value_partition,
 )
 from layoutalg.cute.recast import downcast, max_alignment, recast, upcast
-from layoutalg.cute.refinement import MutualRefinement, find_isomorphism, mutual_refinement, weak_composite
-from layoutalg.cute.reshape import append, group, prepend, replace, select, take, unflatten
-from layoutalg.cute.slicing import dice, domain_offset, slice_and_offset
-from layoutalg.cute.slicing import slice as slice
-from layoutalg.cute.swizzle import Swizzle
-from layoutalg.cute.tiled_copy import CopyAtom, TiledCopy, make_layout_tv, make_tiled_copy
-from layoutalg.cute.tiling import make_layout_like, make_ordered_layout, tile_to_shape
-from layoutalg.cute.tractable import Tractability, is_tractable
+from layoutalg.cute.refinement import (
+    MutualRefinement,
+    Tractability,
+    find_isomorphism,
+    is_tractable,
+    mutual_refinement,
+    weak_composite,
+)
+from layoutalg.cute.swizzle import ComposedLayout, Swizzle, shift
 
 __all__ = [
     "Basis",

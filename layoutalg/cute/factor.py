@@ -16,13 +16,13 @@ Main statements:
   coefficients of all carries have one sign it is not. Only carries that could cancel need a table, and only over the
   digits between two positions that no sum crosses.
 
-Implementation notes: no step enumerates more than ``PREFIX`` points. A possible cancellation on a larger domain raises
-``GaveUpError``.
+No step enumerates more than ``PREFIX`` points. A possible cancellation on a larger domain raises ``GaveUpError``.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -49,19 +49,7 @@ class GaveUpError(Exception):
 
 
 def neighbours(numerator: int, denominator: int, limit: int) -> tuple[tuple[int, int], tuple[int, int]]:
-    """Return the Farey neighbours low <= numerator/denominator < high with denominators at most ``limit``.
-
-    Args:
-        numerator: At least 0 and less than ``denominator``.
-        denominator: At least 1.
-        limit: At least 1.
-
-    Complexity: O(log limit) steps; each skips a whole run of the Stern-Brocot descent.
-
-    Example:
-        >>> neighbours(3, 8, 4)
-        ((1, 3), (1, 2))
-    """
+    """Return the Farey neighbours low <= numerator/denominator < high with denominators at most ``limit``."""
     low, high = (0, 1), (1, 1)
     gap_low, gap_high = numerator, denominator - numerator
     while low[1] + high[1] <= limit:
@@ -84,10 +72,6 @@ def factor_run(outer: Flat, step: int, extent: int) -> Flat | Broken:
         extent: s >= 1 with d (s - 1) < size of A.
 
     Raises: GaveUpError: undecided within the table limit.
-
-    Example:
-        >>> factor_run(((2, 1), (8, 10)), 3, 4)
-        ((2, 11), (2, 30))
     """
     if extent == 1:
         return ()
@@ -208,18 +192,7 @@ def _telling(outer: Flat, step: int, extent: int, terms: list[tuple[int, int]]) 
 
 
 def first_interaction(outer: Flat, digits: Flat) -> tuple[int, ...] | None:
-    """Return digit values where outer(sum of h c) differs from the sum of outer(h c), or None if they always agree.
-
-    Args:
-        outer: Merged digit list A.
-        digits: (extent, step) pairs; each run c -> A(step c) is linear, and the sum of all runs stays inside A.
-
-    Raises: GaveUpError: carries could cancel on more than ``PREFIX`` points.
-
-    Example:
-        >>> first_interaction(((6, 1), (2, 7)), ((3, 2), (2, 3)))
-        (2, 1)
-    """
+    """Return digit values where outer(sum of h c) differs from the sum of outer(h c), or None if they always agree."""
     carries: list[tuple[int, int, tuple[int, ...]]] = []  # (P_k, E_k, digit values that reach the greatest sum mod P_k)
     weight = 1
     before, stride_before = outer[0] if outer else (1, 0)
@@ -247,13 +220,24 @@ def first_interaction(outer: Flat, digits: Flat) -> tuple[int, ...] | None:
     return None
 
 
-def max_residue(step: int, extent: int, modulus: int) -> tuple[int, int]:
-    """Return the greatest value of step c mod modulus over 0 <= c < extent, and a c that reaches it.
+def first_carry(outer: Flat, inner: Flat, runs: Sequence[Flat]) -> int | None:
+    """Return a 1-D coordinate of ``inner`` where outer(inner(c)) is not the sum of its runs, or None."""
+    digits: list[tuple[int, int]] = []
+    weights: list[int] = []  # 1-D coordinate weight in ``inner`` of each digit
+    place = 1
+    for (extent, step), run in zip(inner, runs, strict=True):
+        inside = 1
+        for count, _ in run if extent > 1 else ():
+            digits.append((count, step * inside))
+            weights.append(place * inside)
+            inside *= count
+        place *= extent
+    found = first_interaction(outer, tuple(digits)) if len(digits) > 1 else None
+    return None if found is None else sum([value * weight for value, weight in zip(found, weights, strict=True)])
 
-    Example:
-        >>> max_residue(5, 4, 7)
-        (5, 1)
-    """
+
+def max_residue(step: int, extent: int, modulus: int) -> tuple[int, int]:
+    """Return the greatest value of step c mod modulus over 0 <= c < extent, and a c that reaches it."""
     residue = step % modulus
     if residue == 0 or extent <= 1:
         return 0, 0

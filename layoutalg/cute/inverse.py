@@ -4,9 +4,11 @@ Notation: a composed layout is ``g o L`` with g the stack of swizzles and offset
 the CuTe layout at the bottom. ``|L|`` has the absolute values of the strides; with ``low`` the least value of L and
 ``flip`` the map that reverses the digits of negative modes, ``L = low + |L| o flip``.
 
-Main statements: ``flip o (inverse of |L|) o (subtract low) o g^-1`` inverts ``g o L``. Where ``g o L`` is affine over
-F2, ``x -> M x xor c``, so is ``y -> P (y xor c)`` with M P M = M, for any offsets; its domain is [0, 2^m) with m the
-number of low unit vectors in the image of M (right), or every bit of the values (left).
+Main statements: the strides of a layout onto [0, n) form the chain 1, s_1, s_1 s_2, ... in some order of its modes;
+reading the chain back, with each mode's weight in the 1-D coordinate as stride, inverts it.
+``flip o (inverse of |L|) o (subtract low) o g^-1`` inverts ``g o L``. Where ``g o L`` is affine over F2,
+``x -> M x xor c``, so is ``y -> P (y xor c)`` with M P M = M, for any offsets; its domain is [0, 2^m) with m the number
+of low unit vectors in the image of M (right), or every bit of the values (left).
 
 References: J. Cecka, arXiv:2603.02298; CuTe ``right_inverse`` and ``left_inverse``, which reject swizzles or handle
 special cases only.
@@ -14,27 +16,138 @@ special cases only.
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TypeAlias, cast, overload
 
 import numpy as np
 
-from layoutalg.cute.affine import Affine, affine
-from layoutalg.cute.composed import IDENTITY, ComposedLayout, Cute, staged
+from layoutalg.cute.complement import Chain, divisible_chain, weighted
 from layoutalg.cute.composition import after
 from layoutalg.cute.coordinates import CoordinateLayout
-from layoutalg.cute.fit import over_f2, over_table
+from layoutalg.cute.fit import Affine, affine, first_leaving, over_f2, over_table, simplify
 from layoutalg.cute.inttuple import graft, unflatten
-from layoutalg.cute.inverse_strided import left_strided, right_strided
-from layoutalg.cute.layout import CuteLayout, inverse
-from layoutalg.cute.operands import composed, refusal
-from layoutalg.cute.swizzled import first_leaving, simplify
+from layoutalg.cute.layout import CuteLayout, from_flat, inverse
+from layoutalg.cute.operands import cached, refusal, require_cute
+from layoutalg.cute.swizzle import IDENTITY, ComposedLayout, Cute, staged
 from layoutalg.f2 import matrix
-from layoutalg.ground.digits import Flat, evaluate_many, merge, span
+from layoutalg.ground.digits import Flat, evaluate_many, merge, span, table
 from layoutalg.ground.errors import AdmissibilityError, BudgetError, Diagnostic, RepresentabilityError
 from layoutalg.ground.limits import CUTE_POINTS
 
 Turned: TypeAlias = tuple[CuteLayout, int, int, Flat]
 """``|L|`` without nesting, ``low``, and ``flip`` as a constant and a digit list with weights of either sign."""
+
+DRIFT_TRIALS = 4096
+SEARCHED = 64
+
+
+@cached
+def right_strided(layout: CuteLayout) -> CuteLayout:
+    """Return ``right_inverse`` of a CuTe layout."""
+    _require_points(layout, "right_inverse")
+    return from_flat(right_digits(layout.flat))
+
+
+def right_digits(flat: Flat) -> Flat:
+    """Return the merged digits of the right inverse of a non-empty digit list.
+
+    Example:
+        >>> right_digits(((4, 8), (8, 1)))
+        ((8, 4), (4, 1))
+    """
+    digits: list[tuple[int, int]] = []
+    current = 1
+    for extent, stride, weight in sorted(weighted(flat), key=lambda mode: mode[1]):  # of equal strides the first counts
+        if stride == current:
+            digits.append((extent, weight))
+            current *= extent
+    return merge(tuple(digits))
+
+
+@cached
+def left_strided(layout: CuteLayout) -> CuteLayout:
+    """Return ``left_inverse`` of a CuTe layout."""
+    try:
+        chain = divisible_chain(layout.flat, lambda: f"left_inverse({layout})", padded=True)
+    except AdmissibilityError as error:
+        found = None
+        if error.diagnostic.code == "LA134":
+            modes = [mode for mode in weighted(layout.flat) if mode[1]]
+            found = _left_by_drift(modes) or _left_by_search(modes, layout.cosize)
+        if found is None:
+            raise
+        return found
+    return from_flat(left_digits(chain))
+
+
+def left_digits(chain: Chain) -> Flat:
+    """Return the merged digits of the left inverse of a chain of modes, whose rows may be padded.
+
+    Example:
+        >>> left_digits(((4, 2, 1),))
+        ((2, 0), (4, 1))
+    """
+    digits: list[tuple[int, int]] = []
+    end, last = 1, (1, 1, 0)  # end of the digits so far, and the mode of the last one
+    for mode in chain:
+        extent, stride, weight = mode
+        if stride % end:
+            digits[-1] = (stride // last[1], last[2])  # padding: the digit before runs through the gap
+        else:
+            digits.append((stride // end, 0))
+        digits.append((extent, weight))
+        end, last = extent * stride, mode
+    return merge(tuple(digits))
+
+
+def _left_by_drift(unsorted: list[tuple[int, int, int]]) -> CuteLayout | None:
+    """Return a left inverse for strides that form a divisible chain up to a small drift, or None.
+
+    With periods w_1 | w_2 | ... and w_k <= d_k, an offset is the sum of c_k w_k plus the drifts c_k (d_k - w_k). A
+    total drift below w_1 changes no digit of the periods, so these still give the coordinates.
+    """
+    modes = sorted(unsorted, key=lambda mode: mode[1])
+    extent, least, _ = modes[0]
+    for first in range(least, max(0, least - DRIFT_TRIALS), -1):
+        digits: list[tuple[int, int]] = [(first, 0)]
+        drift = (extent - 1) * (least - first)
+        period = first
+        for (before, _, weight), (count, stride, _) in pairwise(modes):
+            ratio = stride // period
+            if ratio < before:
+                break
+            digits.append((ratio, weight))
+            period *= ratio
+            drift += (count - 1) * (stride - period)
+        else:
+            if drift < first:
+                return from_flat(merge((*digits, (modes[-1][0], modes[-1][2]))))
+    return None
+
+
+def _left_by_search(modes: list[tuple[int, int, int]], cosize: int) -> CuteLayout | None:
+    """Return a left inverse of an injective layout of small cosize in the fewest digits, or None.
+
+    For given radices the strides of the inverse solve a linear system with one equation per offset; the rounded
+    solution is checked in integers.
+    """
+    if cosize > SEARCHED:
+        return None
+    offsets = table(tuple([(extent, stride) for extent, stride, _ in modes]))
+    wanted = table(tuple([(extent, weight) for extent, _, weight in modes]))
+    if len(np.unique(offsets)) < len(offsets):
+        return None
+    chains: list[tuple[int, ...]] = [(1,)]
+    while chains:
+        for chain in chains:
+            ends = (*chain, chain[-1] * -(-cosize // chain[-1]))
+            digits = np.stack([offsets % high // low for low, high in pairwise(ends)], axis=1)
+            strides = np.rint(np.linalg.lstsq(digits.astype(np.float64), wanted, rcond=None)[0]).astype(np.int64)
+            if (digits @ strides == wanted).all():
+                found = [(high // low, int(step)) for (low, high), step in zip(pairwise(ends), strides, strict=True)]
+                return from_flat(merge(tuple(found)))
+        chains = [(*chain, period) for chain in chains for period in range(2 * chain[-1], cosize, chain[-1])]
+    return None
 
 
 @overload
@@ -52,8 +165,6 @@ def right_inverse(layout: Cute | CoordinateLayout) -> Cute:
 
     Args:
         layout: Any non-empty layout; stride-0 and negative modes are ignored. Elements.
-
-    Raises: MalformedError: LA192. AdmissibilityError: LA131. RepresentabilityError: LA643. BudgetError: LA644, LA648.
 
     Complexity: O(k log k) for k modes.
 
@@ -75,7 +186,7 @@ def right_inverse(layout: Cute | CoordinateLayout) -> Cute:
         return right_strided(layout)
     if isinstance(layout, CoordinateLayout):
         return _right_of_coordinates(layout)
-    return _right_of_composed(composed(layout, "right_inverse"))
+    return _right_of_composed(require_cute(layout, "right_inverse"))
 
 
 def _right_of_coordinates(layout: CoordinateLayout) -> CuteLayout:
@@ -170,10 +281,6 @@ def left_inverse(layout: Cute) -> Cute:
     Returns:
         Coalesced layout from offsets to 1-D coordinates, defined on at least [0, cosize).
 
-    Raises:
-        MalformedError: LA192. AdmissibilityError: LA131, LA132, LA133, LA134, LA649. RepresentabilityError: LA643.
-        BudgetError: LA114, LA644.
-
     Complexity: O(k log k) for k modes if the strides divide; a search of milliseconds for a cosize of at most 64.
 
     Example:
@@ -187,11 +294,10 @@ def left_inverse(layout: Cute) -> Cute:
         (2,9):(-1,2)
 
     Laws: composition(R, L) is the identity on L's domain where L is injective.
-    Source: CuTe ``left_inverse``, which rejects the padded case.
     """
     if isinstance(layout, CuteLayout):
         return left_strided(layout)
-    own = composed(layout, "left_inverse")
+    own = require_cute(layout, "left_inverse")
     _require_points(own, "left_inverse")
     form = simplify(own)
     if isinstance(form, ComposedLayout):

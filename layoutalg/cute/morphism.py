@@ -23,40 +23,51 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
-from layoutalg.cute.arrow import Arrow
-from layoutalg.cute.chain import Flat, examine, examine_modes
 from layoutalg.cute.inttuple import (
     IntTuple,
+    compact_col_major,
+    crd2idx,
     flatten,
     graft,
+    idx2crd,
     integer,
     malformed,
     product,
     rank,
     shape_text,
     unflatten,
+    validate,
 )
-from layoutalg.cute.layout import CuteLayout
+from layoutalg.cute.layout import CuteLayout, LeafAxes
 from layoutalg.cute.pointed import (
     SOURCE,
+    Flat,
     Map,
     blocks_of,
     check_extents,
+    check_map,
+    check_pitch,
     check_positions,
+    examine,
+    examine_modes,
     followed,
+    map_text,
     modes_of,
     prefix_products,
     refused,
     reindex,
+    strides_at,
     transpose,
 )
+from layoutalg.ground.digits import IntArray
 from layoutalg.ground.errors import Diagnostic, MalformedError, RepresentabilityError, shown
 from layoutalg.ground.layout import composes
 
 
 @dataclass(frozen=True, slots=True)
-class Morphism(Arrow):
+class Morphism(LeafAxes):
     """A morphism of nested tuples, the codomain possibly padded: a layout that knows its codomain.
 
     Mathematically: f : S -> T given by a pointed map from the leaves of S to the leaves of T that keeps extents and is
@@ -69,8 +80,6 @@ class Morphism(Arrow):
         pitch: w, congruent to the codomain; each >= 1 and, for extents above 1, greater than the reach of the leaves
             before it. None means the products of the extents before. Elements.
 
-    Raises: MalformedError: LA180 to LA183, LA610, LA100.
-
     Example:
         >>> f = Morphism((4, (2, 3)), (3, (4, 2)), (1, 2, 0))
         >>> print(f, "|", f.to_layout())
@@ -82,9 +91,115 @@ class Morphism(Arrow):
         >>> p = Morphism((6, 2), (6, 2), (0, 1), pitch=(1, 10))
         >>> print(p, "|", p(7), p((1, 1)), p.preimage(11), p.preimage(7))
         (6,2) --(0,1)--> (6,2):(1,10) | 11 (1, 1) 7 None
-
-    Source: arXiv:2601.05972, the categories Tuple and Nest.
     """
+
+    domain: IntTuple
+    codomain: IntTuple
+    map: Map
+    pitch: IntTuple | None = None
+    __array_ufunc__: ClassVar[None] = None  # makes numpy defer to the morphism's operators
+
+    def __post_init__(self) -> None:
+        domain = check_extents(self.domain, "domain")
+        codomain = check_extents(self.codomain, "codomain")
+        object.__setattr__(self, "domain", domain)
+        object.__setattr__(self, "codomain", codomain)
+        if self.pitch is not None:
+            object.__setattr__(self, "pitch", check_pitch(self.pitch, codomain))
+        object.__setattr__(self, "map", check_map(self.map, flatten(domain), flatten(codomain)))
+
+    @property
+    def weights(self) -> tuple[int, ...]:
+        """The offset of one step of each leaf of the codomain."""
+        return prefix_products(flatten(self.codomain))[:-1] if self.pitch is None else flatten(self.pitch)
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """The strides of the layout, one per leaf of the domain."""
+        return strides_at(self.map, self.weights)
+
+    @property
+    def shape(self) -> IntTuple:  # type: ignore[override]
+        """The domain, whose leaves are the axes."""
+        return self.domain
+
+    @property
+    def out_dims(self) -> dict[str, int | None]:
+        """One output, ``offset``; without a pitch it is below the size of the codomain."""
+        return {"offset": product(self.codomain) if self.pitch is None else None}
+
+    @property
+    def size(self) -> int:
+        """Number of elements of the domain."""
+        return product(self.domain)
+
+    def to_layout(self) -> CuteLayout:
+        """Return |f|: shape S; each stride is the weight of the leaf's image, 0 for the base point."""
+        return CuteLayout(self.domain, unflatten(self.strides, self.domain))
+
+    def __call__(self, *at: IntTuple) -> IntTuple:
+        """Return the offset of a flat index (an int), or the codomain coordinate of a coordinate (a tuple).
+
+        A coordinate may have ints in place of nested modes, as in a layout; ``f(i, j)`` means ``f((i, j))``. Without a
+        pitch the offset is the flat index of the image in the codomain.
+        """
+        point = validate(at[0] if len(at) == 1 else at, "coordinate")
+        if isinstance(point, int):
+            return self.to_layout()(point)
+        index = crd2idx(point, self.domain, compact_col_major(self.domain))
+        return unflatten(self.carry(flatten(idx2crd(index, self.domain))), self.codomain)
+
+    def carry(self, digits: tuple[int, ...]) -> tuple[int, ...]:
+        """Return the digits of the image: digit i moves to leaf a(i), all others are 0."""
+        if not isinstance(digits, tuple) or len(digits) != len(self.map):
+            raise malformed("digits", f"must be a tuple of {len(self.map)} integers", digits, "LA104")
+        answer = [0] * len(flatten(self.codomain))
+        for digit, entry in zip([integer(digit, "digits", "LA104") for digit in digits], self.map, strict=True):
+            if entry is not None:
+                answer[entry] = digit
+        return tuple(answer)
+
+    def at(self, index: int) -> int:
+        """Return the offset of a flat index."""
+        return self.to_layout().at(index)
+
+    def apply(self, coords: Any) -> Any:
+        """Return the offsets of many flat indices, of tuples of digit arrays, or of a mapping from the axes."""
+        return self.to_layout().apply(coords)
+
+    def table(self) -> IntArray:
+        """Return the offsets of the flat indices 0, 1, ..., size - 1."""
+        return self.to_layout().table()
+
+    def preimage(self, offset: int) -> int | None:
+        """Return the least flat index of the domain with this offset, or None.
+
+        Mathematically: each weight exceeds the reach of the faster ones, so digits are read off from the slowest leaf.
+        Base-point digits are free and set to 0. Without a pitch, offsets are indices of the codomain.
+        """
+        rest = integer(offset, "offset", "LA604")
+        if self.pitch is None:
+            idx2crd(rest, self.codomain)
+        extents, weights = flatten(self.codomain), self.weights
+        owner = transpose(self.map, len(extents))
+        domain_weights = prefix_products(flatten(self.domain))
+        index = 0
+        for place in range(len(extents) - 1, -1, -1):
+            digit = 0 if extents[place] == 1 else max(0, min(rest // weights[place], extents[place] - 1))
+            position = owner[place]
+            if digit and position is None:
+                return None
+            if position is not None:
+                index += digit * domain_weights[position]
+            rest -= digit * weights[place]
+        return index if rest == 0 else None
+
+    def target(self) -> str:
+        """Return the codomain in notation, with its pitch if any."""
+        return shape_text(self.codomain) + ("" if self.pitch is None else f":{shape_text(self.pitch)}")
+
+    def __str__(self) -> str:
+        return f"{shape_text(self.domain)} --{map_text(self.map)}--> {self.target()}"
 
     @classmethod
     def identity(cls, shape: IntTuple) -> Morphism:
@@ -95,8 +210,6 @@ class Morphism(Arrow):
     def reshape(cls, domain: IntTuple, codomain: IntTuple) -> Morphism:
         """Return the isomorphism between two nestings of the same leaves; its layout is compact column-major.
 
-        Raises: MalformedError: LA181, LA183.
-
         Example:
             >>> print(Morphism.reshape((4, (2, 3)), ((4, 2), 3)))
             (4,(2,3)) --(0,1,2)--> ((4,2),3)
@@ -106,8 +219,6 @@ class Morphism(Arrow):
     @classmethod
     def inclusion(cls, shape: IntTuple, modes: tuple[int, ...]) -> Morphism:
         """Return the morphism that includes the given top-level modes, in that order, into ``shape``.
-
-        Raises: MalformedError: LA185.
 
         Example:
             >>> print(Morphism.inclusion((4, (8, 2), 2), (2, 1)))
@@ -126,8 +237,6 @@ class Morphism(Arrow):
             layout: The layout. Elements.
             padded: True gives a padded morphism, whose codomain is the sorted modes with their strides as pitches.
 
-        Raises: MalformedError: LA604. RepresentabilityError: LA603, LA612.
-
         Example:
             >>> print(Morphism.from_layout(CuteLayout((4, (2, 2)), (2, (16, 1)))))
             (4,(2,2)) --(1,3,0)--> (2,4,2,2)
@@ -135,7 +244,6 @@ class Morphism(Arrow):
             (128,64) --(1,0)--> (64,128):(1,72)
 
         Laws: from_layout(L).to_layout() is L with stride 0 at extent 1; from_layout(|f|) = f.standard_form().
-        Source: arXiv:2601.05972, correspondence of tractable layouts and morphisms in standard form.
         """
         found = examine(layout)
         if found.kind != "tractable" and not (padded and found.kind == "padded"):
@@ -172,8 +280,6 @@ class Morphism(Arrow):
     def unpadded(self) -> Morphism:
         """Return the morphism without pitch with the same layout; a padded one comes out in standard form.
 
-        Raises: RepresentabilityError: LA603.
-
         Example:
             >>> print(Morphism((6, 2), (6, 2), (0, 1), (1, 12)).unpadded())
             (6,2) --(0,2)--> (6,2,2)
@@ -193,8 +299,6 @@ class Morphism(Arrow):
     def transpose(self) -> Morphism:
         """Return the generalised inverse g : T -> S: f g f = f and g f g = g.
 
-        Raises: AdmissibilityError: LA611.
-
         Example:
             >>> print(Morphism((4, 2), (2, 3, 4), (2, None)).transpose())
             (2,3,4) --(None,None,0)--> (4,2)
@@ -203,18 +307,12 @@ class Morphism(Arrow):
         return Morphism(self.codomain, self.domain, transpose(self.map, len(flatten(self.codomain))))
 
     def left_inverse(self) -> Morphism:
-        """Return g with g @ f the identity of the domain.
-
-        Raises: AdmissibilityError: LA187, LA611.
-        """
+        """Return g with g @ f the identity of the domain."""
         self._require_total(self.map, "domain goes to the base point, which drops its digit")
         return self.transpose()
 
     def right_inverse(self) -> Morphism:
-        """Return g with f @ g the identity of the codomain.
-
-        Raises: AdmissibilityError: LA187, LA611.
-        """
+        """Return g with f @ g the identity of the codomain."""
         answer = self.transpose()
         self._require_total(answer.map, "codomain is not hit, so no digit reaches it")
         return answer
@@ -228,8 +326,6 @@ class Morphism(Arrow):
         """Return the inverse of a bijection onto [0, size) of the codomain; also ``~f``.
 
         Mathematically: leaves of extent 1 need not be mapped or hit; a padded morphism is first unpadded.
-
-        Raises: AdmissibilityError: LA187.
 
         Example:
             >>> print(~Morphism((4, (2, 3)), (3, (4, 2)), (1, 2, 0)))
@@ -271,8 +367,6 @@ class Morphism(Arrow):
     def __getitem__(self, mode: int) -> Morphism:
         """Restrict f to one top-level mode of the domain; |f[i]| = |f|[i].
 
-        Raises: MalformedError: LA185.
-
         Example:
             >>> print(Morphism((4, (2, 3)), (3, (4, 2)), (1, 2, 0))[1])
             (2,3) --(2,0)--> (3,(4,2))
@@ -286,8 +380,6 @@ class Morphism(Arrow):
     def restrict(self, modes: tuple[int, ...]) -> Morphism:
         """Restrict f to the given top-level modes of the domain, in that order.
 
-        Raises: MalformedError: LA185.
-
         Example:
             >>> print(Morphism((4, (2, 3)), (3, (4, 2)), (1, 2, 0)).restrict((1,)))
             ((2,3)) --(2,0)--> (3,(4,2))
@@ -299,8 +391,6 @@ class Morphism(Arrow):
 
     def factorize(self, modes: tuple[int, ...]) -> Morphism:
         """Return the g with f = inclusion(T, modes) after g; f must map into these modes of the codomain.
-
-        Raises: MalformedError: LA185. AdmissibilityError: LA186, LA611.
 
         Example:
             >>> print(Morphism(3, (5, (3, 2)), (1,)).factorize((1,)))
@@ -322,8 +412,6 @@ class Morphism(Arrow):
     def sum(self, other: Morphism) -> Morphism:
         """Return the direct sum (S, S') -> (T, T').
 
-        Raises: MalformedError: LA604. AdmissibilityError: LA611.
-
         Example:
             >>> print(Morphism(2, 2, (0,)).sum(Morphism((3,), (5, 3), (1,))))
             (2,(3)) --(0,2)--> (2,(5,3))
@@ -338,8 +426,6 @@ class Morphism(Arrow):
         """Return (f, f') : (S, S') -> T for two morphisms into the same codomain with disjoint images.
 
         Mathematically: its layout is make_layout(|f|, |f'|).
-
-        Raises: MalformedError: LA604. AdmissibilityError: LA188.
 
         Example:
             >>> print(Morphism((2,), (2, 3), (0,)).concat(Morphism(3, (2, 3), (1,))))
@@ -440,10 +526,7 @@ class Morphism(Arrow):
         return Morphism._encoded(self.domain, flat, examine_modes(flat).order, self.pitch is not None)
 
     def extend(self, extent: int, pitch: int) -> Morphism:
-        """Return f into the padded codomain (T, extent) with one more pitch; same layout.
-
-        Raises: MalformedError: LA180, LA610.
-        """
+        """Return f into the padded codomain (T, extent) with one more pitch; same layout."""
         weights = unflatten(self.weights, self.codomain)
         return Morphism(self.domain, (self.codomain, extent), self.map, (weights, pitch))
 
@@ -466,8 +549,6 @@ class Morphism(Arrow):
 
         Mathematically: each mode is the same function as that mode of logical_divide(|f|, |g|).
 
-        Raises: MalformedError: LA604. AdmissibilityError: LA602, LA611.
-
         Example:
             >>> f = Morphism.identity((4, (2, 3)))
             >>> print(f.logical_divide(Morphism(2, (4, (2, 3)), (1,))).to_layout())
@@ -481,8 +562,6 @@ class Morphism(Arrow):
 
         Mathematically: each mode is the same function as that mode of logical_product(|f|, |g|). With a pitch,
         copies use the leaves not hit; ``extend`` adds one.
-
-        Raises: MalformedError: LA604. AdmissibilityError: LA602, LA611.
 
         Example:
             >>> p = Morphism((6, 2), (6, 2), (0, 1), (1, 10)).extend(3, 25)
@@ -509,8 +588,6 @@ class Morphism(Arrow):
         Mathematically: for T' refining T the square S' -> T', S -> T commutes with both refinements as functions of the
         flat index; base-point leaves are not refined. A block under pitch w_j is compact in units of w_j.
 
-        Raises: AdmissibilityError: LA189.
-
         Example:
             >>> print(Morphism((6, 5), (4, 6), (1, None)).pullback((4, (2, 3))))
             ((2,3),5) --(1,2,None)--> (4,(2,3))
@@ -521,8 +598,6 @@ class Morphism(Arrow):
 
     def pushforward(self, refinement: IntTuple) -> Morphism:
         """Return f over a refinement of its domain: each codomain leaf that is hit is refined like its source.
-
-        Raises: AdmissibilityError: LA189.
 
         Example:
             >>> print(Morphism((6, 5), (4, 6), (1, None)).pushforward(((2, 3), (5, 1))))
@@ -547,14 +622,11 @@ class Morphism(Arrow):
 def composition(outer: Morphism, inner: Morphism) -> Morphism:
     """Return ``outer`` after ``inner``, also ``outer @ inner``; the middle tuples must be equal, nesting included.
 
-    Raises: AdmissibilityError: LA184, LA611.
-
     Example:
         >>> print((Morphism((6, 2), (6, 2), (0, 1), (1, 10)) @ Morphism(2, (6, 2), (1,))).to_layout())
         2:10
 
     Laws: associative; identities are neutral; |g @ f| = composition(|g|, |f|).
-    Source: arXiv:2601.05972, functoriality of the realisation.
     """
     require_unpadded(inner, "nothing composes after a padded morphism")
     if inner.codomain != outer.domain:
@@ -566,10 +638,7 @@ def composition(outer: Morphism, inner: Morphism) -> Morphism:
 
 
 def check_morphism(value: object, operation: str) -> Morphism:
-    """Return ``value`` if it is a morphism.
-
-    Raises: MalformedError: LA604.
-    """
+    """Return ``value`` if it is a morphism."""
     if isinstance(value, Morphism):
         return value
     hint = "; layoutalg.parse reads text" if isinstance(value, str) else ""
@@ -578,10 +647,7 @@ def check_morphism(value: object, operation: str) -> Morphism:
 
 
 def require_unpadded(morphism: Morphism, what: str) -> None:
-    """Raise for a padded morphism; ``what`` is the message.
-
-    Raises: AdmissibilityError: LA611.
-    """
+    """Raise for a padded morphism; ``what`` is the message."""
     if morphism.pitch is not None:
         whole = examine(morphism.to_layout()).kind == "tractable"
         hint = "; unpadded() gives the morphism without pitch with the same layout" if whole else ""

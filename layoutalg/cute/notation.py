@@ -30,19 +30,139 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import TypeAlias, TypeVar, cast
+from typing import NoReturn, TypeAlias, TypeVar, cast
 
-from layoutalg.cute.basis import Basis, BasisLike, Path
-from layoutalg.cute.composed import IDENTITY, ComposedLayout
-from layoutalg.cute.coordinates import CoordinateLayout
-from layoutalg.cute.cursor import INTEGER_AHEAD, Cursor
-from layoutalg.cute.inttuple import IntTuple
+from layoutalg.cute.coordinates import Basis, BasisLike, CoordinateLayout, Path
+from layoutalg.cute.inttuple import INT_LIMIT, IntTuple
 from layoutalg.cute.layout import CuteLayout
-from layoutalg.cute.swizzle import Swizzle, Unit
-from layoutalg.ground.errors import AdmissibilityError, Diagnostic
-from layoutalg.ground.limits import SWIZZLE_STACK, TUPLE_DEPTH
+from layoutalg.cute.morphism import Morphism
+from layoutalg.cute.swizzle import IDENTITY, ComposedLayout, Swizzle, Unit
+from layoutalg.ground.errors import AdmissibilityError, Diagnostic, LayoutError, MalformedError
+from layoutalg.ground.limits import NOTATION_CHARACTERS, SWIZZLE_STACK, TUPLE_DEPTH, TUPLE_MODES
+from layoutalg.ground.text import Grammar, Tokens, caret
 
 Value = TypeVar("Value")
+
+STATIC_AHEAD = re.compile(r"_(?=-?[0-9])|(?:cute\s*::\s*)?(?:Int|C|constant)\s*<\s*")
+INTEGER_AHEAD = r"(?:_|(?:cute\s*::\s*)?(?:Int|C|constant)\s*<\s*)?-?[0-9]+(?:\s*>)?"
+
+
+class Cursor:
+    """A position in a text. Every method reads one construct and moves past it.
+
+    Args:
+        text: The text, quoted in errors.
+        at: Where to begin.
+        stop: Where to end; None for the end of the text.
+    """
+
+    def __init__(self, text: str, at: int = 0, stop: int | None = None) -> None:
+        if not isinstance(text, str):
+            because = f"text must be a str, not {type(text).__name__}"
+            raise MalformedError(Diagnostic("LA190", "the notation is malformed", because=because))
+        if len(text) > NOTATION_CHARACTERS:
+            because = f"{len(text)} characters, the limit is {NOTATION_CHARACTERS}"
+            raise MalformedError(Diagnostic("LA191", "the notation is too long", because=because))
+        self.text = text
+        self.at = at
+        self.stop = len(text) if stop is None else stop
+        self.modes = 0
+
+    def fail(self, because: str, at: int | None = None, code: str = "LA190") -> NoReturn:
+        """Raise an error at a position, by default the cursor."""
+        raise MalformedError(
+            Diagnostic(
+                code,
+                "the notation is malformed" if code == "LA190" else "the notation exceeds a limit",
+                (caret(self.text, self.at if at is None else at),),
+                because,
+            )
+        )
+
+    def blanks(self) -> None:
+        """Skip blanks."""
+        while self.at < self.stop and self.text[self.at].isspace():
+            self.at += 1
+
+    def peek(self) -> str:
+        """Return the next non-blank character, or the empty string at the end."""
+        self.blanks()
+        return self.text[self.at : min(self.at + 1, self.stop)]
+
+    def match(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
+        """Match at the cursor and move past the match; None, without moving, if it does not match."""
+        self.blanks()
+        found = pattern.match(self.text, self.at, self.stop)
+        if found is not None:
+            self.at = found.end()
+        return found
+
+    def found(self) -> str:
+        """Describe the text at the cursor, for messages."""
+        char = self.peek()
+        return repr(char) if char else "the end of the text"
+
+    def expect(self, char: str, context: str) -> None:
+        """Read one character."""
+        if self.peek() != char:
+            self.fail(f"expected {char!r} {context}, found {self.found()}")
+        self.at += 1
+
+    def end(self) -> None:
+        """Raise if anything follows the value."""
+        if self.peek():
+            self.fail(f"expected the end of the text, found {self.found()}")
+
+    def count(self) -> None:
+        """Count one leaf against the limit."""
+        self.modes += 1
+        if self.modes > 2 * TUPLE_MODES:
+            self.fail(f"more than {TUPLE_MODES} modes", code="LA191")
+
+    def integer(self, name: str) -> int:
+        """Read an integer: decimal, ``_128``, ``Int<128>`` or ``C<128>``."""
+        static = STATIC_AHEAD.match(self.text, self.at, self.stop)
+        if static is None:
+            return self.decimal(name)
+        self.at = static.end()
+        value = self.decimal(name)
+        if static[0][0] != "_":
+            self.expect(">", "after the integer")
+        return value
+
+    def decimal(self, name: str) -> int:
+        """Read a decimal integer."""
+        start = self.at
+        stop = start + (self.text[start : start + 1] == "-")
+        first = stop
+        while stop < self.stop and self.text[stop] in "0123456789":
+            stop += 1
+        if stop == first:
+            self.fail(f"expected {name}, found {self.found()}")
+        if stop - first > 20 or not -INT_LIMIT <= int(self.text[start:stop]) < INT_LIMIT:
+            self.fail("the integer does not fit 64 bits", start)
+        self.at = stop
+        return int(self.text[start:stop])
+
+    def build(self, make: Callable[[], Value], start: int) -> Value:
+        """Build the value; an error points at the place where it was written."""
+        try:
+            return make()
+        except LayoutError as error:
+            inner = error.diagnostic
+            raise type(error)(
+                Diagnostic(
+                    code=inner.code,
+                    what=inner.what,
+                    where=(caret(self.text, start),),
+                    because=inner.because,
+                    witness=inner.witness,
+                    repairs=inner.repairs,
+                    source=inner.source,
+                )
+            ) from error
+
+
 Operand: TypeAlias = CuteLayout | ComposedLayout | CoordinateLayout
 CuteValue: TypeAlias = Operand | Swizzle
 
@@ -68,8 +188,6 @@ def parse_cute(text: str, at: int = 0, stop: int | None = None) -> CuteValue:
         at: Where it begins.
         stop: Where it ends; None for the end of the text.
 
-    Raises: MalformedError: LA190, LA191. AdmissibilityError: LA111, LA112.
-
     Example:
         >>> parse_cute("Sw<3,4,3,byte>")
         Swizzle(3, 4, 3, 'byte')
@@ -78,15 +196,7 @@ def parse_cute(text: str, at: int = 0, stop: int | None = None) -> CuteValue:
 
 
 def flagged(text: str, at: int = 0, stop: int | None = None) -> tuple[CuteValue, int | None]:
-    """Return the value and the element bits of the flag in the text, None without a flag.
-
-    Raises: MalformedError: LA190, LA191. AdmissibilityError: LA111, LA112.
-
-    Example:
-        >>> value, bits = flagged("Sw<3,4,3> o smem_ptr[16b](unset) o (_8,_64):(_64,_1)")
-        >>> print(value, bits)
-        Sw<3,3,3> o 0 o (8,64):(64,1) 16
-    """
+    """Return the value and the element bits of the flag in the text, None without a flag."""
     reader = _Reader(text, at, stop)
     value = reader.value()
     reader.end()
@@ -94,14 +204,7 @@ def flagged(text: str, at: int = 0, stop: int | None = None) -> tuple[CuteValue,
 
 
 def element_swizzle(swizzle: Swizzle, bits: int) -> Swizzle:
-    """Convert a swizzle of byte addresses to offsets of elements of ``bits`` bits.
-
-    Raises: AdmissibilityError: LA111.
-
-    Example:
-        >>> print(element_swizzle(Swizzle(3, 4, 3), 16), element_swizzle(Swizzle(3, 4, 3), 4))
-        Sw<3,3,3> Sw<3,5,3>
-    """
+    """Convert a swizzle of byte addresses to offsets of elements of ``bits`` bits."""
     low = bits.bit_length() - 4
     least = swizzle.base if swizzle.bits else low
     if bits & (bits - 1) or least < low:
@@ -353,3 +456,43 @@ class _Reader(Cursor):
             self.count()
             return self.integer(name)
         return tuple(self.entries(name, level, lambda below: self.tuple(name, below)))
+
+
+GRAMMAR = Grammar(("(", ")", ",", ":", "--", "-->"), False, "LA190", "the notation is malformed")
+
+
+def parse_morphism(text: str) -> Morphism:
+    """Return the morphism written as ``text``.
+
+    Example:
+        >>> parse_morphism("(6,2) --(0,None)--> (6,2):(1,10)")
+        Morphism(domain=(6, 2), codomain=(6, 2), map=(0, None), pitch=(1, 10))
+    """
+    tokens = Tokens(text, GRAMMAR)
+    domain = _nested(tokens, 0)
+    tokens.take("--", "--")
+    tokens.take("(", "(")
+    images: list[int | None] = []
+    while not tokens.accept(")"):
+        if images:
+            tokens.take(",", ", or )")
+        images.append(None if tokens.accept("None") else int(tokens.take("number", "a position or None")))
+    tokens.take("-->", "-->")
+    codomain = _nested(tokens, 0)
+    pitch = _nested(tokens, 0) if tokens.accept(":") else None
+    if tokens.next < len(tokens.items):
+        tokens.fail("the end", tokens.position())
+    return Morphism(domain, codomain, tuple(images), pitch)
+
+
+def _nested(tokens: Tokens, level: int) -> IntTuple:
+    if not tokens.accept("("):
+        return int(tokens.take("number", "a number or ("))
+    if level >= TUPLE_DEPTH:
+        tokens.fail(f"at most {TUPLE_DEPTH} levels", tokens.position())
+    entries: list[IntTuple] = []
+    while not tokens.accept(")"):
+        if entries:
+            tokens.take(",", ", or )")
+        entries.append(_nested(tokens, level + 1))
+    return tuple(entries)

@@ -1,28 +1,27 @@
-"""Validate the operands of CuTe operations: layouts and tilers.
+"""Check the operands of CuTe operations, keep recent answers, and phrase refusals.
 
 Notation: a tiler is a layout; an int n, meaning ``n:1``; None, written ``_``; or a tuple with one tiler per mode.
-
-Implementation notes: callers test ``type(layout) is CuteLayout`` first, so the common case costs nothing.
-
-References: CuTe documentation of NVIDIA CUTLASS, "Layout algebra".
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import TypeAlias, TypeVar
+from functools import lru_cache, wraps
+from typing import Any, TypeAlias, TypeVar, cast
 
-from layoutalg.cute.composed import ComposedLayout
 from layoutalg.cute.coordinates import CoordinateLayout
+from layoutalg.cute.fit import strided_form
 from layoutalg.cute.inttuple import INT_LIMIT, integer
 from layoutalg.cute.layout import CuteLayout
-from layoutalg.cute.swizzled import strided_form
+from layoutalg.cute.swizzle import ComposedLayout
 from layoutalg.ground.errors import AdmissibilityError, Diagnostic, LayoutError, MalformedError, shown
 from layoutalg.ground.limits import TUPLE_DEPTH
 
 AnyLayout = TypeVar("AnyLayout", bound="CuteLayout | ComposedLayout | CoordinateLayout")
 Under = TypeVar("Under", bound="CuteLayout | ComposedLayout")
+Operation = TypeVar("Operation", bound=Callable[..., Any])
+Value = TypeVar("Value")
 Tiler: TypeAlias = "CuteLayout | int | tuple[Tiler, ...] | None"
 
 Where: TypeAlias = "str | Callable[[], str]"
@@ -38,53 +37,50 @@ _HINTS = {
     "CoordinateLayout": "its .components are integer layouts",
     "SymbolicLayout": "layoutalg.cute.symbolic has the operations for symbolic sizes",
     "Morphism": "its .to_layout() is a layout",
-    "LinearLayout": _TO_CUTE,
-    "IntegerLayout": _TO_CUTE,
-    "PiecewiseLayout": _TO_CUTE,
-    "HierarchicalLayout": _TO_CUTE,
     "int": _COMPACT,
     "tuple": _COMPACT,
-}
-
-Value = TypeVar("Value")
+} | dict.fromkeys(("LinearLayout", "IntegerLayout", "PiecewiseLayout", "HierarchicalLayout"), _TO_CUTE)
 
 NARROW = 16
-"""Up to this many modes per operand, fast operations keep their last ``RECENT`` answers without weighing them. An entry
-is then below 30 KB: a layout has fewer than 2^63 coordinates, so an answer adds at most 63 modes. Answers for wider
-operands are weighed and bounded in bytes."""
-
 RECENT = 4096
 
 WIDER = "layoutalg.compose(outer, inner, widen=True), which gives it in a wider family"
 """Where to go when a composition has no CuTe form."""
 
 
-def plain(layout: object, operation: str, argument: str = "layout") -> CuteLayout:
-    """Return ``layout`` if it is a CuTe layout, otherwise raise.
+def cached(operation: Operation) -> Operation:
+    """Keep the last ``RECENT`` answers for operands of at most ``NARROW`` modes.
 
-    Raises: MalformedError: LA192.
-
-    Example:
-        >>> plain("(4,8):(1,4)", "nullspace")
-        Traceback (most recent call last):
-        layoutalg.ground.errors.MalformedError: LA192 the operand does not fit the operation
-          in     nullspace
-          since  layout must be a CuteLayout, not '(4,8):(1,4)'; layoutalg.parse reads text
+    Operands with thousands of modes are computed each time, so that the cache stays within about 100 MB: a layout has
+    fewer than 2^63 coordinates, so an answer adds at most 63 modes to those of its operands.
     """
-    if isinstance(layout, CuteLayout):
-        return layout
-    raise operand_refusal(layout, operation, argument, "a CuteLayout")
+    known = lru_cache(RECENT)(operation)
+
+    @wraps(operation)
+    def call(*operands: Any) -> Any:
+        for operand in operands:
+            kind = type(operand)
+            if kind is CuteLayout:
+                if len(operand._flat) > NARROW:
+                    return operation(*operands)
+            elif kind is not int and kind is not str and not _narrow(operand):
+                return operation(*operands)
+        return known(*operands)
+
+    call.cache_clear, call.cache_info = known.cache_clear, known.cache_info  # type: ignore[attr-defined]
+    return cast(Operation, call)
 
 
-def composed(layout: Value, operation: str, argument: str = "layout") -> Value:
-    """Return ``layout`` if it is a CuTe or a composed layout, otherwise raise.
+def _narrow(operand: object) -> bool:
+    if isinstance(operand, tuple):
+        return len(operand) <= NARROW and all(_narrow(entry) for entry in operand)
+    if isinstance(operand, ComposedLayout):
+        operand = operand.base
+    return not isinstance(operand, CuteLayout | CoordinateLayout) or len(operand.flat) <= NARROW
 
-    Raises: MalformedError: LA192.
 
-    Example:
-        >>> print(composed(CuteLayout(4), "cosize"))
-        4:1
-    """
+def require_cute(layout: Value, operation: str, argument: str = "layout") -> Value:
+    """Return ``layout`` if it is a CuTe or a composed layout, otherwise raise LA192."""
     if isinstance(layout, CuteLayout | ComposedLayout):
         return layout
     raise operand_refusal(layout, operation, argument, "a CuteLayout or a ComposedLayout")
@@ -98,33 +94,8 @@ def operand_refusal(value: object, operation: str, argument: str, rule: str) -> 
     return MalformedError(Diagnostic("LA192", "the operand does not fit the operation", (operation,), because))
 
 
-def weight(*values: object) -> int:
-    """Return the approximate size in bytes of cached operands and answers.
-
-    Example:
-        >>> weight(CuteLayout((4, 8)), 5)
-        864
-    """
-    total = 0
-    for value in values:
-        if isinstance(value, CuteLayout):
-            total += 320 + 240 * len(value.flat)
-        elif isinstance(value, tuple):
-            total += 64 + weight(*value)
-        elif isinstance(value, ComposedLayout):
-            total += 640 * len(value.stages) + weight(value.base)
-        else:
-            total += 64
-    return total
-
-
 def tiler_text(tiler: object) -> str:
-    """Return a tiler in CuTe notation, bounded in length.
-
-    Example:
-        >>> tiler_text((4, None, CuteLayout(2, 3)))
-        '<4,_,2:3>'
-    """
+    """Return a tiler in CuTe notation, bounded in length."""
     text = _tiler_text(tiler, 0)
     return text if len(text) <= 160 else text[:157] + "..."
 
@@ -140,13 +111,8 @@ def _tiler_text(tiler: object, level: int) -> str:
 
 
 def read_tiler(tiler: object, where: Where, level: int = 0) -> Tiler:
-    """Return ``tiler`` with plain ints, or raise.
-
-    Raises: MalformedError: LA141.
-    """
-    if tiler is None or isinstance(tiler, CuteLayout):
-        return tiler
-    if type(tiler) is int and 0 <= tiler < INT_LIMIT:
+    """Return ``tiler`` with plain ints, or raise LA141."""
+    if tiler is None or isinstance(tiler, CuteLayout) or (type(tiler) is int and 0 <= tiler < INT_LIMIT):
         return tiler
     if isinstance(tiler, ComposedLayout):
         return strided_form(tiler, "tiler")
@@ -166,9 +132,7 @@ def read_tiler(tiler: object, where: Where, level: int = 0) -> Tiler:
 
 def malformed_tiler(because: str, where: Where) -> MalformedError:
     """Return the error for a malformed tiler, or one that does not fit the layout."""
-    return MalformedError(
-        Diagnostic(code="LA141", what="the tiler is malformed", where=(_call(where),), because=because)
-    )
+    return MalformedError(Diagnostic("LA141", "the tiler is malformed", (_call(where),), because))
 
 
 def _call(where: Where) -> str:
@@ -176,22 +140,14 @@ def _call(where: Where) -> str:
 
 
 def by_mode(layout: CuteLayout, tiler: tuple[Tiler, ...], where: Where) -> None:
-    """Raise if a tuple tiler has more entries than the layout has modes.
-
-    Raises: MalformedError: LA141.
-    """
+    """Raise LA141 if a tuple tiler has more entries than the layout has modes."""
     if isinstance(layout.shape, int) or len(tiler) > layout.rank:
         modes = "an int shape, not a tuple of modes" if isinstance(layout.shape, int) else f"{layout.rank} modes"
         raise malformed_tiler(f"a tuple of {len(tiler)} tilers does not fit {layout}, which has {modes}", where)
 
 
 def as_layout(tiler: CuteLayout | int) -> CuteLayout:
-    """Return the layout a leaf of a tiler stands for.
-
-    Example:
-        >>> print(as_layout(4), as_layout(CuteLayout(2, 3)))
-        4:1 2:3
-    """
+    """Return the layout a leaf of a tiler stands for."""
     return tiler if isinstance(tiler, CuteLayout) else CuteLayout(tiler, 1)
 
 
@@ -203,15 +159,7 @@ def refusal(
 
 
 def within(error: LayoutError, where: Where, code: str | None = None, what: str | None = None) -> LayoutError:
-    """Return the same error as raised from the outer call ``where``.
-
-    Example:
-        >>> print(within(refusal("LA131", "empty", "complement(0:1, 4)", "no offsets"), "logical_divide(4:1, 0:1)"))
-        LA131 empty
-          in     logical_divide(4:1, 0:1)
-                 complement(0:1, 4)
-          since  no offsets
-    """
+    """Return the same error as raised from the outer call ``where``."""
     old = error.diagnostic
     seen = replace(old, code=code or old.code, what=what or old.what, where=(_call(where), *old.where))
     return type(error)(seen)

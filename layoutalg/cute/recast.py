@@ -16,21 +16,20 @@ from collections.abc import Sequence
 from math import gcd
 from typing import overload
 
-from layoutalg.cute.composed import ComposedLayout, Cute, bottom, staged
-from layoutalg.cute.conventions import STRICT, Convention, by_convention
-from layoutalg.cute.inttuple import IntTuple, integer, malformed, unflatten
-from layoutalg.cute.layout import CuteLayout
-from layoutalg.cute.operands import composed, refusal
-from layoutalg.cute.swizzled import simplify
+from layoutalg.cute.fit import simplify
+from layoutalg.cute.inttuple import integer, malformed, unflatten
+from layoutalg.cute.layout import CuteLayout, from_runs
+from layoutalg.cute.operands import refusal, require_cute
+from layoutalg.cute.swizzle import ComposedLayout, Cute, bottom, staged
 from layoutalg.ground.digits import Flat
 from layoutalg.ground.errors import AdmissibilityError, Diagnostic, RepresentabilityError
 
 
 @overload
-def upcast(layout: CuteLayout, factor: int, *, convention: Convention = STRICT) -> CuteLayout: ...
+def upcast(layout: CuteLayout, factor: int) -> CuteLayout: ...
 @overload
-def upcast(layout: ComposedLayout, factor: int, *, convention: Convention = STRICT) -> Cute: ...
-def upcast(layout: Cute, factor: int, *, convention: Convention = STRICT) -> Cute:
+def upcast(layout: ComposedLayout, factor: int) -> Cute: ...
+def upcast(layout: Cute, factor: int) -> Cute:
     """Return the layout, with the same nesting, in elements ``factor`` times larger.
 
     Mathematically: N U(c) + r, 0 <= r < N, takes exactly the offsets of L with the same multiplicity; the extent of
@@ -39,28 +38,18 @@ def upcast(layout: Cute, factor: int, *, convention: Convention = STRICT) -> Cut
     Args:
         layout: A layout, or a swizzled one, whose swizzles then act on the new offsets. Old elements.
         factor: N >= 1.
-        convention: ``"cute_cpp"`` rounds extents up (``3:1`` by 2 is ``2:1``, half an element too many) and raises only
-            if neither of a stride and N divides the other; swizzled layouts follow strict.
-
-    Raises: MalformedError: LA160, LA144. RepresentabilityError: LA161. AdmissibilityError: LA161, LA647.
 
     Example:
-        >>> print(upcast(CuteLayout((8, 4), (1, 16)), 4))
-        (2,4):(1,4)
-        >>> print(upcast(CuteLayout((2, 4), (4, 1)), 2))
-        (2,2):(2,1)
-        >>> print(upcast(CuteLayout(3), 2, convention="cute_cpp"))
-        2:1
+        >>> print(upcast(CuteLayout((8, 4), (1, 16)), 4), upcast(CuteLayout((2, 4), (4, 1)), 2))
+        (2,4):(1,4) (2,2):(2,1)
         >>> from layoutalg.cute.swizzle import Swizzle
         >>> print(upcast(ComposedLayout(Swizzle(3, 4, 3), 0, CuteLayout((8, 64), (64, 1))), 2))
         Sw<3,3,3> o 0 o (8,32):(32,1)
 
     Laws: downcast(upcast(L, N), N) has the offsets of L.
     """
-    if convention is not STRICT:
-        return by_convention(convention, upcast, layout, factor)
-    count = checked_factor(factor)
-    where = f"upcast({composed(layout, 'upcast')}, {count})"
+    count = _checked_factor(factor)
+    where = f"upcast({require_cute(layout, 'upcast')}, {count})"
     try:
         return _wider(layout, count, where)
     except (AdmissibilityError, RepresentabilityError):
@@ -100,37 +89,24 @@ def _wider_strided(layout: CuteLayout, count: int, where: str) -> CuteLayout:
     if layout.size == 0:
         strides = tuple([stride // count if stride % count == 0 else 0 for _, stride in layout.flat])
         return CuteLayout(layout.shape, unflatten(strides, layout.shape))
-    return _nested(wider(layout.flat, inner_counts(layout.flat, count, where), count), layout.shape)
-
-
-def _nested(flat: Flat, shape: IntTuple) -> CuteLayout:
-    """Nest the modes like a shape."""
-    extents, strides = [tuple([mode[side] for mode in flat]) for side in (0, 1)]
-    return CuteLayout(unflatten(extents, shape), unflatten(strides, shape))
+    return from_runs(
+        [(mode,) for mode in wider(layout.flat, inner_counts(layout.flat, count, where), count)], layout.shape
+    )
 
 
 def wider(flat: Flat, inner: Sequence[int], count: int) -> Flat:
-    """Rescale the modes to elements ``count`` times larger; inner[k] old elements of mode k lie in one new element.
-
-    Example:
-        >>> wider(((8, 1), (4, 16)), (4, 1), 4)
-        ((2, 1), (4, 4))
-    """
+    """Rescale the modes to elements ``count`` times larger; inner[k] old elements of mode k lie in one new element."""
     modes: list[tuple[int, int]] = []
     for (extent, stride), taken in zip(flat, inner, strict=True):
         left = extent // taken
-        # an extent-1 mode is never stepped: print the stride that CuTe prints
-        modes.append((left, taken * stride // count if left > 1 else away_from_zero(stride, count)))
+        # an extent-1 mode is never stepped: print the stride that CuTe prints, rounded away from 0
+        unused = -(-stride // count) if stride > 0 else stride // count
+        modes.append((left, taken * stride // count if left > 1 else unused))
     return tuple(modes)
 
 
 def inner_counts(flat: Flat, count: int, where: str) -> list[int]:
-    """Return how many old elements of each mode lie in one new element, or raise.
-
-    Example:
-        >>> inner_counts(((2, 4), (4, 1)), 2, "")
-        [1, 2]
-    """
+    """Return how many old elements of each mode lie in one new element, or raise."""
     inner = [1] * len(flat)
     loose: list[tuple[int, int]] = []
     for position, (extent, stride) in enumerate(flat):
@@ -152,13 +128,8 @@ def inner_counts(flat: Flat, count: int, where: str) -> list[int]:
         elif extent % room == 0:
             inner[position] = room
         else:
-            raise _partial(
-                where,
-                count,
-                f"the mode {extent}:{current} must fill {room} places of an element, "
-                f"but neither of {extent} and {room} divides the other",
-                current,
-            )
+            because = f"the mode {extent}:{current} must fill {room} places of an element, but neither of {extent} and "
+            raise _partial(where, count, f"{because}{room} divides the other", current)
         current *= inner[position]
     if current != count:
         raise _partial(where, count, f"no mode reaches offset {current} of the new element 0", current)
@@ -166,11 +137,6 @@ def inner_counts(flat: Flat, count: int, where: str) -> list[int]:
         stride = min(loose)[0]
         raise _partial(where, count, f"stride {stride} is not a multiple of {count} and not part of an element", stride)
     return inner
-
-
-def away_from_zero(stride: int, count: int) -> int:
-    """Return stride / count rounded away from 0."""
-    return -(-stride // count) if stride > 0 else stride // count
 
 
 def _partial(where: str, count: int, because: str, offset: int) -> RepresentabilityError:
@@ -181,10 +147,10 @@ def _partial(where: str, count: int, because: str, offset: int) -> Representabil
 
 
 @overload
-def downcast(layout: CuteLayout, factor: int, *, convention: Convention = STRICT) -> CuteLayout: ...
+def downcast(layout: CuteLayout, factor: int) -> CuteLayout: ...
 @overload
-def downcast(layout: ComposedLayout, factor: int, *, convention: Convention = STRICT) -> Cute: ...
-def downcast(layout: Cute, factor: int, *, convention: Convention = STRICT) -> Cute:
+def downcast(layout: ComposedLayout, factor: int) -> Cute: ...
+def downcast(layout: Cute, factor: int) -> Cute:
     """Return the layout, with the same nesting, in elements ``factor`` times smaller.
 
     Mathematically: D with D(c) = N L(c') + r, where the digit of one mode k is N c'_k + r and all others are those of
@@ -193,9 +159,6 @@ def downcast(layout: Cute, factor: int, *, convention: Convention = STRICT) -> C
     Args:
         layout: A layout, or a swizzled one, whose swizzles then act on the new offsets. Old elements.
         factor: N >= 1.
-        convention: ``"cute_cpp"`` widens every mode of stride 1 or -1 (possibly none); swizzled layouts follow strict.
-
-    Raises: MalformedError: LA160, LA102. RepresentabilityError: LA162. AdmissibilityError: LA647.
 
     Example:
         >>> print(downcast(CuteLayout((2, 4), (1, 4)), 4))
@@ -203,10 +166,8 @@ def downcast(layout: Cute, factor: int, *, convention: Convention = STRICT) -> C
 
     Laws: upcast(downcast(L, N), N) = L up to the strides of extent-1 modes.
     """
-    if convention is not STRICT:
-        return by_convention(convention, downcast, layout, factor)
-    count = checked_factor(factor)
-    where = f"downcast({composed(layout, 'downcast')}, {count})"
+    count = _checked_factor(factor)
+    where = f"downcast({require_cute(layout, 'downcast')}, {count})"
     narrow = _narrower(bottom(layout), count, where)
     if not isinstance(layout, ComposedLayout):
         return narrow
@@ -221,17 +182,12 @@ def _narrower(layout: CuteLayout, count: int, where: str) -> CuteLayout:
     flat = narrower(layout.flat, _widened(layout, where), count)
     if layout.size == 0:
         flat = tuple([(extent, 0) for extent, _ in flat])
-    flat = tuple([(extent, 0 if extent == 1 and abs(stride) >= 2**62 else stride) for extent, stride in flat])
-    return _nested(flat, layout.shape)
+    runs = [((extent, 0 if extent == 1 and abs(stride) >= 2**62 else stride),) for extent, stride in flat]
+    return from_runs(runs, layout.shape)
 
 
 def narrower(flat: Flat, position: int, count: int) -> Flat:
-    """Rescale the modes to elements ``count`` times smaller; the mode at ``position`` absorbs them.
-
-    Example:
-        >>> narrower(((2, 1), (4, 4)), 0, 4)
-        ((8, 1), (4, 16))
-    """
+    """Rescale the modes to elements ``count`` times smaller; the mode at ``position`` absorbs them."""
     modes = [(extent, stride * count) for extent, stride in flat]
     modes[position] = (flat[position][0] * count, 1)
     return tuple(modes)
@@ -248,22 +204,15 @@ def _widened(layout: CuteLayout, where: str) -> int:
     if layout.size == 0:
         return 0
     because = f"{layout} has no mode of stride 1 and none of extent 1 to run through the old element"
-    raise RepresentabilityError(
-        Diagnostic(
-            "LA162",
-            "no mode can absorb the new elements",
-            (where,),
-            because,
-            source="append(layout) adds such a mode, 1:0",
-        )
-    )
+    what, source = "no mode can absorb the new elements", "append(layout) adds such a mode, 1:0"
+    raise RepresentabilityError(Diagnostic("LA162", what, (where,), because, source=source))
 
 
 @overload
-def recast(layout: CuteLayout, old_bits: int, new_bits: int, *, convention: Convention = STRICT) -> CuteLayout: ...
+def recast(layout: CuteLayout, old_bits: int, new_bits: int) -> CuteLayout: ...
 @overload
-def recast(layout: ComposedLayout, old_bits: int, new_bits: int, *, convention: Convention = STRICT) -> Cute: ...
-def recast(layout: Cute, old_bits: int, new_bits: int, *, convention: Convention = STRICT) -> Cute:
+def recast(layout: ComposedLayout, old_bits: int, new_bits: int) -> Cute: ...
+def recast(layout: Cute, old_bits: int, new_bits: int) -> Cute:
     """Return the layout of elements of ``old_bits`` read as elements of ``new_bits``.
 
     Mathematically: downcast to the greatest common width, then upcast; the same bits of memory, equally often.
@@ -272,19 +221,16 @@ def recast(layout: Cute, old_bits: int, new_bits: int, *, convention: Convention
         layout: A layout. Elements of ``old_bits``.
         old_bits: Width of an element of ``layout``, >= 1. Bits.
         new_bits: Width of an element of the result, >= 1. Bits.
-        convention: As in ``upcast`` and ``downcast``.
 
     Raises: As ``upcast`` and ``downcast``; MalformedError: LA160 also for a width that is not an integer >= 1.
 
     Example:
-        >>> print(recast(CuteLayout((64, 8), (1, 64)), 8, 16))
-        (32,8):(1,32)
-        >>> print(recast(CuteLayout((8, 3), (1, 8)), 6, 8))
-        (6,3):(1,6)
+        >>> print(recast(CuteLayout((64, 8), (1, 64)), 8, 16), recast(CuteLayout((8, 3), (1, 8)), 6, 8))
+        (32,8):(1,32) (6,3):(1,6)
     """
-    old, new = checked_factor(old_bits, "old_bits"), checked_factor(new_bits, "new_bits")
+    old, new = _checked_factor(old_bits, "old_bits"), _checked_factor(new_bits, "new_bits")
     common = gcd(old, new)
-    return upcast(downcast(layout, old // common, convention=convention), new // common, convention=convention)
+    return upcast(downcast(layout, old // common), new // common)
 
 
 def max_alignment(layout: CuteLayout | ComposedLayout) -> int:
@@ -296,20 +242,16 @@ def max_alignment(layout: CuteLayout | ComposedLayout) -> int:
     Args:
         layout: A non-empty layout, possibly swizzled. Elements.
 
-    Raises: MalformedError: LA192. AdmissibilityError: LA163.
-
     Complexity: O(k^2) for k modes; for a swizzled layout as ``simplify``.
 
     Example:
-        >>> max_alignment(CuteLayout((8, 4), (1, 24))), max_alignment(CuteLayout((8, 4), (1, 12)))
-        (8, 4)
-        >>> max_alignment(CuteLayout(4, 2))
-        1
+        >>> [max_alignment(CuteLayout(*pair)) for pair in (((8, 4), (1, 24)), ((8, 4), (1, 12)), (4, 2))]
+        [8, 4, 1]
         >>> from layoutalg.cute.swizzle import Swizzle
         >>> max_alignment(ComposedLayout(Swizzle(3, 3, 3), 0, CuteLayout((8, 64), (64, 1))))
         8
     """
-    if composed(layout, "max_alignment").size == 0:
+    if require_cute(layout, "max_alignment").size == 0:
         raise refusal("LA163", "the layout is empty", f"max_alignment({layout})", "every factor would be exact")
     if isinstance(layout, CuteLayout):
         return _alignment(layout, 0)
@@ -336,7 +278,7 @@ def _alignment(layout: CuteLayout, limit: int) -> int:
         current *= extent
 
 
-def checked_factor(value: int, name: str = "factor") -> int:
+def _checked_factor(value: int, name: str = "factor") -> int:
     """Return a factor >= 1, or raise."""
     count = integer(value, name, "LA160")
     if count < 1:

@@ -1,4 +1,4 @@
-"""Mutual refinements of nested tuples, weak composites of morphisms, isomorphic tuples.
+"""When a layout comes from a morphism, and how morphisms with different middle tuples compose.
 
 Main statements:
 * Two nested tuples S and T have a mutual refinement if and only if the sorted prefix products of both form a
@@ -14,12 +14,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import get_args
 
 from layoutalg.cute.composition import composition
-from layoutalg.cute.inttuple import IntTuple, flatten, graft, product, shape_text
+from layoutalg.cute.inttuple import IntTuple, flatten, graft, malformed, product, shape_text
+from layoutalg.cute.layout import CuteLayout
 from layoutalg.cute.morphism import Morphism, check_morphism, require_unpadded
 from layoutalg.cute.morphism import composition as composition_of
-from layoutalg.cute.pointed import SOURCE, check_extents, prefix_products
+from layoutalg.cute.pointed import SOURCE, Kind, check_extents, examine, prefix_products
 from layoutalg.ground.digits import first_outside
 from layoutalg.ground.errors import AdmissibilityError, Diagnostic, LayoutError, Repair
 
@@ -31,8 +33,6 @@ class MutualRefinement:
     Args:
         first: Refines the first nested tuple; leaves of extent 1 become ``()``.
         second: Refines the second nested tuple; leaves of extent 1 become ``()``.
-
-    Raises: MalformedError: LA100, LA180.
     """
 
     first: IntTuple
@@ -54,8 +54,6 @@ def mutual_refinement(first: IntTuple, second: IntTuple) -> MutualRefinement:
         first: Int or nested tuple of extents >= 1.
         second: Int or nested tuple of extents >= 1.
 
-    Raises: AdmissibilityError: LA600.
-
     Complexity: O(k log k) for k leaves.
 
     Example:
@@ -63,8 +61,6 @@ def mutual_refinement(first: IntTuple, second: IntTuple) -> MutualRefinement:
         MutualRefinement(first=(6, (2, 3)), second=((6, 2), 3))
         >>> mutual_refinement((4,), (2, 6))
         MutualRefinement(first=((2, 2),), second=(2, (2, 3)))
-
-    Source: arXiv:2601.05972, mutual refinements.
     """
     left = check_extents(first, "first")
     right = check_extents(second, "second")
@@ -117,7 +113,6 @@ def weak_composite(inner: Morphism, outer: Morphism, *, by_layout: bool = False)
         (2,6) --(3,0)--> (6,5,(3,2))
 
     Laws: its table is that of composition(|g|, |f|).
-    Source: arXiv:2601.05972, weak composites.
     """
     require_unpadded(check_morphism(inner, "weak_composite"), "nothing composes after a padded morphism")
     f, g = inner.standard_form(), check_morphism(outer, "weak_composite").coalesce()
@@ -161,10 +156,6 @@ def find_isomorphism(first: IntTuple, second: IntTuple) -> Morphism | None:
     Example:
         >>> print(find_isomorphism((2, (3, 2)), (3, (2, 2))))
         (2,(3,2)) --(1,0,2)--> (3,(2,2))
-        >>> print(find_isomorphism((2, 3), 6))
-        None
-
-    Source: arXiv:2601.05972, isomorphisms of Nest.
     """
     left = check_extents(first, "first")
     right = check_extents(second, "second")
@@ -180,3 +171,60 @@ def find_isomorphism(first: IntTuple, second: IntTuple) -> Morphism | None:
     if len(images) != len(flatten(right)):
         return None
     return Morphism(left, right, tuple(images))
+
+
+@dataclass(frozen=True, slots=True)
+class Tractability:
+    """Whether a layout is tractable: yes with the morphism, or no with the modes that break it.
+
+    Args:
+        layout: The layout.
+        kind: "tractable"; "padded", a morphism with a pitch has this layout; "interleaved", sorted by stride it is not
+            increasing; "overlapping", in addition two modes reach the same offset; "negative", a stride is below 0;
+            "empty", an extent is 0.
+        morphism: The morphism in standard form if tractable, otherwise None.
+        modes: The two modes that break it, as leaf positions, smaller stride first (the same position twice if one mode
+            is enough); None if tractable.
+        because: The broken condition with its numbers; empty if tractable.
+    """
+
+    layout: CuteLayout
+    kind: Kind
+    morphism: Morphism | None = None
+    modes: tuple[int, int] | None = None
+    because: str = ""
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.layout, CuteLayout):
+            raise malformed("layout", "must be a CuteLayout", self.layout, "LA604")
+        if not isinstance(self.kind, str) or self.kind not in get_args(Kind):
+            raise malformed("kind", f"must be one of {get_args(Kind)}", self.kind, "LA604")
+        found = self.morphism
+        fits = isinstance(found, Morphism) and found.domain == self.layout.shape
+        if (not fits) if self.kind == "tractable" else (found is not None):
+            raise malformed("morphism", f"must be that of {self.layout}, or None unless tractable", found, "LA604")
+
+    def __bool__(self) -> bool:
+        return self.kind == "tractable"
+
+
+def is_tractable(layout: CuteLayout) -> Tractability:
+    """Return whether a layout comes from a morphism without pitch, with the morphism or the reason.
+
+    Mathematically: with modes of extent 1 and stride 0 dropped and the rest sorted by stride, s_k d_k divides d_{k+1}.
+
+    Args:
+        layout: Any layout. Elements.
+
+    Complexity: O(k log k) for k modes.
+
+    Example:
+        >>> print(is_tractable(CuteLayout((4, 2), (6, 1))).morphism)
+        (4,2) --(2,0)--> (2,3,4)
+        >>> answer = is_tractable(CuteLayout((128, 64), (72, 1)))
+        >>> answer.kind, answer.modes, answer.because
+        ('padded', (1, 0), 'mode 0 (128:72) has a stride that is not a multiple of 64, the width of mode 1 (64:1)')
+    """
+    found = examine(layout)
+    morphism = Morphism.from_layout(layout) if found.kind == "tractable" else None
+    return Tractability(layout, found.kind, morphism, found.modes, found.because)

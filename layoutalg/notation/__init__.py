@@ -6,7 +6,7 @@ arrow, a point set, both read by ISL. An axis and its digits, ``lane 8:2``, or a
 a hierarchical layout (``layoutalg.hierarchy.notation``). ``#``, ``tensor<`` and ``!ttg.memdesc<`` begin Triton
 attributes and types (``layoutalg.notation.ttgir``), ``gl.BlockedLayout(`` a Gluon constructor
 (``layoutalg.notation.gluon``), ``[[ T0:0`` and ``Warp0:`` Triton's layout pictures (``layoutalg.notation.views``). Text
-with ``-->`` is a morphism (``layoutalg.cute.morphism_notation``). Everything else is CuTe notation
+with ``-->`` is a morphism (``layoutalg.cute.notation``). Everything else is CuTe notation
 (``layoutalg.notation.printout``). docs/notation.md lists every form with its unit.
 
 Implementation notes: readers are imported where needed, so that reading a CuTe layout loads no other family.
@@ -18,6 +18,7 @@ import re
 from dataclasses import replace
 from typing import Any
 
+from layoutalg.cute.notation import parse_morphism
 from layoutalg.ground.errors import Diagnostic, MalformedError
 from layoutalg.ground.limits import NOTATION_CHARACTERS
 from layoutalg.notation.printout import read_printout
@@ -136,7 +137,5 @@ def _parsed(text: str, shape: Any) -> Any:
 
         return PiecewiseLayout.parse(text) if "->" in start.partition("{")[2] else PointSet(text)
     if "-->" in start:
-        from layoutalg.cute.morphism_notation import parse_morphism
-
         return parse_morphism(text)
     return read_printout(text).layout

@@ -24,10 +24,8 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from layoutalg.cute.composed import ComposedLayout
-from layoutalg.cute.cursor import Cursor
-from layoutalg.cute.notation import element_swizzle, flagged, parse_cute
-from layoutalg.cute.swizzle import Swizzle
+from layoutalg.cute.notation import Cursor, element_swizzle, flagged, parse_cute
+from layoutalg.cute.swizzle import ComposedLayout, Swizzle
 
 LABEL = re.compile(
     r"[A-Za-z_]\w{0,80}\s*:(?=\s*(?:\(|S(?:w|wizzle)?\s*<|(?:[a-z]+_)?ptr\b|raw_ptr|tensor\b|ArithTuple))"

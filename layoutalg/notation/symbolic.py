@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from layoutalg.cute.cursor import Cursor
+from layoutalg.cute.notation import Cursor
 from layoutalg.cute.symbolic import SymbolicLayout
 from layoutalg.ground.assumptions import Assumptions
 from layoutalg.ground.limits import TUPLE_DEPTH

@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 
 from layoutalg import convert
 from layoutalg.cute import ComposedLayout, CoordinateLayout, CuteLayout, Swizzle
-from layoutalg.cute.basis import Basis
+from layoutalg.cute.coordinates import Basis
 from layoutalg.cute.symbolic import SymbolicLayout
 from layoutalg.f2 import LinearLayout
 from layoutalg.ground.check import Checker

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
 
-from layoutalg.cute.composed import ComposedLayout
-from layoutalg.cute.swizzle import Swizzle
+from layoutalg.cute.swizzle import ComposedLayout, Swizzle
 from layoutalg.ground.errors import LayoutError, shown
 from layoutalg.ground.listed import listed
 from layoutalg.notation import GLUON_AHEAD, parse_tile, takes_shape

@@ -34,8 +34,10 @@ DRAWN: dict[str, dict[str, Callable[[type], st.SearchStrategy[Any]]]] = {
     "layoutalg.ground.layout": {"Layout": lambda _: testing.strategies.layouts()},
     "layoutalg.ground.verdict": dict.fromkeys(("Proved", "Refuted", "Unknown"), _verdict),
     "layoutalg.cute.layout": {"CuteLayout": lambda _: testing.strategies.cute_layouts()},
-    "layoutalg.cute.swizzle": {"Swizzle": lambda _: testing.strategies.swizzles()},
-    "layoutalg.cute.composed": {"ComposedLayout": lambda _: testing.strategies.composed_layouts(max_stages=2)},
+    "layoutalg.cute.swizzle": {
+        "Swizzle": lambda _: testing.strategies.swizzles(),
+        "ComposedLayout": lambda _: testing.strategies.composed_layouts(max_stages=2),
+    },
     "layoutalg.cute.coordinates": {"CoordinateLayout": lambda _: testing.strategies.coordinate_layouts()},
     "layoutalg.cute.morphism": {"Morphism": lambda _: testing.strategies.morphisms()},
     "layoutalg.cute.symbolic.layout": {"SymbolicLayout": lambda _: testing.strategies.symbolic_layouts()},

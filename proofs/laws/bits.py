@@ -9,8 +9,8 @@ from typing import Any, TypeAlias
 
 from layoutalg import f2
 from layoutalg.cute import Swizzle
-from layoutalg.cute.composed import IDENTITY, Stages, fused
-from layoutalg.cute.swizzled import swizzle_product
+from layoutalg.cute.fit import swizzle_product
+from layoutalg.cute.swizzle import IDENTITY, Stages, fused
 from layoutalg.f2 import LinearLayout, carry, matrix
 from layoutalg.f2.axes import AxisBits
 from layoutalg.f2.carry import source_mask, sum_of_bits, swizzle_columns, swizzle_period, swizzled

@@ -8,11 +8,10 @@ from functools import partial
 from itertools import pairwise
 from typing import Any
 
-from layoutalg.cute.common import still_digits
-from layoutalg.cute.complement import Chain, divisible_chain, gaps
+from layoutalg.cute.complement import Chain, divisible_chain, gaps, still_digits
 from layoutalg.cute.factor import Broken, factor_run, first_interaction
 from layoutalg.cute.inttuple import steps_over
-from layoutalg.cute.inverse_strided import left_digits, right_digits
+from layoutalg.cute.inverse import left_digits, right_digits
 from layoutalg.cute.pointed import prefix_products
 from layoutalg.cute.recast import inner_counts, narrower, wider
 from layoutalg.ground.digits import Flat, evaluate, merge, split

@@ -1,4 +1,4 @@
-"""Other libraries as the law suite sees them: tensor-layouts, pycute, and this one under pycute's conventions.
+"""Other libraries as the law suite sees them: tensor-layouts and pycute.
 
 Implementation notes: the peers are looked for when they are asked for; each is pinned where it is installed.
 """
@@ -54,19 +54,6 @@ def cute(**changes: Any) -> Library:
 def _matrix(layout: Any) -> list[list[int]]:
     found = convert.to_linear(layout)
     return [[column >> row & 1 for column in found.columns] for row in range(found.out_bits)]
-
-
-def pycute_conventions() -> Library:
-    """This library where it is asked to answer as pycute does."""
-
-    def as_pycute(operation: Any) -> Any:
-        return lambda *operands: operation(*operands, convention="pycute")
-
-    names = ("cosize", "complement", "logical_divide", "logical_product")
-    changes = {name: as_pycute(getattr(ours, name)) for name in names}
-    return cute(
-        name="pycute's conventions", compose=as_pycute(ours.composition), repeat=changes["logical_product"], **changes
-    )
 
 
 def tensor_layouts() -> Library:

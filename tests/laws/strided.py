@@ -21,13 +21,11 @@ from layoutalg.cute import (
     make_identity_layout,
     unflatten,
 )
-from layoutalg.cute.affine import affine
-from layoutalg.cute.composed import IDENTITY, Cute, Stages
+from layoutalg.cute.fit import affine, strided_form
 from layoutalg.cute.inttuple import IntTuple, flatten
 from layoutalg.cute.layout import from_flat
-from layoutalg.cute.morphism_notation import parse_morphism
-from layoutalg.cute.notation import parse_cute
-from layoutalg.cute.swizzled import strided_form
+from layoutalg.cute.notation import parse_cute, parse_morphism
+from layoutalg.cute.swizzle import IDENTITY, Cute, Stages
 from layoutalg.f2.matrix import apply
 from layoutalg.ground.errors import AdmissibilityError, LayoutError, RepresentabilityError
 

@@ -25,8 +25,7 @@ from layoutalg.cute import (
     right_inverse,
 )
 from layoutalg.cute import filter as drop_zeros
-from layoutalg.cute.coords import idx2crd
-from layoutalg.cute.inttuple import IntTuple, unflatten
+from layoutalg.cute.inttuple import IntTuple, idx2crd, unflatten
 from layoutalg.ground.errors import AdmissibilityError
 from layoutalg.notation import parse
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from strided_judge import enumerate_layout, is_strided
 
@@ -78,77 +78,51 @@ def judge_divide(layout: CuteLayout, tile: CuteLayout) -> list[int] | None:
     return table if total == table else None
 
 
-def random_layout(generator: np.random.Generator, top: int = 6, high: int = 30) -> CuteLayout:
-    rank = int(generator.integers(1, 4))
-    extents = tuple(int(x) for x in generator.integers(1, top + 1, rank))
-    strides = tuple(int(x) for x in generator.integers(0, high, rank))
-    if generator.random() < 0.4:
-        return CuteLayout(extents)
-    return CuteLayout(extents, strides)
+@st.composite
+def any_layouts(draw: st.DrawFn, top: int = 6, high: int = 29, low: int = 0, most: int = 3) -> CuteLayout:
+    extents = draw(st.lists(st.integers(1, top), min_size=1, max_size=most))
+    strides = draw(st.lists(st.integers(low, high), min_size=len(extents), max_size=len(extents)))
+    return CuteLayout(tuple(extents), draw(st.sampled_from([None, tuple(strides), tuple(strides)])))
 
 
-def random_chain(generator: np.random.Generator, top: int = 4) -> CuteLayout:
+@st.composite
+def chains(draw: st.DrawFn, top: int = 4) -> CuteLayout:
+    """Layouts with whole gaps between their modes, a few of stride 0."""
     modes = []
     current = 1
-    for _ in range(int(generator.integers(1, 4))):
-        current *= int(generator.choice([1, 1, 1, 2, 3]))
-        extent = int(generator.integers(1, top + 1))
-        modes.append((extent, 0 if generator.random() < 0.08 else current))
+    for _ in range(draw(st.integers(1, 3))):
+        current *= draw(st.sampled_from([1, 1, 1, 2, 3]))
+        extent = draw(st.integers(1, top))
+        modes.append((extent, draw(st.sampled_from([current] * 11 + [0]))))
         current *= extent
-    order = generator.permutation(len(modes))
-    return CuteLayout(tuple(modes[i][0] for i in order), tuple(modes[i][1] for i in order))
+    modes = draw(st.permutations(modes))
+    return CuteLayout(tuple([extent for extent, _ in modes]), tuple([stride for _, stride in modes]))
 
 
-def divide_case(generator: np.random.Generator) -> tuple[CuteLayout, CuteLayout]:
-    layout = random_layout(generator)
-    if generator.random() < 0.5:
-        tile = random_chain(generator, 3)
-    else:
-        rank = int(generator.integers(1, 3))
-        tile = CuteLayout(
-            tuple(int(x) for x in generator.integers(1, 5, rank)),
-            tuple(int(x) for x in generator.integers(-1, 8, rank)),
-        )
-    if layout.size % max(1, tile.size) and generator.random() < 0.7:
+@st.composite
+def divide_cases(draw: st.DrawFn) -> tuple[CuteLayout, CuteLayout]:
+    layout = draw(any_layouts())
+    tile = draw(chains(3) | any_layouts(4, 7, -1, 2))
+    if layout.size % max(1, tile.size) and draw(st.integers(0, 9)) < 7:
         grown = (*[extent for extent, _ in layout.flat], tile.cosize)
-        layout = CuteLayout(grown, (*[stride for _, stride in layout.flat], int(generator.integers(1, 60))))
+        layout = CuteLayout(grown, (*[stride for _, stride in layout.flat], draw(st.integers(1, 59))))
     return layout, tile
 
 
-def check_divides(seed: int, count: int) -> dict[str, int]:
-    generator = np.random.default_rng(seed)
-    tally = {"right": 0, "rightly refused": 0}
-    while sum(tally.values()) < count:
-        layout, tile = divide_case(generator)
-        if layout.size > 600:
-            continue
-        truth = judge_divide(layout, tile)
-        try:
-            result = logical_divide(layout, tile)
-        except LayoutError as error:
-            assert truth is None, (layout, tile, str(error))
-            tally["rightly refused"] += 1
-        else:
-            assert truth is not None, (layout, tile, result)
-            assert result.table().tolist() == truth, (layout, tile, result)
-            assert result[0].size == tile.size
-            assert result.rank == 2
-            tally["right"] += 1
-    return tally
-
-
-def test_divide_is_exact_or_rightly_refused() -> None:
-    tally = check_divides(1, 2500)
-    assert min(tally.values()) > 500
-
-
-def product_case(generator: np.random.Generator) -> tuple[CuteLayout, CuteLayout]:
-    block = random_chain(generator) if generator.random() < 0.7 else random_layout(generator, 4, 10)
-    rank = int(generator.integers(1, 4))
-    tiler = CuteLayout(
-        tuple(int(x) for x in generator.integers(1, 4, rank)), tuple(int(x) for x in generator.integers(0, 7, rank))
-    )
-    return block, tiler
+@given(divide_cases())
+@settings(max_examples=800, deadline=None)
+def test_divide_is_exact_or_rightly_refused(case: tuple[CuteLayout, CuteLayout]) -> None:
+    layout, tile = case
+    assume(layout.size <= 600)
+    truth = judge_divide(layout, tile)
+    try:
+        result = logical_divide(layout, tile)
+    except LayoutError:
+        assert truth is None
+        return
+    assert result.table().tolist() == truth
+    assert result[0].size == tile.size
+    assert result.rank == 2
 
 
 def judge_product(block: CuteLayout, tiler: CuteLayout) -> list[int] | None:
@@ -171,27 +145,6 @@ def judge_product(block: CuteLayout, tiler: CuteLayout) -> list[int] | None:
         total = [a + b for b in run for a in total]
         weight *= extent
     return [place + offset for place in places for offset in offsets] if total == places else None
-
-
-def check_products(seed: int, count: int) -> dict[str, int]:
-    generator = np.random.default_rng(seed)
-    tally = {"right": 0, "rightly refused": 0}
-    for _ in range(count):
-        block, tiler = product_case(generator)
-        truth = judge_product(block, tiler)
-        try:
-            result = logical_product(block, tiler)
-        except LayoutError as error:
-            assert truth is None or error.diagnostic.code == "LA134", (block, tiler, str(error))
-            if truth is not None:  # a single copy of a block that tiles nothing
-                assert tiler.cosize == 1 or not tiles(block), (block, tiler, str(error))
-            tally["rightly refused"] += 1
-        else:
-            assert truth is not None, (block, tiler, result)
-            assert result.table().tolist() == truth, (block, tiler, result)
-            tally["right"] += 1
-            check_zipped(block, tiler, result)
-    return tally
 
 
 def tiles(block: CuteLayout) -> bool:
@@ -222,9 +175,19 @@ def check_zipped(block: CuteLayout, tiler: CuteLayout, result: CuteLayout) -> No
         assert mode[1] == other[0]
 
 
-def test_product_is_exact_or_rightly_refused() -> None:
-    tally = check_products(2, 2000)
-    assert min(tally.values()) > 200
+@given(chains() | any_layouts(4, 9), any_layouts(3, 6))
+@settings(max_examples=700, deadline=None)
+def test_product_is_exact_or_rightly_refused(block: CuteLayout, tiler: CuteLayout) -> None:
+    truth = judge_product(block, tiler)
+    try:
+        result = logical_product(block, tiler)
+    except LayoutError as error:
+        assert truth is None or error.diagnostic.code == "LA134"
+        if truth is not None:  # a single copy of a block that tiles nothing
+            assert tiler.cosize == 1 or not tiles(block)
+        return
+    assert result.table().tolist() == truth
+    check_zipped(block, tiler, result)
 
 
 @st.composite

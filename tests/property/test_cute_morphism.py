@@ -678,23 +678,6 @@ def test_compact_padding_is_no_padding(f: Morphism) -> None:
 # --- certificates -------------------------------------------------------------------------------------------------
 
 
-def paths(value: object, here: tuple[object, ...] = ()) -> list[tuple[object, ...]]:
-    if isinstance(value, dict):
-        return [path for key, entry in value.items() for path in paths(entry, (*here, key))]
-    if isinstance(value, list):
-        return [path for key, entry in enumerate(value) for path in paths(entry, (*here, key))]
-    return [here]
-
-
-def changed(document: dict[str, object], path: tuple[object, ...], value: object) -> dict[str, object]:
-    answer = copy.deepcopy(document)
-    place: object = answer
-    for key in path[:-1]:
-        place = place[key]  # type: ignore[index]
-    place[path[-1]] = value  # type: ignore[index]
-    return answer
-
-
 def statement_values(function: dict[str, Any]) -> list[int]:
     """The values of a strided function as a statement writes it: digits times strides and an offset."""
     *split, (_, (strides,), (offset,)) = function["stages"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 
-import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from strided_judge import enumerate_layout, is_strided, layouts
@@ -43,51 +42,39 @@ def judge_upcast(layout: CuteLayout, factor: int) -> set[tuple[tuple[int, ...], 
     return found
 
 
-def recast_case(generator: np.random.Generator) -> tuple[CuteLayout, int]:
-    factor = int(generator.choice([1, 2, 2, 3, 4, 4, 6, 8, 12]))
-    rank = int(generator.integers(1, 5))
-    extents = tuple(int(x) for x in generator.choice([1, 2, 2, 3, 4, 4, 6, 8], rank))
-    strides = []
+@st.composite
+def recast_cases(draw: st.DrawFn) -> tuple[CuteLayout, int]:
+    """A layout most of whose modes continue a chain or are multiples of the factor."""
+    factor = draw(st.sampled_from([1, 2, 2, 3, 4, 4, 6, 8, 12]))
+    modes = []
     current = 1
-    for extent in extents:
-        kind = generator.random()
-        if kind < 0.55:
-            strides.append(current)
-            current *= extent
-        elif kind < 0.85:
-            strides.append(factor * int(generator.integers(-3, 6)))
-        else:
-            strides.append(int(generator.integers(-6, 13)))
-    order = generator.permutation(rank)
-    return CuteLayout(tuple(extents[i] for i in order), tuple(strides[i] for i in order)), factor
+    for _ in range(draw(st.integers(1, 4))):
+        extent, kind = draw(st.sampled_from([1, 2, 2, 3, 4, 4, 6, 8])), draw(st.integers(0, 19))
+        modes.append(
+            (extent, current if kind < 11 else factor * (kind - 14) if kind < 17 else draw(st.integers(-6, 12)))
+        )
+        current *= extent if kind < 11 else 1
+    modes = draw(st.permutations(modes))
+    return CuteLayout(tuple([extent for extent, _ in modes]), tuple([stride for _, stride in modes])), factor
 
 
-def check_recasts(seed: int, count: int) -> dict[str, int]:
-    generator = np.random.default_rng(seed)
-    tally = {"right": 0, "rightly refused": 0}
-    for _ in range(count):
-        layout, factor = recast_case(generator)
-        truth = judge_upcast(layout, factor)
-        assert len(truth) < 2
-        try:
-            result = upcast(layout, factor)
-        except RepresentabilityError as error:
-            assert not truth, (layout, factor, str(error))
-            tally["rightly refused"] += 1
-        else:
-            extents = tuple(extent for extent, _ in result.flat)
-            assert truth == {(extents, tuple(result.table().tolist()))}, (layout, factor, result)
-            narrow = sorted(factor * value + r for value in result.table().tolist() for r in range(factor))
-            assert narrow == sorted(layout.table().tolist())
-            tally["right"] += 1
-        divisors = [n for n in range(1, layout.size + 1) if layout.size % n == 0]
-        greatest = next(n for n in reversed(divisors) if judge_upcast(layout, n))
-        assert max_alignment(layout) == greatest, layout
-    return tally
-
-
-def test_upcast_is_exact_or_rightly_refused() -> None:
-    assert min(check_recasts(3, 2000).values()) > 300
+@given(recast_cases())
+@settings(max_examples=600, deadline=None)
+def test_upcast_is_exact_or_rightly_refused(case: tuple[CuteLayout, int]) -> None:
+    layout, factor = case
+    truth = judge_upcast(layout, factor)
+    assert len(truth) < 2
+    try:
+        result = upcast(layout, factor)
+    except RepresentabilityError:
+        assert not truth
+    else:
+        extents = tuple([extent for extent, _ in result.flat])
+        assert truth == {(extents, tuple(result.table().tolist()))}
+        narrow = sorted(factor * value + r for value in result.table().tolist() for r in range(factor))
+        assert narrow == sorted(layout.table().tolist())
+    divisors = [n for n in range(1, layout.size + 1) if layout.size % n == 0]
+    assert max_alignment(layout) == next(n for n in reversed(divisors) if judge_upcast(layout, n))
 
 
 @given(layouts(low=0, high=6), st.integers(1, 5), st.sampled_from([4, 6, 8, 12, 16, 32]))
@@ -126,36 +113,26 @@ def judge_common(a: list[int], b: list[int]) -> int:
     return best
 
 
-def check_common(seed: int, count: int) -> dict[str, int]:
-    generator = np.random.default_rng(seed)
-    tally = {"longest": 0, "contract only": 0}
-    for _ in range(count):
-        pair = []
-        for _ in range(2):
-            rank = int(generator.integers(1, 4))
-            extents = tuple(int(x) for x in generator.integers(1, 5, rank))
-            order = tuple(int(x) for x in generator.permutation(rank))
-            layout = make_ordered_layout(extents, order)
-            if generator.random() < 0.5:
-                strides = list(flatten(layout.stride))
-                strides[int(generator.integers(rank))] = int(generator.integers(-2, 12))
-                layout = CuteLayout(extents, tuple(strides))
-            pair.append(layout)
-        a, b = pair
-        result = max_common_layout(a, b)
-        for layout in pair:
-            assert [layout(place) for place in result.table().tolist()] == list(range(result.size)), (a, b, result)
-        assert max_common_vector(a, b) == result.size
-        if len(set(b.table().tolist())) == b.size and min(stride for _, stride in b.flat) >= 0:
-            assert result.size == judge_common(a.table().tolist(), b.table().tolist()), (a, b, result)
-            tally["longest"] += 1
-        else:
-            tally["contract only"] += 1
-    return tally
+@st.composite
+def nearly_compact(draw: st.DrawFn) -> CuteLayout:
+    """A compact layout in some order of its modes, of which one stride may be wrong."""
+    extents = draw(st.lists(st.integers(1, 4), min_size=1, max_size=3))
+    layout = make_ordered_layout(tuple(extents), tuple(draw(st.permutations(range(len(extents))))))
+    strides = list(flatten(layout.stride))
+    if draw(st.booleans()):
+        strides[draw(st.integers(0, len(strides) - 1))] = draw(st.integers(-2, 11))
+    return CuteLayout(layout.shape, tuple(strides))
 
 
-def test_common_layouts_are_the_longest() -> None:
-    assert check_common(4, 2000)["longest"] > 1000
+@given(nearly_compact(), nearly_compact())
+@settings(max_examples=600, deadline=None)
+def test_common_layouts_are_the_longest(a: CuteLayout, b: CuteLayout) -> None:
+    result = max_common_layout(a, b)
+    for layout in (a, b):
+        assert [layout(place) for place in result.table().tolist()] == list(range(result.size))
+    assert max_common_vector(a, b) == result.size
+    if len(set(b.table().tolist())) == b.size and min(stride for _, stride in b.flat) >= 0:
+        assert result.size == judge_common(a.table().tolist(), b.table().tolist())
 
 
 @given(layouts(low=0, high=6))

@@ -213,9 +213,7 @@ def test_coordinates_and_indices(layout: CuteLayout, index: int) -> None:
     natural_coordinate = idx2crd(index, layout.shape)
     assert crd2idx(natural_coordinate, layout.shape) == index
     assert crd2idx(natural_coordinate, layout.shape, layout.stride) == layout(index)
-    for convention in ("cute_cpp", "pycute"):
-        assert idx2crd(index, layout.shape, convention=convention) == natural_coordinate
-        assert crd2idx(index, layout.shape, layout.stride, convention=convention) == layout(index)
+    assert crd2idx(index, layout.shape, layout.stride) == layout(index)
     flat = flatten(layout.shape)
     assert crd2crd(natural_coordinate, layout.shape, flat) == flatten(natural_coordinate)
     assert crd2crd(flatten(natural_coordinate), flat, layout.shape) == natural_coordinate

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
-import importlib
 from collections.abc import Callable
 
 import numpy as np
@@ -22,17 +20,9 @@ from layoutalg.cute import (
 )
 from layoutalg.ground.errors import AdmissibilityError, LayoutError, MalformedError, RepresentabilityError
 
-MODULES = ("arrow", "chain", "morphism", "pointed", "refinement", "tractable")
 F = Morphism((4, 8), (8, 4), (1, 0))
 N = Morphism((4, (2, 3)), (3, (4, 2)), (1, 2, 0))
 P = Morphism((6, 2), (6, 2), (0, 1), (1, 10))
-
-
-@pytest.mark.parametrize("name", MODULES)
-def test_examples_in_the_docstrings(name: str) -> None:
-    result = doctest.testmod(importlib.import_module(f"layoutalg.cute.{name}"))
-    assert result.attempted > 0
-    assert result.failed == 0
 
 
 @pytest.mark.parametrize(
@@ -226,8 +216,6 @@ def test_padded_composition_is_refused_with_a_way_out() -> None:
 
 
 def test_isomorphisms() -> None:
-    assert find_isomorphism((2, (3, 2)), (3, (2, 2))) == Morphism((2, (3, 2)), (3, (2, 2)), (1, 0, 2))
-    assert find_isomorphism((2, 3), 6) is None
     assert find_isomorphism((2,), (2, 2)) is None
     assert (~F @ F).map == (0, 1)
     assert N.is_isomorphism

@@ -10,20 +10,25 @@ from layoutalg.cute import (
     ComposedLayout,
     CuteLayout,
     Swizzle,
+    append,
+    blocked_product,
     composition,
+    dice,
     downcast,
     left_inverse,
+    logical_divide,
+    logical_product,
+    recast,
     right_inverse,
     shift,
     upcast,
 )
-from layoutalg.cute.algebra import lift
+from layoutalg.cute import slice as cut
+from layoutalg.cute.algebra import lift, slice_and_offset
 from layoutalg.cute.composition import after
-from layoutalg.cute.fit import over_table
+from layoutalg.cute.fit import over_table, simplify
 from layoutalg.cute.notation import parse_cute
-from layoutalg.cute.slicing import slice_and_offset
-from layoutalg.cute.swizzled import simplify
-from layoutalg.ground.errors import AdmissibilityError, BudgetError, MalformedError, RepresentabilityError
+from layoutalg.ground.errors import AdmissibilityError, BudgetError, LayoutError, MalformedError, RepresentabilityError
 
 
 def read(text: str) -> ComposedLayout:
@@ -174,3 +179,34 @@ def test_equal_stacks_have_one_spelling() -> None:
     assert shift(behind, 7).stages == ((Swizzle(0, 0, 0), 7), (swizzle, 0))
     with pytest.raises(MalformedError, match="LA102"):
         shift(shift(CuteLayout(4, -(2**61)), 2**62), 2**62)
+
+
+LAYOUT = CuteLayout((8, 4, 2), (1, 8, 32))
+UNDER = ComposedLayout(Swizzle(2, 2, 2), 0, CuteLayout((8, 8), (8, 1)))
+
+
+def test_swizzled_operands() -> None:
+    assert str(append(UNDER, CuteLayout(2, 64))) == "Sw<2,2,2> o 0 o (8,8,2):(8,1,64)"
+    assert str(dice((1, None), UNDER)) == "Sw<2,2,2> o 0 o (8):(8)"
+    assert str(recast(UNDER, 8, 16)) == "Sw<2,1,2> o 0 o (8,4):(4,1)"
+    assert cut(None, UNDER) == UNDER
+    bottom = blocked_product(UNDER.base, CuteLayout((2, 3)))
+    assert blocked_product(UNDER, CuteLayout((2, 3))) == UNDER.rebase(bottom)
+    assert logical_product(UNDER, CuteLayout(2))[0] == UNDER
+    with pytest.raises(AdmissibilityError, match="LA647"):
+        upcast(UNDER, 8)
+    with pytest.raises(RepresentabilityError, match="LA161"):
+        upcast(ComposedLayout(Swizzle(1, 4, 1), 0, CuteLayout(4, 2)), 4)
+    with pytest.raises(RepresentabilityError, match="LA162"):
+        downcast(ComposedLayout(Swizzle(1, 0, 1), 0, CuteLayout(4, 2)), 2)
+    with pytest.raises(MalformedError, match="LA160"):
+        upcast(UNDER, True)
+
+
+def test_repeated_calls_tell_equal_numbers_apart() -> None:
+    assert logical_divide(LAYOUT, 1) == logical_divide(LAYOUT, CuteLayout(1, 1))
+    for bad in (True, 1.0, "1"):
+        with pytest.raises(LayoutError, match="LA141"):
+            logical_divide(LAYOUT, bad)  # type: ignore[arg-type]
+        with pytest.raises(LayoutError, match="LA141"):
+            logical_product(LAYOUT, (bad,))  # type: ignore[arg-type]

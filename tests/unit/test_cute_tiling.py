@@ -1,4 +1,4 @@
-"""Divides, products, tilings and the conventions of peers: fixed values and refusals."""
+"""Divides, products, and tilings: fixed values and refusals."""
 
 from __future__ import annotations
 
@@ -11,9 +11,7 @@ from layoutalg.cute import (
     CuteLayout,
     Swizzle,
     blocked_product,
-    complement,
     composition,
-    cosize,
     flat_divide,
     logical_divide,
     logical_product,
@@ -26,7 +24,7 @@ from layoutalg.cute import (
     zipped_divide,
     zipped_product,
 )
-from layoutalg.ground.errors import AdmissibilityError, LayoutError, MalformedError, RepresentabilityError
+from layoutalg.ground.errors import AdmissibilityError, MalformedError, RepresentabilityError
 from layoutalg.notation import parse
 
 
@@ -60,8 +58,6 @@ def test_divides_by_mode() -> None:
     assert str(tiled_divide(layout, (4, None))) == "((4,1),2,(4,2),5):((1,0),4,(8,32),64)"
     assert str(flat_divide(layout, (4, None))) == "(4,1,2,(4,2),5):(1,0,4,(8,32),64)"
     assert logical_divide(layout, None) == layout
-    with pytest.raises(AdmissibilityError, match="LA143"):
-        zipped_divide(layout, (4, None), convention="cute_cpp")
 
 
 def test_a_tiler_that_does_not_divide() -> None:
@@ -110,46 +106,9 @@ def test_malformed_tilers(bad: object) -> None:
         logical_divide(read("(8,4):(1,8)"), nested)  # type: ignore[arg-type]
 
 
-def test_convention_is_one_of_three() -> None:
-    with pytest.raises(MalformedError, match=r'LA144[\s\S]*must be "strict", "cute_cpp" or "pycute"'):
-        logical_divide(read("8:1"), 4, convention="cpp")  # type: ignore[arg-type]
-
-
-def test_conventions_of_peers_for_composition() -> None:
-    layout = read("(8,4,2):(1,8,32)")
-    assert str(composition(layout, (4,), convention="cute_cpp")) == "(4):(1)"
-    assert str(composition(layout, (4,), convention="pycute")) == "(4,4,2):(1,8,32)"
-    with pytest.raises(MalformedError):
-        composition(layout, (4,))
-    assert str(composition(read("(4,1):(1,0)"), read("8:1"), convention="cute_cpp")) == "(4,2):(1,0)"
-    assert str(composition(read("(4,1):(1,0)"), read("8:1"), convention="pycute")) == "8:1"
-    assert str(composition(read("(6,8):(1,10)"), read("2:4"), convention="cute_cpp")) == "2:4"
-    with pytest.raises(RepresentabilityError, match="LA145 pycute refuses"):
-        composition(read("(6,8):(1,10)"), read("2:4"), convention="pycute")
-    assert str(composition(read("(6,2):(1,10)"), read("4:2"), convention="pycute")) == "3:2"
-    with pytest.raises(RepresentabilityError, match=r"LA145 CuTe C\+\+ refuses"):
-        composition(read("(6,2):(1,10)"), read("4:2"), convention="cute_cpp")
-    assert str(composition(read("(4,8):(10,1)"), read("8:-1"), convention="cute_cpp")) == "(4,2):(-10,-1)"
-    assert str(composition(read("(4,8):(10,1)"), read("8:-1"), convention="pycute")) == "8:0"
-    assert str(composition(read("(4,6,8):(2,3,5)"), read("6:3"), convention="cute_cpp")) == "(2,3):(6,3)"
-
-
-def test_conventions_of_peers_for_divides() -> None:
-    assert str(logical_divide(read("10:1"), 4, convention="cute_cpp")) == "(4,3):(1,4)"
-    padded = logical_divide(read("(6,4):(1,10)"), 4, convention="cute_cpp")
-    assert str(padded) == "(4,(2,4)):(1,(4,10))"
-    assert padded.size == 32
-    with pytest.raises(LayoutError):
-        logical_divide(read("(6,4):(1,10)"), 4, convention="pycute")
-    assert str(logical_divide(read("16:3"), 4, convention="pycute")) == "(4,4):(3,12)"
-    assert str(complement(read("4:2"), (6, 4), convention="cute_cpp")) == "(2,2):(1,8)"
-    assert str(complement(read("4:1"), (6, 4), convention="cute_cpp")) == "8:4"
-
-
-def test_conventions_of_peers_for_the_cosize() -> None:
-    assert [cosize(read("4:-1"), convention=name) for name in ("strict", "cute_cpp", "pycute")] == [4, 4, -2]
-    with pytest.raises(MalformedError, match="LA146"):
-        cosize(read("0:1"), convention="pycute")
+def test_a_tuple_needs_an_entry_for_each_mode() -> None:
+    with pytest.raises(MalformedError, match="LA141"):
+        composition(read("(8,4,2):(1,8,32)"), (4,))
 
 
 @pytest.mark.parametrize(
@@ -203,7 +162,6 @@ def test_tile_to_shape() -> None:
         "  since  mode 0: 100 is not a multiple of 8; element 4 of tile 12 is 100, which falls outside\n"
         "  at     mode=0, element=100, extent=100, tile=8"
     )
-    assert str(tile_to_shape(tile, (100, 64), convention="cute_cpp")) == "(104,64):(64,1)"
     swizzled = tile_to_shape(ComposedLayout(Swizzle(3, 3, 3), 0, tile), (16, 128))
     assert str(swizzled) == "Sw<3,3,3> o 0 o (16,(64,2)):(64,(1,1024))"
     for shape in (64, (8,), (8, -64), (8, "x")):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from layoutalg.cute import coords, inttuple
+from layoutalg.cute import inttuple
 from layoutalg.ground.errors import AdmissibilityError, MalformedError
 
 
@@ -73,22 +73,22 @@ def test_coordinates_invert_each_other() -> None:
     shape = (3, (2, 4), 5)
     stride = inttuple.compact_col_major(shape)
     for index in range(120):
-        coordinate = coords.idx2crd(index, shape)
+        coordinate = inttuple.idx2crd(index, shape)
         assert inttuple.congruent(coordinate, shape)
-        assert coords.crd2idx(coordinate, shape, stride) == index
-        assert coords.crd2idx(index, shape, stride) == index
+        assert inttuple.crd2idx(coordinate, shape, stride) == index
+        assert inttuple.crd2idx(index, shape, stride) == index
 
 
 def test_coordinates_outside_are_refused() -> None:
     for index in (-1, 40):
         with pytest.raises(AdmissibilityError, match="LA105"):
-            coords.idx2crd(index, (4, 10))
+            inttuple.idx2crd(index, (4, 10))
     with pytest.raises(AdmissibilityError, match=r"4 is not in \[0, 4\), the extent of 4"):
-        coords.crd2idx((4, 0), (4, 8), (1, 4))
+        inttuple.crd2idx((4, 0), (4, 8), (1, 4))
     with pytest.raises(AdmissibilityError, match="LA105"):
-        coords.crd2idx(0, (4, 0), (1, 4))
+        inttuple.crd2idx(0, (4, 0), (1, 4))
     with pytest.raises(MalformedError, match="LA104"):
-        coords.crd2idx((1, 2, 3), (4, 8), (1, 4))
+        inttuple.crd2idx((1, 2, 3), (4, 8), (1, 4))
     with pytest.raises(MalformedError, match="must be congruent to the shape"):
-        coords.crd2idx(0, (4, 8), 1)
-    assert coords.crd2idx((), (), ()) == coords.crd2idx(0, (), ()) == 0
+        inttuple.crd2idx(0, (4, 8), 1)
+    assert inttuple.crd2idx((), (), ()) == inttuple.crd2idx(0, (), ()) == 0

@@ -47,10 +47,7 @@ def merged(flat: Flat, ledger: Ledger) -> Flat:
 
 
 def quotient(value: Polynomial, divisor: Polynomial, ledger: Ledger) -> Polynomial:
-    """Return value / divisor and require that it is an integer.
-
-    Raises: AdmissibilityError: LA626. RepresentabilityError: LA627.
-    """
+    """Return value / divisor and require that it is an integer."""
     answer = value.quotient(divisor)
     if answer is None:
         raise no_form(ledger.where, f"{value} divided by {divisor} is not a sum of products")
@@ -80,8 +77,6 @@ def follow(outer: Flat, inner: Flat, ledger: Ledger, endless: bool = False) -> t
         inner: Modes whose offsets are 1-D coordinates of ``outer``.
         ledger: Conditions so far; not changed.
         endless: Whether the last mode of ``outer`` is unbounded.
-
-    Raises: AdmissibilityError: LA626. RepresentabilityError: LA627.
     """
     outer = outer or ((ONE, ZERO),)
     base = _copy(ledger)
@@ -108,10 +103,7 @@ def follow(outer: Flat, inner: Flat, ledger: Ledger, endless: bool = False) -> t
 
 
 def cheapest(ledger: Ledger, ways: Iterable[tuple[tuple[Condition, ...], object]]) -> tuple[Iterable[Way], Ledger]:
-    """Return the way with the least demanding open conditions (first on a tie) and its ledger.
-
-    Raises: AdmissibilityError: LA626.
-    """
+    """Return the way with the least demanding open conditions (first on a tie) and its ledger."""
     refused: AdmissibilityError | None = None
     best: tuple[int, object, Ledger] | None = None
     for needed, way in ways:
@@ -213,8 +205,6 @@ def chain(flat: Flat, ledger: Ledger, padded: bool = False) -> tuple[list[Link],
         flat: Merged modes; strides of at least 0.
         ledger: Conditions so far; not changed.
         padded: Whether a stride may instead be a multiple of the stride before it, past the end of that mode.
-
-    Raises: AdmissibilityError: LA626. RepresentabilityError: LA627.
     """
     base = _copy(ledger)
     modes: list[tuple[Polynomial, Polynomial, Polynomial]] = []

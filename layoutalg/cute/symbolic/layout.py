@@ -16,8 +16,17 @@ from typing import Any, cast
 
 from layoutalg.cute.inttuple import integer, malformed
 from layoutalg.cute.layout import CuteLayout
-from layoutalg.cute.symbolic.index import offset_expression, offset_term
-from layoutalg.cute.symbolic.ledger import Ledger, Nested, alike, graft, leaves, nest_of, text_of
+from layoutalg.cute.symbolic.ledger import (
+    Ledger,
+    Nested,
+    alike,
+    graft,
+    leaves,
+    nest_of,
+    offset_expression,
+    offset_term,
+    text_of,
+)
 from layoutalg.ground import clock, limits
 from layoutalg.ground.assumptions import Assumptions, SideCondition
 from layoutalg.ground.check import refuse
@@ -56,10 +65,7 @@ class SymbolicValue:
         object.__setattr__(self, "conditions", _carried(self.conditions))
 
     def subs(self, sizes: Mapping[Any, int]) -> int:
-        """Return the value at ``sizes``; checks the assumptions and side conditions.
-
-        Raises: MalformedError: LA623. AdmissibilityError: LA624, LA625, LA663.
-        """
+        """Return the value at ``sizes``; checks the assumptions and side conditions."""
         names = self.value.names | names_of([entry.condition.value for entry in self.conditions])
         values = _checked(sizes, names, self.assumptions, self.conditions, str(self.value))
         return whole_at(self.value, values, str(self.value))
@@ -90,16 +96,12 @@ class SymbolicLayout(Written):
         conditions: Side conditions carried over. Integrality of extents and strides and extents >= 1 are added where
             they do not follow from the form.
 
-    Raises: MalformedError: LA620, LA621, LA622. AdmissibilityError: LA626. BudgetError: LA001.
-
     Example:
         >>> layout = SymbolicLayout(("M", "N"), ("P", 1), ("P >= N",))
         >>> print(layout)
         (M,N):(P,1)
         >>> print(layout.subs({"M": 4, "N": 8, "P": 10}))
         (4,8):(10,1)
-
-    Source: CuTe dynamic layouts, which assume more silently.
     """
 
     shape: Nested
@@ -162,10 +164,7 @@ class SymbolicLayout(Written):
         return tuple([entry.condition for entry in self.conditions if entry.status is not True])
 
     def __getitem__(self, mode: int) -> SymbolicLayout:
-        """Return one top-level mode; mode 0 of ``M:1`` is ``M:1``.
-
-        Raises: MalformedError: LA622.
-        """
+        """Return one top-level mode; mode 0 of ``M:1`` is ``M:1``."""
         position = integer(mode, "mode", "LA622")
         if not 0 <= position < self.rank:
             raise malformed("mode", f"must be in [0, {self.rank}), the modes of {self}", position, "LA622")
@@ -178,8 +177,6 @@ class SymbolicLayout(Written):
 
         Args:
             sizes: A size for each name of the layout, its side conditions and its assumptions.
-
-        Raises: MalformedError: LA623. AdmissibilityError: LA624, LA625.
 
         Example:
             >>> print(SymbolicLayout(("M/4", 4), (4, 1)).subs({"M": 32}))
@@ -195,8 +192,6 @@ class SymbolicLayout(Written):
             coord: A 1-D coordinate, or one entry per mode, nested to any depth. Names that are not in the layout are
                 arbitrary integers.
             assumptions: Further conditions, for example on the names of the coordinate.
-
-        Raises: MalformedError: LA628. AdmissibilityError: LA626. RepresentabilityError: LA629.
 
         Example:
             >>> layout = SymbolicLayout(("M", "N"), ("N", 1))
@@ -217,8 +212,6 @@ class SymbolicLayout(Written):
         Args:
             coord: As for a call; text, polynomials or sympy expressions.
             assumptions: Further conditions, for example on the names of the coordinate.
-
-        Raises: MalformedError: LA628.
 
         Example:
             >>> layout = SymbolicLayout(("M", "N"), ("N", 1))
@@ -252,10 +245,7 @@ class SymbolicLayout(Written):
         return cast(SymbolicLayout, after(self, inner))
 
     def then(self, outer: SymbolicLayout | CuteLayout) -> SymbolicLayout:
-        """Return ``outer`` after ``self``; an integer or name n means ``n:1``.
-
-        Raises: MalformedError: LA620.
-        """
+        """Return ``outer`` after ``self``; an integer or name n means ``n:1``."""
         return symbolic(outer) @ self
 
     def __str__(self) -> str:
@@ -272,8 +262,6 @@ def symbolic(
     value: SymbolicLayout | CuteLayout | PolynomialLike, assumptions: Assumptions | None = None
 ) -> SymbolicLayout:
     """Return ``value`` as a symbolic layout; a size n means ``n:1``.
-
-    Raises: MalformedError: LA620. AdmissibilityError: LA626.
 
     Example:
         >>> print(symbolic(CuteLayout((4, 8), (8, 1))), symbolic("M"))
@@ -306,7 +294,7 @@ def _compact(shape: Nested) -> Nested:
     for extent in leaves(shape):
         steps.append(current)
         current = current * extent
-    return graft(shape, steps)
+    return graft(iter(steps), shape)
 
 
 def _where_text(conditions: tuple[SideCondition, ...]) -> str:

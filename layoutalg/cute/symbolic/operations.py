@@ -13,23 +13,106 @@ References: J. Cecka, arXiv:2603.02298.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import ParamSpec, TypeVar
+from typing import ParamSpec, TypeAlias, TypeVar
 
 from layoutalg.cute import composition as concrete
 from layoutalg.cute.layout import CuteLayout
 from layoutalg.cute.symbolic.follow import Flat, Link, chain, follow, merged, no_form, quotient
 from layoutalg.cute.symbolic.layout import SymbolicLayout, SymbolicValue, int_nest, symbolic
-from layoutalg.cute.symbolic.ledger import Ledger, Nested, graft
-from layoutalg.cute.symbolic.tilers import Operand, Piece, Tiler, bad_tiler, by_mode, ledger_of
+from layoutalg.cute.symbolic.ledger import Ledger, Nested, graft, leaves
 from layoutalg.ground import clock, limits
+from layoutalg.ground.assumptions import Assumptions, SideCondition
 from layoutalg.ground.conditions import Condition, at_least, equal
 from layoutalg.ground.decide import find_sizes
-from layoutalg.ground.errors import AdmissibilityError, LayoutError
+from layoutalg.ground.errors import AdmissibilityError, Diagnostic, LayoutError, MalformedError, shown
 from layoutalg.ground.layout import composes
+from layoutalg.ground.limits import TUPLE_DEPTH, TUPLE_MODES
 from layoutalg.ground.polynomial import ONE, ZERO, Polynomial, names_of, product_of
 from layoutalg.ground.polynomial_text import PolynomialLike, polynomial
+
+Operand: TypeAlias = "SymbolicLayout | CuteLayout"
+Tiler: TypeAlias = "SymbolicLayout | CuteLayout | PolynomialLike | tuple[Tiler, ...] | None"
+Piece: TypeAlias = "tuple[Nested, Nested, Ledger]"
+"""Shape, stride and the ledger under which they are valid."""
+
+
+def _shared(first: Assumptions, second: Assumptions, names: tuple[frozenset[str], frozenset[str]]) -> Assumptions:
+    """Merge two assumptions; a name that is a size on either side stays a size."""
+    sizes = (names[0] - set(first.integers)) | (names[1] - set(second.integers))
+    signed = [name for name in (*first.integers, *second.integers) if name not in sizes]
+    return Assumptions((*first.conditions, *second.conditions), signed)
+
+
+def ledger_of(operands: Iterable[SymbolicLayout], where: str) -> Ledger:
+    """Return the ledger of an operation with the assumptions and conditions of its operands."""
+    known, names = Assumptions(), frozenset[str]()
+    entries: list[SideCondition] = []
+    for operand in operands:
+        used = operand.symbols | operand.assumptions.names
+        known = _shared(known, operand.assumptions, (names, used))
+        names |= used
+        entries += operand.conditions
+    return Ledger(known, entries, where)
+
+
+def bad_tiler(rule: str, actual: object) -> MalformedError:
+    """Return the error for a malformed tiler (LA630)."""
+    got = actual if isinstance(actual, str) else shown(actual)
+    return MalformedError(
+        Diagnostic(code="LA630", what="the tiler is malformed", because=f"the tiler {rule}; got {got[:120]}")
+    )
+
+
+def by_mode(operand: SymbolicLayout, tiler: Tiler, name: str, step: Callable[..., Piece]) -> SymbolicLayout:
+    """Apply ``step`` to the layout, or to each mode of a tuple tiler."""
+    _check_nest(tiler, 0, [0])
+    ledger = ledger_of((operand, *_layouts_of(tiler)), f"{name}({operand}, {_tiler_text(tiler)})")
+
+    def walk(shape: Nested, stride: Nested, part: Tiler, ledger: Ledger) -> Piece:
+        if part is None:
+            return shape, stride, ledger
+        if not isinstance(part, tuple):
+            mode = tuple(zip(leaves(shape), leaves(stride), strict=True))
+            return step(mode, symbolic(part, ledger.assumptions), ledger)
+        if isinstance(shape, Polynomial) or isinstance(stride, Polynomial) or len(part) != len(shape):
+            raise bad_tiler(f"needs one entry per mode of {operand}", _tiler_text(part))
+        shapes: list[Nested] = []
+        strides: list[Nested] = []
+        for extent, pace, entry in zip(shape, stride, part, strict=True):
+            extents, paces, ledger = walk(extent, pace, entry, ledger)
+            shapes.append(extents)
+            strides.append(paces)
+        return tuple(shapes), tuple(strides), ledger
+
+    shape, stride, ledger = walk(operand.shape, operand.stride, tiler, ledger)
+    return SymbolicLayout(shape, stride, ledger.assumptions, ledger.conditions)
+
+
+def _check_nest(tiler: Tiler, level: int, seen: list[int]) -> None:
+    """Raise if a tiler nests too deep or has too many entries."""
+    seen[0] += 1
+    if level > TUPLE_DEPTH or seen[0] > TUPLE_MODES:
+        raise bad_tiler(f"must nest at most {TUPLE_DEPTH} deep and have at most {TUPLE_MODES} entries", tiler)
+    if isinstance(tiler, tuple):
+        for entry in tiler:
+            _check_nest(entry, level + 1, seen)
+
+
+def _layouts_of(tiler: Tiler) -> list[SymbolicLayout]:
+    if isinstance(tiler, tuple):
+        return [layout for entry in tiler for layout in _layouts_of(entry)]
+    return [tiler] if isinstance(tiler, SymbolicLayout) else []
+
+
+def _tiler_text(tiler: Tiler) -> str:
+    if isinstance(tiler, tuple):
+        return "(" + ",".join([_tiler_text(entry) for entry in tiler]) + ")"
+    return (
+        "_" if tiler is None else str(tiler) if isinstance(tiler, SymbolicLayout | CuteLayout | str) else shown(tiler)
+    )
+
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -64,7 +147,6 @@ def coalesce(layout: Operand) -> SymbolicLayout:
         M*N:1
 
     Laws: keeps the function of the 1-D coordinate; idempotent.
-    Source: CuTe ``coalesce``.
     """
     operand = symbolic(layout)
     ledger = ledger_of((operand,), f"coalesce({operand})")
@@ -86,8 +168,6 @@ def composition(outer: Operand, inner: Tiler) -> SymbolicLayout:
         inner: A layout; a size n, meaning ``n:1``; or a tuple with one such entry per mode of ``outer``, where None
             keeps the mode.
 
-    Raises: MalformedError: LA630. AdmissibilityError: LA626. RepresentabilityError: LA627.
-
     Example:
         >>> print(composition(SymbolicLayout(("M", "N"), ("N", 1)), (64, 64)))
         (64,64):(N,1) where M >= 64, N >= 64
@@ -96,8 +176,6 @@ def composition(outer: Operand, inner: Tiler) -> SymbolicLayout:
         (4,N):(M*N/4,1) where M % 4 == 0
         >>> print(composition(SymbolicLayout(("M", "N"), ("N", 1), ("M % 4 == 0",)), rows))
         (4,N):(M*N/4,1)
-
-    Source: CuTe ``composition``.
     """
     operand = symbolic(outer)
     return by_mode(operand, inner, "composition", _compose)
@@ -115,15 +193,11 @@ def complement(layout: Operand, cosize: PolynomialLike | None = None) -> Symboli
         cosize: Bound to cover; default that of the layout. That the outermost gap divides it is a side condition.
             Elements.
 
-    Raises: AdmissibilityError: LA626. RepresentabilityError: LA627.
-
     Example:
         >>> print(complement(SymbolicLayout("M", "N"), "M*N*K"))
         (N,K):(1,M*N)
         >>> print(complement(SymbolicLayout(64, 1), "M"))
         M/64:64 where M % 64 == 0
-
-    Source: CuTe ``complement``.
     """
     operand = symbolic(layout)
     bound = None if cosize is None else polynomial(cosize)
@@ -156,7 +230,6 @@ def right_inverse(layout: Operand) -> SymbolicLayout:
         (N,M):(M,1)
 
     Laws: composition(L, R) is the identity on [0, size(R)).
-    Source: CuTe ``right_inverse``.
     """
     operand = symbolic(layout)
     ledger = ledger_of((operand,), f"right_inverse({operand})")
@@ -182,8 +255,6 @@ def left_inverse(layout: Operand) -> SymbolicLayout:
     Args:
         layout: Strides positive or 0. Elements.
 
-    Raises: AdmissibilityError: LA626. RepresentabilityError: LA627.
-
     Example:
         >>> print(left_inverse(SymbolicLayout(("M", "N"), (1, "P"), ("P >= M",))))
         (P,N):(1,M)
@@ -191,7 +262,6 @@ def left_inverse(layout: Operand) -> SymbolicLayout:
         (M,K):(1,M*N)
 
     Laws: composition(R, L) is the identity on L's domain where L is injective; composition(L, composition(R, L)) = L.
-    Source: CuTe ``left_inverse``.
     """
     operand = symbolic(layout)
     ledger = ledger_of((operand,), f"left_inverse({operand})")
@@ -217,8 +287,6 @@ def logical_divide(layout: Operand, tiler: Tiler) -> SymbolicLayout:
         tiler: A layout; a size n, meaning ``n:1``; or a tuple with one such entry per mode, where None keeps the
             mode. That the tile divides the size is a side condition.
 
-    Raises: MalformedError: LA630. AdmissibilityError: LA626. RepresentabilityError: LA627.
-
     Example:
         >>> print(logical_divide(SymbolicLayout(("M", "N"), ("N", 1)), (64, 64)))
         ((64,M/64),(64,N/64)):((N,64*N),(1,64)) where M % 64 == 0, N % 64 == 0
@@ -236,13 +304,9 @@ def logical_product(layout: Operand, tiler: Operand | PolynomialLike) -> Symboli
         layout: The tile A. Strides positive or 0.
         tiler: A layout T with strides positive or 0; a size n means ``n:1``.
 
-    Raises: AdmissibilityError: LA626. RepresentabilityError: LA627.
-
     Example:
         >>> print(logical_product(SymbolicLayout(("M", 4), (4, 1)), "N"))
         ((M,4),N):((4,1),4*M)
-
-    Source: CuTe ``logical_product``.
     """
     tile = symbolic(layout)
     if tiler is None or isinstance(tiler, tuple):
@@ -263,8 +327,6 @@ def logical_product(layout: Operand, tiler: Operand | PolynomialLike) -> Symboli
 @_in_time
 def cosize(layout: Operand) -> SymbolicValue:
     """Return 1 + the greatest offset of a layout with strides of at least 0.
-
-    Raises: AdmissibilityError: LA626.
 
     Example:
         >>> print(cosize(SymbolicLayout(("M", "N"), ("N", 1))))
@@ -343,7 +405,7 @@ def _follow(outer: Flat, inner: SymbolicLayout, ledger: Ledger, endless: bool = 
         raise _confirmed(error, outer, inner, ledger) from error
     shapes: list[Nested] = [run[0][0] if len(run) == 1 else tuple([extent for extent, _ in run]) for run in runs]
     strides: list[Nested] = [run[0][1] if len(run) == 1 else tuple([step for _, step in run]) for run in runs]
-    return graft(inner.shape, shapes), graft(inner.stride, strides), ledger
+    return graft(iter(shapes), inner.shape), graft(iter(strides), inner.stride), ledger
 
 
 def _plain(outer: Flat, inner: SymbolicLayout) -> tuple[CuteLayout, CuteLayout] | None:
