@@ -29,7 +29,7 @@ from layoutalg.ground.listed import ListedLayout
 from layoutalg.ground.verdict import Proved, Refuted, Unknown, Verdict
 from layoutalg.hierarchy import HierarchicalLayout
 from layoutalg.integer import IntegerLayout
-from layoutalg.piecewise import PiecewiseLayout, compare
+from layoutalg.piecewise import PiecewiseLayout, operations
 
 check = Checker("LA240", "this question about equality is malformed")
 ENGINES = ("normal-form", "table", "isl", "smt")
@@ -273,10 +273,10 @@ def _isl(f: AnyFamily, g: AnyFamily, budget: Budget) -> Answer:
     joint, left, right = _joint(f, g)
     texts = [side.text if isinstance(side, PiecewiseLayout) else map_text(side) for side in (left, right)]
     links = joint.text(joint.left), joint.text(joint.right)
-    point = compare.compared(texts[0], texts[1], links, budget.isl_operations).point
-    if point is None:
+    found = operations.difference(texts[0], texts[1], links, budget.isl_operations)
+    if found is None:
         return Proved("isl", {"maps": tuple(texts), "digits": links})
-    return joint.coordinate(dict(zip([name for name, _ in joint.digits], point, strict=True)))
+    return joint.coordinate(dict(zip([name for name, _ in joint.digits], found[1], strict=True)))
 
 
 def _smt(f: AnyFamily, g: AnyFamily, budget: Budget) -> Answer:

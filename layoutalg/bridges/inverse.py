@@ -159,7 +159,7 @@ def _listed_left(layout: Cute, values: list[int]) -> PiecewiseLayout:
         try:
             with clock.within(SECONDS if few else ISL_SECONDS):
                 digits = to_piecewise(layout)
-                text = inverse.left_inverse(digits.text, [extent for _, extent in digits.inputs])
+                text = inverse.left_inverse(digits.value, [extent for _, extent in digits.inputs]).text
         except BudgetError:
             if not few:
                 raise

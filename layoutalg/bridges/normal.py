@@ -29,7 +29,7 @@ from layoutalg.hierarchy.mapping import unswizzled
 from layoutalg.integer import IntegerLayout
 from layoutalg.integer.forms import residue_form
 from layoutalg.piecewise import PiecewiseLayout
-from layoutalg.piecewise.pieces import Form, pieces
+from layoutalg.piecewise.pieces import Form
 
 AnyLayout: TypeAlias = "CuteLayout | ComposedLayout | LinearLayout | PiecewiseLayout"
 AnyFamily: TypeAlias = "AnyLayout | IntegerLayout | HierarchicalLayout | ListedLayout"
@@ -210,7 +210,7 @@ def one_piece(layout: PiecewiseLayout) -> IntegerLayout | None:
     """
     if ";" in layout.text:
         return None
-    whole = pieces(layout.text)
+    whole = layout.value.pieces
     forms = [_affine_or_residue(*output) for output in whole[0].outputs] if len(whole) == 1 else [None]
     read = [form for form in forms if form is not None]
     if len(read) != len(forms):

@@ -24,7 +24,7 @@ from layoutalg.ground.listed import ListedLayout
 from layoutalg.hierarchy import DigitMap, HierarchicalLayout
 from layoutalg.integer import IntegerLayout
 from layoutalg.integer.guarded import isl_text
-from layoutalg.piecewise import PiecewiseLayout, functions
+from layoutalg.piecewise import PiecewiseLayout, operations
 
 RUNS = 64
 """Most runs of a table, or bands of a swizzle stack, that become pieces."""
@@ -316,5 +316,5 @@ def _from_floors(layout: ComposedLayout) -> PiecewiseLayout:
     """Convert a swizzle stack on the modes of its CuTe layout, with every xored bit as a floor modulo 2."""
     names, value, box = _modes(layout.base)
     stages = [stage_text(swizzle, offset) for swizzle, offset in reversed(layout.stages)]
-    text = functions.chain([f"{{ [{names}] -> [{value}] }}", *stages], f"{{ [{names}] : {box} }}")
-    return PiecewiseLayout(text, ("offset",))
+    found = operations.chain([f"{{ [{names}] -> [{value}] }}", *stages], f"{{ [{names}] : {box} }}")
+    return PiecewiseLayout.of(found, ("offset",))

@@ -15,7 +15,7 @@ from layoutalg.ground import clock, solver
 from layoutalg.ground.check import Checker
 from layoutalg.ground.errors import BudgetError, Diagnostic
 from layoutalg.piecewise.layout import PiecewiseLayout
-from layoutalg.piecewise.pieces import Form, Piece, pieces
+from layoutalg.piecewise.pieces import Form, Piece
 
 check = Checker("LA744", "this question for z3 is malformed")
 
@@ -112,7 +112,7 @@ class _Writer:
             for equation in function.equations:
                 self.solver.add(self.sum(equation, own) == 0)
             return [self.sum(function.value, own)]
-        return self.either(pieces(function.text), terms)
+        return self.either(function.value.pieces, terms)
 
     def either(self, choices: Sequence[Piece], digits: Sequence[Any]) -> list[Any]:
         count = len(choices[0].outputs)

@@ -112,5 +112,5 @@ def chained(layout: IntegerLayout, names: Sequence[str]) -> str | None:
         return None
     from layoutalg.piecewise.inverse import chain_inverse
 
-    forward = guarded(layout)
-    return chain_inverse(forward.text, forward.axes, names)
+    found = chain_inverse(guarded(layout).value, names)
+    return None if found is None else found.text

@@ -6,9 +6,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from layoutalg.ground.errors import AdmissibilityError, Diagnostic
-from layoutalg.piecewise import functions, regions
+from layoutalg.piecewise import operations
 from layoutalg.piecewise.layout import PiecewiseLayout
 from layoutalg.piecewise.notation import malformed, prepared
+from layoutalg.piecewise.pieces import Value
 from layoutalg.piecewise.points import VALUE_BITS, check
 from layoutalg.piecewise.sets import PointSet
 
@@ -48,16 +49,16 @@ def from_pieces(
         raise check.malformed("pieces", "must contain at least one pair (guard, values)", pieces)
     known = PiecewiseLayout(f"{head}{{ {point} -> [0] }}", given=given)
     parts: list[str] = []
-    guards: list[str] = []
+    guards: list[Value] = []
     for index, (guard, values) in enumerate(listed):
         domain = known.restrict(PointSet(f"{head}{{ {point} : {guard} }}")).domain
         if domain.is_empty():
             because = f"no point satisfies the guard {guard!r} of piece {index}"
             witness: dict[str, object] = {"piece": index, "guard": guard}
             raise malformed("LA784", "a guard is never true", guard, because, witness)
-        guards.append(domain.text)
+        guards.append(domain.value)
         parts.append(f"{point} -> [{', '.join(values)}] : {guard}")
-    overlap = regions.overlap(guards, tuple(axes))
+    overlap = operations.overlap(guards)
     if overlap is not None:
         before, index, shared = overlap
         because = f"the guards of pieces {before} and {index} are both true at {shared}"
@@ -146,15 +147,15 @@ def full_and_partial_tiles(layout: PiecewiseLayout, axis: str, tile: int) -> Til
     """
     digits = _digits(layout, axis, tile)
     whole = layout.after(digits)
-    ragged = PointSet(regions.partial_tiles(whole.domain.text, layout.axes.index(axis) + 1, int(tile)))
+    ragged = PointSet.of(operations.partial_tiles(whole.domain.value, layout.axes.index(axis) + 1, int(tile)))
     full, partial = whole.without(ragged), whole.restrict(ragged)
     values = [
         part
         for name in layout.axes
         for part in ((f"floor({name}/{tile})", f"{name} mod {tile}") if name == axis else (name,))
     ]
-    cut = PiecewiseLayout(f"{{ [{', '.join(layout.axes)}] -> [{', '.join(values)}] }}").text
-    domains = [PointSet(functions.domain(functions.within(cut, part.domain.text))) for part in (full, partial)]
+    cut = PiecewiseLayout(f"{{ [{', '.join(layout.axes)}] -> [{', '.join(values)}] }}").value
+    domains = [PointSet.of(operations.domain(operations.within(cut, part.domain.value))) for part in (full, partial)]
     return Tiles(full, partial, domains[0], domains[1])
 
 
@@ -244,9 +245,9 @@ def lexmax(points: PointSet) -> PiecewiseLayout:
 
 def _extreme(points: PointSet, largest: bool) -> PiecewiseLayout:
     check.kind(points, PointSet, "points")
-    found = regions.extreme(points.text, largest)
-    if isinstance(found, str):
-        return PiecewiseLayout(found, points.axes)
+    found = operations.extreme(points.value, largest)
+    if isinstance(found, Value):
+        return PiecewiseLayout.of(found, points.axes)
     raise AdmissibilityError(
         Diagnostic(
             code="LA786",

@@ -1,4 +1,4 @@
-"""Intervals: what sums, floors, remainders and demands can be is never more than what their bounds say.
+"""Intervals: what sums and demands can be is never more than what their bounds say.
 
 Notation: an interval is a pair of ends, None for an open one; gamma of it is the set of integers between them.
 """
@@ -10,16 +10,16 @@ from functools import partial
 from typing import Any
 
 from layoutalg.ground.facts import Facts, _tighten
-from layoutalg.piecewise import spans
-from layoutalg.piecewise.clauses import Atom, Linear
+from layoutalg.piecewise import boxes
 from layoutalg.proofs.laws.engines import integers
 from layoutalg.proofs.laws.law import Law
 from layoutalg.proofs.laws.term import Condition, every, some
 from layoutalg.proofs.laws.trial import Trial
 
 Span = tuple[Any, Any]
-Spanning = Callable[[Linear, Sequence[Span]], Span]
-Narrowing = Callable[[Linear, list[Span]], None]
+Terms = Sequence[tuple[int, Any]]
+Spanning = Callable[[Terms, Any, Sequence[Span]], Span]
+Narrowing = Callable[[Terms, Any, list[Span]], None]
 
 
 def within(value: Any, interval: Span) -> Condition:
@@ -51,68 +51,31 @@ def _monotone(trial: Trial, slope: Any, value: Any, interval: Span) -> None:
             trial.claim(slope * gap >= 0 if slope > 0 else slope * gap <= 0, "a product of signs")
 
 
-def _wrong_span(linear: Linear, spans: Sequence[Span]) -> Span:
+def _wrong_span(terms: Terms, constant: Any, spans: Sequence[Span]) -> Span:
     """Take the lower end whatever the sign of the coefficient."""
-    low: Any = linear.constant
-    high: Any = linear.constant
-    for atom, a in linear.terms:
+    low: Any = constant
+    high: Any = constant
+    for atom, a in terms:
         least, most = spans[atom]
         low = None if low is None or least is None else low + a * least
         high = None if high is None or most is None else high + a * most
     return low, high
 
 
-def _sums(trial: Trial, span: Spanning = spans._span) -> None:
+def _sums(trial: Trial, span: Spanning = boxes.span_of) -> None:
     (x, first), (y, second) = _point(trial, "x"), _point(trial, "y", alike=True)
     a, b, c = [trial.integer(name) for name in "abc"]
-    found = span(Linear(((0, a), (1, b)), c), [first, second])
+    found = span(((0, a), (1, b)), c, [first, second])
     _monotone(trial, a, x, first)
     _monotone(trial, b, y, second)
     trial.claim(within(a * x + b * y + c, found), "the sum lies in its bounds")
 
 
-def _wrong_forward(atom: Atom, known: Sequence[Span]) -> Span:
-    """Round the upper end up, and reduce both ends of a remainder alone."""
-    low, high = known[0]
-    if atom.kind == "floor":
-        n = atom.sums[0].denominator
-        return None if low is None else -(-low // n), None if high is None else high // n
-    return (0, atom.modulus - 1) if low is None or high is None else (low % atom.modulus, high % atom.modulus)
-
-
-def _divisions(trial: Trial, forward: Callable[[Atom, Sequence[Span]], Span] = spans._forward) -> None:
-    x, interval = _point(trial, "x")
-    n = trial.extent("n")
-    floor = Atom("floor", sums=(Linear(((0, 1),), 0, n),))
-    trial.claim(within(x // n, forward(floor, [interval])), "the floor lies in its bounds")
-    residue = Atom("mod", sums=(Linear(((0, 1),), 0),), modulus=n)
-    trial.claim(within(x % n, forward(residue, [interval])), "the remainder lies in its bounds")
-
-
-def _wrong_choice(atom: Atom, known: Sequence[Span]) -> Span:
-    """Let the least of two be open above where one of them is, and the greatest below."""
-    (low, high), (least, most) = known
-    pick = min if atom.kind == "min" else max
-    return (
-        None if low is None or least is None else pick(low, least),
-        None if high is None or most is None else min(high, most),
-    )
-
-
-def _choices(trial: Trial, forward: Callable[[Atom, Sequence[Span]], Span] = spans._forward) -> None:
-    (x, first), (y, second) = _point(trial, "x"), _point(trial, "y", alike=True)
-    sums = (Linear(((0, 1),), 0), Linear(((1, 1),), 0))
-    least, greatest = (x, y) if x <= y else (y, x)
-    for kind, value in (("min", least), ("max", greatest)):
-        found = forward(Atom(kind, sums=sums), [first, second])
-        trial.claim(within(value, found), "the choice lies in its bounds")
-
-
-def _wrong_demand(linear: Linear, known: list[Span]) -> None:
+def _wrong_demand(terms: Terms, constant: Any, known: list[Span]) -> None:
     """Round the other way."""
-    ((_, a), *_), (low, high) = linear.terms, known[0]
-    others = linear.constant
-    for atom, b in linear.terms[1:]:
+    ((_, a), *_), (low, high) = terms, known[0]
+    others = constant
+    for atom, b in terms[1:]:
         most = known[atom][1] if b > 0 else known[atom][0]
         if most is None:
             return
@@ -121,7 +84,7 @@ def _wrong_demand(linear: Linear, known: list[Span]) -> None:
         known[0] = (-others // a + 1 if low is None else max(low, -others // a + 1), high)
 
 
-def _demands(trial: Trial, demand: Narrowing = spans._demand) -> None:
+def _demands(trial: Trial, demand: Narrowing = boxes.demand) -> None:
     (x, first), (y, second) = _point(trial, "x", alike=True), _point(trial, "y", alike=True)
     a, c = trial.integer("a"), trial.integer("c")
     trial.assume(a != 0, a * x + y + c >= 0)
@@ -131,7 +94,7 @@ def _demands(trial: Trial, demand: Narrowing = spans._demand) -> None:
         quotient = (c + second[1]) // size
         trial.claim(some(x_or_less + quotient >= 0, size * (x_or_less + quotient + 1) <= 0), "a product of signs")
     found = [first, second]
-    demand(Linear(((0, a), (1, 1)), c), found)
+    demand(((0, a), (1, 1)), c, found)
     trial.claim(within(x, found[0]), "what satisfies the demand stays")
     trial.claim(within(y, found[1]), "what satisfies the demand stays, of the second name")
 
@@ -142,14 +105,14 @@ def _wrong_meet(first: Span, second: Span) -> Span:
     return max(lows, default=None), max(highs, default=None)
 
 
-def _sets(trial: Trial, meet: Callable[[Span, Span], Span] = spans._meet) -> None:
+def _sets(trial: Trial, meet: Callable[[Span, Span], Span] = boxes.meet) -> None:
     x = trial.integer("x")
     first, second = _interval(trial, "a"), _interval(trial, "b", alike=True)
     in_first, in_second = bool(within(x, first)), bool(within(x, second))
     in_both = bool(within(x, meet(first, second)))
     trial.claim(in_both == (in_first and in_second), "what lies in both lies in the meet, and nothing else")
     if in_first or in_second:
-        trial.claim(within(x, spans.hull(first, second)), "what lies in one lies in the hull")
+        trial.claim(within(x, boxes.hull(first, second)), "what lies in one lies in the hull")
 
 
 def _wrong_tighten(facts: Facts, name: str) -> None:
@@ -178,25 +141,13 @@ LAWS = (
     Law(
         "intervals.sum",
         "x_k in gamma(I_k) for all k implies sum of a_k x_k + c in gamma(span(I)); by induction over the terms.",
-        ("layoutalg.piecewise.spans._span",),
+        ("layoutalg.piecewise.boxes.span_of",),
         integers(_sums, partial(_sums, span=_wrong_span), f"{_OPEN}; two terms: base and step of the induction"),
-    ),
-    Law(
-        "intervals.floor_and_remainder",
-        "x in gamma(I) implies floor(x / n) and x mod n in gamma of what is carried forward.",
-        ("layoutalg.piecewise.spans._forward",),
-        integers(_divisions, partial(_divisions, forward=_wrong_forward), _OPEN),
-    ),
-    Law(
-        "intervals.least_and_greatest",
-        "x in gamma(I) and y in gamma(J) imply min(x, y) and max(x, y) in gamma of what is carried forward.",
-        ("layoutalg.piecewise.spans._forward",),
-        integers(_choices, partial(_choices, forward=_wrong_choice), _OPEN),
     ),
     Law(
         "intervals.demand",
         "x_k in gamma(I_k) and sum of a_k x_k + c >= 0 imply x_k in gamma(I_k narrowed by this demand).",
-        ("layoutalg.piecewise.spans._demand",),
+        ("layoutalg.piecewise.boxes.demand",),
         integers(
             _demands,
             partial(_demands, demand=_wrong_demand),
@@ -206,7 +157,7 @@ LAWS = (
     Law(
         "intervals.meet_and_hull",
         "gamma(meet(I, J)) is the intersection, and gamma(hull(I, J)) holds the union.",
-        ("layoutalg.piecewise.spans._meet", "layoutalg.piecewise.spans.hull"),
+        ("layoutalg.piecewise.boxes.meet", "layoutalg.piecewise.boxes.hull"),
         integers(_sets, partial(_sets, meet=_wrong_meet), _OPEN),
     ),
     Law(

@@ -258,7 +258,7 @@ LAWS = (
     _law(
         "composition",
         "(f g) h = f (g h), and (f g)(x) = f(g(x)) exactly where both are defined.",
-        ("PiecewiseLayout.after", "functions.after", "layout.composed"),
+        ("PiecewiseLayout.after", "operations.after", "layout.composed"),
         _isl(_TRIPLES, _associative, partial(_associative, after=_one_way), "27 triples of 3 functions"),
         _listed(_PAIRS, _composed, partial(_composed, after=_one_way), "49 pairs of 7 functions, N = 0..6", 49),
     ),
@@ -267,7 +267,7 @@ LAWS = (
         "f restricted to S and f without S make f, meet nowhere, and have the values of f.",
         (
             *[f"PiecewiseLayout.{name}" for name in ("restrict", "without", "union", "intersect")],
-            *[f"functions.{name}" for name in ("restrict", "remove", "union", "intersect", "domain")],
+            *[f"operations.{name}" for name in ("restrict", "union", "intersect", "domain")],
         ),
         _isl(_CUTS, _parts, partial(_parts, without=_keeps_all), "7 functions and 3 sets"),
         _listed(_CUTS, _cut, partial(_cut, without=_keeps_all), "7 functions and 3 sets, N = 0..6", 21),
@@ -279,7 +279,7 @@ LAWS = (
             *[f"PiecewiseLayout.{name}" for name in ("right_inverse", "image_inverse", "injective", "collision")],
             "inverse.turned",
             "inverse.digits_inverse",
-            "functions.image",
+            "operations.image",
         ),
         _isl(_SINGLES, _inverse, partial(_inverse, right=_wrong_inverse), "7 functions"),
         _listed(_SINGLES, _least, partial(_least, right=_wrong_inverse), "7 functions, N = 0..6", 7),
@@ -287,7 +287,7 @@ LAWS = (
     _law(
         "equality",
         "difference is None exactly for equal functions, else a point where they differ.",
-        ("PiecewiseLayout.difference", "PiecewiseLayout.is_equal", "compare.difference", "compare.compared"),
+        ("PiecewiseLayout.difference", "PiecewiseLayout.is_equal", "operations.difference"),
         _listed(_PAIRS, _told, partial(_told, difference=_wrong_difference), "49 pairs of 7 functions", 49),
     ),
     _law(
@@ -301,10 +301,9 @@ LAWS = (
         "count and count_formula are the number of points, points lists them, lexmin and lexmax are the ends.",
         (
             *[f"PointSet.{name}" for name in ("count", "count_formula", "points")],
-            "counting.counted",
             "counts.formula",
             "counts.PointCount.__call__",
-            "counting.summed",
+            "counts.summed",
             "build.lexmin",
             "build.lexmax",
         ),

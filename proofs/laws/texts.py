@@ -12,14 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from layoutalg.piecewise import PiecewiseLayout, regions
+from layoutalg.piecewise import PiecewiseLayout, PointSet, operations
+from layoutalg.piecewise.boxes import box, finite_box
 from layoutalg.piecewise.build import addresses, banks, full_and_partial_tiles, padded, split
-from layoutalg.piecewise.clauses import Linear
-from layoutalg.piecewise.meaning import Meaning, read
-from layoutalg.piecewise.pieces import pieces, reach
-from layoutalg.proofs.laws.engines import enumerated, integers
+from layoutalg.piecewise.pieces import Piece, Value, evaluated, reach
+from layoutalg.proofs.laws.engines import enumerated
 from layoutalg.proofs.laws.law import Law
-from layoutalg.proofs.laws.trial import Trial
 
 Holds = Callable[[int, int, int], bool]
 _SETS: tuple[tuple[str, Holds], ...] = (
@@ -70,40 +68,41 @@ def _cases() -> Iterator[int]:
     yield from range(len(_SETS))
 
 
-def _wrong_holds(meaning: Meaning, params: Mapping[str, Any], places: Sequence[Any]) -> Any:
-    """Read the first clause alone, and take what is not given for 0."""
-    first = Meaning(
-        meaning.params, meaning.is_map, meaning.inputs, meaning.outputs, meaning.clauses[:1], meaning.weight
-    )
-    return first.holds(params, places)
+def _first(value: Value) -> Value:
+    """Return the set of the first conjunction alone."""
+    part = Piece(value.pieces[0].regions[:1], ())
+    return Value(value.text, value.params, value.axes, (), (part,))
 
 
-def _read(case: int, holds: Callable[..., Any] = Meaning.holds) -> str | None:
+def _wrong_evaluated(value: Value, params: Mapping[str, Any], places: Sequence[Any], shape: tuple[int, ...]) -> Any:
+    """Look at the first conjunction alone."""
+    return evaluated(_first(value), params, places, shape)
+
+
+def _read(case: int, evaluate: Callable[..., Any] = evaluated) -> str | None:
     places = [np.array([point[k] for point in _POINTS]) for k in (0, 1)]
     for n in _SIZES:
-        found = holds(read(_SETS[case][0]), {"N": np.array(n)}, places)
+        _, found = evaluate(PointSet(_SETS[case][0]).value, {"N": n}, places, (len(_POINTS),))
         if {point for point, inside in zip(_POINTS, found, strict=True) if inside} != _members(case, n):
             return f"other points at N = {n}"
     return None
 
 
-Box = Callable[[Meaning, Mapping[str, int]], Any]
+Box = Callable[[Value, Mapping[str, int]], Any]
 
 
-def _wrong_box(meaning: Meaning, params: Mapping[str, int]) -> Any:
-    """Look at the first clause alone."""
-    first = Meaning(
-        meaning.params, meaning.is_map, meaning.inputs, meaning.outputs, meaning.clauses[:1], meaning.weight
-    )
-    return first.box(params)
+def _wrong_box(value: Value, params: Mapping[str, int]) -> Any:
+    """Look at the first conjunction alone."""
+    return box(_first(value), params)
 
 
-def _boxed(case: int, box: Box = Meaning.box) -> str | None:
+def _boxed(case: int, box: Box = box) -> str | None:
     text = _SETS[case][0]
-    constant = regions.constant_extents(text)
+    value = PointSet(text).value
+    constant = operations.bounds(value)
     for n in _SIZES:
-        points, found, plain = _members(case, n), box(read(text), {"N": n}), regions.box_of(text, {"N": n})
-        exact = regions.bounds(text.replace("[N] -> ", "").replace("N", str(n)))
+        points, found, plain = _members(case, n), box(value, {"N": n}), finite_box(value, {"N": n})
+        exact = operations.bounds(PointSet(text.replace("[N] -> ", "").replace("N", str(n))).value)
         if not points:
             if exact is not None:
                 return f"an empty set has bounds at N = {n}"
@@ -119,28 +118,6 @@ def _boxed(case: int, box: Box = Meaning.box) -> str | None:
         if found is None:
             return f"a set with points is called empty at N = {n}"
     return None
-
-
-def _wrong_plus(first: Linear, second: Linear) -> Linear:
-    """Add numerators as they are."""
-    total = dict(first.terms)
-    for atom, factor in second.terms:
-        total[atom] = total.get(atom, 0) + factor
-    return Linear(tuple(total.items()), first.constant + second.constant, first.denominator)
-
-
-def _sums(trial: Trial, plus: Callable[[Linear, Linear], Linear] = Linear.plus) -> None:
-    a, b, c, e, k, x, y = [trial.integer(name) for name in ("a", "b", "c", "e", "k", "x", "y")]
-    d, f = trial.extent("d"), trial.extent("f")
-    first, second = Linear(((0, a), (1, 1)), c, d), Linear(((0, b),), e, f)
-
-    def value(linear: Linear) -> Any:
-        return sum([factor * (x, y)[atom] for atom, factor in linear.terms], linear.constant)
-
-    total, scaled = plus(first, second), first.scaled(k)
-    above, below = value(first) * f + value(second) * d, d * f
-    trial.claim(value(total) * below == above * total.denominator, "the value of a sum")
-    trial.claim(value(scaled) * d == k * value(first) * scaled.denominator, "the value of a multiple")
 
 
 _FUNCTIONS: tuple[tuple[str, Callable[[int, int], int | None]], ...] = (
@@ -203,7 +180,7 @@ def _wrong_reach(_: Any, extents: Sequence[int]) -> int:
 def _reached(case: int, bound: Callable[..., int] = reach) -> str | None:
     text, value = _FUNCTIONS[case]
     for n in (3, 6):
-        found = pieces(PiecewiseLayout(text).subs(N=n).text)
+        found = PiecewiseLayout(text).subs(N=n).value.pieces
         highest = max([abs(v) for i in range(n + 1) if (v := value(n, i)) is not None])
         if not highest <= bound(found, [n + 1]) < 100 * (n + 1):
             return "a number is larger than the bound, or the bound is far"
@@ -220,37 +197,19 @@ def _law(name: str, says: str, about: tuple[str, ...], fails: Any, wrong: Any, c
 
 
 LAWS = (
-    Law(
-        "texts.sums",
-        "(a x + y + c)/d + (b x + e)/f and k times such a sum have the values of rational numbers.",
-        ("layoutalg.piecewise.clauses.Linear.plus", "layoutalg.piecewise.clauses.Linear.scaled"),
-        integers(_sums, partial(_sums, plus=_wrong_plus), "all integers, all denominators >= 1; two atoms"),
-    ),
     _law(
         "read",
-        "a text read without ISL holds at exactly the points that satisfy it.",
-        (
-            "meaning.read",
-            "meaning.Meaning.holds",
-            "truth.holds_at",
-            "truth.atoms_at",
-            "truth.exact",
-            "truth.unknown",
-            "truth.shape_of",
-            "truth.positions",
-        ),
+        "a text holds at exactly the points that satisfy it.",
+        tuple(f"pieces.{name}" for name in ("evaluated", "holds", "form_value", "floor_values")),
         _read,
-        partial(_read, holds=_wrong_holds),
+        partial(_read, evaluate=_wrong_evaluated),
         len(_SETS),
         f"{len(_SETS)} sets in the plane with N = 0..6, points in -4..17",
     ),
     _law(
         "boxes",
         "every point of a set lies in the boxes that intervals, and ISL for all N, give; bounds are its ends.",
-        (
-            *("meaning.Meaning.box", "spans.narrowed", "spans.places_within", "spans._round"),
-            *("regions.box_of", "regions.bounds", "regions.constant_extents"),
-        ),
+        ("boxes.box", "boxes.finite_box", "boxes._narrowed", "operations.bounds"),
         _boxed,
         partial(_boxed, box=_wrong_box),
         len(_SETS),
@@ -268,7 +227,7 @@ LAWS = (
     _law(
         "reach",
         "no value of the pieces on a box is larger than their reach.",
-        ("pieces.pieces", "pieces.reach", "PiecewiseLayout.subs"),
+        ("pieces.reach", "PiecewiseLayout.subs"),
         _reached,
         partial(_reached, bound=_wrong_reach),
         len(_FUNCTIONS),

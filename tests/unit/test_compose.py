@@ -204,7 +204,9 @@ def test_answers_of_isl_are_compared_with_the_operands(monkeypatch: pytest.Monke
     monkeypatch.setattr(PiecewiseLayout, "__matmul__", lambda *_: wrong)
     with pytest.raises(BudgetError, match="LA745"):
         widened(outer, inner)
-    monkeypatch.setattr(inverse, "left_inverse", lambda *_, **__: "{ [v] -> [v] : 0 <= v <= 807 }")
+    monkeypatch.setattr(
+        inverse, "left_inverse", lambda *_, **__: PiecewiseLayout("{ [v] -> [v] : 0 <= v <= 807 }").value
+    )
     with pytest.raises(BudgetError, match="LA745"):
         widened_left(CuteLayout((2, 270), (2, 3)))
     assert widened_left(CuteLayout((2, 100), (2, 3))).family == "piecewise"

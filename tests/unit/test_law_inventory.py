@@ -47,7 +47,7 @@ def test_open_ones_only_become_fewer() -> None:
 
 
 def test_a_function_without_a_law_is_missed() -> None:
-    name = "layoutalg.piecewise.spans._demand"
+    name = "layoutalg.piecewise.boxes.demand"
     assert name in KNOWN
     assert missing(FOUND, KNOWN - {name}) == [name]
     without = [law for law in laws() if law.name != "intervals.demand"]
@@ -77,6 +77,6 @@ def test_nets_let_plain_functions_through() -> None:
 def test_private_functions_are_covered_by_what_calls_them() -> None:
     source = "def outer(x):\n    return _inner(x)\n\ndef _inner(x):\n    return x\n\ndef _other(x):\n    return x\n"
     law = next(each for each in laws() if each.name == "intervals.demand")
-    known = covered([law], uses("layoutalg.piecewise.spans", source.replace("outer", "_demand")))
-    assert "layoutalg.piecewise.spans._inner" in known
-    assert "layoutalg.piecewise.spans._other" not in known
+    known = covered([law], uses("layoutalg.piecewise.boxes", source.replace("outer", "demand")))
+    assert "layoutalg.piecewise.boxes._inner" in known
+    assert "layoutalg.piecewise.boxes._other" not in known
