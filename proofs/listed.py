@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import layoutalg.bridges.listed  # noqa: F401  tables compose from here on
+import layoutalg.bridges.composition  # noqa: F401  tables compose from here on
 from layoutalg.ground.listed import ListedLayout, listed
 
 __all__ = ["ListedLayout", "listed"]

@@ -12,7 +12,7 @@ import numpy as np
 
 from layoutalg import convert
 from layoutalg.ask.fact import Fact, said
-from layoutalg.bridges.directions import takes_offsets
+from layoutalg.bridges.normal import takes_offsets
 from layoutalg.cute import ComposedLayout, CuteLayout, Morphism, Swizzle, coalesce
 from layoutalg.cute.symbolic import SymbolicLayout
 from layoutalg.f2 import LinearLayout

@@ -28,8 +28,6 @@ class Question:
         joint: The joint digits.
         left: A function on its own digits; its variables must not clash with those of ``right``.
         right: The other function.
-
-    Raises: MalformedError: LA744.
     """
 
     joint: Joint
@@ -47,8 +45,6 @@ class Question:
 @solver.whole
 def first_difference(question: Question, milliseconds: int) -> dict[str, int] | None:
     """Return joint digits where the functions differ, or None if they agree everywhere.
-
-    Raises: MalformedError: LA744. BudgetError: LA225.
 
     Example:
         >>> from layoutalg.bridges.digits import digit_system

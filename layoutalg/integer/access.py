@@ -63,8 +63,6 @@ def access(layout: IntegerLayout, base_alignment: int = 0) -> Access:
         layout: Element offsets: one output, affine over Z on the box (a modulus must not wrap).
         base_alignment: Alignment of the base address in elements; 0 for a base at address 0.
 
-    Raises: RepresentabilityError: LA736.
-
     Example:
         >>> access(IntegerLayout.from_strides({"col": 12, "row": 5}, (1, 40), 8))
         Access(run=12, alignment=8, width=4)

@@ -56,8 +56,6 @@ def common_values(first: IntegerLayout, second: IntegerLayout) -> CommonValues:
         first: A layout.
         second: A layout with the same outputs, names and moduli in order.
 
-    Raises: MalformedError: LA731. BudgetError: LA740.
-
     Example:
         >>> wide = IntegerLayout.from_strides({"i": 2**40, "j": 6}, (6, 1))
         >>> found = common_values(wide, IntegerLayout.from_strides({"k": 2**41}, (4,), 2))
@@ -91,8 +89,6 @@ def disjoint_images(first: IntegerLayout, second: IntegerLayout, milliseconds: i
 
     Returns:
         Proved; Refuted with a point of each and the common value; Unknown if time ran out.
-
-    Raises: MalformedError: LA731.
 
     Example:
         >>> even = IntegerLayout.from_strides({"i": 8}, (2,))

@@ -72,8 +72,6 @@ def confirmed(layout: IntegerLayout, inverse: PiecewiseLayout) -> str:
     The inverse must return a point of the box with the right value, no checked point with that value may be less, and
     neighbours of values where the inverse is defined must be values, too.
 
-    Raises: BudgetError: LA742.
-
     Example:
         >>> from layoutalg.piecewise import PiecewiseLayout
         >>> f = IntegerLayout.from_strides({"i": 5}, (3,))

@@ -60,8 +60,6 @@ class IndexExpression:
         variables: Variables (name, extent), each in [0, extent): the axes, or one flat index.
         bits: Width of a signed integer type that is enough for every intermediate value.
         layout: The layout it computes, with one output.
-
-    Raises: MalformedError: LA737.
     """
 
     text: str
@@ -133,8 +131,6 @@ def index_expression(layout: IntegerLayout, flat: str | None = None, output: str
         layout: The layout.
         flat: Name of the flat index; None to use the axes as variables.
         output: Name of the output; needed if there are several.
-
-    Raises: MalformedError: LA731, LA743. RepresentabilityError: LA737.
 
     Example:
         >>> print(index_expression(IntegerLayout.from_strides({"row": 8, "col": 4}, (-64, 1), 448)))
@@ -216,10 +212,7 @@ def _steps(layout: IntegerLayout, row: Vector, modulus: int) -> tuple[tuple[int,
 
 
 def _c_names(names: Mapping[str, int], layout: IntegerLayout | None = None) -> None:
-    """Raise on a name that is not a C identifier, offering to rename an axis of ``layout``.
-
-    Raises: MalformedError: LA743.
-    """
+    """Raise on a name that is not a C identifier, offering to rename an axis of ``layout``."""
     wrong = next((name for name in names if not is_cpp_name(name)), None)
     if wrong is None:
         return
@@ -263,8 +256,6 @@ def evaluate(text: str, values: Mapping[str, Number]) -> Number:
     Args:
         text: Sums, products, ``/``, ``%``, ``>>``, ``&``, parentheses, integers and names.
         values: Integers or arrays, by name.
-
-    Raises: MalformedError: LA737.
 
     Example:
         >>> evaluate("(3 * i + 7) % 4", {"i": 2})

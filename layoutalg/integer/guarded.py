@@ -40,8 +40,6 @@ def isl_text(layout: IntegerLayout, axes: Sequence[str]) -> str:
 def guarded(layout: IntegerLayout) -> PiecewiseLayout:
     """Return the layout with its box as the guard; outputs keep their names if ISL can print them.
 
-    Raises: BudgetError: LA222.
-
     Example:
         >>> print(guarded(IntegerLayout.from_strides({"i": 5}, (3,), 1)))
         { [x0] -> [(1 + 3x0)] : 0 <= x0 <= 4 } as offset
@@ -70,8 +68,6 @@ def output_names(layout: IntegerLayout) -> tuple[str, ...]:
 
 def first_missed(layout: IntegerLayout, sides: Sequence[tuple[int, int]]) -> list[int] | None:
     """Return a point of a box of outputs (low, high) that is not a value of the layout, or None.
-
-    Raises: BudgetError: LA222.
 
     Example:
         >>> first_missed(IntegerLayout.from_strides({"i": 2, "j": 2}, (1, 3)), [(0, 5)])

@@ -90,8 +90,6 @@ def right_inverse(layout: IntegerLayout) -> RightInverse | ImageInverse:
         ``RightInverse``, checked by composition and evaluation; its box is ``[low, low + 1)`` for an output without a
         stride 1 or -1. Or ``ImageInverse``.
 
-    Raises: RepresentabilityError: LA735. BudgetError: LA741, LA742.
-
     Example:
         >>> found = right_inverse(IntegerLayout.from_strides({"i": 4, "j": 6}, (6, -1), 5))
         >>> print(found.layout)
@@ -114,8 +112,6 @@ def image_inverse(layout: IntegerLayout) -> ImageInverse:
 
     Returns:
         ``ImageInverse``, checked by evaluation at all points up to 2^16, at samples above (see ``confirmed``).
-
-    Raises: RepresentabilityError: LA735. BudgetError: LA741, LA742.
 
     Example:
         >>> found = image_inverse(IntegerLayout.from_strides({"i": 5}, (3,), 1))

@@ -26,8 +26,6 @@ class Lattice:
         dimension: n.
         basis: Rows in Hermite form without zero rows; other bases are rejected, so ``==`` compares subgroups.
 
-    Raises: MalformedError: LA723.
-
     Example:
         >>> even = Lattice.spanned_by([(2, 0), (0, 2), (1, 1)])
         >>> even.basis, even.index, (3, 5) in even, (1, 0) in even
@@ -52,8 +50,6 @@ class Lattice:
         Args:
             generators: Rows of integers.
             dimension: n; needed if there are no generators.
-
-        Raises: MalformedError: LA720, LA723.
 
         Example:
             >>> Lattice.spanned_by([(4,), (6,)]).basis

@@ -30,8 +30,6 @@ def as_matrix(value: object, argument: str = "A", columns: int | None = None) ->
         argument: Name of the argument, for the message.
         columns: Expected number of columns, if known.
 
-    Raises: MalformedError: LA720.
-
     Example:
         >>> as_matrix([[1, 2], (3, np.int8(4))])
         ((1, 2), (3, 4))
@@ -78,8 +76,6 @@ def transpose(A: Matrix, columns: int | None = None) -> Matrix:
 
 def multiply(A: Matrix, B: Matrix) -> Matrix:
     """Return the product A B.
-
-    Raises: MalformedError: LA720.
 
     Example:
         >>> multiply(((1, 2),), ((3,), (4,)))

@@ -44,10 +44,7 @@ class Work:
         self.steps(length * (STEP + 2 * (bits // WORD_BITS + 1) * (quotient_bits // WORD_BITS + 2)))
 
     def steps(self, count: int) -> None:
-        """Count word steps.
-
-        Raises: BudgetError: LA739.
-        """
+        """Count word steps."""
         self.done += count
         if self.done > MAX_WORK:
             raise BudgetError(
@@ -118,8 +115,6 @@ def hnf(A: object, columns: int | None = None, work: Work | None = None) -> Herm
         columns: Number of columns; needed for a matrix without rows.
         work: Work counter of the enclosing computation.
 
-    Raises: MalformedError: LA720. BudgetError: LA739.
-
     Complexity: about rows x columns^2 operations on integers that stay small for layout-sized input.
 
     Example:
@@ -139,8 +134,6 @@ def hnf(A: object, columns: int | None = None, work: Work | None = None) -> Herm
 def hermite_basis(generators: Sequence[Sequence[int]], width: int, work: Work | None = None) -> Matrix:
     """Return the nonzero rows of the Hermite form: the canonical basis of the lattice spanned by the generators.
 
-    Raises: BudgetError: LA739.
-
     Example:
         >>> hermite_basis([(2, 0), (3, 0), (0, 0)], 2)
         ((1, 0),)
@@ -154,8 +147,6 @@ def snf(A: object, columns: int | None = None) -> Smith:
     """Return the Smith normal form with both transforms; ``columns`` as in ``hnf``.
 
     Mathematically: ``U A V = D``, U and V unimodular, D diagonal with d_1 | d_2 | ... and d_i >= 0.
-
-    Raises: MalformedError: LA720. BudgetError: LA739.
 
     Example:
         >>> from layoutalg.integer.matrix import multiply
@@ -200,8 +191,6 @@ def bezout(a: int, b: int) -> tuple[int, int, int]:
 
 def determinant(A: object) -> int:
     """Return the determinant of a square matrix, by fraction-free elimination (Bareiss).
-
-    Raises: MalformedError: LA720. BudgetError: LA739.
 
     Example:
         >>> determinant([[2, 1], [1, 3]])

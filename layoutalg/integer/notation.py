@@ -18,8 +18,6 @@ _GRAMMAR = Grammar(
 def parse_integer(text: str) -> IntegerLayout:
     """Parse the text form of an integer layout; ``parse_integer(str(L)) == L``.
 
-    Raises: MalformedError: LA725, LA724.
-
     Example:
         >>> parse_integer("Z[i:4=(6), j:3=(-1) -> offset%7] + (2)").table().tolist()
         [2, 1, 0, 6, 1, 0, 6, 5, 0, 6, 5, 4]

@@ -74,8 +74,6 @@ def injective(layout: IntegerLayout, milliseconds: int = MILLISECONDS) -> Verdic
     Returns:
         Proved with the engine; Refuted with the two points and their common value; Unknown if time ran out.
 
-    Raises: MalformedError: LA724, LA731.
-
     Complexity: general strides are as hard as subset sum; the cheap engines decide practical layouts.
 
     Example:
@@ -189,8 +187,6 @@ def covers(layout: IntegerLayout, box: Box | None = None) -> Verdict:
 
     Returns:
         Proved; Refuted with a point of the box that is never reached; Unknown.
-
-    Raises: MalformedError: LA731.
 
     Example:
         >>> covers(IntegerLayout.from_strides({"i": 3, "j": 2}, (1, 3)), {"offset": 6})

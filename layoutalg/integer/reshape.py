@@ -51,8 +51,6 @@ def _with_axes(layout: IntegerLayout, inputs: Sequence[tuple[str, int]], columns
 def split(layout: IntegerLayout, axis: str, digits: Mapping[str, int] | Sequence[tuple[str, int]]) -> IntegerLayout:
     """Return the layout with one axis replaced by its mixed-radix digits, fastest first. Always exact.
 
-    Raises: MalformedError: LA731.
-
     Example:
         >>> str(split(IntegerLayout.from_strides({"i": 6}, (5,)), "i", {"low": 3, "high": 2}))
         'Z[low:3=(5), high:2=(15) -> offset]'
@@ -74,8 +72,6 @@ def split(layout: IntegerLayout, axis: str, digits: Mapping[str, int] | Sequence
 
 def merge(layout: IntegerLayout, axes: Sequence[str], into: str) -> IntegerLayout:
     """Return the layout with some axes, fastest first, replaced by their flat index at the position of the first.
-
-    Raises: MalformedError: LA731. RepresentabilityError: LA733.
 
     Example:
         >>> str(merge(IntegerLayout.from_strides({"i": 3, "j": 2}, (5, 15)), ["i", "j"], "k"))
@@ -123,8 +119,6 @@ def reshape(layout: IntegerLayout, dims: Mapping[str, int] | Sequence[tuple[str,
 
     Mathematically: the values at the new unit points determine the only affine candidate, which is right exactly when
     its coalesced form is that of the layout.
-
-    Raises: MalformedError: LA731. RepresentabilityError: LA732.
 
     Example:
         >>> str(reshape(IntegerLayout.from_strides({"i": 4, "j": 9}, (1, 4)), {"a": 3, "b": 12}))
@@ -194,8 +188,6 @@ def digit_permutation(
         dims: Digits (name, extent), fastest first in the input.
         order: The same names, fastest first in the output.
         output: Name of the output.
-
-    Raises: MalformedError: LA731.
 
     Example:
         >>> digit_permutation({"i": 2, "j": 3}, ["j", "i"]).table().tolist()

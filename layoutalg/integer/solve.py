@@ -71,8 +71,6 @@ def reduce(vector: Sequence[int], basis: Matrix) -> Vector:
 def kernel(A: object, columns: int | None = None) -> Matrix:
     """Return the canonical basis of the lattice of integer x with ``A x = 0``; ``columns`` as in ``solve``.
 
-    Raises: MalformedError: LA720. BudgetError: LA739.
-
     Example:
         >>> kernel([[1, 2]])
         ((2, -1),)
@@ -89,8 +87,6 @@ def solve(A: object, b: object, columns: int | None = None) -> Solution | NoSolu
     """Return all integer solutions of ``A x = b``, or a proof that there is none.
 
     ``columns`` is the number of unknowns; needed for a matrix without rows.
-
-    Raises: MalformedError: LA720.
 
     Example:
         >>> solve([[2, 4]], [6])
@@ -138,8 +134,6 @@ def solve_mod(A: object, b: object, moduli: object, columns: int | None = None) 
         moduli: One modulus for all rows, or one per row; 0 means equality over the integers.
         columns: As in ``solve``.
 
-    Raises: MalformedError: LA720.
-
     Example:
         >>> solve_mod([[2]], [2], 4)
         Solution(particular=(1,), basis=((2,),))
@@ -169,8 +163,6 @@ def _moduli(moduli: object, count: int) -> Vector:
 
 def count_mod(solution: Solution | NoSolution, modulus: int) -> int:
     """Return how many solutions of a system modulo one modulus lie in [0, modulus)^n.
-
-    Raises: MalformedError: LA720.
 
     Example:
         >>> count_mod(solve_mod([[2]], [2], 4), 4)

@@ -17,8 +17,6 @@ from layoutalg.integer.matrix import Vector
 def collision(layout: IntegerLayout, seconds: float) -> tuple[Vector, Vector] | None:
     """Return two points with the same value, or None.
 
-    Raises: BudgetError: LA001.
-
     Example:
         >>> x, y = collision(IntegerLayout.from_strides({"i": 4, "j": 4}, (2, 3)), 2)
         >>> 2 * x[0] + 3 * x[1] == 2 * y[0] + 3 * y[1], x != y
@@ -31,8 +29,6 @@ def collision(layout: IntegerLayout, seconds: float) -> tuple[Vector, Vector] | 
 
 def common_value(first: IntegerLayout, second: IntegerLayout, seconds: float) -> tuple[Vector, Vector] | None:
     """Return a point of each layout with the same value, or None.
-
-    Raises: BudgetError: LA001.
 
     Example:
         >>> f = IntegerLayout.from_strides({"i": 4}, (2,))
@@ -49,8 +45,6 @@ def common_value(first: IntegerLayout, second: IntegerLayout, seconds: float) ->
 
 def point_of_value(layout: IntegerLayout, value: Sequence[int], seconds: float) -> Vector | None:
     """Return a point where a layout takes a value, or None.
-
-    Raises: BudgetError: LA001.
 
     Example:
         >>> point_of_value(IntegerLayout.from_strides({"i": 4, "j": 4}, (2, 3)), (7,), 2)

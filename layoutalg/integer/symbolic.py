@@ -72,8 +72,6 @@ def symbolic_access(
         assume: ``Assumptions``, or conditions such as ``"ld % 8 == 0"``. Conditions other than congruences of single
             names are valid but may leave the guarantee below the best one.
 
-    Raises: MalformedError: LA736, LA620, LA621.
-
     Example:
         >>> symbolic_access((64, 128), (1, "ld"), assume=("ld % 8 == 0",))
         SymbolicAccess(guaranteed=8, text='gcd(64, ld)', assumptions=('ld % 8 == 0',), alignment=8, exact=True)
@@ -132,10 +130,7 @@ def _is_congruence(entry: Condition) -> bool:
 
 
 def _divisor(value: Polynomial, residues: Residues) -> tuple[int, bool]:
-    """Return a common divisor of all values, and whether it is the greatest.
-
-    Raises: MalformedError: LA736.
-    """
+    """Return a common divisor of all values, and whether it is the greatest."""
     if value.constant is not None:
         return abs(_whole(value.constant, value, {})), True
     known = {name: residues.get(name, (1, 0)) for name in sorted(value.names)}

@@ -58,8 +58,6 @@ def solve(
         operations: ISL's operation quota; None for the time limit only.
         args: Further arguments of the question: texts and plain values.
 
-    Raises: BudgetError: LA222, LA001. AdmissibilityError: LA791.
-
     Example:
         >>> solve("parity", lambda context: __import__("islpy").Val.read_from_str(context, "7").to_python())
         7

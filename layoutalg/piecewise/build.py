@@ -30,8 +30,6 @@ def from_pieces(
         given: Constraints on the parameters.
         outputs: Names of the outputs.
 
-    Raises: MalformedError: LA783, LA784, LA780, LA781, LA782, LA785.
-
     Example:
         >>> L = from_pieces(("i",), [("0 <= i < N", "2i"), ("N <= i < 2N", "4N - 1 - i")], params=("N",))
         >>> L.graph(N=2)[1].ravel().tolist()
@@ -103,8 +101,6 @@ class Tiles:
 def split(layout: PiecewiseLayout, axis: str, tile: int) -> PiecewiseLayout:
     """Return the layout with one axis split into two digits, ``axis = tile * axis_tile + axis_in``.
 
-    Raises: MalformedError: LA785.
-
     Example:
         >>> split(PiecewiseLayout("[N] -> { [i] -> [i] : 0 <= i < N }"), "i", 4)(i_tile=2, i_in=1, N=12)
         {'y0': 9}
@@ -138,8 +134,6 @@ def full_and_partial_tiles(layout: PiecewiseLayout, axis: str, tile: int) -> Til
         axis: The axis to split.
         tile: T >= 1, in points.
 
-    Raises: MalformedError: LA785. BudgetError: LA222.
-
     Example:
         >>> parts = full_and_partial_tiles(PiecewiseLayout("[N] -> { [i] -> [3i] : 0 <= i < N }"), "i", 12)
         >>> parts.full_domain.count(N=50), parts.partial_domain.count(N=50), parts.partial.domain.count(N=48)
@@ -164,8 +158,6 @@ def padded(layout: PiecewiseLayout, interval: int, padding: int) -> PiecewiseLay
 
     Mathematically: v -> v + padding * floor(v / interval).
 
-    Raises: MalformedError: LA785.
-
     Example:
         >>> padded(PiecewiseLayout("{ [i] -> [i] : 0 <= i < 10 }"), 4, 1).table().tolist()
         [0, 1, 2, 3, 5, 6, 7, 8, 10, 11]
@@ -175,8 +167,6 @@ def padded(layout: PiecewiseLayout, interval: int, padding: int) -> PiecewiseLay
 
 def addresses(layout: PiecewiseLayout, element_bytes: int, base_bytes: int = 0) -> PiecewiseLayout:
     """Return the layout of byte addresses for a layout of element offsets.
-
-    Raises: MalformedError: LA785.
 
     Example:
         >>> addresses(PiecewiseLayout("{ [i] -> [3i] : 0 <= i < 10 }"), 2, 64).at(5)
@@ -196,8 +186,6 @@ def banks(address: PiecewiseLayout, count: int = 32, word_bytes: int = 4) -> Pie
         count: Number of banks.
         word_bytes: Width of a bank.
 
-    Raises: MalformedError: LA785.
-
     Example:
         >>> rows = PiecewiseLayout("[N] -> { [i] -> [33i] : 0 <= i < N }")
         >>> banks(addresses(rows, 4)).graph(N=3)[1].ravel().tolist()
@@ -211,8 +199,6 @@ def common_values(first: PiecewiseLayout, second: PiecewiseLayout) -> PointSet:
     """Return the values that both layouts take; outputs correspond by position.
 
     The layouts are disjoint if the result ``is_empty``; ``sample`` returns a common value.
-
-    Raises: MalformedError: LA785. BudgetError: LA222.
 
     Example:
         >>> rows, columns = (PiecewiseLayout(f"{{ [i] -> [{step}i] : 0 <= i < 8 }}") for step in (3, 5))
@@ -228,8 +214,6 @@ def lexmin(points: PointSet) -> PiecewiseLayout:
     """Return the lexicographically least point of a set as a function of the parameters.
 
     The result is a layout without axes, defined where the set is nonempty.
-
-    Raises: AdmissibilityError: LA786. MalformedError: LA785.
 
     Example:
         >>> lexmin(PointSet("[N] -> { [i] : N <= 2i and i < 100 }"))(N=7)

@@ -45,10 +45,7 @@ def doubted(question: str, error: DisagreementError) -> NoReturn:
 
 
 def judged(question: str, judge: Callable[[], object]) -> None:
-    """Check an answer of ISL.
-
-    Raises: BudgetError: LA793.
-    """
+    """Check an answer of ISL."""
     try:
         judge()
     except DisagreementError as error:

@@ -73,10 +73,7 @@ class PointCount:
     params: tuple[str, ...]
 
     def __call__(self, **values: int) -> int:
-        """Return the count at parameter values.
-
-        Raises: MalformedError: LA785.
-        """
+        """Return the count at parameter values."""
         known = checked_values(values, self.params, str(self), complete=True)
         if self.factors is not None:
             return prod(constants(self.factors, known) or (0,))
@@ -125,8 +122,6 @@ def formula(points: Value) -> PointCount | None:
     Mathematically: a product of affine functions for a box and for a chain of digits (a set whose flat indices form an
     interval, such as a ragged tile ``12 t + r < N``); else a sum of polynomials in the parameters and their floors,
     each with its own guard, by Faulhaber's formula. It is compared with the count wherever all points are listed.
-
-    Raises: BudgetError: LA222, LA793.
     """
     listed = members(points)
     if listed is not None:

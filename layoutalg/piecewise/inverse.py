@@ -35,8 +35,6 @@ def digits_inverse(function: Value, outputs: Sequence[str]) -> Value | None:
     Args:
         function: The function.
         outputs: Names of its outputs, none of them a parameter or an axis.
-
-    Raises: BudgetError: LA222, LA793.
     """
     found = chain_inverse(function, outputs) or digit_inverse(function, outputs)
     if found is not None:
@@ -215,8 +213,6 @@ def turned(function: Value, names: Sequence[str], least: bool) -> Value:
         names: Names of its outputs, none of them a parameter or an axis.
         least: Whether to pick the least of several points; else the function must be injective.
 
-    Raises: BudgetError: LA222, LA793.
-
     Example:
         >>> turned(read_function("{ [i] -> [floor(i/3)] : 0 <= i < 9 }")[0], ("y",), True).text
         '{ [y] -> [(3y)] : 0 <= y <= 2 }'
@@ -265,8 +261,6 @@ def left_inverse(function: Value, extents: Sequence[int]) -> Value:
     Args:
         function: An injective function on the box of ``extents``, with one output >= 0.
         extents: Extents of the box, fastest first.
-
-    Raises: BudgetError: LA222, LA793.
 
     Example:
         >>> left_inverse(read_function("{ [a] -> [2a] : 0 <= a < 4 }")[0], (4,)).text.split(";")[0]

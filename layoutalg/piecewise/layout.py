@@ -47,8 +47,6 @@ class PiecewiseLayout(Layout):
         outputs: Names of the outputs; () uses those in the text, or ``y0``, ``y1``, ... if it has none.
         given: Constraints on the parameters, such as ``"N >= 1"``; the layout is undefined where they fail.
 
-    Raises: MalformedError: LA780, LA781, LA782, LA783, LA784, LA785. BudgetError: LA222.
-
     Example:
         >>> L = PiecewiseLayout("{ [i, j] -> [offset = 10i + floor(j/2)] : 0 <= i < 2 and 0 <= j < 3 }")
         >>> L.in_dims, L.out_dims, L.table().tolist()
@@ -107,8 +105,6 @@ class PiecewiseLayout(Layout):
     def parse(cls, text: str) -> PiecewiseLayout:
         """Parse the output of ``str``.
 
-        Raises: MalformedError: LA780, LA781, LA782, LA783, LA784, LA785. BudgetError: LA222.
-
         Example:
             >>> L = PiecewiseLayout("[N] -> { [i] -> [v = 2i] : 0 <= i < N }", given="N >= 4")
             >>> print(L)
@@ -126,10 +122,7 @@ class PiecewiseLayout(Layout):
 
     @property
     def inputs(self) -> tuple[tuple[str, int], ...]:
-        """Axes and extents of a total layout.
-
-        Raises: MalformedError: LA221.
-        """
+        """Axes and extents of a total layout."""
         found = operations.extents(self.value)
         if isinstance(found, operations.NotABox):
             because = f"{found.because}; .domain is where it is defined, .subs(...) fixes parameters"
@@ -140,10 +133,7 @@ class PiecewiseLayout(Layout):
 
     @property
     def in_dims(self) -> dict[str, int]:
-        """The box of a total layout: axis name -> extent, fastest first.
-
-        Raises: MalformedError: LA221.
-        """
+        """The box of a total layout: axis name -> extent, fastest first."""
         return dict(self.inputs)
 
     @property
@@ -153,10 +143,7 @@ class PiecewiseLayout(Layout):
 
     @property
     def size(self) -> int:
-        """Number of points of a total layout; use ``domain.count`` for a partial one.
-
-        Raises: MalformedError: LA221.
-        """
+        """Number of points of a total layout; use ``domain.count`` for a partial one."""
         return named.size(self.inputs)
 
     def __call__(self, **values: int) -> dict[str, Numbers]:
@@ -186,8 +173,6 @@ class PiecewiseLayout(Layout):
     def at(self, index: int) -> int | tuple[int, ...]:
         """Return the value of a total layout at a flat index: an int for one output, else a tuple.
 
-        Raises: MalformedError: LA221, LA785.
-
         Example:
             >>> PiecewiseLayout("{ [i, j] -> [10i + j] : 0 <= i < 3 and 0 <= j < 4 }").at(4)
             11
@@ -211,8 +196,6 @@ class PiecewiseLayout(Layout):
             Value of every output: int if all inputs are ints, else an array (of Python integers if 64 bits might
             overflow). For flat indices, an array of their shape, with one more axis unless there is one output.
 
-        Raises: MalformedError: LA221, LA785, LA787, LA788.
-
         Example:
             >>> f = PiecewiseLayout("{ [i] -> [floor(i/3)] : 0 <= i < 7 }")
             >>> f.apply({"i": 5}), f.apply(np.array([0, 6])).tolist()
@@ -235,8 +218,6 @@ class PiecewiseLayout(Layout):
 
     def table(self) -> npt.NDArray[np.int64]:
         """Return the values of a total layout at all flat indices: shape (size,) for one output, else (size, outputs).
-
-        Raises: MalformedError: LA221. BudgetError: LA224, LA002.
 
         Example:
             >>> PiecewiseLayout("{ [i] -> [i, floor(i/2)] : 0 <= i < 3 }").table().tolist()
@@ -262,8 +243,6 @@ class PiecewiseLayout(Layout):
         Returns:
             Arrays of shapes (points, axes) and (points, outputs).
 
-        Raises: AdmissibilityError: LA786. BudgetError: LA224, LA002.
-
         Example:
             >>> points, image = PiecewiseLayout("[N] -> { [i] -> [i, 2i] : 0 <= i < N }").graph(N=2)
             >>> points.tolist(), image.tolist()
@@ -275,8 +254,6 @@ class PiecewiseLayout(Layout):
 
     def subs(self, **values: int) -> PiecewiseLayout:
         """Return the layout with values substituted for some parameters.
-
-        Raises: MalformedError: LA785, LA787.
 
         Example:
             >>> print(PiecewiseLayout("[N] -> { [i] -> [N - 1 - i] : 0 <= i < N }").subs(N=5))
@@ -294,8 +271,6 @@ class PiecewiseLayout(Layout):
         """Return the inverse of a bijection onto 0, ..., size - 1, from value to flat index.
 
         ``image_inverse`` inverts any injective layout, ``right_inverse`` any layout.
-
-        Raises: MalformedError: LA221. AdmissibilityError: LA792. BudgetError: LA222.
 
         Example:
             >>> print(PiecewiseLayout("{ [i, j] -> [3i + j] : 0 <= i < 2 and 0 <= j < 3 }").inverse())
@@ -329,8 +304,6 @@ class PiecewiseLayout(Layout):
         Outputs match axes by position; a single output is read as the flat index of a total layout with several axes or
         none. ``self @ inner`` raises on a value outside the domain instead.
 
-        Raises: MalformedError: LA785. AdmissibilityError: LA650.
-
         Example:
             >>> f = PiecewiseLayout("{ [x] -> [x + 1] : x < 4 }")
             >>> print(f.after(PiecewiseLayout("{ [i] -> [2i] : 0 <= i < 9 }")))
@@ -350,8 +323,6 @@ class PiecewiseLayout(Layout):
 
     def union(self, other: PiecewiseLayout) -> PiecewiseLayout:
         """Return the layout defined where either is; they must agree where both are.
-
-        Raises: MalformedError: LA783, LA785.
 
         Example:
             >>> low = PiecewiseLayout("{ [i] -> [i] : 0 <= i < 4 }")
@@ -375,8 +346,6 @@ class PiecewiseLayout(Layout):
     def image_inverse(self) -> PiecewiseLayout:
         """Return the inverse, defined exactly on the image.
 
-        Raises: AdmissibilityError: LA792. BudgetError: LA222.
-
         Example:
             >>> f = PiecewiseLayout("[N] -> { [i] -> [i div 12, i mod 12] : 0 <= i < N }")
             >>> f.image_inverse()(y0=4, y1=2, N=60)
@@ -393,8 +362,6 @@ class PiecewiseLayout(Layout):
 
     def right_inverse(self) -> PiecewiseLayout:
         """Return the function from each value to its lexicographically least preimage.
-
-        Raises: AdmissibilityError: LA791.
 
         Example:
             >>> PiecewiseLayout("{ [i] -> [i div 3] : 0 <= i < 9 }").right_inverse().table().tolist()
@@ -420,8 +387,6 @@ class PiecewiseLayout(Layout):
 
     def is_equal(self, other: PiecewiseLayout) -> bool:
         """Return whether both are the same partial function for all parameter values; names are ignored.
-
-        Raises: MalformedError: LA785. BudgetError: LA222.
 
         Example:
             >>> f = PiecewiseLayout("{ [i] -> [i - 2*floor(i/2)] : 0 <= i < 8 }")
@@ -537,8 +502,6 @@ def composed(outer: PiecewiseLayout, inner: PiecewiseLayout) -> PiecewiseLayout:
 
     Outputs match axes by position; a single output is read as the flat index of a total layout with several axes or
     none.
-
-    Raises: AdmissibilityError: LA650, LA651. BudgetError: LA222.
 
     Example:
         >>> f = PiecewiseLayout("{ [r, c] -> [8r + c] : 0 <= r < 4 and 0 <= c < 8 }")

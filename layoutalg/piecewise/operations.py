@@ -51,10 +51,7 @@ def _combined(
 
 
 def union(left: Value, right: Value) -> Value:
-    """Return the union of two functions, which must agree where both are defined.
-
-    Raises: MalformedError: LA783.
-    """
+    """Return the union of two functions, which must agree where both are defined."""
 
     def either(cloud: Cloud) -> Values:
         (mine, covered), (theirs, also) = cloud.of(left), cloud.of(right)
@@ -108,8 +105,6 @@ def composed(outer: Value, link: Value | None, inner: Value) -> Value | tuple[Wi
         link: A function from the outputs of ``inner`` to the inputs of ``outer``; None if they match one to one.
         inner: A function; the answer has its domain.
 
-    Raises: BudgetError: LA222, LA793.
-
     Example:
         >>> f, g = (read_function(f"{{ [x] -> [{a}x] : 0 <= x < {n} }}")[0] for a, n in ((2, 7), (3, 3)))
         >>> composed(f, None, g).text, composed(g, None, f)
@@ -134,8 +129,6 @@ def composed(outer: Value, link: Value | None, inner: Value) -> Value | tuple[Wi
 
 def chain(stages: Sequence[str], points: str) -> Value:
     """Return a chain of one-piece functions given as text on the points of a set, first stage applied first.
-
-    Raises: BudgetError: LA222.
 
     Example:
         >>> chain(["{ [i] -> [3i + 1] }", "{ [v] -> [v - v mod 3] }"], "{ [i] : 0 <= i < 4 }").text
@@ -231,8 +224,6 @@ def difference(
         links: Maps from common digits to the inputs of each side, with the same domain; None if the inputs already
             match. The answer is a point of the common digits.
         operations: ISL operation quota; None for the time limit only.
-
-    Raises: BudgetError: LA222, LA793.
 
     Example:
         >>> f, g = "{ [x] -> [2x] : 0 <= x < 4 }", "{ [x] -> [2x + floor(x/3)] : 0 <= x < 4 }"
@@ -464,8 +455,6 @@ def extents(function: Value) -> tuple[int, ...] | NotABox:
 
     A small domain is listed; if every condition bounds a single axis, points are counted; ISL is asked last.
 
-    Raises: BudgetError: LA222, LA793.
-
     Example:
         >>> extents(read_function("{ [i, j] -> [i] : 0 <= i <= 2 and 0 <= j <= 3 }")[0])
         (3, 4)
@@ -578,8 +567,6 @@ def link(outer: Value, inner: Value) -> Value | None:
     """Return the map from the outputs of an inner function to the axes of an outer one; None if they match one to one.
 
     A single output is read as the flat index of a total layout with several axes or none.
-
-    Raises: AdmissibilityError: LA650.
 
     Example:
         >>> f = read_function("{ [r, c] -> [(8r + c)] : 0 <= r <= 3 and 0 <= c <= 7 }")[0]

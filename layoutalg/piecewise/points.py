@@ -21,10 +21,7 @@ check = Checker("LA785", "this does not fit a piecewise layout")
 def checked_values(
     values: Mapping[str, object], params: tuple[str, ...], where: str, complete: bool = False
 ) -> dict[str, int]:
-    """Return parameter values as ints.
-
-    Raises: MalformedError: LA785.
-    """
+    """Return parameter values as ints."""
     unknown = sorted(set(values) - set(params))
     missing = [name for name in params if name not in values] if complete else []
     if unknown or missing:
@@ -41,10 +38,7 @@ def checked_values(
 def point_arrays(
     coords: Mapping[str, object], axes: tuple[str, ...], where: str
 ) -> tuple[list[npt.NDArray[Any]], tuple[int, ...]]:
-    """Return coordinates as broadcast arrays of int64 or object, and their shape.
-
-    Raises: MalformedError: LA785.
-    """
+    """Return coordinates as broadcast arrays of int64 or object, and their shape."""
     if not isinstance(coords, Mapping) or set(coords) != set(axes):
         names = sorted(map(shown, coords)) if isinstance(coords, Mapping) else shown(coords)
         raise malformed("LA785", "wrong axes", where, f"the axes are {list(axes)}, not {names}")

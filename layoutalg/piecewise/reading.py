@@ -46,8 +46,6 @@ def read_function(text: object, given: str = "", operations: int | None = None) 
 
     Returns:
         The function, and the canonical text of the constraints, empty if there are none.
-
-    Raises: MalformedError: LA780, LA781, LA782, LA783, LA784. BudgetError: LA222, LA793.
     """
     found = whole(text)
     if "->" not in found.partition("{")[2]:
@@ -61,10 +59,7 @@ def _read_function(text: str, given: str, operations: int | None) -> tuple[Value
 
 
 def read_set(text: object) -> Value:
-    """Read a set with parameters.
-
-    Raises: MalformedError: LA780, LA781, LA782. BudgetError: LA222.
-    """
+    """Read a set with parameters."""
     return _read_set(whole(text))
 
 
@@ -208,8 +203,6 @@ def within_reach(piece: str) -> None:
     """Raise on a piece with more dense quotients than ISL can handle; its operation count does not see that time.
 
     24 parities of 24 bits take it 0.1 s, 28 take 10 s, 32 a minute.
-
-    Raises: BudgetError: LA222.
     """
     quotients = len(_QUOTIENT.findall(piece))
     if quotients > QUOTIENTS and piece.partition("]")[0].count(",") >= QUOTIENTS:

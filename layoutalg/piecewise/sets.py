@@ -36,8 +36,6 @@ class PointSet(Written):
     Args:
         text: ISL set text; stored in canonical form.
 
-    Raises: MalformedError: LA780, LA781, LA782. BudgetError: LA222.
-
     Example:
         >>> S = PointSet("[N] -> { [t, r] : 0 <= r < 12 and 0 <= 12t + r < N }")
         >>> S.params, S.axes, S.count(N=50), (5, 0) in S.subs(N=61)
@@ -82,8 +80,6 @@ class PointSet(Written):
 
     def subs(self, **values: int) -> PointSet:
         """Return the set with values substituted for some parameters.
-
-        Raises: MalformedError: LA785.
 
         Example:
             >>> print(PointSet("[N] -> { [i] : 0 <= i < N }").subs(N=3))
@@ -131,8 +127,6 @@ class PointSet(Written):
         Args:
             coords: Value of every axis; integers or integer arrays that broadcast together.
             values: Value of every parameter.
-
-        Raises: MalformedError: LA785.
         """
         arrays, shape = point_arrays(coords, self.axes, self.text)
         known = checked_values(values, self.params, self.text, complete=True)
@@ -148,8 +142,6 @@ class PointSet(Written):
 
     def points(self, **values: int) -> npt.NDArray[np.int64]:
         """Return all points at parameter values, in lexicographic order: shape (count, axes).
-
-        Raises: AdmissibilityError: LA786. BudgetError: LA224.
 
         Example:
             >>> PointSet("[N] -> { [i, j] : 0 <= j <= i < N }").points(N=2).tolist()
@@ -182,10 +174,7 @@ class PointSet(Written):
         return np.concatenate(found) if found else np.empty((0, len(self.axes)), dtype=np.int64)
 
     def _box(self, known: Mapping[str, int]) -> Sequence[tuple[int, int]] | None:
-        """Return inclusive bounds of the points at parameter values, None if there are no points.
-
-        Raises: AdmissibilityError: LA786.
-        """
+        """Return inclusive bounds of the points at parameter values, None if there are no points."""
         box = finite_box(self.value, known)
         if box is None or prod(max(0, high - low + 1) for low, high in box) > POINTS:
             here = operations.substitute(self.value, known)
@@ -198,8 +187,6 @@ class PointSet(Written):
 
     def count(self, **values: int) -> int:
         """Return the number of points at parameter values.
-
-        Raises: AdmissibilityError: LA786. BudgetError: LA224, LA222.
 
         Example:
             >>> PointSet("[N] -> { [i] : 0 <= i < N }").count(N=10**30) == 10**30
@@ -217,8 +204,6 @@ class PointSet(Written):
 
     def count_formula(self) -> counts.PointCount:
         """Return the number of points as a function of the parameters; see ``counts.formula``.
-
-        Raises: AdmissibilityError: LA790. BudgetError: LA222.
 
         Example:
             >>> count = PointSet("[N] -> { [t, r] : 0 <= 12t + r < N and 0 <= r < 12 }").count_formula()

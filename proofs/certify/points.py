@@ -11,7 +11,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from layoutalg.bridges.values import sampled_coordinates
+from layoutalg.bridges.normal import sampled_coordinates
 from layoutalg.f2 import matrix
 from layoutalg.ground import clock
 from layoutalg.proofs import checker

@@ -13,15 +13,12 @@ from typing import Any
 
 import numpy as np
 
+from layoutalg.bridges.affine import linear_form, to_integer, to_linear
 from layoutalg.bridges.composition import compose
 from layoutalg.bridges.cute import coalesced, recognize, to_cute
-from layoutalg.bridges.equal import equivalent
-from layoutalg.bridges.forms import by_form
-from layoutalg.bridges.integer import to_integer
-from layoutalg.bridges.linear import linear_form, to_linear
-from layoutalg.bridges.normal import lowered, normal, one_piece, unwrapped
+from layoutalg.bridges.equal import by_form, equivalent
+from layoutalg.bridges.normal import lowered, normal, one_piece, unwrapped, value_at
 from layoutalg.bridges.piecewise import to_piecewise
-from layoutalg.bridges.values import value_at
 from layoutalg.cute import ComposedLayout, CuteLayout, Swizzle
 from layoutalg.f2 import LinearLayout
 from layoutalg.ground.errors import LayoutError

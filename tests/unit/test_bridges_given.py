@@ -12,7 +12,7 @@ import layoutalg as la
 from layoutalg import convert, cute
 from layoutalg.bridges import equal, smt
 from layoutalg.bridges.equal import Budget, equivalent
-from layoutalg.bridges.values import values_at
+from layoutalg.bridges.normal import values_at
 from layoutalg.cute import ComposedLayout, CuteLayout, shift
 from layoutalg.ground.errors import LayoutError, MalformedError, RepresentabilityError
 from layoutalg.ground.listed import listed
