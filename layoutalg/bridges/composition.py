@@ -29,7 +29,6 @@ from layoutalg.bridges.normal import (
     normal,
     outputs,
     read,
-    sampled_coordinates,
     values_at,
 )
 from layoutalg.bridges.piecewise import LISTED as TABLED
@@ -55,6 +54,7 @@ from layoutalg.ground.listed import MOST, ListedLayout
 from layoutalg.ground.operators import after, composes, rule_for
 from layoutalg.hierarchy import HierarchicalLayout
 from layoutalg.integer import IntegerLayout, permute
+from layoutalg.integer.forms import sampled_coordinates
 from layoutalg.piecewise import PiecewiseLayout
 
 Value: TypeAlias = "AnyFamily | Swizzle"

@@ -34,7 +34,6 @@ from layoutalg.bridges.normal import (
     opposite,
     outputs,
     read,
-    sampled_coordinates,
     takes_offsets,
     values_at,
 )
@@ -50,7 +49,7 @@ from layoutalg.ground.recognize import Departure
 from layoutalg.ground.verdict import Proved, Refuted, Unknown, Verdict
 from layoutalg.hierarchy import HierarchicalLayout
 from layoutalg.integer import IntegerLayout, coalesced
-from layoutalg.integer.forms import residue_form
+from layoutalg.integer.forms import residue_form, sampled_coordinates
 from layoutalg.piecewise import PiecewiseLayout, operations
 
 check = Checker("LA240", "this question about equality is malformed")

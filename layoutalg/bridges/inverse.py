@@ -10,7 +10,7 @@ import numpy as np
 from layoutalg import cute, f2, integer
 from layoutalg.bridges.composition import Widened, left_table, linear_layout, right_table, unconfirmed
 from layoutalg.bridges.cute import to_cute
-from layoutalg.bridges.normal import normal, read, sampled_coordinates, values_at
+from layoutalg.bridges.normal import normal, read, values_at
 from layoutalg.bridges.piecewise import to_piecewise
 from layoutalg.cute import ComposedLayout, CuteLayout
 from layoutalg.cute.affine import Affine
@@ -28,6 +28,7 @@ from layoutalg.ground.errors import (
 from layoutalg.ground.limits import CUTE_POINTS, ISL_SECONDS
 from layoutalg.ground.listed import ListedLayout
 from layoutalg.integer import IntegerLayout
+from layoutalg.integer.forms import sampled_coordinates
 from layoutalg.piecewise import PiecewiseLayout, inverse
 from layoutalg.piecewise.runs import runs_text
 

@@ -13,7 +13,6 @@ a tensor; shared layouts of all other families map coordinates to the offset. Ea
 from __future__ import annotations
 
 import math
-import random
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -53,8 +52,6 @@ CONFIRM_POINTS = 2**20
 """Most points that are compared one by one if algebra does not decide."""
 OFFSET_BITS = 62
 OFFSET = "offset"
-SPREAD = 61
-RANDOM = 1000
 
 check = Checker("LA234", "this cannot be converted")
 malformed = check.malformed
@@ -415,22 +412,6 @@ def values_at(layout: AnyFamily, index: npt.NDArray[Any]) -> npt.NDArray[Any]:
     holes = isinstance(layout, HierarchicalLayout) and not layout.is_total
     found = [-1 if holes and not layout.holds(int(i)) else layout.at(int(i)) for i in index]  # type: ignore[union-attr]
     return np.array(found, dtype=object).reshape(len(index), 1)
-
-
-def sampled_coordinates(size: int) -> npt.NDArray[Any]:
-    """Return sample flat coordinates, ascending: the ends, powers of two, even spacing, and random ones.
-
-    Example:
-        >>> sampled_coordinates(6).tolist(), len(sampled_coordinates(2**40)) > 1000
-        ([0, 1, 2, 3, 4, 5], True)
-    """
-    if size <= RANDOM:
-        return np.arange(size, dtype=np.int64)
-    powers = [1 << bit for bit in range(size.bit_length() - 1)]
-    rng = random.Random(0)  # deterministic
-    found = {0, size - 1, *powers, *(size * k // SPREAD for k in range(SPREAD)), *((size - 1) // p for p in powers)}
-    found |= {rng.randrange(size) for _ in range(RANDOM)}
-    return np.array(sorted(found), dtype=np.int64 if size <= 2**OFFSET_BITS else object)
 
 
 # directions

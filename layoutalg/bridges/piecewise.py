@@ -19,7 +19,6 @@ from layoutalg.bridges.normal import (
     checked,
     from_coordinates,
     lowered,
-    sampled_coordinates,
     total,
     values_at,
 )
@@ -30,7 +29,8 @@ from layoutalg.ground.errors import BudgetError, Diagnostic, MalformedError, Rep
 from layoutalg.ground.listed import ListedLayout
 from layoutalg.hierarchy import DigitMap, HierarchicalLayout
 from layoutalg.integer import IntegerLayout
-from layoutalg.integer.guarded import isl_text
+from layoutalg.integer.forms import sampled_coordinates
+from layoutalg.integer.inverse import isl_text
 from layoutalg.piecewise import PiecewiseLayout, operations
 
 RUNS = 64

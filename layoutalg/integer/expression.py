@@ -27,11 +27,10 @@ from layoutalg.ground.errors import Diagnostic, MalformedError, Repair, Represen
 from layoutalg.ground.names import is_cpp_name
 from layoutalg.ground.text import expression_tree
 from layoutalg.ground.verdict import Proved, Refuted, Unknown, Verdict
-from layoutalg.integer.axes import select_outputs
+from layoutalg.integer.axes import coalesced, select_outputs
 from layoutalg.integer.forms import residue_form
 from layoutalg.integer.layout import IntegerLayout, check_argument, layout_or_refuse
 from layoutalg.integer.matrix import Vector
-from layoutalg.integer.reshape import coalesced
 
 Number: TypeAlias = "int | npt.NDArray[Any]"
 CHECK_POINTS = 2**20
@@ -146,17 +145,6 @@ def index_expression(layout: IntegerLayout, flat: str | None = None, output: str
         raise check_argument.malformed("flat", "must be an identifier", flat)
     one = _one(layout, output)
     return _of_axes(one) if flat is None else _of_flat(one, flat)
-
-
-def increments(layout: IntegerLayout, output: str | None = None) -> tuple[tuple[int, int], ...]:
-    """Return (period, step): going from flat index t - 1 to t adds the steps of all periods that divide t.
-
-    Example:
-        >>> increments(IntegerLayout.from_strides({"i": 4, "j": 3}, (1, 8)))
-        ((1, 1), (4, 4))
-    """
-    one = _one(layout, output)
-    return _steps(one, one.matrix[0], one.moduli[0])
 
 
 def _one(layout: IntegerLayout, output: str | None) -> IntegerLayout:

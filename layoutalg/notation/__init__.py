@@ -1,7 +1,7 @@
 """Reading any notation: what str writes, what CuTe and Triton print; writing these.
 
 Notation: the family is told by the beginning of the text. ``F2[`` is a linear layout (``layoutalg.f2.notation``),
-``Z[`` an integer layout (``layoutalg.integer.notation``), ``{`` or ``[`` (parameters) a piecewise layout or, without an
+``Z[`` an integer layout (``layoutalg.integer.layout``), ``{`` or ``[`` (parameters) a piecewise layout or, without an
 arrow, a set of points, both read by ISL. An axis and its digits, ``lane 8:2``, or a box of named axes, ``[lane:8]``,
 begin a hierarchical layout (``layoutalg.hierarchy.notation``). ``#``, ``tensor<`` and ``!ttg.memdesc<`` begin Triton's
 attributes and types (``layoutalg.notation.ttgir``), ``gl.BlockedLayout(`` a constructor of Gluon
@@ -137,7 +137,7 @@ def _parsed(text: str, shape: Any) -> Any:
 
         return parse_linear(text)
     if start.startswith("Z"):
-        from layoutalg.integer.notation import parse_integer
+        from layoutalg.integer.layout import parse_integer
 
         return parse_integer(text)
     if start.startswith(("[", "{")):

@@ -276,10 +276,15 @@ def image_like(found: Value, function: Value) -> None:
                 raise DisagreementError("a point that is not a value", {"value": wrong})
 
 
-def inverse_of(found: Value, function: Value, least: bool = False) -> None:
-    """Compare a function with the inverse of another; with ``least``, to the least point of every value."""
+def inverse_of(found: Value, function: Value, least: bool = False) -> int:
+    """Compare a function with the inverse of another; with ``least``, to the least point of every value.
+
+    Returns:
+        At how many points of ``function``.
+    """
     cloud = together([function], [found])
     values, covered = cloud.of(function)
+    covered_points = covered.sum()
     images, start = cloud.chosen(covered, values), cloud.chosen(covered, cloud.places).places
     back, inside = images.of(found)
     true = np.ones(images.count, dtype=bool)
@@ -299,6 +304,7 @@ def inverse_of(found: Value, function: Value, least: bool = False) -> None:
     same("not a value", inside & ~covered, np.zeros(every.count, dtype=bool), every)
     for value, place in zip(there, every.places, strict=True):
         same("another value", np.where(inside, value, 0), np.where(inside, place, 0), every)
+    return int(covered_points)
 
 
 def injective(function: Value) -> None:

@@ -13,8 +13,8 @@ from typing import Any
 
 from layoutalg.ground.digits import Flat, evaluate, first_outside
 from layoutalg.ground.digits import span as digit_span
-from layoutalg.integer.bits import _Shift, _union, point_of, value_set
-from layoutalg.integer.forms import filled, first_at_least, growing, point_in_run, residue_form, span
+from layoutalg.integer.engines import _Shift, _union, value_set
+from layoutalg.integer.forms import filled, first_at_least, growing, residue_form, span
 from layoutalg.proofs.laws.engines import bit_vectors, enumerated, integers
 from layoutalg.proofs.laws.law import Law
 from layoutalg.proofs.laws.term import every, some
@@ -156,9 +156,7 @@ def _runs(case: Row, filled: Callable[..., tuple[int, int, bool]] = filled) -> s
     if not set(range(low, low + reach + 1, step)) <= values or any((v - low) % step for v in values):
         return "a value of the run is missing, or one lies off the steps"
     if whole:
-        points = {v: point_in_run(*case[:1], 0, case[1], v) for v in values}
-        good = all(sum(map(math.prod, zip(case[0], at, strict=True))) == v for v, at in points.items())
-        return None if reach == high - low and good else "the run is not all"
+        return None if reach == high - low else "the run is not all"
     return "the gap is a value" if {low + reach + step, high - reach - step} & values else None
 
 
@@ -204,8 +202,6 @@ def _same_set(case: Any, values: Callable[..., Any] = value_set) -> str | None:
     missing = next((v for v in range(-2, 12) if v not in seen), None)
     if found.first_missing(-2, 12) != missing:
         return "another value is missing first"
-    if any(point_of(row, constant, modulus, extents, value) not in points for value, points in seen.items()):
-        return "a point does not take the value"
     if found.collision is None:
         return None if all(len(points) == 1 for points in seen.values()) else "a collision was overlooked"
     return None if any(set(found.collision) <= set(points) for points in seen.values()) else "no collision"
@@ -277,10 +273,9 @@ LAWS = (
     Law(
         "boxes.filled",
         "a form takes exactly the values low, low + step, ..., low + reach where its strides fill, and the next is a "
-        "gap where they do not; point_in_run gives a point of each.",
+        "gap where they do not.",
         (
             "layoutalg.integer.forms.filled",
-            "layoutalg.integer.forms.point_in_run",
             "layoutalg.integer.forms.sorted_axes",
         ),
         enumerated(
@@ -291,14 +286,13 @@ LAWS = (
     Law(
         "boxes.shifted_sets",
         "doubling gives the union of a set moved by 0, d, ..., (n - 1) d.",
-        ("layoutalg.integer.bits._union",),
+        ("layoutalg.integer.engines._union",),
         bit_vectors(_unions, partial(_unions, union=_wrong_union), "all sets of 8 values; d up to 5, n up to 7"),
     ),
     Law(
         "boxes.value_set",
-        "the bits of value_set are the values of a form on a box, its collision two points with one value, and "
-        "point_of takes the value it is asked for.",
-        ("layoutalg.integer.bits.value_set", "layoutalg.integer.bits.point_of"),
+        "the bits of value_set are the values of a form on a box, and its collision two points with one value.",
+        ("layoutalg.integer.engines.value_set",),
         enumerated(
             _small_forms,
             _same_set,

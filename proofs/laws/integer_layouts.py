@@ -14,9 +14,9 @@ from typing import Any
 
 from layoutalg.ground.errors import LayoutError
 from layoutalg.integer import axes as on_axes
+from layoutalg.integer.axes import Modes, _first_difference, coalesced, merge, reshape, split
 from layoutalg.integer.compose import compose
 from layoutalg.integer.layout import IntegerLayout
-from layoutalg.integer.reshape import Modes, _first_difference, coalesced, merge, reshape, split
 from layoutalg.proofs.laws.engines import enumerated, integers
 from layoutalg.proofs.laws.law import Law
 from layoutalg.proofs.laws.trial import Trial
@@ -210,14 +210,14 @@ LAWS = (
     Law(
         "integer_layouts.coalesced",
         "the coalesced form is the same function of the flat index; by induction over the axes.",
-        ("layoutalg.integer.reshape.coalesced", "layoutalg.integer.layout.IntegerLayout.value"),
+        ("layoutalg.integer.axes.coalesced", "layoutalg.integer.layout.IntegerLayout.value"),
         integers(_keeps, partial(_keeps, form=_wrong_coalesced), f"{_STEP}; two outputs over Z"),
     ),
     Law(
         "integer_layouts.one_form",
         "coalesced forms of one size whose extents differ are different functions, and first_difference is a flat "
         "index where they differ.",
-        ("layoutalg.integer.reshape.coalesced", "layoutalg.integer.reshape._first_difference"),
+        ("layoutalg.integer.axes.coalesced", "layoutalg.integer.axes._first_difference"),
         integers(_differ, partial(_differ, first=_wrong_difference), "all extents >= 2, all strides; two modes each"),
     ),
     listed(

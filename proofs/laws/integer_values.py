@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import product
@@ -14,16 +13,13 @@ from layoutalg.ground.assumptions import Assumptions
 from layoutalg.ground.errors import LayoutError, RepresentabilityError
 from layoutalg.ground.polynomial_text import polynomial
 from layoutalg.ground.verdict import Proved, Refuted, Verdict
-from layoutalg.integer.access import access
-from layoutalg.integer.bijection import Index, index_by_strides
-from layoutalg.integer.common import common_values
-from layoutalg.integer.expression import increments, index_expression
+from layoutalg.integer.access import access, symbolic_access
+from layoutalg.integer.engines import packed
+from layoutalg.integer.expression import index_expression
+from layoutalg.integer.forms import Index, index_by_strides
 from layoutalg.integer.inverse import RightInverse, image_inverse, right_inverse
-from layoutalg.integer.ladder import packed
 from layoutalg.integer.layout import IntegerLayout
-from layoutalg.integer.reach import covers, injective, kernel_lattice, value_lattice
-from layoutalg.integer.reshape import coalesced
-from layoutalg.integer.symbolic import symbolic_access
+from layoutalg.integer.reach import covers, injective, kernel_lattice
 from layoutalg.proofs.laws.integer_layouts import (
     SMALL,
     Case,
@@ -60,8 +56,6 @@ def _reach(case: Case, injective: Answer = injective) -> str | None:
         first, second = [tuple(pair[side].values()) for side in ("first", "second")]
         if first == second or layout.value(first) != layout.value(second):
             return "no collision"
-    if any((value[0],) not in value_lattice(layout) for value in values):
-        return "a value off the lattice"
     kernel = kernel_lattice(layout)
     for a, b in product(points_of(layout), repeat=2):
         gap = tuple([p - q for p, q in zip(a, b, strict=True)])
@@ -176,24 +170,6 @@ def _text(case: Case, written: Callable[[IntegerLayout], Any] = index_expression
     return None if same else "the expression in the flat index has another value"
 
 
-def _two() -> Iterator[Case]:
-    some = [layout for layout in layouts(1, range(1, 5), range(-1, 4)) if layout.moduli == (0,)]
-    other = [layout for layout in layouts(2, range(2, 4), range(1, 4)) if layout.moduli == (0,)]
-    yield from product(some, other)
-
-
-def _wrong_common(first: IntegerLayout, second: IntegerLayout) -> Any:
-    """Count points."""
-    found = common_values(first, second)
-    return min(first.size, second.size) if found.count else 0
-
-
-def _shared(case: Case, common: Callable[..., Any] = lambda *layouts: common_values(*layouts).count) -> str | None:
-    first, second = case
-    wanted = len(set(values_of(first)) & set(values_of(second)))
-    return None if common(first, second) == wanted else "another number of common values"
-
-
 def _wrong_inverse(layout: IntegerLayout) -> IntegerLayout:
     """Read digits that run backwards forwards."""
     return forgets_offset(layout.inverse())
@@ -219,24 +195,6 @@ def _undone(case: Case, inverse: Callable[[IntegerLayout], IntegerLayout] = Inte
         return "a bijection is refused" if sorted(values) == list(range(len(values))) else None
     back = values_of(found)
     return None if [back[value] for value in values] == [(k,) for k in range(len(values))] else "R(f(i)) is not i"
-
-
-def _wrong_steps(layout: IntegerLayout) -> tuple[tuple[int, int], ...]:
-    """Step by the strides themselves."""
-    modes = coalesced(layout)
-    periods = [math.prod([extent for extent, _ in modes[:k]]) for k in range(len(modes))]
-    return tuple([(period, stride[0]) for period, (_, stride) in zip(periods, modes, strict=True)])
-
-
-def _stepped(case: Case, steps: Callable[[IntegerLayout], tuple[tuple[int, int], ...]] = increments) -> str | None:
-    (layout,) = case
-    values, m = values_of(layout), layout.moduli[0]
-    total, each = values[0][0], steps(layout)
-    for t in range(1, len(values)):
-        total += sum([step for period, step in each if t % period == 0])
-        if (total % m if m else total) != values[t][0]:
-            return "the steps lead elsewhere"
-    return None
 
 
 def _two_outputs() -> Iterator[Case]:
@@ -295,8 +253,8 @@ def _promised(case: Query, asked: Callable[..., Any] = symbolic_access) -> str |
 LAWS = (
     listed(
         "integer_values.taken",
-        "injective, covers, the kernel lattice and the value lattice say of the values what going through them says.",
-        ("reach.injective", "reach.covers", "reach.kernel_lattice", "reach.value_lattice"),
+        "injective, covers and the kernel lattice say of the values what going through them says.",
+        ("reach.injective", "reach.covers", "reach.kernel_lattice"),
         one,
         _reach,
         partial(_reach, injective=_wrong_injective),
@@ -306,7 +264,7 @@ LAWS = (
     listed(
         "integer_values.index",
         "index_by_strides is the inverse of a form that is a bijection onto 0..size - 1, else shows why it is none.",
-        ("bijection.index_by_strides",),
+        ("forms.index_by_strides",),
         one,
         _indexed,
         partial(_indexed, index=_wrong_index),
@@ -347,19 +305,9 @@ LAWS = (
         450,
     ),
     listed(
-        "integer_values.common_values",
-        "common_values counts the values that two layouts share.",
-        ("common.common_values",),
-        _two,
-        _shared,
-        partial(_shared, common=_wrong_common),
-        "one axis of extents 1..4 and strides -1..3 with two axes of extents 2..3 and strides 1..3, over Z",
-        720,
-    ),
-    listed(
         "integer_values.inverse",
         "R(f(i)) = i for a layout whose values are 0..size - 1, each once; all others are refused.",
-        ("layout.IntegerLayout.inverse", "bijection.index_by_table"),
+        ("layout.IntegerLayout.inverse", "forms.index_by_table"),
         _bijections,
         _undone,
         partial(_undone, inverse=_wrong_inverse),
@@ -367,19 +315,9 @@ LAWS = (
         2511,
     ),
     listed(
-        "integer_values.increments",
-        "adding the increments of all periods that divide t leads from the value at t - 1 to that at t.",
-        ("expression.increments",),
-        one,
-        _stepped,
-        partial(_stepped, steps=_wrong_steps),
-        SMALL,
-        450,
-    ),
-    listed(
         "integer_values.packed",
         "two points share all outputs exactly where they share the value of the packed form.",
-        ("ladder.packed",),
+        ("engines.packed",),
         _two_outputs,
         _packed,
         partial(_packed, pack=_wrong_packing),
@@ -389,7 +327,7 @@ LAWS = (
     listed(
         "integer_values.symbolic_access",
         "at all sizes that meet the assumptions, the width of the access is a multiple of the guaranteed one.",
-        ("symbolic.symbolic_access",),
+        ("access.symbolic_access",),
         lambda: iter(_QUERIES),
         _promised,
         partial(_promised, asked=_silent),
