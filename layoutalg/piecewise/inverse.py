@@ -13,13 +13,11 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any
 
-import numpy as np
-
 from layoutalg.ground import clock
 from layoutalg.ground.errors import BudgetError, Diagnostic
 from layoutalg.piecewise import confirm, questions
 from layoutalg.piecewise.budget import solve, solve_here
-from layoutalg.piecewise.confirm import DisagreementError, clouds, judged, same
+from layoutalg.piecewise.confirm import DisagreementError, judged
 from layoutalg.piecewise.operations import table
 from layoutalg.piecewise.pieces import Form, Piece, Value
 from layoutalg.piecewise.reading import Point, read_function
@@ -256,7 +254,7 @@ def _listed_inverse(function: Value, names: Sequence[str]) -> Value | None:
 
 
 def left_inverse(function: Value, extents: Sequence[int]) -> Value:
-    """Return the function from each value to the flat index of its only point, 0 between the values.
+    """Return the function from each value to the flat index of its only point, 0 between the values; unconfirmed.
 
     Args:
         function: An injective function on the box of ``extents``, with one output >= 0.
@@ -266,24 +264,4 @@ def left_inverse(function: Value, extents: Sequence[int]) -> Value:
         >>> left_inverse(read_function("{ [a] -> [2a] : 0 <= a < 4 }")[0], (4,)).text.split(";")[0]
         '{ [v] -> [(0)] : (1 + v) mod 2 = 0 and 0 < v <= 5'
     """
-    question = f"the inverse of {function.text}"
-    found = solve(question, questions.left_inverse, None, function.text, tuple(extents))
-
-    def judge() -> None:
-        for cloud in clouds([function]):
-            values, covered = cloud.of(function)
-            index, weight = np.zeros(cloud.count, dtype=object), 1
-            for place, extent in zip(cloud.places, extents, strict=True):
-                index, weight = index + weight * place.astype(object), weight * extent
-            images = cloud.chosen(covered, values)
-            back, defined = images.of(found)
-            same("a value without an index", defined, np.ones(images.count, dtype=bool), images)
-            same("another index", back[0], index[covered], images)
-            taken = set(images.places[0].tolist())
-            for every in clouds([found]) if cloud.exact else ():
-                back, defined = every.of(found)
-                zero = np.array([value not in taken for value in every.places[0].tolist()], dtype=bool) & defined
-                same("an index of no value", np.where(zero, back[0], 0), np.zeros(every.count), every)
-
-    judged(question, judge)
-    return found
+    return solve(f"the inverse of {function.text}", questions.left_inverse, None, function.text, tuple(extents))

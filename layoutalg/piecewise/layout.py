@@ -472,7 +472,9 @@ class PiecewiseLayout(Layout):
             return self._made(value)
         given = self.given or other.given
         if self.given and other.given:
-            given = _conditions(operations.intersect_sets(reading.read_set(given), reading.read_set(other.given)))
+            given = _conditions(
+                operations.combined_sets("intersect", reading.read_set(given), reading.read_set(other.given))
+            )
         return PiecewiseLayout(value.text, self.outputs, given)
 
     def _alike(self, other: PiecewiseLayout) -> PiecewiseLayout:

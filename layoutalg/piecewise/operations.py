@@ -17,14 +17,12 @@ import numpy as np
 
 from layoutalg.ground.errors import AdmissibilityError, Diagnostic
 from layoutalg.piecewise import confirm, questions
-from layoutalg.piecewise.boxes import Span
 from layoutalg.piecewise.budget import solve
 from layoutalg.piecewise.confirm import Cloud, DisagreementError, Values, comes_after, everywhere, judged, same, single
-from layoutalg.piecewise.pieces import Array, Region, Value, evaluated
+from layoutalg.piecewise.pieces import Array, Value, evaluated
 from layoutalg.piecewise.reading import Point, Witness, read_function, read_set
 
 TILE_POINTS = 2**20
-BOXES = 64
 
 
 def _asked(ask: Callable[..., Any], operands: Sequence[Value], judge: Callable[[Any], object], *more: Any) -> Any:
@@ -77,7 +75,7 @@ def restrict(function: Value, points: Value, outside: bool = False) -> Value:
         values, covered = cloud.of(function)
         return values, covered & (cloud.of(points)[1] != outside)
 
-    return _combined(questions.remove if outside else questions.restrict, (function, points), cut, (function,))
+    return _combined(questions.restrict, (function, points), cut, (function,), outside)
 
 
 def within(function: Value, points: Value) -> Value:
@@ -278,28 +276,20 @@ def _through(steps: Sequence[Value], cloud: Cloud) -> Values:
 # sets
 
 
-def union_sets(left: Value, right: Value) -> Value:
-    """Return the points in either set."""
-    return _combined(
-        questions.union_sets,
-        (left, right),
-        lambda cloud: ([], cloud.of(left)[1] | cloud.of(right)[1]),
-        (left, right),
-    )
+_RULES: dict[str, Callable[[Array, Array], Array]] = {
+    "union": lambda a, b: a | b,
+    "intersect": lambda a, b: a & b,
+    "subtract": lambda a, b: a & ~b,
+}
 
 
-def intersect_sets(left: Value, right: Value) -> Value:
-    """Return the points in both sets."""
-    return _combined(
-        questions.intersect_sets, (left, right), lambda cloud: ([], cloud.of(left)[1] & cloud.of(right)[1]), (left,)
-    )
+def combined_sets(operation: str, left: Value, right: Value) -> Value:
+    """Return the union, intersect or subtract of two sets."""
 
+    def wanted(cloud: Cloud) -> Values:
+        return [], _RULES[operation](cloud.of(left)[1], cloud.of(right)[1])
 
-def subtract_sets(left: Value, right: Value) -> Value:
-    """Return the points of the first set outside the second."""
-    return _combined(
-        questions.subtract_sets, (left, right), lambda cloud: ([], cloud.of(left)[1] & ~cloud.of(right)[1]), (left,)
-    )
+    return _combined(questions.combined_sets, (left, right), wanted, (left, right), operation)
 
 
 def overlap(sets: Sequence[Value]) -> tuple[int, int, Witness] | None:
@@ -453,7 +443,7 @@ class NotABox:
 def extents(function: Value) -> tuple[int, ...] | NotABox:
     """Return the extents of the domain of a function, or why it is not a box from the origin.
 
-    A small domain is listed; if every condition bounds a single axis, points are counted; ISL is asked last.
+    A small domain is listed; ISL is asked about others.
 
     Example:
         >>> extents(read_function("{ [i, j] -> [i] : 0 <= i <= 2 and 0 <= j <= 3 }")[0])
@@ -466,7 +456,7 @@ def extents(function: Value) -> tuple[int, ...] | NotABox:
     cloud = everywhere([function])
     if cloud is not None:
         return _extents_of_points(cloud.rows(cloud.of(function)[1]))
-    return _extents_of_regions(function) or _asked_extents(function)
+    return _asked_extents(function)
 
 
 def _extents_of_points(points: Sequence[Point]) -> tuple[int, ...] | NotABox:
@@ -483,56 +473,6 @@ def _extents_of_points(points: Sequence[Point]) -> tuple[int, ...] | NotABox:
     taken = set(points)
     hole = next(point for point in np.ndindex(*found) if point not in taken)
     return NotABox(f"its domain has holes in the box {found}", {"at": hole})
-
-
-def _extents_of_regions(function: Value) -> tuple[int, ...] | NotABox | None:
-    """Decide a domain that is a few disjoint boxes; None if it is not, or the boxes leave holes."""
-    boxes: list[list[Span]] = []
-    for region in (region for piece in function.pieces for region in piece.regions):
-        sides = _sides(region, len(function.axes))
-        if sides is None:
-            return None
-        boxes.append(sides)
-    if len(boxes) > BOXES or any(_meet(one, other) for k, one in enumerate(boxes) for other in boxes[:k]):
-        return None
-    if not boxes or any(None in side for sides in boxes for side in sides):
-        return NotABox("its domain is empty or unbounded")
-    ends = [[(low or 0, high or 0) for low, high in axis] for axis in zip(*boxes, strict=True)]
-    late = next((k for k, axis in enumerate(ends) if min(axis)[0] != 0), None)
-    if late is not None:
-        return NotABox(f"input {late} does not start at 0")
-    found = tuple(max(high for _, high in axis) + 1 for axis in ends)
-    points = sum(math.prod((high or 0) - (low or 0) + 1 for low, high in sides) for sides in boxes)
-    return found if points == math.prod(found) else None
-
-
-def _sides(region: Region, axes: int) -> list[Span] | None:
-    """Return the sides of a region each of whose constraints bounds one input; None for other regions."""
-    sides: list[Span] = [(None, None)] * axes
-    for form, is_equality in region.constraints:
-        moving = [k for k, a in enumerate(form.dims) if a]
-        if len(moving) != 1 or any(form.floors):
-            return None
-        k = moving[0]
-        low, high = sides[k]
-        for sign in (1, -1) if is_equality else (1,):
-            a, b = sign * form.dims[k], sign * form.constant  # a x + b >= 0
-            if a > 0:
-                low = -(b // a) if low is None else max(low, -(b // a))
-            else:
-                high = b // -a if high is None else min(high, b // -a)
-        if low is not None and high is not None and low > high:
-            return None
-        sides[k] = (low, high)
-    return sides
-
-
-def _meet(one: Sequence[Span], other: Sequence[Span]) -> bool:
-    """Return whether two boxes share a point."""
-    return all(
-        (a is None or d is None or a <= d) and (c is None or b is None or c <= b)
-        for (a, b), (c, d) in zip(one, other, strict=True)
-    )
 
 
 def _asked_extents(function: Value) -> tuple[int, ...] | NotABox:

@@ -41,12 +41,9 @@ def intersect(context: islpy.Context, left: str, right: str) -> Value:
     return function_value(a_function(context, left).intersect_domain(agreed))
 
 
-def restrict(context: islpy.Context, text: str, points: str) -> Value:
-    return function_value(a_function(context, text).intersect_domain(a_set(context, points)))
-
-
-def remove(context: islpy.Context, text: str, points: str) -> Value:
-    return function_value(a_function(context, text).subtract_domain(a_set(context, points)))
+def restrict(context: islpy.Context, text: str, points: str, outside: bool = False) -> Value:
+    function, inside = a_function(context, text), a_set(context, points)
+    return function_value(function.subtract_domain(inside) if outside else function.intersect_domain(inside))
 
 
 def within(context: islpy.Context, text: str, values: str) -> Value:
@@ -107,7 +104,7 @@ def lifted(text: str, params: Sequence[str]) -> str:
 
 
 def domain(context: islpy.Context, text: str) -> Value:
-    return set_value(a_map(context, text).domain())
+    return set_value(a_function(context, text).domain())
 
 
 def image(context: islpy.Context, text: str) -> Value:
@@ -140,7 +137,7 @@ def difference(context: islpy.Context, left: str, right: str, links: Sequence[st
 
 def box(context: islpy.Context, text: str) -> tuple[Point | None, str, Point]:
     """Return the extents of a domain that is a box from the origin; else None, why not, and a hole."""
-    inside = a_map(context, text).domain()
+    inside = a_function(context, text).domain()
     if inside.is_empty() or not inside.is_bounded():
         return None, "empty" if inside.is_empty() else "unbounded", ()
     count = inside.dim(islpy.dim_type.set)
@@ -188,16 +185,9 @@ def turned(context: islpy.Context, text: str, names: Sequence[str], least: bool,
 # sets
 
 
-def union_sets(context: islpy.Context, left: str, right: str) -> Value:
-    return set_value(a_set(context, left).union(a_set(context, right)))
-
-
-def intersect_sets(context: islpy.Context, left: str, right: str) -> Value:
-    return set_value(a_set(context, left).intersect(a_set(context, right)))
-
-
-def subtract_sets(context: islpy.Context, left: str, right: str) -> Value:
-    return set_value(a_set(context, left).subtract(a_set(context, right)))
+def combined_sets(context: islpy.Context, left: str, right: str, operation: str) -> Value:
+    """Return the union, intersect or subtract of two sets."""
+    return set_value(getattr(a_set(context, left), operation)(a_set(context, right)))
 
 
 def substitute_in_set(context: islpy.Context, text: str, values: Mapping[str, int]) -> Value:

@@ -97,11 +97,11 @@ class PointSet(Written):
 
     def union(self, other: PointSet) -> PointSet:
         """Return the points in either set; axes correspond by position."""
-        return PointSet.of(operations.union_sets(self.value, self._same(other).value))
+        return PointSet.of(operations.combined_sets("union", self.value, self._same(other).value))
 
     def intersect(self, other: PointSet) -> PointSet:
         """Return the points in both sets; axes correspond by position."""
-        return PointSet.of(operations.intersect_sets(self.value, self._same(other).value))
+        return PointSet.of(operations.combined_sets("intersect", self.value, self._same(other).value))
 
     def subtract(self, other: PointSet) -> PointSet:
         """Return the points of this set outside ``other``; axes correspond by position.
@@ -111,7 +111,7 @@ class PointSet(Written):
             >>> print(box.subtract(PointSet("{ [i] : 2 <= i }")))
             { [i] : 0 <= i <= 1 }
         """
-        return PointSet.of(operations.subtract_sets(self.value, self._same(other).value))
+        return PointSet.of(operations.combined_sets("subtract", self.value, self._same(other).value))
 
     def difference(self, other: PointSet) -> dict[str, object] | None:
         """Return parameter values and a point in exactly one of the sets; None if they are equal."""
