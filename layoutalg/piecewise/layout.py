@@ -61,6 +61,8 @@ class PiecewiseLayout(Layout):
     text: str
     outputs: tuple[str, ...] = ()
     given: str = ""
+    params: tuple[str, ...] = field(init=False, repr=False, compare=False)
+    axes: tuple[str, ...] = field(init=False, repr=False, compare=False)
     value: Value = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -73,7 +75,8 @@ class PiecewiseLayout(Layout):
         self._take(found, names, given)
 
     def _take(self, value: Value, outputs: tuple[str, ...], given: str) -> PiecewiseLayout:
-        for name, entry in (("text", value.text), ("given", given), ("outputs", outputs), ("value", value)):
+        fields = {"text": value.text, "outputs": outputs, "given": given, "params": value.params, "axes": value.axes}
+        for name, entry in (*fields.items(), ("value", value)):
             object.__setattr__(self, name, entry)
         return self
 
@@ -84,16 +87,6 @@ class PiecewiseLayout(Layout):
 
     def __reduce__(self) -> tuple[type[PiecewiseLayout], tuple[object, ...]]:
         return PiecewiseLayout, (self.text, self.outputs, self.given)
-
-    @property
-    def params(self) -> tuple[str, ...]:
-        """Names of the parameters."""
-        return self.value.params
-
-    @property
-    def axes(self) -> tuple[str, ...]:
-        """Names of the axes."""
-        return self.value.axes
 
     def __str__(self) -> str:
         # the text of an empty function names its outputs

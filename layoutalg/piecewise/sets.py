@@ -45,13 +45,16 @@ class PointSet(Written):
     """
 
     text: str
+    params: tuple[str, ...] = field(init=False, repr=False, compare=False)
+    axes: tuple[str, ...] = field(init=False, repr=False, compare=False)
     value: Value = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         self._take(reading.read_set(self.text))
 
     def _take(self, value: Value) -> PointSet:
-        object.__setattr__(self, "text", value.text)
+        for name in ("text", "params", "axes"):
+            object.__setattr__(self, name, getattr(value, name))
         object.__setattr__(self, "value", value)
         return self
 
@@ -67,16 +70,6 @@ class PointSet(Written):
         if isinstance(points, Value):
             return cls.__new__(cls)._take(points)
         return points if isinstance(points, PointSet) else cls(points)
-
-    @property
-    def params(self) -> tuple[str, ...]:
-        """Names of the parameters."""
-        return self.value.params
-
-    @property
-    def axes(self) -> tuple[str, ...]:
-        """Names of the axes."""
-        return self.value.axes
 
     def subs(self, **values: int) -> PointSet:
         """Return the set with values substituted for some parameters.
