@@ -20,8 +20,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from layoutalg.f2 import matrix as f2
-from layoutalg.integer.matrix import multiply
-from layoutalg.integer.normal_forms import hnf, is_unimodular, snf
+from layoutalg.integer.matrix import hnf, is_unimodular, multiply, snf
 
 SIZE = 16
 BITS = 24

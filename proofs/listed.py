@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import layoutalg.bridges.listed  # noqa: F401  registers composition of tables
+import layoutalg.bridges.composition  # noqa: F401  registers composition of tables
 from layoutalg.ground.listed import ListedLayout, listed
 
 __all__ = ["ListedLayout", "listed"]

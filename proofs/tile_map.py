@@ -26,8 +26,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from layoutalg.bridges.directions import OFFSET, takes_offsets
-from layoutalg.bridges.normal import normal
+from layoutalg.bridges.normal import OFFSET, normal, takes_offsets
 from layoutalg.cute import ComposedLayout, CuteLayout, Swizzle
 from layoutalg.ground.check import Checker
 from layoutalg.ground.errors import shown

@@ -329,7 +329,7 @@ def is_affine_table(values: list[Vector], extents: list[int], moduli: list[int])
 
 @operation("integer", weight=2)
 def questions(one: Affine, rng: random.Random) -> None:
-    """injective, covers, disjoint_images, common_values, same_function, first_difference."""
+    """injective, covers, same_function, first_difference."""
     layout, values = one.layout, set(one.table)
     verdict = integer.injective(layout)
     expect(bool(verdict) == (len(values) == len(one.table)), f"injective({layout}) = {verdict}")
@@ -347,11 +347,6 @@ def questions(one: Affine, rng: random.Random) -> None:
     if rng.random() < 0.5:
         other = drawn(rng, width=len(one.rows))
         other = Affine(other.extents, other.rows, one.moduli, other.offsets)
-    common = values & set(other.table)
-    counted = integer.common_values(layout, other.layout)
-    expect(counted.count == len(common), f"common_values({layout}, {other.layout}) = {counted}")
-    verdict = integer.disjoint_images(layout, other.layout)
-    expect(bool(verdict) == (not common), f"disjoint_images({layout}, {other.layout}) = {verdict}")
     if other.extents == one.extents:
         expect(integer.same_function(layout, other.layout) == (one.table == other.table), "same_function")
         where = [p for p, a, b in zip(one.points, one.table, other.table, strict=True) if a != b]
@@ -414,7 +409,7 @@ def inverse(one: Affine, rng: random.Random) -> str | None:
 
 @operation("integer")
 def along(one: Affine, rng: random.Random) -> str | None:
-    """Along the flat index: coalesced, increments, access."""
+    """Along the flat index: coalesced, access."""
     modes = integer.coalesced(one.layout)
     want = [tuple(b) for b in [one.offsets]]
     expect(
@@ -426,12 +421,6 @@ def along(one: Affine, rng: random.Random) -> str | None:
     got = [tuple(v % m if m else v for v, m in zip(value, one.moduli, strict=True)) for value in table]
     expect(got == one.table and want, f"coalesced({one.layout}) = {modes}")
     j = rng.randrange(len(one.rows))
-    steps = integer.increments(one.layout, f"o{j}")
-    value = one.table[0][j]
-    for t in range(1, len(one.table)):
-        value += sum(step for period, step in steps if t % period == 0)
-        here = value % one.moduli[j] if one.moduli[j] else value
-        expect(here == one.table[t][j], f"increments({one.layout}, o{j}) = {steps} at {t}")
     single = Affine(one.extents, [one.rows[j]], [0], [one.offsets[j]])
     values = [v[0] for v in single.table]
     found = integer.access(single.layout)
@@ -479,13 +468,7 @@ def index_expression(one: Affine, rng: random.Random) -> str | None:
 
 @operation("integer", weight=0.7)
 def lattices(one: Affine, rng: random.Random) -> None:
-    """value_lattice and kernel_lattice of a layout."""
-    coset = integer.value_lattice(one.layout)
-    expect(all(value in coset for value in one.table), f"value_lattice({one.layout}) = {coset}")
-    base = one.table[0]
-    gens = [[b - a for a, b in zip(base, value, strict=True)] for value in one.table]
-    gens += [[m if j == k else 0 for k in range(len(base))] for j, m in enumerate(one.moduli) if m]
-    expect(coset.lattice == integer.Lattice.spanned_by(gens, len(base)), f"value_lattice({one.layout}) = {coset}")
+    """kernel_lattice of a layout."""
     kernel = integer.kernel_lattice(one.layout)
     for row in kernel.basis:
         image = [sum(a * x for a, x in zip(line, row, strict=True)) for line in one.rows]

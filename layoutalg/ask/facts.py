@@ -12,7 +12,7 @@ import numpy as np
 
 from layoutalg import convert
 from layoutalg.ask.bank_turns import BankReport
-from layoutalg.bridges.directions import takes_offsets
+from layoutalg.bridges.normal import takes_offsets
 from layoutalg.codegen.kernels import ArrayKernel
 from layoutalg.cute import ComposedLayout, CuteLayout, Morphism, Swizzle, coalesce
 from layoutalg.cute.symbolic import SymbolicLayout

@@ -16,13 +16,24 @@ import numpy as np
 import numpy.typing as npt
 
 from layoutalg import cute
-from layoutalg.bridges.linear import to_linear
-from layoutalg.bridges.listed import looked_up
-from layoutalg.bridges.normal import OFFSET_BITS, ONE_OF, AnyFamily, Call, checked, lowered, normal, read
+from layoutalg.bridges.affine import to_linear
+from layoutalg.bridges.normal import (
+    FAMILIES,
+    OFFSET_BITS,
+    ONE_OF,
+    AnyFamily,
+    Call,
+    checked,
+    family,
+    lowered,
+    normal,
+    outputs,
+    read,
+    values_at,
+)
 from layoutalg.bridges.piecewise import LISTED as TABLED
 from layoutalg.bridges.piecewise import RUNS, arithmetic_runs, in_pieces, runs_text
-from layoutalg.bridges.values import sampled_coordinates, values_at
-from layoutalg.cute import ComposedLayout, CoordinateLayout, CuteLayout, Morphism, Swizzle
+from layoutalg.cute import ComposedLayout, CuteLayout, Swizzle
 from layoutalg.cute.composition import require_inside
 from layoutalg.cute.fit import affine_after, first_leaving
 from layoutalg.f2 import LinearLayout, matrix
@@ -37,26 +48,15 @@ from layoutalg.ground.errors import (
     RepresentabilityError,
     shown,
 )
-from layoutalg.ground.layout import Layout, after, rule_for
+from layoutalg.ground.layout import Layout, after, composes, rule_for
+from layoutalg.ground.limits import POINTS
 from layoutalg.ground.listed import ListedLayout
 from layoutalg.hierarchy import HierarchicalLayout
 from layoutalg.integer import IntegerLayout, permute
+from layoutalg.integer.forms import sampled_coordinates
 from layoutalg.piecewise import PiecewiseLayout
 
 Value: TypeAlias = "AnyFamily | Swizzle"
-NAMES = {
-    CuteLayout: "cute",
-    ComposedLayout: "composed",
-    Swizzle: "swizzle",
-    CoordinateLayout: "coordinate",
-    Morphism: "morphism",
-    LinearLayout: "linear",
-    IntegerLayout: "integer",
-    HierarchicalLayout: "hierarchical",
-    PiecewiseLayout: "piecewise",
-    ListedLayout: "table",
-}
-
 SMALL = 128
 """Compositions up to this many points are always listed in runs (at most 64)."""
 FEW_RUNS = 16
@@ -82,7 +82,7 @@ class Widened:
     @property
     def family(self) -> str:
         """The family of the layout: cute, composed, swizzle, linear, integer, hierarchical or piecewise."""
-        return NAMES[type(self.value)]
+        return _family(self.value)
 
     def __str__(self) -> str:
         return f"{self.family}: {self.value}"
@@ -98,9 +98,6 @@ def compose(outer: object, inner: object, *, widen: bool = False) -> Any:
         inner: Likewise; its values are coordinates of ``outer``. A table composes with every family, giving a table.
         widen: False: both are in one family, whose ``@`` returns the result or says why the family cannot represent it.
             True: any two families; the result is in the narrowest family that can represent it (``widened`` says why).
-
-    Raises: AdmissibilityError: LA120, LA651, LA641, LA642. RepresentabilityError: LA121, LA122, LA661.
-        BudgetError: LA222, LA653, LA745. MalformedError: LA192, LA652.
 
     Example:
         >>> print(compose(CuteLayout((6, 8), (1, 10)), CuteLayout(2, 4)))
@@ -121,9 +118,6 @@ def logical_divide(layout: object, tile: object, *, widen: bool = False) -> Any:
     Args:
         layout: A CuTe or composed layout, a table or an array of its values.
         tile: A CuTe layout that has a complement in ``layout.size``.
-
-    Raises: AdmissibilityError: LA120, LA131 to LA134. RepresentabilityError: LA121, LA122. BudgetError: LA653.
-        MalformedError: LA652.
 
     Example:
         >>> print(logical_divide(CuteLayout((6, 2), (1, 7)), CuteLayout(3)))
@@ -146,8 +140,6 @@ def widened(outer: object, inner: object) -> Widened:
     Within a family, its ``@`` is tried first. Layouts of different families, or without a common axis name, are
     composed on flat coordinates. A product of two swizzles that is not a swizzle is the linear layout on one period,
     beyond which it repeats.
-
-    Raises: AdmissibilityError: LA650, and as ``compose``.
 
     Example:
         >>> print(widened(Swizzle(1, 0, 1), Swizzle(1, 1, 1)))
@@ -175,10 +167,10 @@ def _narrowest(last: Any, first: Any) -> Widened:
         try:
             return Widened(after(last, first))
         except (RepresentabilityError, BudgetError) as error:
-            passed.append(f"{_family(last)}: {error.diagnostic.code} {error.diagnostic.because}")
-    near = _near(last), _near(first)
-    count = len(near[1].out_dims) if isinstance(near[1], IntegerLayout | PiecewiseLayout) else 1
-    if count != 1:
+            own = "cute" if isinstance(last, CuteLayout | ComposedLayout | Swizzle) else _family(last)
+            passed.append(f"{own}: {error.diagnostic.code} {error.diagnostic.because}")
+    near = _lowered(last), _lowered(first)
+    if not isinstance(near[1], Swizzle) and outputs(near[1]) != 1:
         near = _facing(last, near[1], where), near[1]
     elif near[0] is not last or near[1] is not first:
         found = widened(*near)
@@ -194,10 +186,7 @@ def _narrowest(last: Any, first: Any) -> Widened:
 
 
 def _facing(outer: Any, inner: Any, where: Call) -> IntegerLayout | PiecewiseLayout:
-    """Return ``outer`` with its axes in the order of the outputs of ``inner`` if the names match; else unchanged.
-
-    Raises: AdmissibilityError: LA650.
-    """
+    """Return ``outer`` with its axes in the order of the outputs of ``inner`` if the names match; else unchanged."""
     names = tuple(inner.out_dims)
     if isinstance(outer, IntegerLayout) and set(outer.in_dims) == set(names):
         return permute(outer, names)
@@ -208,8 +197,9 @@ def _facing(outer: Any, inner: Any, where: Call) -> IntegerLayout | PiecewiseLay
     return outer
 
 
-def _family(value: Any) -> str:
-    return "cute" if isinstance(value, CuteLayout | ComposedLayout | Swizzle) else NAMES[type(value)]
+def _family(value: object) -> str:
+    kind = family(value)
+    return type(value).__name__ if kind is None else kind.name
 
 
 def _share_names(outer: Any, inner: Any) -> bool:
@@ -217,12 +207,11 @@ def _share_names(outer: Any, inner: Any) -> bool:
 
     CuTe layouts, morphisms and piecewise layouts always compose by position.
     """
-    if isinstance(outer, LinearLayout | IntegerLayout | HierarchicalLayout):
-        return bool({*outer.in_dims} & {*inner.out_dims})
-    return True
+    kind = family(outer)
+    return kind is None or not kind.by_name or bool({*outer.in_dims} & {*inner.out_dims})
 
 
-def _near(value: Any) -> Value:
+def _lowered(value: Any) -> Value:
     """Lower a layout to a narrower family if algebra alone can; swizzles are unchanged."""
     if isinstance(value, Swizzle):
         return value
@@ -364,3 +353,131 @@ def _operand(operand: object) -> Any:
         because = f"operands must be {ONE_OF} or Swizzle, not {shown(operand)}"
         raise MalformedError(Diagnostic("LA652", "this operand is not a layout", because=because))
     return operand
+
+
+# tables
+
+
+def looked_up(outer: Any, inner: Any) -> ListedLayout:
+    """Return ``outer`` after ``inner`` as a table over the dimensions of ``inner``; at least one of them is a table.
+
+    Mathematically: c -> outer(inner(c)) on flat coordinates; several outputs of ``inner`` are coordinates of ``outer``,
+    by name if the names match its axes, else by position.
+
+    Example:
+        >>> from layoutalg.ground.listed import listed
+        >>> looked_up(listed([5, 3, 8, 1]), CuteLayout((2, 2), (2, 1))).table().tolist()
+        [5, 8, 3, 1]
+    """
+    first = (
+        ComposedLayout(inner, 0, CuteLayout(outer.size, 1)) if isinstance(inner, Swizzle) else checked(inner, "compose")
+    )
+    if first.size > POINTS or first.size < 1:
+        because = f"a table has 1 to {POINTS} entries, not {first.size}"
+        raise BudgetError(Diagnostic("LA653", "no family was found for the composition", (), because))
+    middle = values_at(first, np.arange(first.size, dtype=np.int64))
+    if isinstance(outer, Swizzle):
+        last: Any = ComposedLayout(outer, 0, CuteLayout(max(1, int(middle.max()) + 1), 1))
+    else:
+        last = checked(outer, "compose")
+    names = dict(first.out_dims)
+    if middle.shape[1] == 1 < len(names) and set(names) == set(last.in_dims):  # flat values of several outputs
+        middle = np.stack(np.unravel_index(middle[:, 0], tuple(names.values()), order="F"), axis=-1)
+    flat = middle[:, 0] if middle.shape[1] == 1 else _flat(middle, list(names), last)
+    outside = np.flatnonzero((flat < 0) | (flat >= last.size))
+    if len(outside):
+        at = int(outside[0])
+        witness = {"coordinate": at, "value": int(flat[at]), "size": last.size}
+        because = f"coordinate {at} maps to {int(flat[at])}, the outer layout has {last.size} points"
+        raise AdmissibilityError(
+            Diagnostic("LA651", "the inner layout leaves the domain of the outer one", (), because, witness)
+        )
+    values = values_at(last, flat)
+    if values.shape[1] != 1:
+        because = f"a table has one output, not {list(last.out_dims)}"
+        raise RepresentabilityError(Diagnostic("LA643", "the composition is not a table", (), because))
+    return ListedLayout(_extents(first), tuple(int(value) for value in values[:, 0]))
+
+
+for _kind in FAMILIES:
+    composes(ListedLayout, _kind)(looked_up)
+    if _kind is not ListedLayout:
+        composes(_kind, ListedLayout)(looked_up)
+
+
+def left_table(layout: ListedLayout) -> ListedLayout:
+    """Return R on 0..max with R(layout(c)) = c, the smallest such c; 0 for numbers the layout never takes.
+
+    Example:
+        >>> from layoutalg.ground.listed import listed
+        >>> left_table(listed([4, 0, 2])).table().tolist()
+        [1, 0, 2, 0, 0]
+    """
+    place = _places(layout)
+    return ListedLayout((len(place),), tuple(np.maximum(place, 0).tolist()))
+
+
+def right_table(layout: ListedLayout) -> ListedLayout:
+    """Return the longest R with layout(R(i)) = i for all i below its size, with the least coordinates.
+
+    Example:
+        >>> from layoutalg.ground.listed import listed
+        >>> right_table(listed([4, 0, 2, 1])).table().tolist()
+        [1, 3, 2]
+    """
+    place = _places(layout)
+    if place[0] < 0:
+        because = "no coordinate has the value 0, where a right inverse starts"
+        raise AdmissibilityError(Diagnostic("LA131", "the table has no right inverse", (str(layout),), because))
+    missing = np.flatnonzero(place < 0)
+    size = int(missing[0]) if len(missing) else len(place)
+    return ListedLayout((size,), tuple(place[:size].tolist()))
+
+
+def _places(layout: ListedLayout) -> npt.NDArray[np.int64]:
+    """Return the least coordinate of each value from 0 to the greatest, -1 where there is none."""
+    values = layout.table()
+    if int(values.min()) < 0:
+        at = int(values.argmin())
+        because = f"the value at {at} is {int(values[at])}"
+        raise AdmissibilityError(Diagnostic("LA649", "an inverse needs values >= 0", (str(layout),), because))
+    top = int(values.max()) + 1
+    if top > POINTS:
+        because = f"the inverse has {top} entries, a table at most {POINTS}"
+        raise BudgetError(Diagnostic("LA653", "no family was found for the inverse", (str(layout),), because))
+    place = np.full(top, -1, dtype=np.int64)
+    place[values[::-1]] = np.arange(len(values) - 1, -1, -1)
+    return place
+
+
+def _flat(middle: npt.NDArray[Any], names: list[str], outer: Any) -> npt.NDArray[Any]:
+    """Return the flat coordinates of points, one column per output."""
+    axes = dict(outer.in_dims)
+    if len(axes) != len(names):
+        because = f"{len(names)} outputs {names} for {list(axes)}"
+        raise AdmissibilityError(Diagnostic("LA650", "outputs and axes do not match", (shown(outer, 80),), because))
+    order = [names.index(axis) for axis in axes] if set(names) == set(axes) else range(len(names))
+    flat, weight = np.zeros(len(middle), dtype=np.int64), 1
+    for place, extent in zip(order, axes.values(), strict=True):
+        column = middle[:, place]
+        if ((column < 0) | (column >= extent)).any():
+            at = int(np.flatnonzero((column < 0) | (column >= extent))[0])
+            witness = {"coordinate": at, "value": int(column[at]), "size": extent}
+            because = f"coordinate {at} maps to {names[place]} = {int(column[at])}, the extent is {extent}"
+            raise AdmissibilityError(
+                Diagnostic("LA651", "the inner layout leaves the domain of the outer one", (), because, witness)
+            )
+        flat, weight = flat + column * weight, weight * extent
+    return flat
+
+
+def _extents(layout: Any) -> tuple[int, ...]:
+    """Return the extent of each mode or axis of a layout."""
+    if isinstance(layout, ListedLayout):
+        return layout.extents
+    if isinstance(layout, CuteLayout | ComposedLayout):
+        shape = layout.shape if isinstance(layout.shape, tuple) else (layout.shape,)
+        found = tuple(CuteLayout(mode).size for mode in shape)
+    else:
+        found = tuple(layout.in_dims.values())
+    return found or (1,)

@@ -13,14 +13,15 @@ from collections.abc import Iterable
 import numpy as np
 import numpy.typing as npt
 
-from layoutalg.bridges.directions import from_coordinates
-from layoutalg.bridges.linear import linear_form, to_linear
+from layoutalg.bridges.affine import linear_form, to_linear
 from layoutalg.bridges.normal import (
     CONFIRM_POINTS,
     OFFSET_BITS,
     Call,
     Given,
     checked,
+    family,
+    from_coordinates,
     lowered,
     malformed,
     of_axes,
@@ -43,13 +44,6 @@ from layoutalg.hierarchy import HierarchicalLayout
 from layoutalg.integer import IntegerLayout
 from layoutalg.piecewise import PiecewiseLayout
 
-BY_POINTS: dict[type, str] = {
-    ComposedLayout: "the swizzles do not collapse by algebra",
-    PiecewiseLayout: "several pieces and floors are compared point by point",
-    HierarchicalLayout: "digits with mixed bits are compared point by point",
-}
-"""Why a layout of more than ``CONFIRM_POINTS`` points is refused."""
-
 
 def to_cute(layout: Given) -> CuteLayout | ComposedLayout:
     """Return the layout as ``shape:stride``, with an offset and one swizzle if needed.
@@ -63,8 +57,6 @@ def to_cute(layout: Given) -> CuteLayout | ComposedLayout:
     Args:
         layout: Any layout. A CuTe layout is returned unchanged; so is a composed layout with one swizzle and no plain
             form, except that one affine over F2 gets coalesced modes and the fewest swizzle bits.
-
-    Raises: RepresentabilityError: LA235, LA660, LA661. BudgetError: LA233. MalformedError: LA234.
 
     Example:
         >>> print(to_cute(LinearLayout.from_bases({"i": [(1,), (2,), (5,)]}, {"o": 8})))
@@ -104,7 +96,8 @@ def to_cute(layout: Given) -> CuteLayout | ComposedLayout:
     if size > CONFIRM_POINTS:
         if isinstance(layout, ComposedLayout) and not stacked:
             return layout
-        raise undecided(layout, BY_POINTS[type(layout)])
+        kind = family(layout)
+        raise undecided(layout, "" if kind is None else kind.by_points)
     if size == 0:
         return CuteLayout(0, 0)
     values = layout.table()
@@ -194,8 +187,6 @@ def recognize(table: npt.ArrayLike, shape: IntTuple | None = None) -> CuteLayout
 
     Returns:
         A layout whose ``table()`` is ``table``.
-
-    Raises: RepresentabilityError: LA235. MalformedError: LA234.
 
     Complexity: O(N) for a plain layout; with swizzles O(width^3) probes of the beginning of the table.
 

@@ -1,6 +1,10 @@
 """Decide whether two layouts are the same function: proved, refuted with a coordinate, or unknown with the reason.
 
-Implementation notes: engines run from cheapest to most expensive: normal form (``forms``), numpy table (a sample beyond
+The coalesced form of a CuTe or integer layout (including several outputs and moduli), the columns and constant of a map
+over F2, and the map of a hierarchical layout are complete normal forms: unequal forms mean unequal functions, and a
+coordinate where they differ can be read off.
+
+Implementation notes: engines run from cheapest to most expensive: normal form, numpy table (a sample beyond
 its limit), ISL on digits, z3 on digits. Each either decides or says why not. Solver answers are not trusted: a
 counterexample is evaluated on both layouts before it is reported, and equality found by ISL or z3 is checked at many
 coordinates, counted in the certificate. All engines share one time limit.
@@ -8,33 +12,52 @@ coordinates, counted in the certificate. All engines share one time limit.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from layoutalg.bridges import smt
+from layoutalg.bridges.affine import linear_form, over_z
 from layoutalg.bridges.digits import DigitSystem, Joint, digit_system, joint_digits, map_text
-from layoutalg.bridges.directions import TURNED, from_coordinates, opposite, takes_offsets
-from layoutalg.bridges.forms import Answer, by_form, partial_tiles
-from layoutalg.bridges.normal import ONE_OF, AnyFamily, Given, lowered, normal, read
+from layoutalg.bridges.normal import (
+    ONE_OF,
+    TURNED,
+    AnyFamily,
+    Given,
+    excluded,
+    from_coordinates,
+    lowered,
+    normal,
+    opposite,
+    outputs,
+    read,
+    takes_offsets,
+    values_at,
+)
 from layoutalg.bridges.piecewise import to_piecewise
-from layoutalg.bridges.values import sampled_coordinates, values_at
+from layoutalg.cute import ComposedLayout, CuteLayout
+from layoutalg.cute.swizzle import bottom
 from layoutalg.ground import clock, limits
 from layoutalg.ground.check import Checker
+from layoutalg.ground.digits import merge
 from layoutalg.ground.errors import BudgetError, LayoutError, MalformedError, shown
 from layoutalg.ground.listed import ListedLayout
+from layoutalg.ground.recognize import Departure
 from layoutalg.ground.verdict import Proved, Refuted, Unknown, Verdict
 from layoutalg.hierarchy import HierarchicalLayout
-from layoutalg.integer import IntegerLayout
-from layoutalg.piecewise import PiecewiseLayout, compare
+from layoutalg.integer import IntegerLayout, coalesced
+from layoutalg.integer.forms import residue_form, sampled_coordinates
+from layoutalg.piecewise import PiecewiseLayout, operations
 
 check = Checker("LA240", "this question about equality is malformed")
 ENGINES = ("normal-form", "table", "isl", "smt")
 SOLVERS = ("isl", "smt")
 CHUNK = 2**16
+Answer: TypeAlias = "Proved | int | str"
+"""A proof of equality, a coordinate where the values should differ, or why there is neither."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +69,6 @@ class Budget:
         isl_operations: ISL's operation quota.
         smt_milliseconds: Time limit of z3.
         seconds: Wall time limit of all engines together.
-
-    Raises: MalformedError: LA240, LA004.
     """
 
     table_points: int = 2**20
@@ -95,8 +116,6 @@ def equivalent(f: Given, g: Given, budget: Budget | None = None, *, _engines: Se
         (None for undefined), or with the different sizes or output counts; ``Unknown`` with the reason of each engine,
         such as a timeout.
 
-    Raises: MalformedError: LA240, LA802.
-
     Example:
         >>> from layoutalg.cute import CuteLayout
         >>> equivalent(CuteLayout((2, 4), (1, 2)), CuteLayout(8, 1))
@@ -135,9 +154,8 @@ def _compared(f: AnyFamily, g: AnyFamily, spend: Budget, engines: Sequence[str])
         return Refuted("size", {"size of f": f.size, "size of g": g.size})
     if f.size == 0:
         return Proved("size", {"size": 0})
-    outputs = [_outputs(layout) for layout in (f, g)]
-    if outputs[0] != outputs[1]:
-        return Refuted("outputs", {"outputs of f": outputs[0], "outputs of g": outputs[1]})
+    if outputs(f) != outputs(g):
+        return Refuted("outputs", {"outputs of f": outputs(f), "outputs of g": outputs(g)})
     tried: list[str] = []
     with clock.within(spend.seconds):
         for engine in engines:
@@ -214,10 +232,6 @@ def _value(layout: AnyFamily, coordinate: int) -> int | tuple[int, ...] | None:
     return layout.at(coordinate)
 
 
-def _outputs(layout: AnyFamily) -> int:
-    return len(layout.out_dims) if isinstance(layout, PiecewiseLayout | IntegerLayout) else 1
-
-
 def _sampled_difference(f: AnyFamily, g: AnyFamily) -> tuple[int | None, int]:
     """Return the first sampled coordinate where the values differ (or None), and the number of samples."""
     index = sampled_coordinates(f.size)
@@ -240,7 +254,7 @@ def _table(f: AnyFamily, g: AnyFamily, budget: Budget) -> Answer:
         at, count = _sampled_difference(f, g)
         most = budget.table_points
         return f"{shown(f.size)} points exceed the limit of {most}; {count} samples agree" if at is None else at
-    step = max(1, CHUNK // max(1, _outputs(f)))
+    step = max(1, CHUNK // max(1, outputs(f)))
     for start in range(0, f.size, step):
         clock.check("equality of two tables")
         index = np.arange(start, min(f.size, start + step), dtype=np.int64)
@@ -273,10 +287,10 @@ def _isl(f: AnyFamily, g: AnyFamily, budget: Budget) -> Answer:
     joint, left, right = _joint(f, g)
     texts = [side.text if isinstance(side, PiecewiseLayout) else map_text(side) for side in (left, right)]
     links = joint.text(joint.left), joint.text(joint.right)
-    point = compare.compared(texts[0], texts[1], links, budget.isl_operations).point
-    if point is None:
+    found = operations.difference(texts[0], texts[1], links, budget.isl_operations)
+    if found is None:
         return Proved("isl", {"maps": tuple(texts), "digits": links})
-    return joint.coordinate(dict(zip([name for name, _ in joint.digits], point, strict=True)))
+    return joint.coordinate(dict(zip([name for name, _ in joint.digits], found[1], strict=True)))
 
 
 def _smt(f: AnyFamily, g: AnyFamily, budget: Budget) -> Answer:
@@ -286,6 +300,119 @@ def _smt(f: AnyFamily, g: AnyFamily, budget: Budget) -> Answer:
     if point is None:
         return Proved("smt", {"solver": "z3", "logic": "QF_LIA", "digits": joint.digits})
     return joint.coordinate(point)
+
+
+# normal forms
+
+
+def partial_tiles(f: AnyFamily, g: AnyFamily) -> Answer:
+    """Compare two layouts, at least one of them a partial tile."""
+    both = isinstance(f, HierarchicalLayout) and isinstance(g, HierarchicalLayout)
+    if both and (f.map, f.guards) == (g.map, g.guards):  # type: ignore[union-attr]
+        return Proved("normal-form", {"map": f.map, "guards": f.guards})  # type: ignore[union-attr]
+    for tile, other in ((f, g), (g, f)):
+        at = excluded(tile) if isinstance(tile, HierarchicalLayout) else None
+        if at is not None and (not isinstance(other, HierarchicalLayout) or other.holds(at)):
+            return at
+    return "the guards differ, or the maps under equal guards"
+
+
+def by_form(f: AnyFamily, g: AnyFamily) -> Answer:
+    """Compare normal forms of total layouts: strided below common swizzles, then over F2.
+
+    Example:
+        >>> by_form(CuteLayout(4, 1), CuteLayout((2, 2), (1, 3)))
+        2
+    """
+    for kind, name in ((PiecewiseLayout, "piecewise layout"), (ListedLayout, "table")):
+        if isinstance(f, kind) or isinstance(g, kind):
+            return f"a {name} has no normal form"
+    if isinstance(f, HierarchicalLayout) and isinstance(g, HierarchicalLayout) and f.map == g.map:
+        return Proved("normal-form", {"map": f.map})
+    found = _strided(f, g)
+    if found is None and (isinstance(f, IntegerLayout) or isinstance(g, IntegerLayout)):
+        found = _modular(f, g)
+    if found is not None:
+        return found
+    if isinstance(f, IntegerLayout) and len(f.outputs) != 1:
+        return "the moduli differ and wrap"
+    return _affine(f, g)
+
+
+def _strided(f: AnyFamily, g: AnyFamily) -> Answer | None:
+    """Decide if both are strided after stripping their common outer swizzles; else None."""
+    if not isinstance(f, CuteLayout | ComposedLayout) or not isinstance(g, CuteLayout | ComposedLayout):
+        return None
+    left = list(f.stages) if isinstance(f, ComposedLayout) else []
+    right = list(g.stages) if isinstance(g, ComposedLayout) else []
+    # swizzles and offsets are bijections, so equal outer ones cancel
+    while left and right and left[0] == right[0]:
+        del left[0], right[0]
+    if any(swizzle.bits for swizzle, _ in (*left, *right)):
+        return None
+    offset = sum(offset for _, offset in left)
+    if offset != sum(offset for _, offset in right):
+        return 0
+    modes = merge(bottom(f).flat)
+    at = _break(modes, merge(bottom(g).flat))
+    return Proved("normal-form", {"coalesced": modes, "offset": offset}) if at is None else at
+
+
+def _modular(f: AnyFamily, g: AnyFamily) -> Answer | None:
+    """Compare coalesced forms over the integers if both sides have the same moduli; else None."""
+    left, right = _without_wraps(f), _without_wraps(g)
+    if left is None or right is None or left.moduli != right.moduli:
+        return None
+    if left.offset != right.offset:
+        return 0
+    modes = coalesced(left)
+    at = _break(modes, coalesced(right))
+    if at is not None:
+        return at
+    return Proved("normal-form", {"coalesced": modes, "offset": left.offset, "moduli": left.moduli})
+
+
+def _break(left: Iterable[tuple[int, Any]], right: Iterable[tuple[int, Any]]) -> int | None:
+    """Return the first coordinate where coalesced modes of equal size differ, or None."""
+    position = 1
+    for (extent, stride), (other, step) in zip(left, right, strict=False):
+        if stride != step:
+            return position
+        position *= min(extent, other)
+        if extent != other:
+            return position
+    return None
+
+
+def _without_wraps(layout: AnyFamily) -> IntegerLayout | None:
+    """Return an integer or strided layout, over Z wherever a modulus does not wrap; None for other families."""
+    found = over_z(layout)
+    if found is None:
+        return None
+    outputs, rows, constants = [], [], []
+    for (name, modulus), row, constant in zip(found.outputs, found.matrix, found.offset, strict=True):
+        form = residue_form(row, constant, modulus, found.extents)
+        outputs.append((name, 0 if form else modulus))
+        rows.append(form[0] if form else row)
+        constants.append(form[1] if form else constant)
+    return IntegerLayout(found.inputs, tuple(outputs), tuple(rows), tuple(constants))
+
+
+def _affine(f: AnyFamily, g: AnyFamily) -> Answer:
+    """Compare two layouts of which at least one is affine over F2."""
+    if f.size & (f.size - 1):
+        return "swizzles differ and the size is not a power of two"
+    left, right = linear_form(f), linear_form(g)
+    if not isinstance(left, Departure) and left == right:
+        return Proved("normal-form", {"columns": left[0], "constant": left[1]})
+    # an affine map is determined by 0 and the unit coordinates; a departure breaks a relation among four coordinates
+    suspects = {0, *(1 << bit for bit in range(f.size.bit_length() - 1))}
+    for form in (left, right):
+        if isinstance(form, Departure):
+            top = 1 << (form.coordinate.bit_length() - 1)
+            suspects |= {form.coordinate, top, form.coordinate ^ top}
+    found = next((at for at in sorted(suspects) if f.at(at) != g.at(at)), None)
+    return "neither layout is affine over F2" if found is None else found
 
 
 _RUN: dict[str, Callable[[AnyFamily, AnyFamily, Budget], Answer]] = {

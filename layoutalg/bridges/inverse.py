@@ -8,12 +8,10 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from layoutalg import cute, f2, integer
-from layoutalg.bridges.composition import Widened, linear_layout, unconfirmed
+from layoutalg.bridges.composition import Widened, left_table, linear_layout, right_table, unconfirmed
 from layoutalg.bridges.cute import to_cute
-from layoutalg.bridges.listed import left_table, right_table
-from layoutalg.bridges.normal import normal, read
+from layoutalg.bridges.normal import normal, read, values_at
 from layoutalg.bridges.piecewise import to_piecewise
-from layoutalg.bridges.values import sampled_coordinates, values_at
 from layoutalg.cute import ComposedLayout, CuteLayout
 from layoutalg.cute.fit import Affine
 from layoutalg.cute.inverse import left_affine, right_affine
@@ -30,6 +28,7 @@ from layoutalg.ground.errors import (
 from layoutalg.ground.limits import CUTE_POINTS, ISL_SECONDS
 from layoutalg.ground.listed import ListedLayout
 from layoutalg.integer import IntegerLayout
+from layoutalg.integer.forms import sampled_coordinates
 from layoutalg.piecewise import PiecewiseLayout, inverse
 from layoutalg.piecewise.runs import runs_text
 
@@ -51,8 +50,6 @@ def right_inverse(layout: object, *, widen: bool = False) -> Any:
             or piecewise one, for which this is the right inverse of its family.
         widen: Whether to return the inverse of a CuTe or composed layout in the narrowest family that can represent it.
 
-    Raises: AdmissibilityError: LA131. RepresentabilityError: LA643. BudgetError: LA222, LA648. MalformedError: LA652.
-
     Example:
         >>> from layoutalg.cute import Swizzle
         >>> print(right_inverse(ComposedLayout(Swizzle(1, 0, 1), 0, CuteLayout((2, 2), (2, 1)))))
@@ -73,9 +70,6 @@ def left_inverse(layout: object, *, widen: bool = False) -> Any:
         layout: A nonempty CuTe or composed layout with values >= 0, or a table or array of such values; without
             ``widen`` also a linear layout.
         widen: Whether to return the inverse of a CuTe or composed layout in the narrowest family that can represent it.
-
-    Raises: AdmissibilityError: LA131 to LA134, LA649. RepresentabilityError: LA643. BudgetError: LA222, LA745.
-        MalformedError: LA652.
 
     Example:
         >>> left_inverse(CuteLayout((2, 40), (3, 2)), widen=True).table().tolist()[:8]
@@ -159,7 +153,7 @@ def _listed_left(layout: Cute, values: list[int]) -> PiecewiseLayout:
         try:
             with clock.within(SECONDS if few else ISL_SECONDS):
                 digits = to_piecewise(layout)
-                text = inverse.left_inverse(digits.text, [extent for _, extent in digits.inputs])
+                text = inverse.left_inverse(digits.value, [extent for _, extent in digits.inputs]).text
         except BudgetError:
             if not few:
                 raise

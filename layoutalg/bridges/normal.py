@@ -1,16 +1,20 @@
-"""Normalise the operands of the bridges, and lower them to a narrower family where algebra alone can.
+"""What the bridges know of every family: its names, its normal form, its values, and its lowering where algebra can.
 
 A plain digit map is an offset plus strides; one with mixed bits is affine over F2 if its size is a power of two; a
 residue that does not wrap on its box is affine over Z (``layoutalg.integer.forms.residue_form``). An axis whose extent
 is a multiple of the period m / gcd(stride, m) is two digits, the upper of stride 0, so periodic axes of any length
 unwrap, too. ``g a x + g b + r - g m floor((a x + b)/m)`` with ``0 <= r < g`` is the residue of ``g a x + g b + r``
 modulo ``g m``; this is how ISL prints residues whose terms have the common factor g.
+
+Directions: Triton's shared layouts map the axes ``offset`` and ``block`` to the coordinates ``dim0``, ``dim1``, ... of
+a tensor; shared layouts of all other families map coordinates to the offset. Each is the inverse of the other.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -19,9 +23,16 @@ import numpy.typing as npt
 from layoutalg.cute import ComposedLayout, CoordinateLayout, CuteLayout, Morphism, Swizzle
 from layoutalg.cute.inttuple import IntTuple
 from layoutalg.cute.swizzle import IDENTITY
-from layoutalg.f2 import LinearLayout
+from layoutalg.f2 import LinearLayout, transpose_ins
 from layoutalg.ground.check import Checker
-from layoutalg.ground.errors import BudgetError, Diagnostic, LayoutError, MalformedError, RepresentabilityError
+from layoutalg.ground.errors import (
+    AdmissibilityError,
+    BudgetError,
+    Diagnostic,
+    LayoutError,
+    MalformedError,
+    RepresentabilityError,
+)
 from layoutalg.ground.listed import ListedLayout, listed
 from layoutalg.hierarchy import DigitMap, HierarchicalLayout
 from layoutalg.hierarchy import bijection as maps
@@ -29,7 +40,7 @@ from layoutalg.hierarchy.build import unswizzled
 from layoutalg.integer import IntegerLayout
 from layoutalg.integer.forms import residue_form
 from layoutalg.piecewise import PiecewiseLayout
-from layoutalg.piecewise.pieces import Form, pieces
+from layoutalg.piecewise.pieces import Form
 
 AnyLayout: TypeAlias = "CuteLayout | ComposedLayout | LinearLayout | PiecewiseLayout"
 AnyFamily: TypeAlias = "AnyLayout | IntegerLayout | HierarchicalLayout | ListedLayout"
@@ -40,9 +51,10 @@ Modes: TypeAlias = tuple[tuple[int, int], ...]
 CONFIRM_POINTS = 2**20
 """Most points that are compared one by one if algebra does not decide."""
 OFFSET_BITS = 62
+OFFSET = "offset"
 
-FAMILIES = (CuteLayout, ComposedLayout, LinearLayout, PiecewiseLayout, IntegerLayout, HierarchicalLayout)
-ONE_OF = ", ".join(kind.__name__ for kind in FAMILIES[:-1]) + f" or {FAMILIES[-1].__name__}"
+check = Checker("LA234", "this cannot be converted")
+malformed = check.malformed
 
 
 class Call:
@@ -57,6 +69,25 @@ class Call:
         return f"{self.name}({', '.join(map(str, self.operands))})"
 
 
+@dataclass(frozen=True, slots=True)
+class Family:
+    """What the bridges know of a family.
+
+    Args:
+        name: Its name in verdicts.
+        normal: Returns a layout in normal form, in a family that the bridges accept.
+        by_points: Why a layout of more than ``CONFIRM_POINTS`` points is refused where algebra does not decide.
+        by_name: Whether its layouts compose by the names of axes.
+        named_outputs: Whether it has several outputs without extents, so that they cannot be flattened.
+    """
+
+    name: str
+    normal: Callable[[Any], Any] = lambda layout: layout
+    by_points: str = ""
+    by_name: bool = False
+    named_outputs: bool = False
+
+
 def _one_period(swizzle: Swizzle) -> ComposedLayout:
     """Return a swizzle on one period, beyond which it repeats; byte-address swizzles are rejected (LA112)."""
     return ComposedLayout(swizzle, 0, CuteLayout(swizzle.period, 1))
@@ -69,16 +100,29 @@ def _outputs_of_leaves(layout: CoordinateLayout) -> IntegerLayout:
     return IntegerLayout(inputs, tuple((name, 0) for name in layout.out_dims), rows, (0,) * len(rows))
 
 
-NORMAL: dict[type, Callable[[Any], AnyFamily]] = {
-    **dict.fromkeys(FAMILIES, lambda layout: layout),
-    Morphism: Morphism.to_layout,
-    CoordinateLayout: _outputs_of_leaves,
-    ListedLayout: lambda layout: layout,
-    Swizzle: _one_period,
+FAMILIES: dict[type, Family] = {
+    CuteLayout: Family("cute"),
+    ComposedLayout: Family("composed", by_points="the swizzles do not collapse by algebra"),
+    LinearLayout: Family("linear", by_name=True),
+    PiecewiseLayout: Family(
+        "piecewise", by_points="several pieces and floors are compared point by point", named_outputs=True
+    ),
+    IntegerLayout: Family("integer", by_name=True, named_outputs=True),
+    HierarchicalLayout: Family(
+        "hierarchical", by_points="digits with mixed bits are compared point by point", by_name=True
+    ),
+    ListedLayout: Family("table"),
+    Swizzle: Family("swizzle", _one_period),
+    CoordinateLayout: Family("coordinate", _outputs_of_leaves),
+    Morphism: Family("morphism", Morphism.to_layout),
 }
+_NAMES = [kind.__name__ for kind in FAMILIES][:6]
+ONE_OF = ", ".join(_NAMES[:-1]) + f" or {_NAMES[-1]}"
 
 
-_READ = frozenset((*FAMILIES, ListedLayout))
+def family(layout: object) -> Family | None:
+    """Return what the bridges know of the family of a layout, None for other values."""
+    return next((FAMILIES[kind] for kind in type(layout).__mro__ if kind in FAMILIES), None)
 
 
 def normal(layout: object) -> AnyFamily | None:
@@ -87,27 +131,22 @@ def normal(layout: object) -> AnyFamily | None:
     A morphism becomes its CuTe layout, a coordinate layout an integer layout with one output per leaf of the value, a
     swizzle a composed layout on one period (beyond which it repeats). Tables are unchanged.
 
-    Raises: AdmissibilityError: LA112. RepresentabilityError: LA237.
-
     Example:
         >>> print(normal(Swizzle(1, 0, 1)), normal(3))
         Sw<1,0,1> o 0 o 4:1 None
     """
-    if type(layout) in _READ:
-        return layout  # type: ignore[return-value]
-    make = next((NORMAL[kind] for kind in type(layout).__mro__ if kind in NORMAL), None)
-    if make is None and type(layout).__name__ == "SymbolicLayout":  # by name, to avoid the import
+    kind = family(layout)
+    if kind is None and type(layout).__name__ == "SymbolicLayout":  # by name, to avoid the import
         because = "other families need concrete sizes: call .subs({...}) first"
         raise RepresentabilityError(
             Diagnostic("LA237", "the sizes of this layout are symbolic", (str(layout),), because)
         )
-    return None if make is None else make(layout)
+    found: AnyFamily | None = None if kind is None else kind.normal(layout)
+    return found
 
 
 def read(value: object) -> object:
     """Convert an array or a list to a table; return any other value unchanged.
-
-    Raises: MalformedError: LA802.
 
     Example:
         >>> print(read([[0, 1], [2, 3]]), read(3))
@@ -125,13 +164,15 @@ def checked(layout: object, where: str) -> AnyFamily:
 
 
 def one_output(layout: AnyFamily, where: Call | str) -> None:
-    """Raise unless a piecewise or integer layout has one output (LA234); other families have one flat output."""
-    if isinstance(layout, PiecewiseLayout | IntegerLayout) and len(layout.out_dims) != 1:
+    """Raise unless the layout has one output (LA234); most families have one flat output."""
+    if outputs(layout) != 1:
         raise malformed(str(where)[:80], "must have one output", list(layout.out_dims))
 
 
-check = Checker("LA234", "this cannot be converted")
-malformed = check.malformed
+def outputs(layout: AnyFamily) -> int:
+    """Return the number of outputs, 1 for families that flatten theirs."""
+    kind = family(layout)
+    return len(layout.out_dims) if kind is not None and kind.named_outputs else 1
 
 
 def undecided(layout: AnyFamily, because: str) -> BudgetError:
@@ -210,7 +251,7 @@ def one_piece(layout: PiecewiseLayout) -> IntegerLayout | None:
     """
     if ";" in layout.text:
         return None
-    whole = pieces(layout.text)
+    whole = layout.value.pieces
     forms = [_affine_or_residue(*output) for output in whole[0].outputs] if len(whole) == 1 else [None]
     read = [form for form in forms if form is not None]
     if len(read) != len(forms):
@@ -326,3 +367,107 @@ def _strided(axes: Sequence[Modes], offset: int) -> CuteLayout | ComposedLayout 
         return of_axes(axes, offset)
     except LayoutError:
         return None
+
+
+# values
+
+
+def value_at(layout: Given, index: int) -> int:
+    """Return the value of a layout at a flat coordinate, as its ``at`` does.
+
+    Args:
+        layout: A layout with one output.
+        index: In [0, size).
+
+    Example:
+        >>> value_at(CuteLayout((2, 2), (1, 8)), 3)
+        9
+    """
+    found = checked(layout, "value_at")
+    one_output(found, "value_at")
+    value: int = found.at(check.integer(index, "index", 0, found.size))  # type: ignore[assignment]
+    return value
+
+
+def values_at(layout: AnyFamily, index: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return the outputs at flat coordinates, one row each; -1 at points that a guard of a partial tile excludes.
+
+    Args:
+        layout: A layout.
+        index: Flat coordinates in [0, size), one-dimensional.
+
+    Example:
+        >>> values_at(CuteLayout((2, 2), (1, 8)), np.arange(4)).tolist()
+        [[0], [1], [8], [9]]
+    """
+    if layout.size <= 2**OFFSET_BITS:
+        values = np.asarray(layout.apply(index))
+        return values if values.ndim == 2 else values.reshape(len(index), 1)
+    if isinstance(layout, IntegerLayout | PiecewiseLayout):
+        coords, rest = {}, index
+        for name, extent in layout.inputs:
+            coords[name], rest = rest % extent, rest // extent
+        answers = [np.broadcast_to(np.asarray(a), (len(index),)) for a in layout.apply(coords).values()]
+        return np.stack(answers, axis=-1) if answers else np.empty((len(index), 0), dtype=np.int64)
+    holes = isinstance(layout, HierarchicalLayout) and not layout.is_total
+    found = [-1 if holes and not layout.holds(int(i)) else layout.at(int(i)) for i in index]  # type: ignore[union-attr]
+    return np.array(found, dtype=object).reshape(len(index), 1)
+
+
+# directions
+
+TURNED = "{} maps offsets to coordinates, so its inverse is compared"
+
+
+def takes_offsets(layout: Any) -> bool:
+    """Return whether a layout maps offsets to the coordinates of a tile.
+
+    Example:
+        >>> shared = LinearLayout.from_bases({"offset": [(0, 1), (1, 1)]}, {"dim0": 2, "dim1": 2})
+        >>> takes_offsets(shared), takes_offsets(shared.inverse()), takes_offsets(CuteLayout(4, 1))
+        (True, False, False)
+    """
+    if isinstance(layout, CuteLayout | ComposedLayout):
+        return False
+    outputs = layout.out_dims
+    named = set(outputs) == {f"dim{place}" for place in range(len(outputs))}
+    return named and bool(outputs) and OFFSET in layout.in_dims
+
+
+def opposite(f: Any, g: Any) -> bool:
+    """Return whether one layout maps offsets to coordinates and the other coordinates to a single offset.
+
+    Example:
+        >>> shared = LinearLayout.from_bases({"offset": [(0, 1), (1, 1)]}, {"dim0": 2, "dim1": 2})
+        >>> opposite(shared, CuteLayout((2, 2), (2, 1))), opposite(shared, shared)
+        (True, False)
+    """
+    if takes_offsets(f) == takes_offsets(g):
+        return False
+    other = g if takes_offsets(f) else f
+    outputs = other.out_dims
+    return sum(extent != 1 for extent in outputs.values()) <= 1 and not any(name[:3] == "dim" for name in outputs)
+
+
+def from_coordinates(layout: AnyFamily, like: AnyFamily | None = None) -> AnyFamily:
+    """Invert a linear layout that maps offsets to coordinates; return any other layout unchanged.
+
+    Args:
+        layout: A layout.
+        like: Another layout; if it has the same axes as the inverse, its axis order is used.
+
+    Raises: MalformedError: LA234: An element is at several offsets or at none.
+
+    Example:
+        >>> print(from_coordinates(LinearLayout.from_bases({"offset": [(0, 1), (1, 1)]}, {"dim0": 2, "dim1": 2})))
+        F2[dim0=(3), dim1=(1) -> offset:4]
+    """
+    if not isinstance(layout, LinearLayout) or not takes_offsets(layout):
+        return layout
+    try:
+        inverse = layout.inverse()
+    except AdmissibilityError as error:
+        rule = "must place every element at exactly one offset, because it is inverted"
+        raise malformed("layout", rule, str(layout)[:200], f": {error.diagnostic.because}") from None
+    axes = tuple(like.in_dims) if isinstance(like, LinearLayout) else ()
+    return transpose_ins(inverse, axes) if set(axes) == set(inverse.in_dims) else inverse

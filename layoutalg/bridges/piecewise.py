@@ -9,13 +9,19 @@ from math import gcd
 import numpy as np
 import numpy.typing as npt
 
+from layoutalg.bridges.affine import to_integer, to_linear
 from layoutalg.bridges.cute import recognize
 from layoutalg.bridges.digits import digit_system, map_text, stage_text
-from layoutalg.bridges.directions import from_coordinates
-from layoutalg.bridges.integer import to_integer
-from layoutalg.bridges.linear import to_linear
-from layoutalg.bridges.normal import AnyFamily, Call, Given, checked, lowered, total
-from layoutalg.bridges.values import sampled_coordinates, values_at
+from layoutalg.bridges.normal import (
+    AnyFamily,
+    Call,
+    Given,
+    checked,
+    from_coordinates,
+    lowered,
+    total,
+    values_at,
+)
 from layoutalg.cute import ComposedLayout, CuteLayout
 from layoutalg.f2 import LinearLayout
 from layoutalg.ground.digits import span
@@ -23,8 +29,9 @@ from layoutalg.ground.errors import BudgetError, Diagnostic, MalformedError, Rep
 from layoutalg.ground.listed import ListedLayout
 from layoutalg.hierarchy import DigitMap, HierarchicalLayout
 from layoutalg.integer import IntegerLayout
-from layoutalg.integer.guarded import isl_text
-from layoutalg.piecewise import PiecewiseLayout, functions
+from layoutalg.integer.forms import sampled_coordinates
+from layoutalg.integer.inverse import isl_text
+from layoutalg.piecewise import PiecewiseLayout, operations
 
 RUNS = 64
 """Most runs of a table, or bands of a swizzle stack, that become pieces."""
@@ -52,8 +59,6 @@ def to_piecewise(layout: Given) -> PiecewiseLayout:
     Args:
         layout: Any total layout with at least one point.
 
-    Raises: BudgetError: LA222, LA662, LA745. RepresentabilityError: LA236, LA661. MalformedError: LA234.
-
     Example:
         >>> from layoutalg.cute import CuteLayout
         >>> print(to_piecewise(CuteLayout((3, 8), (8, 1))))
@@ -72,7 +77,7 @@ def in_pieces(layout: AnyFamily) -> PiecewiseLayout:
             Diagnostic(code="LA236", what="the layout is empty", where=(str(where),), because="it has no points")
         )
     total(layout, where)
-    found = _made(layout, where)
+    found = _convert(layout, where)
     # the text went through ISL, so check it
     few = layout.size <= LISTED
     index = np.arange(layout.size, dtype=np.int64) if few else sampled_coordinates(layout.size)
@@ -82,25 +87,27 @@ def in_pieces(layout: AnyFamily) -> PiecewiseLayout:
     return found
 
 
-def _made(layout: AnyFamily, where: Call) -> PiecewiseLayout:
+def _convert(layout: AnyFamily, where: Call) -> PiecewiseLayout:
     """Return ``to_piecewise`` of a nonempty total layout, unchecked."""
-    if isinstance(layout, PiecewiseLayout):
-        return layout
-    if isinstance(layout, ListedLayout):
-        return _from_table(layout, where)
-    if isinstance(layout, HierarchicalLayout):
-        found = lowered(layout)
-        if not isinstance(found, HierarchicalLayout):
-            return _made(found, where)
-        return _from_mixed(layout.map) if isinstance(layout.map, DigitMap) else _from_table(layout, where)
-    if isinstance(layout, ComposedLayout) and not any(swizzle.bits for swizzle, _ in layout.stages):
-        layout = to_integer(layout)
-    if isinstance(layout, IntegerLayout):
-        return _from_integer(layout)
-    if isinstance(layout, LinearLayout):
-        return _from_bits(layout.columns, layout.constant)
-    if isinstance(layout, ComposedLayout):
-        return _from_swizzles(layout) or _from_bands(layout) or _from_runs(layout) or _from_floors(layout)
+    match layout:
+        case PiecewiseLayout():
+            return layout
+        case ListedLayout():
+            return _from_table(layout, where)
+        case HierarchicalLayout():
+            found = lowered(layout)
+            if found is not layout:
+                return _convert(found, where)
+            return _from_mixed(layout.map) if isinstance(layout.map, DigitMap) else _from_table(layout, where)
+        case IntegerLayout():
+            names = [f"c{place}" for place in range(len(layout.inputs))]
+            return PiecewiseLayout(isl_text(layout, names), tuple(layout.out_dims))
+        case LinearLayout():
+            return _from_bits(layout.columns, layout.constant)
+        case ComposedLayout() if not any(swizzle.bits for swizzle, _ in layout.stages):
+            return _convert(to_integer(layout), where)
+        case ComposedLayout():
+            return _from_swizzles(layout) or _from_bands(layout) or _from_runs(layout) or _from_floors(layout)
     return PiecewiseLayout(map_text(digit_system(layout)), ("offset",))
 
 
@@ -200,12 +207,6 @@ def _from_mixed(mapping: DigitMap) -> PiecewiseLayout:
             digits.append(Digit(extent, stride))
             constant -= (extent - 1) * min(stride, 0)
     return _from_digits(digits, constant, sorted(ones))
-
-
-def _from_integer(layout: IntegerLayout) -> PiecewiseLayout:
-    """Convert an integer layout, with the same box, outputs and moduli."""
-    names = [f"c{place}" for place in range(len(layout.inputs))]
-    return PiecewiseLayout(isl_text(layout, names), tuple(layout.out_dims))
 
 
 def _from_bands(layout: ComposedLayout) -> PiecewiseLayout | None:
@@ -316,5 +317,5 @@ def _from_floors(layout: ComposedLayout) -> PiecewiseLayout:
     """Convert a swizzle stack on the modes of its CuTe layout, with every xored bit as a floor modulo 2."""
     names, value, box = _modes(layout.base)
     stages = [stage_text(swizzle, offset) for swizzle, offset in reversed(layout.stages)]
-    text = functions.chain([f"{{ [{names}] -> [{value}] }}", *stages], f"{{ [{names}] : {box} }}")
-    return PiecewiseLayout(text, ("offset",))
+    found = operations.chain([f"{{ [{names}] -> [{value}] }}", *stages], f"{{ [{names}] : {box} }}")
+    return PiecewiseLayout.of(found, ("offset",))

@@ -15,7 +15,7 @@ from layoutalg.ground import clock, solver
 from layoutalg.ground.check import Checker
 from layoutalg.ground.errors import BudgetError, Diagnostic
 from layoutalg.piecewise.layout import PiecewiseLayout
-from layoutalg.piecewise.pieces import Form, Piece, pieces
+from layoutalg.piecewise.pieces import Form, Piece
 
 check = Checker("LA744", "this question for z3 is malformed")
 
@@ -28,8 +28,6 @@ class Question:
         joint: The joint digits.
         left: A function on its own digits; its variables must not clash with those of ``right``.
         right: The other function.
-
-    Raises: MalformedError: LA744.
     """
 
     joint: Joint
@@ -47,8 +45,6 @@ class Question:
 @solver.whole
 def first_difference(question: Question, milliseconds: int) -> dict[str, int] | None:
     """Return joint digits where the functions differ, or None if they agree everywhere.
-
-    Raises: MalformedError: LA744. BudgetError: LA225.
 
     Example:
         >>> from layoutalg.bridges.digits import digit_system
@@ -112,7 +108,7 @@ class _Writer:
             for equation in function.equations:
                 self.solver.add(self.sum(equation, own) == 0)
             return [self.sum(function.value, own)]
-        return self.either(pieces(function.text), terms)
+        return self.either(function.value.pieces, terms)
 
     def either(self, choices: Sequence[Piece], digits: Sequence[Any]) -> list[Any]:
         count = len(choices[0].outputs)

@@ -29,8 +29,6 @@ WALK_POINTS = 2**20
 def compose(outer: IntegerLayout, inner: IntegerLayout) -> IntegerLayout:
     """Return ``outer`` after ``inner``: the outputs of ``inner`` are the input axes of ``outer``, by name.
 
-    Raises: AdmissibilityError: LA728, LA729. RepresentabilityError: LA730. BudgetError: LA734.
-
     Example:
         >>> rows = IntegerLayout.from_strides({"row": 4, "col": 8}, (10, 1))
         >>> turn = IntegerLayout((("x", 8),), (("col", 0), ("row", 0)), ((-1,), (0,)), (7, 2))

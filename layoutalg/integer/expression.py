@@ -26,11 +26,10 @@ from layoutalg.ground.digits import checked_axes
 from layoutalg.ground.errors import Diagnostic, MalformedError, Repair, RepresentabilityError, shown
 from layoutalg.ground.text import expression_tree, is_cpp_name
 from layoutalg.ground.verdict import Proved, Refuted, Unknown, Verdict
-from layoutalg.integer.axes import select_outputs
+from layoutalg.integer.axes import coalesced, select_outputs
 from layoutalg.integer.forms import residue_form
 from layoutalg.integer.layout import IntegerLayout, check_argument, layout_or_refuse
 from layoutalg.integer.matrix import Vector
-from layoutalg.integer.reshape import coalesced
 
 Number: TypeAlias = "int | npt.NDArray[Any]"
 CHECK_POINTS = 2**20
@@ -59,8 +58,6 @@ class IndexExpression:
         variables: Variables (name, extent), each in [0, extent): the axes, or one flat index.
         bits: Width of a signed integer type that is enough for every intermediate value.
         layout: The layout it computes, with one output.
-
-    Raises: MalformedError: LA737.
     """
 
     text: str
@@ -133,8 +130,6 @@ def index_expression(layout: IntegerLayout, flat: str | None = None, output: str
         flat: Name of the flat index; None to use the axes as variables.
         output: Name of the output; needed if there are several.
 
-    Raises: MalformedError: LA731, LA743. RepresentabilityError: LA737.
-
     Example:
         >>> print(index_expression(IntegerLayout.from_strides({"row": 8, "col": 4}, (-64, 1), 448)))
         col - 64 * row + 448
@@ -149,17 +144,6 @@ def index_expression(layout: IntegerLayout, flat: str | None = None, output: str
         raise check_argument.malformed("flat", "must be an identifier", flat)
     one = _one(layout, output)
     return _of_axes(one) if flat is None else _of_flat(one, flat)
-
-
-def increments(layout: IntegerLayout, output: str | None = None) -> tuple[tuple[int, int], ...]:
-    """Return (period, step): going from flat index t - 1 to t adds the steps of all periods that divide t.
-
-    Example:
-        >>> increments(IntegerLayout.from_strides({"i": 4, "j": 3}, (1, 8)))
-        ((1, 1), (4, 4))
-    """
-    one = _one(layout, output)
-    return _steps(one, one.matrix[0], one.moduli[0])
 
 
 def _one(layout: IntegerLayout, output: str | None) -> IntegerLayout:
@@ -215,10 +199,7 @@ def _steps(layout: IntegerLayout, row: Vector, modulus: int) -> tuple[tuple[int,
 
 
 def _c_names(names: Mapping[str, int], layout: IntegerLayout | None = None) -> None:
-    """Raise on a name that is not a C identifier, offering to rename an axis of ``layout``.
-
-    Raises: MalformedError: LA743.
-    """
+    """Raise on a name that is not a C identifier, offering to rename an axis of ``layout``."""
     wrong = next((name for name in names if not is_cpp_name(name)), None)
     if wrong is None:
         return
@@ -262,8 +243,6 @@ def evaluate(text: str, values: Mapping[str, Number]) -> Number:
     Args:
         text: Sums, products, ``/``, ``%``, ``>>``, ``&``, parentheses, integers and names.
         values: Integers or arrays, by name.
-
-    Raises: MalformedError: LA737.
 
     Example:
         >>> evaluate("(3 * i + 7) % 4", {"i": 2})

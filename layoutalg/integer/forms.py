@@ -1,8 +1,10 @@
-"""One affine form ``a x + b`` on a box: its range, its residues, and its sorted strides.
+"""One affine form ``a x + b`` on a box: its range, residues, sorted strides, and the inverse of a bijection.
 
 A residue ``(a x + b) mod m`` is affine on a box exactly when the affine function through its values at the origin and
 the unit points stays in [0, m) on the box. A form takes every value of an arithmetic progression with step
-gcd(strides) as long as no sorted stride exceeds the reach of the smaller ones by more than that step.
+gcd(strides) as long as no sorted stride exceeds the reach of the smaller ones by more than that step. It is a bijection
+onto 0, 1, ..., size - 1 exactly when its strides, sorted by size, are 1, s_1, s_1 s_2, ...; then the coordinates are
+the digits of the value along the strides, read backwards for a negative stride.
 
 Notation: a form is a row of coefficients and a constant; a box is its extents, fastest first.
 """
@@ -10,12 +12,34 @@ Notation: a form is a row of coefficients and a constant; a box is its extents, 
 from __future__ import annotations
 
 import math
+import random
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from layoutalg.integer.matrix import Vector
+
+SPREAD = 61
+RANDOM = 1000
+
+
+def sampled_coordinates(size: int, most: int = RANDOM) -> npt.NDArray[Any]:
+    """Return sample flat coordinates, ascending: all up to ``most``; else the ends, powers of two, and random ones.
+
+    Example:
+        >>> sampled_coordinates(6).tolist(), len(sampled_coordinates(2**40)) > 1000
+        ([0, 1, 2, 3, 4, 5], True)
+    """
+    if size <= most:
+        return np.arange(size, dtype=np.int64)
+    powers = [1 << bit for bit in range(size.bit_length() - 1)]
+    rng = random.Random(0)  # deterministic
+    found = {0, size - 1, *powers, *(size * k // SPREAD for k in range(SPREAD)), *((size - 1) // p for p in powers)}
+    found |= {rng.randrange(size) for _ in range(RANDOM)}
+    return np.array(sorted(found), dtype=np.int64 if size <= 2**62 else object)
 
 
 def span(row: Sequence[int], constant: int, extents: Sequence[int]) -> tuple[int, int]:
@@ -111,26 +135,6 @@ def filled(row: Sequence[int], extents: Sequence[int]) -> tuple[int, int, bool]:
     return step, reach, True
 
 
-def point_in_run(row: Sequence[int], constant: int, extents: Sequence[int], value: int) -> Vector:
-    """Return a point where a form takes one of its values; the form must be ``filled`` whole.
-
-    Example:
-        >>> point_in_run((2, -4), 8, (2, 3), 6)
-        (1, 1)
-    """
-    rest = value - span(row, constant, extents)[0]
-    modes = sorted_axes(row, extents)
-    below = sum([stride * (extent - 1) for stride, extent, _ in modes])
-    point = [0] * len(row)
-    for stride, extent, place in reversed(modes):
-        below -= stride * (extent - 1)
-        # the least digit for which the smaller strides can reach the rest
-        digit = max(0, -((below - rest) // stride)) if stride else 0
-        rest -= digit * stride
-        point[place] = digit if row[place] >= 0 else extent - 1 - digit
-    return tuple(point)
-
-
 def sorted_axes(row: Sequence[int], extents: Sequence[int]) -> list[tuple[int, int, int]]:
     """Return (abs(stride), extent, place) of the axes of extent above 1, least stride first."""
     return sorted([(abs(a), e, place) for place, (a, e) in enumerate(zip(row, extents, strict=True)) if e > 1])
@@ -143,3 +147,103 @@ def grid(extents: Sequence[int]) -> list[npt.NDArray[np.int64]]:
         np.arange(extent, dtype=np.int64).reshape([-1 if k == count - 1 - place else 1 for k in range(count)])
         for place, extent in enumerate(extents)
     ]
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """The index of value v: ``start`` plus the sum of digit times stride over the mixed-radix digits of v.
+
+    Args:
+        modes: (extent, stride) of each digit, fastest first.
+        start: Index of the value 0.
+        modulus: Indices are residues modulo this; 0 for plain integers.
+    """
+
+    modes: tuple[tuple[int, int], ...]
+    start: int
+    modulus: int = 0
+
+
+Flaw: TypeAlias = tuple[int, int] | int
+"""Two indices with the same value; or a value of 0, ..., size - 1 that is missed; or a negative value."""
+
+
+def index_by_strides(row: Sequence[int], constant: int, extents: Sequence[int]) -> Index | Flaw:
+    """Return the index of each value of a form over Z, or why the form is not a bijection onto 0, ..., size - 1.
+
+    Example:
+        >>> index_by_strides((-3, 1), 3, (2, 3))
+        Index(modes=((3, 2), (2, -1)), start=1, modulus=0)
+        >>> [index_by_strides((2, a), b, (3, 3)) for a, b in ((1, 0), (7, 0), (7, -4))]
+        [(1, 6), 1, -4]
+    """
+    if not math.prod(extents):
+        return Index(((0, 0),), 0)
+    weights = [math.prod(extents[:place]) for place in range(len(extents))]
+    low, reach, modes, start = span(row, constant, extents)[0], 1, list[tuple[int, int]](), 0
+    axes = sorted_axes(row, extents)
+    for count, (stride, extent, place) in enumerate(axes):
+        if stride > reach:
+            return reach if low == 0 else min(low, 0)
+        if stride < reach:
+            # writing the stride in the smaller ones gives a second point with the same value
+            steps = [[0] * len(extents), [0] * len(extents)]
+            steps[1][place], rest = 1, stride
+            for smaller, _, faster in axes[:count][::-1]:
+                steps[0][faster], rest = divmod(rest, smaller)
+            one, other = (
+                sum([w * (e - 1 - x if a < 0 else x) for w, x, a, e in zip(weights, step, row, extents, strict=True)])
+                for step in steps
+            )
+            return min(one, other), max(one, other)
+        down = row[place] < 0
+        start += weights[place] * (extent - 1) if down else 0
+        modes.append((extent, -weights[place] if down else weights[place]))
+        reach *= extent
+    return Index(tuple(modes), start) if low == 0 else min(low, 0)
+
+
+def index_by_table(table: npt.NDArray[Any], modulus: int) -> Index | Flaw | None:
+    """Return the index of each value of a table of residues, or why there is none; None if the index is not strided.
+
+    Args:
+        table: At least two entries.
+        modulus: The modulus of the values. Indices are tried as integers, modulo the size and modulo this.
+
+    Example:
+        >>> index_by_table(np.array([0, 3, 2, 5, 4, 7, 6, 1]), 8)
+        Index(modes=((2, 7), (4, 2)), start=0, modulus=8)
+        >>> index_by_table(np.array([0, 3, 6, 0]), 9), index_by_table(np.array([0, 3, 6]), 7)
+        ((0, 3), 1)
+    """
+    size = len(table)
+    order = np.argsort(table, kind="stable")
+    wrong = np.flatnonzero(table[order] != np.arange(size))
+    if wrong.size:
+        place = int(wrong[0])
+        if place and table[order[place]] == table[order[place - 1]]:
+            return int(order[place - 1]), int(order[place])
+        return place
+    for m in (0, size, modulus):
+        modes = _modes(order, m)
+        found = order[:1]
+        for extent, stride in modes:
+            found = (found + stride * np.arange(extent)[:, None]).reshape(-1)
+        if len(found) == size and not ((found - order) % m if m else found - order).any():
+            return Index(modes, int(order[0]), m)
+    return None
+
+
+def _modes(table: npt.NDArray[np.int64], modulus: int) -> tuple[tuple[int, int], ...]:
+    """Return the only digits, fastest first, that can generate a table minus its first entry; too few if none can."""
+    done, modes = 1, []
+    while done < len(table):
+        line = table[::done] - table[0]
+        gaps = line - line[1] * np.arange(len(line))
+        wrong = np.flatnonzero(gaps % modulus if modulus else gaps)
+        extent = int(wrong[0]) if wrong.size else len(line)
+        if len(table) % (done * extent):
+            break
+        modes.append((extent, int(line[1]) % modulus if modulus else int(line[1])))
+        done *= extent
+    return tuple(modes)

@@ -6,17 +6,22 @@ on digits the right inverse is again an integer layout, without division. If the
 affine map modulo the extents is tried, which inverts skews and rotations such as ``(i, j) -> (i + j mod 4, j)``.
 Otherwise the inverse is quasi-affine with a guard.
 
+One piece is found by linear algebra if no modulus wraps and the columns of the axes of extent above 1 are independent
+over Q: with k independent rows R of A, ``x = adj(A_R) (y_R - b_R) / det(A_R)``. A point y is a value exactly when these
+quotients are integers inside the box and the other rows of A agree with y.
+
 Implementation notes: ``INVERSES`` lists the engines for the guarded inverse, cheapest first: one piece by linear
-algebra, chains of digits, runs of values of a small layout, ISL. Each answer is checked against the layout
-(``confirm``).
+algebra, chains of digits, runs of values of a small layout, ISL. Each answer is checked against the layout. The
+piecewise family is imported on use, because it would double the import time of this package.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import TYPE_CHECKING, TypeAlias
 
 from layoutalg.ground import clock
@@ -24,17 +29,17 @@ from layoutalg.ground.errors import BudgetError, Diagnostic, LayoutError, Repres
 from layoutalg.ground.limits import ISL_SECONDS
 from layoutalg.integer.axes import same_function
 from layoutalg.integer.compose import compose
-from layoutalg.integer.confirm import confirmed, confirmed_on_digits
-from layoutalg.integer.guarded import chained, from_text, guarded, listed, output_names
-from layoutalg.integer.ladder import Ladder, climb
+from layoutalg.integer.engines import Ladder, climb
+from layoutalg.integer.forms import sampled_coordinates
+from layoutalg.integer.lattice import NoSolution, solve_mod
 from layoutalg.integer.layout import IntegerLayout, layout_or_refuse
 from layoutalg.integer.matrix import Matrix, Vector, transpose
-from layoutalg.integer.one_piece import one_piece
-from layoutalg.integer.solve import NoSolution, solve_mod
 
 if TYPE_CHECKING:
     from layoutalg.piecewise import PiecewiseLayout
 
+POINTS = 2**12
+"""Largest layout on digits that is checked at every point."""
 LISTED_POINTS = 2048
 """Largest layout whose values are listed in runs."""
 SMALL_POINTS = 512
@@ -90,8 +95,6 @@ def right_inverse(layout: IntegerLayout) -> RightInverse | ImageInverse:
         ``RightInverse``, checked by composition and evaluation; its box is ``[low, low + 1)`` for an output without a
         stride 1 or -1. Or ``ImageInverse``.
 
-    Raises: RepresentabilityError: LA735. BudgetError: LA741, LA742.
-
     Example:
         >>> found = right_inverse(IntegerLayout.from_strides({"i": 4, "j": 6}, (6, -1), 5))
         >>> print(found.layout)
@@ -114,8 +117,6 @@ def image_inverse(layout: IntegerLayout) -> ImageInverse:
 
     Returns:
         ``ImageInverse``, checked by evaluation at all points up to 2^16, at samples above (see ``confirmed``).
-
-    Raises: RepresentabilityError: LA735. BudgetError: LA741, LA742.
 
     Example:
         >>> found = image_inverse(IntegerLayout.from_strides({"i": 5}, (3,), 1))
@@ -238,7 +239,7 @@ def _compared(
         exact = same_function(compose(layout, inverse), values)
     except LayoutError:
         return None
-    seen = confirmed_on_digits(layout, inverse, values) if exact else None
+    seen = _confirmed_on_digits(layout, inverse, values) if exact else None
     return None if seen is None else RightInverse(inverse, values, box, seen)
 
 
@@ -290,3 +291,184 @@ def _box_order(layout: IntegerLayout, sizes: list[int]) -> Vector | None:
         if len(basis) == width and all(basis[k][k] == layout.extents[axis] for k, axis in enumerate(order)):
             return order
     return None
+
+
+# guarded forms as ISL text
+
+# reserved words of ISL's text form
+_ISL_WORDS = frozenset(
+    {"and", "or", "not", "implies", "exists", "all", "mod", "div", "floor", "floord", "ceil", "ceild", "min", "max"}
+    | {"rat", "true", "false", "infty", "infinity", "nan", "vec", "if", "then", "else", "given"}
+)
+
+
+def isl_text(layout: IntegerLayout, axes: Sequence[str]) -> str:
+    """Return the layout on its box as ISL text with these axis names and unnamed outputs.
+
+    Example:
+        >>> isl_text(IntegerLayout.from_strides({"i": 5}, (3,), 1, modulus=7), ["c0"])
+        '{ [c0] -> [(1 + 3*c0) mod 7] : 0 = 0 and 0 <= c0 < 5 }'
+    """
+    values = []
+    for row, b, m in zip(layout.matrix, layout.offset, layout.moduli, strict=True):
+        total = " + ".join([str(b), *[f"{a}*{axis}" for a, axis in zip(row, axes, strict=True) if a]])
+        values.append(f"({total}) mod {m}" if m else total)
+    box = " and ".join(["0 = 0", *[f"0 <= {axis} < {e}" for axis, e in zip(axes, layout.extents, strict=True)]])
+    return f"{{ [{', '.join(axes)}] -> [{', '.join(values)}] : {box} }}"
+
+
+def guarded(layout: IntegerLayout) -> PiecewiseLayout:
+    """Return the layout with its box as the guard; outputs keep their names if ISL can print them.
+
+    Example:
+        >>> print(guarded(IntegerLayout.from_strides({"i": 5}, (3,), 1)))
+        { [x0] -> [(1 + 3x0)] : 0 <= x0 <= 4 } as offset
+    """
+    return from_text(isl_text(layout, [f"x{k}" for k in range(len(layout.inputs))]), output_names(layout))
+
+
+def from_text(text: str, outputs: tuple[str, ...]) -> PiecewiseLayout:
+    """Return the layout of an ISL text, with these output names."""
+    from layoutalg.piecewise import PiecewiseLayout
+
+    return PiecewiseLayout(text, outputs=outputs)
+
+
+def output_names(layout: IntegerLayout) -> tuple[str, ...]:
+    """Return the output names if ISL can print them next to the axes ``x0, x1, ...``, else ``y0, y1, ...``.
+
+    Example:
+        >>> output_names(IntegerLayout.from_strides({"i": 5}, (3,), output="mod"))
+        ('y0',)
+    """
+    words, axes = [*layout.out_dims], {f"x{k}" for k in range(len(layout.inputs))}
+    plain = all(word.isascii() and word.lower() not in _ISL_WORDS and word not in axes for word in words)
+    return tuple(words if plain else [f"y{k}" for k in range(len(words))])
+
+
+def listed(layout: IntegerLayout, names: tuple[str, ...]) -> str:
+    """Return the map from each value to its least point, first axis compared first, as ISL text in few runs.
+
+    Args:
+        layout: At least one point; time is quadratic in the number of points.
+        names: Names of the outputs in the text.
+
+    Example:
+        >>> listed(IntegerLayout.from_strides({"i": 3}, (4,), 1), ("y",))
+        '{ [y] -> [0 + 1*floor((y - 1)/4)] : 0 <= y - 1 <= 8 and (y - 1) mod 4 = 0 }'
+    """
+    from layoutalg.piecewise.runs import runs_text
+
+    least: dict[Vector, Vector] = {}
+    rows = layout.table().reshape(layout.size, -1).tolist()
+    for point, row in zip(itertools.product(*[range(extent) for extent in layout.extents[::-1]]), rows, strict=True):
+        value, turned = tuple(row), point[::-1]
+        least[value] = min(turned, least.get(value, turned))
+    return runs_text(least, names)
+
+
+def chained(layout: IntegerLayout, names: Sequence[str]) -> str | None:
+    """Return the inverse as ISL text if the outputs are chains of digits, else None."""
+    if any(sum(map(bool, column)) > 1 for column in layout.columns):
+        return None
+    from layoutalg.piecewise.inverse import chain_inverse
+
+    found = chain_inverse(guarded(layout).value, names)
+    return None if found is None else found.text
+
+
+def one_piece(layout: IntegerLayout, names: Sequence[str]) -> str | None:
+    """Return the inverse of a layout on its image as ISL text; None if the condition above fails.
+
+    Args:
+        layout: At least one point.
+        names: Names of the outputs in the text.
+
+    Example:
+        >>> one_piece(IntegerLayout.from_strides({"i": 5}, (3,), 1), ("y",))
+        '{ [y] -> [floor((1*y + -1)/3)] : 0 <= 1*y + -1 <= 12 and (1*y + -1) mod 3 = 0 }'
+    """
+    if any(m for _, _, m in layout.forms):
+        return None
+    rows, constants = [row for row, _, _ in layout.forms], [b for _, b, _ in layout.forms]
+    live = [k for k, extent in enumerate(layout.extents) if extent > 1]
+    solved = _left_inverse([[row[k] for k in live] for row in rows], len(live))
+    if solved is None:
+        return None
+    conditions: list[str] = []
+    values = ["0"] * len(layout.inputs)
+    for k, line in zip(live, solved, strict=True):
+        denominator = math.lcm(*[entry.denominator for entry in line])
+        total = _sum([int(entry * denominator) for entry in line], names, constants)
+        conditions.append(f"0 <= {total} <= {denominator * (layout.extents[k] - 1)}")
+        if denominator > 1:
+            conditions.append(f"({total}) mod {denominator} = 0")
+        values[k] = f"floor(({total})/{denominator})" if denominator > 1 else total
+    for place, row in enumerate(rows):
+        # y - b must equal this row of A times the solved coordinates; for the rows used to solve the rest is 0
+        rest = [Fraction(int(place == other)) for other in range(len(rows))]
+        for k, line in zip(live, solved, strict=True):
+            rest = [a - row[k] * entry for a, entry in zip(rest, line, strict=True)]
+        if any(rest):
+            scale = math.lcm(*[entry.denominator for entry in rest])
+            conditions.append(f"{_sum([int(entry * scale) for entry in rest], names, constants)} = 0")
+    return f"{{ [{', '.join(names)}] -> [{', '.join(values)}] : {' and '.join(conditions or ['0 = 0'])} }}"
+
+
+def _sum(factors: Sequence[int], names: Sequence[str], constants: Sequence[int]) -> str:
+    """Return ``sum of factor (name - constant)`` as text."""
+    constant = -sum(a * b for a, b in zip(factors, constants, strict=True))
+    return " + ".join([*[f"{a}*{name}" for a, name in zip(factors, names, strict=True) if a], str(constant)])
+
+
+def _left_inverse(rows: list[list[int]], width: int) -> list[list[Fraction]] | None:
+    """Return L with ``L A = I``, using only as many rows of A as it has columns; None if the columns are dependent."""
+    work = [
+        [*map(Fraction, row), *[Fraction(int(k == place)) for k in range(len(rows))]] for place, row in enumerate(rows)
+    ]
+    for column in range(width):
+        pivot = next((k for k in range(column, len(work)) if work[k][column]), None)
+        if pivot is None:
+            return None
+        work[column], work[pivot] = work[pivot], work[column]
+        lead = work[column][column]
+        work[column] = [entry / lead for entry in work[column]]
+        for k, row in enumerate(work):
+            if k != column and row[column]:
+                factor = row[column]
+                work[k] = [a - factor * b for a, b in zip(row, work[column], strict=True)]
+    return [row[width:] for row in work[:width]]
+
+
+# confirmation
+
+
+def confirmed(layout: IntegerLayout, inverse: PiecewiseLayout) -> str:
+    """Check that ``inverse`` returns the least point of each value of ``layout``; return at how many points.
+
+    Example:
+        >>> from layoutalg.piecewise import PiecewiseLayout
+        >>> f = IntegerLayout.from_strides({"i": 5}, (3,))
+        >>> confirmed(f, PiecewiseLayout("{ [y] -> [floor(y/3)] : 0 <= y <= 12 and y mod 3 = 0 }"))
+        'all 5 points'
+    """
+    from layoutalg.piecewise.confirm import DisagreementError, inverse_of
+
+    try:
+        count = inverse_of(inverse.value, guarded(layout).value, least=True)
+    except DisagreementError as error:
+        what, where = "the inverse that was found is wrong", (str(layout), inverse.text[:200])
+        raise BudgetError(Diagnostic("LA742", what, where, f"{error}, so it was discarded", error.at)) from None
+    return f"all {count} points" if count == layout.size else f"{count} of {layout.size} points"
+
+
+def _confirmed_on_digits(layout: IntegerLayout, inverse: IntegerLayout, values: IntegerLayout) -> str | None:
+    """Return at how many digits c ``layout(inverse(c)) = values(c)`` was checked; None if it fails."""
+    index = sampled_coordinates(inverse.size, POINTS)
+    points = [inverse.value(inverse.coordinate(int(k))) for k in index]
+    box = layout.extents
+    if any(not 0 <= x < extent for point in points for x, extent in zip(point, box, strict=True)):
+        return None
+    if any(layout.value(p) != values.value(values.coordinate(int(k))) for p, k in zip(points, index, strict=True)):
+        return None
+    return f"all {len(index)} points" if len(index) == inverse.size else f"{len(index)} of {inverse.size} points"

@@ -22,8 +22,8 @@ from layoutalg.ground.check import Checker
 from layoutalg.ground.digits import Axes, Coordinate, checked_axes, coordinates, digits_of
 from layoutalg.ground.errors import AdmissibilityError, BudgetError, Diagnostic, RepresentabilityError
 from layoutalg.ground.layout import Layout
-from layoutalg.integer.bijection import Index, index_by_strides, index_by_table
-from layoutalg.integer.forms import grid, residue_form, span
+from layoutalg.ground.text import Grammar, Tokens
+from layoutalg.integer.forms import Index, grid, index_by_strides, index_by_table, residue_form, span
 from layoutalg.integer.matrix import Form, Matrix, Vector, as_matrix, transpose
 from layoutalg.integer.matrix import check as check_matrix
 
@@ -48,8 +48,6 @@ class IntegerLayout(Layout):
         outputs: Outputs (name, modulus), modulus 0 for an output over Z.
         matrix: One row per output, one column per input. Rows with a modulus are stored reduced.
         offset: One integer per output, reduced likewise.
-
-    Raises: MalformedError: LA724.
 
     Example:
         >>> L = IntegerLayout((("i", 3), ("j", 5)), (("offset", 0), ("bank", 4)), ((5, 1), (5, 1)), (0, 2))
@@ -105,8 +103,6 @@ class IntegerLayout(Layout):
             output: Name of the output.
             modulus: Modulus of the output; 0 for none.
 
-        Raises: MalformedError: LA720, LA724.
-
         Example:
             >>> IntegerLayout.from_strides({"i": 3, "j": 2}, (1, 3)).table().tolist()
             [0, 1, 2, 3, 4, 5]
@@ -138,8 +134,6 @@ class IntegerLayout(Layout):
             extents: Extent of each axis, fastest first.
             pitches: Allocated extent of each axis, at least its extent; the difference is padding.
             output: Name of the output.
-
-        Raises: MalformedError: LA724.
 
         Example:
             >>> IntegerLayout.pitched({"i": 3, "j": 2}, (5, 2)).table().tolist()
@@ -215,8 +209,6 @@ class IntegerLayout(Layout):
     def at(self, index: int) -> int | Vector:
         """Return the value at a flat index: an int for one output, else a tuple.
 
-        Raises: MalformedError: LA726.
-
         Example:
             >>> IntegerLayout.from_strides({"i": 3, "j": 2}, (10, 1)).at(5)
             21
@@ -225,10 +217,7 @@ class IntegerLayout(Layout):
         return value[0] if len(value) == 1 else value
 
     def coordinate(self, index: int) -> Vector:
-        """Return the coordinates of a flat index, fastest axis first.
-
-        Raises: MalformedError: LA726.
-        """
+        """Return the coordinates of a flat index, fastest axis first."""
         number = _check_point.integer(index, "index", 0, self.size)
         digits = []
         for extent in self.extents:
@@ -237,10 +226,7 @@ class IntegerLayout(Layout):
         return tuple(digits)
 
     def value(self, point: Sequence[int]) -> Vector:
-        """Return the outputs at a point given as one integer per axis; the point is not checked against the box.
-
-        Raises: MalformedError: LA726.
-        """
+        """Return the outputs at a point given as one integer per axis; the point is not checked against the box."""
         try:
             return tuple(
                 [
@@ -262,8 +248,6 @@ class IntegerLayout(Layout):
         Returns:
             For flat indices an array of values, with one more axis if there are several outputs; for a mapping the
             value of every output, as ints if all inputs are ints. int64, or Python integers if 64 bits might overflow.
-
-        Raises: MalformedError: LA726. BudgetError: LA002.
 
         Example:
             >>> L = IntegerLayout.from_strides({"i": 3, "j": 2}, (10, 1))
@@ -324,8 +308,6 @@ class IntegerLayout(Layout):
     def table(self) -> npt.NDArray[Any]:
         """Return the outputs at all flat indices: one-dimensional for one output, else one column per output.
 
-        Raises: BudgetError: LA727.
-
         Example:
             >>> IntegerLayout.from_strides({"i": 3, "j": 2}, (2, 1), modulus=3).table().tolist()
             [0, 2, 1, 1, 0, 2]
@@ -353,8 +335,6 @@ class IntegerLayout(Layout):
 
         The value is given by its digits along the strides, ``offset0, offset1, ...``, or by ``offset`` if it has only
         one. Use ``right_inverse`` or ``image_inverse`` for other layouts.
-
-        Raises: AdmissibilityError: LA746. RepresentabilityError: LA747. BudgetError: LA727.
 
         Example:
             >>> f = IntegerLayout.from_strides({"i": 4, "j": 6}, (6, -1), 5)
@@ -399,3 +379,45 @@ class IntegerLayout(Layout):
 def layout_or_refuse(value: object, argument: str = "layout") -> IntegerLayout:
     """Return an integer layout; raise on any other value."""
     return check.kind(value, IntegerLayout, argument)
+
+
+_GRAMMAR = Grammar(
+    ("[", "]", "(", ")", ",", ":", "=", "+", "%", "->"), True, "LA725", "this is not the text of an integer layout"
+)
+
+
+def parse_integer(text: str) -> IntegerLayout:
+    """Parse the text form of an integer layout; ``parse_integer(str(L)) == L``.
+
+    Example:
+        >>> parse_integer("Z[i:4=(6), j:3=(-1) -> offset%7] + (2)").table().tolist()
+        [2, 1, 0, 6, 1, 0, 6, 5, 0, 6, 5, 4]
+    """
+    tokens = Tokens(text, _GRAMMAR)
+    if tokens.take("name", "Z") != "Z":
+        tokens.fail("Z", tokens.items[0][2])
+    tokens.take("[", "[")
+    inputs: list[tuple[str, int]] = []
+    columns: list[tuple[int, ...]] = []
+    while not tokens.accept("->"):
+        if inputs:
+            tokens.take(",", ", or ->")
+        name = tokens.take("name", "an input axis or ->")
+        tokens.take(":", ":")
+        extent = int(tokens.take("number", "an extent"))
+        tokens.take("=", "=")
+        inputs.append((name, extent))
+        columns.append(tokens.point())
+    outputs: list[tuple[str, int]] = []
+    while not tokens.accept("]"):
+        if outputs:
+            tokens.take(",", ", or ]")
+        name = tokens.take("name", "an output or ]")
+        outputs.append((name, int(tokens.take("number", "a modulus")) if tokens.accept("%") else 0))
+    offset = tokens.point() if tokens.accept("+") else (0,) * len(outputs)
+    if tokens.next < len(tokens.items):
+        tokens.fail("the end", tokens.items[tokens.next][2])
+    for (name, _), column in zip(inputs, columns, strict=True):
+        if len(column) != len(outputs):
+            tokens.fail(f"{len(outputs)} strides for the axis {name}, one per output", 0)
+    return IntegerLayout(tuple(inputs), tuple(outputs), transpose(tuple(columns), len(outputs)), offset)

@@ -19,21 +19,31 @@ from typing import Any
 from layoutalg.ground import clock
 from layoutalg.ground.limits import ISL_SECONDS, SMT_SECONDS
 from layoutalg.ground.verdict import Proved, Refuted, Unknown, Verdict
-from layoutalg.integer.bits import BITSET_VALUES, value_set
-from layoutalg.integer.confirm import sampled_values
-from layoutalg.integer.forms import filled, growing, span
-from layoutalg.integer.guarded import first_missed
-from layoutalg.integer.ladder import MILLISECONDS, Ladder, checked_milliseconds, climb, packed
-from layoutalg.integer.lattice import Coset, Lattice
+from layoutalg.integer.engines import (
+    BITSET_VALUES,
+    MILLISECONDS,
+    Ladder,
+    checked_milliseconds,
+    climb,
+    collision,
+    fit,
+    gap_in_table,
+    packed,
+    point_of_value,
+    repeat_in_table,
+    value_set,
+)
+from layoutalg.integer.forms import filled, growing, sampled_coordinates, span
+from layoutalg.integer.inverse import guarded
+from layoutalg.integer.lattice import Lattice, NoSolution, solve_mod
 from layoutalg.integer.layout import IntegerLayout, layout_or_refuse
 from layoutalg.integer.layout import check_argument as check
 from layoutalg.integer.matrix import Form, Matrix
-from layoutalg.integer.solve import NoSolution, solve_mod
-from layoutalg.integer.solver import collision, point_of_value
-from layoutalg.integer.tables import fit, gap_in_table, repeat_in_table
 
 PLACES = 12
 """Points of a box at which z3 confirms ISL's answer that the box is covered."""
+VALUES = 2**14
+"""Most points of a box that are all evaluated to confirm z3."""
 Box = Mapping[str, "int | tuple[int, int]"]
 Sides = Sequence[tuple[int, int]]
 Forms = Sequence[Form]
@@ -49,21 +59,6 @@ def kernel_lattice(layout: IntegerLayout) -> Lattice:
     return _kernel(layout_or_refuse(layout).matrix, layout.moduli, len(layout.inputs))
 
 
-def value_lattice(layout: IntegerLayout) -> Coset:
-    """Return the smallest lattice coset containing every value: the offset plus the span of the strides.
-
-    A modulus m of an output adds m to its axis of the lattice; axes of extent 0 or 1 are ignored.
-
-    Example:
-        >>> value_lattice(IntegerLayout.from_strides({"i": 4, "j": 4}, (4, 6), 7))
-        Coset(offset=(1,), lattice=Lattice(dimension=1, basis=((2,),)))
-    """
-    width = len(layout_or_refuse(layout).outputs)
-    generators = [column for column, extent in zip(layout.columns, layout.extents, strict=True) if extent > 1]
-    generators += [tuple(m if i == j else 0 for i in range(width)) for j, m in enumerate(layout.moduli) if m]
-    return Coset(layout.offset, Lattice.spanned_by(generators, width))
-
-
 def injective(layout: IntegerLayout, milliseconds: int = MILLISECONDS) -> Verdict:
     """Decide whether no two points of the box share all outputs.
 
@@ -73,8 +68,6 @@ def injective(layout: IntegerLayout, milliseconds: int = MILLISECONDS) -> Verdic
 
     Returns:
         Proved with the engine; Refuted with the two points and their common value; Unknown if time ran out.
-
-    Raises: MalformedError: LA724, LA731.
 
     Complexity: general strides are as hard as subset sum; the cheap engines decide practical layouts.
 
@@ -151,8 +144,9 @@ def _repeat_by_solver(name: str, layout: IntegerLayout, seconds: float) -> Verdi
     answer = collision(layout, seconds)
     if answer is not None:
         return _pair(name, layout, *answer)
-    values, count = sampled_values(layout)
-    if len(values) < count:
+    points = [layout.coordinate(int(index)) for index in sampled_coordinates(layout.size, VALUES)]
+    count = len(points)
+    if len({layout.value(point) for point in points}) < count:
         return Unknown(f"{name} answered that no two points share a value, but some do", (name, "samples"))
     return Proved(name, {"confirmed": f"no value twice among {count} points"})
 
@@ -189,8 +183,6 @@ def covers(layout: IntegerLayout, box: Box | None = None) -> Verdict:
 
     Returns:
         Proved; Refuted with a point of the box that is never reached; Unknown.
-
-    Raises: MalformedError: LA731.
 
     Example:
         >>> covers(IntegerLayout.from_strides({"i": 3, "j": 2}, (1, 3)), {"offset": 6})
@@ -246,9 +238,15 @@ def _no_points(name: str, layout: IntegerLayout, sides: Sides, _: Forms) -> Verd
 
 
 def _off_the_lattice(name: str, layout: IntegerLayout, sides: Sides, _: Forms) -> Verdict | None:
-    coset, corner = value_lattice(layout), [low for low, _ in sides]
+    width, corner = len(layout.outputs), [low for low, _ in sides]
+    generators = [column for column, extent in zip(layout.columns, layout.extents, strict=True) if extent > 1]
+    generators += [tuple(m if i == j else 0 for i in range(width)) for j, m in enumerate(layout.moduli) if m]
+    lattice = Lattice.spanned_by(generators, width)
     units = [[x + (k == place) for k, x in enumerate(corner)] for place, (a, b) in enumerate(sides) if b - a > 1]
-    return next((_missed(name, layout, point) for point in (corner, *units) if tuple(point) not in coset), None)
+    for point in (corner, *units):
+        if tuple(a - b for a, b in zip(point, layout.offset, strict=True)) not in lattice:
+            return _missed(name, layout, point)
+    return None
 
 
 def _out_of_range(name: str, layout: IntegerLayout, sides: Sides, forms: Forms) -> Verdict | None:
@@ -332,6 +330,21 @@ def _gap_by_isl(name: str, layout: IntegerLayout, sides: Sides, _: Forms) -> Ver
                 f"ISL answered that the box is covered, but z3 finds no point with the value {place}", (name, "z3")
             )
     return Proved(name, {"confirmed": f"z3 reaches {len(places)} places of the box"})
+
+
+def first_missed(layout: IntegerLayout, sides: Sequence[tuple[int, int]]) -> list[int] | None:
+    """Return a point of a box of outputs (low, high) that is not a value of the layout, or None.
+
+    Example:
+        >>> first_missed(IntegerLayout.from_strides({"i": 2, "j": 2}, (1, 3)), [(0, 5)])
+        [2]
+    """
+    from layoutalg.piecewise import PointSet
+
+    image = guarded(layout).image
+    box = " and ".join(f"{low} <= {axis} < {high}" for axis, (low, high) in zip(image.axes, sides, strict=True))
+    point = PointSet(f"{{ [{', '.join(image.axes)}] : {box} }}").subtract(image).sample()
+    return None if point is None else [int(str(point[axis])) for axis in image.axes]
 
 
 COVERS: Ladder[Verdict | None] = {

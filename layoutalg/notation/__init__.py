@@ -1,7 +1,7 @@
 """Read and write every notation: the output of ``str`` and what CuTe and Triton print.
 
 Notation: the beginning of the text determines the family. ``F2[`` is a linear layout (``layoutalg.f2.layout``),
-``Z[`` an integer layout (``layoutalg.integer.notation``), ``{`` or ``[`` (parameters) a piecewise layout or, without an
+``Z[`` an integer layout (``layoutalg.integer.layout``), ``{`` or ``[`` (parameters) a piecewise layout or, without an
 arrow, a point set, both read by ISL. An axis and its digits, ``lane 8:2``, or a box of named axes, ``[lane:8]``, begin
 a hierarchical layout (``layoutalg.hierarchy.notation``). ``#``, ``tensor<`` and ``!ttg.memdesc<`` begin Triton
 attributes and types (``layoutalg.notation.ttgir``), ``gl.BlockedLayout(`` a Gluon constructor
@@ -129,7 +129,7 @@ def _parsed(text: str, shape: Any) -> Any:
 
         return parse_linear(text)
     if start.startswith("Z"):
-        from layoutalg.integer.notation import parse_integer
+        from layoutalg.integer.layout import parse_integer
 
         return parse_integer(text)
     if start.startswith(("[", "{")):

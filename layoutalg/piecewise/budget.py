@@ -3,13 +3,15 @@
 Implementation notes: ISL counts operations, but the cost of one grows by three orders of magnitude with the size of its
 numbers, and Python cannot interrupt ISL. So a question is first asked in this process with a quota that keeps similar
 texts below a tenth of a second, and then in a worker. One context per thread serves all questions, because a dropped
-context leaks some kilobytes. Questions return only text and plain numbers.
+context leaks some kilobytes. ISL objects never leave their thread: questions take texts, whose objects the thread
+remembers, and return plain values.
 """
 
 from __future__ import annotations
 
 import re
 import threading
+from collections import OrderedDict
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Concatenate, NoReturn, ParamSpec, TypeVar
 
@@ -24,6 +26,8 @@ else:
 
 P = ParamSpec("P")
 T = TypeVar("T")
+OBJECTS = 256
+"""ISL objects that a thread remembers by their texts."""
 FIRST_TEXT = 4_000
 FIRST_QUOTIENTS = 24
 FIRST_OPERATIONS = ((4, 8_000), (8, 4_000), (10**6, 2_000))
@@ -53,8 +57,6 @@ def solve(
         ask: The question, a module-level function; called again from the start if the first attempt ran out of quota.
         operations: ISL's operation quota; None for the time limit only.
         args: Further arguments of the question: texts and plain values.
-
-    Raises: BudgetError: LA222, LA001. AdmissibilityError: LA791.
 
     Example:
         >>> solve("parity", lambda context: __import__("islpy").Val.read_from_str(context, "7").to_python())
@@ -152,8 +154,19 @@ def _attempt(question: str, quota: int, ask: Callable[..., T], *args: Any, **kwa
 def _context() -> islpy.Context:
     """Return the context of this thread."""
     if not hasattr(_own, "context"):
-        _own.context = islpy.Context()
+        _own.context, _own.objects = islpy.Context(), OrderedDict()
     return _own.context  # type: ignore[no-any-return]
+
+
+def known(text: str, read: Callable[[str], T]) -> T:
+    """Return this thread's ISL object of a canonical text, reading the text if it is not remembered."""
+    objects: OrderedDict[str, Any] = _own.objects
+    if text not in objects:
+        objects[text] = read(text)
+        if len(objects) > OBJECTS:
+            objects.popitem(last=False)
+    objects.move_to_end(text)
+    return objects[text]  # type: ignore[no-any-return]
 
 
 def says(error: Exception) -> str:

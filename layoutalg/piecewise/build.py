@@ -6,9 +6,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from layoutalg.ground.errors import AdmissibilityError, Diagnostic
-from layoutalg.piecewise import functions, regions
+from layoutalg.piecewise import operations
 from layoutalg.piecewise.layout import PiecewiseLayout
 from layoutalg.piecewise.notation import malformed, prepared
+from layoutalg.piecewise.pieces import Value
 from layoutalg.piecewise.points import VALUE_BITS, check
 from layoutalg.piecewise.sets import PointSet
 
@@ -29,8 +30,6 @@ def from_pieces(
         given: Constraints on the parameters.
         outputs: Names of the outputs.
 
-    Raises: MalformedError: LA783, LA784, LA780, LA781, LA782, LA785.
-
     Example:
         >>> L = from_pieces(("i",), [("0 <= i < N", "2i"), ("N <= i < 2N", "4N - 1 - i")], params=("N",))
         >>> L.graph(N=2)[1].ravel().tolist()
@@ -48,16 +47,16 @@ def from_pieces(
         raise check.malformed("pieces", "must contain at least one pair (guard, values)", pieces)
     known = PiecewiseLayout(f"{head}{{ {point} -> [0] }}", given=given)
     parts: list[str] = []
-    guards: list[str] = []
+    guards: list[Value] = []
     for index, (guard, values) in enumerate(listed):
         domain = known.restrict(PointSet(f"{head}{{ {point} : {guard} }}")).domain
         if domain.is_empty():
             because = f"no point satisfies the guard {guard!r} of piece {index}"
             witness: dict[str, object] = {"piece": index, "guard": guard}
             raise malformed("LA784", "a guard is never true", guard, because, witness)
-        guards.append(domain.text)
+        guards.append(domain.value)
         parts.append(f"{point} -> [{', '.join(values)}] : {guard}")
-    overlap = regions.overlap(guards, tuple(axes))
+    overlap = operations.overlap(guards)
     if overlap is not None:
         before, index, shared = overlap
         because = f"the guards of pieces {before} and {index} are both true at {shared}"
@@ -102,8 +101,6 @@ class Tiles:
 def split(layout: PiecewiseLayout, axis: str, tile: int) -> PiecewiseLayout:
     """Return the layout with one axis split into two digits, ``axis = tile * axis_tile + axis_in``.
 
-    Raises: MalformedError: LA785.
-
     Example:
         >>> split(PiecewiseLayout("[N] -> { [i] -> [i] : 0 <= i < N }"), "i", 4)(i_tile=2, i_in=1, N=12)
         {'y0': 9}
@@ -137,8 +134,6 @@ def full_and_partial_tiles(layout: PiecewiseLayout, axis: str, tile: int) -> Til
         axis: The axis to split.
         tile: T >= 1, in points.
 
-    Raises: MalformedError: LA785. BudgetError: LA222.
-
     Example:
         >>> parts = full_and_partial_tiles(PiecewiseLayout("[N] -> { [i] -> [3i] : 0 <= i < N }"), "i", 12)
         >>> parts.full_domain.count(N=50), parts.partial_domain.count(N=50), parts.partial.domain.count(N=48)
@@ -146,15 +141,15 @@ def full_and_partial_tiles(layout: PiecewiseLayout, axis: str, tile: int) -> Til
     """
     digits = _digits(layout, axis, tile)
     whole = layout.after(digits)
-    ragged = PointSet(regions.partial_tiles(whole.domain.text, layout.axes.index(axis) + 1, int(tile)))
+    ragged = PointSet.of(operations.partial_tiles(whole.domain.value, layout.axes.index(axis) + 1, int(tile)))
     full, partial = whole.without(ragged), whole.restrict(ragged)
     values = [
         part
         for name in layout.axes
         for part in ((f"floor({name}/{tile})", f"{name} mod {tile}") if name == axis else (name,))
     ]
-    cut = PiecewiseLayout(f"{{ [{', '.join(layout.axes)}] -> [{', '.join(values)}] }}").text
-    domains = [PointSet(functions.domain(functions.within(cut, part.domain.text))) for part in (full, partial)]
+    cut = PiecewiseLayout(f"{{ [{', '.join(layout.axes)}] -> [{', '.join(values)}] }}").value
+    domains = [PointSet.of(operations.domain(operations.within(cut, part.domain.value))) for part in (full, partial)]
     return Tiles(full, partial, domains[0], domains[1])
 
 
@@ -162,8 +157,6 @@ def padded(layout: PiecewiseLayout, interval: int, padding: int) -> PiecewiseLay
     """Return the layout with ``padding`` unused values after every ``interval`` values of its single output.
 
     Mathematically: v -> v + padding * floor(v / interval).
-
-    Raises: MalformedError: LA785.
 
     Example:
         >>> padded(PiecewiseLayout("{ [i] -> [i] : 0 <= i < 10 }"), 4, 1).table().tolist()
@@ -174,8 +167,6 @@ def padded(layout: PiecewiseLayout, interval: int, padding: int) -> PiecewiseLay
 
 def addresses(layout: PiecewiseLayout, element_bytes: int, base_bytes: int = 0) -> PiecewiseLayout:
     """Return the layout of byte addresses for a layout of element offsets.
-
-    Raises: MalformedError: LA785.
 
     Example:
         >>> addresses(PiecewiseLayout("{ [i] -> [3i] : 0 <= i < 10 }"), 2, 64).at(5)
@@ -195,8 +186,6 @@ def banks(address: PiecewiseLayout, count: int = 32, word_bytes: int = 4) -> Pie
         count: Number of banks.
         word_bytes: Width of a bank.
 
-    Raises: MalformedError: LA785.
-
     Example:
         >>> rows = PiecewiseLayout("[N] -> { [i] -> [33i] : 0 <= i < N }")
         >>> banks(addresses(rows, 4)).graph(N=3)[1].ravel().tolist()
@@ -210,8 +199,6 @@ def common_values(first: PiecewiseLayout, second: PiecewiseLayout) -> PointSet:
     """Return the values that both layouts take; outputs correspond by position.
 
     The layouts are disjoint if the result ``is_empty``; ``sample`` returns a common value.
-
-    Raises: MalformedError: LA785. BudgetError: LA222.
 
     Example:
         >>> rows, columns = (PiecewiseLayout(f"{{ [i] -> [{step}i] : 0 <= i < 8 }}") for step in (3, 5))
@@ -228,8 +215,6 @@ def lexmin(points: PointSet) -> PiecewiseLayout:
 
     The result is a layout without axes, defined where the set is nonempty.
 
-    Raises: AdmissibilityError: LA786. MalformedError: LA785.
-
     Example:
         >>> lexmin(PointSet("[N] -> { [i] : N <= 2i and i < 100 }"))(N=7)
         {'i': 4}
@@ -244,9 +229,9 @@ def lexmax(points: PointSet) -> PiecewiseLayout:
 
 def _extreme(points: PointSet, largest: bool) -> PiecewiseLayout:
     check.kind(points, PointSet, "points")
-    found = regions.extreme(points.text, largest)
-    if isinstance(found, str):
-        return PiecewiseLayout(found, points.axes)
+    found = operations.extreme(points.value, largest)
+    if isinstance(found, Value):
+        return PiecewiseLayout.of(found, points.axes)
     raise AdmissibilityError(
         Diagnostic(
             code="LA786",

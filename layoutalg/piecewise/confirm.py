@@ -1,38 +1,33 @@
-"""Check every answer of ISL by evaluating its text with an independent parser.
+"""Confirm ISL's answers at points: both sides are evaluated with numpy and compared.
 
-The expected values follow point by point from the texts of the operands. A small box is compared at all points; a
-larger or parametric one at a corner and random points, which can refute but not prove.
+A small box is compared at all its points; a larger or parametric one at a corner and random points, which can refute
+but not prove. The boxes come from interval arithmetic, not from ISL; the choice of points is deterministic.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
-from typing import Any, NoReturn, TypeAlias, TypeVar
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from random import Random
+from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 
+from layoutalg.ground import clock
 from layoutalg.ground.errors import BudgetError, Diagnostic
-from layoutalg.piecewise.budget import solve
-from layoutalg.piecewise.clauses import Atom, Clause, Linear
-from layoutalg.piecewise.clouds import Cloud, clouds, modest, together
-from layoutalg.piecewise.explicit import parsed
-from layoutalg.piecewise.meaning import Array, Meaning, UnreadError, read
+from layoutalg.piecewise.boxes import Span, box, hull
+from layoutalg.piecewise.pieces import SAFE, Array, Value, evaluated
 
-T = TypeVar("T")
 Values: TypeAlias = "tuple[list[Array], Array]"
-
-
-@dataclass(frozen=True, slots=True)
-class Judged:
-    """At how many points an answer was checked, and whether these are all points that matter."""
-
-    points: int
-    exact: bool
-
-    def __str__(self) -> str:
-        return f"{'all' if self.exact else 'some'} {self.points} points"
+Point: TypeAlias = "tuple[int, ...]"
+POINTS = 2**13
+"""Most points of a box that is listed whole."""
+WORK = 2**24
+SAMPLES = 512
+VECTORS = 6
+TRIED = 14
 
 
 class DisagreementError(Exception):
@@ -43,334 +38,308 @@ class DisagreementError(Exception):
         self.at = dict(at)
 
 
-def doubted(question: str, because: str, at: Mapping[str, object]) -> NoReturn:
+def doubted(question: str, error: DisagreementError) -> NoReturn:
     """Raise: ISL's answer is wrong."""
-    raise BudgetError(
-        Diagnostic(
-            code="LA793",
-            what="ISL's answer is wrong, and no other method worked",
-            where=(question[:200],),
-            because=because[:400],
-            witness=at,
-        )
-    )
-
-
-def unjudged(question: str, because: str) -> NoReturn:
-    """Raise: ISL's answer could not be checked."""
-    raise BudgetError(
-        Diagnostic(
-            code="LA794",
-            what="ISL's answer could not be confirmed",
-            where=(question[:200],),
-            because=f"its text, or an operand's, cannot be parsed without ISL: {because}"[:400],
-        )
-    )
-
-
-def function_like(
-    text: str, wanted: Callable[[Cloud], Values], near: Sequence[Meaning], also: Sequence[Meaning] = ()
-) -> None:
-    """Compare a function with its expected values.
-
-    Args:
-        text: The function.
-        wanted: Returns the expected values at points, and where they are defined.
-        near: Texts whose inputs bound the points where anything is defined, in addition to ``text``.
-        also: Other texts that ``wanted`` evaluates.
-
-    Raises: DisagreementError: With a point. UnreadError: A text cannot be parsed.
-    """
-    found = read(text)
-    inputs = max([found.inputs, *(meaning.inputs for meaning in near)])
-    cloud = together((found, inputs), *((meaning, inputs) for meaning in near), width=inputs, also=also)
-    values, covered, clash = found.values(cloud.given(found), cloud.places)
-    expected, defined = wanted(cloud)
-    same("defined or not", covered, defined, cloud)
-    same("two values", clash, np.zeros_like(clash), cloud)
-    for value, other in zip(values, expected, strict=True):
-        same("another value", np.where(covered, value, 0), np.where(covered, other, 0), cloud)
-
-
-def function_of(
-    text: str, meant: Meaning, known: Callable[[Cloud], Array] | None = None, also: Sequence[Meaning] = ()
-) -> None:
-    """Compare a function with the text it was parsed from, which may define the values only by conditions.
-
-    ``known`` returns where the parameters satisfy the given constraints; ``also`` are the texts it evaluates.
-    """
-    found = read(text)
-
-    def allowed(cloud: Cloud) -> Array:
-        return np.asarray(True if known is None else known(cloud))
-
-    if all(clause.by_values(meant.inputs) for clause in meant.clauses):
-
-        def wanted(cloud: Cloud) -> Values:
-            values, covered, clash = meant.values(cloud.given(meant), cloud.places)
-            same("two values", clash & allowed(cloud), np.zeros_like(clash), cloud)
-            shape = cloud.shape
-            return [np.broadcast_to(value, shape) for value in values], np.broadcast_to(covered & allowed(cloud), shape)
-
-        function_like(text, wanted, [meant], [meant, *also])
-        return
-    cloud = together((found, found.inputs), width=found.inputs, also=[meant, *also])  # the graph is contained in it
-    values, covered = valued(found, cloud)
-    pair = Cloud(cloud.params, (*cloud.places, *moved(cloud, values, covered).places), cloud.count, False)
-    inside = held(meant, pair) & allowed(cloud)
-    same("not a value", covered & ~inside, np.zeros_like(covered), cloud)
-    width = meant.inputs + meant.outputs
-    cloud = together((meant, None), width=width, also=[found, *also])  # and nothing is missing
-    inside = held(meant, cloud) & allowed(cloud)
-    values, covered, _ = found.values(cloud.given(found), cloud.places[: meant.inputs])
-    for value, place in zip(values, cloud.places[meant.inputs :], strict=True):
-        covered = covered & np.asarray(value == place, dtype=bool)
-    same("a value that is missing", inside & ~covered, np.zeros_like(inside), cloud)
+    what = "ISL's answer is wrong, and no other method worked"
+    raise BudgetError(Diagnostic("LA793", what, (question[:200],), str(error)[:400], error.at))
 
 
 def judged(question: str, judge: Callable[[], object]) -> None:
-    """Check an answer of ISL.
-
-    Raises: BudgetError: LA793, LA794.
-    """
-    try:
-        twice(judge)
-    except DisagreementError as error:
-        doubted(question, str(error), error.at)
-    except UnreadError as error:
-        unjudged(question, str(error))
-
-
-def twice(judge: Callable[[], object]) -> None:
-    """Check an answer; retry at small points if some point has too many quantified integers to try."""
+    """Check an answer of ISL."""
     try:
         judge()
-    except UnreadError:
-        with modest():
-            judge()
+    except DisagreementError as error:
+        doubted(question, error)
 
 
-def plainly(question: str, ask: Callable[[bool], T], judge: Callable[[T], object]) -> T:
-    """Return a checked answer; if it cannot be parsed, ask again with all quantified integers defined.
+@dataclass(frozen=True, slots=True)
+class Cloud:
+    """Points, each with its own parameters.
 
-    Raises: BudgetError: LA793, LA794.
+    Args:
+        params: One array per parameter.
+        places: One array per axis.
+        count: Number of points.
+        exact: Whether these are all points of the box they were chosen from, at these parameters.
     """
-    unread: UnreadError | None = None
-    for plain in (False, True):
-        found = ask(plain)
-        try:
-            twice(partial(judge, found))
-        except DisagreementError as error:
-            doubted(question, str(error), error.at)
-        except UnreadError as error:
-            unread = error
-        else:
-            return found
-    unjudged(question, str(unread))
+
+    params: Mapping[str, Array]
+    places: tuple[Array, ...]
+    count: int
+    exact: bool
+
+    def of(self, value: Value) -> Values:
+        """Return the outputs of a function at the points, and where it is defined."""
+        return evaluated(value, self.params, self.places, (self.count,))
+
+    def moved(self, values: Sequence[Array], covered: Array) -> Cloud:
+        """Return other points at the same parameters, 0 where not covered."""
+        return Cloud(self.params, tuple(np.where(covered, value, 0) for value in values), self.count, False)
+
+    def chosen(self, covered: Array, values: Sequence[Array]) -> Cloud:
+        """Return other points at the same parameters, only those covered."""
+        params = {name: value[covered] for name, value in self.params.items()}
+        return Cloud(params, tuple(value[covered] for value in values), int(covered.sum()), False)
+
+    def rows(self, covered: Array) -> list[Point]:
+        """Return the covered points as tuples."""
+        if not self.places:
+            return [()] * int(covered.sum())
+        return list(zip(*(place[covered].tolist() for place in self.places), strict=True))
 
 
-def answered(ask: Callable[..., T], operands: Sequence[Any], judge: Callable[[T], object]) -> T:
-    """Ask ISL a question that takes its operands and then ``plain``; return the checked answer.
+def clouds(near: Sequence[Value], also: Sequence[Value] = ()) -> Iterator[Cloud]:
+    """Yield points of the boxes of some functions or sets on the same axes, one cloud per choice of the parameters.
 
-    Raises: BudgetError: LA222, LA793, LA794.
+    Args:
+        near: The functions.
+        also: Others whose parameters need values.
+
+    Example:
+        >>> from layoutalg.piecewise.sets import PointSet
+        >>> [cloud] = clouds([PointSet("{ [i, j] : 0 <= i <= j < 2 }").value])
+        >>> [place.tolist() for place in cloud.places], cloud.exact
+        ([[0, 0, 1, 1], [0, 1, 0, 1]], True)
     """
-    question = f"{ask.__name__} of {' and '.join(map(str, operands))}"
-    return plainly(question, lambda plain: solve(question, ask, None, *operands, plain), judge)
+    names = sorted({name for value in (*near, *also) for name in value.params})
+    limit = max(16, min(POINTS, WORK // (1 + sum(value.weight for value in (*near, *also)))))
+    if not names:
+        yield _cloud(near, {}, limit, SAMPLES, 0)
+        return
+    found, source = 0, Random(len(names))
+    for tried in range(TRIED):
+        clock.check("points to judge an answer at")
+        cloud = _cloud(
+            near, {name: _parameter(tried, source) for name in names}, max(16, limit // VECTORS), SAMPLES // 2, tried
+        )
+        yield cloud
+        found += bool(cloud.count)
+        if found >= VECTORS:
+            return
 
 
-def meant(text: str) -> Meaning:
-    """Return the meaning of a user's text; if only ISL can parse it, that of the text as ISL prints it."""
-    try:
-        return read(text)
-    except UnreadError:
-        pass
-    try:
-        return read(solve(text, parsed, None, text, "->" in text.partition("{")[2]))
-    except UnreadError as error:
-        unjudged(text, str(error))
+def together(near: Sequence[Value], also: Sequence[Value] = ()) -> Cloud:
+    """Return the points of ``clouds`` as one cloud."""
+    found = list(clouds(near, also))
+    if len(found) == 1:
+        return found[0]
+    params = {name: np.concatenate([cloud.params[name] for cloud in found]) for name in found[0].params}
+    places = tuple(np.concatenate(lines) for lines in zip(*(cloud.places for cloud in found), strict=True))
+    return Cloud(params, places, sum(cloud.count for cloud in found), False)
 
 
-def set_like(
-    text: str, wanted: Callable[[Cloud], Array], near: Sequence[Meaning], also: Sequence[Meaning] = ()
-) -> None:
-    """Compare a set (or a relation, as pairs) with its expected points; see ``function_like``."""
-    found = read(text)
-    width = _width(found, near)
-    cloud = together((found, None), *((meaning, None) for meaning in near), width=width, also=also)
-    same("a point or not", held(found, cloud), wanted(cloud), cloud)
+def everywhere(near: Sequence[Value]) -> Cloud | None:
+    """Return all points of the boxes of some functions without parameters, if these are few; else None."""
+    if any(value.params for value in near):
+        return None
+    [cloud] = clouds(near)
+    return cloud if cloud.exact else None
 
 
-def _width(found: Meaning, near: Sequence[Meaning]) -> int:
-    return max([found.inputs + found.outputs, *(meaning.inputs + meaning.outputs for meaning in near)])
+def single(params: Mapping[str, object], point: Sequence[int]) -> Cloud:
+    """Return one point as a cloud."""
+    known = {name: np.array([value], dtype=object) for name, value in params.items()}
+    return Cloud(known, tuple(np.array([value], dtype=object) for value in point), 1, False)
 
 
-def image_like(text: str, function: Meaning) -> None:
-    """Compare a set with the values of a function: nothing missing and, if all points are listed, nothing extra."""
-    found = read(text)
-    for cloud in clouds((function, function.inputs), width=function.inputs, also=[found]):
-        values, covered, _ = function.values(cloud.given(function), cloud.places)
-        taken = [np.broadcast_to(value, covered.shape)[covered].reshape(-1) for value in values]
-        images = Cloud(cloud.params, tuple(taken), int(covered.sum()), False)
-        if images.count:
-            same("a value that is missing", held(found, images), np.ones(images.shape, dtype=bool), images)
-        if cloud.exact and taken:
-            known = set(zip(*(line.tolist() for line in taken), strict=True))
-            for every in clouds((found, None), width=function.outputs, params=cloud.params):
-                members = held(found, every)
-                lines = [place[members].tolist() for place in every.places]
-                wrong = next((point for point in zip(*lines, strict=True) if point not in known), None)
-                if wrong is not None:
-                    raise DisagreementError("a point that is not a value", {**cloud.params, "value": wrong})
+def _parameter(tried: int, source: Random) -> int:
+    """Return a value for a parameter: small positive ones first, then also negative and large ones."""
+    if tried < TRIED // 2:
+        return source.randint(1, 12)
+    power: int = 2 ** source.randint(0, 20)
+    return source.choice([source.randint(-6, 40), source.randint(0, 6), source.randint(0, 2000), power])
 
 
-def inverse_of(text: str, function: Meaning, least: bool = False) -> None:
-    """Compare a function with the inverse of another; with ``least``, to the least point of every value."""
-    found = read(text)
-    cloud = together((function, function.inputs), width=function.inputs, also=[found])
-    values, covered = valued(function, cloud)
-    images = picked(cloud, covered, values)
-    if images.count:
-        start = picked(cloud, covered, cloud.places).places
-        back, inside, clash = found.values(images.given(found), images.places)
-        true = np.ones(images.shape, dtype=bool)
-        same("a value without a point", np.broadcast_to(inside & ~clash, true.shape), true, images)
-        back = [np.broadcast_to(line, true.shape) for line in back]
-        if least:
-            there, defined = valued(function, Cloud(images.params, tuple(back), images.count, False))
-            same("a point outside", defined, true, images)
-            for value, image in zip(there, images.places, strict=True):
-                same("a point with another value", value, image, images)
-            same("a point that is not the least", comes_after(back, start), ~true, images)
-        else:
-            for line, origin in zip(back, start, strict=True):
-                same("another point", line, origin, images)
-    every = together((found, function.outputs), width=function.outputs, also=[function])
-    back, inside = valued(found, every)
-    there, covered = valued(function, moved(every, back, inside))
-    same("not a value", inside & ~covered, np.zeros_like(inside), every)
-    for value, place in zip(there, every.places, strict=True):
-        same("another value", np.where(inside, value, 0), np.where(inside, place, 0), every)
+def _cloud(near: Sequence[Value], params: Mapping[str, int], limit: int, samples: int, vector: int) -> Cloud:
+    whole: list[Span] | None = None
+    for value in near:
+        found = box(value, params)
+        if found is not None:
+            whole = found if whole is None else [hull(a, b) for a, b in zip(whole, found, strict=True)]
+    if whole is None:
+        return _at(params, tuple(np.zeros(0, dtype=np.int64) for _ in near[0].axes), 0, True)
+    lengths = [None if low is None or high is None else max(0, high - low + 1) for low, high in whole]
+    size = math.prod(length or 0 for length in lengths)
+    if None not in lengths and 0 < size <= limit:
+        return _at(params, _grid([low or 0 for low, _ in whole], [length or 0 for length in lengths]), size, True)
+    side = max(1, int((samples // 2) ** (1 / max(1, len(whole)))))
+    starts = [low if low is not None else min(high - 4, -2) if high is not None else -2 for low, high in whole]
+    corner = _grid(
+        starts,
+        [
+            side if high is None else max(1, min(side, high - start + 1))
+            for start, (_, high) in zip(starts, whole, strict=True)
+        ],
+    )
+    drawn = [_drawn(span, _dice(axis, vector, samples // 2)) for axis, span in enumerate(whole)]
+    places = tuple(np.concatenate(pair) for pair in zip(corner, drawn, strict=True))
+    return _at(params, places, len(places[0]) if places else 1, False)
 
 
-def no_point(
-    wanted: Callable[[Cloud], Array], near: Sequence[Meaning], width: int, also: Sequence[Meaning] = ()
-) -> Judged:
-    """Check that a predicate is false at all points of the boxes of some texts; see ``function_like``."""
-    cloud = together(*((meaning, width) for meaning in near), width=width, also=also)
-    found = wanted(cloud)
-    same("a point", np.asarray(found), np.zeros_like(found), cloud)
-    return how(cloud)
+def _at(params: Mapping[str, int], places: tuple[Array, ...], count: int, exact: bool) -> Cloud:
+    return Cloud({name: _line([value] * count) for name, value in params.items()}, places, count, exact)
 
 
-def held(meaning: Meaning, cloud: Cloud) -> Array:
-    """Return which points of a cloud are in a set."""
-    return np.broadcast_to(meaning.holds(cloud.given(meaning), cloud.places), cloud.shape)
+def _line(values: Sequence[int]) -> Array:
+    return np.array(values, dtype=object if max(map(abs, values), default=0) >= SAFE // 2 else np.int64)
 
 
-def valued(meaning: Meaning, cloud: Cloud) -> Values:
-    """Return the values of a function at a cloud, and where it is defined."""
-    values, covered, _ = meaning.values(cloud.given(meaning), cloud.places)
-    shape = cloud.shape
-    return [np.broadcast_to(value, shape) for value in values], np.broadcast_to(covered, shape)
+def _grid(starts: Sequence[int], lengths: Sequence[int]) -> tuple[Array, ...]:
+    """Return all points of a box, last axis fastest; numpy itself is limited to 64 axes."""
+    rest, lines = np.arange(math.prod(lengths), dtype=np.int64), []
+    for start, length in zip(reversed(starts), reversed(lengths), strict=True):
+        rest, digit = np.divmod(rest, length)
+        wide = abs(start) + length >= SAFE // 2
+        lines.append((digit.astype(object) if wide else digit) + start)
+    return tuple(reversed(lines))
 
 
-def through(steps: Sequence[Meaning], cloud: Cloud) -> Values:
-    """Return the values of a chain of functions, and where all are defined."""
-    values, covered = valued(steps[0], cloud)
-    for step in steps[1:]:
-        values, defined = valued(step, moved(cloud, values, covered))
-        covered = covered & defined
-    return values, covered
+@lru_cache(maxsize=256)
+def _dice(axis: int, vector: int, count: int) -> tuple[Array, Array, Array, Array]:
+    """Return random numbers: one of 3 cases, a fraction, a number up to 8, and steps of all sizes below 2**24."""
+    rng = np.random.default_rng((axis, vector, count))
+    steps = np.stack([rng.integers(0, 17, count), rng.integers(0, 301, count), 2 ** rng.integers(0, 25, count)])
+    cases = rng.integers(0, 3, count)
+    return cases, rng.random(count), rng.integers(0, 9, count), steps[cases, np.arange(count)]
 
 
-def moved(cloud: Cloud, values: Sequence[Array], covered: Array) -> Cloud:
-    """Return the cloud of the values, 0 where undefined."""
-    return Cloud(cloud.params, tuple(np.where(covered, value, 0) for value in values), cloud.count, False)
+def _drawn(span: Span, dice: tuple[Array, Array, Array, Array]) -> Array:
+    """Return numbers of a span, many of them near its ends."""
+    (low, high), (cases, fraction, near, steps) = span, dice
+    if low is None or high is None or low > high:
+        wide = max(abs(low or 0), abs(high or 0)) >= SAFE // 2
+        steps = steps.astype(object) if wide else steps
+        if low is not None:
+            return low + steps
+        return np.where(cases == 2, -steps, steps) if high is None else high - steps
+    width = high - low
+    near = near % (min(8, width) + 1)
+    if max(abs(low), abs(high)) >= SAFE // 2:
+        near = near.astype(object)
+        inside = np.array([int(part * 2**53) * width >> 53 for part in fraction.tolist()], dtype=object)
+    else:
+        inside = (fraction * width).astype(np.int64)
+    return np.where(cases == 0, inside, np.where(cases == 1, near, width - near)) + low
 
 
-def picked(cloud: Cloud, chosen: Array, values: Sequence[Array]) -> Cloud:
-    """Return the cloud of values at the chosen points."""
-    shape = np.shape(chosen)
-    params = {
-        name: value[chosen] if isinstance(value, np.ndarray) and value.ndim else value
-        for name, value in cloud.params.items()
-    }
-    taken = tuple(np.broadcast_to(value, shape)[chosen].reshape(-1) for value in values)
-    return Cloud(params, taken, int(chosen.sum()), False)
-
-
-def how(cloud: Cloud) -> Judged:
-    """Return what a check at a cloud amounts to."""
-    return Judged(cloud.count, cloud.exact and not cloud.params)
-
-
-def comes_after(first: Sequence[Array], second: Sequence[Array]) -> Array:
-    """Return where the first points are lexicographically greater than the second ones."""
-    answer = np.zeros(np.shape(first[0]) if first else (), dtype=bool)
-    same = np.ones_like(answer)
-    for left, right in zip(first, second, strict=True):
-        answer = answer | (same & np.asarray(left > right, dtype=bool))
-        same = same & np.asarray(left == right, dtype=bool)
-    return answer
+# what an answer is compared with
 
 
 def same(what: str, found: Array, wanted: Array, cloud: Cloud) -> None:
     """Raise at the first point where two arrays differ."""
     wrong = np.asarray(found != wanted, dtype=bool)
-    if not wrong.any():
-        return
-    at = np.unravel_index(int(np.argmax(wrong)), wrong.shape)
-    point = [int(np.broadcast_to(place, wrong.shape)[at]) for place in cloud.places]
-    params = {name: int(np.broadcast_to(value, wrong.shape)[at]) for name, value in cloud.params.items()}
-    raise DisagreementError(what, {**params, "at": tuple(point)})
+    if wrong.any():
+        at = int(np.argmax(np.broadcast_to(wrong, (cloud.count,))))
+        params = {name: int(value[at]) for name, value in cloud.params.items()}
+        raise DisagreementError(what, {**params, "at": tuple(int(place[at]) for place in cloud.places)})
 
 
-def value_at(text: str, params: Mapping[str, Any], point: Iterable[Any]) -> tuple[int, ...] | None:
-    """Return the value of a function at one point, None if it is undefined there."""
-    function = read(text)
-    values, covered = valued(function, single(params, point))
+def never(what: str, test: Callable[[Cloud], Array], near: Sequence[Value], also: Sequence[Value] = ()) -> None:
+    """Check that a predicate is false at the points of the boxes of some functions."""
+    cloud = together(near, also)
+    same(what, test(cloud), np.zeros(cloud.count, dtype=bool), cloud)
+
+
+def like(found: Value, wanted: Callable[[Cloud], Values], near: Sequence[Value], also: Sequence[Value] = ()) -> None:
+    """Compare a function or set with its expected values.
+
+    Args:
+        found: The function.
+        wanted: Returns the expected values at points, and where they are defined.
+        near: Functions whose boxes, with that of ``found``, contain all points where anything is defined.
+        also: Others that ``wanted`` evaluates.
+
+    Raises: DisagreementError: With a point.
+    """
+    cloud = together([found, *near], also)
+    values, covered = cloud.of(found)
+    expected, defined = wanted(cloud)
+    same("defined or not", covered, defined, cloud)
+    for value, other in zip(values, expected, strict=True):
+        same("another value", np.where(covered, value, 0), np.where(covered, other, 0), cloud)
+
+
+def image_like(found: Value, function: Value) -> None:
+    """Compare a set with the values of a function: nothing missing and, if all points are listed, nothing extra."""
+    for cloud in clouds([function], [found]):
+        values, covered = cloud.of(function)
+        images = cloud.chosen(covered, values)
+        inside = images.of(found)[1]
+        same("a value that is missing", inside, np.ones(images.count, dtype=bool), images)
+        if not cloud.exact or cloud.params or not values:
+            continue
+        taken = set(images.rows(inside))
+        for every in clouds([found]):
+            members = every.rows(every.of(found)[1])
+            wrong = next((point for point in members if point not in taken), None)
+            if wrong is not None:
+                raise DisagreementError("a point that is not a value", {"value": wrong})
+
+
+def inverse_of(found: Value, function: Value, least: bool = False) -> int:
+    """Compare a function with the inverse of another; with ``least``, to the least point of every value.
+
+    Returns:
+        At how many points of ``function``.
+    """
+    cloud = together([function], [found])
+    values, covered = cloud.of(function)
+    covered_points = covered.sum()
+    images, start = cloud.chosen(covered, values), cloud.chosen(covered, cloud.places).places
+    back, inside = images.of(found)
+    true = np.ones(images.count, dtype=bool)
+    same("a value without a point", inside, true, images)
+    if least:
+        there, defined = images.moved(back, inside).of(function)
+        same("a point outside", defined, true, images)
+        for value, image in zip(there, images.places, strict=True):
+            same("a point with another value", value, image, images)
+        same("a point that is not the least", comes_after(back, start, images.count), ~true, images)
+    else:
+        for line, origin in zip(back, start, strict=True):
+            same("another point", line, origin, images)
+    every = together([found], [function])
+    back, inside = every.of(found)
+    there, covered = every.moved(back, inside).of(function)
+    same("not a value", inside & ~covered, np.zeros(every.count, dtype=bool), every)
+    for value, place in zip(there, every.places, strict=True):
+        same("another value", np.where(inside, value, 0), np.where(inside, place, 0), every)
+    return int(covered_points)
+
+
+def injective(function: Value) -> None:
+    """Check that no two sample points have the same value."""
+    for cloud in clouds([function]):
+        values, covered = cloud.of(function)
+        equal = first_collision(cloud.rows(covered), cloud.chosen(covered, values).rows(covered[covered]))
+        if equal is not None:
+            raise DisagreementError("two points have one value", {"at": equal[:2]})
+
+
+def first_collision(points: Sequence[Point], values: Sequence[Point]) -> tuple[Point, Point, Point] | None:
+    """Return two different points with the same value, and the value; or None.
+
+    Example:
+        >>> first_collision([(0,), (1,), (2,)], [(5,), (6,), (5,)])
+        ((0,), (2,), (5,))
+    """
+    seen: dict[Point, Point] = {}
+    for point, value in zip(points, values, strict=True):
+        if seen.setdefault(value, point) != point:
+            return seen[value], point, value
+    return None
+
+
+def comes_after(first: Sequence[Array], second: Sequence[Array], count: int) -> Array:
+    """Return where the first points are lexicographically greater than the second ones."""
+    answer, equal = np.zeros(count, dtype=bool), np.ones(count, dtype=bool)
+    for left, right in zip(first, second, strict=True):
+        answer = answer | (equal & np.asarray(left > right, dtype=bool))
+        equal = equal & np.asarray(left == right, dtype=bool)
+    return answer
+
+
+def value_at(function: Value, params: Mapping[str, Any], point: Sequence[int]) -> Point | None:
+    """Return the value of a function at one point, None if it is undefined."""
+    values, covered = single(params, point).of(function)
     return tuple(int(value.item()) for value in values) if covered.all() else None
-
-
-def member_at(text: str, params: Mapping[str, Any], point: Iterable[Any]) -> bool:
-    """Return whether a set contains a point."""
-    return bool(held(read(text), single(params, point)).all())
-
-
-def single(params: Mapping[str, Any], point: Iterable[Any]) -> Cloud:
-    """Return one point as a cloud."""
-    return Cloud(params, tuple(np.array([value], dtype=object) for value in point), 1, False)
-
-
-def parameters_gone(found: str, whole: Meaning, values: Mapping[str, int]) -> None:
-    """Check that a text has only the parameters of another that were not substituted."""
-    if set(read(found).params) - (set(whole.params) - set(values)):
-        raise DisagreementError("a parameter is left", dict(values))
-
-
-def fixed(meaning: Meaning, values: Mapping[str, int]) -> Meaning:
-    """Return a text with numbers for some parameters; valid for bounds only."""
-    clauses = tuple(_fixed(clause, values) for clause in meaning.clauses)
-    params = tuple(name for name in meaning.params if name not in values)
-    return Meaning(params, meaning.is_map, meaning.inputs, meaning.outputs, clauses, meaning.weight)
-
-
-def _fixed(clause: Clause, values: Mapping[str, int]) -> Clause:
-    facts = [
-        ("zero", Linear(((clause.known[Atom("variable", name)], 1),), -value))
-        for name, value in values.items()
-        if Atom("variable", name) in clause.known
-    ]
-    return replace(clause, condition=("all", (clause.condition, *facts)))
-
-
-def as_set(meaning: Meaning) -> Meaning:
-    """Return the inputs of a map as a set; valid for bounds only."""
-    clauses = tuple(replace(clause, places=clause.places[: meaning.inputs], inputs=0) for clause in meaning.clauses)
-    return Meaning(meaning.params, False, 0, meaning.inputs, clauses, meaning.weight)
-
-
-def as_inputs(meaning: Meaning) -> Meaning:
-    """Return a set as a map without outputs."""
-    clauses = tuple(replace(clause, inputs=len(clause.places)) for clause in meaning.clauses)
-    return Meaning(meaning.params, True, meaning.outputs, 0, clauses, meaning.weight)

@@ -9,72 +9,71 @@ the digits of every value, and v is a value exactly if they are in the domain an
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from functools import partial
+from collections.abc import Callable, Sequence
 from itertools import pairwise
-
-import numpy as np
+from typing import Any
 
 from layoutalg.ground import clock
-from layoutalg.ground.errors import BudgetError
-from layoutalg.piecewise import confirm, functions, questions, regions, small
+from layoutalg.ground.errors import BudgetError, Diagnostic
+from layoutalg.piecewise import confirm, questions
 from layoutalg.piecewise.budget import solve, solve_here
-from layoutalg.piecewise.clouds import Cloud, clouds
-from layoutalg.piecewise.confirm import DisagreementError, judged, same, valued
-from layoutalg.piecewise.explicit import EMPTY
-from layoutalg.piecewise.meaning import Meaning, UnreadError, read
-from layoutalg.piecewise.pieces import Form, Piece, pieces
+from layoutalg.piecewise.confirm import DisagreementError, judged
+from layoutalg.piecewise.operations import table
+from layoutalg.piecewise.pieces import Form, Piece, Value
+from layoutalg.piecewise.reading import Point, read_function
+from layoutalg.piecewise.runs import runs_text
+
+LISTED = 512
+TEXT = 100_000
 
 
-def digits_inverse(text: str, axes: Sequence[str], outputs: Sequence[str]) -> str | None:
+def digits_inverse(function: Value, outputs: Sequence[str]) -> Value | None:
     """Return the inverse read off the digits, checked against the layout; None if the outputs are not digit chains.
 
     Args:
-        text: Canonical text of a function.
-        axes: Names of its axes.
+        function: The function.
         outputs: Names of its outputs, none of them a parameter or an axis.
-
-    Raises: BudgetError: LA222, LA793, LA794.
     """
-    found = chain_inverse(text, axes, outputs) or digit_inverse(text, axes, outputs)
+    found = chain_inverse(function, outputs) or digit_inverse(function, outputs)
     if found is not None:
-        judged(f"the inverse of {text}", lambda: confirm.inverse_of(found, read(text)))
+        judged(f"the inverse of {function.text}", lambda: confirm.inverse_of(found, function))
     return found
 
 
-def chain_inverse(text: str, axes: Sequence[str], outputs: Sequence[str]) -> str | None:
-    """Return the inverse of a one-piece layout as ISL text; None if an output is not a chain of digits.
+def chain_inverse(function: Value, outputs: Sequence[str]) -> Value | None:
+    """Return the inverse of a one-piece layout; None if an output is not a chain of digits.
 
     Args:
-        text: Canonical text of a function.
-        axes: Names of its axes.
+        function: The function.
         outputs: Names of its outputs, none of them a parameter or an axis.
 
     Example:
-        >>> chain_inverse("{ [a, b] -> [(7 - b + 4a)] : 0 <= a < 5 and 0 <= b < 3 }", ("a", "b"), ("v",))
+        >>> chain_inverse(read_function("{ [a, b] -> [(7 - b + 4a)] : 0 <= a < 5 and 0 <= b < 3 }")[0], ("v",)).text
         '{ [v] -> [(-1 + floor((-1 + v)/4)), (2 - (-1 + v) mod 4)] : 5 <= v <= 24 and 4*floor((-1 + v)/4) >= -3 + v }'
     """
-    whole = _only_piece(text)
-    if whole is None or not axes:
+    params, axes = function.params, function.axes
+    if len(function.pieces) != 1 or not axes:
         return None
-    params = functions.parameters(text)
-    inside = functions.domain(text)
-    bounds = regions.constant_extents(inside)
+    chained = function.pieces[0].outputs
+    if any(floors or value.denominator != 1 for floors, value in chained):
+        return None
+    inside = _isl(questions.domain, function)
+    spans = _isl(questions.bounds, inside)
+    if spans is None:
+        return None
     digits: dict[int, str] = {}
     guards: list[str] = []
-    for name, (floors, value) in zip(outputs, whole.outputs, strict=True):
-        if floors or value.denominator != 1:
-            return None
+    for name, (_, value) in zip(outputs, chained, strict=True):
         given = [f"{a}*{param}" for a, param in zip(value.dims, params, strict=False) if a]
         factors = {k: a for k, a in enumerate(value.dims[len(params) :]) if a}
         if factors.keys() & digits.keys():
             return None
-        found = _digits(name, " + ".join([str(value.constant), *given]), factors, bounds)
+        found = _digits(name, " + ".join([str(value.constant), *given]), factors, spans)
         if found is None:
             return None
         digits.update(found[0])
         guards.append(found[1])
-    for k, bound in enumerate(bounds):
+    for k, bound in enumerate(spans):
         if k not in digits and bound is not None and bound[0] == bound[1]:
             digits[k] = str(bound[0])
     if len(digits) < len(axes):
@@ -82,13 +81,8 @@ def chain_inverse(text: str, axes: Sequence[str], outputs: Sequence[str]) -> str
     head = f"[{', '.join(params)}] -> " if params else ""
     values = ", ".join(digits[k] for k in range(len(axes)))
     back = f"{head}{{ [{', '.join(outputs)}] -> [{values}] : {' and '.join(guards)} }}"
-    return functions.within(back, inside)
-
-
-def _only_piece(text: str) -> Piece | None:
-    """Return the piece of a one-piece function, its parameters as leading inputs; else None."""
-    found = () if text.endswith(EMPTY) else pieces(functions.lifted(text))
-    return found[0] if len(found) == 1 else None
+    inverse: Value = _isl(questions.within, read_function(back)[0], inside)
+    return inverse
 
 
 def _digits(
@@ -121,43 +115,48 @@ def _extent(bound: tuple[int, int] | None) -> float:
     return math.inf if bound is None else bound[1] - bound[0] + 1
 
 
-def digit_inverse(text: str, axes: Sequence[str], outputs: Sequence[str]) -> str | None:
+def digit_inverse(function: Value, outputs: Sequence[str]) -> Value | None:
     """Return the inverse of a layout that is a digit chain on the digits of its axes, or None.
 
     Mathematically: if every floor of the single piece is ``floor(x / w)`` of an axis x, and the w of an axis divide one
     another, x is the sum of digits d_j w_j and the floors are sums of these digits, so the layout is affine on digits.
 
     Args:
-        text: Canonical text of a function.
-        axes: Names of its axes.
+        function: The function.
         outputs: Names of its outputs, none of them a parameter or an axis.
 
     Example:
-        >>> digit_inverse("{ [x] -> [2*(x mod 3) + floor(x/3)] : 0 <= x < 6 }", ("x",), ("y",))
+        >>> digit_inverse(read_function("{ [x] -> [2*(x mod 3) + floor(x/3)] : 0 <= x < 6 }")[0], ("y",)).text
         '{ [y] -> [(3y - 5*floor((y)/2))] : 0 <= y <= 5 }'
     """
-    piece = _only_piece(text) if axes else None
-    params = functions.parameters(text)
-    weights = None if piece is None else _weights(piece, len(params), len(axes))
-    if piece is None or weights is None or all(len(row) == 1 for row in weights):
+    params, axes = function.params, function.axes
+    if len(function.pieces) != 1 or not axes:
+        return None
+    piece = function.pieces[0]
+    weights = _weights(piece, len(params), len(axes))
+    if weights is None or all(len(row) == 1 for row in weights):
         return None
     taken = {*params, *axes, *outputs}
     names = [[_free(f"{axis}_{w}", taken) for w in row] for axis, row in zip(axes, weights, strict=True)]
     sums = [" + ".join(f"{w}*{d}" for w, d in zip(*pair, strict=True)) for pair in zip(weights, names, strict=True)]
-    bounds = [
+    limits = [
         f"0 <= {digit} < {high // low}"
         for row, mine in zip(weights, names, strict=True)
         for (low, high), digit in zip(pairwise(row), mine, strict=False)
     ]
-    flat = [digit for mine in names for digit in mine]
-    guard = " and ".join(bounds)
-    link = f"{{ [{', '.join(flat)}] -> [{', '.join(sums)}] : {guard} }}"
-    domain = functions.domain(functions.within(link, functions.domain(text)))
+    flat = ", ".join(digit for mine in names for digit in mine)
+    link = read_function(f"{{ [{flat}] -> [{', '.join(sums)}] : {' and '.join(limits)} }}")[0]
     values = [_on_digits(floors, value, params, weights, names) for floors, value in piece.outputs]
     head = f"[{', '.join(params)}] -> " if params else ""
-    whole = functions.restrict(f"{head}{{ [{', '.join(flat)}] -> [{', '.join(values)}] }}", domain)
-    inverse = chain_inverse(whole, flat, outputs)
-    return None if inverse is None else functions.after(link, None, inverse)
+    whole = read_function(f"{head}{{ [{flat}] -> [{', '.join(values)}] }}")[0]
+    inside = _isl(questions.domain, _isl(questions.within, link, _isl(questions.domain, function)))
+    inverse = chain_inverse(_isl(questions.restrict, whole, inside), outputs)
+    return None if inverse is None else _isl(questions.after, link, inverse)
+
+
+def _isl(ask: Callable[..., Any], *operands: Value) -> Any:
+    """Return ISL's answer unconfirmed: the inverse that is made of it is confirmed as a whole."""
+    return solve(ask.__name__, ask, None, *(operand.text for operand in operands))
 
 
 def _weights(piece: Piece, params: int, count: int) -> list[list[int]] | None:
@@ -204,89 +203,65 @@ def _free(name: str, taken: set[str]) -> str:
     return name
 
 
-def turned(text: str, names: Sequence[str], least: bool) -> str:
+def turned(function: Value, names: Sequence[str], least: bool) -> Value:
     """Return the inverse of an injective function; with ``least``, of any function, to the least point of each value.
 
     Args:
-        text: Canonical text of a function.
+        function: The function.
         names: Names of its outputs, none of them a parameter or an axis.
         least: Whether to pick the least of several points; else the function must be injective.
 
-    Raises: BudgetError: LA222, LA793.
-
     Example:
-        >>> turned("{ [i] -> [floor(i/3)] : 0 <= i < 9 }", ("y",), True)
+        >>> turned(read_function("{ [i] -> [floor(i/3)] : 0 <= i < 9 }")[0], ("y",), True).text
         '{ [y] -> [(3y)] : 0 <= y <= 2 }'
     """
-    question = f"the inverse of {text}"
-    function = confirm.meant(text)
-    because: DisagreementError | None = None
-    unread: UnreadError | None = None
+    question = f"the inverse of {function.text}"
+    wrong: DisagreementError | None = None
     gave_up: BudgetError | None = None
-    ways = ((0, False), (0, True), (1, False), (1, True))
-    for engine, (route, plain) in (
-        [("short", way) for way in ways] + [("runs", ways[0])] + [("long", way) for way in ways]
-    ):
+    for engine, route in (("short", 0), ("short", 1), ("runs", 0), ("long", 0), ("long", 1)):
         clock.check(question[:200])
         if gave_up is not None and engine == "long":
             continue
-        found: str | None
         try:
             if engine == "runs":
-                found = small.inverse_text(text, names)
+                found = _listed_inverse(function, names)
             elif engine == "short":
-                found = solve_here(question, questions.turned, text, tuple(names), least, route, plain)
+                found = solve_here(question, questions.turned, function.text, tuple(names), least, route)
             else:
-                found = solve(question, questions.turned, None, text, tuple(names), least, route, plain)
-            if found is None:
-                continue
-            confirm.twice(partial(confirm.inverse_of, found, function, least))
+                found = solve(question, questions.turned, None, function.text, tuple(names), least, route)
+            if found is not None:
+                confirm.inverse_of(found, function, least)
+                return found
         except DisagreementError as error:
-            because = error
-        except UnreadError as error:
-            unread = error
+            wrong = error
         except BudgetError as error:
             gave_up = error
-        else:
-            return found
-    if gave_up is None and because is not None:
-        confirm.doubted(question, str(because), because.at)
-    if gave_up is None:
-        confirm.unjudged(question, str(unread))
-    raise gave_up
+    if gave_up is None and wrong is not None:
+        confirm.doubted(question, wrong)
+    raise gave_up or BudgetError(Diagnostic("LA222", "ISL gave up", (question[:200],), "no way to invert it worked"))
 
 
-def left_inverse(text: str, extents: Sequence[int]) -> str:
-    """Return the function from each value to the flat index of its only point, 0 between the values.
+def _listed_inverse(function: Value, names: Sequence[str]) -> Value | None:
+    """Return the least point of every value of a function of few points, as runs; None if there are many."""
+    found = table(function)
+    if found is None or not 0 < len(found[0]) <= LISTED or not names:
+        return None
+    least: dict[Point, Point] = {}
+    for point, value in zip(*found, strict=True):
+        least.setdefault(value, point)
+    answer = runs_text(least, names)
+    return read_function(answer)[0] if len(answer) < TEXT else None
+
+
+def left_inverse(function: Value, extents: Sequence[int]) -> Value:
+    """Return the function from each value to the flat index of its only point, 0 between the values; unconfirmed.
 
     Args:
-        text: An injective function on the box of ``extents``, with one output >= 0.
+        function: An injective function on the box of ``extents``, with one output >= 0.
         extents: Extents of the box, fastest first.
 
-    Raises: BudgetError: LA222, LA793, LA794.
-
     Example:
-        >>> left_inverse("{ [a] -> [2a] : 0 <= a < 4 }", (4,)).split(";")[0]
+        >>> left_inverse(read_function("{ [a] -> [2a] : 0 <= a < 4 }")[0], (4,)).text.split(";")[0]
         '{ [v] -> [(0)] : (1 + v) mod 2 = 0 and 0 < v <= 5'
     """
-    found = solve("the inverse of a function", questions.left_inverse, None, text, tuple(extents))
-    judged("the inverse of a function", lambda: _left_inverse_of(read(found), read(text), extents))
-    return found
-
-
-def _left_inverse_of(found: Meaning, function: Meaning, extents: Sequence[int]) -> None:
-    """Check the function from values to flat indices, 0 between the values."""
-    for cloud in clouds((function, function.inputs), width=function.inputs):
-        values, covered = valued(function, cloud)
-        index, weight = np.zeros(cloud.shape, dtype=object), 1
-        for place, extent in zip(cloud.places, extents, strict=True):
-            index, weight = index + weight * place.astype(object), weight * extent
-        images = Cloud({}, tuple(value[covered] for value in values), int(covered.sum()), False)
-        back, defined = valued(found, images)
-        same("a value without an index", defined, np.ones_like(defined), images)
-        same("another index", back[0], index[covered], images)
-        taken = set(images.places[0].tolist())
-        for every in clouds((found, 1), width=1) if cloud.exact else ():
-            back, defined = valued(found, every)
-            zero = np.array([value not in taken for value in every.places[0].tolist()]) & defined
-            same("an index of no value", np.where(zero, back[0], 0), np.zeros_like(back[0]), every)
+    return solve(f"the inverse of {function.text}", questions.left_inverse, None, function.text, tuple(extents))

@@ -42,8 +42,6 @@ def prepared(text: object, argument: str) -> str:
         text: ISL text.
         argument: Name of the argument, for messages.
 
-    Raises: MalformedError: LA780, LA782. BudgetError: LA222.
-
     Example:
         >>> prepared("{ [i] -> [i div 12 + (i + 1) // 2] }", "text")
         '{ [i] -> [floor((i)/12) + floor((i + 1)/2)] }'
@@ -130,8 +128,6 @@ def whole(text: object, argument: str = "text") -> str:
 
     Checked here because ISL stops reading at the closing brace and reads text without braces as another format.
 
-    Raises: MalformedError: LA780, LA782. BudgetError: LA222.
-
     Example:
         >>> whole("[N] -> { [i] : 0 <= i < N }")
         '[N] -> { [i] : 0 <= i < N }'
@@ -151,8 +147,6 @@ def whole(text: object, argument: str = "text") -> str:
 
 def split_names(text: object) -> tuple[str, tuple[str, ...], str]:
     """Split a written layout into its ISL text, the output names (if any) and the constraints after ``given``.
-
-    Raises: MalformedError: LA780.
 
     Example:
         >>> split_names("[N] -> { [i] -> [i, N] : i < N } as a, b given N > 0")

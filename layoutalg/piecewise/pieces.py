@@ -1,27 +1,18 @@
-"""The pieces of a function as plain numbers, extracted once by ISL and checked; evaluated with numpy."""
+"""Functions as plain numbers: pieces of quasi-affine forms, extracted once from ISL and evaluated with numpy.
+
+A set is a function without outputs. Parameters are leading inputs of every form.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from layoutalg.ground import limits
-from layoutalg.ground.cache import kept
-from layoutalg.ground.lazy import later
-from layoutalg.piecewise import confirm
-from layoutalg.piecewise.budget import solve
-from layoutalg.piecewise.clouds import Cloud
-from layoutalg.piecewise.confirm import judged
-
-if TYPE_CHECKING:
-    import islpy
-else:
-    islpy = later("islpy")
-
+Array: TypeAlias = "npt.NDArray[Any]"
 SAFE = 2**62
 
 
@@ -56,149 +47,88 @@ class Piece:
     outputs: tuple[tuple[tuple[Form, ...], Form], ...]
 
 
-@kept(limits.ISL_CACHE_BYTES)
-def pieces(text: str) -> tuple[Piece, ...]:
-    """Return the pieces of a canonical function text as plain numbers.
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A function or set that ISL has read: its canonical text, names and pieces.
 
-    Raises: BudgetError: LA222, LA793, LA794.
-
-    Example:
-        >>> floors, value = pieces("{ [x] -> [(floor((x)/2))] : 0 <= x <= 3 }")[0].outputs[0]
-        >>> floors, value.floors
-        ((Form(dims=(1,), floors=(), constant=0, denominator=2),), (1,))
+    Equal texts are equal functions; the pieces follow from the text.
     """
-    found = solve(text, _pieces, None, text)
 
-    def wanted(cloud: Cloud) -> confirm.Values:
-        high = [int(np.abs(place).max()) + 1 if place.size else 1 for place in cloud.places]
-        kind = object if reach(found, high) >= SAFE else np.int64
-        shape = cloud.shape
-        places = [place.astype(kind) for place in cloud.places]
-        width = len(found[0].outputs) if found else 0
-        return evaluate(found, places, shape, width, kind)
+    text: str
+    params: tuple[str, ...]
+    axes: tuple[str, ...]
+    outputs: tuple[str, ...] = field(compare=False)
+    pieces: tuple[Piece, ...] = field(compare=False, repr=False)
 
-    judged(text, lambda: confirm.function_like(text, wanted, []))
-    return found
-
-
-def _pieces(context: islpy.Context, text: str) -> tuple[Piece, ...]:
-    function = islpy.PwMultiAff.read_from_str(context, text)
-    found: list[tuple[Any, Any]] = []
-    function.foreach_piece(lambda domain, value: found.append((domain, value)))
-    return tuple(
-        Piece(
-            tuple(_region(part) for part in domain.compute_divs().get_basic_sets()),
-            tuple(_output(value.get_at(i)) for i in range(value.dim(islpy.dim_type.out))),
-        )
-        for domain, value in found
-    )
+    @property
+    def weight(self) -> int:
+        """Number of terms to evaluate per point."""
+        regions = [region for piece in self.pieces for region in piece.regions]
+        forms = sum(len(region.floors) + len(region.constraints) for region in regions)
+        return (forms + len(self.pieces) * len(self.outputs) + 1) * (len(self.params) + len(self.axes) + 1)
 
 
-def _affine(aff: Any, floor_count: int) -> Form:
-    """Return an ISL affine expression as numbers; it may use the first ``floor_count`` floors."""
-    kinds = islpy.dim_type
-    denominator = int(aff.get_denominator_val().to_python())
-    scale = islpy.Val.read_from_str(aff.get_ctx(), str(denominator))
-
-    def number(value: Any) -> int:
-        return int(value.mul(scale).to_python())
-
-    return Form(
-        tuple(number(aff.get_coefficient_val(kinds.in_, i)) for i in range(aff.dim(kinds.in_))),
-        tuple(number(aff.get_coefficient_val(kinds.div, i)) for i in range(floor_count)),
-        number(aff.get_constant_val()),
-        denominator,
-    )
-
-
-def _output(aff: Any) -> tuple[tuple[Form, ...], Form]:
-    count = aff.dim(islpy.dim_type.div)
-    floors = tuple(_affine(aff.get_div(i), i) for i in range(count))
-    return floors, _affine(aff, count)
-
-
-def _region(part: Any) -> Region:
-    kinds = islpy.dim_type
-    count = part.dim(kinds.div)
-    floors = tuple(_affine(part.get_div(i), i) for i in range(count))
-    listed = part.get_constraint_list()
-    constraints = []
-    for index in range(listed.n_constraint()):
-        constraint = listed.get_at(index)
-        constraints.append((_affine(constraint.get_aff(), count), bool(constraint.is_equality())))
-    return Region(floors, tuple(constraints))
-
-
-def evaluate(
-    pieces: Sequence[Piece],
-    digits: Sequence[npt.NDArray[np.int64]],
-    shape: tuple[int, ...],
-    outputs: int,
-    dtype: npt.DTypeLike,
-    everywhere: bool = False,
-) -> tuple[list[npt.NDArray[np.int64]], npt.NDArray[np.bool_]]:
-    """Return the outputs (0 where no piece applies) and where some piece applies.
+def evaluated(
+    value: Value, params: Mapping[str, Any], arrays: Sequence[Array], shape: tuple[int, ...], everywhere: bool = False
+) -> tuple[list[Array], Array]:
+    """Return the outputs of a function at points (0 where it is undefined), and where it is defined.
 
     Args:
-        pieces: Disjoint pieces.
-        digits: One array per input, all of ``shape`` and ``dtype``.
-        shape: The common shape.
-        outputs: Number of outputs.
-        dtype: int64, or object if 64 bits would overflow.
-        everywhere: Whether some piece is known to apply at every point; the guard of a single piece is then skipped.
+        value: The function.
+        params: Parameters, as numbers or arrays of ``shape``; others are ignored.
+        arrays: Values of its axes, all of the same shape.
+        shape: That shape.
+        everywhere: Whether the function is known to be defined at all points; the guard of a single piece is skipped.
     """
-    if everywhere and len(pieces) == 1:
-        values = [
-            form_value(value, digits, floor_values(floors, digits, shape, dtype), shape, dtype)
-            for floors, value in pieces[0].outputs
-        ]
-        return values, np.ones(shape, dtype=bool)
-    answers = [np.zeros(shape, dtype=dtype) for _ in range(outputs)]
+    given = [np.broadcast_to(np.asarray(params[name]), shape) for name in value.params]
+    dims = [*given, *arrays]
+    highest = [max(abs(int(line.min())), abs(int(line.max()))) + 1 if line.size else 1 for line in dims]
+    dtype: Any = object if reach(value.pieces, highest) >= SAFE else np.int64
+    dims = [line.astype(dtype, copy=False) for line in dims]
+    if everywhere and len(value.pieces) == 1:
+        return _values(value.pieces[0], dims, shape, dtype), np.ones(shape, dtype=bool)
+    answers = [np.zeros(shape, dtype=dtype) for _ in value.outputs]
     covered = np.zeros(shape, dtype=bool)
-    for piece in pieces:
+    for piece in value.pieces:
         inside = np.zeros(shape, dtype=bool)
         for region in piece.regions:
-            inside |= holds(region, digits, shape, dtype)
+            inside |= holds(region, dims, shape, dtype)
         covered |= inside
-        for answer, (floors, value) in zip(answers, piece.outputs, strict=True):
-            found = form_value(value, digits, floor_values(floors, digits, shape, dtype), shape, dtype)
+        for answer, found in zip(answers, _values(piece, dims, shape, dtype), strict=True):
             answer[...] = np.where(inside, found, answer)
     return answers, covered
 
 
-def floor_values(
-    floors: Sequence[Form], digits: Sequence[npt.NDArray[np.int64]], shape: tuple[int, ...], dtype: npt.DTypeLike
-) -> list[npt.NDArray[np.int64]]:
+def _values(piece: Piece, dims: Sequence[Array], shape: tuple[int, ...], dtype: Any) -> list[Array]:
+    return [
+        form_value(value, dims, floor_values(floors, dims, shape, dtype), shape, dtype)
+        for floors, value in piece.outputs
+    ]
+
+
+def floor_values(floors: Sequence[Form], dims: Sequence[Array], shape: tuple[int, ...], dtype: Any) -> list[Array]:
     """Return the values of the floors, each of which may use earlier ones."""
-    known: list[npt.NDArray[np.int64]] = []
+    known: list[Array] = []
     for form in floors:
-        known.append(form_value(form, digits, known, shape, dtype))
+        known.append(form_value(form, dims, known, shape, dtype))
     return known
 
 
-def form_value(
-    form: Form,
-    digits: Sequence[npt.NDArray[np.int64]],
-    floors: Sequence[npt.NDArray[np.int64]],
-    shape: tuple[int, ...],
-    dtype: npt.DTypeLike,
-) -> npt.NDArray[np.int64]:
+def form_value(form: Form, dims: Sequence[Array], floors: Sequence[Array], shape: tuple[int, ...], dtype: Any) -> Array:
     """Return the rounded-down value of a form."""
-    total = np.full(shape, form.constant, dtype=dtype)
-    for coefficient, value in (*zip(form.dims, digits, strict=True), *zip(form.floors, floors, strict=False)):
+    total: Array = np.full(shape, form.constant, dtype=dtype)
+    for coefficient, value in (*zip(form.dims, dims, strict=True), *zip(form.floors, floors, strict=False)):
         if coefficient:
             total = total + coefficient * value
     return total // form.denominator if form.denominator != 1 else total
 
 
-def holds(
-    region: Region, digits: Sequence[npt.NDArray[np.int64]], shape: tuple[int, ...], dtype: npt.DTypeLike
-) -> npt.NDArray[np.bool_]:
+def holds(region: Region, dims: Sequence[Array], shape: tuple[int, ...], dtype: Any) -> Array:
     """Return where a conjunction is true."""
-    floors = floor_values(region.floors, digits, shape, dtype)
+    floors = floor_values(region.floors, dims, shape, dtype)
     inside = np.ones(shape, dtype=bool)
     for form, is_equality in region.constraints:
-        value = form_value(form, digits, floors, shape, dtype)
+        value = form_value(form, dims, floors, shape, dtype)
         inside &= np.asarray(value == 0 if is_equality else value >= 0, dtype=bool)
     return inside
 

@@ -1,4 +1,4 @@
-"""Check parameter values and coordinates, and evaluate functions there."""
+"""Check parameter values and coordinates."""
 
 from __future__ import annotations
 
@@ -10,10 +10,8 @@ import numpy.typing as npt
 
 from layoutalg.ground.check import Checker, integers
 from layoutalg.ground.errors import shown
-from layoutalg.piecewise import functions
-from layoutalg.piecewise.explicit import EMPTY
 from layoutalg.piecewise.notation import malformed
-from layoutalg.piecewise.pieces import SAFE, evaluate, pieces, reach
+from layoutalg.piecewise.pieces import Value, evaluated
 
 Numbers: TypeAlias = "int | npt.NDArray[np.int64]"
 VALUE_BITS = 900
@@ -23,10 +21,7 @@ check = Checker("LA785", "this does not fit a piecewise layout")
 def checked_values(
     values: Mapping[str, object], params: tuple[str, ...], where: str, complete: bool = False
 ) -> dict[str, int]:
-    """Return parameter values as ints.
-
-    Raises: MalformedError: LA785.
-    """
+    """Return parameter values as ints."""
     unknown = sorted(set(values) - set(params))
     missing = [name for name in params if name not in values] if complete else []
     if unknown or missing:
@@ -43,10 +38,7 @@ def checked_values(
 def point_arrays(
     coords: Mapping[str, object], axes: tuple[str, ...], where: str
 ) -> tuple[list[npt.NDArray[Any]], tuple[int, ...]]:
-    """Return coordinates as broadcast arrays of int64 or object, and their shape.
-
-    Raises: MalformedError: LA785.
-    """
+    """Return coordinates as broadcast arrays of int64 or object, and their shape."""
     if not isinstance(coords, Mapping) or set(coords) != set(axes):
         names = sorted(map(shown, coords)) if isinstance(coords, Mapping) else shown(coords)
         raise malformed("LA785", "wrong axes", where, f"the axes are {list(axes)}, not {names}")
@@ -63,31 +55,7 @@ def point_arrays(
     return list(together), np.shape(together[0]) if together else ()
 
 
-def evaluated(
-    text: str,
-    values: Mapping[str, int],
-    arrays: list[npt.NDArray[Any]],
-    shape: tuple[int, ...],
-    outputs: int,
-    everywhere: bool = False,
-) -> tuple[list[npt.NDArray[Any]], npt.NDArray[np.bool_]]:
-    """Return the outputs of a function at points, and where it is defined.
-
-    Args:
-        text: Canonical text of a function.
-        values: Values of its parameters; others are ignored.
-        arrays: Values of its axes, all of the same shape.
-        shape: That shape.
-        outputs: Number of outputs.
-        everywhere: Whether the function is known to be defined at all points.
-    """
-    listed = () if text.endswith(EMPTY) else pieces(functions.lifted(text))
-    params = [values[name] for name in functions.parameters(text)]
-    highest = [abs(value) + 1 for value in params]
-    for array in arrays:
-        highest.append(max(abs(int(array.min())), abs(int(array.max()))) + 1 if array.size else 1)
-    kind = object if reach(listed, highest) >= SAFE else np.int64
-    full = [np.full(shape, value, dtype=kind) for value in params]
-    return evaluate(
-        listed, [*full, *(array.astype(kind, copy=False) for array in arrays)], shape, outputs, kind, everywhere
-    )
+def constants(function: Value, params: Mapping[str, int]) -> tuple[int, ...] | None:
+    """Return the outputs of a function without inputs, None if it is undefined."""
+    answers, defined = evaluated(function, params, (), ())
+    return tuple(int(answer.item()) for answer in answers) if defined.item() else None

@@ -19,10 +19,11 @@ import numpy.typing as npt
 from layoutalg.ground import clock, memory
 from layoutalg.ground.errors import AdmissibilityError, BudgetError, Diagnostic
 from layoutalg.ground.layout import Written
-from layoutalg.piecewise import counts, functions, reading, regions
+from layoutalg.piecewise import counts, operations, reading
+from layoutalg.piecewise.boxes import finite_box
 from layoutalg.piecewise.notation import malformed
-from layoutalg.piecewise.pieces import SAFE
-from layoutalg.piecewise.points import Numbers, checked_values, evaluated, point_arrays
+from layoutalg.piecewise.pieces import SAFE, Value, evaluated
+from layoutalg.piecewise.points import Numbers, checked_values, point_arrays
 
 POINTS = 2**24
 CHUNK = 2**18
@@ -35,8 +36,6 @@ class PointSet(Written):
     Args:
         text: ISL set text; stored in canonical form.
 
-    Raises: MalformedError: LA780, LA781, LA782. BudgetError: LA222.
-
     Example:
         >>> S = PointSet("[N] -> { [t, r] : 0 <= r < 12 and 0 <= 12t + r < N }")
         >>> S.params, S.axes, S.count(N=50), (5, 0) in S.subs(N=61)
@@ -48,47 +47,54 @@ class PointSet(Written):
     text: str
     params: tuple[str, ...] = field(init=False, repr=False, compare=False)
     axes: tuple[str, ...] = field(init=False, repr=False, compare=False)
+    value: Value = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        found = reading.read_set(self.text)
-        object.__setattr__(self, "text", found.text)
-        object.__setattr__(self, "params", found.params)
-        object.__setattr__(self, "axes", found.axes)
+        self._take(reading.read_set(self.text))
+
+    def _take(self, value: Value) -> PointSet:
+        for name in ("text", "params", "axes"):
+            object.__setattr__(self, name, getattr(value, name))
+        object.__setattr__(self, "value", value)
+        return self
 
     def __str__(self) -> str:
         return self.text
 
+    def __reduce__(self) -> tuple[type[PointSet], tuple[str]]:
+        return PointSet, (self.text,)
+
     @classmethod
-    def of(cls, points: PointSet | str) -> PointSet:
-        """Return a set unchanged, or parse its text."""
+    def of(cls, points: PointSet | Value | str) -> PointSet:
+        """Return a set unchanged, parse its text, or wrap what ISL answered."""
+        if isinstance(points, Value):
+            return cls.__new__(cls)._take(points)
         return points if isinstance(points, PointSet) else cls(points)
 
     def subs(self, **values: int) -> PointSet:
         """Return the set with values substituted for some parameters.
 
-        Raises: MalformedError: LA785.
-
         Example:
             >>> print(PointSet("[N] -> { [i] : 0 <= i < N }").subs(N=3))
             { [i] : 0 <= i <= 2 }
         """
-        return PointSet(regions.substitute(self.text, checked_values(values, self.params, self.text)))
+        return PointSet.of(operations.substitute(self.value, checked_values(values, self.params, self.text)))
 
     def is_empty(self) -> bool:
         """Return whether the set is empty for all parameter values."""
-        return regions.is_empty(self.text)
+        return operations.sample(self.value) is None
 
     def sample(self) -> dict[str, object] | None:
         """Return parameter values and a point by axis name, or None if the set is empty."""
-        return regions.sample(self.text, self.axes)
+        return operations.sample(self.value)
 
     def union(self, other: PointSet) -> PointSet:
         """Return the points in either set; axes correspond by position."""
-        return PointSet(regions.union(self.text, self._same(other).text))
+        return PointSet.of(operations.combined_sets("union", self.value, self._same(other).value))
 
     def intersect(self, other: PointSet) -> PointSet:
         """Return the points in both sets; axes correspond by position."""
-        return PointSet(regions.intersect(self.text, self._same(other).text))
+        return PointSet.of(operations.combined_sets("intersect", self.value, self._same(other).value))
 
     def subtract(self, other: PointSet) -> PointSet:
         """Return the points of this set outside ``other``; axes correspond by position.
@@ -98,11 +104,11 @@ class PointSet(Written):
             >>> print(box.subtract(PointSet("{ [i] : 2 <= i }")))
             { [i] : 0 <= i <= 1 }
         """
-        return PointSet(regions.subtract(self.text, self._same(other).text))
+        return PointSet.of(operations.combined_sets("subtract", self.value, self._same(other).value))
 
     def difference(self, other: PointSet) -> dict[str, object] | None:
         """Return parameter values and a point in exactly one of the sets; None if they are equal."""
-        return regions.difference(self.text, self._same(other).text, self.axes)
+        return operations.set_difference(self.value, self._same(other).value)
 
     def is_equal(self, other: PointSet) -> bool:
         """Return whether both contain the same points for all parameter values."""
@@ -114,12 +120,10 @@ class PointSet(Written):
         Args:
             coords: Value of every axis; integers or integer arrays that broadcast together.
             values: Value of every parameter.
-
-        Raises: MalformedError: LA785.
         """
         arrays, shape = point_arrays(coords, self.axes, self.text)
         known = checked_values(values, self.params, self.text, complete=True)
-        return np.array(self._holds(known, arrays, shape))
+        return np.array(evaluated(self.value, known, arrays, shape)[1])
 
     def __contains__(self, point: object) -> bool:
         """Return whether a tuple of integers is in this set, which must have no parameters."""
@@ -132,8 +136,6 @@ class PointSet(Written):
     def points(self, **values: int) -> npt.NDArray[np.int64]:
         """Return all points at parameter values, in lexicographic order: shape (count, axes).
 
-        Raises: AdmissibilityError: LA786. BudgetError: LA224.
-
         Example:
             >>> PointSet("[N] -> { [i, j] : 0 <= j <= i < N }").points(N=2).tolist()
             [[0, 0], [1, 0], [1, 1]]
@@ -144,14 +146,8 @@ class PointSet(Written):
             return np.empty((0, len(self.axes)), dtype=np.int64)
         size = prod(high - low + 1 for low, high in box)
         if size > POINTS:
-            raise BudgetError(
-                Diagnostic(
-                    code="LA224",
-                    what="this set is too large to list",
-                    where=(self.text[:200],),
-                    because=f"its bounding box has {size} points; lists go up to {POINTS}",
-                )
-            )
+            because = f"its bounding box has {size} points; lists go up to {POINTS}"
+            raise BudgetError(Diagnostic("LA224", "this set is too large to list", (self.text[:200],), because))
         wide = any(max(abs(low), abs(high)) >= SAFE for low, high in box)
         found: list[npt.NDArray[np.int64]] = []
         total = 0
@@ -162,7 +158,7 @@ class PointSet(Written):
             for low, high in reversed(box):
                 rest, digit = np.divmod(rest, high - low + 1)
                 arrays.insert(0, (digit.astype(object) if wide else digit) + low)
-            inside = self._holds(known, arrays, rest.shape)
+            inside = evaluated(self.value, known, arrays, rest.shape)[1]
             columns = [array[inside] for array in arrays]
             part = np.stack(columns, axis=-1) if columns else np.empty((int(inside.sum()), 0), dtype=np.int64)
             total += len(part)
@@ -171,32 +167,19 @@ class PointSet(Written):
         return np.concatenate(found) if found else np.empty((0, len(self.axes)), dtype=np.int64)
 
     def _box(self, known: Mapping[str, int]) -> Sequence[tuple[int, int]] | None:
-        """Return inclusive bounds of the points at parameter values, None if there are no points.
-
-        Raises: AdmissibilityError: LA786.
-        """
-        box = regions.box_of(self.text, known)
+        """Return inclusive bounds of the points at parameter values, None if there are no points."""
+        box = finite_box(self.value, known)
         if box is None or prod(max(0, high - low + 1) for low, high in box) > POINTS:
-            here = regions.substitute(self.text, known)
-            found = regions.bounds(here)
-            if isinstance(found, int):
-                raise self._unbounded(self.axes[found], here)
-            return found
+            here = operations.substitute(self.value, known)
+            found = operations.bounds(here)
+            axis = None if found is None else next((k for k, entry in enumerate(found) if entry is None), None)
+            if axis is not None:
+                raise self._unbounded(self.axes[axis], here)
+            return None if found is None else [entry or (0, 0) for entry in found]
         return box if all(low <= high for low, high in box) else None
-
-    def _holds(
-        self, known: Mapping[str, int], arrays: list[npt.NDArray[np.int64]], shape: tuple[int, ...]
-    ) -> npt.NDArray[np.bool_]:
-        """Return which points are in the set."""
-        found = regions.members(self.text, known, arrays)
-        if found is None:
-            return evaluated(functions.indicator(self.text), known, arrays, shape, 0)[1]
-        return np.broadcast_to(found, shape)
 
     def count(self, **values: int) -> int:
         """Return the number of points at parameter values.
-
-        Raises: AdmissibilityError: LA786. BudgetError: LA224, LA222.
 
         Example:
             >>> PointSet("[N] -> { [i] : 0 <= i < N }").count(N=10**30) == 10**30
@@ -208,14 +191,12 @@ class PointSet(Written):
             return 0 if box is None else len(self.points(**values))
         if prod(high - low + 1 for low, high in box) <= POINTS:
             return len(self.points(**values))
-        here = PointSet(regions.substitute(self.text, known))
-        found = counts.formula(here.text, ())
+        here = PointSet.of(operations.substitute(self.value, known))
+        found = counts.formula(here.value)
         return len(here.points()) if found is None else found()
 
     def count_formula(self) -> counts.PointCount:
         """Return the number of points as a function of the parameters; see ``counts.formula``.
-
-        Raises: AdmissibilityError: LA790. BudgetError: LA222.
 
         Example:
             >>> count = PointSet("[N] -> { [t, r] : 0 <= 12t + r < N and 0 <= r < 12 }").count_formula()
@@ -224,7 +205,7 @@ class PointSet(Written):
             >>> PointSet("[N] -> { [i, j] : 0 <= j <= i < N }").count_formula()(N=10**6)
             500000500000
         """
-        found = counts.formula(self.text, self.params)
+        found = counts.formula(self.value)
         if found is None and not self.params:
             with suppress(AdmissibilityError, BudgetError):
                 found = counts.constant(len(self.points()))
@@ -241,13 +222,13 @@ class PointSet(Written):
             raise malformed("LA785", "the sets have different axes", other, f"the axes are {list(self.axes)}")
         return other
 
-    def _unbounded(self, axis: str, here: str) -> AdmissibilityError:
+    def _unbounded(self, axis: str, here: Value) -> AdmissibilityError:
         return AdmissibilityError(
             Diagnostic(
                 code="LA786",
                 what="this set has infinitely many points",
-                where=(here[:200],),
+                where=(here.text[:200],),
                 because=f"the axis {axis} is unbounded",
-                witness={"axis": axis, "point": regions.sample(here, self.axes)},
+                witness={"axis": axis, "point": operations.sample(here)},
             )
         )

@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from layoutalg.bridges.normal import AnyFamily, normal
-from layoutalg.bridges.values import values_at
+from layoutalg.bridges.normal import AnyFamily, normal, values_at
 from layoutalg.ground.check import Checker
 from layoutalg.ground.errors import shown
 from layoutalg.ground.layout import Layout

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from layoutalg.bridges.composition import compose
-from layoutalg.bridges.directions import from_coordinates, opposite
 from layoutalg.bridges.equal import equivalent
-from layoutalg.bridges.normal import Given, normal
+from layoutalg.bridges.normal import Given, from_coordinates, normal, opposite
 from layoutalg.cute import Morphism, Swizzle
 from layoutalg.ground.check import Checker
 from layoutalg.ground.errors import BudgetError, Diagnostic, RepresentabilityError, shown

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from layoutalg.integer.solve import NoSolution, solve
+from layoutalg.integer.lattice import NoSolution, solve
 from layoutalg.proofs.certify.systems import Equation, IntArray, System
 from layoutalg.proofs.tensormap.swizzle import PHASES
 

@@ -21,8 +21,7 @@ from layoutalg.ground.listed import ListedLayout
 from layoutalg.hierarchy import DigitMap, HierarchicalLayout
 from layoutalg.integer import IntegerLayout
 from layoutalg.piecewise import PiecewiseLayout
-from layoutalg.piecewise.functions import lifted
-from layoutalg.piecewise.pieces import Form, pieces
+from layoutalg.piecewise.pieces import Form, Piece
 
 Stages: TypeAlias = list[list[Any]]
 check = Checker("LA426", "invalid claim about layouts")
@@ -112,7 +111,7 @@ def _closed(layout: AnyFamily, argument: str) -> Function:
     if not layout.is_total:
         raise check.malformed(argument, "must be total on a box", str(layout)[:200])
     extents = [extent for _, extent in layout.inputs]
-    whole = _pieces(layout.text, max(1, len(extents)), range(len(extents)))
+    whole = _pieces(layout.value.pieces, max(1, len(extents)), range(len(extents)))
     start: Stages = [["split", extents]] if extents else []
     return Function(start + whole, layout.size, tuple(extents), outputs=len(layout.outputs))
 
@@ -230,13 +229,12 @@ def _opened(layout: PiecewiseLayout, names: tuple[str, ...]) -> Function:
     """Return a partial layout as a function of the parameters ``names`` and its coordinates."""
     count = len(names) + len(layout.axes)
     places = [names.index(name) for name in layout.params] + list(range(len(names), count))
-    stages = _pieces(layout.text, count, places)
+    stages = _pieces(layout.value.pieces, count, places)
     return Function(stages, None, inputs=count, outputs=len(layout.outputs))
 
 
-def _pieces(text: str, count: int, places: Sequence[int]) -> Stages:
+def _pieces(whole: Sequence[Piece], count: int, places: Sequence[int]) -> Stages:
     """Return the ``pieces`` stage of a function of ``count`` numbers; ``places`` are the positions of its inputs."""
-    whole = pieces(lifted(text))
     return [["pieces", [_piece(region, part, places, count) for part in whole for region in part.regions]]]
 
 

@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from layoutalg.bridges.integer import to_integer
+from layoutalg.bridges.affine import to_integer
 from layoutalg.bridges.inverse import left_inverse, right_inverse
 from layoutalg.bridges.normal import normal
 from layoutalg.cute import ComposedLayout, CuteLayout

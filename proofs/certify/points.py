@@ -11,9 +11,9 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from layoutalg.bridges.values import sampled_coordinates
 from layoutalg.f2 import matrix
 from layoutalg.ground import clock
+from layoutalg.integer.forms import sampled_coordinates
 from layoutalg.proofs.certify.functions import Function, Stages
 from layoutalg.proofs.checker import base
 

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from layoutalg.ground import clock
 from layoutalg.ground.errors import BudgetError
-from layoutalg.integer.solve import NoSolution, solve
+from layoutalg.integer.lattice import NoSolution, solve
 from layoutalg.proofs.certify.banks import document
 from layoutalg.proofs.certify.certificate import Certificate
 from layoutalg.proofs.certify.evidence import first, proved

@@ -17,14 +17,12 @@ from layoutalg.ground.facts import Facts, _tighten
 from layoutalg.ground.polynomial import Polynomial, named, power_of, product_of, total
 from layoutalg.ground.polynomial_text import polynomial
 from layoutalg.ground.values import Values, _trusted
-from layoutalg.integer.bits import _Shift, _union
+from layoutalg.integer.axes import Modes, _first_difference, coalesced
+from layoutalg.integer.engines import _Shift, _union
 from layoutalg.integer.forms import first_at_least, growing, residue_form, span
 from layoutalg.integer.layout import IntegerLayout
-from layoutalg.integer.matrix import apply, identity, multiply, transpose
-from layoutalg.integer.normal_forms import _subtracted
-from layoutalg.integer.reshape import Modes, _first_difference, coalesced
-from layoutalg.piecewise import spans
-from layoutalg.piecewise.clauses import Atom, Linear
+from layoutalg.integer.matrix import _subtracted, apply, identity, multiply, transpose
+from layoutalg.piecewise import boxes
 from layoutalg.proofs.laws.law import BIT_VECTORS, INTEGERS, Law, stated
 from layoutalg.proofs.laws.solvers import CVC5, Z3
 from layoutalg.proofs.laws.term import Condition as Holds
@@ -246,32 +244,10 @@ def _sums(trial: Trial) -> None:
     """x_k in gamma(I_k) for all k implies sum of a_k x_k + c in gamma(span(I)); by induction over the terms."""
     (x, first), (y, second) = _point(trial, "x"), _point(trial, "y", alike=True)
     a, b, c = [trial.integer(name) for name in "abc"]
-    found = spans._span(Linear(((0, a), (1, b)), c), [first, second])
+    found = boxes.span_of(((0, a), (1, b)), c, [first, second])
     _monotone(trial, a, x, first)
     _monotone(trial, b, y, second)
     trial.claim(within(a * x + b * y + c, found), "the sum lies in its bounds")
-
-
-@law("intervals.floor_and_remainder", INTEGERS, _OPEN)
-def _divisions(trial: Trial) -> None:
-    """x in gamma(I) implies floor(x / n) and x mod n in gamma of what is carried forward."""
-    x, interval = _point(trial, "x")
-    n = trial.extent("n")
-    floor = Atom("floor", sums=(Linear(((0, 1),), 0, n),))
-    trial.claim(within(x // n, spans._forward(floor, [interval])), "the floor lies in its bounds")
-    residue = Atom("mod", sums=(Linear(((0, 1),), 0),), modulus=n)
-    trial.claim(within(x % n, spans._forward(residue, [interval])), "the remainder lies in its bounds")
-
-
-@law("intervals.least_and_greatest", INTEGERS, _OPEN)
-def _choices(trial: Trial) -> None:
-    """x in gamma(I) and y in gamma(J) imply min(x, y) and max(x, y) in gamma of what is carried forward."""
-    (x, first), (y, second) = _point(trial, "x"), _point(trial, "y", alike=True)
-    sums = (Linear(((0, 1),), 0), Linear(((1, 1),), 0))
-    least, greatest = (x, y) if x <= y else (y, x)
-    for kind, value in (("min", least), ("max", greatest)):
-        found = spans._forward(Atom(kind, sums=sums), [first, second])
-        trial.claim(within(value, found), "the choice lies in its bounds")
 
 
 @law(
@@ -290,7 +266,7 @@ def _demands(trial: Trial) -> None:
         quotient = (c + second[1]) // size
         trial.claim(some(x_or_less + quotient >= 0, size * (x_or_less + quotient + 1) <= 0), "a product of signs")
     found = [first, second]
-    spans._demand(Linear(((0, a), (1, 1)), c), found)
+    boxes.demand(((0, a), (1, 1)), c, found)
     trial.claim(within(x, found[0]), "what satisfies the demand stays")
     trial.claim(within(y, found[1]), "what satisfies the demand stays, of the second name")
 
@@ -301,10 +277,10 @@ def _sets(trial: Trial) -> None:
     x = trial.integer("x")
     first, second = _interval(trial, "a"), _interval(trial, "b", alike=True)
     in_first, in_second = bool(within(x, first)), bool(within(x, second))
-    in_both = bool(within(x, spans._meet(first, second)))
+    in_both = bool(within(x, boxes.meet(first, second)))
     trial.claim(in_both == (in_first and in_second), "what lies in both lies in the meet, and nothing else")
     if in_first or in_second:
-        trial.claim(within(x, spans.hull(first, second)), "what lies in one lies in the hull")
+        trial.claim(within(x, boxes.hull(first, second)), "what lies in one lies in the hull")
 
 
 @law("intervals.class", INTEGERS, "all integers")
@@ -589,19 +565,3 @@ def _all_decided(trial: Trial) -> None:
     """What intervals and congruences decide from assumptions is so at all sizes that satisfy these."""
     place = trial.digit("place", len(KNOWN))
     _decided(trial, next(k for k in range(len(KNOWN)) if place == k))
-
-
-@law("texts.sums", INTEGERS, "all integers, all denominators >= 1; two atoms")
-def _rational_sums(trial: Trial) -> None:
-    """(a x + y + c)/d + (b x + e)/f and k times such a sum have the values of rational numbers."""
-    a, b, c, e, k, x, y = [trial.integer(name) for name in ("a", "b", "c", "e", "k", "x", "y")]
-    d, f = trial.extent("d"), trial.extent("f")
-    first, second = Linear(((0, a), (1, 1)), c, d), Linear(((0, b),), e, f)
-
-    def value(linear: Linear) -> Any:
-        return sum([factor * (x, y)[atom] for atom, factor in linear.terms], linear.constant)
-
-    total, scaled = Linear.plus(first, second), first.scaled(k)
-    above, below = value(first) * f + value(second) * d, d * f
-    trial.claim(value(total) * below == above * total.denominator, "the value of a sum")
-    trial.claim(value(scaled) * d == k * value(first) * scaled.denominator, "the value of a multiple")

@@ -22,8 +22,8 @@ import numpy.typing as npt
 from layoutalg.ground import clock
 from layoutalg.ground.errors import BudgetError, Diagnostic
 from layoutalg.ground.solver import session, solve, whole
-from layoutalg.integer.normal_forms import hermite_basis
-from layoutalg.integer.solve import reduce
+from layoutalg.integer.lattice import reduce
+from layoutalg.integer.matrix import hermite_basis
 
 IntArray = npt.NDArray[np.int64]
 FAR = 1 << 14

@@ -9,14 +9,15 @@ from itertools import product
 from operator import or_
 from typing import Any, TypeAlias
 
+from layoutalg.integer.bijection import Index, index_by_strides
+from layoutalg.integer.bits import point_of, value_set
+from layoutalg.integer.ladder import packed
+
 from laws import Row, tabled
 from layoutalg.f2 import matrix
 from layoutalg.f2.matrix import apply, eliminate
 from layoutalg.ground.digits import Flat, chained, evaluate, first_outside
-from layoutalg.integer.bijection import Index, index_by_strides
-from layoutalg.integer.bits import point_of, value_set
 from layoutalg.integer.forms import filled, point_in_run
-from layoutalg.integer.ladder import packed
 from layoutalg.integer.layout import IntegerLayout
 
 LAWS: list[Row] = []

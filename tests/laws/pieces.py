@@ -7,12 +7,12 @@ from functools import partial
 from itertools import product
 
 import numpy as np
+from layoutalg.piecewise.meaning import read
 
 from laws import Row, tabled
 from layoutalg.ground.errors import LayoutError
 from layoutalg.piecewise import PiecewiseLayout, PointSet, regions
 from layoutalg.piecewise.build import lexmax, lexmin
-from layoutalg.piecewise.meaning import read
 from layoutalg.piecewise.pieces import pieces, reach
 
 LAWS: list[Row] = []

@@ -9,7 +9,8 @@ import pytest
 
 from layoutalg.ground.verdict import Proved, Refuted
 from layoutalg.integer import IntegerLayout, covers
-from layoutalg.integer.guarded import first_missed, guarded
+from layoutalg.integer.inverse import guarded
+from layoutalg.integer.reach import first_missed
 
 
 @pytest.mark.parametrize("seed", range(60))

@@ -11,10 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from judges.equations import is_solution
 
-from layoutalg.integer.lattice import Coset, Lattice
-from layoutalg.integer.matrix import apply, multiply, transpose
-from layoutalg.integer.normal_forms import bezout, determinant, hnf, is_unimodular, snf
-from layoutalg.integer.solve import NoSolution, Solution, count_mod, kernel, solve, solve_mod
+from layoutalg.integer.lattice import Lattice, NoSolution, Solution, kernel, solve, solve_mod
+from layoutalg.integer.matrix import apply, bezout, determinant, hnf, is_unimodular, multiply, snf, transpose
 
 
 @st.composite
@@ -150,7 +148,6 @@ def test_systems_modulo_any_number(A, m, data):
         for x in itertools.product(range(m), repeat=width)
         if all((v - w) % m == 0 for v, w in zip(apply(A, x), b, strict=True))
     }
-    assert count_mod(answer, m) == len(wanted)
     assert bool(answer) == bool(wanted)
     if isinstance(answer, Solution):
         lattice = Lattice(width, answer.basis)
@@ -205,45 +202,11 @@ def test_lattices(G, H):
         for rows in (G, H)
     ]
     assert all(v in one for v in spans[0])
-    assert all(v in two and v in one + two for v in spans[1])
-    both = one & two
-    for v in itertools.product(range(-7, 8), repeat=n):
-        assert (v in both) == (v in one and v in two)
-    assert both <= one <= one + two
+    assert all(v in two for v in spans[1])
+    assert (one == two) == (all(v in one for v in H) and all(v in two for v in G))
     if one.rank == n:
         side = one.index
         assert side == minors_gcd(G, n)
-    for v in spans[0] & spans[1]:
-        coordinates = one.coordinates(v)
-        assert apply(transpose(one.basis, n), coordinates) == v
-
-
-@settings(max_examples=60)
-@given(matrices(2, 2, st.integers(0, 11)), matrices(2, 2, st.integers(0, 11)), st.integers(1, 12))
-def test_row_modules_modulo_m(G, H, m):
-    if len(G[0]) != len(H[0]):
-        return
-    n = len(G[0])
-
-    def members(rows):
-        return {
-            tuple(sum(c * row[k] for c, row in zip(cs, rows, strict=True)) % m for k in range(n))
-            for cs in itertools.product(range(m), repeat=len(rows))
-        }
-
-    one = Lattice.modulo(G, m)
-    assert (one == Lattice.modulo(H, m)) == (members(G) == members(H))
-    assert m**n // one.index == len(members(G))
-
-
-@given(st.integers(1, 12), st.integers(1, 12), st.integers(-20, 20), st.integers(-20, 20))
-def test_cosets_of_integers(a, b, p, q):
-    meeting = Coset((p,), Lattice.spanned_by([(a,)])) & Coset((q,), Lattice.spanned_by([(b,)]))
-    wanted = [x for x in range(-150, 150) if (x - p) % a == 0 and (x - q) % b == 0]
-    if isinstance(meeting, NoSolution):
-        assert not wanted
-    else:
-        assert wanted == [x for x in range(-150, 150) if (x,) in meeting]
 
 
 @pytest.mark.parametrize("size", [8, 12, 16])

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import layoutalg as la
 from layoutalg.ground.errors import AdmissibilityError, BudgetError, MalformedError
-from layoutalg.piecewise import PiecewiseLayout, box
+from layoutalg.piecewise import PiecewiseLayout, operations
 
 SIDE = st.integers(0, 7)
 CUTS = ["", " and (i + j) mod 3 != 1", " and i <= j", " and (i < 3 or i > 3)", " and 2*floor(i/2) = i"]
@@ -51,8 +51,8 @@ def test_total_means_a_box_from_the_origin(corners: list[tuple[int, int, int, in
             type(layout.domain)(f"{{ [i, j] : 0 <= i < {extents[0]} and 0 <= j < {extents[1]} }}")
         )
     else:
-        found = box.extents(layout.text)
-        assert isinstance(found, box.NotABox)
+        found = operations.extents(layout.value)
+        assert isinstance(found, operations.NotABox)
         at = found.witness.get("at")
         assert at is None or not layout.contains(dict(zip(layout.axes, at, strict=True)))  # type: ignore[call-overload]
         with pytest.raises(MalformedError, match="LA221"):

@@ -11,8 +11,8 @@ from layoutalg.bridges.normal import one_piece
 from layoutalg.cute import ComposedLayout, CuteLayout, Swizzle
 from layoutalg.ground.verdict import Refuted
 from layoutalg.integer import IntegerLayout
-from layoutalg.piecewise import PiecewiseLayout, box
-from layoutalg.piecewise.pieces import pieces, reach
+from layoutalg.piecewise import PiecewiseLayout, operations
+from layoutalg.piecewise.pieces import reach
 
 
 @pytest.mark.parametrize("shift", [-4, -2, 2, 3])
@@ -82,10 +82,10 @@ def test_a_residue_and_a_constant_are_no_residue_of_the_sum():
     ],
 )  # fmt: skip
 def test_a_domain_is_a_box_where_it_has_no_hole(domain: str, found: tuple[int, ...] | None):
-    answer = box.extents(f"{{ [i] -> [i] : {domain} }}")
+    answer = operations.extents(PiecewiseLayout(f"{{ [i] -> [i] : {domain} }}").value)
     assert (answer if isinstance(answer, tuple) else None) == found
 
 
 def test_numbers_between_floors_are_bounded_too():
     text = "{ [i] -> [1073741824*floor((1099511627776*i)/3)] : 0 <= i < 8 }"
-    assert reach(pieces(text), (8,)) >= 2**30 * (2**40 * 7 // 3)
+    assert reach(PiecewiseLayout(text).value.pieces, (8,)) >= 2**30 * (2**40 * 7 // 3)

@@ -12,13 +12,13 @@ import layoutalg as la
 from layoutalg import convert, cute
 from layoutalg.bridges import equal, smt
 from layoutalg.bridges.equal import Budget, equivalent
-from layoutalg.bridges.values import values_at
+from layoutalg.bridges.normal import values_at
 from layoutalg.cute import ComposedLayout, CuteLayout, shift
 from layoutalg.ground.errors import LayoutError, MalformedError, RepresentabilityError
 from layoutalg.ground.listed import listed
 from layoutalg.ground.verdict import Proved, Refuted, Unknown
 from layoutalg.hierarchy import Box, DigitMap, Guard, HierarchicalLayout
-from layoutalg.piecewise import PiecewiseLayout, compare
+from layoutalg.piecewise import PiecewiseLayout, operations
 from layoutalg.proofs.certify import equality
 from layoutalg.proofs.checker import check
 
@@ -139,15 +139,15 @@ def test_equality_by_a_solver_is_confirmed(engine: str, monkeypatch: pytest.Monk
     assert isinstance(answer, Proved)
     assert answer.certificate["confirmed"] == "12 of 12 coordinates"
     # a solver that says equal of what differs is contradicted by the values
-    monkeypatch.setattr(compare, "compared", lambda *_: compare.Compared({}, None, "all"))
+    monkeypatch.setattr(operations, "difference", lambda *_: None)
     monkeypatch.setattr(smt, "first_difference", lambda *_: None)
     assert equivalent(F, G, _engines=(engine,)) == Refuted(engine, {"coordinate": 11, "f": 2, "g": 7})
 
     # and one that names a difference where there is none is not believed
-    def forged(_: str, __: str, links: tuple[str, str], ___: int) -> compare.Compared:
-        return compare.Compared({}, (1,) * (links[0].split("]")[0].count(",") + 1), "the point")
+    def forged(_: str, __: str, links: tuple[str, str], ___: int) -> tuple[dict[str, object], tuple[int, ...]]:
+        return {}, (1,) * (links[0].split("]")[0].count(",") + 1)
 
-    monkeypatch.setattr(compare, "compared", forged)
+    monkeypatch.setattr(operations, "difference", forged)
     monkeypatch.setattr(smt, "first_difference", lambda question, _: {n: 1 for n, _ in question.joint.digits})
     assert isinstance(equivalent(F, F, _engines=(engine,)), Unknown)
 

@@ -10,7 +10,7 @@ import pytest
 from layoutalg import integer
 from layoutalg.ground.errors import BudgetError, MalformedError
 from layoutalg.ground.verdict import Proved, Refuted, Unknown
-from layoutalg.integer import IntegerLayout, common, parse_integer, reach
+from layoutalg.integer import IntegerLayout, parse_integer, reach
 
 # too many points for a table, several outputs that wrap: only z3 is left
 WIDE = parse_integer("Z[i:1024=(1,0,3), j:1024=(0,1,5), k:2=(512,511,7) -> a%1024, b%1024, c%64]")
@@ -43,11 +43,6 @@ def test_a_false_pair_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     assert isinstance(integer.injective(WIDE), Unknown)
     monkeypatch.setattr(reach, "collision", lambda *_: ((0, 0, 0), (0, 0, 0)))
     assert isinstance(integer.injective(WIDE), Unknown)
-    other = integer.shift(WIDE, (0, 0, 4))
-    monkeypatch.setattr(common, "common_value", lambda *_: ((0, 0, 0), (0, 0, 0)))
-    assert isinstance(integer.disjoint_images(WIDE, other), Unknown)
-    monkeypatch.setattr(common, "common_value", lambda *_: None)
-    assert isinstance(integer.disjoint_images(WIDE, WIDE), Unknown)
 
 
 def test_covering_is_confirmed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -112,21 +107,6 @@ def test_coefficients_are_bounded_in_bits() -> None:
     with pytest.raises(MalformedError, match="LA620"):
         integer.symbolic_access((8, 2), (1, 10**4000))
     assert integer.symbolic_access((8, 2), (1, f"{nines}*n")).guaranteed == 1
-
-
-def test_tables_of_many_outputs_are_bounded_in_bytes() -> None:
-    many = [(f"o{k}", 0) for k in range(16)]
-    layout = IntegerLayout((("i", 2**10), ("j", 2**10)), tuple(many), ((1, 1),) * 16, (0,) * 16)
-    tracemalloc.start()
-    found = integer.common_values(layout, integer.shift(layout, (1,) * 16))
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    assert found.count == 2**11 - 2
-    assert peak < 2**30
-    value = found.witness["value"]  # type: ignore[index]
-    assert value == layout(**found.witness["first"])  # type: ignore[index,arg-type]
-    far = integer.disjoint_images(layout, integer.shift(layout, (1,) * 15 + (2,)))
-    assert isinstance(far, Proved)
 
 
 def test_bitsets_are_bounded_in_bytes() -> None:

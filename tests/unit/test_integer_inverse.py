@@ -10,8 +10,7 @@ from layoutalg import integer
 from layoutalg.ground import clock
 from layoutalg.ground.errors import AdmissibilityError, BudgetError, Diagnostic
 from layoutalg.integer import IntegerLayout, parse_integer
-from layoutalg.integer.confirm import POINTS, confirmed
-from layoutalg.integer.one_piece import one_piece
+from layoutalg.integer.inverse import POINTS, confirmed, one_piece
 from layoutalg.piecewise import PiecewiseLayout
 
 

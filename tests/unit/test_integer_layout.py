@@ -196,7 +196,6 @@ def test_axis_operations_refuse_unknown_names():
         lambda: integer.digit_permutation({"a": 5}, ["b"]),
         lambda: integer.covers(layout, {"x": 3}),
         lambda: integer.covers(layout, {"offset": (3, 1)}),
-        lambda: integer.disjoint_images(layout, L({"i": 3}, (1,), output="x")),
         lambda: integer.index_expression(layout, output="nope"),
         lambda: integer.index_expression(layout, flat="2"),
     ):
@@ -258,13 +257,6 @@ def test_values_beyond_words_on_short_axes():
     assert L({"i": 0, "j": 3}, (2**80, 2**80)).table().tolist() == []
 
 
-def test_common_values_budget():
-    one = L({"i": 2**15, "j": 2**15}, (10**9 + 7, 10**9 + 9))
-    refused(lambda: integer.common_values(one, L({"i": 2**15, "j": 2**15}, (10**9 + 7, 10**9 + 21))), "LA740")
-    refused(lambda: integer.common_values(one, L({"i": 2}, (1,), output="x")), "LA731")
-    assert integer.common_values(one, L({"i": 0}, (1,))).count == 0
-
-
 def test_symbolic_polynomials():
     found = integer.symbolic_access(("K", 4, 2), (1, "ld", "ld * h + 4"), assume=("K % 16 == 0", "ld % 8 == 0"))
     assert (found.guaranteed, found.alignment, found.exact) == (4, 4, True)
@@ -305,8 +297,6 @@ def test_wrong_types_name_the_argument(bad):
         lambda: integer.select_outputs(layout, [bad]),
         lambda: integer.merge(layout, ["i", bad], "k"),
         lambda: integer.injective(layout, bad),
-        lambda: integer.disjoint_images(layout, layout, bad),
-        lambda: integer.common_values(layout, bad),
         lambda: integer.right_inverse(bad),
         lambda: evaluate("i + 1", {"i": bad}),
         lambda: evaluate("i + 1", bad),

@@ -15,7 +15,7 @@ import pytest
 
 from layoutalg.ground import clock, worker
 from layoutalg.ground.errors import AdmissibilityError, BudgetError
-from layoutalg.piecewise import PiecewiseLayout, PointSet, box, budget, meaning, pieces, reading
+from layoutalg.piecewise import PiecewiseLayout, PointSet, budget, operations, reading
 
 FLOORS = "{ [i] -> [" + " + ".join(f"floor(i/{k})" for k in range(2, 80)) + "] : 0 <= i < 1000 }"
 MANY = "{ [i] -> [i] : " + " or ".join(f"i = {3 * k}" for k in range(5000)) + " }"
@@ -110,8 +110,8 @@ def test_calls_do_not_leave_memory_behind() -> None:
         PiecewiseLayout(f"{{ [i, j] -> [{k}i + floor(j/3)] : 0 <= i < 20 and 0 <= j < 30 }}")
 
     def forget() -> None:
-        for kept in (meaning.read, reading._read_function, pieces.pieces, box.extents):
-            kept.cache_clear()
+        for cached in (reading._read_function, reading._read_set, operations.extents):
+            cached.cache_clear()
         gc.collect()
 
     for k in range(400):

@@ -51,6 +51,7 @@ REASONS = {
     "Tensor.at": "sizes with names, tests/unit/test_symbolic_plans.py",
     "Tensor.assumptions": "sizes with names, tests/unit/test_symbolic_plans.py",
     "PiecewiseLayout.made_with": "what other operations are made of",
+    "PiecewiseLayout.of": "what other operations are made of",
     "BankReport.certificate": "what the checker accepts, tests/unit/test_bank_reports.py",
     "BankReport.certificates": "what the checker accepts, tests/unit/test_bank_reports.py",
     "BankReport.witness": "what the checker accepts, tests/unit/test_bank_reports.py",

@@ -295,9 +295,7 @@ def test_two_ragged_chains_are_counted() -> None:
 )
 def test_chains_are_read_back(text: str, native: bool) -> None:
     layout = PiecewiseLayout(text)
-    assert (
-        chain_inverse(layout.text, layout.axes, [f"v{k}" for k in range(len(layout.out_dims))]) is not None
-    ) == native
+    assert (chain_inverse(layout.value, [f"v{k}" for k in range(len(layout.out_dims))]) is not None) == native
     inverse = layout.image_inverse()
     for n in (0, 1, 5, 9):
         points, image = layout.graph(N=n)
