@@ -74,8 +74,6 @@ def function_of(value: Any, argument: str) -> Function:
             callable of flat coordinates, of one or of an array of them.
         argument: Its name, for the refusal.
 
-    Raises: MalformedError: LA456, and those of ``layoutalg.parse``.
-
     Example:
         >>> function_of("(4,8):(8,1)", "f").values(np.arange(6))
         [0, 8, 16, 24, 1, 9]

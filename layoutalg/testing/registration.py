@@ -1,24 +1,21 @@
 """Hypothesis's ``from_type`` for the library's values: the entry point that Hypothesis calls when it is imported.
 
-Implementation notes: registering needs the type, and the type its module, which loads numpy. So a type is registered
-when its module is imported, by whoever does that; until then a finder waits for it. Whoever imports hypothesis without
-layouts pays for two small modules. hypothesis is imported by functions: importing it runs this entry point, which must
-be there by then.
+Implementation notes: registering needs the types, so importing hypothesis imports their modules; the strategies are
+made when a type is first drawn.
 """
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Sequence
-from importlib.abc import Loader
-from importlib.machinery import ModuleSpec
-from types import ModuleType
+import importlib
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from layoutalg import testing
 
 if TYPE_CHECKING:
     from hypothesis import strategies as st
+
+Draw = Callable[[Any], "st.SearchStrategy[Any]"]
 
 
 def _verdict(kind: type) -> st.SearchStrategy[Any]:
@@ -31,41 +28,36 @@ def _verdict(kind: type) -> st.SearchStrategy[Any]:
     return st.builds(kind, words, st.dictionaries(words, st.integers(0, 99), max_size=3))
 
 
-DRAWN: dict[str, dict[str, Callable[[type], st.SearchStrategy[Any]]]] = {
-    "layoutalg.ground.layout": {"Layout": lambda _: testing.strategies.layouts()},
+DRAWN: dict[str, dict[str, str | Draw]] = {
+    "layoutalg.ground.layout": {"Layout": "layouts"},
     "layoutalg.ground.verdict": dict.fromkeys(("Proved", "Refuted", "Unknown"), _verdict),
-    "layoutalg.cute.layout": {"CuteLayout": lambda _: testing.strategies.cute_layouts()},
-    "layoutalg.cute.swizzle": {"Swizzle": lambda _: testing.strategies.swizzles()},
+    "layoutalg.cute.layout": {"CuteLayout": "cute_layouts"},
+    "layoutalg.cute.swizzle": {"Swizzle": "swizzles"},
     "layoutalg.cute.composed": {"ComposedLayout": lambda _: testing.strategies.composed_layouts(max_stages=2)},
-    "layoutalg.cute.coordinates": {"CoordinateLayout": lambda _: testing.strategies.coordinate_layouts()},
-    "layoutalg.cute.morphism": {"Morphism": lambda _: testing.strategies.morphisms()},
-    "layoutalg.cute.symbolic.layout": {"SymbolicLayout": lambda _: testing.strategies.symbolic_layouts()},
-    "layoutalg.f2.layout": {"LinearLayout": lambda _: testing.strategies.linear_layouts()},
-    "layoutalg.integer.layout": {"IntegerLayout": lambda _: testing.strategies.integer_layouts()},
-    "layoutalg.piecewise.layout": {"PiecewiseLayout": lambda _: testing.strategies.piecewise_layouts()},
-    "layoutalg.hierarchy.layout": {"HierarchicalLayout": lambda _: testing.strategies.hierarchical_layouts()},
-    "layoutalg.hierarchy.digitmap": {"DigitMap": lambda _: testing.strategies.digit_maps()},
+    "layoutalg.cute.coordinates": {"CoordinateLayout": "coordinate_layouts"},
+    "layoutalg.cute.morphism": {"Morphism": "morphisms"},
+    "layoutalg.cute.symbolic.layout": {"SymbolicLayout": "symbolic_layouts"},
+    "layoutalg.f2.layout": {"LinearLayout": "linear_layouts"},
+    "layoutalg.integer.layout": {"IntegerLayout": "integer_layouts"},
+    "layoutalg.piecewise.layout": {"PiecewiseLayout": "piecewise_layouts"},
+    "layoutalg.hierarchy.layout": {"HierarchicalLayout": "hierarchical_layouts"},
+    "layoutalg.hierarchy.digitmap": {"DigitMap": "digit_maps"},
     "layoutalg.hierarchy.bijection": {
         "TableMap": lambda kind: testing.strategies.tables(bijective=True).map(lambda t: kind(tuple(t.tolist())))
     },
-    "layoutalg.hierarchy.levels": {"Box": lambda _: testing.strategies.boxes()},
-    "layoutalg.hierarchy.guard": {"Guard": lambda _: testing.strategies.guards()},
-    "layoutalg.proofs.tensor": {"Tensor": lambda _: testing.strategies.tensors()},
-    "layoutalg.proofs.smem": {"SharedTile": lambda _: testing.strategies.shared_tiles()},
+    "layoutalg.hierarchy.levels": {"Box": "boxes"},
+    "layoutalg.hierarchy.guard": {"Guard": "guards"},
+    "layoutalg.proofs.tensor": {"Tensor": "tensors"},
+    "layoutalg.proofs.smem": {"SharedTile": "shared_tiles"},
     "layoutalg.proofs.tensormap.problem": {
-        "TensorMapProblem": lambda kind: testing.strategies.tensormap_problems().map(kind.from_json),  # type: ignore[attr-defined]
+        "TensorMapProblem": lambda kind: testing.strategies.tensormap_problems().map(kind.from_json)
     },
-    "layoutalg.proofs.tensormap.plan": {"TensorMapPlan": lambda _: testing.strategies.tensormap_plans()},
-    "layoutalg.proofs.wgmma.operand": {
-        "OperandProblem": lambda _: testing.strategies.operand_problems(),
-        "OperandPlan": lambda _: testing.strategies.operand_plans(),
-    },
-    "layoutalg.targets.nvidia.tensormap.fields": {"TensorMap": lambda _: testing.strategies.tensor_maps()},
-    "layoutalg.targets.nvidia.wgmma.descriptor": {
-        "MatrixDescriptor": lambda _: testing.strategies.matrix_descriptors()
-    },
+    "layoutalg.proofs.tensormap.plan": {"TensorMapPlan": "tensormap_plans"},
+    "layoutalg.proofs.wgmma.operand": {"OperandProblem": "operand_problems", "OperandPlan": "operand_plans"},
+    "layoutalg.targets.nvidia.tensormap.fields": {"TensorMap": "tensor_maps"},
+    "layoutalg.targets.nvidia.wgmma.descriptor": {"MatrixDescriptor": "matrix_descriptors"},
 }
-"""Module -> type -> how its values are drawn."""
+"""Module -> type -> how its values are drawn: the name of a strategy without arguments, or a function of the type."""
 
 
 def register() -> None:
@@ -73,52 +65,13 @@ def register() -> None:
 
     ``Layout`` stands for a layout of any family.
     """
-    waiting = {name for name in DRAWN if name not in sys.modules}
-    for name in DRAWN.keys() - waiting:
-        _registered(sys.modules[name])
-    if waiting and not any(isinstance(finder, _Waiting) for finder in sys.meta_path):
-        sys.meta_path.insert(0, _Waiting(waiting))
-
-
-def _registered(module: ModuleType) -> None:
     from hypothesis import strategies as st
 
-    for name, draw in DRAWN[module.__name__].items():
-        st.register_type_strategy(getattr(module, name), draw)
+    for name, kinds in DRAWN.items():
+        module = importlib.import_module(name)
+        for kind, draw in kinds.items():
+            st.register_type_strategy(getattr(module, kind), _by_name(draw) if isinstance(draw, str) else draw)
 
 
-class _Waiting:
-    """A finder that leaves finding to the others, and registers the types of a module once it is there."""
-
-    def __init__(self, modules: set[str]) -> None:
-        self._modules = modules
-
-    def find_spec(self, name: str, path: Sequence[str] | None = None, target: Any = None) -> ModuleSpec | None:
-        if name not in self._modules:
-            return None
-        self._modules.discard(name)
-        for finder in sys.meta_path:
-            found = None if finder is self else finder.find_spec(name, path, target)
-            if found is not None:
-                if found.loader is not None:
-                    found.loader = _Registering(found.loader)
-                return found
-        return None
-
-
-class _Registering(Loader):
-    """A loader that stands for another one until its module is there."""
-
-    def __init__(self, loader: Any) -> None:
-        self._loader = loader
-
-    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
-        found: ModuleType | None = self._loader.create_module(spec)
-        return found
-
-    def exec_module(self, module: ModuleType) -> None:
-        if module.__spec__ is not None:
-            module.__spec__.loader = self._loader
-        module.__loader__ = self._loader
-        self._loader.exec_module(module)
-        _registered(module)
+def _by_name(name: str) -> Draw:
+    return lambda _: getattr(testing.strategies, name)()
