@@ -6,11 +6,25 @@ made when a type is first drawn.
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from layoutalg import testing
+from layoutalg.cute import ComposedLayout, CoordinateLayout, CuteLayout, Morphism, Swizzle
+from layoutalg.cute.symbolic import SymbolicLayout
+from layoutalg.f2 import LinearLayout
+from layoutalg.ground.layout import Layout
+from layoutalg.ground.verdict import Proved, Refuted, Unknown
+from layoutalg.hierarchy import Box, DigitMap, Guard, HierarchicalLayout, TableMap
+from layoutalg.integer import IntegerLayout
+from layoutalg.piecewise import PiecewiseLayout
+from layoutalg.proofs.smem import SharedTile
+from layoutalg.proofs.tensor import Tensor
+from layoutalg.proofs.tensormap.plan import TensorMapPlan
+from layoutalg.proofs.tensormap.problem import TensorMapProblem
+from layoutalg.proofs.wgmma.operand import OperandPlan, OperandProblem
+from layoutalg.targets.nvidia.tensormap import TensorMap
+from layoutalg.targets.nvidia.wgmma import MatrixDescriptor
 
 if TYPE_CHECKING:
     from hypothesis import strategies as st
@@ -28,36 +42,35 @@ def _verdict(kind: type) -> st.SearchStrategy[Any]:
     return st.builds(kind, words, st.dictionaries(words, st.integers(0, 99), max_size=3))
 
 
-DRAWN: dict[str, dict[str, str | Draw]] = {
-    "layoutalg.ground.layout": {"Layout": "layouts"},
-    "layoutalg.ground.verdict": dict.fromkeys(("Proved", "Refuted", "Unknown"), _verdict),
-    "layoutalg.cute.layout": {"CuteLayout": "cute_layouts"},
-    "layoutalg.cute.swizzle": {"Swizzle": "swizzles"},
-    "layoutalg.cute.composed": {"ComposedLayout": lambda _: testing.strategies.composed_layouts(max_stages=2)},
-    "layoutalg.cute.coordinates": {"CoordinateLayout": "coordinate_layouts"},
-    "layoutalg.cute.morphism": {"Morphism": "morphisms"},
-    "layoutalg.cute.symbolic.layout": {"SymbolicLayout": "symbolic_layouts"},
-    "layoutalg.f2.layout": {"LinearLayout": "linear_layouts"},
-    "layoutalg.integer.layout": {"IntegerLayout": "integer_layouts"},
-    "layoutalg.piecewise.layout": {"PiecewiseLayout": "piecewise_layouts"},
-    "layoutalg.hierarchy.layout": {"HierarchicalLayout": "hierarchical_layouts"},
-    "layoutalg.hierarchy.digitmap": {"DigitMap": "digit_maps"},
-    "layoutalg.hierarchy.bijection": {
-        "TableMap": lambda kind: testing.strategies.tables(bijective=True).map(lambda t: kind(tuple(t.tolist())))
-    },
-    "layoutalg.hierarchy.levels": {"Box": "boxes"},
-    "layoutalg.hierarchy.guard": {"Guard": "guards"},
-    "layoutalg.proofs.tensor": {"Tensor": "tensors"},
-    "layoutalg.proofs.smem": {"SharedTile": "shared_tiles"},
-    "layoutalg.proofs.tensormap.problem": {
-        "TensorMapProblem": lambda kind: testing.strategies.tensormap_problems().map(kind.from_json)
-    },
-    "layoutalg.proofs.tensormap.plan": {"TensorMapPlan": "tensormap_plans"},
-    "layoutalg.proofs.wgmma.operand": {"OperandProblem": "operand_problems", "OperandPlan": "operand_plans"},
-    "layoutalg.targets.nvidia.tensormap.fields": {"TensorMap": "tensor_maps"},
-    "layoutalg.targets.nvidia.wgmma.descriptor": {"MatrixDescriptor": "matrix_descriptors"},
+DRAWN: dict[type, str | Draw] = {
+    Layout: "layouts",
+    Proved: _verdict,
+    Refuted: _verdict,
+    Unknown: _verdict,
+    CuteLayout: "cute_layouts",
+    Swizzle: "swizzles",
+    ComposedLayout: lambda _: testing.strategies.composed_layouts(max_stages=2),
+    CoordinateLayout: "coordinate_layouts",
+    Morphism: "morphisms",
+    SymbolicLayout: "symbolic_layouts",
+    LinearLayout: "linear_layouts",
+    IntegerLayout: "integer_layouts",
+    PiecewiseLayout: "piecewise_layouts",
+    HierarchicalLayout: "hierarchical_layouts",
+    DigitMap: "digit_maps",
+    TableMap: lambda kind: testing.strategies.tables(bijective=True).map(lambda table: kind(tuple(table.tolist()))),
+    Box: "boxes",
+    Guard: "guards",
+    Tensor: "tensors",
+    SharedTile: "shared_tiles",
+    TensorMapProblem: lambda kind: testing.strategies.tensormap_problems().map(kind.from_json),
+    TensorMapPlan: "tensormap_plans",
+    OperandProblem: "operand_problems",
+    OperandPlan: "operand_plans",
+    TensorMap: "tensor_maps",
+    MatrixDescriptor: "matrix_descriptors",
 }
-"""Module -> type -> how its values are drawn: the name of a strategy without arguments, or a function of the type."""
+"""Type -> how its values are drawn: the name of a strategy without arguments, or a function of the type."""
 
 
 def register() -> None:
@@ -67,10 +80,8 @@ def register() -> None:
     """
     from hypothesis import strategies as st
 
-    for name, kinds in DRAWN.items():
-        module = importlib.import_module(name)
-        for kind, draw in kinds.items():
-            st.register_type_strategy(getattr(module, kind), _by_name(draw) if isinstance(draw, str) else draw)
+    for kind, draw in DRAWN.items():
+        st.register_type_strategy(kind, _by_name(draw) if isinstance(draw, str) else draw)
 
 
 def _by_name(name: str) -> Draw:

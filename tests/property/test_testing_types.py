@@ -43,7 +43,7 @@ def test_values_are_drawn_by_their_type(kind: type) -> None:
 
 
 def test_every_registered_type_is_drawn_here() -> None:
-    assert {name for module in DRAWN.values() for name in module} == {kind.__name__ for kind in TYPES}
+    assert set(DRAWN) == set(TYPES)
 
 
 @QUICK
