@@ -11,29 +11,24 @@ every tile that the ranges allow, up to 96 drawn ones, is planned. A prune is fa
 
 from __future__ import annotations
 
-import argparse
 import random
 import statistics
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
+from campaign import options_of
+from judges.planner_problems import random_problem
 
-from judges.planner_problems import random_problem  # noqa: E402
-
-from layoutalg.ground import clock  # noqa: E402
-from layoutalg.ground.errors import BudgetError, LayoutError  # noqa: E402
-from layoutalg.ground.values import Values, constant  # noqa: E402
-from layoutalg.proofs.tensormap import TensorMapPlan, TensorMapProblem  # noqa: E402
-from layoutalg.proofs.tensormap.listed_problem import problem_from  # noqa: E402
-from layoutalg.synth.abstract import AbstractTile, never_copied, surviving  # noqa: E402
-from layoutalg.synth.tensormap import planner  # noqa: E402
+from layoutalg.ground import clock
+from layoutalg.ground.errors import BudgetError, LayoutError
+from layoutalg.ground.values import Values, constant
+from layoutalg.proofs.tensormap import TensorMapPlan, TensorMapProblem
+from layoutalg.proofs.tensormap.listed_problem import problem_from
+from layoutalg.synth.abstract import AbstractTile, never_copied, surviving
+from layoutalg.synth.tensormap import planner
 
 DTYPES = {1: "u8", 2: "bf16", 4: "f32", 8: "f64"}
 MOST = 96
@@ -259,12 +254,7 @@ def searches(rng: random.Random, count: int) -> str:
 
 def main() -> None:
     """Print one line per sort of case."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--problems", type=int, default=2000)
-    parser.add_argument("--chains", type=int, default=300)
-    parser.add_argument("--searches", type=int, default=40)
-    given = parser.parse_args()
+    given = options_of(__doc__, problems=2000, chains=300, searches=40)
     print(problems(random.Random(given.seed), given.problems), flush=True)
     print(chains(random.Random(given.seed + 1), given.chains), flush=True)
     print(searches(random.Random(given.seed + 2), given.searches), flush=True)

@@ -20,9 +20,7 @@ repairs, which are found when they are read. The run fails where an answer is wr
 
 from __future__ import annotations
 
-import argparse
 import itertools
-import json
 import math
 import random
 import sys
@@ -35,6 +33,8 @@ from typing import Any
 import admission_judges as judges
 import numpy as np
 import numpy.typing as npt
+from campaign import parser_of, part_of, report
+from operations.record import WrongError
 
 import layoutalg as la
 from layoutalg.ground.errors import LayoutError
@@ -48,10 +48,6 @@ REPAIRED = 20
 MOST = 8192
 """Elements of a tile."""
 FAR = 1 << 15
-
-
-class WrongError(Exception):
-    """An answer that is not so."""
 
 
 class Draw(random.Random):
@@ -500,29 +496,25 @@ def campaign(cases: int, seed: int, consumer: str = "tma") -> dict[str, Any]:
         except WrongError as error:
             totals["wrong"] += 1
             said.append(str(error)[:300])
-    times.sort()
-    helped.sort()
     return {
         "consumer": consumer, "cases": cases, "seed": seed,
         **{name: totals[name] for name in ("admitted", "refused", "unknown", "wrong")},
         "refused_certified": totals["refused_certified"], "refused_repaired": totals["refused_repaired"],
         "reasons": dict(reasons.most_common()), "families": {name: dict(count) for name, count in by_family.items()},
-        "p50_ms": round(1e3 * times[len(times) // 2], 2), "p99_ms": round(1e3 * times[len(times) * 99 // 100], 2),
-        "repairs_read": len(helped), "repairs_p50_ms": round(1e3 * helped[len(helped) // 2], 1) if helped else None,
+        "p50_ms": round(1e3 * part_of(times, 0.5), 2), "p99_ms": round(1e3 * part_of(times, 0.99), 2),
+        "repairs_read": len(helped), "repairs_p50_ms": round(1e3 * part_of(helped, 0.5), 1) if helped else None,
         "said": said[:8],
     }  # fmt: skip
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--cases", type=int, default=10_000)
-    parser.add_argument("--seed", type=int, default=1)
+    parser = parser_of(__doc__, cases=10_000)
     parser.add_argument("--consumer", default="tma", choices=(*JUDGES, "all"))
     given = parser.parse_args()
     wrong = 0
     for consumer in JUDGES if given.consumer == "all" else (given.consumer,):
         found = campaign(given.cases, given.seed, consumer)
-        print(json.dumps(found), flush=True)
+        report(found)
         wrong += found["wrong"]
     return 1 if wrong else 0
 

@@ -16,26 +16,21 @@ confirms: its table has no instruction that moves them) and the ``wrong`` ones. 
 
 from __future__ import annotations
 
-import argparse
-import json
 import random
 import sys
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
 import numpy as np
+from campaign import MEASURED, options_of, report
 from judges.bank_words import SERVED, SIDES, VECTORS, crowded, instructions, judged, served
 
 import layoutalg as la
 from layoutalg.targets.banks import bank_model, counted
 from tests.judges.swizzle_spaces import spanned, table, turns_of
 
-STORED = Path(__file__).resolve().parents[1] / "tests/data/measured/banks_counted.json"
+STORED = MEASURED / "banks_counted.json"
 KINDS = ("dense", "subword", "broadcast", "wave64", "padded", "strided", "holes", "strides", "named", "matrices")
 STRIDES = (0, 1, 2, 3, 4, 5, 6, 8, 12, 16, 24, 32, 33, 48, 64, 65, 96, 128, 256)
 
@@ -371,18 +366,12 @@ def _asked(case: Case) -> list[str]:
 
 def main() -> int:
     """Run the campaign."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--cases", type=int, default=20_000)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--write", action="store_true", help="store the counts among the tests' data")
-    given = parser.parse_args()
+    given = options_of(__doc__, cases=20_000, write=False)
     found = run(given.cases, given.seed)
     total = sum((each for each in found.values()), Counter())
     told = {**{kind: dict(each) for kind, each in found.items()}, "all": {**total, "wrong": total["wrong"]}}
     document = {"command": f"python benchmarks/campaign_banks.py --cases {given.cases} --seed {given.seed}", **told}
-    print(json.dumps(document))
-    if given.write:
-        STORED.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    report(document, STORED if given.write else None)
     return 1 if total["wrong"] else 0
 
 

@@ -13,7 +13,6 @@ something wrong was accepted or something right was not.
 
 from __future__ import annotations
 
-import argparse
 import copy
 import itertools
 import json
@@ -24,18 +23,15 @@ import sys
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
+from campaign import ROOT, mapped, options_of, report
+from certificate_judges import JUDGES
+from certificate_plans import holds_handoff, holds_no_plan, holds_plan
+from certificate_sources import sample
 
-from certificate_judges import JUDGES  # noqa: E402
-from certificate_plans import holds_handoff, holds_no_plan, holds_plan  # noqa: E402
-from certificate_sources import sample  # noqa: E402
-
-from layoutalg.proofs import checker  # noqa: E402
+from layoutalg.proofs import checker
 
 STORED = ROOT / "tests" / "data" / "measured" / "certificates.json"
 PAGE = ROOT / "docs" / "certificates.md"
@@ -176,11 +172,7 @@ def tried(document: Document, others: dict[str, list[Document]], most: int, seed
 def campaign(count: int, seed: int, most: int, jobs: int = 1) -> dict[str, Any]:
     """Return what was found, for each kind and in all."""
     shares = [(count * (job + 1) // jobs - count * job // jobs, 1000 * seed + job, most) for job in range(jobs)]
-    if jobs > 1:
-        with ProcessPoolExecutor(jobs) as pool:
-            found = list(itertools.chain.from_iterable(pool.map(share, shares)))
-    else:
-        found = share(shares[0])
+    found = list(itertools.chain.from_iterable(mapped(share, shares, jobs)))
     documents, tallies = [document for document, _ in found], [tally for _, tally in found]
     kinds: dict[str, list[Document]] = defaultdict(list)
     for document in documents:
@@ -242,16 +234,10 @@ def _row(name: str, row: dict[str, int] | Counter[str], sizes: str, times: str) 
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--count", type=int, default=5000)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--most", type=int, default=60)
-    parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--write", action="store_true")
-    given = parser.parse_args()
+    given = options_of(__doc__, seed=0, count=5000, most=60, jobs=1, write=False)
     found = campaign(given.count, given.seed, given.most, given.jobs)
     print(table(found))
-    print(json.dumps(found["sorts"]))
+    report(found["sorts"])
     for wrong in found["wrong"]:
         print(wrong)
     if given.write:

@@ -10,8 +10,6 @@ each consumer: answers, those with an accepted certificate, the kinds, and the r
 
 from __future__ import annotations
 
-import argparse
-import json
 import re
 import shutil
 import subprocess
@@ -21,14 +19,12 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
+from campaign import ROOT, parser_of, report
+from campaign_admission import ACCESSES, DTYPES, FRAGMENTS, JUDGES, TILES, Draw, asked, drawn
 
-from campaign_admission import ACCESSES, DTYPES, FRAGMENTS, JUDGES, TILES, Draw, asked, drawn  # noqa: E402
-
-import layoutalg as la  # noqa: E402
-from layoutalg.ground.errors import LayoutError  # noqa: E402
-from layoutalg.proofs import checker  # noqa: E402
+import layoutalg as la
+from layoutalg.ground.errors import LayoutError
+from layoutalg.proofs import checker
 
 PAGE = ROOT / "docs" / "benchmarks.md"
 TABLE = re.compile(r"(<!-- certified -->\n).*?(<!-- end of certified -->)", re.S)
@@ -123,17 +119,14 @@ def table(rows: list[dict[str, Any]]) -> str:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--cases", type=int, default=300)
-    parser.add_argument("--seed", type=int, default=1)
+    parser = parser_of(__doc__, cases=300, write=False)
     parser.add_argument("--consumer", default="all", choices=(*CONSUMERS, "all"))
-    parser.add_argument("--write", action="store_true")
     given = parser.parse_args()
     rows = []
     for consumer in CONSUMERS if given.consumer == "all" else (given.consumer,):
         with tempfile.TemporaryDirectory() as folder:
             rows.append(campaign(consumer, given.cases, given.seed, Path(folder)))
-        print(json.dumps(rows[-1]), flush=True)
+        report(rows[-1])
     if given.write:
         command = f"`python3 benchmarks/campaign_certified.py --cases {given.cases} --seed {given.seed} --write`"
         page = PAGE.read_text(encoding="utf-8")

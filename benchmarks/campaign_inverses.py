@@ -13,8 +13,6 @@ inverse), the ``needless`` ones by code (the judge finds the inverse, the librar
 
 from __future__ import annotations
 
-import argparse
-import json
 import random
 import sys
 import time
@@ -25,12 +23,14 @@ from math import prod
 from typing import Any
 
 import numpy as np
-from campaign_piecewise import EXTENTS, SIZES, Partial, Point, Table, Total, WrongError, expect
+from campaign import judged, options_of, report
+from operations.record import expect
+from piecewise_sources import EXTENTS, SIZES, Partial, Point, Table, Total
 
 import layoutalg as la
 from layoutalg import integer
 from layoutalg.cute import CuteLayout
-from layoutalg.ground.errors import AdmissibilityError, BudgetError, LayoutError, RepresentabilityError
+from layoutalg.ground.errors import AdmissibilityError, BudgetError, RepresentabilityError
 from layoutalg.integer import IntegerLayout
 from layoutalg.piecewise import PiecewiseLayout
 
@@ -331,19 +331,6 @@ KINDS: dict[str, tuple[Callable[[random.Random], str], int]] = {
 }
 
 
-def one_case(kind: str, seed: str) -> tuple[str, str]:
-    """One problem: the outcome and what is to be said about it."""
-    try:
-        return KINDS[kind][0](random.Random(seed)), ""
-    except WrongError as error:
-        return "wrong", str(error)
-    except LayoutError as error:
-        where = " ".join(error.diagnostic.where)[:200]
-        return f"needless {error.diagnostic.code}", f"{where}: {error.diagnostic.because[:200]}"
-    except Exception as error:
-        return "wrong", f"{type(error).__name__}: {error}"
-
-
 def campaign(cases: int, seed: int, chosen: Iterable[str] = ()) -> dict[str, Any]:
     """Draw and judge; return the totals."""
     rng = random.Random(seed)
@@ -352,11 +339,11 @@ def campaign(cases: int, seed: int, chosen: Iterable[str] = ()) -> dict[str, Any
     counts: dict[str, Counter[str]] = {kind: Counter() for kind in KINDS}
     said: list[dict[str, str]] = []
     slowest = (0.0, "")
-    one_case("text_right", "warm")  # starts the process that asks ISL
+    judged(lambda: text_right(random.Random("warm")))  # starts the process that asks ISL
     for number, kind in enumerate(kinds):
         name = f"{seed}:{number}:{kind}"
         start = time.perf_counter()
-        outcome, text = one_case(kind, name)
+        outcome, text = judged(lambda: KINDS[kind][0](random.Random(name)))  # noqa: B023
         slowest = max(slowest, (time.perf_counter() - start, name))
         counts[kind][outcome] += 1
         if text:
@@ -376,13 +363,9 @@ def campaign(cases: int, seed: int, chosen: Iterable[str] = ()) -> dict[str, Any
 
 def main() -> int:
     """Print one JSON line of totals."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--cases", type=int, default=1000)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--kinds", nargs="*", choices=list(KINDS), default=[], help="only these kinds of problems")
-    options = parser.parse_args()
+    options = options_of(__doc__, cases=1000, kinds=list(KINDS))
     totals = campaign(options.cases, options.seed, options.kinds)
-    print(json.dumps(totals))
+    report(totals)
     return 1 if totals["wrong"] else 0
 
 

@@ -20,18 +20,12 @@ import json
 import platform
 import sys
 import time
-from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
-HERE = Path(__file__).resolve().parent
-for folder in (HERE.parent, HERE):
-    if str(folder) not in sys.path:
-        sys.path.insert(0, str(folder))
-
-from operations.page import page  # noqa: E402
-from operations.record import OPERATIONS, Row, Rows, run_subject  # noqa: E402
+from campaign import mapped, parser_of
+from operations.page import page
+from operations.record import OPERATIONS, Row, Rows, run_subject
 
 MODULES = (
     "strided algebra views swizzled coordinates morphisms linear linear_algebra linear_spaces integers matrices pieces"
@@ -89,14 +83,6 @@ def batch(piece: Work) -> tuple[Rows, list[str]]:
     return rows, said
 
 
-def results(work: list[Work], jobs: int) -> Iterator[tuple[Rows, list[str]]]:
-    if jobs == 1:
-        yield from map(batch, work)
-        return
-    with ProcessPoolExecutor(jobs) as pool:
-        yield from pool.map(batch, work)
-
-
 def document(rows: Rows, said: list[str], options: argparse.Namespace, seconds: float) -> dict[str, Any]:
     """The result as JSON."""
     table = []
@@ -127,7 +113,7 @@ def campaign(options: argparse.Namespace) -> dict[str, Any]:
     began = saved = time.perf_counter()
     rows: Rows = {}
     said: list[str] = []
-    for more, texts in results(pieces(options.operations, options.seed, options.families), options.jobs):
+    for more, texts in mapped(batch, pieces(options.operations, options.seed, options.families), options.jobs):
         for key, row in more.items():
             rows.setdefault(key, Row()).add(row)
         said += texts
@@ -140,13 +126,9 @@ def campaign(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--operations", type=int, default=10_000)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--jobs", type=int, default=1)
+    parser = parser_of(__doc__, seed=0, operations=10_000, jobs=1, out=Path)
     parser.add_argument("--families", nargs="+", default=list(SHARES), choices=list(SHARES))
     parser.add_argument("--only", help="one subject, family:number")
-    parser.add_argument("--out", type=Path)
     parser.add_argument("--page", type=Path, help="print the page of a stored result")
     options = parser.parse_args(arguments)
     if options.page:

@@ -18,16 +18,12 @@ import sys
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT))
-sys.path.insert(0, str(ROOT / "tests"))
-
-from judges.planner_cases import Case, examine  # noqa: E402
-from judges.planner_problems import FEATURES, features, random_problem, shrink  # noqa: E402
+from campaign import mapped, parser_of
+from judges.planner_cases import Case, examine
+from judges.planner_problems import FEATURES, features, random_problem, shrink
 
 KINDS = ("right", "understated", "bettered", "refused", "needless", "budget", "wrong", "leaked")
 TROUBLE = ("wrong", "leaked", "needless", "understated", "bettered", "budget")
@@ -53,13 +49,8 @@ def results(arguments: argparse.Namespace) -> Iterator[tuple[int, Case, float]]:
         (arguments.seed, first, min(first + size, arguments.cases), arguments.rank, not arguments.no_search)
         for first in range(0, arguments.cases, size)
     ]
-    if arguments.jobs == 1:
-        for task in tasks:
-            yield from chunk(task)
-        return
-    with ProcessPoolExecutor(arguments.jobs) as pool:
-        for answer in pool.map(chunk, tasks):
-            yield from answer
+    for answer in mapped(chunk, tasks, arguments.jobs):
+        yield from answer
 
 
 def smallest(found: Case) -> Case:
@@ -84,16 +75,10 @@ def show(name: str, found: Case) -> None:
 
 def main() -> int:
     """Run the campaign."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--cases", type=int, default=500)
-    parser.add_argument("--seed", type=int, default=0)
+    parser = parser_of(__doc__, seed=0, cases=500, jobs=1, no_search=False, shrink=1, strict=False)
     parser.add_argument("--rank", type=int, help="draw problems of this rank only")
-    parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--only", type=int, help="one case, with its numbers")
     parser.add_argument("--out", help="write every troublesome case as JSON lines")
-    parser.add_argument("--no-search", action="store_true", help="do not search refusals")
-    parser.add_argument("--shrink", type=int, default=1, help="how many problems of a class to make small")
-    parser.add_argument("--strict", action="store_true", help="needless refusals count as failures")
     arguments = parser.parse_args()
     if arguments.only is not None:
         _, found, _ = case(arguments.seed, arguments.only, arguments.rank, not arguments.no_search)

@@ -12,31 +12,27 @@ answer does not hold.
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import json
 import random
 import statistics
-import sys
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable
 from math import lcm
-from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT))
+from campaign import ROOT, options_of
 
-from layoutalg.f2 import LinearLayout  # noqa: E402
-from layoutalg.ground.assumptions import Assumptions, condition  # noqa: E402
-from layoutalg.ground.decide import decide  # noqa: E402
-from layoutalg.ground.errors import BudgetError, InfeasibleError, LayoutError  # noqa: E402
-from layoutalg.synth import synthesize_tensormap  # noqa: E402
-from layoutalg.synth.solving import AtLeast, Multiple, Spread, joint, least_padding  # noqa: E402
-from layoutalg.synth.solving import joint_plan as model  # noqa: E402
-from layoutalg.synth.solving import joint_question as asking  # noqa: E402
-from layoutalg.synth.solving.orders import by_search, by_solver  # noqa: E402
+from layoutalg.f2 import LinearLayout
+from layoutalg.ground.assumptions import Assumptions, condition
+from layoutalg.ground.decide import decide
+from layoutalg.ground.errors import BudgetError, InfeasibleError, LayoutError
+from layoutalg.synth import synthesize_tensormap
+from layoutalg.synth.solving import AtLeast, Multiple, Spread, joint, least_padding
+from layoutalg.synth.solving import joint_plan as model
+from layoutalg.synth.solving import joint_question as asking
+from layoutalg.synth.solving.orders import by_search, by_solver
 
 NAMES = ("ld.shared.b32", "ld.shared.v2.b32", "ld.shared.v4.b32", "st.shared.b32", "st.shared.v4.b32")
 Times = dict[str, dict[str, list[float]]]
@@ -255,10 +251,7 @@ def table(title: str, decided: Counter[str], times: Times | None = None) -> None
 
 def main() -> int:
     """Run the campaign."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    for name, cases in (("joint", 240), ("paddings", 160), ("conditions", 500), ("seed", 0)):
-        parser.add_argument(f"--{name}", type=int, default=cases)
-    given = parser.parse_args()
+    given = options_of(__doc__, seed=0, joint=240, paddings=160, conditions=500)
     decided, times, wrong = joint_layouts(given.joint, given.seed)
     table("Joint layouts", decided, times)
     better = decided["solver, where algebra has none"] + decided["solver, better than algebra"]

@@ -17,27 +17,21 @@ Prints one JSON line a part and fails where a plan is wrong, a bound is above th
 
 from __future__ import annotations
 
-import argparse
-import json
-import sys
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
+from campaign import ROOT, milliseconds, parser_of, report
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
-
-import layoutalg as la  # noqa: E402
-import tests.judges.bank_words as judge_words  # noqa: E402
-import tests.judges.swizzle_spaces as judge  # noqa: E402
-from layoutalg.f2 import LinearLayout, matrix  # noqa: E402
-from layoutalg.proofs import checker  # noqa: E402
-from layoutalg.proofs.swizzling import SwizzlePlan, TileAccess  # noqa: E402
-from layoutalg.synth.swizzles import swizzle  # noqa: E402
+import layoutalg as la
+import tests.judges.bank_words as judge_words
+import tests.judges.swizzle_spaces as judge
+from layoutalg.f2 import LinearLayout, matrix
+from layoutalg.proofs import checker
+from layoutalg.proofs.swizzling import SwizzlePlan, TileAccess
+from layoutalg.synth.swizzles import swizzle
 
 TARGET = "sm_90a"
 STORED = ROOT / "tests/data/measured/swizzles.json"
@@ -84,7 +78,7 @@ def pairs(rng: np.random.Generator, cases: int, certified: int) -> dict[str, Any
             accepted += all(checker.check(each.to_json())[0] == 0 for each in plan.certificates())
     return {
         "part": "pairs", "cases": cases, "free": free, "optimal": optimal, "unproved_by_bits": unproved,
-        "certified": [accepted, min(certified, cases)], **figures(times),
+        "certified": [accepted, min(certified, cases)], **milliseconds(times),
     }  # fmt: skip
 
 
@@ -161,7 +155,7 @@ def spaces(rng: np.random.Generator, cases: int, forms: Sequence[str]) -> Iterat
             told.update(["cases", *verdict])
             told["members"] += size
             largest = max(largest, size)
-        yield {"part": "spaces", "form": form, **told, "largest": largest, **figures(times)}
+        yield {"part": "spaces", "form": form, **told, "largest": largest, **milliseconds(times)}
 
 
 def swizzled(rng: np.random.Generator, form: str, times: list[float]) -> tuple[list[str], int]:
@@ -233,34 +227,22 @@ def turns_of_cells(plan: Any, offsets: np.ndarray[Any, np.dtype[np.int64]]) -> i
     return total
 
 
-def figures(times: list[float]) -> dict[str, float]:
-    """Milliseconds."""
-    ordered = sorted(times) or [0.0]
-    at = {"p50_ms": 0.5, "p95_ms": 0.95, "slowest_ms": 1.0}
-    return {name: round(1e3 * ordered[min(len(ordered) - 1, int(part * len(ordered)))], 2) for name, part in at.items()}
-
-
 def main() -> None:
     """Run both parts."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--pairs", type=int, default=2000)
-    parser.add_argument("--certified", type=int, default=2000)
-    parser.add_argument("--spaces", type=int, default=200, help="of every form")
+    parser = parser_of(__doc__, pairs=2000, certified=2000, spaces=200, write=False)
     parser.add_argument("--forms", nargs="*", default=FORMS, choices=FORMS)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--write", action="store_true", help="store the figures among the tests' data")
     given = parser.parse_args()
     rng = np.random.default_rng(given.seed)
     found = []
     pairs_of = [pairs(rng, given.pairs, given.certified)] if given.pairs else []
     for part in (pairs_of, spaces(rng, given.spaces, given.forms)):
         for line in part:
-            print(json.dumps(line), flush=True)
+            report(line)
             found.append(line)
     if given.write:
         options = f"--pairs {given.pairs} --certified {given.certified} --spaces {given.spaces} --seed {given.seed}"
         document = {"command": f"python benchmarks/campaign_swizzles.py {options}", "parts": found}
-        STORED.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+        report(document, STORED)
 
 
 if __name__ == "__main__":

@@ -9,11 +9,9 @@ numbers, and does the checker of plans prove it there? It has to agree with the 
 
 from __future__ import annotations
 
-import argparse
 import json
 import random
 import statistics
-import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -21,16 +19,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).parents[1]
-sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
+from campaign import options_of, part_of, report
+from judges.symbolic_plans import accepted
 
-from judges.symbolic_plans import accepted  # noqa: E402
-
-from layoutalg.cli.demo import TILES  # noqa: E402
-from layoutalg.ground.errors import LayoutError  # noqa: E402
-from layoutalg.proofs.symbolic import SymbolicPlan, SymbolicProblem  # noqa: E402
-from layoutalg.proofs.tensormap import TensorMapProblem  # noqa: E402
-from layoutalg.synth import synthesize_symbolic  # noqa: E402
+from layoutalg.cli.demo import TILES
+from layoutalg.ground.errors import LayoutError
+from layoutalg.proofs.symbolic import SymbolicPlan, SymbolicProblem
+from layoutalg.proofs.tensormap import TensorMapProblem
+from layoutalg.synth import synthesize_symbolic
 
 LETTERS = "MNKPQRSTUVW"
 
@@ -133,11 +129,7 @@ def rows(tiles: list[dict[str, Any]], count: int) -> Iterator[Row]:
 
 def main() -> None:
     """Run the campaign and print its figures."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--sizes", type=int, default=1000)
-    parser.add_argument("--tiles", default="")
-    parser.add_argument("--out", type=Path)
-    given = parser.parse_args()
+    given = options_of(__doc__, sizes=1000, tiles="", out=Path)
     tiles = [tile for tile in json.loads(TILES.read_text())["tiles"] if given.tiles in tile["name"]]
     found = []
     for row in rows(tiles, given.sizes):
@@ -147,7 +139,7 @@ def main() -> None:
         )
         print(f"{row.name:<45}{1e3 * row.seconds:8.1f} ms  {text}", flush=True)
     planned = [row for row in found if row.plan is not None]
-    times = sorted(row.seconds for row in planned) or [0.0]
+    times = [row.seconds for row in planned] or [0.0]
     figures = {
         "tiles": len(found),
         "planned": len(planned),
@@ -156,13 +148,11 @@ def main() -> None:
         "wrong": sum(row.wrong for row in planned),
         "cases": sum(len(row.plan.cases) for row in planned if row.plan),
         "p50_ms": round(1e3 * statistics.median(times), 1),
-        "p99_ms": round(1e3 * times[min(len(times) - 1, int(0.99 * len(times)))], 1),
+        "p99_ms": round(1e3 * part_of(times, 0.99), 1),
         "classes": dict(Counter(row.plan.oob for row in planned if row.plan)),
         "without_a_plan": {row.name: row.why for row in found if row.plan is None},
     }
-    print(json.dumps(figures, indent=1))
-    if given.out:
-        given.out.write_text(json.dumps(figures, indent=1) + "\n")
+    report(figures, given.out, indent=1)
 
 
 if __name__ == "__main__":

@@ -1,13 +1,48 @@
-"""What a campaign runs on: the driver's few calls through ctypes, or the CPU models under the same names."""
+"""What a campaign runs on: the driver's few calls through ctypes, or the CPU models under the same names.
+
+Also what all device scripts share: kernels to cubins, children that may fault, and the name of the device.
+"""
 
 from __future__ import annotations
 
 import ctypes
+import subprocess
 from pathlib import Path
 
 import numpy as np
 
 from layoutalg.codegen.kernel import KernelSource
+
+
+def compile_kernel(kernel: KernelSource, folder: Path) -> None:
+    """Write ``folder/NAME.cubin``: by nvcc where it exists and takes the text, else by the run-time compiler."""
+    source, target = folder / f"{kernel.name}.cu", folder / f"{kernel.name}.cubin"
+    source.write_text(kernel.text)
+    flags = ["-cubin", "-gencode=arch=compute_90a,code=sm_90a", "-o", str(target), str(source)]
+    try:
+        subprocess.run(["nvcc", *flags], check=True, capture_output=True, text=True)
+    except (FileNotFoundError, subprocess.CalledProcessError):
+        from layoutalg.codegen.compile import to_cubin
+
+        target.write_bytes(to_cubin(kernel))
+
+
+def child_error(command: list[str], seconds: float) -> str:
+    """Run a command; return nothing where it succeeds, else the last line of its errors, or ``timeout``."""
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=seconds, check=False)
+    except subprocess.TimeoutExpired:
+        return "timeout"
+    return (done.stderr.strip().splitlines() or [f"exit {done.returncode}"])[-1][-300:] if done.returncode else ""
+
+
+def device_text(query: str = "name,driver_version") -> str:
+    """Return the device's name and driver as the system reports them; "none" without one."""
+    command = ["nvidia-smi", f"--query-gpu={query}", "--format=csv,noheader"]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=True, timeout=20).stdout.strip()
+    except (OSError, subprocess.SubprocessError):
+        return "none"
 
 
 def struct(raw: bytes) -> object:

@@ -18,7 +18,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import subprocess
 import sys
 import tempfile
 import time
@@ -32,10 +31,8 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
 import device_copies  # noqa: E402
 import device_operand_b  # noqa: E402
-from device_backends import Cuda, Host  # noqa: E402
+from device_backends import Cuda, Host, child_error, compile_kernel, device_text  # noqa: E402
 from instruments.runner import runner_kernel  # noqa: E402
-
-from layoutalg.codegen.kernel import KernelSource  # noqa: E402
 
 
 def worker(arguments: argparse.Namespace) -> int:
@@ -80,42 +77,20 @@ class Campaign:
             entries = json.loads(Path(self.arguments.problems).read_text())["products"]
             kernels += [device_problems.product_kernel(entry) for entry in entries]
 
-        def one(kernel: KernelSource) -> None:
-            source, target = self.scratch / f"{kernel.name}.cu", self.scratch / f"{kernel.name}.cubin"
-            source.write_text(kernel.text)
-            try:
-                flags = ["-cubin", "-gencode=arch=compute_90a,code=sm_90a", "-o", str(target), str(source)]
-                subprocess.run(["nvcc", *flags], check=True, capture_output=True, text=True)
-            except FileNotFoundError:
-                from layoutalg.codegen.compile import to_cubin
-
-                target.write_bytes(to_cubin(kernel))
-
         with ThreadPoolExecutor(self.arguments.jobs) as pool:
-            list(pool.map(one, kernels))
+            list(pool.map(lambda kernel: compile_kernel(kernel, self.scratch), kernels))
 
     def batch(self, job: dict[str, object]) -> tuple[dict[str, np.ndarray] | None, str]:
         """Run one job in a subprocess; return its answer, or None and the error."""
         self.serial += 1
         stem = self.scratch / f"{job['kind']}_{job.get('group', job.get('n'))}_{self.serial}"
         np.savez(f"{stem}_job.npz", **job)
-        command = [
-            sys.executable,
-            __file__,
-            "worker",
-            "--backend",
-            self.arguments.backend,
-            "--cubins",
-            str(self.scratch),
-        ]
+        command = [sys.executable, __file__, "worker", "--backend", self.arguments.backend]
+        command += ["--cubins", str(self.scratch)]
         command += ["--job", f"{stem}_job.npz", "--answer", f"{stem}_answer.npz"]
-        try:
-            process = subprocess.run(command, capture_output=True, text=True, timeout=90, check=False)
-        except subprocess.TimeoutExpired:
-            return None, "timeout"
-        if process.returncode:
-            lines = process.stderr.strip().splitlines() or [f"exit {process.returncode}"]
-            return None, lines[-1][-120:]
+        error = child_error(command, 90)
+        if error:
+            return None, error[-120:]
         with np.load(f"{stem}_answer.npz") as stored:
             return dict(stored), ""
 
@@ -266,15 +241,6 @@ class Campaign:
             print("\n".join(lines), flush=True)
 
 
-def device_text() -> str:
-    """Return the device's name and driver as the system reports them."""
-    try:
-        command = ["nvidia-smi", "--query-gpu=name,driver_version,compute_cap", "--format=csv,noheader"]
-        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
-    except (OSError, subprocess.CalledProcessError):
-        return "none"
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument(
@@ -315,7 +281,13 @@ def main() -> int:
     campaign.probes(sections)
     campaign.table()
     (campaign.out / "about.json").write_text(
-        json.dumps({"backend": arguments.backend, "sections": sections, "device": device_text()})
+        json.dumps(
+            {
+                "backend": arguments.backend,
+                "sections": sections,
+                "device": device_text("name,driver_version,compute_cap"),
+            }
+        )
     )
     return 0
 

@@ -32,6 +32,7 @@ import numpy as np
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests"), str(ROOT / "benchmarks")]
 
+from device_backends import device_text  # noqa: E402
 from device_forms_bulk import bulk_jobs, multicast_jobs  # noqa: E402
 from device_forms_jobs import Job, Result, run_jobs  # noqa: E402
 from device_forms_moves import copy_jobs, move_answers, move_jobs  # noqa: E402
@@ -41,15 +42,7 @@ from device_forms_sparse import packed, sparse_answers, sparse_jobs  # noqa: E40
 
 def facts_now() -> dict[str, str]:
     """Return the date, the device and its driver."""
-    found = {"date": datetime.date.today().isoformat()}
-    try:
-        import subprocess
-
-        query = ["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"]
-        said = subprocess.run(query, capture_output=True, text=True, timeout=20, check=False)
-        return found | {"device": said.stdout.strip()}
-    except OSError:
-        return found | {"device": "none"}
+    return {"date": datetime.date.today().isoformat(), "device": device_text()}
 
 
 def summary(section: str, rows: list[dict[str, Any]]) -> dict[str, Any]:

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import subprocess
 import sys
 import tempfile
 import time
@@ -30,7 +29,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
 
 import device_tma_modes_runs as runs  # noqa: E402
-from device_backends import Cuda  # noqa: E402
+from device_backends import Cuda, device_text  # noqa: E402
 from device_tma_modes_driver import ELEMENT_BYTES, Encoder  # noqa: E402
 from device_tma_modes_im2col import im2col_case  # noqa: E402
 from device_tma_modes_interleave import random_interleaved  # noqa: E402
@@ -244,17 +243,6 @@ def run_cases(device: Cuda, cases: list[dict[str, object]], cubins: Path) -> lis
     return [answer | {"image": images[i], "notes": noted[i]} for i, answer in enumerate(answers)]
 
 
-def worker(arguments: argparse.Namespace) -> None:
-    """Run one job file in this process."""
-    answers = run_cases(Cuda(), json.loads(Path(arguments.job).read_text()), Path(arguments.cubins))
-    np.savez(
-        arguments.answer,
-        status=np.array([a["status"] for a in answers], dtype=np.int32),
-        maps=np.frombuffer(b"".join(a["map"] for a in answers), dtype=np.uint8).reshape(-1, 128),
-        images=np.stack([a["image"] for a in answers]), notes=np.stack([a["notes"] for a in answers]),
-    )  # fmt: skip
-
-
 def summarise(out: Path) -> dict[str, dict[str, object]]:
     """Compare every window with the prediction; return per group what came of it."""
     told: dict[str, dict[str, object]] = {}
@@ -286,16 +274,6 @@ def compared(data: dict[str, np.ndarray]) -> dict[str, dict[str, object]]:
     return told
 
 
-def compile_kernels(cubins: Path) -> None:
-    """Write a cubin per mode and rank."""
-    from layoutalg.codegen.compile import to_cubin
-
-    for mode in ("tile", "im2col"):
-        for rank in (3, 4, 5):
-            source = kernel(mode, rank)
-            (cubins / f"{source.name}.cubin").write_bytes(to_cubin(source))
-
-
 def main() -> None:
     """Probe, or run one job."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -307,12 +285,12 @@ def main() -> None:
         parser.add_argument(f"--{name}")
     arguments = parser.parse_args()
     if arguments.what == "worker":
-        worker(arguments)
+        runs.worker(arguments, run_cases, WINDOW_BYTES)
         return
     out, began = Path(arguments.out), time.monotonic()
     out.mkdir(parents=True, exist_ok=True)
     cubins = Path(tempfile.mkdtemp(prefix="cubins-"))
-    compile_kernels(cubins)
+    runs.compile_kernels(cubins, kernel)
     drawn = groups(arguments.scale)
     print(f"compiled and drawn in {time.monotonic() - began:.0f} s", {k: len(v) for k, v in drawn.items()}, flush=True)
     if arguments.what == "compile":
@@ -320,9 +298,7 @@ def main() -> None:
     campaign = runs.Campaign(out, cubins, arguments.seconds, __file__, WINDOW_BYTES)
     campaign.section("stores", {k: v for k, v in drawn.items() if not k.startswith("risky")}, 20)
     campaign.section("risky", {k: v for k, v in drawn.items() if k.startswith("risky")}, 1)
-    facts = subprocess.run(
-        ["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"], capture_output=True, text=True
-    ).stdout.strip()
+    facts = device_text()
     told = summarise(out)
     told_all = {"device": facts, "date": time.strftime("%Y-%m-%d"), "groups": told}
     (out / "summary.json").write_text(json.dumps(told_all, indent=1))

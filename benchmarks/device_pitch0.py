@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -26,11 +25,9 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
 import device_copies  # noqa: E402
-from device_backends import Cuda, Host  # noqa: E402
-from device_campaign import device_text  # noqa: E402
+from device_backends import Cuda, Host, child_error, compile_kernel, device_text  # noqa: E402
 from instruments.runner import runner_kernel  # noqa: E402
 
-from layoutalg.codegen.compile import to_cubin  # noqa: E402
 from layoutalg.targets.nvidia import tensormap  # noqa: E402
 
 MOST_STEPS = 2
@@ -88,18 +85,6 @@ def load(device: Cuda | Host, job: dict[str, np.ndarray], cubins: Path) -> tuple
     return ran, agrees
 
 
-def compile_kernel(rank: int, cubins: Path) -> None:
-    """Compile the kernel that runs one load per block."""
-    kernel = runner_kernel(rank, "load")
-    source, target = cubins / f"{kernel.name}.cu", cubins / f"{kernel.name}.cubin"
-    source.write_text(kernel.text)
-    flags = ["-cubin", "-gencode=arch=compute_90a,code=sm_90a", "-o", str(target), str(source)]
-    try:
-        subprocess.run(["nvcc", *flags], check=True, capture_output=True, text=True)
-    except (FileNotFoundError, subprocess.CalledProcessError):
-        target.write_bytes(to_cubin(kernel))
-
-
 def main() -> int:
     """Ask, run and store."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -119,25 +104,20 @@ def main() -> int:
     out.mkdir(parents=True, exist_ok=True)
     device = Cuda() if given.backend == "cuda" else Host()
     kept: dict[str, list[np.ndarray]] = {name: [] for name in ("params", "still", "status", "same", "ran", "agrees")}
-    said: dict[str, object] = {"device": device_text()}
+    said: dict[str, object] = {"device": device_text("name,driver_version,compute_cap")}
     print(said["device"], flush=True)
     for rank in range(2, 6):
         params, coords, still = cases(rank, given.each, 500 + rank)
         status, same = verdicts(device, params)
         ran, agrees = np.zeros(len(params), dtype=bool), np.zeros(len(params), dtype=bool)
         some = np.flatnonzero((status == 0) & (params[:, 22] == 0))
-        fault = ""
         with tempfile.TemporaryDirectory() as folder:
-            compile_kernel(rank, Path(folder))
+            compile_kernel(runner_kernel(rank, "load"), Path(folder))
             job = str(Path(folder) / "job.npz")
             nothing = np.zeros(len(some), dtype=np.int32)
             np.savez(job, kind="load", params=params[some], coords=coords[some], offset=nothing, pattern=nothing)
             command = [sys.executable, __file__, "--out", str(out), "--job", job, "--backend", given.backend]
-            try:
-                found = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-                fault = found.stderr[-300:] if found.returncode else ""
-            except subprocess.TimeoutExpired:
-                fault = "no answer in 120 seconds"
+            fault = child_error(command, 120)
             if not fault:
                 with np.load(job + ".answer.npz") as answer:
                     ran[some], agrees[some] = answer["ran"], answer["agrees"]

@@ -17,36 +17,19 @@ from __future__ import annotations
 
 import argparse
 import json
-import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
 
-import numpy as np
-
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
 
-from device_backends import Cuda  # noqa: E402
+from device_backends import Cuda, device_text  # noqa: E402
 from device_tma_modes_driver import ask_driver  # noqa: E402
 from device_tma_modes_im2col import im2col_groups  # noqa: E402
 from device_tma_modes_interleave import interleave_cases, interleaved_groups, interleaved_im2col  # noqa: E402
-from device_tma_modes_runs import IMAGE_BYTES, NOTES, Campaign, compile_kernels, run_cases  # noqa: E402
-
-
-def worker(arguments: argparse.Namespace) -> None:
-    """Run one job file in this process."""
-    cases = json.loads(Path(arguments.job).read_text())
-    answers = run_cases(Cuda(), cases, Path(arguments.cubins))
-    n = len(cases)
-    np.savez(
-        arguments.answer,
-        status=np.array([a["status"] for a in answers], dtype=np.int32),
-        maps=np.frombuffer(b"".join(a["map"] for a in answers), dtype=np.uint8).reshape(n, 128),
-        images=np.stack([a.get("image", np.zeros(IMAGE_BYTES, np.uint8)) for a in answers]),
-        notes=np.stack([a.get("notes", np.zeros(NOTES, np.uint64)) for a in answers]),
-    )
+from device_tma_modes_runs import IMAGE_BYTES, Campaign, compile_kernels, run_cases, worker  # noqa: E402
 
 
 def main() -> None:
@@ -62,7 +45,7 @@ def main() -> None:
         parser.add_argument(f"--{name}")
     arguments = parser.parse_args()
     if arguments.what == "worker":
-        worker(arguments)
+        worker(arguments, run_cases, IMAGE_BYTES)
         return
     out = Path(arguments.out)
     out.mkdir(parents=True, exist_ok=True)
@@ -77,9 +60,7 @@ def main() -> None:
     campaign.section("interleave_random", interleaved_groups(arguments.scale), 40)
     campaign.section("interleave", {"one at a time": interleave_cases(), "im2col": interleaved_im2col()}, 24)
     campaign.section("im2col", im2col_groups(arguments.scale, arguments.seed), 80)
-    facts = subprocess.run(
-        ["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"], capture_output=True, text=True
-    ).stdout.strip()
+    facts = device_text()
     (out / "facts.json").write_text(json.dumps({"device": facts, "date": time.strftime("%Y-%m-%d")}))
     print(facts, f"{time.monotonic() - began:.0f} s", flush=True)
 

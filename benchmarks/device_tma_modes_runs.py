@@ -8,16 +8,17 @@ faults is halved until the faulting cases stand alone.
 
 from __future__ import annotations
 
+import argparse
 import json
-import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
-from device_backends import Cuda
+from device_backends import Cuda, child_error, compile_kernel
 from device_tma_modes_driver import Encoder
 
 from layoutalg.codegen.kernel import KernelSource
@@ -168,13 +169,8 @@ class Campaign:
         Path(stem + ".json").write_text(json.dumps(cases))
         command = [sys.executable, self.script, "worker", "--cubins", str(self.cubins), "--job", stem + ".json",
                    "--answer", stem + ".npz"]  # fmt: skip
-        try:
-            process = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
-            error = (process.stderr.strip().splitlines() or [f"exit {process.returncode}"])[-1][-80:]
-            failed = process.returncode != 0
-        except subprocess.TimeoutExpired:
-            failed, error = True, "timeout"
-        if not failed:
+        error = child_error(command, 60)[-80:]
+        if not error:
             with np.load(stem + ".npz") as stored:
                 got = dict(stored)
             return [{"status": int(s), "map": m.tobytes(), "image": i, "notes": t, "fault": ""} for s, m, i, t in
@@ -214,17 +210,21 @@ class Campaign:
                   f"{sum(bool(a['fault']) for a in rows)} faults {faults[:3]}", flush=True)  # fmt: skip
 
 
-def compile_kernels(cubins: Path) -> None:
+def compile_kernels(cubins: Path, make: Callable[[str, int], KernelSource] = kernel) -> None:
     """Write a cubin per mode and rank."""
-    from layoutalg.codegen.compile import to_cubin
-
     for mode in ("tile", "im2col"):
         for rank in (3, 4, 5):
-            source = kernel(mode, rank)
-            try:
-                (cubins / f"{source.name}.cu").write_text(source.text)
-                flags = ["-cubin", "-gencode=arch=compute_90a,code=sm_90a", "-o", str(cubins / f"{source.name}.cubin")]
-                command = ["nvcc", *flags, str(cubins / f"{source.name}.cu")]
-                subprocess.run(command, check=True, capture_output=True, text=True)
-            except (FileNotFoundError, subprocess.CalledProcessError):
-                (cubins / f"{source.name}.cubin").write_bytes(to_cubin(source))
+            compile_kernel(make(mode, rank), cubins)
+
+
+def worker(arguments: argparse.Namespace, run: Callable[..., list[dict[str, object]]], image_bytes: int) -> None:
+    """Run one job file in this process."""
+    cases = json.loads(Path(arguments.job).read_text())
+    answers = run(Cuda(), cases, Path(arguments.cubins))
+    np.savez(
+        arguments.answer,
+        status=np.array([a["status"] for a in answers], dtype=np.int32),
+        maps=np.frombuffer(b"".join(a["map"] for a in answers), dtype=np.uint8).reshape(len(cases), 128),
+        images=np.stack([a.get("image", np.zeros(image_bytes, np.uint8)) for a in answers]),
+        notes=np.stack([a.get("notes", np.zeros(NOTES, np.uint64)) for a in answers]),
+    )

@@ -18,7 +18,6 @@ import ctypes
 import datetime
 import json
 import os
-import subprocess
 import sys
 import tempfile
 import time
@@ -31,6 +30,7 @@ import numpy as np
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks"), str(ROOT / "tests")]
 
+from device_backends import Cuda, child_error, compile_kernel, device_text  # noqa: E402
 from device_wgmma_cases import Case, campaign_cases, product  # noqa: E402
 from device_wgmma_probes import PROBES, run_probe  # noqa: E402
 from instruments.wgmma_chain import Shape, chain_kernel  # noqa: E402
@@ -43,26 +43,15 @@ SMEM_BYTES = 220 * 1024
 def compiled(shapes: list[Shape], scratch: Path) -> bytes:
     """Return the cubin of the chain kernels of some shapes."""
     kernel = chain_kernel(shapes[0], shapes[1:])
-    try:
-        from layoutalg.codegen.compile import to_cubin
-
-        return to_cubin(kernel)
-    except Exception as missing:
-        if "LA510" not in str(missing):
-            raise
-    source, target = scratch / f"{os.getpid()}.cu", scratch / f"{os.getpid()}.cubin"
-    source.write_text(kernel.text)
-    flags = ["-cubin", "-gencode=arch=compute_90a,code=sm_90a", "-o", str(target), str(source)]
-    subprocess.run(["nvcc", *flags], check=True, capture_output=True, text=True)
-    return target.read_bytes()
+    folder = Path(tempfile.mkdtemp(dir=scratch))  # every group has its own
+    compile_kernel(kernel, folder)
+    return (folder / f"{kernel.name}.cubin").read_bytes()
 
 
 class Device:
     """Launches chain kernels of one cubin."""
 
     def __init__(self, shapes: list[Shape], scratch: Path) -> None:
-        from device_backends import Cuda
-
         self.cuda = Cuda()
         self.module = ctypes.c_void_p()
         self.cuda.check("cuModuleLoadData", ctypes.byref(self.module), compiled(shapes, scratch))
@@ -196,12 +185,9 @@ def main() -> None:
         path = scratch / f"{number}.json"
         path.write_text(json.dumps(job))
         command = [sys.executable, __file__, "--job", str(path), *(["--model"] if arguments.model else [])]
-        try:
-            done = subprocess.run(command, capture_output=True, text=True, timeout=150, check=False)
-        except subprocess.TimeoutExpired:
-            return job, None, "timeout"
-        if done.returncode:
-            return job, None, (done.stderr.strip().splitlines() or [f"exit {done.returncode}"])[-1][-300:]
+        error = child_error(command, 150)
+        if error:
+            return job, None, error
         if job["kind"] == "probe":
             with np.load(path.with_suffix(".npz")) as stored:
                 return job, dict(stored), ""
@@ -224,7 +210,7 @@ def main() -> None:
         else:
             rows += answer
     facts = {
-        "date": datetime.date.today().isoformat(), "device": "model" if arguments.model else describe(),
+        "date": datetime.date.today().isoformat(), "device": "model" if arguments.model else device_text(),
         "instructions": len(rows), "cases": sum(row["cases"] for row in rows),
         "wrong": sum(row["wrong"] for row in rows), "faults": len(faults),
         "seconds": round(time.monotonic() - started, 1),
@@ -241,15 +227,6 @@ def main() -> None:
     for fault in faults[:40]:
         print(json.dumps(fault))
     print(json.dumps(facts))
-
-
-def describe() -> str:
-    """Return the name of the GPU and its driver."""
-    try:
-        query = ["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"]
-        return subprocess.run(query, capture_output=True, text=True, check=True).stdout.strip()
-    except (OSError, subprocess.CalledProcessError):
-        return "unknown"
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """The front door: layouts of every family through conversions, equality, composition, inverses, notation, explanation.
 
 Implementation notes: sources, their enumeration and the search for forms that exist at all are those of
-``bridge_judges``; conversions, recognition and equality are judged by the functions of ``campaign_bridges``.
+``bridge_judges``; conversions, recognition and equality are judged by the functions of ``bridge_answers``.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+import bridge_answers as bridges
 import bridge_judges as judge
 import bridge_sources
-import campaign_bridges as bridges
 import numpy as np
 
 import layoutalg as la
 from layoutalg import convert
 from layoutalg.cute import ComposedLayout, CuteLayout
-from operations.record import NeedlessError, WrongError, attempt, draws, expect, failed, operation, refusal
+from operations.record import NeedlessError, attempt, draws, expect, failed, operation, refusal
 
 FAMILIES = ("cute", "cute", "composed", "stacked", "linear", "linear", "integer", "outputs", "piecewise", "digits")
 FAMILIES += ("bits", "mixed", "table", "partial")
@@ -58,10 +58,8 @@ def told(call: Any, *args: Any) -> str | None:
     tally: Counter[str] = Counter()
     try:
         call(*args, tally)
-    except bridges.NeedlessError as error:
+    except NeedlessError as error:
         raise NeedlessError(f"- {error}") from error
-    except bridge_sources.WrongError as error:
-        raise WrongError(str(error)) from error
     for key in tally:
         said = key.split(": ", 1)[1].split()
         if said[0] == "gave":
@@ -142,11 +140,7 @@ def equivalent(one: Source, rng: random.Random) -> str | None:
 def judged_equal(f: Any, g: Any, left: judge.Ints, right: judge.Ints) -> str | None:
     if right.ndim == 2 and right.shape[1:] == (1,):
         right = right.reshape(-1)
-    tally: Counter[str] = Counter()
-    try:
-        bridges.compared(f, g, left, right, tally, bridges.ENGINES)
-    except bridge_sources.WrongError as error:
-        raise WrongError(str(error)) from error
+    bridges.compared(f, g, left, right, Counter(), bridges.ENGINES)
     return None
 
 

@@ -73,8 +73,6 @@ def function_of(value: Any, argument: str) -> Function:
             callable of one flat coordinate or an array of them.
         argument: Its name, for error messages.
 
-    Raises: MalformedError: LA456, and those of ``layoutalg.parse``.
-
     Example:
         >>> function_of("(4,8):(8,1)", "f").values(np.arange(6))
         [0, 8, 16, 24, 1, 9]

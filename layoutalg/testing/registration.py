@@ -1,23 +1,35 @@
 """Hypothesis's ``from_type`` for the library's types: the entry point that Hypothesis calls on import.
 
-Implementation notes: registering a type needs its module, which loads numpy. So a type is registered only when its
-module is imported by someone else; until then an import finder waits for it, and importing hypothesis alone costs two
-small modules. hypothesis is imported inside functions, because importing it runs this entry point.
+Implementation notes: registering needs the types, so importing hypothesis imports their modules; the strategies are
+made when a type is first drawn.
 """
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Sequence
-from importlib.abc import Loader
-from importlib.machinery import ModuleSpec
-from types import ModuleType
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from layoutalg import testing
+from layoutalg.cute import ComposedLayout, CoordinateLayout, CuteLayout, Morphism, Swizzle
+from layoutalg.cute.symbolic import SymbolicLayout
+from layoutalg.f2 import LinearLayout
+from layoutalg.ground.layout import Layout
+from layoutalg.ground.verdict import Proved, Refuted, Unknown
+from layoutalg.hierarchy import Box, DigitMap, Guard, HierarchicalLayout, TableMap
+from layoutalg.integer import IntegerLayout
+from layoutalg.piecewise import PiecewiseLayout
+from layoutalg.proofs.smem import SharedTile
+from layoutalg.proofs.tensor import Tensor
+from layoutalg.proofs.tensormap.plan import TensorMapPlan
+from layoutalg.proofs.tensormap.problem import TensorMapProblem
+from layoutalg.proofs.wgmma.operand import OperandPlan, OperandProblem
+from layoutalg.targets.nvidia.tensormap import TensorMap
+from layoutalg.targets.nvidia.wgmma import MatrixDescriptor
 
 if TYPE_CHECKING:
     from hypothesis import strategies as st
+
+Draw = Callable[[Any], "st.SearchStrategy[Any]"]
 
 
 def _verdict(kind: type) -> st.SearchStrategy[Any]:
@@ -30,45 +42,35 @@ def _verdict(kind: type) -> st.SearchStrategy[Any]:
     return st.builds(kind, words, st.dictionaries(words, st.integers(0, 99), max_size=3))
 
 
-DRAWN: dict[str, dict[str, Callable[[type], st.SearchStrategy[Any]]]] = {
-    "layoutalg.ground.layout": {"Layout": lambda _: testing.strategies.layouts()},
-    "layoutalg.ground.verdict": dict.fromkeys(("Proved", "Refuted", "Unknown"), _verdict),
-    "layoutalg.cute.layout": {"CuteLayout": lambda _: testing.strategies.cute_layouts()},
-    "layoutalg.cute.swizzle": {
-        "Swizzle": lambda _: testing.strategies.swizzles(),
-        "ComposedLayout": lambda _: testing.strategies.composed_layouts(max_stages=2),
-    },
-    "layoutalg.cute.coordinates": {"CoordinateLayout": lambda _: testing.strategies.coordinate_layouts()},
-    "layoutalg.cute.morphism": {"Morphism": lambda _: testing.strategies.morphisms()},
-    "layoutalg.cute.symbolic.layout": {"SymbolicLayout": lambda _: testing.strategies.symbolic_layouts()},
-    "layoutalg.f2.layout": {"LinearLayout": lambda _: testing.strategies.linear_layouts()},
-    "layoutalg.integer.layout": {"IntegerLayout": lambda _: testing.strategies.integer_layouts()},
-    "layoutalg.piecewise.layout": {"PiecewiseLayout": lambda _: testing.strategies.piecewise_layouts()},
-    "layoutalg.hierarchy.layout": {
-        "HierarchicalLayout": lambda _: testing.strategies.hierarchical_layouts(),
-        "Guard": lambda _: testing.strategies.guards(),
-    },
-    "layoutalg.hierarchy.bijection": {
-        "DigitMap": lambda _: testing.strategies.digit_maps(),
-        "TableMap": lambda kind: testing.strategies.tables(bijective=True).map(lambda t: kind(tuple(t.tolist()))),
-    },
-    "layoutalg.hierarchy.levels": {"Box": lambda _: testing.strategies.boxes()},
-    "layoutalg.proofs.tensor": {"Tensor": lambda _: testing.strategies.tensors()},
-    "layoutalg.proofs.smem": {"SharedTile": lambda _: testing.strategies.shared_tiles()},
-    "layoutalg.proofs.tensormap.problem": {
-        "TensorMapProblem": lambda kind: testing.strategies.tensormap_problems().map(kind.from_json),  # type: ignore[attr-defined]
-    },
-    "layoutalg.proofs.tensormap.plan": {"TensorMapPlan": lambda _: testing.strategies.tensormap_plans()},
-    "layoutalg.proofs.wgmma.operand": {
-        "OperandProblem": lambda _: testing.strategies.operand_problems(),
-        "OperandPlan": lambda _: testing.strategies.operand_plans(),
-    },
-    "layoutalg.targets.nvidia.tensormap.fields": {"TensorMap": lambda _: testing.strategies.tensor_maps()},
-    "layoutalg.targets.nvidia.wgmma.descriptor": {
-        "MatrixDescriptor": lambda _: testing.strategies.matrix_descriptors()
-    },
+DRAWN: dict[type, str | Draw] = {
+    Layout: "layouts",
+    Proved: _verdict,
+    Refuted: _verdict,
+    Unknown: _verdict,
+    CuteLayout: "cute_layouts",
+    Swizzle: "swizzles",
+    ComposedLayout: lambda _: testing.strategies.composed_layouts(max_stages=2),
+    CoordinateLayout: "coordinate_layouts",
+    Morphism: "morphisms",
+    SymbolicLayout: "symbolic_layouts",
+    LinearLayout: "linear_layouts",
+    IntegerLayout: "integer_layouts",
+    PiecewiseLayout: "piecewise_layouts",
+    HierarchicalLayout: "hierarchical_layouts",
+    DigitMap: "digit_maps",
+    TableMap: lambda kind: testing.strategies.tables(bijective=True).map(lambda table: kind(tuple(table.tolist()))),
+    Box: "boxes",
+    Guard: "guards",
+    Tensor: "tensors",
+    SharedTile: "shared_tiles",
+    TensorMapProblem: lambda kind: testing.strategies.tensormap_problems().map(kind.from_json),
+    TensorMapPlan: "tensormap_plans",
+    OperandProblem: "operand_problems",
+    OperandPlan: "operand_plans",
+    TensorMap: "tensor_maps",
+    MatrixDescriptor: "matrix_descriptors",
 }
-"""Module -> type name -> strategy for its values."""
+"""Type -> how its values are drawn: the name of a strategy without arguments, or a function of the type."""
 
 
 def register() -> None:
@@ -76,52 +78,11 @@ def register() -> None:
 
     ``Layout`` draws a layout of any family.
     """
-    waiting = {name for name in DRAWN if name not in sys.modules}
-    for name in DRAWN.keys() - waiting:
-        _registered(sys.modules[name])
-    if waiting and not any(isinstance(finder, _Waiting) for finder in sys.meta_path):
-        sys.meta_path.insert(0, _Waiting(waiting))
-
-
-def _registered(module: ModuleType) -> None:
     from hypothesis import strategies as st
 
-    for name, draw in DRAWN[module.__name__].items():
-        st.register_type_strategy(getattr(module, name), draw)
+    for kind, draw in DRAWN.items():
+        st.register_type_strategy(kind, _by_name(draw) if isinstance(draw, str) else draw)
 
 
-class _Waiting:
-    """A finder that delegates to the others, and registers the types of a module once it is imported."""
-
-    def __init__(self, modules: set[str]) -> None:
-        self._modules = modules
-
-    def find_spec(self, name: str, path: Sequence[str] | None = None, target: Any = None) -> ModuleSpec | None:
-        if name not in self._modules:
-            return None
-        self._modules.discard(name)
-        for finder in sys.meta_path:
-            found = None if finder is self else finder.find_spec(name, path, target)
-            if found is not None:
-                if found.loader is not None:
-                    found.loader = _Registering(found.loader)
-                return found
-        return None
-
-
-class _Registering(Loader):
-    """A loader that wraps another one and registers the module's types after execution."""
-
-    def __init__(self, loader: Any) -> None:
-        self._loader = loader
-
-    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
-        found: ModuleType | None = self._loader.create_module(spec)
-        return found
-
-    def exec_module(self, module: ModuleType) -> None:
-        if module.__spec__ is not None:
-            module.__spec__.loader = self._loader
-        module.__loader__ = self._loader
-        self._loader.exec_module(module)
-        _registered(module)
+def _by_name(name: str) -> Draw:
+    return lambda _: getattr(testing.strategies, name)()

@@ -33,8 +33,8 @@ def law(name: str) -> Law:
     """Return the law of a name.
 
     Example:
-        >>> law("coalesce.idempotent").for_all
-        True
+        >>> law("coalesce.idempotent").obligations[0].scope
+        'all extents, all strides; three modes'
     """
     known = {each.name: each for each in laws()}
     if name not in known:

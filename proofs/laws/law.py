@@ -22,14 +22,12 @@ class Obligation:
 
     Args:
         answerer: The solver.
-        scope: The values it speaks of, such as ``"all integers"``, bounds on widths or ranks stated.
-        for_all: Whether it covers all values; otherwise the scope lists what is asked.
+        scope: The values it speaks of, all of a kind, such as ``"all integers"``, bounds on widths or ranks stated.
         claim: The law as a function of a ``Trial``.
     """
 
     answerer: Answerer
     scope: str
-    for_all: bool
     claim: Claim = field(repr=False, compare=False)
 
     @property
@@ -52,11 +50,6 @@ class Law:
     statement: str
     obligations: tuple[Obligation, ...]
 
-    @property
-    def for_all(self) -> bool:
-        """Whether some solver proves it for all values."""
-        return any(each.for_all for each in self.obligations)
-
 
 def stated(
     laws: list[Law],
@@ -64,13 +57,12 @@ def stated(
     solvers: Answerer | tuple[Answerer, ...],
     scope: str,
     says: str = "",
-    for_all: bool = True,
 ) -> Callable[[Claim], Claim]:
     """Return a decorator that adds a claim to a law of a list; a new law says what the claim's docstring says."""
 
     def add(claim: Claim) -> Claim:
         asked = solvers if isinstance(solvers, tuple) else (solvers,)
-        given = tuple([Obligation(each, scope, for_all, claim) for each in asked])
+        given = tuple([Obligation(each, scope, claim) for each in asked])
         if laws and laws[-1].name == name:
             laws[-1] = replace(laws[-1], obligations=(*laws[-1].obligations, *given))
         else:

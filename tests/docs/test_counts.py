@@ -23,7 +23,7 @@ WORDS = {"eight": 8, "nine": 9, "ten": 10, "eleven": 11, "twelve": 12, "thirteen
 
 
 def test_laws_and_kinds_of_certificates() -> None:
-    solvers = [{each.engine for each in law.obligations} for law in laws() if law.for_all]
+    solvers = [{each.engine for each in law.obligations} for law in laws()]
     listed = {row.name for table in tables() for row in table.LAWS}
     stated = r"(\d+) laws of the code itself proved for all values \((\d+) by two solvers\), (\d+) in every small case"
     found = re.search(stated, TOUR)

@@ -49,6 +49,6 @@ def tabled(
 
 def tables() -> tuple[ModuleType, ...]:
     """Return the modules with a table ``LAWS``."""
-    from laws import integers, pieces, strided, symbols
+    from laws import integers, pieces, sizes, strided, symbols
 
-    return strided, integers, symbols, pieces
+    return strided, integers, sizes, symbols, pieces

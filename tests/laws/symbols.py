@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from laws import Row, tabled
+from laws.sizes import CLAIMS, KNOWN, value_of
 from layoutalg.cute import CuteLayout
 from layoutalg.cute.symbolic import SymbolicLayout, composition, cosize
 from layoutalg.ground.assumptions import Assumptions
@@ -22,7 +23,6 @@ from layoutalg.ground.errors import LayoutError, MalformedError
 from layoutalg.ground.facts import Facts, _learn, _learn_class
 from layoutalg.ground.polynomial import ONE, Polynomial, named, number, total, value_at
 from layoutalg.ground.values import Values, constant, values_of
-from layoutalg.proofs.laws.integers import CLAIMS, KNOWN, value_of
 from layoutalg.proofs.tensormap.bounds import _engine_boxes, _foreign, in_range, judged, must_cover, requested_boxes
 from layoutalg.proofs.tensormap.walk import MismatchError, Walk
 

@@ -281,9 +281,9 @@ def caught(family: str) -> int | None:
 def test_a_planted_fault_is_caught(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     family, owner, attribute, wrong = FAULTS[name]
     if wrong is None:
-        import campaign_bridges
+        import bridge_answers
 
-        owner, wrong = campaign_bridges, lambda f, g, **_: Proved("sizes") if f.size == g.size else EQUIVALENT(f, g)
+        owner, wrong = bridge_answers, lambda f, g, **_: Proved("sizes") if f.size == g.size else EQUIVALENT(f, g)
     monkeypatch.setattr(owner, attribute, wrong)
     assert caught(family) is not None
 

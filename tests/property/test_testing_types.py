@@ -43,7 +43,7 @@ def test_values_are_drawn_by_their_type(kind: type) -> None:
 
 
 def test_every_registered_type_is_drawn_here() -> None:
-    assert {name for module in DRAWN.values() for name in module} == {kind.__name__ for kind in TYPES}
+    assert set(DRAWN) == set(TYPES)
 
 
 @QUICK
@@ -82,28 +82,19 @@ def test_importing_the_package_never_imports_hypothesis() -> None:
     assert after(*lines) == {"numpy": True, "hypothesis": False, "layoutalg.cute.layout": True}
 
 
-def test_importing_hypothesis_loads_no_layouts() -> None:
-    lines = ["import hypothesis", "from layoutalg.testing.registration import register", "register()", LOADED]
-    assert after(*lines) == {"numpy": False, "hypothesis": True, "layoutalg.cute.layout": False}
-
-
 @pytest.mark.parametrize("first", ["hypothesis", "layoutalg.cute", "layoutalg.testing.strategies"])
 def test_types_are_registered_in_whatever_order_modules_are_imported(first: str) -> None:
     found = after(
         f"import {first}",
         "from layoutalg.testing.registration import register",
+        "before = list(sys.meta_path)",
         "register(); register()",
-        "import layoutalg as la, importlib, inspect",
+        "import layoutalg as la",
         "from hypothesis import find, strategies as st",
         "value = find(st.from_type(la.CuteLayout), lambda f: True)",
-        "spec = importlib.util.find_spec('layoutalg.cute.layout')",
-        "loader = type(spec.loader).__name__, type(sys.modules['layoutalg.cute.layout'].__loader__).__name__",
-        "finders = sum(type(finder).__name__ == '_Waiting' for finder in sys.meta_path)",
-        "print(json.dumps({'value': str(value), 'loader': loader, 'finders': finders, "
-        "'source': len(inspect.getsource(la.CuteLayout)) > 99}))",
+        "print(json.dumps({'value': str(value), 'finders': sys.meta_path == before}))",
     )
-    assert found == {"value": "1:1", "loader": ["SourceFileLoader"] * 2, "finders": found["finders"], "source": True}
-    assert found["finders"] <= 1
+    assert found == {"value": "1:1", "finders": True}
 
 
 def test_the_entry_points_are_these_functions() -> None:

@@ -63,8 +63,6 @@ class Library:
         text: spec -> how it is written in a report.
         strides: What strides are drawn; 0 to 12 where None.
         index: (spec, value of several outputs) -> the flat coordinate that it is.
-
-    Raises: MalformedError: LA457.
     """
 
     name: str
@@ -138,10 +136,7 @@ class Library:
         return value if self.index is None else self.index(spec, value)
 
     def call(self, name: str, *operands: Any) -> Any:
-        """Call one of the functions.
-
-        Raises: Refused, Broken.
-        """
+        """Call one of the functions."""
         function = getattr(self, name)
         try:
             return function(*operands)
@@ -192,8 +187,6 @@ def protocol_library(
         pairs: Pairs that compose.
         truth: The values of a layout, by other means than its table; None for its calls of single coordinates.
         inverses: Whether bijections among them have an inverse.
-
-    Raises: MalformedError: LA457.
     """
 
     def single(layout: Layout) -> list[Any]:

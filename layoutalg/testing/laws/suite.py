@@ -49,10 +49,7 @@ def laws_of(library: Library) -> tuple[Law, ...]:
 
 
 def broken(library: Library, law: str, operands: tuple[Any, ...]) -> str | None:
-    """Return why a law does not hold for these operands; None where it does, or where the library refuses.
-
-    Raises: MalformedError: LA457.
-    """
+    """Return why a law does not hold for these operands; None where it does, or where the library refuses."""
     try:
         _law(law).check(library, *operands)
     except Refused:
@@ -69,8 +66,6 @@ def counterexample(library: Library, law: str, examples: int = EXAMPLES) -> Coun
         library: The library.
         law: Name of the law.
         examples: How many operands are tried; the same ones in every run.
-
-    Raises: MalformedError: LA457.
     """
     found, _ = tried(library, law, examples)
     return found
@@ -86,8 +81,6 @@ def tried(
         law: As for ``counterexample``.
         examples: As for ``counterexample``.
         first: Operands that are tried before the drawn ones; those that break the law are returned as they are.
-
-    Raises: MalformedError: LA457.
     """
     chosen, answered = _law(law), 0
     for operands in first:

@@ -54,8 +54,6 @@ def layouts(
         bijective: Only layouts whose values are 0, 1, ..., size - 1, each once; not for ``"coordinate"`` and
             ``"piecewise"``, which are left out.
         max_size: Largest number of points; None for what each family draws.
-
-    Raises: InvalidStrategyError: LA455.
     """
     known = _BIJECTIVE if flag(bijective, "bijective") else _ANY
     chosen = several(families, "families", FAMILIES)
@@ -76,8 +74,6 @@ def tables(
         of: The layouts to tabulate; None for arbitrary integers from -8 to 64.
         max_size: Most entries of an arbitrary table.
         bijective: Only permutations of 0, 1, ..., size - 1; not together with ``of``.
-
-    Raises: InvalidStrategyError: LA455.
     """
     most = whole(max_size, "max_size")
     if of is not None:
@@ -100,17 +96,12 @@ def values_and_texts(notations: str | Iterable[str] = NOTATIONS) -> st.SearchStr
 
     Args:
         notations: Names from ``NOTATIONS``, or one name.
-
-    Raises: InvalidStrategyError: LA455.
     """
     return _values_and_texts(several(notations, "notations", NOTATIONS))
 
 
 def texts(notations: str | Iterable[str] = NOTATIONS) -> st.SearchStrategy[str]:
-    """Texts of layouts in any notation that ``layoutalg.parse`` reads; ``notations`` as for ``values_and_texts``.
-
-    Raises: InvalidStrategyError: LA455.
-    """
+    """Texts of layouts in any notation that ``layoutalg.parse`` reads; ``notations`` as for ``values_and_texts``."""
     return values_and_texts(notations).map(lambda drawn: drawn[1])
 
 

@@ -43,17 +43,12 @@ def bijections(size: int | None = None) -> st.SearchStrategy[DigitMap | TableMap
 
     Args:
         size: Number of points; None for up to 36.
-
-    Raises: InvalidStrategyError: LA455.
     """
     return _bijections(None if size is None else whole(size, "size"), ("digits", "bits", "table"))
 
 
 def digit_maps(size: int | None = None) -> st.SearchStrategy[DigitMap]:
-    """Bijections that permute digits or mix bits; ``size`` as for ``bijections``.
-
-    Raises: InvalidStrategyError: LA455.
-    """
+    """Bijections that permute digits or mix bits; ``size`` as for ``bijections``."""
     found: st.SearchStrategy[DigitMap] = _bijections(None if size is None else whole(size, "size"), ("digits", "bits"))  # type: ignore[assignment]
     return found
 
@@ -78,8 +73,6 @@ def boxes(size: int | None = None, *, name: str = "a") -> st.SearchStrategy[Box]
     Args:
         size: Number of points; None for up to 36.
         name: Prefix of the axis names.
-
-    Raises: InvalidStrategyError: LA455.
     """
     return _boxes(None if size is None else whole(size, "size"), name)
 
@@ -91,10 +84,7 @@ def _boxes(draw: st.DrawFn, size: int | None, name: str) -> Box:
 
 
 def guards(size: int | None = None) -> st.SearchStrategy[Guard]:
-    """Predicates on boxes; ``size`` as for ``bijections``.
-
-    Raises: InvalidStrategyError: LA455.
-    """
+    """Predicates on boxes; ``size`` as for ``bijections``."""
     return _guards(None if size is None else whole(size, "size"))
 
 
@@ -111,8 +101,6 @@ def hierarchical_layouts(*, size: int | None = None, partial: bool = False) -> s
     Args:
         size: Number of points; None for up to 36.
         partial: Whether a guard may exclude points.
-
-    Raises: InvalidStrategyError: LA455.
     """
     return _hierarchical_layouts(None if size is None else whole(size, "size"), flag(partial, "partial"))
 

@@ -32,8 +32,6 @@ def linear_layouts(
         inputs: Axes of the domain, name -> extent, fastest first; None for one or two of any extent.
         outputs: Likewise for the codomain.
         affine: Whether the image of 0 may be nonzero.
-
-    Raises: InvalidStrategyError: LA455.
     """
     ins, outs = _bits(inputs, "inputs"), _bits(outputs, "outputs")
     whole(max_bits, "max_bits", 0, 20)
@@ -109,8 +107,6 @@ def integer_layouts(
         max_outputs: Most outputs.
         moduli: Whether outputs may be residues.
         bijective: Only maps of one output whose values are 0, 1, ..., size - 1, each once; some axes run backwards.
-
-    Raises: InvalidStrategyError: LA455.
     """
     most = whole(max_axes, "max_axes"), whole(max_extent, "max_extent"), whole(max_outputs, "max_outputs")
     if flag(bijective, "bijective"):
@@ -154,8 +150,6 @@ def piecewise_layouts(
         max_extent: Largest extent.
         max_outputs: Most outputs.
         partial: Whether one of two pieces may be missing, leaving the map undefined on part of the box.
-
-    Raises: InvalidStrategyError: LA455.
     """
     return _piecewise_layouts(
         whole(max_axes, "max_axes"),
@@ -204,8 +198,6 @@ def morphisms(*, max_modes: int = 3, max_extent: int = 5, bijective: bool = Fals
         max_modes: Most modes of the codomain.
         max_extent: Largest extent.
         bijective: Only permutations of all modes, without padding.
-
-    Raises: InvalidStrategyError: LA455.
     """
     return _morphisms(whole(max_modes, "max_modes"), whole(max_extent, "max_extent"), flag(bijective, "bijective"))
 

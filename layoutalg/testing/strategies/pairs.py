@@ -34,8 +34,6 @@ def equal_pairs(families: str | Iterable[str] = FAMILIES) -> st.SearchStrategy[t
 
     Args:
         families: Families of the first layout; the second may be of another family.
-
-    Raises: InvalidStrategyError: LA455.
     """
     return _equal_pairs(several(families, "families", FAMILIES))
 
@@ -92,8 +90,6 @@ def near_pairs(families: str | Iterable[str] = FAMILIES) -> st.SearchStrategy[tu
     Args:
         families: Families of the first layout; the second is piecewise. Layouts that ISL cannot convert in time are
             skipped.
-
-    Raises: InvalidStrategyError: LA455.
     """
     return _near_pairs(several(families, "families", FAMILIES))
 
@@ -141,8 +137,6 @@ def composable_pairs(families: str | Iterable[str] = FAMILIES) -> st.SearchStrat
 
     Args:
         families: Names of the families to draw from, or one name.
-
-    Raises: InvalidStrategyError: LA455.
     """
     drawn: st.SearchStrategy[tuple[Layout, Layout]] = st.one_of(
         [_COMPOSABLE[name]() for name in several(families, "families", FAMILIES)]

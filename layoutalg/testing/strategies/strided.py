@@ -49,8 +49,6 @@ def int_tuples(
         leaves: Strategy for the integers; None for 1 to 6.
         max_leaves: Most integers.
         tuples_only: Exclude bare integers.
-
-    Raises: InvalidStrategyError: LA455.
     """
     if leaves is not None:
         strategy(leaves, "leaves")
@@ -88,8 +86,6 @@ def cute_layouts(
         injective: Only injective layouts, with non-negative strides.
         bijective: Only layouts whose values are 0, 1, ..., size - 1, each once.
         power_of_two: Only extents that are powers of two.
-
-    Raises: InvalidStrategyError: LA455.
     """
     if strides is not None:
         strategy(strides, "strides")
@@ -165,8 +161,6 @@ def swizzles(
         max_bits: Most changed bits.
         max_base: Most unchanged low bits.
         max_gap: Most bits between the source and the target bits.
-
-    Raises: InvalidStrategyError: LA455.
     """
     one_of(unit, "unit", ("element", "byte"))
     for name, value in (("max_bits", max_bits), ("max_base", max_base), ("max_gap", max_gap)):
@@ -184,8 +178,6 @@ def composed_layouts(*, max_stages: int = 1, bijective: bool = False) -> st.Sear
     Args:
         max_stages: Most swizzles.
         bijective: Only layouts whose values are 0, 1, ..., size - 1, each once; the offsets are then 0.
-
-    Raises: InvalidStrategyError: LA455.
     """
     return _composed_layouts(whole(max_stages, "max_stages"), flag(bijective, "bijective"))
 
@@ -214,8 +206,6 @@ def coordinate_layouts(*, max_modes: int = 3, max_extent: int = 5) -> st.SearchS
     Args:
         max_modes: Most modes.
         max_extent: Largest extent.
-
-    Raises: InvalidStrategyError: LA455.
     """
     mode = st.tuples(st.integers(1, whole(max_extent, "max_extent")), st.integers(0, 1), st.integers(1, 3))
 
@@ -232,8 +222,6 @@ def symbolic_layouts(*, names: Sequence[str] = ("M", "N"), max_modes: int = 3) -
     Args:
         names: Names of the sizes.
         max_modes: Most modes.
-
-    Raises: InvalidStrategyError: LA455.
     """
     known = tuple(names) if isinstance(names, (tuple, list)) else ()
     if not known or not all(isinstance(name, str) and name.isidentifier() for name in known):

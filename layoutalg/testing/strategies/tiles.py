@@ -34,8 +34,6 @@ def tensors(*, max_rank: int = 3, max_extent: int = 64) -> st.SearchStrategy[Ten
     Args:
         max_rank: Most dimensions.
         max_extent: Largest extent.
-
-    Raises: InvalidStrategyError: LA455.
     """
     return _tensors(whole(max_rank, "max_rank", 1, 5), whole(max_extent, "max_extent"))
 
@@ -54,8 +52,6 @@ def shared_tiles(*, max_rank: int = 2, swizzles: Sequence[str] = tuple(XORS)) ->
     Args:
         max_rank: Most dimensions.
         swizzles: Names of the swizzles to draw from.
-
-    Raises: InvalidStrategyError: LA455.
     """
     names = tuple([one_of(name, "swizzles: ", tuple(XORS)) for name in swizzles])
     return _shared_tiles(whole(max_rank, "max_rank", 1, 5), names)
@@ -97,8 +93,6 @@ def tensormap_problems(*, max_rank: int = 6, direction: str | None = None) -> st
     Args:
         max_rank: Most dimensions of the tensor.
         direction: ``"load"`` or ``"store"``; None for either.
-
-    Raises: InvalidStrategyError: LA455.
     """
     whole(max_rank, "max_rank", 1, 6)
     if direction is not None:
@@ -135,8 +129,6 @@ def operand_problems(*, operand: str | None = None) -> st.SearchStrategy[Operand
 
     Args:
         operand: ``"A"`` or ``"B"``; None for either.
-
-    Raises: InvalidStrategyError: LA455.
     """
     return _operand_problems(OPERANDS if operand is None else (one_of(operand, "operand", OPERANDS),))
 
@@ -164,8 +156,6 @@ def tensor_maps(*, max_rank: int = 5) -> st.SearchStrategy[copy.TensorMap]:
 
     Args:
         max_rank: Most dimensions.
-
-    Raises: InvalidStrategyError: LA455.
     """
     return _tensor_maps(whole(max_rank, "max_rank", 1, 5))
 
