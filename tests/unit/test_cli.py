@@ -40,7 +40,7 @@ def test_synth_check_validate_chain(tmp_path):
     [
         ("(4,8):(1,4)", "32:1"), ("F2[i=(2)(1) -> o:4]", "over F2"), ("Z[i:4=(3) -> o]", "4:3"),
         ("{ [i] -> [3i] : 0 <= i < 4 }", "4:3"), ("[N] -> { [i] -> [3i] : 0 <= i < N }", "0 <= i < N"),
-        ("x (2,2):(2,1) -> x:4", "F2["), ("x 4:1 -> x:4 | x<3", "no value at 3"), ("Sw<3,4,3>", "Sw<3,4,3>"),
+        ("x (2,2):(2,1) -> x:4", "F2["), ("x 4:1 -> x:4 | x<3", "the coordinate 3"), ("Sw<3,4,3>", "Sw<3,4,3>"),
     ],
 )  # fmt: skip
 def test_every_notation_is_explained(text, says):

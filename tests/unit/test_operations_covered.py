@@ -38,6 +38,7 @@ REASONS = {
     "layoutalg.admissible": "each consumer is judged in tests/property/test_admission_*.py",
     "Admitted.to_json": "the answer with its certificate, tests/unit/test_admission.py",
     "Refused.to_json": "the answer with its reasons, tests/unit/test_admission.py",
+    "Admitted.certified_later": "certificates made when they are read, tests/unit/test_admission.py",
     "Refused.deferred": "fields that are found when they are read, tests/property/test_repairs.py",
     "Proved.to_json": "the verdict's document, tests/unit/test_answer_schemas.py",
     "Refuted.to_json": "the verdict's document, tests/unit/test_answer_schemas.py",
@@ -65,6 +66,7 @@ REASONS = {
     "BankReport.assumed": "words, tests/unit/test_named_banks.py",
     "BankReport.cure": "the layout it names is counted again, tests/unit/test_named_banks.py",
     "Choice.to_json": "called by the answer that holds it",
+    "Loser.reason": "words, tests/property/test_suggest.py",
     "Loser.to_json": "called by the answer that holds it",
 }
 
