@@ -543,7 +543,6 @@ def offsets_of(target: str, operation: str, byte_addresses: object, grain: int, 
         layoutalg.ground.errors.MalformedError: LA709 invalid shared-memory access of a warp
           in     byte_addresses
           since  byte_addresses must be non-negative multiples of 16 below 2**62, not 8 in lane 1
-          at     actual=8 in lane 1
           try    use ds_read2_b64: ds_read_b128 needs multiples of 16 bytes, ds_read2_b64 of 8
           try    use ds_read_b64: ds_read_b128 needs multiples of 16 bytes, ds_read_b64 of 8
     """

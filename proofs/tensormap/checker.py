@@ -12,7 +12,7 @@ It decides, in this order, each with the first counterexample:
   6. the plan's numbers (transaction bytes, alignment, footprint, class, rules) equal the ones recomputed here.
 
 The checker shares no algorithm with the finder, only the tables of ``targets``. Bytes and acceptance are decided twice,
-by ``decode`` and ``violations`` and by the array code of ``batch``, which no finder calls; see ``docs/checkers.md``.
+by ``decode`` and ``violations`` and by ``proofs.tensormap.driver``, which no finder calls; see ``docs/checkers.md``.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from layoutalg.ground import clock
 from layoutalg.ground.errors import BudgetError, LayoutError
 from layoutalg.ground.verdict import Proved, Refuted, Unknown, Verdict
 from layoutalg.proofs.fields import instance, wrong_certificate
+from layoutalg.proofs.tensormap import driver
 from layoutalg.proofs.tensormap.bounds import Boxes, classify_bounds, requested_boxes
 from layoutalg.proofs.tensormap.plan import TensorMapPlan, tensor_map_to_json
 from layoutalg.proofs.tensormap.presburger import sampled_origins
@@ -144,8 +145,7 @@ def _check_bytes(plan: TensorMapPlan) -> None:
             got=mine[field],
             first_wrong_element=_first_wrong_element(plan, decoded),
         )
-    words = hardware.batch.encode_many([hardware.batch.to_row(plan.tensor_map)], target=target)
-    again = words.astype("<u8").tobytes()
+    again = driver.encoded(plan.tensor_map)
     if again != plan.raw:
         raise MismatchError("the fields encode to other bytes", expected=again.hex(), got=plan.hex)
 
@@ -172,8 +172,8 @@ def _check_rules(plan: TensorMapPlan) -> tuple[str, ...]:
     refused = hardware.violations(tm, target=target, evidence="enforced")
     if refused:
         raise MismatchError("the target refuses the map", rule=refused[0].rule, reason=refused[0].message)
-    if not hardware.batch.verdicts([hardware.batch.to_row(tm)], target=target)[0]:
-        raise MismatchError("the target refuses the map", rule="batch", reason="the array code of the rules")
+    if not driver.accepted(tm):
+        raise MismatchError("the target refuses the map", rule="driver", reason="the second reading of the rules does")
     if plan.direction == "load" and tm.oob_fill != plan.problem.oob_fill:
         raise MismatchError("wrong fill", field="oob_fill", expected=plan.problem.oob_fill, got=tm.oob_fill)
     return tuple(sorted({violation.rule for violation in documented}))

@@ -97,9 +97,19 @@ def test_wrong_numbers_in_targets_prove_nothing(monkeypatch, name, value, module
 
 def test_a_rule_forgotten_in_targets_proves_nothing(monkeypatch):
     plan = synthesize_tensormap(problem("NONE"))
-    monkeypatch.setattr(checks, "_ENFORCED", ())
+    monkeypatch.setattr(checks, "enforced_violations", lambda _: ())
+    monkeypatch.setattr(encoding, "enforced_violations", lambda _: ())
     for fields in ({"swizzle": "32B"}, {"element_strides": (9, 1)}):
         assert isinstance(check(with_map(plan, **fields)), Refuted)
+
+
+def test_a_field_misplaced_in_targets_proves_nothing(monkeypatch):
+    plan = synthesize_tensormap(problem())
+    swapped = {"swizzle": [(2, 17, 3, 0, 0)], "l2_promotion": [(2, 13, 3, 0, 0)]}
+    monkeypatch.setattr(encoding.CODEC, "_parts", encoding.CODEC._parts | swapped)
+    changed = plan.with_changes(raw=tensormap.encode(plan.tensor_map), certificate=None)
+    assert tensormap.decode(changed.raw) == plan.tensor_map
+    assert isinstance(check(changed), Refuted)
 
 
 def test_a_wrong_reading_rule_in_targets_proves_nothing(monkeypatch):

@@ -279,6 +279,8 @@ def test_tile_product_counts_whole_tiles():
     "call",
     [
         lambda: blocked.blocked((1,), (32,), (1,), (0,), (48,)),
+        lambda: blocked.blocked((1,), (32,), (1,), (0,), (True,)),
+        lambda: blocked.blocked((1,), (32,), (1,), (0,), ()),
         lambda: blocked.blocked((1, 2), (32,), (1,), (0,), (4,)),
         lambda: blocked.blocked((1, 1), (8, 4), (1, 1), (0, 0), (8, 8)),
         lambda: blocked.blocked((1, 1), (8, 4), (1, 1), (1, 0), (8, 8), cga=[(3, 0)]),
@@ -286,6 +288,8 @@ def test_tile_product_counts_whole_tiles():
         lambda: nvidia.mma_operand("A", (16, 16), (1, 1), 3),
         lambda: amd.mfma_accumulator((16, 16), (16, 16), (1, 1), transposed=None),
         lambda: shared.swizzled_shared((8, 8), 3, 1, 1, (1, 0)),
+        lambda: blocked.blocked_operand("A", (1,), (32,), (1,), (0,), (8,)),
+        lambda: nvidia.ldmatrix_fragment(1, 1),
         lambda: tmem.tmem_registers(LinearLayout.identity({"row": 128}), "32x32b", 4),
         lambda: tmem.tmem_registers(tmem.tensor_memory((128, 4), (128, 4)), "32x32b", 2),
         lambda: amd_instructions.mfma_fragment("v_mfma_f32_32x32x8_f16", "E"),

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import TypeAlias
 
-from layoutalg.ground.errors import Diagnostic, shown
+from layoutalg.ground.errors import shown
 from layoutalg.targets.model import Evidence, Finding, Rule, Scope, Source, Violation
 from layoutalg.targets.nvidia.im2col.fields import (
     CORNER_RANGES,
@@ -26,7 +26,7 @@ from layoutalg.targets.nvidia.im2col.fields import (
     require_im2col,
 )
 from layoutalg.targets.nvidia.tensormap import checks as tiled
-from layoutalg.targets.nvidia.tensormap.checks import RefusedMapError, no_tensor_maps, require_measured
+from layoutalg.targets.nvidia.tensormap.checks import no_tensor_maps, refused_map, require_measured
 from layoutalg.targets.nvidia.tensormap.fields import DTYPES, TensorMap, checked_ints, malformed
 from layoutalg.targets.nvidia.tensormap.limits import MAX_BOX_BYTES
 from layoutalg.targets.registry import lookup
@@ -75,17 +75,7 @@ def require_accepted(tm: Im2colMap, call: str) -> None:
     """Raise ``RefusedMapError`` (LA852) with every violation if the measured driver refuses the map."""
     found = violations(tm)
     if found:
-        raise RefusedMapError(
-            Diagnostic(
-                "LA852",
-                f"the driver refuses this im2col map ({len(found)} rule violations)",
-                (f"{call}({tm!r})",),
-                "; ".join(str(entry) for entry in found),
-                source="rule " + found[0].rule,
-            ),
-            found[0].rule,
-            found,
-        )
+        raise refused_map(tm, call, found, "LA852", "the driver refuses this im2col map")
 
 
 def use_violations(tm: Im2colMap, coords: Sequence[int], offsets: Sequence[int]) -> tuple[Violation, ...]:

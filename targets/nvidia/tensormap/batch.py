@@ -22,15 +22,7 @@ from layoutalg.targets.nvidia.tensormap import limits
 from layoutalg.targets.nvidia.tensormap.checks import require_measured
 from layoutalg.targets.nvidia.tensormap.encoding import CODEC
 from layoutalg.targets.nvidia.tensormap.facts import require_map
-from layoutalg.targets.nvidia.tensormap.fields import (
-    DTYPES,
-    INTERLEAVE_CODES,
-    L2_PROMOTION_CODES,
-    OOB_FILL_CODES,
-    TensorMap,
-    checked_ints,
-    malformed,
-)
+from layoutalg.targets.nvidia.tensormap.fields import CODES, DTYPES, TensorMap, checked_ints, malformed
 from layoutalg.targets.nvidia.tensormap.limits import ENFORCED, MAX_RANK, Numbers
 
 COLUMNS: tuple[str, ...] = (
@@ -43,13 +35,8 @@ _BITS = np.array([entry.bits for entry in DTYPES.values()], np.int64)
 _IS_FLOAT = np.array([entry.is_float for entry in DTYPES.values()], np.bool_)
 _FORMATS = np.array([entry.format_code for entry in DTYPES.values()], np.int64)
 _ROUNDS = np.array([entry.rounds_tf32 for entry in DTYPES.values()], np.int64)
-_SWIZZLE_CODES = {name: swizzle.map_code for name, swizzle in SWIZZLE_TABLE.items()}
 _PERIOD = np.array([swizzle.period_bytes for swizzle in SWIZZLE_TABLE.values()], np.int64)
-_CODES: Mapping[str, Mapping[str, int]] = {
-    "dtype": {name: entry.code for name, entry in DTYPES.items()}, "interleave": INTERLEAVE_CODES,
-    "swizzle": _SWIZZLE_CODES, "l2_promotion": L2_PROMOTION_CODES, "oob_fill": OOB_FILL_CODES,
-}  # fmt: skip
-_ENUMERATIONS = tuple((name, COLUMNS.index(name)) for name in _CODES)
+_ENUMERATIONS = tuple((name, COLUMNS.index(name)) for name in CODES)
 
 
 def to_row(tm: TensorMap) -> list[int]:
@@ -72,7 +59,7 @@ def to_row(tm: TensorMap) -> list[int]:
         values = getattr(tm, name)
         row[columns.start : columns.start + len(values)] = values
     for name, column in _ENUMERATIONS:
-        row[column] = _CODES[name][getattr(tm, name)]
+        row[column] = CODES[name][getattr(tm, name)]
     return row
 
 
@@ -92,7 +79,7 @@ def from_row(row: npt.ArrayLike) -> TensorMap:
     if not 0 <= rank <= MAX_RANK:
         raise malformed("LA311", "the rank of a row is outside 0..5", f"rank = {rank}")
     modes = {name: values[at.start : at.start + max(rank - (at.stop == 12), 0)] for name, at in _MODES.items()}
-    names = {name: _name_of(name, values[column], _CODES[name]) for name, column in _ENUMERATIONS}
+    names = {name: _name_of(name, values[column], CODES[name]) for name, column in _ENUMERATIONS}
     return TensorMap(base_address=values[2], **modes, **names)  # type: ignore[arg-type]
 
 
@@ -178,7 +165,7 @@ def _columns(rows: npt.NDArray[np.int64]) -> dict[str, list[npt.NDArray[np.int64
 def _accepted(rows: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
     ok = np.ones(len(rows), np.bool_)
     for name, column in _ENUMERATIONS:
-        ok &= limits.within(rows[:, column], 0, len(_CODES[name]) - 1)
+        ok &= limits.within(rows[:, column], 0, len(CODES[name]) - 1)
     dtype = np.clip(rows[:, 0], 0, len(DTYPES) - 1)
     numbers = Numbers(
         dtype=rows[:, 0], bits=_BITS[dtype], slot_bits=_BITS[dtype], is_float=_IS_FLOAT[dtype], rank=rows[:, 1],

@@ -143,17 +143,15 @@ def require_accepted(tm: TensorMap, call: str, code: str = "LA307") -> None:
     """Raise ``RefusedMapError`` with every violation if the measured driver refuses the map."""
     found = enforced_violations(tm)
     if found:
-        raise RefusedMapError(
-            Diagnostic(
-                code,
-                f"the driver refuses this tensor map ({len(found)} rule violations)",
-                (f"{call}({tm!r})",),
-                "; ".join(str(entry) for entry in found),
-                source="rule " + found[0].rule,
-            ),
-            found[0].rule,
-            found,
-        )
+        raise refused_map(tm, call, found, code, "the driver refuses this tensor map")
+
+
+def refused_map(tm: object, call: str, found: tuple[Violation, ...], code: str, what: str) -> RefusedMapError:
+    """Return the error of a call with a map that breaks rules."""
+    rule, because = found[0].rule, "; ".join(str(entry) for entry in found)
+    what = f"{what} ({len(found)} rule violations)"
+    diagnostic = Diagnostic(code, what, (f"{call}({tm!r})",), because, source="rule " + rule)
+    return RefusedMapError(diagnostic, rule, found)
 
 
 def alignment(tm: TensorMap) -> int:

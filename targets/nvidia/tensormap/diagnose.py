@@ -22,14 +22,7 @@ from layoutalg.targets.nvidia.swizzles import SWIZZLE_TABLE
 from layoutalg.targets.nvidia.tensormap.checks import alignment, enforced_violations, violations
 from layoutalg.targets.nvidia.tensormap.encoding import CODEC, MAP_BYTES, encode, lower_half, mode_of
 from layoutalg.targets.nvidia.tensormap.facts import box_bytes, is_measured
-from layoutalg.targets.nvidia.tensormap.fields import (
-    DTYPES,
-    INTERLEAVE_CODES,
-    L2_PROMOTION_CODES,
-    OOB_FILL_CODES,
-    TensorMap,
-    malformed,
-)
+from layoutalg.targets.nvidia.tensormap.fields import CODES, DTYPES, TensorMap, malformed
 from layoutalg.targets.nvidia.tensormap.limits import MAX_BOX, MAX_BOX_BYTES, RANGES
 from layoutalg.targets.nvidia.tensormap.rules import RULES
 
@@ -39,13 +32,7 @@ _DRIVER_NAMES = {
     "tensorDataType": "dtype", "globalAddress": "base_address", "globalDim": "dims", "globalStrides": "strides_bytes",
     "boxDim": "box", "elementStrides": "element_strides", "l2Promotion": "l2_promotion", "oobFill": "oob_fill",
 }  # fmt: skip
-_NUMBERS: Mapping[str, Mapping[int, str]] = {
-    "dtype": {entry.code: name for name, entry in DTYPES.items()},
-    "interleave": {code: name for name, code in INTERLEAVE_CODES.items()},
-    "swizzle": {entry.map_code: name for name, entry in SWIZZLE_TABLE.items()},
-    "l2_promotion": {code: name for name, code in L2_PROMOTION_CODES.items()},
-    "oob_fill": {code: name for name, code in OOB_FILL_CODES.items()},
-}
+_NUMBERS = {field: {code: name for name, code in codes.items()} for field, codes in CODES.items()}
 _OTHERS = {
     "kind": ("IM2COL", "this is an im2col map; diagnose() reads tiled maps"),
     "version": ("VERSION", "public headers write 1 here, the measured driver 0"),

@@ -25,26 +25,19 @@ from functools import cache
 from types import MappingProxyType
 from typing import Any
 
-from layoutalg.ground.errors import Diagnostic, MalformedError
+from layoutalg.ground.errors import MalformedError
 from layoutalg.targets.codec import Codec, Field
 from layoutalg.targets.nvidia.swizzles import SWIZZLE_TABLE
 from layoutalg.targets.nvidia.tensormap.checks import (
-    RefusedMapError,
     broken,
     enforced_violations,
+    refused_map,
     require_accepted,
     require_measured,
     violations,
 )
 from layoutalg.targets.nvidia.tensormap.facts import box_bytes
-from layoutalg.targets.nvidia.tensormap.fields import (
-    DTYPES,
-    INTERLEAVE_CODES,
-    L2_PROMOTION_CODES,
-    OOB_FILL_CODES,
-    TensorMap,
-    malformed,
-)
+from layoutalg.targets.nvidia.tensormap.fields import CODES, DTYPES, TensorMap, malformed
 from layoutalg.targets.nvidia.tensormap.limits import MAX_RANK
 
 MAP_BYTES = 128
@@ -98,7 +91,8 @@ NAMES: Mapping[str, tuple[str, ...]] = MappingProxyType(
 )
 """The names of the values of each field that has one per mode."""
 _WORDS = struct.Struct("<32I")
-_CODES = {"interleave": INTERLEAVE_CODES, "l2_promotion": L2_PROMOTION_CODES, "oob_fill": OOB_FILL_CODES}
+_ENUMERATIONS = ("interleave", "l2_promotion", "oob_fill")
+"""The fields whose bits are the driver's numbers."""
 _DTYPE_NAMES = {(entry.format_code, int(entry.rounds_tf32)): name for name, entry in DTYPES.items()}
 _SWIZZLE_NAMES = {entry.field_codes: name for name, entry in SWIZZLE_TABLE.items()}
 
@@ -154,8 +148,8 @@ class MapReading:
         if swizzle is None:
             raise self.illegal("swizzle_atom", read["swizzle_atom"], "an atom requires swizzle 3 (128B)")
         names = {}
-        for name, codes in _CODES.items():
-            names[name] = next((known for known, code in codes.items() if code == read[name]), "")
+        for name in _ENUMERATIONS:
+            names[name] = next((known for known, code in CODES[name].items() if code == read[name]), "")
             if not names[name]:
                 raise self.illegal(named[name], read[name])
         modes = {
@@ -203,10 +197,11 @@ def common_values(tm: Any) -> dict[str, int]:
     code, atom = swizzle.field_codes
     values = {
         "base_address": tm.base_address, "rank": len(tm.dims), "dtype": dtype.format_code,
-        "dtype.tf32": dtype.rounds_tf32, "interleave": INTERLEAVE_CODES[tm.interleave], "swizzle": code,
-        "swizzle_atom": atom, "oob_fill": OOB_FILL_CODES[tm.oob_fill],
-        "l2_promotion": L2_PROMOTION_CODES[tm.l2_promotion], "smem_alignment_bytes": swizzle.period_bytes,
+        "dtype.tf32": dtype.rounds_tf32, "swizzle": code, "swizzle_atom": atom,
+        "smem_alignment_bytes": swizzle.period_bytes,
     }  # fmt: skip
+    for name in _ENUMERATIONS:
+        values[name] = CODES[name][getattr(tm, name)]
     values.update(zip(NAMES["dims"], tm.dims, strict=False))
     values.update(zip(NAMES["element_strides"], tm.element_strides, strict=False))
     values.update(zip(NAMES["strides_bytes"], tm.strides_bytes, strict=False))
@@ -315,17 +310,7 @@ def encode_documented(tm: TensorMap, target: str) -> bytes:
     found = violations(tm, target, "documented")
     found += tuple(one for one in broken(tm, ("ELEM_STRIDE",)) if one not in found)  # the first is encoded, if ignored
     if found:
-        raise RefusedMapError(
-            Diagnostic(
-                "LA854",
-                f"the documents refuse this tensor map on {target} ({len(found)} rule violations)",
-                (f"encode_documented({tm!r})",),
-                "; ".join(str(entry) for entry in found),
-                source="rule " + found[0].rule,
-            ),
-            found[0].rule,
-            found,
-        )
+        raise refused_map(tm, "encode_documented", found, "LA854", f"the documents refuse this tensor map on {target}")
     values = common_values(tm) | {"version": VERSION}
     values.update(zip(NAMES["box"], tm.box, strict=False))
     return pack([*CODEC.encode(values)[:16], *(0,) * 16])

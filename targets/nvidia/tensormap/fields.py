@@ -77,6 +77,16 @@ DTYPES: Mapping[str, DType] = MappingProxyType(
 INTERLEAVE_CODES: Mapping[str, int] = MappingProxyType({"NONE": 0, "16B": 1, "32B": 2})
 L2_PROMOTION_CODES: Mapping[str, int] = MappingProxyType({"NONE": 0, "64B": 1, "128B": 2, "256B": 3})
 OOB_FILL_CODES: Mapping[str, int] = MappingProxyType({"ZERO": 0, "NAN": 1})
+CODES: Mapping[str, Mapping[str, int]] = MappingProxyType(
+    {
+        "dtype": MappingProxyType({name: entry.code for name, entry in DTYPES.items()}),
+        "interleave": INTERLEAVE_CODES,
+        "swizzle": MappingProxyType({name: entry.map_code for name, entry in SWIZZLE_TABLE.items()}),
+        "l2_promotion": L2_PROMOTION_CODES,
+        "oob_fill": OOB_FILL_CODES,
+    }
+)
+"""The driver's numbers of every enumeration by field and name."""
 INTERLEAVES: tuple[str, ...] = tuple(INTERLEAVE_CODES)
 SWIZZLES: tuple[str, ...] = tuple(SWIZZLE_TABLE)
 L2_PROMOTIONS: tuple[str, ...] = tuple(L2_PROMOTION_CODES)
@@ -163,11 +173,8 @@ class TensorMap:
 
     def __post_init__(self) -> None:
         put = object.__setattr__
-        put(self, "dtype", checked_name("dtype", self.dtype, DTYPES))
-        put(self, "interleave", checked_name("interleave", self.interleave, INTERLEAVE_CODES))
-        put(self, "swizzle", checked_name("swizzle", self.swizzle, SWIZZLE_TABLE))
-        put(self, "l2_promotion", checked_name("l2_promotion", self.l2_promotion, L2_PROMOTION_CODES))
-        put(self, "oob_fill", checked_name("oob_fill", self.oob_fill, OOB_FILL_CODES))
+        for name, codes in CODES.items():
+            put(self, name, checked_name(name, getattr(self, name), codes))
         put(self, "base_address", checked_int("base_address", self.base_address))
         put(self, "dims", checked_ints("dims", self.dims))
         rank = len(self.dims)
