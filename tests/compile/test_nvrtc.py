@@ -10,27 +10,12 @@ from instruments.runner import runner_kernel
 from instruments.wgmma_chain import Shape, chain_kernel
 
 from layoutalg.codegen.compile import CompileError, _compiled, to_cubin
-from layoutalg.codegen.cuda import load_kernel, store_kernel
-from layoutalg.codegen.matmul import WgmmaTiles, matmul_kernel
 from layoutalg.codegen.prelude import PRELUDE, wgmma_prelude
 from layoutalg.ground.errors import MalformedError, MissingExtraError
-from layoutalg.proofs.tensormap import TensorMapPlan
-from layoutalg.synth.tensormap import synthesize_tensormap
 from layoutalg.targets.layouts.nvidia_instructions import MMA
 from layoutalg.targets.nvidia.accesses import vector_name
 
 pytestmark = pytest.mark.compile
-
-
-def plan(direction: str = "load", tile: tuple[int, int] = (64, 64)) -> TensorMapPlan:
-    return synthesize_tensormap(
-        {
-            "schema": "layoutalg/tensormap-problem/1", "arch": "sm_90a", "direction": direction,
-            "global": {"shape": [512, 512], "stride": [512, 1], "dtype": "f16", "base_align_bytes": 256},
-            "tile": list(tile), "smem": {"modes": [[[tile[0], 64]], [[64, 1], [tile[1] // 64, tile[0] * 64]]],
-            "swizzle": "128B"},
-        }
-    )  # fmt: skip
 
 
 def is_cubin(code: bytes, name: str) -> bool:
@@ -40,11 +25,6 @@ def is_cubin(code: bytes, name: str) -> bool:
 def test_a_chain_of_warpgroup_multiplies() -> None:
     kernel = chain_kernel(Shape("bf16", "bf16", "f32", 16))
     assert is_cubin(to_cubin(kernel), kernel.name)
-
-
-def test_load_and_store_kernels() -> None:
-    for kernel in (load_kernel(plan()), load_kernel(plan(tile=(64, 512))), store_kernel(plan("store"))):
-        assert is_cubin(to_cubin(kernel), kernel.name)
 
 
 @pytest.mark.parametrize("direction", ["load", "store"])
@@ -72,13 +52,6 @@ def test_kernels_of_single_matrix_instructions() -> None:
     products = [wgmma_register_kernel(dtype, n, 0, 32 * n) for dtype in ("f16", "bf16") for n in (8, 200, 256)]
     for kernel in [*map(mma_kernel, MMA), *moves, *products]:
         assert is_cubin(to_cubin(kernel), kernel.name)
-
-
-def test_matmul_kernel() -> None:
-    line = tuple((32 * s >> 4) | 1 << 16 | 64 << 32 | 1 << 62 for s in range(4))
-    tiles = WgmmaTiles((line,), 0, 64)
-    kernel = matmul_kernel(plan(), plan(), tiles, tiles)
-    assert is_cubin(to_cubin(kernel), kernel.name)
 
 
 def test_the_compilers_log_is_shown() -> None:

@@ -1,8 +1,4 @@
-"""Emitted kernels that move arrays and registers, run by any runner and compared with numpy, element by element.
-
-Main definitions, each of which takes a runner: ``gathered``, ``staged``, ``transposed``, ``converted``, ``relabelled``,
-``picked``, ``crossed``.
-"""
+"""Emitted kernels that move arrays and registers, run by any runner and compared with numpy, element by element."""
 
 from __future__ import annotations
 
@@ -107,7 +103,7 @@ def converted(runner: Runner, arch: str, element_bits: int, seed: int, *, dense:
     plan = conversion(*ends, element_bits, arch)
     made = conversion_kernel(plan)  # type: ignore[arg-type]
     elements = _drawn(rng, (1 << bits,), element_bits // 8)
-    held = [_words(elements[end.table()].reshape(-1, 1 << axes[0][1]), element_bits) for end in ends]
+    held = [as_words(elements[end.table()].reshape(-1, 1 << axes[0][1]), element_bits) for end in ends]
     into = np.zeros_like(held[1])
     runner(made, [held[0], into], 1)
     assert (into == held[1]).all()
@@ -122,7 +118,7 @@ def relabelled(runner: Runner, arch: str, element_bits: int, seed: int) -> None:
     destination = rng.integers(0, source.size, (warps, lanes, wanted))
     made = conversion_kernel(conversion(source, destination, element_bits, arch))  # type: ignore[arg-type]
     elements = _drawn(rng, (source.size,), element_bits // 8)
-    held = [_words(elements[end].reshape(warps * lanes, -1), element_bits) for end in (source, destination)]
+    held = [as_words(elements[end].reshape(warps * lanes, -1), element_bits) for end in (source, destination)]
     into = np.zeros_like(held[1])
     runner(made, [held[0], into], 1)
     assert (into == held[1]).all()
@@ -149,9 +145,9 @@ def picked(runner: Runner, arch: str, element_bits: int, seed: int) -> None:
         flat.reshape(-1)[end.table()].reshape(-1, 1 << end.in_axes[0][1])
         for flat, end in ((tensor, ends[0]), (indices, ends[1]), (result, ends[1]))
     )
-    wanted = _words(after, element_bits)
+    wanted = as_words(after, element_bits)
     into = np.zeros_like(wanted)
-    given = [_words(before, element_bits), np.ascontiguousarray(asked.T.astype(np.int32)), into]
+    given = [as_words(before, element_bits), np.ascontiguousarray(asked.T.astype(np.int32)), into]
     runner(gather_registers_kernel(plan), given, 1)  # type: ignore[arg-type]
     assert (into == wanted).all()
 
@@ -165,7 +161,7 @@ def crossed(runner: Runner, element_bits: int, seed: int) -> None:
     ends = [LinearLayout(axes, (("element", bits),), _columns(rng, bits, dense=bool(seed % 2))) for _ in range(2)]
     plan = conversion(*ends, element_bits, "sm_90a")
     elements = _drawn(rng, (1 << bits,), element_bits // 8)
-    held = [_words(elements[end.table()].reshape(-1, 1 << register_bits), element_bits) for end in ends]
+    held = [as_words(elements[end.table()].reshape(-1, 1 << register_bits), element_bits) for end in ends]
     into = np.zeros_like(held[1])
     runner(conversion_kernel(plan), [held[0], into], 1 << block_bits)  # type: ignore[arg-type]
     assert (into == held[1]).all()
@@ -180,8 +176,9 @@ def _columns(rng: np.random.Generator, bits: int, dense: bool) -> tuple[int, ...
     return tuple(columns)
 
 
-def _words(registers: Any, element_bits: int) -> Any:
-    """Return the 32-bit words of every thread, word w of thread t at index w * threads + t."""
-    rows = np.ascontiguousarray(registers).view(np.uint8).reshape(len(registers), -1)
+def as_words(elements: Any, bits: int) -> Any:
+    """Return elements by (warp, lane, register) as 32-bit words by word and thread, the last filled up with zeros."""
+    rows = np.asarray(elements).reshape(-1, elements.shape[-1]).astype(WORDS[bits // 8])
+    rows = np.ascontiguousarray(rows).view(np.uint8).reshape(len(rows), -1)
     rows = np.pad(rows, ((0, 0), (0, -rows.shape[1] % 4)))
     return np.ascontiguousarray(np.ascontiguousarray(rows).view(np.uint32).T)

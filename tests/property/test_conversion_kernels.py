@@ -7,19 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 from instruments.conversion_steps import random_plan
+from judges.array_kernels import as_words
 
 from layoutalg.codegen import hostsim
 from layoutalg.codegen.conversion import conversion_kernel
 from layoutalg.proofs.conversion import ConversionPlan
 
 pytestmark = pytest.mark.skipif(hostsim.compiler() is None, reason="no C++ compiler")
-
-
-def as_words(elements: np.ndarray[Any, Any], bits: int) -> np.ndarray[Any, Any]:
-    """Registers by (warp, lane, register) as the words of a kernel, by word and thread."""
-    flat = elements.astype({8: np.uint8, 16: np.uint16, 32: np.uint32, 64: np.uint64}[bits])
-    flat = flat.reshape(-1, flat.shape[-1])
-    return np.ascontiguousarray(np.ascontiguousarray(flat).view(np.uint32).T)
 
 
 def executed(plan: ConversionPlan, seed: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from judges.array_kernels import as_words
 
 from layoutalg import LayoutError, LinearLayout, Unknown, gather
 from layoutalg.codegen import hostsim
@@ -74,13 +75,6 @@ def coordinates(layout, warps, lanes, names):
     })  # fmt: skip
     shape = (warps, lanes, layout.in_dims["register"])
     return tuple(np.broadcast_to(part, shape) for part in map(at.__getitem__, names))
-
-
-def as_words(rows, bits):
-    """Elements by warp, lane and register as words by word and thread."""
-    missing = -rows.shape[2] % max(1, 32 // bits)
-    full = np.concatenate([rows, np.zeros((*rows.shape[:2], missing), rows.dtype)], axis=2)
-    return np.ascontiguousarray(full.reshape(-1, full.shape[2]).view(np.uint32).T)
 
 
 def along(tensor, indices, axis):

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from instruments.conversion_loop import conversion_loop
+from judges.array_kernels import as_words
 
 from layoutalg import CuteLayout, Unknown
 from layoutalg.codegen import hostsim
@@ -163,14 +164,6 @@ def test_kernels_bring_it_in_as_many_turns(drawn: tuple[int, str, int], target: 
     accesses = [access for step in plan.steps if isinstance(step, Through) for access in (step.store, step.load)]
     if all(access.turns != UNCOUNTED for access in accesses):
         assert sum(access.turns(target) for access in ran.accesses) == sum(access.turns for access in accesses)
-
-
-def as_words(rows: np.ndarray, bits: int) -> np.ndarray:
-    """Elements by warp, lane and register as words by word and thread, the last word filled up with zeros."""
-    kind = {8: np.uint8, 16: np.uint16, 32: np.uint32, 64: np.uint64}[bits]
-    missing = -rows.shape[2] % max(1, 32 // bits)
-    full = np.concatenate([rows, np.zeros((*rows.shape[:2], missing), rows.dtype)], axis=2).astype(kind)
-    return np.ascontiguousarray(full.reshape(-1, full.shape[2]).view(np.uint32).T)
 
 
 @pytest.mark.skipif(hostsim.compiler() is None, reason="no C++ compiler")

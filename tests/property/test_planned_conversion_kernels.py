@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from instruments.conversion_loop import conversion_loop
+from judges.array_kernels import as_words
 
 from layoutalg.codegen import hostsim
 from layoutalg.codegen.conversion import conversion_kernel
@@ -56,12 +57,9 @@ def pair(kind: str, seed: int, target: str) -> tuple[LinearLayout, LinearLayout,
     return ends[0], ends[1], bits
 
 
-def words(layout: LinearLayout, values: np.ndarray[Any, Any], threads: int) -> np.ndarray[Any, Any]:
+def words(layout: LinearLayout, values: np.ndarray[Any, Any], bits: int) -> np.ndarray[Any, Any]:
     """The words of every thread that holds what a layout says, by word and thread."""
-    held = np.ascontiguousarray(values[np.asarray(layout.table()).reshape(threads, -1)])
-    missing = -held.shape[1] * held.itemsize % 4 // held.itemsize
-    padded = np.concatenate([held, np.zeros((threads, missing), held.dtype)], axis=1)
-    return np.ascontiguousarray(padded.view(np.uint32).T)
+    return as_words(values[np.asarray(layout.table()).reshape(-1, layout.in_dims["register"])], bits)
 
 
 def turns(plan: ConversionPlan) -> int:
@@ -76,9 +74,7 @@ def test_every_register_and_every_turn(kind: str, seed: int, target: str) -> Non
     plan = conversion(source, destination, bits, target=target)
     assert isinstance(plan, ConversionPlan)
     values = np.random.default_rng(seed).integers(0, 1 << bits, 1 << source.out_bits)
-    values = values.astype({8: np.uint8, 16: np.uint16, 32: np.uint32}[bits])
-    threads = plan.lanes * plan.warps
-    before, wanted = (words(end, values, threads) for end in (source, destination))
+    before, wanted = (words(end, values, bits) for end in (source, destination))
     found = np.zeros_like(wanted)
     ran = hostsim.trace(conversion_kernel(plan), [before, found])
     assert ran.fault == 0
@@ -93,8 +89,7 @@ def test_there_and_back_in_a_loop(seed: int) -> None:
     assert isinstance(there, ConversionPlan)
     assert isinstance(back, ConversionPlan)
     values = np.random.default_rng(seed).integers(0, 1 << bits, 1 << source.out_bits)
-    values = values.astype({8: np.uint8, 16: np.uint16, 32: np.uint32}[bits])
-    before = words(source, values, there.lanes * there.warps)
+    before = words(source, values, bits)
     found = np.zeros_like(before)
     kernel = conversion_loop(there, back)
     assert hostsim.run(kernel, [before, found, np.zeros(1, np.uint64), 3]) == 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +17,7 @@ from layoutalg.codegen.launch import place_map
 from layoutalg.codegen.matmul import WgmmaTiles, matmul_kernel
 from layoutalg.codegen.prelude import PRELUDE
 from layoutalg.ground import clock
-from layoutalg.ground.errors import BudgetError, LayoutError, MalformedError, MissingExtraError, TargetRuleError
+from layoutalg.ground.errors import LayoutError, MalformedError, MissingExtraError, TargetRuleError
 from layoutalg.proofs.tensormap import Issue, TensorMapPlan
 from layoutalg.synth.tensormap import synthesize_tensormap
 
@@ -47,10 +46,7 @@ def run(kernel: KernelSource, made: TensorMapPlan, origin: tuple[int, int] = (0,
 
 def edited(kernel: KernelSource, before: str, after: str) -> KernelSource:
     assert before in kernel.text
-    return KernelSource(
-        kernel.name, kernel.text.replace(before, after), kernel.arch, kernel.threads, kernel.dynamic_smem_bytes,
-        kernel.parameters, kernel.image_bytes,
-    )  # fmt: skip
+    return replace(kernel, text=kernel.text.replace(before, after))
 
 
 def reason(kernel: KernelSource, made: TensorMapPlan, **options: int) -> str:
@@ -132,16 +128,7 @@ def test_the_kernel_aligns_its_tile_itself(skew: int) -> None:
 @needs_compiler
 def test_wrong_byte_count_times_out() -> None:
     kernel = load_kernel(plan())
-    assert run(edited(kernel, "la_arrive_expect_tx(barrier, 512)", "la_arrive_expect_tx(barrier, 528)"), plan()) == (
-        0,
-        2,
-    )
-
-
-@needs_compiler
-def test_no_wait_is_seen() -> None:
-    kernel = edited(load_kernel(plan()), "bool done = la_wait_parity(barrier, 0);", "bool done = true;")
-    assert reason(kernel, plan()) == "kernel ended with a load in flight"
+    assert run(edited(kernel, "expect_tx(barrier, 512)", "expect_tx(barrier, 528)"), plan()) == (0, 2)
 
 
 @needs_compiler
@@ -183,25 +170,16 @@ def test_launch_numbers_are_not_cut_off(options: dict[str, int]) -> None:
 
 
 @needs_compiler
-def test_a_compiler_that_does_not_end_is_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    slow = tmp_path / "g++"
-    slow.write_text("#!/bin/sh\nexec sleep 60\n")
-    slow.chmod(0o755)
-    monkeypatch.setattr(hostsim, "compiler", lambda: str(slow))
-    kernel = KernelSource("nothing", 'extern "C" __global__ void nothing() {}  // slow', "sm_90a", 32, 0, ())
-    with pytest.raises(BudgetError, match="LA001"), clock.within(0.2):
-        hostsim.run(kernel, [])
-
-
-@needs_compiler
-def test_the_words_of_a_compiler_may_be_in_any_encoding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    odd = tmp_path / "g++"
-    odd.write_bytes(b"#!/bin/sh\nprintf 'fehler: \\377\\376' >&2\nexit 1\n")
-    odd.chmod(0o755)
-    monkeypatch.setattr(hostsim, "compiler", lambda: str(odd))
-    kernel = KernelSource("nothing", 'extern "C" __global__ void nothing() {}  // odd', "sm_90a", 32, 0, ())
-    with pytest.raises(LayoutError, match="LA521"):
-        hostsim.run(kernel, [])
+def test_compilers_that_do_not_end_or_speak_in_any_encoding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    scripts = {"LA001": b"exec sleep 60\n", "LA521": b"printf 'fehler: \\377\\376' >&2\nexit 1\n"}
+    for number, (code, script) in enumerate(scripts.items()):
+        odd = tmp_path / f"g++{number}"
+        odd.write_bytes(b"#!/bin/sh\n" + script)
+        odd.chmod(0o755)
+        monkeypatch.setattr(hostsim, "compiler", lambda odd=odd: str(odd))
+        kernel = KernelSource("nothing", f'extern "C" __global__ void nothing() {{}}  // {odd}', "sm_90a", 32, 0, ())
+        with pytest.raises(LayoutError, match=code), clock.within(0.2):
+            hostsim.run(kernel, [])
 
 
 @pytest.mark.parametrize("name", ["a b", "", "1st", "x;y", "while", "evil(){}//", "x" * 256, "\u00e4", None, 3, "main"])
@@ -224,38 +202,27 @@ def test_a_kernel_validates_itself(field: str, value: object) -> None:
         replace(KernelSource("nothing", "", "sm_90a", 32, 0, ()), **{field: value})
 
 
-@needs_compiler
-def test_a_barrier_that_was_not_initialised() -> None:
-    kernel = edited(load_kernel(plan()), "if (threadIdx.x == 0) la_mbarrier_init(barrier, 1);", "")
-    assert "before its initialisation" in reason(kernel, plan())
+WAIT, ARRIVE = "bool done = la_wait_parity(barrier, 0);", "la_arrive_expect_tx(barrier, 512);"
 
 
 @needs_compiler
-def test_two_arrivals_on_a_barrier_of_one() -> None:
-    call = "la_arrive_expect_tx(barrier, 512);"
-    kernel = edited(load_kernel(plan()), call, call + " " + call)
-    assert "more often than its count" in reason(kernel, plan())
-
-
-@needs_compiler
-def test_a_copy_over_the_barrier() -> None:
-    kernel = load_kernel(plan())
-    barrier = re.search(r"barrier = tile_address \+ (\d+)", kernel.text)
-    assert barrier is not None
-    assert "over a live barrier" in reason(edited(kernel, barrier.group(0), "barrier = tile_address + 256"), plan())
-
-
-@needs_compiler
-def test_a_tile_outside_the_allocation() -> None:
-    assert "outside the block's allocation" in reason(
-        edited(load_kernel(plan()), "la_tma_load_2d(tile_address,", "la_tma_load_2d(tile_address + 4096,"), plan()
-    )
-
-
-@needs_compiler
-def test_a_tile_off_128_bytes() -> None:
-    kernel = edited(load_kernel(plan()), "la_tma_load_2d(tile_address,", "la_tma_load_2d(tile_address + 64,")
-    assert "not a multiple of 128" in reason(kernel, plan())
+@pytest.mark.parametrize(
+    ("direction", "before", "after", "says"),
+    [
+        ("load", WAIT, "bool done = true;", "kernel ended with a load in flight"),
+        ("load", "if (threadIdx.x == 0) la_mbarrier_init(barrier, 1);", "", "before its initialisation"),
+        ("load", ARRIVE, f"{ARRIVE} {ARRIVE}", "more often than its count"),
+        ("load", "barrier = tile_address +", "barrier = tile_address + 256; //", "over a live barrier"),
+        ("load", "2d(tile_address,", "2d(tile_address + 4096,", "outside the block's allocation"),
+        ("load", "2d(tile_address,", "2d(tile_address + 64,", "not a multiple of 128"),
+        ("store", "        la_store_wait();\n", "", "kernel ended with a store not waited for"),
+        ("store", "        la_store_commit();\n", "", "kernel ended with a store not waited for"),
+    ],
+)
+def test_a_planted_fault_is_seen(direction: str, before: str, after: str, says: str) -> None:
+    made = plan(direction)
+    kernel = (load_kernel if direction == "load" else store_kernel)(made)
+    assert says in reason(edited(kernel, before, after), made)
 
 
 @needs_compiler
@@ -273,19 +240,6 @@ def test_memory_outside_the_tensor() -> None:
     raw = place_map(plan().raw, memory.ctypes.data)
     fault = hostsim.run(kernel, [raw, 0, 0, image, status], regions=[(memory.ctypes.data, 512)])
     assert hostsim.FAULTS[fault] == "global address outside every known region"
-
-
-@needs_compiler
-def test_a_store_without_its_wait_or_commit() -> None:
-    kernel = store_kernel(plan("store"))
-    assert (
-        reason(edited(kernel, "        la_store_wait();\n", ""), plan("store"))
-        == "kernel ended with a store not waited for"
-    )
-    assert (
-        reason(edited(kernel, "        la_store_commit();\n", ""), plan("store"))
-        == "kernel ended with a store not waited for"
-    )
 
 
 @needs_compiler

@@ -1,4 +1,4 @@
-"""Kernels that move arrays, executed on the CPU: every element, ragged extents, warps and waves, turns, refusals."""
+"""Kernels that move arrays on the CPU: their turns, planted faults, refusals; ``test_kernel_fuzz`` the results."""
 
 from __future__ import annotations
 
@@ -51,31 +51,6 @@ def drawn(shape, dtype, seed=0):
 
 
 @needs_compiler
-@pytest.mark.parametrize(("arch", "dtype", "shape"), [
-    ("sm_90a", "u8", (131, 197)), ("gfx942", "u8", (136, 200)), ("gfx942", "f16", (131, 197)),
-    ("sm_90a", "f16", (129, 66)), ("gfx1201", "f16", (72, 136)), ("gfx1201", "f32", (67, 129)),
-    ("sm_90a", "f32", (64, 132)), ("gfx90a", "f64", (33, 71)), ("sm_80", "f64", (34, 64)),
-])  # fmt: skip
-def test_transposes_of_any_extents(arch, dtype, shape):
-    source = drawn(shape, dtype)
-    inside = any(extent * source.itemsize % 4 for extent in shape)  # rows begin inside words
-    for way in (None,) if inside else ("vectors", None):
-        made = transpose_kernel(shape, dtype, arch, way=way)
-        assert (moved(made, source, shape[::-1]) == source.T).all()
-
-
-@needs_compiler
-@pytest.mark.parametrize("options", [
-    {"tile": (32, 64), "threads": 128, "group": 1}, {"tile": (64, 64), "threads": 64, "vector_bytes": 8, "group": 3},
-    {"tile": (128, 32), "threads": 256, "vector_bytes": 4},
-])  # fmt: skip
-def test_transposes_in_other_tiles(options):
-    for shape in ((200, 168), (201, 167)):
-        source = drawn(shape, "f32", 1)
-        assert (moved(transpose_kernel(shape, "f32", **options), source, shape[::-1]) == source.T).all()
-
-
-@needs_compiler
 @pytest.mark.parametrize("arch", ["sm_90a", "gfx942"])
 @pytest.mark.parametrize("dtype", ["u8", "f16", "f32"])
 def test_transposes_by_whole_sectors(arch, dtype):
@@ -107,18 +82,6 @@ def test_the_executed_turns_are_the_plans(arch, dtype, shape):
 
 
 @needs_compiler
-@pytest.mark.parametrize(("dtype", "shape", "options"), [
-    ("f32", (100, 200), {}), ("f16", (104, 200), {"stages": 3, "leaving": 1}),
-    ("f16", (104, 136), {"tile": (64, 128), "down": True}), ("u8", (144, 272), {}), ("f64", (50, 70), {"stages": 1}),
-])  # fmt: skip
-def test_transposes_by_the_copy_engine(dtype, shape, options):
-    made = transpose_ring_kernel(shape, dtype, **options)
-    source = drawn(shape, dtype, 2)
-    assert (moved(made, source, shape[::-1], blocks=2) == source.T).all()
-    assert all(each.turns == each.ideal for each in made.served)
-
-
-@needs_compiler
 def test_the_turns_of_the_copy_engines_tiles_are_counted_from_the_text():
     shape = (64, 96)
     made = transpose_ring_kernel(shape, "f32")
@@ -128,19 +91,7 @@ def test_the_turns_of_the_copy_engines_tiles_are_counted_from_the_text():
     trace = hostsim.trace(made.kernel, arguments, regions=regions)
     assert trace.fault == 0
     assert trace.turns() == made.blocks * sum(each.turns for each in made.served)
-
-
-@needs_compiler
-@pytest.mark.parametrize(("dtype", "shape", "options"), [
-    ("f32", (100, 200), {"tile": (16, 32)}), ("f32", (100, 200), {"tile": (16, 64), "swizzle": "128B", "stages": 3}),
-    ("f16", (5, 30, 72), {"tile": (2, 8, 32), "swizzle": "64B", "stages": 2}), ("u8", (4096,), {"tile": (256,)}),
-    ("f16", (3, 2, 3, 10, 64), {}), ("f16", (37, 99), {}), ("u8", (37, 99), {"per_thread": 1}), ("u8", (1, 1), {}),
-])  # fmt: skip
-def test_copies(dtype, shape, options):
-    source = drawn(shape, dtype, 3)
-    made = copy_kernel(shape, dtype, **options)
-    assert (moved(made, source, shape, blocks=None if not made.persistent else 3) == source).all()
-    assert made.moved_bytes == 2 * source.nbytes
+    assert all(each.turns == each.ideal for each in made.served)
 
 
 @needs_compiler
