@@ -101,5 +101,7 @@ def test_tests_run_what_the_copy_holds(tmp_path):
         outcome = sandbox.mutant(mutant, "tests/unit/test_sample.py")
         assert (outcome.status, outcome.killer) == ("killed", "tests/unit/test_sample.py::test_it")
         assert (sandbox.root / mutant.path).read_bytes() == before
-    assert sandbox.mutant(replace(mutant, new="SOLVER_SECONDS = 20 // 0"), "tests/unit/test_sample.py").status == "broken"
+    assert (
+        sandbox.mutant(replace(mutant, new="SOLVER_SECONDS = 20 // 0"), "tests/unit/test_sample.py").status == "broken"
+    )
     assert sandbox.tests("tests/unit/test_none.py").status == "broken"
