@@ -67,6 +67,17 @@ def strides(values: IntArray, live: BoolArray) -> tuple[int, Modes] | None:
     return None if isinstance(found, Departure) else (int(values[0]), found)
 
 
+def counted_turns(target: str, instruction: str, rows: IntArray, active: BoolArray) -> int:
+    """Return the turns of instructions at addresses, int64[.., lane], of active lanes; -1 if the model is unknown."""
+    try:
+        model = bank_model(target, instruction)
+    except RepresentabilityError:
+        return UNCOUNTED
+    given = active.reshape(-1, active.shape[-1])[:, : model.lanes]
+    some = given.any(axis=1)
+    return model.totals(rows.reshape(-1, rows.shape[-1])[some, : model.lanes], given[some])[0]
+
+
 @dataclass(frozen=True, slots=True)
 class Taking(Checked, code="LA930"):
     """Which threads take part in an instruction.
@@ -159,13 +170,8 @@ class ListedAccess(Record, code="LA930"):
 
     def counted(self, target: str, lanes: int) -> int:
         """Return the turns of all instructions of all warps, counted from addresses; -1 if the model is unknown."""
-        try:
-            model = bank_model(target, self.instruction)
-        except RepresentabilityError:
-            return UNCOUNTED
         rows = self.addresses().reshape(-1, lanes)
-        rows = rows[(rows != OUT).any(axis=1)]
-        return model.totals(rows, rows != OUT)[0]
+        return counted_turns(target, self.instruction, rows, rows != OUT)
 
     def bases(self) -> tuple[tuple[int, int], ...]:
         """Return, per instruction, a base instruction (itself or an earlier one) and the byte offset from it."""
