@@ -195,10 +195,8 @@ class TensorMapProblem(Statement):
         ``first`` is negative if strides reach below the base.
 
         Example:
-            >>> problem = TensorMapProblem.from_json({
-            ...     "schema": "layoutalg/tensormap-problem/1", "arch": "sm_90a", "direction": "load",
-            ...     "global": {"shape": [4, 64], "stride": [-64, 1], "dtype": "bf16"}, "base_elem_offset": 128,
-            ...     "tile": [1, 64], "smem": {"modes": [[[1, 64]], [[64, 1]]], "swizzle": "NONE"}})
+            >>> tensor = ((4, 64), (-64, 1), "bf16")
+            >>> problem = TensorMapProblem.of(tensor, (1, 64), base_elem_offset=128)
             >>> problem.byte_span()
             (-128, 384)
         """

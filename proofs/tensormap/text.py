@@ -28,11 +28,8 @@ def plan_text(plan: TensorMapPlan) -> str:
     The first word is ``admissible`` for a plan with a certificate, otherwise ``unproved``.
 
     Example:
-        >>> from layoutalg.synth import synthesize_tensormap
-        >>> plan = synthesize_tensormap({
-        ...     "schema": "layoutalg/tensormap-problem/1", "arch": "sm_90a", "direction": "load",
-        ...     "global": {"shape": [1024, 512], "stride": [512, 1], "dtype": "bf16", "base_align_bytes": 256},
-        ...     "tile": [64, 64], "smem": {"modes": [[[64, 64]], [[64, 1]]], "swizzle": "128B"}})
+        >>> import layoutalg as la
+        >>> plan = la.tensormap(((1024, 512), None, "bf16"), (64, 64), "Sw<3,3,3> o 0 o (64,64):(64,1)")
         >>> print("\\n".join(plan_text(plan).split("\\n")[:5]))
         admissible    1 issue of box [64, 64] bf16, swizzle 128B
           dims        [512, 1024], strides [1024] bytes
