@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from layoutalg.ground.recognize import Modes
-from layoutalg.proofs.thread_formulas import affine, strides
+from layoutalg.proofs.listed_access import affine, strides
 
 IntArray: TypeAlias = npt.NDArray[np.int64]
 FEW = 3

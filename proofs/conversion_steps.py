@@ -18,12 +18,10 @@ import numpy.typing as npt
 
 from layoutalg.f2 import matrix
 from layoutalg.ground.check import Checker
-from layoutalg.ground.errors import RepresentabilityError
 from layoutalg.ground.record import Record
 from layoutalg.proofs.exchange import Choose, Exchange, Move, Rename
-from layoutalg.proofs.listed_access import CHECK, UNCOUNTED, ListedAccess
+from layoutalg.proofs.listed_access import CHECK, ListedAccess, counted_turns
 from layoutalg.proofs.shuffle import ShufflePlan
-from layoutalg.targets.banks import bank_model
 
 IntArray: TypeAlias = npt.NDArray[np.int64]
 WORD_BITS = 32
@@ -194,15 +192,9 @@ class SharedAccess(Record, code="LA930"):
 
     def counted(self, target: str, lanes: int) -> int:
         """Return the turns of all instructions of all warps, counted from addresses; -1 if the model is unknown."""
-        try:
-            model = bank_model(target, self.instruction)
-        except RepresentabilityError:
-            return UNCOUNTED
-        active = self.taking(1 << len(self.threads))[0].reshape(-1, lanes)[:, : model.lanes]
-        warps = active.any(axis=1)
-        rows = self.addresses().reshape(len(self.starts), -1, lanes)[:, warps, : model.lanes]
-        taking = np.broadcast_to(active[warps], rows.shape).reshape(-1, model.lanes)
-        return model.totals(rows.reshape(-1, model.lanes), taking)[0]
+        rows = self.addresses().reshape(self.count, -1, lanes)
+        active = self.taking(1 << len(self.threads)).reshape(self.count, -1, lanes)
+        return counted_turns(target, self.instruction, rows, active)
 
 
 Access: TypeAlias = SharedAccess | ListedAccess

@@ -19,7 +19,6 @@ import numpy.typing as npt
 
 from layoutalg.f2 import LinearLayout, matrix
 from layoutalg.ground.check import Checker
-from layoutalg.ground.errors import RepresentabilityError
 from layoutalg.ground.listed import ListedLayout
 from layoutalg.ground.picture import Shown
 from layoutalg.ground.record import Record
@@ -36,8 +35,7 @@ from layoutalg.proofs.conversion import (
     told,
 )
 from layoutalg.proofs.conversion_steps import WORD_BITS, SharedAccess, Take
-from layoutalg.proofs.listed_access import UNCOUNTED
-from layoutalg.targets.banks import bank_model
+from layoutalg.proofs.listed_access import UNCOUNTED, counted_turns
 from layoutalg.targets.instruction_costs import InstructionCosts, instruction_costs
 
 IntArray: TypeAlias = npt.NDArray[np.int64]
@@ -295,11 +293,8 @@ class GatherPlan(
 
 def load_turns(target: str, instruction: str, addresses: IntArray) -> int:
     """Return the turns of loads at addresses by warp, lane and register; -1 if the bank model is unknown."""
-    try:
-        model = bank_model(target, instruction)
-    except RepresentabilityError:
-        return UNCOUNTED
-    return model.totals(np.ascontiguousarray(addresses.transpose(0, 2, 1)).reshape(-1, addresses.shape[1]))[0]
+    rows = np.ascontiguousarray(addresses.transpose(0, 2, 1))
+    return counted_turns(target, instruction, rows, np.ones(rows.shape, dtype=np.bool_))
 
 
 def counted_gather(

@@ -50,10 +50,7 @@ def operand_view(problem: TensorMapProblem, operand: str, major: str) -> Operand
         major: ``"K"`` or ``"MN"``: which of the two is contiguous in global memory.
 
     Example:
-        >>> problem = TensorMapProblem.from_json({
-        ...     "schema": "layoutalg/tensormap-problem/1", "arch": "sm_90a", "direction": "load",
-        ...     "global": {"shape": [1024, 512], "stride": [512, 1], "dtype": "bf16"},
-        ...     "tile": [64, 64], "smem": {"modes": [[[64, 64]], [[64, 1]]], "swizzle": "128B"}})
+        >>> problem = TensorMapProblem.of(((1024, 512), None, "bf16"), (64, 64), "Sw<3,3,3> o 0 o (64,64):(64,1)")
         >>> view = operand_view(problem, "A", "K")
         >>> view.mn_dim, view.k_dim, view.problem.shape
         (0, 1, (64, 64))

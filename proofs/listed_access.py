@@ -1,4 +1,7 @@
-"""Shared-memory accesses whose addresses are listed because they are not linear over F2."""
+"""Shared-memory accesses whose addresses are listed because they are not linear over F2, and formulas for them.
+
+``affine`` and ``strides`` are complete: None means that no such formula exists.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +13,8 @@ import numpy.typing as npt
 
 from layoutalg.ground.check import Checker
 from layoutalg.ground.errors import RepresentabilityError
+from layoutalg.ground.recognize import Departure, Modes, strided
 from layoutalg.ground.record import Checked, Record
-from layoutalg.proofs.thread_formulas import affine, strides
 from layoutalg.targets.banks import bank_model
 
 IntArray: TypeAlias = npt.NDArray[np.int64]
@@ -23,6 +26,56 @@ UNCOUNTED = -1
 """Turns of instructions without a bank model."""
 TABLE_BITS = 32
 """Instructions whose active threads fit one table of words."""
+
+
+def affine(values: IntArray, live: BoolArray) -> tuple[int, tuple[int, ...]] | None:
+    """Return (constant, columns) of a map, affine in the thread bits, with these values at the live threads."""
+    width = (len(values) - 1).bit_length()
+    rows: dict[int, tuple[int, int]] = {}
+    for thread in np.flatnonzero(live).tolist():
+        point, value = thread << 1 | 1, int(values[thread])
+        while point and point.bit_length() in rows:
+            other, theirs = rows[point.bit_length()]
+            point, value = point ^ other, value ^ theirs
+        if point:
+            rows[point.bit_length()] = (point, value)
+        elif value:
+            return None
+    solved = [0] * (width + 1)
+    for length in sorted(rows):
+        point, value = rows[length]
+        for bit in range(length - 1):
+            if point >> bit & 1:
+                value ^= solved[bit]
+        solved[length - 1] = value
+    return solved[0], tuple(solved[1:])
+
+
+def strides(values: IntArray, live: BoolArray) -> tuple[int, Modes] | None:
+    """Return (constant, modes) of a sum of strided digits, fastest first, with these values at the live threads.
+
+    None unless the live threads are the first ones.
+
+    Example:
+        >>> strides(np.array([5, 6, 7, 15, 16, 17]), np.ones(6, dtype=bool))
+        (5, ((3, 1), (2, 10)))
+    """
+    count = int(np.count_nonzero(live))
+    if not count or not live[:count].all():
+        return None
+    found = strided(values[:count])
+    return None if isinstance(found, Departure) else (int(values[0]), found)
+
+
+def counted_turns(target: str, instruction: str, rows: IntArray, active: BoolArray) -> int:
+    """Return the turns of instructions at addresses, int64[.., lane], of active lanes; -1 if the model is unknown."""
+    try:
+        model = bank_model(target, instruction)
+    except RepresentabilityError:
+        return UNCOUNTED
+    given = active.reshape(-1, active.shape[-1])[:, : model.lanes]
+    some = given.any(axis=1)
+    return model.totals(rows.reshape(-1, rows.shape[-1])[some, : model.lanes], given[some])[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,13 +170,8 @@ class ListedAccess(Record, code="LA930"):
 
     def counted(self, target: str, lanes: int) -> int:
         """Return the turns of all instructions of all warps, counted from addresses; -1 if the model is unknown."""
-        try:
-            model = bank_model(target, self.instruction)
-        except RepresentabilityError:
-            return UNCOUNTED
         rows = self.addresses().reshape(-1, lanes)
-        rows = rows[(rows != OUT).any(axis=1)]
-        return model.totals(rows, rows != OUT)[0]
+        return counted_turns(target, self.instruction, rows, rows != OUT)
 
     def bases(self) -> tuple[tuple[int, int], ...]:
         """Return, per instruction, a base instruction (itself or an earlier one) and the byte offset from it."""

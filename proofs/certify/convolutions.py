@@ -15,6 +15,7 @@ from layoutalg.proofs.certify.certificate import Certificate
 from layoutalg.proofs.certify.evidence import proved, rules
 from layoutalg.proofs.certify.functions import Function
 from layoutalg.proofs.dtypes import element_type
+from layoutalg.proofs.im2col.checker import visited
 from layoutalg.proofs.im2col.problem import CHECK, ConvolutionPlan
 from layoutalg.targets.nvidia.im2col import decode
 
@@ -37,17 +38,11 @@ def convolution(plan: ConvolutionPlan) -> Certificate:
         raise CHECK.malformed("plan", "must be a ConvolutionPlan", plan)
     problem, tm = plan.problem, decode(plan.raw, plan.problem.target)
     taps = tuple(reversed(problem.filter))
-    counts = tuple(
-        len(range(low, extent + high, step))
-        for low, high, extent, step in zip(
-            tm.lower_corner, tm.upper_corner, tm.dims[1:-1], tm.element_strides[1:-1], strict=True
-        )
-    )
     unit = [tuple(int(at == dim) for at in range(len(taps))) for dim in range(len(taps))]
     gaps = [plan.offsets(tuple(reversed(one)))[dim] if taps[dim] > 1 else 0 for dim, one in enumerate(unit)]
     size = element_type(problem.tensor.dtype).bits // 8
     f = _places(
-        (tm.dims[0], *taps, *counts, tm.dims[-1]), tm.element_strides[1:-1], tm.lower_corner, gaps,
+        (tm.dims[0], *taps, *visited(tm), tm.dims[-1]), tm.element_strides[1:-1], tm.lower_corner, gaps,
         (size, *tm.strides_bytes),
     )  # fmt: skip
     shape, stride = problem.tensor.shape, problem.tensor.stride or ()

@@ -19,9 +19,8 @@ from layoutalg.hierarchy import HierarchicalLayout
 from layoutalg.integer import IntegerLayout
 from layoutalg.integer.reach import injective
 from layoutalg.proofs.certify.certificate import Certificate
-from layoutalg.proofs.certify.evidence import first, proved, rules
+from layoutalg.proofs.certify.evidence import collision, first, missed, preimages, proved, rules
 from layoutalg.proofs.certify.functions import Function, check, function
-from layoutalg.proofs.certify.points import collision, missed, preimages
 
 SIDES = ("left", "right", "both")
 LISTED = 2**16

@@ -54,11 +54,8 @@ def plan(value: TensorMapPlan) -> Certificate:
         numbers beyond 48 bits).
 
     Example:
-        >>> from layoutalg.synth import synthesize_tensormap
-        >>> made = plan(synthesize_tensormap({
-        ...     "schema": "layoutalg/tensormap-problem/1", "arch": "sm_90a", "direction": "load",
-        ...     "global": {"shape": [1024, 512], "stride": [512, 1], "dtype": "bf16", "base_align_bytes": 256},
-        ...     "tile": [64, 64], "smem": {"modes": [[[64, 64]], [[64, 1]]], "swizzle": "128B"}}))
+        >>> import layoutalg as la
+        >>> made = plan(la.tensormap(((1024, 512), None, "bf16"), (64, 64), "Sw<3,3,3> o 0 o (64,64):(64,1)"))
         >>> print(made.check().certificate["claim"])
         exact: 1 boxes of 4096 elements
     """
@@ -99,10 +96,7 @@ def no_plan(problem: TensorMapProblem) -> Certificate:
 
     Example:
         >>> from layoutalg.proofs.tensormap import TensorMapProblem
-        >>> made = no_plan(TensorMapProblem.from_json({
-        ...     "schema": "layoutalg/tensormap-problem/1", "arch": "sm_90a", "direction": "load",
-        ...     "global": {"shape": [64, 61], "stride": [61, 1], "dtype": "bf16", "base_align_bytes": 256},
-        ...     "tile": [8, 8], "smem": {"modes": [[[8, 8]], [[8, 1]]], "swizzle": "NONE"}}))
+        >>> made = no_plan(TensorMapProblem.of(((64, 61), None, "bf16"), (8, 8)))
         >>> made.evidence, made.check().certificate["claim"]
         ({'origin': [0, 0], 'chunk': 1}, 'no box writes the chunk 1')
     """
@@ -133,12 +127,9 @@ def handoff(copy: TensorMapPlan, view: OperandView, consumer: OperandPlan) -> Ce
 
     Example:
         >>> from layoutalg.proofs.handoff import operand_view
-        >>> from layoutalg.synth import synthesize_tensormap
+        >>> import layoutalg as la
         >>> from layoutalg.synth.wgmma import synthesize_wgmma
-        >>> copy = synthesize_tensormap({
-        ...     "schema": "layoutalg/tensormap-problem/1", "arch": "sm_90a", "direction": "load",
-        ...     "global": {"shape": [1024, 512], "stride": [512, 1], "dtype": "bf16", "base_align_bytes": 256},
-        ...     "tile": [64, 64], "smem": {"modes": [[[64, 64]], [[64, 1]]], "swizzle": "128B"}})
+        >>> copy = la.tensormap(((1024, 512), None, "bf16"), (64, 64), "Sw<3,3,3> o 0 o (64,64):(64,1)")
         >>> view = operand_view(copy.problem, "A", "K")
         >>> print(handoff(copy, view, synthesize_wgmma(view.problem)).check().certificate["claim"])
         exact: 1 boxes of 4096 elements; 4 descriptors read 64 x 64 elements

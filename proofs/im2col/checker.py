@@ -14,10 +14,16 @@ from __future__ import annotations
 from layoutalg.ground.verdict import Proved, Refuted
 from layoutalg.proofs.dtypes import element_type
 from layoutalg.proofs.im2col.problem import CHECK, ConvolutionPlan
-from layoutalg.targets.nvidia.im2col import OFFSET_LIMITS, decode
+from layoutalg.targets.nvidia.im2col import OFFSET_LIMITS, Im2colMap, decode
 from layoutalg.targets.nvidia.swizzles import SWIZZLE_TABLE
 
 SHARED_ALIGN = 128
+
+
+def visited(tm: Im2colMap) -> tuple[int, ...]:
+    """Return how many places the engine visits along each spatial mode, innermost first."""
+    corners = zip(tm.lower_corner, tm.upper_corner, tm.dims[1:-1], tm.element_strides[1:-1], strict=True)
+    return tuple(len(range(low, extent + high, step)) for low, high, extent, step in corners)
 
 
 def check(plan: ConvolutionPlan) -> Proved | Refuted:
@@ -43,15 +49,7 @@ def check(plan: ConvolutionPlan) -> Proved | Refuted:
         "strides": ((size, *tm.strides_bytes), tuple(value * size for value in reversed(stride))),
         "steps": (tm.element_strides[1:], (*reversed(problem.stride), 1)),
         "first places": (tm.lower_corner, tuple(-before for before in reversed(problem.padding))),
-        "places": (
-            tuple(
-                len(range(low, extent + high, step))
-                for low, high, extent, step in zip(
-                    tm.lower_corner, tm.upper_corner, tm.dims[1:-1], tm.element_strides[1:-1], strict=True
-                )
-            ),
-            tuple(reversed(problem.outputs)),
-        ),
+        "places": (visited(tm), tuple(reversed(problem.outputs))),
         "fill, interleave": ((tm.oob_fill, tm.interleave), ("ZERO", "NONE")),
     }
     for what, (found, wanted) in expected.items():

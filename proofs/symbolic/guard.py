@@ -17,7 +17,7 @@ from layoutalg.ground.check import Checker
 from layoutalg.ground.conditions import Condition, condition
 from layoutalg.ground.decide import decide_quickly
 from layoutalg.ground.errors import MalformedError
-from layoutalg.ground.polynomial import Polynomial, named, names_of, number, require_names, sizes_of
+from layoutalg.ground.polynomial import Polynomial, named, number, require_names, sizes_of
 
 if TYPE_CHECKING:
     from layoutalg.ground.conditions import Known
@@ -286,8 +286,3 @@ def _c_condition(entry: Condition) -> str:
 def _braced(value: Polynomial) -> str:
     text = _c_polynomial(value)
     return text if text.isidentifier() or text.isdigit() else f"({text})"
-
-
-def used_names(values: Iterable[Polynomial]) -> tuple[str, ...]:
-    """Return the names in polynomials, sorted."""
-    return tuple(sorted(names_of(values)))

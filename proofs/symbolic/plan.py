@@ -20,10 +20,10 @@ from layoutalg.ground.verdict import Proved, Refuted
 from layoutalg.proofs.fields import Claim, integers, items, plain, text
 from layoutalg.proofs.symbolic.guard import Guard
 from layoutalg.proofs.symbolic.problem import SymbolicProblem
-from layoutalg.proofs.symbolic.text import plan_text
 from layoutalg.proofs.tensor import Size, size_text
 from layoutalg.proofs.tensormap import Issue, TensorMapPlan, check
 from layoutalg.proofs.tensormap.plan import OriginTerm, check_copies, copies_to_json, read_copies
+from layoutalg.proofs.tensormap.text import symbolic_text
 from layoutalg.targets.nvidia import tensormap as hardware
 
 SCHEMA = "layoutalg/symbolic-plan/1"
@@ -358,7 +358,7 @@ class SymbolicPlan(Claim):
         return plan
 
     def __str__(self) -> str:
-        return plan_text(self)
+        return symbolic_text(self)
 
 
 def evaluated(values: Sequence[Size]) -> tuple[Polynomial, ...]:

@@ -16,8 +16,8 @@ import numpy.typing as npt
 
 from layoutalg.ground.document import Reader
 from layoutalg.ground.limits import SMEM_REACH
-from layoutalg.proofs.fields import malformed, plain, put_fields, set_fields
-from layoutalg.proofs.tensormap.problem import PLACES, SCHEMA, TensorMapProblem, read_fields
+from layoutalg.proofs.fields import malformed, put_fields, set_fields
+from layoutalg.proofs.tensormap.problem import PLACES, TensorMapProblem, document_of, read_fields
 from layoutalg.targets.nvidia import tensormap as hardware
 
 if TYPE_CHECKING:
@@ -60,22 +60,7 @@ class ListedProblem(TensorMapProblem):
     ) -> ListedProblem:
         """Return the problem of copying tiles of a tensor to or from a table of shared offsets."""
         table = np.asarray(offsets).reshape(-1).tolist()
-        return cls.from_json(
-            {
-                "schema": SCHEMA,
-                "arch": arch,
-                "direction": direction,
-                "global": {
-                    "shape": tensor.shape,
-                    "stride": tensor.strides,
-                    "dtype": tensor.dtype,
-                    "base_align_bytes": tensor.base_align_bytes,
-                },
-                "tile": tuple(tile),
-                "smem": {"offsets": table},
-                **{name: plain(value) for name, value in options.items()},
-            }
-        )
+        return cls.from_json(document_of(tensor, tile, {"offsets": table}, arch=arch, direction=direction, **options))
 
     @classmethod
     def from_json(cls, document: object) -> ListedProblem:

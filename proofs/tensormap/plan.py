@@ -105,11 +105,8 @@ class TensorMapPlan(Claim):
             origin: Elements, outermost dimension first, multiples of ``problem.origin_multiple``.
 
         Example:
-            >>> from layoutalg.synth import synthesize_tensormap
-            >>> plan = synthesize_tensormap({
-            ...     "schema": "layoutalg/tensormap-problem/1", "arch": "sm_90a", "direction": "store",
-            ...     "global": {"shape": [1024, 512], "stride": [512, 1], "dtype": "bf16", "base_align_bytes": 256},
-            ...     "tile": [64, 64], "smem": {"modes": [[[64, 64]], [[64, 1]]], "swizzle": "128B"}})
+            >>> import layoutalg as la
+            >>> plan = la.tensormap(((1024, 512), None, "bf16"), (64, 64), direction="store")
             >>> plan.coordinates((128, 64))
             ((64, 128),)
             >>> plan.coordinates((-64, 64))

@@ -15,7 +15,7 @@ import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -28,6 +28,9 @@ from layoutalg.proofs.dtypes import read_dtype
 from layoutalg.proofs.fields import Statement, integers, malformed, plain, put_fields, read_digits, set_fields
 from layoutalg.proofs.tensormap.swizzle import period_bytes, swizzled
 from layoutalg.targets.nvidia import tensormap as hardware
+
+if TYPE_CHECKING:
+    from layoutalg.proofs.tensor import Tensor
 
 SCHEMA = "layoutalg/tensormap-problem/1"
 _ADDRESS_ARRAYS = 3
@@ -134,22 +137,10 @@ class TensorMapProblem(Statement):
         unknown = next((name for name in options if name not in _OPTIONAL), None)
         if unknown is not None:
             raise malformed("options", f"are {', '.join(_OPTIONAL)}", unknown)
-        document = {
-            "schema": SCHEMA,
-            "arch": arch,
-            "direction": direction,
-            "global": {
-                "shape": source.shape,
-                "stride": source.strides,
-                "dtype": source.dtype,
-                "base_align_bytes": source.base_align_bytes,
-            },
-            "tile": extents,
-            "smem": {"modes": shared.modes, "swizzle": shared.swizzle},
-        }
-        given = {name: plain(value) for name, value in options.items() if value is not None}
+        given = {name: value for name, value in options.items() if value is not None}
+        smem_entry = {"modes": shared.modes, "swizzle": shared.swizzle}
         problem = object.__new__(cls)
-        _set(problem, document | given)
+        _set(problem, document_of(source, extents, smem_entry, arch=arch, direction=direction, **given))
         return problem
 
     @classmethod
@@ -204,10 +195,8 @@ class TensorMapProblem(Statement):
         ``first`` is negative if strides reach below the base.
 
         Example:
-            >>> problem = TensorMapProblem.from_json({
-            ...     "schema": "layoutalg/tensormap-problem/1", "arch": "sm_90a", "direction": "load",
-            ...     "global": {"shape": [4, 64], "stride": [-64, 1], "dtype": "bf16"}, "base_elem_offset": 128,
-            ...     "tile": [1, 64], "smem": {"modes": [[[1, 64]], [[64, 1]]], "swizzle": "NONE"}})
+            >>> tensor = ((4, 64), (-64, 1), "bf16")
+            >>> problem = TensorMapProblem.of(tensor, (1, 64), base_elem_offset=128)
             >>> problem.byte_span()
             (-128, 384)
         """
@@ -276,6 +265,19 @@ PLACES = {
     "/": "",
 }
 """Document pointer prefixes and the field-name prefixes they stand for."""
+
+
+def document_of(tensor: Tensor, tile: Sequence[int], smem: object, **more: object) -> dict[str, object]:
+    """Return the document of a problem; ``smem`` is its entry for the shared layout."""
+    names = {"shape": "shape", "stride": "strides", "dtype": "dtype", "base_align_bytes": "base_align_bytes"}
+    stated = {key: getattr(tensor, name) for key, name in names.items()}
+    return {
+        "schema": SCHEMA,
+        "global": stated,
+        "tile": tuple(tile),
+        "smem": smem,
+        **{k: plain(v) for k, v in more.items()},
+    }
 
 
 def _set(problem: TensorMapProblem, document: dict[str, object]) -> None:

@@ -1,4 +1,4 @@
-"""TensorMap plans as text, for ``str(plan)`` and the command line.
+"""TensorMap plans, of one size and symbolic, as text, for ``str(plan)`` and the command line.
 
 o0, o1, ... is the tile origin, outermost dimension first.
 """
@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from layoutalg.proofs.symbolic.plan import SymbolicPlan
     from layoutalg.proofs.tensormap.plan import Issue, OriginTerm, TensorMapPlan
 
 SHOWN_ISSUES = 8
@@ -27,11 +28,8 @@ def plan_text(plan: TensorMapPlan) -> str:
     The first word is ``admissible`` for a plan with a certificate, otherwise ``unproved``.
 
     Example:
-        >>> from layoutalg.synth import synthesize_tensormap
-        >>> plan = synthesize_tensormap({
-        ...     "schema": "layoutalg/tensormap-problem/1", "arch": "sm_90a", "direction": "load",
-        ...     "global": {"shape": [1024, 512], "stride": [512, 1], "dtype": "bf16", "base_align_bytes": 256},
-        ...     "tile": [64, 64], "smem": {"modes": [[[64, 64]], [[64, 1]]], "swizzle": "128B"}})
+        >>> import layoutalg as la
+        >>> plan = la.tensormap(((1024, 512), None, "bf16"), (64, 64), "Sw<3,3,3> o 0 o (64,64):(64,1)")
         >>> print("\\n".join(plan_text(plan).split("\\n")[:5]))
         admissible    1 issue of box [64, 64] bf16, swizzle 128B
           dims        [512, 1024], strides [1024] bytes
@@ -51,12 +49,7 @@ def _lines(plan: TensorMapPlan) -> Iterator[str]:
     )
     steps = f", element strides {list(tm.element_strides)}" if max(tm.element_strides, default=1) > 1 else ""
     yield f"  dims        {list(tm.dims)}, strides {list(tm.strides_bytes)} bytes{steps}"
-    starts = coordinates(plan.issues, plan.origin_map)
-    for index, (issue, coords) in enumerate(zip(plan.issues, starts, strict=True)):
-        if index == SHOWN_ISSUES and len(plan.issues) > SHOWN_ISSUES + 1:
-            yield f"  ...         {len(plan.issues) - SHOWN_ISSUES} more"
-            break
-        yield f"  issue {index:<5} coordinates ({coords}) -> shared byte {issue.smem_offset_bytes}"
+    yield from _issues(plan)
     if plan.direction == "load":
         yield f"  barrier     {plan.expect_tx_bytes} bytes expected; tile base aligned to {plan.smem_align_bytes} bytes"
     else:
@@ -69,6 +62,53 @@ def _lines(plan: TensorMapPlan) -> Iterator[str]:
         yield f"  proof       {elements} elements at every tile origin, by {engine}"
     for index in range(0, len(plan.hex), 64):
         yield f"  {'' if index else 'bytes':<12}{plan.hex[index : index + 64]}"
+
+
+def _issues(plan: TensorMapPlan | SymbolicPlan) -> Iterator[str]:
+    starts = coordinates(plan.issues, plan.origin_map)
+    for index, (issue, coords) in enumerate(zip(plan.issues, starts, strict=True)):
+        if index == SHOWN_ISSUES and len(plan.issues) > SHOWN_ISSUES + 1:
+            yield f"  ...         {len(plan.issues) - SHOWN_ISSUES} more"
+            break
+        yield f"  issue {index:<5} coordinates ({coords}) -> shared byte {issue.smem_offset_bytes}"
+
+
+def symbolic_text(plan: SymbolicPlan) -> str:
+    """Return a plan as lines; the first word is ``admissible`` with a certificate, otherwise ``unproved``.
+
+    Example:
+        >>> import layoutalg as la
+        >>> plan = la.tensormap(la.Tensor(("M", "K"), assume=("K % 8 == 0",)), (64, 64))
+        >>> print("\\n".join(symbolic_text(plan).split("\\n")[:5]))
+        admissible    1 issue of box [64, 64] bf16, swizzle NONE, for all sizes of the guard
+          guard       K % 8 == 0, 1 <= K <= 2**31, 1 <= M <= 2**31
+          dims        [K, M], strides [2*K] bytes
+          issue 0     coordinates (o1, o0) -> shared byte 0
+          barrier     8192 bytes expected; tile base aligned to 128 bytes
+    """
+    return "\n".join(_symbolic_lines(plan))
+
+
+def _symbolic_lines(plan: SymbolicPlan) -> Iterator[str]:
+    tm = plan.tensor_map
+    many = f"{len(plan.issues)} issue{'s' if len(plan.issues) > 1 else ''}"
+    head = "unproved" if plan.certificate is None else "admissible"
+    yield f"{head:<14}{many} of box {list(tm.box)} {tm.dtype}, swizzle {tm.swizzle}, for all sizes of the guard"
+    yield f"  guard       {plan.guard}"
+    dims, strides = (", ".join(map(str, entries)) for entries in (tm.dims, tm.strides_bytes))
+    steps = f", element strides {list(tm.element_strides)}" if max(tm.element_strides, default=1) > 1 else ""
+    yield f"  dims        [{dims}], strides [{strides}] bytes{steps}"
+    yield from _issues(plan)
+    words = "bytes expected" if plan.problem.pattern.direction == "load" else "bytes stored"
+    yield f"  barrier     {plan.expect_tx_bytes} {words}; tile base aligned to {plan.smem_align_bytes} bytes"
+    yield f"  bounds      {oob_text(plan.oob, plan.problem.pattern.direction)}"
+    for case in plan.better:
+        words = f"{len(case.issues)} issue{'s' if len(case.issues) > 1 else ''}, {case.oob}"
+        yield f"  better      {words}, where {case.guard}"
+    for index, patch in enumerate(plan.patch):
+        yield f"  {'' if index else 'patch':<12}{patch}"
+    if plan.certificate is not None:
+        yield f"  proof       {plan.certificate.get('engine')}, for all sizes"
 
 
 def oob_text(oob: str, direction: str) -> str:

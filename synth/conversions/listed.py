@@ -27,9 +27,8 @@ import numpy.typing as npt
 
 from layoutalg.ground.errors import RepresentabilityError
 from layoutalg.proofs.conversion_steps import WORD_BITS, Step, Through
-from layoutalg.proofs.listed_access import OUT, UNCOUNTED, ListedAccess
+from layoutalg.proofs.listed_access import OUT, UNCOUNTED, ListedAccess, strides
 from layoutalg.proofs.swizzling import instruction_name, widths
-from layoutalg.proofs.thread_formulas import strides
 from layoutalg.synth.conversions.inside import taken_by
 from layoutalg.synth.factor.shuffles import by_paths
 from layoutalg.synth.paddings.turns import turns_of

@@ -17,6 +17,7 @@ import random
 from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -25,37 +26,26 @@ from layoutalg import proofs, synth, targets
 from layoutalg.f2 import LinearLayout
 from layoutalg.ground.errors import LayoutError
 from layoutalg.proofs import wgmma as wgmma_proofs
-from layoutalg.proofs.accesses import AccessPlan
-from layoutalg.proofs.admission import Admitted, Refused
 from layoutalg.proofs.bulk import BulkPlan
 from layoutalg.proofs.certify import Certificate
 from layoutalg.proofs.conversion import Alternative, ConversionCost, ConversionPlan, Held
 from layoutalg.proofs.conversion_steps import Read, SharedAccess, Take, Through
-from layoutalg.proofs.dtypes import ElementType, element_type
-from layoutalg.proofs.exchange import Choose, Cost, Exchange, ExchangePlan, Move, Rename, Repack
-from layoutalg.proofs.factorisation import Factorisation
-from layoutalg.proofs.gather import GatherPlan, Stage
-from layoutalg.proofs.handoff import OperandView, operand_view
-from layoutalg.proofs.im2col import ColumnIssue, ConvolutionPlan, ConvolutionProblem
-from layoutalg.proofs.joint import JointPlan
+from layoutalg.proofs.dtypes import element_type
+from layoutalg.proofs.exchange import Choose, Exchange, Move, Rename
+from layoutalg.proofs.handoff import operand_view
+from layoutalg.proofs.im2col import ConvolutionProblem
 from layoutalg.proofs.listed_access import ListedAccess, Taking
-from layoutalg.proofs.padding import CellAccess, PaddingPlan
-from layoutalg.proofs.ragged import RaggedCopy, RaggedFamily, RaggedRule
-from layoutalg.proofs.served import Served
-from layoutalg.proofs.shuffle import Round, ShufflePlan
-from layoutalg.proofs.smem import SharedTile, shared_tile
-from layoutalg.proofs.swizzling import SwizzlePlan, TileAccess
-from layoutalg.proofs.symbolic import Guard, Patch, SymbolicMap, SymbolicPlan, SymbolicProblem
-from layoutalg.proofs.symbolic.obligations import Obligations, obligations
+from layoutalg.proofs.smem import shared_tile
+from layoutalg.proofs.symbolic import SymbolicProblem
+from layoutalg.proofs.symbolic.obligations import obligations
 from layoutalg.proofs.symbolic.residues import Axis, Residues
-from layoutalg.proofs.tcgen05 import ScalePlan, Tcgen05Plan, Tcgen05Tile, TmemPlan
+from layoutalg.proofs.tcgen05 import Tcgen05Tile, TmemPlan
 from layoutalg.proofs.tensor import Tensor
-from layoutalg.proofs.tensormap import Issue, ListedProblem, TensorMapPlan, TensorMapProblem, check
-from layoutalg.proofs.tensormap.bounds import Boxes, requested_boxes
-from layoutalg.proofs.tensormap.walk import Walk, walk
-from layoutalg.proofs.universal import ClassMember, ClassPlan
-from layoutalg.proofs.wgmma import InstructionTile, OperandPlan, OperandProblem
-from layoutalg.proofs.wgmma.reading import Fields, fields_of
+from layoutalg.proofs.tensormap import ListedProblem, TensorMapPlan, check
+from layoutalg.proofs.tensormap.bounds import requested_boxes
+from layoutalg.proofs.tensormap.walk import walk
+from layoutalg.proofs.wgmma import OperandPlan
+from layoutalg.proofs.wgmma.reading import fields_of
 from layoutalg.synth import (
     admissible,
     factorise,
@@ -71,20 +61,20 @@ from layoutalg.synth.paddings import padding
 from layoutalg.synth.swizzles import swizzle
 from layoutalg.synth.swizzles.classes import universal_swizzle
 from layoutalg.synth.wgmma import canonical_operand, synthesize_wgmma
-from layoutalg.targets.banks import AMD_RULES, Access, BankModel, Counted, LdsRule, Phase, bank_model
-from layoutalg.targets.instruction_costs import InstructionCosts, instruction_costs
-from layoutalg.targets.layouts.amd_instructions import MFMA, MatrixInstruction
-from layoutalg.targets.layouts.nvidia_instructions import MMA, MMA_SP, MmaInstruction, SparseMma
-from layoutalg.targets.layouts.padding import PaddedShared, padded_shared
+from layoutalg.targets.banks import AMD_RULES, Access, Counted, bank_model
+from layoutalg.targets.instruction_costs import instruction_costs
+from layoutalg.targets.layouts.amd_instructions import MFMA
+from layoutalg.targets.layouts.nvidia_instructions import MMA, MMA_SP
+from layoutalg.targets.layouts.padding import padded_shared
 from layoutalg.targets.layouts.tile import Tile
-from layoutalg.targets.model import Evidence, Rule, Source, Violation
+from layoutalg.targets.model import Violation
 from layoutalg.targets.nvidia import banks, im2col, tcgen05, tensormap
 from layoutalg.targets.nvidia import wgmma as wgmma_facts
-from layoutalg.targets.nvidia.accesses import AccessForm, access_form
-from layoutalg.targets.nvidia.swizzles import SWIZZLE_TABLE, HardwareSwizzle
-from layoutalg.targets.nvidia.tensormap.versions import Acceptance, accepted_since
-from layoutalg.targets.registry import H200, Device, Target, lookup
-from layoutalg.targets.target_model import CONSUMERS, LIMITS, Absent, ConsumerRule, Fact, TargetModel, model_of
+from layoutalg.targets.nvidia.accesses import access_form
+from layoutalg.targets.nvidia.swizzles import SWIZZLE_TABLE
+from layoutalg.targets.nvidia.tensormap.versions import accepted_since
+from layoutalg.targets.registry import H200, lookup
+from layoutalg.targets.target_model import CONSUMERS, LIMITS, model_of
 
 EXAMPLE = json.loads((Path(__file__).parents[1] / "data" / "examples" / "problem.json").read_text(encoding="utf-8"))
 PLAN = synthesize_tensormap(EXAMPLE)
@@ -109,115 +99,118 @@ EXCHANGED = exchanges(np.array([[[0, 2], [1, 3]]]))
 
 CONVOLVED = synthesize_im2col(ConvolutionProblem(Tensor((2, 8, 8, 64)), (3, 3), 64, 64, padding=(1, 1)))
 
-VALUES: dict[type, object] = {
-    ConvolutionProblem: CONVOLVED.problem,
-    ConvolutionPlan: CONVOLVED,
-    ColumnIssue: CONVOLVED.issues[0],
-    im2col.Im2colMap: CONVOLVED.tensor_map,
-    im2col.Im2colWideMap: im2col.Im2colWideMap("f16", (8, 4, 2), (16, 64), -1, 0, 8, 3),
-    TensorMapProblem: PLAN.problem,
-    ListedProblem: ListedProblem.listed(Tensor((2, 8), None, "u64"), (2, 8), [*range(8, 16), *range(8)]),
-    TensorMapPlan: PLAN,
-    Issue: PLAN.issues[0],
-    Walk: walk(PLAN),
-    Boxes: requested_boxes(PLAN, walk(PLAN)),
-    Tensor: Tensor((64, 32), None, "f16"),
-    SymbolicProblem: NAMED.problem,
-    RaggedFamily: RAGGED,
-    RaggedRule: RAGGED.rules[0],
-    RaggedCopy: RAGGED.copies([20])[0],
-    SymbolicPlan: NAMED,
-    SymbolicMap: NAMED.tensor_map,
-    Patch: NAMED.patch[0],
-    Guard: NAMED.guard,
-    Obligations: obligations(NAMED, NAMED.specialise(M=64, K=64)),
-    Axis: Axis(64, Fraction(1), Fraction(0)),
-    Residues: Residues(2, frozenset({0}), frozenset({0}), frozenset({0}), frozenset({0})),
-    ElementType: element_type("e4m3"),
-    TileAccess: SWIZZLE.accesses[0],
-    Served: SWIZZLE.served[0],
-    SwizzlePlan: SWIZZLE,
-    Held: HELD,
-    ConversionCost: FREE,
-    Alternative: Alternative("nothing", "all is there", FREE),
-    ConversionPlan: ConversionPlan(HELD, HELD, 32, "sm_90a", "nothing", (), FREE, "all is there", ()),
-    Take: Take((1, 0), 2, 2),
-    Read: Read((1, 2), (0, 1), (0, 1)),
-    SharedAccess: ACCESS,
-    ListedAccess: ListedAccess("ld.shared.b32", 1, (tuple(range(0, 128, 4)),), 1),
-    Taking: Taking("below", 3),
-    Through: Through(128, "warp", 1, ACCESS, ACCESS),
-    GatherPlan: GATHERED,
-    Stage: GATHERED.stage,
-    InstructionCosts: instruction_costs("sm_90a"),
-    Counted: Counted(2, 1, "ranks"),
-    CellAccess: PADDING.accesses[0],
-    PaddingPlan: PADDING,
-    ClassMember: UNIVERSAL.members[0],
-    ClassPlan: UNIVERSAL,
-    BankModel: bank_model("gfx942", "ds_read_b128"),
-    Phase: bank_model("sm_90a", "ld.shared.b32").phases(list(range(0, 128, 4)))[0],
-    Access: Access("load", 32),
-    LdsRule: next(iter(AMD_RULES.values())),
-    SharedTile: shared_tile("Sw<3,3,3> o 0 o (8,64):(64,1)", None, 2),
-    OperandProblem: OPERAND.problem,
-    OperandPlan: OPERAND,
-    InstructionTile: OPERAND.tiles[0],
-    Fields: fields_of(OPERAND.tiles[0].encoded),
-    OperandView: operand_view(PLAN.problem, "A", "K"),
-    HardwareSwizzle: SWIZZLE_TABLE["128B"],
-    tensormap.TensorMap: PLAN.tensor_map,
-    tensormap.DType: tensormap.DTYPES["bf16"],
-    tensormap.Field: tensormap.FIELDS[2],
-    tensormap.Trouble: tensormap.Trouble("RESERVED", "reserved", "bits", True, False),
-    tensormap.Diagnosis: tensormap.Diagnosis((), ()),
-    wgmma_facts.MatrixDescriptor: DESCRIPTOR,
-    tcgen05.MatrixDescriptor: tcgen05.MatrixDescriptor(0, 16, 1024, 0, "128B"),
-    tcgen05.InstructionDescriptor: tcgen05.InstructionDescriptor("f16", 128, 256, "bf16", "bf16", "f32"),
-    tcgen05.Kind: tcgen05.KINDS["mxf4"],
-    tcgen05.ReadPattern: tcgen05.read_pattern("K", "128B"),
-    tcgen05.TmemAllocation: tcgen05.TmemAllocation(128),
-    tcgen05.TmemUse: tcgen05.TmemUse().alloc(tcgen05.TmemAllocation(128), 0),
-    tcgen05.TmemAccess: tcgen05.TmemAccess("32x32b", 4, 1, 32),
-    Tcgen05Plan: admissible("Sw<3,3,3> o 0 o (64,64):(64,1)", "tcgen05.A", "sm_100a").descriptor,
-    Tcgen05Tile: Tcgen05Tile(0, 0, 1 << 46),
-    ScalePlan: admissible(tcgen05.scale_layout(128, 4), "tcgen05.scale", "sm_100a", "ue8m0").descriptor,
-    TmemPlan: TmemPlan("32x32b", ((0,),), (((0, 0),),), "D"),
-    wgmma_facts.Multiply: wgmma_facts.multiply("s8"),
-    wgmma_facts.ReadPattern: wgmma_facts.read_pattern("K", "128B"),
-    Source: RULE.sources[0],
-    Evidence: RULE.evidence[0],
-    Rule: RULE,
-    Violation: Violation("BOX_RANGE", "too long", "box", 1),
-    Device: H200,
-    Target: lookup("sm_90a"),
-    Fact: LIMITS["sm_90a"]["lanes"],
-    Absent: model_of("sm_80").consumer("tma"),
-    ConsumerRule: CONSUMERS["tma"],
-    TargetModel: model_of("gfx942"),
-    Acceptance: accepted_since(tensormap.TensorMap("u8", (64,), (), (64,)))[0],
-    MmaInstruction: next(iter(MMA.values())),
-    SparseMma: next(iter(MMA_SP.values())),
-    MatrixInstruction: next(iter(MFMA["gfx942"].values())),
-    Certificate: Certificate("equality", {"f": "4:1", "g": "(2,2):(1,2)"}, {"by": "table"}),
-    Admitted: admissible("(64,32):(32,1)", "tma"),
-    Refused: admissible("(64,32):(33,1)", "tma"),
-    AccessPlan: admissible("(64,32):(32,1)", "ldmatrix.x4").descriptor,
-    AccessForm: access_form("ldmatrix.x4"),
-    Factorisation: FACTORED,
-    JointPlan: joint((64, 64), "bf16", ["wgmma.A"]),
-    ShufflePlan: FACTORED.shuffles,
-    ExchangePlan: EXCHANGED,
-    Choose: Choose(1, 2),
-    Exchange: Exchange(1, 2, 1, 2),
-    Move: Move((1, 2), (2,), 1),
-    Rename: Rename((2, 1), 1),
-    Repack: EXCHANGED.before,
-    Cost: EXCHANGED.cost,
-    Round: FACTORED.shuffles.rounds[0],
-    PaddedShared: padded_shared((8,), [(2, 1), (4, 2)], order=(0,)),
-    BulkPlan: BulkPlan("cp.async.bulk", 2, (2, 8), (64, 1), ((0, 0, 16), (128, 16, 16))),
-    Tile: Tile.start((1, 0)).grow("register", 1, 2).grow("lane", 0, 4),
+VALUES: dict[type, Any] = {
+    type(value): value
+    for value in (
+        CONVOLVED.problem,
+        CONVOLVED,
+        CONVOLVED.issues[0],
+        CONVOLVED.tensor_map,
+        im2col.Im2colWideMap("f16", (8, 4, 2), (16, 64), -1, 0, 8, 3),
+        PLAN.problem,
+        ListedProblem.listed(Tensor((2, 8), None, "u64"), (2, 8), [*range(8, 16), *range(8)]),
+        PLAN,
+        PLAN.issues[0],
+        walk(PLAN),
+        requested_boxes(PLAN, walk(PLAN)),
+        Tensor((64, 32), None, "f16"),
+        NAMED.problem,
+        RAGGED,
+        RAGGED.rules[0],
+        RAGGED.copies([20])[0],
+        NAMED,
+        NAMED.tensor_map,
+        NAMED.patch[0],
+        NAMED.guard,
+        obligations(NAMED, NAMED.specialise(M=64, K=64)),
+        Axis(64, Fraction(1), Fraction(0)),
+        Residues(2, frozenset({0}), frozenset({0}), frozenset({0}), frozenset({0})),
+        element_type("e4m3"),
+        SWIZZLE.accesses[0],
+        SWIZZLE.served[0],
+        SWIZZLE,
+        HELD,
+        FREE,
+        Alternative("nothing", "all is there", FREE),
+        ConversionPlan(HELD, HELD, 32, "sm_90a", "nothing", (), FREE, "all is there", ()),
+        Take((1, 0), 2, 2),
+        Read((1, 2), (0, 1), (0, 1)),
+        ACCESS,
+        ListedAccess("ld.shared.b32", 1, (tuple(range(0, 128, 4)),), 1),
+        Taking("below", 3),
+        Through(128, "warp", 1, ACCESS, ACCESS),
+        GATHERED,
+        GATHERED.stage,
+        instruction_costs("sm_90a"),
+        Counted(2, 1, "ranks"),
+        PADDING.accesses[0],
+        PADDING,
+        UNIVERSAL.members[0],
+        UNIVERSAL,
+        bank_model("gfx942", "ds_read_b128"),
+        bank_model("sm_90a", "ld.shared.b32").phases(list(range(0, 128, 4)))[0],
+        Access("load", 32),
+        next(iter(AMD_RULES.values())),
+        shared_tile("Sw<3,3,3> o 0 o (8,64):(64,1)", None, 2),
+        OPERAND.problem,
+        OPERAND,
+        OPERAND.tiles[0],
+        fields_of(OPERAND.tiles[0].encoded),
+        operand_view(PLAN.problem, "A", "K"),
+        SWIZZLE_TABLE["128B"],
+        PLAN.tensor_map,
+        tensormap.DTYPES["bf16"],
+        tensormap.FIELDS[2],
+        tensormap.Trouble("RESERVED", "reserved", "bits", True, False),
+        tensormap.Diagnosis((), ()),
+        DESCRIPTOR,
+        tcgen05.MatrixDescriptor(0, 16, 1024, 0, "128B"),
+        tcgen05.InstructionDescriptor("f16", 128, 256, "bf16", "bf16", "f32"),
+        tcgen05.KINDS["mxf4"],
+        tcgen05.read_pattern("K", "128B"),
+        tcgen05.TmemAllocation(128),
+        tcgen05.TmemUse().alloc(tcgen05.TmemAllocation(128), 0),
+        tcgen05.TmemAccess("32x32b", 4, 1, 32),
+        admissible("Sw<3,3,3> o 0 o (64,64):(64,1)", "tcgen05.A", "sm_100a").descriptor,
+        Tcgen05Tile(0, 0, 1 << 46),
+        admissible(tcgen05.scale_layout(128, 4), "tcgen05.scale", "sm_100a", "ue8m0").descriptor,
+        TmemPlan("32x32b", ((0,),), (((0, 0),),), "D"),
+        wgmma_facts.multiply("s8"),
+        wgmma_facts.read_pattern("K", "128B"),
+        RULE.sources[0],
+        RULE.evidence[0],
+        RULE,
+        Violation("BOX_RANGE", "too long", "box", 1),
+        H200,
+        lookup("sm_90a"),
+        LIMITS["sm_90a"]["lanes"],
+        model_of("sm_80").consumer("tma"),
+        CONSUMERS["tma"],
+        model_of("gfx942"),
+        accepted_since(tensormap.TensorMap("u8", (64,), (), (64,)))[0],
+        next(iter(MMA.values())),
+        next(iter(MMA_SP.values())),
+        next(iter(MFMA["gfx942"].values())),
+        Certificate("equality", {"f": "4:1", "g": "(2,2):(1,2)"}, {"by": "table"}),
+        admissible("(64,32):(32,1)", "tma"),
+        admissible("(64,32):(33,1)", "tma"),
+        admissible("(64,32):(32,1)", "ldmatrix.x4").descriptor,
+        access_form("ldmatrix.x4"),
+        FACTORED,
+        joint((64, 64), "bf16", ["wgmma.A"]),
+        FACTORED.shuffles,
+        EXCHANGED,
+        Choose(1, 2),
+        Exchange(1, 2, 1, 2),
+        Move((1, 2), (2,), 1),
+        Rename((2, 1), 1),
+        EXCHANGED.before,
+        EXCHANGED.cost,
+        FACTORED.shuffles.rounds[0],
+        padded_shared((8,), [(2, 1), (4, 2)], order=(0,)),
+        BulkPlan("cp.async.bulk", 2, (2, 8), (64, 1), ((0, 0, 16), (128, 16, 16))),
+        Tile.start((1, 0)).grow("register", 1, 2).grow("lane", 0, 4),
+    )
 }
 """A valid value of every public dataclass."""
 
