@@ -7,7 +7,7 @@ bits high..low of x, so a value may be split over words, or leave out low bits t
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -86,7 +86,7 @@ class Codec:
         ([4194367], {'rows': 64, 'pitch': 1024})
     """
 
-    __slots__ = ("_parts", "fields", "named", "words")
+    __slots__ = ("_groups", "_parts", "fields", "named", "words")
 
     def __init__(self, fields: Sequence[Field]) -> None:
         self.fields = tuple(fields)
@@ -98,6 +98,7 @@ class Codec:
             name, drop = (part[1], int(part[2])) if part else (field.name, 0)
             mask = (1 << field.width) - 1
             self._parts.setdefault(name, []).append((field.word, field.low, mask, drop, field.less))
+        self._groups: dict[tuple[str, ...], list[tuple[Field, int, int, int]]] = {}
 
     def encode(self, values: Mapping[str, Any]) -> list[Any]:
         """Return the words of 32 bits; fields without a value are 0. Values that are arrays give arrays."""
@@ -108,11 +109,17 @@ class Codec:
         return words
 
     def decode(self, words: Sequence[Any]) -> dict[str, Any]:
-        """Return the value of every name, whatever its bits say; of several fields of one name, all together."""
-        return {
-            name: sum((words[word] >> low & mask) << drop for word, low, mask, drop, _ in parts) + parts[0][4]
-            for name, parts in self._parts.items()
-        }
+        """Return the value of every name but ``reserved``, whatever its bits say."""
+        found = {}
+        for name, parts in self._parts.items():
+            if name == "reserved":
+                continue
+            word, low, mask, drop, less = parts[0]
+            value = ((words[word] >> low & mask) << drop) + less
+            for word, low, mask, drop, _ in parts[1:]:
+                value = value + ((words[word] >> low & mask) << drop)
+            found[name] = value
+        return found
 
     @property
     def values(self) -> tuple[str, ...]:
@@ -122,13 +129,19 @@ class Codec:
     def integer(self, values: Mapping[str, int]) -> int:
         """Return the encoding as one integer."""
         answer = 0
-        for word in reversed(self.encode(values)):
-            answer = answer << 32 | word
+        for name, value in values.items():
+            for word, low, mask, drop, less in self._parts[name]:
+                answer |= (value - less >> drop & mask) << (32 * word + low)
         return answer
 
-    def held(self, words: Sequence[Any], names: Container[str]) -> Iterator[tuple[Field, Any]]:
+    def held(self, words: Sequence[Any], names: Iterable[str]) -> Iterator[tuple[Field, Any]]:
         """Yield the fields of these names with their bits, in order."""
-        return ((field, field.of(words)) for field in self.fields if field.name in names)
+        key = tuple(names)
+        group = self._groups.get(key)
+        if group is None:
+            group = [(one, one.word, one.low, (1 << one.width) - 1) for one in self.fields if one.name in key]
+            self._groups[key] = group
+        return ((field, words[word] >> low & mask) for field, word, low, mask in group)
 
 
 def words_of(value: int, count: int) -> list[int]:

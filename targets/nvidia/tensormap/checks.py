@@ -80,7 +80,7 @@ def violations(tm: TensorMap, target: str = "sm_90a", evidence: str = "enforced"
         return missing or enforced_violations(tm)
     if not isinstance(evidence, str) or evidence != "documented":
         raise malformed("LA305", f"evidence {shown(evidence)} is not known", "evidence is 'enforced' or 'documented'")
-    return no_tensor_maps(target) or tuple(_documented(tm, target))
+    return no_tensor_maps(target) or _documented_violations(tm, target)
 
 
 def no_tensor_maps(target: str) -> tuple[Violation, ...]:
@@ -125,12 +125,13 @@ def broken(tm: TensorMap, rules: Iterable[str]) -> tuple[Violation, ...]:
         ['DIM_EXECUTE: dims[0] = 4294967296 is outside 1..2^31']
     """
     numbers = Numbers.of(tm)
-    found = []
-    for rule in rules:
-        for field, at, holds in conditions(rule, numbers):
-            if not holds:
-                found.append(Violation(rule, _text(rule, tm, field, at), field, at))
-    return tuple(found)
+    return tuple([entry for rule in rules for entry in _broken(tm, numbers, rule)])
+
+
+def _broken(tm: TensorMap, numbers: Numbers, rule: str) -> Iterator[Violation]:
+    for field, at, holds in conditions(rule, numbers):
+        if not holds:
+            yield Violation(rule, _text(rule, tm, field, at), field, at)
 
 
 @lru_cache(maxsize=1024)
@@ -199,15 +200,21 @@ def _bound(number: int) -> str:
     return str(number)
 
 
+@lru_cache(maxsize=1024)
+def _documented_violations(tm: TensorMap, target: str) -> tuple[Violation, ...]:
+    return tuple(_documented(tm, target))
+
+
 def _documented(tm: TensorMap, target: str) -> Iterator[Violation]:
     """What the documents forbid."""
     capability = lookup(target).compute_capability
     plain = tm.interleave == "NONE"
+    numbers = Numbers.of(tm)
     for rule in _DOCUMENTED:
         if rule in _ONLY_DOCUMENTED:
             yield from _ONLY_DOCUMENTED[rule](tm)
         elif (rule != "BOX_INNER_16B" or plain) and (rule != "ARCH_ATOM" or capability is None or capability < (10, 0)):
-            for entry in broken(tm, (rule,)):
+            for entry in _broken(tm, numbers, rule):
                 if not (rule == "ELEM_STRIDE" and plain and entry.position == 0):
                     yield entry
 

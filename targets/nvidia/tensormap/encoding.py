@@ -130,11 +130,10 @@ class MapReading:
         rank: int = read["rank"]
         if rank > MAX_RANK:
             raise self.illegal("rank", rank - 1)
-        for field in self.codec.fields:
-            mode = mode_of(field.name)
-            if mode is not None and mode >= rank and field.of(words):
-                because = f"mode {mode} is unused at rank {rank} and must be 0"
-                raise self.illegal(field, field.of(words), because)
+        for field, bits in self.codec.held(words, _beyond(self.codec, rank)):
+            if bits:
+                because = f"mode {mode_of(field.name)} is unused at rank {rank} and must be 0"
+                raise self.illegal(field, bits, because)
         if read["base_address"] >> 63:  # does not fit a TensorMap; smaller addresses are left to the rules
             because = f"the address {read['base_address']} is outside 0..2^57-1"
             raise self.illegal("base_address[63:32]", words[1], because)
@@ -180,6 +179,13 @@ def mode_of(name: str) -> int | None:
     """
     head, _, rest = name.partition("[")
     return int(rest[0]) + (head == "strides_bytes") if head in NAMES else None
+
+
+@cache
+def _beyond(codec: Codec, rank: int) -> tuple[str, ...]:
+    """Return the names of the fields of modes that a map of this rank does not have."""
+    modes = ((field.name, mode_of(field.name)) for field in codec.fields)
+    return tuple(name for name, mode in modes if mode is not None and mode >= rank)
 
 
 def words_of_map(raw: object) -> tuple[int, ...]:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias
 
@@ -102,10 +102,10 @@ class Numbers(NamedTuple):
             OOB_FILL_CODES[tm.oob_fill],
         )  # fmt: skip
 
-    def each(self, field: str) -> Iterator[tuple[int | None, Any]]:
-        """Yield every number of a field with its position."""
+    def each(self, field: str) -> Iterable[tuple[int | None, Any]]:
+        """Return every number of a field with its position."""
         values = getattr(self, field)
-        yield from enumerate(values) if isinstance(values, list | tuple) else ((None, values),)
+        return enumerate(values) if isinstance(values, list | tuple) else ((None, values),)
 
 
 def within(value: Any, low: int, high: int) -> Any:
@@ -128,7 +128,7 @@ def conditions(rule: str, numbers: Numbers) -> Iterator[Condition]:
     if rule in RANGES:
         field, low, high = RANGES[rule]
         for at, value in numbers.each(field):
-            yield field, at, within(value, low, high)
+            yield field, at, (value >= low) & (value <= high)
     elif rule in ALIGNED:
         narrow = (numbers.interleave != _WIDE_INTERLEAVE) & (numbers.dtype < FIRST_WIDE)
         for at, value in numbers.each(ALIGNED[rule]):

@@ -122,8 +122,15 @@ class MatrixDescriptor:
             >>> hex(MatrixDescriptor(0, 128, 256, 5, "32B").encode())
             '0xc00a001000080000'
         """
-        fields = {name: getattr(self, name) for name in (*_STRIDE_FIELDS, "base_offset")}
-        return CODEC.integer(fields | {"swizzle": _CODES[self.swizzle]})
+        return CODEC.integer(
+            {
+                "start_address_bytes": self.start_address_bytes,
+                "leading_bytes": self.leading_bytes,
+                "stride_bytes": self.stride_bytes,
+                "base_offset": self.base_offset,
+                "swizzle": _CODES[self.swizzle],
+            }
+        )
 
     def moved(self, by_bytes: int) -> MatrixDescriptor:
         """Return the descriptor with its start address moved.
