@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import math
 import random
 from typing import Any
 
@@ -207,7 +206,3 @@ def test_what_solvers_say_is_what_enumeration_says() -> None:
             assert (code == 0) == bool(same), (f, g, size, sentence)
     assert seen[0] > 15
     assert seen[1] > 15
-
-
-def test_the_sizes_of_digits_are_the_size() -> None:
-    assert math.prod(factors(random.Random(1), 360)) == 360

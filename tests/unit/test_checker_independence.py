@@ -223,7 +223,7 @@ def test_samples_alone_see_a_wrong_class():
 
 def names_from_targets() -> set[str]:
     """Every name of ``targets`` that a checker uses: laws and meanings are about ``targets``, writers are judged
-    by checker.py."""
+    by the stand-alone checker."""
     found: set[str] = set()
     for path in (ROOT / "proofs").rglob("*.py"):
         if {"laws", "certify", "meaning.py"} & {*path.relative_to(ROOT).parts}:
