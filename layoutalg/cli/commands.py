@@ -475,14 +475,14 @@ class Certify(Options):
 
 @dataclass(frozen=True)
 class Checker:
-    """The path of the stand-alone certificate checker, one file that needs only numpy.
+    """The path of the stand-alone certificate checker, one folder that needs only numpy.
 
     layoutalg checker
-    layoutalg checker -o checker.py && python checker.py certificate.json
+    layoutalg checker -o checker && python checker certificate.json
     """
 
-    output: str | None = _output("copy it")
-    json: bool = _json("print its text in a JSON document that names its schema")
+    output: str | None = argument("copy it to this new or empty folder, completely or not at all", "-o", "--output")
+    json: bool = _json("print its files in a JSON document that names its schema")
 
 
 @dataclass(frozen=True)
