@@ -89,9 +89,6 @@ TUPLE_MODES: Final = 10_000
 SWIZZLE_STACK: Final = 64
 """swizzles: stacked on one CuTe layout"""
 
-ISL_CACHE_BYTES: Final = 4 * 2**20
-"""bytes: cached texts and results of one ISL text reader"""
-
 ISL_OPERATIONS: Final = 500_000
 """operations: one ISL query, if no worker process can be started"""
 

@@ -7,13 +7,13 @@ from functools import partial
 from itertools import product
 
 import numpy as np
-from layoutalg.piecewise.meaning import read
 
 from laws import Row, tabled
 from layoutalg.ground.errors import LayoutError
-from layoutalg.piecewise import PiecewiseLayout, PointSet, regions
+from layoutalg.piecewise import PiecewiseLayout, PointSet, operations
+from layoutalg.piecewise.boxes import box, finite_box
 from layoutalg.piecewise.build import lexmax, lexmin
-from layoutalg.piecewise.pieces import pieces, reach
+from layoutalg.piecewise.pieces import evaluated, reach
 
 LAWS: list[Row] = []
 law = partial(tabled, LAWS)
@@ -212,10 +212,10 @@ def _cases() -> Iterator[int]:
 
 @law("texts.read", _cases, len(_PLANE), "12 sets in the plane with N = 0..6, points in -4..17")
 def _read(case: int) -> str | None:
-    """A text read without ISL holds at exactly the points that satisfy it."""
+    """A text holds at exactly the points that satisfy it."""
     places = [np.array([point[k] for point in _POINTS]) for k in (0, 1)]
     for n in _SIZES:
-        found = read(_PLANE[case][0]).holds({"N": np.array(n)}, places)
+        _, found = evaluated(PointSet(_PLANE[case][0]).value, {"N": n}, places, (len(_POINTS),))
         if {point for point, inside in zip(_POINTS, found, strict=True) if inside} != _members(case, n):
             return f"other points at N = {n}"
     return None
@@ -225,10 +225,11 @@ def _read(case: int) -> str | None:
 def _boxed(case: int) -> str | None:
     """Every point of a set lies in the boxes that intervals, and ISL for all N, give; bounds are its ends."""
     text = _PLANE[case][0]
-    constant = regions.constant_extents(text)
+    value = PointSet(text).value
+    constant = operations.bounds(value)
     for n in _SIZES:
-        points, found, plain = _members(case, n), read(text).box({"N": n}), regions.box_of(text, {"N": n})
-        exact = regions.bounds(text.replace("[N] -> ", "").replace("N", str(n)))
+        points, found, plain = _members(case, n), box(value, {"N": n}), finite_box(value, {"N": n})
+        exact = operations.bounds(PointSet(text.replace("[N] -> ", "").replace("N", str(n))).value)
         if not points:
             if exact is not None:
                 return f"an empty set has bounds at N = {n}"
@@ -258,7 +259,7 @@ def _reached(case: int) -> str | None:
     """No value of the pieces on a box is larger than their reach."""
     text, value = _MAPS[case]
     for n in (3, 6):
-        found = pieces(PiecewiseLayout(text).subs(N=n).text)
+        found = PiecewiseLayout(text).subs(N=n).value.pieces
         highest = max([abs(v) for i in range(n + 1) if (v := value(n, i)) is not None])
         if not highest <= reach(found, [n + 1]) < 100 * (n + 1):
             return "a number is larger than the bound, or the bound is far"
