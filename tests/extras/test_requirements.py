@@ -55,8 +55,10 @@ def imported(path: Path, *, inside: bool) -> set[str]:
     for node in statements(ast.parse(path.read_text(encoding="utf-8")), inside=inside):
         if isinstance(node, ast.Import):
             found |= {name.name for name in node.names}
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            found |= {node.module} | {f"{node.module}.{name.name}" for name in node.names}
+        elif isinstance(node, ast.ImportFrom) and (node.module or node.level):
+            near = ("layoutalg", *path.parent.relative_to(ROOT).parts) if node.level == 1 else ()  # the checker's files
+            module = ".".join((*near, *([node.module] if node.module else [])))
+            found |= {module} | {f"{module}.{name.name}" for name in node.names}
         elif isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") in ("extensions", "html_theme"):
             found |= {each.value for each in ast.walk(node.value) if isinstance(each, ast.Constant)}
     return found

@@ -39,6 +39,8 @@ REASONS = {
     "Admitted.to_json": "the answer with its certificate, tests/unit/test_admission.py",
     "Refused.to_json": "the answer with its reasons, tests/unit/test_admission.py",
     "Admitted.certified_later": "certificates made when they are read, tests/unit/test_admission.py",
+    "Admitted.validate": "what the constructor refuses, tests/unit/test_constructors.py",
+    "Refused.validate": "what the constructor refuses, tests/unit/test_constructors.py",
     "Refused.deferred": "fields that are found when they are read, tests/property/test_repairs.py",
     "Proved.to_json": "the verdict's document, tests/unit/test_answer_schemas.py",
     "Refuted.to_json": "the verdict's document, tests/unit/test_answer_schemas.py",
