@@ -109,11 +109,9 @@ class Codec:
         return words
 
     def decode(self, words: Sequence[Any]) -> dict[str, Any]:
-        """Return the value of every name but ``reserved``, whatever its bits say."""
+        """Return the value of every name, whatever its bits say; of several fields of one name, all together."""
         found = {}
         for name, parts in self._parts.items():
-            if name == "reserved":
-                continue
             word, low, mask, drop, less = parts[0]
             value = ((words[word] >> low & mask) << drop) + less
             for word, low, mask, drop, _ in parts[1:]:
