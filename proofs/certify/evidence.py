@@ -14,6 +14,7 @@ import numpy.typing as npt
 from layoutalg.f2 import matrix
 from layoutalg.ground import clock
 from layoutalg.ground.errors import AdmissibilityError, BudgetError, Diagnostic
+from layoutalg.ground.recognize import Departure, linear, strided
 from layoutalg.ground.verdict import Proved, Refuted
 from layoutalg.integer.forms import sampled_coordinates
 from layoutalg.proofs.certify.certificate import Certificate
@@ -85,6 +86,29 @@ def first(kind: str, statement: Evidence, evidence: Iterable[Evidence], where: s
     clock.check("a certificate")
     what = "no certificate was found for this claim"
     raise BudgetError(Diagnostic("LA428", what, (where[:200],), "all evidence tried failed"))
+
+
+def document(values: npt.NDArray[np.int64]) -> object:
+    """Return values as digits and strides, columns over F2 or a table: the first form that fits."""
+    size, first = len(values), int(values[0])
+    modes = strided(values)
+    if not isinstance(modes, Departure) and modes:
+        extents, strides = ([digit[part] for digit in modes] for part in (0, 1))
+        return Function([["split", extents], ["affine", [strides], [first]]], size).document()
+    bits = size.bit_length() - 1
+    columns = linear(values) if size == 1 << bits and int(values.min()) >= 0 else None
+    if columns is not None and not isinstance(columns, Departure):
+        return Function([["xor", list(columns[0]), columns[1]]], size).document()
+    return Function([["table", values.tolist()]], size).document()
+
+
+def same_tables(meaning: npt.NDArray[np.int64], requested: npt.NDArray[np.int64], claim: str) -> Certificate:
+    """Return the certificate that what a plan moves or reads is what was requested, table by table.
+
+    Raises: AdmissibilityError: LA427: it is not.
+    """
+    statement = {"f": document(meaning.reshape(-1)), "g": document(requested.reshape(-1))}
+    return proved("equality", statement, [{"by": "table"}], claim)
 
 
 def false(where: str, because: str) -> AdmissibilityError:

@@ -19,9 +19,8 @@ import numpy.typing as npt
 from layoutalg.ground import clock
 from layoutalg.ground.errors import BudgetError
 from layoutalg.integer.lattice import NoSolution, solve
-from layoutalg.proofs.certify.banks import document
 from layoutalg.proofs.certify.certificate import Certificate
-from layoutalg.proofs.certify.evidence import evaluated, first, proved
+from layoutalg.proofs.certify.evidence import document, evaluated, first, proved
 from layoutalg.proofs.certify.functions import Stages
 
 IntArray: TypeAlias = npt.NDArray[np.int64]

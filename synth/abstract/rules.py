@@ -14,9 +14,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from layoutalg.ground.refusal import Broken
 from layoutalg.ground.values import Values, constant
 from layoutalg.synth.abstract.tile import AbstractTile, Digit
-from layoutalg.synth.broken import Broken
 from layoutalg.targets.nvidia.tensormap import limits
 
 CHUNK = limits.GLOBAL_ALIGN_BYTES

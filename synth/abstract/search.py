@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from layoutalg.ground.check import Checker
+from layoutalg.ground.refusal import Broken
 from layoutalg.ground.values import Values
 from layoutalg.synth.abstract.rules import never_copied
 from layoutalg.synth.abstract.tile import AbstractTile
-from layoutalg.synth.broken import Broken
 
 CHECK = Checker("LA892", "invalid argument to surviving()")
 FINEST = 16

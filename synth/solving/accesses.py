@@ -20,8 +20,8 @@ import numpy as np
 from layoutalg.f2 import LinearLayout
 from layoutalg.ground.check import Checker
 from layoutalg.ground.errors import MalformedError
+from layoutalg.ground.refusal import Broken
 from layoutalg.synth.accesses import along_dimension
-from layoutalg.synth.broken import Broken
 from layoutalg.synth.paddings.turns import words_by_bank
 from layoutalg.synth.solving.space import Box, Digit, IntArray, Order, xors
 from layoutalg.targets.banks import Access as Instruction

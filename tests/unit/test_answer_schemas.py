@@ -234,7 +234,7 @@ VALUES = {
     "Patch": "line of PTX", "KernelSource": "source text", "ArrayKernel": "source text",
     "DeviceInfo": "device", "WgmmaTiles": "argument of a kernel",
     "Multiple": "condition, as it was given", "AtLeast": "condition, as it was given",
-    "Spread": "condition, as it was given", "Mismatch": "reason of a Refused", "Missing": "reason of a Refused",
+    "Spread": "condition, as it was given",
 }  # fmt: skip
 """What public functions return that is no answer, and what it is: its notation or its bits are its document."""
 
