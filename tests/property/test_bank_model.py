@@ -52,6 +52,7 @@ def test_random_addresses(target, operation, data):
         assert phase.turns <= sum(len(range(model.access_bytes)) for _ in phase.busy)
 
 
+@pytest.mark.nightly(one_of=7)
 @pytest.mark.parametrize(("target", "operation"), CASES)
 @pytest.mark.parametrize("element_bits", [8, 16, 32])
 @settings(max_examples=25)
@@ -88,6 +89,7 @@ def test_what_nobody_published_is_refused():
         bank_model("gfx942", "ds_read_b128").layout_turns(LinearLayout.identity({"lane": 64}), 32)
 
 
+@pytest.mark.nightly(one_of=4)
 @pytest.mark.parametrize(("target", "operation"), CASES)
 @settings(max_examples=15)
 @given(seed=st.integers(0, 2**32 - 1))
