@@ -227,7 +227,6 @@ def _bank_facts(report: BankReport) -> Iterator[Fact]:
         yield said("note", report.assumed)
     yield said("why", report.why)
     yield said("words per bank", report.map_text.splitlines()[1:])
-    yield said("engine", report.engine, dict(report.engines))
 
 
 def _conversion_facts(plan: ConversionPlan) -> Iterator[Fact]:

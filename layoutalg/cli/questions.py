@@ -33,7 +33,7 @@ ILLEGAL = ("LA309", "LA310")
 """Codes of ``decode`` for 128 bytes that no driver writes."""
 ARGUMENTS = {
     "element_bits": "--bits", "kind": "--access", "tile": "--tile", "chunk_bytes": "--chunk", "target": "--target",
-    "form": "--form", "engine": "--engine", "mechanism": "--mechanism", "smem_bytes": "--smem", "shape": "--shape",
+    "form": "--form", "mechanism": "--mechanism", "smem_bytes": "--smem", "shape": "--shape",
 }  # fmt: skip
 """Arguments of the library -> options of these commands."""
 TAKEN_AS = {"align_bytes": "align", "budget_seconds": "budget"}
@@ -125,7 +125,7 @@ def run_swizzle(given: commands.Swizzle) -> int:
         with as_options(ARGUMENTS | {"shape": "--tile"}):
             found = swizzle(
                 accesses, given.targets or ["sm_90a"], given.bits, given.form, tile=given.tile,
-                chunk_bytes=given.chunk, engine=given.engine, budget_seconds=given.budget,
+                chunk_bytes=given.chunk, budget_seconds=given.budget,
             )  # fmt: skip
         _draw_and_say(found, file, given.json, f"{found}\n{found.why}")
     return PROVED if found.optimal else UNKNOWN
