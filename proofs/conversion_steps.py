@@ -10,6 +10,7 @@ with a constant per instruction.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -19,7 +20,7 @@ import numpy.typing as npt
 from layoutalg.f2 import matrix
 from layoutalg.ground.check import Checker
 from layoutalg.ground.record import Record
-from layoutalg.proofs.exchange import Choose, Exchange, Move, Rename
+from layoutalg.proofs.exchange import Choose, Exchange, ExchangePlan, Move, Rename
 from layoutalg.proofs.listed_access import CHECK, ListedAccess, counted_turns
 from layoutalg.proofs.shuffle import ShufflePlan
 
@@ -242,6 +243,29 @@ class Through(Record, code="LA930", step="through", json="smem_bytes barrier pas
 
 
 Step: TypeAlias = Take | Choose | Exchange | Move | Rename | Read | ShufflePlan | Through
+
+
+def taken_by(order: Sequence[int], registers: int, have: int, give: int | None = None) -> tuple[Step, ...]:
+    """Return the step that takes registers in an order, repacked from ``have`` to ``give`` per word; () if idle."""
+    give = have if give is None else give
+    idle = have == give and list(order) == list(range(registers))
+    return () if idle else (Take(tuple(order), have, give),)
+
+
+def flattened(plan: ExchangePlan, natural: int, steps: Sequence[Step] | None = None) -> tuple[Step, ...]:
+    """Return the steps of an exchange plan between words of ``natural`` elements, its repackings as ``Take`` steps.
+
+    Args:
+        plan: The plan.
+        natural: Elements per word before and after.
+        steps: Steps on words in place of the plan's own.
+    """
+    before, after = (matrix.table(end.elements, end.constant).tolist() for end in (plan.before, plan.after))
+    return (
+        *taken_by(before, plan.registers, natural, plan.packed),
+        *(plan.steps if steps is None else steps),
+        *taken_by(after, plan.registers, plan.packed, natural),
+    )
 
 
 def ran(step: Step, held: IntArray, packed: int, element_bits: int) -> tuple[IntArray, int]:

@@ -18,13 +18,12 @@ from layoutalg.f2 import matrix
 from layoutalg.ground.errors import Diagnostic, InfeasibleError
 from layoutalg.ground.verdict import Unknown
 from layoutalg.proofs.conversion import MECHANISMS, Alternative, ConversionPlan, Held, counted
-from layoutalg.proofs.conversion_steps import WORD_BITS, Step, Take, Through
+from layoutalg.proofs.conversion_steps import WORD_BITS, Step, Take, Through, flattened, taken_by
 from layoutalg.proofs.dtypes import stated_bits
-from layoutalg.proofs.exchange import ExchangePlan
 from layoutalg.proofs.listed_access import UNCOUNTED
 from layoutalg.proofs.shuffle import moved as least_rounds
 from layoutalg.synth.conversions.cluster import across
-from layoutalg.synth.conversions.inside import Fetched, Places, fetched, inside, renamed, taken_by
+from layoutalg.synth.conversions.inside import Fetched, Places, fetched, inside, renamed
 from layoutalg.synth.conversions.listed import IntArray, listed
 from layoutalg.synth.conversions.reading import CHECK, Given, nobody, parsed, read, same_tensor, shared_bytes
 from layoutalg.synth.conversions.through import through
@@ -270,21 +269,11 @@ def _exchanged(asked: _Question, moved: Fetched, made: list[_Made]) -> list[_Mad
     plan = exchanges(table.reshape(shape), min(asked.element_bits, WORD_BITS))
     if plan is None:
         return made
-    other = asked.alternative("shuffles", _flattened(plan, asked.natural), "every element stays in its warp")
+    other = asked.alternative("shuffles", flattened(plan, asked.natural), "every element stays in its warp")
     if other.alternative.cost is None or _cycles(other) >= _cycles(now):
         return made
     least = now.least and other.alternative.cost.shuffles == now.alternative.cost.shuffles
     return [replace(other, least=least) if each is now else each for each in made]
-
-
-def _flattened(plan: ExchangePlan, natural: int) -> tuple[Step, ...]:
-    """The steps of an exchange plan, its repackings written as ``Take`` steps."""
-    before, after = (matrix.table(end.elements, end.constant).tolist() for end in (plan.before, plan.after))
-    return (
-        *taken_by(before, plan.registers, natural, plan.packed),
-        *plan.steps,
-        *taken_by(after, plan.registers, plan.packed, natural),
-    )
 
 
 def _shared_floor(asked: _Question, wanted: Places) -> float:

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from layoutalg.f2 import matrix
-from layoutalg.proofs.conversion_steps import WORD_BITS, SharedAccess, Step, Through
+from layoutalg.proofs.conversion_steps import WORD_BITS, SharedAccess, Step, Through, taken_by
 from layoutalg.proofs.swizzling import instruction_bits
-from layoutalg.synth.conversions.inside import Fetched, Places, basis_of, taken_by
+from layoutalg.synth.conversions.inside import Fetched, Places, basis_of
 from layoutalg.synth.conversions.through import Asked, Side, completed, moved_by, placed, sides_of, split_of
 from layoutalg.targets.target_model import Fact, model_of
 

@@ -13,11 +13,11 @@ from dataclasses import dataclass, replace
 
 from layoutalg.f2 import LinearLayout, matrix
 from layoutalg.ground.errors import LayoutError, RepresentabilityError
-from layoutalg.proofs.conversion_steps import WORD_BITS, SharedAccess, Step, Through
+from layoutalg.proofs.conversion_steps import WORD_BITS, SharedAccess, Step, Through, taken_by
 from layoutalg.proofs.listed_access import UNCOUNTED
 from layoutalg.proofs.served import Served
 from layoutalg.proofs.swizzling import TileAccess, instruction_bits, instruction_name
-from layoutalg.synth.conversions.inside import Places, basis_of, taken_by
+from layoutalg.synth.conversions.inside import Places, basis_of
 from layoutalg.synth.swizzles import swizzle
 from layoutalg.targets.registry import vendor_of
 
