@@ -141,6 +141,7 @@ class Alternative(Record, code="LA930", json="mechanism because smem_bytes cost"
         cost: Its cost; None if it cannot do the conversion.
         smem_bytes: Shared memory it needs.
         steps: Its steps; empty if it cannot do the conversion or there is nothing to do.
+        least: As in the plan.
     """
 
     mechanism: str
@@ -148,6 +149,12 @@ class Alternative(Record, code="LA930", json="mechanism because smem_bytes cost"
     cost: ConversionCost | None = None
     smem_bytes: int = 0
     steps: tuple[Step, ...] = ()
+    least: bool = field(default=False, repr=False)
+
+    @property
+    def cycles(self) -> float:
+        """Its cycles; infinite if it cannot do the conversion."""
+        return float("inf") if self.cost is None else self.cost.cycles
 
     def __str__(self) -> str:
         where = f", {self.smem_bytes} bytes" if self.smem_bytes else ""
