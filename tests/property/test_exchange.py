@@ -160,4 +160,4 @@ def test_each_step_says_what_it_costs() -> None:
     assert Exchange(2, 1, 2, 1).cost(8) == Cost(shuffles=4, selects=12)
     assert Move((1, 2), (2, 0, 0), 0).cost(8) == Cost(shuffles=4)
     assert Move((2, 1), (0, 0, 0), 0).cost(8) == Cost(shuffles=8)
-    assert Repack((2, 1), 0, 2).cost(2) == Cost(permutes=2)
+    assert Repack((2, 1), 0, 2).cost == Cost(permutes=2)
