@@ -15,8 +15,8 @@ import numpy.typing as npt
 
 from layoutalg.codegen.thread_numbers import Numbers, shifted
 from layoutalg.ground.check import Checker
-from layoutalg.proofs.conversion_steps import Access, Read, Step, Take, Through
-from layoutalg.proofs.exchange import Exchange, Move
+from layoutalg.proofs.conversion_steps import Access, Read, Step, Through
+from layoutalg.proofs.exchange import Exchange, Move, Take
 from layoutalg.proofs.listed_access import OUT, TABLE_BITS, ListedAccess, taking
 from layoutalg.proofs.register_words import OPEN, WORD_BYTES, Elements, Lowering, Mixed
 from layoutalg.proofs.shuffle import NONE, ShufflePlan

@@ -29,17 +29,8 @@ from layoutalg.ground.picture import Shown
 from layoutalg.ground.record import Checked, Record
 from layoutalg.proofs.certify import Certificate
 from layoutalg.proofs.certify.algebra import composition
-from layoutalg.proofs.conversion_steps import (
-    WORD_BITS,
-    WRONG,
-    Access,
-    Read,
-    Step,
-    Take,
-    Through,
-    ran,
-)  # fmt: skip
-from layoutalg.proofs.exchange import Choose, Exchange, Move
+from layoutalg.proofs.conversion_steps import WORD_BITS, WRONG, Access, Read, Step, Through, ran
+from layoutalg.proofs.exchange import Choose, Exchange, Move, Take
 from layoutalg.proofs.listed_access import CHECK, UNCOUNTED
 from layoutalg.proofs.register_words import Lowering, Mixed
 from layoutalg.proofs.shuffle import ShufflePlan

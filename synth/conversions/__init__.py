@@ -18,8 +18,9 @@ from layoutalg.f2 import matrix
 from layoutalg.ground.errors import Diagnostic, InfeasibleError
 from layoutalg.ground.verdict import Unknown
 from layoutalg.proofs.conversion import MECHANISMS, Alternative, ConversionPlan, Held, counted
-from layoutalg.proofs.conversion_steps import WORD_BITS, Step, Take, Through, flattened, taken_by
+from layoutalg.proofs.conversion_steps import WORD_BITS, Step, Through, flattened, taken_by
 from layoutalg.proofs.dtypes import stated_bits
+from layoutalg.proofs.exchange import Take
 from layoutalg.proofs.listed_access import UNCOUNTED
 from layoutalg.proofs.shuffle import moved as least_rounds
 from layoutalg.synth.conversions.cluster import across
