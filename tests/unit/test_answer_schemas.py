@@ -127,7 +127,7 @@ def answers() -> Iterator[Any]:
         yield la.equivalent(la.parse("4:1"), la.parse(other))
     yield la.certify.equality(la.parse("4:1"), la.parse("(2,2):(1,2)"))
     yield from never_copied(AbstractTile.dense("bf16", (64, 64)).padded(0, Values(1, 7, 2)))
-    yield ProductReport("host", None, (64, 64, 64), (0, 1, 2.0, np.float32(3.0)), "", 0.25)
+    yield ProductReport("host", None, (64, 64, 64), (0, 1, 2.0, 3.0), "", 0.25)
     yield ValidationReport("host", "", None, ((0, 0),), 8192, None, None, 0.5)
     for problem in (PROBLEM, dataclasses.replace(PROBLEM, smem_modes=(((64, 1),), ((64, 64),)), swizzle="128B")):
         try:
