@@ -213,13 +213,13 @@ def _on_digits(floors: Sequence[Form], value: Form, params: int, weights: Sequen
     return Form((*value.dims[:params], *total), (), value.constant)
 
 
-def turned(function: Value, names: Sequence[str], least: bool) -> Value:
-    """Return the inverse of an injective function; with ``least``, of any function, to the least point of each value.
+def turned(function: Value, names: Sequence[str], least: bool) -> Value | None:
+    """Return the inverse of a function, None if two points have one value.
 
     Args:
         function: The function.
         names: Names of its outputs, none of them a parameter or an axis.
-        least: Whether to pick the least of several points; else the function must be injective.
+        least: Whether to pick the least of several points.
 
     Example:
         >>> print(turned(read_function("{ [i] -> [floor(i/3)] : 0 <= i < 9 }")[0], ("y",), True))
@@ -231,29 +231,35 @@ def turned(function: Value, names: Sequence[str], least: bool) -> Value:
         if gave_up is not None and engine == "long":
             break
         try:
+            found: Any = None
             if engine == "runs":
-                found = _listed_inverse(function, names)
+                found = _listed_inverse(function, names, least)
             elif engine == "short":
                 found = solve_here(answered, questions.turned, (function, least, route, *names))
             else:
                 found = answer(questions.turned, function, least, route, *names)
             if found is not None:
-                return _confirmed(found, function, least)
+                return _confirmed(found, function, least) if found else None
         except BudgetError as error:
             gave_up = error
     where = (f"the inverse of {function}"[:200],)
     raise gave_up or BudgetError(Diagnostic("LA222", "ISL gave up", where, "no way to invert it worked"))
 
 
-def _listed_inverse(function: Value, names: Sequence[str]) -> Value | None:
-    """Return the least point of every value of a function of few points, as runs; None if there are many."""
+def _listed_inverse(function: Value, names: Sequence[str], least: bool) -> Value | tuple[()] | None:
+    """Return the least point of every value of a function of few points, as runs; None if there are many.
+
+    Unless ``least``, the answer is () if two points have one value.
+    """
     found = table(function)
     if found is None or not 0 < len(found[0]) <= LISTED_IN_FEW or not names:
         return None
-    least: dict[Point, Point] = {}
+    points: dict[Point, Point] = {}
     for point, value in zip(*found, strict=True):
-        least.setdefault(value, point)
-    runs = runs_text(least, names)
+        points.setdefault(value, point)
+    if not least and len(points) < len(found[0]):
+        return ()
+    runs = runs_text(points, names)
     few = len(found[0]) <= LISTED or runs.count(";") < FEW_PIECES
     return read_function(runs)[0] if few and len(runs) < TEXT else None
 

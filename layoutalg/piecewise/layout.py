@@ -346,12 +346,10 @@ class PiecewiseLayout(TextOfValue, Layout):
             {'i': 50}
         """
         names = self._out_axes()
-        back = digits_inverse(self.value, names)
+        back = digits_inverse(self.value, names) or turned(self.value, names, False)
         if back is None:
-            found = self.collision()
-            if found is not None:
-                raise self._no_inverse(f"two points have the value {found['value']}", found)
-            back = turned(self.value, names, False)
+            found = self.collision() or {}
+            raise self._no_inverse(f"two points have the value {found.get('value')}", found)
         return self._made(back, self.axes)
 
     def right_inverse(self) -> PiecewiseLayout:
@@ -362,7 +360,8 @@ class PiecewiseLayout(TextOfValue, Layout):
             [0, 3, 6]
         """
         names = self._out_axes()
-        return self._made(digits_inverse(self.value, names) or turned(self.value, names, True), self.axes)
+        back = digits_inverse(self.value, names) or turned(self.value, names, True)
+        return self._made(back, self.axes) if back is not None else self.image_inverse()
 
     def holes(self, box: PointSet | str) -> PointSet:
         """Return the values of a box that the layout never takes, such as padding.

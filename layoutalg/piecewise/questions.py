@@ -166,15 +166,18 @@ def left_inverse(context: islpy.Context, function: Value, *extents: int) -> Any:
 
 
 def turned(context: islpy.Context, function: Value, least: bool, route: int, *names: str) -> Any:
-    """Return the inverse of a function; with ``least``, to the least point of each value."""
+    """Return the inverse of a function; with ``least``, to the least point of each value, else () if it has none."""
     relation = a_map(context, function).reverse()
     if route:
         relation = relation.coalesce()
-    if least:
-        relation = relation.lexmin()
+    is_single = relation.is_single_valued()
+    if not is_single and not least:
+        return ()
+    renew(context)
+    relation = relation if is_single else relation.lexmin()
     for position, name in enumerate(names):
         relation = relation.set_dim_name(islpy.dim_type.in_, position, name)
-    if least or any(part.dim(islpy.dim_type.div) > FLOORS for part in relation.get_basic_maps()):
+    if not is_single or any(part.dim(islpy.dim_type.div) > FLOORS for part in relation.get_basic_maps()):
         # via text, so that ISL finds the floors afresh: the relation itself may carry hundreds of them
         renew(context)
         relation = islpy.Map.read_from_str(context, written(relation))

@@ -278,6 +278,7 @@ def function_of(relation: islpy.Map, route: int = 0) -> islpy.PwMultiAff:
     for way in ways[route:]:
         try:
             function: islpy.PwMultiAff = way()
+            renew(relation.get_ctx())
             if bool(function.as_map().is_equal(relation)):
                 return function
         except islpy.Error:
