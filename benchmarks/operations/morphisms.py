@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from layoutalg import cute
 from layoutalg.cute import CuteLayout, Morphism
 from operations import tables
 from operations.record import attempt, draws, expect, failed, operation, refusal
@@ -113,7 +114,10 @@ def evaluate(one: Arrow, rng: random.Random) -> None:
     expect(leaves(f.weights) == weights(one.codomain, one.pitch), f"weights of {f}")
     expect((f.size, f.rank) == (len(table), len(parts(one.domain))), f"size of {f}")
     expect(f.depth == tables.depth_of(one.domain) and f.shape == one.domain, f"depth of {f}")
+    whole = None not in one.map and len(one.map) == len(leaves(one.codomain))
+    expect(f.is_isomorphism == whole, f"is_isomorphism of {f}")
     expect(list(f.in_dims.values()) == leaves(one.domain) and list(f.out_dims) == ["offset"], f"dims of {f}")
+    expect(f.base == Morphism(one.domain, one.codomain, one.map), f"base of {f}")
 
 
 @operation("morphism", weight=2)
@@ -140,6 +144,77 @@ def copies(one: Arrow, rng: random.Random) -> None:
     for other in (pickle.loads(pickle.dumps(one.layout)), eval(repr(one.layout), {"Morphism": Morphism})):
         expect(other == one.layout and hash(other) == hash(one.layout), f"copy of {one.layout}")
     expect(isinstance(one.layout.target(), str), "target")
+
+
+@operation("morphism", weight=2)
+def same_function(one: Arrow, rng: random.Random) -> str | None:
+    """coalesce, squeeze, flatten, standard_form, padded, unpadded: the function of the flat index stays."""
+    f, table = one.layout, one.table
+    name = rng.choice(("coalesce", "squeeze", "flatten", "standard_form", "padded", "unpadded"))
+    found = attempt(getattr(f, name))
+    if failed(found):
+        steps_ = strides(one.codomain, one.map, one.pitch)
+        modes = sorted((d, n) for n, d in zip(leaves(one.domain), steps_, strict=True))
+        moving = [(d, n) for d, n in modes if n > 1 and d]
+        chain = all(e % (n * d) == 0 for (d, n), (e, _) in itertools.pairwise(moving))
+        return refusal(found, name != "unpadded" or chain, f"{name} of {f}")
+    same(found, table, f"{name} of {f}")
+    flat = list(zip(leaves(found.domain), leaves(found.strides), strict=True))
+    if name == "coalesce":
+        want = cute_coalesced(table)
+        expect([(n, d) for n, d in flat if n > 1] == want, f"coalesce of {f} gave {found}")
+    if name in ("squeeze", "coalesce"):
+        expect(all(n > 1 for n, _ in flat) or found.domain == 1, f"{name} of {f} gave {found}")
+        expect(tables.depth_of(found.domain) <= 1 >= tables.depth_of(found.codomain), f"{name} of {f} gave {found}")
+    if name == "standard_form":
+        hit = {place for place in found.map if place is not None}
+        target = leaves(found.codomain)
+        gaps = [place for place in range(len(target)) if place not in hit]
+        expect(not target or len(target) - 1 in hit, f"standard form {found} has a leaf after the last that is hit")
+        expect(all(b - a > 1 for a, b in itertools.pairwise(gaps)), f"standard form {found} has two gaps")
+        expect(all(n > 1 for n in target), f"standard form {found} has an extent 1")
+        expect(found.domain == one.domain and (one.pitch is None or not gaps), f"standard form {found}")
+    if name == "padded":
+        expect(found.pitch is not None, "padded has a pitch")
+    if name == "unpadded":
+        expect(found.pitch is None, "unpadded has none")
+    if name == "flatten":
+        expect((found.domain, found.codomain) == (tuple(leaves(one.domain)), tuple(leaves(one.codomain))), f"{found}")
+    return None
+
+
+def cute_coalesced(table: list[int]) -> list[tuple[int, int]]:
+    """The one coalesced form of a strided table: cut where a step differs, at the greatest runs."""
+    modes: list[tuple[int, int]] = []
+    weight = 1
+    while weight < len(table):
+        step = table[weight]
+        run = 1
+        while True:  # as long as whole blocks continue
+            wide = weight * (run + 1)
+            if wide > len(table) or any(
+                table[i] != table[i - weight * run] + run * step for i in range(weight * run, wide)
+            ):
+                break
+            run += 1
+        while len(table) % (weight * run):
+            run -= 1
+        modes.append((run, step))
+        weight *= run
+    return modes
+
+
+@operation("morphism")
+def sort(one: Arrow, rng: random.Random) -> str | None:
+    f = one.layout
+    found, order = f.sort(), f.sorting()
+    expect(valid(found) and valid(order), f"sort of {f}")
+    steps_ = [d for n, d in zip(leaves(found.domain), leaves(found.strides), strict=True) if n > 1]
+    expect(steps_ == sorted(steps_), f"sort of {f} gave the strides {steps_}")
+    expect(sorted(offsets(found)) == sorted(one.table) and found.codomain == one.codomain, f"sort of {f}")
+    expect(sorted(offsets(order)) == list(range(len(one.table))), f"sorting of {f}")
+    expect([one.table[i] for i in offsets(order)] == offsets(found), f"sort of {f} is not f after its sorting")
+    return None
 
 
 @operation("morphism")
@@ -223,56 +298,108 @@ def composition(one: Arrow, rng: random.Random) -> str | None:
     return None
 
 
-@operation("morphism", weight=2)
-def modes(one: Arrow, rng: random.Random) -> str | None:
-    """concat, unpadded, and modes by []."""
-    f = one.layout
-    steps_ = strides(one.codomain, one.map, one.pitch)
+@operation("morphism")
+def weak_composite(one: Arrow, rng: random.Random) -> str | None:
+    """Where the middle objects differ: any answer has the function |g| after |f|."""
+    size = len(one.table)
+    target = tables.factors(size, rng, 0)
     if rng.random() < 0.3:
-        place = rng.randrange(len(parts(one.domain)))
-        mode = parts(one.domain)[place], parts(like(one.domain, steps_))[place]
-        same(f[place], values(*mode), f"{f}[{place}]")
-        return None
-    if rng.random() < 0.4:
-        found = attempt(f.unpadded)
-        moving = sorted((d, n) for n, d in zip(leaves(one.domain), steps_, strict=True) if n > 1 and d)
-        chain = all(e % (n * d) == 0 for (d, n), (e, _) in itertools.pairwise(moving))
-        if failed(found):
-            return refusal(found, chain, f"unpadded of {f}")
-        same(found, one.table, f"unpadded of {f}")
-        expect(found.pitch is None, "unpadded has none")
-        return None
-    other = drawn(rng, leaves(one.codomain), padded=0)
-    second = Morphism(other.domain, one.codomain, other.map, one.pitch)
-    found = attempt(f.concat, second)
-    hit = {place for place in one.map if place is not None}
-    apart = not hit & {place for place in other.map if place is not None}
+        target = leaves(one.domain)
+    inner = drawn(rng, target, padded=0)
+    what = f"weak_composite({inner.layout}, {one.layout})"
+    found = attempt(cute.weak_composite, inner.layout, one.layout, by_layout=rng.random() < 0.3)
+    inside = max(inner.table) < size
     if failed(found):
-        return refusal(found, apart, f"{f}.concat({second})")
-    expect(apart, f"{f}.concat({second}) gave {found}")
-    same(found, [a + b for b in offsets(second) for a in one.table], f"{f}.concat({second})")
+        want = [one.table[i] for i in inner.table] if inside else [1]
+        shaped = tables.fits(inner.domain, want)
+        return refusal(found, inside and shaped, what, "LA600 LA601 LA603 LA612 LA611")
+    expect(inside, f"{what} gave {found}")
+    same(found, [one.table[i] for i in inner.table], what)
+    return None
+
+
+@operation("morphism", weight=2)
+def sums(one: Arrow, rng: random.Random) -> str | None:
+    """sum, concat, restrict, factorize, extend, and modes by []."""
+    f = one.layout
+    name = rng.choice(("sum", "concat", "restrict", "factorize", "extend"))
+    modes = parts(one.domain)
+    if name == "sum":
+        other = drawn(rng, padded=0.1)
+        found = attempt(f.sum, other.layout)
+        if failed(found):
+            padded = one.pitch is not None or other.pitch is not None
+            return refusal(found, True, "sum", "LA611" if padded else "")
+        shift = size_of(one.codomain)
+        same(found, [a + shift * b for b in other.table for a in one.table], f"{f}.sum({other.layout})")
+        return None
+    if name == "restrict":
+        chosen = tuple(rng.sample(range(len(modes)), rng.randint(1, len(modes))))
+        steps_ = like(one.domain, strides(one.codomain, one.map, one.pitch))
+        want = values(tuple(modes[k] for k in chosen), tuple(parts(steps_)[k] for k in chosen))
+        same(f.restrict(chosen), want, f"{f}.restrict({chosen})")
+        place = chosen[0]
+        same(f[place], values(modes[place], parts(steps_)[place]), f"{f}[{place}]")
+        return None
+    if name == "extend":
+        extent, known = rng.randint(1, 4), zip(leaves(one.codomain), weights(one.codomain, one.pitch), strict=True)
+        reach = sum((n - 1) * d for n, d in known)
+        pitch = reach + rng.randint(0, 3)
+        found = attempt(f.extend, extent, pitch)
+        if failed(found):
+            return refusal(found, pitch > reach, f"{f}.extend({extent}, {pitch})")
+        expect(pitch > reach or extent == 1, f"{f}.extend({extent}, {pitch}) gave {found}")
+        same(found, one.table, f"{f}.extend({extent}, {pitch})")
+        return None
+    if name == "concat":
+        other = drawn(rng, leaves(one.codomain), padded=0)
+        second = Morphism(other.domain, one.codomain, other.map, one.pitch)
+        found = attempt(f.concat, second)
+        hit = {place for place in one.map if place is not None}
+        apart = not hit & {place for place in other.map if place is not None}
+        if failed(found):
+            return refusal(found, apart, f"{f}.concat({second})")
+        expect(apart, f"{f}.concat({second}) gave {found}")
+        same(found, [a + b for b in offsets(second) for a in one.table], f"{f}.concat({second})")
+        return None
+    tops = parts(one.codomain)
+    chosen = tuple(rng.sample(range(len(tops)), rng.randint(1, len(tops))))
+    found = attempt(f.factorize, chosen)
+    starts = [0]
+    for mode in tops:
+        starts.append(starts[-1] + len(leaves(mode)))
+    kept = [leaf for k in chosen for leaf in range(starts[k], starts[k + 1])]
+    inside = all(place is None or place in kept for place in one.map)
+    if failed(found):
+        return refusal(found, inside, f"{f}.factorize({chosen})", "LA611" if one.pitch is not None else "")
+    expect(inside, f"{f}.factorize({chosen}) gave {found}")
+    want = tuple(None if place is None else kept.index(place) for place in one.map)
+    expect((found.domain, found.map) == (one.domain, want), f"{f}.factorize({chosen}) gave {found}")
+    expect(found.codomain == tuple(tops[k] for k in chosen), f"{f}.factorize({chosen}) gave {found}")
     return None
 
 
 @operation("morphism")
 def refinements(one: Arrow, rng: random.Random) -> str | None:
-    """pushforward over a refined domain: the function of the flat index stays."""
-    rough = one.domain
+    """pullback over a refined codomain, pushforward over a refined domain: the function of the flat index stays."""
+    pull = rng.random() < 0.5
+    rough = one.codomain if pull else one.domain
     fine = like(rough, [n if rng.random() < 0.5 else nested(tables.factors(n, rng, 0), rng) for n in leaves(rough)])
-    found = attempt(one.layout.pushforward, fine)
-    what = f"pushforward of {one.layout} over {fine}"
+    call = one.layout.pullback if pull else one.layout.pushforward
+    found = attempt(call, fine)
+    what = f"{call.__name__} of {one.layout} over {fine}"
     if failed(found):
         return refusal(found, True, what)
-    expect(found.domain == fine, f"{what} gave {found}")
+    expect((found.codomain if pull else found.domain) == fine, f"{what} gave {found}")
     same(found, one.table, what)
     return None
 
 
 @operation("morphism", weight=2)
 def divisions(one: Arrow, rng: random.Random) -> str | None:
-    """Divide and product, by the definition in terms of complements."""
+    """logical and flat divide and product, by the definition in terms of complements."""
     f = one.layout
-    name = rng.choice(("logical_divide", "logical_product"))
+    name = rng.choice(("logical_divide", "flat_divide", "logical_product", "flat_product"))
     hit = {place for place in one.map if place is not None}
     target = leaves(one.codomain)
     middle = leaves(one.domain) if "divide" in name else [n for k, n in enumerate(target) if k not in hit]
@@ -299,6 +426,8 @@ def divisions(one: Arrow, rng: random.Random) -> str | None:
         tile = one.table
         across = values(inner.domain, like(inner.domain, [0 if k is None else scale[free[k]] for k in inner.map]))
     same(found, [a + b for b in across for a in tile], what)
+    if "flat" in name:
+        expect(tables.depth_of(found.domain) <= 1, f"{what} gave {found}")
     return None
 
 
@@ -327,8 +456,13 @@ def from_layout(one: Arrow, rng: random.Random) -> str | None:
 
 @operation("morphism", weight=0.5)
 def plain_ones(one: Arrow, rng: random.Random) -> None:
-    """identity and reshape."""
+    """identity, reshape, inclusion."""
     shape = one.codomain
     same(Morphism.identity(shape), list(range(size_of(shape))), "identity")
     other = nested(leaves(shape), rng)
     same(Morphism.reshape(shape, other), list(range(size_of(shape))), "reshape")
+    modes = parts(shape)
+    chosen = tuple(rng.sample(range(len(modes)), rng.randint(1, len(modes))))
+    scale = like(shape, weights(shape, None))
+    want = values(tuple(modes[k] for k in chosen), tuple(parts(scale)[k] for k in chosen))
+    same(Morphism.inclusion(shape, chosen), want, f"inclusion({shape}, {chosen})")

@@ -395,6 +395,65 @@ def shapes(one: Strided, rng: random.Random) -> None:
 
 
 @operation("cute")
+def mutual_refinement(one: Strided, rng: random.Random) -> str | None:
+    """Cut points of both shapes together; refused where a cut does not divide the next."""
+    other = tables.nested(tables.factors(rng.choice((one.size, one.size, rng.choice(SIZES))), rng), rng)
+    found = attempt(cute.mutual_refinement, one.shape, other)
+
+    def cuts(shape: Any) -> list[int]:
+        marks, weight = [1], 1
+        for extent in leaves(shape):
+            weight *= extent
+            marks.append(weight)
+        return marks
+
+    least = min(size_of(one.shape), size_of(other))
+    most_marks = max((cuts(one.shape), cuts(other)), key=lambda marks: marks[-1])
+    inner = sorted({mark for mark in (*cuts(one.shape), *cuts(other)) if mark <= least} | {1})
+    exists = all(b % a == 0 for a, b in itertools.pairwise(inner))
+    beyond = [mark for mark in most_marks if mark > least]
+    exists = exists and (not beyond or beyond[0] % least == 0)
+    if failed(found):
+        return refusal(found, exists, f"mutual_refinement({one.shape}, {other})")
+    expect(exists, f"mutual_refinement({one.shape}, {other}) gave {found}")
+    sides = [[n for n in leaves(side) if n != ()] for side in (found.first, found.second)]
+    short, long = sorted(sides, key=len)
+    expect(long[: len(short)] == short, f"the flattenings of {found}")
+    marks = [1]
+    for extent in short:
+        marks.append(marks[-1] * extent)
+    expect(sorted(set(marks)) == inner, f"the cuts of {found} for {one.shape} and {other}")
+    for rough, fine in ((one.shape, found.first), (other, found.second)):
+        rebuilt = [math.prod(leaf for leaf in leaves(fine) if leaf != ())]
+        expect(rebuilt[0] == size_of(rough), f"the size of {fine}")
+    return None
+
+
+@operation("cute", weight=0.5)
+def find_isomorphism(one: Strided, rng: random.Random) -> None:
+    flat = leaves(one.shape)
+    other = rng.sample(flat, len(flat))
+    if rng.random() < 0.3:
+        other[rng.randrange(len(other))] += 1
+    second = tables.nested(other, rng)
+    found = cute.find_isomorphism(one.shape, second)
+    expect((found is None) == (sorted(flat) != sorted(other)), f"find_isomorphism({one.shape}, {second}) = {found}")
+    if found is not None:
+        expect(sorted(found.to_layout().table().tolist()) == list(range(one.size)), "no bijection")
+
+
+@operation("cute", weight=0.5)
+def is_tractable(one: Strided, rng: random.Random) -> None:
+    found = cute.is_tractable(one.layout)
+    modes = sorted(one.moving, key=lambda mode: mode[1])
+    chain = all(d > 0 for _, d in modes)
+    chain = chain and all(e % (n * d) == 0 for (n, d), (_, e) in itertools.pairwise(modes))
+    expect((found.kind == "tractable") == chain == (found.morphism is not None), f"is_tractable({one.layout})")
+    if found.morphism is not None:
+        same(found.morphism.to_layout(), one.table, "the morphism")
+
+
+@operation("cute")
 def domain_distribute(one: Strided, rng: random.Random) -> str | None:
     count = rng.choice((rng.randint(1, one.size + 2), rng.choice(list(range(1, one.size + 1)))))
     flat = tuple(leaves(one.shape))

@@ -58,6 +58,14 @@ from layoutalg.cute.partition import (
     thread_value_partition,
 )
 from layoutalg.cute.recast import downcast, max_alignment, recast, upcast
+from layoutalg.cute.refinement import (
+    MutualRefinement,
+    Tractability,
+    find_isomorphism,
+    is_tractable,
+    mutual_refinement,
+    weak_composite,
+)
 from layoutalg.cute.swizzle import ComposedLayout, Swizzle, shift
 
 __all__ = [
@@ -68,8 +76,10 @@ __all__ = [
     "CuteLayout",
     "E",
     "Morphism",
+    "MutualRefinement",
     "Swizzle",
     "TiledCopy",
+    "Tractability",
     "append",
     "blocked_product",
     "ceil_div",
@@ -86,11 +96,13 @@ __all__ = [
     "domain_offset",
     "downcast",
     "filter_zeros",
+    "find_isomorphism",
     "flat_divide",
     "flat_product",
     "flatten",
     "group",
     "idx2crd",
+    "is_tractable",
     "left_inverse",
     "local_partition",
     "local_tile",
@@ -105,6 +117,7 @@ __all__ = [
     "max_alignment",
     "max_common_layout",
     "max_common_vector",
+    "mutual_refinement",
     "nullspace",
     "prepend",
     "product_each",
@@ -124,6 +137,7 @@ __all__ = [
     "tiled_product",
     "unflatten",
     "upcast",
+    "weak_composite",
     "zipped_divide",
     "zipped_product",
 ]

@@ -8,10 +8,11 @@ leaves before it, the sum of (t_k - 1) w_k over k < j. T:w is then a padded tupl
 Main statements:
 * f carries digits: digit i of x becomes digit a(i) of f(x), digits not hit are 0. Without a pitch this is |f| on flat
   (colexicographic) indices. Hence |g @ f| = |g| after |f| wherever g @ f is defined.
-* Nested tuples are an inverse category: ``transpose`` is the unique g with f g f = f and g f g = g.
+* Nested tuples are an inverse category: ``transpose`` is the unique g with f g f = f and g f g = g. Flattening only
+  drops the nesting and is an equivalence of categories.
 * The offset map of T:w, the sum of y_j w_j, is strictly increasing in the flat index: raising the slowest
   differing digit adds at least w_j, and the faster digits take back at most their reach. A padded morphism is this map
-  after exactly one morphism without pitch, so every operation on the domain is defined on it. Nothing
+  after exactly one morphism without pitch (``base``), so every operation on the domain is defined on it. Nothing
   composes after it: its offsets are not flat indices of T.
 
 References: J. Carlisle, J. Shah, R. Stern, P. VanKoughnett, Categorical Foundations for CuTe Layouts, arXiv:2601.05972.
@@ -20,6 +21,7 @@ The definitions are theirs; evaluation, transposes, preimages and padded morphis
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -33,6 +35,7 @@ from layoutalg.cute.inttuple import (
     integer,
     malformed,
     product,
+    rank,
     shape_text,
     unflatten,
     validate,
@@ -40,12 +43,15 @@ from layoutalg.cute.inttuple import (
 from layoutalg.cute.layout import CuteLayout, LeafAxes
 from layoutalg.cute.pointed import (
     SOURCE,
+    Flat,
     Map,
     blocks_of,
     check_extents,
     check_map,
     check_pitch,
+    check_positions,
     examine,
+    examine_modes,
     followed,
     map_text,
     modes_of,
@@ -212,6 +218,16 @@ class Morphism(LeafAxes):
         return cls(domain, codomain, tuple(range(len(flatten(check_extents(domain, "domain"))))))
 
     @classmethod
+    def inclusion(cls, shape: IntTuple, modes: tuple[int, ...]) -> Morphism:
+        """Return the morphism that includes the given top-level modes, in that order, into ``shape``.
+
+        Example:
+            >>> print(Morphism.inclusion((4, (8, 2), 2), (2, 1)))
+            (2,(8,2)) --(3,1,2)--> (4,(8,2),2)
+        """
+        return cls.identity(shape).restrict(modes)
+
+    @classmethod
     def from_layout(cls, layout: CuteLayout, *, padded: bool = False) -> Morphism:
         """Return the morphism in standard form (flat codomain) whose layout is ``layout``.
 
@@ -228,7 +244,7 @@ class Morphism(LeafAxes):
             >>> print(Morphism.from_layout(CuteLayout((128, 64), (72, 1)), padded=True))
             (128,64) --(1,0)--> (64,128):(1,72)
 
-        Laws: from_layout(L).to_layout() is L with stride 0 at extent 1.
+        Laws: from_layout(L).to_layout() is L with stride 0 at extent 1; from_layout(|f|) = f.standard_form().
         """
         found = examine(layout)
         if found.kind != "tractable" and not (padded and found.kind == "padded"):
@@ -239,19 +255,28 @@ class Morphism(LeafAxes):
             raise RepresentabilityError(
                 Diagnostic(code, what, (str(layout),), found.because + hint, witness=witness, source=SOURCE)
             )
+        return cls._encoded(layout.shape, layout.flat, found.order, padded)
+
+    @classmethod
+    def _encoded(cls, shape: IntTuple, flat: Flat, order: tuple[int, ...], padded: bool) -> Morphism:
+        """Return the morphism in standard form of a layout whose non-trivial modes, in this order, are a chain."""
         codomain: list[int] = []
         pitch: list[int] = []
-        images: list[int | None] = [None] * len(layout.flat)
+        images: list[int | None] = [None] * len(flat)
         current = 1
-        for position in found.order:
-            extent, stride = layout.flat[position]
+        for position in order:
+            extent, stride = flat[position]
             if not padded and stride != current:
                 codomain.append(stride // current)
             images[position] = len(codomain)
             codomain.append(extent)
             pitch.append(stride)
             current = extent * stride
-        return cls(layout.shape, tuple(codomain), tuple(images), tuple(pitch) if padded else None)
+        return cls(shape, tuple(codomain), tuple(images), tuple(pitch) if padded else None)
+
+    def padded(self) -> Morphism:
+        """Return the same layout with an explicit pitch (by default the products of the extents before)."""
+        return Morphism(self.domain, self.codomain, self.map, unflatten(self.weights, self.codomain))
 
     def unpadded(self) -> Morphism:
         """Return the morphism without pitch with the same layout; a padded one comes out in standard form.
@@ -261,6 +286,16 @@ class Morphism(LeafAxes):
             (6,2) --(0,2)--> (6,2,2)
         """
         return self if self.pitch is None else Morphism.from_layout(self.to_layout())
+
+    @property
+    def base(self) -> Morphism:
+        """The morphism without pitch on the same tuples; a padded morphism is its codomain's offset map after this."""
+        return Morphism(self.domain, self.codomain, self.map)
+
+    @property
+    def is_isomorphism(self) -> bool:
+        """Whether every leaf is mapped and every leaf is hit; without a pitch |f| is then onto [0, size)."""
+        return None not in self.map and len(self.map) == len(flatten(self.codomain))
 
     def transpose(self) -> Morphism:
         """Return the generalised inverse g : T -> S: f g f = f and g f g = g.
@@ -315,10 +350,20 @@ class Morphism(LeafAxes):
 
     __invert__ = inverse
 
+    def flatten(self) -> Morphism:
+        """Return the morphism of the flattened tuples."""
+        return self._over(flatten(self.domain), flatten(self.codomain), self.map)
+
     def _over(self, domain: IntTuple, codomain: IntTuple, mapping: Map) -> Morphism:
         """Return a morphism with these tuples; the codomain must have the leaves of this one and takes its pitches."""
         pitch = None if self.pitch is None else unflatten(self.weights, codomain)
         return Morphism(domain, codomain, mapping, pitch)
+
+    def _on(self, leaves: tuple[int, ...]) -> Morphism:
+        """Restrict f to these leaves, as a flat domain."""
+        extents = flatten(self.domain)
+        domain = tuple([extents[leaf] for leaf in leaves])
+        return self._over(domain, self.codomain, tuple([self.map[leaf] for leaf in leaves]))
 
     def __getitem__(self, mode: int) -> Morphism:
         """Restrict f to one top-level mode of the domain; |f[i]| = |f|[i].
@@ -332,6 +377,51 @@ class Morphism(LeafAxes):
             raise malformed("mode", f"must be in [0, {self.rank}), the modes of the domain", position, "LA185")
         entries, starts = modes_of(self.domain)
         return self._over(entries[position], self.codomain, self.map[starts[position] : starts[position + 1]])
+
+    def restrict(self, modes: tuple[int, ...]) -> Morphism:
+        """Restrict f to the given top-level modes of the domain, in that order.
+
+        Example:
+            >>> print(Morphism((4, (2, 3)), (3, (4, 2)), (1, 2, 0)).restrict((1,)))
+            ((2,3)) --(2,0)--> (3,(4,2))
+        """
+        chosen = check_positions(modes, self.rank, "modes")
+        entries, starts = modes_of(self.domain)
+        mapping: Map = tuple([entry for mode in chosen for entry in self.map[starts[mode] : starts[mode + 1]]])
+        return self._over(tuple([entries[mode] for mode in chosen]), self.codomain, mapping)
+
+    def factorize(self, modes: tuple[int, ...]) -> Morphism:
+        """Return the g with f = inclusion(T, modes) after g; f must map into these modes of the codomain.
+
+        Example:
+            >>> print(Morphism(3, (5, (3, 2)), (1,)).factorize((1,)))
+            3 --(0)--> ((3,2))
+        """
+        require_unpadded(self, "a padded morphism does not factor through an inclusion")
+        chosen = check_positions(modes, rank(self.codomain), "modes")
+        entries, starts = modes_of(self.codomain)
+        leaves = [leaf for mode in chosen for leaf in range(starts[mode], starts[mode + 1])]
+        place = {leaf: index for index, leaf in enumerate(leaves)}
+        for position, entry in enumerate(self.map):
+            if entry is not None and entry not in place:
+                because = f"position {position} of the domain goes to position {entry}, which is not one of them"
+                what = "the morphism does not factor through these positions"
+                raise refused("LA186", what, because, f"({self}).factorize({chosen})")
+        mapping = tuple([None if entry is None else place[entry] for entry in self.map])
+        return Morphism(self.domain, tuple([entries[mode] for mode in chosen]), mapping)
+
+    def sum(self, other: Morphism) -> Morphism:
+        """Return the direct sum (S, S') -> (T, T').
+
+        Example:
+            >>> print(Morphism(2, 2, (0,)).sum(Morphism((3,), (5, 3), (1,))))
+            (2,(3)) --(0,2)--> (2,(5,3))
+        """
+        for operand in (self, check_morphism(other, "sum")):
+            require_unpadded(operand, "a padded morphism has no direct sum")
+        count = len(flatten(self.codomain))
+        shifted = [None if entry is None else entry + count for entry in other.map]
+        return Morphism((self.domain, other.domain), (self.codomain, other.codomain), (*self.map, *shifted))
 
     def concat(self, other: Morphism) -> Morphism:
         """Return (f, f') : (S, S') -> T for two morphisms into the same codomain with disjoint images.
@@ -351,6 +441,95 @@ class Morphism(LeafAxes):
         else:
             return self._over((self.domain, other.domain), self.codomain, self.map + other.map)
         raise refused("LA188", "the morphisms cannot be joined", because)
+
+    def sorting(self) -> Morphism:
+        """Return the s with ``f.sort() == f @ s``: base points first, by extent, then by image; its domain is flat."""
+        extents = flatten(self.domain)
+        keys = [(-1, extents[leaf]) if entry is None else (entry, 0) for leaf, entry in enumerate(self.map)]
+        return Morphism.identity(self.domain)._on(tuple(sorted(range(len(keys)), key=lambda leaf: keys[leaf])))
+
+    def sort(self) -> Morphism:
+        """Return f with a flat domain ordered so that strides of extents above 1 do not decrease.
+
+        Example:
+            >>> print(Morphism((4, (2, 3)), (3, (4, 2)), (1, 2, 0)).sort())
+            (3,4,2) --(0,1,2)--> (3,(4,2))
+        """
+        return composition(self, self.sorting())
+
+    def squeeze(self) -> Morphism:
+        """Return f without leaves of extent 1, both sides flat; the same function of the flat index.
+
+        Example:
+            >>> print(Morphism((1, 4), (4, 1, 1), (2, 0)).squeeze())
+            (4) --(0)--> (4)
+        """
+        if 1 not in flatten(self.domain) and 1 not in flatten(self.codomain):
+            return self.flatten()
+        small = self._on(tuple([leaf for leaf, extent in enumerate(flatten(self.domain)) if extent > 1]))
+        leaves = tuple([leaf for leaf, extent in enumerate(flatten(self.codomain)) if extent > 1])
+        return small._into(leaves, small.domain, small.map, flatten(self.codomain))
+
+    def _into(self, leaves: tuple[int, ...], domain: IntTuple, mapping: Map, extents: Sequence[int]) -> Morphism:
+        """Return a morphism into a flat codomain of these leaves, with these extents and their current pitches."""
+        place = {leaf: index for index, leaf in enumerate(leaves)}
+        codomain = tuple([extents[leaf] for leaf in leaves])
+        pitch = None if self.pitch is None else tuple([self.weights[leaf] for leaf in leaves])
+        return Morphism(domain, codomain, tuple([None if entry is None else place[entry] for entry in mapping]), pitch)
+
+    def coalesce(self) -> Morphism:
+        """Return f in the fewest modes with the same function of the flat index, both sides flat.
+
+        Mathematically: after dropping extents 1, neighbours fuse with their images if the weight of the second image is
+        extent times weight of the first, or if both go to the base point. |f.coalesce()| = coalesce(|f|), with an int
+        shape if one mode is left.
+
+        Example:
+            >>> print(Morphism((2, (1, 3)), (7, (2, 3)), (1, None, 2)).coalesce())
+            6 --(1)--> (7,6)
+            >>> print(Morphism((2, 3, 2), (2, 3, 2), (0, 1, 2), (1, 2, 7)).coalesce())
+            (6,2) --(0,1)--> (6,2):(1,7)
+        """
+        small = self.squeeze()
+        extents, weights = list(flatten(small.codomain)), small.weights
+        domain: list[int] = []
+        images: list[int | None] = []
+        gone: set[int] = set()
+        for extent, entry in zip(flatten(small.domain), small.map, strict=True):
+            head = images[-1] if images else None
+            if entry is not None and head is not None and weights[entry] == domain[-1] * weights[head]:
+                domain[-1] *= extent
+                extents[head] = domain[-1]
+                gone.add(entry)
+            elif images and entry is None and head is None:
+                domain[-1] *= extent
+            else:
+                domain.append(extent)
+                images.append(entry)
+        whole = domain[0] if len(domain) == 1 else tuple(domain) or 1
+        leaves = tuple([leaf for leaf in range(len(extents)) if leaf not in gone])
+        return small._into(leaves, whole, tuple(images) or (None,), extents)
+
+    def standard_form(self) -> Morphism:
+        """Return the morphism with the same function and the smallest (flat) codomain.
+
+        Mathematically: leaves of extent 1 go to the base point; each run of leaves not hit becomes one gap of extent
+        > 1 (with a pitch, none); nothing follows the last leaf hit. Standard forms are equal if and only if the layouts
+        are, up to strides of extent-1 modes.
+
+        Example:
+            >>> print(Morphism((4, 1), (2, 3, 4, 1, 7), (2, 3)).standard_form())
+            (4,1) --(1,None)--> (6,4)
+            >>> print(Morphism((2, 1), (3, 2, 1), (1, 2), (1, 5, 9)).standard_form())
+            (2,1) --(0,None)--> (2):(5)
+        """
+        flat = tuple(zip(flatten(self.domain), self.strides, strict=True))
+        return Morphism._encoded(self.domain, flat, examine_modes(flat).order, self.pitch is not None)
+
+    def extend(self, extent: int, pitch: int) -> Morphism:
+        """Return f into the padded codomain (T, extent) with one more pitch; same layout."""
+        weights = unflatten(self.weights, self.codomain)
+        return Morphism(self.domain, (self.codomain, extent), self.map, (weights, pitch))
 
     def complement(self) -> Morphism:
         """Return the inclusion of the codomain leaves that f does not hit, in order; its domain is flat.
@@ -383,16 +562,40 @@ class Morphism(LeafAxes):
         """Return (f, f.complement() after g) for g into the domain of the complement of f: modes (f, copies).
 
         Mathematically: each mode is the same function as that mode of logical_product(|f|, |g|). With a pitch,
-        copies use the leaves not hit.
+        copies use the leaves not hit; ``extend`` adds one.
 
         Example:
-            >>> p = Morphism((6, 2), (6, 2, 3), (0, 1), (1, 10, 25))
+            >>> p = Morphism((6, 2), (6, 2), (0, 1), (1, 10)).extend(3, 25)
             >>> print(p.logical_product(Morphism(3, (3,), (0,))).to_layout())
             ((6,2),3):((1,10),25)
         """
         rest = self.complement()
         _check_tiler(tiler, "logical_product", rest.domain, "domain of the complement")
         return self.concat(composition(rest, tiler))
+
+    def flat_divide(self, tiler: Morphism) -> Morphism:
+        """``logical_divide`` with a flat domain; same errors."""
+        answer = self.logical_divide(tiler)
+        return self._over(flatten(answer.domain), self.codomain, answer.map)
+
+    def flat_product(self, tiler: Morphism) -> Morphism:
+        """``logical_product`` with a flat domain; same errors."""
+        answer = self.logical_product(tiler)
+        return self._over(flatten(answer.domain), self.codomain, answer.map)
+
+    def pullback(self, refinement: IntTuple) -> Morphism:
+        """Return f over a refinement of its codomain: each domain leaf is refined like its image.
+
+        Mathematically: for T' refining T the square S' -> T', S -> T commutes with both refinements as functions of the
+        flat index; base-point leaves are not refined. A block under pitch w_j is compact in units of w_j.
+
+        Example:
+            >>> print(Morphism((6, 5), (4, 6), (1, None)).pullback((4, (2, 3))))
+            ((2,3),5) --(1,2,None)--> (4,(2,3))
+        """
+        blocks = blocks_of(self.codomain, refinement)
+        sources = [s if e is None else blocks[e] for s, e in zip(flatten(self.domain), self.map, strict=True)]
+        return self._refined(sources, blocks)
 
     def pushforward(self, refinement: IntTuple) -> Morphism:
         """Return f over a refinement of its domain: each codomain leaf that is hit is refined like its source.
@@ -404,14 +607,16 @@ class Morphism(LeafAxes):
         blocks = blocks_of(self.domain, refinement)
         leaves = flatten(self.codomain)
         owner = transpose(self.map, len(leaves))
-        targets = [leaf if entry is None else blocks[entry] for leaf, entry in zip(leaves, owner, strict=True)]
+        return self._refined(blocks, [t if e is None else blocks[e] for t, e in zip(leaves, owner, strict=True)])
+
+    def _refined(self, sources: Sequence[IntTuple], targets: Sequence[IntTuple]) -> Morphism:
         codomain = graft(iter(targets), self.codomain)
         pitch = None
         if self.pitch is not None:
             parts = zip(targets, self.weights, strict=True)
             inside = [weight * entry for part, weight in parts for entry in prefix_products(flatten(part))[:-1]]
             pitch = unflatten(tuple(inside), codomain)
-        return Morphism(graft(iter(blocks), self.domain), codomain, reindex(self.map, blocks, targets), pitch)
+        return Morphism(graft(iter(sources), self.domain), codomain, reindex(self.map, sources, targets), pitch)
 
 
 @composes(Morphism, Morphism)
@@ -426,8 +631,10 @@ def composition(outer: Morphism, inner: Morphism) -> Morphism:
     """
     require_unpadded(inner, "nothing composes after a padded morphism")
     if inner.codomain != outer.domain:
+        same = product(inner.codomain) == product(outer.domain)
+        hint = "; their sizes are equal, so weak_composite may refine both" if same else ""
         ends = f"the inner codomain {shape_text(inner.codomain)} is not the outer domain {shape_text(outer.domain)}"
-        raise refused("LA184", "the morphisms do not compose", ends)
+        raise refused("LA184", "the morphisms do not compose", f"{ends}{hint}")
     return Morphism(inner.domain, outer.codomain, followed(inner.map, outer.map), outer.pitch)
 
 

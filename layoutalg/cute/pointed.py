@@ -39,6 +39,7 @@ from layoutalg.cute.inttuple import (
 )
 from layoutalg.cute.layout import CuteLayout
 from layoutalg.ground.errors import AdmissibilityError, Diagnostic, MalformedError
+from layoutalg.ground.limits import TUPLE_MODES
 
 Map: TypeAlias = "tuple[int | None, ...]"
 
@@ -103,6 +104,21 @@ def check_pitch(value: object, codomain: IntTuple) -> IntTuple:
         if reach >= INT_LIMIT:
             raise malformed("pitch", "must keep all offsets below 2^63", pitch, "LA610")
     return pitch
+
+
+def check_positions(value: object, count: int, argument: str = "positions") -> tuple[int, ...]:
+    """Return ``value`` as distinct positions in [0, count), in the order given."""
+    if not isinstance(value, tuple):
+        raise malformed(argument, "must be a tuple of positions", value, "LA185")
+    if len(value) > TUPLE_MODES:
+        raise malformed(argument, f"must have at most {TUPLE_MODES} entries", len(value), "LA185")
+    answer = tuple([integer(entry, argument, "LA185") for entry in value])
+    for entry in answer:
+        if not 0 <= entry < count:
+            raise malformed(argument, f"must have entries in [0, {count})", entry, "LA185")
+    if len(set(answer)) != len(answer):
+        raise malformed(argument, "must not repeat a position", value, "LA185")
+    return answer
 
 
 def transpose(mapping: Map, count: int) -> Map:
@@ -198,7 +214,11 @@ def examine(layout: CuteLayout) -> Finding:
     """Classify a layout; its non-trivial modes are sorted by stride, then extent."""
     if not isinstance(layout, CuteLayout):
         raise malformed("layout", "must be a CuteLayout", layout, "LA604")
-    flat = layout.flat
+    return examine_modes(layout.flat)
+
+
+def examine_modes(flat: Flat) -> Finding:
+    """``examine`` for the leaves of a layout: (extent, stride) pairs."""
     for place, (extent, stride) in enumerate(flat):
         if extent == 0:
             return Finding("empty", (), (place, place), f"mode {place} has extent 0")

@@ -115,12 +115,18 @@ COORDINATES: list[Operation] = [
     lambda f: cute.make_identity_layout(f.shape),
 ]
 MORPHISMS: list[Operation] = [
+    lambda f: f.coalesce(),
     lambda f: f.transpose(),
     lambda f: f.complement(),
+    lambda f: f.standard_form(),
+    lambda f: f.squeeze(),
+    lambda f: f.flatten(),
+    lambda f: f.sort(),
+    lambda f: f.padded(),
     lambda f: f.left_inverse(),
     lambda f: f.right_inverse(),
     lambda f: f.inverse(),
-    lambda f, g: f.concat(g),
+    lambda f, g: f.sum(g),
     lambda f, g: f.logical_product(g),
 ]
 LINEAR: list[Operation] = [

@@ -259,9 +259,7 @@ def unreduced(found: Any) -> Any:
 
 
 def shortened(found: Morphism) -> Morphism:
-    if found.rank < 2 or isinstance(found.domain, int):
-        return found
-    return Morphism(found.domain[:-1], found.codomain, found.map[:-1], found.pitch)
+    return found.restrict(tuple(range(found.rank - 1))) if found.rank > 1 else found
 
 
 def carried(layout: Any) -> Any:

@@ -115,11 +115,13 @@ FUNCTIONS: dict[str, tuple[tuple[Any, ...], str]] = {
     "downcast": ((CuteLayout((4, 8)), 2), "cute composed offset empty | np"),
     "filter": ((L,), "cute composed offset empty"),
     "filter_zeros": ((L,), "cute composed offset empty"),
+    "find_isomorphism": ((S, (8, 4)), "np emptytuple | np emptytuple"),
     "flat_divide": ((L, T), "cute composed offset identity empty | None np cute emptytuple"),
     "flat_product": ((L, T), "cute composed offset | None np zero cute empty emptytuple"),
     "flatten": ((L,), "cute composed offset identity empty"),
     "group": ((L, 0, 1), "cute composed offset identity empty | zero | "),
     "idx2crd": ((5, S), "np zero | "),
+    "is_tractable": ((L,), "cute empty"),
     "left_inverse": ((L,), "cute"),
     "local_partition": ((L, T, 1), "cute composed offset empty | cute | zero"),
     "local_tile": ((L, (2, 4), (1, 1), None), "cute composed offset | None emptytuple | None zero emptytuple | None"),
@@ -132,6 +134,7 @@ FUNCTIONS: dict[str, tuple[tuple[Any, ...], str]] = {
     "max_alignment": ((L,), "cute composed offset"),
     "max_common_layout": ((L, L), "cute | cute"),
     "max_common_vector": ((L, L), "cute | cute"),
+    "mutual_refinement": ((S, (8, 4)), "np emptytuple | np emptytuple"),
     "nullspace": ((L,), "cute composed offset"),
     "prepend": ((L, T, 3), "cute composed offset empty | None cute empty | None np"),
     "product_each": ((S,), "np zero emptytuple"),
@@ -151,6 +154,7 @@ FUNCTIONS: dict[str, tuple[tuple[Any, ...], str]] = {
     "tiled_product": ((L, T), "cute composed offset | None np zero cute empty emptytuple"),
     "unflatten": ((L, (0, 0)), "cute composed offset identity | "),
     "upcast": ((CuteLayout((4, 8)), 2), "cute empty | np"),
+    "weak_composite": ((FM, Morphism((8, 4), (4, 8), (1, 0))), "flat_m nest_m | flat_m nest_m"),
     "zipped_divide": ((L, T), "cute composed offset identity empty | None np cute emptytuple"),
     "zipped_product": ((L, T), "cute composed offset | None np zero cute empty emptytuple"),
     "make_layout_tv": ((CuteLayout((4, 8), (8, 1)), CuteLayout((2, 2), (2, 1))), "cute | cute"),
@@ -168,6 +172,8 @@ FUNCTIONS: dict[str, tuple[tuple[Any, ...], str]] = {
     "Morphism": (((6, 2), (6, 2), (0, 1), (1, 10)), " |  |  | None"),
     "shift": ((L, 5), "cute composed offset empty | np negative zero"),
     "Swizzle": ((2, 0, 2, "element"), "zero | np zero | np negative | "),
+    "MutualRefinement": (((4,), (4,)), "np emptytuple | np emptytuple"),
+    "Tractability": ((L, "tractable", cute.is_tractable(L).morphism), "cute | | flat_m"),
 }
 
 METHODS: dict[str, tuple[Any, dict[str, tuple[tuple[Any, ...], str]]]] = {
@@ -238,12 +244,20 @@ METHODS: dict[str, tuple[Any, dict[str, tuple[tuple[Any, ...], str]]]] = {
             "__getitem__": ((0,), "zero"),
             "then": ((Morphism.identity((8, 4)),), ""),
             "__matmul__": ((Morphism.identity((4, 8)),), ""),
+            "sum": ((FM,), "flat_m nest_m"),
             "concat": ((Morphism((1,), (8, 4), (None,)),), ""),
+            "restrict": (((1,),), "emptytuple"),
+            "factorize": (((0, 1),), ""),
             "logical_divide": ((Morphism((4,), (4, 8), (0,)),), ""),
             "logical_product": ((Morphism((), (), ()),), ""),
+            "flat_divide": ((Morphism((4,), (4, 8), (0,)),), ""),
+            "flat_product": ((Morphism((), (), ()),), ""),
+            "pullback": (((8, (2, 2)),), ""),
             "pushforward": (((4, (2, 4)),), ""),
+            "extend": ((2, 40), "np | "),
             "from_layout": ((L,), "cute"),
             "identity": ((S,), "np emptytuple"),
+            "inclusion": ((S, (1,)), " | emptytuple"),
             "reshape": ((S, (4, (8,))), "np emptytuple | "),
         },
     ),
@@ -258,11 +272,17 @@ METHODS: dict[str, tuple[Any, dict[str, tuple[tuple[Any, ...], str]]]] = {
             "__getitem__": ((0,), "zero"),
             "__matmul__": ((Morphism.identity((6, 2)),), ""),
             "concat": ((Morphism((1,), (6, 2), (None,), (1, 10)),), ""),
+            "restrict": (((1,),), "emptytuple"),
             "logical_divide": ((Morphism((6,), (6, 2), (0,)),), ""),
             "logical_product": ((Morphism((), (), ()),), ""),
+            "flat_divide": ((Morphism((6,), (6, 2), (0,)),), ""),
+            "flat_product": ((Morphism((), (), ()),), ""),
+            "pullback": ((((2, 3), 2),), ""),
             "pushforward": ((((2, 3), 2),), ""),
+            "extend": ((2, 40), "np | "),
             "from_layout": ((L,), "cute"),
             "identity": ((S,), "np emptytuple"),
+            "inclusion": ((S, (1,)), " | emptytuple"),
             "reshape": ((S, (4, (8,))), "np emptytuple | "),
         },
     ),
@@ -270,7 +290,7 @@ METHODS: dict[str, tuple[Any, dict[str, tuple[tuple[Any, ...], str]]]] = {
 }
 
 
-NOT_OF_THIS_VALUE = {"padded_m": ("then",)}
+NOT_OF_THIS_VALUE = {"padded_m": ("factorize", "sum", "then")}
 """Methods that refuse the value itself, whatever they are called with."""
 
 OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
