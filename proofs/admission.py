@@ -69,7 +69,7 @@ class Admitted(
     certificate: Certificate
     evidence: Grade
 
-    def validate(self) -> None:
+    def _validate(self) -> None:
         if not callable(getattr(self.descriptor, "to_json", None)):
             raise CHECK.malformed("descriptor", "must have to_json", self.descriptor)
 
@@ -125,12 +125,13 @@ class Refused(
     @classmethod
     def by(cls, broken: Iterable[Broken], consumer: str, target: str, dtype: str, **more: Any) -> Refused:
         """Return the refusal by broken rules, the main reason first; what is said twice is listed once."""
-        said = {(each.rule, each.reason): each for each in reversed([*broken])}
-        first, *_ = reversed(said.values())
-        rules, reasons = zip(*reversed(said), strict=True)
-        return cls(consumer, target, dtype, rules, reasons, first.witness, **more)
+        said: dict[tuple[str, str], Broken] = {}
+        for each in broken:
+            said.setdefault((each.rule, each.reason), each)
+        rules, reasons = zip(*said, strict=True)
+        return cls(consumer, target, dtype, rules, reasons, next(iter(said.values())).witness, **more)
 
-    def validate(self) -> None:
+    def _validate(self) -> None:
         if not self.rules or len(self.rules) != len(self.reasons):
             raise CHECK.malformed("rules", "must name at least one rule, with one reason for each", self.rules)
 

@@ -16,9 +16,10 @@ from layoutalg.bridges.normal import normal
 from layoutalg.ground import clock
 from layoutalg.ground.errors import Diagnostic, RepresentabilityError, shown
 from layoutalg.proofs.certify.certificate import Certificate
-from layoutalg.proofs.certify.evidence import document, proved
+from layoutalg.proofs.certify.evidence import proved
 from layoutalg.proofs.certify.functions import function
 from layoutalg.proofs.certify.operands import check
+from layoutalg.proofs.certify.stages import document
 from layoutalg.proofs.checker.base import POINTS
 from layoutalg.targets import banks
 from layoutalg.targets.lds_rules import AMD_RULES, PAIRED_RULES, lds_name

@@ -33,7 +33,7 @@ _finder, _ = door(
         f"{__name__}.accesses": "find_access find_copy",
         f"{__name__}.bulk": "find_bulk",
         f"{__name__}.lds": "find_lds",
-        f"{__name__}.registers": "find_amd find_mma",
+        f"{__name__}.registers": "find_amd find_mma find_warpgroup",
         f"{__name__}.tcgen05": "find_tcgen05",
         f"{__name__}.tma": "find_tma",
         f"{__name__}.wgmma": "find_wgmma",
@@ -104,7 +104,8 @@ def admissible(
         missing = consumer_of(consumer, lookup(request.target))
         if isinstance(missing, Absent):
             return _absent(request, head, missing)
-        find: Finder = _finder(f"find_{CONSUMERS[head].family}")  # type: ignore[assignment]
+        family = "warpgroup" if of_registers and head == "wgmma" else CONSUMERS[head].family
+        find: Finder = _finder(f"find_{family}")  # type: ignore[assignment]
         with clock.within(given):
             return find(request)
     except MalformedError as error:

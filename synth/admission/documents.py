@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from layoutalg.ground.document import Reader, load_json
-from layoutalg.proofs.listed import listed
+from layoutalg.ground.listed import listed
 from layoutalg.proofs.wgmma import OperandProblem, requested_addresses
 from layoutalg.proofs.wgmma.operand import PROBLEM_SCHEMA, operand_dtype
 from layoutalg.synth.admission.repairs import SCHEMA

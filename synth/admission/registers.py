@@ -22,7 +22,8 @@ from layoutalg.proofs import certify
 from layoutalg.proofs.admission import Admission, Grade, Refused
 from layoutalg.proofs.certify import conditions
 from layoutalg.synth.admission.repairs import ranked_consumers
-from layoutalg.synth.admission.request import CHECK, IntArray, Request
+from layoutalg.synth.admission.request import CHECK, Request
+from layoutalg.synth.admission.wgmma import typed
 from layoutalg.synth.fragments import Tiling, coordinates, tiling, wrong_axes
 from layoutalg.targets.layouts.amd_instructions import MFMA, WMMA
 from layoutalg.targets.layouts.nvidia_instructions import (
@@ -186,32 +187,7 @@ def _sparse(request: Request, name: str) -> Broken | None:
         speak = {4: "one lane of each four supplies", 2: "two lanes of each four supply", 1: "all lanes supply"}[many]
         because = f"{name} has {many} selector{'s' * (many > 1)}: {speak} metadata"
         return Broken("MMA_SELECTOR", because, {"selector": selector})
-    return other_metadata(request, mma_sp_metadata(name, selector), "lane", "MMA_METADATA")
-
-
-def other_metadata(request: Request, read: IntArray, of: str, rule: str) -> Broken | None:
-    """Return where the metadata, if given, are not those that the instruction reads: int64[lane or thread, nibble, 2].
-
-    Args:
-        request: The request.
-        read: The row and group of each nibble; -1 if it is not read.
-        of: What has the nibbles, ``"lane"`` or ``"thread"``.
-        rule: The rule that other metadata break.
-    """
-    if "metadata" not in request.options:
-        return None
-    given = np.asarray(request.options["metadata"])
-    if given.shape != read.shape or given.dtype.kind not in "iu":
-        known = f"must be integers [{of}, nibble, 2]: the row and group that each nibble describes"
-        raise CHECK.malformed("metadata", known, given.shape)
-    wrong = np.argwhere((read[..., 0] >= 0) & (given != read).any(axis=-1))
-    if not len(wrong):
-        return None
-    owner, nibble = (int(part) for part in wrong[0])
-    holds, needs = (tuple(int(part) for part in table[owner, nibble]) for table in (given, read))
-    described = "no row" if holds[0] < 0 else f"row {holds[0]}, group {holds[1]}"
-    because = f"nibble {nibble} of {of} {owner} describes {described}; expected row {needs[0]}, group {needs[1]}"
-    return Broken(rule, because, {of: owner, "nibble": nibble, "holds": holds, "needs": needs})
+    return request.other_metadata(mma_sp_metadata(name, selector), "lane", "MMA_METADATA")
 
 
 def _other_mma(made: _Mma, operand: str) -> Iterator[tuple[str, tuple[str, str]]]:
@@ -291,14 +267,18 @@ def _other_amd(request: Request, family: str, name: str, operand: str) -> Iterat
 # ---------------------------------------------------------------- wgmma
 
 
-def warpgroup(request: Request, name: str) -> Admission:
-    """Divide the registers of a warpgroup among ``wgmma``: operand A of element type ``name``, or D.
+def find_warpgroup(request: Request) -> Admission:
+    """Divide the registers of a warpgroup among ``wgmma``: operand A or D, or return the first place where that fails.
 
     Example:
         >>> from layoutalg.synth.admission import admissible
         >>> admissible(wgmma.register_layout("s8"), "wgmma.A.registers", dtype="s8").descriptor.shape
         (64, 32)
     """
+    operands = typed(request)
+    if isinstance(operands, Refused):
+        return operands
+    request, name = operands, operands.dtype.name
     operand = request.consumer.split(".")[1]
     each = {"f16": 2}.get(name, 1) if operand == "D" else 32 // wgmma.multiply(name).bits
     k = 8 if operand == "D" else wgmma.multiply(name).k

@@ -16,8 +16,8 @@ from layoutalg.ground import clock
 from layoutalg.ground.errors import BudgetError, Cost, LayoutError, Repair
 from layoutalg.ground.layout import Layout
 from layoutalg.ground.limits import REPAIR_SECONDS, REPAIR_TRIES
+from layoutalg.ground.listed import ListedLayout
 from layoutalg.proofs.admission import Admitted
-from layoutalg.proofs.listed import ListedLayout
 from layoutalg.proofs.tensor import Tensor
 from layoutalg.synth.admission.ideas import Idea, ideas, last_ideas
 from layoutalg.synth.admission.request import Finder, Request

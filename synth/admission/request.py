@@ -19,6 +19,7 @@ import numpy.typing as npt
 from layoutalg.ground.check import Checker
 from layoutalg.ground.document import load_json
 from layoutalg.ground.errors import LayoutError, MalformedError, Repair
+from layoutalg.ground.listed import listed
 from layoutalg.ground.refusal import Broken
 from layoutalg.notation.written import Written
 from layoutalg.proofs import certify
@@ -26,7 +27,6 @@ from layoutalg.proofs.admission import Admission, Admitted, Grade, Refused
 from layoutalg.proofs.certify import conditions
 from layoutalg.proofs.certify.certificate import Certificate
 from layoutalg.proofs.dtypes import ElementType, element_type, stated_type
-from layoutalg.proofs.listed import listed
 from layoutalg.proofs.tensor import tensor_of
 from layoutalg.proofs.tensormap.listed_problem import problem_from
 from layoutalg.proofs.tensormap.problem import SCHEMA, TensorMapProblem
@@ -130,6 +130,29 @@ class Request:
                 if found is not None:
                     return found
         return None
+
+    def other_metadata(self, read: IntArray, of: str, rule: str) -> Broken | None:
+        """Return where the metadata, if given, are not those that the instruction reads.
+
+        Args:
+            read: int64[lane or thread, nibble, 2]: the row and group of each nibble; -1 if it is not read.
+            of: What has the nibbles, ``"lane"`` or ``"thread"``.
+            rule: The rule that other metadata break.
+        """
+        if "metadata" not in self.options:
+            return None
+        given = np.asarray(self.options["metadata"])
+        if given.shape != read.shape or given.dtype.kind not in "iu":
+            known = f"must be integers [{of}, nibble, 2]: the row and group that each nibble describes"
+            raise CHECK.malformed("metadata", known, given.shape)
+        wrong = np.argwhere((read[..., 0] >= 0) & (given != read).any(axis=-1))
+        if not len(wrong):
+            return None
+        owner, nibble = (int(part) for part in wrong[0])
+        holds, needs = (tuple(int(part) for part in table[owner, nibble]) for table in (given, read))
+        described = "no row" if holds[0] < 0 else f"row {holds[0]}, group {holds[1]}"
+        because = f"nibble {nibble} of {of} {owner} describes {described}; expected row {needs[0]}, group {needs[1]}"
+        return Broken(rule, because, {of: owner, "nibble": nibble, "holds": holds, "needs": needs})
 
     def flag(self, name: str) -> bool:
         """Return a boolean option; False by default."""

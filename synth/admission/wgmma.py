@@ -11,11 +11,10 @@ from layoutalg.ground.errors import BudgetError, Repair, RepresentabilityError
 from layoutalg.ground.refusal import Broken
 from layoutalg.ground.verdict import Unknown
 from layoutalg.proofs import certify
-from layoutalg.proofs.admission import Admission, Admitted
+from layoutalg.proofs.admission import Admission, Admitted, Refused
 from layoutalg.proofs.certify import conditions
 from layoutalg.proofs.certify.certificate import Certificate
 from layoutalg.proofs.wgmma import OperandPlan, OperandProblem
-from layoutalg.synth.admission import registers
 from layoutalg.synth.admission.repairs import ranked
 from layoutalg.synth.admission.request import CHECK, IntArray, Request
 from layoutalg.synth.wgmma import InadmissibleOperandError, synthesize_wgmma
@@ -34,12 +33,30 @@ OPTIONS = {
 ACCUMULATORS = ("f16", "f32", "s32")
 
 
-def find_wgmma(request: Request) -> Admission:
-    """Return the descriptors or registers, or why there are none.
+def typed(request: Request) -> Request | Refused:
+    """Return the request with its element type as ``wgmma`` calls it, or why it has no such operand."""
+    if request.consumer not in OPTIONS:
+        raise CHECK.malformed("consumer", f"must be one of {', '.join(OPTIONS)}", request.consumer)
+    request.only(*OPTIONS[request.consumer])
+    if not hardware.has_wgmma(request.target):
+        return request.refused(Broken("WGMMA_ARCH", f"{request.target} has no wgmma; use {hardware.ARCH}"))
+    of_result = request.consumer == "wgmma.D"
+    what, known = ("accumulators", ACCUMULATORS) if of_result else ("operands", hardware.DTYPES)
+    name = request.dtype.name if of_result else request.dtype.operand
+    if name not in known:
+        because = f"{what} must be one of {', '.join(known)}, got {request.dtype.name}"
+        return request.refused(Broken("WGMMA_DTYPE", because, {}, conditions.named(name, *known)))
+    if request.consumer.endswith(".sparse") and not hardware.multiply(name).sparse:
+        evidence = conditions.named(name, *(kind for kind in known if hardware.multiply(kind).sparse))
+        return request.refused(Broken("WGMMA_SPARSE", f"wgmma has no sparse A of {name}", {}, evidence))
+    return request if name == request.dtype.name else replace(request, dtype=replace(request.dtype, name=name))
 
-    In shared memory: each instruction has a descriptor that denotes its part of the layout, all with one major and one
-    swizzle; ``.sparse``: the stored elements of sparse A, or B of a sparse instruction. In registers: see
-    ``registers.warpgroup``.
+
+def find_wgmma(request: Request) -> Admission:
+    """Return the descriptors of an operand in shared memory, or why there are none.
+
+    Each instruction has a descriptor that denotes its part of the layout, all with one major and one swizzle;
+    ``.sparse``: the stored elements of sparse A, or B of a sparse instruction.
 
     Example:
         >>> from layoutalg.synth.admission import admissible
@@ -48,25 +65,10 @@ def find_wgmma(request: Request) -> Admission:
         >>> admissible("(64,64):(1,64)", "wgmma.A", dtype="e4m3").rules
         ('WGMMA_MAJOR', 'WGMMA_PITCH')
     """
-    if request.consumer not in OPTIONS:
-        raise CHECK.malformed("consumer", f"must be one of {', '.join(OPTIONS)}", request.consumer)
-    request.only(*OPTIONS[request.consumer])
-    if not hardware.has_wgmma(request.target):
-        return request.refused(Broken("WGMMA_ARCH", f"{request.target} has no wgmma; use {hardware.ARCH}"))
-    in_shared = request.consumer.split(".")[1:2] != ["D"] and ".registers" not in request.consumer
-    what, known = ("operands", hardware.DTYPES) if request.consumer != "wgmma.D" else ("accumulators", ACCUMULATORS)
-    given = request.dtype.operand if known is hardware.DTYPES else request.dtype.name
-    repairs = (lambda: _repairs(request)) if in_shared else None
-    if given not in known:
-        because = f"{what} must be one of {', '.join(known)}, got {request.dtype.name}"
-        broken = Broken("WGMMA_DTYPE", because, {}, conditions.named(given, *known))
-        return request.refused(broken, repairs=repairs)
-    if given != request.dtype.name:
-        request = replace(request, dtype=replace(request.dtype, name=given))
-    if request.consumer.endswith(".sparse") and not hardware.multiply(given).sparse:
-        evidence = conditions.named(given, *(name for name in known if hardware.multiply(name).sparse))
-        return request.refused(Broken("WGMMA_SPARSE", f"wgmma has no sparse A of {given}", {}, evidence))
-    return _shared(request) if in_shared else registers.warpgroup(request, given)
+    operand = typed(request)
+    if isinstance(operand, Request):
+        return _shared(operand)
+    return operand.deferred(repairs=lambda: _repairs(request)) if operand.rules == ("WGMMA_DTYPE",) else operand
 
 
 def _shared(request: Request) -> Admission:
@@ -74,7 +76,7 @@ def _shared(request: Request) -> Admission:
     if "metadata" in request.options:
         selector = CHECK.integer(request.options.get("selector", 0), "selector", 0, 2)
         read = hardware.metadata_coordinates(hardware.multiply(name).bits, selector)
-        if (other := registers.other_metadata(request, read, "thread", "WGMMA_METADATA")) is not None:
+        if (other := request.other_metadata(read, "thread", "WGMMA_METADATA")) is not None:
             return request.refused(other)
     try:
         problem = OperandProblem.of(
