@@ -84,8 +84,10 @@ def _shared(request: Request) -> Admission:
         )
     except RepresentabilityError as error:
         found = _by_parts(request, side, sparse) if request.dtype.bits in (1, 8, 16, 32) else None
+        if found is not None:
+            return found
         rule, said = "WGMMA_BITS" if name == "b1" else RULE, error.diagnostic
-        return found or request.refused(
+        return request.refused(
             Broken(rule, said.because, said.witness or {}, lambda f: _undescribed(request, f)),
             repairs=lambda: _repairs(request),
         )
