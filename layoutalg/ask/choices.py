@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -27,8 +28,11 @@ from layoutalg.proofs.tensormap import TensorMapPlan
 from layoutalg.synth.solving import joint
 from layoutalg.synth.tensormap.planner import tensormap
 from layoutalg.synth.tensormap.refusal import InadmissibleError
+from layoutalg.synth.wgmma import OperandPlan
+from layoutalg.synth.wgmma.plan import certified
 from layoutalg.targets.banks import nvidia_access
 from layoutalg.targets.nvidia import tensormap as hardware
+from layoutalg.targets.nvidia.swizzles import CHUNK_BYTES
 from layoutalg.targets.nvidia.tensormap.checks import no_tensor_maps
 from layoutalg.targets.registry import TARGETS
 from layoutalg.targets.target_model import model_of
@@ -101,12 +105,12 @@ class Loser(Shown):
     smem: CuteLayout | ComposedLayout
     what: str
     consumer: str
-    told: str | Callable[[], str] = field(repr=False, compare=False)
+    told: str | Callable[[], object] = field(repr=False, compare=False)
 
     @property
     def reason(self) -> str:
         """Why the consumer cannot use the layout."""
-        return self.told if isinstance(self.told, str) else self.told()
+        return self.told if isinstance(self.told, str) else str(self.told())
 
     def __str__(self) -> str:
         return f"{self.smem}\n    {self.consumer}: {self.reason}"
@@ -368,8 +372,9 @@ def _weighed(
         served.append((consumer, answer))
     plans: list[TensorMapPlan] = []
     for direction in question.directions:
-        plan = _planned(question, smem, direction)
-        if isinstance(plan, str):
+        ask = partial(_planned, question, smem, direction)
+        plan = ask if candidate is not None and _never_copied(question, candidate) else ask()
+        if not isinstance(plan, TensorMapPlan):
             return Loser(smem, words, "tma" if direction == "load" else "tma.store", plan)
         plans.append(plan)
     turns = sum(answer.turns for _, answer in served)
@@ -380,7 +385,8 @@ def _weighed(
     if question.fill is not None:
         stores = filled(question.target, table, question.size, question.fill)
         turns, ideal, told = turns + stores.turns, ideal + stores.ideal, [*told, stores.text]
-    operands = tuple(answer.plan for _, answer in served if answer.plan is not None)
+    found = [answer.plan for _, answer in served if answer.plan is not None]
+    operands = tuple(certified(plan) if isinstance(plan, OperandPlan) else plan for plan in found)
     choice = Choice(
         smem, plans[0] if plans else None, turns, size, "; ".join([*told, f"{size} bytes"]), "", operands, ideal
     )
@@ -427,6 +433,13 @@ def _planned(question: _Question, smem: object, direction: str) -> TensorMapPlan
         return str(error.violations[0]) if error.violations else error.diagnostic.what
     except RepresentabilityError as error:
         return error.diagnostic.because or error.diagnostic.what
+
+
+def _never_copied(question: _Question, candidate: Candidate) -> bool:
+    """Whether neighbours in a chunk of 16 bytes, which TMA moves as a whole, are no neighbours in the tensor."""
+    inner = candidate.modes[candidate.inner]
+    together = inner and inner[0][1] == 1 and inner[0][0] * question.size % CHUNK_BYTES == 0
+    return bool(together) and question.size <= 4 and question.tensor.strides[question.places[candidate.inner]] != 1
 
 
 def _behind(choice: Choice, first: tuple[Any, ...], key: tuple[Any, ...]) -> Choice:
