@@ -11,7 +11,8 @@ from layoutalg import ask, draw
 from layoutalg.ask.explanation import Explanation
 from layoutalg.cli import commands
 from layoutalg.cli.answers import PROVED, REFUTED, UNKNOWN
-from layoutalg.cli.inputs import as_options, read_subject, read_text, texts_of, written_in
+from layoutalg.cli.files import read_text
+from layoutalg.cli.inputs import as_options, read_subject, texts_of, written_in
 from layoutalg.cli.output import answer_file, put_into, say_answer
 from layoutalg.codegen.conversion import conversion_kernel
 from layoutalg.ground import clock

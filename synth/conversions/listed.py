@@ -26,10 +26,9 @@ import numpy as np
 import numpy.typing as npt
 
 from layoutalg.ground.errors import RepresentabilityError
-from layoutalg.proofs.conversion_steps import WORD_BITS, Step, Through
+from layoutalg.proofs.conversion_steps import WORD_BITS, Step, Through, taken_by
 from layoutalg.proofs.listed_access import OUT, UNCOUNTED, ListedAccess, strides
 from layoutalg.proofs.swizzling import instruction_name, widths
-from layoutalg.synth.conversions.inside import taken_by
 from layoutalg.synth.factor.shuffles import by_paths
 from layoutalg.targets.banks import bank_model
 

@@ -29,9 +29,9 @@ from layoutalg.proofs import wgmma as wgmma_proofs
 from layoutalg.proofs.bulk import BulkPlan
 from layoutalg.proofs.certify import Certificate
 from layoutalg.proofs.conversion import Alternative, ConversionCost, ConversionPlan, Held
-from layoutalg.proofs.conversion_steps import Read, SharedAccess, Take, Through
+from layoutalg.proofs.conversion_steps import Read, SharedAccess, Through
 from layoutalg.proofs.dtypes import element_type
-from layoutalg.proofs.exchange import Choose, Exchange, Move, Rename
+from layoutalg.proofs.exchange import Choose, Exchange, Move, Rename, Take
 from layoutalg.proofs.handoff import operand_view
 from layoutalg.proofs.im2col import ConvolutionProblem
 from layoutalg.proofs.listed_access import ListedAccess, Taking
