@@ -94,7 +94,7 @@ def _short_attempts(
     question: str | Callable[[], str], operations: int | None, ask: Callable[..., T], *args: Any, **kwargs: Any
 ) -> T:
     """Return ISL's answer within the quotas of this process; raise ``_ExhaustedError`` if they are not enough."""
-    quotas = FIRST_OPERATIONS
+    quotas: tuple[int, ...] = FIRST_OPERATIONS
     if not worker.available():
         quotas = (limits.ISL_OPERATIONS,) if operations is None else (operations,)
     elif operations is None:
@@ -144,9 +144,7 @@ def _asked(
         gave_up(question, f"the quota of {operations} operations ran out", operations=operations)
 
 
-def _attempt(
-    question: str | Callable[[], str], quota: int, ask: Callable[..., T], *args: Any, **kwargs: Any
-) -> T:
+def _attempt(question: str | Callable[[], str], quota: int, ask: Callable[..., T], *args: Any, **kwargs: Any) -> T:
     """Return ISL's answer within a quota, 0 for none."""
     context = _context()
     _own.renewed_until = time.thread_time() + RENEWED
@@ -156,31 +154,41 @@ def _attempt(
         answer = ask(context, *args, **kwargs)
     except LayoutError as error:
         if quota and exhausted(context):
-            raise _ExhaustedError from None
+            raise _exhaustion() from None
         # drop the traceback: its frames keep ISL objects of this thread's context alive
         raise error.with_traceback(None) from None
     except Exception as error:
         # beyond its quota ISL may also return null instead of text
         if quota and exhausted(context):
-            raise _ExhaustedError from None
+            raise _exhaustion() from None
         if not isinstance(error, islpy.Error):
             raise
+        if _own.is_suspect:
+            _own.is_suspect = False
+            _own.objects.clear()
+            return _attempt(question, quota, ask, *args, **kwargs)
         because, where = f"ISL says: {says(error)}", (_told(question),)
         raise AdmissibilityError(
             Diagnostic(code="LA791", what="ISL refuses this operation", where=where, because=because)
         ) from None
     else:
         if quota and exhausted(context):
-            raise _ExhaustedError
+            raise _exhaustion()
         return answer
     finally:
         context.set_max_operations(0)
 
 
+def _exhaustion() -> _ExhaustedError:
+    """Return the error; ISL simplifies shared objects in place, so one that it was working on may be broken now."""
+    _own.is_suspect = True
+    return _ExhaustedError()
+
+
 def _context() -> islpy.Context:
     """Return the context of this thread."""
     if not hasattr(_own, "context"):
-        _own.context, _own.objects = islpy.Context(), OrderedDict()
+        _own.context, _own.objects, _own.is_suspect = islpy.Context(), OrderedDict(), False
     return _own.context  # type: ignore[no-any-return]
 
 

@@ -132,23 +132,6 @@ def difference(context: islpy.Context, left: Value, right: Value, *ties: Value) 
     return next((sampled(part) for part in parts if not part.is_empty()), None)
 
 
-def box(context: islpy.Context, function: Value) -> tuple[Point | None, str, Point]:
-    """Return the extents of a domain that is a box from the origin; else None, why not, and a hole."""
-    inside = held(context, function).domain()
-    if inside.is_empty() or not inside.is_bounded():
-        return None, "empty" if inside.is_empty() else "unbounded", ()
-    count = inside.dim(islpy.dim_type.set)
-    sides = [(inside.dim_min_val(k).to_python(), int(inside.dim_max_val(k).to_python()) + 1) for k in range(count)]
-    late = next((k for k, (low, _) in enumerate(sides) if low != 0), None)
-    if late is not None:
-        return None, "late", (late,)
-    extents = tuple(extent for _, extent in sides)
-    names = [f"x{k}" for k in range(count)]
-    bounds = " and ".join(["0 = 0", *(f"0 <= {name} < {n}" for name, n in zip(names, extents, strict=True))])
-    holes = a_set(context, f"{{ [{', '.join(names)}] : {bounds} }}").subtract(inside)
-    return (extents, "", ()) if holes.is_empty() else (None, "hole", (*extents, *sampled(holes)[1]))
-
-
 def left_inverse(context: islpy.Context, function: Value, *extents: int) -> Any:
     names = [f"x{position}" for position in range(len(extents))]
     weight, terms = 1, ["0"]

@@ -86,7 +86,7 @@ def _relation(context: islpy.Context, text: str, given: str) -> tuple[Any, str]:
         allowed = _constraints(context, given, _names(relation.get_space()))
         relation = relation.align_params(allowed.get_space()).intersect_params(allowed)
         allowed = allowed.align_params(relation.get_space().params())
-        constraints = "" if allowed.plain_is_universe() else settled_set(allowed)[0]
+        constraints = "" if allowed.plain_is_universe() else settled_set(allowed.coalesce())[0]
     if function is None:
         if not relation.is_single_valued():
             witness = _two_values(relation)
@@ -107,7 +107,7 @@ def _set(context: islpy.Context, text: str) -> Value:
     return value_of(set_of_text(context, text), set_of_text, (text,), text)
 
 
-def set_of_text(context: islpy.Context, text: str) -> islpy.Set:
+def set_of_text(context: islpy.Context, text: str) -> Any:
     """Return the set of a user's text as ISL holds it."""
     points = _parsed(context, islpy.Set.read_from_str, text, "set")
     return _flat(points.from_params() if points.is_params() else points, text)
@@ -298,7 +298,7 @@ def _by_parts(relation: islpy.Map) -> islpy.PwMultiAff:
     return islpy.PwMultiAff.from_map(relation) if total is None else total
 
 
-def a_map(context: islpy.Context, value: Value) -> islpy.Map:
+def a_map(context: islpy.Context, value: Value) -> Any:
     """Return the graph of a function."""
     if len(value.axes) > QUOTIENTS and value.size[1] > QUOTIENTS:
         within_reach(written(held(context, value)))

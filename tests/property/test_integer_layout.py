@@ -593,30 +593,3 @@ def test_many_axes_and_huge_strides(extents, data):
         layout.offset,
     )
     assert values(again) == seen
-
-
-@pytest.mark.parametrize("seed", range(12))
-def test_listed_runs_hold_exactly_the_least_points(seed):
-    from layoutalg.integer.inverse import listed
-    from layoutalg.piecewise import PiecewiseLayout
-
-    rng = random.Random(seed)
-    extents = [rng.randint(1, 5) for _ in range(rng.randint(1, 3))]
-    outputs = tuple((f"o{k}", rng.choice([0, 0, rng.randint(2, 9)])) for k in range(rng.randint(1, 3)))
-    layout = IntegerLayout(
-        tuple((f"i{k}", extent) for k, extent in enumerate(extents)),
-        outputs,
-        tuple(tuple(rng.randint(-4, 9) for _ in extents) for _ in outputs),
-        tuple(rng.randint(-8, 8) for _ in outputs),
-    )
-    least = {}
-    # the first point of a value in this order is the least one
-    for point in itertools.product(*map(range, extents)):
-        sums = [
-            b + sum(a * x for a, x in zip(row, point, strict=True))
-            for row, b in zip(layout.matrix, layout.offset, strict=True)
-        ]
-        value = tuple(s % m if m else s for s, (_, m) in zip(sums, outputs, strict=True))
-        least.setdefault(value, point)
-    values, points = PiecewiseLayout(listed(layout, tuple(layout.out_dims))).graph()
-    assert dict(zip(map(tuple, values.tolist()), map(tuple, points.tolist()), strict=True)) == least
