@@ -133,7 +133,7 @@ def _learn(facts: Facts, kind: str, value: Polynomial) -> None:
 
 
 def _positive_quotient(facts: Facts, value: Polynomial) -> Polynomial | None:
-    """Return what is at least 0 by ``m q + c >= 0`` with a monomial m >= 1 and c <= 0: q, or q - 1 if c < 0; or None."""
+    """Return what is at least 0 because ``m q + c >= 0`` for a monomial m >= 1 and c <= 0: q - 1 if c < 0, else q."""
     constant = next((coefficient for monomial, coefficient in value.monomials if not monomial), Fraction(0))
     moving = [dict(monomial) for monomial, _ in value.monomials if monomial]
     names = [name for name in moving[0] if facts.low.get(name, 0) >= 1]

@@ -30,7 +30,7 @@ OBJECTS = 256
 """ISL objects that a thread keeps."""
 FIRST_TEXT = 16_000
 FIRST_QUOTIENTS = 24
-FIRST_OPERATIONS = (4_000, 16_000)
+FIRST_OPERATIONS = (5_000, 20_000)
 """Operation quotas of the attempts in this process."""
 CHEAP = 5e-7
 """Seconds per operation up to which a second attempt follows; usual are 1e-7."""
@@ -102,13 +102,13 @@ def _short_attempts(
         if characters > FIRST_TEXT or quotients > FIRST_QUOTIENTS:
             raise _ExhaustedError
     for quota in quotas:
-        started, asked = time.thread_time(), quota if operations is None else min(quota, operations)
+        started, asked = time.perf_counter(), quota if operations is None else min(quota, operations)
         try:
             return _attempt(question, asked, ask, *args, **kwargs)
         except _ExhaustedError:
             if asked == operations or not worker.available():
                 gave_up(question, f"the quota of {asked} operations ran out", operations=asked)
-            if time.thread_time() - started > CHEAP * asked:
+            if time.perf_counter() - started > CHEAP * asked:
                 break
     raise _ExhaustedError
 
@@ -147,7 +147,7 @@ def _asked(
 def _attempt(question: str | Callable[[], str], quota: int, ask: Callable[..., T], *args: Any, **kwargs: Any) -> T:
     """Return ISL's answer within a quota, 0 for none."""
     context = _context()
-    _own.renewed_until = time.thread_time() + RENEWED
+    _own.renewed_until = time.perf_counter() + RENEWED
     context.reset_operations()
     context.set_max_operations(quota)
     try:
@@ -205,7 +205,7 @@ def kept(key: int, make: Callable[[], T]) -> T:
 
 def renew(context: islpy.Context) -> None:
     """Start the quota again for the next part of a text, unless the question has taken long."""
-    if time.thread_time() < _own.renewed_until and not exhausted(context):
+    if time.perf_counter() < _own.renewed_until and not exhausted(context):
         context.reset_operations()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from layoutalg.ground.errors import BudgetError
 from layoutalg.ground.lazy import later
 from layoutalg.piecewise.budget import exhausted, renew, written
 from layoutalg.piecewise.reading import Point, Witness, a_map, a_set, function_of, joined, pairs, sampled
@@ -153,19 +154,22 @@ def turned(context: islpy.Context, function: Value, least: bool, route: int, *na
     relation = a_map(context, function).reverse()
     if route:
         relation = relation.coalesce()
-    is_single = relation.is_single_valued()
-    if not is_single and not least:
-        return ()
+    is_least = least and not relation.is_single_valued()
     renew(context)
-    relation = relation if is_single else relation.lexmin()
+    relation = relation.lexmin() if is_least else relation
     for position, name in enumerate(names):
         relation = relation.set_dim_name(islpy.dim_type.in_, position, name)
-    if not is_single or any(part.dim(islpy.dim_type.div) > FLOORS for part in relation.get_basic_maps()):
+    if is_least or any(part.dim(islpy.dim_type.div) > FLOORS for part in relation.get_basic_maps()):
         # via text, so that ISL finds the floors afresh: the relation itself may carry hundreds of them
         renew(context)
         relation = islpy.Map.read_from_str(context, written(relation))
     renew(context)
-    return relation if relation.is_empty() else function_of(relation, route)
+    try:
+        return relation if relation.is_empty() else function_of(relation, route)
+    except BudgetError:
+        if exhausted(context) or least or relation.is_single_valued():
+            raise
+        return ()
 
 
 # sets

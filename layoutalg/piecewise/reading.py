@@ -272,14 +272,19 @@ def function_of(relation: islpy.Map, route: int = 0) -> islpy.PwMultiAff:
         route: Index of the first way to try.
     """
     ways: tuple[Any, ...] = (
-        lambda: islpy.PwMultiAff.from_map(relation.coalesce().compute_divs()),
+        lambda: _converted(relation.coalesce().compute_divs()),
         lambda: _by_parts(relation),
     )
-    for way in ways[route:]:
+    for index, way in enumerate(ways[route:], route):
         try:
             function: islpy.PwMultiAff = way()
             renew(relation.get_ctx())
-            if bool(function.as_map().is_equal(relation)):
+            graph = function.as_map()
+            if index:
+                same = bool(graph.is_equal(relation))
+            else:  # the conversion refuses relations of several values; for others this is equality, at half the time
+                same = bool(function.domain().is_equal(relation.domain()) and graph.is_subset(relation))
+            if same:
                 return function
         except islpy.Error:
             if exhausted(relation.get_ctx()):
@@ -287,6 +292,11 @@ def function_of(relation: islpy.Map, route: int = 0) -> islpy.PwMultiAff:
     because = "the graph of every function that it returns differs from the relation"
     where = (written(relation)[:200],)
     raise BudgetError(Diagnostic(code="LA793", what="ISL has no correct answer", where=where, because=because))
+
+
+def _converted(relation: islpy.Map) -> Any:
+    renew(relation.get_ctx())
+    return islpy.PwMultiAff.from_map(relation)
 
 
 def _by_parts(relation: islpy.Map) -> islpy.PwMultiAff:

@@ -17,7 +17,7 @@ from layoutalg.ground import worker
 from layoutalg.ground.lazy import later
 from layoutalg.piecewise.budget import kept, size_of, solve, written
 from layoutalg.piecewise.notation import malformed
-from layoutalg.piecewise.pieces import Form, Piece, Region
+from layoutalg.piecewise.pieces import Form, Piece, Region, reach
 
 if TYPE_CHECKING:
     import islpy
@@ -76,6 +76,7 @@ class Value:
     depth: int = field(init=False)
     _size: tuple[int, int] | None = field(init=False, default=None)
     _judge: Callable[[Value], None] | None = field(init=False, default=None)
+    _slope: int = field(init=False, default=0)
 
     def __post_init__(self) -> None:
         self.depth = 1 + max((operand.depth for operand in self.operands if isinstance(operand, Value)), default=-1)
@@ -123,6 +124,16 @@ class Value:
         if self._size is None:
             self._size = size_of(self.text if self.is_settled else self.operands)
         return self._size
+
+    @property
+    def slope(self) -> int:
+        """A bound on all numbers in the evaluation at parameters and axes of magnitude m >= 1, divided by m.
+
+        For ``floor(m x) + 1 <= m (floor(x) + 1)``, the bounds of all forms grow at most as m does.
+        """
+        if not self._slope:
+            self._slope = max(1, reach(self.pieces, [2] * (len(self.params) + len(self.axes))))
+        return self._slope
 
     @property
     def weight(self) -> int:
