@@ -64,6 +64,7 @@ class PiecewiseLayout(TextOfValue, Layout):
     params: tuple[str, ...] = field(init=False, repr=False, compare=False)
     axes: tuple[str, ...] = field(init=False, repr=False, compare=False)
     value: Value = field(init=False, repr=False, compare=False)
+    title = "piecewise quasi-affine"
 
     def __post_init__(self) -> None:
         found, given = reading.read_function(self.text, self.given)

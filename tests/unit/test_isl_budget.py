@@ -33,6 +33,7 @@ def endless(_: object) -> int:
     return 0
 
 
+@pytest.mark.nightly(one_of=4)
 @pytest.mark.parametrize("seconds", [0.3, 1.0, 3.0])
 @pytest.mark.parametrize("text", [FLOORS, MANY, NESTED], ids=["floors", "many", "nested"])
 def test_a_budget_holds(text: str, seconds: float) -> None:
@@ -99,6 +100,7 @@ def test_errors_of_isl_do_not_show_its_source() -> None:
     assert ".c" not in str(caught.value)
 
 
+@pytest.mark.nightly
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="needs /proc")
 def test_calls_do_not_leave_memory_behind() -> None:
     def resident() -> int:
