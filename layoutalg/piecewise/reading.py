@@ -272,19 +272,17 @@ def function_of(relation: islpy.Map, route: int = 0) -> islpy.PwMultiAff:
         route: Index of the first way to try.
     """
     ways: tuple[Any, ...] = (
-        lambda: _converted(relation.coalesce().compute_divs()),
+        lambda: _converted(relation),
         lambda: _by_parts(relation),
     )
     for index, way in enumerate(ways[route:], route):
         try:
             function: islpy.PwMultiAff = way()
+            same = bool(function.domain().is_equal(relation.domain()))
             renew(relation.get_ctx())
+            # the conversion refuses relations of several values; for others inclusion is equality, at half the time
             graph = function.as_map()
-            if index:
-                same = bool(graph.is_equal(relation))
-            else:  # the conversion refuses relations of several values; for others this is equality, at half the time
-                same = bool(function.domain().is_equal(relation.domain()) and graph.is_subset(relation))
-            if same:
+            if same and (graph.is_equal(relation) if index else graph.is_subset(relation)):
                 return function
         except islpy.Error:
             if exhausted(relation.get_ctx()):
@@ -295,6 +293,9 @@ def function_of(relation: islpy.Map, route: int = 0) -> islpy.PwMultiAff:
 
 
 def _converted(relation: islpy.Map) -> Any:
+    """Return ISL's conversion of a relation, its floors defined."""
+    if any(part.dim(islpy.dim_type.div) for part in relation.get_basic_maps()):
+        relation = relation.coalesce().compute_divs()
     renew(relation.get_ctx())
     return islpy.PwMultiAff.from_map(relation)
 

@@ -289,10 +289,10 @@ def _read(context: islpy.Context, value: Value) -> tuple[str, tuple[Piece, ...]]
 def _settled_function(function: Any) -> tuple[str, Any]:
     context, text = function.get_ctx(), _function_text(function)
     for _ in range(SETTLING_ROUNDS):
-        if text.endswith(EMPTY):
-            function = _again(context, text)
-            return written(islpy.Map.empty(function.get_space())), function
-        function = _again(context, text).coalesce()
+        if function.domain().is_empty():
+            function = _again(context, written(islpy.Map.empty(function.get_space())))
+            return _function_text(function), function
+        function = islpy.PwMultiAff.read_from_str(context, text).coalesce()
         before, text = text, _function_text(function)
         if text == before:
             break
