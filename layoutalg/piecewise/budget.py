@@ -30,13 +30,15 @@ OBJECTS = 256
 """ISL objects that a thread keeps."""
 FIRST_TEXT = 16_000
 FIRST_QUOTIENTS = 24
-FIRST_OPERATIONS = (5_000, 20_000)
-"""Operation quotas of the attempts in this process."""
+FIRST_OPERATIONS, LONG_OPERATIONS = (6_000, 24_000), (4_000, 16_000)
+"""Operation quotas of the attempts in this process, and those for numbers of more digits than ``DIGITS``."""
+DIGITS = 4
 CHEAP = 5e-7
 """Seconds per operation up to which a second attempt follows; usual are 1e-7."""
 RENEWED = 0.05
 """Seconds of a question during which the parts of its text have a quota each."""
 _QUOTIENT = re.compile(r"\bfloor\b|\bmod\b|\bexists\b|%")
+_NUMBER = re.compile(r"\d+")
 _SOURCE = re.compile(r"\s+in /?\S+\.[ch]:\d+")
 _own = threading.local()
 
@@ -94,13 +96,12 @@ def _short_attempts(
     question: str | Callable[[], str], operations: int | None, ask: Callable[..., T], *args: Any, **kwargs: Any
 ) -> T:
     """Return ISL's answer within the quotas of this process; raise ``_ExhaustedError`` if they are not enough."""
-    quotas: tuple[int, ...] = FIRST_OPERATIONS
+    characters, quotients, digits = size_of(args)
+    quotas: tuple[int, ...] = FIRST_OPERATIONS if digits <= DIGITS else LONG_OPERATIONS
     if not worker.available():
         quotas = (limits.ISL_OPERATIONS,) if operations is None else (operations,)
-    elif operations is None:
-        characters, quotients = size_of(args)
-        if characters > FIRST_TEXT or quotients > FIRST_QUOTIENTS:
-            raise _ExhaustedError
+    elif operations is None and (characters > FIRST_TEXT or quotients > FIRST_QUOTIENTS):
+        raise _ExhaustedError
     for quota in quotas:
         started, asked = time.perf_counter(), quota if operations is None else min(quota, operations)
         try:
@@ -113,14 +114,14 @@ def _short_attempts(
     raise _ExhaustedError
 
 
-def size_of(operand: object) -> tuple[int, int]:
-    """Return the number of characters and of quotients in the texts of some operands, for values a bound."""
+def size_of(operand: object) -> tuple[int, int, int]:
+    """Return the characters, quotients and most digits of a number in the texts of operands; for values an estimate."""
     if isinstance(operand, str):
-        return len(operand), len(_QUOTIENT.findall(operand))
+        return len(operand), len(_QUOTIENT.findall(operand)), max(map(len, _NUMBER.findall(operand)), default=0)
     if isinstance(operand, (tuple, list)):
         sizes = [size_of(entry) for entry in operand]
-        return sum(size for size, _ in sizes), sum(count for _, count in sizes)
-    found: tuple[int, int] = getattr(operand, "size", (0, 0))
+        return sum(size[0] for size in sizes), sum(size[1] for size in sizes), max([0, *(size[2] for size in sizes)])
+    found: tuple[int, int, int] = getattr(operand, "size", (0, 0, 0))
     return found
 
 

@@ -74,7 +74,7 @@ class Value:
     key: int = field(init=False, default_factory=lambda: next(_keys))
     box: Any = field(init=False, default=None)
     depth: int = field(init=False)
-    _size: tuple[int, int] | None = field(init=False, default=None)
+    _size: tuple[int, int, int] | None = field(init=False, default=None)
     _judge: Callable[[Value], None] | None = field(init=False, default=None)
     _slope: int = field(init=False, default=0)
 
@@ -119,8 +119,8 @@ class Value:
         return True
 
     @property
-    def size(self) -> tuple[int, int]:
-        """A bound on the characters and quotients of the text."""
+    def size(self) -> tuple[int, int, int]:
+        """About the characters, quotients and most digits of a number of the text; see ``budget.size_of``."""
         if self._size is None:
             self._size = size_of(self.text if self.is_settled else self.operands)
         return self._size
