@@ -25,7 +25,7 @@ from layoutalg.notation.written import is_written, read_written
 from layoutalg.proofs.tensor import Tensor, tensor_of
 from layoutalg.proofs.tensormap import TensorMapPlan
 from layoutalg.synth.solving import joint
-from layoutalg.synth.tensormap.planner import tensormap
+from layoutalg.synth.symbolic.call import tensormap
 from layoutalg.synth.tensormap.refusal import InadmissibleError
 from layoutalg.targets.banks import nvidia_access
 from layoutalg.targets.nvidia import tensormap as hardware
@@ -415,10 +415,11 @@ def _planned(question: _Question, smem: object, direction: str) -> TensorMapPlan
     for missing in no_tensor_maps(question.target):
         return str(missing)
     try:
-        return tensormap(
+        plan: TensorMapPlan = tensormap(
             question.tensor, question.tile, smem, question.target, direction,
             repair=False, budget_seconds=clock.left(PLAN_SECONDS), **question.options,
         )  # fmt: skip
+        return plan
     except BudgetError as error:
         if error.diagnostic.code != "LA411":
             raise

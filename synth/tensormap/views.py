@@ -51,10 +51,10 @@ class View:
     oob: str
 
 
-def views(forms: Forms, box: Box, ratio: int, wanted: str) -> Iterator[View]:
-    """Yield the views of a box predicted to reach a class, fewer dimensions first."""
+def views(forms: Forms, box: Box, ratio: int, wanted: str, plain: bool = False) -> Iterator[View]:
+    """Yield the views of a box predicted to reach a class, fewer dimensions first; arguments as for ``layings``."""
     for lines in row_lines(forms.problem, box):
-        for laying in layings(forms, box, lines, ratio, wanted):
+        for laying in layings(forms, box, lines, ratio, wanted, plain):
             view = _placed(forms, box, ratio, laying, wanted)
             if view is not None:
                 yield view
