@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 
 from layoutalg.ground import clock
 from layoutalg.proofs.tensormap.problem import TensorMapProblem
-from layoutalg.synth.tensormap.boxes import Box
+from layoutalg.synth.tensormap.boxes import Box, Row
 from layoutalg.synth.tensormap.lines import ALIGN, Line, Move, box_moves, room_for
 from layoutalg.synth.tensormap.sight import Form, Forms, Test
 from layoutalg.targets.nvidia.tensormap import limits
@@ -98,7 +98,8 @@ def layings(
         lines: The lines of its rows.
         ratio: Problem elements per map element.
         wanted: ``"exact"``, ``"weak"`` or ``"lost"``.
-        plain: Whether every line belongs to one tile dimension.
+        plain: Whether the lines are the tensor's own dimensions: none has moves of several, and a line that alone
+            carries one has its pitch.
     """
     problem = forms.problem
     free = [forms.guarded(dim, [], wanted) for dim in range(problem.rank)]
@@ -123,6 +124,13 @@ def layings(
             yield Laying((*lines, *extra), along, (*done.rows, *(group.parts for group in done.groups)))
 
 
+def _along(problem: TensorMapProblem, box: Box, row: Row, dim: int) -> bool:
+    """Whether a row walks a tile dimension, or whole dimensions that never move and that it continues."""
+    walked = {box.atoms[index].dim for index in row.atoms}
+    moved = {box.atoms[index].dim for index in box.loops} | {at for at, m in enumerate(problem.origin_multiple) if m}
+    return dim in walked or (row.step * row.count == problem.global_strides[dim] and not walked & moved)
+
+
 def _ways(
     forms: Forms, box: Box, lines: tuple[Line, ...], dim: int, moves: list[Move], room: int, wanted: str, plain: bool
 ) -> Iterator[_Way]:
@@ -131,7 +139,7 @@ def _ways(
     Rows along the dimension come first, then its own lines, then other rows.
     """
     size = forms.problem.element_bytes
-    along = [any(box.atoms[index].dim == dim for index in row.atoms) for row in box.rows]
+    along = [_along(forms.problem, box, row, dim) for row in box.rows]
     coarse = sorted(range(len(lines)), key=lambda at: -lines[at].stride_bytes)
 
     def lay(targets: tuple[int | None, ...], own: int) -> Iterator[tuple[tuple[int | None, ...], int]]:
@@ -172,7 +180,7 @@ class _Search:
         forms: The problem, and what its tile dimensions add.
         wanted: The class.
         ratio: Problem elements per map element.
-        plain: Whether every line belongs to one tile dimension.
+        plain: Whether the lines are the tensor's own dimensions.
         units: Unit of one coordinate, per row of the box.
         inner: The tile dimensions that the innermost row walks.
         room: How far below and above the tile's first element a map may reach, in bytes.
@@ -207,7 +215,9 @@ class _Search:
         for way in self.ways[dim]:
             fitting = [not (self.plain or stands or group.stands) for group in partial.groups]
             for places in _places(way.own, fitting, count):
-                grown = _grow(partial, dim, way, self.moves[dim], places, stands, size)
+                pitch = abs(self.forms.problem.global_strides[dim]) * size
+                own = self.plain and len(way.parts) == 1 and pitch % ALIGN == 0
+                grown = _grow(partial, dim, way, self.moves[dim], places, stands, size, pitch if own else 0)
                 if self.holds(grown):
                     yield from self.laid(grown, count)
 
@@ -247,16 +257,23 @@ def _places(own: int, fitting: list[bool], count: int) -> Iterator[tuple[int, ..
 
 
 def _grow(
-    partial: _Partial, dim: int, way: _Way, moves: list[Move], places: tuple[int, ...], stands: bool, size: int
+    partial: _Partial,
+    dim: int,
+    way: _Way,
+    moves: list[Move],
+    places: tuple[int, ...],
+    stands: bool,
+    size: int,
+    pitch: int,
 ) -> _Partial:
-    """Assign one more tile dimension."""
+    """Assign one more tile dimension; its own lines have this pitch, if any, or step as it moves."""
     rows = tuple({**parts, dim: way.parts[at]} if at in way.parts else parts for at, parts in enumerate(partial.rows))
     laid = list(zip(moves, way.targets, strict=True))
     along = tuple((*mine, *(move for move, target in laid if target == at)) for at, mine in enumerate(partial.along))
     groups = list(partial.groups)
     for own, at in enumerate(places):
         mine = tuple(move for move, target in laid if target == -1 - own)
-        unit = math.gcd(*(move.tile_step if stands else move.step * size for move in mine))
+        unit = pitch or math.gcd(*(move.tile_step if stands else move.step * size for move in mine))
         part = {dim: way.parts[-1 - own]}
         if at < len(groups):
             joined = groups[at].parts | part
@@ -306,7 +323,12 @@ def alignment(problem: TensorMapProblem, inner: Parts, ratio: int) -> tuple[int,
     """
     size = problem.element_bytes
     low, high = sum(part.low for part in inner.values()), sum(part.high for part in inner.values()) + size
-    return low % ALIGN, -high % (ratio * size if problem.direction == "load" else ALIGN)
+    return low % ALIGN, -high % grain(problem, ratio)
+
+
+def grain(problem: TensorMapProblem, ratio: int) -> int:
+    """Return the bytes of which the innermost line ends at a multiple: a map element, or a chunk of a store."""
+    return ratio * problem.element_bytes if problem.direction == "load" else ALIGN
 
 
 def _group_line(group: _Group) -> Line:

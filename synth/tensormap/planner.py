@@ -1,10 +1,11 @@
 """Synthesize a proved TensorMap plan, or a refusal that names every broken rule and re-checked repairs.
 
 Every returned plan has been proved by ``proofs.tensormap.check``. Among the candidates tried it has the best cost, in
-this order: out-of-bounds class not ``lost``, number of issues, class ``exact``, rank, no undocumented rules.
+this order: out-of-bounds class not ``lost``, number of issues, class ``exact``, dimensions of the tensor itself, rank,
+no undocumented rules.
 
-The search enumerates every box and every assignment of moves to map dimensions, those of the tensor itself first. A
-tile is refused only after that.
+The search enumerates every box, and every assignment of moves to map dimensions: first those of the tensor itself
+(merged, cut or walked in steps), which nearly always suffice. A tile is refused only after all of them.
 """
 
 from __future__ import annotations
@@ -189,7 +190,7 @@ def _found(problem: TensorMapProblem, task: _Task) -> TensorMapPlan | None:
     for statement in variants(problem):  # maps with the tensor's own dimensions are preferred to any others
         found = _boxes(statement)
         tried += found
-        best = _best_of(found, best, task)
+        best = _best_of(found, best, task, plain=True)
         if best is not None and best.oob == "exact" and len(best.issues) == 1:
             return best
     tried.sort(key=_order)
