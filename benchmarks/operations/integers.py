@@ -16,7 +16,7 @@ from layoutalg import integer
 from layoutalg.ground.verdict import Refuted
 from layoutalg.integer import IntegerLayout
 from operations import tables
-from operations.record import attempt, draws, expect, failed, operation, refusal
+from operations.record import answer, attempt, draws, expect, failed, operation, refusal
 
 Vector = tuple[int, ...]
 
@@ -209,17 +209,14 @@ def axes(one: Affine, rng: random.Random) -> None:
 
 
 @operation("integer", weight=2)
-def cuts(one: Affine, rng: random.Random) -> str | None:
+def cuts(one: Affine, rng: random.Random) -> None:
     """slice, resize, split."""
     layout, k = one.layout, rng.randrange(len(one.extents))
     name, extent = f"i{k}", one.extents[k]
     start, count, step = rng.randrange(extent), rng.randint(1, 3), rng.choice((1, 1, 2, -1, 0))
     inside = 0 <= start + (count - 1) * step < extent
-    found = attempt(integer.slice, layout, name, start, count, step)
     what = f"slice({layout}, {name}, {start}, {count}, {step})"
-    if failed(found):
-        return refusal(found, inside, what)
-    expect(inside, f"{what} gave {found}")
+    found = answer(integer.slice, layout, name, start, count, step, exists=inside, strict=True)
     window = box([*one.extents[:k], count, *one.extents[k + 1 :]])
     agree(found, [one.value((*p[:k], start + step * p[k], *p[k + 1 :])) for p in window], what)
     to = rng.randint(1, extent + 3)
@@ -228,7 +225,6 @@ def cuts(one: Affine, rng: random.Random) -> str | None:
     digits = tables.factors(extent, rng)
     names = {f"d{j}": n for j, n in enumerate(digits)}
     agree(integer.split(layout, name, names), one.table, f"split({layout}, {name}, {names})")
-    return None
 
 
 def is_affine(one: Affine, extents: list[int]) -> bool:
@@ -245,12 +241,12 @@ def is_affine(one: Affine, extents: list[int]) -> bool:
 
 
 @operation("integer", weight=2)
-def reshape(one: Affine, rng: random.Random) -> str | None:
+def reshape(one: Affine, rng: random.Random) -> None:
     """reshape to another box, and merge of some axes: they exist where the function is affine there."""
     extents = tables.factors(len(one.table), rng)
-    found = attempt(integer.reshape, one.layout, {f"k{k}": n for k, n in enumerate(extents)})
-    if failed(found):
-        return refusal(found, is_affine(one, extents), f"reshape({one.layout}, {extents})")
+    found = answer(
+        integer.reshape, one.layout, {f"k{k}": n for k, n in enumerate(extents)}, exists=lambda: is_affine(one, extents)
+    )
     agree(found, one.table, f"reshape({one.layout}, {extents})")
     chosen = rng.sample(range(len(one.extents)), rng.randint(1, len(one.extents)))
     names = [f"i{k}" for k in chosen]
@@ -267,7 +263,7 @@ def reshape(one: Affine, rng: random.Random) -> str | None:
             one.offsets,
         )
         whole = [math.prod(one.extents[k] for k in chosen), *[one.extents[k] for k in rest]]
-        return refusal(found, is_affine(swapped, whole), what)
+        raise refusal(found, is_affine(swapped, whole), what)
     first = [n for n, _ in found.inputs].index("m")
     extents = [n for _, n in found.inputs]
     want = []
@@ -281,11 +277,10 @@ def reshape(one: Affine, rng: random.Random) -> str | None:
         want.append(one.value(point))
     agree(found, want, what)
     expect(len(extents) == len(order), what)
-    return None
 
 
 @operation("integer", weight=2)
-def composition(one: Affine, rng: random.Random) -> str | None:
+def composition(one: Affine, rng: random.Random) -> None:
     """The outputs of the inner layout are the axes of the outer one."""
     extents = tables.factors(rng.choice((1, 2, 3, 4, 6, 8)), rng)
     rows, moduli, offsets = [], [], []
@@ -303,14 +298,13 @@ def composition(one: Affine, rng: random.Random) -> str | None:
     found = attempt(lambda: one.layout @ layout)
     if failed(found):
         if not inside:
-            return refusal(found, False, what)
+            raise refusal(found, False, what)
         joint = [one.value(v) for v in inner.table]
         exists = is_affine_table(joint, extents, one.moduli)
-        return refusal(found, exists, what)
+        raise refusal(found, exists, what)
     expect(inside, f"{what} gave {found}")
     agree(found, [one.value(v) for v in inner.table], what)
     expect(layout.then(one.layout) == found, "then")
-    return None
 
 
 def is_affine_table(values: list[Vector], extents: list[int], moduli: list[int]) -> bool:
@@ -396,19 +390,15 @@ def right_inverse(one: Affine, rng: random.Random) -> None:
 
 
 @operation("integer")
-def inverse(one: Affine, rng: random.Random) -> str | None:
-    found = attempt(one.layout.inverse)
+def inverse(one: Affine, rng: random.Random) -> None:
     bijective = len(one.rows) == 1 and sorted(one.table) == [(i,) for i in range(len(one.table))]
     what = f"{one.layout}.inverse()"
-    if failed(found):
-        return refusal(found, bijective, what, "LA747")
-    expect(bijective, f"{what} gave {found}")
+    found = answer(one.layout.inverse, exists=bijective, strict=True, declined="LA747")
     agree(found, [(one.table.index((v,)),) for v in range(len(one.table))], what)
-    return None
 
 
 @operation("integer")
-def along(one: Affine, rng: random.Random) -> str | None:
+def along(one: Affine, rng: random.Random) -> None:
     """Along the flat index: coalesced, access."""
     modes = integer.coalesced(one.layout)
     want = [tuple(b) for b in [one.offsets]]
@@ -446,16 +436,13 @@ def along(one: Affine, rng: random.Random) -> str | None:
         (k for k in (1, 2, 4, 8, 16) if k <= 16 and k % size == 0 and found.width % (k // size) == 0), default=0
     )
     expect(found.vector_bytes(size) == want_bytes, f"vector_bytes of {found}")
-    return None
 
 
 @operation("integer")
-def index_expression(one: Affine, rng: random.Random) -> str | None:
+def index_expression(one: Affine, rng: random.Random) -> None:
     j = rng.randrange(len(one.rows))
     name = rng.choice((None, "t"))
-    found = attempt(integer.index_expression, one.layout, name, f"o{j}")
-    if failed(found):
-        return refusal(found, True, f"index_expression({one.layout}, {name}, o{j})")
+    found = answer(integer.index_expression, one.layout, name, f"o{j}")
     expect(bool(found.check()), f"check of {found}")
     index = rng.randrange(len(one.table))
     point = {"t": index} if name else {f"i{k}": x for k, x in enumerate(one.points[index])}
@@ -463,7 +450,6 @@ def index_expression(one: Affine, rng: random.Random) -> str | None:
     expect(found.evaluate(given) == one.table[index][j], f"{found.text} at {given}")
     c_text = found.text.replace("/", "//")
     expect(eval(c_text, {}, dict(point)) == one.table[index][j] or "//" in c_text or "%" in c_text, f"{found.text}")
-    return None
 
 
 @operation("integer", weight=0.7)

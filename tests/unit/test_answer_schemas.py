@@ -126,7 +126,7 @@ def answers() -> Iterator[Any]:
         yield la.equivalent(la.parse("4:1"), la.parse(other))
     yield la.certify.equality(la.parse("4:1"), la.parse("(2,2):(1,2)"))
     yield Broken("STRIDE_ALIGN", "a pitch is not a multiple of 16 bytes", {"coordinate": (1, 0)})
-    yield ProductReport("host", None, (64, 64, 64), (0, 1, 2.0, np.float32(3.0)), "", 0.25)
+    yield ProductReport("host", None, (64, 64, 64), (0, 1, 2.0, 3.0), "", 0.25)
     yield ValidationReport("host", "", None, ((0, 0),), 8192, None, None, 0.5)
     for problem in (PROBLEM, dataclasses.replace(PROBLEM, smem_modes=(((64, 1),), ((64, 64),)), swizzle="128B")):
         try:
