@@ -27,7 +27,7 @@ from layoutalg.notation.written import is_written, read_written
 from layoutalg.proofs.tensor import Tensor, tensor_of
 from layoutalg.proofs.tensormap import TensorMapPlan
 from layoutalg.synth.solving import joint
-from layoutalg.synth.tensormap.planner import tensormap
+from layoutalg.synth.symbolic.call import tensormap
 from layoutalg.synth.tensormap.refusal import InadmissibleError
 from layoutalg.synth.wgmma import OperandPlan
 from layoutalg.synth.wgmma.plan import certified
@@ -414,7 +414,10 @@ def _planned(
         return str(missing)
     left = clock.left(PLAN_SECONDS)
     try:
-        return tensormap(tensor, tile, smem, target, direction, repair=False, budget_seconds=left, **options)
+        plan: TensorMapPlan = tensormap(
+            tensor, tile, smem, target, direction, repair=False, budget_seconds=left, **options
+        )
+        return plan
     except BudgetError as error:
         if error.diagnostic.code != "LA411":
             raise
