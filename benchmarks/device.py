@@ -1,13 +1,13 @@
 """What a GPU does: the jobs that recorded tests/data/measured, and what they share.
 
     python3 benchmarks/device.py JOB --out RESULTS [--seconds 150] [--seed N] [options of the job]
-    python3 benchmarks/device.py JOB --rehearse          (compile all kernels of a job; needs no GPU)
+    python3 benchmarks/device.py JOB --rehearse         (compile all kernels of a job; needs no GPU)
     python3 benchmarks/device.py list
 
-Run on a machine with a GPU of compute capability 9.0 and its driver, from the root of the repository. ``JOBS`` says what
-each job asks and which records are its own. A job draws its cases and says what to run; ``Run`` compiles kernels, runs
-cases in child processes, and writes. A case that faults or hangs ends its child, is recorded as a ``Fault``, and the
-next child goes on behind it: a fault ends a CUDA context.
+Run on a machine with a GPU of compute capability 9.0 and its driver, from the root of the repository. ``JOBS`` says
+what each job asks and which records are its own. A job draws its cases and says what to run; ``Run`` compiles kernels,
+runs cases in child processes, and writes. A case that faults or hangs ends its child, is recorded as a ``Fault``, and
+the next child goes on behind it: a fault ends a CUDA context.
 """
 
 from __future__ import annotations
@@ -84,7 +84,8 @@ JOBS = {
     "operand_b": Job("which element wgmma reads for operand B", "device_wgmma_probes", ("wgmma_b_dev",),
                      options={"scale": 1.0}),
     "wgmma": Job("every wgmma instruction, and probes of what it reads and hears", "device_wgmma",
-                 ("wgmma_dev", "wgmma_probes_dev", "wgmma_campaign_dev"), 600, {"only": ["campaign", "probes"], "every": 1}),
+                 ("wgmma_dev", "wgmma_probes_dev", "wgmma_campaign_dev"), 600,
+                 {"only": ["campaign", "probes"], "every": 1}),
     "fragments": Job("register fragments of mma.sync, ldmatrix, stmatrix and wgmma", "device_accesses",
                      ("fragments_dev", "mma_dev"), options={"rounds": 20}),
     "matrices": Job("admitted accesses of registers to shared memory, byte for byte", "device_accesses",
@@ -399,8 +400,8 @@ class Run:
         path, log = self.scratch / "counted", self.scratch / "counted.csv"
         path.write_bytes(pickle.dumps((function, [None], more, self.scratch)))
         command = [
-            tool, "--clock-control", "none", "--cache-control", "none", "--csv", "--page", "raw", "--log-file", str(log),
-            "--metrics", ",".join(f"{name}.sum" for name in metrics), sys.executable, __file__, "child", str(path),
+            tool, "--clock-control", "none", "--cache-control", "none", "--csv", "--page", "raw",
+            "--log-file", str(log), "--metrics", ",".join(f"{name}.sum" for name in metrics), sys.executable, __file__, "child", str(path),
         ]  # fmt: skip
         try:
             done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
@@ -452,10 +453,15 @@ def compiled(kernel: KernelSource, path: Path) -> str:
 _HERE: list[Path] = []
 
 
+def here() -> Path:
+    """The folder of the cubins of this child."""
+    return _HERE[0]
+
+
 @functools.cache
 def cuda() -> Cuda:
     """The device of this child."""
-    return Cuda(_HERE[0])
+    return Cuda(here())
 
 
 def launched(job: Launch) -> dict[int, np.ndarray]:

@@ -1,8 +1,8 @@
 """Plans and tile products on a device: every byte is compared with the problem's own statement.
 
-Implementation notes: loads read a buffer that repeats a block of random bytes with an odd period, so that a wrong address
-shows; a store has an arena of its own. Plans whose numbers do not fit are reported as skipped, never as agreeing.
-"""
+Implementation notes: loads read a buffer that repeats a block of random bytes with an odd period, so that a wrong
+address shows; a store has an arena of its own. Plans whose numbers do not fit are reported as skipped, never as
+agreeing."""
 
 from __future__ import annotations
 
