@@ -401,7 +401,8 @@ class Run:
         path.write_bytes(pickle.dumps((function, [None], more, self.scratch)))
         command = [
             tool, "--clock-control", "none", "--cache-control", "none", "--csv", "--page", "raw",
-            "--log-file", str(log), "--metrics", ",".join(f"{name}.sum" for name in metrics), sys.executable, __file__, "child", str(path),
+            "--log-file", str(log), "--metrics", ",".join(f"{name}.sum" for name in metrics),
+            sys.executable, __file__, "child", str(path),
         ]  # fmt: skip
         try:
             done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
