@@ -110,7 +110,7 @@ def chosen_backend(device: object, arch: str, names: Sequence[str], call: str) -
     if not isinstance(device, str) or device not in ("auto", *names):
         raise Checker("LA540", "no such backend").malformed("device", f"must be one of {('auto', *names)}", device)
     if device == "host" and hostsim.compiler() is None:
-        raise MissingExtraError(Diagnostic("LA520", "running a kernel on the CPU needs a C++ compiler", (call,)))
+        raise hostsim.no_compiler(call)
     if device not in ("auto", "cuda"):
         return device, "", None
     info = launch.device()

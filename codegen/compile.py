@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import re
 
-from layoutalg.codegen.complaints import CompileError, line_before, lines_of, refused
+from layoutalg.codegen.complaints import CompileError, lines_before, lines_of, refused
 from layoutalg.codegen.kernel import KernelSource
 from layoutalg.ground import limits
 from layoutalg.ground.errors import Diagnostic, MalformedError, MissingExtraError
@@ -84,8 +84,7 @@ def _assembled(text: str, arch: str) -> tuple[int, ...]:
         return log.decode("utf-8", "replace"), made
 
     log, assembly = compiled("sm")[0], compiled("compute")[1].decode("utf-8", "replace")
-    found = (line_before(assembly, int(match[1])) for match in _ASSEMBLER_LINE.finditer(log))
-    return tuple(dict.fromkeys(line for line in found if line))
+    return lines_before(assembly, _ASSEMBLER_LINE.finditer(log))
 
 
 def missing_cuda(doing: str, reason: str) -> MissingExtraError:

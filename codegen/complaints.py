@@ -7,9 +7,10 @@ tables, the ``.loc`` directive before a line gives the line of the text it comes
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+import subprocess
+from collections.abc import Iterable, Mapping, Sequence
 
-from layoutalg.ground import limits
+from layoutalg.ground import clock, limits
 from layoutalg.ground.errors import Diagnostic, LayoutError
 
 _FILES = r"default_program|(?:\S*[/\\])?(?:kernel\.(?:hip|cpp)|CompileSource)"
@@ -39,6 +40,16 @@ def lines_of(log: str) -> tuple[int, ...]:
     return tuple(dict.fromkeys(int(match[1]) for match in _LINE.finditer(log)))
 
 
+def ran(command: Sequence[str], doing: str, environment: Mapping[str, str] | None = None) -> tuple[int, str]:
+    """Run a compiler within its time limit; return its exit status and its log, which may be in any encoding."""
+    seconds = clock.left(limits.COMPILE_SECONDS)
+    try:
+        done = subprocess.run(command, capture_output=True, check=False, timeout=seconds, env=environment)
+    except subprocess.TimeoutExpired:
+        clock.out_of_time(doing, seconds)
+    return done.returncode, done.stderr.decode("utf-8", "replace")
+
+
 def line_before(assembly: str, line: int) -> int | None:
     """Return the line of the text that a line of assembly comes from, by its line table; None if unknown.
 
@@ -51,6 +62,12 @@ def line_before(assembly: str, line: int) -> int | None:
         if match and int(match[1]):
             return int(match[1])
     return None
+
+
+def lines_before(assembly: str, places: Iterable[re.Match[str]]) -> tuple[int, ...]:
+    """Return the lines of the text that matched lines of assembly come from, each once."""
+    found = (line_before(assembly, int(match[1])) for match in places)
+    return tuple(dict.fromkeys(line for line in found if line))
 
 
 def refused(

@@ -13,14 +13,13 @@ from collections.abc import Sequence
 from itertools import count
 
 from layoutalg.codegen.cluster import cluster_prelude
-from layoutalg.codegen.conversion_steps import CHECK, StepWriter
-from layoutalg.codegen.exchange import Written
+from layoutalg.codegen.conversion_steps import CHECK, WARP, StepWriter
 from layoutalg.codegen.kernel import KernelSource, checked_name, signature
 from layoutalg.codegen.plans import upheld
 from layoutalg.codegen.portable import portable_prelude
 from layoutalg.codegen.thread_numbers import Numbers
 from layoutalg.proofs.conversion import ConversionPlan
-from layoutalg.proofs.conversion_steps import WORD_BITS, Through
+from layoutalg.proofs.conversion_steps import WORD_BITS
 
 MOST_WORDS = 256
 MOST_THREADS = 1024
@@ -29,20 +28,6 @@ _WAYS = {
     "shared": "through shared memory", "matrices": "through shared memory, by matrices",
     "cluster": "through the shared memory of a cluster",
 }  # fmt: skip
-
-WARP = """
-#ifndef LA_HOST
-// Returns the word of the lane whose number differs in the bits of a mask.
-__device__ __forceinline__ la_u32 la_shuffle_xor(la_u32 word, la_u32 mask)
-{
-#ifdef __CUDACC__
-    return __shfl_xor_sync(0xFFFFFFFFu, word, (int)mask);
-#else
-    return la_shuffle(word, (threadIdx.x ^ mask) % LA_LANES);
-#endif
-}
-#endif
-"""
 
 _KERNEL = """{tables}
 // {title}
@@ -78,7 +63,7 @@ def conversion_kernel(plan: ConversionPlan, name: str = "la_convert") -> KernelS
     CHECK.kind(plan, ConversionPlan, "plan")
     threads, before, _ = sizes(plan)
     numbers, each = Numbers(), threads // plan.blocks
-    made = converted(plan, [f"s{word}" for word in range(before)], numbers)
+    lines, after = converted(plan, [f"s{word}" for word in range(before)], numbers)
     parameters = (("const la_u32*", "source"), ("la_u32*", "destination"))
     text = _KERNEL.format(
         tables="".join(numbers.tables), title=title(plan), threads=each, name=checked_name(name),
@@ -86,8 +71,8 @@ def conversion_kernel(plan: ConversionPlan, name: str = "la_convert") -> KernelS
         thread=f"la_cluster_thread({each}u)" if plan.blocks > 1 else "threadIdx.x",
         signature=signature(parameters), shared=numbers.declared(),
         loads="".join(f"    const la_u32 s{word} = source[{at(word * threads)}];\n" for word in range(before)),
-        lines="".join(f"    {line}\n" for line in made.lines),
-        stores="".join(f"    destination[{at(word * threads)}] = {held};\n" for word, held in enumerate(made.words)),
+        lines="".join(f"    {line}\n" for line in lines),
+        stores="".join(f"    destination[{at(word * threads)}] = {held};\n" for word, held in enumerate(after)),
     )  # fmt: skip
     return KernelSource(name, prelude(plan, text) + text, plan.target, each, smem_bytes(plan), parameters)
 
@@ -99,22 +84,18 @@ def smem_bytes(plan: ConversionPlan) -> int:
 
 def converted(
     plan: ConversionPlan, words: Sequence[str], numbers: Numbers, prefix: str = "x", area: int = 0
-) -> Written:
-    """Return the statements of a plan for named packed words, with shared memory from byte ``area`` on."""
+) -> tuple[list[str], list[str]]:
+    """Return the statements of a plan for named packed words, and the names of the words that result.
+
+    Shared memory is used from byte ``area`` on.
+    """
     threads, before, _ = sizes(upheld(plan))
     if len(words) != before:
         raise CHECK.malformed("words", f"must be {before}", len(words))
     names = (f"{prefix}{number}" for number in count())
     writer = StepWriter(plan.element_bits, numbers, names, plan.lanes, threads // plan.lanes, area)
-    held = writer.begun(list(words), plan.source.registers)
-    through = False
-    for step in plan.steps:
-        if isinstance(step, Through):
-            writer.lines += ["__syncthreads();"] * through
-            through = True
-        held = writer.step(step, held)
-    after = writer.ended(held)
-    return Written(tuple(writer.lines), tuple(after))
+    after = writer.written(plan.steps, words, plan.source.registers)
+    return writer.lines, after
 
 
 def sizes(plan: ConversionPlan) -> tuple[int, int, int]:

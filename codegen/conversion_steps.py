@@ -13,16 +13,30 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from layoutalg.codegen.exchange import mixed_text
 from layoutalg.codegen.thread_numbers import Numbers, shifted
 from layoutalg.ground.check import Checker
-from layoutalg.proofs.conversion_steps import Access, Read, Step, Take, Through
-from layoutalg.proofs.exchange import Exchange, Move
+from layoutalg.proofs.conversion_steps import Access, Read, Step, Through
+from layoutalg.proofs.exchange import Exchange, Move, Take
 from layoutalg.proofs.listed_access import OUT, TABLE_BITS, ListedAccess, taking
-from layoutalg.proofs.register_words import WORD_BYTES, Elements, Lowering, Mixed
+from layoutalg.proofs.register_words import OPEN, WORD_BYTES, Elements, Lowering, Mixed
 from layoutalg.proofs.shuffle import NONE, ShufflePlan
 
 CHECK = Checker("LA955", "cannot generate a kernel for this conversion")
+
+WARP = """
+#ifndef LA_HOST
+// Returns the word of the lane whose number differs in the bits of a mask.
+__device__ __forceinline__ la_u32 la_shuffle_xor(la_u32 word, la_u32 mask)
+{
+#ifdef __CUDACC__
+    return __shfl_xor_sync(0xFFFFFFFFu, word, (int)mask);
+#else
+    return la_shuffle(word, (threadIdx.x ^ mask) % LA_LANES);
+#endif
+}
+#endif
+"""
+"""A function of the statements that is not portable."""
 
 
 class StepWriter(Lowering[str]):
@@ -59,6 +73,16 @@ class StepWriter(Lowering[str]):
             return self.of_words([word for group in zip(*planes, strict=True) for word in group], held.packed)
         return self.moved(step, held)
 
+    def written(self, steps: Sequence[Step], words: Sequence[str], registers: int) -> list[str]:
+        """Write the steps of a thread; return the names of its words after them."""
+        held, through = self.begun(words, registers), False
+        for step in steps:
+            if isinstance(step, Through):
+                self.lines += ["__syncthreads();"] * through
+                through = True
+            held = self.step(step, held)
+        return self.ended(held)
+
     def new(self, expression: str) -> str:
         """Declare a word and return its name."""
         name = next(self.names)
@@ -67,7 +91,7 @@ class StepWriter(Lowering[str]):
 
     def made(self, mixed: Mixed[str]) -> str:
         """Write a select or a permutation."""
-        return self.new(mixed_text(mixed, self.numbers, "la_permute"))
+        return self.new(mixed_text(mixed, self.numbers))
 
     def shuffled(self, word: str, step: Exchange | Move | Read, number: int) -> str:
         """Write a shuffle."""
@@ -210,3 +234,30 @@ class StepWriter(Lowering[str]):
 def _matrix_call(end: str, access: Access) -> str:
     trans = "_trans" if access.instruction.endswith(".trans") else ""
     return f"la_{end}matrix_x{access.matrices}{trans}"
+
+
+def mixed_text(mixed: Mixed[str], numbers: Numbers) -> str:
+    """Return the expression of a word made of one or two others; ``numbers`` collects the selectors of threads.
+
+    Example:
+        >>> mixed_text(Mixed(("a", "b"), 1, (0, 1, 4, 5), (2, 3, 6, 7)), numbers := Numbers())
+        'la_permute(a, b, of_t1)'
+        >>> numbers.declared().splitlines()[1].strip()
+        'const la_u32 of_t1 = of_t0 ? 0x7632u : 0x5410u;'
+    """
+    off, on = mixed.whole
+    first, second = mixed.words[0], mixed.words[-1]
+    if off is not None and on is not None:
+        return f"{numbers.asked(mixed.asked)} ? {mixed.words[on]} : {mixed.words[off]}"
+    taken = [byte for byte in mixed.off if byte != OPEN]
+    run = tuple(range(taken[0], taken[0] + len(taken))) == mixed.off[: len(taken)]
+    if not mixed.asked and len(mixed.words) == 1 and run and len(taken) < WORD_BYTES:
+        return f"{first} >> {8 * taken[0]}"
+    selectors = [
+        sum((place if byte == OPEN else byte) << 4 * place for place, byte in enumerate(way))
+        for way in (mixed.off, mixed.on)
+    ]
+    said = f"{selectors[0]:#06x}u"
+    if mixed.asked:
+        said = numbers.shared(f"{numbers.asked(mixed.asked)} ? {selectors[1]:#06x}u : {said}")
+    return f"la_permute({first}, {second}, {said})"

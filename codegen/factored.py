@@ -11,44 +11,31 @@ linear.
 
 from __future__ import annotations
 
-import itertools
-from typing import Literal, TypeAlias
+from itertools import count
 
 import numpy as np
-import numpy.typing as npt
 
+from layoutalg.codegen.conversion_steps import WARP, StepWriter
 from layoutalg.codegen.cuda import MAP_TYPE, fitting, issue_text, origin_parameters, refusal_text, title
-from layoutalg.codegen.exchange import EXCHANGE, exchanged, repacked
 from layoutalg.codegen.kernel import STATUS_DONE, STATUS_TIMEOUT, KernelSource, checked_name, signature
 from layoutalg.codegen.plans import base_align, launchable, upheld
-from layoutalg.codegen.prelude import PRELUDE
-from layoutalg.codegen.thread_numbers import Numbers
+from layoutalg.codegen.portable import TENSOR_PRELUDE
+from layoutalg.codegen.thread_numbers import IntArray, Numbers
 from layoutalg.f2 import matrix
 from layoutalg.ground.check import Checker
-from layoutalg.proofs.factorisation import Factorisation
-from layoutalg.proofs.shuffle import NONE
+from layoutalg.proofs.conversion_steps import Step, Through, flattened
+from layoutalg.proofs.factorisation import Factorisation, Way
+from layoutalg.proofs.listed_access import UNCOUNTED, ListedAccess
 from layoutalg.targets.nvidia.tensormap.limits import MAX_PHASE_BYTES
 
-IntArray: TypeAlias = npt.NDArray[np.int64]
-Way: TypeAlias = Literal["exchanges", "shuffles", "shared"]
 CHECK = Checker("LA883", "cannot generate a kernel for this factorisation")
 LANES = 32
 BANK_BITS = 5
 WORD_TYPES = {1: "unsigned char", 2: "unsigned short", 4: "unsigned int"}
 MOST_REGISTERS = 64
 
-SHUFFLE = """
+NANOSECONDS = """
 #ifndef LA_HOST
-// Returns the word that another lane of the warp offers.
-__device__ __forceinline__ la_u32 la_shuffle(la_u32 word, la_u32 lane)
-{
-    return __shfl_sync(0xFFFFFFFFu, word, (int)lane);
-}
-
-__device__ __forceinline__ void la_sync_warp() { __syncwarp(); }
-
-__device__ __forceinline__ la_u64 la_cycles() { return (la_u64)clock64(); }
-
 __device__ __forceinline__ la_u64 la_nanoseconds()
 {
     la_u64 now;
@@ -66,7 +53,6 @@ extern "C" __global__ void __launch_bounds__({threads}) {name}({signature})
     unsigned char* tile = la_aligned_shared({align});
     const la_u32 tile_address = la_shared_address(tile);
     const la_u32 barrier = tile_address + {barrier};
-    la_u32* scratch = (la_u32*)(tile + {scratch});
     const la_u32 t = threadIdx.x;
 {shared_parts}{refusal}
     if (t == 0) la_mbarrier_init(barrier, 1);
@@ -93,8 +79,7 @@ extern "C" __global__ void __launch_bounds__({threads}) {name}({signature})
         times[1] = la_nanoseconds() - nanoseconds;
         *status = done ? {status_done} : {status_timeout};
     }}
-{stores}    (void)scratch;
-}}
+{stores}}}
 """
 
 
@@ -141,12 +126,16 @@ def factored_kernel(found: Factorisation, way: Way | None = None, name: str | No
     offsets = np.asarray(found.carried.table(), dtype=np.int64)[places] * element
     numbers = Numbers()
     packed = 1 if found.exchange is None or way == "shuffles" else found.exchange.packed
-    words = registers // packed
+    words, align = registers // packed, base_align(plan)
     loads, stores = _ends(offsets, element, packed, numbers)
-    written = {"shuffles": _shuffled, "shared": _shared, "exchanges": _exchanged}[way](found, numbers)
     barrier = -(-size // 16) * 16
-    scratch = barrier + 16
-    end = scratch + (4 * words * threads if way == "shared" else 0)
+    end = barrier + 16 + (4 * words * threads if way == "shared" else 0)
+    writer = StepWriter(
+        32 // packed, numbers, (f"x{number}" for number in count()), LANES, steps.warps, align + barrier + 16
+    )
+    after = writer.written(_steps(found, way, packed), [f"held[{word}]" for word in range(words)], registers)
+    lines = [*writer.lines, *(f"next[{word}] = {name};" for word, name in enumerate(after))]
+    lines += ["la_sync_warp();"] * (way == "shared")  # the next turn stores to the same words
     parameters = (
         (MAP_TYPE, "map"), *origin_parameters(plan), ("la_u32*", "words"), ("la_u64*", "times"), ("int", "repeats"),
         ("int*", "status"),
@@ -154,17 +143,17 @@ def factored_kernel(found: Factorisation, way: Way | None = None, name: str | No
     name = f"la_factored_{way}" if name is None else checked_name(name)
     text = _BODY.format(
         title=title(plan), told=f"residual by {way}: {found.costs[way]}", threads=threads, name=name,
-        signature=signature(parameters), align=base_align(plan), barrier=barrier, scratch=scratch,
+        signature=signature(parameters), align=align, barrier=barrier,
         bytes=plan.expect_tx_bytes, refusal=refusal_text(plan), words=words, loads=loads, stores=stores,
         issues=issue_text(
             plan, range(len(plan.issues)), 0, "la_tma_load_{rank}d({address}, &map, barrier, {coords});"
         ),
-        residual="".join(f"        {line}\n" for line in written), tables="".join(numbers.tables),
+        residual="".join(f"        {line}\n" for line in lines), tables="".join(numbers.tables),
         shared_parts=numbers.declared(),
         status_done=STATUS_DONE, status_timeout=STATUS_TIMEOUT,
     )  # fmt: skip
-    smem = fitting(end + base_align(plan), plan)
-    return KernelSource(name, PRELUDE + SHUFFLE + EXCHANGE + text, plan.problem.arch, threads, smem, parameters)
+    smem = fitting(end + align, plan)
+    return KernelSource(name, TENSOR_PRELUDE + WARP + NANOSECONDS + text, plan.problem.arch, threads, smem, parameters)
 
 
 def _ends(offsets: IntArray, element: int, packed: int, numbers: Numbers) -> tuple[str, str]:
@@ -185,84 +174,26 @@ def _ends(offsets: IntArray, element: int, packed: int, numbers: Numbers) -> tup
     return "".join(loads), "".join(stores)
 
 
-def _exchanged(found: Factorisation, numbers: Numbers) -> list[str]:
-    """The statements of the exchanges."""
-    plan = found.exchange
-    if plan is None:
-        raise CHECK.malformed("way", "must be shuffles or shared: the residual is not affine over F2", "exchanges")
-    written = exchanged(plan, [f"held[{word}]" for word in range(plan.words)], numbers)
-    return [*written.lines, *(f"next[{word}] = {name};" for word, name in enumerate(written.words))]
-
-
-def _shuffled(found: Factorisation, numbers: Numbers) -> list[str]:
-    """The statements of the rounds."""
-    steps = found.shuffles
-    threads = steps.warps * steps.lanes
-    kept = np.array(steps.kept, dtype=np.int64).reshape(threads, steps.registers)
-    lines = []
-    for register in range(steps.registers):
-        column = kept[:, register]
-        if (column == NONE).all():
-            lines.append(f"next[{register}] = 0;")
-        else:
-            lines += _chosen(f"next[{register}]", column, column != NONE, numbers)
-    for number, each in enumerate(steps.rounds):
-        send, read, into = (
-            np.array(rows, dtype=np.int64).reshape(threads) for rows in (each.send, each.read, each.into)
+def _steps(found: Factorisation, way: Way, packed: int) -> tuple[Step, ...]:
+    """The residual as steps between words of ``packed`` elements."""
+    plan, moves = found.exchange, found.shuffles
+    steps: tuple[Step, ...] = (moves,)
+    if way == "exchanges" and plan is not None:
+        steps = plan.steps
+    if way == "shared":
+        source = (moves.source() if plan is None else plan.word_source()).reshape(-1)
+        where = 4 * _scratch(source, len(source) // (moves.warps * moves.lanes), moves.warps * moves.lanes)
+        store, load = (
+            ListedAccess(f"{name}.shared.b32", packed, tuple(map(tuple, rows.tolist())), UNCOUNTED)
+            for name, rows in (("st", where.T), ("ld", where.reshape(-1)[source].reshape(where.shape).T))
         )
-        live = into != NONE
-        asked = np.zeros(threads, dtype=bool)
-        asked[(np.arange(threads) // steps.lanes * steps.lanes + read)[live]] = True
-        body = ["la_u32 word;", *_chosen("word", send, asked, numbers)]
-        body.append(f"word = la_shuffle(word, {numbers.text(read, live)});  // round {number + 1}")
-        targets = np.unique(into[live])
-        if len(targets) == 1 and live.all():
-            body.append(f"next[{targets[0]}] = word;")
-        else:
-            nowhere = steps.registers
-            body.append(f"const la_u32 into = {numbers.text(np.where(live, into, nowhere))};")
-            body += [f"next[{target}] = into == {target}u ? word : next[{target}];" for target in targets]
-        lines += ["{", *(f"    {line}" for line in body), "}"]
-    return lines
-
-
-def _chosen(target: str, registers: IntArray, live: npt.NDArray[np.bool_], numbers: Numbers) -> list[str]:
-    """Statements that set a word to the register selected by each live thread."""
-    named = np.unique(registers[live])
-    if len(named) == 1:
-        return [f"{target} = held[{named[0]}];"]
-    which = numbers.text(np.where(live, registers, named[0]), live)
-    lines = [f"{target} = held[{named[0]}];"]
-    return lines + [f"{target} = {which} == {other}u ? held[{other}] : {target};" for other in named[1:]]
-
-
-def _shared(found: Factorisation, numbers: Numbers) -> list[str]:
-    """The statements of the same residual through shared memory."""
-    steps, plan = found.shuffles, found.exchange
-    threads = steps.warps * steps.lanes
-    words = steps.registers if plan is None else plan.words
-    source = (steps.source() if plan is None else plan.word_source()).reshape(-1)
-    where = _scratch(source, words, threads)
-    at, back = where.reshape(threads, words), where[source].reshape(threads, words)
-    held, lines = [f"held[{word}]" for word in range(words)], list[str]()
-    names = (f"y{number}" for number in itertools.count())
-    if plan is not None:
-        lines, held = repacked(plan.before, held, names)
-    lines += [f"scratch[{numbers.text(at[:, word])}] = {name};" for word, name in enumerate(held)]
-    lines.append("la_sync_warp();")
-    loaded = [next(names) for _ in held]
-    lines += [f"const la_u32 {name} = scratch[{numbers.text(back[:, word])}];" for word, name in enumerate(loaded)]
-    if plan is not None:
-        more, loaded = repacked(plan.after, loaded, names)
-        lines += more
-    lines += [f"next[{word}] = {name};" for word, name in enumerate(loaded)]
-    lines.append("la_sync_warp();")
-    return lines
+        steps = (Through(4 * len(source), "warp", 1, store, load),)
+    return steps if plan is None or way == "shuffles" else flattened(plan, packed, steps)
 
 
 def _scratch(source: IntArray, registers: int, threads: int) -> IntArray:
-    """The shared-memory word of every (thread, register): conflict-free if the residual is linear."""
-    plain = (np.arange(threads)[:, None] + threads * np.arange(registers)[None, :]).reshape(-1)
+    """The shared-memory word of every [thread, register]: conflict-free if the residual is linear."""
+    plain = np.arange(threads)[:, None] + threads * np.arange(registers)[None, :]
     size = len(source)
     bits = size.bit_length() - 1
     if size & (size - 1) or registers & (registers - 1):
@@ -277,4 +208,4 @@ def _scratch(source: IntArray, registers: int, threads: int) -> IntArray:
     common = matrix.common_complement([*lanes, *outside], [*images, *outside], bits)
     # banks: coordinates along the lanes, modulo the common complement
     order = matrix.inverse([*lanes, *common, *outside])
-    return np.asarray(matrix.table(list(order)), dtype=np.int64)
+    return np.asarray(matrix.table(list(order)), dtype=np.int64).reshape(threads, registers)

@@ -16,7 +16,7 @@ from layoutalg.codegen.portable import portable_prelude
 from layoutalg.codegen.thread_numbers import Numbers, shifted
 from layoutalg.f2 import matrix
 from layoutalg.ground.check import Checker
-from layoutalg.proofs.conversion_steps import Take
+from layoutalg.proofs.exchange import Take
 from layoutalg.proofs.gather import GatherPlan, Stage
 
 CHECK = Checker("LA937", "cannot generate a kernel for this gather")

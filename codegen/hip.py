@@ -9,15 +9,14 @@ from __future__ import annotations
 import functools
 import importlib.util
 import re
-import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from layoutalg.codegen.complaints import line_before, lines_of, refused
+from layoutalg.codegen.complaints import lines_before, lines_of, ran, refused
 from layoutalg.codegen.kernel import KernelSource
-from layoutalg.ground import clock, limits
+from layoutalg.ground import limits
 from layoutalg.ground.check import Checker
 from layoutalg.ground.errors import Diagnostic, MissingExtraError
 from layoutalg.targets.registry import vendor_of
@@ -79,24 +78,15 @@ def _compiled(text: str, arch: str) -> tuple[str, bytes]:
         log = _zig(listing, arch) or _zig(whole, arch) or _zig(linking, arch)
         if log:
             numbers = lines_of(log)
-            if not numbers and not _zig(
-                [*listing, "-gline-tables-only"], arch
-            ):  # the assembler names lines of assembly
+            # the assembler names lines of assembly
+            if not numbers and not _zig([*listing, "-gline-tables-only"], arch):
                 assembly = Path(names["s"]).read_text(encoding="utf-8")
-                places = _ASSEMBLER_LINE.finditer(_zig(whole, arch))
-                found = (line_before(assembly, int(match[1])) for match in places)
-                numbers = tuple(dict.fromkeys(line for line in found if line))
+                numbers = lines_before(assembly, _ASSEMBLER_LINE.finditer(_zig(whole, arch)))
             raise refused("LA903", "clang cannot compile the kernel", f"arch {arch}", log, text, numbers)
         return Path(names["s"]).read_text(encoding="utf-8"), Path(names["co"]).read_bytes()
 
 
 def _zig(arguments: Sequence[str], arch: str) -> str:
-    """Run the compiler within its time limit; return its log if it fails, otherwise an empty text."""
-    seconds = clock.left(limits.COMPILE_SECONDS)
-    try:
-        done = subprocess.run(
-            [sys.executable, "-m", "ziglang", *arguments], capture_output=True, check=False, timeout=seconds
-        )
-    except subprocess.TimeoutExpired:
-        clock.out_of_time(f"compiling for {arch}", seconds)
-    return done.stderr.decode("utf-8", "replace") or "no output" if done.returncode else ""
+    """Run the compiler; return its log if it fails, otherwise an empty text."""
+    code, log = ran([sys.executable, "-m", "ziglang", *arguments], f"compiling for {arch}")
+    return log or "no output" if code else ""

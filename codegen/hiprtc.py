@@ -12,18 +12,15 @@ from __future__ import annotations
 import functools
 import glob
 import os
-import subprocess
 import sys
 import tempfile
-from dataclasses import dataclass
 from pathlib import Path
 
-from layoutalg.codegen.complaints import refused
+from layoutalg.codegen.complaints import ran, refused
 from layoutalg.codegen.kernel import KernelSource
-from layoutalg.ground import clock, limits
+from layoutalg.ground import limits
 from layoutalg.ground.check import Checker
 from layoutalg.ground.errors import Diagnostic, MissingExtraError, RepresentabilityError
-from layoutalg.ground.kinds import checked_kinds
 from layoutalg.targets.registry import vendor_of
 
 CHECK = Checker("LA960", "hipRTC does not compile this")
@@ -70,48 +67,34 @@ os._exit(0)  # the library's destructors may abort
 """
 
 
-@dataclass(frozen=True, slots=True)
-class HipRtc:
-    """A hipRTC library.
-
-    Args:
-        path: Its file.
-    """
-
-    path: str
-
-    def __post_init__(self) -> None:
-        checked_kinds(self, "LA374")
-
-
-def found() -> HipRtc | None:
-    """Return the library of this system, or None. ``ROCM_PATH`` and ``LD_LIBRARY_PATH`` are searched first."""
+def found() -> Path | None:
+    """Return the library's file on this system, or None. ``ROCM_PATH`` and ``LD_LIBRARY_PATH`` are searched first."""
     rocm = os.environ.get("ROCM_PATH")
     given = [f"{rocm}/lib"] * bool(rocm) + [part for part in os.environ.get("LD_LIBRARY_PATH", "").split(":") if part]
     for name in NAMES:
         for folder in (*given, *FOLDERS):
             files = sorted(glob.glob(f"{glob.escape(folder)}/{name}"), key=lambda file: (len(file), file))
             if files:
-                return HipRtc(files[0])
+                return Path(files[0])
     return None
 
 
-def supports(arch: str, library: HipRtc | None = None) -> bool:
+def supports(arch: str, library: Path | None = None) -> bool:
     """Return whether the library compiles for a target, by compiling a small kernel in a child process.
 
     Args:
         arch: An AMD target.
-        library: The library; by default the system's own.
+        library: The library's file; by default the system's own.
     """
-    return _supports(_chosen(library).path, _checked_arch(arch))
+    return _supports(_chosen(library), _checked_arch(arch))
 
 
-def to_code_object(source: KernelSource, library: HipRtc | None = None) -> bytes:
+def to_code_object(source: KernelSource, library: Path | None = None) -> bytes:
     """Return the code object of a HIP kernel, an ELF file that the HIP runtime loads.
 
     Args:
         source: A kernel whose ``arch`` is an AMD target.
-        library: The library; by default the system's own.
+        library: The library's file; by default the system's own.
 
     Raises: MissingExtraError: LA961. RepresentabilityError: LA962, for a target that the library does not know.
         CompileError: LA963, with the compiler's log and the lines it names. MalformedError: LA960.
@@ -119,11 +102,11 @@ def to_code_object(source: KernelSource, library: HipRtc | None = None) -> bytes
     kernel = CHECK.kind(source, KernelSource, "source")
     arch = _checked_arch(kernel.arch)
     chosen = _chosen(library)
-    code, words = _compiled(chosen.path, arch, kernel.text)
+    code, words = _compiled(chosen, arch, kernel.text)
     if code:
         return code
-    if not _supports(chosen.path, arch):
-        because = f"{chosen.path} fails on the smallest kernel: {words[-limits.COMPILER_WORDS :]}"
+    if not _supports(chosen, arch):
+        because = f"{chosen} fails on the smallest kernel: {words[-limits.COMPILER_WORDS :]}"
         raise RepresentabilityError(
             Diagnostic("LA962", f"this hipRTC does not support {arch}", (f"arch {arch}",), because)
         )
@@ -136,10 +119,10 @@ def _checked_arch(arch: object) -> str:
     return arch
 
 
-def _chosen(library: object) -> HipRtc:
-    chosen = CHECK.kind(library, HipRtc, "library") if library is not None else found()
-    if chosen is None or not Path(chosen.path).is_file():
-        because = f"no file {' or '.join(NAMES)}" if chosen is None else f"there is no file {chosen.path}"
+def _chosen(library: object) -> Path:
+    chosen = CHECK.kind(library, Path, "library") if library is not None else found()
+    if chosen is None or not chosen.is_file():
+        because = f"no file {' or '.join(NAMES)}" if chosen is None else f"there is no file {chosen}"
         raise MissingExtraError(
             Diagnostic("LA961", f"hipRTC is not installed. {PACKAGES}", ("found",), because, source="hipRTC guide")
         )
@@ -147,28 +130,21 @@ def _chosen(library: object) -> HipRtc:
 
 
 @functools.lru_cache(maxsize=limits.KERNELS)
-def _supports(path: str, arch: str) -> bool:
+def _supports(path: Path, arch: str) -> bool:
     return bool(_compiled(path, arch, _PROBE)[0])
 
 
 @functools.lru_cache(maxsize=limits.KERNELS)
-def _compiled(path: str, arch: str, text: str) -> tuple[bytes, str]:
+def _compiled(path: Path, arch: str, text: str) -> tuple[bytes, str]:
     """Return the code object, or b"" and what the library printed before it failed or aborted."""
-    seconds = clock.left(limits.COMPILE_SECONDS)
     with tempfile.TemporaryDirectory(prefix="layoutalg-") as folder:
         source, target = Path(folder, "kernel.hip"), Path(folder, "kernel.co")
         source.write_text(text, encoding="utf-8")
-        beside = [str(Path(path).resolve().parent), os.environ.get("LD_LIBRARY_PATH", "")]
+        beside = [str(path.resolve().parent), os.environ.get("LD_LIBRARY_PATH", "")]
         around = os.environ | {"LD_LIBRARY_PATH": ":".join(part for part in beside if part)}
-        try:
-            done = subprocess.run(
-                [sys.executable, "-c", _CHILD, path, arch, str(source), str(target)],
-                capture_output=True, check=False, timeout=seconds, env=around,
-            )  # fmt: skip
-        except subprocess.TimeoutExpired:
-            clock.out_of_time(f"compiling for {arch}", seconds)
-        words = done.stderr.decode("utf-8", "replace").strip()
-        if done.returncode == 0 and target.is_file():
+        command = [sys.executable, "-c", _CHILD, str(path), arch, str(source), str(target)]
+        code, words = ran(command, f"compiling for {arch}", around)
+        if code == 0 and target.is_file():
             return target.read_bytes(), ""
-    ended = f"the library's process was killed by signal {-done.returncode}" if done.returncode < 0 else ""
-    return b"", "\n".join(part for part in (words, ended) if part) or f"exit status {done.returncode}"
+    ended = f"the library's process was killed by signal {-code}" if code < 0 else ""
+    return b"", "\n".join(part for part in (words.strip(), ended) if part) or f"exit status {code}"

@@ -10,7 +10,6 @@ import ctypes
 import functools
 import re
 import shutil
-import subprocess
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,10 +18,10 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from layoutalg.codegen.complaints import refused
+from layoutalg.codegen.complaints import ran, refused
 from layoutalg.codegen.kernel import KernelSource, argument_cell, checked_arguments, checked_int, contiguous, misfit
 from layoutalg.codegen.shared_log import COLUMNS, Trace, gathered, race
-from layoutalg.ground import clock, limits
+from layoutalg.ground import limits
 from layoutalg.ground.errors import Diagnostic, MissingExtraError
 from layoutalg.targets.registry import TARGETS
 
@@ -85,14 +84,7 @@ def compiler() -> str | None:
 def _library(name: str, text: str, parameters: tuple[tuple[str, str], ...], arch: str) -> ctypes.CDLL:
     program = compiler()
     if program is None:
-        raise MissingExtraError(
-            Diagnostic(
-                "LA520",
-                "running a kernel on the CPU needs a C++ compiler",
-                (f"kernel {name}",),
-                "neither g++ nor clang++ is on the PATH",
-            )
-        )
+        raise no_compiler(f"kernel {name}", "neither g++ nor clang++ is on the PATH")
     values = ", ".join(f"*({kind}*)arguments[{i}]" for i, (kind, _) in enumerate(parameters))
     with tempfile.TemporaryDirectory(prefix="layoutalg-") as folder:
         source, target = Path(folder, "kernel.cpp"), Path(folder, "kernel.so")
@@ -106,24 +98,19 @@ def _library(name: str, text: str, parameters: tuple[tuple[str, str], ...], arch
             rdna = re.fullmatch(r"RDNA(\d)", TARGETS[arch].isa) if arch in TARGETS else None
             command += ["-include", str(MATRICES), *([f"-DLA_RDNA={rdna[1]}"] if rdna else [])]
         command += ["-o", str(target), str(source)]
-        _compile(command, name, text)
+        try:
+            code, log = ran(command, f"compiling the kernel {name}")
+        except OSError as error:
+            raise no_compiler(f"kernel {name}", str(error)) from None
+        if code:
+            raise refused("LA521", "the kernel text does not compile as C++", f"kernel {name}", log, text)
         return ctypes.CDLL(str(target))
 
 
-def _compile(command: Sequence[str], name: str, text: str) -> None:
-    """Run the compiler within its time limit; its log may be in any encoding."""
-    where, seconds = (f"kernel {name}",), clock.left(limits.COMPILE_SECONDS)
-    try:
-        process = subprocess.run(command, capture_output=True, check=False, timeout=seconds)
-    except subprocess.TimeoutExpired:
-        clock.out_of_time(f"compiling the kernel {name}", seconds)
-    except OSError as error:
-        raise MissingExtraError(
-            Diagnostic("LA520", "running a kernel on the CPU needs a C++ compiler", where, str(error))
-        ) from None
-    if process.returncode:
-        words = process.stderr.decode("utf-8", "replace")
-        raise refused("LA521", "the kernel text does not compile as C++", where[0], words, text)
+def no_compiler(where: str, because: str = "") -> MissingExtraError:
+    """Return the error of a machine without a C++ compiler."""
+    what = "running a kernel on the CPU needs a C++ compiler"
+    return MissingExtraError(Diagnostic("LA520", what, (where,), because))
 
 
 def lanes_of(arch: str) -> int:

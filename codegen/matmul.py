@@ -9,7 +9,7 @@ from layoutalg.codegen.kernel import STATUS_DONE, STATUS_TIMEOUT, KernelSource, 
 from layoutalg.codegen.plans import launchable, upheld
 from layoutalg.codegen.prelude import PRELUDE, wgmma_prelude
 from layoutalg.ground.errors import Diagnostic, MalformedError
-from layoutalg.ground.kinds import checked_kinds
+from layoutalg.ground.record import Checked
 from layoutalg.integer import IntegerLayout, index_expression
 from layoutalg.proofs.tensormap import TensorMapPlan
 from layoutalg.targets.nvidia.tensormap.limits import MAX_PHASE_BYTES
@@ -17,7 +17,7 @@ from layoutalg.targets.nvidia.wgmma import require_wgmma
 
 
 @dataclass(frozen=True, slots=True)
-class WgmmaTiles:
+class WgmmaTiles(Checked, code="LA505"):
     """Matrix descriptors of one operand, one per instruction tile.
 
     Args:
@@ -30,8 +30,7 @@ class WgmmaTiles:
     transposed: int
     mn: int
 
-    def __post_init__(self) -> None:
-        checked_kinds(self, "LA505")
+    def validate(self) -> None:
         if not self.descriptors or any(bits < 0 for row in self.descriptors for bits in row):
             because = "descriptors must be rows of unsigned 64-bit integers, at least one"
             raise MalformedError(Diagnostic("LA505", "these are not operand descriptors", ("WgmmaTiles",), because))

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from layoutalg.f2 import LinearLayout
 from layoutalg.ground.check import Checker
 from layoutalg.ground.errors import Diagnostic, RepresentabilityError
-from layoutalg.ground.kinds import checked_kinds
+from layoutalg.ground.record import Checked
 from layoutalg.ground.verdict import Unknown
 from layoutalg.targets.layouts.nvidia_instructions import MMA
 from layoutalg.targets.registry import lookup
@@ -30,7 +30,7 @@ WORD_BITS = 32
 
 
 @dataclass(frozen=True, slots=True)
-class MatrixCall:
+class MatrixCall(Checked):
     """A matrix instruction as called by kernels.
 
     Args:
@@ -51,9 +51,6 @@ class MatrixCall:
     shape: tuple[int, int, int, int]
     types: tuple[str, str, str]
     words: tuple[int, int, int]
-
-    def __post_init__(self) -> None:
-        checked_kinds(self, "LA374")
 
     @property
     def name(self) -> str:

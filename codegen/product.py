@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +21,7 @@ from layoutalg.codegen.plans import checked_plan, origin_arguments, upheld
 from layoutalg.codegen.validate import modelled_bytes
 from layoutalg.ground import limits
 from layoutalg.ground.check import Checker
-from layoutalg.ground.errors import plain
+from layoutalg.ground.record import Checked, Record
 from layoutalg.proofs.handoff import OperandView
 from layoutalg.proofs.tensormap import TensorMapPlan
 from layoutalg.proofs.wgmma import OperandPlan
@@ -32,7 +32,7 @@ LARGEST = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Operand:
+class Operand(Checked, code="LA505"):
     """A copy into shared memory, its tile's view as a matrix, and the descriptors that read it.
 
     Args:
@@ -45,14 +45,14 @@ class Operand:
     view: OperandView
     consumer: OperandPlan
 
-    def __post_init__(self) -> None:
+    def validate(self) -> None:
         checked_plan(self.copy, "load")
-        CHECK.kind(self.view, OperandView, "view")
-        CHECK.kind(self.consumer, OperandPlan, "consumer")
 
 
 @dataclass(frozen=True, slots=True)
-class ProductReport:
+class ProductReport(
+    Record, schema="layoutalg/product-validation/1", json="agrees backend device shape difference note seconds"
+):
     """The result of a product validation; true iff every element is right.
 
     Args:
@@ -71,13 +71,13 @@ class ProductReport:
     note: str
     seconds: float
 
-    def __bool__(self) -> bool:
+    @property
+    def agrees(self) -> bool:
+        """Whether every element is right."""
         return self.difference is None and not self.note
 
-    def to_json(self) -> dict[str, object]:
-        """Return the report as JSON-ready data."""
-        told = {entry.name: plain(getattr(self, entry.name)) for entry in fields(self)}
-        return {"schema": "layoutalg/product-validation/1", "agrees": bool(self), **told}
+    def __bool__(self) -> bool:
+        return self.agrees
 
 
 def wgmma_tiles(consumer: OperandPlan) -> WgmmaTiles:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from layoutalg.ground.kinds import checked_kinds
+from layoutalg.ground.record import Checked
 from layoutalg.targets import banks
 from layoutalg.targets.registry import lookup
 
@@ -24,7 +24,7 @@ _KINDS = ("load", "store", "ldmatrix", "stmatrix")
 
 
 @dataclass(frozen=True, slots=True)
-class SharedAccess:
+class SharedAccess(Checked):
     """One instruction of one warp or wave.
 
     Args:
@@ -43,9 +43,6 @@ class SharedAccess:
     place: int
     byte_addresses: tuple[int | None, ...]
 
-    def __post_init__(self) -> None:
-        checked_kinds(self, "LA374")
-
     def instruction(self, target: str) -> str:
         """Return the instruction's name on a target: ``"ld.shared.v4.b32"``, ``"ds_read_b64"``, ..."""
         if self.kind.endswith("matrix"):
@@ -63,7 +60,7 @@ class SharedAccess:
 
 
 @dataclass(frozen=True, slots=True)
-class Trace:
+class Trace(Checked):
     """The result of a traced run on the CPU.
 
     Args:
@@ -77,9 +74,6 @@ class Trace:
     accesses: tuple[SharedAccess, ...]
     arch: str
     why: str = ""
-
-    def __post_init__(self) -> None:
-        checked_kinds(self, "LA374")
 
     def turns(self, target: str | None = None) -> int:
         """Return the turns of all accesses together, by default on the kernel's own target."""

@@ -13,7 +13,7 @@ import mmap
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -25,8 +25,9 @@ from layoutalg.codegen.kernel import checked_int
 from layoutalg.codegen.plans import checked_plan, image_bytes, launchable, origin_arguments, refutation
 from layoutalg.codegen.simulate import POISON
 from layoutalg.ground import clock, limits
-from layoutalg.ground.errors import Diagnostic, MalformedError, MissingExtraError, plain
+from layoutalg.ground.errors import Diagnostic, MalformedError, MissingExtraError
 from layoutalg.ground.memory import reserve
+from layoutalg.ground.record import Record
 from layoutalg.ground.verdict import Refuted, Unknown
 from layoutalg.proofs.tensormap import TensorMapPlan, check
 from layoutalg.targets.nvidia.tensormap import element_bytes
@@ -40,7 +41,7 @@ BACKENDS = ("cuda", "host", "simulator")
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class Difference(Record):
     """The first byte that contradicts the prediction.
 
     Args:
@@ -61,7 +62,11 @@ class Difference:
 
 
 @dataclass(frozen=True, slots=True)
-class ValidationReport:
+class ValidationReport(
+    Record,
+    schema="layoutalg/validation/1",
+    json="agrees backend note device origins compared_bytes difference cubin_bytes seconds",
+):
     """The result of a validation; true iff every byte agrees.
 
     Args:
@@ -84,8 +89,13 @@ class ValidationReport:
     cubin_bytes: int | None
     seconds: float
 
-    def __bool__(self) -> bool:
+    @property
+    def agrees(self) -> bool:
+        """Whether every byte agrees."""
         return self.difference is None
+
+    def __bool__(self) -> bool:
+        return self.agrees
 
     def __str__(self) -> str:
         where = self.device or self.backend
@@ -98,11 +108,6 @@ class ValidationReport:
             f"{None if found.coordinate is None else list(found.coordinate)}, byte {found.address}: expected "
             f"{found.expected:#04x}, got {got} ({found.reason})"
         )
-
-    def to_json(self) -> dict[str, object]:
-        """Return the report as JSON-ready data."""
-        fields = {name: plain(entry) for name, entry in asdict(self).items()}
-        return {"schema": "layoutalg/validation/1", "agrees": self.difference is None, **fields}
 
 
 def validate(

@@ -29,17 +29,8 @@ from layoutalg.ground.picture import Shown
 from layoutalg.ground.record import Checked, Record
 from layoutalg.proofs.certify import Certificate
 from layoutalg.proofs.certify.algebra import composition
-from layoutalg.proofs.conversion_steps import (
-    WORD_BITS,
-    WRONG,
-    Access,
-    Read,
-    Step,
-    Take,
-    Through,
-    ran,
-)  # fmt: skip
-from layoutalg.proofs.exchange import Choose, Exchange, Move
+from layoutalg.proofs.conversion_steps import WORD_BITS, WRONG, Access, Read, Step, Through, ran
+from layoutalg.proofs.exchange import Choose, Exchange, Move, Take
 from layoutalg.proofs.listed_access import CHECK, UNCOUNTED
 from layoutalg.proofs.register_words import Lowering, Mixed
 from layoutalg.proofs.shuffle import ShufflePlan
@@ -141,6 +132,7 @@ class Alternative(Record, code="LA930", json="mechanism because smem_bytes cost"
         cost: Its cost; None if it cannot do the conversion.
         smem_bytes: Shared memory it needs.
         steps: Its steps; empty if it cannot do the conversion or there is nothing to do.
+        least: As in the plan.
     """
 
     mechanism: str
@@ -148,6 +140,12 @@ class Alternative(Record, code="LA930", json="mechanism because smem_bytes cost"
     cost: ConversionCost | None = None
     smem_bytes: int = 0
     steps: tuple[Step, ...] = ()
+    least: bool = field(default=False, repr=False)
+
+    @property
+    def cycles(self) -> float:
+        """Its cycles; infinite if it cannot do the conversion."""
+        return float("inf") if self.cost is None else self.cost.cycles
 
     def __str__(self) -> str:
         where = f", {self.smem_bytes} bytes" if self.smem_bytes else ""

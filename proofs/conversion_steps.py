@@ -10,6 +10,7 @@ with a constant per instruction.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -19,7 +20,7 @@ import numpy.typing as npt
 from layoutalg.f2 import matrix
 from layoutalg.ground.check import Checker
 from layoutalg.ground.record import Record
-from layoutalg.proofs.exchange import Choose, Exchange, Move, Rename
+from layoutalg.proofs.exchange import Choose, Exchange, ExchangePlan, LaneRead, Move, Rename, Take
 from layoutalg.proofs.listed_access import CHECK, ListedAccess, counted_turns
 from layoutalg.proofs.shuffle import ShufflePlan
 
@@ -31,50 +32,7 @@ NOTHING = np.iinfo(np.int64).min
 
 
 @dataclass(frozen=True, slots=True)
-class Take(Record, code="LA930", step="take"):
-    """Replaces the thread's elements by a selection of them, the same in all threads.
-
-    Args:
-        registers: For each element after the step, its number before; elements may be dropped or repeated.
-        packed: Elements per word before.
-        repacked: Elements per word after.
-
-    Example:
-        >>> Take((1, 0), 2, 2).parts(0), Take((1, 0), 2, 2).permutes, Take((2, 3, 0, 1), 2, 2).permutes
-        (((0, 1), (0, 0)), 1, 0)
-    """
-
-    registers: tuple[int, ...]
-    packed: int
-    repacked: int
-
-    def validate(self) -> None:
-        if min(self.packed, self.repacked) < 1 or min(self.registers, default=-1) < 0:
-            raise CHECK.malformed("registers", "must be element numbers, with packed and repacked >= 1", self.registers)
-
-    def parts(self, word: int) -> tuple[tuple[int, int], ...]:
-        """Return, for each part of a word, the (word, part) it comes from."""
-        first = word * self.repacked
-        return tuple(divmod(element, self.packed) for element in self.registers[first : first + self.repacked])
-
-    @property
-    def words(self) -> int:
-        """Words after the step."""
-        return -(-len(self.registers) // self.repacked)
-
-    @property
-    def permutes(self) -> int:
-        """Byte permutes per thread: k - 1 for a word gathered from k words, one to reorder a single word."""
-        count = 0
-        for word in range(self.words):
-            parts = self.parts(word)
-            if any(part != place for place, (_, part) in enumerate(parts)) or len({source for source, _ in parts}) > 1:
-                count += max(1, len({source for source, _ in parts}) - 1)
-        return count
-
-
-@dataclass(frozen=True, slots=True)
-class Read(Record, code="LA930", step="read"):
+class Read(LaneRead, code="LA930", step="read"):
     """Reads every word from a lane of the same warp; words may be dropped or copied.
 
     After the step, word w of thread t is word ``taken[w]`` of lane ``threads(t) xor lanes[w]`` of the thread's warp,
@@ -98,14 +56,9 @@ class Read(Record, code="LA930", step="read"):
         if len(self.lanes) != len(self.taken):
             raise CHECK.malformed("lanes", f"must have {len(self.taken)} entries, one per word", len(self.lanes))
 
-    def read(self, word: int, thread: IntArray) -> IntArray:
-        """Return the lane from which each thread reads a word."""
-        return np.asarray(matrix.table(self.threads)[thread] ^ self.lanes[word], dtype=np.int64)
-
-    def mask(self, word: int, lanes: int) -> int | None:
-        """Return the XOR of source lane and own lane: 0 if the word stays, None if it varies by lane."""
-        plain = all(column == (1 << bit) % lanes for bit, column in enumerate(self.threads))
-        return self.lanes[word] if plain else None
+    def beyond(self, word: int) -> int:
+        """Return the XOR of the source lane that is the same in all threads."""
+        return self.lanes[word]
 
     def shuffles(self, lanes: int) -> int:
         """Return the shuffles of a warp of ``lanes`` lanes."""
@@ -242,6 +195,29 @@ class Through(Record, code="LA930", step="through", json="smem_bytes barrier pas
 
 
 Step: TypeAlias = Take | Choose | Exchange | Move | Rename | Read | ShufflePlan | Through
+
+
+def taken_by(order: Sequence[int], registers: int, have: int, give: int | None = None) -> tuple[Step, ...]:
+    """Return the step that takes registers in an order, repacked from ``have`` to ``give`` per word; () if idle."""
+    give = have if give is None else give
+    idle = have == give and list(order) == list(range(registers))
+    return () if idle else (Take(tuple(order), have, give),)
+
+
+def flattened(plan: ExchangePlan, natural: int, steps: Sequence[Step] | None = None) -> tuple[Step, ...]:
+    """Return the steps of an exchange plan between words of ``natural`` elements, its repackings as ``Take`` steps.
+
+    Args:
+        plan: The plan.
+        natural: Elements per word before and after.
+        steps: Steps on words in place of the plan's own.
+    """
+    before, after = plan.before.take.registers, plan.after.take.registers
+    return (
+        *taken_by(before, plan.registers, natural, plan.packed),
+        *(plan.steps if steps is None else steps),
+        *taken_by(after, plan.registers, plan.packed, natural),
+    )
 
 
 def ran(step: Step, held: IntArray, packed: int, element_bits: int) -> tuple[IntArray, int]:

@@ -18,6 +18,7 @@ than words are needed.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -30,6 +31,7 @@ from layoutalg.ground.record import Record
 
 IntArray: TypeAlias = npt.NDArray[np.int64]
 CHECK = Checker("LA884", "invalid exchange plan")
+TAKE_CHECK = Checker("LA930", "invalid conversion plan")
 MOST = 1 << 20
 """Most places of a plan."""
 SHUFFLE_CYCLES, TURN_CYCLES, SELECT_CYCLES = 1.0, 1.0, 0.5
@@ -140,8 +142,28 @@ class Exchange(Record, code="LA884", step="exchange"):
         return Cost(shuffles=words // 2, selects=3 * words // 2)
 
 
+class LaneRead(Record):
+    """Base of steps that read a word from another lane: ``threads(t)``, linear in the thread, xor ``beyond(word)``."""
+
+    __slots__ = ()
+    threads: tuple[int, ...]
+
+    @abstractmethod
+    def beyond(self, word: int) -> int:
+        """Return the XOR of the source lane that is the same in all threads."""
+
+    def read(self, word: int, thread: IntArray) -> IntArray:
+        """Return the lane from which each thread reads a word."""
+        return np.asarray(matrix.table(self.threads)[thread] ^ self.beyond(word), dtype=np.int64)
+
+    def mask(self, word: int, lanes: int) -> int | None:
+        """Return the XOR of source lane and own lane: 0 if the word stays, None if it varies by lane."""
+        plain = all(column == (1 << bit) % lanes for bit, column in enumerate(self.threads))
+        return self.beyond(word) if plain else None
+
+
 @dataclass(frozen=True, slots=True)
-class Move(Record, code="LA884", step="move"):
+class Move(LaneRead, code="LA884", step="move"):
     """Reads every word from some lane.
 
     Args:
@@ -154,15 +176,9 @@ class Move(Record, code="LA884", step="move"):
     words: tuple[int, ...]
     constant: int
 
-    def read(self, word: int, thread: IntArray) -> IntArray:
-        """Return the lane from which each thread reads a word."""
-        lane = matrix.table(self.threads)[thread]
-        return np.asarray(lane ^ matrix.apply(self.words, word) ^ self.constant, dtype=np.int64)
-
-    def mask(self, word: int, lanes: int) -> int | None:
-        """Return the XOR of source lane and own lane; None if it varies by lane."""
-        plain = all(column == (1 << bit) % lanes for bit, column in enumerate(self.threads))
-        return matrix.apply(self.words, word) ^ self.constant if plain else None
+    def beyond(self, word: int) -> int:
+        """Return the XOR of the source lane that is the same in all threads."""
+        return matrix.apply(self.words, word) ^ self.constant
 
     def source(self, word: IntArray, thread: IntArray) -> tuple[IntArray, IntArray]:
         """Return the source places; the lanes must be those of a whole warp."""
@@ -201,6 +217,51 @@ Step: TypeAlias = Choose | Exchange | Move | Rename
 
 
 @dataclass(frozen=True, slots=True)
+class Take(Record, code="LA930", step="take"):
+    """Replaces the thread's elements by a selection of them, the same in all threads.
+
+    Args:
+        registers: For each element after the step, its number before; elements may be dropped or repeated.
+        packed: Elements per word before.
+        repacked: Elements per word after.
+
+    Example:
+        >>> Take((1, 0), 2, 2).parts(0), Take((1, 0), 2, 2).permutes, Take((2, 3, 0, 1), 2, 2).permutes
+        (((0, 1), (0, 0)), 1, 0)
+    """
+
+    registers: tuple[int, ...]
+    packed: int
+    repacked: int
+
+    def validate(self) -> None:
+        if min(self.packed, self.repacked) < 1 or min(self.registers, default=-1) < 0:
+            raise TAKE_CHECK.malformed(
+                "registers", "must be element numbers, with packed and repacked >= 1", self.registers
+            )
+
+    def parts(self, word: int) -> tuple[tuple[int, int], ...]:
+        """Return, for each part of a word, the (word, part) it comes from."""
+        first = word * self.repacked
+        return tuple(divmod(element, self.packed) for element in self.registers[first : first + self.repacked])
+
+    @property
+    def words(self) -> int:
+        """Words after the step."""
+        return -(-len(self.registers) // self.repacked)
+
+    @property
+    def permutes(self) -> int:
+        """Byte permutes per thread: k - 1 for a word gathered from k words, one to reorder a single word."""
+        count = 0
+        for word in range(self.words):
+            parts = self.parts(word)
+            if any(part != place for place, (_, part) in enumerate(parts)) or len({source for source, _ in parts}) > 1:
+                count += max(1, len({source for source, _ in parts}) - 1)
+        return count
+
+
+@dataclass(frozen=True, slots=True)
 class Repack(Record, code="LA884", step="repack"):
     """Renumbers a lane's elements, packed several to a word: element e is part e % packed of word e // packed.
 
@@ -214,26 +275,15 @@ class Repack(Record, code="LA884", step="repack"):
     constant: int
     packed: int
 
-    def parts(self, word: int) -> tuple[tuple[int, int], ...]:
-        """Return the source (word, part) of each part of a word.
+    @property
+    def take(self) -> Take:
+        """The same as a selection of elements."""
+        return Take(tuple(matrix.table(self.elements, self.constant).tolist()), self.packed, self.packed)
 
-        Example:
-            >>> Repack((2, 1, 4), 0, 2).parts(0)
-            ((0, 0), (1, 0))
-        """
-        first = word * self.packed
-        taken = [matrix.apply(self.elements, first + part) ^ self.constant for part in range(self.packed)]
-        return tuple(divmod(element, self.packed) for element in taken)
-
-    def cost(self, words: int) -> Cost:
-        """Return the instructions of a lane with ``words`` words."""
-        straight = tuple(range(self.packed))
-        permutes = 0
-        for word in range(words):
-            parts = self.parts(word)
-            sources = len({source for source, _ in parts})
-            permutes += max(1, sources - 1) if sources > 1 or tuple(part for _, part in parts) != straight else 0
-        return Cost(permutes=permutes)
+    @property
+    def cost(self) -> Cost:
+        """Instructions of a lane."""
+        return Cost(permutes=self.take.permutes)
 
     def source(self, element: IntArray) -> IntArray:
         """Return the source elements."""
@@ -317,7 +367,7 @@ class ExchangePlan(
     @property
     def cost(self) -> Cost:
         """Instructions of a thread."""
-        total = self.before.cost(self.words) + self.after.cost(self.words)
+        total = self.before.cost + self.after.cost
         for step in self.steps:
             total += step.cost(self.words)
         return total
@@ -325,7 +375,7 @@ class ExchangePlan(
     @property
     def shared_cost(self) -> Cost:
         """The cost through shared memory: every word stored and loaded, one turn each."""
-        packing = self.before.cost(self.words) + self.after.cost(self.words)
+        packing = self.before.cost + self.after.cost
         moved = any(not isinstance(step, Rename) for step in self.steps)
         return packing + Cost(turns=2 * self.words if moved else 0)
 

@@ -34,7 +34,8 @@ from layoutalg.proofs.conversion import (
     place_map,
     told,
 )
-from layoutalg.proofs.conversion_steps import WORD_BITS, SharedAccess, Take
+from layoutalg.proofs.conversion_steps import WORD_BITS, SharedAccess
+from layoutalg.proofs.exchange import Take
 from layoutalg.proofs.listed_access import UNCOUNTED, counted_turns
 from layoutalg.targets.instruction_costs import InstructionCosts, instruction_costs
 

@@ -38,9 +38,9 @@ class JointPlan(
         turns: Bank turns of all accesses to the whole tile.
         bytes: Bytes of shared memory.
         lower_bound: Lower bound on (issues, turns) for any layout of the space.
-        proof: ``"bound"``, ``"search and z3"``, ``"enumeration"``, or why the lower bound is not met.
+        proof: ``"bound"``, ``"complete search"``, or why the lower bound is not met.
         space: The layouts searched, in words.
-        engine: What found the layout: ``"algebra"``, ``"search"``, ``"z3"``, ``"padding"``.
+        engine: What found the layout: ``"algebra"``, ``"search"``, ``"padding"``.
         target: Architecture.
         tables: Per consumer, the byte address of each lane of each access.
     """

@@ -4,7 +4,7 @@ A cell is the row-major number of a tile element. Pitches are element strides, o
 padding inserts ``amount`` elements after every ``interval`` elements of the dense tile.
 
 A plan claims that smaller pitches are worse; ``check`` recounts those too, from the addresses of every instruction and
-the target's bank model. The finders use ``synth.paddings.turns`` instead.
+the target's bank model.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from layoutalg.ground.errors import MalformedError
 from layoutalg.ground.layout import Layout
 from layoutalg.ground.limits import SMEM_REACH
 from layoutalg.notation.written import is_written, read_written
-from layoutalg.proofs.tile_map import columns, cute_extents, extents_of, layout_of, offsets
+from layoutalg.proofs.tile_map import columns, cute_extents, extents_of, in_order, layout_of, offsets
 
 IntArray: TypeAlias = npt.NDArray[np.int64]
 CHECK = Checker("LA713", "invalid shared-memory access")
@@ -158,15 +158,9 @@ def _by_axes(
         (name,) = outputs
         extent = outputs[name] if name == "dim0" else None
         return [arranged(found[name])], None if extent is None else (extent,)
-    names = sorted(outputs, key=lambda name: int(name[3:])) if _numbered(outputs) else list(outputs)
-    if set(names) == {"row", "col"}:
-        names = ["row", "col"]
+    names = in_order(outputs)
     parts = [arranged(found[name]) for name in names]
     return parts, tuple(outputs[name] or int(part.max()) + 1 for name, part in zip(names, parts, strict=True))
-
-
-def _numbered(names: Any) -> bool:
-    return set(names) == {f"dim{place}" for place in range(len(names))}
 
 
 def _placed(

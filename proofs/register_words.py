@@ -19,8 +19,8 @@ from typing import Generic, TypeAlias, TypeVar
 
 import numpy as np
 
-from layoutalg.proofs.conversion_steps import Access, Read, Take, Through
-from layoutalg.proofs.exchange import Choose, Exchange, Move, Rename
+from layoutalg.proofs.conversion_steps import Access, Read, Through
+from layoutalg.proofs.exchange import Choose, Exchange, Move, Rename, Take
 
 W = TypeVar("W", bound=Hashable)
 WORD_BITS, WORD_BYTES, OPEN = 32, 4, -1

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import accumulate
 from operator import mul
 from typing import Any, TypeAlias
@@ -157,15 +157,16 @@ def check_modes(layout: CuteLayout | ComposedLayout, tile: tuple[int, ...]) -> N
         raise CHECK.malformed("smem", f"must have modes with the tile's extents {tile}, or one mode", extents, hint)
 
 
+def in_order(names: Collection[str]) -> tuple[str, ...]:
+    """Return the names of axes, that of dimension 0 first: by name if they are numbered or row and col."""
+    if set(names) == {f"dim{place}" for place in range(len(names))}:
+        return tuple(sorted(names, key=lambda name: int(name[3:])))
+    return ("row", "col") if set(names) == {"row", "col"} else tuple(names)
+
+
 def _ordered(inputs: Mapping[str, int], axes: Sequence[str] | None) -> tuple[str, ...]:
     """Return the names of the axes, those of dimension 0 first."""
-    if axes is not None:
-        return CHECK.names(axes, "axes", tuple(inputs), whole=True)
-    if set(inputs) == {f"dim{place}" for place in range(len(inputs))}:
-        return tuple(sorted(inputs, key=lambda name: int(name[3:])))
-    if set(inputs) == {"row", "col"}:
-        return "row", "col"
-    return tuple(inputs)
+    return in_order(inputs) if axes is None else CHECK.names(axes, "axes", tuple(inputs), whole=True)
 
 
 def _inverted(layout: Any, tile: tuple[int, ...]) -> IntArray:

@@ -132,7 +132,7 @@ def _packed(given: _Affine, low: int) -> tuple[Repack, _Affine, Repack] | None:
         if len(kept) < low:
             continue
         made = _repacked(given, kept, forced)
-        permutes = made[0].cost(1 << count - low).permutes + made[2].cost(1 << count - low).permutes
+        permutes = made[0].cost.permutes + made[2].cost.permutes
         if best is None or permutes < best[0]:
             best = permutes, made
     return None if best is None else best[1]

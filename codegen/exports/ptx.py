@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 from layoutalg.codegen.exports.refusal import refuse
 from layoutalg.ground.check import Checker
-from layoutalg.ground.kinds import checked_kinds
+from layoutalg.ground.record import Checked
 from layoutalg.proofs.tensormap import TensorMapPlan
 from layoutalg.proofs.wgmma import OperandPlan
 from layoutalg.targets.nvidia.swizzles import SWIZZLE_TABLE
@@ -36,7 +36,7 @@ _TF32 = {"tf32": 11, "tf32_ftz": 12}
 
 
 @dataclass(frozen=True, slots=True)
-class Patch:
+class Patch(Checked, code="LA895"):
     """One ``tensormap.replace``.
 
     Args:
@@ -49,8 +49,7 @@ class Patch:
     value: int
     ordinal: int | None = None
 
-    def __post_init__(self) -> None:
-        checked_kinds(self, "LA895")
+    def validate(self) -> None:
         if self.field not in FIELDS:
             raise CHECK.malformed("field", f"must be one of {', '.join(FIELDS)}", self.field)
         if (self.ordinal is None) == (self.field in _BY_MODE) or not 0 <= (self.ordinal or 0) < 5:

@@ -17,7 +17,7 @@ from layoutalg.codegen.kernels.arguments import ArrayArgument, Place, checked_pl
 from layoutalg.codegen.launch import place_map
 from layoutalg.ground.check import Checker
 from layoutalg.ground.errors import Diagnostic, InfeasibleError, Repair
-from layoutalg.ground.kinds import checked_kinds
+from layoutalg.ground.record import Checked
 from layoutalg.ground.verdict import Unknown
 from layoutalg.proofs.dtypes import element_type
 from layoutalg.proofs.served import Served
@@ -36,7 +36,7 @@ PERSISTENT_GRID = "blocks"
 
 
 @dataclass(frozen=True, slots=True)
-class ArrayKernel:
+class ArrayKernel(Checked):
     """A kernel that moves an array from one place to another.
 
     Args:
@@ -61,8 +61,7 @@ class ArrayKernel:
     persistent: bool = False
     served: tuple[Served, ...] = ()
 
-    def __post_init__(self) -> None:
-        checked_kinds(self, "LA374")
+    def validate(self) -> None:
         grid = PERSISTENT_GRID if self.persistent else self.blocks
         object.__setattr__(self, "kernel", replace(self.kernel, grid=grid))
 

@@ -16,14 +16,14 @@ import numpy.typing as npt
 
 from layoutalg.codegen.launch import DeviceTensor, from_dlpack
 from layoutalg.ground.errors import Diagnostic, MalformedError, Repair
-from layoutalg.ground.kinds import checked_kinds
+from layoutalg.ground.record import Checked
 
 Place: TypeAlias = "int | npt.NDArray[Any] | DeviceTensor"
 """A device address, or an array: numpy's, or another library's tensor via ``launch.from_dlpack``."""
 
 
 @dataclass(frozen=True, slots=True)
-class ArrayArgument:
+class ArrayArgument(Checked):
     """A dense row-major array that a kernel takes.
 
     Args:
@@ -41,9 +41,6 @@ class ArrayArgument:
     align_bytes: int
     written: bool = False
     indices: bool = False
-
-    def __post_init__(self) -> None:
-        checked_kinds(self, "LA374")
 
     @property
     def nbytes(self) -> int:

@@ -15,7 +15,7 @@ from typing import Any
 from layoutalg.codegen.cuda import issue_text
 from layoutalg.codegen.kernels.answer import CHECK, PERSISTENT_GRID, checked_grid
 from layoutalg.cute import CuteLayout
-from layoutalg.ground.kinds import checked_kinds
+from layoutalg.ground.record import Checked
 from layoutalg.proofs.dtypes import element_type
 from layoutalg.proofs.tensor import Tensor
 from layoutalg.proofs.tensormap import TensorMapPlan, TensorMapProblem
@@ -49,7 +49,7 @@ __device__ __forceinline__ void {name}(
 
 
 @dataclass(frozen=True, slots=True)
-class RingShape:
+class RingShape(Checked):
     """Stages of a ring.
 
     Args:
@@ -63,9 +63,6 @@ class RingShape:
     behind: int
     stage_bytes: int
     align: int
-
-    def __post_init__(self) -> None:
-        checked_kinds(self, "LA374")
 
     @property
     def smem(self) -> int:

@@ -11,14 +11,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from layoutalg.f2 import LinearLayout
-from layoutalg.ground.kinds import checked_kinds
+from layoutalg.ground.record import Checked
 from layoutalg.targets.registry import vendor_of
 
 WORD_BYTES = 4
 
 
 @dataclass(frozen=True, slots=True)
-class TileShape:
+class TileShape(Checked):
     """A tile and the blocks that a thread reads and writes at once; all numbers are powers of two.
 
     Args:
@@ -36,9 +36,6 @@ class TileShape:
     give: int
     lanes: int
     warps: int
-
-    def __post_init__(self) -> None:
-        checked_kinds(self, "LA374")
 
     @property
     def steps(self) -> int:

@@ -1,15 +1,11 @@
 """Count the bank turns (wavefronts) of reading or writing a shared tile from the registers of warps or waves.
 
-``ask.bank_moves`` picks the instructions and ``targets.banks`` defines their turns. These are counted by ranks if the
-addresses are linear over F2 in the lane, by residues if they are strided, otherwise by enumeration. Shifting all
-addresses by whole words, or XORing them by whole accesses, permutes words and banks, so of instructions that differ
-only in this way one is counted.
+``ask.bank_moves`` picks the instructions and ``targets.banks`` counts their turns.
 """
 
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -32,7 +28,7 @@ from layoutalg.proofs.dtypes import stated_bits
 from layoutalg.proofs.register_map import CHECK, bit_addresses
 from layoutalg.proofs.tile_map import extents_of, layout_of
 from layoutalg.synth.named_accesses import NAMES, is_name, lanes_text, named
-from layoutalg.targets.banks import ENGINES, BankModel, Counted, Phase, bank_model, counted, disputed_models, unknown
+from layoutalg.targets.banks import BankModel, Phase, bank_model, disputed_models, unknown
 from layoutalg.targets.lds_rules import WAVES
 from layoutalg.targets.nvidia.accesses import SHORT, short_name
 from layoutalg.targets.nvidia.banks import LANES
@@ -99,7 +95,6 @@ class BankReport(Drawable):
         target: The target.
         evidence: ``"measured"``, ``"documented"``, or ``"disputed"`` if sources disagree on the lane groups but agree
             on these turns.
-        engines: Number of instructions counted by each engine: ranks, residues, enumeration.
         notes: Remarks on the choice of instruction or on the sources.
         ways: The most words one bank serves in sequence, over all lane groups and instructions; 8 is an 8-way conflict.
         lanes: Which elements the lanes access, in words.
@@ -113,7 +108,6 @@ class BankReport(Drawable):
     worst: BankAccess
     target: str = "sm_90a"
     evidence: str = "measured"
-    engines: tuple[tuple[str, int], ...] = ()
     notes: tuple[str, ...] = ()
     ways: int = 1
     lanes: str = ""
@@ -159,11 +153,6 @@ class BankReport(Drawable):
         """Whether the same access is conflict-free under another shared layout."""
         registers, _, bits, kind, target, tile, lanes, warps = self.asked or ()
         return banks(registers, shared, bits, kind, target=target, tile=tile, lanes=lanes, warps=warps).conflict_free
-
-    @property
-    def engine(self) -> str:
-        """The engines that counted, the most used first."""
-        return ", ".join(name for name, _ in sorted(self.engines, key=lambda each: -each[1]))
 
     @property
     def model(self) -> BankModel:
@@ -268,7 +257,7 @@ class BankReport(Drawable):
         """Return the report as JSON-ready data."""
         names = ("instruction", "accesses", "turns", "ideal", "conflicts", "conflict_free")
         told: dict[str, object] = {"schema": SCHEMA, **{name: getattr(self, name) for name in names}}
-        told |= {"target": self.target, "evidence": self.evidence, "engines": dict(self.engines)}
+        told |= {"target": self.target, "evidence": self.evidence}
         told |= {"ways": self.ways, "lanes": self.lanes, "cure": None if (cure := self.cure) is None else str(cure)}
         told |= {"notes": list(self.notes), "worst": self.worst.to_json(), "step": self.step}
         return told | {"phases": [_phase_json(phase) for phase in self.phases]}
@@ -429,32 +418,27 @@ def _counted(
 ) -> BankReport:
     turns = ideal = accesses = 0
     ways = 1
-    engines: Counter[str] = Counter()
-    worst: tuple[int, Move, int, Counted] | None = None
+    worst: tuple[int, Move, int] | None = None
     for name, same in _named(moved).items():
         model = given or bank_model(target, name)
-        rows = np.concatenate([move.addresses for move in same])
-        first = model.alike(rows)
-        known = {place: counted(model, rows[place]) for place in dict.fromkeys(first)}
-        crowded = [place for place, found in known.items() if found.turns > found.ideal]
-        ways = max(ways, *(phase.turns for place in crowded for phase in model.phases(rows[place].tolist())), 1)
-        issued = [(move, warp) for move in same for warp in range(len(move.addresses))]
-        for (move, warp), place in zip(issued, first, strict=True):
-            found = known[place]
-            turns, ideal, accesses = turns + found.turns, ideal + found.ideal, accesses + 1
-            engines[found.engine] += 1
-            if worst is None or found.turns - found.ideal > worst[0]:
-                worst = found.turns - found.ideal, move, warp, found
+        taken, least = model.group_turns(np.concatenate([move.addresses for move in same]))
+        excess = (taken - least).sum(axis=1)
+        turns, ideal, accesses = turns + int(taken.sum()), ideal + int(least.sum()), accesses + len(taken)
+        ways = max(ways, int(taken[excess > 0].max(initial=1)))
+        if worst is None or excess.max() > worst[0]:
+            number, warp = divmod(int(excess.argmax()), len(same[0].addresses))
+            worst = int(excess.max()), same[number], warp
     if worst is None:
         raise CHECK.malformed("registers", "must have at least one element", 0)
-    _, move, warp, found = worst
+    _, move, warp = worst
     model = given or bank_model(target, move.instruction)
     row = tuple(move.addresses[warp].tolist())
-    most = max(model.phases(row), key=lambda phase: phase.turns)  # the first of equals
+    phases = model.phases(row)
+    most = max(phases, key=lambda phase: phase.turns)  # the first of equals
     busy = tuple(sorted({lane for lane, _ in most.busy}))
-    access = BankAccess(move.instruction, warp, move.registers, row, found.turns, found.ideal, most.bank, busy)
-    by = tuple((name, engines[name]) for name in ENGINES if engines[name])
-    head = (moved[0].instruction, accesses, turns, ideal, access, target, model.evidence, by, notes)
+    counts = sum(phase.turns for phase in phases), sum(phase.least for phase in phases)
+    access = BankAccess(move.instruction, warp, move.registers, row, *counts, most.bank, busy)
+    head = (moved[0].instruction, accesses, turns, ideal, access, target, model.evidence, notes)
     return BankReport(*head, ways=ways, lanes=lanes, asked=asked)
 
 

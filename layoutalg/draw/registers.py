@@ -14,8 +14,8 @@ from layoutalg.draw.banks import draw_phases
 from layoutalg.draw.canvas import TALL, Canvas, Cell, cut, draw_value, level_of, many
 from layoutalg.ground.errors import RepresentabilityError
 from layoutalg.proofs.conversion import ConversionPlan
-from layoutalg.proofs.conversion_steps import Access, Read, Take, Through
-from layoutalg.proofs.exchange import Choose, Exchange, Move, Rename
+from layoutalg.proofs.conversion_steps import Access, Read, Through
+from layoutalg.proofs.exchange import Choose, Exchange, Move, Rename, Take
 from layoutalg.proofs.factorisation import Factorisation
 from layoutalg.proofs.gather import GatherPlan
 from layoutalg.proofs.listed_access import UNCOUNTED

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeVar
 
 from layoutalg.ground.errors import Diagnostic, MalformedError, shown
 from layoutalg.ground.picture import Shown
@@ -118,6 +118,10 @@ class Layout(Shown, Written):
 
     __slots__ = ()
     _whole = True
+    title: ClassVar[str] = ""
+    """What explanations call the family."""
+    hint: ClassVar[str] = "layoutalg.convert.to_cute gives its CuTe form if it has one"
+    """What to do where a CuTe operation refuses a layout of the family."""
 
     @property
     @abstractmethod
@@ -133,6 +137,11 @@ class Layout(Shown, Written):
     @abstractmethod
     def size(self) -> int:
         """Number of points of the box."""
+
+    @property
+    def is_total(self) -> bool:
+        """Whether every point of the box has a value."""
+        return True
 
     @abstractmethod
     def at(self, index: int) -> Any:

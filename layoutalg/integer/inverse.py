@@ -371,9 +371,9 @@ def chained(layout: IntegerLayout, names: Sequence[str]) -> str | None:
     """Return the inverse as ISL text if the outputs are chains of digits, else None."""
     if any(sum(map(bool, column)) > 1 for column in layout.columns):
         return None
-    from layoutalg.piecewise.inverse import chain_inverse
+    from layoutalg.piecewise.inverse import digits_inverse
 
-    found = chain_inverse(guarded(layout).value, names)
+    found = digits_inverse(guarded(layout).value, names)
     return None if found is None else found.text
 
 

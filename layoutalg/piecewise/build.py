@@ -9,9 +9,9 @@ from layoutalg.ground.errors import AdmissibilityError, Diagnostic
 from layoutalg.piecewise import operations
 from layoutalg.piecewise.layout import PiecewiseLayout
 from layoutalg.piecewise.notation import malformed, prepared
-from layoutalg.piecewise.pieces import Value
 from layoutalg.piecewise.points import VALUE_BITS, check
 from layoutalg.piecewise.sets import PointSet
+from layoutalg.piecewise.value import Value
 
 
 def from_pieces(

@@ -18,7 +18,8 @@ import numpy as np
 from layoutalg.ground import clock
 from layoutalg.ground.errors import BudgetError, Diagnostic
 from layoutalg.piecewise.boxes import Span, box, hull
-from layoutalg.piecewise.pieces import SAFE, Array, Value, evaluated
+from layoutalg.piecewise.pieces import SAFE, Array, evaluated
+from layoutalg.piecewise.value import Value
 
 Values: TypeAlias = "tuple[list[Array], Array]"
 Point: TypeAlias = "tuple[int, ...]"
@@ -38,13 +39,14 @@ class DisagreementError(Exception):
         self.at = dict(at)
 
 
-def doubted(question: str, error: DisagreementError) -> NoReturn:
+def doubted(question: str | Callable[[], str], error: DisagreementError) -> NoReturn:
     """Raise: ISL's answer is wrong."""
     what = "ISL's answer is wrong, and no other method worked"
-    raise BudgetError(Diagnostic("LA793", what, (question[:200],), str(error)[:400], error.at))
+    told = question if isinstance(question, str) else question()
+    raise BudgetError(Diagnostic("LA793", what, (told[:200],), str(error)[:400], error.at))
 
 
-def judged(question: str, judge: Callable[[], object]) -> None:
+def judged(question: str | Callable[[], str], judge: Callable[[], object]) -> None:
     """Check an answer of ISL."""
     try:
         judge()

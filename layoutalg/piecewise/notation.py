@@ -48,6 +48,8 @@ def prepared(text: object, argument: str) -> str:
     """
     if not isinstance(text, str):
         raise malformed("LA780", "this is not ISL text", text, f"{argument} must be a str")
+    if not text:
+        return text
     if len(text) > limits.ISL_CHARACTERS:
         because = f"{argument} has {len(text)} characters; the limit is {limits.ISL_CHARACTERS}"
         raise malformed("LA780", "this ISL text is too long", text, because)

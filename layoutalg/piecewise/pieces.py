@@ -6,11 +6,14 @@ A set is a function without outputs. Parameters are leading inputs of every form
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from layoutalg.piecewise.value import Value
 
 Array: TypeAlias = "npt.NDArray[Any]"
 SAFE = 2**62
@@ -45,27 +48,6 @@ class Piece:
 
     regions: tuple[Region, ...]
     outputs: tuple[tuple[tuple[Form, ...], Form], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Value:
-    """A function or set that ISL has read: its canonical text, names and pieces.
-
-    Equal texts are equal functions; the pieces follow from the text.
-    """
-
-    text: str
-    params: tuple[str, ...]
-    axes: tuple[str, ...]
-    outputs: tuple[str, ...] = field(compare=False)
-    pieces: tuple[Piece, ...] = field(compare=False, repr=False)
-
-    @property
-    def weight(self) -> int:
-        """Number of terms to evaluate per point."""
-        regions = [region for piece in self.pieces for region in piece.regions]
-        forms = sum(len(region.floors) + len(region.constraints) for region in regions)
-        return (forms + len(self.pieces) * len(self.outputs) + 1) * (len(self.params) + len(self.axes) + 1)
 
 
 def evaluated(

@@ -18,13 +18,13 @@ from layoutalg.f2 import matrix
 from layoutalg.ground.errors import Diagnostic, InfeasibleError
 from layoutalg.ground.verdict import Unknown
 from layoutalg.proofs.conversion import MECHANISMS, Alternative, ConversionPlan, Held, counted
-from layoutalg.proofs.conversion_steps import WORD_BITS, Step, Take, Through
+from layoutalg.proofs.conversion_steps import WORD_BITS, Step, Through, flattened, taken_by
 from layoutalg.proofs.dtypes import stated_bits
-from layoutalg.proofs.exchange import ExchangePlan
+from layoutalg.proofs.exchange import Take
 from layoutalg.proofs.listed_access import UNCOUNTED
 from layoutalg.proofs.shuffle import moved as least_rounds
 from layoutalg.synth.conversions.cluster import across
-from layoutalg.synth.conversions.inside import Fetched, Places, fetched, inside, renamed, taken_by
+from layoutalg.synth.conversions.inside import Fetched, Places, fetched, inside, renamed
 from layoutalg.synth.conversions.listed import IntArray, listed
 from layoutalg.synth.conversions.reading import CHECK, Given, nobody, parsed, read, same_tensor, shared_bytes
 from layoutalg.synth.conversions.through import through
@@ -114,12 +114,12 @@ class _Question:
     exhaustive: bool
     blocks: int = 1
 
-    def alternative(self, mechanism: str, steps: tuple[Step, ...], because: str, least: bool = False) -> _Made:
+    def alternative(self, mechanism: str, steps: tuple[Step, ...], because: str, least: bool = False) -> Alternative:
         cost = counted(steps, self.source, self.element_bits, self.costs)
         smem = max((step.smem_bytes // step.blocks for step in steps if isinstance(step, Through)), default=0)
-        return _Made(Alternative(mechanism, because, cost, smem, steps), least)
+        return Alternative(mechanism, because, cost, smem, steps, least)
 
-    def renamed(self, taken: Sequence[int]) -> _Made:
+    def renamed(self, taken: Sequence[int]) -> Alternative:
         """Return the plan that only renames registers, the same in all threads."""
         steps = taken_by(taken, self.source.registers, self.natural)
         if steps:
@@ -130,12 +130,6 @@ class _Question:
     def natural(self) -> int:
         """Elements per word."""
         return max(1, WORD_BITS // self.element_bits)
-
-
-@dataclass(frozen=True, slots=True)
-class _Made:
-    alternative: Alternative
-    least: bool = False
 
 
 def _crosses(source: Given, wanted: Given) -> bool:
@@ -154,29 +148,29 @@ def _crosses(source: Given, wanted: Given) -> bool:
     return any(matrix.remainder(held, column) for column in asked)
 
 
-def _across(asked: _Question, source: Places, wanted: Places, mechanism: str | None) -> list[_Made]:
+def _across(asked: _Question, source: Places, wanted: Places, mechanism: str | None) -> list[Alternative]:
     """Plans between linear layouts across a cluster, its blocks taken as further warps."""
     moved = fetched(source, wanted)
     if isinstance(moved, int):
         raise nobody(moved)
-    made: list[_Made] = []
+    made: list[Alternative] = []
     if moved.local:
         made = _linear(asked, source, wanted, "shuffles" if mechanism is None else mechanism)
-        made = [each for each in made if each.alternative.mechanism in ("nothing", "registers", "shuffles")]
+        made = [each for each in made if each.mechanism in ("nothing", "registers", "shuffles")]
     bits = asked.blocks.bit_length() - 1
     steps = across(source, wanted, moved, bits, asked.element_bits, asked.target, asked.smem_bytes)
     if isinstance(steps, str):
-        return [*made, _Made(Alternative("cluster", steps))]
+        return [*made, Alternative("cluster", steps)]
     because = f"elements change blocks; remote shared memory is costed like local{_unknown(steps)}"
     return [*made, asked.alternative("cluster", steps, because)]
 
 
-def _linear(asked: _Question, source: Places, wanted: Places, mechanism: str | None) -> list[_Made]:
+def _linear(asked: _Question, source: Places, wanted: Places, mechanism: str | None) -> list[Alternative]:
     """Plans between linear layouts."""
     moved = fetched(source, wanted)
     if isinstance(moved, int):
         raise nobody(moved)
-    made: list[_Made] = []
+    made: list[Alternative] = []
     taken = renamed(moved, wanted)
     if taken is not None:
         made.append(asked.renamed(taken))
@@ -185,19 +179,19 @@ def _linear(asked: _Question, source: Places, wanted: Places, mechanism: str | N
     if mechanism == "nothing":
         return made
     if not moved.local:
-        made.append(_Made(Alternative("shuffles", "elements change warps")))
+        made.append(Alternative("shuffles", "elements change warps"))
     if mechanism in ("shared", "matrices") or (mechanism is None and not moved.local):
         return [*made, *_shared(asked, source, wanted, moved.local, [])]
     if not moved.local or mechanism == "cluster":
         return made
-    passing: list[_Made] | None = None
+    passing: list[Alternative] | None = None
     if mechanism is None and not asked.exhaustive:
         floor = _inside_floor(asked, moved)
         if floor > _shared_floor(asked, wanted):
             passing = _shared(asked, source, wanted, moved.local, [])
-            if floor > min(map(_cycles, passing)):
+            if floor > min(each.cycles for each in passing):
                 because = f"its shuffles and selects alone take {floor:g} cycles"
-                return [*made, _Made(Alternative("shuffles", because)), *passing]
+                return [*made, Alternative("shuffles", because), *passing]
     made += _inside(asked, moved, wanted)
     if mechanism is None:
         made += _shared(asked, source, wanted, moved.local, made) if passing is None else passing
@@ -228,63 +222,52 @@ def _bijective(asked: _Question, moved: Fetched) -> bool:
     return moved.forced and 1 << len(moved.columns) == size and matrix.rank(moved.columns) == len(moved.columns)
 
 
-def _inside(asked: _Question, moved: Fetched, wanted: Places) -> list[_Made]:
+def _inside(asked: _Question, moved: Fetched, wanted: Places) -> list[Alternative]:
     """Plans that keep elements in their warps, the cheapest of each mechanism."""
-    best: dict[str, _Made] = {}
+    best: dict[str, Alternative] = {}
     fewest: int | None = None
     for steps, least in inside(moved, wanted, asked.element_bits):
         made = asked.alternative("shuffles", steps, "every element stays in its warp")
-        cost = made.alternative.cost
+        cost = made.cost
         if cost is None:
             continue
         fewest = cost.shuffles if least else fewest
         if not cost.shuffles:
-            changed = replace(made.alternative, mechanism="registers", because="every element stays in its thread")
-            made = replace(made, alternative=changed)
-        name = made.alternative.mechanism
-        if name not in best or _cycles(made) < _cycles(best[name]):
+            made = replace(made, mechanism="registers", because="every element stays in its thread")
+        name = made.mechanism
+        if name not in best or made.cycles < best[name].cycles:
             best[name] = made
-    return [replace(made, least=made.alternative.cost is not None and made.alternative.cost.shuffles == fewest)
+    return [replace(made, least=made.cost is not None and made.cost.shuffles == fewest)
             for made in best.values()]  # fmt: skip
 
 
-def _exchanged(asked: _Question, moved: Fetched, made: list[_Made]) -> list[_Made]:
+def _exchanged(asked: _Question, moved: Fetched, made: list[Alternative]) -> list[Alternative]:
     """The plans, with shuffles replaced by exchanges of bits if those are cheaper.
 
     Exchanges need at least the minimum of shuffles, and three selects for every two words; if that alone costs more
     than the best plan, they are not built.
     """
-    now = next((each for each in made if each.alternative.mechanism == "shuffles"), None)
-    if now is None or now.alternative.cost is None:
+    now = next((each for each in made if each.mechanism == "shuffles"), None)
+    if now is None or now.cost is None:
         return made
     if not _bijective(asked, moved) or asked.source.registers < asked.natural:
         return made
     words, costs = asked.source.registers // asked.natural, asked.costs
-    selects = min(now.alternative.cost.selects, words * 3 // 2)
-    fewest = now.alternative.cost.shuffles if now.least else words // 2
+    selects = min(now.cost.selects, words * 3 // 2)
+    fewest = now.cost.shuffles if now.least else words // 2
     bound = costs.taken(fewest, selects, 0, 0, asked.source.warps) + costs.shuffle_latency
-    if bound >= min(map(_cycles, made)) and not asked.exhaustive:
+    if bound >= min(each.cycles for each in made) and not asked.exhaustive:
         return made
     table = matrix.table(moved.columns, moved.constant)
     shape = (asked.source.warps, asked.source.lanes, asked.source.registers)
     plan = exchanges(table.reshape(shape), min(asked.element_bits, WORD_BITS))
     if plan is None:
         return made
-    other = asked.alternative("shuffles", _flattened(plan, asked.natural), "every element stays in its warp")
-    if other.alternative.cost is None or _cycles(other) >= _cycles(now):
+    other = asked.alternative("shuffles", flattened(plan, asked.natural), "every element stays in its warp")
+    if other.cost is None or other.cycles >= now.cycles:
         return made
-    least = now.least and other.alternative.cost.shuffles == now.alternative.cost.shuffles
+    least = now.least and other.cost.shuffles == now.cost.shuffles
     return [replace(other, least=least) if each is now else each for each in made]
-
-
-def _flattened(plan: ExchangePlan, natural: int) -> tuple[Step, ...]:
-    """The steps of an exchange plan, its repackings written as ``Take`` steps."""
-    before, after = (matrix.table(end.elements, end.constant).tolist() for end in (plan.before, plan.after))
-    return (
-        *taken_by(before, plan.registers, natural, plan.packed),
-        *plan.steps,
-        *taken_by(after, plan.registers, plan.packed, natural),
-    )
 
 
 def _shared_floor(asked: _Question, wanted: Places) -> float:
@@ -296,25 +279,23 @@ def _shared_floor(asked: _Question, wanted: Places) -> float:
     return costs.taken(0, 0, 0, turns, asked.source.warps) + waits
 
 
-def _shared(asked: _Question, source: Places, wanted: Places, local: bool, others: list[_Made]) -> list[_Made]:
+def _shared(
+    asked: _Question, source: Places, wanted: Places, local: bool, others: list[Alternative]
+) -> list[Alternative]:
     """The plans through shared memory, unless they cannot beat the others."""
     bound = _shared_floor(asked, wanted)
-    best = min(map(_cycles, others), default=None)
+    best = min((each.cycles for each in others), default=None)
     if best is not None and best <= bound and not asked.exhaustive:
         because = f"moving its bytes alone takes {bound:g} cycles"
-        return [_Made(Alternative("shared", because))]
+        return [Alternative("shared", because)]
     found = through(source, wanted, asked.element_bits, asked.target, local, asked.smem_bytes, asked.source.lanes)
     if isinstance(found, str):
-        return [_Made(Alternative("shared", found))]
-    made = []
-    for passage in found:
-        name = "matrices" if passage.matrices else "shared"
-        because = f"shared memory can move any element{_unknown(passage.steps)}"
-        made.append(asked.alternative(name, passage.steps, because))
-    return made
+        return [Alternative("shared", found)]
+    because = "shared memory can move any element"
+    return [asked.alternative(name, steps, because + _unknown(steps)) for name, steps in found.items()]
 
 
-def _by_table(asked: _Question, mechanism: str | None) -> list[_Made]:
+def _by_table(asked: _Question, mechanism: str | None) -> list[Alternative]:
     """Plans between layouts, at least one of which is not linear over F2."""
     have, want = asked.source.elements(), asked.destination.elements()
     warps, lanes, registers = have.shape
@@ -322,7 +303,7 @@ def _by_table(asked: _Question, mechanism: str | None) -> list[_Made]:
     missing = next((element for element in want.reshape(-1).tolist() if element not in places), None)
     if missing is not None:
         raise nobody(missing)
-    made: list[_Made] = []
+    made: list[Alternative] = []
     taken = []
     for register in range(want.shape[2]):
         same = np.flatnonzero((have == want[:, :, register : register + 1]).all(axis=(0, 1)))
@@ -340,7 +321,7 @@ def _by_table(asked: _Question, mechanism: str | None) -> list[_Made]:
     if mechanism in (None, "shared"):
         made.append(_by_placement(asked, have, want))
     if want.shape != have.shape or len(np.unique(source)) < size or (source // (registers * lanes) != warp).any():
-        return [*made, _Made(Alternative("shuffles", no))]
+        return [*made, Alternative("shuffles", no)]
     if mechanism not in (None, "shuffles"):
         return made
     plan = shuffles(source.reshape(want.shape))
@@ -354,7 +335,7 @@ def _by_table(asked: _Question, mechanism: str | None) -> list[_Made]:
     return [*made, asked.alternative("shuffles", kept, "every element stays in its warp", least)]
 
 
-def _by_placement(asked: _Question, have: IntArray, want: IntArray) -> _Made:
+def _by_placement(asked: _Question, have: IntArray, want: IntArray) -> Alternative:
     """The plan through shared memory with listed addresses."""
 
     def cycles(steps: tuple[Step, ...]) -> float:
@@ -362,7 +343,7 @@ def _by_placement(asked: _Question, have: IntArray, want: IntArray) -> _Made:
 
     found = listed(have, want, asked.element_bits, asked.target, asked.smem_bytes, cycles)
     if isinstance(found, str):
-        return _Made(Alternative("shared", found))
+        return Alternative("shared", found)
     because = f"elements stored {found.told}, the best of {found.tried} placements{_unknown(found.steps)}"
     return asked.alternative("shared", found.steps, because)
 
@@ -374,23 +355,18 @@ def _unknown(steps: tuple[Step, ...]) -> str:
     return f"; turns of {', '.join(sorted(unknown))} are unknown, the minimum is counted" if unknown else ""
 
 
-def _cycles(made: _Made) -> float:
-    cost = made.alternative.cost
-    return float("inf") if cost is None else cost.cycles
-
-
-def _no_plan(asked: _Question, made: list[_Made], mechanism: str | None) -> str:
+def _no_plan(asked: _Question, made: list[Alternative], mechanism: str | None) -> str:
     """Return why no plan of the mechanism is known.
 
     Raises: InfeasibleError: LA934, if there can be none.
     """
     if mechanism is None:
-        return "; ".join(f"{each.alternative.mechanism}: {each.alternative.because}" for each in made)
+        return "; ".join(f"{each.mechanism}: {each.because}" for each in made)
     because = _impossible(asked, mechanism)
     if because is not None:
         what = f"mechanism {mechanism} cannot do this conversion"
         raise InfeasibleError(Diagnostic("LA934", what, ("mechanism",), because))
-    own = [each.alternative.because for each in made if each.alternative.mechanism == mechanism]
+    own = [each.because for each in made if each.mechanism == mechanism]
     if mechanism == "matrices":
         own.append(f"no stmatrix or ldmatrix of {asked.target} matches these registers")
     if mechanism == "shuffles":
@@ -421,26 +397,22 @@ def _impossible(asked: _Question, mechanism: str) -> str | None:
     return f"lane {lane} of warp {warp} needs element {element}, which no register of its {word} holds"
 
 
-def _chosen(asked: _Question, made: list[_Made], mechanism: str | None) -> ConversionPlan | Unknown:
+def _chosen(asked: _Question, made: list[Alternative], mechanism: str | None) -> ConversionPlan | Unknown:
     """The plan of least cost."""
-    able = [each for each in made if each.alternative.cost is not None]
+    able = [each for each in made if each.cost is not None]
     if mechanism is not None:
-        able = [each for each in able if each.alternative.mechanism in {mechanism, "nothing"}]
+        able = [each for each in able if each.mechanism in {mechanism, "nothing"}]
     if not able:
         return Unknown(_no_plan(asked, made, mechanism), ("conversion",))
-    best = min(able, key=_cycles)
-    chosen = best.alternative
-    cost = chosen.cost if chosen.cost is not None else counted((), asked.source, asked.element_bits, asked.costs)
-    others = [each.alternative for each in made if each is not best]
-    why = chosen.because
-    rivals = [(other.cost.cycles, other.mechanism) for other in others if other.cost is not None]
+    best = min(able, key=lambda each: each.cycles)
+    cost = best.cost if best.cost is not None else counted((), asked.source, asked.element_bits, asked.costs)
+    others, why = [each for each in made if each is not best], best.because
+    rivals = [(other.cycles, other.mechanism) for other in others if other.cost is not None]
     if rivals:
         cycles, name = min(rivals)
         why += f"; {name} would {'also ' * (cycles == cost.cycles)}take {cycles:g} cycles"
-    for other in others:
-        if other.cost is None:
-            why += f"; {other.mechanism}: {other.because}"
+    why += "".join(f"; {other.mechanism}: {other.because}" for other in others if other.cost is None)
     return ConversionPlan(
-        asked.source, asked.destination, asked.element_bits, asked.target, chosen.mechanism, chosen.steps, cost, why,
-        tuple(each.alternative for each in made), best.least, asked.blocks,
+        asked.source, asked.destination, asked.element_bits, asked.target, best.mechanism, best.steps, cost, why,
+        tuple(made), best.least, asked.blocks,
     ).check_elements()  # fmt: skip

@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from layoutalg.f2 import matrix
-from layoutalg.proofs.conversion_steps import WORD_BITS, Read, Step, Take
+from layoutalg.proofs.conversion_steps import WORD_BITS, Read, Step, taken_by
 from layoutalg.synth.exchange import choices
 
 FEW = 4
@@ -126,13 +126,6 @@ def basis_of(columns: Sequence[int]) -> tuple[tuple[int, ...], Callable[[int], i
     basis = tuple(vector for vector, _ in matrix.eliminate(columns).pivots)
     tops = [vector.bit_length() - 1 for vector in basis]
     return basis, lambda vector: sum((vector >> top & 1) << at for at, top in enumerate(tops))
-
-
-def taken_by(order: Sequence[int], registers: int, have: int, give: int | None = None) -> tuple[Step, ...]:
-    """Return the step that takes registers in an order, repacked from ``have`` to ``give`` per word; () if idle."""
-    give = have if give is None else give
-    idle = have == give and list(order) == list(range(registers))
-    return () if idle else (Take(tuple(order), have, give),)
 
 
 def _in_kept(moved: Fetched, wanted: Places) -> list[int]:

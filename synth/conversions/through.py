@@ -13,11 +13,11 @@ from dataclasses import dataclass, replace
 
 from layoutalg.f2 import LinearLayout, matrix
 from layoutalg.ground.errors import LayoutError, RepresentabilityError
-from layoutalg.proofs.conversion_steps import WORD_BITS, SharedAccess, Step, Through
+from layoutalg.proofs.conversion_steps import WORD_BITS, SharedAccess, Step, Through, taken_by
 from layoutalg.proofs.listed_access import UNCOUNTED
 from layoutalg.proofs.served import Served
 from layoutalg.proofs.swizzling import TileAccess, instruction_bits, instruction_name
-from layoutalg.synth.conversions.inside import Places, basis_of, taken_by
+from layoutalg.synth.conversions.inside import Places, basis_of
 from layoutalg.synth.swizzles import swizzle
 from layoutalg.targets.registry import vendor_of
 
@@ -42,18 +42,10 @@ class Side:
     idle: int
 
 
-@dataclass(frozen=True, slots=True)
-class Passage:
-    """Steps through shared memory, and whether an instruction moves matrices."""
-
-    steps: tuple[Step, ...]
-    matrices: bool
-
-
 def through(
     source: Places, wanted: Places, element_bits: int, target: str, local: bool, smem_bytes: int, lanes: int
-) -> list[Passage] | str:
-    """Return steps in the fewest passes that fit, by vectors and by matrices, or why there are none."""
+) -> dict[str, tuple[Step, ...]] | str:
+    """Return steps in the fewest passes that fit, by vectors (shared) and by matrices, or why there are none."""
     basis, inner = basis_of(source.columns)
     one, other = source.mapped(inner), wanted.mapped(inner)
     constant = inner(source.constant ^ wanted.constant)
@@ -69,7 +61,7 @@ def through(
     split = split_of(one, other, able[len(able) - passes :], size)
     first, second, base, pass_base = sides_of(one, other, constant, split)
     asked = Asked(split.tile, base, pass_base, passes, element_bits, target, local)
-    found: dict[bool, tuple[Step, ...]] = {}
+    found: dict[str, tuple[Step, ...]] = {}
     because = "no instruction was found"
     for kinds, sides in _kinds(first, second, element_bits, target, lanes):
         try:
@@ -77,10 +69,10 @@ def through(
         except LayoutError as error:
             because = error.diagnostic.because or error.diagnostic.what
             continue
-        matrices = kinds != ("store", "load")
-        if made is not None and (matrices not in found or _load(made) < _load(found[matrices])):
-            found[matrices] = made
-    return [Passage(steps, matrices) for matrices, steps in found.items()] or because
+        name = "shared" if kinds == ("store", "load") else "matrices"
+        if made is not None and (name not in found or _load(made) < _load(found[name])):
+            found[name] = made
+    return found or because
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,9 +247,15 @@ def _made(asked: Asked, sides: tuple[Side, Side], kinds: tuple[str, str]) -> tup
         return None
     barrier = "warp" if asked.local and not sides[0].idle >> len(sides[0].lanes) else "block"
     smem = asked.element_bits * (1 << asked.tile) // 8
-    step = Through(smem, barrier, 1 << asked.passes, store.access, load.access)
+    return taken_around(
+        asked, Through(smem, barrier, 1 << asked.passes, store.access, load.access), sides, (store, load)
+    )
+
+
+def taken_around(asked: Asked, step: Through, sides: tuple[Side, Side], moves: tuple[Moved, Moved]) -> tuple[Step, ...]:
+    """A step through shared memory between those that bring registers in store order and out of load order."""
     natural = max(1, WORD_BITS // asked.element_bits)
-    images = sides[1].images
+    (store, load), images = moves, sides[1].images
     reached = matrix.eliminate([matrix.apply(images, bits) for bits in load.numbers])
     back = [reached.reduce(image)[1] for image in images]
     added = load.added ^ asked.pass_base << len(load.numbers) - asked.passes
@@ -347,12 +345,9 @@ def moved_by(asked: Asked, side: Side, offsets: Sequence[int], base: int, served
     return Moved(access, (*numbers, *side.last), base_low)
 
 
-def completed(offsets: Sequence[int], vector: Sequence[int], low: int, first: int = 0) -> list[int]:
-    """Return register sets that complete a vector's to a basis, at offsets that are 0 in the vector's bits.
-
-    These are the ``low`` bits from ``first`` on.
-    """
-    sets = [1 << bit ^ matrix.apply(vector, offset >> first & (1 << low) - 1) for bit, offset in enumerate(offsets)]
+def completed(offsets: Sequence[int], vector: Sequence[int], low: int) -> list[int]:
+    """Return register sets that complete a vector's to a basis, at offsets that are 0 in the ``low`` lowest bits."""
+    sets = [1 << bit ^ matrix.apply(vector, offset & (1 << low) - 1) for bit, offset in enumerate(offsets)]
     images = [matrix.apply(offsets, each) for each in sets]
     chosen = matrix.extension([matrix.apply(offsets, each) for each in vector], images)
     return [sets[images.index(image)] for image in chosen]

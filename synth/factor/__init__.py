@@ -348,10 +348,7 @@ def _colours(bits: Bits, source: IntArray, stays: bool) -> IntArray:
             matrix.kernel([(column ^ 1 << bit) & lane_mask for bit, column in zip(inside, columns, strict=True)])
         )
         basis = list(matrix.intersection(kept, registers))
-        chosen: list[int] = []
-        for vector in kept:
-            if matrix.rank([*basis, *chosen, vector]) > len(basis) + len(chosen):
-                chosen.append(vector)
+        chosen = list(matrix.extension(basis, kept))
     else:
         sources = back(matrix.kernel([column & lane_mask for column in columns]))
         size = len(bits.roles)

@@ -24,7 +24,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from layoutalg.f2 import matrix
 from layoutalg.ground import clock
@@ -125,7 +124,7 @@ def bits_of(question: Question) -> Bits | None:
     units = [1 << bit for bit in range(size.bit_length() - 1)]
     constant = int(question.offsets[0])
     columns = tuple(int(question.offsets[unit]) ^ constant for unit in units)
-    if not np.array_equal(_spread(columns, constant), question.offsets):
+    if not np.array_equal(matrix.table(columns, constant), question.offsets):
         return None
     roles = []
     for unit in units:
@@ -140,13 +139,6 @@ def bits_of(question: Question) -> Bits | None:
         first += width
     ordered = tuple(dims[name] for name in reversed(question.order))
     return Bits(columns, constant, tuple(roles), ordered, question.chunk.bit_length() - 1)
-
-
-def _spread(columns: tuple[int, ...], constant: int) -> npt.NDArray[np.int64]:
-    values = np.array([constant], dtype=np.int64)
-    for column in columns:
-        values = np.concatenate([values, values ^ column])
-    return values
 
 
 def carriers(bits: Bits, swizzles: Sequence[str]) -> Iterator[Carrier | Obstacle]:

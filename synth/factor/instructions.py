@@ -101,55 +101,41 @@ def carrier_of(bits: Bits, template: Template) -> tuple[tuple[int, ...], int, in
         bit = next(iter(template.registers[len(registers) :]), template.row)
         return Obstacle("FACTOR_SIZE", bit, needs)
     low = (1 << template.row) - 1
-    inner = [*registers, *lanes]
-    within = [bits.columns[place] for place in inner]
-    fixed = {
-        **{registers[place]: 1 << bit for place, bit in enumerate(template.registers)},
-        **{lanes[place]: 1 << bit for place, bit in template.lanes.items()},
-    }
+    within = [bits.columns[place] for place in (*registers, *lanes)]
+    fixed = {registers[place]: 1 << bit for place, bit in enumerate(template.registers)}
+    fixed |= {lanes[place]: 1 << bit for place, bit in template.lanes.items()}
+    spans = matrix.image_basis(list(fixed.values()))
     reduced = matrix.eliminate(within)
     for column in fixed.values():
         if reduced.reduce(column)[0]:
             return _apart(column)
     high = [matrix.apply(within, chosen) for chosen in matrix.kernel([column & low for column in within])]
     if len(high) + len(fixed) < len(within):
-        spans = matrix.image_basis(list(fixed.values()))
         return _apart(next(rest for column in within if (rest := matrix.remainder(spans, column & low))))
-    shifts = {place: bits.columns[place] for place in warps}
-    starts = {}
-    for place, column in (*shifts.items(), (-1, bits.constant)):
-        rest = matrix.remainder(matrix.image_basis(list(fixed.values())), column & low)
-        if rest:
+    for column in (*(bits.columns[place] for place in warps), bits.constant):
+        if rest := matrix.remainder(spans, column & low):
             return _apart(rest)
-        starts[place] = column & low
 
     def lane_of(vector: int) -> int:
         """The lane part of L^-1, bit i for lane bit i."""
         return reduced.reduce(vector)[1] >> len(registers)
 
     free = [place for place in range(len(lanes)) if lanes[place] not in fixed]
-    asked = [lane_of(fixed[place]) for place in registers if place in fixed]
-    asked += [lane_of(fixed[lanes[place]]) ^ 1 << place for place in range(len(lanes)) if lanes[place] in fixed]
-    ours = {fixed[lanes[place]]: 1 << place for place in range(len(lanes)) if lanes[place] in fixed}
-    own = [*((column, ours.get(column, 0)) for column in fixed.values())]
-    words = [bits.columns[place] for place in registers]
-    units = [1 << place for place in free]
-    high_lanes = [lane_of(vector) for vector in high]
-    reached = matrix.eliminate([*(column for column, _ in own), *high])
-    shares = [reached.reduce(word)[1] for word in words]
-    best = _cheapest([lane for _, lane in own], high_lanes, shares, units, asked, (len(lanes), len(registers)))
-    labels, space, keeps, proved = best
+    own, mine = list(fixed.values()), [1 << lanes.index(place) if place in lanes else 0 for place in fixed]
+    asked = [lane_of(column) ^ lane for column, lane in zip(own, mine, strict=True)]
+    reached = matrix.eliminate([*own, *high])
+    shares = [reached.reduce(bits.columns[place])[1] for place in registers]
+    units, size = [1 << place for place in free], (len(lanes), len(registers))
+    labels, space, keeps, proved = _cheapest(mine, [lane_of(vector) for vector in high], shares, units, asked, size)
     columns = _columns(bits, fixed, high, labels, free)
 
     def start(column: int) -> int:
         """The column of a warp bit: that of L minus a vector of W, so that it is a multiple of the row."""
         if not column & low:
             return column
-        used = matrix.eliminate([fixed_column for fixed_column, _ in own]).reduce(column & low)[1]
-        inside = matrix.apply([fixed_column for fixed_column, _ in own], used)
-        lane = matrix.apply([mine for _, mine in own], used)
-        chosen = matrix.eliminate([*labels, *space]).reduce(lane)[1] & (1 << len(labels)) - 1
-        return column ^ inside ^ matrix.apply(high, chosen)
+        used = matrix.eliminate(own).reduce(column & low)[1]
+        chosen = matrix.eliminate([*labels, *space]).reduce(matrix.apply(mine, used))[1] & (1 << len(labels)) - 1
+        return column ^ matrix.apply(own, used) ^ matrix.apply(high, chosen)
 
     made = list(columns)
     for place in warps:
@@ -178,7 +164,7 @@ def _cheapest(
         size: Lane bits and register bits.
     """
     lanes, registers = size
-    first = list(matrix.image_basis([vector for vector in asked if vector]))
+    first = list(matrix.image_basis(asked))
     least = len(first) + len(_joining(high, units, first))
     proved = True
     rng = random.Random(0)
@@ -189,8 +175,8 @@ def _cheapest(
                 continue
             base = _labels(high, units, space)
             inside = list(matrix.intersection(units, space)) if units and space else []
-            fixed_rank = _rank_of(own, base, shares, inside)
-            if fixed_rank < many:
+            held = [matrix.apply([*own, *base], share) for share in shares]
+            if matrix.rank([*held, *inside]) < many:  # with all freedom of the labels
                 continue
             for _ in range(TRIALS):
                 labels = [
@@ -203,12 +189,6 @@ def _cheapest(
             proved = False
     everything = [1 << place for place in range(lanes)]
     return _labels(high, units, everything), everything, False, proved
-
-
-def _rank_of(own: list[int], base: list[int], shares: list[int], inside: list[int]) -> int:
-    """Return an upper bound on the registers' rank in D's lanes, counting all freedom of the labels."""
-    held = [matrix.apply([*own, *base], share) for share in shares]
-    return matrix.rank([*held, *inside])
 
 
 def _spaces(base: list[int], lanes: int, many: int) -> Iterator[list[int]]:
@@ -233,19 +213,9 @@ def _apart(column: int) -> Obstacle:
 
 def _joining(left: list[int], right: list[int], space: list[int]) -> list[int]:
     """Return the fewest vectors that, with ``space``, make the spans of ``left`` and ``right`` equal."""
-    shared = list(matrix.intersection([*left, *space], [*right, *space]))
-    more = [_grown(shared, side) for side in (left, right)]
-    pairs = list(itertools.zip_longest(*more, fillvalue=0))
-    return [one ^ other for one, other in pairs]
-
-
-def _grown(base: list[int], candidates: list[int]) -> list[int]:
-    """Return candidates that complete the span of ``base``."""
-    chosen: list[int] = []
-    for vector in candidates:
-        if matrix.rank([*base, *chosen, vector]) > len(base) + len(chosen):
-            chosen.append(vector)
-    return chosen
+    shared = matrix.intersection([*left, *space], [*right, *space])
+    more = [matrix.extension(shared, side) for side in (left, right)]
+    return [one ^ other for one, other in itertools.zip_longest(*more, fillvalue=0)]
 
 
 def _labels(lanes: list[int], units: list[int], space: list[int]) -> list[int]:

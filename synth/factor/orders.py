@@ -110,26 +110,18 @@ def orders(extents: tuple[int, ...], run: int) -> Iterator[tuple[Flat, ...]]:
         for splits in itertools.product(*rests):
             pieces = [(dim, place) for dim, split in enumerate(splits) for place in range(len(split))]
             for chain in itertools.permutations(pieces):
-                strides, weight = dict[tuple[int, int], int](), run
+                strides, weight = [[0] * len(split) for split in splits], run
                 for dim, place in chain:
-                    strides[dim, place] = weight
+                    strides[dim][place] = weight
                     weight *= splits[dim][place]
                 made = tuple(
-                    merge(
-                        (
-                            *(((run, 1),) if dim == inner else ()),
-                            *((factor, strides[dim, place]) for place, factor in enumerate(split)),
-                        )
-                    )
+                    merge((((run, 1),) if dim == inner else ()) + tuple(zip(split, strides[dim], strict=True)))
                     or ((1, 0),)
                     for dim, split in enumerate(splits)
                 )
-                flat = tuple(
-                    tuple((size, int(step)) for size, step in digits if isinstance(step, int)) for digits in made
-                )
-                if flat not in seen:
-                    seen.add(flat)
-                    yield flat
+                if made not in seen:
+                    seen.add(made)
+                    yield made
 
 
 def _prime_orders(number: int) -> list[tuple[int, ...]]:

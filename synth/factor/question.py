@@ -22,7 +22,7 @@ from layoutalg.ground.check import Checker
 from layoutalg.ground.errors import LayoutError
 from layoutalg.ground.listed import ListedLayout
 from layoutalg.proofs.dtypes import ElementType, stated_type
-from layoutalg.proofs.tile_map import extents_of, flat_offsets, layout_of, offsets
+from layoutalg.proofs.tile_map import extents_of, flat_offsets, in_order, layout_of, offsets
 from layoutalg.targets.nvidia.swizzles import CHUNK_BYTES
 
 IntArray: TypeAlias = npt.NDArray[np.int64]
@@ -147,17 +147,13 @@ def _threads(
 
 def _tile(layout: Any, kind: ElementType, modes: tuple[tuple[str, int], ...], warps: int, lanes: int) -> Question:
     names = [name for name, _ in modes]
-    order = names
-    if set(names) == {"row", "col"}:
-        order = ["row", "col"]
-    elif set(names) == {f"dim{place}" for place in range(len(names))}:
-        order = sorted(names, key=lambda name: int(name[3:]))
+    order = in_order(names)
     extents = dict(modes)
     shape = tuple(extents[name] for name in order)
     axes = [order.index(name) for name in names]
     table = offsets(layout, shape).transpose(axes).reshape(-1, order="F")
     rows = np.arange(len(table), dtype=np.int64).reshape(shape).transpose(axes).reshape(-1, order="F")
-    return Question(layout, kind, modes, modes, tuple(order), table, _dealt(rows, kind, warps, lanes), False)
+    return Question(layout, kind, modes, modes, order, table, _dealt(rows, kind, warps, lanes), False)
 
 
 def _dealt(rows: IntArray, kind: ElementType, warps: int, lanes: int) -> IntArray:

@@ -22,8 +22,8 @@ from layoutalg.ground.check import Checker
 from layoutalg.ground.errors import MalformedError
 from layoutalg.synth.accesses import along_dimension
 from layoutalg.synth.broken import Broken
-from layoutalg.synth.paddings.turns import words_by_bank
 from layoutalg.synth.solving.space import Box, Digit, IntArray, Order, xors
+from layoutalg.targets.bank_counting import words_by_bank
 from layoutalg.targets.banks import Access as Instruction
 from layoutalg.targets.banks import bank_model, nvidia_access
 from layoutalg.targets.nvidia.accesses import access_form

@@ -3,7 +3,7 @@
 Every returned plan has been proved by ``proofs.tensormap.check``. Among the candidates tried it has the best cost, in
 this order: out-of-bounds class not ``lost``, number of issues, class ``exact``, rank, no undocumented rules.
 
-A filter (``synth.abstract``) is followed by two searches. The first uses the tensor's dimensions as the map's (merged,
+There are two searches. The first uses the tensor's dimensions as the map's (merged,
 cut or widened in simple ways) and nearly always succeeds. If it finds nothing, or only a weaker class than required,
 the second enumerates every box and every assignment of moves to map dimensions. A tile is refused only after that.
 """
@@ -23,7 +23,6 @@ from layoutalg.ground.verdict import Proved, Refuted, Unknown
 from layoutalg.proofs.fields import text as named
 from layoutalg.proofs.tensormap import TensorMapPlan, TensorMapProblem, check
 from layoutalg.proofs.tensormap.listed_problem import ListedProblem, problem_from
-from layoutalg.synth.abstract import AbstractTile, never_copied
 from layoutalg.synth.tensormap.assemble import assemble, assemble_view
 from layoutalg.synth.tensormap.axes import frames
 from layoutalg.synth.tensormap.boxes import Box, boxes
@@ -179,7 +178,7 @@ def _plan(stated: TensorMapProblem, documented_only: bool) -> TensorMapPlan | li
         return plan_listed(stated, documented_only)
     problem = seen(stated)
     hard = hard_violations(problem)
-    if not hard and not _never(problem):
+    if not hard:
         task = _Task(
             stated, stated if stated.oob_required == "lost" else replace(stated, oob_required="lost"), documented_only
         )
@@ -222,12 +221,6 @@ def _sliced(stated: TensorMapProblem, documented_only: bool, interleave: str) ->
     if task.undecided:
         raise BudgetError(Diagnostic("LA411", "gave up looking for a plan", _CALL, "the checker did not decide"))
     return [why_not_sliced(stated, interleave)]
-
-
-def _never(problem: TensorMapProblem) -> bool:
-    """Whether arithmetic modulo a chunk already rules out every map, so that no search is needed."""
-    tile = AbstractTile.of(problem)
-    return tile is not None and bool(never_copied(tile))
 
 
 def _suffices(plan: TensorMapPlan) -> bool:

@@ -57,6 +57,7 @@ class PaddedShared(Written):
 
     linear: LinearLayout
     pairs: tuple[tuple[int, int], ...]
+    title = "shared memory with padding"
 
     def __post_init__(self) -> None:
         if not isinstance(self.linear, LinearLayout) or tuple(self.linear.in_dims) != ("offset", "block"):

@@ -79,16 +79,16 @@ def conversion_loop(
     lines = [f"held[{word}] = la_stirred(held[{word}]);" for word in range(before)]
     lines += _alone(there, back)
     first = converted(there, [f"held[{word}]" for word in range(before)], numbers, "x") if converts else None
-    lines += [] if first is None else first.lines
-    middle = [f"held[{word % before}]" for word in range(after)] if first is None else first.words
+    lines += [] if first is None else first[0]
+    middle = [f"held[{word % before}]" for word in range(after)] if first is None else first[1]
     stirred = "la_stirred" if converts else "la_added"
     lines += [f"next[{word}] = {stirred}({held});" for word, held in enumerate(middle)]
     lines += _alone(back, there)
     second = None
     if converts:
         second = converted(back, [f"next[{word}]" for word in range(after)], numbers, "y", smem_bytes(there))
-    lines += [] if second is None else second.lines
-    last = [f"next[{word % after}]" for word in range(before)] if second is None else second.words
+    lines += [] if second is None else second[0]
+    last = [f"next[{word % after}]" for word in range(before)] if second is None else second[1]
     lines += [f"held[{word}] = {held};" for word, held in enumerate(last)]
     parameters = (("const la_u32*", "source"), ("la_u32*", "destination"), ("la_u64*", "cycles"), ("int", "turns"))
     text = _LOOP.format(

@@ -10,8 +10,8 @@ import numpy as np
 
 from layoutalg.f2 import LinearLayout, matrix
 from layoutalg.proofs.conversion import ConversionCost, ConversionPlan, Held, counted
-from layoutalg.proofs.conversion_steps import Read, SharedAccess, Take, Through
-from layoutalg.proofs.exchange import Choose, Exchange, Move, Rename
+from layoutalg.proofs.conversion_steps import Read, SharedAccess, Through
+from layoutalg.proofs.exchange import Choose, Exchange, Move, Rename, Take
 from layoutalg.synth.factor.shuffles import shuffles
 from layoutalg.targets.instruction_costs import instruction_costs
 from layoutalg.targets.registry import lookup

@@ -92,6 +92,7 @@ def carried_tables(tile: tuple[int, ...], size: int, low: int, high: int) -> set
     return found
 
 
+@pytest.mark.nightly(one_of=5)
 @pytest.mark.parametrize(
     ("tile", "size"), [((2, 4), 8), ((4, 2), 8), ((6,), 8), ((2, 3), 8), ((2, 2, 2), 8), ((2, 4), 4)]
 )

@@ -45,6 +45,7 @@ def answers(consumer: str, count: int, seed: int = 3) -> list[tuple[Any, Any]]:
     return found
 
 
+@pytest.mark.nightly(one_of=4)
 @pytest.mark.parametrize("consumer", [*ROWS, *FRAGMENTS, "tma"])
 def test_each_refusal_has_a_certificate_that_holds(consumer: str) -> None:
     for case, answer in answers(consumer, 24):
@@ -66,6 +67,7 @@ def met(candidate: dict[str, Any], f: Any) -> bool:
     return True
 
 
+@pytest.mark.nightly(one_of=4)
 @pytest.mark.parametrize("consumer", ROWS)
 def test_carried_layouts_meet_a_candidate_and_refused_ones_none(consumer: str) -> None:
     """The candidates of a refusal hold of every layout of the extents that is carried."""
@@ -190,6 +192,7 @@ def test_im2col_plans_visit_what_the_convolution_reads(seed: int) -> None:
         convolution(replace(plan, tensor_map=moved))
 
 
+@pytest.mark.nightly(one_of=5)
 @pytest.mark.parametrize("swizzle", ["", "Sw<1,3,3> o 0 o ", "Sw<2,3,3> o 0 o ", "Sw<3,3,3> o 0 o "])
 @pytest.mark.parametrize("major", ["K", "MN"])
 @pytest.mark.parametrize("consumer", ["wgmma.A", "tcgen05.A"])

@@ -15,7 +15,8 @@ from layoutalg.codegen import hostsim
 from layoutalg.codegen.conversion import conversion_kernel
 from layoutalg.f2 import matrix
 from layoutalg.proofs.conversion import ConversionPlan
-from layoutalg.proofs.conversion_steps import Take, Through
+from layoutalg.proofs.conversion_steps import Through
+from layoutalg.proofs.exchange import Take
 
 NAMES = ("register", "lane", "warp", "block")
 

@@ -20,7 +20,8 @@ from layoutalg.codegen import hostsim
 from layoutalg.codegen.conversion import conversion_kernel
 from layoutalg.ground.errors import InfeasibleError, MalformedError
 from layoutalg.proofs.conversion import ConversionPlan
-from layoutalg.proofs.conversion_steps import Take, Through
+from layoutalg.proofs.conversion_steps import Through
+from layoutalg.proofs.exchange import Take
 from layoutalg.proofs.listed_access import OUT, UNCOUNTED, ListedAccess
 from layoutalg.proofs.shuffle import ShufflePlan
 from layoutalg.synth import conversion

@@ -9,8 +9,8 @@ import pytest
 from instruments.conversion_steps import random_plan
 
 from layoutalg.proofs.conversion import counted
-from layoutalg.proofs.conversion_steps import Take, Through
-from layoutalg.proofs.exchange import Choose, Exchange, parity
+from layoutalg.proofs.conversion_steps import Through
+from layoutalg.proofs.exchange import Choose, Exchange, Take, parity
 from layoutalg.proofs.register_words import OPEN, Lowering, Mixer, plain
 from layoutalg.proofs.shuffle import ShufflePlan
 from layoutalg.targets.instruction_costs import instruction_costs

@@ -35,6 +35,7 @@ def test_conversions(arch, bits, dense):
     converted(on_the_cpu, arch, bits, seed=bits, dense=dense)
 
 
+@pytest.mark.nightly(one_of=3)
 @pytest.mark.parametrize("arch", ["sm_90a", "gfx942"])
 @pytest.mark.parametrize("bits", [8, 16, 32, 64])
 def test_conversions_of_tables_and_gathers_of_registers(bits: int, arch: str) -> None:

@@ -29,9 +29,9 @@ from layoutalg.proofs import wgmma as wgmma_proofs
 from layoutalg.proofs.bulk import BulkPlan
 from layoutalg.proofs.certify import Certificate
 from layoutalg.proofs.conversion import Alternative, ConversionCost, ConversionPlan, Held
-from layoutalg.proofs.conversion_steps import Read, SharedAccess, Take, Through
+from layoutalg.proofs.conversion_steps import Read, SharedAccess, Through
 from layoutalg.proofs.dtypes import element_type
-from layoutalg.proofs.exchange import Choose, Exchange, Move, Rename
+from layoutalg.proofs.exchange import Choose, Exchange, Move, Rename, Take
 from layoutalg.proofs.handoff import operand_view
 from layoutalg.proofs.im2col import ConvolutionProblem
 from layoutalg.proofs.listed_access import ListedAccess, Taking
@@ -61,7 +61,7 @@ from layoutalg.synth.paddings import padding
 from layoutalg.synth.swizzles import swizzle
 from layoutalg.synth.swizzles.classes import universal_swizzle
 from layoutalg.synth.wgmma import canonical_operand, synthesize_wgmma
-from layoutalg.targets.banks import AMD_RULES, Access, Counted, bank_model
+from layoutalg.targets.banks import AMD_RULES, Access, bank_model
 from layoutalg.targets.instruction_costs import instruction_costs
 from layoutalg.targets.layouts.amd_instructions import MFMA
 from layoutalg.targets.layouts.nvidia_instructions import MMA, MMA_SP
@@ -142,7 +142,6 @@ VALUES: dict[type, Any] = {
         GATHERED,
         GATHERED.stage,
         instruction_costs("sm_90a"),
-        Counted(2, 1, "ranks"),
         PADDING.accesses[0],
         PADDING,
         UNIVERSAL.members[0],

@@ -8,8 +8,8 @@ import pytest
 
 from layoutalg import LayoutError, LinearLayout
 from layoutalg.proofs.conversion import ConversionPlan, Held, counted
-from layoutalg.proofs.conversion_steps import Read, SharedAccess, Take, Through
-from layoutalg.proofs.exchange import Choose
+from layoutalg.proofs.conversion_steps import Read, SharedAccess, Through
+from layoutalg.proofs.exchange import Choose, Take
 from layoutalg.targets.instruction_costs import instruction_costs
 
 

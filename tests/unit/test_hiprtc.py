@@ -59,7 +59,7 @@ def kernel(arch: str, text: str) -> KernelSource:
 
 
 @pytest.fixture(scope="module")
-def fake(tmp_path_factory) -> hiprtc.HipRtc:
+def fake(tmp_path_factory) -> Path:
     if shutil.which("g++") is None:
         pytest.skip("no C++ compiler")
     folder = tmp_path_factory.mktemp("rocm") / "lib"
@@ -67,7 +67,7 @@ def fake(tmp_path_factory) -> hiprtc.HipRtc:
     (folder / "fake.cpp").write_text(FAKE, encoding="utf-8")
     made = folder / "libhiprtc.so.6"
     subprocess.run(["g++", "-shared", "-fPIC", "-o", str(made), str(folder / "fake.cpp")], check=True)
-    return hiprtc.HipRtc(str(made))
+    return made
 
 
 def test_the_library_compiles_and_its_errors_are_lines_of_the_kernel(fake):
@@ -94,9 +94,9 @@ def test_where_the_library_is_looked_for(fake, monkeypatch, tmp_path):
     with pytest.raises(MissingExtraError, match=r"LA961(.|\n)*libamdhip64-5 libhiprtc-builtins5 libamd-comgr2"):
         hiprtc.to_code_object(kernel("gfx90a", "int x;\n"))
     (tmp_path / "libamdhip64.so.5").write_bytes(b"")
-    assert hiprtc.found() == hiprtc.HipRtc(str(tmp_path / "libamdhip64.so.5"))
+    assert hiprtc.found() == tmp_path / "libamdhip64.so.5"
     assert not hiprtc.supports("gfx90a")  # a file that is no library
-    folder = Path(fake.path).parent
+    folder = fake.parent
     monkeypatch.setenv("ROCM_PATH", str(folder.parent))
     assert hiprtc.found() == fake
     monkeypatch.delenv("ROCM_PATH")
@@ -111,7 +111,7 @@ def test_what_is_no_kernel_of_amd_is_refused(fake):
         with pytest.raises(MalformedError, match="LA960"):
             wrong()
     with pytest.raises(MissingExtraError, match="there is no file"):
-        hiprtc.supports("gfx90a", hiprtc.HipRtc("/nowhere/libhiprtc.so"))
+        hiprtc.supports("gfx90a", Path("/nowhere/libhiprtc.so"))
 
 
 @pytest.mark.skipif(hiprtc.found() is None, reason="no hipRTC: libamdhip64-5 libhiprtc-builtins5 libamd-comgr2")

@@ -72,6 +72,7 @@ def _dense(height, width, digits):
     return [[rng.randint(-(10**digits), 10**digits) for _ in range(width)] for _ in range(height)]
 
 
+@pytest.mark.nightly(one_of=3)
 @pytest.mark.parametrize(
     ("form", "height", "width", "digits"),
     [

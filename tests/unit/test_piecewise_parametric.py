@@ -23,7 +23,7 @@ from layoutalg.piecewise import (
     padded,
     split,
 )
-from layoutalg.piecewise.inverse import chain_inverse
+from layoutalg.piecewise.inverse import digits_inverse
 
 TILES = PiecewiseLayout("[N] -> { [i, j] -> [i div 12, i mod 12, j] : 0 <= i < N and 0 <= j < 37 }", given="N >= 1")
 LINE = PiecewiseLayout("[N] -> { [i] -> [2i] : 0 <= i < N }")
@@ -295,7 +295,7 @@ def test_two_ragged_chains_are_counted() -> None:
 )
 def test_chains_are_read_back(text: str, native: bool) -> None:
     layout = PiecewiseLayout(text)
-    assert (chain_inverse(layout.value, [f"v{k}" for k in range(len(layout.out_dims))]) is not None) == native
+    assert (digits_inverse(layout.value, [f"v{k}" for k in range(len(layout.out_dims))]) is not None) == native
     inverse = layout.image_inverse()
     for n in (0, 1, 5, 9):
         points, image = layout.graph(N=n)
