@@ -310,7 +310,7 @@ class ExchangePlan(
     Example:
         >>> plain = Repack((1,), 0, 1)
         >>> plan = ExchangePlan(2, 2, 1, plain, (Exchange(1, 1, 1, 1),), plain)
-        >>> plan.run([[[0, 1], [2, 3]]]).tolist(), str(plan.cost)
+        >>> plan.source().tolist(), str(plan.cost)
         ([[[0, 2], [1, 3]]], '1 shuffle, 3 selects (2.5 cycles per warp)')
     """
 
@@ -397,17 +397,6 @@ class ExchangePlan(
         thread, element = taken // self.words, taken % self.words * self.packed + element % self.packed
         answer = thread * self.registers + self.before.source(element)
         return np.asarray(answer.reshape(self.warps, self.lanes, self.registers), dtype=np.int64)
-
-    def run(self, elements: Any) -> npt.NDArray[Any]:
-        """Return the registers after the steps.
-
-        Args:
-            elements: The elements before, indexed by warp, lane and register.
-        """
-        held = np.asarray(elements)
-        if held.shape != (self.warps, self.lanes, self.registers):
-            raise CHECK.malformed("elements", "must be indexed by warp, lane and register", held.shape)
-        return np.asarray(held.reshape(-1)[self.source()])
 
     def __str__(self) -> str:
         return f"{len(self.steps)} steps on {self.words} words of {self.packed} elements: {self.cost}"

@@ -92,13 +92,6 @@ class ShufflePlan(Record, Shown, code="LA881", schema="layoutalg/shuffles/1"):
         )
 
     @property
-    def selects(self) -> int:
-        """Most registers among which a lane selects in one round, to send or to write; 0 without rounds."""
-        wide = [len({value for row in rows for value in row} - {NONE}) for each in self.rounds for rows in
-                (each.send, each.into)]  # fmt: skip
-        return max(wide, default=0)
-
-    @property
     def cost(self) -> Cost:
         """Instructions of a thread; selecting one of n registers takes n - 1 compares and n - 1 selects."""
         selects = 0

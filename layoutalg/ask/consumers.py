@@ -30,7 +30,7 @@ from layoutalg.synth import accesses
 from layoutalg.synth.admission.request import request_of
 from layoutalg.synth.admission.tcgen05 import find_tcgen05
 from layoutalg.synth.lds import GIVEN, WIDTHS, read_or_write
-from layoutalg.synth.wgmma import OperandProblem, synthesize_wgmma
+from layoutalg.synth.wgmma import OperandProblem
 from layoutalg.synth.wgmma.plan import find
 from layoutalg.synth.wgmma.refusal import refusal
 from layoutalg.targets.banks import AMD_RULES, Access, bank_model, nvidia_access
@@ -68,7 +68,7 @@ class Served:
         ideal: Turns of the same accesses without conflicts.
         text: How the consumer reads the layout, or why it cannot.
         holds: Whether the layout serves the consumer.
-        plan: The descriptors of ``wgmma`` or ``tcgen05``, otherwise None.
+        plan: The descriptors of ``wgmma``, which the checker has not seen, or of ``tcgen05``; otherwise None.
         because: In place of ``text``, a function that finds out why the consumer cannot read the layout.
     """
 
@@ -143,10 +143,10 @@ def _operand(operand: str, tile: Tile) -> Served:
         else:  # the digits are known, so they need not be found again
             extents = (tile.places.shape[0], tile.places.shape[1])
             problem = OperandProblem(operand, extents, *tile.digits, tile.dtype)
-        if find(problem) is None:  # most layouts fail here, and few of their reasons are read
+        plan = find(problem)
+        if plan is None:  # most layouts fail here, and few of their reasons are read
             because = partial(_refusal_of, problem)
             return Served(0, 0, "", holds=False, because=because)
-        plan = synthesize_wgmma(problem, repair=False)
     except BudgetError:
         raise
     except LayoutError as error:

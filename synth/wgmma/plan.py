@@ -71,13 +71,15 @@ def synthesize_wgmma(problem: OperandProblem | Mapping[str, object], *, repair: 
     plan = find(value)
     if plan is None:
         raise refusal(value, find, repair)
+    return certified(plan)
+
+
+def certified(plan: OperandPlan) -> OperandPlan:
+    """Return a plan with the checker's certificate."""
     verdict = check(plan)
     if not isinstance(verdict, Proved):  # the finder and the checker disagree: never hand the plan out
-        raise LayoutError(
-            Diagnostic(
-                "LA371", "the checker refuted the plan found", (str(value),), witness=getattr(verdict, "witness", None)
-            )
-        )
+        what, witness = "the checker refuted the plan found", getattr(verdict, "witness", None)
+        raise LayoutError(Diagnostic("LA371", what, (str(plan.problem),), witness=witness))
     return plan.with_changes(certificate=dict(verdict.certificate))
 
 

@@ -25,6 +25,7 @@ from layoutalg.targets.nvidia.tensormap.facts import (
     element_bytes,
     is_measured,
     loaded_counts,
+    require_map,
     row_pitch_bytes,
     unit_bytes,
 )
@@ -80,8 +81,7 @@ def layout(
     Laws: on the recorded loads, the image of ``tile_load`` is the shared side after the inverse of the global side.
     Source: measured on NVIDIA H200, driver 580.159.04 (CUDA 13.0); ATOM swizzles: PTX ISA 9.1 section 5.5.7.
     """
-    if not isinstance(tm, TensorMap):
-        raise malformed("LA300", "layout needs a TensorMap", f"got a {type(tm).__name__}")
+    require_map(tm, "layout")
     for name, value, known in (("side", side, ("shared", "global")), ("unit", unit, ("element", "byte"))):
         if not isinstance(value, str) or value not in known:
             raise malformed("LA804", f"unknown {name} {shown(value)}", f"{name} must be one of {', '.join(known)}")
