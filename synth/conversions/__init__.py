@@ -344,8 +344,8 @@ def _by_placement(asked: _Question, have: IntArray, want: IntArray) -> Alternati
     found = listed(have, want, asked.element_bits, asked.target, asked.smem_bytes, cycles)
     if isinstance(found, str):
         return Alternative("shared", found)
-    because = f"elements stored {found.told}, the best of {found.tried} placements{_unknown(found.steps)}"
-    return asked.alternative("shared", found.steps, because)
+    steps, placement = found
+    return asked.alternative("shared", steps, f"elements stored {placement}{_unknown(steps)}")
 
 
 def _unknown(steps: tuple[Step, ...]) -> str:
