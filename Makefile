@@ -1,5 +1,6 @@
 # make demo   set up, then the main job on real tiles (no GPU needed; a Hopper GPU is used where there is one)
-# make test   set up, then all tests that need no GPU
+# make test   set up, then all tests that need no GPU, properties with a quarter of their examples
+# make test-all  the same at full strength: every example, every case, the site, the notebooks, a tenth of the mutants
 # make docs   set up, then the documentation as HTML in docs/_build/html
 # make bench  set up, then the benchmarks
 # make extras each extra alone in a bare environment, from the package index
@@ -13,7 +14,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 WORKERS ?= 2
 
-.PHONY: demo test extras bench mutants docs lint clean
+.PHONY: demo test test-all extras bench mutants docs lint clean
 .DEFAULT_GOAL := test
 
 $(VENV)/.created:
@@ -26,7 +27,7 @@ $(VENV)/.run: pyproject.toml $(VENV)/.created
 	@touch $@
 
 $(VENV)/.test: pyproject.toml $(VENV)/.created
-	$(BIN)/pip install -q -e '.[cuda,docs,dev]'
+	$(BIN)/pip install -q --no-compile -e '.[cuda,docs,dev]'
 	@touch $@ $(VENV)/.run $(VENV)/.docs
 
 $(VENV)/.docs: pyproject.toml $(VENV)/.created
@@ -36,9 +37,13 @@ $(VENV)/.docs: pyproject.toml $(VENV)/.created
 demo: $(VENV)/.run
 	$(BIN)/layoutalg demo
 
+TESTS := -m pytest -n $(WORKERS) --dist loadfile --doctest-modules tests layoutalg --ignore=layoutalg/__main__.py
+
 test: lint
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
-	$(BIN)/python -m pytest -q --doctest-modules layoutalg --ignore=layoutalg/__main__.py
+	$(BIN)/python $(TESTS)
+
+test-all: lint
+	$(BIN)/python $(TESTS) --full
 
 extras: $(VENV)/.test
 	$(BIN)/python -m pytest -q --extras tests/extras

@@ -27,7 +27,8 @@ from campaign import MEASURED, options_of, report
 from judges.bank_words import SERVED, SIDES, VECTORS, crowded, instructions, judged, served
 
 import layoutalg as la
-from layoutalg.targets.banks import bank_model, counted
+from layoutalg.targets.bank_counting import arrays
+from layoutalg.targets.banks import bank_model
 from tests.judges.swizzle_spaces import spanned, table, turns_of
 
 STORED = MEASURED / "banks_counted.json"
@@ -295,8 +296,7 @@ def _judged_by_name(layout: object, bits: int, name: str, target: str, expected:
         report = la.banks(layout, None, bits, name, target=target)
     except la.MalformedError:
         return ["refused"] if expected is None else ["wrong"]
-    said = [engine for engine, _ in report.engines] + ["conflicts"] * (report.conflicts > 0)
-    return said + ["wrong"] * (report.turns != expected)
+    return ["conflicts"] * (report.conflicts > 0) + ["wrong"] * (report.turns != expected)
 
 
 def _addresses(rng: random.Random, kind: str) -> tuple[str, str, list[int | None]]:
@@ -334,10 +334,11 @@ def _told(rng: random.Random, cases: int) -> Iterator[tuple[str, list[str]]]:
         kind = KINDS[number % len(KINDS)]
         if kind in ("strided", "holes"):
             target, name, lanes = _addresses(rng, kind)
-            got, wanted = counted(bank_model(target, name), lanes), judged(target, name, lanes)[0]
-            also = la.targets.banks.turns(target, name, lanes)
-            wrong = not got.turns == wanted == also
-            yield kind, [got.engine, *(["conflicts"] * (got.turns > got.ideal)), *(["wrong"] * wrong)]
+            model, wanted = bank_model(target, name), judged(target, name, lanes)[0]
+            turns = model.turns(lanes)
+            many = [int(part.sum()) for part in model.group_turns(*arrays(lanes))]
+            wrong = not turns == many[0] == wanted == la.targets.banks.turns(target, name, lanes)
+            yield kind, [*(["conflicts"] * (turns > many[1])), *(["wrong"] * wrong)]
             continue
         if kind in ("named", "matrices"):
             yield kind, _named(rng) if kind == "named" else _matrices(rng)
@@ -359,7 +360,7 @@ def _asked(case: Case) -> list[str]:
         report = la.banks(case.registers, case.shared, case.bits, case.direction, target=case.target)
     except (la.RepresentabilityError, la.MalformedError):  # the latter: no whole aligned bytes
         return ["unknown" if expected is None else "wrong"]
-    said = [name for name, _ in report.engines] + ["disputed"] * (sides is not None)
+    said = ["disputed"] * (sides is not None)
     wrong = report.turns != expected or (report.evidence == "disputed") != (sides is not None)
     return [*said, *(["conflicts"] * (report.conflicts > 0)), *(["wrong"] * wrong)]
 

@@ -89,10 +89,7 @@ def document(rows: Rows, said: list[str], options: argparse.Namespace, seconds: 
     for family in OPERATIONS:
         for one in OPERATIONS[family]:
             row = rows.get((family, one.name), Row())
-            entry: dict[str, Any] = {"family": family, "operation": one.name, "count": row.count, "right": row.right}
-            for kind in ("refused", "declined", "needless"):
-                entry[kind] = dict(sorted(getattr(row, kind).items()))
-            table.append(entry | {"wrong": row.wrong, "ms": round(1000 * row.seconds / max(row.count, 1), 3)})
+            table.append({"family": family, "operation": one.name, **row.to_json()})
     return {
         "schema": "layoutalg/operations-campaign/1",
         "seed": options.seed,

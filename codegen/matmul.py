@@ -30,7 +30,7 @@ class WgmmaTiles(Checked, code="LA505"):
     transposed: int
     mn: int
 
-    def validate(self) -> None:
+    def _validate(self) -> None:
         if not self.descriptors or any(bits < 0 for row in self.descriptors for bits in row):
             because = "descriptors must be rows of unsigned 64-bit integers, at least one"
             raise MalformedError(Diagnostic("LA505", "these are not operand descriptors", ("WgmmaTiles",), because))

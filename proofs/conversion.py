@@ -62,7 +62,7 @@ class Held(Checked, code="LA930"):
     lanes: int
     warps: int
 
-    def validate(self) -> None:
+    def _validate(self) -> None:
         if (self.layout is None) == (self.table is None):
             raise CHECK.malformed("layout", "must be given if and only if table is None", self.layout)
         counts = (self.warps, self.lanes, self.registers)
@@ -110,7 +110,7 @@ class ConversionCost(Record, code="LA930"):
     barriers: int
     cycles: float
 
-    def validate(self) -> None:
+    def _validate(self) -> None:
         if not 0 <= self.cycles < MOST_CYCLES:
             raise CHECK.malformed("cycles", f"must be in [0, {MOST_CYCLES:g})", self.cycles)
 
@@ -197,7 +197,7 @@ class ConversionPlan(
     least: bool = False
     blocks: int = 1
 
-    def validate(self) -> None:
+    def _validate(self) -> None:
         if self.mechanism not in MECHANISMS:
             raise CHECK.malformed("mechanism", f"must be one of {', '.join(MECHANISMS)}", self.mechanism)
         if self.element_bits not in ELEMENT_BITS:

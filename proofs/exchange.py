@@ -128,7 +128,7 @@ class Exchange(Record, code="LA884", step="exchange"):
     word_asked: int
     lane_asked: int
 
-    def validate(self) -> None:
+    def _validate(self) -> None:
         if not (self.vector & self.word_asked).bit_count() & (self.lanes & self.lane_asked).bit_count() & 1:
             raise CHECK.malformed("word_asked", "must be 1 at vector, and lane_asked 1 at lanes", self.word_asked)
 
@@ -234,7 +234,7 @@ class Take(Record, code="LA930", step="take"):
     packed: int
     repacked: int
 
-    def validate(self) -> None:
+    def _validate(self) -> None:
         if min(self.packed, self.repacked) < 1 or min(self.registers, default=-1) < 0:
             raise TAKE_CHECK.malformed(
                 "registers", "must be element numbers, with packed and repacked >= 1", self.registers
@@ -321,7 +321,7 @@ class ExchangePlan(
     steps: tuple[Step, ...]
     after: Repack
 
-    def validate(self) -> None:
+    def _validate(self) -> None:
         for name in ("registers", "lanes", "warps"):
             value = CHECK.integer(getattr(self, name), name, 1, MOST)
             if value & (value - 1):

@@ -38,9 +38,9 @@ class JointPlan(
         turns: Bank turns of all accesses to the whole tile.
         bytes: Bytes of shared memory.
         lower_bound: Lower bound on (issues, turns) for any layout of the space.
-        proof: ``"bound"``, ``"search and z3"``, ``"enumeration"``, or why the lower bound is not met.
+        proof: ``"bound"``, ``"complete search"``, or why the lower bound is not met.
         space: The layouts searched, in words.
-        engine: What found the layout: ``"algebra"``, ``"search"``, ``"z3"``, ``"padding"``.
+        engine: What found the layout: ``"algebra"``, ``"search"``, ``"padding"``.
         target: Architecture.
         tables: Per consumer, the byte address of each lane of each access.
     """
@@ -58,7 +58,7 @@ class JointPlan(
     target: str
     tables: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
-    def validate(self) -> None:
+    def _validate(self) -> None:
         if len(self.plans) != len(self.consumers):
             raise CHECK.malformed("plans", "must have one plan for each consumer", len(self.plans))
         if not all(callable(getattr(plan, "to_json", None)) for plan in self.plans):

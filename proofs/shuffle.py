@@ -69,7 +69,7 @@ class ShufflePlan(Record, Shown, code="LA881", schema="layoutalg/shuffles/1"):
     kept: tuple[tuple[tuple[int, ...], ...], ...]
     rounds: tuple[Round, ...]
 
-    def validate(self) -> None:
+    def _validate(self) -> None:
         if min(self.registers, self.lanes, self.warps) < 1:
             raise CHECK.malformed("registers", "must be positive, and so must lanes and warps", self.registers)
         kept = _array(self.kept, (self.warps, self.lanes, self.registers), NONE, self.registers, "kept")

@@ -7,12 +7,6 @@ are unpublished or disputed are refused. With all lanes active the groups of eve
 one F2 space of lane numbers. Under a linear layout all groups therefore take equally many turns,
 ``2 ** (rank W - rank K)``, where W and K are the words and the banks that the space and the bytes of one lane reach.
 
-For lane i at byte b + s i, where every lane accesses v bytes (a power of two, at least a word) and s is 0 or a multiple
-of v: two lanes meet in a bank iff they are congruent modulo p = M / gcd(M, s / v), M = 4 B / v, and then they collide
-in every word of the access. So a group takes as many turns as it has lanes in its fullest residue class modulo p,
-whatever b is. Elements narrower than a word behave like words if s is a multiple of 4; with steps below a word the
-lanes touch every word from the first to the last, which takes ceil(words / B) turns.
-
 References: NVIDIA: see ``nvidia.banks``, measured on an H200 and assumed for other chips (``Target.bank_grade``). AMD:
 published by others, see ``lds_rules``; no AMD device was measured for this package. The rank form is arXiv 2505.23819,
 section 5.4, extended to words of any size, broadcasts and groups of non-consecutive lanes.
@@ -21,9 +15,7 @@ section 5.4, extended to words of any size, broadcasts and groups of non-consecu
 from __future__ import annotations
 
 import dataclasses
-import math
 import re
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Any
@@ -31,11 +23,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from layoutalg.f2 import LinearLayout, matrix
-from layoutalg.f2.axes import fields
 from layoutalg.ground.check import Checker
 from layoutalg.ground.errors import Diagnostic, MalformedError, Repair, RepresentabilityError, shown
-from layoutalg.ground.recognize import Departure, linear
 from layoutalg.targets import bank_counting
 from layoutalg.targets.bank_counting import BANKS, JOINS, WORD_BYTES, Offsets
 from layoutalg.targets.lds_rules import (
@@ -57,11 +46,10 @@ _MATRIX = re.compile(
     r"(ld|st)matrix(?:\.sync)?(?:\.aligned)?(?:\.m8n8)?\.x([124])(\.trans)?(?:\.shared(?:::cta)?)?(?:\.b16)?"
 )
 __all__ = [
-    "AMD_RULES", "ENGINES", "Access", "BankModel", "Counted", "LdsRule", "Phase", "bank_model", "counted",
-    "disputed_models", "lds_rule", "nvidia_access", "residues", "turns", "unknown",
+    "AMD_RULES", "Access", "BankModel", "LdsRule", "Phase", "bank_model", "disputed_models", "lds_rule",
+    "nvidia_access", "turns", "unknown",
 ]  # fmt: skip
 CHECK = Checker("LA905", "invalid shared-memory access")
-ENGINES = ("ranks", "residues", "enumeration")
 _NAMES = "ld.shared.b32, ld.shared.v4.b32, st.shared.v2.b32, ldmatrix.x4, ldmatrix.x4.trans, stmatrix.x2, ..."
 
 
@@ -189,12 +177,6 @@ class BankModel:
         """Required address alignment: the access size, but 4 for 12-byte accesses."""
         return WORD_BYTES if self.access_bytes == 12 else self.access_bytes
 
-    def joined(self, offsets: Offsets) -> tuple[tuple[int, ...], ...]:
-        """Return the groups for these addresses (None for an inactive lane)."""
-        if not any(bank_counting.shared(offsets, step) for step in self.joins):
-            return self.groups
-        return tuple(sum(self.groups[first : first + 2], ()) for first in range(0, len(self.groups), 2))
-
     def phases(self, byte_addresses: Sequence[int | None] | npt.NDArray[Any]) -> tuple[Phase, ...]:
         """Return the bank conflicts of every group that has an active lane, in order.
 
@@ -202,18 +184,19 @@ class BankModel:
             byte_addresses: One byte address per lane, None for an inactive lane.
         """
         offsets = offsets_of(self.target, self.operation, byte_addresses, self.grain_bytes, self.lanes)
+        groups = self.groups
+        if bank_counting.merged(*bank_counting.arrays(offsets), self.joins).any():
+            groups = tuple(sum(groups[first : first + 2], ()) for first in range(0, len(groups), 2))
         found = []
-        for group in self.joined(offsets):
+        for group in groups:
             active = tuple(lane for lane in group if offsets[lane] is not None)
             if active:
                 taken = bank_counting.touched(offsets, active, self.access_bytes, self.banks)
                 turns = max(map(len, taken))
                 bank = next(bank for bank, words in enumerate(taken) if len(words) == turns)
-                busy = []
-                for lane in active:
-                    words = bank_counting.words(offsets[lane] or 0, self.access_bytes)
-                    busy += [(lane, word) for word in words if word % self.banks == bank][:1]
-                found.append(Phase(active, turns, -(-sum(map(len, taken)) // self.banks), bank, tuple(busy)))
+                first = {lane: word for word, lanes in reversed(taken[bank].items()) for lane in lanes}
+                busy = tuple(sorted(first.items()))
+                found.append(Phase(active, turns, -(-sum(map(len, taken)) // self.banks), bank, busy))
         return tuple(found)
 
     def turns(self, byte_addresses: Sequence[int | None] | npt.NDArray[Any]) -> int:
@@ -224,108 +207,34 @@ class BankModel:
         """Return the turns if the words of every group were spread evenly over the banks."""
         return sum(phase.least for phase in self.phases(byte_addresses))
 
-    def alike(self, addresses: npt.NDArray[np.int64], active: npt.NDArray[np.bool_] | None = None) -> list[int]:
-        """Return for every row of addresses the first row that provably takes the same number of turns.
-
-        Two transformations map words to words and banks to banks: a shift by whole words and, for accesses of a power
-        of two of bytes, an XOR with a multiple of the access size (at least a word).
-
-        Args:
-            addresses: Byte addresses, int64[row, lane].
-            active: Which lanes are active, bool[row, lane]; None: all.
-
-        Example:
-            >>> lanes = 4 * np.arange(32)
-            >>> bank_model("sm_90a", "ld.shared.b32").alike(np.array([lanes, lanes + 8, lanes ^ 8, 2 * lanes]))
-            [0, 0, 0, 3]
-        """
-        alive = np.ones(addresses.shape, dtype=bool) if active is None else active
-        least = np.where(alive, addresses, np.iinfo(np.int64).max).min(axis=1)
-        moved = [np.where(alive, addresses - (least & -WORD_BYTES)[:, None], -1)]
-        if self.access_bytes != 12:
-            unit = max(WORD_BYTES, self.access_bytes)
-            start = addresses[np.arange(len(addresses)), alive.argmax(axis=1)] & -unit
-            moved.append(np.where(alive, addresses ^ start[:, None], -1))
-        known: list[dict[bytes, int]] = [{} for _ in moved]
-        found = []
-        for place, rows in enumerate(zip(*moved, strict=True)):
-            keys = [row.tobytes() for row in rows]
-            found.append(next((seen[key] for key, seen in zip(keys, known, strict=True) if key in seen), place))
-            for key, seen in zip(keys, known, strict=True):
-                seen.setdefault(key, found[-1])
-        return found
-
-    def totals(self, addresses: npt.NDArray[np.int64], active: npt.NDArray[np.bool_] | None = None) -> tuple[int, int]:
-        """Return the total turns of many instructions, and the total if words were spread evenly over the banks.
+    def group_turns(
+        self, addresses: npt.NDArray[np.int64], active: npt.NDArray[np.bool_] | None = None
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """Return the turns of each group of many instructions, and those if its words were spread evenly.
 
         Args:
             addresses: Byte addresses, int64[instruction, lane].
             active: Which lanes are active, bool[instruction, lane]; None: all.
 
+        Returns:
+            Two arrays int64[instruction, group]; of merged groups the second has no turns.
+
         Example:
-            >>> bank_model("gfx942", "ds_read_b32").totals(np.array([4 * np.arange(64), 8 * np.arange(64)]))
-            (6, 4)
+            >>> turns, least = bank_model("gfx942", "ds_read_b32").group_turns(4 * np.array([[1], [2]]) * np.arange(64))
+            >>> turns.tolist(), least.tolist()
+            ([[1, 1], [2, 2]], [[1, 1], [1, 1]])
         """
+        alive = np.ones(addresses.shape, dtype=bool) if active is None else active
         inside = (addresses >= 0) & (addresses < 1 << 62) & (addresses % self.grain_bytes == 0)
-        outside = np.flatnonzero(~(inside if active is None else inside | ~active).all(axis=1))
-        turns = ideal = 0
-        for place, many in Counter([*outside[:1].tolist(), *self.alike(addresses, active)]).items():
-            row = addresses[place].tolist()
-            if active is not None:
-                row = [each if alive else None for each, alive in zip(row, active[place].tolist(), strict=True)]
-            phases = self.phases(row)
-            turns += many * sum(phase.turns for phase in phases)
-            ideal += many * sum(phase.least for phase in phases)
-        return turns, ideal
+        for place in np.flatnonzero(~(inside | ~alive).all(axis=1))[:1].tolist():
+            lanes = zip(addresses[place].tolist(), alive[place].tolist(), strict=True)
+            self.phases([each if here else None for each, here in lanes])  # refuses the first wrong address
+        return bank_counting.group_turns(self.groups, self.joins, self.access_bytes, self.banks, addresses, alive)
 
-    def layout_turns(self, access: LinearLayout, element_bits: int) -> int:
-        """Return the turns of one instruction whose addresses form a linear layout, by ranks.
-
-        Args:
-            access: (lane) or (register, lane) to element offsets, output axes flattened; registers are the contiguous
-                elements of one lane, and the lanes are this instruction's.
-            element_bits: Bits of an element.
-
-        Example:
-            >>> rows = LinearLayout.from_bases({"lane": [(64 << bit,) for bit in range(6)]}, {"offset": 4096})
-            >>> bank_model("gfx942", "ds_read_b128").layout_turns(rows, 16)
-            64
-        """
-        CHECK.kind(access, LinearLayout, "access")
-        bits = CHECK.integer(element_bits, "element_bits")
-        if access.in_dims.get("lane", 1) != self.lanes or set(access.in_dims) - {"register", "lane"}:
-            raise CHECK.malformed("access", f"must map {self.lanes} lanes (and registers)", str(access.in_dims))
-        columns: dict[str, list[int]] = {}
-        for name, first, count in fields(access.in_axes):
-            columns[name] = list(access.columns[first : first + count])
-        lane = [bits * column for column in columns.get("lane", ())]  # bits are a power of two: a shift
-        grain = self.grain_bytes
-        if bits & (bits - 1) or any(column % (8 * grain) for column in (*lane, bits * access.constant)):
-            rule = f"must give multiples of {grain} bytes, and the element width must be a power of two"
-            raise CHECK.malformed("access", rule, f"{bits}-bit elements at {lane}")
-        return self.ranks([column >> 3 for column in lane], bits * access.constant >> 3)[0]
-
-    def ranks(self, lanes: Sequence[int], start: int = 0) -> tuple[int, int]:
-        """Return the turns, and the conflict-free turns, if lane numbers map to bytes linearly over F2.
-
-        Args:
-            lanes: The byte that each bit of the lane number contributes, multiples of ``grain_bytes``.
-            start: The byte of lane 0.
-
-        Example:
-            >>> bank_model("gfx942", "ds_read_b128").ranks([128 << bit for bit in range(6)])
-            (64, 8)
-        """
-        if self.access_bytes == 12:  # three words of one lane do not span a space
-            offsets = [start ^ matrix.apply(lanes, number) for number in range(self.lanes)]
-            return self.turns(offsets), self.ideal(offsets)
-        images = [matrix.apply(lanes, step) for step in self.space]
-        joined = any(lanes[bit] == 0 for bit in range(len(lanes)) if 1 << bit in self.joins)
-        if joined and len(self.groups) > 1:
-            images.append(matrix.apply(lanes, self.groups[1][0] ^ self.groups[0][0]))
-        groups = -(-len(self.groups) >> joined)
-        degree, ideal = bank_counting.degree(images, self.access_bytes, self.banks)
-        return groups * degree, groups * ideal
+    def totals(self, addresses: npt.NDArray[np.int64], active: npt.NDArray[np.bool_] | None = None) -> tuple[int, int]:
+        """Return the sums of both arrays of ``group_turns``."""
+        turns, least = self.group_turns(addresses, active)
+        return int(turns.sum()), int(least.sum())
 
 
 @lru_cache(maxsize=256)
@@ -334,7 +243,7 @@ def _model(target: str, operation: str) -> BankModel:
         return _amd(target, lds_text(target, operation), lds_rule(target, operation))
     evidence, access = lookup(target), nvidia_access(operation)
     missing(target, operation, access)
-    groups = bank_counting.groups([0] * access.addresses, access.bits)
+    groups = bank_counting.groups(access.addresses, access.bits)
     joins = JOINS if access.kind == "load" and access.bits > 32 else ()
     grade = evidence.bank_grade(bool(access.matrices) or access.bits > 8 * WORD_BYTES)
     return BankModel(target, operation, access.addresses, BANKS, access.bits // 8, groups, joins, grade)
@@ -371,102 +280,6 @@ def bank_model(target: str, operation: str) -> BankModel:
 
     """
     return _model(CHECK.kind(target, str, "target"), CHECK.kind(operation, str, "operation"))
-
-
-@fact("LA905")
-class Counted:
-    """Bank turns of one instruction.
-
-    Args:
-        turns: Turns of all groups.
-        ideal: Turns if the words of every group were spread evenly over the banks.
-        engine: ``"ranks"``, ``"residues"`` or ``"enumeration"``.
-    """
-
-    turns: int
-    ideal: int
-    engine: str
-
-
-def residues(model: BankModel, stride_bytes: int, base_bytes: int = 0) -> Counted | None:
-    """Return the turns for lane i at base + stride * i, by residues; None if no closed form is implemented.
-
-    Args:
-        model: The instruction.
-        stride_bytes: A multiple of ``model.grain_bytes``; if negative, ``base_bytes`` must be high enough.
-        base_bytes: Byte of lane 0, a multiple of the same.
-
-    Example:
-        >>> [residues(bank_model("gfx942", "ds_read_b128"), stride).turns for stride in (0, 16, 48, 80, 128)]
-        [8, 8, 8, 8, 64]
-    """
-    stride = CHECK.integer(stride_bytes, "stride_bytes", -(2**56), 2**56)
-    base = CHECK.integer(base_bytes, "base_bytes", 0, 2**61)
-    if stride % model.grain_bytes or base % model.grain_bytes:
-        rule = f"must be a multiple of {model.grain_bytes} bytes for {model.operation}"
-        wrong = "stride_bytes" if stride % model.grain_bytes else "base_bytes"
-        raise CHECK.malformed(wrong, rule, stride if stride % model.grain_bytes else base)
-    if base + min(0, stride * (model.lanes - 1)) < 0:
-        raise CHECK.malformed("base_bytes", f"must be at least {-stride * (model.lanes - 1)} for this stride", base)
-    words = max(1, model.access_bytes // WORD_BYTES)
-    if stride == 0:
-        groups = -(-len(model.groups) // (2 if model.joins else 1))
-        return Counted(groups, groups * -(-words // model.banks), "residues")
-    if model.access_bytes == 12:
-        return None
-    if 0 < abs(stride) <= WORD_BYTES and model.access_bytes < WORD_BYTES:
-        return _dense(model, stride, base)
-    if stride % WORD_BYTES:
-        return None
-    blocks = model.banks // words
-    period = blocks // math.gcd(blocks, stride // (WORD_BYTES * words))
-    turns = ideal = 0
-    for group in model.groups:
-        turns += max(Counter(lane % period for lane in group).values())
-        ideal += -(-len(group) * words // model.banks)
-    return Counted(turns, ideal, "residues")
-
-
-def _dense(model: BankModel, stride: int, base: int) -> Counted | None:
-    """Return the same for sub-word elements at steps of at most a word, if every group is consecutive lanes."""
-    total = 0
-    for group in model.groups:
-        if group != tuple(range(group[0], group[0] + len(group))):
-            return None
-        ends = sorted((base + stride * group[0], base + stride * group[-1]))
-        words = ends[1] // WORD_BYTES - ends[0] // WORD_BYTES + 1
-        total += -(-words // model.banks)
-    return Counted(total, total, "residues")
-
-
-def counted(model: BankModel, byte_addresses: Sequence[int | None] | npt.NDArray[np.int64]) -> Counted:
-    """Return the turns of one instruction by the cheapest exact engine, with that engine's name.
-
-    Args:
-        model: The instruction.
-        byte_addresses: One byte address per lane, None for an inactive lane.
-
-    Example:
-        >>> model = bank_model("gfx942", "ds_read_b64")
-        >>> [counted(model, [8 * f(lane) for lane in range(64)]).engine for f in (lambda x: 3 * x, lambda x: x ^ x // 8,
-        ...  lambda x: x * x)]
-        ['residues', 'ranks', 'enumeration']
-    """
-    offsets = np.asarray(byte_addresses)
-    regular = offsets.dtype.kind in "iu" and offsets.shape == (model.lanes,) and int(offsets.min()) >= 0
-    if regular and int(offsets.max()) < 2**61 and not (offsets % model.grain_bytes).any():
-        offsets = offsets.astype(np.int64)
-        steps = np.diff(offsets)
-        if (steps == steps[0]).all():
-            found = residues(model, int(steps[0]), int(offsets[0]))
-            if found is not None:
-                return found
-        if model.access_bytes != 12:
-            columns = linear(offsets)
-            if not isinstance(columns, Departure):
-                return Counted(*model.ranks(columns[0], columns[1]), "ranks")
-    phases = model.phases(byte_addresses)
-    return Counted(sum(each.turns for each in phases), sum(each.least for each in phases), "enumeration")
 
 
 def missing(target: str, operation: str, access: Access) -> None:

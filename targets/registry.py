@@ -142,6 +142,7 @@ TARGETS: Mapping[str, Target] = MappingProxyType(
             _sm("sm_100a", (10, 0), 228, 2048, 32, "12.8", *_BLACKWELL),
             _sm("sm_103a", (10, 3), 228, 2048, 32, "12.9", *_BLACKWELL),
             _sm("sm_120a", (12, 0), 100, 1536, 24, "12.8", "narrow", "gather4"),
+            _sm("sm_121a", (12, 1), 100, 1536, 24, "12.9", "narrow", "gather4"),
             _gfx("gfx90a", "CDNA2", 64, (64, 64), 512, 512),
             _gfx("gfx942", "CDNA3", 64, (64, 64), 512, 512, "global_load_lds"),
             _gfx("gfx950", "CDNA4", 64, (160, 160), 512, 512, "global_load_lds", "load_lds_wide", "ds_read_tr"),
@@ -164,7 +165,7 @@ def having(feature: str) -> tuple[str, ...]:
 
     Example:
         >>> having("wgmma"), having("narrow")
-        (('sm_90a',), ('sm_100a', 'sm_103a', 'sm_120a'))
+        (('sm_90a',), ('sm_100a', 'sm_103a', 'sm_120a', 'sm_121a'))
     """
     return tuple(name for name, target in TARGETS.items() if feature in target.features)
 

@@ -1,14 +1,26 @@
-"""Options and fixtures of the test suite."""
+"""Options, tiers and fixtures of the test suite.
+
+There are two tiers. ``make test`` runs every property with a quarter of its examples, and of tests marked ``nightly``
+the share that the mark names; ``make test-all`` (``pytest --full``) runs everything. Both tiers are repeatable: which
+cases the short one keeps depends on nothing but the list of cases. ``--extras`` and ``--require-device`` are apart.
+"""
 
 from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
-from hypothesis import settings
+from hypothesis import is_hypothesis_test, settings
+
+SHARE = 4
+"""The short tier runs one of so many examples of a property, but not less than FEWEST."""
+FEWEST = 10
+FULL_ONLY = "only at full strength: make test-all"
 
 settings.register_profile("house", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)
@@ -21,12 +33,53 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="write the golden files instead of comparing")
     parser.addoption("--require-device", action="store_true", help="fail, instead of skipping, where a GPU is missing")
     parser.addoption("--extras", action="store_true", help="install every extra alone, from the package index")
+    parser.addoption("--full", action="store_true", help="every example and every case (make test-all)")
 
 
 def pytest_configure() -> None:
     """Hear interrupts: shells let jobs in the background ignore them, and processes under test would inherit that."""
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file() -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
+    """Doctests of the library run beside the tests (--doctest-modules); tests have none."""
+    found = yield
+    return [collector for collector in found if type(collector) is pytest.Module]
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("--full"):
+        return
+    functions: dict[Any, list[pytest.Function]] = defaultdict(list)
+    for item in items:
+        if isinstance(item, pytest.Function):
+            functions[item.function].append(item)
+    for function, cases in functions.items():
+        if is_hypothesis_test(function):
+            _fewer_examples(function)
+        for place, case in enumerate(cases):
+            marker = case.get_closest_marker("nightly")
+            if marker is not None and (not marker.kwargs or place % marker.kwargs["one_of"]):
+                case.add_marker(pytest.mark.skip(reason=FULL_ONLY))
+
+
+def _fewer_examples(function: Any) -> None:
+    """Hypothesis reads the settings of a test from this attribute, which ``@settings`` writes."""
+    whole = getattr(function, "_hypothesis_internal_use_settings", None) or settings.default
+    fewer = min(whole.max_examples, max(FEWEST, whole.max_examples // SHARE))
+    function._hypothesis_internal_use_settings = settings(whole, max_examples=fewer)
+
+
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    """A run in which nothing passed or failed is no success, whatever was skipped."""
+    config = session.config
+    reporter = config.pluginmanager.get_plugin("terminalreporter")
+    if exitstatus or reporter is None or hasattr(config, "workerinput") or config.getoption("--collect-only"):
+        return
+    if not reporter.stats.get("passed"):
+        session.exitstatus = pytest.ExitCode.NO_TESTS_COLLECTED
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
@@ -45,6 +98,12 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     if item.config.getoption("--require-device"):
         pytest.fail(reason, pytrace=False)
     pytest.skip(reason)
+
+
+@pytest.fixture
+def portion(request: pytest.FixtureRequest) -> Callable[[Sequence[Any]], Sequence[Any]]:
+    """Return ``portion(cases)``: what a test goes through in a loop, every fourth in the short tier."""
+    return lambda cases: cases[:: 1 if request.config.getoption("--full") else SHARE]
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from typing import Any
 from layoutalg import cute
 from layoutalg.cute import CuteLayout
 from operations import tables
-from operations.record import attempt, expect, failed, operation, refusal
+from operations.record import answer, attempt, expect, failed, operation, refusal
 from operations.strided import SIZES, Strided, is_coalesced, same, strided
 from operations.tables import fits, is_strided, leaves, parts, size_of, tiling, values
 
@@ -49,18 +49,17 @@ def refines(fine: Any, rough: Any) -> bool:
 
 
 @operation("cute", weight=3)
-def composition(one: Strided, rng: random.Random) -> str | None:
+def composition(one: Strided, rng: random.Random) -> None:
     inner = inner_of(one, rng)
     want = composed(one.table, inner.table)
     found = attempt(cute.composition, one.layout, inner.layout)
     if failed(found):
         exists = want is not None and fits(inner.shape, want)
-        return refusal(found, exists, f"composition({one.layout}, {inner.layout})")
+        raise refusal(found, exists, f"composition({one.layout}, {inner.layout})")
     expect(want is not None, f"composition({one.layout}, {inner.layout}) leaves the domain and gave {found}")
     same(found, want, f"composition({one.layout}, {inner.layout})")
     expect(refines(found.shape, inner.shape), f"{found} does not refine {inner.shape}")
     expect(one.layout @ inner.layout == found == inner.layout.then(one.layout), "@ and then")
-    return None
 
 
 def tiler_of(one: Strided, rng: random.Random) -> tuple[Any, list[Any]]:
@@ -86,9 +85,9 @@ def tiler_of(one: Strided, rng: random.Random) -> tuple[Any, list[Any]]:
 
 
 @operation("cute", weight=2)
-def composition_by_mode(one: Strided, rng: random.Random) -> str | None:
+def composition_by_mode(one: Strided, rng: random.Random) -> None:
     if not isinstance(one.shape, tuple):
-        return None
+        return
     given, known = tiler_of(one, rng)
     shapes, tops, exists = [], [], True
     for shape, stride, tile in zip(one.shape, one.stride, known, strict=True):
@@ -98,13 +97,10 @@ def composition_by_mode(one: Strided, rng: random.Random) -> str | None:
         shapes.append(shape if tile is None else tile[0])
         exists = exists and (tile is None or fits(tile[0], got))
         tops.append(got)
-    found = attempt(cute.composition, one.layout, given)
-    if failed(found):
-        return refusal(found, exists, f"composition({one.layout}, {given})")
+    found = answer(cute.composition, one.layout, given, exists=exists)
     expect(refines(found.shape, tuple(shapes)), f"{found} does not refine {shapes}")
     for place, table in enumerate(tops):
         same(found[place], table, f"mode {place} of composition({one.layout}, {given})")
-    return None
 
 
 # -------------------------------------------------------------------------------------------------------- complement
@@ -118,7 +114,7 @@ def tiles(one: Strided, bound: int) -> tuple[int, list[int]] | None:
 
 
 @operation("cute", weight=2)
-def complement(one: Strided, rng: random.Random) -> str | None:
+def complement(one: Strided, rng: random.Random) -> None:
     reach = 1 + max(one.table)
     bound = rng.choice((None, reach, rng.randint(1, 3 * max(reach, 1)), max(reach, 1) * rng.randint(1, 4)))
     if bound is not None and bound < 1:
@@ -127,11 +123,10 @@ def complement(one: Strided, rng: random.Random) -> str | None:
     want = tiles(one, 1 + max(one.table) - min(one.table) if bound is None else bound)
     if failed(found):
         exists = want is not None and is_strided(want[1])
-        return refusal(found, exists, f"complement({one.layout}, {bound})")
+        raise refusal(found, exists, f"complement({one.layout}, {bound})")
     expect(want is not None, f"complement({one.layout}, {bound}) gave {found}; nothing tiles")
     same(found, want[1] if want else [], f"complement({one.layout}, {bound})")
     expect(is_coalesced(list(found.flat)), f"{found} is not coalesced")
-    return None
 
 
 # ---------------------------------------------------------------------------------------------------------- inverses
@@ -165,13 +160,13 @@ def chained(one: Strided) -> bool:
 
 
 @operation("cute", weight=2)
-def left_inverse(one: Strided, rng: random.Random) -> str | None:
+def left_inverse(one: Strided, rng: random.Random) -> None:
     found = attempt(cute.left_inverse, one.layout)
     if failed(found):
         distinct = len(set(values(*zip(*one.moving, strict=True)))) if one.moving else 1
         injective = distinct == tables.math.prod(n for n, _ in one.moving) and min(one.table) >= 0
         declined = "" if chained(one) else "LA131 LA132 LA133 LA134 LA649"
-        return refusal(found, injective, f"left_inverse({one.layout})", declined)
+        raise refusal(found, injective, f"left_inverse({one.layout})", declined)
     table = tables.read(found)
     expect(len(table) > max(one.table), f"left_inverse({one.layout}) = {found} is too short")
     injective = len(set(one.table)) == one.size
@@ -180,19 +175,17 @@ def left_inverse(one: Strided, rng: random.Random) -> str | None:
         right = back == index if injective else 0 <= back < one.size and one.table[back] == value
         expect(right, f"left_inverse({one.layout}) = {found} at {value}")
     expect(is_coalesced(list(found.flat)), f"{found} is not coalesced")
-    return None
 
 
 @operation("cute")
-def inverse(one: Strided, rng: random.Random) -> str | None:
+def inverse(one: Strided, rng: random.Random) -> None:
     found = attempt(one.layout.inverse)
     bijective = sorted(one.table) == list(range(one.size))
     if failed(found):
         back = sorted(range(one.size), key=lambda i: one.table[i])
-        return refusal(found, bijective and is_strided(back), f"{one.layout}.inverse()")
+        raise refusal(found, bijective and is_strided(back), f"{one.layout}.inverse()")
     expect(bijective, f"{one.layout}.inverse() gave {found}")
     same(found, sorted(range(one.size), key=lambda i: one.table[i]), "inverse")
-    return None
 
 
 @operation("cute")
@@ -270,25 +263,24 @@ def tile_of(size: int, rng: random.Random) -> tuple[Any, Strided]:
 
 
 @operation("cute", weight=2)
-def logical_divide(one: Strided, rng: random.Random) -> str | None:
+def logical_divide(one: Strided, rng: random.Random) -> None:
     given, tile = tile_of(one.size, rng)
     what = f"logical_divide({one.layout}, {given})"
-    found = attempt(cute.logical_divide, one.layout, given)
     cut = divided(one.table, tile) if tile.size <= one.size and max(tile.table) < one.size else None
-    if failed(found):
-        return refusal(found, cut is not None and split_exists(one.table, tile, cut[1]), what)
+    found = answer(
+        cute.logical_divide, one.layout, given, exists=lambda: cut is not None and split_exists(one.table, tile, cut[1])
+    )
     expect(cut is not None, f"{what} gave {found}")
     assert cut is not None
     same(found, [one.table[a + b] for b in cut[1] for a in tile.table], what)
     expect(found.rank == 2 and refines(found[0].shape, tile.shape), f"{what} gave {found}")
-    return None
 
 
 @operation("cute", weight=3)
-def divide_by_mode(one: Strided, rng: random.Random) -> str | None:
+def divide_by_mode(one: Strided, rng: random.Random) -> None:
     """logical, zipped, tiled and flat divide by a tuple of tilers; modes left out stay, or go to the rest."""
     if not isinstance(one.shape, tuple):
-        return None
+        return
     count = rng.randint(1, len(one.shape))
     given, splits, exists = [], [], True
     for place in range(count):
@@ -302,10 +294,7 @@ def divide_by_mode(one: Strided, rng: random.Random) -> str | None:
     kind = rng.choice(("logical", "zipped", "tiled", "flat"))
     call = getattr(cute, f"{kind}_divide")
     what = f"{kind}_divide({one.layout}, {given})"
-    found = attempt(call, one.layout, tuple(given))
-    if failed(found):
-        return refusal(found, exists, what)
-    expect(exists, f"{what} gave {found}")
+    found = answer(call, one.layout, tuple(given), exists=exists, strict=True)
     inside, across = [pair[0] for pair in splits if pair], [pair[1] for pair in splits if pair] + rest
     if kind == "logical":
         got = [found[place] for place in range(found.rank)]
@@ -321,7 +310,6 @@ def divide_by_mode(one: Strided, rng: random.Random) -> str | None:
         got = [found[place] for place in range(found.rank)]
         wanted = inside + across
     expect([tables.read(mode) for mode in got] == wanted, f"{what} gave {found}")
-    return None
 
 
 def sums(modes: list[list[int]]) -> list[int]:
@@ -353,24 +341,27 @@ def copies_of(rng: random.Random) -> tuple[Any, Strided]:
 
 
 @operation("cute", weight=2)
-def logical_product(one: Strided, rng: random.Random) -> str | None:
+def logical_product(one: Strided, rng: random.Random) -> None:
     given, copies = copies_of(rng)
     what = f"logical_product({one.layout}, {given})"
-    found = attempt(cute.logical_product, one.layout, given)
     starts = places(one, copies.table)
-    if failed(found):
-        return refusal(found, starts is not None and fits(copies.shape, starts), what, CHAIN)
+    found = answer(
+        cute.logical_product,
+        one.layout,
+        given,
+        exists=lambda: starts is not None and fits(copies.shape, starts),
+        declined=CHAIN,
+    )
     expect(starts is not None, f"{what} gave {found}")
     expect(found.rank == 2 and found[0] == one.layout, f"{what} gave {found}")
     same(found[1], starts or [], what)
     expect(refines(found[1].shape, copies.shape), f"{what} gave {found}")
-    return None
 
 
 @operation("cute", weight=2)
-def product_by_mode(one: Strided, rng: random.Random) -> str | None:
+def product_by_mode(one: Strided, rng: random.Random) -> None:
     if not isinstance(one.shape, tuple):
-        return None
+        return
     count = rng.randint(1, len(one.shape))
     given, copied, exists = [], [], True
     for place in range(count):
@@ -382,9 +373,7 @@ def product_by_mode(one: Strided, rng: random.Random) -> str | None:
         copied.append(starts or [])
     kind = rng.choice(("logical", "zipped", "tiled", "flat"))
     what = f"{kind}_product({one.layout}, {given})"
-    found = attempt(getattr(cute, f"{kind}_product"), one.layout, tuple(given))
-    if failed(found):
-        return refusal(found, exists, what, CHAIN)
+    found = answer(getattr(cute, f"{kind}_product"), one.layout, tuple(given), exists=exists, declined=CHAIN)
     blocks = [values(s, d) for s, d in zip(one.shape[:count], one.stride[:count], strict=True)]
     rest = [values(s, d) for s, d in zip(one.shape[count:], one.stride[count:], strict=True)]
     if kind == "logical":
@@ -398,21 +387,18 @@ def product_by_mode(one: Strided, rng: random.Random) -> str | None:
     else:
         got, wanted = [found[place] for place in range(found.rank)], blocks + copied + rest
     expect([tables.read(mode) for mode in got] == wanted, f"{what} gave {found}")
-    return None
 
 
 @operation("cute", weight=2)
-def blocked_product(one: Strided, rng: random.Random) -> str | None:
+def blocked_product(one: Strided, rng: random.Random) -> None:
     """Blocked and raked: both sides filled up with 1:0, multiplied, zipped mode by mode."""
     copies = strided(rng, rng.choice((1, 2, 4, 6)), positive=True)
     raked = rng.random() < 0.5
     call = cute.raked_product if raked else cute.blocked_product
     what = f"{'raked' if raked else 'blocked'}_product({one.layout}, {copies.layout})"
-    found = attempt(call, one.layout, copies.layout)
     starts = places(one, copies.table)
     exists = starts is not None and fits(copies.shape, starts)
-    if failed(found):
-        return refusal(found, exists, what, CHAIN)
+    found = answer(call, one.layout, copies.layout, exists=exists, declined=CHAIN)
     expect(starts is not None, f"{what} gave {found}")
     assert starts is not None
     rank = max(len(parts(one.shape)), len(parts(copies.shape)))
@@ -428,11 +414,10 @@ def blocked_product(one: Strided, rng: random.Random) -> str | None:
             weight *= extent
         pair = [copied, block] if raked else [block, copied]
         same(found[place], sums(pair), f"mode {place} of {what}")
-    return None
 
 
 @operation("cute")
-def tile_to_shape(one: Strided, rng: random.Random) -> str | None:
+def tile_to_shape(one: Strided, rng: random.Random) -> None:
     modes = parts(one.shape)
     counts = [rng.choice((1, 1, 2, 3, 4)) for _ in modes]
     shape = tuple(size_of(mode) * n for mode, n in zip(modes, counts, strict=True))
@@ -448,7 +433,7 @@ def tile_to_shape(one: Strided, rng: random.Random) -> str | None:
         weight *= counts[place]
     starts = places(one, values(tuple(counts), tuple(weights)))
     if failed(found):
-        return refusal(found, starts is not None and fits(tuple(counts), starts), what, CHAIN)
+        raise refusal(found, starts is not None and fits(tuple(counts), starts), what, CHAIN)
     expect(starts is not None, f"{what} gave {found}")
     assert starts is not None
     wanted, step = [], 1
@@ -459,4 +444,3 @@ def tile_to_shape(one: Strided, rng: random.Random) -> str | None:
     got = [found] if isinstance(found.shape, int) else [found[place] for place in range(found.rank)]
     expect([tables.read(mode) for mode in got] == wanted, f"{what} gave {found}")
     expect(len(leaves(found.shape)) >= len(shape) or found.rank == len(shape), what)
-    return None

@@ -14,7 +14,7 @@ from layoutalg import cute
 from layoutalg.cute import Basis, CoordinateLayout, E
 from operations import tables
 from operations.algebra import divided, inner_of, split_exists, sums
-from operations.record import attempt, draws, expect, failed, operation, refusal
+from operations.record import answer, attempt, draws, expect, failed, operation, refusal
 from operations.strided import Strided, strided
 from operations.tables import fits, like, parts, size_of, unravel, values
 
@@ -145,7 +145,7 @@ def flatten(one: Coordinates, rng: random.Random) -> None:
 
 
 @operation("coordinate", weight=2)
-def composition(one: Coordinates, rng: random.Random) -> str | None:
+def composition(one: Coordinates, rng: random.Random) -> None:
     inner = inner_of(Strided(None, one.shape, None, [0] * one.size), rng)
     inside = max(inner.table) < one.size
     want = [[column[i] for i in inner.table] for column in one.columns] if inside else []
@@ -153,10 +153,9 @@ def composition(one: Coordinates, rng: random.Random) -> str | None:
     found = attempt(cute.composition, one.layout, inner.layout)
     if failed(found):
         joint = inside and all(fits(inner.shape, column) for column in want) and together(inner.shape, want)
-        return refusal(found, joint, what)
+        raise refusal(found, joint, what)
     expect(inside, f"{what} gave {found}")
     agree(found, want, what)
-    return None
 
 
 def together(shape: Any, want: list[list[int]]) -> bool:
@@ -167,28 +166,25 @@ def together(shape: Any, want: list[list[int]]) -> bool:
 
 
 @operation("coordinate")
-def read_at_coordinates(one: Coordinates, rng: random.Random) -> str | None:
+def read_at_coordinates(one: Coordinates, rng: random.Random) -> None:
     """A strided layout after a coordinate layout."""
     columns_ = one.columns
     if len(columns_) != 2 or one.profile != (0, 0):
-        return None
+        return
     extents = [1 + max(max(column), 0) + rng.choice((0, 0, 0, 1, -1)) for column in columns_]
     if min(extents) < 1:
-        return None
+        return
     stride = (rng.choice((1, extents[1], 3)), rng.choice((1, extents[0], 2)))
     outer = cute.CuteLayout(tuple(extents), stride)
     inside = all(0 <= v < n for column, n in zip(columns_, extents, strict=True) for v in column)
     want = [a * stride[0] + b * stride[1] for a, b in zip(*columns_, strict=True)]
     what = f"composition({outer}, {one.layout})"
-    found = attempt(cute.composition, outer, one.layout)
-    if failed(found):
-        return refusal(found, inside and fits(one.shape, want), what)
+    found = answer(cute.composition, outer, one.layout, exists=lambda: inside and fits(one.shape, want))
     expect(inside and tables.read(found) == want, f"{what} gave {found}")
-    return None
 
 
 @operation("coordinate")
-def logical_divide(one: Coordinates, rng: random.Random) -> str | None:
+def logical_divide(one: Coordinates, rng: random.Random) -> None:
     extent = rng.choice([n for n in range(1, one.size + 1) if one.size % n == 0])
     tile = Strided(None, extent, 1, list(range(extent)))
     reach = 1 + 2 * sum(max(map(abs, column)) for column in one.columns) * one.size
@@ -196,11 +192,8 @@ def logical_divide(one: Coordinates, rng: random.Random) -> str | None:
     cut = divided(joint, tile)
     exists = cut is not None and split_exists(joint, tile, cut[1])
     kind = rng.choice(("logical", "zipped", "tiled", "flat"))
-    found = attempt(getattr(cute, f"{kind}_divide"), one.layout, extent)
-    if failed(found):
-        return refusal(found, exists, f"{kind}_divide({one.layout}, {extent})")
+    found = answer(getattr(cute, f"{kind}_divide"), one.layout, extent, exists=exists)
     agree(found, one.columns, f"{kind}_divide({one.layout}, {extent})")
-    return None
 
 
 @operation("coordinate")
@@ -214,11 +207,9 @@ def identity(one: Coordinates, rng: random.Random) -> None:
 
 
 @operation("coordinate")
-def right_inverse(one: Coordinates, rng: random.Random) -> str | None:
+def right_inverse(one: Coordinates, rng: random.Random) -> None:
     """R from coordinates to indices: the layout after R is the identity on the box of R."""
-    found = attempt(cute.right_inverse, one.layout)
-    if failed(found):
-        return refusal(found, False, f"right_inverse({one.layout})")
+    found = answer(cute.right_inverse, one.layout, exists=False)
     table = tables.read(found)
     box = tables.leaves(tuple(size_of(mode) for mode in tops(found.shape, one.profile)))
     for flat, index in enumerate(table):
@@ -228,7 +219,6 @@ def right_inverse(one: Coordinates, rng: random.Random) -> str | None:
             point.append(digit)
         fine = 0 <= index < one.size and [column[index] for column in one.columns] == point
         expect(fine, f"right_inverse({one.layout}) = {found} at {point}")
-    return None
 
 
 def tops(shape: Any, profile: Any) -> list[Any]:
@@ -239,9 +229,6 @@ def tops(shape: Any, profile: Any) -> list[Any]:
 
 
 @operation("coordinate", weight=0.5)
-def inverse(one: Coordinates, rng: random.Random) -> str | None:
-    found = attempt(one.layout.inverse)
-    if failed(found):
-        return refusal(found, False, f"{one.layout}.inverse()")
+def inverse(one: Coordinates, rng: random.Random) -> None:
+    found = answer(one.layout.inverse, exists=False)
     expect(sums([[0]]) == [0] and found is not None, "inverse")
-    return None

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import random
-from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -21,7 +20,7 @@ import numpy as np
 import layoutalg as la
 from layoutalg import convert
 from layoutalg.cute import ComposedLayout, CuteLayout
-from operations.record import NeedlessError, attempt, draws, expect, failed, operation, refusal
+from operations.record import Judge, answer, attempt, draws, expect, failed, operation, refusal
 
 FAMILIES = ("cute", "cute", "composed", "stacked", "linear", "linear", "integer", "outputs", "piecewise", "digits")
 FAMILIES += ("bits", "mixed", "table", "partial")
@@ -53,59 +52,34 @@ def draw(rng: random.Random) -> Source:
     return Source(judge.random_source(rng.choice(FAMILIES), rng, size))
 
 
-def told(call: Any, *args: Any) -> str | None:
-    """Run a judge of the bridges; say what its tally says."""
-    tally: Counter[str] = Counter()
-    try:
-        call(*args, tally)
-    except NeedlessError as error:
-        raise NeedlessError(f"- {error}") from error
-    for key in tally:
-        said = key.split(": ", 1)[1].split()
-        if said[0] == "gave":
-            return f"declined {said[2]}"
-        if said[0].startswith("LA"):
-            return f"refused {said[0]}"
-    return None
+def conversion(target: str) -> Judge:
+    """The judge of a conversion."""
+
+    def judged(one: Source, rng: random.Random) -> None:
+        bridges.bridge(target, one.layout, one.values)
+
+    judged.__name__ = f"to_{target}"
+    return judged
 
 
-@operation("door", weight=3)
-def to_cute(one: Source, rng: random.Random) -> str | None:
-    return told(bridges.bridge, "cute", one.layout, one.values)
-
-
-@operation("door", weight=3)
-def to_linear(one: Source, rng: random.Random) -> str | None:
-    return told(bridges.bridge, "linear", one.layout, one.values)
-
-
-@operation("door", weight=3)
-def to_integer(one: Source, rng: random.Random) -> str | None:
-    return told(bridges.bridge, "integer", one.layout, one.values)
-
-
-@operation("door", weight=0.4)
-def to_piecewise(one: Source, rng: random.Random) -> str | None:
-    return told(bridges.bridge, "piecewise", one.layout, one.values)
+for name in bridges.BRIDGES:
+    operation("door", weight=0.4 if name == "piecewise" else 3)(conversion(name))
 
 
 @operation("door", weight=2)
-def recognize(one: Source, rng: random.Random) -> str | None:
-    if not one.single or not len(one.values):
-        return None
-    return told(lambda tally: bridges.recognized(one.values, tally, rng))
+def recognize(one: Source, rng: random.Random) -> None:
+    if one.single and len(one.values):
+        bridges.recognized(one.values, rng)
 
 
 @operation("door", weight=2)
-def linear_form(one: Source, rng: random.Random) -> str | None:
+def linear_form(one: Source, rng: random.Random) -> None:
     """Columns and a constant, or the first departure from every such form; value_at."""
     if one.single and len(one.values):
         index = rng.randrange(len(one.values))
         expect(convert.value_at(one.layout, index) == int(one.values[index]), f"value_at({one.layout}, {index})")
-    found = attempt(convert.linear_form, one.layout)
     size = len(one.values)
-    if failed(found):
-        return refusal(found, one.single and size.bit_count() == 1, f"linear_form({one.layout})")
+    found = answer(convert.linear_form, one.layout, exists=lambda: one.single and size.bit_count() == 1)
     expect(one.values.ndim == 1 and not (one.values == judge.HOLE).any(), f"linear_form of {one.layout}")
     table = [int(v) for v in one.values]
     affine = all(table[i] == table[i & (i - 1)] ^ table[i & -i] ^ table[0] for i in range(size) if i and i & (i - 1))
@@ -116,11 +90,10 @@ def linear_form(one: Source, rng: random.Random) -> str | None:
         expect(want == [table[1 << k] for k in range(len(columns))], f"linear_form({one.layout}) = {found}")
     else:
         expect(not affine, f"linear_form({one.layout}) = {found}")
-    return None
 
 
 @operation("door", weight=3)
-def equivalent(one: Source, rng: random.Random) -> str | None:
+def equivalent(one: Source, rng: random.Random) -> None:
     """Against itself in another family, against one number changed, against another layout of the same size."""
     kind = rng.random()
     if kind < 0.4:
@@ -137,18 +110,17 @@ def equivalent(one: Source, rng: random.Random) -> str | None:
     return judged_equal(one.layout, bridge_sources.build(source), one.values, judge.values(source))
 
 
-def judged_equal(f: Any, g: Any, left: judge.Ints, right: judge.Ints) -> str | None:
+def judged_equal(f: Any, g: Any, left: judge.Ints, right: judge.Ints) -> None:
     if right.ndim == 2 and right.shape[1:] == (1,):
         right = right.reshape(-1)
-    bridges.compared(f, g, left, right, Counter(), bridges.ENGINES)
-    return None
+    bridges.compared(f, g, left, right)
 
 
 @operation("door", weight=2)
-def compose(one: Source, rng: random.Random) -> str | None:
+def compose(one: Source, rng: random.Random) -> None:
     """A layout of any family after one of any other, in the narrowest family that holds it."""
     if not one.single or not len(one.values):
-        return None
+        return
     size = rng.choice([n for n in (1, 2, 3, 4, 6, 8) if n <= len(one.values)])
     inner = judge.random_source(rng.choice(("cute", "linear", "digits", "integer")), rng, size)
     values = judge.values(inner).reshape(-1)
@@ -157,110 +129,97 @@ def compose(one: Source, rng: random.Random) -> str | None:
         inner = {"family": "cute", "shape": size, "stride": rng.choice((0, 1)), "stages": []}
         values = judge.values(inner)
     layout = bridge_sources.build(inner)
-    found = attempt(la.compose, one.layout, layout, widen=True)
     fits = not values.size or (values.min() >= 0 and values.max() < len(one.values))
     what = f"compose({one.layout}, {layout}, widen=True)"
-    if failed(found):
-        return refusal(found, bool(fits) and values.size > 0, what)
+    found = answer(la.compose, one.layout, layout, widen=True, exists=lambda: bool(fits) and values.size > 0)
     expect(fits, f"{what} gave {found}")
     got = bridge_sources.read(found).reshape(-1)
     expect(np.array_equal(got, one.values[values]), f"{what} gave {found}")
-    return None
 
 
 @operation("door", weight=2)
-def inverses(one: Source, rng: random.Random) -> str | None:
+def inverses(one: Source, rng: random.Random) -> None:
     """left_inverse and right_inverse of CuTe and composed layouts in the narrowest family."""
     if one.source["family"] not in ("cute", "composed", "stacked") or not len(one.values):
-        return None
+        return
     table = [int(v) for v in one.values]
     if max(table, default=0) > 5000:
-        return None
+        return
     what = f"inverse of {one.layout}"
     widen = rng.random() < 0.7
     if rng.random() < 0.5:
-        found = attempt(la.right_inverse, one.layout, widen=widen)
-        if failed(found):
-            return refusal(found, True, f"right {what}", "LA643")
+        found = answer(la.right_inverse, one.layout, widen=widen, declined="LA643")
         for value, index in enumerate(bridge_sources.read(found).reshape(-1).tolist()):
             expect(0 <= index < len(table) and table[index] == value, f"right {what} gave {found} at {value}")
-        return None
-    found = attempt(la.left_inverse, one.layout, widen=widen)
+        return
     injective = len(set(table)) == len(table) and min(table) >= 0
-    if failed(found):
-        return refusal(found, injective, f"left {what}", "" if widen else "LA131 LA132 LA133 LA134 LA643 LA649")
+    found = answer(
+        la.left_inverse,
+        one.layout,
+        widen=widen,
+        exists=injective,
+        declined="" if widen else "LA131 LA132 LA133 LA134 LA643 LA649",
+    )
     back = bridge_sources.read(found).reshape(-1).tolist()
     for index, value in enumerate(table):
         expect(0 <= value < len(back), f"left {what} gave {found}, too short")
         fine = back[value] == index if injective else 0 <= back[value] < len(table) and table[back[value]] == value
         expect(fine, f"left {what} gave {found} at {value}")
-    return None
 
 
 @operation("door")
-def logical_divide(one: Source, rng: random.Random) -> str | None:
+def logical_divide(one: Source, rng: random.Random) -> None:
     if one.source["family"] not in ("cute", "composed", "stacked") or not len(one.values):
-        return None
+        return
     size = len(one.values)
     extent = rng.choice([n for n in range(1, size + 1) if size % n == 0])
     step = rng.choice([d for d in range(1, size // extent + 1) if size // extent % d == 0])
     tile = CuteLayout(extent, step)
-    found = attempt(la.logical_divide, one.layout, tile, widen=True)
-    if failed(found):
-        return refusal(found, True, f"logical_divide({one.layout}, {tile}, widen=True)")
+    found = answer(la.logical_divide, one.layout, tile, widen=True)
     rest = [a + extent * step * b for b in range(size // (extent * step)) for a in range(step)]
     order = [step * t + r for r in rest for t in range(extent)]
     got = bridge_sources.read(found).reshape(-1)
     expect(np.array_equal(got, one.values[order]), f"logical_divide({one.layout}, {tile}, widen=True) gave {found}")
-    return None
 
 
 # ----------------------------------------------------------------------------------------------------------- notation
 
 
 @operation("door", weight=2)
-def parse(one: Source, rng: random.Random) -> str | None:
+def parse(one: Source, rng: random.Random) -> None:
     """What str prints is read back as the same value."""
     text = str(one.layout)
-    found = attempt(la.parse, text)
-    if failed(found):
-        return refusal(found, True, f"parse({text})")
+    found = answer(la.parse, text)
     if one.source["family"] in ("piecewise", "pieces"):
         expect(found.is_equal(one.layout), f"parse({text}) = {found}")
     else:
         expect(found == one.layout, f"parse({text}) = {found!r}")
-    return None
 
 
 FORMS = ("cute_cpp", "cute_type", "cute_dsl", "cute_cpp", "cute_dsl", "isl")
 
 
 @operation("door", weight=2)
-def to_text(one: Source, rng: random.Random) -> str | None:
+def to_text(one: Source, rng: random.Random) -> None:
     """A notation of another system, read back: the same values."""
     form = rng.choice(FORMS)
     if not one.single:
-        return None
+        return
     text = attempt(la.to_text, one.layout, form)
     if failed(text):
         exists = form == "isl" or isinstance(attempt(convert.to_cute, one.layout), CuteLayout | ComposedLayout)
-        return refusal(text, exists, f"to_text({one.layout}, {form})", "LA196 LA711" if form != "isl" else "LA236")
+        raise refusal(text, exists, f"to_text({one.layout}, {form})", "LA196 LA711" if form != "isl" else "LA236")
     expect(one.layout.to_text(form) == text, "the method to_text")
-    found = attempt(la.parse, text)
-    if failed(found):
-        return refusal(found, True, f"parse({text})")
+    found = answer(la.parse, text)
     expect(np.array_equal(bridge_sources.read(found).reshape(-1), one.values), f"{form} of {one.layout}: {text}")
-    return None
 
 
 @operation("door", weight=0.02)
-def explain(one: Source, rng: random.Random) -> str | None:
+def explain(one: Source, rng: random.Random) -> None:
     """The facts that an explanation claims: size, image, whether it is injective."""
     if not one.single:
-        return None
-    found = attempt(la.explain, one.layout)
-    if failed(found):
-        return refusal(found, len(one.values) > 0, f"explain({one.layout})")
+        return
+    found = answer(la.explain, one.layout, exists=lambda: len(one.values) > 0)
     data = json.loads(json.dumps(found.to_json()["facts"] if "facts" in found.to_json() else dict(found.data)))
     size = data.get("size", {})
     if "elements" in size:
@@ -273,7 +232,6 @@ def explain(one: Source, rng: random.Random) -> str | None:
         expect(image["distinct"] == distinct, f"explain({one.layout}): {image}, not {distinct}")
         expect(image["injective"] == (distinct == len(one.values)), f"explain({one.layout}): {image}")
     expect(found["size"] == found.data["size"], "[]")
-    return None
 
 
 @operation("door", weight=0.02)

@@ -15,7 +15,7 @@ from layoutalg import hierarchy
 from layoutalg.f2 import LinearLayout
 from layoutalg.hierarchy import Box, DigitMap, Guard, HierarchicalLayout, TableMap
 from operations import tables
-from operations.record import attempt, draws, expect, failed, operation, refusal
+from operations.record import answer, attempt, draws, expect, failed, operation
 
 Extents = list[tuple[str, int]]
 LEVELS = ("register", "lane", "warp", "cta", "cluster")
@@ -157,7 +157,7 @@ def agree(found: Any, table: list[int], what: object) -> None:
 
 
 @operation("hierarchical", weight=2)
-def evaluate(one: Mapped, rng: random.Random) -> str | None:
+def evaluate(one: Mapped, rng: random.Random) -> None:
     layout, table = one.layout, one.table
     expect(layout.table().tolist() == table, f"table of {layout}")
     index = rng.randrange(len(table))
@@ -167,13 +167,10 @@ def evaluate(one: Mapped, rng: random.Random) -> str | None:
     expect(layout.apply(np.array(picked)).tolist() == [table[i] for i in picked], f"apply of {layout}")
     point = dict(zip([n for n, _ in one.source], unflat([n for _, n in one.source], index), strict=True))
     expect(layout.source.flat(point) == index and layout.source.point(index) == point, "flat and point of the box")
-    at = attempt(layout.at, index)
-    if failed(at):
-        return refusal(at, table[index] >= 0, f"{layout}.at({index})")
+    at = answer(layout.at, index, exists=lambda: table[index] >= 0)
     expect(at == table[index], f"{layout}.at({index}) = {at}")
     want = dict(zip([n for n, _ in one.target], unflat([n for _, n in one.target], at), strict=True))
     expect(layout(**point) == want == layout.apply(point), f"{layout} at {point}")
-    return None
 
 
 @operation("hierarchical", weight=0.7)
@@ -262,25 +259,22 @@ def composition(one: Mapped, rng: random.Random) -> None:
 
 
 @operation("hierarchical")
-def solve_conversion(one: Mapped, rng: random.Random) -> str | None:
+def solve_conversion(one: Mapped, rng: random.Random) -> None:
     """X with X @ before equal to after; guards must be the same."""
     other = drawn(rng, len(one.table), 0, one.source)
     other = Mapped(
         one.source, other.target, other.map, other.values, one.guards if rng.random() < 0.8 else other.guards
     )
-    found = attempt(hierarchy.solve_conversion, one.layout, other.layout)
     same = [v >= 0 for v in one.table] == [v >= 0 for v in other.table]
-    if failed(found):
-        return refusal(found, same and one.guards == other.guards, f"solve_conversion({one.layout}, {other.layout})")
+    found = answer(hierarchy.solve_conversion, one.layout, other.layout, exists=same and one.guards == other.guards)
     expect(same, f"solve_conversion({one.layout}, {other.layout}) gave {found}")
     table = read(found)
     want = [table[v] if v >= 0 else -1 for v in one.table]
     expect(want == other.table, f"solve_conversion({one.layout}, {other.layout}) gave {found}")
-    return None
 
 
 @operation("hierarchical", weight=2)
-def boxes(one: Mapped, rng: random.Random) -> str | None:
+def boxes(one: Mapped, rng: random.Random) -> None:
     """reshape, permute, tile, restrict, reindex, hierarchy."""
     box = one.layout.source
     size = len(one.table)
@@ -316,7 +310,6 @@ def boxes(one: Mapped, rng: random.Random) -> str | None:
         entries[0] = entries[1]
         clash = attempt(hierarchy.reindex, box, entries)
         expect(failed(clash), f"reindex of {entries} gave {clash}")
-    return None
 
 
 @operation("hierarchical")
@@ -432,7 +425,7 @@ def conversion_profile(one: Mapped, rng: random.Random) -> None:
 
 
 @operation("hierarchical", weight=2)
-def profiles(one: Mapped, rng: random.Random) -> str | None:
+def profiles(one: Mapped, rng: random.Random) -> None:
     """profile_of and level_profile: values that move across each cut, and how many blocks a block feeds."""
     layout, values, extents = leveled(rng)
     found = hierarchy.profile_of(layout)
@@ -460,16 +453,13 @@ def profiles(one: Mapped, rng: random.Random) -> str | None:
         least = next((k for k in range(4) if index // blocks(extents, k) == value // blocks(extents, k)), 4)
         reach[hierarchy.MECHANISMS[least]] += 1
     expect(dict(found.traffic) == reach, f"traffic of {found}, not {reach}")
-    return None
 
 
 @operation("hierarchical")
-def exchange_plan(one: Mapped, rng: random.Random) -> str | None:
+def exchange_plan(one: Mapped, rng: random.Random) -> None:
     """The stages in a row are the conversion again."""
     layout, values, _extents = leveled(rng)
-    found = attempt(hierarchy.exchange_plan, layout)
-    if failed(found):
-        return refusal(found, True, f"exchange_plan({layout})", "LA756 LA758")
+    found = answer(hierarchy.exchange_plan, layout, declined="LA756 LA758")
     at = list(range(len(values)))
     for stage in found.stages:
         table = map_table(stage)
@@ -481,7 +471,6 @@ def exchange_plan(one: Mapped, rng: random.Random) -> str | None:
         expect(found.fanout(cut) == fed, f"fanout of {found}")
     expect(all(found.level_of(a) != found.level_of(b) for a, b in found.exchanged), "exchanged")
     expect(len(found.product) == len(found.first), "product")
-    return None
 
 
 @operation("hierarchical")

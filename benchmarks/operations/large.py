@@ -16,7 +16,7 @@ from layoutalg.cute import ComposedLayout, CuteLayout, Swizzle
 from layoutalg.integer import IntegerLayout
 from operations import tables
 from operations.linear import Linear, pack, unpack
-from operations.record import attempt, draws, expect, failed, operation, refusal
+from operations.record import answer, attempt, draws, expect, failed, operation, refusal
 
 SAMPLES = 24
 
@@ -96,7 +96,7 @@ def coalesce(one: Wide, rng: random.Random) -> None:
 
 
 @operation("large", weight=2)
-def composition(one: Wide, rng: random.Random) -> str | None:
+def composition(one: Wide, rng: random.Random) -> None:
     extent, _ = rng.choice(one.modes)
     count = rng.choice([n for n in (2, 4, 8, 16, 256) if extent % n == 0] or [1])
     step = rng.choice([n for n in (1, 2, 4, one.modes[0][0]) if one.size % (n * count) == 0] or [1])
@@ -105,9 +105,8 @@ def composition(one: Wide, rng: random.Random) -> str | None:
     inside = (count - 1) * step < one.size
     if failed(found):
         table = [one.value(step * k) for k in range(count)] if inside else [1]
-        return refusal(found, inside and tables.is_strided(table), f"composition({one.layout}, {inner})")
+        raise refusal(found, inside and tables.is_strided(table), f"composition({one.layout}, {inner})")
     agree(found, lambda k: one.value(step * k), count, rng, f"composition({one.layout}, {inner})")
-    return None
 
 
 @operation("large", weight=2)
@@ -125,32 +124,26 @@ def inverses(one: Wide, rng: random.Random) -> None:
 
 
 @operation("large", weight=2)
-def complement(one: Wide, rng: random.Random) -> str | None:
+def complement(one: Wide, rng: random.Random) -> None:
     """Every offset below the end is a value plus a start, in one way: divide it by the strides of both, in order."""
-    found = attempt(cute.complement, one.layout)
-    if failed(found):
-        return refusal(found, True, f"complement({one.layout})")
+    found = answer(cute.complement, one.layout)
     both = sorted([mode for mode in one.modes + modes_of(found) if mode[0] > 1], key=lambda mode: mode[1])
     weight = 1
     for extent, step in both:
         expect(step == weight, f"complement({one.layout}) = {found} leaves a gap at {weight}")
         weight *= extent
     expect(weight >= one.layout.cosize, f"complement({one.layout}) = {found} ends at {weight}")
-    return None
 
 
 @operation("large", weight=2)
-def divide(one: Wide, rng: random.Random) -> str | None:
+def divide(one: Wide, rng: random.Random) -> None:
     count = rng.choice([n for n in (2, 4, 16, 100) if one.modes[0][0] % n == 0] or [1])
-    found = attempt(cute.logical_divide, one.layout, count)
-    if failed(found):
-        return refusal(found, True, f"logical_divide({one.layout}, {count})")
+    found = answer(cute.logical_divide, one.layout, count)
     agree(found, one.value, one.size, rng, f"logical_divide({one.layout}, {count})")
-    return None
 
 
 @operation("large")
-def listed(one: Wide, rng: random.Random) -> str | None:
+def listed(one: Wide, rng: random.Random) -> None:
     """A table of 2^16 points, of a swizzled layout too."""
     rows = 1 << rng.randint(6, 10)
     columns = (1 << 16) // rows
@@ -164,16 +157,13 @@ def listed(one: Wide, rng: random.Random) -> str | None:
     expect(np.array_equal(swizzled.table(), want), f"table of {swizzled}")
     expect(swizzled.cosize == int(want.max()) + 1, f"cosize of {swizzled}")
     if not pad:
-        back = attempt(cute.right_inverse, swizzled)
-        if failed(back):
-            return refusal(back, True, f"right_inverse({swizzled})", "LA643")
+        back = answer(cute.right_inverse, swizzled, declined="LA643")
         places = sampled(back.size, rng)
         expect(np.array_equal(want[back.apply(np.array(places))], places), f"right_inverse({swizzled}) = {back}")
-    return None
 
 
 @operation("large", weight=2)
-def converted(one: Wide, rng: random.Random) -> str | None:
+def converted(one: Wide, rng: random.Random) -> None:
     """to_integer and to_linear, sampled; equivalent to the answer, and not to a changed one."""
     whole = convert.to_integer(one.layout)
     rows, extents = list(whole.matrix[0]), [n for _, n in whole.inputs]
@@ -184,14 +174,11 @@ def converted(one: Wide, rng: random.Random) -> str | None:
     place = rng.randrange(len(one.modes))
     other = Wide([(n, d + (k == place)) for k, (n, d) in enumerate(one.modes)])
     expect(not la.equivalent(one.layout, other.layout), f"equivalent({one.layout}, {other.layout})")
-    found = attempt(convert.to_linear, one.layout)
     power = all(n & (n - 1) == 0 for n, _ in one.modes) and all(d & (d - 1) == 0 for _, d in one.modes)
-    if failed(found):
-        return refusal(found, power, f"to_linear({one.layout})")
+    found = answer(convert.to_linear, one.layout, exists=power)
     for index in sampled(one.size, rng):
         got = tables.xored(found.columns, found.constant, index)
         expect(got == one.value(index), f"to_linear({one.layout}) = {found} at {index}")
-    return None
 
 
 @operation("large", weight=2)

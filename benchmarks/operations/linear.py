@@ -18,7 +18,7 @@ import numpy as np
 
 from layoutalg import f2
 from layoutalg.f2 import LinearLayout
-from operations.record import attempt, draws, expect, failed, operation, refusal
+from operations.record import answer, attempt, draws, expect, failed, operation
 
 Axes = list[tuple[str, int]]
 Point = dict[str, int]
@@ -202,7 +202,7 @@ def copies(one: Linear, rng: random.Random) -> None:
 
 
 @operation("linear", weight=0.5)
-def constructors(one: Linear, rng: random.Random) -> str | None:
+def constructors(one: Linear, rng: random.Random) -> None:
     sizes = {"x": 1 << rng.randrange(3), "y": 1 << rng.randrange(3)}
     axes = [(name, size.bit_length() - 1) for name, size in sizes.items()]
     agree(LinearLayout.identity(sizes), (axes, axes, list(range(1 << bits_of(axes)))), "identity")
@@ -214,16 +214,20 @@ def constructors(one: Linear, rng: random.Random) -> str | None:
     agree(f2.empty(), ([], [], [0]), "empty")
     names = [name for name, _ in one.outs]
     strict = rng.random() < 0.5
-    found = attempt(f2.from_bases_minimal, one.layout.bases, names, one.layout.offset, require_surjective=strict)
     width = [max(unpack(one.outs, v)[n] for v in [*one.columns, one.constant]).bit_length() for n in names]
     small = list(zip(names, width, strict=True))
     table = [pack(small, unpack(one.outs, v)) for v in one.table]
     onto = len(set(table)) == 1 << bits_of(small)
-    if failed(found):
-        return refusal(found, onto or not strict, f"from_bases_minimal of {one.layout}")
-    expect(onto or not strict, f"from_bases_minimal gave {found}, which misses outputs")
+    found = answer(
+        f2.from_bases_minimal,
+        one.layout.bases,
+        names,
+        one.layout.offset,
+        require_surjective=strict,
+        exists=onto or not strict,
+        strict=True,
+    )
     agree(found, (one.ins, small, table), "from_bases_minimal")
-    return None
 
 
 # --------------------------------------------------------------------------------------------------------------- axes
@@ -246,7 +250,7 @@ def reorder(one: Linear, rng: random.Random) -> None:
 
 
 @operation("linear", weight=2)
-def reshape(one: Linear, rng: random.Random) -> str | None:
+def reshape(one: Linear, rng: random.Random) -> None:
     """flatten and reshape, of inputs and of outputs."""
     count, width = bits_of(one.ins), bits_of(one.outs)
     agree(f2.flatten_ins(one.layout), ([(one.ins[0][0], count)], one.outs, one.table), "flatten_ins")
@@ -255,24 +259,18 @@ def reshape(one: Linear, rng: random.Random) -> str | None:
         cut = rng.randint(0, total)
         rest = total - cut + rng.choice((0, 0, 0, 0, 1))
         axes = [("p", cut), ("q", rest)]
-        found = attempt(call, one.layout, {name: 1 << bits for name, bits in axes})
-        if failed(found):
-            return refusal(found, rest == total - cut, f"{call.__name__} of {one.layout} to {axes}")
+        found = answer(call, one.layout, {name: 1 << bits for name, bits in axes}, exists=rest == total - cut)
         want = (axes, one.outs, one.table) if call is f2.reshape_ins else (one.ins, axes, one.table)
         agree(found, want, call.__name__)
-    return None
 
 
 @operation("linear")
-def squeeze(one: Linear, rng: random.Random) -> str | None:
+def squeeze(one: Linear, rng: random.Random) -> None:
     agree(f2.squeeze_ins(one.layout), ([a for a in one.ins if a[1]], one.outs, one.table), "squeeze_ins")
     agree(f2.squeeze_outs(one.layout), (one.ins, [a for a in one.outs if a[1]], one.table), "squeeze_outs")
     name, bits = rng.choice(one.ins)
-    found = attempt(f2.squeeze_ins, one.layout, [name])
-    if failed(found):
-        return refusal(found, not bits, f"squeeze_ins({one.layout}, {name})")
+    found = answer(f2.squeeze_ins, one.layout, [name], exists=not bits)
     agree(found, ([a for a in one.ins if a[0] != name], one.outs, one.table), "squeeze_ins by name")
-    return None
 
 
 @operation("linear", weight=2)
@@ -298,7 +296,7 @@ def mirror(one: Linear, rng: random.Random) -> None:
 
 
 @operation("linear", weight=2)
-def cut(one: Linear, rng: random.Random) -> str | None:
+def cut(one: Linear, rng: random.Random) -> None:
     """fix, resize and slice an input axis."""
     name, bits = rng.choice(one.ins)
     at = rng.randrange(1 << bits)
@@ -307,22 +305,17 @@ def cut(one: Linear, rng: random.Random) -> str | None:
     agree(f2.fix_in(one.layout, {name: at}), want, f"fix_in({one.layout}, {name}={at})")
     less = rng.randint(0, bits + (rng.random() < 0.1))
     small = [(n, less if n == name else b) for n, b in one.ins]
-    found = attempt(f2.resize_in, one.layout, name, 1 << less)
-    if failed(found):
-        return refusal(found, less <= bits, f"resize_in({one.layout}, {name}, {1 << less})")
+    found = answer(f2.resize_in, one.layout, name, 1 << less, exists=less <= bits)
     agree(found, built(small, one.outs, one.value), f"resize_in({one.layout}, {name}, {1 << less})")
     start = rng.randint(0, (1 << bits) - (1 << less))
     what = f"slice_in({one.layout}, {name}, {start}, {1 << less})"
-    found = attempt(f2.slice_in, one.layout, name, start, 1 << less)
     window = built(small, one.outs, lambda p: one.value({**p, name: start + p[name]}))
-    if failed(found):
-        return refusal(found, affine(window[2]), what)
+    found = answer(f2.slice_in, one.layout, name, start, 1 << less, exists=lambda: affine(window[2]))
     agree(found, window, what)
-    return None
 
 
 @operation("linear", weight=2)
-def widths(one: Linear, rng: random.Random) -> str | None:
+def widths(one: Linear, rng: random.Random) -> None:
     """broadcast_in, mask_out, zero_out, resize_out."""
     name, bits = rng.choice(one.ins)
     more = bits + rng.randrange(3)
@@ -347,17 +340,13 @@ def widths(one: Linear, rng: random.Random) -> str | None:
     agree(f2.zero_out(one.layout, name, 1 << less), (one.ins, small, zeroed), f"zero_out({one.layout}, {name}, {less})")
     to = rng.randint(0, bits + 1)
     resized = [(n, to if n == name else b) for n, b in one.outs]
-    found = attempt(f2.resize_out, one.layout, name, 1 << to)
     inside = all(unpack(one.outs, v)[name] < 1 << to for v in one.table)
-    if failed(found):
-        return refusal(found, inside, f"resize_out({one.layout}, {name}, {1 << to})")
-    expect(inside, f"resize_out gave {found}")
+    found = answer(f2.resize_out, one.layout, name, 1 << to, exists=inside, strict=True)
     agree(found, built(one.ins, resized, one.value), f"resize_out({one.layout}, {name}, {1 << to})")
-    return None
 
 
 @operation("linear", weight=2)
-def parts(one: Linear, rng: random.Random) -> str | None:
+def parts(one: Linear, rng: random.Random) -> None:
     """sublayout, its zero test, remove_zero_bases, is_identity_on, is_trivial_over, quotient."""
     ins = [name for name, _ in one.ins if rng.random() < 0.7]
     outs = [name for name, _ in one.outs if rng.random() < 0.7]
@@ -372,11 +361,10 @@ def parts(one: Linear, rng: random.Random) -> str | None:
     columns = [c for k, c in enumerate(one.columns) if not start <= k < start + bits or k in mine]
     small = [(n, len(mine) if n == name else b) for n, b in one.ins]
     agree(f2.remove_zero_bases(one.layout, name), (small, one.outs, span(columns, one.constant)), "remove_zero_bases")
-    return None
 
 
 @operation("linear")
-def staying(one: Linear, rng: random.Random) -> str | None:
+def staying(one: Linear, rng: random.Random) -> None:
     """Axes of one name on both sides: is_identity_on, is_trivial_over, quotient."""
     bits = rng.randrange(3)
     moved = drawn(rng, most=4)
@@ -398,16 +386,12 @@ def staying(one: Linear, rng: random.Random) -> str | None:
     alone = all(others({**p, "stay": s}) == others({**p, "stay": 0}) for p in points(rest) for s in range(1 << bits))
     trivial = same and alone
     expect(f2.is_trivial_over(two.layout, "stay") == trivial, f"is_trivial_over({two.layout})")
-    found = attempt(f2.quotient, two.layout, ["stay"])
-    if failed(found):
-        return refusal(found, trivial, f"quotient({two.layout})")
-    expect(trivial, f"quotient({two.layout}) gave {found}")
+    found = answer(f2.quotient, two.layout, ["stay"], exists=trivial, strict=True)
     agree(found, built(rest, moved.outs, lambda p: others({**p, "stay": 0})), f"quotient({two.layout})")
-    return None
 
 
 @operation("linear", weight=2)
-def joined(one: Linear, rng: random.Random) -> str | None:
+def joined(one: Linear, rng: random.Random) -> None:
     """concat_ins and concat_outs."""
     other = drawn(rng, outs=one.outs, ins=[("p", rng.randrange(3)), ("q", rng.randrange(2))])
     want = [a ^ b for b in other.table for a in one.table]
@@ -419,4 +403,3 @@ def joined(one: Linear, rng: random.Random) -> str | None:
     agree(f2.concat_outs(one.layout, other.layout), (one.ins, one.outs + other.outs, want), "concat_outs")
     clash = attempt(f2.concat_outs, one.layout, one.layout)
     expect(failed(clash), f"concat_outs of {one.layout} with itself gave {clash}")
-    return None

@@ -20,7 +20,7 @@ from operations.linear import (
     span,
     unpack,
 )
-from operations.record import attempt, expect, failed, operation, refusal
+from operations.record import answer, attempt, expect, failed, operation, refusal
 
 
 def after(outer: list[int], inner: list[int]) -> list[int]:
@@ -31,7 +31,7 @@ def after(outer: list[int], inner: list[int]) -> list[int]:
 
 
 @operation("linear", weight=2)
-def composition(one: Linear, rng: random.Random) -> str | None:
+def composition(one: Linear, rng: random.Random) -> None:
     """The outputs of the inner layout are the inputs of the outer one, by name in any order."""
     outs = rng.sample(one.ins, len(one.ins))
     inner = drawn(rng, outs=outs, ins=[("p", rng.randrange(3)), ("q", rng.randrange(3))])
@@ -41,7 +41,6 @@ def composition(one: Linear, rng: random.Random) -> str | None:
     other = drawn(rng, outs=[("elsewhere", 2)])
     clash = attempt(lambda: one.layout @ other.layout)
     expect(failed(clash), f"{one.layout} @ {other.layout} gave {clash}")
-    return None
 
 
 def summed(inner: Linear, outer: Linear, ins: Axes, outs: Axes) -> list[int]:
@@ -57,7 +56,7 @@ def summed(inner: Linear, outer: Linear, ins: Axes, outs: Axes) -> list[int]:
 
 
 @operation("linear", weight=2)
-def direct_sum(one: Linear, rng: random.Random) -> str | None:
+def direct_sum(one: Linear, rng: random.Random) -> None:
     other = drawn(rng, most=3)
     found = attempt(f2.direct_sum, one.layout, other.layout)
     if failed(found):
@@ -66,7 +65,7 @@ def direct_sum(one: Linear, rng: random.Random) -> str | None:
         for mine, theirs in sides:
             shared = [n for n, _ in mine if n in dict(theirs)]
             clash = clash or shared != [n for n, _ in theirs if n in dict(mine)]
-        return refusal(found, not clash, f"{one.layout} * {other.layout}")
+        raise refusal(found, not clash, f"{one.layout} * {other.layout}")
     expect(found == one.layout * other.layout, "*")
     ins, outs, table = read(found)
     for axes, mine, theirs in ((ins, one.ins, other.ins), (outs, one.outs, other.outs)):
@@ -75,7 +74,6 @@ def direct_sum(one: Linear, rng: random.Random) -> str | None:
         for order in (mine, theirs):
             expect([n for n, _ in axes if n in dict(order)] == [n for n, _ in order], f"order of the axes of {found}")
     expect(table == summed(one, other, ins, outs), f"{one.layout} * {other.layout} gave {found}")
-    return None
 
 
 def quotient_of(whole: Any, tile: Linear, left: bool, result: LinearLayout) -> None:
@@ -88,7 +86,7 @@ def quotient_of(whole: Any, tile: Linear, left: bool, result: LinearLayout) -> N
 
 
 @operation("linear", weight=2)
-def division(one: Linear, rng: random.Random) -> str | None:
+def division(one: Linear, rng: random.Random) -> None:
     """divide_left and divide_right of products, and of others."""
     left = rng.random() < 0.5
     tile = drawn(
@@ -96,18 +94,18 @@ def division(one: Linear, rng: random.Random) -> str | None:
     )
     if rng.random() < 0.6:
         pair = (tile, one) if left else (one, tile)
-        whole = attempt(f2.direct_sum, *[each.layout for each in pair])
-        if failed(whole):
-            return refusal(whole, False, "")
+        whole = answer(f2.direct_sum, *[each.layout for each in pair], exists=False)
     else:
         whole = one.layout
     what = f"divide of {whole} by {tile.layout}"
-    found = attempt(f2.divide_left if left else f2.divide_right, whole, tile.layout)
-    if failed(found):
-        return refusal(found, division_exists(whole, tile, left), what)
+    found = answer(
+        f2.divide_left if left else f2.divide_right,
+        whole,
+        tile.layout,
+        exists=lambda: division_exists(whole, tile, left),
+    )
     expect(list(found.in_dims) == list(whole.in_dims) and list(found.out_dims) == list(whole.out_dims), what)
     quotient_of(whole, tile, left, found)
-    return None
 
 
 def division_exists(whole: Any, tile: Linear, left: bool) -> bool:
@@ -158,7 +156,7 @@ def pack_place(tile: Axes, whole: Axes, small: dict[str, int], index: int) -> in
 
 
 @operation("linear")
-def repetitions(one: Linear, rng: random.Random) -> str | None:
+def repetitions(one: Linear, rng: random.Random) -> None:
     """layout(x) = R(x) xor tile(x mod tile); R ignores the bits of the tile and never sets one that the tile uses."""
     tile = drawn(rng, ins=[(n, min(b, rng.randrange(3))) for n, b in one.ins], outs=one.outs)
     low = dict(tile.ins)
@@ -181,14 +179,13 @@ def repetitions(one: Linear, rng: random.Random) -> str | None:
     exists = ignores and not any(r & used for r in rest)
     what = f"repetitions({one.layout}, {tile.layout})"
     if failed(found):
-        return refusal(found, exists, what)
+        raise refusal(found, exists, what)
     expect(exists, f"{what} gave {found}")
     agree(found, (one.ins, one.outs, rest), what)
-    return None
 
 
 @operation("linear")
-def fitting(one: Linear, rng: random.Random) -> str | None:
+def fitting(one: Linear, rng: random.Random) -> None:
     """ensure_not_larger, ensure_not_smaller and combine_cta_cga."""
     shape = {n: 1 << rng.randint(0, b + 1) for n, b in one.outs}
     found = f2.ensure_not_larger(one.layout, shape)
@@ -222,39 +219,32 @@ def fitting(one: Linear, rng: random.Random) -> str | None:
         width += size.bit_length() - 1
     axes = [(n, size.bit_length() - 1) for n, size in blocks.items()]
     cga = Linear([("block", width)], axes, columns, 0)
-    found = attempt(f2.combine_cta_cga, one.layout, cga.layout, whole)
-    if failed(found):
-        return refusal(found, True, f"combine_cta_cga({one.layout}, {cga.layout}, {whole})")
+    found = answer(f2.combine_cta_cga, one.layout, cga.layout, whole)
     fitted = f2.ensure_not_larger(f2.ensure_not_smaller(one.layout, shape), shape)
     ground = Linear(list(fitted.in_axes), list(fitted.out_axes), list(fitted.columns), fitted.constant)
     ins, outs, table = read(found)
     expect(dict(outs) == {n: size.bit_length() - 1 for n, size in whole.items()}, f"outputs of {found}")
     expect(table == summed(ground, cga, ins, outs), f"combine_cta_cga gave {found}")
-    return None
 
 
 # ----------------------------------------------------------------------------------------------------------- inverses
 
 
 @operation("linear", weight=2)
-def inverses(one: Linear, rng: random.Random) -> str | None:
+def inverses(one: Linear, rng: random.Random) -> None:
     """left, right and two-sided inverses; right ones with the smallest packed values."""
     injective = len(set(one.table)) == len(one.table)
     onto = len(set(one.table)) == 1 << bits_of(one.outs)
     name = rng.choice(("left", "right", "both"))
     what = f"{name} inverse of {one.layout}"
     if name == "left":
-        found = attempt(f2.left_inverse, one.layout)
-        if failed(found):
-            return refusal(found, injective, what)
+        found = answer(f2.left_inverse, one.layout, exists=injective)
         ins, outs, table = read(found)
         expect(injective and (ins, outs) == (one.outs, one.ins), f"{what} gave {found}")
         expect(after(table, one.table) == list(range(len(one.table))), f"{what} gave {found}")
-        return None
+        return
     if name == "right":
-        found = attempt(f2.right_inverse, one.layout)
-        if failed(found):
-            return refusal(found, onto, what)
+        found = answer(f2.right_inverse, one.layout, exists=onto)
         ins, outs, table = read(found)
         expect(onto and (ins, outs) == (one.outs, one.ins), f"{what} gave {found}")
         expect(after(one.table, table) == list(range(len(table))), f"{what} gave {found}")
@@ -264,19 +254,16 @@ def inverses(one: Linear, rng: random.Random) -> str | None:
                 least.setdefault(y, x)
             units = [1 << k for k in range(bits_of(one.outs))]
             expect([table[u] for u in units] == [least[u] for u in units], f"{what} is not the smallest: {found}")
-        return None
-    found = attempt(one.layout.inverse)
-    if failed(found):
-        return refusal(found, injective and onto, what)
+        return
+    found = answer(one.layout.inverse, exists=injective and onto)
     ins, outs, table = read(found)
     expect(injective and onto and (ins, outs) == (one.outs, one.ins), f"{what} gave {found}")
     expect(after(table, one.table) == list(range(len(one.table))), f"{what} gave {found}")
     expect(~one.layout == found, "~")
-    return None
 
 
 @operation("linear", weight=2)
-def solutions(one: Linear, rng: random.Random) -> str | None:
+def solutions(one: Linear, rng: random.Random) -> None:
     """All C with outer @ C = target: there is one exactly where every value of the target is one of the outer's."""
     ins = [("p", rng.randrange(3)), ("q", rng.randrange(2))]
     target = drawn(rng, outs=one.outs, ins=ins)
@@ -290,7 +277,7 @@ def solutions(one: Linear, rng: random.Random) -> str | None:
     if failed(found):
         again = attempt(f2.invert_and_compose, target.layout, one.layout)
         expect(failed(again), f"invert_and_compose gave {again} where solve refuses")
-        return refusal(found, exists, what)
+        raise refusal(found, exists, what)
     expect(exists, f"{what} gave {found}")
     kernel = {x for x, y in enumerate(one.table) if y == one.constant}
     free = (len(kernel).bit_length() - 1) * (1 + bits_of(ins))  # the columns and the constant
@@ -310,11 +297,10 @@ def solutions(one: Linear, rng: random.Random) -> str | None:
     for x in range(len(one.table)):
         least.setdefault(one.table[x], x)
     expect(found.particular.constant == least[target.constant], f"{what}: the smallest constant")
-    return None
 
 
 @operation("linear")
-def solve_outer(one: Linear, rng: random.Random) -> str | None:
+def solve_outer(one: Linear, rng: random.Random) -> None:
     """X with X @ inner = target exists exactly where equal inputs of the target are equal in the inner layout."""
     target = drawn(rng, ins=one.ins, outs=[("y", rng.randrange(3))])
     if rng.random() < 0.6:
@@ -322,42 +308,33 @@ def solve_outer(one: Linear, rng: random.Random) -> str | None:
         table = after(outer.table, one.table)
         columns = [table[1 << k] ^ table[0] for k in range(len(one.columns))]
         target = Linear(one.ins, outer.outs, columns, table[0])
-    found = attempt(f2.solve_outer, one.layout, target.layout)
     seen: dict[int, int] = {}
     exists = all(seen.setdefault(a, b) == b for a, b in zip(one.table, target.table, strict=True))
     what = f"solve_outer({one.layout}, {target.layout})"
-    if failed(found):
-        return refusal(found, exists, what)
+    found = answer(f2.solve_outer, one.layout, target.layout, exists=exists)
     ins, outs, table = read(found)
     expect(exists and (ins, outs) == (one.outs, target.outs), f"{what} gave {found}")
     expect(after(table, one.table) == target.table, f"{what} gave {found}")
-    return None
 
 
 @operation("linear")
-def preimages(one: Linear, rng: random.Random) -> str | None:
+def preimages(one: Linear, rng: random.Random) -> None:
     value = rng.choice((rng.choice(one.table), rng.randrange(1 << bits_of(one.outs))))
     given: Any = value if rng.random() < 0.5 else unpack(one.outs, value)
-    found = attempt(f2.preimages, one.layout, given)
     want = [x for x, y in enumerate(one.table) if y == value]
-    if failed(found):
-        return refusal(found, bool(want), f"preimages({one.layout}, {value})")
+    found = answer(f2.preimages, one.layout, given, exists=lambda: bool(want))
     first, basis = found
     got = span([pack(one.ins, point) for point in basis], pack(one.ins, first))
     expect(sorted(got) == want and pack(one.ins, first) == want[0], f"preimages({one.layout}, {value}) = {found}")
-    return None
 
 
 @operation("linear")
-def minimal_conversion(one: Linear, rng: random.Random) -> str | None:
+def minimal_conversion(one: Linear, rng: random.Random) -> None:
     """Up to axes that stay in place, a C with source @ C = destination."""
     other = drawn(rng, outs=one.outs, ins=rng.choice((one.ins, [("register", 2), ("lane", 2)])))
-    found = attempt(f2.minimal_conversion, one.layout, other.layout)
     exists = set(other.table) <= set(one.table)
     what = f"minimal_conversion({one.layout}, {other.layout})"
-    if failed(found):
-        return refusal(found, exists, what)
-    expect(exists, f"{what} gave {found}")
+    found = answer(f2.minimal_conversion, one.layout, other.layout, exists=exists, strict=True)
     ins, outs, table = read(found)
     dropped = [n for n, _ in other.ins if n not in dict(ins)]
     for point in points(other.ins):
@@ -365,4 +342,3 @@ def minimal_conversion(one: Linear, rng: random.Random) -> str | None:
         fine = all(place.get(n, 0) == point[n] for n in dropped if n in dict(one.ins))
         place = {n: place.get(n, 0) for n, _ in one.ins}
         expect(fine and one.value(place) == other.value(point), f"{what} gave {found}, wrong at {point}")
-    return None

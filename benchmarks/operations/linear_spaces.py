@@ -9,13 +9,13 @@ from collections.abc import Sequence
 from layoutalg import f2
 from layoutalg.f2 import LinearLayout, Subspace
 from operations.linear import Linear, agree, bits_of, built, pack, points, read, span, unpack
-from operations.record import attempt, expect, failed, operation, refusal
+from operations.record import answer, attempt, expect, failed, operation, refusal
 
 # ---------------------------------------------------------------------------------------------------------- subspaces
 
 
 @operation("linear", weight=2)
-def subspaces(one: Linear, rng: random.Random) -> str | None:
+def subspaces(one: Linear, rng: random.Random) -> None:
     axes = tuple(one.outs)
     width = bits_of(one.outs)
     space, other = f2.image_of(one.layout), Subspace.spanned(axes, [rng.randrange(1 << width) for _ in range(2)])
@@ -45,14 +45,11 @@ def subspaces(one: Linear, rng: random.Random) -> str | None:
     expect(list(space.basis) == sorted(space.basis) and space.bits == width, "basis, bits")
     expect([pack(one.outs, p) for p in space.points] == list(space.basis), "points")
     agree(space.as_layout("z"), ([("z", space.dimension)], one.outs, span(list(space.basis))), "as_layout")
-    found = attempt(space.coordinates, point)
-    if failed(found):
-        return refusal(found, point in mine, f"coordinates({point})")
+    found = answer(space.coordinates, point, exists=point in mine)
     total = 0
     for index in found:
         total ^= space.basis[index]
     expect(point in mine and total == point, f"coordinates({point}) = {found}")
-    return None
 
 
 @operation("linear")
@@ -72,7 +69,7 @@ def images(one: Linear, rng: random.Random) -> None:
 
 
 @operation("linear", weight=2)
-def actions(one: Linear, rng: random.Random) -> str | None:
+def actions(one: Linear, rng: random.Random) -> None:
     name, bits = rng.choice(one.ins)
     chosen = tuple(rng.sample(range(bits), rng.randint(0, bits)))
     action = selection(name, bits, chosen)
@@ -88,12 +85,9 @@ def actions(one: Linear, rng: random.Random) -> str | None:
     back = [moved[i] for i in f2.left_inverse(action).table()]
     kept = sum(1 << source for source in chosen)
     expect(back == [values[x & kept] for x in range(1 << bits)], f"left_inverse({action})")
-    inverse = attempt(action.inverse)
-    if failed(inverse):
-        return refusal(inverse, len(chosen) == bits, f"{action}.inverse()")
+    inverse = answer(action.inverse, exists=lambda: len(chosen) == bits)
     again = f2.map_in(f2.map_in(one.layout, action), inverse)
     expect(len(chosen) == bits and again == one.layout, f"{action}.inverse() = {inverse}")
-    return None
 
 
 def selection(name: str, bits: int, sources: Sequence[int]) -> LinearLayout:
@@ -189,7 +183,7 @@ def num_consecutive(one: Linear, rng: random.Random) -> None:
 
 
 @operation("linear")
-def permutation_for_divide(one: Linear, rng: random.Random) -> str | None:
+def permutation_for_divide(one: Linear, rng: random.Random) -> None:
     """After the permutation of register bits the tile divides; found whenever one exists."""
     left = rng.random() < 0.7
     width = min(dict(one.outs).values())
@@ -212,12 +206,11 @@ def permutation_for_divide(one: Linear, rng: random.Random) -> str | None:
     exists = all(counted[w] for w in wanted) and not any(c & mask for c in others) and not one.constant & mask
     expect(width >= 0, "widths")
     if failed(found):
-        return refusal(found, exists, what)
+        raise refusal(found, exists, what)
     expect(exists and found.is_invertible, f"{what} gave {found}")
     moved = f2.map_in(one.layout, found)
     divided = attempt(f2.divide_left if left else f2.divide_right, moved, tile.layout)
     expect(not failed(divided), f"{what} gave {found}, after which the tile does not divide")
-    return None
 
 
 @operation("linear")

@@ -14,7 +14,7 @@ import numpy as np
 from layoutalg import cute
 from layoutalg.cute import CuteLayout, Morphism
 from operations import tables
-from operations.record import attempt, draws, expect, failed, operation, refusal
+from operations.record import answer, attempt, draws, expect, failed, operation, refusal
 from operations.strided import steps
 from operations.tables import leaves, like, nested, parts, size_of, values
 
@@ -147,7 +147,7 @@ def copies(one: Arrow, rng: random.Random) -> None:
 
 
 @operation("morphism", weight=2)
-def same_function(one: Arrow, rng: random.Random) -> str | None:
+def same_function(one: Arrow, rng: random.Random) -> None:
     """coalesce, squeeze, flatten, standard_form, padded, unpadded: the function of the flat index stays."""
     f, table = one.layout, one.table
     name = rng.choice(("coalesce", "squeeze", "flatten", "standard_form", "padded", "unpadded"))
@@ -157,7 +157,7 @@ def same_function(one: Arrow, rng: random.Random) -> str | None:
         modes = sorted((d, n) for n, d in zip(leaves(one.domain), steps_, strict=True))
         moving = [(d, n) for d, n in modes if n > 1 and d]
         chain = all(e % (n * d) == 0 for (d, n), (e, _) in itertools.pairwise(moving))
-        return refusal(found, name != "unpadded" or chain, f"{name} of {f}")
+        raise refusal(found, name != "unpadded" or chain, f"{name} of {f}")
     same(found, table, f"{name} of {f}")
     flat = list(zip(leaves(found.domain), leaves(found.strides), strict=True))
     if name == "coalesce":
@@ -180,7 +180,6 @@ def same_function(one: Arrow, rng: random.Random) -> str | None:
         expect(found.pitch is None, "unpadded has none")
     if name == "flatten":
         expect((found.domain, found.codomain) == (tuple(leaves(one.domain)), tuple(leaves(one.codomain))), f"{found}")
-    return None
 
 
 def cute_coalesced(table: list[int]) -> list[tuple[int, int]]:
@@ -205,7 +204,7 @@ def cute_coalesced(table: list[int]) -> list[tuple[int, int]]:
 
 
 @operation("morphism")
-def sort(one: Arrow, rng: random.Random) -> str | None:
+def sort(one: Arrow, rng: random.Random) -> None:
     f = one.layout
     found, order = f.sort(), f.sorting()
     expect(valid(found) and valid(order), f"sort of {f}")
@@ -214,7 +213,6 @@ def sort(one: Arrow, rng: random.Random) -> str | None:
     expect(sorted(offsets(found)) == sorted(one.table) and found.codomain == one.codomain, f"sort of {f}")
     expect(sorted(offsets(order)) == list(range(len(one.table))), f"sorting of {f}")
     expect([one.table[i] for i in offsets(order)] == offsets(found), f"sort of {f} is not f after its sorting")
-    return None
 
 
 @operation("morphism")
@@ -235,7 +233,7 @@ def complement(one: Arrow, rng: random.Random) -> None:
 
 
 @operation("morphism", weight=2)
-def inverses(one: Arrow, rng: random.Random) -> str | None:
+def inverses(one: Arrow, rng: random.Random) -> None:
     """transpose, left_inverse, right_inverse by digits; inverse by offsets."""
     f = one.layout
     name = rng.choice(("transpose", "left_inverse", "right_inverse", "inverse"))
@@ -248,13 +246,13 @@ def inverses(one: Arrow, rng: random.Random) -> str | None:
         bijective = sorted(one.table) == list(range(len(one.table)))
         bijective = bijective and (one.pitch is not None or math.prod(target) == len(one.table))
         if failed(g):
-            return refusal(g, bijective, f"{f}.inverse()")
+            raise refusal(g, bijective, f"{f}.inverse()")
         expect(bijective, f"{f}.inverse() gave {g}")
         same(g, sorted(range(len(one.table)), key=lambda i: one.table[i]), f"inverse of {f}")
         expect(attempt(lambda: ~f) == g, "~")
-        return None
+        return
     if failed(g):
-        return refusal(g, exists[name], f"{f}.{name}()", "LA611" if one.pitch is not None else "")
+        raise refusal(g, exists[name], f"{f}.{name}()", "LA611" if one.pitch is not None else "")
     expect(valid(g) and (g.domain, g.codomain) == (one.codomain, one.domain), f"{name} of {f} gave {g}")
     x = leaves(tables.unravel(rng.randrange(math.prod(source)), one.domain))
     y = leaves(tables.unravel(rng.randrange(math.prod(target)), one.codomain))
@@ -274,11 +272,10 @@ def inverses(one: Arrow, rng: random.Random) -> str | None:
     else:
         expect(go(one.map, go(g.map, fx, len(source)), len(target)) == fx, f"transpose of {f} gave {g}")
         expect(go(g.map, go(one.map, gy, len(target)), len(source)) == gy, f"transpose of {f} gave {g}")
-    return None
 
 
 @operation("morphism", weight=2)
-def composition(one: Arrow, rng: random.Random) -> str | None:
+def composition(one: Arrow, rng: random.Random) -> None:
     """Composites of matching morphisms."""
     inner = drawn(rng, leaves(one.domain), padded=0.1)
     inner = Arrow(
@@ -289,17 +286,14 @@ def composition(one: Arrow, rng: random.Random) -> str | None:
         inner.pitch and like(one.domain, leaves(inner.pitch)),
     )
     what = f"{one.layout} @ {inner.layout}"
-    found = attempt(lambda: one.layout @ inner.layout)
-    if failed(found):
-        return refusal(found, True, what, "LA611" if inner.pitch is not None else "")
+    found = answer(lambda: one.layout @ inner.layout, declined="LA611" if inner.pitch is not None else "", what=what)
     want = after(one, inner)
     same(found, want, what)
     expect(found == inner.layout.then(one.layout), "then")
-    return None
 
 
 @operation("morphism")
-def weak_composite(one: Arrow, rng: random.Random) -> str | None:
+def weak_composite(one: Arrow, rng: random.Random) -> None:
     """Where the middle objects differ: any answer has the function |g| after |f|."""
     size = len(one.table)
     target = tables.factors(size, rng, 0)
@@ -312,14 +306,13 @@ def weak_composite(one: Arrow, rng: random.Random) -> str | None:
     if failed(found):
         want = [one.table[i] for i in inner.table] if inside else [1]
         shaped = tables.fits(inner.domain, want)
-        return refusal(found, inside and shaped, what, "LA600 LA601 LA603 LA612 LA611")
+        raise refusal(found, inside and shaped, what, "LA600 LA601 LA603 LA612 LA611")
     expect(inside, f"{what} gave {found}")
     same(found, [one.table[i] for i in inner.table], what)
-    return None
 
 
 @operation("morphism", weight=2)
-def sums(one: Arrow, rng: random.Random) -> str | None:
+def sums(one: Arrow, rng: random.Random) -> None:
     """sum, concat, restrict, factorize, extend, and modes by []."""
     f = one.layout
     name = rng.choice(("sum", "concat", "restrict", "factorize", "extend"))
@@ -329,10 +322,10 @@ def sums(one: Arrow, rng: random.Random) -> str | None:
         found = attempt(f.sum, other.layout)
         if failed(found):
             padded = one.pitch is not None or other.pitch is not None
-            return refusal(found, True, "sum", "LA611" if padded else "")
+            raise refusal(found, True, "sum", "LA611" if padded else "")
         shift = size_of(one.codomain)
         same(found, [a + shift * b for b in other.table for a in one.table], f"{f}.sum({other.layout})")
-        return None
+        return
     if name == "restrict":
         chosen = tuple(rng.sample(range(len(modes)), rng.randint(1, len(modes))))
         steps_ = like(one.domain, strides(one.codomain, one.map, one.pitch))
@@ -340,28 +333,23 @@ def sums(one: Arrow, rng: random.Random) -> str | None:
         same(f.restrict(chosen), want, f"{f}.restrict({chosen})")
         place = chosen[0]
         same(f[place], values(modes[place], parts(steps_)[place]), f"{f}[{place}]")
-        return None
+        return
     if name == "extend":
         extent, known = rng.randint(1, 4), zip(leaves(one.codomain), weights(one.codomain, one.pitch), strict=True)
         reach = sum((n - 1) * d for n, d in known)
         pitch = reach + rng.randint(0, 3)
-        found = attempt(f.extend, extent, pitch)
-        if failed(found):
-            return refusal(found, pitch > reach, f"{f}.extend({extent}, {pitch})")
+        found = answer(f.extend, extent, pitch, exists=pitch > reach)
         expect(pitch > reach or extent == 1, f"{f}.extend({extent}, {pitch}) gave {found}")
         same(found, one.table, f"{f}.extend({extent}, {pitch})")
-        return None
+        return
     if name == "concat":
         other = drawn(rng, leaves(one.codomain), padded=0)
         second = Morphism(other.domain, one.codomain, other.map, one.pitch)
-        found = attempt(f.concat, second)
         hit = {place for place in one.map if place is not None}
         apart = not hit & {place for place in other.map if place is not None}
-        if failed(found):
-            return refusal(found, apart, f"{f}.concat({second})")
-        expect(apart, f"{f}.concat({second}) gave {found}")
+        found = answer(f.concat, second, exists=apart, strict=True)
         same(found, [a + b for b in offsets(second) for a in one.table], f"{f}.concat({second})")
-        return None
+        return
     tops = parts(one.codomain)
     chosen = tuple(rng.sample(range(len(tops)), rng.randint(1, len(tops))))
     found = attempt(f.factorize, chosen)
@@ -371,32 +359,28 @@ def sums(one: Arrow, rng: random.Random) -> str | None:
     kept = [leaf for k in chosen for leaf in range(starts[k], starts[k + 1])]
     inside = all(place is None or place in kept for place in one.map)
     if failed(found):
-        return refusal(found, inside, f"{f}.factorize({chosen})", "LA611" if one.pitch is not None else "")
+        raise refusal(found, inside, f"{f}.factorize({chosen})", "LA611" if one.pitch is not None else "")
     expect(inside, f"{f}.factorize({chosen}) gave {found}")
     want = tuple(None if place is None else kept.index(place) for place in one.map)
     expect((found.domain, found.map) == (one.domain, want), f"{f}.factorize({chosen}) gave {found}")
     expect(found.codomain == tuple(tops[k] for k in chosen), f"{f}.factorize({chosen}) gave {found}")
-    return None
 
 
 @operation("morphism")
-def refinements(one: Arrow, rng: random.Random) -> str | None:
+def refinements(one: Arrow, rng: random.Random) -> None:
     """pullback over a refined codomain, pushforward over a refined domain: the function of the flat index stays."""
     pull = rng.random() < 0.5
     rough = one.codomain if pull else one.domain
     fine = like(rough, [n if rng.random() < 0.5 else nested(tables.factors(n, rng, 0), rng) for n in leaves(rough)])
     call = one.layout.pullback if pull else one.layout.pushforward
-    found = attempt(call, fine)
     what = f"{call.__name__} of {one.layout} over {fine}"
-    if failed(found):
-        return refusal(found, True, what)
+    found = answer(call, fine)
     expect((found.codomain if pull else found.domain) == fine, f"{what} gave {found}")
     same(found, one.table, what)
-    return None
 
 
 @operation("morphism", weight=2)
-def divisions(one: Arrow, rng: random.Random) -> str | None:
+def divisions(one: Arrow, rng: random.Random) -> None:
     """logical and flat divide and product, by the definition in terms of complements."""
     f = one.layout
     name = rng.choice(("logical_divide", "flat_divide", "logical_product", "flat_product"))
@@ -408,12 +392,10 @@ def divisions(one: Arrow, rng: random.Random) -> str | None:
     inner = drawn(rng, middle, padded=0)
     shape = one.domain if "divide" in name else f.complement().domain
     if sorted(leaves(shape)) != sorted(middle) or len(leaves(shape)) != len(middle):
-        return None
+        return
     tiler = Morphism(inner.domain, shape, inner.map)
-    found = attempt(getattr(f, name), tiler)
     what = f"{name} of {f} by {tiler}"
-    if failed(found):
-        return refusal(found, True, what)
+    found = answer(getattr(f, name), tiler)
     if "divide" in name:
         taken = {place for place in inner.map if place is not None}
         rest = [k for k in range(len(middle)) if k not in taken]
@@ -428,11 +410,10 @@ def divisions(one: Arrow, rng: random.Random) -> str | None:
     same(found, [a + b for b in across for a in tile], what)
     if "flat" in name:
         expect(tables.depth_of(found.domain) <= 1, f"{what} gave {found}")
-    return None
 
 
 @operation("morphism")
-def from_layout(one: Arrow, rng: random.Random) -> str | None:
+def from_layout(one: Arrow, rng: random.Random) -> None:
     extents = tables.factors(rng.choice((1, 4, 6, 8, 12, 16, 24)), rng)
     found = steps(extents, rng)
     shape = nested(extents, rng)
@@ -445,13 +426,9 @@ def from_layout(one: Arrow, rng: random.Random) -> str | None:
         apart = apart and step > reach
         reach += (extent - 1) * step
     padded = rng.random() < 0.5
-    made = attempt(Morphism.from_layout, layout, padded=padded)
-    if failed(made):
-        return refusal(made, apart if padded else chain, f"from_layout({layout}, padded={padded})")
-    expect(apart if padded else chain, f"from_layout({layout}, padded={padded}) gave {made}")
+    made = answer(Morphism.from_layout, layout, padded=padded, exists=apart if padded else chain, strict=True)
     same(made, values(layout.shape, layout.stride), f"from_layout({layout})")
     expect((made.pitch is not None) == padded, f"from_layout({layout}, padded={padded}) gave {made}")
-    return None
 
 
 @operation("morphism", weight=0.5)

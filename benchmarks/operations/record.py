@@ -1,8 +1,8 @@
 """The registry of judged operations, and what may come out of one.
 
-Notation: an operation is a function of a drawn subject and a generator of random numbers. It returns None where every
-answer was right, or the text of ``refusal``; it raises ``WrongError`` for a wrong answer and ``NeedlessError`` for a
-refusal of what exists. An error of the library that it lets through counts as needless, any other as wrong.
+Notation: an operation is a function of a drawn subject and a generator of random numbers. It ends where every answer
+was right; it raises ``Refusal`` for a refusal that is right, ``WrongError`` for a wrong answer and ``NeedlessError``
+for a refusal of what exists. An error of the library that it lets through counts as needless, any other as wrong.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 
 from layoutalg.ground.errors import BudgetError, LayoutError
 
-Judge = Callable[[Any, random.Random], "str | None"]
+Judge = Callable[[Any, random.Random], None]
 
 
 class WrongError(Exception):
@@ -26,6 +26,10 @@ class WrongError(Exception):
 
 class NeedlessError(Exception):
     """The library refused what exists."""
+
+
+class Refusal(Exception):  # noqa: N818 (an outcome, not an error)
+    """A refusal that is right: ``refused CODE`` where nothing exists, ``declined CODE`` where the library gave up."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +69,11 @@ class Row:
         ):
             mine.update(theirs)
 
+    def to_json(self) -> dict[str, Any]:
+        codes = {kind: dict(sorted(getattr(self, kind).items())) for kind in ("refused", "declined", "needless")}
+        ms = round(1000 * self.seconds / max(self.count, 1), 3)
+        return {"count": self.count, "right": self.right, **codes, "wrong": self.wrong, "ms": ms}
+
 
 Rows = dict[tuple[str, str], Row]
 OPERATIONS: dict[str, list[Operation]] = {}
@@ -101,8 +110,8 @@ def expect(holds: object, what: object) -> None:
         raise WrongError(str(what)[:400])
 
 
-def refusal(error: LayoutError, exists: bool, what: object, declined: str = "") -> str:
-    """Say whether a refusal is right.
+def refusal(error: LayoutError, exists: bool, what: object, declined: str = "") -> Exception:
+    """What a refusal comes to.
 
     Args:
         error: The refusal.
@@ -113,10 +122,38 @@ def refusal(error: LayoutError, exists: bool, what: object, declined: str = "") 
     """
     code = error.diagnostic.code
     if not exists:
-        return f"refused {code}"
+        return Refusal(f"refused {code}")
     if code in declined.split() or isinstance(error, BudgetError):
-        return f"declined {code}"
-    raise NeedlessError(f"{code} {what}: {error.diagnostic.because}"[:400])
+        return Refusal(f"declined {code}")
+    return NeedlessError(f"{code} {what}: {error.diagnostic.because}"[:400])
+
+
+def answer(
+    call: Callable[..., Any],
+    *args: Any,
+    exists: bool | Callable[[], object] = True,
+    strict: bool = False,
+    declined: str = "",
+    what: str = "",
+    **options: Any,
+) -> Any:
+    """The answer of a call that is refused only where none exists.
+
+    Args:
+        call: The call.
+        args: Its arguments.
+        exists: Whether there is an answer; a function is asked where the call was refused.
+        strict: Whether an answer is wrong where the judge says that there is none.
+        declined: As of ``refusal``.
+        what: The call as text; made of its name otherwise.
+        options: Further arguments.
+    """
+    found = attempt(call, *args, **options)
+    what = what or f"{getattr(call, '__name__', call)}({', '.join(map(str, [*args, *options.values()]))})"
+    if isinstance(found, LayoutError):
+        raise refusal(found, bool(exists() if callable(exists) else exists), what, declined)
+    expect(exists or not strict, f"{what} gave {found}")
+    return found
 
 
 def attempt(call: Callable[..., Any], *args: Any, **options: Any) -> Any:
@@ -137,12 +174,11 @@ def judged(one: Operation, subject: Any, rng: random.Random, rows: Rows) -> str:
     began = time.perf_counter()
     said = ""
     try:
-        outcome = one.judge(subject, rng)
-        if outcome is None:
-            row.right += 1
-        else:
-            kind, code = outcome.split()
-            getattr(row, kind)[code] += 1
+        one.judge(subject, rng)
+        row.right += 1
+    except Refusal as end:
+        kind, code = str(end).split()
+        getattr(row, kind)[code] += 1
     except NeedlessError as error:
         row.needless[str(error).split()[0]] += 1
         said = f"needless {error}"

@@ -16,7 +16,7 @@ from layoutalg.targets.layouts.padding import PaddedShared, padded_shared
 from layoutalg.targets.layouts.shared import nvmma_shared, swizzled_shared
 from layoutalg.targets.nvidia import banks as nvidia_banks
 from operations.linear import pack, points, read, unpack
-from operations.record import attempt, draws, expect, failed, operation, refusal
+from operations.record import answer, attempt, draws, expect, failed, operation, refusal
 
 
 @dataclass(frozen=True)
@@ -51,14 +51,12 @@ def swizzled(one: Tile, rng: random.Random) -> None:
 
 
 @operation("tile", weight=2)
-def nvmma(one: Tile, rng: random.Random) -> str | None:
+def nvmma(one: Tile, rng: random.Random) -> None:
     """Rows of the swizzle's width: chunk x of row y holds chunk x xor (y mod 8) div (128 / s)."""
     swizzle, bits = rng.choice((32, 64, 128)), rng.choice((8, 16, 32))
     columns = swizzle * 8 // bits
     shape = (8 * rng.choice((1, 2, 4)), columns * rng.choice((1, 2)))
-    found = attempt(nvmma_shared, shape, swizzle, bits)
-    if failed(found):
-        return refusal(found, True, f"nvmma_shared({shape}, {swizzle}, {bits})")
+    found = answer(nvmma_shared, shape, swizzle, bits)
     want, chunk = [], 128 // bits
     for block in range(shape[1] // columns):
         for y in range(shape[0]):
@@ -66,11 +64,10 @@ def nvmma(one: Tile, rng: random.Random) -> str | None:
                 moved = (x // chunk ^ y % 8 // (128 // swizzle)) * chunk + x % chunk
                 want.append((y, block * columns + moved))
     expect(coordinates(found) == want, f"nvmma_shared({shape}, {swizzle}, {bits}) = {found}")
-    return None
 
 
 @operation("tile", weight=3)
-def padded(one: Tile, rng: random.Random) -> str | None:
+def padded(one: Tile, rng: random.Random) -> None:
     """address, addresses, cosize, weights, to_piecewise, to_linear."""
     pairs = [(1 << k, 1 << rng.randrange(4)) for k in rng.sample(range(6), rng.randint(0, 2))]
     found = padded_shared(one.shape, pairs, order=(1, 0))
@@ -85,12 +82,9 @@ def padded(one: Tile, rng: random.Random) -> str | None:
     expect(PaddedShared(found.linear, found.pairs) == found, "PaddedShared")
     if size <= 64 and rng.random() < 0.2:
         expect(found.to_piecewise().table().tolist() == want, f"to_piecewise of {found}")
-    linear = attempt(found.to_linear)
     affine = all(want[a ^ b] == want[a] ^ want[b] for a in range(size) for b in (1 << k for k in range(10)) if b < size)
-    if failed(linear):
-        return refusal(linear, affine, f"to_linear of {found}")
+    linear = answer(found.to_linear, exists=affine)
     expect(affine and [value[0] for value in coordinates(linear)] == want, f"to_linear of {found} gave {linear}")
-    return None
 
 
 @operation("tile", weight=2)
@@ -98,7 +92,7 @@ def fragments(one: Tile, rng: random.Random) -> None:
     """mma.sync: which element each lane and register holds, by the sentence of the PTX ISA."""
     name, operand = rng.choice(sorted(MMA)), rng.choice("ABCD")
     shape = MMA[name]
-    bits = {"f64": 64, "tf32": 32, "f16": 16, "bf16": 16}.get(shape.operand, 8)
+    bits = {"f64": 64, "tf32": 32, "f16": 16, "bf16": 16, "s4": 4, "u4": 4, "b1": 1}.get(shape.operand, 8)
     found = mma_fragment(name, operand)
     ins, outs, table = read(found)
     w = max(1, 32 // bits)
@@ -247,7 +241,7 @@ def la_banks(one: Tile, rng: random.Random) -> None:
 
 
 @operation("tile", weight=2)
-def triton_text(one: Tile, rng: random.Random) -> str | None:
+def triton_text(one: Tile, rng: random.Random) -> None:
     """A layout in Triton's notation, read back: the same map."""
     form = rng.choice(("ttg", "ttg", "gluon"))
     kind = rng.random()
@@ -258,18 +252,15 @@ def triton_text(one: Tile, rng: random.Random) -> str | None:
     else:
         pairs = [(1 << k, 1 << rng.randrange(4)) for k in rng.sample(range(5), rng.randint(1, 2))]
         layout = padded_shared(one.shape, pairs, order=(1, 0))
-    text = attempt(la.to_text, layout, form)
-    if failed(text):
-        return refusal(text, True, f"to_text({layout}, {form})", "LA711")
+    text = answer(la.to_text, layout, form, declined="LA711")
     found = attempt(la.parse, text)
     if failed(found):
         found = attempt(la.parse, text, shape=one.shape if kind >= 0.7 else tuple(layout.out_dims.values()))
     if failed(found):
-        return refusal(found, True, f"parse({text})")
+        raise refusal(found, True, f"parse({text})")
     if kind < 0.7:
         got, want = read(found), read(layout)
         expect(got[2] == want[2] and [b for _, b in got[1]] == [b for _, b in want[1]], f"{text} is {found}")
     else:
         expect(found.addresses().tolist() == layout.addresses().tolist(), f"{text} is {found}")
         expect(coordinates(found.linear) == coordinates(layout.linear), f"{text} is {found}")
-    return None

@@ -15,7 +15,7 @@ import numpy as np
 from layoutalg import cute
 from layoutalg.cute import CuteLayout
 from operations import tables
-from operations.record import attempt, draws, expect, failed, operation, refusal
+from operations.record import answer, attempt, draws, expect, failed, operation, refusal
 from operations.tables import leaves, like, parts, ravel, size_of, unravel, values
 
 SIZES = (1, 2, 2, 3, 4, 4, 5, 6, 6, 7, 8, 8, 8, 9, 10, 12, 12, 15, 16, 16, 16, 18, 20, 24, 24, 30, 32, 36, 48, 64)
@@ -108,6 +108,7 @@ def evaluate(one: Strided, rng: random.Random) -> None:
     want = one.table[index]
     coord = tables.any_coordinate(index, one.shape, rng)
     expect(layout(index) == want == layout.at(index), f"{layout} at {index}")
+    expect(layout.is_total and bool(layout.stages) == (layout.base != layout), f"the stages of {layout}")
     expect(layout(coord) == want, f"{layout} at {coord}")
     if isinstance(coord, tuple):
         expect(layout(*coord) == want, f"{layout} at {coord}")
@@ -137,12 +138,12 @@ def evaluate_arrays(one: Strided, rng: random.Random) -> None:
 
 
 @operation("cute", "composed")
-def outside(one: Strided, rng: random.Random) -> str | None:
+def outside(one: Strided, rng: random.Random) -> None:
     """A coordinate outside is refused."""
     index = rng.choice((-1, one.size, one.size + rng.randrange(9), -rng.randint(1, 50)))
     answer = attempt(rng.choice((one.layout, one.layout.at)), index)
     expect(failed(answer), f"{one.layout} at {index} gave {answer}")
-    return refusal(answer, False, "")
+    raise refusal(answer, False, "")
 
 
 @operation("cute", weight=0.5)
@@ -210,17 +211,14 @@ def flatten(one: Strided, rng: random.Random) -> None:
 
 
 @operation("cute", "composed")
-def group(one: Strided, rng: random.Random) -> str | None:
+def group(one: Strided, rng: random.Random) -> None:
     modes = parts(one.shape)
     begin, end = sorted((rng.randint(0, len(modes)), rng.randint(0, len(modes) + rng.choice((0, 0, 0, 1)))))
-    found = attempt(cute.group, one.layout, begin, end)
     fine = begin < end <= len(modes)
-    if failed(found):
-        return refusal(found, fine, f"group({one.layout}, {begin}, {end})")
+    found = answer(cute.group, one.layout, begin, end, exists=fine)
     if fine:
         congruent(found, (*modes[:begin], modes[begin:end], *modes[end:]), f"group {begin} {end}")
     same(found, one.table, "group")
-    return None
 
 
 @operation("cute", "composed")
@@ -237,19 +235,16 @@ def select(one: Strided, rng: random.Random) -> None:
 
 
 @operation("cute", "composed")
-def take(one: Strided, rng: random.Random) -> str | None:
+def take(one: Strided, rng: random.Random) -> None:
     modes = parts(one.shape)
     begin, end = sorted((rng.randint(0, len(modes)), rng.randint(0, len(modes) + rng.choice((0, 0, 0, 1)))))
-    found = attempt(cute.take, one.layout, begin, end)
-    if failed(found):
-        return refusal(found, begin < end <= len(modes), f"take({one.layout}, {begin}, {end})")
+    found = answer(cute.take, one.layout, begin, end, exists=lambda: begin < end <= len(modes))
     congruent(found, modes[begin:end], f"take {begin} {end}")
     same(found, one.under(values(modes[begin:end], parts(one.stride)[begin:end])), "take")
-    return None
 
 
 @operation("cute", "composed")
-def append(one: Strided, rng: random.Random) -> str | None:
+def append(one: Strided, rng: random.Random) -> None:
     other = strided(rng, most=8)
     modes, count = parts(one.shape), len(parts(one.shape))
     rank = rng.choice((None, None, count - 1, count, count + 1, count + 2))
@@ -257,19 +252,15 @@ def append(one: Strided, rng: random.Random) -> str | None:
     shape, stride = (1, 0) if given is None else (other.shape, other.stride)
     times = 1 if rank is None else rank - count
     before = rng.random() < 0.5
-    found = attempt(cute.prepend if before else cute.append, one.layout, given, rank)
-    if failed(found):
-        return refusal(found, times >= 0, f"append({one.layout}, {given}, {rank})")
-    expect(times >= 0, f"append to a lower rank gave {found}")
+    found = answer(cute.prepend if before else cute.append, one.layout, given, rank, exists=times >= 0, strict=True)
     if not times:
         expect(found == one.layout, "append to the rank that is there")
-        return None
+        return
     shapes, strides = (shape,) * times, (stride,) * times
     shapes = (*shapes, *modes) if before else (*modes, *shapes)
     strides = (*strides, *parts(one.stride)) if before else (*parts(one.stride), *strides)
     congruent(found, shapes, f"append {given} {rank}")
     same(found, one.under(values(shapes, strides)), "append")
-    return None
 
 
 @operation("cute", "composed")
@@ -342,7 +333,7 @@ def make_ordered_layout(one: Strided, rng: random.Random) -> None:
 
 
 @operation("cute")
-def coordinates(one: Strided, rng: random.Random) -> str | None:
+def coordinates(one: Strided, rng: random.Random) -> None:
     index = rng.randrange(one.size)
     natural = unravel(index, one.shape)
     expect(cute.idx2crd(index, one.shape) == natural, f"idx2crd({index}, {one.shape})")
@@ -353,7 +344,6 @@ def coordinates(one: Strided, rng: random.Random) -> str | None:
     expect(cute.crd2crd(coord, one.shape, other) == unravel(index, other), f"crd2crd({coord}, {one.shape}, {other})")
     answer = attempt(cute.idx2crd, one.size + rng.randrange(3), one.shape)
     expect(failed(answer), f"idx2crd past the end of {one.shape}")
-    return None
 
 
 def steps_to_cover(shape: Any, divisor: Any) -> Any:
@@ -395,7 +385,7 @@ def shapes(one: Strided, rng: random.Random) -> None:
 
 
 @operation("cute")
-def mutual_refinement(one: Strided, rng: random.Random) -> str | None:
+def mutual_refinement(one: Strided, rng: random.Random) -> None:
     """Cut points of both shapes together; refused where a cut does not divide the next."""
     other = tables.nested(tables.factors(rng.choice((one.size, one.size, rng.choice(SIZES))), rng), rng)
     found = attempt(cute.mutual_refinement, one.shape, other)
@@ -414,7 +404,7 @@ def mutual_refinement(one: Strided, rng: random.Random) -> str | None:
     beyond = [mark for mark in most_marks if mark > least]
     exists = exists and (not beyond or beyond[0] % least == 0)
     if failed(found):
-        return refusal(found, exists, f"mutual_refinement({one.shape}, {other})")
+        raise refusal(found, exists, f"mutual_refinement({one.shape}, {other})")
     expect(exists, f"mutual_refinement({one.shape}, {other}) gave {found}")
     sides = [[n for n in leaves(side) if n != ()] for side in (found.first, found.second)]
     short, long = sorted(sides, key=len)
@@ -426,7 +416,6 @@ def mutual_refinement(one: Strided, rng: random.Random) -> str | None:
     for rough, fine in ((one.shape, found.first), (other, found.second)):
         rebuilt = [math.prod(leaf for leaf in leaves(fine) if leaf != ())]
         expect(rebuilt[0] == size_of(rough), f"the size of {fine}")
-    return None
 
 
 @operation("cute", weight=0.5)
@@ -454,17 +443,13 @@ def is_tractable(one: Strided, rng: random.Random) -> None:
 
 
 @operation("cute")
-def domain_distribute(one: Strided, rng: random.Random) -> str | None:
+def domain_distribute(one: Strided, rng: random.Random) -> None:
     count = rng.choice((rng.randint(1, one.size + 2), rng.choice(list(range(1, one.size + 1)))))
     flat = tuple(leaves(one.shape))
-    found = attempt(cute.domain_distribute, flat, count)
-    if failed(found):
-        return refusal(found, one.size % count == 0, f"domain_distribute({flat}, {count})")
-    expect(one.size % count == 0, f"domain_distribute({flat}, {count}) gave {found}")
+    found = answer(cute.domain_distribute, flat, count, exists=one.size % count == 0, strict=True)
     want, weight, left = [0], 1, count
     for extent in flat:
         part = math.gcd(extent, left)
         want = [value + weight * digit for digit in range(part) for value in want]
         weight, left = weight * extent, left // part
     same(found, want, f"domain_distribute({flat}, {count})")
-    return None

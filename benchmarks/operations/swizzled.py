@@ -14,7 +14,7 @@ from layoutalg import cute
 from layoutalg.cute import ComposedLayout, Swizzle
 from operations import tables
 from operations.algebra import composed, inner_of, places, refines, split_exists, sums, tile_of, tiles
-from operations.record import attempt, draws, expect, failed, operation, refusal
+from operations.record import answer, attempt, draws, expect, failed, operation, refusal
 from operations.strided import Strided, same, strided
 from operations.tables import fits, is_strided, parts, size_of, swizzled, values
 
@@ -84,7 +84,7 @@ def swizzle(one: Composed, rng: random.Random) -> None:
 
 
 @operation("composed")
-def swizzle_units(one: Composed, rng: random.Random) -> str | None:
+def swizzle_units(one: Composed, rng: random.Random) -> None:
     """Recast to bytes and back, raised."""
     bits, base, distance, _ = one.stages[0]
     sw, low = Swizzle(bits, base, distance), rng.randrange(4)
@@ -97,16 +97,13 @@ def swizzle_units(one: Composed, rng: random.Random) -> str | None:
     inside = all(on_bytes(x) == on_bytes(x - x % wide) + x % wide for x in range(64))
     expect(inside, f"{sw} in bytes moves bytes of an element")
     raw = Swizzle(bits, base, distance, "byte")
-    back = attempt(raw.recast_elements, wide)
     exists = bits == 0 or base >= low
-    if failed(back):
-        return refusal(back, exists, f"{raw}.recast_elements({wide})")
+    back = answer(raw.recast_elements, wide, exists=exists)
     expect(all(raw(x * wide) == back(x) * wide for x in numbers), f"{raw}.recast_elements({wide}) = {back}")
-    return None
 
 
 @operation("composed", weight=0.3)
-def swizzle_after_swizzle(one: Composed, rng: random.Random) -> str | None:
+def swizzle_after_swizzle(one: Composed, rng: random.Random) -> None:
     first, second = one.stages[0][:3], fields(rng)
     f, g = Swizzle(*first), Swizzle(*second)
     found = attempt(cute.composition, f, g)
@@ -121,10 +118,9 @@ def swizzle_after_swizzle(one: Composed, rng: random.Random) -> str | None:
             for distance in (size, -size)
             if all(swizzled(x, bits, base, distance) == y for x, y in zip(numbers, want, strict=True))
         ]
-        return refusal(found, bool(same_one), f"{f} after {g}")
+        raise refusal(found, bool(same_one), f"{f} after {g}")
     expect([found(x) for x in numbers] == want, f"{f} after {g} gave {found}")
     expect(f @ g == found == g.then(f), "@ and then")
-    return None
 
 
 # ------------------------------------------------------------------------------------------------------------ layouts
@@ -156,7 +152,7 @@ def copies(one: Composed, rng: random.Random) -> None:
 
 
 @operation("composed", weight=2)
-def composition(one: Composed, rng: random.Random) -> str | None:
+def composition(one: Composed, rng: random.Random) -> None:
     """Swizzled after strided, strided after swizzled, and a swizzle after a layout."""
     kind = rng.random()
     if kind < 0.5:
@@ -181,11 +177,10 @@ def composition(one: Composed, rng: random.Random) -> str | None:
         found = attempt(cute.composition, Swizzle(*sw), one.layout)
         what, exists, shape = f"composition({sw}, {one.layout})", True, one.shape
     if failed(found):
-        return refusal(found, exists, what, "LA641 LA640 LA643")
+        raise refusal(found, exists, what, "LA641 LA640 LA643")
     expect(want is not None, f"{what} gave {found}")
     same(found, want or [], what)
     expect(refines(tables.bottom(found).shape, shape), f"{what} gave {found}")
-    return None
 
 
 def one_swizzle(shape: Any, table: list[int]) -> bool:
@@ -203,90 +198,89 @@ def one_swizzle(shape: Any, table: list[int]) -> bool:
 
 
 @operation("composed", weight=2)
-def right_inverse(one: Composed, rng: random.Random) -> str | None:
-    found = attempt(cute.right_inverse, one.layout)
-    if failed(found):
-        return refusal(
-            found, len(one.table) > 1 and 0 in one.table, f"right_inverse({one.layout})", "LA643 LA644 LA131"
-        )
+def right_inverse(one: Composed, rng: random.Random) -> None:
+    found = answer(
+        cute.right_inverse,
+        one.layout,
+        exists=lambda: len(one.table) > 1 and 0 in one.table,
+        declined="LA643 LA644 LA131",
+    )
     for value, index in enumerate(tables.read(found)):
         fine = 0 <= index < one.size and one.table[index] == value
         expect(fine, f"right_inverse({one.layout}) = {found} at {value}")
-    return None
 
 
 @operation("composed", weight=0.3)
-def left_inverse(one: Composed, rng: random.Random) -> str | None:
+def left_inverse(one: Composed, rng: random.Random) -> None:
     found = attempt(cute.left_inverse, one.layout)
     injective = len(set(one.table)) == one.size
     if failed(found):
         declined = "LA131 LA132 LA133 LA134 LA643 LA644 LA649"
-        return refusal(found, injective and min(one.table) >= 0, f"left_inverse({one.layout})", declined)
+        raise refusal(found, injective and min(one.table) >= 0, f"left_inverse({one.layout})", declined)
     table = tables.read(found)
     for index, value in enumerate(one.table):
         expect(0 <= value < len(table), f"left_inverse({one.layout}) = {found} misses {value}")
         back = table[value]
         fine = back == index if injective else 0 <= back < one.size and one.table[back] == value
         expect(fine, f"left_inverse({one.layout}) = {found} at {value}")
-    return None
 
 
 @operation("composed")
-def inverse(one: Composed, rng: random.Random) -> str | None:
-    found = attempt(one.layout.inverse)
+def inverse(one: Composed, rng: random.Random) -> None:
     bijective = sorted(one.table) == list(range(one.size))
-    if failed(found):
-        return refusal(found, bijective, f"{one.layout}.inverse()", "LA643 LA644")
-    expect(bijective, f"{one.layout}.inverse() gave {found}")
+    found = answer(one.layout.inverse, exists=bijective, strict=True, declined="LA643 LA644")
     same(found, sorted(range(one.size), key=lambda i: one.table[i]), "inverse")
-    return None
 
 
 @operation("composed", weight=0.5)
-def complement(one: Composed, rng: random.Random) -> str | None:
+def complement(one: Composed, rng: random.Random) -> None:
     bound = rng.choice((None, rng.randint(1, 2 * abs(max(one.table)) + 4)))
     found = attempt(cute.complement, one.layout, bound)
     image = sorted(set(one.table))
     want = tables.tiling(image, 1 + max(image) - min(image) if bound is None else bound)
     if failed(found):
         exists = len(image) == one.size and want is not None and is_strided(want[1])
-        return refusal(found, exists, f"complement({one.layout}, {bound})", "LA133 LA134 LA136")
+        raise refusal(found, exists, f"complement({one.layout}, {bound})", "LA133 LA134 LA136")
     if len(image) == one.size:
         expect(want is not None, f"complement({one.layout}, {bound}) gave {found}")
         same(found, want[1] if want else [], f"complement({one.layout}, {bound})")
     starts = tables.read(found)
     expect(len({a + b for a in image for b in starts}) == len(image) * len(starts), "copies overlap")
-    return None
 
 
 @operation("composed")
-def logical_divide(one: Composed, rng: random.Random) -> str | None:
+def logical_divide(one: Composed, rng: random.Random) -> None:
     given, tile = tile_of(one.size, rng)
     cut = tiles(tile, one.size) if max(tile.table) < one.size else None
     fine = cut is not None and cut[0] == one.size and is_strided(cut[1])
     kind = rng.choice(("logical", "zipped", "tiled", "flat"))
     what = f"{kind}_divide({one.layout}, {given})"
-    found = attempt(getattr(cute, f"{kind}_divide"), one.layout, given)
-    if failed(found):
-        return refusal(found, fine and split_exists(one.base, tile, cut[1] if cut else []), what)
+    found = answer(
+        getattr(cute, f"{kind}_divide"),
+        one.layout,
+        given,
+        exists=lambda: fine and split_exists(one.base, tile, cut[1] if cut else []),
+    )
     expect(fine and cut is not None, f"{what} gave {found}")
     base = [one.base[a + b] for b in cut[1] for a in tile.table] if cut else []
     same(found, one.under(base), what)
-    return None
 
 
 @operation("composed")
-def logical_product(one: Composed, rng: random.Random) -> str | None:
+def logical_product(one: Composed, rng: random.Random) -> None:
     count = rng.randint(1, 5)
     kind = rng.choice(("logical", "blocked", "raked", "zipped"))
     what = f"{kind}_product({one.layout}, {count})"
-    found = attempt(getattr(cute, f"{kind}_product"), one.layout, count)
     below = Strided(None, one.shape, one.stride, one.base)
     space = tables.math.prod(n for n, _ in below.moving)
     cut = tiles(below, space * count)
     fine = cut is not None and is_strided(cut[1]) and len(cut[1]) >= count
-    if failed(found):
-        return refusal(found, fine and is_strided(cut[1][:count] if cut else []), what)
+    found = answer(
+        getattr(cute, f"{kind}_product"),
+        one.layout,
+        count,
+        exists=lambda: fine and is_strided(cut[1][:count] if cut else []),
+    )
     expect(fine and cut is not None, f"{what} gave {found}")
     starts = cut[1][:count] if cut else []
     if kind in ("logical", "zipped"):
@@ -296,34 +290,27 @@ def logical_product(one: Composed, rng: random.Random) -> str | None:
         rest = [values(s, d) for s, d in zip(parts(one.shape)[1:], parts(one.stride)[1:], strict=True)]
         pair = [starts, first] if kind == "raked" else [first, starts]
         same(found, one.under(sums([*pair, *rest])), what)
-    return None
 
 
 @operation("composed")
-def nullspace(one: Composed, rng: random.Random) -> str | None:
+def nullspace(one: Composed, rng: random.Random) -> None:
     """The coordinates with the value of coordinate 0."""
-    found = attempt(cute.nullspace, one.layout)
     kernel = [i for i, value in enumerate(one.table) if value == one.table[0]]
-    if failed(found):
-        return refusal(found, is_strided(kernel), f"nullspace({one.layout})", "LA643 LA644")
+    found = answer(cute.nullspace, one.layout, exists=lambda: is_strided(kernel), declined="LA643 LA644")
     got = tables.read(found)
     expect(set(got) <= set(kernel) and len(set(got)) == len(got), f"nullspace({one.layout}) = {found}")
-    return None
 
 
 @operation("composed", weight=0.5)
-def max_alignment(one: Composed, rng: random.Random) -> str | None:
-    found = attempt(cute.max_alignment, one.layout)
-    if failed(found):
-        return refusal(found, True, f"max_alignment({one.layout})", "LA644 LA114")
+def max_alignment(one: Composed, rng: random.Random) -> None:
+    found = answer(cute.max_alignment, one.layout, declined="LA644 LA114")
     wide = cute.upcast(one.layout, found)
     memory = sorted(found * unit + r for unit in tables.read(wide) for r in range(found))
     expect(memory == sorted(one.table), f"max_alignment({one.layout}) = {found}")
-    return None
 
 
 @operation("composed")
-def tile_to_shape(one: Composed, rng: random.Random) -> str | None:
+def tile_to_shape(one: Composed, rng: random.Random) -> None:
     counts = [rng.choice((1, 1, 2, 4)) for _ in parts(one.shape)]
     shape = tuple(size_of(mode) * n for mode, n in zip(parts(one.shape), counts, strict=True))
     found = attempt(cute.tile_to_shape, one.layout, shape)
@@ -333,9 +320,8 @@ def tile_to_shape(one: Composed, rng: random.Random) -> str | None:
         starts = places(Strided(None, one.shape, one.stride, one.base), list(range(tables.math.prod(counts))))
         whole = sums([[starts[0]], one.base, starts]) if starts else []
         kept = sorted(one.under(whole)) == list(range(size_of(shape)))
-        return refusal(found, starts is not None and fits(tuple(counts), starts) and kept, what)
+        raise refusal(found, starts is not None and fits(tuple(counts), starts) and kept, what)
     table = tables.read(found)
     expect(size_of(tables.bottom(found).shape) == size_of(shape), f"{what} gave {found}")
     if bijective:
         expect(sorted(table) == list(range(len(table))), f"{what} gave {found}, which is no bijection")
-    return None

@@ -14,7 +14,7 @@ from layoutalg import integer
 from layoutalg.cute import symbolic
 from layoutalg.cute.symbolic import Assumptions, SymbolicLayout
 from operations import tables
-from operations.record import attempt, draws, expect, failed, operation, refusal
+from operations.record import Refusal, answer, attempt, draws, expect, failed, operation, refusal
 from operations.tables import values
 
 Number = tuple[int, tuple[str, ...]]
@@ -82,9 +82,13 @@ def names_of(found: Any) -> frozenset[str]:
     return frozenset(names | (set(found.value.names) if hasattr(found, "value") else set()))
 
 
-def settled(found: Any, sizes: dict[str, int]) -> Any:
-    """An answer at sizes, or the refusal of sizes that break its side conditions."""
-    return attempt(found.subs, {name: {**ALL, **sizes}[name] for name in names_of(found)})
+def settled(found: Any, sizes: dict[str, int], what: object = "") -> Any:
+    """An answer at sizes; it is refused only where they break its side conditions."""
+    at_sizes = attempt(found.subs, {name: {**ALL, **sizes}[name] for name in names_of(found)})
+    if failed(at_sizes):
+        expect(breaks(found, sizes), f"{what} at {sizes}: {at_sizes}")
+        raise Refusal("declined LA625")
+    return at_sizes
 
 
 def breaks(found: Any, sizes: dict[str, int]) -> bool:
@@ -106,18 +110,14 @@ def breaks(found: Any, sizes: dict[str, int]) -> bool:
     return False
 
 
-def judged(found: Any, want: list[int] | None, sizes: dict[str, int], what: object) -> str | None:
+def judged(found: Any, want: list[int] | None, sizes: dict[str, int], what: object) -> None:
     """An answer at sizes has a table, or its conditions fail there."""
-    answer = settled(found, sizes)
-    if failed(answer):
-        expect(breaks(found, sizes), f"{what} at {sizes}: {answer}")
-        return "declined LA625"
-    expect(want is not None and tables.read(answer) == want, f"{what} at {sizes} gave {answer}, not {want}")
-    return None
+    at_sizes = settled(found, sizes, what)
+    expect(want is not None and tables.read(at_sizes) == want, f"{what} at {sizes} gave {at_sizes}, not {want}")
 
 
 @operation("symbolic", weight=2)
-def evaluate(one: Symbolic, rng: random.Random) -> str | None:
+def evaluate(one: Symbolic, rng: random.Random) -> None:
     """subs, size, the offset at a coordinate, and the expression of it."""
     layout, table = one.layout, one.table
     expect(tables.read(settled(layout, one.sizes)) == table, f"{layout}.subs")
@@ -132,21 +132,15 @@ def evaluate(one: Symbolic, rng: random.Random) -> str | None:
     expect(layout.symbols == used or not used, f"symbols of {layout}")
     index = rng.randrange(len(table))
     coord = list(tables.leaves(tables.unravel(index, tuple(at(n, one.sizes) for n in one.extents))))
-    found = attempt(layout, *coord)
-    if failed(found):
-        return refusal(found, True, f"{layout}({coord})", "LA629 LA626")
-    answer = settled(found, one.sizes)
-    if failed(answer):
-        expect(breaks(found, one.sizes), f"{layout}({coord}) at {one.sizes}: {answer}")
-        return "declined LA625"
-    expect(answer == table[index], f"{layout}({coord}) at {one.sizes} is {answer}")
+    found = answer(layout, *coord, declined="LA629 LA626")
+    at_sizes = settled(found, one.sizes, f"{layout}({coord})")
+    expect(at_sizes == table[index], f"{layout}({coord}) at {one.sizes} is {at_sizes}")
     if rng.random() < 0.1:
         names = [f"x{k}" for k in range(len(coord))]
         expression = layout.expression(*names)
         given = {**one.sizes, **dict(zip(names, coord, strict=True))}
         got = expression.subs({symbol: given[symbol.name] for symbol in expression.free_symbols})
         expect(int(got) == table[index], f"{layout}.expression: {expression} at {given} is {got}")
-    return None
 
 
 @operation("symbolic")
@@ -157,7 +151,7 @@ def copies(one: Symbolic, rng: random.Random) -> None:
 
 
 @operation("symbolic", weight=2)
-def coalesce(one: Symbolic, rng: random.Random) -> str | None:
+def coalesce(one: Symbolic, rng: random.Random) -> None:
     found = symbolic.coalesce(one.layout)
     expect(found.rank <= max(len(one.extents), 1), f"coalesce({one.layout}) = {found}")
     return judged(found, one.table, one.sizes, f"coalesce({one.layout})")
@@ -175,14 +169,14 @@ def tiler(one: Symbolic, rng: random.Random) -> tuple[Any, list[int]]:
 
 
 @operation("symbolic", weight=2)
-def composition(one: Symbolic, rng: random.Random) -> str | None:
+def composition(one: Symbolic, rng: random.Random) -> None:
     given, inner = tiler(one, rng)
     what = f"composition({one.layout}, {given})"
     found = attempt(symbolic.composition, one.layout, given)
     table = one.table
     if failed(found):
         exists = max(inner) < len(table) and tables.is_strided([table[i] for i in inner])
-        return refusal(found, exists, what, "LA626 LA627")
+        raise refusal(found, exists, what, "LA626 LA627")
     want = [table[i] for i in inner] if max(inner) < len(table) else None
     outcome = judged(found, want, one.sizes, what)
     if isinstance(given, SymbolicLayout):
@@ -191,7 +185,7 @@ def composition(one: Symbolic, rng: random.Random) -> str | None:
 
 
 @operation("symbolic", weight=0.5)
-def logical_divide(one: Symbolic, rng: random.Random) -> str | None:
+def logical_divide(one: Symbolic, rng: random.Random) -> None:
     count: Any = rng.choice((1, 2, 4, "M", "N"))
     size = one.sizes.get(count, 1) if isinstance(count, str) else count
     what = f"logical_divide({one.layout}, {count})"
@@ -199,82 +193,69 @@ def logical_divide(one: Symbolic, rng: random.Random) -> str | None:
     if failed(found):
         whole = len(one.table) % size == 0
         exists = whole and tables.is_strided(one.table[:size]) and tables.is_strided(one.table[::size])
-        return refusal(found, exists, what, "LA626 LA627")
+        raise refusal(found, exists, what, "LA626 LA627")
     return judged(found, one.table if len(one.table) % size == 0 else None, one.sizes, what)
 
 
 @operation("symbolic", weight=2)
-def complement(one: Symbolic, rng: random.Random) -> str | None:
+def complement(one: Symbolic, rng: random.Random) -> None:
     cosize: Any = rng.choice((None, None, text((rng.choice((1, 2, 8)), ("M", "N")))))
     what = f"complement({one.layout}, {cosize})"
-    found = attempt(symbolic.complement, one.layout, cosize)
     moving = [(at(n, one.sizes), at(d, one.sizes)) for n, d in zip(one.extents, one.strides, strict=True)]
     table = values(*zip(*[(n, d) for n, d in moving if d], strict=True)) if any(d for _, d in moving) else [0]
     known = {"M": 1, "N": 1, **one.sizes}
     bound = 1 + max(table) if cosize is None else int(cosize.split("*")[0]) * known["M"] * known["N"]
     want = tables.tiling(table, bound) if len(set(table)) == len(table) else None
-    if failed(found):
-        return refusal(found, want is not None, what, "LA626 LA627")
-    answer = settled(found, one.sizes)
-    if failed(answer):
-        expect(breaks(found, one.sizes), f"{what} at {one.sizes}: {answer}")
-        return "declined LA625"
-    starts = tables.read(answer)
+    found = answer(symbolic.complement, one.layout, cosize, exists=want is not None, declined="LA626 LA627")
+    at_sizes = settled(found, one.sizes, what)
+    starts = tables.read(at_sizes)
     both = sorted(a + b for a in table for b in starts)
-    expect(both == list(range(len(both))) and len(both) >= bound, f"{what} at {one.sizes} gave {answer}")
-    return None
+    expect(both == list(range(len(both))) and len(both) >= bound, f"{what} at {one.sizes} gave {at_sizes}")
 
 
 @operation("symbolic", weight=2)
-def inverses(one: Symbolic, rng: random.Random) -> str | None:
+def inverses(one: Symbolic, rng: random.Random) -> None:
     table = one.table
     if rng.random() < 0.5:
         found = symbolic.right_inverse(one.layout)
-        answer = settled(found, one.sizes)
-        if failed(answer):
-            expect(breaks(found, one.sizes), f"right_inverse({one.layout}) at {one.sizes}: {answer}")
-            return "declined LA625"
-        for value, index in enumerate(tables.read(answer)):
+        at_sizes = settled(found, one.sizes, f"right_inverse({one.layout})")
+        for value, index in enumerate(tables.read(at_sizes)):
             fine = 0 <= index < len(table) and table[index] == value
-            expect(fine, f"right_inverse({one.layout}) = {found}, at {one.sizes} {answer}")
-        return None
-    found = attempt(symbolic.left_inverse, one.layout)
-    if failed(found):
-        return refusal(found, len(set(table)) == len(table), f"left_inverse({one.layout})", "LA626 LA627")
-    answer = settled(found, one.sizes)
-    if failed(answer):
-        expect(breaks(found, one.sizes), f"left_inverse({one.layout}) at {one.sizes}: {answer}")
-        return "declined LA625"
-    back = tables.read(answer)
+            expect(fine, f"right_inverse({one.layout}) = {found}, at {one.sizes} {at_sizes}")
+        return
+    found = answer(
+        symbolic.left_inverse, one.layout, exists=lambda: len(set(table)) == len(table), declined="LA626 LA627"
+    )
+    at_sizes = settled(found, one.sizes, f"left_inverse({one.layout})")
+    back = tables.read(at_sizes)
     extents = [at(n, one.sizes) for n in one.extents]
     for index, value in enumerate(table):
         digits = tables.leaves(tables.unravel(index, tuple(extents)))
         kept = tuple(0 if at(d, one.sizes) == 0 else x for x, d in zip(digits, one.strides, strict=True))
         want = tables.ravel(kept, tuple(extents))
-        expect(value < len(back) and back[value] == want, f"left_inverse({one.layout}) at {one.sizes} = {answer}")
-    return None
+        expect(value < len(back) and back[value] == want, f"left_inverse({one.layout}) at {one.sizes} = {at_sizes}")
 
 
 @operation("symbolic")
-def logical_product(one: Symbolic, rng: random.Random) -> str | None:
+def logical_product(one: Symbolic, rng: random.Random) -> None:
     count: Any = rng.choice((2, 3, "M"))
     size = one.sizes.get(count, 1) if isinstance(count, str) else count
-    found = attempt(symbolic.logical_product, one.layout, count)
     table = one.table
     what = f"logical_product({one.layout}, {count})"
-    if failed(found):
-        return refusal(found, len(set(table)) == len(table), what, "LA626 LA627")
-    answer = settled(found, one.sizes)
-    if failed(answer):
-        expect(breaks(found, one.sizes), f"{what} at {one.sizes}: {answer}")
-        return "declined LA625"
-    got = tables.read(answer)
-    expect(len(got) == len(table) * size and got[: len(table)] == table, f"{what} at {one.sizes} gave {answer}")
+    found = answer(
+        symbolic.logical_product,
+        one.layout,
+        count,
+        exists=lambda: len(set(table)) == len(table),
+        declined="LA626 LA627",
+    )
+    at_sizes = settled(found, one.sizes, what)
+    got = tables.read(at_sizes)
+    expect(len(got) == len(table) * size and got[: len(table)] == table, f"{what} at {one.sizes} gave {at_sizes}")
     starts = got[:: len(table)]
-    expect(got == [a + b for b in starts for a in table], f"{what} at {one.sizes} gave {answer}")
+    expect(got == [a + b for b in starts for a in table], f"{what} at {one.sizes} gave {at_sizes}")
     if len(set(table)) == len(table):
-        expect(len(set(got)) == len(got), f"{what} at {one.sizes} gave {answer}, whose copies overlap")
-    return None
+        expect(len(set(got)) == len(got), f"{what} at {one.sizes} gave {at_sizes}, whose copies overlap")
 
 
 @operation("symbolic")
@@ -284,7 +265,7 @@ def cosize(one: Symbolic, rng: random.Random) -> None:
 
 
 @operation("symbolic", weight=2)
-def polynomials(one: Symbolic, rng: random.Random) -> str | None:
+def polynomials(one: Symbolic, rng: random.Random) -> None:
     """Polynomials and conditions at sizes."""
     a, b, c = rng.randint(-4, 4), rng.randint(1, 4), rng.randint(-6, 6)
     sizes = {"M": rng.randint(1, 9), "N": rng.randint(1, 9)}
@@ -309,12 +290,11 @@ def polynomials(one: Symbolic, rng: random.Random) -> str | None:
     known = attempt(Assumptions, (claim, "N >= 2"))
     if failed(known):
         met = any(symbolic.condition(claim).holds({"M": m, "N": n}) for m in range(1, 9) for n in range(2, 9))
-        return refusal(known, met, f"Assumptions of {claim}")
+        raise refusal(known, met, f"Assumptions of {claim}")
     broken = not holds or sizes["N"] < 2
     expect((known.violated_by(sizes) is not None) == broken, f"{known} at {sizes}")
     expect((known.broken_at(sizes) is not None) == broken, f"{known} at {sizes}")
     expect(known.extended(("M >= 1",)).names >= known.names, "extended")
-    return None
 
 
 @operation("symbolic", weight=0.5)

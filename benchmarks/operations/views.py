@@ -15,7 +15,7 @@ from layoutalg import cute
 from layoutalg.cute import CopyAtom, CuteLayout, TiledCopy
 from operations import tables
 from operations.algebra import divided, split_exists, sums
-from operations.record import attempt, expect, failed, operation, refusal
+from operations.record import answer, attempt, expect, failed, operation, refusal
 from operations.strided import Strided, congruent, same
 from operations.tables import fits, leaves, like, parts, ravel, size_of, values
 
@@ -104,9 +104,9 @@ def cuts(one: Strided, rng: random.Random) -> tuple[tuple[int, ...], list[tuple[
 
 
 @operation("cute", "composed", weight=2)
-def local_tile(one: Strided, rng: random.Random) -> str | None:
+def local_tile(one: Strided, rng: random.Random) -> None:
     if not isinstance(one.shape, tuple):
-        return None
+        return
     extents, pairs, exists = cuts(one, rng)
     coord: Any = tuple(rng.choice((None, rng.randrange(len(rest)))) for _, rest in pairs)
     free = [rest for part, (_, rest) in zip(coord, pairs, strict=True) if part is None]
@@ -119,9 +119,7 @@ def local_tile(one: Strided, rng: random.Random) -> str | None:
         while coord and coord[-1] is None:
             coord = coord[:-1]
     what = f"local_tile({one.layout}, {extents}, {coord})"
-    found = attempt(cute.local_tile, one.layout, extents, coord)
-    if failed(found):
-        return refusal(found, exists, what)
+    found = answer(cute.local_tile, one.layout, extents, coord, exists=exists)
     table = sums([inside for inside, _ in pairs] + free)
     same(found, one.under([value + start for value in table]), what)
     if isinstance(coord, tuple) and len(coord) == len(extents) > 1:
@@ -135,13 +133,12 @@ def local_tile(one: Strided, rng: random.Random) -> str | None:
             (*keep[:hidden], 1, None, *keep[hidden + 1 :]),
         )
         expect(wide == found, f"local_tile with keep of {one.layout} gave {wide}")
-    return None
 
 
 @operation("cute", "composed", weight=2)
-def local_partition(one: Strided, rng: random.Random) -> str | None:
+def local_partition(one: Strided, rng: random.Random) -> None:
     if not isinstance(one.shape, tuple):
-        return None
+        return
     extents, pairs, exists = cuts(one, rng)
     order = rng.sample(range(len(extents)), len(extents))
     stride, weight = [0] * len(extents), 1
@@ -152,18 +149,15 @@ def local_partition(one: Strided, rng: random.Random) -> str | None:
     numbers = values(extents, tuple(stride))
     index = rng.randrange(weight) if rng.random() < 0.9 else weight + rng.randrange(3)
     what = f"local_partition({one.layout}, {threads}, {index})"
-    found = attempt(cute.local_partition, one.layout, threads, index)
-    if failed(found):
-        return refusal(found, exists and index in numbers, what)
+    found = answer(cute.local_partition, one.layout, threads, index, exists=exists and index in numbers)
     expect(index in numbers, f"{what} gave {found}")
     start = sums([inside for inside, _ in pairs])[numbers.index(index)]
     table = [value + start for value in sums([rest for _, rest in pairs])]
     same(found, one.under(table), what)
-    return None
 
 
 @operation("cute", "composed")
-def thread_value_partition(one: Strided, rng: random.Random) -> str | None:
+def thread_value_partition(one: Strided, rng: random.Random) -> None:
     size = len(one.base)
     extents = tables.factors(size, rng)
     strides, weight = [], 1
@@ -180,12 +174,9 @@ def thread_value_partition(one: Strided, rng: random.Random) -> str | None:
     count = size_of(shape[0])
     thread = rng.randrange(count)
     what = f"thread_value_partition({one.layout}, {owned}, {thread})"
-    found = attempt(cute.thread_value_partition, one.layout, owned, thread)
     table = [one.base[i] for i in numbers]
-    if failed(found):
-        return refusal(found, fits(shape, table), what)
+    found = answer(cute.thread_value_partition, one.layout, owned, thread, exists=lambda: fits(shape, table))
     same(found, one.under(table[thread::count]), what)
-    return None
 
 
 def compact(extents: tuple[int, ...], rng: random.Random) -> tuple[CuteLayout, list[int]]:
@@ -197,7 +188,7 @@ def compact(extents: tuple[int, ...], rng: random.Random) -> tuple[CuteLayout, l
 
 
 @operation("cute", "composed", weight=0.7)
-def tiled_copy(one: Strided, rng: random.Random) -> str | None:
+def tiled_copy(one: Strided, rng: random.Random) -> None:
     """make_layout_tv, make_tiled_copy and its partitions of a tensor that the tile divides."""
     rank = rng.choice((1, 2, 2))
     extents = [tuple(rng.choice((1, 2, 2, 3, 4)) for _ in range(rank)) for _ in range(2)]
@@ -210,10 +201,8 @@ def tiled_copy(one: Strided, rng: random.Random) -> str | None:
         at, of = tables.unravel(t, extents[0]), tables.unravel(v, extents[1])
         coord = tuple(b + n * a for a, b, n in zip(at, of, extents[1], strict=True))
         wanted[number[t] + len(number) * place[v]] = ravel(coord, tile)
-    made = attempt(cute.make_layout_tv, threads, held)
     what = f"make_layout_tv({threads}, {held})"
-    if failed(made):
-        return refusal(made, fits((len(number), len(place)), wanted), what)
+    made = answer(cute.make_layout_tv, threads, held, exists=lambda: fits((len(number), len(place)), wanted))
     expect(made[0] == tile, f"{what} gave the tile {made[0]}")
     same(made[1], wanted, what)
     copy = cute.make_tiled_copy(threads, held, CopyAtom.vector() if rng.random() < 0.5 else None)
@@ -233,7 +222,6 @@ def tiled_copy(one: Strided, rng: random.Random) -> str | None:
     full = one.under([inside[i] + b for b in across for i in wanted])
     same(copy.tidfrg_S(layout), full, "tidfrg_S")
     same(copy.tidfrg_D(layout), full, "tidfrg_D")
-    return None
 
 
 def tables_over(one: Strided, base: CuteLayout) -> Any:
@@ -282,25 +270,24 @@ def widened(shape: Any, stride: Any, factor: int) -> bool:
 
 
 @operation("cute", "composed", weight=2)
-def upcast(one: Strided, rng: random.Random) -> str | None:
+def upcast(one: Strided, rng: random.Random) -> None:
     factor = rng.choice((1, 2, 2, 3, 4, 4, 6, 8))
     what = f"upcast({one.layout}, {factor})"
     found = attempt(cute.upcast, one.layout, factor)
     memory = Counter(one.table)
     if failed(found):
         if type(one) is Strided:
-            return refusal(found, widened(one.shape, one.stride, factor), what)
+            raise refusal(found, widened(one.shape, one.stride, factor), what)
         whole = all(
             memory[value - value % factor + r] == count for value, count in memory.items() for r in range(factor)
         )
-        return refusal(found, whole, what, "LA647 LA161")
+        raise refusal(found, whole, what, "LA647 LA161")
     units = tables.read(found)
     expect(Counter(factor * unit + r for unit in units for r in range(factor)) == memory, f"{what} gave {found}")
-    return None
 
 
 @operation("cute", "composed", weight=2)
-def downcast(one: Strided, rng: random.Random) -> str | None:
+def downcast(one: Strided, rng: random.Random) -> None:
     factor = rng.choice((1, 2, 2, 3, 4, 8))
     what = f"downcast({one.layout}, {factor})"
     found = attempt(cute.downcast, one.layout, factor)
@@ -310,7 +297,7 @@ def downcast(one: Strided, rng: random.Random) -> str | None:
     if type(one) is Strided:
         exists = bool(ones) or factor == 1
         if failed(found):
-            return refusal(found, exists, what)
+            raise refusal(found, exists, what)
         extents = [n for n, _ in modes]
         steps = [d * factor for _, d in modes]
         if factor > 1:
@@ -319,16 +306,15 @@ def downcast(one: Strided, rng: random.Random) -> str | None:
             steps[ones[0]] = 1
         same(found, values(like(one.shape, extents), like(one.shape, steps)), what)
         congruent(found, like(one.shape, extents), what)
-        return None
+        return
     if failed(found):
-        return refusal(found, bool(ones), what, "LA647 LA162")
+        raise refusal(found, bool(ones), what, "LA647 LA162")
     memory = Counter(factor * value + r for value in one.table for r in range(factor))
     expect(Counter(tables.read(found)) == memory, f"{what} gave {found}")
-    return None
 
 
 @operation("cute", "composed")
-def recast(one: Strided, rng: random.Random) -> str | None:
+def recast(one: Strided, rng: random.Random) -> None:
     old, new = rng.choice(((16, 8), (8, 16), (32, 8), (8, 32), (12, 8), (16, 16), (4, 8), (16, 24)))
     what = f"recast({one.layout}, {old}, {new})"
     found = attempt(cute.recast, one.layout, old, new)
@@ -337,10 +323,9 @@ def recast(one: Strided, rng: random.Random) -> str | None:
     if failed(found):
         wide = new // step
         whole = all(memory[v - v % wide + r] == count for v, count in memory.items() for r in range(wide))
-        return refusal(found, whole, what, "LA647 LA161 LA162")
+        raise refusal(found, whole, what, "LA647 LA161 LA162")
     got = Counter(new // step * value + r for value in tables.read(found) for r in range(new // step))
     expect(got == memory, f"{what} gave {found}")
-    return None
 
 
 @operation("cute", weight=0.5)

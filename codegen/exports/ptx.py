@@ -48,7 +48,7 @@ class Patch(Checked, code="LA895"):
     value: int
     ordinal: int | None = None
 
-    def validate(self) -> None:
+    def _validate(self) -> None:
         if self.field not in FIELDS:
             raise CHECK.malformed("field", f"must be one of {', '.join(FIELDS)}", self.field)
         if (self.ordinal is None) == (self.field in _BY_MODE) or not 0 <= (self.ordinal or 0) < 5:

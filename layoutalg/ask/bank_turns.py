@@ -1,15 +1,11 @@
 """Count the bank turns (wavefronts) of reading or writing a shared tile from the registers of warps or waves.
 
-``ask.bank_moves`` picks the instructions and ``targets.banks`` defines their turns. These are counted by ranks if the
-addresses are linear over F2 in the lane, by residues if they are strided, otherwise by enumeration. Shifting all
-addresses by whole words, or XORing them by whole accesses, permutes words and banks, so of instructions that differ
-only in this way one is counted.
+``ask.bank_moves`` picks the instructions and ``targets.banks`` counts their turns.
 """
 
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -20,11 +16,11 @@ from layoutalg import f2
 from layoutalg.ask.bank_moves import Move, cure_of, moves
 from layoutalg.cute import ComposedLayout, CuteLayout
 from layoutalg.draw.banks import draw_phases, lane_spans, phases_text
-from layoutalg.draw.canvas import Canvas
+from layoutalg.draw.canvas import Canvas, draw_value
 from layoutalg.f2 import LinearLayout, matrix
-from layoutalg.ground.kinds import checked_kinds
-from layoutalg.ground.picture import Drawable, Shown
+from layoutalg.ground.picture import Shown
 from layoutalg.ground.recognize import Departure, linear
+from layoutalg.ground.record import Record
 from layoutalg.notation import parse_tile
 from layoutalg.proofs.certify import Certificate
 from layoutalg.proofs.certify.banks import bank_turns
@@ -32,20 +28,19 @@ from layoutalg.proofs.dtypes import stated_bits
 from layoutalg.proofs.register_map import CHECK, bit_addresses
 from layoutalg.proofs.tile_map import extents_of, layout_of
 from layoutalg.synth.named_accesses import NAMES, is_name, lanes_text, named
-from layoutalg.targets.banks import ENGINES, BankModel, Counted, Phase, bank_model, counted, disputed_models, unknown
+from layoutalg.targets.banks import BankModel, Phase, bank_model, disputed_models, unknown
 from layoutalg.targets.lds_rules import WAVES
 from layoutalg.targets.nvidia.accesses import SHORT, short_name
 from layoutalg.targets.nvidia.banks import LANES
 from layoutalg.targets.registry import TARGETS, lookup
 
-SCHEMA = "layoutalg/banks/1"
 _WORD = re.compile(r"[A-Za-z][\w.]*")
 _PHASES = 4
 """Phases that ``why`` shows."""
 
 
 @dataclass(frozen=True, slots=True)
-class BankAccess(Shown):
+class BankAccess(Record, Shown, code="LA374", json="instruction warp registers addresses_bytes turns ideal bank lanes"):
     """One instruction of one warp or wave.
 
     Args:
@@ -68,9 +63,6 @@ class BankAccess(Shown):
     bank: int
     lanes: tuple[int, ...]
 
-    def __post_init__(self) -> None:
-        checked_kinds(self, "LA374")
-
     def __str__(self) -> str:
         shown = ", ".join(f"{lane}:{self.addresses_bytes[lane]}" for lane in self.lanes[:8])
         more = ", ..." if len(self.lanes) > 8 else ""
@@ -79,15 +71,15 @@ class BankAccess(Shown):
             + (f"{self.bank} is touched by lanes (lane:byte) {shown}{more}")
         )
 
-    def to_json(self) -> dict[str, object]:
-        """Return the access as JSON-ready data."""
-        lists = {"registers": list(self.registers), "addresses_bytes": list(self.addresses_bytes)}
-        counts = {"turns": self.turns, "ideal": self.ideal, "bank": self.bank, "lanes": list(self.lanes)}
-        return {"instruction": self.instruction, "warp": self.warp, **lists, **counts}
-
 
 @dataclass(frozen=True, slots=True)
-class BankReport(Drawable):
+class BankReport(
+    Record,
+    Shown,
+    code="LA374",
+    schema="layoutalg/banks/1",
+    json="instruction accesses turns ideal conflicts conflict_free target evidence ways lanes cure notes worst step",
+):
     """Bank turns of an access.
 
     Args:
@@ -99,7 +91,6 @@ class BankReport(Drawable):
         target: The target.
         evidence: ``"measured"``, ``"documented"``, or ``"disputed"`` if sources disagree on the lane groups but agree
             on these turns.
-        engines: Number of instructions counted by each engine: ranks, residues, enumeration.
         notes: Remarks on the choice of instruction or on the sources.
         ways: The most words one bank serves in sequence, over all lane groups and instructions; 8 is an 8-way conflict.
         lanes: Which elements the lanes access, in words.
@@ -113,14 +104,10 @@ class BankReport(Drawable):
     worst: BankAccess
     target: str = "sm_90a"
     evidence: str = "measured"
-    engines: tuple[tuple[str, int], ...] = ()
     notes: tuple[str, ...] = ()
     ways: int = 1
     lanes: str = ""
     asked: tuple[Any, ...] | None = field(default=None, compare=False, repr=False)
-
-    def __post_init__(self) -> None:
-        checked_kinds(self, "LA374")
 
     @property
     def conflicts(self) -> int:
@@ -159,11 +146,6 @@ class BankReport(Drawable):
         """Whether the same access is conflict-free under another shared layout."""
         registers, _, bits, kind, target, tile, lanes, warps = self.asked or ()
         return banks(registers, shared, bits, kind, target=target, tile=tile, lanes=lanes, warps=warps).conflict_free
-
-    @property
-    def engine(self) -> str:
-        """The engines that counted, the most used first."""
-        return ", ".join(name for name, _ in sorted(self.engines, key=lambda each: -each[1]))
 
     @property
     def model(self) -> BankModel:
@@ -211,20 +193,6 @@ class BankReport(Drawable):
         """The words per bank of the worst instruction, one line per phase."""
         return phases_text(self.model, self.worst.addresses_bytes)
 
-    def draw_on(self, canvas: Canvas, top: float) -> None:
-        """Draw the worst instruction's words per bank and phase, before and after the cure; for ``draw.svg``."""
-        draw_phases(canvas, self.model, self.worst.addresses_bytes, top)
-        cure = self.cure
-        if cure is None or self.asked is None:
-            return
-        registers, _, bits, kind, target, tile, lanes, warps = self.asked
-        addresses = bit_addresses(registers, cure, bits, tile, lanes, warps, _wave(target))
-        same = [move for move in moves(addresses, bits, kind, target)[0] if move.registers == self.worst.registers]
-        if same:
-            top = canvas.height + 16
-            canvas.text(4, top + 14, f"with {cure}:", "h")
-            draw_phases(canvas, self.model, same[0].addresses[self.worst.warp].tolist(), top + 18)
-
     @property
     def certificates(self) -> tuple[Certificate, ...]:
         """The turns of all instructions as ``bank-turns`` certificates, one per instruction name.
@@ -266,12 +234,23 @@ class BankReport(Drawable):
 
     def to_json(self) -> dict[str, object]:
         """Return the report as JSON-ready data."""
-        names = ("instruction", "accesses", "turns", "ideal", "conflicts", "conflict_free")
-        told: dict[str, object] = {"schema": SCHEMA, **{name: getattr(self, name) for name in names}}
-        told |= {"target": self.target, "evidence": self.evidence, "engines": dict(self.engines)}
-        told |= {"ways": self.ways, "lanes": self.lanes, "cure": None if (cure := self.cure) is None else str(cure)}
-        told |= {"notes": list(self.notes), "worst": self.worst.to_json(), "step": self.step}
-        return told | {"phases": [_phase_json(phase) for phase in self.phases]}
+        return Record.to_json(self) | {"phases": [_phase_json(phase) for phase in self.phases]}
+
+
+@draw_value.register(BankReport)
+def draw_report(report: BankReport, canvas: Canvas, top: float) -> None:
+    """Draw the worst instruction's words per bank and phase, before and after the cure."""
+    draw_phases(canvas, report.model, report.worst.addresses_bytes, top)
+    cure = report.cure
+    if cure is None or report.asked is None:
+        return
+    registers, _, bits, kind, target, tile, lanes, warps = report.asked
+    addresses = bit_addresses(registers, cure, bits, tile, lanes, warps, _wave(target))
+    same = [move for move in moves(addresses, bits, kind, target)[0] if move.registers == report.worst.registers]
+    if same:
+        top = canvas.height + 16
+        canvas.text(4, top + 14, f"with {cure}:", "h")
+        draw_phases(canvas, report.model, same[0].addresses[report.worst.warp].tolist(), top + 18)
 
 
 def _article(number: int) -> str:
@@ -429,32 +408,27 @@ def _counted(
 ) -> BankReport:
     turns = ideal = accesses = 0
     ways = 1
-    engines: Counter[str] = Counter()
-    worst: tuple[int, Move, int, Counted] | None = None
+    worst: tuple[int, Move, int] | None = None
     for name, same in _named(moved).items():
         model = given or bank_model(target, name)
-        rows = np.concatenate([move.addresses for move in same])
-        first = model.alike(rows)
-        known = {place: counted(model, rows[place]) for place in dict.fromkeys(first)}
-        crowded = [place for place, found in known.items() if found.turns > found.ideal]
-        ways = max(ways, *(phase.turns for place in crowded for phase in model.phases(rows[place].tolist())), 1)
-        issued = [(move, warp) for move in same for warp in range(len(move.addresses))]
-        for (move, warp), place in zip(issued, first, strict=True):
-            found = known[place]
-            turns, ideal, accesses = turns + found.turns, ideal + found.ideal, accesses + 1
-            engines[found.engine] += 1
-            if worst is None or found.turns - found.ideal > worst[0]:
-                worst = found.turns - found.ideal, move, warp, found
+        taken, least = model.group_turns(np.concatenate([move.addresses for move in same]))
+        excess = (taken - least).sum(axis=1)
+        turns, ideal, accesses = turns + int(taken.sum()), ideal + int(least.sum()), accesses + len(taken)
+        ways = max(ways, int(taken[excess > 0].max(initial=1)))
+        if worst is None or excess.max() > worst[0]:
+            number, warp = divmod(int(excess.argmax()), len(same[0].addresses))
+            worst = int(excess.max()), same[number], warp
     if worst is None:
         raise CHECK.malformed("registers", "must have at least one element", 0)
-    _, move, warp, found = worst
+    _, move, warp = worst
     model = given or bank_model(target, move.instruction)
     row = tuple(move.addresses[warp].tolist())
-    most = max(model.phases(row), key=lambda phase: phase.turns)  # the first of equals
+    phases = model.phases(row)
+    most = max(phases, key=lambda phase: phase.turns)  # the first of equals
     busy = tuple(sorted({lane for lane, _ in most.busy}))
-    access = BankAccess(move.instruction, warp, move.registers, row, found.turns, found.ideal, most.bank, busy)
-    by = tuple((name, engines[name]) for name in ENGINES if engines[name])
-    head = (moved[0].instruction, accesses, turns, ideal, access, target, model.evidence, by, notes)
+    counts = sum(phase.turns for phase in phases), sum(phase.least for phase in phases)
+    access = BankAccess(move.instruction, warp, move.registers, row, *counts, most.bank, busy)
+    head = (moved[0].instruction, accesses, turns, ideal, access, target, model.evidence, notes)
     return BankReport(*head, ways=ways, lanes=lanes, asked=asked)
 
 

@@ -108,7 +108,6 @@ banks("ldmatrix", "(32,4):(4,1)")
                         none of its 2 phases has a conflict
         words per bank  11111111111111111111111111111111 lanes 0-15
                         11111111111111111111111111111111 lanes 16-31
-        engine          residues
     """
     if not isinstance(target, str) or target not in TARGETS:
         raise _CHECK.malformed("target", f"must be one of {', '.join(TARGETS)}", target)

@@ -12,7 +12,6 @@ import numpy as np
 
 from layoutalg import convert
 from layoutalg.ask.bank_turns import BankReport
-from layoutalg.bridges.normal import takes_offsets
 from layoutalg.codegen.kernels import ArrayKernel
 from layoutalg.cute import ComposedLayout, CuteLayout, Morphism, Swizzle, coalesce
 from layoutalg.cute.symbolic import SymbolicLayout
@@ -20,10 +19,8 @@ from layoutalg.draw.grid import cells_of, cells_text, written
 from layoutalg.draw.registers import steps_text
 from layoutalg.f2 import LinearLayout
 from layoutalg.ground.errors import LayoutError, MalformedError, RepresentabilityError, shown
-from layoutalg.ground.layout import Layout
-from layoutalg.hierarchy import HierarchicalLayout
+from layoutalg.ground.layout import Layout, takes_offsets
 from layoutalg.integer import IntegerLayout
-from layoutalg.piecewise import PiecewiseLayout
 from layoutalg.proofs.conversion import ConversionPlan
 from layoutalg.proofs.gather import GatherPlan
 from layoutalg.proofs.padding import PaddingPlan
@@ -34,18 +31,6 @@ from layoutalg.targets.layouts.padding import PaddedShared
 
 GRID = 8
 MAX_TABLE = 1 << 20
-_FAMILIES: tuple[tuple[type, str], ...] = (
-    (LinearLayout, "linear over F2"),
-    (CuteLayout, "CuTe shape:stride"),
-    (ComposedLayout, "CuTe with swizzles and offsets"),
-    (IntegerLayout, "affine over Z on a box"),
-    (PiecewiseLayout, "piecewise quasi-affine"),
-    (HierarchicalLayout, "levels of a hierarchy"),
-    (Morphism, "tuple morphism"),
-    (PaddedShared, "shared memory with padding"),
-    (Swizzle, "a swizzle alone"),
-    (SymbolicLayout, "CuTe shape:stride with symbolic sizes"),
-)
 ANSWERS = (BankReport, SwizzlePlan, PaddingPlan, ClassPlan, ConversionPlan, GatherPlan, ArrayKernel)
 """Answer types explained here."""
 _RECHECKED = {
@@ -86,9 +71,8 @@ def layout_facts(layout: Any) -> Iterator[Fact]:
         over Z - Z[c0:4=(1), c1:8=(4) -> offset]
     """
     yield said("layout", _text(lambda: layout))
-    family = next((name for kind, name in _FAMILIES if isinstance(layout, kind)), None)
-    if family is not None:
-        yield said("family", family)
+    if layout.title:
+        yield said("family", layout.title)
     if isinstance(layout, SymbolicLayout):
         yield said("size", f"{layout.size} elements")
         yield said("assumes", str(layout.assumptions))
@@ -242,7 +226,6 @@ def _bank_facts(report: BankReport) -> Iterator[Fact]:
         yield said("note", report.assumed)
     yield said("why", report.why)
     yield said("words per bank", report.map_text.splitlines()[1:])
-    yield said("engine", report.engine, dict(report.engines))
 
 
 def _conversion_facts(plan: ConversionPlan) -> Iterator[Fact]:

@@ -28,6 +28,7 @@ from layoutalg.bridges.normal import (
     Given,
     LinearForm,
     checked,
+    family_of,
     from_coordinates,
     lowered,
     one_output,
@@ -42,8 +43,6 @@ from layoutalg.f2.carry import sum_of_bits
 from layoutalg.ground import clock
 from layoutalg.ground import recognize as tables
 from layoutalg.ground.errors import Diagnostic, RepresentabilityError
-from layoutalg.ground.listed import ListedLayout
-from layoutalg.hierarchy import HierarchicalLayout
 from layoutalg.integer import IntegerLayout, coalesced
 from layoutalg.integer.forms import residue_form
 from layoutalg.integer.matrix import transpose
@@ -138,20 +137,21 @@ def linear_form(layout: Given) -> LinearForm | tables.Departure:
 
 
 def _form(layout: AnyFamily) -> LinearForm | tables.Departure:
-    match lowered(layout):
-        case LinearLayout() as found:
-            return found.columns, found.constant
-        case IntegerLayout() as found:
-            return _of_residue(found)
-        case HierarchicalLayout() | ListedLayout() as found:
-            return tables.linear(found.table())
-        case PiecewiseLayout() as found:
-            if found.size > CONFIRM_POINTS:
-                raise undecided(found, "a piecewise layout is compared point by point")
-            return tables.linear(found.table())
-        case found:
-            form, open_end = carry_free(found)
-            return _departure(found, open_end) if form is None else form
+    found = lowered(layout)
+    return family_of(found).form(found)
+
+
+def form_of_strided(layout: CuteLayout | ComposedLayout) -> LinearForm | tables.Departure:
+    """Return the form over F2 of strides under swizzles and offsets: an addition that carries refutes it."""
+    form, open_end = carry_free(layout)
+    return _departure(layout, open_end) if form is None else form
+
+
+def form_of_pieces(layout: PiecewiseLayout) -> LinearForm | tables.Departure:
+    """Return the form over F2 of several pieces, from the table."""
+    if layout.size > CONFIRM_POINTS:
+        raise undecided(layout, "a piecewise layout is compared point by point")
+    return tables.linear(layout.table())
 
 
 def _departure(layout: CuteLayout | ComposedLayout, open_end: bool) -> LinearForm | tables.Departure:
@@ -167,7 +167,7 @@ def _departure(layout: CuteLayout | ComposedLayout, open_end: bool) -> LinearFor
     return found
 
 
-def _of_residue(layout: IntegerLayout) -> LinearForm | tables.Departure:
+def form_of_residue(layout: IntegerLayout) -> LinearForm | tables.Departure:
     """Return the columns of ``(sum of row x + b) mod m``, or the least departure.
 
     If m is not a power of two and the table is too large, the departure is the least coordinate with two bits set.
@@ -271,16 +271,18 @@ def to_integer(layout: Given) -> IntegerLayout:
 
 def over_z(layout: AnyFamily) -> IntegerLayout | None:
     """Return a layout as an integer one if it is one, or lowers to strides without swizzles; else None."""
-    if isinstance(layout, IntegerLayout):
-        return layout
-    match lowered(layout):
-        case IntegerLayout() as found:
-            return found
-        case CuteLayout() as found:
-            return _strided(found.flat, 0)
-        case ComposedLayout() as found if not any(swizzle.bits for swizzle, _ in found.stages):
-            return _strided(found.base.flat, sum(offset for _, offset in found.stages))
-    return None
+    found = family_of(layout).strides(layout)
+    if found is not None:
+        return found
+    narrow = lowered(layout)
+    return family_of(narrow).strides(narrow)
+
+
+def strides_of(layout: CuteLayout | ComposedLayout) -> IntegerLayout | None:
+    """Return strides under offsets as an integer layout; None under swizzles."""
+    if any(swizzle.bits for swizzle, _ in layout.stages):
+        return None
+    return _strided(layout.base.flat, sum(offset for _, offset in layout.stages))
 
 
 def _strided(modes: Sequence[tuple[int, int]], offset: int, modulus: int = 0) -> IntegerLayout:

@@ -9,6 +9,7 @@ Every answer is exact; only compositions that are undefined somewhere are refuse
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -25,6 +26,7 @@ from layoutalg.bridges.normal import (
     Call,
     checked,
     family,
+    family_of,
     lowered,
     normal,
     outputs,
@@ -36,6 +38,7 @@ from layoutalg.bridges.piecewise import RUNS, arithmetic_runs, in_pieces, runs_t
 from layoutalg.cute import ComposedLayout, CuteLayout, Swizzle
 from layoutalg.cute.composition import require_inside
 from layoutalg.cute.fit import affine_after, first_leaving
+from layoutalg.cute.inttuple import product_each
 from layoutalg.f2 import LinearLayout, matrix
 from layoutalg.ground import clock
 from layoutalg.ground import recognize as tables
@@ -167,7 +170,8 @@ def _narrowest(last: Any, first: Any) -> Widened:
         try:
             return Widened(after(last, first))
         except (RepresentabilityError, BudgetError) as error:
-            own = "cute" if isinstance(last, CuteLayout | ComposedLayout | Swizzle) else _family(last)
+            kind = family(last)
+            own = kind.algebra if kind is not None and kind.algebra else _family(last)
             passed.append(f"{own}: {error.diagnostic.code} {error.diagnostic.because}")
     near = _lowered(last), _lowered(first)
     if not isinstance(near[1], Swizzle) and outputs(near[1]) != 1:
@@ -257,8 +261,8 @@ def _on_values(swizzle: Swizzle, inner: AnyFamily) -> ComposedLayout:
 
 def _wider(outer: AnyFamily, inner: AnyFamily, passed: list[str], where: Call) -> Widened:
     """Return the composition as a linear or a piecewise layout."""
-    if isinstance(outer, CuteLayout | ComposedLayout) and isinstance(inner, CuteLayout | ComposedLayout):
-        require_inside(outer, inner, str(where))
+    if family_of(outer).swizzled and family_of(inner).swizzled:
+        require_inside(outer, inner, str(where))  # type: ignore[arg-type]
     found = _affine(outer, inner)
     index = np.arange(inner.size, dtype=np.int64) if inner.size <= CONFIRMED else sampled_coordinates(inner.size)
     wanted = None if isinstance(found, LinearLayout) else _values_after(outer, inner, index)
@@ -296,18 +300,24 @@ def unconfirmed(where: Call | str) -> BudgetError:
 def _values_after(outer: AnyFamily, inner: AnyFamily, index: npt.NDArray[Any]) -> npt.NDArray[Any] | None:
     """Return ``outer`` after ``inner`` at flat coordinates, None if a value is outside the domain of ``outer``."""
     middle = values_at(inner, index)
-    if middle.shape[1] == 1:
-        flat = middle[:, 0]
-        return None if ((flat < 0) | (flat >= outer.size)).any() else values_at(outer, flat)
-    if not isinstance(outer, PiecewiseLayout | IntegerLayout) or len(outer.inputs) != middle.shape[1]:
+    extents = [outer.size] if middle.shape[1] == 1 else list(outer.in_dims.values())
+    if len(extents) != middle.shape[1]:
         return None
     middle = middle.astype(object) if outer.size >= 2**OFFSET_BITS else middle
+    flat = _flat(middle, extents)
+    return values_at(outer, flat) if isinstance(flat, np.ndarray) else None
+
+
+def _flat(middle: npt.NDArray[Any], extents: Sequence[int]) -> npt.NDArray[Any] | tuple[int, int]:
+    """Return the flat coordinates of points, one column per axis, or the first point and axis outside the box."""
     flat, weight = 0 * middle[:, 0], 1
-    for place, (_, extent) in enumerate(outer.inputs):
-        if ((middle[:, place] < 0) | (middle[:, place] >= extent)).any():
-            return None
-        flat, weight = flat + middle[:, place] * weight, weight * extent
-    return values_at(outer, flat)
+    for place, extent in enumerate(extents):
+        column = middle[:, place]
+        outside = np.flatnonzero((column < 0) | (column >= extent))
+        if len(outside):
+            return int(outside[0]), place
+        flat, weight = flat + column * weight, weight * extent
+    return flat
 
 
 def _digits(layout: AnyFamily) -> PiecewiseLayout:
@@ -383,14 +393,25 @@ def looked_up(outer: Any, inner: Any) -> ListedLayout:
     names = dict(first.out_dims)
     if middle.shape[1] == 1 < len(names) and set(names) == set(last.in_dims):  # flat values of several outputs
         middle = np.stack(np.unravel_index(middle[:, 0], tuple(names.values()), order="F"), axis=-1)
-    flat = middle[:, 0] if middle.shape[1] == 1 else _flat(middle, list(names), last)
-    outside = np.flatnonzero((flat < 0) | (flat >= last.size))
-    if len(outside):
-        at = int(outside[0])
-        witness = {"coordinate": at, "value": int(flat[at]), "size": last.size}
-        because = f"coordinate {at} maps to {int(flat[at])}, the outer layout has {last.size} points"
+    axes = {"the outer layout": last.size} if middle.shape[1] == 1 else dict(last.in_dims)
+    if len(axes) != middle.shape[1]:
+        because = f"{middle.shape[1]} outputs {list(names)} for {list(axes)}"
+        raise AdmissibilityError(Diagnostic("LA650", "outputs and axes do not match", (shown(last, 80),), because))
+    if set(names) == set(axes):
+        middle = middle[:, [list(names).index(axis) for axis in axes]]
+    flat = _flat(middle, list(axes.values()))
+    if not isinstance(flat, np.ndarray):
+        at, place = flat
+        axis, extent = list(axes.items())[place]
+        value = int(middle[at, place])
+        because = f"coordinate {at} maps to {value}, {axis} has {extent} points"
         raise AdmissibilityError(
-            Diagnostic("LA651", "the inner layout leaves the domain of the outer one", (), because, witness)
+            Diagnostic(
+                "LA651",
+                "the inner layout leaves the domain of the outer one",
+                because=because,
+                witness={"coordinate": at, "value": value, "size": extent},
+            )
         )
     values = values_at(last, flat)
     if values.shape[1] != 1:
@@ -405,79 +426,7 @@ for _kind in FAMILIES:
         composes(_kind, ListedLayout)(looked_up)
 
 
-def left_table(layout: ListedLayout) -> ListedLayout:
-    """Return R on 0..max with R(layout(c)) = c, the smallest such c; 0 for numbers the layout never takes.
-
-    Example:
-        >>> from layoutalg.ground.listed import listed
-        >>> left_table(listed([4, 0, 2])).table().tolist()
-        [1, 0, 2, 0, 0]
-    """
-    place = _places(layout)
-    return ListedLayout((len(place),), tuple(np.maximum(place, 0).tolist()))
-
-
-def right_table(layout: ListedLayout) -> ListedLayout:
-    """Return the longest R with layout(R(i)) = i for all i below its size, with the least coordinates.
-
-    Example:
-        >>> from layoutalg.ground.listed import listed
-        >>> right_table(listed([4, 0, 2, 1])).table().tolist()
-        [1, 3, 2]
-    """
-    place = _places(layout)
-    if place[0] < 0:
-        because = "no coordinate has the value 0, where a right inverse starts"
-        raise AdmissibilityError(Diagnostic("LA131", "the table has no right inverse", (str(layout),), because))
-    missing = np.flatnonzero(place < 0)
-    size = int(missing[0]) if len(missing) else len(place)
-    return ListedLayout((size,), tuple(place[:size].tolist()))
-
-
-def _places(layout: ListedLayout) -> npt.NDArray[np.int64]:
-    """Return the least coordinate of each value from 0 to the greatest, -1 where there is none."""
-    values = layout.table()
-    if int(values.min()) < 0:
-        at = int(values.argmin())
-        because = f"the value at {at} is {int(values[at])}"
-        raise AdmissibilityError(Diagnostic("LA649", "an inverse needs values >= 0", (str(layout),), because))
-    top = int(values.max()) + 1
-    if top > POINTS:
-        because = f"the inverse has {top} entries, a table at most {POINTS}"
-        raise BudgetError(Diagnostic("LA653", "no family was found for the inverse", (str(layout),), because))
-    place = np.full(top, -1, dtype=np.int64)
-    place[values[::-1]] = np.arange(len(values) - 1, -1, -1)
-    return place
-
-
-def _flat(middle: npt.NDArray[Any], names: list[str], outer: Any) -> npt.NDArray[Any]:
-    """Return the flat coordinates of points, one column per output."""
-    axes = dict(outer.in_dims)
-    if len(axes) != len(names):
-        because = f"{len(names)} outputs {names} for {list(axes)}"
-        raise AdmissibilityError(Diagnostic("LA650", "outputs and axes do not match", (shown(outer, 80),), because))
-    order = [names.index(axis) for axis in axes] if set(names) == set(axes) else range(len(names))
-    flat, weight = np.zeros(len(middle), dtype=np.int64), 1
-    for place, extent in zip(order, axes.values(), strict=True):
-        column = middle[:, place]
-        if ((column < 0) | (column >= extent)).any():
-            at = int(np.flatnonzero((column < 0) | (column >= extent))[0])
-            witness = {"coordinate": at, "value": int(column[at]), "size": extent}
-            because = f"coordinate {at} maps to {names[place]} = {int(column[at])}, the extent is {extent}"
-            raise AdmissibilityError(
-                Diagnostic("LA651", "the inner layout leaves the domain of the outer one", (), because, witness)
-            )
-        flat, weight = flat + column * weight, weight * extent
-    return flat
-
-
 def _extents(layout: Any) -> tuple[int, ...]:
     """Return the extent of each mode or axis of a layout."""
-    if isinstance(layout, ListedLayout):
-        return layout.extents
-    if isinstance(layout, CuteLayout | ComposedLayout):
-        shape = layout.shape if isinstance(layout.shape, tuple) else (layout.shape,)
-        found = tuple(CuteLayout(mode).size for mode in shape)
-    else:
-        found = tuple(layout.in_dims.values())
+    found = product_each(layout.shape) if family_of(layout).swizzled else tuple(layout.in_dims.values())
     return found or (1,)

@@ -17,10 +17,11 @@ from layoutalg.bridges.affine import linear_form, to_linear
 from layoutalg.bridges.normal import (
     CONFIRM_POINTS,
     OFFSET_BITS,
+    AnyFamily,
     Call,
     Given,
     checked,
-    family,
+    family_of,
     from_coordinates,
     lowered,
     malformed,
@@ -40,9 +41,7 @@ from layoutalg.ground import recognize as tables
 from layoutalg.ground.digits import merge
 from layoutalg.ground.errors import BudgetError, Diagnostic, MalformedError, RepresentabilityError
 from layoutalg.ground.listed import ListedLayout
-from layoutalg.hierarchy import HierarchicalLayout
 from layoutalg.integer import IntegerLayout
-from layoutalg.piecewise import PiecewiseLayout
 
 
 def to_cute(layout: Given) -> CuteLayout | ComposedLayout:
@@ -64,55 +63,73 @@ def to_cute(layout: Given) -> CuteLayout | ComposedLayout:
         >>> print(to_cute(LinearLayout.from_bases({"t": [(4,), (8,)], "v": [(1,), (2,)]}, {"o": 16})))
         (4,4):(4,1)
     """
-    layout = from_coordinates(checked(layout, "to_cute"))
-    where = Call("to_cute", layout)
-    if isinstance(layout, ListedLayout):
-        return _listed_to_cute(layout, where)
-    if isinstance(layout, CuteLayout):
+    given = from_coordinates(checked(layout, "to_cute"))
+    where = Call("to_cute", given)
+    total(given, where)
+    one_output(given, where)
+    narrow = lowered(given)
+    match narrow:
+        case CuteLayout():
+            return narrow
+        case ComposedLayout() if narrow is not given:
+            return narrow
+        case ListedLayout():
+            return _listed_to_cute(narrow, where)
+        case LinearLayout():
+            return _linear_to_cute(narrow, where)
+        case ComposedLayout(stages=(_,)):
+            return _one_stage_to_cute(narrow, where)
+    return _by_values(narrow, where)
+
+
+def _by_form(layout: AnyFamily, where: Call) -> CuteLayout | ComposedLayout | None:
+    """Convert a layout of 2**n points >= 0 that is affine over F2; None for any other."""
+    if layout.size < 1 or layout.size & (layout.size - 1):
+        return None
+    form = linear_form(layout)
+    if isinstance(form, tables.Departure) or min((form[1], *form[0])) < 0:
+        return None
+    return _linear_to_cute(to_linear(layout), where)
+
+
+def _one_stage_to_cute(layout: ComposedLayout, where: Call) -> CuteLayout | ComposedLayout:
+    """Convert strides under one swizzle, which have a CuTe form in any case, to a shorter one if there is one."""
+    try:
+        found = _by_form(layout, where)
+        if found is not None or not 0 < layout.size <= CONFIRM_POINTS:
+            return found or (layout if layout.size else CuteLayout(0, 0))
+    except BudgetError:
         return layout
-    if isinstance(layout, IntegerLayout | HierarchicalLayout | PiecewiseLayout):
-        total(layout, where)
-        one_output(layout, where)
-        layout = lowered(layout)
-        if isinstance(layout, CuteLayout | ComposedLayout):
-            return layout
-    if isinstance(layout, LinearLayout):
-        return _linear_to_cute(layout, where)
-    stacked = isinstance(layout, ComposedLayout) and len(layout.stages) > 1
-    size = layout.size
-    if size > 0 and not size & (size - 1):
-        try:
-            form = linear_form(layout)
-        except BudgetError:
-            if stacked or not isinstance(layout, ComposedLayout):
-                raise
-            return layout
-        if not isinstance(form, tables.Departure) and min((form[1], *form[0])) >= 0:
-            return _linear_to_cute(to_linear(layout), where)
-    if isinstance(layout, IntegerLayout) and not layout.moduli[0]:
-        raise _too_wide(where)
-    if isinstance(layout, IntegerLayout) and (size > CONFIRM_POINTS or layout.moduli[0] >= 2**OFFSET_BITS):
-        raise undecided(layout, f"residues modulo {layout.moduli[0]} are compared point by point, as 62-bit numbers")
-    if size > CONFIRM_POINTS:
-        if isinstance(layout, ComposedLayout) and not stacked:
-            return layout
-        kind = family(layout)
-        raise undecided(layout, "" if kind is None else kind.by_points)
-    if size == 0:
+    values = layout.table()
+    modes = tables.strided(values)
+    if isinstance(modes, tables.Departure):
+        return layout
+    try:
+        return _behind(int(values[0]), modes)
+    except MalformedError:  # its plain form overflows 64 bits
+        return layout
+
+
+def _by_values(layout: AnyFamily, where: Call) -> CuteLayout | ComposedLayout:
+    """Convert a layout that no algebra lowers: over F2, else by its table."""
+    found = _by_form(layout, where)
+    if found is not None:
+        return found
+    if isinstance(layout, IntegerLayout):
+        modulus = layout.moduli[0]
+        if not modulus:
+            raise _too_wide(where)
+        if layout.size > CONFIRM_POINTS or modulus >= 2**OFFSET_BITS:
+            raise undecided(layout, f"residues modulo {modulus} are compared point by point, as 62-bit numbers")
+    if layout.size > CONFIRM_POINTS:
+        raise undecided(layout, family_of(layout).by_points)
+    if layout.size == 0:
         return CuteLayout(0, 0)
     values = layout.table()
     if values.dtype == object and any(not -(2**63) <= value < 2**63 for value in values.tolist()):
         raise _too_wide(where)
-    if isinstance(layout, ComposedLayout) and not stacked:
-        modes = tables.strided(values)
-        if isinstance(modes, tables.Departure):
-            return layout
-        try:
-            return _behind(int(values[0]), modes)
-        except MalformedError:  # its plain form overflows 64 bits
-            return layout
-    found = recognize(values)
-    return _linear_to_cute(found, where) if isinstance(found, LinearLayout) else found
+    recognized = recognize(values)
+    return _linear_to_cute(recognized, where) if isinstance(recognized, LinearLayout) else recognized
 
 
 def _listed_to_cute(layout: ListedLayout, where: Call) -> CuteLayout | ComposedLayout:
@@ -231,7 +248,7 @@ def recognize(table: npt.ArrayLike, shape: IntTuple | None = None) -> CuteLayout
         elif shape is None:
             affine = over_f2(*form, len(values))
             if affine is not None:
-                return coalesced(affine)
+                return coalesce(affine)
             if low >= 0:
                 bits = max(value.bit_length() for value in (form[1], *form[0]))
                 return LinearLayout((("i", len(form[0])),), (("offset", bits),), form[0], form[1])
@@ -242,18 +259,6 @@ def recognize(table: npt.ArrayLike, shape: IntTuple | None = None) -> CuteLayout
             fields, modes_below, offset = split
             return _behind(offset, modes_below, Swizzle(*fields))
     raise _no_cute(where, because + ("; no swizzle helps" if searched else "; swizzles were not tried"), witness)
-
-
-def coalesced(layout: CuteLayout | ComposedLayout) -> CuteLayout | ComposedLayout:
-    """Return the layout with the fewest modes below its swizzles.
-
-    Example:
-        >>> print(coalesced(CuteLayout((2, 2), (1, 2))))
-        4:1
-    """
-    if isinstance(layout, CuteLayout):
-        return coalesce(layout)
-    return layout.rebase(coalesce(layout.base))
 
 
 def _table(table: npt.ArrayLike) -> npt.NDArray[np.int64]:

@@ -59,18 +59,39 @@ class DigitSystem:
     """A function on a box of digits, given by linear equations with exactly one solution per point.
 
     Args:
-        digits: The coordinates (name, extent), fastest first: digit k is in [0, extent).
+        inputs: The digits (name, extent), fastest first: digit k is in [0, extent).
         variables: Auxiliary integers.
         equations: Sums that are zero.
         value: The value of the function.
         function: ISL text of the same function without variables, if known; else empty.
     """
 
-    digits: tuple[tuple[str, int], ...]
+    inputs: tuple[tuple[str, int], ...]
     variables: tuple[Variable, ...]
     equations: tuple[Sum, ...]
     value: Sum
     function: str = ""
+
+    @property
+    def text(self) -> str:
+        """The text of an ISL map from the digits to the value.
+
+        Example:
+            >>> digit_system(CuteLayout((4, 8), (1, 5))).text
+            '{ [c0, c1] -> [1*c0 + 5*c1] : 0 <= c0 < 4 and 0 <= c1 < 8 }'
+        """
+        if self.function:
+            return self.function
+        names = ", ".join(name for name, _ in self.inputs)
+        facts = [f"0 <= {name} < {extent}" for name, extent in self.inputs]
+        if self.variables:
+            inner = [f"{v.low} <= {v.name} <= {v.high}" for v in self.variables]
+            inner += [f"{equation} = 0" for equation in self.equations]
+            bound = ", ".join(v.name for v in self.variables)
+            facts.append(f"exists ({bound}, value : value = {self.value} and {' and '.join(inner)} and out = value)")
+            return f"{{ [{names}] -> [out] : {' and '.join(facts)} }}"
+        guard = f" : {' and '.join(facts)}" if facts else ""
+        return f"{{ [{names}] -> [{self.value}]{guard} }}"
 
 
 @dataclass(slots=True)
@@ -123,7 +144,7 @@ def digit_system(layout: CuteLayout | ComposedLayout | LinearLayout, prefix: str
 
     Example:
         >>> system = digit_system(CuteLayout((4, 8), (1, 5)))
-        >>> system.digits, str(system.value)
+        >>> system.inputs, str(system.value)
         ((('c0', 4), ('c1', 8)), '1*c0 + 5*c1')
     """
     builder = _Builder(prefix)
@@ -136,11 +157,10 @@ def digit_system(layout: CuteLayout | ComposedLayout | LinearLayout, prefix: str
             bits = [Sum(((name, 1),)) for index, (name, _) in enumerate(digits) if inputs >> index & 1]
             value += builder.parity(bits, layout.constant >> row & 1).scaled(1 << row)
     else:
-        modes = layout.base.flat if isinstance(layout, ComposedLayout) else layout.flat
+        modes = layout.base.flat
         digits = tuple((f"{prefix}c{index}", extent) for index, (extent, _) in enumerate(modes))
         value = Sum(tuple((f"{prefix}c{index}", stride) for index, (_, stride) in enumerate(modes) if stride))
-        if isinstance(layout, ComposedLayout):
-            value = _swizzled(layout, value, builder)
+        value = _swizzled(layout, value, builder)
     return DigitSystem(digits, tuple(builder.variables), tuple(builder.equations), value, function)
 
 
@@ -167,7 +187,7 @@ def _parity_text(layout: LinearLayout, prefix: str) -> str:
     return f"{{ [{', '.join(names)}] -> [{' + '.join(parts) or '0'}] : {box} }}"
 
 
-def _swizzled(layout: ComposedLayout, value: Sum, builder: _Builder) -> Sum:
+def _swizzled(layout: CuteLayout | ComposedLayout, value: Sum, builder: _Builder) -> Sum:
     """Return the value after the whole stack of swizzles."""
     low, high = span(layout.base.flat)
     for swizzle, offset in reversed(layout.stages):
@@ -206,33 +226,6 @@ def stage_text(swizzle: Swizzle, offset: int) -> str:
         low, high = f"floor(({value})/{1 << target})", f"floor(({value})/{1 << source})"
         parts.append(f"{1 << target}*(({low} + {high}) mod 2) - {1 << target}*({low} mod 2)")
     return f"{{ [v] -> [{' + '.join(parts)}] }}"
-
-
-def map_text(system: DigitSystem, condition: str = "") -> str:
-    """Return the system as the text of an ISL map from digits to the value.
-
-    Args:
-        system: The system.
-        condition: An additional condition on the digits, in ISL syntax.
-
-    Example:
-        >>> map_text(digit_system(CuteLayout((4, 8), (1, 5))))
-        '{ [c0, c1] -> [1*c0 + 5*c1] : 0 <= c0 < 4 and 0 <= c1 < 8 }'
-    """
-    if system.function and not condition:
-        return system.function
-    names = ", ".join(name for name, _ in system.digits)
-    facts = [f"0 <= {name} < {extent}" for name, extent in system.digits]
-    if condition:
-        facts.append(condition)
-    inner = [f"{v.low} <= {v.name} <= {v.high}" for v in system.variables]
-    inner += [f"{equation} = 0" for equation in system.equations]
-    if system.variables:
-        bound = ", ".join(v.name for v in system.variables)
-        facts.append(f"exists ({bound}, value : value = {system.value} and {' and '.join(inner)} and out = value)")
-        return f"{{ [{names}] -> [out] : {' and '.join(facts)} }}"
-    guard = f" : {' and '.join(facts)}" if facts else ""
-    return f"{{ [{names}] -> [{system.value}]{guard} }}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,30 +21,29 @@ import numpy.typing as npt
 
 from layoutalg.bridges import smt
 from layoutalg.bridges.affine import linear_form, over_z
-from layoutalg.bridges.digits import DigitSystem, Joint, digit_system, joint_digits, map_text
+from layoutalg.bridges.digits import DigitSystem, Joint, joint_digits
 from layoutalg.bridges.normal import (
     ONE_OF,
     TURNED,
     AnyFamily,
     Given,
     excluded,
+    family_of,
     from_coordinates,
     lowered,
     normal,
     opposite,
     outputs,
     read,
-    takes_offsets,
     values_at,
 )
 from layoutalg.bridges.piecewise import to_piecewise
 from layoutalg.cute import ComposedLayout, CuteLayout
-from layoutalg.cute.swizzle import bottom
 from layoutalg.ground import clock, limits
 from layoutalg.ground.check import Checker
 from layoutalg.ground.digits import merge
 from layoutalg.ground.errors import BudgetError, LayoutError, MalformedError, shown
-from layoutalg.ground.listed import ListedLayout
+from layoutalg.ground.layout import takes_offsets
 from layoutalg.ground.recognize import Departure
 from layoutalg.ground.verdict import Proved, Refuted, Unknown, Verdict
 from layoutalg.hierarchy import HierarchicalLayout
@@ -197,7 +196,7 @@ def _partial_functions(f: AnyFamily, g: AnyFamily) -> Verdict:
 
 def _answer(engine: str, f: AnyFamily, g: AnyFamily, budget: Budget) -> Verdict | str:
     """Return the answer of one engine, checked by evaluating both layouts, or why it has none."""
-    if engine != "table" and (_is_tile(f) or _is_tile(g)):
+    if engine != "table" and not (f.is_total and g.is_total):
         if engine != "normal-form":
             return "partial tiles are compared only by normal form and by table"
         answer = partial_tiles(f, g)
@@ -222,14 +221,8 @@ def _is_open(layout: AnyFamily) -> bool:
     return isinstance(layout, PiecewiseLayout) and not layout.is_total
 
 
-def _is_tile(layout: AnyFamily) -> bool:
-    return isinstance(layout, HierarchicalLayout) and not layout.is_total
-
-
 def _value(layout: AnyFamily, coordinate: int) -> int | tuple[int, ...] | None:
-    if isinstance(layout, HierarchicalLayout) and not layout.holds(coordinate):
-        return None
-    return layout.at(coordinate)
+    return layout.at(coordinate) if layout.is_total or layout.holds(coordinate) else None  # type: ignore[union-attr]
 
 
 def _sampled_difference(f: AnyFamily, g: AnyFamily) -> tuple[int | None, int]:
@@ -243,8 +236,8 @@ def _different(f: AnyFamily, g: AnyFamily, index: npt.NDArray[Any]) -> npt.NDArr
     """Return at which coordinates the values differ; undefined differs from every value."""
     left, right = values_at(f, index), values_at(g, index)
     answer = np.atleast_1d(np.asarray(left != right, dtype=bool).any(axis=1))
-    if _is_tile(f) != _is_tile(g):  # -1 stands for undefined, but may be a value of the other layout
-        answer |= np.asarray((left if _is_tile(f) else right)[:, 0] < 0, dtype=bool)
+    if f.is_total != g.is_total:  # -1 stands for undefined, but may be a value of the other layout
+        answer |= np.asarray((right if f.is_total else left)[:, 0] < 0, dtype=bool)
     return answer
 
 
@@ -267,25 +260,22 @@ def _table(f: AnyFamily, g: AnyFamily, budget: Budget) -> Answer:
     return Proved("table", {"points": f.size})
 
 
-def _digits(layout: AnyFamily, prefix: str) -> tuple[DigitSystem | PiecewiseLayout, list[int]]:
+def _digits(layout: AnyFamily, prefix: str) -> DigitSystem | PiecewiseLayout:
     """Return a function on digits, and the extents of the digits."""
-    if isinstance(layout, IntegerLayout | HierarchicalLayout | ListedLayout):
-        layout = to_piecewise(layout)
-    if isinstance(layout, PiecewiseLayout):
-        return layout, [extent for _, extent in layout.inputs]
-    system = digit_system(layout, prefix)
-    return system, [extent for _, extent in system.digits]
+    digits = family_of(layout).digits
+    found: DigitSystem | PiecewiseLayout = to_piecewise(layout) if digits is None else digits(layout, prefix)
+    return found
 
 
 def _joint(f: AnyFamily, g: AnyFamily) -> tuple[Joint, DigitSystem | PiecewiseLayout, DigitSystem | PiecewiseLayout]:
-    (left, left_extents), (right, right_extents) = _digits(f, "f"), _digits(g, "g")
-    return joint_digits(left_extents, right_extents), left, right
+    left, right = _digits(f, "f"), _digits(g, "g")
+    return joint_digits(*([extent for _, extent in side.inputs] for side in (left, right))), left, right
 
 
 def _isl(f: AnyFamily, g: AnyFamily, budget: Budget) -> Answer:
     """Compare as maps on common digits."""
     joint, left, right = _joint(f, g)
-    texts = [side.text if isinstance(side, PiecewiseLayout) else map_text(side) for side in (left, right)]
+    texts = [left.text, right.text]
     links = joint.text(joint.left), joint.text(joint.right)
     found = operations.difference(texts[0], texts[1], links, budget.isl_operations)
     if found is None:
@@ -296,7 +286,7 @@ def _isl(f: AnyFamily, g: AnyFamily, budget: Budget) -> Answer:
 def _smt(f: AnyFamily, g: AnyFamily, budget: Budget) -> Answer:
     """Compare on common digits with z3."""
     joint, left, right = _joint(f, g)
-    point = smt.first_difference(smt.Question(joint, left, right), budget.smt_milliseconds)
+    point = smt.first_difference(joint, left, right, budget.smt_milliseconds)
     if point is None:
         return Proved("smt", {"solver": "z3", "logic": "QF_LIA", "digits": joint.digits})
     return joint.coordinate(point)
@@ -307,14 +297,20 @@ def _smt(f: AnyFamily, g: AnyFamily, budget: Budget) -> Answer:
 
 def partial_tiles(f: AnyFamily, g: AnyFamily) -> Answer:
     """Compare two layouts, at least one of them a partial tile."""
-    both = isinstance(f, HierarchicalLayout) and isinstance(g, HierarchicalLayout)
-    if both and (f.map, f.guards) == (g.map, g.guards):  # type: ignore[union-attr]
-        return Proved("normal-form", {"map": f.map, "guards": f.guards})  # type: ignore[union-attr]
+    found = _same_key(f, g)
+    if found is not None:
+        return found
     for tile, other in ((f, g), (g, f)):
         at = excluded(tile) if isinstance(tile, HierarchicalLayout) else None
-        if at is not None and (not isinstance(other, HierarchicalLayout) or other.holds(at)):
+        if at is not None and (other.is_total or other.holds(at)):  # type: ignore[union-attr]
             return at
     return "the guards differ, or the maps under equal guards"
+
+
+def _same_key(f: AnyFamily, g: AnyFamily) -> Proved | None:
+    """Return the proof that two layouts of one family have the same normal form, or None."""
+    left, right = family_of(f).key(f), family_of(g).key(g)
+    return Proved("normal-form", left) if left is not None and left == right else None
 
 
 def by_form(f: AnyFamily, g: AnyFamily) -> Answer:
@@ -324,17 +320,15 @@ def by_form(f: AnyFamily, g: AnyFamily) -> Answer:
         >>> by_form(CuteLayout(4, 1), CuteLayout((2, 2), (1, 3)))
         2
     """
-    for kind, name in ((PiecewiseLayout, "piecewise layout"), (ListedLayout, "table")):
-        if isinstance(f, kind) or isinstance(g, kind):
-            return f"a {name} has no normal form"
-    if isinstance(f, HierarchicalLayout) and isinstance(g, HierarchicalLayout) and f.map == g.map:
-        return Proved("normal-form", {"map": f.map})
-    found = _strided(f, g)
-    if found is None and (isinstance(f, IntegerLayout) or isinstance(g, IntegerLayout)):
+    formless = next((kind.formless for kind in (family_of(f), family_of(g)) if kind.formless), "")
+    if formless:
+        return f"a {formless} has no normal form"
+    found: Answer | None = _same_key(f, g) or _strided(f, g)
+    if found is None:
         found = _modular(f, g)
     if found is not None:
         return found
-    if isinstance(f, IntegerLayout) and len(f.outputs) != 1:
+    if outputs(f) != 1:
         return "the moduli differ and wrap"
     return _affine(f, g)
 
@@ -343,8 +337,7 @@ def _strided(f: AnyFamily, g: AnyFamily) -> Answer | None:
     """Decide if both are strided after stripping their common outer swizzles; else None."""
     if not isinstance(f, CuteLayout | ComposedLayout) or not isinstance(g, CuteLayout | ComposedLayout):
         return None
-    left = list(f.stages) if isinstance(f, ComposedLayout) else []
-    right = list(g.stages) if isinstance(g, ComposedLayout) else []
+    left, right = list(f.stages), list(g.stages)
     # swizzles and offsets are bijections, so equal outer ones cancel
     while left and right and left[0] == right[0]:
         del left[0], right[0]
@@ -353,8 +346,8 @@ def _strided(f: AnyFamily, g: AnyFamily) -> Answer | None:
     offset = sum(offset for _, offset in left)
     if offset != sum(offset for _, offset in right):
         return 0
-    modes = merge(bottom(f).flat)
-    at = _break(modes, merge(bottom(g).flat))
+    modes = merge(f.base.flat)
+    at = _break(modes, merge(g.base.flat))
     return Proved("normal-form", {"coalesced": modes, "offset": offset}) if at is None else at
 
 

@@ -7,10 +7,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from layoutalg import cute, f2, integer
-from layoutalg.bridges.composition import Widened, left_table, linear_layout, right_table, unconfirmed
+from layoutalg.bridges.composition import Widened, linear_layout, unconfirmed
 from layoutalg.bridges.cute import to_cute
-from layoutalg.bridges.normal import normal, read, values_at
+from layoutalg.bridges.normal import family_of, normal, read, values_at
 from layoutalg.bridges.piecewise import to_piecewise
 from layoutalg.cute import ComposedLayout, CuteLayout
 from layoutalg.cute.fit import Affine
@@ -27,7 +26,6 @@ from layoutalg.ground.errors import (
 )
 from layoutalg.ground.limits import CUTE_POINTS, ISL_SECONDS
 from layoutalg.ground.listed import ListedLayout
-from layoutalg.integer import IntegerLayout
 from layoutalg.integer.forms import sampled_coordinates
 from layoutalg.piecewise import PiecewiseLayout, inverse
 from layoutalg.piecewise.runs import runs_text
@@ -83,16 +81,9 @@ def left_inverse(layout: object, *, widen: bool = False) -> Any:
 def _within(layout: object, name: str) -> Any:
     """Return the one-sided inverse defined by the layout's own family."""
     found = normal(read(layout))
-    if isinstance(found, ListedLayout):
-        return (right_table if name == "right_inverse" else left_table)(found)
-    if isinstance(found, CuteLayout | ComposedLayout):
-        return getattr(cute, name)(found)
-    if isinstance(found, LinearLayout):
-        return getattr(f2, name)(found)
-    if name == "right_inverse" and isinstance(found, IntegerLayout):
-        return integer.right_inverse(found)
-    if name == "right_inverse" and isinstance(found, PiecewiseLayout):
-        return found.right_inverse()
+    invert = None if found is None else family_of(found).inverses.get(name)
+    if invert is not None:
+        return invert(found)
     rule = "CuteLayout, ComposedLayout or LinearLayout"
     raise _malformed(name, layout, f"{rule}, an IntegerLayout or PiecewiseLayout" if name[0] == "r" else rule)
 
@@ -115,7 +106,7 @@ def widened_left(layout: object) -> Widened:
 def _widened(layout: object, name: str, affine: Callable[[Cute], Affine | None]) -> Widened:
     given = normal(read(layout))
     if isinstance(given, ListedLayout):
-        table = (right_table if name == "right_inverse" else left_table)(given)
+        table = family_of(given).inverses[name](given)
         try:
             return _widened(to_cute(given), name, affine)
         except (RepresentabilityError, AdmissibilityError, BudgetError) as error:
@@ -123,7 +114,7 @@ def _widened(layout: object, name: str, affine: Callable[[Cute], Affine | None])
     if not isinstance(given, CuteLayout | ComposedLayout):
         raise _malformed(name, layout, "CuteLayout or ComposedLayout")
     try:
-        return Widened(getattr(cute, name)(given))
+        return Widened(family_of(given).inverses[name](given))
     except (RepresentabilityError, BudgetError, AdmissibilityError) as error:
         refusal = error
         if isinstance(error, AdmissibilityError) and error.diagnostic.code not in ("LA133", "LA134"):

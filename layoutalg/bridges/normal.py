@@ -1,4 +1,7 @@
-"""What the bridges know of every family: its names, its normal form, its values, and its lowering where algebra can.
+"""What the bridges ask of every family: its names, its normal form, its form over F2, its digits and its pieces.
+
+``FAMILIES`` has one row per family, filled by ``layoutalg.bridges.families``; what a row leaves out is answered from
+the table of values. Everything else in this package asks the row.
 
 A plain digit map is an offset plus strides; one with mixed bits is affine over F2 if its size is a power of two; a
 residue that does not wrap on its box is affine over Z (``layoutalg.integer.forms.residue_form``). An axis whose extent
@@ -13,8 +16,8 @@ a tensor; shared layouts of all other families map coordinates to the offset. Ea
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -24,6 +27,7 @@ from layoutalg.cute import ComposedLayout, CoordinateLayout, CuteLayout, Morphis
 from layoutalg.cute.inttuple import IntTuple
 from layoutalg.cute.swizzle import IDENTITY
 from layoutalg.f2 import LinearLayout, transpose_ins
+from layoutalg.ground import recognize as tables
 from layoutalg.ground.check import Checker
 from layoutalg.ground.errors import (
     AdmissibilityError,
@@ -33,6 +37,7 @@ from layoutalg.ground.errors import (
     MalformedError,
     RepresentabilityError,
 )
+from layoutalg.ground.layout import takes_offsets
 from layoutalg.ground.listed import ListedLayout, listed
 from layoutalg.hierarchy import DigitMap, HierarchicalLayout
 from layoutalg.hierarchy import bijection as maps
@@ -51,7 +56,7 @@ Modes: TypeAlias = tuple[tuple[int, int], ...]
 CONFIRM_POINTS = 2**20
 """Most points that are compared one by one if algebra does not decide."""
 OFFSET_BITS = 62
-OFFSET = "offset"
+ONE_OF = "CuteLayout, ComposedLayout, LinearLayout, PiecewiseLayout, IntegerLayout or HierarchicalLayout"
 
 check = Checker("LA234", "this cannot be converted")
 malformed = check.malformed
@@ -69,60 +74,61 @@ class Call:
         return f"{self.name}({', '.join(map(str, self.operands))})"
 
 
+def _by_table(layout: Any) -> LinearForm | tables.Departure:
+    return tables.linear(layout.table())
+
+
 @dataclass(frozen=True, slots=True)
 class Family:
-    """What the bridges know of a family.
+    """What the bridges ask of a family.
 
     Args:
         name: Its name in verdicts.
         normal: Returns a layout in normal form, in a family that the bridges accept.
+        lower: Returns the same function in a narrower family if algebra alone finds it, else the layout.
+        form: Returns the columns and constant over F2 of a layout of 2**n points, or the first departure from any.
+        strides: Returns the layout over the integers if its family is affine over them, else None.
+        pieces: Returns the layout as a piecewise one; None for the recognised form of its table, or its runs.
+        digits: Returns the function on digits for solvers, with a prefix for variables; None for the pieces.
+        inverses: ``right_inverse`` and ``left_inverse`` within the family.
+        key: Returns a complete normal form of the function as a certificate; None if the family has none.
         by_points: Why a layout of more than ``CONFIRM_POINTS`` points is refused where algebra does not decide.
+        formless: What its layouts are called where equality says that they have no normal form.
+        algebra: Its name where a composition says which family was tried first.
+        swizzled: Whether its layouts are strides under swizzles and offsets.
         by_name: Whether its layouts compose by the names of axes.
         named_outputs: Whether it has several outputs without extents, so that they cannot be flattened.
     """
 
     name: str
     normal: Callable[[Any], Any] = lambda layout: layout
+    lower: Callable[[Any], Any] = lambda layout: layout
+    form: Callable[[Any], LinearForm | tables.Departure] = _by_table
+    strides: Callable[[Any], IntegerLayout | None] = lambda _: None
+    pieces: Callable[[Any], PiecewiseLayout] | None = None
+    digits: Callable[[Any, str], Any] | None = None
+    inverses: Mapping[str, Callable[[Any], Any]] = field(default_factory=dict)
+    key: Callable[[Any], dict[str, object] | None] = lambda _: None
     by_points: str = ""
+    formless: str = ""
+    algebra: str = ""
+    swizzled: bool = False
     by_name: bool = False
     named_outputs: bool = False
 
 
-def _one_period(swizzle: Swizzle) -> ComposedLayout:
-    """Return a swizzle on one period, beyond which it repeats; byte-address swizzles are rejected (LA112)."""
-    return ComposedLayout(swizzle, 0, CuteLayout(swizzle.period, 1))
-
-
-def _outputs_of_leaves(layout: CoordinateLayout) -> IntegerLayout:
-    """Return an integer layout on the leaves of the shape with one output per leaf of the value."""
-    inputs = tuple((f"c{place}", extent) for place, (extent, _) in enumerate(layout.flat))
-    rows = tuple(tuple(stride for _, stride in part.flat) for _, part in layout.components)
-    return IntegerLayout(inputs, tuple((name, 0) for name in layout.out_dims), rows, (0,) * len(rows))
-
-
-FAMILIES: dict[type, Family] = {
-    CuteLayout: Family("cute"),
-    ComposedLayout: Family("composed", by_points="the swizzles do not collapse by algebra"),
-    LinearLayout: Family("linear", by_name=True),
-    PiecewiseLayout: Family(
-        "piecewise", by_points="several pieces and floors are compared point by point", named_outputs=True
-    ),
-    IntegerLayout: Family("integer", by_name=True, named_outputs=True),
-    HierarchicalLayout: Family(
-        "hierarchical", by_points="digits with mixed bits are compared point by point", by_name=True
-    ),
-    ListedLayout: Family("table"),
-    Swizzle: Family("swizzle", _one_period),
-    CoordinateLayout: Family("coordinate", _outputs_of_leaves),
-    Morphism: Family("morphism", Morphism.to_layout),
-}
-_NAMES = [kind.__name__ for kind in FAMILIES][:6]
-ONE_OF = ", ".join(_NAMES[:-1]) + f" or {_NAMES[-1]}"
+FAMILIES: dict[type, Family] = {}
+"""The rows of ``layoutalg.bridges.families``."""
 
 
 def family(layout: object) -> Family | None:
     """Return what the bridges know of the family of a layout, None for other values."""
     return next((FAMILIES[kind] for kind in type(layout).__mro__ if kind in FAMILIES), None)
+
+
+def family_of(layout: AnyFamily) -> Family:
+    """Return the row of a layout in normal form."""
+    return FAMILIES.get(type(layout)) or family(layout)  # type: ignore[return-value]
 
 
 def normal(layout: object) -> AnyFamily | None:
@@ -136,8 +142,7 @@ def normal(layout: object) -> AnyFamily | None:
         Sw<1,0,1> o 0 o 4:1 None
     """
     kind = family(layout)
-    if kind is None and type(layout).__name__ == "SymbolicLayout":  # by name, to avoid the import
-        because = "other families need concrete sizes: call .subs({...}) first"
+    if kind is None and (because := getattr(type(layout), "no_bridge", "")):
         raise RepresentabilityError(
             Diagnostic("LA237", "the sizes of this layout are symbolic", (str(layout),), because)
         )
@@ -171,8 +176,7 @@ def one_output(layout: AnyFamily, where: Call | str) -> None:
 
 def outputs(layout: AnyFamily) -> int:
     """Return the number of outputs, 1 for families that flatten theirs."""
-    kind = family(layout)
-    return len(layout.out_dims) if kind is not None and kind.named_outputs else 1
+    return len(layout.out_dims) if family_of(layout).named_outputs else 1
 
 
 def undecided(layout: AnyFamily, because: str) -> BudgetError:
@@ -203,7 +207,7 @@ def excluded(layout: HierarchicalLayout) -> int | None:
 
 def total(layout: AnyFamily, where: Call) -> None:
     """Raise on a partial tile, with a missing coordinate, and on pieces that are partial or have parameters (LA661)."""
-    if not isinstance(layout, HierarchicalLayout | PiecewiseLayout) or layout.is_total:
+    if layout.is_total:
         return
     witness: dict[str, object] = {}
     if isinstance(layout, HierarchicalLayout):
@@ -211,7 +215,7 @@ def total(layout: AnyFamily, where: Call) -> None:
         because = f"a guard excludes the coordinate {witness['coordinate']}"
     else:
         try:
-            because = f"it is defined on {layout.inputs}"
+            because = f"it is defined on {layout.inputs}"  # type: ignore[union-attr]
         except MalformedError as error:
             because = error.diagnostic.because.partition(";")[0]
     because += "; other families are total on their box"
@@ -292,16 +296,29 @@ def lowered(layout: AnyFamily) -> AnyFamily:
         >>> print(lowered(IntegerLayout.from_strides({"i": 4, "j": 3}, (-1, 4), 3)))
         3 + (4,3):(-1,4)
     """
-    if isinstance(layout, HierarchicalLayout) and layout.is_total and isinstance(layout.map, DigitMap):
-        return _from_digits(layout, layout.map)
-    if isinstance(layout, PiecewiseLayout):
-        layout = one_piece(layout) or layout
-    if isinstance(layout, IntegerLayout) and len(layout.outputs) == 1:
-        if not layout.size:
-            return CuteLayout(0, 0)
-        form = unwrapped(layout)
-        return layout if form is None else _strided(*form) or layout
-    return layout
+    found: AnyFamily = family_of(layout).lower(layout)
+    return found
+
+
+def lower_integer(layout: IntegerLayout) -> AnyFamily:
+    """``lowered`` of an integer layout: strides if it has one output whose modulus does not wrap."""
+    if len(layout.outputs) != 1:
+        return layout
+    if not layout.size:
+        return CuteLayout(0, 0)
+    form = unwrapped(layout)
+    return layout if form is None else _strided(*form) or layout
+
+
+def lower_piecewise(layout: PiecewiseLayout) -> AnyFamily:
+    """``lowered`` of a piecewise layout: that of its only piece."""
+    found = one_piece(layout)
+    return layout if found is None else lower_integer(found)
+
+
+def lower_digits(layout: HierarchicalLayout) -> AnyFamily:
+    """``lowered`` of a hierarchical layout: that of its digits unless a guard excludes points."""
+    return _from_digits(layout, layout.map) if layout.is_total and isinstance(layout.map, DigitMap) else layout
 
 
 def _from_digits(layout: HierarchicalLayout, mapping: DigitMap) -> AnyFamily:
@@ -403,35 +420,19 @@ def values_at(layout: AnyFamily, index: npt.NDArray[Any]) -> npt.NDArray[Any]:
     if layout.size <= 2**OFFSET_BITS:
         values = np.asarray(layout.apply(index))
         return values if values.ndim == 2 else values.reshape(len(index), 1)
-    if isinstance(layout, IntegerLayout | PiecewiseLayout):
+    if family_of(layout).named_outputs:
         coords, rest = {}, index
-        for name, extent in layout.inputs:
+        for name, extent in layout.in_dims.items():
             coords[name], rest = rest % extent, rest // extent
         answers = [np.broadcast_to(np.asarray(a), (len(index),)) for a in layout.apply(coords).values()]
         return np.stack(answers, axis=-1) if answers else np.empty((len(index), 0), dtype=np.int64)
-    holes = isinstance(layout, HierarchicalLayout) and not layout.is_total
-    found = [-1 if holes and not layout.holds(int(i)) else layout.at(int(i)) for i in index]  # type: ignore[union-attr]
+    found = [layout.at(int(i)) if layout.is_total or layout.holds(int(i)) else -1 for i in index]  # type: ignore[union-attr]
     return np.array(found, dtype=object).reshape(len(index), 1)
 
 
 # directions
 
 TURNED = "{} maps offsets to coordinates, so its inverse is compared"
-
-
-def takes_offsets(layout: Any) -> bool:
-    """Return whether a layout maps offsets to the coordinates of a tile.
-
-    Example:
-        >>> shared = LinearLayout.from_bases({"offset": [(0, 1), (1, 1)]}, {"dim0": 2, "dim1": 2})
-        >>> takes_offsets(shared), takes_offsets(shared.inverse()), takes_offsets(CuteLayout(4, 1))
-        (True, False, False)
-    """
-    if isinstance(layout, CuteLayout | ComposedLayout):
-        return False
-    outputs = layout.out_dims
-    named = set(outputs) == {f"dim{place}" for place in range(len(outputs))}
-    return named and bool(outputs) and OFFSET in layout.in_dims
 
 
 def opposite(f: Any, g: Any) -> bool:

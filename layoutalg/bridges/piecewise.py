@@ -9,24 +9,25 @@ from math import gcd
 import numpy as np
 import numpy.typing as npt
 
-from layoutalg.bridges.affine import to_integer, to_linear
+from layoutalg.bridges.affine import strides_of, to_linear
 from layoutalg.bridges.cute import recognize
-from layoutalg.bridges.digits import digit_system, map_text, stage_text
+from layoutalg.bridges.digits import digit_system, stage_text
 from layoutalg.bridges.normal import (
     AnyFamily,
     Call,
     Given,
     checked,
+    family_of,
     from_coordinates,
     lowered,
     total,
     values_at,
 )
-from layoutalg.cute import ComposedLayout, CuteLayout
+from layoutalg.cute import CuteLayout
+from layoutalg.cute.swizzle import Cute, staged
 from layoutalg.f2 import LinearLayout
 from layoutalg.ground.digits import span
 from layoutalg.ground.errors import BudgetError, Diagnostic, MalformedError, RepresentabilityError
-from layoutalg.ground.listed import ListedLayout
 from layoutalg.hierarchy import DigitMap, HierarchicalLayout
 from layoutalg.integer import IntegerLayout
 from layoutalg.integer.forms import sampled_coordinates
@@ -89,29 +90,40 @@ def in_pieces(layout: AnyFamily) -> PiecewiseLayout:
 
 def _convert(layout: AnyFamily, where: Call) -> PiecewiseLayout:
     """Return ``to_piecewise`` of a nonempty total layout, unchecked."""
-    match layout:
-        case PiecewiseLayout():
-            return layout
-        case ListedLayout():
-            return _from_table(layout, where)
-        case HierarchicalLayout():
-            found = lowered(layout)
-            if found is not layout:
-                return _convert(found, where)
-            return _from_mixed(layout.map) if isinstance(layout.map, DigitMap) else _from_table(layout, where)
-        case IntegerLayout():
-            names = [f"c{place}" for place in range(len(layout.inputs))]
-            return PiecewiseLayout(isl_text(layout, names), tuple(layout.out_dims))
-        case LinearLayout():
-            return _from_bits(layout.columns, layout.constant)
-        case ComposedLayout() if not any(swizzle.bits for swizzle, _ in layout.stages):
-            return _convert(to_integer(layout), where)
-        case ComposedLayout():
-            return _from_swizzles(layout) or _from_bands(layout) or _from_runs(layout) or _from_floors(layout)
-    return PiecewiseLayout(map_text(digit_system(layout)), ("offset",))
+    pieces = family_of(layout).pieces
+    return _from_table(layout, where) if pieces is None else pieces(layout)
 
 
-def _from_swizzles(layout: ComposedLayout) -> PiecewiseLayout | None:
+def pieces_of_digits(layout: HierarchicalLayout) -> PiecewiseLayout:
+    """Return the pieces of a hierarchical layout: those of its narrower form, of its mixed bits, or of its table."""
+    found, where = lowered(layout), Call("to_piecewise", layout)
+    if found is not layout:
+        return _convert(found, where)
+    return _from_mixed(layout.map) if isinstance(layout.map, DigitMap) else _from_table(layout, where)
+
+
+def pieces_of_axes(layout: IntegerLayout) -> PiecewiseLayout:
+    """Return an integer layout as pieces on its axes."""
+    names = [f"c{place}" for place in range(len(layout.inputs))]
+    return PiecewiseLayout(isl_text(layout, names), tuple(layout.out_dims))
+
+
+def pieces_of_bits(layout: LinearLayout) -> PiecewiseLayout:
+    """Return a linear layout as pieces on its bits."""
+    return _from_bits(layout.columns, layout.constant)
+
+
+def pieces_of_strided(layout: Cute) -> PiecewiseLayout:
+    """Return strides under swizzles and offsets as pieces on the modes."""
+    if not layout.stages:
+        return PiecewiseLayout(digit_system(layout).text, ("offset",))
+    plain = strides_of(layout)
+    if plain is not None:
+        return pieces_of_axes(plain)
+    return _from_swizzles(layout) or _from_bands(layout) or _from_runs(layout) or _from_floors(layout)
+
+
+def _from_swizzles(layout: Cute) -> PiecewiseLayout | None:
     """Convert a swizzle stack that is affine over F2 below its largest period P; else None.
 
     A stack g satisfies g(x + P) = g(x) + P, so digits whose strides are multiples of P need not be split.
@@ -127,7 +139,7 @@ def _from_swizzles(layout: ComposedLayout) -> PiecewiseLayout | None:
         if extent > 1 and stride % period:
             return None
         places.append((extent, stride))
-    low = layout.rebase(CuteLayout((2,) * len(bits), tuple(bits)) if bits else CuteLayout(1, 0))
+    low = staged(layout.stages, CuteLayout((2,) * len(bits), tuple(bits)) if bits else CuteLayout(1, 0))
     try:
         linear = to_linear(low)
     except (RepresentabilityError, BudgetError):
@@ -209,7 +221,7 @@ def _from_mixed(mapping: DigitMap) -> PiecewiseLayout:
     return _from_digits(digits, constant, sorted(ones))
 
 
-def _from_bands(layout: ComposedLayout) -> PiecewiseLayout | None:
+def _from_bands(layout: Cute) -> PiecewiseLayout | None:
     """Convert a swizzle stack as its inner offset v plus a number per band of v modulo the largest period P.
 
     A stack g satisfies g(x + P) = g(x) + P, so g(x) - x is a function of x modulo P. Residues that v never takes join
@@ -223,7 +235,7 @@ def _from_bands(layout: ComposedLayout) -> PiecewiseLayout | None:
             return None
         inner = CuteLayout(period // unit, unit)
     try:
-        moved = layout.rebase(inner).table().tolist()
+        moved = staged(layout.stages, inner).table().tolist()
     except MalformedError:  # a whole period overflows 64 bits, though the layout does not
         return None
     moves = {v % period: value - v for v, value in zip(inner.table().tolist(), moved, strict=True)}
@@ -245,7 +257,7 @@ def _from_bands(layout: ComposedLayout) -> PiecewiseLayout | None:
     return _within_quota(f"{{ {'; '.join(pieces)} }}")
 
 
-def _from_runs(layout: ComposedLayout) -> PiecewiseLayout | None:
+def _from_runs(layout: Cute) -> PiecewiseLayout | None:
     """Convert a small swizzle stack run by run; None if it has too many points or runs."""
     if layout.size > LISTED:
         return None
@@ -261,7 +273,7 @@ def _within_quota(text: str) -> PiecewiseLayout | None:
         return None
 
 
-def _from_table(layout: HierarchicalLayout | ListedLayout, where: Call) -> PiecewiseLayout:
+def _from_table(layout: AnyFamily, where: Call) -> PiecewiseLayout:
     """Convert a table by its recognised form (strides, swizzle or bits), else run by run."""
     table = layout.table()
     try:
@@ -313,7 +325,7 @@ def _modes(layout: CuteLayout) -> tuple[str, str, str]:
     return ", ".join(name for name, _, _ in modes), value, box
 
 
-def _from_floors(layout: ComposedLayout) -> PiecewiseLayout:
+def _from_floors(layout: Cute) -> PiecewiseLayout:
     """Convert a swizzle stack on the modes of its CuTe layout, with every xored bit as a floor modulo 2."""
     names, value, box = _modes(layout.base)
     stages = [stage_text(swizzle, offset) for swizzle, offset in reversed(layout.stages)]

@@ -7,74 +7,52 @@ inequalities). ``ground.solver`` enforces the time limit and checks models; the 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 from layoutalg.bridges.digits import DigitSystem, Joint, Sum
 from layoutalg.ground import clock, solver
-from layoutalg.ground.check import Checker
 from layoutalg.ground.errors import BudgetError, Diagnostic
 from layoutalg.piecewise.layout import PiecewiseLayout
 from layoutalg.piecewise.pieces import Form, Piece
 
-check = Checker("LA744", "this question for z3 is malformed")
+Side: TypeAlias = DigitSystem | PiecewiseLayout
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
-    """Do two functions differ somewhere on their joint digits?
+@solver.whole
+def first_difference(joint: Joint, left: Side, right: Side, milliseconds: int) -> dict[str, int] | None:
+    """Return joint digits where two functions differ, or None if they agree everywhere.
 
     Args:
         joint: The joint digits.
         left: A function on its own digits; its variables must not clash with those of ``right``.
         right: The other function.
-    """
-
-    joint: Joint
-    left: DigitSystem | PiecewiseLayout
-    right: DigitSystem | PiecewiseLayout
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.joint, Joint):
-            raise check.malformed("joint", "must be a Joint", self.joint)
-        for name in ("left", "right"):
-            if not isinstance(getattr(self, name), DigitSystem | PiecewiseLayout):
-                raise check.malformed(name, "must be digits or a piecewise layout", getattr(self, name))
-
-
-@solver.whole
-def first_difference(question: Question, milliseconds: int) -> dict[str, int] | None:
-    """Return joint digits where the functions differ, or None if they agree everywhere.
+        milliseconds: The time limit.
 
     Example:
         >>> from layoutalg.bridges.digits import digit_system
         >>> from layoutalg.bridges.digits import joint_digits
         >>> from layoutalg.cute import CuteLayout
         >>> left, right = digit_system(CuteLayout((2, 2), (1, 2)), "f"), digit_system(CuteLayout(4, 1), "g")
-        >>> first_difference(Question(joint_digits((2, 2), (4,)), left, right), 1000) is None
+        >>> first_difference(joint_digits((2, 2), (4,)), left, right, 1000) is None
         True
     """
-    if not isinstance(question, Question):
-        raise check.malformed("question", "must be a Question", question)
-    limit = check.integer(milliseconds, "milliseconds", 1)
     session = solver.session("QF_LIA")
     writer = _Writer(session.z3, session.context, session.solver)
-    for name, extent in question.joint.digits:
+    for name, extent in joint.digits:
         writer.declare(name, 0, extent - 1)
-    for equation in question.joint.equations:
+    for equation in joint.equations:
         session.solver.add(writer.sum(equation) == 0)
-    left = writer.function(question.left, question.joint.left)
-    right = writer.function(question.right, question.joint.right)
-    session.solver.add(session.z3.Or([a != b for a, b in zip(left, right, strict=True)]))
-    names = [name for name, _ in question.joint.digits]
-    given = clock.left(limit / 1000)
+    pairs = zip(writer.function(left, joint.left), writer.function(right, joint.right), strict=True)
+    session.solver.add(session.z3.Or([a != b for a, b in pairs]))
+    names = [name for name, _ in joint.digits]
+    given = clock.left(milliseconds / 1000)
     try:
         found = solver.solve(session, "equality on digits", [writer.names[name] for name in names], given)
     except BudgetError as error:
         if error.diagnostic.code != "LA001":
             raise
         because = f"no answer within {given * 1000:.0f} ms"
-        diagnostic = Diagnostic("LA225", "z3 gave up", ("equality on digits",), because, {"milliseconds": limit})
+        diagnostic = Diagnostic("LA225", "z3 gave up", ("equality on digits",), because, {"milliseconds": milliseconds})
         raise BudgetError(diagnostic) from None
     return None if found is None else dict(zip(names, found, strict=True))
 
@@ -98,11 +76,11 @@ class _Writer:
         scope = self.names if own is None else {**self.names, **own}
         return self.z3.Sum([self.number(value.constant), *(scope[name] * a for name, a in value.terms)])
 
-    def function(self, function: DigitSystem | PiecewiseLayout, digits: Sequence[Sum]) -> list[Any]:
+    def function(self, function: Side, digits: Sequence[Sum]) -> list[Any]:
         """Return the outputs of a function whose digits are the given sums of joint digits."""
         terms = [self.sum(digit) for digit in digits]
         if isinstance(function, DigitSystem):
-            own = {name: term for (name, _), term in zip(function.digits, terms, strict=True)}
+            own = {name: term for (name, _), term in zip(function.inputs, terms, strict=True)}
             for variable in function.variables:
                 self.declare(variable.name, variable.low, variable.high)
             for equation in function.equations:

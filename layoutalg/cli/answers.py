@@ -46,9 +46,16 @@ EXIT_CODES = {
     TERMINATED: "terminated",
 }
 ERROR_SCHEMA = "layoutalg/error/1"
+VERDICT_SCHEMA = "layoutalg/verdict/1"
 Answer: TypeAlias = tuple[Result, list[str], int]
 TRACEBACK = "LAYOUTALG_TRACEBACK"
 """Environment variable; if set, internal errors show their traceback."""
+
+
+def schema_of(document: object) -> str:
+    """Return the schema that a document names, or an empty text."""
+    schema = document.get("schema") if isinstance(document, dict) else None
+    return schema if isinstance(schema, str) else ""
 
 
 def exit_code(error: BaseException) -> int:

@@ -10,10 +10,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from layoutalg.cli import commands
-from layoutalg.cli.answers import PROVED, REFUTED
+from layoutalg.cli.answers import PROVED, REFUTED, VERDICT_SCHEMA, schema_of
 from layoutalg.cli.inputs import layout_of, read_subject, texts_of
 from layoutalg.cli.output import answer_file, put_into, say, say_json
-from layoutalg.cli.plans import OPERAND_PROBLEMS, PROBLEM_SCHEMA, VERDICT_SCHEMA, schema_of, solved
+from layoutalg.cli.plans import OPERAND_PROBLEMS, PROBLEM_SCHEMA, solved
 from layoutalg.ground import clock
 from layoutalg.ground.document import malformed
 from layoutalg.ground.errors import AdmissibilityError

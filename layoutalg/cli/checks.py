@@ -10,15 +10,15 @@ import os
 from pathlib import Path
 
 from layoutalg.cli import commands
-from layoutalg.cli.answers import PROVED, REFUTED, UNKNOWN, Answer, each, failed
-from layoutalg.cli.inputs import read_text, title
+from layoutalg.cli.answers import PROVED, REFUTED, UNKNOWN, VERDICT_SCHEMA, Answer, each, failed, schema_of
+from layoutalg.cli.files import read_text, title
 from layoutalg.cli.output import OutputError, Result, progress, put_folder, say, say_json
-from layoutalg.cli.plans import CERTIFICATES, VERDICT_SCHEMA, checked, schema_of
 from layoutalg.ground import clock
 from layoutalg.ground.document import malformed, split_json
 from layoutalg.proofs import checker
 
 EMITTED = "layoutalg/emitted/1"
+CERTIFICATES = checker.SCHEMA.removesuffix("2")
 
 
 def run_check(given: commands.Check) -> int:
@@ -30,7 +30,7 @@ def run_check(given: commands.Check) -> int:
     if certificate is None:
 
         def answer(document: object) -> Answer:
-            return checked(document, given.documented_only)
+            return _check_plan(document, given)
 
         return each(lambda: split_json(text, title(given.file)), given.json, given.budget, answer)
     with clock.within(given.budget):
@@ -41,6 +41,12 @@ def run_check(given: commands.Check) -> int:
     else:
         say(lines[0])
     return code
+
+
+def _check_plan(document: object, given: commands.Check) -> Answer:
+    from layoutalg.cli.plans import checked
+
+    return checked(document, given.documented_only)
 
 
 def _certificate(text: str) -> object:
@@ -106,7 +112,7 @@ def _check_file(path: str, given: commands.Check) -> list[tuple[Result, str, int
         try:
             with clock.within(given.budget):
                 clock.check("a document")
-                answer = checked(document, given.documented_only)
+                answer = _check_plan(document, given)
         except Exception as error:
             answer = failed(error)
         found.append(_in_a_line(f"{path}[{place}]" if documents.is_list else path, answer))

@@ -290,7 +290,6 @@ class Swizzle(Options):
     form: str = argument("form of the layout", "--form", default="any", choices=("any", "tma", "cute", "xor"))
     tile: Sizes | None = _extents("--tile", "tile extents, if the accesses do not determine them")
     chunk: int = argument("bytes per chunk for the form xor (default 16)", "--chunk", type=_count, default=16)
-    engine: str = argument("smt: z3 confirms the least xor", "--engine", default="search", choices=("search", "smt"))
     picture: str | None = _picture(
         "the banks of each access before and after, and the lines of memory,", "-o", "--output"
     )

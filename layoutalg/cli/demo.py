@@ -15,7 +15,7 @@ from pathlib import Path
 
 from layoutalg.cli import commands
 from layoutalg.cli.answers import PROVED, REFUTED, exit_code
-from layoutalg.cli.inputs import read_document
+from layoutalg.cli.files import read_document
 from layoutalg.cli.output import Steps, say, say_json
 from layoutalg.codegen.compile import to_cubin
 from layoutalg.codegen.cuda import load_kernel, store_kernel

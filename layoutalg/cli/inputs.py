@@ -1,4 +1,4 @@
-"""Read what the user types or pipes in: layout notation, hexadecimal digits, or JSON documents of bounded size.
+"""Read what the user types or pipes in: layout notation, hexadecimal digits, or JSON documents.
 
 Implementation notes: an argument is a file if one of that name exists, otherwise the text itself. Text that begins like
 JSON is parsed as JSON; text of hexadecimal digits is bytes; everything else is notation. Input is never executed.
@@ -9,20 +9,17 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import BinaryIO, Literal
+from typing import Literal
 
-from layoutalg.ground import limits
-from layoutalg.ground.document import Documents, load_json, malformed, split_json
-from layoutalg.ground.errors import AdmissibilityError, BudgetError, Diagnostic, LayoutError, MalformedError
-from layoutalg.ground.text import escaped
+from layoutalg.cli.files import read_text, refused, title
+from layoutalg.ground.document import load_json, malformed
+from layoutalg.ground.errors import AdmissibilityError, BudgetError, LayoutError, MalformedError
 from layoutalg.notation import parse
 from layoutalg.notation.written import Written, read_written
 from layoutalg.proofs.dtypes import stated_type
 
-_CHUNK = 2**20
 _JSON = re.compile(r"""\s*(?:$|\{\s*(?:["'}]|$)|"|(?:null|true|false|-?(?:NaN|Infinity|[0-9.eE+]+))\s*$)""")
 """The beginning of a JSON object, string, number or word that no notation shares."""
 _HEX = re.compile(r"(?:0[xX])?([0-9a-fA-F]{64,})")
@@ -30,54 +27,6 @@ _PATH = re.compile(r"[./~]|.*\.(?:json|txt|mlir|ttgir|ttir|layout|bin|hex)$", re
 """A text meant as a file name, even if no such file exists."""
 _ARGUMENT = re.compile(r"\b([a-z_]+)=(?![\w=])")
 """A missing argument in a library message, such as shape=."""
-
-
-def title(name: str) -> str:
-    """Return the name of a file for messages."""
-    return "standard input" if name == "-" else escaped(name, 300)
-
-
-def _refused(what: str, name: str, because: str) -> MalformedError:
-    return MalformedError(Diagnostic("LA012", what, (title(name),), because))
-
-
-def read_text(name: str) -> str:
-    """Return the text of a file, or of standard input for ``-``."""
-    try:
-        if name != "-":
-            with open(name, "rb") as file:
-                raw = _read(file)
-        elif sys.stdin is None:
-            raise ValueError("standard input is closed")
-        else:
-            raw = _read(sys.stdin.buffer)
-    except (OSError, ValueError) as error:  # ValueError: a name with a null character, a closed stream
-        raise _refused("cannot read the document", name, getattr(error, "strerror", None) or str(error)) from None
-    if len(raw) > limits.DOCUMENT_BYTES:
-        raise _refused("document too large", name, f"the limit is {limits.DOCUMENT_BYTES} bytes")
-    try:
-        return raw.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise _refused("not a UTF-8 text", name, str(error)) from None
-
-
-def _read(file: BinaryIO) -> bytes:
-    """Return the contents of a file, or the first ``DOCUMENT_BYTES`` + 1 bytes of a longer one."""
-    parts, room = [], limits.DOCUMENT_BYTES + 1
-    while room and (part := file.read(min(room, _CHUNK))):
-        parts.append(part)
-        room -= len(part)
-    return b"".join(parts)
-
-
-def read_document(name: str) -> object:
-    """Return the single document of a file."""
-    return load_json(read_text(name), title(name))
-
-
-def read_documents(name: str) -> Documents:
-    """Return the documents of a file, one or a list of them."""
-    return split_json(read_text(name), title(name))
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +57,7 @@ def read_subject(argument: str) -> Subject:
         if (_JSON.match(text) or listed) and not _HEX.fullmatch(text.strip()):
             return Subject("json", load_json(text, name))
     elif _PATH.match(argument) and "(" not in argument:
-        raise _refused("cannot read the document", argument, "there is no such file")
+        raise refused("cannot read the document", argument, "there is no such file")
     else:
         text = argument
         if re.match(r"\s*\{\s*\"", text):

@@ -12,8 +12,19 @@ from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
 from layoutalg.cli import commands
-from layoutalg.cli.answers import ERROR_SCHEMA, PROVED, REFUTED, UNKNOWN, Answer, each, failed
-from layoutalg.cli.inputs import read_documents, read_subject, written_in
+from layoutalg.cli.answers import (
+    ERROR_SCHEMA,
+    PROVED,
+    REFUTED,
+    UNKNOWN,
+    VERDICT_SCHEMA,
+    Answer,
+    each,
+    failed,
+    schema_of,
+)
+from layoutalg.cli.files import read_documents
+from layoutalg.cli.inputs import read_subject, written_in
 from layoutalg.ground.document import Documents, malformed, split_json
 from layoutalg.ground.errors import BudgetError, LayoutError, MalformedError
 from layoutalg.ground.verdict import Proved, Refuted, Verdict
@@ -40,7 +51,6 @@ from layoutalg.synth.tensormap.refusal import SCHEMA as REFUSAL_SCHEMA
 from layoutalg.synth.wgmma.refusal import SCHEMA as OPERAND_REFUSAL
 from layoutalg.targets.nvidia.tensormap import element_bytes
 
-VERDICT_SCHEMA = "layoutalg/verdict/1"
 CERTIFICATES = checker.SCHEMA.removesuffix("2")
 OPERAND_PROBLEMS = OPERAND_PROBLEM.removesuffix("1")
 PROBLEM_SCHEMA = SCHEMA.removesuffix("1")
@@ -98,12 +108,6 @@ def _documents(name: str, option: str) -> Documents:
 
 def _notation(argument: str) -> str:
     return read_subject(argument).text("file", "must be layout notation with these options")
-
-
-def schema_of(document: object) -> str:
-    """Return the schema that a document names, or an empty text."""
-    schema = document.get("schema") if isinstance(document, dict) else None
-    return schema if isinstance(schema, str) else ""
 
 
 def _synthesized(document: object, budget_seconds: float, documented_only: bool = False) -> Answer:

@@ -11,7 +11,8 @@ from layoutalg import ask, draw
 from layoutalg.ask.explanation import Explanation
 from layoutalg.cli import commands
 from layoutalg.cli.answers import PROVED, REFUTED, UNKNOWN
-from layoutalg.cli.inputs import as_options, read_subject, read_text, texts_of, written_in
+from layoutalg.cli.files import read_text
+from layoutalg.cli.inputs import as_options, read_subject, texts_of, written_in
 from layoutalg.cli.output import answer_file, put_into, say_answer
 from layoutalg.codegen.conversion import conversion_kernel
 from layoutalg.ground import clock
@@ -32,7 +33,7 @@ ILLEGAL = ("LA309", "LA310")
 """Codes of ``decode`` for 128 bytes that no driver writes."""
 ARGUMENTS = {
     "element_bits": "--bits", "kind": "--access", "tile": "--tile", "chunk_bytes": "--chunk", "target": "--target",
-    "form": "--form", "engine": "--engine", "mechanism": "--mechanism", "smem_bytes": "--smem", "shape": "--shape",
+    "form": "--form", "mechanism": "--mechanism", "smem_bytes": "--smem", "shape": "--shape",
 }  # fmt: skip
 """Arguments of the library -> options of these commands."""
 TAKEN_AS = {"align_bytes": "align", "budget_seconds": "budget"}
@@ -124,7 +125,7 @@ def run_swizzle(given: commands.Swizzle) -> int:
         with as_options(ARGUMENTS | {"shape": "--tile"}):
             found = swizzle(
                 accesses, given.targets or ["sm_90a"], given.bits, given.form, tile=given.tile,
-                chunk_bytes=given.chunk, engine=given.engine, budget_seconds=given.budget,
+                chunk_bytes=given.chunk, budget_seconds=given.budget,
             )  # fmt: skip
         _draw_and_say(found, file, given.json, f"{found}\n{found.why}")
     return PROVED if found.optimal else UNKNOWN

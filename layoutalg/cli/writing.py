@@ -10,10 +10,10 @@ from typing import Any
 
 from layoutalg import draw
 from layoutalg.cli import commands
-from layoutalg.cli.answers import PROVED, REFUTED, Answer
+from layoutalg.cli.answers import PROVED, REFUTED, VERDICT_SCHEMA, Answer
 from layoutalg.cli.inputs import read_subject, written_in
 from layoutalg.cli.output import answer_file, put_bytes, put_into, say, say_json
-from layoutalg.cli.plans import VERDICT_SCHEMA, Solved, solved
+from layoutalg.cli.plans import Solved, solved
 from layoutalg.codegen.cuda import load_kernel, store_kernel
 from layoutalg.codegen.exports import EXPORT_FORMS, export
 from layoutalg.codegen.host import descriptor_table, host_map, map_bytes

@@ -21,7 +21,7 @@ from layoutalg.cute.fit import strided_form
 from layoutalg.cute.inttuple import IntTuple, integer, malformed, shape_text, validate
 from layoutalg.cute.layout import CuteLayout, from_flat, trusted
 from layoutalg.cute.operands import FAMILIES, AnyLayout, Under, cached, operand_refusal, refusal, require_cute
-from layoutalg.cute.swizzle import ComposedLayout, Cute, bottom, shift
+from layoutalg.cute.swizzle import ComposedLayout, Cute, shift
 from layoutalg.ground.digits import merge, split
 from layoutalg.ground.errors import Diagnostic, MalformedError, shown
 from layoutalg.ground.limits import TUPLE_DEPTH, TUPLE_MODES
@@ -418,7 +418,7 @@ def slice_and_offset(coord: Coord, layout: Cute) -> ComposedLayout:
         >>> print(slice_and_offset((None, 1), ComposedLayout(Swizzle(1, 0, 1), 0, CuteLayout((2, 4)))))
         Sw<1,0,1> o 2 o (2):(1)
     """
-    base = bottom(require_cute(layout, "slice_and_offset"))
+    base = require_cute(layout, "slice_and_offset").base
     offset = _offset_fixed(coord, base, f"slice({coord_text(coord)}, {layout})", 0)
     rest = base if coord is None else make_layout(*_modes_at(coord, base, True))
     return moved(layout, rest, offset)
@@ -444,7 +444,7 @@ def domain_offset(coord: IntTuple, layout: Cute) -> ComposedLayout:
         10 + (3,6):(8,1)
     """
     start = validate(coord, "coordinate")
-    base = bottom(require_cute(layout, "domain_offset"))
+    base = require_cute(layout, "domain_offset").base
     offset = _offset_fixed(start, base, f"domain_offset({shape_text(start)}, {layout})", 0)
     digits = _digits(start, base.shape)
     left = tuple([extent - digit for (extent, _), digit in zip(base.flat, digits, strict=True)])

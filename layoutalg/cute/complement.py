@@ -31,7 +31,7 @@ from layoutalg.cute.inttuple import (
 )
 from layoutalg.cute.layout import CuteLayout, from_flat
 from layoutalg.cute.operands import Where, cached, refusal, require_cute
-from layoutalg.cute.swizzle import Cute, bottom
+from layoutalg.cute.swizzle import Cute
 from layoutalg.ground import recognize
 from layoutalg.ground.digits import Flat, merge
 from layoutalg.ground.errors import AdmissibilityError, LayoutError, MalformedError, shown
@@ -214,7 +214,7 @@ def nullspace(layout: Cute) -> CuteLayout:
         >>> print(nullspace(CuteLayout((4, 2, 3), (0, 1, 0))), nullspace(CuteLayout(4)))
         (4,3):(1,8) 1:0
     """
-    own = bottom(require_cute(layout, "nullspace"))
+    own = require_cute(layout, "nullspace").base
     if own.size == 0:
         raise refusal("LA165", "the layout is empty", f"nullspace({layout})", "an empty layout has no coordinates")
     return from_flat(still_digits(own.flat))

@@ -178,6 +178,7 @@ class CoordinateLayout(LeafAxes):
     shape: IntTuple
     stride: BasisTuple
     profile: IntTuple
+    hint = "its .components are integer layouts"
     __array_ufunc__: ClassVar[None] = None  # makes numpy defer to the layout's operators
     _paths: tuple[Path, ...] = field(init=False, repr=False, compare=False)
     _components: tuple[CuteLayout, ...] = field(init=False, repr=False, compare=False)

@@ -54,7 +54,7 @@ from layoutalg.cute.operands import (
     tiler_text,
     within,
 )
-from layoutalg.cute.swizzle import ComposedLayout, Cute, bottom
+from layoutalg.cute.swizzle import ComposedLayout, Cute
 from layoutalg.ground.digits import evaluate, first_outside, merge, span
 from layoutalg.ground.errors import AdmissibilityError, Diagnostic, LayoutError, MalformedError, RepresentabilityError
 
@@ -419,7 +419,7 @@ def make_layout_like(layout: Cute) -> CuteLayout:
 
     Laws: idempotent; a compact layout is unchanged.
     """
-    own = bottom(require_cute(layout, "make_layout_like"))
+    own = require_cute(layout, "make_layout_like").base
     if own.size == 0:
         return CuteLayout(own.shape)
     strides = [0] * len(own.flat)
@@ -452,7 +452,7 @@ def tile_to_shape(tile: Cute, shape: IntTuple, order: IntTuple | None = None) ->
     """
     target = validate(shape, "shape")
     own = require_cute(tile, "tile_to_shape", "tile")
-    whole = _repeated(bottom(own), target, order)
+    whole = _repeated(own.base, target, order)
     if isinstance(own, CuteLayout):
         return whole
     answer = own.rebase(whole)

@@ -18,7 +18,7 @@ from typing import TypeAlias
 from layoutalg.cute.factor import Broken, GaveUpError, factor_run, first_carry
 from layoutalg.cute.inttuple import IntTuple, flatten
 from layoutalg.cute.layout import CuteLayout, from_flat, from_runs
-from layoutalg.cute.swizzle import IDENTITY, ComposedLayout, Cute, Stages, Swizzle, bottom, staged
+from layoutalg.cute.swizzle import IDENTITY, ComposedLayout, Cute, Stages, Swizzle, staged
 from layoutalg.f2 import matrix
 from layoutalg.f2.carry import one_swizzle, shifted, sum_of_bits
 from layoutalg.ground import clock, recognize
@@ -34,8 +34,8 @@ Affine: TypeAlias = tuple[tuple[int, ...], int]
 
 def carry_free(layout: Cute) -> tuple[Affine | None, bool]:
     """Return the affine map (None if an addition carries) and whether a later offset could cancel that carry."""
-    addends = [stride << bit for extent, stride in bottom(layout).flat for bit in range(extent.bit_length() - 1)]
-    stages = layout.stages[::-1] if isinstance(layout, ComposedLayout) else ()
+    addends = [stride << bit for extent, stride in layout.base.flat for bit in range(extent.bit_length() - 1)]
+    stages = layout.stages[::-1]
     constant = stages[0][1] if stages else 0
     columns = sum_of_bits(constant, addends)
     for position, (swizzle, offset) in enumerate(stages):
@@ -78,7 +78,7 @@ def _start(layout: Cute, bits: int) -> Cute:
     if layout.size <= 1 << bits:
         return layout
     try:
-        run = factor_run(merge(bottom(layout).flat), 1, 1 << bits)
+        run = factor_run(merge(layout.base.flat), 1, 1 << bits)
     except GaveUpError:
         return layout
     if isinstance(run, Broken):

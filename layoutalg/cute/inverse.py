@@ -16,7 +16,6 @@ special cases only.
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import TypeAlias, cast, overload
 
 import numpy as np
@@ -30,15 +29,12 @@ from layoutalg.cute.layout import CuteLayout, from_flat, inverse
 from layoutalg.cute.operands import cached, refusal, require_cute
 from layoutalg.cute.swizzle import IDENTITY, ComposedLayout, Cute, staged
 from layoutalg.f2 import matrix
-from layoutalg.ground.digits import Flat, evaluate_many, merge, span, table
+from layoutalg.ground.digits import Flat, evaluate_many, merge, span
 from layoutalg.ground.errors import AdmissibilityError, BudgetError, Diagnostic, RepresentabilityError
 from layoutalg.ground.limits import CUTE_POINTS
 
 Turned: TypeAlias = tuple[CuteLayout, int, int, Flat]
 """``|L|`` without nesting, ``low``, and ``flip`` as a constant and a digit list with weights of either sign."""
-
-DRIFT_TRIALS = 4096
-SEARCHED = 64
 
 
 @cached
@@ -67,16 +63,7 @@ def right_digits(flat: Flat) -> Flat:
 @cached
 def left_strided(layout: CuteLayout) -> CuteLayout:
     """Return ``left_inverse`` of a CuTe layout."""
-    try:
-        chain = divisible_chain(layout.flat, lambda: f"left_inverse({layout})", padded=True)
-    except AdmissibilityError as error:
-        found = None
-        if error.diagnostic.code == "LA134":
-            modes = [mode for mode in weighted(layout.flat) if mode[1]]
-            found = _left_by_drift(modes) or _left_by_search(modes, layout.cosize)
-        if found is None:
-            raise
-        return found
+    chain = divisible_chain(layout.flat, lambda: f"left_inverse({layout})", padded=True)
     return from_flat(left_digits(chain))
 
 
@@ -98,56 +85,6 @@ def left_digits(chain: Chain) -> Flat:
         digits.append((extent, weight))
         end, last = extent * stride, mode
     return merge(tuple(digits))
-
-
-def _left_by_drift(unsorted: list[tuple[int, int, int]]) -> CuteLayout | None:
-    """Return a left inverse for strides that form a divisible chain up to a small drift, or None.
-
-    With periods w_1 | w_2 | ... and w_k <= d_k, an offset is the sum of c_k w_k plus the drifts c_k (d_k - w_k). A
-    total drift below w_1 changes no digit of the periods, so these still give the coordinates.
-    """
-    modes = sorted(unsorted, key=lambda mode: mode[1])
-    extent, least, _ = modes[0]
-    for first in range(least, max(0, least - DRIFT_TRIALS), -1):
-        digits: list[tuple[int, int]] = [(first, 0)]
-        drift = (extent - 1) * (least - first)
-        period = first
-        for (before, _, weight), (count, stride, _) in pairwise(modes):
-            ratio = stride // period
-            if ratio < before:
-                break
-            digits.append((ratio, weight))
-            period *= ratio
-            drift += (count - 1) * (stride - period)
-        else:
-            if drift < first:
-                return from_flat(merge((*digits, (modes[-1][0], modes[-1][2]))))
-    return None
-
-
-def _left_by_search(modes: list[tuple[int, int, int]], cosize: int) -> CuteLayout | None:
-    """Return a left inverse of an injective layout of small cosize in the fewest digits, or None.
-
-    For given radices the strides of the inverse solve a linear system with one equation per offset; the rounded
-    solution is checked in integers.
-    """
-    if cosize > SEARCHED:
-        return None
-    offsets = table(tuple([(extent, stride) for extent, stride, _ in modes]))
-    wanted = table(tuple([(extent, weight) for extent, _, weight in modes]))
-    if len(np.unique(offsets)) < len(offsets):
-        return None
-    chains: list[tuple[int, ...]] = [(1,)]
-    while chains:
-        for chain in chains:
-            ends = (*chain, chain[-1] * -(-cosize // chain[-1]))
-            digits = np.stack([offsets % high // low for low, high in pairwise(ends)], axis=1)
-            strides = np.rint(np.linalg.lstsq(digits.astype(np.float64), wanted, rcond=None)[0]).astype(np.int64)
-            if (digits @ strides == wanted).all():
-                found = [(high // low, int(step)) for (low, high), step in zip(pairwise(ends), strides, strict=True)]
-                return from_flat(merge(tuple(found)))
-        chains = [(*chain, period) for chain in chains for period in range(2 * chain[-1], cosize, chain[-1])]
-    return None
 
 
 @overload
@@ -269,19 +206,18 @@ def left_inverse(layout: ComposedLayout) -> Cute: ...
 def left_inverse(layout: Cute) -> Cute:
     """Return R with R(layout(i)) = i where the layout is injective, and layout(R(layout(i))) = layout(i) always.
 
-    Mathematically: a retraction of L. The strides must form a divisibility chain, up to a total drift below the least
-    stride, as in ``(2,3):(3,16)``; rows may be padded by any amount. For any other injective layout with a cosize of at
-    most 64, all mixed radices are searched. Offsets that L skips get some value; in a whole gap, that of its first
-    offset.
+    Mathematically: a retraction of L. The strides must form a divisibility chain; rows may be padded by any amount.
+    Offsets that L skips get some value; in a whole gap, that of its first offset. Other injective layouts have an
+    inverse in a wider family: ``layoutalg.left_inverse(layout, widen=True)``.
 
     Args:
         layout: Strides >= 0; once stride-0 modes are dropped, each stride is a multiple of the one before it and at
-            least its stride times extent, or the cosize is at most 64. Elements.
+            least its stride times extent. Elements.
 
     Returns:
         Coalesced layout from offsets to 1-D coordinates, defined on at least [0, cosize).
 
-    Complexity: O(k log k) for k modes if the strides divide; a search of milliseconds for a cosize of at most 64.
+    Complexity: O(k log k) for k modes.
 
     Example:
         >>> print(left_inverse(CuteLayout((4, 8), (8, 1))))
@@ -290,8 +226,6 @@ def left_inverse(layout: Cute) -> Cute:
         (2,4):(0,1)
         >>> print(left_inverse(CuteLayout((8, 16), (1, 12))))
         (12,16):(1,8)
-        >>> print(left_inverse(CuteLayout((2, 8), (3, 2))))
-        (2,9):(-1,2)
 
     Laws: composition(R, L) is the identity on L's domain where L is injective.
     """

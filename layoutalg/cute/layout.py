@@ -126,6 +126,7 @@ class CuteLayout(LeafAxes, _Hashed):
 
     shape: IntTuple
     stride: IntTuple
+    title, hint = "CuTe shape:stride", ""
     __array_ufunc__: ClassVar[None] = None  # makes numpy defer to the layout's operators
     _flat: Flat = field(init=False, repr=False, compare=False)
     _size: int = field(init=False, repr=False, compare=False)
@@ -170,6 +171,16 @@ class CuteLayout(LeafAxes, _Hashed):
             return 0
         low, high = span(self._flat)
         return 1 + high - low
+
+    @property
+    def stages(self) -> tuple[()]:
+        """The swizzles and offsets over the layout: none, unlike those of a ``ComposedLayout``."""
+        return ()
+
+    @property
+    def base(self) -> CuteLayout:
+        """The layout under the stages: itself."""
+        return self
 
     @property
     def out_dims(self) -> dict[str, None]:

@@ -97,6 +97,7 @@ class Morphism(LeafAxes):
     codomain: IntTuple
     map: Map
     pitch: IntTuple | None = None
+    title, hint = "tuple morphism", "its .to_layout() is a layout"
     __array_ufunc__: ClassVar[None] = None  # makes numpy defer to the morphism's operators
 
     def __post_init__(self) -> None:

@@ -29,17 +29,8 @@ Where: TypeAlias = "str | Callable[[], str]"
 
 FAMILIES = "a CuteLayout, a ComposedLayout or a CoordinateLayout"
 
-_TO_CUTE = "layoutalg.convert.to_cute gives its CuTe form if it has one"
 _COMPACT = "CuteLayout(shape) is the compact layout of a shape"
-_HINTS = {
-    "str": "layoutalg.parse reads text",
-    "ComposedLayout": "its .base is the layout under the swizzles and offsets",
-    "CoordinateLayout": "its .components are integer layouts",
-    "SymbolicLayout": "layoutalg.cute.symbolic has the operations for symbolic sizes",
-    "Morphism": "its .to_layout() is a layout",
-    "int": _COMPACT,
-    "tuple": _COMPACT,
-} | dict.fromkeys(("LinearLayout", "IntegerLayout", "PiecewiseLayout", "HierarchicalLayout"), _TO_CUTE)
+_HINTS: dict[type, str] = {str: "layoutalg.parse reads text", int: _COMPACT, tuple: _COMPACT}
 
 NARROW = 16
 RECENT = 4096
@@ -88,7 +79,7 @@ def require_cute(layout: Value, operation: str, argument: str = "layout") -> Val
 
 def operand_refusal(value: object, operation: str, argument: str, rule: str) -> MalformedError:
     """Return the LA192 error for an operand of the wrong type, with a hint if one is known."""
-    hint = _HINTS.get(type(value).__name__, "")
+    hint = _HINTS.get(type(value)) or getattr(value, "hint", "")
     text = f"the {type(value).__name__} {value}" if isinstance(value, ComposedLayout) else shown(value)
     because = f"{argument} must be {rule}, not {text}" + (f"; {hint}" if hint else "")
     return MalformedError(Diagnostic("LA192", "the operand does not fit the operation", (operation,), because))

@@ -18,7 +18,7 @@ from layoutalg.cute.inttuple import idx2crd, integer, malformed, product_each
 from layoutalg.cute.inverse import left_inverse, right_inverse
 from layoutalg.cute.layout import CuteLayout
 from layoutalg.cute.operands import Tiler, read_tiler, refusal, require_cute, tiler_text, within
-from layoutalg.cute.swizzle import ComposedLayout, Cute, bottom
+from layoutalg.cute.swizzle import ComposedLayout, Cute
 from layoutalg.ground.errors import Diagnostic, LayoutError, MalformedError
 
 
@@ -68,7 +68,7 @@ def _project(tiler: Tiler, coord: Coord, keep: Coord, where: str) -> tuple[Tiler
 
 def _slice_zipped(zipped: Cute, coord: Coord, side: int, where: str) -> ComposedLayout:
     """Slice mode ``side`` of a zipped layout at ``coord``; the modes of the other side stay, unpacked."""
-    base = bottom(zipped)
+    base = zipped.base
     sliced: CuteLayout = base[side]
     other: CuteLayout = base[1 - side]
     if isinstance(coord, tuple):
@@ -175,9 +175,9 @@ def thread_value_partition(layout: Cute, thread_value: Cute, thread: int, tiler:
     where = f"thread_value_partition({require_cute(layout, 'thread_value_partition')}, {thread_value}, {number})"
     try:
         if tiler is None:
-            base, rest = after_strided(bottom(layout), thread_value), []
+            base, rest = after_strided(layout.base, thread_value), []
         else:
-            zipped = bottom(zipped_divide(layout, tiler))
+            zipped = zipped_divide(layout, tiler).base
             rest = list(zipped[1])
             base = make_layout(*after_strided(zipped[0], thread_value), *rest)
         return slice_and_offset((number, None, *[None] * len(rest)), moved(layout, base, 0))
@@ -350,7 +350,7 @@ class TiledCopy:
         return self._view(layout, self.atom.destination)
 
     def _view(self, layout: Cute, target: CuteLayout) -> Cute:
-        zipped = bottom(zipped_divide(layout, self.tiler))
+        zipped = zipped_divide(layout, self.tiler).base
         placed = after_strided(zipped[0], self._placed(target))
         view = make_layout(*placed, zipped[1])
         return view if isinstance(layout, CuteLayout) else moved(layout, view, 0)

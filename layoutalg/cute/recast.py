@@ -20,7 +20,7 @@ from layoutalg.cute.fit import simplify
 from layoutalg.cute.inttuple import integer, malformed, unflatten
 from layoutalg.cute.layout import CuteLayout, from_runs
 from layoutalg.cute.operands import refusal, require_cute
-from layoutalg.cute.swizzle import ComposedLayout, Cute, bottom, staged
+from layoutalg.cute.swizzle import ComposedLayout, Cute, staged
 from layoutalg.ground.digits import Flat
 from layoutalg.ground.errors import AdmissibilityError, Diagnostic, RepresentabilityError
 
@@ -60,25 +60,23 @@ def upcast(layout: Cute, factor: int) -> Cute:
 
 
 def _wider(layout: Cute, count: int, where: str) -> Cute:
-    if isinstance(layout, ComposedLayout):
-        _require_power_of_two(layout, count, where)
-        low = count.bit_length() - 1
-        for swizzle, offset in reversed(layout.stages):
-            if offset % count:
-                raise refusal("LA647", _NO_FORM, where, f"the offset {offset} is not a multiple of {count}")
-            if swizzle.bits and swizzle.base < low:
-                because = f"{swizzle} moves bit {swizzle.base}, which is inside an element of {count}"
-                raise refusal("LA647", _NO_FORM, where, because)
-        stages = [(swizzle.raised(-low), offset // count) for swizzle, offset in layout.stages]
-        return staged(stages, _wider_strided(layout.base, count, where))
-    return _wider_strided(layout, count, where)
+    _require_power_of_two(layout, count, where)
+    low = count.bit_length() - 1
+    for swizzle, offset in reversed(layout.stages):
+        if offset % count:
+            raise refusal("LA647", _NO_FORM, where, f"the offset {offset} is not a multiple of {count}")
+        if swizzle.bits and swizzle.base < low:
+            because = f"{swizzle} moves bit {swizzle.base}, which is inside an element of {count}"
+            raise refusal("LA647", _NO_FORM, where, because)
+    stages = [(swizzle.raised(-low), offset // count) for swizzle, offset in layout.stages]
+    return staged(stages, _wider_strided(layout.base, count, where))
 
 
 _NO_FORM = "the layout has no exact form in elements of that width"
 
 
-def _require_power_of_two(layout: ComposedLayout, count: int, where: str) -> None:
-    if count & (count - 1) and layout.period > 1:
+def _require_power_of_two(layout: Cute, count: int, where: str) -> None:
+    if count & (count - 1) and any(swizzle.bits for swizzle, _ in layout.stages):
         because = f"{count} is not a power of two, so elements do not fill whole address bits"
         raise refusal("LA647", _NO_FORM, where, because)
 
@@ -168,9 +166,7 @@ def downcast(layout: Cute, factor: int) -> Cute:
     """
     count = _checked_factor(factor)
     where = f"downcast({require_cute(layout, 'downcast')}, {count})"
-    narrow = _narrower(bottom(layout), count, where)
-    if not isinstance(layout, ComposedLayout):
-        return narrow
+    narrow = _narrower(layout.base, count, where)
     _require_power_of_two(layout, count, where)
     low = count.bit_length() - 1
     return staged([(swizzle.raised(low), offset * count) for swizzle, offset in layout.stages], narrow)
@@ -253,13 +249,11 @@ def max_alignment(layout: CuteLayout | ComposedLayout) -> int:
     """
     if require_cute(layout, "max_alignment").size == 0:
         raise refusal("LA163", "the layout is empty", f"max_alignment({layout})", "every factor would be exact")
-    if isinstance(layout, CuteLayout):
-        return _alignment(layout, 0)
     best = 1
     for form in (layout, simplify(layout)):  # a swizzle without effect here does not limit it
-        stages = form.stages if isinstance(form, ComposedLayout) else ()
-        limits = [1 << swizzle.base for swizzle, _ in stages if swizzle.bits] + [offset for _, offset in stages]
-        best = max(best, _alignment(form.base if isinstance(form, ComposedLayout) else form, gcd(*limits)))
+        limits = [1 << swizzle.base for swizzle, _ in form.stages if swizzle.bits]
+        limits += [offset for _, offset in form.stages]
+        best = max(best, _alignment(form.base, gcd(*limits)))
     return best
 
 

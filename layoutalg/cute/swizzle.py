@@ -61,6 +61,7 @@ class Swizzle(Shown, Written):
     base: int
     shift: int
     unit: Unit = "element"
+    title = "a swizzle alone"
     __array_ufunc__: ClassVar[None] = None  # makes numpy defer to the swizzle's operators
 
     def __post_init__(self) -> None:
@@ -268,6 +269,8 @@ class ComposedLayout(LeafAxes):
 
     stages: Stages
     base: CuteLayout
+    title = "CuTe with swizzles and offsets"
+    hint = "its .base is the layout under the swizzles and offsets"
     __array_ufunc__: ClassVar[None] = None  # makes numpy defer to the layout's operators
 
     def __init__(self, outer: Swizzle, offset: int, inner: Cute) -> None:
@@ -283,10 +286,7 @@ class ComposedLayout(LeafAxes):
             )
             what = "a swizzle of byte addresses cannot follow a layout of element offsets"
             raise AdmissibilityError(Diagnostic("LA112", what, (f"{outer} o {start} o {inner}",), because))
-        if isinstance(inner, ComposedLayout):
-            _fill(self, ((outer, start), *inner.stages), inner.base)
-        else:
-            _fill(self, ((outer, start),), inner)
+        _fill(self, ((outer, start), *inner.stages), inner.base)
 
     @property
     def outer(self) -> Swizzle:
@@ -426,14 +426,8 @@ class ComposedLayout(LeafAxes):
 
 def staged(stages: Iterable[tuple[Swizzle, int]], inner: Cute) -> Cute:
     """Put a layout under more stages, the last one applied first; without stages return it unchanged."""
-    found = (*stages, *(inner.stages if isinstance(inner, ComposedLayout) else ()))
-    base = inner.base if isinstance(inner, ComposedLayout) else inner
-    return _fill(object.__new__(ComposedLayout), found, base) if found else base
-
-
-def bottom(layout: Cute) -> CuteLayout:
-    """Return the layout under all swizzles and offsets."""
-    return layout.base if isinstance(layout, ComposedLayout) else layout
+    found = (*stages, *inner.stages)
+    return _fill(object.__new__(ComposedLayout), found, inner.base) if found else inner.base
 
 
 def shift(layout: Cute, offset: int) -> ComposedLayout:

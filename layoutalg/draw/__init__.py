@@ -8,7 +8,7 @@ from typing import Any
 
 from layoutalg.cute.swizzle import Swizzle
 from layoutalg.draw import accesses, answers, ragged, registers, swizzles, tensors
-from layoutalg.draw.banks import banks_text, draw_banks, draw_phases, phases_text
+from layoutalg.draw.banks import draw_phases, phases_text
 from layoutalg.draw.canvas import Canvas, cut, draw_value, is_drawn
 from layoutalg.draw.grid import Show, cells_of, cells_text, difference_text, draw_cells, draw_difference, in_families
 from layoutalg.draw.views import draw_matrix, draw_owners, is_distributed, matrix_text, owners_text
@@ -17,7 +17,9 @@ from layoutalg.ground.errors import Diagnostic, LayoutError, MalformedError, sho
 from layoutalg.ground.layout import Layout
 from layoutalg.ground.verdict import Proved, Refuted, Unknown
 from layoutalg.proofs.admission import Admitted, Refused
+from layoutalg.proofs.swizzling import instruction_name
 from layoutalg.targets.banks import bank_model
+from layoutalg.targets.nvidia import banks as hardware
 
 VERDICTS = (Proved, Refuted, Unknown)
 KINDS = (accesses, answers, ragged, registers, swizzles, tensors)
@@ -165,13 +167,13 @@ def banks(
         >>> "64 banks" in banks([256 * lane for lane in range(64)], target="gfx950", instruction="ds_read_b64")
         True
     """
-    canvas = Canvas()
-    if instruction is not None:
-        model = bank_model(target, instruction)
-        draw_phases(canvas, model, offsets_bytes, 0)
-        return canvas.svg(phases_text(model, offsets_bytes).splitlines()[0])
-    draw_banks(canvas, offsets_bytes, access_bits, kind, 0)
-    return canvas.svg(banks_text(offsets_bytes, access_bits, kind).splitlines()[0])
+    if instruction is None:
+        hardware.wavefronts(offsets_bytes, access_bits, kind)  # refuses what is no access of a warp
+        matrices = f"{kind}.x{len(offsets_bytes) // 8}"
+        instruction = matrices if "matrix" in kind else instruction_name(target, kind, access_bits)
+    model, canvas = bank_model(target, instruction), Canvas()
+    draw_phases(canvas, model, offsets_bytes, 0)
+    return canvas.svg(phases_text(model, offsets_bytes).splitlines()[0])
 
 
 def bundle(value: Any) -> dict[str, str]:

@@ -1,20 +1,19 @@
 """Draw the shared-memory banks of one access: which lanes touch which bank; heat maps of paddings.
 
-Notation: lanes are served in groups (32 for accesses up to 32 bits, 16 for 64, 8 for 128 bits and matrices). A group
-takes one turn per distinct word in its busiest bank. A row of a padding's heat map is the slowest group of an access.
+Notation: a group of lanes that are served together takes one turn per distinct word in its busiest bank. A row of a
+padding's heat map is the slowest group of an access.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
 from math import log2, prod
-from typing import Any, TypeAlias, cast
+from typing import TypeAlias
 
 from layoutalg.draw.canvas import Canvas, Cell, draw_value, many, ranges
 from layoutalg.proofs.padding import CellAccess, IntArray, PaddingPlan, offsets_of
+from layoutalg.targets.bank_counting import touched
 from layoutalg.targets.banks import BankModel, Phase, bank_model
-from layoutalg.targets.nvidia import banks as hardware
 
 CELL = 22.0
 PADDED_CELL = 18.0
@@ -22,17 +21,62 @@ Words: TypeAlias = "dict[int, list[int]]"
 """The words of a bank that a group of lanes touches, each with these lanes."""
 
 
-def words_of(model: BankModel, addresses: Sequence[int | None]) -> list[tuple[Phase, list[dict[int, list[int]]]]]:
+def words_of(model: BankModel, addresses: Sequence[int | None]) -> list[tuple[Phase, list[Words]]]:
     """Return every phase with each bank's words and the lanes that touch them."""
-    found = []
-    for phase in model.phases(addresses):
-        touched: list[dict[int, list[int]]] = [defaultdict(list) for _ in range(model.banks)]
-        for lane in phase.lanes:
-            first = cast(int, addresses[lane]) // hardware.WORD_BYTES
-            for word in range(first, first + max(1, model.access_bytes // hardware.WORD_BYTES)):
-                touched[word % model.banks][word].append(lane)
-        found.append((phase, touched))
-    return found
+    offsets = list(addresses)
+    return [
+        (phase, touched(offsets, phase.lanes, model.access_bytes, model.banks)) for phase in model.phases(addresses)
+    ]
+
+
+def draw_phases(canvas: Canvas, model: BankModel, addresses: Sequence[int | None], top: float) -> None:
+    """Draw one instruction: a row per phase, a column per bank; below, the lanes that conflict in the busiest bank."""
+    rows = words_of(model, addresses)
+    turns = sum(phase.turns for phase, _ in rows)
+    canvas.text(4, top + 14, f"{model}: {many(turns, 'turn')}", "h")
+    wide = CELL if model.banks <= 32 else CELL / 2 + 3
+    groups = [(lane_spans(phase.lanes), banks) for phase, banks in rows]
+    canvas.text(4, top + 38, "lanes / bank", "s")
+    draw_words(canvas, groups, 130.0, top + 42, (wide, CELL), 1 if model.banks <= 32 else 2)
+    canvas.text(4, canvas.height + 14, "numbers: distinct words of a bank in one phase; outlined: a conflict", "s")
+    _draw_lanes(canvas, model, rows, canvas.height + 14)
+
+
+def draw_words(
+    canvas: Canvas,
+    rows: Sequence[tuple[str, list[Words]]],
+    left: float,
+    base: float,
+    size: tuple[float, float],
+    step: int,
+    worst: int = 0,
+) -> None:
+    """Draw the number of words that each named group of lanes needs from each bank; conflicts are outlined.
+
+    Args:
+        canvas: The canvas.
+        rows: Name of a group, and its words by bank.
+        left: Left edge of the first bank.
+        base: Upper edge of the first group.
+        size: Width and height of a cell.
+        step: Banks from one that is numbered to the next; 0 for no numbers.
+        worst: The number of words of the reddest cell; 0 for the most of these rows.
+    """
+    worst = worst or max((len(words) for _, row in rows for words in row), default=1)
+    for bank in range(0, len(rows[0][1]) if rows and step else 0, step or 1):
+        canvas.text(left + bank * size[0] + size[0] / 2, base - 4, bank, "s m")
+    cells: list[list[Cell]] = [
+        [
+            (busy(len(words), worst), str(len(words)) if words else "", f"bank {bank}: {_touching(words)}")
+            for bank, words in enumerate(row)
+        ]
+        for _, row in rows
+    ]
+    canvas.cells(left, base, size, cells, down=[name for name, _ in rows], gap=6)
+    for place, (_, row) in enumerate(rows):
+        for bank, words in enumerate(row):
+            if len(words) > 1:
+                canvas.frame(left + bank * size[0], base + place * size[1], size[0] - 1, size[1] - 1, "w")
 
 
 def busy(count: int, worst: int) -> str:
@@ -42,43 +86,7 @@ def busy(count: int, worst: int) -> str:
     return f"k{int(2 * log2(count) / log2(max(worst, 2)))}"
 
 
-def draw_phases(canvas: Canvas, model: BankModel, addresses: Sequence[int | None], top: float) -> None:
-    """Draw one instruction: a row per phase, a column per bank; below, the lanes that conflict in the busiest bank."""
-    rows = words_of(model, addresses)
-    turns = sum(phase.turns for phase, _ in rows)
-    canvas.text(4, top + 14, f"{model}: {many(turns, 'turn')}", "h")
-    groups = [(lane_spans(phase.lanes), banks) for phase, banks in rows]
-    _draw_words(canvas, groups, 130.0, top + 42, "phase")
-    _draw_lanes(canvas, model, rows, canvas.height + 14)
-
-
-def _draw_words(canvas: Canvas, groups: list[tuple[str, list[Words]]], left: float, base: float, what: str) -> None:
-    """Draw the number of words of each bank that each group of lanes needs; conflicts are outlined."""
-    banks = len(groups[0][1]) if groups else hardware.BANKS
-    narrow = banks <= 32
-    wide = CELL if narrow else CELL / 2 + 3
-    worst = max((len(words) for _, row in groups for words in row), default=1)
-    for bank in range(0, banks, 1 if narrow else 2):
-        canvas.text(left + bank * wide + wide / 2, base - 4, bank, "s m")
-    canvas.text(4, base - 4, "lanes / bank", "s")
-    cells: list[list[Cell]] = [
-        [
-            (busy(len(words), worst), str(len(words)) if words else "", f"bank {bank}: {_touching(words)}")
-            for bank, words in enumerate(row)
-        ]
-        for _, row in groups
-    ]
-    canvas.cells(left, base, (wide, CELL), cells, down=[name for name, _ in groups], gap=6)
-    for place, (_, row) in enumerate(groups):
-        for bank, words in enumerate(row):
-            if len(words) > 1:
-                canvas.frame(left + bank * wide, base + place * CELL, wide - 1, CELL - 1, "w")
-    canvas.text(4, canvas.height + 14, f"numbers: distinct words of a bank in one {what}; outlined: a conflict", "s")
-
-
-def _draw_lanes(
-    canvas: Canvas, model: BankModel, rows: list[tuple[Phase, list[dict[int, list[int]]]]], top: float
-) -> None:
+def _draw_lanes(canvas: Canvas, model: BankModel, rows: list[tuple[Phase, list[Words]]], top: float) -> None:
     """Draw the lanes, coloured by phase; lanes that conflict in the busiest bank of their phase are outlined."""
     canvas.text(4, top + 14, "lanes by phase; outlined: conflicts in its busiest bank", "n")
     base, per_row = top + 22, min(32, model.lanes)
@@ -108,7 +116,7 @@ def _of_lane(lane: int, served: dict[int, tuple[int, Phase]], meet: dict[int, in
     return f"lane {lane}: phase {place}{here}"
 
 
-def _touching(words: dict[int, list[int]]) -> str:
+def _touching(words: Words) -> str:
     parts = [f"word {w} by lane{'s' if len(by) > 1 else ''} {', '.join(map(str, by))}" for w, by in words.items()]
     return "; ".join(parts) or "idle"
 
@@ -137,44 +145,6 @@ def phases_text(model: BankModel, addresses: Sequence[int | None]) -> str:
     return "\n".join(lines)
 
 
-def traffic(offsets_bytes: Sequence[int | None], access_bits: int) -> list[list[dict[int, list[int]]]]:
-    """Return for each group and bank the words and the lanes that touch them."""
-    lanes = 32 if access_bits <= 32 else 1024 // access_bits
-    groups = []
-    for start in range(0, len(offsets_bytes), lanes):
-        found: list[dict[int, list[int]]] = [defaultdict(list) for _ in range(hardware.BANKS)]
-        for lane, offset in enumerate(offsets_bytes[start : start + lanes], start):
-            if offset is not None:
-                first = offset // hardware.WORD_BYTES
-                for word in range(first, first + max(1, access_bits // 32)):
-                    found[word % hardware.BANKS][word].append(lane)
-        groups.append(found)
-    return groups
-
-
-def draw_banks(canvas: Canvas, offsets_bytes: Sequence[int | None], access_bits: int, kind: str, top: float) -> None:
-    """Draw the number of words that each group of lanes needs from each bank; conflicts are outlined."""
-    canvas.text(4, top + 14, _head(offsets_bytes, access_bits, kind), "h")
-    groups = []
-    for group in traffic(offsets_bytes, access_bits):
-        lanes = [lane for words in group for lanes in words.values() for lane in lanes]
-        groups.append((f"{min(lanes)} to {max(lanes)}" if lanes else "inactive", group))
-    _draw_words(canvas, groups, 90.0, top + 42, "group")
-
-
-def _head(offsets_bytes: Sequence[int | None], access_bits: int, kind: str) -> str:
-    turns = hardware.wavefronts(cast(Any, offsets_bytes), access_bits, kind)
-    return f"{kind} of {access_bits} bits per lane: {turns} turn{'s' if turns > 1 else ''}"
-
-
-def banks_text(offsets_bytes: Sequence[int | None], access_bits: int, kind: str) -> str:
-    """Return the words per bank as text, one line per group of lanes."""
-    lines = [
-        "".join(str(len(words)) if words else "." for words in group) for group in traffic(offsets_bytes, access_bits)
-    ]
-    return "\n".join([_head(offsets_bytes, access_bits, kind), *lines])
-
-
 @draw_value.register(PaddingPlan)
 def draw_padding(plan: PaddingPlan, canvas: Canvas, top: float) -> None:
     """Draw the banks of the worst group of every access, before and after."""
@@ -189,47 +159,29 @@ def draw_padding(plan: PaddingPlan, canvas: Canvas, top: float) -> None:
             ("dense", _busiest(access, before, plan.element_bits, each.target)),
             ("padded", _busiest(access, plan.offsets(), plan.element_bits, each.target)),
         ]
-        rows += [(f"{access.name}, {each.target}, {when}", counts) for when, counts in found]
+        rows += [(f"{access.name}, {each.target}, {when}", banks) for when, banks in found]
     left = 20 + 6.2 * max(len(name) for name, _ in rows)
-    most = max((max(counts) for _, counts in rows if counts), default=1)
-    banks = max((len(counts) for _, counts in rows if counts), default=0)
-    for bank in range(banks):
-        canvas.text(left + bank * PADDED_CELL + PADDED_CELL / 2, base - 4, bank, "s m")
-    for place, (name, counts) in enumerate(rows):
+    most = max((len(words) for _, banks in rows for words in banks), default=1)
+    first = next((place for place, (_, banks) in enumerate(rows) if banks), 0)
+    for place, (name, banks) in enumerate(rows):
         y = base + place * PADDED_CELL + (place // 2) * 6
-        canvas.text(left - 6, y + 13, name, "s e")
-        if not counts:
+        if banks:
+            draw_words(canvas, [(name, banks)], left, y, (PADDED_CELL, PADDED_CELL), int(place == first), most)
+        else:
+            canvas.text(left - 6, y + 13, name, "s e")
             canvas.text(left, y + 13, "misaligned", "s")
-            continue
-        cells: list[Cell] = [
-            (busy(count, most), str(count) if count else "", f"bank {bank}: {count} words")
-            for bank, count in enumerate(counts)
-        ]
-        canvas.cells(left, y, (PADDED_CELL, PADDED_CELL), [cells])
-        for bank, count in enumerate(counts):
-            if count == max(counts) > 1:
-                canvas.frame(left + bank * PADDED_CELL, y, PADDED_CELL - 1, PADDED_CELL - 1, "w")
-    says = "numbers: distinct words that the worst group of lanes needs from a bank (across); outlined: the busiest"
+    says = "numbers: distinct words that the worst group of lanes needs from a bank (across); outlined: a conflict"
     canvas.text(4, canvas.height + 14, says, "s")
 
 
-def _busiest(access: CellAccess, offsets: IntArray, element_bits: int, target: str) -> list[int]:
+def _busiest(access: CellAccess, offsets: IntArray, element_bits: int, target: str) -> list[Words]:
     """Return the words per bank of the group with the most turns; empty if a lane is misaligned."""
     model = bank_model(target, access.instruction(target))
-    grain = 4 if model.access_bytes == 12 else model.access_bytes
-    worst: list[int] = []
+    worst: list[Words] = []
     for lanes in access.cells:
         places = [None if cell is None else int(offsets[cell]) * element_bits // 8 for cell in lanes]
-        if any(place is not None and place % grain for place in places):
+        if any(place is not None and place % model.grain_bytes for place in places):
             return []
-        for phase in model.phases(places):
-            words = set()
-            for lane in phase.lanes:
-                first = (places[lane] or 0) // 4
-                words |= set(range(first, first + max(1, model.access_bytes // 4)))
-            counts = [0] * model.banks
-            for word in words:
-                counts[word % model.banks] += 1
-            if max(counts) > max(worst, default=0):
-                worst = counts
+        groups = [worst, *(banks for _, banks in words_of(model, places))]
+        worst = max(groups, key=lambda banks: max(map(len, banks), default=0))
     return worst

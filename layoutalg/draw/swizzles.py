@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from layoutalg.cute.swizzle import Swizzle
-from layoutalg.draw.banks import busy, lane_spans, words_of
+from layoutalg.draw.banks import draw_words, lane_spans, words_of
 from layoutalg.draw.canvas import LEVELS, LINE_BYTES, LINES, TALL, Canvas, Cell, cut, draw_value, level_of, many
 from layoutalg.ground.errors import LayoutError
 from layoutalg.proofs.swizzling import IntArray, SwizzlePlan, instructions
@@ -121,25 +121,8 @@ def draw_swizzle_plan(plan: SwizzlePlan, canvas: Canvas, top: float) -> None:
 
 def _heat(canvas: Canvas, model: BankModel, addresses: IntArray, left: float, top: float) -> None:
     rows = words_of(model, [int(address) for address in addresses])
-    worst = max(len(words) for _, banks in rows for words in banks)
-    for bank in range(0, model.banks, 4):
-        canvas.text(left + bank * BANK_CELL + BANK_CELL / 2, top - 4, bank, "s m")
-    cells: list[list[Cell]] = [
-        [
-            (
-                busy(len(words), worst),
-                str(len(words)) if 0 < len(words) < 100 else "",
-                f"bank {bank}: " + ("; ".join(f"word {word} for lanes {by}" for word, by in words.items()) or "idle"),
-            )
-            for bank, words in enumerate(banks)
-        ]
-        for _, banks in rows
-    ]
-    down = [cut(lane_spans(phase.lanes), SPAN) for phase, _ in rows]
-    canvas.cells(left, top, (BANK_CELL, BANK_CELL), cells, down=down, gap=5)
-    for place, (phase, _) in enumerate(rows):
-        if phase.turns > phase.least:
-            canvas.frame(left - 2, top + place * BANK_CELL - 1, model.banks * BANK_CELL + 2, BANK_CELL + 1, "w")
+    named = [(cut(lane_spans(phase.lanes), SPAN), banks) for phase, banks in rows]
+    draw_words(canvas, named, left, top, (BANK_CELL, BANK_CELL), 4)
 
 
 def _lines(canvas: Canvas, plan: SwizzlePlan, top: float) -> None:

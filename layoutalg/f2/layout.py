@@ -115,6 +115,7 @@ class LinearLayout(Layout):
     out_axes: AxisBits
     columns: tuple[int, ...]
     constant: int = 0
+    title = "linear over F2"
 
     def __post_init__(self) -> None:
         check_axes(self.in_axes, "in_axes")

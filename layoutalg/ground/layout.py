@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeVar
 
 from layoutalg.ground.errors import Diagnostic, MalformedError, shown
 from layoutalg.ground.picture import Shown
@@ -118,6 +118,10 @@ class Layout(Shown, Written):
 
     __slots__ = ()
     _whole = True
+    title: ClassVar[str] = ""
+    """What explanations call the family."""
+    hint: ClassVar[str] = "layoutalg.convert.to_cute gives its CuTe form if it has one"
+    """What to do where a CuTe operation refuses a layout of the family."""
 
     @property
     @abstractmethod
@@ -133,6 +137,11 @@ class Layout(Shown, Written):
     @abstractmethod
     def size(self) -> int:
         """Number of points of the box."""
+
+    @property
+    def is_total(self) -> bool:
+        """Whether every point of the box has a value."""
+        return True
 
     @abstractmethod
     def at(self, index: int) -> Any:
@@ -162,3 +171,21 @@ class Layout(Shown, Written):
     def then(self, outer: Any) -> Any:
         """Return ``outer`` after ``self``: (g.then(f))(x) = f(g(x)), exact or refused."""
         return after(outer, self)
+
+
+OFFSET = "offset"
+"""Axis of layouts of shared memory, as input or output."""
+
+
+def takes_offsets(layout: Any) -> bool:
+    """Return whether a layout maps offsets to the coordinates of a tile.
+
+    Example:
+        >>> from layoutalg.f2 import LinearLayout
+        >>> shared = LinearLayout.from_bases({"offset": [(0, 1), (1, 1)]}, {"dim0": 2, "dim1": 2})
+        >>> takes_offsets(shared), takes_offsets(shared.inverse())
+        (True, False)
+    """
+    outputs = layout.out_dims
+    named = set(outputs) == {f"dim{place}" for place in range(len(outputs))}
+    return named and bool(outputs) and OFFSET in layout.in_dims

@@ -39,7 +39,9 @@ class _Later:
         self._name = name
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(importlib.import_module(self._name), name)
+        found = getattr(importlib.import_module(self._name), name)
+        setattr(self, name, found)  # found without this method from now on
+        return found
 
 
 def later(name: str) -> Any:

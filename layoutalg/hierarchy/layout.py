@@ -146,6 +146,7 @@ class HierarchicalLayout(Layout):
     target: Box
     map: Bijection
     guards: tuple[Guard, ...] = ()
+    title = "levels of a hierarchy"
 
     def __post_init__(self) -> None:
         for argument, box in (("source", self.source), ("target", self.target)):

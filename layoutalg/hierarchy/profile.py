@@ -20,10 +20,9 @@ import numpy as np
 
 from layoutalg.f2 import LinearLayout, matrix, solve
 from layoutalg.f2.axes import fields
-from layoutalg.ground import limits, memory
 from layoutalg.ground.check import refuse
 from layoutalg.ground.digits import Digits, IntArray, aligned, placed, shared_bits, weights
-from layoutalg.hierarchy.bijection import ARRAY_LIMIT, Bijection, DigitMap
+from layoutalg.hierarchy.bijection import Bijection, DigitMap
 from layoutalg.hierarchy.blocks import cut_digits
 from layoutalg.hierarchy.layout import HierarchicalLayout
 from layoutalg.hierarchy.levels import (
@@ -77,106 +76,6 @@ def _cycles(digits: list[tuple[int, int, int]], below: int) -> int:
             turned ^= reversed_
         kept *= extent % 2 if turned and place in reached else extent
     return kept
-
-
-def kept_by_equation(pieces: Digits, origin: int, below: int) -> int | None:
-    """Return how many points keep their block number, by meet-in-the-middle; None if that is too large.
-
-    Mathematically: block number before minus after is a constant plus one term per plain digit and one per group of
-    bits that share target bits; its zeros are counted.
-    """
-    free, constant = 1, -(origin // below)
-    terms: list[IntArray] = []
-    shared = shared_bits(pieces)
-    groups: list[tuple[set[int], list[tuple[int, tuple[int, ...]]]]] = []
-    for weight, extent, stride in placed(pieces):
-        touched = weights(stride)
-        if not shared.isdisjoint(touched):
-            groups = _add_to_groups(groups, weight, touched)
-            continue
-        before = weight // below if weight >= below else 0
-        after = touched[0] // below if touched[0] >= below else 0
-        sign = -1 if isinstance(stride, int) and stride < 0 else 1
-        coefficient = before - sign * after
-        if not coefficient:
-            free *= extent
-        elif extent > limits.POINTS or extent * abs(coefficient) >= ARRAY_LIMIT:
-            return None
-        else:
-            terms.append(coefficient * np.arange(extent, dtype=np.int64))
-            memory.reserve("the digits of a map", sum(map(len, terms)), 8)
-    for targets, columns in groups:
-        found = _group_term(sorted(targets), columns, origin, below)
-        if found is None:
-            return None
-        terms.append(found[0])
-        free <<= found[1]
-    solutions = _vanishing(terms, constant)
-    return None if solutions is None else free * solutions
-
-
-def _add_to_groups(
-    groups: list[tuple[set[int], list[tuple[int, tuple[int, ...]]]]], weight: int, touched: tuple[int, ...]
-) -> list[tuple[set[int], list[tuple[int, tuple[int, ...]]]]]:
-    """Return the groups with one more bit, merging those that it connects."""
-    targets, columns = set(touched), [(weight, touched)]
-    apart = []
-    for group in groups:
-        if group[0].isdisjoint(touched):
-            apart.append(group)
-        else:
-            targets |= group[0]
-            columns = [*group[1], *columns]
-    return [*apart, (targets, columns)]
-
-
-def _group_term(
-    targets: list[int], columns: list[tuple[int, tuple[int, ...]]], origin: int, below: int
-) -> tuple[IntArray, int] | None:
-    """Return (values, k): block number before minus after over a group of bits, offset to be 0 at index 0.
-
-    Each value stands for 2**k points. The values depend on the bits through a matrix, so only its image is enumerated.
-    """
-    above = [(weight // below, 0) for weight, _ in columns if weight >= below]
-    above += [(-(bit // below), origin // bit % 2) for bit in targets if bit >= below]
-    place = {("source", weight): 0 for weight, _ in columns if weight >= below}
-    place |= {("target", bit): 0 for bit in targets if bit >= below}
-    place = {key: 1 << k for k, key in enumerate(place)}
-    vectors = [
-        place.get(("source", weight), 0) | sum(place.get(("target", bit), 0) for bit in touched)
-        for weight, touched in columns
-    ]
-    basis = matrix.image_basis(vectors)
-    if 1 << len(basis) > limits.POINTS or len(place) > 62 or sum(abs(c) for c, _ in above) >= ARRAY_LIMIT:
-        return None
-    start = sum(1 << k for k, (_, value) in enumerate(above) if value)
-    image = matrix.table(basis, start)
-    total = np.zeros(len(image), dtype=np.int64)
-    for k, (coefficient, value) in enumerate(above):
-        total += coefficient * ((image >> k & 1) - value)
-    return total, len(columns) - len(basis)
-
-
-def _vanishing(terms: list[IntArray], constant: int) -> int | None:
-    """Return in how many ways one value per term and the constant add up to 0; None if there are too many."""
-    sides: list[list[IntArray]] = [[], []]
-    sizes = [1, 1]
-    for term in sorted(terms, key=len, reverse=True):
-        side = int(sizes[1] < sizes[0])
-        sides[side].append(term)
-        sizes[side] *= len(term)
-    reach = abs(constant) + sum(int(np.abs(term).max()) for term in terms)
-    if max(sizes) > limits.POINTS or reach >= ARRAY_LIMIT:
-        return None
-    sums = []
-    for side_terms in sides:
-        total = np.zeros(1, dtype=np.int64)
-        for term in side_terms:
-            total = (total[:, None] + term).reshape(-1)
-        sums.append(np.unique(total, return_counts=True))
-    (left, left_counts), (right, right_counts) = sums
-    _, here, there = np.intersect1d(left, -constant - right, assume_unique=True, return_indices=True)
-    return sum(int(a) * int(b) for a, b in zip(left_counts[here], right_counts[there], strict=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,18 +166,12 @@ def _digit_fanout(bijection: Bijection, below: int) -> int | None:
 
 
 def _digit_moved(mapping: DigitMap, below: int) -> int | None:
-    """Return how many points change their block number; None if enumeration is needed.
+    """Return how many points change their block number, counted digit by digit on common boundaries.
 
-    On common boundaries, the points that stay are counted digit by digit; for other digits that divide at the cut they
-    are the solutions of one linear equation in the digits that affect the block number.
+    None if there are none, so that enumeration is needed.
     """
-    origin = mapping.offset
     pieces = aligned(mapping.modes, [below])
-    if pieces is not None:
-        return mapping.size - kept_on_common_digits(pieces, origin, below)
-    pieces = cut_digits(mapping, below)
-    kept = None if pieces is None else kept_by_equation(pieces, origin, below)
-    return None if kept is None else mapping.size - kept
+    return None if pieces is None else mapping.size - kept_on_common_digits(pieces, mapping.offset, below)
 
 
 Counts: TypeAlias = tuple[tuple[int, int], tuple[int, int], int]

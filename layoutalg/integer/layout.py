@@ -62,6 +62,8 @@ class IntegerLayout(Layout):
     matrix: Matrix
     offset: Vector
 
+    title = "affine over Z on a box"
+
     def __post_init__(self) -> None:
         inputs = checked_axes(self.inputs, "inputs", check)
         outputs = checked_axes(self.outputs, "outputs", check)

@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
 from layoutalg.ground import clock
-from layoutalg.piecewise.pieces import Form, Region, Value
+from layoutalg.piecewise.pieces import Form, Region
+from layoutalg.piecewise.value import Value
 
 Span: TypeAlias = "tuple[int | None, int | None]"
 Terms: TypeAlias = "list[tuple[int, int]]"

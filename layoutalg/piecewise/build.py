@@ -9,9 +9,9 @@ from layoutalg.ground.errors import AdmissibilityError, Diagnostic
 from layoutalg.piecewise import operations
 from layoutalg.piecewise.layout import PiecewiseLayout
 from layoutalg.piecewise.notation import malformed, prepared
-from layoutalg.piecewise.pieces import Value
 from layoutalg.piecewise.points import VALUE_BITS, check
 from layoutalg.piecewise.sets import PointSet
+from layoutalg.piecewise.value import Value
 
 
 def from_pieces(
@@ -193,21 +193,6 @@ def banks(address: PiecewiseLayout, count: int = 32, word_bytes: int = 4) -> Pie
     """
     width, count = _positive("word_bytes", word_bytes), _positive("count", count)
     return _mapped(address, f"floor(v/{width}) mod {count}", ("bank",))
-
-
-def common_values(first: PiecewiseLayout, second: PiecewiseLayout) -> PointSet:
-    """Return the values that both layouts take; outputs correspond by position.
-
-    The layouts are disjoint if the result ``is_empty``; ``sample`` returns a common value.
-
-    Example:
-        >>> rows, columns = (PiecewiseLayout(f"{{ [i] -> [{step}i] : 0 <= i < 8 }}") for step in (3, 5))
-        >>> common_values(rows, columns).points().ravel().tolist()
-        [0, 15]
-    """
-    check.kind(first, PiecewiseLayout, "first")
-    check.kind(second, PiecewiseLayout, "second")
-    return first.image.intersect(second.image)
 
 
 def lexmin(points: PointSet) -> PiecewiseLayout:

@@ -20,13 +20,13 @@ from layoutalg.ground.errors import AdmissibilityError, BudgetError, Diagnostic,
 from layoutalg.ground.lazy import later
 from layoutalg.ground.polynomial import ONE, Polynomial, named, number, power_of, total, trusted, value_at
 from layoutalg.piecewise import questions
-from layoutalg.piecewise.budget import solve, written
+from layoutalg.piecewise.budget import written
 from layoutalg.piecewise.confirm import DisagreementError, clouds, judged
 from layoutalg.piecewise.operations import bounds, members, sample
-from layoutalg.piecewise.pieces import Value
 from layoutalg.piecewise.points import checked_values, constants
 from layoutalg.piecewise.reading import read_function
 from layoutalg.piecewise.sympy_form import pieces, piecewise, symbols_of
+from layoutalg.piecewise.value import Value, answer, held
 
 if TYPE_CHECKING:
     import islpy
@@ -126,10 +126,9 @@ def formula(points: Value) -> PointCount | None:
     listed = members(points)
     if listed is not None:
         return constant(len(listed))
-    question = f"the number of points of {points.text}"
     try:
         factors = None if sample(points) is None else _factors(points)
-        parts = () if factors is not None else solve(question, _counted, None, points.text)
+        parts = () if factors is not None else answer(_counted, points)
     except AdmissibilityError:
         # ISL has no expression for a bound: an axis is unbounded
         return None
@@ -146,14 +145,13 @@ def formula(points: Value) -> PointCount | None:
             if cloud.exact and len(known) == len(points.params) and found(**known) != count:
                 raise DisagreementError(f"{found(**known)} points, not {count}", known)
 
-    judged(question, judge)
+    judged(lambda: f"the number of points of {points.text}", judge)
     return found
 
 
 def _factors(points: Value) -> Value | None:
     """Return the factors of the count of a box or a chain of digits as a function of the parameters, or None."""
-    question = f"the extents of {points.text}"
-    found = solve(question, questions.extents, None, points.text)
+    found: Value | None = answer(questions.extents, points)
     fixed = bounds(points) or ()
     open_axes = [k for k, entry in enumerate(fixed) if entry is None]
     if found is not None or len(open_axes) > 1 or len(fixed) > CHAIN_AXES:
@@ -167,7 +165,7 @@ def _factors(points: Value) -> Value | None:
             terms.append(f"{weight}*(x{k} - ({low}))")
             weight *= high - low + 1
         names = tuple(f"x{k}" for k in range(len(fixed)))
-        found = solve(question, questions.flat_extents, None, points.text, " + ".join(terms), names)
+        found = answer(questions.flat_extents, points, " + ".join(terms), *names)
         if found is not None:
             return found
     return None
@@ -177,9 +175,9 @@ Parts = list[tuple[str, Polynomial]]
 """Texts of the floors and guards, and polynomials; see ``Part``."""
 
 
-def _counted(context: islpy.Context, text: str) -> Parts | None:
+def _counted(context: islpy.Context, counted: Value) -> Parts | None:
     """Return polynomials whose sum, each under its guard, is the number of points; None if none were found."""
-    points = islpy.Set.read_from_str(context, text).coalesce().make_disjoint()
+    points = held(context, counted).coalesce().make_disjoint()
     parts: Parts = []
     for piece in points.get_basic_sets():
         found = _piece(piece.to_set())
@@ -189,7 +187,7 @@ def _counted(context: islpy.Context, text: str) -> Parts | None:
         if len(parts) > PARTS:
             what = "the number of points has too many cases"
             witness: dict[str, object] = {"pieces": len(parts)}
-            raise BudgetError(Diagnostic("LA222", what, (text[:200],), f"more than {PARTS} pieces", witness))
+            raise BudgetError(Diagnostic("LA222", what, (counted.told()[:200],), f"more than {PARTS} pieces", witness))
     return parts
 
 

@@ -4,253 +4,264 @@ Let v = c + sum d_k x_k with 0 <= x_k - l_k < s_k for all but the axis of the la
 next smaller one and at least that one times its extent s. With r = v - c - sum of the least values of the terms, the
 digit of d_k counted from its low end is floor((r mod d_(k+1)) / d_k), or floor(r / d_k) for the largest. This recovers
 the digits of every value, and v is a value exactly if they are in the domain and d_1 divides r.
+
+If every floor of the single piece is ``floor(x / w)`` of an axis x, and the w of an axis divide one another, x is the
+sum of digits d_j w_j and the floors are sums of these digits, so the function is affine on digits.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from layoutalg.ground import clock
 from layoutalg.ground.errors import BudgetError, Diagnostic
+from layoutalg.ground.lazy import later
 from layoutalg.piecewise import confirm, questions
-from layoutalg.piecewise.budget import solve, solve_here
-from layoutalg.piecewise.confirm import DisagreementError, judged
+from layoutalg.piecewise.budget import solve_here
+from layoutalg.piecewise.confirm import judged
 from layoutalg.piecewise.operations import table
-from layoutalg.piecewise.pieces import Form, Piece, Value
+from layoutalg.piecewise.pieces import Form
 from layoutalg.piecewise.reading import Point, read_function
 from layoutalg.piecewise.runs import runs_text
+from layoutalg.piecewise.value import Value, answer, answered, held, listed_pieces, output_form
 
-LISTED = 512
+if TYPE_CHECKING:
+    import islpy
+else:
+    islpy = later("islpy")
+
+LISTED, FEW_PIECES = 512, 64
+"""Points of a function that is listed in any number of runs, and pieces of one of up to ``LISTED_IN_FEW`` points."""
+LISTED_IN_FEW = 2048
 TEXT = 100_000
+Span = tuple[int, int] | None
 
 
 def digits_inverse(function: Value, outputs: Sequence[str]) -> Value | None:
-    """Return the inverse read off the digits, checked against the layout; None if the outputs are not digit chains.
-
-    Args:
-        function: The function.
-        outputs: Names of its outputs, none of them a parameter or an axis.
-    """
-    found = chain_inverse(function, outputs) or digit_inverse(function, outputs)
-    if found is not None:
-        judged(f"the inverse of {function.text}", lambda: confirm.inverse_of(found, function))
-    return found
-
-
-def chain_inverse(function: Value, outputs: Sequence[str]) -> Value | None:
-    """Return the inverse of a one-piece layout; None if an output is not a chain of digits.
+    """Return the inverse read off the digits, checked against the function; None if the outputs are no digit chains.
 
     Args:
         function: The function.
         outputs: Names of its outputs, none of them a parameter or an axis.
 
     Example:
-        >>> chain_inverse(read_function("{ [a, b] -> [(7 - b + 4a)] : 0 <= a < 5 and 0 <= b < 3 }")[0], ("v",)).text
-        '{ [v] -> [(-1 + floor((-1 + v)/4)), (2 - (-1 + v) mod 4)] : 5 <= v <= 24 and 4*floor((-1 + v)/4) >= -3 + v }'
+        >>> print(digits_inverse(read_function("{ [a, b] -> [7 - b + 4a] : 0 <= a < 5 and 0 <= b < 3 }")[0], ("v",)))
+        { [v] -> [(-1 + floor((-1 + v)/4)), (2 - (-1 + v) mod 4)] : 5 <= v <= 24 and 4*floor((-1 + v)/4) >= -3 + v }
+        >>> print(digits_inverse(read_function("{ [x] -> [2*(x mod 3) + floor(x/3)] : 0 <= x < 6 }")[0], ("y",)))
+        { [y] -> [(3y - 5*floor((y)/2))] : 0 <= y <= 5 }
     """
-    params, axes = function.params, function.axes
-    if len(function.pieces) != 1 or not axes:
+    if not function.axes:
         return None
-    chained = function.pieces[0].outputs
-    if any(floors or value.denominator != 1 for floors, value in chained):
+    found: Value | None = answer(chained, function, *outputs)
+    return None if found is None else _confirmed(found, function, False)
+
+
+def _confirmed(found: Value, function: Value, least: bool) -> Value:
+    """Return an inverse that is compared with the function before anything is read from it."""
+
+    def judge(found: Value) -> None:
+        judged(lambda: f"the inverse of {function}", lambda: confirm.inverse_of(found, function, least))
+
+    return found.judged_by(judge)
+
+
+def chained(context: islpy.Context, function: Value, *outputs: str) -> Any:
+    """Return the inverse of a function of one piece whose outputs are chains of digits; else None."""
+    found = held(context, function)
+    parts = listed_pieces(found)
+    if len(parts) != 1:
         return None
-    inside = _isl(questions.domain, function)
-    spans = _isl(questions.bounds, inside)
+    forms = [output_form(parts[0][1].get_at(place)) for place in range(found.dim(islpy.dim_type.out))]
+    if any(value.denominator != 1 for _, value in forms):
+        return None
+    values = found.get_space().range()
+    for place, name in enumerate(outputs):
+        values = values.set_dim_name(islpy.dim_type.set, place, name)
+    params, axes = len(function.params), len(function.axes)
+    inside = found.domain()
+    if not any(floors for floors, _ in forms):
+        return _chain(values, params, [value for _, value in forms], inside)
+    weights = _weights(forms, params, axes)
+    if weights is None or all(len(row) == 1 for row in weights):
+        return None
+    link = _digit_sums(inside.get_space(), weights)
+    on_digits = [_on_digits(floors, value, params, weights) for floors, value in forms]
+    back = _chain(values, params, on_digits, inside.preimage_pw_multi_aff(link).intersect(link.domain()))
+    return None if back is None else link.pullback_pw_multi_aff(back)
+
+
+def _chain(values: Any, params: int, forms: Sequence[Form], inside: Any) -> Any:
+    """Return the inverse of affine forms without floors on a set; None if an output is not a chain of digits.
+
+    Args:
+        values: The space of the values.
+        params: Number of the parameters.
+        forms: The forms.
+        inside: The set.
+    """
+    kinds, count = islpy.dim_type, inside.dim(islpy.dim_type.set)
+    spans = questions.spans(inside)
     if spans is None:
         return None
-    digits: dict[int, str] = {}
-    guards: list[str] = []
-    for name, (_, value) in zip(outputs, chained, strict=True):
-        given = [f"{a}*{param}" for a, param in zip(value.dims, params, strict=False) if a]
-        factors = {k: a for k, a in enumerate(value.dims[len(params) :]) if a}
-        if factors.keys() & digits.keys():
-            return None
-        found = _digits(name, " + ".join([str(value.constant), *given]), factors, spans)
+    local = islpy.LocalSpace.from_space(values)
+    zero = islpy.Aff.zero_on_domain(local)
+    digits: dict[int, Any] = {}
+    guards = islpy.Set.universe(values)
+    for place, form in enumerate(forms):
+        rest = _plus(islpy.Aff.var_on_domain(local, kinds.set, place), -form.constant)
+        for k, a in enumerate(form.dims[:params]):
+            rest = rest.add_coefficient_val(kinds.param, k, _number(rest, -a)) if a else rest
+        factors = {k: a for k, a in enumerate(form.dims[params:]) if a}
+        found = None if factors.keys() & digits.keys() else _digits(rest, factors, spans)
         if found is None:
             return None
         digits.update(found[0])
-        guards.append(found[1])
-    for k, bound in enumerate(spans):
-        if k not in digits and bound is not None and bound[0] == bound[1]:
-            digits[k] = str(bound[0])
-    if len(digits) < len(axes):
+        guards = guards.intersect(found[1])
+    for k, span in enumerate(spans):
+        if k not in digits and span is not None and span[0] == span[1]:
+            digits[k] = _plus(zero, span[0])
+    if len(digits) < count:
         return None
-    head = f"[{', '.join(params)}] -> " if params else ""
-    values = ", ".join(digits[k] for k in range(len(axes)))
-    back = f"{head}{{ [{', '.join(outputs)}] -> [{values}] : {' and '.join(guards)} }}"
-    inverse: Value = _isl(questions.within, read_function(back)[0], inside)
-    return inverse
+    back = islpy.MultiAff.zero(islpy.Space.map_from_domain_and_range(values, inside.get_space()))
+    for k, digit in digits.items():
+        back = back.set_aff(k, digit)
+    function = back.to_pw_multi_aff()
+    return function.intersect_domain(guards.intersect(inside.preimage_multi_aff(back)))
 
 
-def _digits(
-    name: str, constant: str, factors: dict[int, int], bounds: Sequence[tuple[int, int] | None]
-) -> tuple[dict[int, str], str] | None:
-    """Return the axes of one output as expressions of its value, and the condition that the remainder is 0."""
-    order = sorted(factors, key=lambda k: (abs(factors[k]), _extent(bounds[k])))
+def _digits(rest: Any, factors: dict[int, int], spans: Sequence[Span]) -> tuple[dict[int, Any], Any] | None:
+    """Return the axes of one output as expressions of its value, and where the remainder is 0."""
+    order = sorted(factors, key=lambda k: (abs(factors[k]), _extent(spans[k])))
     for low, high in pairwise(order):
-        if factors[high] % factors[low] or abs(factors[high]) < abs(factors[low]) * _extent(bounds[low]):
+        if factors[high] % factors[low] or abs(factors[high]) < abs(factors[low]) * _extent(spans[low]):
             return None
-    rest, starts = [f"{name} - ({constant})"], {}
+    starts = {}
     for k in order:
-        bound = bounds[k]
+        span = spans[k]
         # a flipped axis counts from its high end; an unbounded axis counts from 0
-        start = 0 if bound is None else bound[0] if factors[k] > 0 else bound[1]
-        starts[k] = start
-        rest.append(f"({-factors[k] * start})")
-    left = " + ".join(rest)
-    answer = {}
+        starts[k] = 0 if span is None else span[0] if factors[k] > 0 else span[1]
+    rest = _plus(rest, -sum(factors[k] * starts[k] for k in order))
+    found = {}
     for place, k in enumerate(order):
-        inner = f"({left}) mod {abs(factors[order[place + 1]])}" if place + 1 < len(order) else f"({left})"
-        digit = f"floor(({inner})/{abs(factors[k])})"
-        answer[k] = f"{starts[k]} {'+' if factors[k] > 0 else '-'} {digit}"
-    guard = f"({left}) mod {abs(factors[order[0]])} = 0" if order else f"{left} = 0"
-    return answer, guard
+        inner = rest.mod_val(_number(rest, abs(factors[order[place + 1]]))) if place + 1 < len(order) else rest
+        digit = inner.scale_down_val(_number(rest, abs(factors[k]))).floor()
+        found[k] = _plus(digit if factors[k] > 0 else digit.neg(), starts[k])
+    remainder = rest.mod_val(_number(rest, abs(factors[order[0]]))) if order else rest
+    return found, remainder.zero_basic_set().to_set()
 
 
-def _extent(bound: tuple[int, int] | None) -> float:
+def _extent(span: Span) -> float:
     """Return the number of values of an axis, infinity if unbounded."""
-    return math.inf if bound is None else bound[1] - bound[0] + 1
+    return math.inf if span is None else span[1] - span[0] + 1
 
 
-def digit_inverse(function: Value, outputs: Sequence[str]) -> Value | None:
-    """Return the inverse of a layout that is a digit chain on the digits of its axes, or None.
-
-    Mathematically: if every floor of the single piece is ``floor(x / w)`` of an axis x, and the w of an axis divide one
-    another, x is the sum of digits d_j w_j and the floors are sums of these digits, so the layout is affine on digits.
-
-    Args:
-        function: The function.
-        outputs: Names of its outputs, none of them a parameter or an axis.
-
-    Example:
-        >>> digit_inverse(read_function("{ [x] -> [2*(x mod 3) + floor(x/3)] : 0 <= x < 6 }")[0], ("y",)).text
-        '{ [y] -> [(3y - 5*floor((y)/2))] : 0 <= y <= 5 }'
-    """
-    params, axes = function.params, function.axes
-    if len(function.pieces) != 1 or not axes:
-        return None
-    piece = function.pieces[0]
-    weights = _weights(piece, len(params), len(axes))
-    if weights is None or all(len(row) == 1 for row in weights):
-        return None
-    taken = {*params, *axes, *outputs}
-    names = [[_free(f"{axis}_{w}", taken) for w in row] for axis, row in zip(axes, weights, strict=True)]
-    sums = [" + ".join(f"{w}*{d}" for w, d in zip(*pair, strict=True)) for pair in zip(weights, names, strict=True)]
-    limits = [
-        f"0 <= {digit} < {high // low}"
-        for row, mine in zip(weights, names, strict=True)
-        for (low, high), digit in zip(pairwise(row), mine, strict=False)
-    ]
-    flat = ", ".join(digit for mine in names for digit in mine)
-    link = read_function(f"{{ [{flat}] -> [{', '.join(sums)}] : {' and '.join(limits)} }}")[0]
-    values = [_on_digits(floors, value, params, weights, names) for floors, value in piece.outputs]
-    head = f"[{', '.join(params)}] -> " if params else ""
-    whole = read_function(f"{head}{{ [{flat}] -> [{', '.join(values)}] }}")[0]
-    inside = _isl(questions.domain, _isl(questions.within, link, _isl(questions.domain, function)))
-    inverse = chain_inverse(_isl(questions.restrict, whole, inside), outputs)
-    return None if inverse is None else _isl(questions.after, link, inverse)
+def _number(near: Any, number: int) -> islpy.Val:
+    return islpy.Val.read_from_str(near.get_ctx(), str(number))
 
 
-def _isl(ask: Callable[..., Any], *operands: Value) -> Any:
-    """Return ISL's answer unconfirmed: the inverse that is made of it is confirmed as a whole."""
-    return solve(ask.__name__, ask, None, *(operand.text for operand in operands))
+def _plus(form: Any, constant: int) -> Any:
+    return form.add_constant_val(_number(form, constant)) if constant else form
 
 
-def _weights(piece: Piece, params: int, count: int) -> list[list[int]] | None:
+def _weights(forms: Sequence[tuple[tuple[Form, ...], Form]], params: int, count: int) -> list[list[int]] | None:
     """Return 1 and the denominators of the floors of each axis, ascending; None unless each divides the next."""
     weights: list[set[int]] = [{1} for _ in range(count)]
-    for floors, value in piece.outputs:
-        if value.denominator != 1:
+    for floor in (floor for floors, _ in forms for floor in floors):
+        moving = [k for k, a in enumerate(floor.dims) if a]
+        if len(moving) != 1 or floor.dims[moving[0]] != 1 or any(floor.floors) or floor.constant:
             return None
-        for floor in floors:
-            moving = [k for k, a in enumerate(floor.dims) if a]
-            if len(moving) != 1 or floor.dims[moving[0]] != 1 or any(floor.floors) or floor.constant:
-                return None
-            if moving[0] < params:
-                return None
-            weights[moving[0] - params].add(floor.denominator)
+        if moving[0] < params:
+            return None
+        weights[moving[0] - params].add(floor.denominator)
     rows = [sorted(row) for row in weights]
     return rows if all(high % low == 0 for row in rows for low, high in pairwise(row)) else None
 
 
-def _on_digits(
-    floors: Sequence[Form],
-    value: Form,
-    params: Sequence[str],
-    weights: Sequence[Sequence[int]],
-    names: Sequence[Sequence[str]],
-) -> str:
-    """Return an output as a sum of digits."""
-    total: dict[str, int] = {name: a for name, a in zip(params, value.dims, strict=False) if a}
-    for a, row, mine in zip(value.dims[len(params) :], weights, names, strict=True):
-        for w, digit in zip(row, mine, strict=True):
-            total[digit] = total.get(digit, 0) + a * w
-    for a, floor in zip(value.floors, floors, strict=False):
-        k = next(k for k, b in enumerate(floor.dims) if b) - len(params)
-        for w, digit in zip(weights[k], names[k], strict=True):
-            if w >= floor.denominator:
-                total[digit] = total.get(digit, 0) + a * (w // floor.denominator)
-    return " + ".join([str(value.constant), *(f"{a}*{name}" for name, a in total.items() if a)])
+def _digit_sums(axes: Any, weights: Sequence[Sequence[int]]) -> Any:
+    """Return the map from all digits to the axes, on the box where the digits but the last of each axis are digits."""
+    kinds, count = islpy.dim_type, sum(map(len, weights))
+    digits = axes.drop_dims(kinds.set, 0, len(weights)).add_dims(kinds.set, count)
+    local, box = islpy.LocalSpace.from_space(digits), islpy.Set.universe(digits)
+    link = islpy.MultiAff.zero(islpy.Space.map_from_domain_and_range(digits, axes))
+    place = 0
+    for axis, row in enumerate(weights):
+        total = islpy.Aff.zero_on_domain(local)
+        for low, high in zip(row, [*row[1:], None], strict=True):
+            digit = islpy.Aff.var_on_domain(local, kinds.set, place)
+            total = total.add(digit.scale_val(_number(digit, low)))
+            if high is not None:
+                top = islpy.Aff.zero_on_domain(local).add_constant_val(_number(digit, high // low))
+                box = box.intersect(digit.ge_set(islpy.Aff.zero_on_domain(local))).intersect(digit.lt_set(top))
+            place += 1
+        link = link.set_aff(axis, total)
+    return link.to_pw_multi_aff().intersect_domain(box)
 
 
-def _free(name: str, taken: set[str]) -> str:
-    while name in taken:
-        name += "_d"
-    taken.add(name)
-    return name
+def _on_digits(floors: Sequence[Form], value: Form, params: int, weights: Sequence[Sequence[int]]) -> Form:
+    """Return an output as a form of the digits."""
+    total: list[int] = []
+    for axis, row in enumerate(weights):
+        for w in row:
+            factor = value.dims[params + axis] * w
+            for a, floor in zip(value.floors, floors, strict=False):
+                if floor.dims[params + axis] and w >= floor.denominator:
+                    factor += a * (w // floor.denominator)
+            total.append(factor)
+    return Form((*value.dims[:params], *total), (), value.constant)
 
 
-def turned(function: Value, names: Sequence[str], least: bool) -> Value:
-    """Return the inverse of an injective function; with ``least``, of any function, to the least point of each value.
+def turned(function: Value, names: Sequence[str], least: bool) -> Value | None:
+    """Return the inverse of a function, None if two points have one value.
 
     Args:
         function: The function.
         names: Names of its outputs, none of them a parameter or an axis.
-        least: Whether to pick the least of several points; else the function must be injective.
+        least: Whether to pick the least of several points.
 
     Example:
-        >>> turned(read_function("{ [i] -> [floor(i/3)] : 0 <= i < 9 }")[0], ("y",), True).text
-        '{ [y] -> [(3y)] : 0 <= y <= 2 }'
+        >>> print(turned(read_function("{ [i] -> [floor(i/3)] : 0 <= i < 9 }")[0], ("y",), True))
+        { [y] -> [(3y)] : 0 <= y <= 2 }
     """
-    question = f"the inverse of {function.text}"
-    wrong: DisagreementError | None = None
     gave_up: BudgetError | None = None
     for engine, route in (("short", 0), ("short", 1), ("runs", 0), ("long", 0), ("long", 1)):
-        clock.check(question[:200])
+        clock.check("the inverse of a function")
         if gave_up is not None and engine == "long":
-            continue
+            break
         try:
+            found: Any = None
             if engine == "runs":
-                found = _listed_inverse(function, names)
+                found = _listed_inverse(function, names, least)
             elif engine == "short":
-                found = solve_here(question, questions.turned, function.text, tuple(names), least, route)
+                found = solve_here(answered, questions.turned, (function, least, route, *names))
             else:
-                found = solve(question, questions.turned, None, function.text, tuple(names), least, route)
+                found = answer(questions.turned, function, least, route, *names)
             if found is not None:
-                confirm.inverse_of(found, function, least)
-                return found
-        except DisagreementError as error:
-            wrong = error
+                return _confirmed(found, function, least) if found else None
         except BudgetError as error:
             gave_up = error
-    if gave_up is None and wrong is not None:
-        confirm.doubted(question, wrong)
-    raise gave_up or BudgetError(Diagnostic("LA222", "ISL gave up", (question[:200],), "no way to invert it worked"))
+    where = (f"the inverse of {function}"[:200],)
+    raise gave_up or BudgetError(Diagnostic("LA222", "ISL gave up", where, "no way to invert it worked"))
 
 
-def _listed_inverse(function: Value, names: Sequence[str]) -> Value | None:
-    """Return the least point of every value of a function of few points, as runs; None if there are many."""
+def _listed_inverse(function: Value, names: Sequence[str], least: bool) -> Value | tuple[()] | None:
+    """Return the least point of every value of a function of few points, as runs; None if there are many.
+
+    Unless ``least``, the answer is () if two points have one value.
+    """
     found = table(function)
-    if found is None or not 0 < len(found[0]) <= LISTED or not names:
+    if found is None or not 0 < len(found[0]) <= LISTED_IN_FEW or not names:
         return None
-    least: dict[Point, Point] = {}
+    points: dict[Point, Point] = {}
     for point, value in zip(*found, strict=True):
-        least.setdefault(value, point)
-    answer = runs_text(least, names)
-    return read_function(answer)[0] if len(answer) < TEXT else None
+        points.setdefault(value, point)
+    if not least and len(points) < len(found[0]):
+        return ()
+    runs = runs_text(points, names)
+    few = len(found[0]) <= LISTED or runs.count(";") < FEW_PIECES
+    return read_function(runs)[0] if few and len(runs) < TEXT else None
 
 
 def left_inverse(function: Value, extents: Sequence[int]) -> Value:
@@ -264,4 +275,5 @@ def left_inverse(function: Value, extents: Sequence[int]) -> Value:
         >>> left_inverse(read_function("{ [a] -> [2a] : 0 <= a < 4 }")[0], (4,)).text.split(";")[0]
         '{ [v] -> [(0)] : (1 + v) mod 2 = 0 and 0 < v <= 5'
     """
-    return solve(f"the inverse of {function.text}", questions.left_inverse, None, function.text, tuple(extents))
+    found: Value = answer(questions.left_inverse, function, *extents)
+    return found

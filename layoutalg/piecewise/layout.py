@@ -25,16 +25,17 @@ from layoutalg.ground.layout import Layout, composes
 from layoutalg.piecewise import operations, reading, sympy_form
 from layoutalg.piecewise.inverse import digits_inverse, turned
 from layoutalg.piecewise.notation import malformed, split_names
-from layoutalg.piecewise.pieces import SAFE, Value, evaluated
+from layoutalg.piecewise.pieces import SAFE, evaluated
 from layoutalg.piecewise.points import Numbers, check, checked_values, constants, point_arrays
 from layoutalg.piecewise.sets import PointSet
+from layoutalg.piecewise.value import TextOfValue, Value
 
 CHUNK = 2**18
 OBJECT_BYTES = 48
 
 
 @dataclass(frozen=True, slots=True)
-class PiecewiseLayout(Layout):
+class PiecewiseLayout(TextOfValue, Layout):
     """A partial function from integer points to integer points, piecewise quasi-affine (integer affine with floors).
 
     It is *total* if it has no parameters and its domain is a box from the origin; then it has ``in_dims``, ``size``,
@@ -63,6 +64,7 @@ class PiecewiseLayout(Layout):
     params: tuple[str, ...] = field(init=False, repr=False, compare=False)
     axes: tuple[str, ...] = field(init=False, repr=False, compare=False)
     value: Value = field(init=False, repr=False, compare=False)
+    title = "piecewise quasi-affine"
 
     def __post_init__(self) -> None:
         found, given = reading.read_function(self.text, self.given)
@@ -71,11 +73,12 @@ class PiecewiseLayout(Layout):
         if not valid or len(set(names)) != len(found.outputs) or len(names) != len(found.outputs):
             because = f"outputs must be {len(found.outputs)} distinct identifiers, not {shown(names)}"
             raise malformed("LA785", "these output names are invalid", found.text, because)
+        object.__delattr__(self, "text")  # from now on the canonical one
         self._take(found, names, given)
 
     def _take(self, value: Value, outputs: tuple[str, ...], given: str) -> PiecewiseLayout:
-        fields = {"text": value.text, "outputs": outputs, "given": given, "params": value.params, "axes": value.axes}
-        for name, entry in (*fields.items(), ("value", value)):
+        fields = {"outputs": outputs, "given": given, "params": value.params, "axes": value.axes, "value": value}
+        for name, entry in fields.items():
             object.__setattr__(self, name, entry)
         return self
 
@@ -251,7 +254,7 @@ class PiecewiseLayout(Layout):
             >>> print(PiecewiseLayout("[N] -> { [i] -> [N - 1 - i] : 0 <= i < N }").subs(N=5))
             { [i] -> [(4 - i)] : 0 <= i <= 4 }
         """
-        known = checked_values(values, self.params, self.text)
+        known = checked_values(values, self.params, self)
         if not self.given:
             return PiecewiseLayout.of(operations.substitute(self.value, known), self.outputs)
         allowed = operations.substitute(reading.read_set(self.given), known)
@@ -344,12 +347,10 @@ class PiecewiseLayout(Layout):
             {'i': 50}
         """
         names = self._out_axes()
-        back = digits_inverse(self.value, names)
+        back = digits_inverse(self.value, names) or turned(self.value, names, False)
         if back is None:
-            found = self.collision()
-            if found is not None:
-                raise self._no_inverse(f"two points have the value {found['value']}", found)
-            back = turned(self.value, names, False)
+            found = self.collision() or {}
+            raise self._no_inverse(f"two points have the value {found.get('value')}", found)
         return self._made(back, self.axes)
 
     def right_inverse(self) -> PiecewiseLayout:
@@ -360,7 +361,8 @@ class PiecewiseLayout(Layout):
             [0, 3, 6]
         """
         names = self._out_axes()
-        return self._made(digits_inverse(self.value, names) or turned(self.value, names, True), self.axes)
+        back = digits_inverse(self.value, names) or turned(self.value, names, True)
+        return self._made(back, self.axes) if back is not None else self.image_inverse()
 
     def holes(self, box: PointSet | str) -> PointSet:
         """Return the values of a box that the layout never takes, such as padding.
@@ -391,7 +393,7 @@ class PiecewiseLayout(Layout):
 
     def _known(self, values: Mapping[str, int]) -> dict[str, int]:
         """Return checked values of all parameters; raise if they violate the given constraints."""
-        known = checked_values(values, self.params, self.text, complete=True)
+        known = checked_values(values, self.params, self, complete=True)
         if self.given and constants(reading.read_set(self.given), known) is None:
             raise self._outside(known)
         return known
@@ -403,7 +405,7 @@ class PiecewiseLayout(Layout):
     def _evaluate(
         self, coords: Mapping[str, Numbers], values: Mapping[str, int]
     ) -> tuple[list[npt.NDArray[np.int64]], npt.NDArray[np.bool_]]:
-        arrays, shape = point_arrays(coords, self.axes, self.text)
+        arrays, shape = point_arrays(coords, self.axes, self)
         return evaluated(self.value, self._known(values), arrays, shape)
 
     def _values(self, coords: Mapping[str, Numbers], values: Mapping[str, int]) -> list[npt.NDArray[np.int64]]:
@@ -411,7 +413,7 @@ class PiecewiseLayout(Layout):
         answers, covered = self._evaluate(coords, values)
         if not covered.all():
             at = np.unravel_index(int(np.argmin(covered)), covered.shape)
-            arrays, _ = point_arrays(coords, self.axes, self.text)
+            arrays, _ = point_arrays(coords, self.axes, self)
             here = {name: int(array[at]) for name, array in zip(self.axes, arrays, strict=True)}
             point: dict[str, object] = {**values, **here}
             because = f"the layout is undefined at {shown(point)}"
@@ -422,7 +424,7 @@ class PiecewiseLayout(Layout):
         self, points: Callable[[int, int], list[npt.NDArray[np.int64]]], count: int, values: Mapping[str, int]
     ) -> npt.NDArray[np.int64]:
         """Return the values at ``count`` points of the domain, one row each, in chunks ``points(start, stop)``."""
-        what, width, known = f"the table of {self.text[:200]}", len(self.outputs), self._known(values)
+        what, width, known = "the table of a piecewise layout", len(self.outputs), self._known(values)
         memory.reserve(what, count * (width + len(self.axes)), 8)
         table = np.empty((count, width), dtype=np.int64)
         for start in range(0, count, CHUNK):

@@ -1,47 +1,48 @@
 """Operations on functions and sets: ISL answers within its budget, and every answer is confirmed at points.
 
 Implementation notes: what has few points and no parameters is decided by listing them, without ISL. A witness is
-evaluated; a wrong answer is refused (LA793). ISL's own count is not used: it returns 0 for parametric and unbounded
-sets.
+evaluated; a wrong answer is refused (LA793), a function or set when something is read from it. ISL's own count is not
+used: it returns 0 for parametric and unbounded sets.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from layoutalg.ground.errors import AdmissibilityError, Diagnostic
 from layoutalg.piecewise import confirm, questions
-from layoutalg.piecewise.budget import solve
 from layoutalg.piecewise.confirm import Cloud, DisagreementError, Values, comes_after, everywhere, judged, same, single
-from layoutalg.piecewise.pieces import Array, Value, evaluated
+from layoutalg.piecewise.pieces import Array, evaluated
 from layoutalg.piecewise.reading import Point, Witness, read_function, read_set
+from layoutalg.piecewise.value import Value, answer, told_question
 
 TILE_POINTS = 2**20
 
 
-def _asked(ask: Callable[..., Any], operands: Sequence[Value], judge: Callable[[Any], object], *more: Any) -> Any:
-    """Return ISL's answer to a question about the texts of the operands, checked."""
-    question = f"{ask.__name__} of {' and '.join(operand.text for operand in operands)}"
-    found = solve(question, ask, None, *(operand.text for operand in operands), *more)
-    judged(question, lambda: judge(found))
+def _asked(ask: Callable[..., Any], judge: Callable[[Any], object], *operands: Any) -> Any:
+    """Return ISL's answer to a question, checked; a function or set before anything is read from it."""
+    found = answer(ask, *operands)
+
+    def checked(found: Any) -> None:
+        judged(lambda: told_question(ask, operands), lambda: judge(found))
+
+    if isinstance(found, Value):
+        return found.judged_by(checked)
+    checked(found)
     return found
 
 
 def _combined(
-    ask: Callable[..., Value],
-    operands: Sequence[Value],
-    wanted: Callable[[Cloud], Values],
-    near: Sequence[Value],
-    *more: Any,
+    ask: Callable[..., Any], wanted: Callable[[Cloud], Values], near: Sequence[Value], *operands: Any
 ) -> Value:
-    """Return ISL's answer after comparing its values with the expected ones; see ``confirm.like``."""
-    found: Value = _asked(ask, operands, lambda found: confirm.like(found, wanted, near, operands), *more)
+    """Return ISL's answer, to be compared with the expected values; see ``confirm.like``."""
+    values = [operand for operand in operands if isinstance(operand, Value)]
+    found: Value = _asked(ask, lambda found: confirm.like(found, wanted, near, values), *operands)
     return found
 
 
@@ -55,7 +56,7 @@ def union(left: Value, right: Value) -> Value:
         (mine, covered), (theirs, also) = cloud.of(left), cloud.of(right)
         return [np.where(covered, a, b) for a, b in zip(mine, theirs, strict=True)], covered | also
 
-    return _combined(questions.union, (left, right), either, (left, right))
+    return _combined(questions.union, either, (left, right), left, right)
 
 
 def intersect(left: Value, right: Value) -> Value:
@@ -65,7 +66,7 @@ def intersect(left: Value, right: Value) -> Value:
         values, covered = cloud.of(left)
         return values, covered & ~_apart(left, right, cloud)
 
-    return _combined(questions.intersect, (left, right), agreed, (left,))
+    return _combined(questions.intersect, agreed, (left,), left, right)
 
 
 def restrict(function: Value, points: Value, outside: bool = False) -> Value:
@@ -75,7 +76,7 @@ def restrict(function: Value, points: Value, outside: bool = False) -> Value:
         values, covered = cloud.of(function)
         return values, covered & (cloud.of(points)[1] != outside)
 
-    return _combined(questions.restrict, (function, points), cut, (function,), outside)
+    return _combined(questions.restrict, cut, (function,), function, points, outside)
 
 
 def within(function: Value, points: Value) -> Value:
@@ -85,14 +86,14 @@ def within(function: Value, points: Value) -> Value:
         values, covered = cloud.of(function)
         return values, covered & cloud.moved(values, covered).of(points)[1]
 
-    return _combined(questions.within, (function, points), cut, (function,))
+    return _combined(questions.within, cut, (function,), function, points)
 
 
 def after(outer: Value, link: Value | None, inner: Value) -> Value:
     """Return ``outer`` after ``link`` (if any) after ``inner``, where all have a value."""
     if link is not None:
         inner = after(link, None, inner)
-    return _combined(questions.after, (outer, inner), lambda cloud: _through([inner, outer], cloud), (inner,))
+    return _combined(questions.after, lambda cloud: _through([inner, outer], cloud), (inner,), outer, inner)
 
 
 def composed(outer: Value, link: Value | None, inner: Value) -> Value | tuple[Witness, Point]:
@@ -119,9 +120,7 @@ def composed(outer: Value, link: Value | None, inner: Value) -> Value | tuple[Wi
         if not here.of(inner)[1].all() or _through(steps, here)[1].any():
             raise DisagreementError("not a point that leaves the domain", {**found[0], "at": found[1]})
 
-    question = f"{outer.text} after {inner.text}"
-    found = solve(question, questions.composed, None, tuple(step.text for step in steps))
-    judged(question, lambda: judge(found))
+    found: Value | tuple[Witness, Point] = _asked(questions.composed, judge, *steps)
     return found
 
 
@@ -132,7 +131,8 @@ def chain(stages: Sequence[str], points: str) -> Value:
         >>> chain(["{ [i] -> [3i + 1] }", "{ [v] -> [v - v mod 3] }"], "{ [i] : 0 <= i < 4 }").text
         '{ [i] -> [(3i)] : 0 <= i <= 3 }'
     """
-    return solve("a chain of functions", questions.chain, None, tuple(stages), points)
+    found: Value = answer(questions.chain, points, *stages)
+    return found
 
 
 def substitute(value: Value, values: Mapping[str, int]) -> Value:
@@ -143,27 +143,25 @@ def substitute(value: Value, values: Mapping[str, int]) -> Value:
     def put(cloud: Cloud) -> Values:
         return evaluated(value, {**cloud.params, **values}, cloud.places, (cloud.count,))
 
-    ask = questions.substitute if value.outputs or "->" in value.text.partition("{")[2] else questions.substitute_in_set
-    question = f"{dict(values)} in {value.text}"
-    found: Value = solve(question, ask, None, value.text, dict(values))
-
-    def judge() -> None:
+    def judge(found: Value) -> None:
         if set(found.params) - (set(value.params) - set(values)):
             raise DisagreementError("a parameter is left", dict(values))
         confirm.like(found, put, [])
 
-    judged(question, judge)
+    if not value.is_set and not value.is_settled:
+        value.settle()  # asked by its text
+    found: Value = _asked(questions.substitute, judge, value, dict(values))
     return found
 
 
 def domain(function: Value) -> Value:
     """Return the set of points with a value."""
-    return _combined(questions.domain, (function,), lambda cloud: ([], cloud.of(function)[1]), (function,))
+    return _combined(questions.domain, lambda cloud: ([], cloud.of(function)[1]), (function,), function)
 
 
 def image(function: Value) -> Value:
     """Return the set of values."""
-    found: Value = _asked(questions.image, (function,), lambda found: confirm.image_like(found, function))
+    found: Value = _asked(questions.image, lambda found: confirm.image_like(found, function), function)
     return found
 
 
@@ -193,7 +191,7 @@ def collision(function: Value) -> Witness | None:
         if first == second:
             raise DisagreementError("one point", {"at": first})
 
-    found: Witness | None = _asked(questions.collision, (function,), judge, function.axes)
+    found: Witness | None = _asked(questions.collision, judge, function)
     return found
 
 
@@ -240,8 +238,7 @@ def difference(
     if cloud is not None:
         listed = cloud.rows(apart(cloud))
         return ({}, listed[0]) if listed else None
-    question = "equality of two functions"
-    found = solve(question, questions.difference, operations, first.text, other.text, tuple(tie.text for tie in ties))
+    found: tuple[Witness, Point] | None = answer(questions.difference, first, other, *ties, operations=operations)
 
     def judge() -> None:
         if found is None:
@@ -249,7 +246,7 @@ def difference(
         elif not apart(single(*found)).all():
             raise DisagreementError("no difference", {**found[0], "at": found[1]})
 
-    judged(question, judge)
+    judged("equality of two functions", judge)
     return found
 
 
@@ -289,7 +286,7 @@ def combined_sets(operation: str, left: Value, right: Value) -> Value:
     def wanted(cloud: Cloud) -> Values:
         return [], _RULES[operation](cloud.of(left)[1], cloud.of(right)[1])
 
-    return _combined(questions.combined_sets, (left, right), wanted, (left, right), operation)
+    return _combined(questions.combined_sets, wanted, (left, right), left, right, operation)
 
 
 def overlap(sets: Sequence[Value]) -> tuple[int, int, Witness] | None:
@@ -300,7 +297,7 @@ def overlap(sets: Sequence[Value]) -> tuple[int, int, Witness] | None:
         (0, 2, {'i': 2})
     """
     question = "do two guards overlap"
-    found = solve(question, questions.overlap, None, tuple(points.text for points in sets))
+    found = answer(questions.overlap, *sets)
     if found is None:
         return None
     before, index, params, point = found
@@ -325,7 +322,7 @@ def set_difference(left: Value, right: Value) -> Witness | None:
     if cloud is not None:
         listed = cloud.rows(apart(cloud))
         return dict(zip(left.axes, listed[0], strict=True)) if listed else None
-    found = _asked(questions.set_difference, (left, right), judge)
+    found = _asked(questions.set_difference, judge, left, right)
     return None if found is None else {**found[0], **dict(zip(left.axes, found[1], strict=True))}
 
 
@@ -341,7 +338,7 @@ def sample(points: Value) -> Witness | None:
         else:
             _member(points, *found)
 
-    found = _asked(questions.sample, (points,), judge)
+    found = _asked(questions.sample, judge, points)
     return None if found is None else {**found[0], **dict(zip(points.axes, found[1], strict=True))}
 
 
@@ -377,7 +374,7 @@ def bounds(points: Value) -> tuple[tuple[int, int] | None, ...] | None:
 
         confirm.never("a point outside its bounds", outside, [points])
 
-    found: tuple[tuple[int, int] | None, ...] | None = _asked(questions.bounds, (points,), judge)
+    found: tuple[tuple[int, int] | None, ...] | None = _asked(questions.bounds, judge, points)
     return found
 
 
@@ -398,7 +395,7 @@ def extreme(points: Value, largest: bool) -> Value | tuple[Witness, Point]:
         better = inside & comes_after(first, second, cloud.count)
         same("a better point", better, np.zeros(cloud.count, dtype=bool), cloud)
 
-    found: Value | tuple[Witness, Point] = _asked(questions.extreme, (points,), judge, largest)
+    found: Value | tuple[Witness, Point] = _asked(questions.extreme, judge, points, largest)
     return found
 
 
@@ -424,7 +421,7 @@ def partial_tiles(points: Value, position: int, tile: int) -> Value:
         if tile <= TILE_POINTS // 512:
             confirm.like(found, ragged, [points])
 
-    found: Value = _asked(questions.partial_tiles, (points,), judge, position, tile)
+    found: Value = _asked(questions.partial_tiles, judge, points, position, tile)
     return found
 
 
@@ -439,7 +436,6 @@ class NotABox:
     witness: dict[str, object] = field(default_factory=dict)
 
 
-@lru_cache(maxsize=512)
 def extents(function: Value) -> tuple[int, ...] | NotABox:
     """Return the extents of the domain of a function, or why it is not a box from the origin.
 
@@ -453,48 +449,23 @@ def extents(function: Value) -> tuple[int, ...] | NotABox:
     """
     if function.params:
         return NotABox(f"it has the parameter {function.params[0]}")
-    cloud = everywhere([function])
-    if cloud is not None:
-        return _extents_of_points(cloud.rows(cloud.of(function)[1]))
-    return _asked_extents(function)
+    if function.box is None:
+        function.box = _extents(function if everywhere([function]) is not None else domain(function))
+    found: tuple[int, ...] | NotABox = function.box
+    return found
 
 
-def _extents_of_points(points: Sequence[Point]) -> tuple[int, ...] | NotABox:
-    """Return the extents of distinct points that form a box from the origin, or why they do not."""
-    if not points:
+def _extents(points: Value) -> tuple[int, ...] | NotABox:
+    """Return the extents of a set or of the domain of a small function."""
+    spans = bounds(points)
+    if spans is None or None in spans:
         return NotABox("its domain is empty or unbounded")
-    lines = list(zip(*points, strict=True))
-    late = next((k for k, line in enumerate(lines) if min(line) != 0), None)
+    late = next((k for k, span in enumerate(spans) if span is not None and span[0] != 0), None)
     if late is not None:
         return NotABox(f"input {late} does not start at 0")
-    found = tuple(max(line) + 1 for line in lines)
-    if len(points) == math.prod(found):
-        return found
-    taken = set(points)
-    hole = next(point for point in np.ndindex(*found) if point not in taken)
-    return NotABox(f"its domain has holes in the box {found}", {"at": hole})
-
-
-def _asked_extents(function: Value) -> tuple[int, ...] | NotABox:
-    """Ask ISL, and check the box or the hole that it returns."""
-
-    def judge(answer: Any) -> None:
-        found, because, point = answer
-        if because == "hole" and confirm.value_at(function, {}, point[len(point) // 2 :]) is not None:
-            raise DisagreementError("a hole that has a value", {"at": point[len(point) // 2 :]})
-        if found is not None:
-            whole = _whole_box(found)
-            confirm.never("inside or not", lambda cloud: cloud.of(function)[1] != cloud.of(whole)[1], [whole, function])
-
-    found, because, point = _asked(questions.box, (function,), judge)
-    if found is not None:
-        return tuple(found)
-    if because == "late":
-        return NotABox(f"input {point[0]} does not start at 0")
-    if because == "hole":
-        sides, hole = point[: len(point) // 2], point[len(point) // 2 :]
-        return NotABox(f"its domain has holes in the box {sides}", {"at": hole})
-    return NotABox("its domain is empty or unbounded")
+    found = tuple(span[1] + 1 for span in spans if span is not None)
+    hole = set_difference(_whole_box(found), points)
+    return found if hole is None else NotABox(f"its domain has holes in the box {found}", {"at": tuple(hole.values())})
 
 
 def _whole_box(found: Sequence[int]) -> Value:

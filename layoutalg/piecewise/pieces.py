@@ -6,11 +6,14 @@ A set is a function without outputs. Parameters are leading inputs of every form
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from layoutalg.piecewise.value import Value
 
 Array: TypeAlias = "npt.NDArray[Any]"
 SAFE = 2**62
@@ -47,27 +50,6 @@ class Piece:
     outputs: tuple[tuple[tuple[Form, ...], Form], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Value:
-    """A function or set that ISL has read: its canonical text, names and pieces.
-
-    Equal texts are equal functions; the pieces follow from the text.
-    """
-
-    text: str
-    params: tuple[str, ...]
-    axes: tuple[str, ...]
-    outputs: tuple[str, ...] = field(compare=False)
-    pieces: tuple[Piece, ...] = field(compare=False, repr=False)
-
-    @property
-    def weight(self) -> int:
-        """Number of terms to evaluate per point."""
-        regions = [region for piece in self.pieces for region in piece.regions]
-        forms = sum(len(region.floors) + len(region.constraints) for region in regions)
-        return (forms + len(self.pieces) * len(self.outputs) + 1) * (len(self.params) + len(self.axes) + 1)
-
-
 def evaluated(
     value: Value, params: Mapping[str, Any], arrays: Sequence[Array], shape: tuple[int, ...], everywhere: bool = False
 ) -> tuple[list[Array], Array]:
@@ -83,7 +65,8 @@ def evaluated(
     given = [np.broadcast_to(np.asarray(params[name]), shape) for name in value.params]
     dims = [*given, *arrays]
     highest = [max(abs(int(line.min())), abs(int(line.max()))) + 1 if line.size else 1 for line in dims]
-    dtype: Any = object if reach(value.pieces, highest) >= SAFE else np.int64
+    is_wide = value.slope * max([2, *highest]) >= SAFE and reach(value.pieces, highest) >= SAFE
+    dtype: Any = object if is_wide else np.int64
     dims = [line.astype(dtype, copy=False) for line in dims]
     if everywhere and len(value.pieces) == 1:
         return _values(value.pieces[0], dims, shape, dtype), np.ones(shape, dtype=bool)
@@ -116,11 +99,16 @@ def floor_values(floors: Sequence[Form], dims: Sequence[Array], shape: tuple[int
 
 def form_value(form: Form, dims: Sequence[Array], floors: Sequence[Array], shape: tuple[int, ...], dtype: Any) -> Array:
     """Return the rounded-down value of a form."""
-    total: Array = np.full(shape, form.constant, dtype=dtype)
+    total: Any = None
     for coefficient, value in (*zip(form.dims, dims, strict=True), *zip(form.floors, floors, strict=False)):
         if coefficient:
-            total = total + coefficient * value
-    return total // form.denominator if form.denominator != 1 else total
+            term = value if coefficient == 1 else coefficient * value
+            total = term if total is None else total + term
+    if total is None:
+        return np.full(shape, form.constant // form.denominator, dtype=dtype)
+    total = total + form.constant if form.constant else total
+    found: Array = total // form.denominator if form.denominator != 1 else total
+    return found
 
 
 def holds(region: Region, dims: Sequence[Array], shape: tuple[int, ...], dtype: Any) -> Array:

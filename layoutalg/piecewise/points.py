@@ -11,7 +11,8 @@ import numpy.typing as npt
 from layoutalg.ground.check import Checker, integers
 from layoutalg.ground.errors import shown
 from layoutalg.piecewise.notation import malformed
-from layoutalg.piecewise.pieces import Value, evaluated
+from layoutalg.piecewise.pieces import evaluated
+from layoutalg.piecewise.value import Value
 
 Numbers: TypeAlias = "int | npt.NDArray[np.int64]"
 VALUE_BITS = 900
@@ -19,7 +20,7 @@ check = Checker("LA785", "this does not fit a piecewise layout")
 
 
 def checked_values(
-    values: Mapping[str, object], params: tuple[str, ...], where: str, complete: bool = False
+    values: Mapping[str, object], params: tuple[str, ...], where: object, complete: bool = False
 ) -> dict[str, int]:
     """Return parameter values as ints."""
     unknown = sorted(set(values) - set(params))
@@ -27,7 +28,7 @@ def checked_values(
     if unknown or missing:
         because = f"the parameters are {list(params)}, not {sorted(values)}"
         witness: dict[str, object] = {"unknown": unknown, "missing": missing}
-        raise malformed("LA785", "wrong parameters", where, because, witness)
+        raise malformed("LA785", "wrong parameters", str(where), because, witness)
     known = {name: check.integer(value, name) for name, value in values.items()}
     for name, value in known.items():
         if abs(value).bit_length() > VALUE_BITS:
@@ -36,12 +37,12 @@ def checked_values(
 
 
 def point_arrays(
-    coords: Mapping[str, object], axes: tuple[str, ...], where: str
+    coords: Mapping[str, object], axes: tuple[str, ...], where: object
 ) -> tuple[list[npt.NDArray[Any]], tuple[int, ...]]:
     """Return coordinates as broadcast arrays of int64 or object, and their shape."""
     if not isinstance(coords, Mapping) or set(coords) != set(axes):
         names = sorted(map(shown, coords)) if isinstance(coords, Mapping) else shown(coords)
-        raise malformed("LA785", "wrong axes", where, f"the axes are {list(axes)}, not {names}")
+        raise malformed("LA785", "wrong axes", str(where), f"the axes are {list(axes)}, not {names}")
     arrays = []
     for name in axes:
         array = integers(coords[name], name)
@@ -51,7 +52,7 @@ def point_arrays(
     try:
         together = np.broadcast_arrays(*arrays) if arrays else []
     except ValueError as error:
-        raise malformed("LA785", "the coordinates have different shapes", where, str(error)) from None
+        raise malformed("LA785", "the coordinates have different shapes", str(where), str(error)) from None
     return list(together), np.shape(together[0]) if together else ()
 
 

@@ -1,27 +1,15 @@
-"""Questions to ISL about functions and sets: canonical texts in, values and plain numbers out, not confirmed here."""
+"""Questions to ISL about values: ISL objects and plain numbers out, not confirmed here; see ``value.answer``."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from layoutalg.ground.errors import BudgetError
 from layoutalg.ground.lazy import later
-from layoutalg.piecewise.budget import exhausted, written
-from layoutalg.piecewise.pieces import Value
-from layoutalg.piecewise.reading import (
-    EMPTY,
-    Point,
-    Witness,
-    a_function,
-    a_map,
-    a_set,
-    function_of,
-    function_value,
-    joined,
-    pairs,
-    sampled,
-    set_value,
-)
+from layoutalg.piecewise.budget import exhausted, renew, written
+from layoutalg.piecewise.reading import Point, Witness, a_map, a_set, function_of, joined, pairs, sampled
+from layoutalg.piecewise.value import EMPTY, Value, held
 
 if TYPE_CHECKING:
     import islpy
@@ -29,63 +17,67 @@ else:
     islpy = later("islpy")
 
 
+FLOORS = 4
+"""Floors of a part of a relation up to which its inverse is not read again from its text."""
+
 # functions
 
 
-def union(context: islpy.Context, left: str, right: str) -> Value:
-    return function_value(joined(a_function(context, left), a_function(context, right), f"{left} union {right}"))
+def union(context: islpy.Context, left: Value, right: Value) -> Any:
+    return joined(held(context, left), held(context, right), f"{left.told()} union {right.told()}")
 
 
-def intersect(context: islpy.Context, left: str, right: str) -> Value:
+def intersect(context: islpy.Context, left: Value, right: Value) -> Any:
     agreed = a_map(context, left).intersect(a_map(context, right)).domain()
-    return function_value(a_function(context, left).intersect_domain(agreed))
+    return held(context, left).intersect_domain(agreed)
 
 
-def restrict(context: islpy.Context, text: str, points: str, outside: bool = False) -> Value:
-    function, inside = a_function(context, text), a_set(context, points)
-    return function_value(function.subtract_domain(inside) if outside else function.intersect_domain(inside))
+def restrict(context: islpy.Context, function: Value, points: Value, outside: bool = False) -> Any:
+    held_function, inside = held(context, function), held(context, points)
+    return held_function.subtract_domain(inside) if outside else held_function.intersect_domain(inside)
 
 
-def within(context: islpy.Context, text: str, values: str) -> Value:
-    function = a_function(context, text)
-    return function_value(function.intersect_domain(a_set(context, values).preimage_pw_multi_aff(function)))
+def within(context: islpy.Context, function: Value, values: Value) -> Any:
+    found = held(context, function)
+    return found.intersect_domain(held(context, values).preimage_pw_multi_aff(found))
 
 
-def after(context: islpy.Context, outer: str, inner: str) -> Value:
-    return function_value(a_function(context, outer).pullback_pw_multi_aff(a_function(context, inner)))
+def after(context: islpy.Context, outer: Value, inner: Value) -> Any:
+    return held(context, outer).pullback_pw_multi_aff(held(context, inner))
 
 
-def composed(context: islpy.Context, steps: Sequence[str]) -> Value | tuple[Witness, Point]:
+def composed(context: islpy.Context, *steps: Value) -> Any:
     """Return a chain of functions, first one first; or parameter values and a point of the first one outside it."""
-    below = total = a_function(context, steps[0])
+    below = total = held(context, steps[0])
     for step in steps[1:]:
-        total = a_function(context, step).pullback_pw_multi_aff(total)
+        total = held(context, step).pullback_pw_multi_aff(total)
     outside = below.domain().subtract(total.domain())
-    return function_value(total) if outside.is_empty() else sampled(outside)
+    return total if outside.is_empty() else sampled(outside)
 
 
-def chain(context: islpy.Context, stages: Sequence[str], points: str) -> Value:
+def chain(context: islpy.Context, points: str, *stages: str) -> Any:
     """Return a chain of one-piece functions in user's text, first one first, on the points of a set."""
     total = islpy.PwMultiAff.read_from_str(context, stages[0])
     for stage in stages[1:]:
         total = islpy.PwMultiAff.read_from_str(context, stage).pullback_pw_multi_aff(total)
-    return function_value(total.intersect_domain(a_set(context, points)))
+    return total.intersect_domain(a_set(context, points))
 
 
-def substitute(context: islpy.Context, text: str, values: Mapping[str, int]) -> Value:
-    """Return a function with numbers for some parameters: they become inputs, and numbers are put into these."""
-    if text.endswith(EMPTY):
-        return function_value(_fixed(islpy.Map.read_from_str(context, text), values))
-    function = a_function(context, text)
-    kinds = islpy.dim_type
-    params, axes = (
-        [str(function.get_dim_name(kind, i)) for i in range(function.dim(kind))] for kind in (kinds.param, kinds.in_)
-    )
+def substitute(context: islpy.Context, value: Value, values: Mapping[str, int]) -> Any:
+    """Return a function or set with numbers for some parameters.
+
+    The parameters of a function become inputs, and numbers are put into these.
+    """
+    if value.is_set:
+        return _fixed(held(context, value), values)
+    if value.text.endswith(EMPTY):
+        return _fixed(islpy.Map.read_from_str(context, value.text), values)
+    params, axes = value.params, value.axes
     free = [name for name in params if name not in values]
     entries = [str(values.get(name, name)) for name in params]
     inner = f"[{', '.join(free)}] -> {{ [{', '.join(axes)}] -> [{', '.join([*entries, *axes])}] }}"
-    outer = islpy.PwMultiAff.read_from_str(context, lifted(text, params))
-    return function_value(outer.pullback_pw_multi_aff(islpy.PwMultiAff.read_from_str(context, inner)))
+    outer = islpy.PwMultiAff.read_from_str(context, lifted(value.text, params))
+    return outer.pullback_pw_multi_aff(islpy.PwMultiAff.read_from_str(context, inner))
 
 
 def lifted(text: str, params: Sequence[str]) -> str:
@@ -103,17 +95,21 @@ def lifted(text: str, params: Sequence[str]) -> str:
     return f"{{ {'; '.join(parts)} }}"
 
 
-def domain(context: islpy.Context, text: str) -> Value:
-    return set_value(a_function(context, text).domain())
+def domain(context: islpy.Context, function: Value) -> Any:
+    return held(context, function).domain()
 
 
-def image(context: islpy.Context, text: str) -> Value:
-    # through text, for ISL prints names for axes that have none
-    return set_value(islpy.Set.read_from_str(context, written(a_map(context, text).range())))
+def image(context: islpy.Context, function: Value) -> Any:
+    return _printed(a_map(context, function).range())
 
 
-def collision(context: islpy.Context, text: str, axes: Sequence[str]) -> Witness | None:
-    relation = a_map(context, text)
+def _printed(points: islpy.Set) -> islpy.Set:
+    """Return a set through its text, in which ISL names the axes that have no names."""
+    return a_set(points.get_ctx(), written(points))
+
+
+def collision(context: islpy.Context, function: Value) -> Witness | None:
+    relation, axes = a_map(context, function), function.axes
     if relation.is_injective():
         return None
     params, found = sampled(pairs(relation.reverse()))
@@ -123,11 +119,13 @@ def collision(context: islpy.Context, text: str, axes: Sequence[str]) -> Witness
     return {"params": params, "points": points, "value": found[:width]}
 
 
-def difference(context: islpy.Context, left: str, right: str, links: Sequence[str]) -> tuple[Witness, Point] | None:
+def difference(context: islpy.Context, left: Value, right: Value, *ties: Value) -> tuple[Witness, Point] | None:
     """Return parameter values and a point of the common digits where two functions differ or only one is defined."""
-    first, second, *ties = [a_function(context, text) for text in (left, right, *links)]
+    first, second = held(context, left), held(context, right)
     if ties:
-        first, second = first.pullback_pw_multi_aff(ties[0]), second.pullback_pw_multi_aff(ties[1])
+        first, second = (
+            side.pullback_pw_multi_aff(held(context, tie)) for side, tie in zip((first, second), ties, strict=True)
+        )
     domains = first.domain(), second.domain()
     parts = [domains[0].subtract(domains[1]), domains[1].subtract(domains[0])]
     for position in range(first.dim(islpy.dim_type.out)):
@@ -135,73 +133,61 @@ def difference(context: islpy.Context, left: str, right: str, links: Sequence[st
     return next((sampled(part) for part in parts if not part.is_empty()), None)
 
 
-def box(context: islpy.Context, text: str) -> tuple[Point | None, str, Point]:
-    """Return the extents of a domain that is a box from the origin; else None, why not, and a hole."""
-    inside = a_function(context, text).domain()
-    if inside.is_empty() or not inside.is_bounded():
-        return None, "empty" if inside.is_empty() else "unbounded", ()
-    count = inside.dim(islpy.dim_type.set)
-    sides = [(inside.dim_min_val(k).to_python(), int(inside.dim_max_val(k).to_python()) + 1) for k in range(count)]
-    late = next((k for k, (low, _) in enumerate(sides) if low != 0), None)
-    if late is not None:
-        return None, "late", (late,)
-    extents = tuple(extent for _, extent in sides)
-    names = [f"x{k}" for k in range(count)]
-    bounds = " and ".join(["0 = 0", *(f"0 <= {name} < {n}" for name, n in zip(names, extents, strict=True))])
-    holes = a_set(context, f"{{ [{', '.join(names)}] : {bounds} }}").subtract(inside)
-    return (extents, "", ()) if holes.is_empty() else (None, "hole", (*extents, *sampled(holes)[1]))
-
-
-def left_inverse(context: islpy.Context, text: str, extents: Sequence[int]) -> Value:
+def left_inverse(context: islpy.Context, function: Value, *extents: int) -> Any:
     names = [f"x{position}" for position in range(len(extents))]
     weight, terms = 1, ["0"]
     for name, extent in zip(names, extents, strict=True):
         terms.append(f"{weight}*{name}")
         weight *= extent
     index = islpy.Map.read_from_str(context, f"{{ [{', '.join(names)}] -> [{' + '.join(terms)}] }}")
-    function = a_map(context, text)
-    inverse = function.reverse().apply_range(index)
-    top = int(function.range().dim_max_val(0).to_python())
+    relation = a_map(context, function)
+    inverse = relation.reverse().apply_range(index)
+    top = int(relation.range().dim_max_val(0).to_python())
     rest = a_set(context, f"{{ [v] : 0 <= v <= {top} }}").subtract(inverse.domain())
     zero = islpy.Map.read_from_str(context, "{ [v] -> [0] }").intersect_domain(rest)
     # through text, for ISL prints names for axes that have none
-    found = written(function_of(inverse.union(zero)).coalesce())
-    return function_value(islpy.PwMultiAff.read_from_str(context, found))
+    return islpy.PwMultiAff.read_from_str(context, written(function_of(inverse.union(zero)).coalesce()))
 
 
-def turned(context: islpy.Context, text: str, names: Sequence[str], least: bool, route: int) -> Value:
-    """Return the inverse of a function; with ``least``, to the least point of each value."""
-    relation = a_map(context, text).reverse()
-    link = islpy.Map.read_from_str(context, f"{{ [{', '.join(names)}] -> [{', '.join(names)}] }}")
+def turned(context: islpy.Context, function: Value, least: bool, route: int, *names: str) -> Any:
+    """Return the inverse of a function; with ``least``, to the least point of each value, else () if it has none."""
+    relation = a_map(context, function).reverse()
     if route:
         relation = relation.coalesce()
-    if least:
-        relation = relation.lexmin()
-    # via text, so that ISL finds the floors afresh: the relation itself may carry hundreds of them
-    relation = islpy.Map.read_from_str(context, written(link.apply_range(relation)))
-    return function_value(relation if relation.is_empty() else function_of(relation, route))
+    is_least = least and not relation.is_single_valued()
+    renew(context)
+    relation = relation.lexmin() if is_least else relation
+    for position, name in enumerate(names):
+        relation = relation.set_dim_name(islpy.dim_type.in_, position, name)
+    if is_least or any(part.dim(islpy.dim_type.div) > FLOORS for part in relation.get_basic_maps()):
+        # via text, so that ISL finds the floors afresh: the relation itself may carry hundreds of them
+        renew(context)
+        relation = islpy.Map.read_from_str(context, written(relation))
+    renew(context)
+    try:
+        return relation if relation.is_empty() else function_of(relation, route)
+    except BudgetError:
+        if exhausted(context) or least or relation.is_single_valued():
+            raise
+        return ()
 
 
 # sets
 
 
-def combined_sets(context: islpy.Context, left: str, right: str, operation: str) -> Value:
+def combined_sets(context: islpy.Context, left: Value, right: Value, operation: str) -> Any:
     """Return the union, intersect or subtract of two sets."""
-    return set_value(getattr(a_set(context, left), operation)(a_set(context, right)))
+    return getattr(held(context, left), operation)(held(context, right))
 
 
-def substitute_in_set(context: islpy.Context, text: str, values: Mapping[str, int]) -> Value:
-    return set_value(_fixed(a_set(context, text), values))
-
-
-def set_difference(context: islpy.Context, left: str, right: str) -> tuple[Witness, Point] | None:
-    first, second = a_set(context, left), a_set(context, right)
+def set_difference(context: islpy.Context, left: Value, right: Value) -> tuple[Witness, Point] | None:
+    first, second = held(context, left), held(context, right)
     parts = (first.subtract(second), second.subtract(first))
     return next((sampled(part) for part in parts if not part.is_empty()), None)
 
 
-def overlap(context: islpy.Context, texts: Sequence[str]) -> tuple[int, int, Witness, Point] | None:
-    sets = [a_set(context, text) for text in texts]
+def overlap(context: islpy.Context, *guards: Value) -> tuple[int, int, Witness, Point] | None:
+    sets = [held(context, guard) for guard in guards]
     for index, points in enumerate(sets):
         for before in range(index):
             both = points.intersect(sets[before])
@@ -210,14 +196,17 @@ def overlap(context: islpy.Context, texts: Sequence[str]) -> tuple[int, int, Wit
     return None
 
 
-def sample(context: islpy.Context, text: str) -> tuple[Witness, Point] | None:
-    points = a_set(context, text)
-    return None if points.is_empty() else sampled(points)
+def sample(context: islpy.Context, points: Value) -> tuple[Witness, Point] | None:
+    found = held(context, points)
+    return None if found.is_empty() else sampled(found)
 
 
-def bounds(context: islpy.Context, text: str) -> tuple[tuple[int, int] | None, ...] | None:
+def bounds(context: islpy.Context, points: Value) -> tuple[tuple[int, int] | None, ...] | None:
+    return spans(held(context, points))
+
+
+def spans(points: Any) -> tuple[tuple[int, int] | None, ...] | None:
     """Return the inclusive bounds per axis for all parameter values, None for an axis without; None for no points."""
-    points = a_set(context, text)
     points = points.project_out(islpy.dim_type.param, 0, points.dim(islpy.dim_type.param))
     if points.is_empty():
         return None
@@ -228,30 +217,30 @@ def bounds(context: islpy.Context, text: str) -> tuple[tuple[int, int] | None, .
     return tuple(found)
 
 
-def extreme(context: islpy.Context, text: str, largest: bool) -> Value | tuple[Witness, Point]:
+def extreme(context: islpy.Context, points: Value, largest: bool) -> Any:
     """Return the lexicographic optimum as a function without inputs; a point of the set if it is unbounded."""
-    points = a_set(context, text)
+    found = held(context, points)
     try:
-        best = points.lexmax() if largest else points.lexmin()
+        best = found.lexmax() if largest else found.lexmin()
     except islpy.Error as error:
         if exhausted(context) or "unbounded" not in str(error):
             raise
-        return sampled(points)
+        return sampled(found)
     return _constants(islpy.Map.from_range(best))
 
 
-def extents(context: islpy.Context, text: str) -> Value | None:
+def extents(context: islpy.Context, points: Value) -> Any:
     """Return the extents of a parametric box as a function without inputs; None if it is not a box."""
-    return _extents(context, a_set(context, text))
+    return _extents(context, held(context, points))
 
 
-def flat_extents(context: islpy.Context, text: str, terms: str, names: Sequence[str]) -> Value | None:
+def flat_extents(context: islpy.Context, points: Value, terms: str, *names: str) -> Any:
     """Return ``extents`` of the values of a sum over a set."""
     flat = islpy.Map.read_from_str(context, f"{{ [{', '.join(names)}] -> [{terms}] }}")
-    return _extents(context, islpy.Set.read_from_str(context, written(a_set(context, text).apply(flat))))
+    return _extents(context, _printed(held(context, points).apply(flat)))
 
 
-def _extents(context: islpy.Context, points: Any) -> Value | None:
+def _extents(context: islpy.Context, points: Any) -> Any:
     kinds = islpy.dim_type
     count = points.dim(kinds.set)
     box: Any = None
@@ -277,25 +266,25 @@ def is_interval(line: Any) -> bool:
     return bool(line.apply(above).intersect(line.apply(below)).is_equal(line))
 
 
-def partial_tiles(context: islpy.Context, text: str, position: int, tile: int) -> Value:
-    points = a_set(context, text)
-    names = [f"x{i}" for i in range(points.dim(islpy.dim_type.set))]
+def partial_tiles(context: islpy.Context, points: Value, position: int, tile: int) -> Any:
+    found = held(context, points)
+    names = [f"x{i}" for i in range(found.dim(islpy.dim_type.set))]
     inner = f"0 <= x{position} < {tile}"
     box = a_set(context, f"{{ [{', '.join(names)}] : {inner} }}")
     free = [*names[:position], "z", *names[position + 1 :]]
     spread = islpy.Map.read_from_str(
         context, f"{{ [{', '.join(names)}] -> [{', '.join(free)}] : {inner} and 0 <= z < {tile} }}"
     )
-    missing = points.apply(spread).intersect(box).subtract(points)
-    return set_value(points.intersect(missing.apply(spread)))
+    missing = found.apply(spread).intersect(box).subtract(found)
+    return found.intersect(missing.apply(spread))
 
 
 # shared
 
 
-def _constants(relation: islpy.Map) -> Value:
+def _constants(relation: islpy.Map) -> Any:
     """Return a single-valued relation without inputs as a function."""
-    return function_value(relation if relation.is_empty() else function_of(relation))
+    return relation if relation.is_empty() else function_of(relation)
 
 
 def _fixed(found: Any, values: Mapping[str, int]) -> Any:

@@ -1,8 +1,8 @@
-"""Read texts with ISL to values: canonical text, names and pieces; or raise a named error with a witness.
+"""Read texts with ISL to values, or raise a named error with a witness.
 
 Implementation notes: a function whose outputs are explicit integer expressions is read piece by piece, which keeps the
 expressions; building its graph costs ISL a thousandth of reading the same text as a relation: 1 ms against 4 s for a
-dense map over 16 bits. A canonical text is a fixed point of reading and printing.
+dense map over 16 bits.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from layoutalg.ground.errors import BudgetError, Diagnostic
 from layoutalg.ground.lazy import later
-from layoutalg.piecewise.budget import exhausted, known, says, solve, written
+from layoutalg.piecewise.budget import exhausted, renew, says, solve, written
 from layoutalg.piecewise.notation import WORDS, malformed, not_affine, prepared, whole
-from layoutalg.piecewise.pieces import Form, Piece, Region, Value
+from layoutalg.piecewise.value import Value, held, listed_pieces, settled_set, value_of
 
 if TYPE_CHECKING:
     import islpy
@@ -26,11 +26,8 @@ else:
 Witness: TypeAlias = dict[str, object]
 Point: TypeAlias = tuple[int, ...]
 TEXTS = 512
-SETTLING_ROUNDS = 8
-EMPTY = ": false }"
 QUOTIENTS = 26
 _QUOTIENT = re.compile(r"\bfloor\b|\bmod\b|//|%")
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 
 
 # texts of users
@@ -69,29 +66,51 @@ def _read_set(text: str) -> Value:
 
 
 def _function(context: islpy.Context, text: str, given: str) -> tuple[Value, str]:
+    relation, constraints = _relation(context, text, given)
+    return value_of(relation, function_of_text, (text, given), text), constraints
+
+
+def function_of_text(context: islpy.Context, text: str, given: str = "") -> Any:
+    """Return the function of a user's text as ISL holds it."""
+    return _relation(context, text, given)[0]
+
+
+def _relation(context: islpy.Context, text: str, given: str) -> tuple[Any, str]:
+    """Return the function of a text, or its empty relation, and the canonical text of the constraints."""
     function: Any = explicit(context, text)
     relation: Any = function
     if function is None:
         relation = _flat(_parsed(context, islpy.Map.read_from_str, text, "map"), text)
     constraints = ""
     if given.strip():
-        allowed = _constraints(context, given, _names(relation, islpy.dim_type.param, "p", (), text))
+        allowed = _constraints(context, given, _names(relation.get_space()))
         relation = relation.align_params(allowed.get_space()).intersect_params(allowed)
         allowed = allowed.align_params(relation.get_space().params())
-        constraints = "" if allowed.plain_is_universe() else _settled_set(allowed)[0]
+        constraints = "" if allowed.plain_is_universe() else settled_set(allowed.coalesce())[0]
     if function is None:
         if not relation.is_single_valued():
-            witness = _two_values(relation, _names(relation, islpy.dim_type.in_, "c", (), text))
+            witness = _two_values(relation)
             because = f"at {witness['at']} it has the values {witness['values']}"
             raise malformed("LA783", "two values at one point: the pieces overlap and disagree", text, because, witness)
         if not relation.is_empty():
             relation = function_of(relation)
-    return function_value(relation, text), constraints
+    return relation, constraints
+
+
+def _names(space: Any, kind: int | None = None) -> list[str]:
+    """Return the names of the parameters, or of the dims of a kind, whose nameless ones are c0, c1, ..."""
+    kind = islpy.dim_type.param if kind is None else kind
+    return [space.get_dim_name(kind, i) or f"c{i}" for i in range(space.dim(kind))]
 
 
 def _set(context: islpy.Context, text: str) -> Value:
+    return value_of(set_of_text(context, text), set_of_text, (text,), text)
+
+
+def set_of_text(context: islpy.Context, text: str) -> Any:
+    """Return the set of a user's text as ISL holds it."""
     points = _parsed(context, islpy.Set.read_from_str, text, "set")
-    return set_value(_flat(points.from_params() if points.is_params() else points, text), text)
+    return _flat(points.from_params() if points.is_params() else points, text)
 
 
 def _parsed(context: islpy.Context, reader: Any, text: str, kind: str) -> Any:
@@ -137,7 +156,8 @@ def _flat(relation: Any, text: str) -> Any:
     return relation
 
 
-def _two_values(relation: islpy.Map, axes: Sequence[str]) -> Witness:
+def _two_values(relation: islpy.Map) -> Witness:
+    axes = _names(relation.get_space(), islpy.dim_type.in_)
     params, found = sampled(pairs(relation))
     first, width = len(axes), (len(found) - len(axes)) // 2
     at = {**params, **dict(zip(axes, found[:first], strict=True))}
@@ -181,6 +201,7 @@ def explicit(context: islpy.Context, text: str) -> islpy.PwMultiAff | None:
     total: Any = None
     for piece in rest.rpartition("}")[0].split(";"):
         within_reach(piece)
+        renew(context)
         try:
             part: Any = islpy.PwMultiAff.read_from_str(context, f"{head}{{{piece}}}")
             space = part.get_space()
@@ -210,13 +231,6 @@ def within_reach(piece: str) -> None:
         raise BudgetError(Diagnostic("LA222", "ISL gave up", (piece[:200],), because, {"quotients": quotients}))
 
 
-def listed_pieces(function: Any) -> list[tuple[Any, Any]]:
-    """Return the pieces of an ISL function: pairs (domain, value)."""
-    found: list[tuple[Any, Any]] = []
-    function.foreach_piece(lambda domain, value: found.append((domain, value)))
-    return found
-
-
 def _integral(function: Any) -> bool:
     """Return whether every expression of a function is integral at all points of its piece."""
     for domain, value in listed_pieces(function):
@@ -238,7 +252,7 @@ def joined(left: Any, right: Any, text: str) -> Any:
     if not apart.is_empty():
         chosen = islpy.Set.from_point(apart.sample_point())
         params, point = sampled(chosen)
-        names = _names(left, islpy.dim_type.in_, "c", (), text)
+        names = _names(left.get_space(), islpy.dim_type.in_)
         values = tuple(sampled(f.intersect_domain(chosen).range())[1] for f in (first, second))
         witness: Witness = {"at": {**params, **dict(zip(names, point, strict=True))}, "values": values}
         because = f"at {witness['at']} it has the values {values}"
@@ -258,13 +272,17 @@ def function_of(relation: islpy.Map, route: int = 0) -> islpy.PwMultiAff:
         route: Index of the first way to try.
     """
     ways: tuple[Any, ...] = (
-        lambda: islpy.PwMultiAff.from_map(relation.coalesce().compute_divs()),
+        lambda: _converted(relation),
         lambda: _by_parts(relation),
     )
-    for way in ways[route:]:
+    for index, way in enumerate(ways[route:], route):
         try:
             function: islpy.PwMultiAff = way()
-            if bool(function.as_map().is_equal(relation)):
+            same = bool(function.domain().is_equal(relation.domain()))
+            renew(relation.get_ctx())
+            # the conversion refuses relations of several values; for others inclusion is equality, at half the time
+            graph = function.as_map()
+            if same and (graph.is_equal(relation) if index else graph.is_subset(relation)):
                 return function
         except islpy.Error:
             if exhausted(relation.get_ctx()):
@@ -272,6 +290,14 @@ def function_of(relation: islpy.Map, route: int = 0) -> islpy.PwMultiAff:
     because = "the graph of every function that it returns differs from the relation"
     where = (written(relation)[:200],)
     raise BudgetError(Diagnostic(code="LA793", what="ISL has no correct answer", where=where, because=because))
+
+
+def _converted(relation: islpy.Map) -> Any:
+    """Return ISL's conversion of a relation, its floors defined."""
+    if any(part.dim(islpy.dim_type.div) for part in relation.get_basic_maps()):
+        relation = relation.coalesce().compute_divs()
+    renew(relation.get_ctx())
+    return islpy.PwMultiAff.from_map(relation)
 
 
 def _by_parts(relation: islpy.Map) -> islpy.PwMultiAff:
@@ -283,145 +309,13 @@ def _by_parts(relation: islpy.Map) -> islpy.PwMultiAff:
     return islpy.PwMultiAff.from_map(relation) if total is None else total
 
 
-def a_function(context: islpy.Context, text: str) -> islpy.PwMultiAff:
-    """Return the function of a canonical text."""
-    if text.endswith(EMPTY):
-        return islpy.PwMultiAff.from_map(islpy.Map.read_from_str(context, text))
-    return known(text, lambda text: islpy.PwMultiAff.read_from_str(context, text))
-
-
-def a_map(context: islpy.Context, text: str) -> islpy.Map:
-    """Return the graph of the function of a canonical text."""
-    if text.endswith(EMPTY):
-        return islpy.Map.read_from_str(context, text)
-    within_reach(text)
-    return a_function(context, text).as_map()
+def a_map(context: islpy.Context, value: Value) -> Any:
+    """Return the graph of a function."""
+    if len(value.axes) > QUOTIENTS and value.size[1] > QUOTIENTS:
+        within_reach(written(held(context, value)))
+    return held(context, value).as_map()
 
 
 def a_set(context: islpy.Context, text: str) -> islpy.Set:
     """Return the set of a text."""
-    return known(text, lambda text: islpy.Set.read_from_str(context, text))
-
-
-# from ISL's objects to values
-
-
-def function_value(function: Any, text: str = "") -> Value:
-    """Return a function of ISL, or an empty relation, as a value.
-
-    Args:
-        function: The function; its axes need not have names.
-        text: What a message quotes.
-    """
-    kinds = islpy.dim_type
-    params = _names(function, kinds.param, "p", (), text)
-    axes = _names(function, kinds.in_, "c", params, text)
-    width = function.dim(kinds.out)
-    try:
-        outputs = _names(function, kinds.out, "y", (), text)
-    except ValueError:
-        outputs = tuple(f"y{position}" for position in range(width))
-    for position, name in enumerate(axes):
-        if isinstance(function, islpy.Map):
-            function = function.set_dim_name(kinds.in_, position, name)
-        else:
-            function = function.set_dim_id(kinds.in_, position, islpy.Id.read_from_str(function.get_ctx(), name))
-    found = _function_text(function)
-    for _ in range(SETTLING_ROUNDS):
-        if found.endswith(EMPTY):
-            empty = explicit(function.get_ctx(), found)
-            return Value(found if empty is None else _function_text(empty), params, axes, outputs, ())
-        function = islpy.PwMultiAff.read_from_str(function.get_ctx(), found)
-        before, found = found, _function_text(function)
-        if found == before:
-            break
-    pieces = tuple(
-        Piece(_regions(domain), tuple(_output(value.get_at(i)) for i in range(width)))
-        for domain, value in listed_pieces(function)
-    )
-    known(found, lambda _: function)
-    return Value(found, params, axes, outputs, pieces)
-
-
-def set_value(points: Any, text: str = "") -> Value:
-    """Return a set of ISL as a value; see ``function_value``."""
-    kinds = islpy.dim_type
-    params = _names(points, kinds.param, "p", (), text)
-    axes = _names(points, kinds.set, "c", params, text)
-    for position, name in enumerate(axes):
-        points = points.set_dim_name(kinds.set, position, name)
-    found, points = _settled_set(points)
-    known(found, lambda _: points)
-    return Value(found, params, axes, (), (Piece(_regions(points), ()),))
-
-
-def _settled_set(points: Any) -> tuple[str, Any]:
-    points = points.coalesce()
-    text = written(points)
-    for _ in range(SETTLING_ROUNDS):
-        points = islpy.Set.read_from_str(points.get_ctx(), text).coalesce()
-        before, text = text, written(points)
-        if text == before:
-            break
-    return text, points
-
-
-def _function_text(function: Any) -> str:
-    """Return the text of a function; an empty one is written as a map, which keeps its axes."""
-    if not isinstance(function, islpy.Map):
-        function = function.coalesce()
-        if function.n_piece():
-            return written(function)
-    return written(islpy.Map.empty(function.get_space()))
-
-
-def _names(value: Any, kind: Any, fallback: str, taken: Sequence[str], text: str) -> tuple[str, ...]:
-    """Return the names of dims; raise on names that could not be printed and parsed again."""
-    space = value.get_space()
-    names = []
-    for position in range(value.dim(kind)):
-        name = space.get_dim_name(kind, position) if space.has_dim_name(kind, position) else None
-        names.append(name or f"{fallback}{position}")
-    bad = [name for name in names if not _NAME.match(name)]
-    if bad or len({*names, *taken}) < len(names) + len(taken):
-        because = f"names must be distinct identifiers, not {[*taken, *names]}"
-        raise malformed("LA780", "the axes of this ISL text have no usable names", text, because)
-    return tuple(names)
-
-
-def _regions(points: Any) -> tuple[Region, ...]:
-    """Return the conjunctions of a set, all quantified integers defined as floors."""
-    return tuple(_region(part) for part in points.compute_divs().get_basic_sets())
-
-
-def _region(part: Any) -> Region:
-    kinds = islpy.dim_type
-    count = part.dim(kinds.div)
-    lines = part.dim(kinds.param) + part.dim(kinds.set)
-    constraints: list[tuple[Form, bool]] = []
-    order = (kinds.param, kinds.set, kinds.div, kinds.cst)
-    for matrix, is_equality in ((part.equalities_matrix(*order), True), (part.inequalities_matrix(*order), False)):
-        for row in range(matrix.rows()):
-            entries = [matrix.get_element_val(row, column).to_python() for column in range(matrix.cols())]
-            form = Form(tuple(entries[:lines]), tuple(entries[lines:-1]), entries[-1])
-            constraints.append((form, is_equality))
-    return Region(tuple(_affine(part.get_div(i), i) for i in range(count)), tuple(constraints))
-
-
-def _output(aff: Any) -> tuple[tuple[Form, ...], Form]:
-    count = aff.dim(islpy.dim_type.div)
-    return tuple(_affine(aff.get_div(i), i) for i in range(count)), _affine(aff, count)
-
-
-def _affine(aff: Any, floors: int) -> Form:
-    """Return an ISL affine expression as numbers; it may use the first ``floors`` floors."""
-    kinds = islpy.dim_type
-    scale = aff.get_denominator_val()
-    aff = aff.scale_val(scale) if not scale.is_one() else aff
-
-    def numbers(kind: Any, count: int) -> list[int]:
-        return [aff.get_coefficient_val(kind, i).to_python() for i in range(count)]
-
-    dims = (*numbers(kinds.param, aff.dim(kinds.param)), *numbers(kinds.in_, aff.dim(kinds.in_)))
-    constant = aff.get_constant_val().to_python()
-    return Form(dims, tuple(numbers(kinds.div, floors)), constant, scale.to_python())
+    return islpy.Set.read_from_str(context, text)

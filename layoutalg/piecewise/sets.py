@@ -22,15 +22,16 @@ from layoutalg.ground.layout import Written
 from layoutalg.piecewise import counts, operations, reading
 from layoutalg.piecewise.boxes import finite_box
 from layoutalg.piecewise.notation import malformed
-from layoutalg.piecewise.pieces import SAFE, Value, evaluated
+from layoutalg.piecewise.pieces import SAFE, evaluated
 from layoutalg.piecewise.points import Numbers, checked_values, point_arrays
+from layoutalg.piecewise.value import TextOfValue, Value
 
 POINTS = 2**24
 CHUNK = 2**18
 
 
 @dataclass(frozen=True, slots=True)
-class PointSet(Written):
+class PointSet(TextOfValue, Written):
     """A set of integer points, defined by affine conditions on its axes and parameters.
 
     Args:
@@ -50,12 +51,13 @@ class PointSet(Written):
     value: Value = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        self._take(reading.read_set(self.text))
+        text = self.text
+        object.__delattr__(self, "text")  # from now on the canonical one
+        self._take(reading.read_set(text))
 
     def _take(self, value: Value) -> PointSet:
-        for name in ("text", "params", "axes"):
-            object.__setattr__(self, name, getattr(value, name))
-        object.__setattr__(self, "value", value)
+        for name, entry in (("params", value.params), ("axes", value.axes), ("value", value)):
+            object.__setattr__(self, name, entry)
         return self
 
     def __str__(self) -> str:
@@ -78,7 +80,7 @@ class PointSet(Written):
             >>> print(PointSet("[N] -> { [i] : 0 <= i < N }").subs(N=3))
             { [i] : 0 <= i <= 2 }
         """
-        return PointSet.of(operations.substitute(self.value, checked_values(values, self.params, self.text)))
+        return PointSet.of(operations.substitute(self.value, checked_values(values, self.params, self)))
 
     def is_empty(self) -> bool:
         """Return whether the set is empty for all parameter values."""
@@ -121,8 +123,8 @@ class PointSet(Written):
             coords: Value of every axis; integers or integer arrays that broadcast together.
             values: Value of every parameter.
         """
-        arrays, shape = point_arrays(coords, self.axes, self.text)
-        known = checked_values(values, self.params, self.text, complete=True)
+        arrays, shape = point_arrays(coords, self.axes, self)
+        known = checked_values(values, self.params, self, complete=True)
         return np.array(evaluated(self.value, known, arrays, shape)[1])
 
     def __contains__(self, point: object) -> bool:
@@ -140,7 +142,7 @@ class PointSet(Written):
             >>> PointSet("[N] -> { [i, j] : 0 <= j <= i < N }").points(N=2).tolist()
             [[0, 0], [1, 0], [1, 1]]
         """
-        known = checked_values(values, self.params, self.text, complete=True)
+        known = checked_values(values, self.params, self, complete=True)
         box = self._box(known)
         if box is None:
             return np.empty((0, len(self.axes)), dtype=np.int64)
@@ -185,7 +187,7 @@ class PointSet(Written):
             >>> PointSet("[N] -> { [i] : 0 <= i < N }").count(N=10**30) == 10**30
             True
         """
-        known = checked_values(values, self.params, self.text, complete=True)
+        known = checked_values(values, self.params, self, complete=True)
         box = self._box(known)
         if box is None or not self.axes:
             return 0 if box is None else len(self.points(**values))

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from layoutalg.ground.lazy import later
-from layoutalg.piecewise.pieces import Form, Region, Value
+from layoutalg.piecewise.pieces import Form, Region
+from layoutalg.piecewise.value import Value
 
 if TYPE_CHECKING:
     import sympy

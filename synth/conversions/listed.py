@@ -30,7 +30,6 @@ from layoutalg.proofs.conversion_steps import WORD_BITS, Step, Through, taken_by
 from layoutalg.proofs.listed_access import OUT, UNCOUNTED, ListedAccess, strides
 from layoutalg.proofs.swizzling import instruction_name, widths
 from layoutalg.synth.factor.shuffles import by_paths
-from layoutalg.synth.paddings.turns import turns_of
 from layoutalg.targets.banks import bank_model
 
 IntArray: TypeAlias = npt.NDArray[np.int64]
@@ -357,7 +356,7 @@ def _turns(target: str, name: str, rows: IntArray) -> tuple[int, int]:
         model = bank_model(target, name)
     except RepresentabilityError:
         return UNCOUNTED, UNCOUNTED
-    turns, ideal = turns_of(model, rows, rows != OUT)
+    turns, ideal = model.group_turns(rows, rows != OUT)
     return int(turns.sum()), int(ideal.sum())
 
 

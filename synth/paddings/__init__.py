@@ -1,6 +1,6 @@
 """Padding: pitches, or pads inserted at intervals, with which the accesses of a tile take the fewest turns.
 
-Turns are periodic in each pitch (``synth.paddings.turns``), so enumerating one period above the dense tile finds the
+Turns are periodic in each pitch (``synth.paddings.pitches``), so enumerating one period above the dense tile finds the
 optimum.
 """
 

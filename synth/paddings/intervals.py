@@ -24,9 +24,10 @@ from layoutalg.synth.paddings.pitches import (
     cells_of,
     counted_turns,
     dense_pitches,
+    period_bytes,
     unaligned,
 )
-from layoutalg.synth.paddings.turns import WORD_BYTES, period_bytes
+from layoutalg.targets.bank_counting import WORD_BYTES
 
 MOST_ROW_BITS = 8
 

@@ -1,5 +1,10 @@
 """The least pitches of a tile, by complete enumeration of one period.
 
+If rows share no word, turns depend on each pitch only modulo ``banks * 4`` bytes: banks depend only on that, and which
+lanes share a word does not change, since lanes of one row keep their distance and lanes of different rows share none.
+Rows share no word if 4 divides the pitch, or if the gap between them is at least 3 bytes. So one period of pitches
+above that gap shows all possible turns.
+
 For fixed instructions the minimum of a group's turns does not depend on pitches, so conflict-free is optimal. Pitches
 from p[d + 1] * shape[d + 1] through one period, plus the 3 bytes from which on rows share no word, contain the
 lexicographic minimum: any larger pitch can be lowered by the period without changing a turn or any other pitch.
@@ -19,7 +24,7 @@ from layoutalg.ground import clock
 from layoutalg.ground.errors import Diagnostic, InfeasibleError
 from layoutalg.proofs.padding import CHECK
 from layoutalg.synth.paddings.accesses import Asked
-from layoutalg.synth.paddings.turns import WORD_BYTES, period_bytes, turns_of
+from layoutalg.targets.bank_counting import WORD_BYTES
 from layoutalg.targets.banks import BankModel, bank_model
 
 IntArray: TypeAlias = npt.NDArray[np.int64]
@@ -114,6 +119,11 @@ def plain_turns(asked: Question) -> int | None:
     counted = patterns(asked)
     pitches = np.array([dense_pitches(asked.shape)], dtype=np.int64)
     return int(_turns(asked, counted, pitches)[0][0]) if _fits(asked, counted, pitches).all() else None
+
+
+def period_bytes(models: Sequence[BankModel]) -> int:
+    """Return the period of a pitch in bytes: the largest of the models', whose bank counts are powers of two."""
+    return max(model.banks for model in models) * WORD_BYTES
 
 
 def least_pitches(asked: Question) -> Found:
@@ -216,4 +226,5 @@ def counted_turns(model: BankModel, addresses: IntArray, active: npt.NDArray[np.
     """Return turns and their minimum; addresses may be negative and count only modulo whole periods."""
     period = model.banks * WORD_BYTES
     first = np.where(active, addresses, np.iinfo(np.int64).max).min(axis=1)
-    return turns_of(model, np.where(active, addresses - (first - first % period)[:, None], 0), active)
+    turns, least = model.group_turns(np.where(active, addresses - (first - first % period)[:, None], 0), active)
+    return turns.sum(axis=1), least.sum(axis=1)

@@ -2,7 +2,7 @@
 
 Layouts are compared by TMA issues, then turns. ``optimal`` means that no layout of the space is better; ``proof`` says
 why: ``"bound"``: no layout at all is (each copy takes one issue, each access only the turns its words need);
-``"search and z3"``: both engines have excluded every cheaper order of the space. The space: orders of the tile's digits
+``"complete search"``: every cheaper order of the space was excluded. The space: orders of the tile's digits
 with 16-byte chunks under a swizzle of the target (``space``); if threads write the tile, also XORs of other widths and
 rows padded by up to 128 bytes. Maps and issues are those the planner can produce. Every returned layout has been
 planned and counted in full, not just evaluated by the cost model.
@@ -24,17 +24,18 @@ from layoutalg.ground.verdict import Unknown
 from layoutalg.proofs.admission import Admitted
 from layoutalg.proofs.joint import JointPlan
 from layoutalg.proofs.tensormap import TensorMapPlan, TensorMapProblem
-from layoutalg.synth.admission import wgmma
 from layoutalg.synth.admission.request import request_of
+from layoutalg.synth.admission.wgmma import find_wgmma
 from layoutalg.synth.solving.accesses import Access
 from layoutalg.synth.solving.joint_question import Asked, bound_of, questions, read, space_of
-from layoutalg.synth.solving.orders import Cost, Found, Question, agreed
+from layoutalg.synth.solving.orders import Cost, Found, Question, by_search
 from layoutalg.synth.solving.space import IntArray, padded
 from layoutalg.synth.tensormap import InadmissibleError, synthesize_tensormap
 from layoutalg.targets.nvidia.tensormap import limits
 
 TRIES = 12
-"""Orders from the engines to plan before giving up."""
+"""Orders from the search to plan before giving up."""
+COMPLETE = "complete search"
 
 
 @dataclass
@@ -110,7 +111,7 @@ def joint(
     if reached == bound:
         return _told(best.plan, bound, "bound")
     if lower is None or reached < lower:  # a padding beats every order, and all paddings were tried
-        lower = reached if proof == "search and z3" else bound
+        lower = reached if proof == COMPLETE else bound
     return _told(best.plan, lower, proof)
 
 
@@ -166,7 +167,7 @@ def _kept(
     for name in asked.operands:
         held = matrix if matrix is not None else table // asked.box.element_bytes
         request = request_of(held, name, asked.target, asked.dtype.name, asked.box.extents, 1024, {})
-        admitted = wgmma.find(request, repair=False)
+        admitted = find_wgmma(request)
         if not isinstance(admitted, Admitted):
             if isinstance(admitted, Unknown):
                 best.unknown.append(f"{name}: {admitted.reason}")
@@ -205,24 +206,22 @@ def _copied(asked: Asked, smem: object, name: str) -> TensorMapPlan | str:
 
 
 def _improved(asked: Asked, questions: list[Question], best: _Best, bound: Cost) -> tuple[Cost | None, str]:
-    """Ask the engines for cheaper orders; return a lower bound over all orders of the space, and its proof."""
+    """Search for cheaper orders; return a lower bound over all orders of the space, and its proof."""
     lower: Cost | None = None
     proofs: list[str] = []
     for question in questions:
         passed: tuple[Found, ...] = ()
         while True:
             try:
-                found, said = agreed(question, best.cost, passed)
+                found = by_search(question, best.cost, passed)
             except BudgetError as error:
                 proofs.append(f"not decided: {error.diagnostic.because}")
                 lower = bound
                 break
             if found is None:
-                proofs.append("search and z3" if len(said) == 2 else f"only {said[0]} finished")
-                lower = lower if len(said) == 2 else bound
                 break
             seen = question.cost(found.digits, found.case)
-            cost = _tried(asked, question, found, "solver", best)
+            cost = _tried(asked, question, found, "search", best)
             if cost is None or cost != seen:
                 passed = (*passed, found)
                 if len(passed) > TRIES:
@@ -231,7 +230,7 @@ def _improved(asked: Asked, questions: list[Question], best: _Best, bound: Cost)
                     break
             if best.cost == bound:
                 return bound, "bound"
-    proof = next((each for each in proofs if each != "search and z3"), "search and z3")
+    proof = next(iter(proofs), COMPLETE)
     if lower is None:
         lower = best.cost
     return lower, proof
@@ -262,7 +261,7 @@ def _none(asked: Asked, best: _Best, proof: str) -> LayoutError:
     what = "no shared-memory layout serves every consumer"
     where = (f"tile {list(asked.tile)} of {asked.dtype.name} for {', '.join(asked.names)} on {asked.target}",)
     reasons = "\n         ".join(f"{name}: {reason}" for name, reason in best.reasons.items())
-    if best.unknown or proof != "search and z3":
+    if best.unknown or proof != COMPLETE:
         because = "; ".join(dict.fromkeys(best.unknown)) or proof
         what = "no joint layout was found, but none was excluded either"
         return BudgetError(Diagnostic("LA872", what, where, because))

@@ -1,4 +1,4 @@
-"""Orders of digits: what consumers require of them, what they cost, and two engines that look for a cheaper one.
+"""Orders of digits: what consumers require of them, what they cost, and a search for a cheaper one.
 
 ``wgmma`` can read an order iff the following holds, for the order's own swizzle of span 16 W bytes, with k the digits
 of K, m those of the rows (of A or B) and n elements per chunk. K-major: the digit of K of weight n is at place 4
@@ -7,8 +7,8 @@ are at the places below 4 + log2 W, and k_0, k_1, k_2 at the next three places. 
 are consecutive: each directly follows the previous one. A tensor map of t + 1 dimensions walks t + 1 runs of digits,
 each a multiple of the previous one; what is beyond five runs becomes separate issues.
 
-Implementation notes: the engines share only the question. The search fills places from the lowest up; the digits placed
-so far bound turns and runs from below, and failed states are not visited twice.
+Implementation notes: the search fills places from the lowest up; the digits placed so far bound turns and runs from
+below, and a failed state (the remaining digits, the banks reached, the last run) is not visited twice.
 """
 
 from __future__ import annotations
@@ -18,8 +18,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from layoutalg.ground import clock, solver
-from layoutalg.ground.errors import BudgetError
+from layoutalg.ground import clock
 from layoutalg.synth.solving.accesses import BANK_BITS, Access, reached
 from layoutalg.synth.solving.space import CHUNK_BITS, Box, Digit, Order, Xor, xors
 
@@ -169,102 +168,14 @@ def operand_rules(
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """An order found by an engine: the digits above the chunk, fastest first, and the swizzle."""
+    """An order: the digits above the chunk, fastest first, and the swizzle."""
 
     digits: tuple[Digit, ...]
     case: Case
 
 
-@solver.whole
-def by_solver(asked: Question, bound: Cost | None, passed: tuple[Found, ...] = ()) -> Found | None:
-    """Return an order cheaper than a bound and not in ``passed``, or None if z3 proves that there is none."""
-    if not asked.cases:
-        return None
-    session = solver.session("QF_BV")
-    z3, context, add = session.z3, session.context, session.solver.add
-    bits = max(asked.top.bit_length(), 4)
-
-    def number(value: int, width: int = bits) -> Any:
-        return z3.BitVecVal(value, width, context)
-
-    def anyone(terms: list[Any]) -> Any:
-        return z3.Or(*terms) if terms else z3.BoolVal(False, context)
-
-    place = {digit: z3.BitVec(f"place {digit[0]} {digit[1]}", bits, context) for digit in asked.free}
-    choice = z3.BitVec("swizzle", bits, context)
-    add(z3.ULT(choice, number(len(asked.cases))))
-    for value in place.values():
-        add(z3.UGE(value, number(CHUNK_BITS)), z3.ULT(value, number(asked.top)))
-    if len(place) > 1:
-        add(z3.Distinct(*place.values()))
-    known = {digit: index + asked.box.low for index, digit in enumerate(asked.chunk)}
-
-    def stands(digit: Digit, at: int) -> Any:
-        return z3.BoolVal(known[digit] == at, context) if digit in known else place[digit] == number(at)
-
-    last = asked.chunk[-1:]
-    joined = {
-        above: anyone(
-            [
-                z3.And(stands(one, above - 1), stands(two, above))
-                for one in (*last, *asked.free)
-                for two in asked.free
-                if asked.continues(one, two)
-            ]
-        )
-        for above in range(CHUNK_BITS, asked.top)
-    }
-    for index, case in enumerate(asked.cases):
-        terms = [stands(digit, at) for digit, at in case.at.items()]
-        terms += [place[two] == (place[one] if one in place else number(known[one])) + 1 for one, two in case.after]
-        if asked.copies:
-            terms += [joined[above] for above in range(CHUNK_BITS, min(case.span, asked.top))]
-        add(z3.Implies(choice == number(index), z3.And(*terms) if terms else z3.BoolVal(True, context)))
-    wide = 32
-    total = number(asked.fixed, wide)
-    for access in asked.accesses:
-        held = access.terms or ()
-        lost = number(sum(known.get(digit, 2) >= 2 for digit in held), wide)
-        for bit in BANK_BITS:
-            ways = [stands(digit, bit) for digit in held]
-            for index, case in enumerate(asked.cases):
-                source = xors(case.xor).get(bit)
-                if source is not None:
-                    ways.append(z3.And(choice == number(index), anyone([stands(digit, source) for digit in held])))
-            lost = lost - z3.If(anyone(ways), number(1, wide), number(0, wide))
-        total = total + (number(len(access.rows), wide) << lost)
-    few = {}
-    for spare in range(len(asked.free) + 1):
-        above = asked.top - spare
-        if asked.copies and (spare == 0 or above >= START_BITS):
-            breaks = number(0, wide)
-            for at in range(CHUNK_BITS, above):
-                spans = [choice == number(i) for i, case in enumerate(asked.cases) if case.span == at]
-                breaks = breaks + z3.If(z3.And(joined[at], z3.Not(anyone(spans))), number(0, wide), number(1, wide))
-            few[asked.copies << spare] = z3.ULE(breaks, number(MAX_RUNS - 1, wide))
-    if asked.copies:
-        add(anyone(list(few.values())))
-    if bound is not None:
-        issues, turns = bound
-        less = z3.ULT(total, number(turns, wide))
-        ways = [held for many, held in few.items() if many < issues]
-        ways += [z3.And(held, less) for many, held in few.items() if many == issues]
-        add(anyone(ways) if asked.copies else less)
-    for found in passed:
-        same = [place[digit] == number(CHUNK_BITS + index) for index, digit in enumerate(found.digits)]
-        if found.case in asked.cases and set(found.digits) == set(asked.free):
-            add(z3.Not(z3.And(choice == number(asked.cases.index(found.case)), *same)))
-    values = solver.solve(session, "an order of digits", [choice, *place.values()])
-    if values is None:
-        return None
-    digits = sorted(asked.free, key=dict(zip(asked.free, values[1:], strict=True)).__getitem__)
-    return Found(tuple(digits), asked.cases[values[0]])
-
-
 def by_search(asked: Question, bound: Cost | None, passed: tuple[Found, ...] = (), nodes: int = NODES) -> Found | None:
-    """Return an order cheaper than a bound, or None if the complete search found none.
-
-    Arguments as for ``by_solver``, and the step limit.
+    """Return an order cheaper than a bound and not in ``passed``, or None if the complete search found none.
 
     Raises: BudgetError: LA001, also when the steps are used up.
     """
@@ -283,12 +194,13 @@ class _Search:
     def __init__(self, asked: Question, case: Case, bound: Cost | None, refused: set[Any], spent: list[int]) -> None:
         self.asked, self.case, self.bound, self.refused, self.spent = asked, case, bound, refused, spent
         self.wanted = {place: digit for digit, place in case.at.items()}
-        self.fixed = dict(case.at)
         self.next = dict(case.after)
         self.before = {two: one for one, two in case.after}
-        added = xors(case.xor)
-        self.settled = max([BANK_BITS.stop - 1, *added.values()]) + 1
-        self.known = {digit: index + asked.box.low for index, digit in enumerate(asked.chunk)}
+        self.sources = xors(case.xor)
+        known = {digit: index + asked.box.low for index, digit in enumerate(asked.chunk)}
+        self.held = [access.terms or () for access in asked.accesses]
+        self.words = [sum(known.get(digit, 2) >= 2 for digit in held) for held in self.held]
+        self.chunks = [[known[digit] for digit in held if digit in known] for held in self.held]
         self.failed: set[tuple[object, ...]] = set()
 
     def run(
@@ -301,13 +213,15 @@ class _Search:
             clock.out_of_time("a search for an order of digits", 0)
         if not self.spent[0] % 256:
             clock.check("a search for an order of digits")
-        if not self._cheap(done, place, cut):
+        banks = self._banks(done)
+        issues = asked.copies << (0 if cut is None else asked.top - cut)
+        if self.bound is not None and (issues, self._turns(banks, rest, place)) >= self.bound:
             return None
         if not rest:
             return None if (done, case) in self.refused else done
-        settled = place >= self.settled and not self.refused
-        state = (done[-1:], rest, runs, cut, self._turns(done, place)) if settled else ()
-        if settled and state in self.failed:
+        # what the digits so far mean to the remaining ones: the banks that each access reaches, and the last run
+        state = (rest, *banks, *((done[-1:], runs, cut) if asked.copies or self.next else ()))
+        if state in self.failed:
             return None
         last = done[-1] if done else asked.chunk[-1]
         for digit in self._next(last, rest, place):
@@ -322,52 +236,35 @@ class _Search:
             found = self.run((*done, digit), tuple(d for d in rest if d != digit), min(fresh, MAX_RUNS + 1), stop)
             if found is not None:
                 return found
-        if settled:
+        if not self.refused:
             self.failed.add(state)
         return None
 
     def _next(self, last: Digit, rest: tuple[Digit, ...], place: int) -> list[Digit]:
         """Return the digits allowed at this place, those that continue the run first."""
+        fixed = self.case.at
         if place in self.wanted:
             return [self.wanted[place]] if self.wanted[place] in rest else []
         if last in self.next:
-            return [self.next[last]] if self.next[last] in rest and self.next[last] not in self.fixed else []
-        fits = [d for d in rest if d not in self.fixed and d not in self.before]
+            return [self.next[last]] if self.next[last] in rest and self.next[last] not in fixed else []
+        fits = [d for d in rest if d not in fixed and d not in self.before]
+        if not self.asked.copies and not self.next:  # of digits that the same accesses read, one stands for all
+            fits = list({tuple(digit in held for held in self.held): digit for digit in fits[::-1]}.values())
         return sorted(fits, key=lambda digit: not self.asked.continues(last, digit))
 
-    def _cheap(self, done: tuple[Digit, ...], place: int, cut: int | None) -> bool:
-        """Whether the partial order can still beat the bound."""
-        if self.bound is None:
-            return True
-        issues = self.asked.copies << (0 if cut is None else self.asked.top - cut)
-        return (issues, self._turns(done, place)) < self.bound
+    def _banks(self, done: tuple[Digit, ...]) -> list[frozenset[int]]:
+        """Return the bank bits that each access reaches by the digits placed so far."""
+        places = {digit: CHUNK_BITS + index for index, digit in enumerate(done)}
+        return [
+            frozenset(reached([*chunk, *(places[digit] for digit in held if digit in places)], self.sources))
+            for held, chunk in zip(self.held, self.chunks, strict=True)
+        ]
 
-    def _turns(self, done: tuple[Digit, ...], place: int) -> int:
-        places = self.known | {digit: CHUNK_BITS + index for index, digit in enumerate(done)}
-        added = xors(self.case.xor)
+    def _turns(self, banks: list[frozenset[int]], rest: tuple[Digit, ...], place: int) -> int:
+        """Return a lower bound on the turns of all accesses, whatever the order of the remaining digits."""
         total = self.asked.fixed
-        for access in self.asked.accesses:
-            held = access.terms or ()
-            at = {places[digit] for digit in held if digit in places}
-            open_ = sum(digit not in places for digit in held)
-            sure = {bit for bit in BANK_BITS if bit in at or added.get(bit) in at}
-            more = min(
-                open_, sum(bit not in sure and (bit >= place or added.get(bit, 0) >= place) for bit in BANK_BITS)
-            )
-            words = sum(places.get(digit, 2) >= 2 for digit in held)
+        for access, held, words, sure in zip(self.asked.accesses, self.held, self.words, banks, strict=True):
+            free = sum(bit not in sure and max(bit, self.sources.get(bit, 0)) >= place for bit in BANK_BITS)
+            more = min(sum(digit in rest for digit in held), free)
             total += len(access.rows) << words - len(sure) - more
         return total
-
-
-def agreed(asked: Question, bound: Cost | None, passed: tuple[Found, ...] = ()) -> tuple[Found | None, tuple[str, ...]]:
-    """Return the order found, and the engines that proved there is none."""
-    try:
-        found = by_search(asked, bound, passed)
-        if found is not None:
-            return found, ()
-        said = ["search"]
-    except BudgetError:
-        clock.check("an order of digits")
-        said = []
-    found = by_solver(asked, bound, passed)
-    return found, () if found is not None else (*said, "z3")

@@ -1,12 +1,11 @@
-"""The least pitches under coupled conditions: the lexicographic minimum, by ISL and by z3.
+"""The least pitches under coupled conditions: the lexicographic minimum of a set, by ISL.
 
 Notation: pitches are named; a form is an integer combination of pitches, in bytes.
 
 Lanes at bytes i p + j q, i < n and j < m, for pitches p and q are conflict-free if no two of them start at the same
 place modulo 128 bytes; n m times the access size is at most 128.
 
-Implementation notes: ISL computes the lexicographic minimum of the set, plain arithmetic checks that it satisfies the
-conditions, and z3 must refute everything below it.
+Implementation notes: plain arithmetic checks that what ISL returns satisfies the conditions.
 """
 
 from __future__ import annotations
@@ -14,16 +13,16 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
-from layoutalg.ground import clock, solver
+from layoutalg.ground import clock
 from layoutalg.ground.errors import BudgetError, Diagnostic, InfeasibleError
 from layoutalg.ground.limits import PLAN_SECONDS
 from layoutalg.ground.picture import Shown
+from layoutalg.ground.record import Record
 from layoutalg.piecewise import PointSet, lexmin
 from layoutalg.synth.solving.accesses import CHECK
 
-SCHEMA = "layoutalg/padding/1"
 LINE_BYTES = 128
 """Bytes of all banks together."""
 Form: TypeAlias = tuple[tuple[str, int], ...]
@@ -43,6 +42,10 @@ class Multiple:
         """Whether it holds for these pitches."""
         return (_value(self.form, at) - self.rest) % self.of == 0
 
+    def terms(self) -> list[str]:
+        """Return the condition in the notation of ISL."""
+        return [f"({_text(self.form)} - {self.rest}) mod {self.of} = 0"]
+
     def __str__(self) -> str:
         return f"({_text(self.form)}) mod {self.of} = {self.rest % self.of}"
 
@@ -57,6 +60,10 @@ class AtLeast:
     def holds(self, at: Mapping[str, int]) -> bool:
         """Whether it holds for these pitches."""
         return _value(self.form, at) >= self.low
+
+    def terms(self) -> list[str]:
+        """Return the condition in the notation of ISL."""
+        return [str(self)]
 
     def __str__(self) -> str:
         return f"{_text(self.form)} >= {self.low}"
@@ -81,10 +88,18 @@ class Spread:
         places = {start % LINE_BYTES // self.access_bytes for start in starts}
         return len(places) == len(starts) and all(start % self.access_bytes == 0 for start in starts)
 
-    def differences(self) -> tuple[tuple[int, ...], ...]:
-        """Return the differences of two lanes, one of each pair of opposite signs."""
-        found = itertools.product(*(range(1 - count, count) for _, count in self.steps))
-        return tuple(each for each in found if each > (0,) * len(each))
+    def terms(self) -> list[str]:
+        """Return the condition in the notation of ISL."""
+        size, pitches = self.access_bytes, [name for name, _ in self.steps]
+        found = [f"{name} mod {size} = 0" for name, count in self.steps if count > 1]
+        if len(pitches) == 1:  # list the residues that spread the lanes
+            fits = [rest for rest in range(0, LINE_BYTES, size) if self.holds({pitches[0]: rest})]
+            return [*found, " or ".join(f"{pitches[0]} mod {LINE_BYTES} = {rest}" for rest in fits) or "1 = 0"]
+        for difference in itertools.product(*(range(1 - count, count) for _, count in self.steps)):
+            if difference > (0,) * len(difference):  # one of each pair of opposite signs
+                form = tuple((name, step) for name, step in zip(pitches, difference, strict=True) if step)
+                found.append(f"1 <= ({_text(form)}) mod {LINE_BYTES}")
+        return found
 
     def __str__(self) -> str:
         lanes = " x ".join(f"{count} by {name}" for name, count in self.steps)
@@ -95,32 +110,28 @@ Condition: TypeAlias = Multiple | AtLeast | Spread
 
 
 @dataclass(frozen=True, slots=True)
-class Padding(Shown):
+class Padding(Record, Shown, code="LA870", schema="layoutalg/padding/1", json="pitches=by_name objective"):
     """The least pitches.
 
     Args:
         pitches: The pitches, in bytes.
         objective: The minimised values, in order.
-        engines: The engines that proved minimality.
     """
 
     pitches: tuple[tuple[str, int], ...]
     objective: tuple[int, ...]
-    engines: tuple[str, ...]
+
+    @property
+    def by_name(self) -> dict[str, int]:
+        """The pitches by name."""
+        return dict(self.pitches)
 
     def __getitem__(self, name: str) -> int:
-        return dict(self.pitches)[name]
+        return self.by_name[name]
 
     def __str__(self) -> str:
         told = ", ".join(f"{name} = {value}" for name, value in self.pitches)
-        return f"{told} bytes; minimal ({' and '.join(self.engines)})"
-
-    def to_json(self) -> dict[str, object]:
-        """Return the padding as JSON-ready data."""
-        return {
-            "schema": SCHEMA, "pitches": dict(self.pitches), "objective": list(self.objective),
-            "engines": list(self.engines),
-        }  # fmt: skip
+        return f"{told} bytes; minimal"
 
 
 def least_padding(
@@ -145,21 +156,17 @@ def least_padding(
         >>> print(least_padding(["row", "plane"], [
         ...     Multiple(row, 16), AtLeast(row, 256), Spread((("row", 8),), 16), Multiple(plane, 128),
         ...     AtLeast((("plane", 1), ("row", -5)), 0)]))
-        row = 272, plane = 1408 bytes; minimal (ISL and z3)
+        row = 272, plane = 1408 bytes; minimal
     """
     asked = _checked(names, conditions, objective)
     with clock.within(clock.checked_seconds(budget_seconds, "budget_seconds")):
-        found = _by_isl(*asked)
-        if found is None:
-            core = conflict(asked[0], asked[1])
-            because = "these cannot hold together: " + "; ".join(map(str, core))
-            raise InfeasibleError(Diagnostic("LA873", "no pitches satisfy all conditions", tuple(asked[0]), because))
-        lesser = _lesser(*asked, found)
-    if lesser is not None:
-        what = "the engines disagree on the least pitches"
-        raise BudgetError(Diagnostic("LA874", what, tuple(asked[0]), f"ISL found {found}, z3 found {lesser}"))
+        found = _least(*asked)
+    if found is None:
+        core = conflict(asked[0], asked[1])
+        because = "these cannot hold together: " + "; ".join(map(str, core))
+        raise InfeasibleError(Diagnostic("LA873", "no pitches satisfy all conditions", tuple(asked[0]), because))
     values = tuple(_value(form, found) for form in asked[2])
-    return Padding(tuple((name, found[name]) for name in asked[0]), values, ("ISL", "z3"))
+    return Padding(tuple((name, found[name]) for name in asked[0]), values)
 
 
 def _checked(
@@ -193,33 +200,20 @@ def _checked(
     return tuple(names), tuple(conditions), tuple(tuple(form.items()) for form in objective or ())
 
 
-def _by_isl(
+def _points(names: Sequence[str], conditions: Sequence[Condition], objective: Sequence[Form] = ()) -> PointSet:
+    """Return the values of the forms to minimise and the pitches, where all conditions hold."""
+    axes = [f"least{index}" for index in range(len(objective))]
+    terms = [f"{name} >= 0" for name in names]
+    terms += [f"{axis} = {_text(form)}" for axis, form in zip(axes, objective, strict=True)]
+    terms += [f"({term})" for condition in conditions for term in condition.terms()]
+    return PointSet(f"{{ [{', '.join([*axes, *names])}] : {' and '.join(terms)} }}")
+
+
+def _least(
     names: tuple[str, ...], conditions: tuple[Condition, ...], objective: tuple[Form, ...]
 ) -> dict[str, int] | None:
-    """Return the least pitches as the lexicographic minimum of a set, or None if it is empty."""
-    terms = [f"{name} >= 0" for name in names]
-    axes = [f"least{index}" for index in range(len(objective))]
-    terms += [f"{axis} = {_text(form)}" for axis, form in zip(axes, objective, strict=True)]
-    for condition in conditions:
-        if isinstance(condition, AtLeast):
-            terms.append(str(condition))
-        elif isinstance(condition, Multiple):
-            terms.append(f"({_text(condition.form)} - {condition.rest}) mod {condition.of} = 0")
-        else:
-            size, pitches = condition.access_bytes, [name for name, _ in condition.steps]
-            terms += [f"{name} mod {size} = 0" for name, count in condition.steps if count > 1]
-            if len(pitches) == 1:  # list the residues that spread the lanes
-                ((name, count),) = condition.steps
-                fits = [
-                    rest for rest in range(0, LINE_BYTES, size) if Spread(condition.steps, size).holds({name: rest})
-                ]
-                ways = " or ".join(f"{name} mod {LINE_BYTES} = {rest}" for rest in fits)
-                terms += [f"({ways})" if fits else "1 = 0"] if count > 1 else []
-            else:
-                for difference in condition.differences():
-                    form = tuple((name, step) for name, step in zip(pitches, difference, strict=True) if step)
-                    terms.append(f"1 <= ({_text(form)}) mod {LINE_BYTES}")
-    points = PointSet(f"{{ [{', '.join([*axes, *names])}] : {' and '.join(terms)} }}")
+    """Return the least pitches, or None if there are none."""
+    points = _points(names, conditions, objective)
     if points.is_empty():
         return None
     values = lexmin(points)()
@@ -231,51 +225,10 @@ def _by_isl(
     return found
 
 
-def _lesser(
-    names: tuple[str, ...], conditions: tuple[Condition, ...], objective: tuple[Form, ...], found: Mapping[str, int]
-) -> dict[str, int] | None:
-    """Return a smaller point, or None if z3 proves that there is none."""
-    fixed: tuple[Any, ...] = ()
-    for form in (*objective, *(((name, 1),) for name in names)):
-        value = _value(form, found)
-        less = _point(names, conditions, (*fixed, (form, "<=", value - 1)))
-        if less is not None:
-            return less
-        fixed = (*fixed, (form, "=", value))
-    return None
-
-
-@solver.whole
-def _point(names: tuple[str, ...], conditions: Sequence[Condition], bounds: tuple[Any, ...]) -> dict[str, int] | None:
-    """Return pitches that satisfy the conditions and bounds, by z3; None if it proves that there are none."""
-    session = solver.session()
-    z3, context, add = session.z3, session.context, session.solver.add
-    held = {name: z3.Int(name, context) for name in names}
-
-    def value(form: Sequence[tuple[str, int]]) -> Any:
-        return z3.Sum([z3.IntVal(0, context), *(held[name] * factor for name, factor in form)])
-
-    add(*(each >= 0 for each in held.values()))
-    for condition in conditions:
-        if isinstance(condition, AtLeast):
-            add(value(condition.form) >= condition.low)
-        elif isinstance(condition, Multiple):
-            add((value(condition.form) - condition.rest) % condition.of == 0)
-        else:
-            pitches = [name for name, _ in condition.steps]
-            add(*(held[name] % condition.access_bytes == 0 for name, count in condition.steps if count > 1))
-            for difference in condition.differences():
-                add(value(list(zip(pitches, difference, strict=True))) % LINE_BYTES != 0)
-    for form, relation, bound in bounds:
-        add(value(form) == bound if relation == "=" else value(form) <= bound)
-    values = solver.solve(session, "pitches", list(held.values()))
-    return None if values is None else dict(zip(names, values, strict=True))
-
-
 def conflict(names: tuple[str, ...], conditions: Sequence[Condition]) -> tuple[Condition, ...]:
     """Return a minimal unsatisfiable subset of the conditions.
 
-    Raises: BudgetError: LA001, LA005. MalformedError: LA870, if the conditions are satisfiable.
+    Raises: BudgetError: LA001. MalformedError: LA870, if the conditions are satisfiable.
 
     Example:
         >>> row = (("row", 1),)
@@ -283,12 +236,12 @@ def conflict(names: tuple[str, ...], conditions: Sequence[Condition]) -> tuple[C
         ...     AtLeast(row, 16), Multiple(row, 128), Spread((("row", 8),), 16)))]
         ['(1*row) mod 128 = 0', '8 by row, 16 bytes each, free of conflicts']
     """
-    if _point(names, conditions, ()) is not None:
+    if not _points(names, conditions).is_empty():
         raise CHECK.malformed("conditions", "must be unsatisfiable", [str(each) for each in conditions])
     core = list(conditions)
     for condition in tuple(core):
         fewer = [each for each in core if each is not condition]
-        if _point(names, fewer, ()) is None:
+        if _points(names, fewer).is_empty():
             core = fewer
     return tuple(core)
 

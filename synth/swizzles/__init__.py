@@ -41,7 +41,6 @@ def swizzle(
     *,
     tile: Sequence[int] | None = None,
     chunk_bytes: int = CHUNK_BYTES,
-    engine: str = "search",
     budget_seconds: float = 2.0,
 ) -> SwizzlePlan:
     """Return a shared layout, linear over F2, that serves all accesses in the fewest turns of the banks.
@@ -63,10 +62,9 @@ def swizzle(
             notation.
         tile: Extents of the tile, outermost first, if the accesses do not determine them.
         chunk_bytes: Chunk size of the form ``"xor"``.
-        engine: ``"smt"`` has z3 confirm that no layout of the form ``"xor"`` takes fewer turns.
         budget_seconds: Time limit; when it runs out, the best layout found is returned with what is proved about it.
 
-    Raises: MalformedError: LA910, LA713. RepresentabilityError: LA912, LA913. BudgetError: LA001, of z3.
+    Raises: MalformedError: LA910, LA713. RepresentabilityError: LA912, LA913.
 
     Example:
         >>> from layoutalg import LinearLayout
@@ -87,12 +85,10 @@ def swizzle(
     chunk = CHECK.integer(chunk_bytes, "chunk_bytes")
     if chunk & (chunk - 1) or not _least_chunk(asked) <= chunk <= 128:
         raise CHECK.malformed("chunk_bytes", "must be a power of two from 4 to 128, at least one element", chunk)
-    if engine not in ("search", "smt") or (engine == "smt" and form != "xor"):
-        raise CHECK.malformed("engine", "must be search, or smt with form=xor", engine)
     if form == "any":
         return _with_others(asked, _linear(asked, budget_seconds))
     with clock.within(budget_seconds):
-        plan = restricted(asked, form, chunk, engine)
+        plan = restricted(asked, form, chunk)
     return _with_others(asked, plan)
 
 
@@ -116,7 +112,7 @@ def better_swizzles(
             if clock.left() <= 0 or any(each.cute and each.turns <= goal for each in found):
                 break
             try:
-                plan = _linear(asked, clock.left()) if name == "any" else restricted(asked, name, chunk, "search")
+                plan = _linear(asked, clock.left()) if name == "any" else restricted(asked, name, chunk)
             except RepresentabilityError:  # the form has no layout for these targets
                 continue
             if plan.turns < turns:

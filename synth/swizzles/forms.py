@@ -17,12 +17,12 @@ from layoutalg.f2 import LinearLayout, matrix
 from layoutalg.f2.axes import fields
 from layoutalg.ground import clock
 from layoutalg.ground.errors import Diagnostic, RepresentabilityError
-from layoutalg.proofs.swizzling import CHECK, SwizzlePlan
+from layoutalg.proofs.swizzling import SwizzlePlan
 from layoutalg.synth.swizzles.needs import Need
 from layoutalg.synth.swizzles.needs import floor as floor_of
 from layoutalg.synth.swizzles.needs import needs as needs_of
 from layoutalg.synth.swizzles.reading import Question
-from layoutalg.synth.swizzles.search import Found, Space, least, no_map
+from layoutalg.synth.swizzles.search import Found, Space, least
 from layoutalg.synth.swizzles.solving import served_by, space_of
 from layoutalg.targets.nvidia.swizzles import SWIZZLE_TABLE
 from layoutalg.targets.nvidia.tensormap.facts import swizzle_supported
@@ -96,13 +96,13 @@ def _swizzles(xor: Xor) -> list[Swizzle]:
     return found
 
 
-def restricted(asked: Question, form: str, chunk_bytes: int, engine: str) -> SwizzlePlan:
+def restricted(asked: Question, form: str, chunk_bytes: int) -> SwizzlePlan:
     """Return the best layout of a form, with a proof of what is known about its optimality.
 
     Raises: RepresentabilityError: LA913, if the form has no layout for the tile or no instruction moves an access.
     """
     if form == "xor":
-        return _best_xor(asked, chunk_bytes, engine)
+        return _best_xor(asked, chunk_bytes)
     members = list(_hardware(asked) if form == "tma" else _cute(asked))
     best: tuple[tuple[int, int], SwizzlePlan] | None = None
     floor, counted = floor_of(asked), 0
@@ -207,14 +207,12 @@ class _Rows:
     sources: tuple[int, ...]
 
 
-def _best_xor(asked: Question, chunk_bytes: int, engine: str) -> SwizzlePlan:
+def _best_xor(asked: Question, chunk_bytes: int) -> SwizzlePlan:
     """Return the best map from row bits to chunk bits."""
     name, order, inner = _orders(asked)[0]
     chunk = (8 * chunk_bytes // asked.element_bits).bit_length() - 1
     rows = _Rows(order, tuple(range(min(chunk, inner), inner)), tuple(range(inner, asked.bits)))
     narrow = [at for at in rows.targets if at < asked.most]
-    if narrow and engine == "smt":
-        raise CHECK.malformed("engine", "must be search for chunks below 16 bytes", f"smt for {chunk_bytes} bytes")
     floor, bound = floor_of(asked), None
     best: tuple[tuple[int, int], Found, Xor] | None = None
     tried = 0
@@ -243,9 +241,6 @@ def _best_xor(asked: Question, chunk_bytes: int, engine: str) -> SwizzlePlan:
         if not narrow
         else f"one search for every map to bits inside a lane's vector ({tried} columns tried)"
     )
-    if bound == plan.turns and engine == "smt" and bound > sum(space.least for space in _spaces(asked, rows, ()) or ()):
-        no_map(_spaces(asked, rows, ()) or (), rows.targets, rows.sources, asked.word, bound - 1)
-        proof += "; z3 confirms that no map takes fewer turns"
     return replace(plan, bound=bound, proof=proof, chunk_bytes=chunk_bytes)
 
 

@@ -10,8 +10,8 @@ neighbouring groups of a load merge if their pairs of active lanes agree. ``ldma
 matrices (x1, x2) read 8 and 16 addresses in groups of 8.
 
 References: CUDA C++ programming guide, shared memory (banks and words). The groups and their merging are undocumented:
-1,800 accesses counted on an H200, ``tests/data/measured/banks_dev.npz``, ``benchmarks/device_banks.py``; for narrow
-matrices and inactive lanes, 1,080 on an H100, ``matrix_banks_dev.npz``, ``benchmarks/device_matrices.py``.
+1,800 accesses counted on an H200, ``tests/data/measured/banks_dev.npz``, ``benchmarks/device.py banks``; for narrow
+matrices and inactive lanes, 1,080 on an H100, ``matrix_banks_dev.npz``, ``benchmarks/device.py banks``.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from layoutalg.f2 import LinearLayout
+from layoutalg.f2 import LinearLayout, matrix
 from layoutalg.ground.errors import Diagnostic, MalformedError, shown
 from layoutalg.targets import bank_counting
-from layoutalg.targets.bank_counting import BANKS, LANES, WORD_BYTES, Offsets
+from layoutalg.targets.bank_counting import BANKS, JOINS, LANES, WORD_BYTES, Offsets
 
 KINDS = ("load", "store", "ldmatrix", "stmatrix")
 __all__ = ["ACCESS_BITS", "BANKS", "KINDS", "LANES", "WORD_BYTES", "layout_wavefronts", "wavefronts"]
@@ -50,8 +50,10 @@ def wavefronts(offsets_bytes: Lanes, access_bits: int, kind: str = "load") -> in
     """
     bits = _check(access_bits, kind)
     offsets = checked_offsets(offsets_bytes, bits // 8, _counts(kind))
-    groups = bank_counting.groups(offsets, bits, joins=kind == "load" and bits > 32)
-    return sum(max(map(len, bank_counting.touched(offsets, group, bits // 8))) for group in groups)
+    joins = JOINS if kind == "load" and bits > 32 else ()
+    groups = bank_counting.groups(len(offsets), bits)
+    turns, _ = bank_counting.group_turns(groups, joins, bits // 8, BANKS, *bank_counting.arrays(offsets))
+    return int(turns.sum())
 
 
 def checked_offsets(offsets: object, size: int, counts: tuple[int, ...], argument: str = "offsets_bytes") -> Offsets:
@@ -76,10 +78,7 @@ def checked_offsets(offsets: object, size: int, counts: tuple[int, ...], argumen
 
 
 def layout_wavefronts(access: LinearLayout, element_bits: int, kind: str = "load") -> int:
-    """Return ``wavefronts`` of a linear layout in closed form, from ranks.
-
-    Mathematically: the groups are cosets of one space of lanes and take equally many turns, so the answer is the number
-    of groups times ``bank_counting.degree`` of one.
+    """Return ``wavefronts`` of a linear layout.
 
     Args:
         access: (register, lane), in this order, -> offset in elements, output axes flattened; ``lane`` has 32 entries,
@@ -92,8 +91,6 @@ def layout_wavefronts(access: LinearLayout, element_bits: int, kind: str = "load
         >>> rows = LinearLayout.from_bases({"register": [], "lane": lanes}, {"offset": 1024})
         >>> layout_wavefronts(rows, 32), layout_wavefronts(rows, 8)
         (32, 8)
-
-    Source: ``wavefronts``; the rank form is arXiv 2505.23819, section 5.4.
     """
     if not isinstance(access, LinearLayout) or tuple(access.in_dims) != ("register", "lane"):
         rule = "must map the axes 'register' and 'lane', in this order (layoutalg.banks accepts any axes)"
@@ -106,7 +103,6 @@ def layout_wavefronts(access: LinearLayout, element_bits: int, kind: str = "load
     if isinstance(element_bits, bool) or not isinstance(element_bits, (int, np.integer)) or element_bits < 1:
         raise malformed("element_bits", "must be a positive integer", element_bits)
     element_bits = int(element_bits)
-    _check(element_bits * registers, kind)
     lanes = access.columns[bits:]
     low = registers - 1
     if access.columns[:bits] != tuple(1 << bit for bit in range(bits)) or any(
@@ -114,13 +110,8 @@ def layout_wavefronts(access: LinearLayout, element_bits: int, kind: str = "load
     ):
         rule = "must give every lane contiguous elements, aligned to their number (layoutalg.banks accepts any)"
         raise malformed("access", rule, access)
-    size = element_bits * registers
-    starts = [element_bits * column >> 3 for column in lanes]
-    together = min(LANES, LANES * 32 // size)
-    if kind == "load" and together < LANES and 0 in starts[:2]:
-        together *= 2
-    kept = together.bit_length() - 1
-    return (1 << max(0, len(lanes) - kept)) * bank_counting.degree(starts[:kept], size // 8)[0]
+    starts = [matrix.apply(lanes, lane) ^ access.constant for lane in range(1 << len(lanes))]
+    return wavefronts([element_bits * start >> 3 for start in starts], element_bits * registers, kind)
 
 
 def _counts(kind: object) -> tuple[int, ...]:

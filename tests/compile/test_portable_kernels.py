@@ -33,7 +33,7 @@ def kernel(arch: str, text: str = BODY) -> KernelSource:
     return KernelSource("it", portable_prelude(arch) + text, arch, 128, 4096, POINTERS)
 
 
-@pytest.mark.parametrize("arch", ["sm_80", "sm_90a", "sm_100a", "sm_103a", "sm_120a"])
+@pytest.mark.parametrize("arch", ["sm_80", "sm_90a", "sm_100a", "sm_103a", "sm_120a", "sm_121a"])
 def test_nvidia(arch):
     pytest.importorskip("cuda.core", reason='no run-time compiler: pip install "layoutalg[cuda]"')
     assert to_cubin(kernel(arch))[:4] == b"\x7fELF"

@@ -1,15 +1,14 @@
-"""The bank model and its engines against 2,880 accesses that devices counted."""
+"""The bank model against 2,880 accesses that devices counted."""
 
 from __future__ import annotations
 
-from collections import Counter
 from pathlib import Path
 
 import numpy as np
 import pytest
 from instruments.bank_probe import KINDS as PROBED
 
-from layoutalg.targets.banks import ENGINES, bank_model, counted, nvidia_access
+from layoutalg.targets.banks import bank_model, nvidia_access
 
 DATA = Path(__file__).parents[1] / "data/measured"
 VECTORS = {8: "b8", 16: "b16", 32: "b32", 64: "v2.b32", 128: "v4.b32"}
@@ -44,14 +43,9 @@ ROWS = [*first_run(), *second_run()]
 
 
 def test_the_model_takes_the_turns_that_were_counted() -> None:
-    engines: Counter[str] = Counter()
     for name, lanes, turns in ROWS:
-        model = bank_model("sm_90a", name)
-        found = counted(model, lanes)
-        assert found.turns == model.turns(lanes) == turns, (name, lanes)
-        engines[found.engine] += 1
+        assert bank_model("sm_90a", name).turns(lanes) == turns, (name, lanes)
     assert len(ROWS) == 2880
-    assert all(engines[name] for name in ENGINES)
 
 
 def shares(name: str, lanes: list[int | None]) -> bool:

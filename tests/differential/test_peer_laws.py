@@ -14,8 +14,7 @@ from typing import Any, ClassVar
 import pytest
 from judges import peers
 
-from layoutalg.testing import strategies as ours
-from layoutalg.testing.laws import LAWS, LawSuite, Library, laws_of, protocol_library
+from layoutalg.testing.laws import LAWS, LawSuite, Library, laws_of
 from layoutalg.testing.laws.suite import broken
 
 TENSOR_LAYOUTS, PYCUTE = "tensor-layouts 0.3.2", "pycute of nvidia-cutlass 4.2.0.0"
@@ -34,18 +33,6 @@ class TestCute(LawSuite):
     examples = EXAMPLES
     first: ClassVar = stored_by_all()
 
-
-def _protocol(name: str) -> type[LawSuite]:
-    drawn = ours.layouts(name)
-    if name not in ("coordinate", "piecewise"):
-        drawn |= ours.layouts(name, bijective=True)
-    # the values of coordinate layouts are coordinates, which no inverse takes
-    library = protocol_library(name, drawn, ours.composable_pairs(name), inverses=name != "coordinate")
-    return type(f"Test{name.title()}", (LawSuite,), {"library": library, "examples": EXAMPLES})
-
-
-for _name in ours.FAMILIES:
-    globals()[f"TestProtocol{_name.title()}"] = _protocol(_name)
 
 if importlib.util.find_spec("tensor_layouts") is not None:
 

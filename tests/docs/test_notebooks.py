@@ -39,7 +39,7 @@ def test_values_draw_themselves_in_most_notebooks() -> None:
     assert len(drawn) >= 6
 
 
-@pytest.mark.slow
+@pytest.mark.nightly(one_of=8)
 @pytest.mark.skipif(bool(MISSING), reason=f"needs {', '.join(MISSING)}: pip install 'layoutalg[dev]'")
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_a_notebook_shows_what_it_computes(path: Path, request: pytest.FixtureRequest) -> None:

@@ -100,7 +100,7 @@ def test_stray_marks_are_escaped_and_codes_linked() -> None:
     assert lines == [*told, ">>> 2 * 3", "6", "", r"c \* d"]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.skipif(bool(MISSING), reason=f"needs {', '.join(MISSING)}: pip install 'layoutalg[docs]'")
 def test_the_documentation_builds_without_a_warning(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "sphinx", "--quiet", "--fail-on-warning", "--keep-going"]

@@ -14,7 +14,7 @@ from pathlib import Path
 from mutants.stored import ROOT, Mutant, mutated
 
 LEFT_OUT = shutil.ignore_patterns(".git", ".venv", ".hypothesis", "*_cache", "_build", "generated", "*.egg-info")
-PYTEST = ("-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "--tb=no", "--no-header")
+PYTEST = ("-m", "pytest", "--full", "-q", "-x", "-p", "no:cacheprovider", "--tb=no", "--no-header")
 
 
 @dataclass(frozen=True, slots=True)

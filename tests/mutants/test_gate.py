@@ -1,4 +1,4 @@
-"""One tenth of the stored mutants, by date, against the tests that are known to kill them.
+"""At full strength, one tenth of the stored mutants, by date, against the tests that are known to kill them.
 
 LAYOUTALG_MUTANTS chooses another tenth, 0 to 9, "all" or "none". ``make mutants`` asks all related tests.
 """
@@ -27,6 +27,7 @@ def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Outcome]:
     return killed_by(CHOSEN, tmp_path_factory.mktemp("copies"))
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("mutant", CHOSEN, ids=lambda mutant: mutant.name)
 def test_its_test_still_notices(mutant: Mutant, outcomes: dict[str, Outcome]):
     sane = outcomes[mutant.killer]

@@ -105,6 +105,7 @@ def simulated(answer, size, instruction):
             assert np.array_equal(words.T, requested[:, :, one])
 
 
+@pytest.mark.nightly(one_of=5)
 @pytest.mark.parametrize("seed", range(6))
 def test_whole_tiles_are_decided_as_by_enumeration(seed):
     rng = random.Random(seed)

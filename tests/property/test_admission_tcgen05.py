@@ -108,6 +108,7 @@ SMALL = (
 )  # fmt: skip
 
 
+@pytest.mark.nightly(one_of=4)
 @pytest.mark.parametrize("text", SMALL)
 def test_a_search_over_every_field_gives_the_same_verdict(text):
     """One instruction of a B of eight columns: small enough to try every descriptor."""

@@ -12,9 +12,9 @@ import pytest
 
 import layoutalg as la
 from layoutalg.ground.errors import MalformedError
+from layoutalg.ground.refusal import Broken
 from layoutalg.proofs.tensormap import ListedProblem, TensorMapProblem, meaning
 from layoutalg.synth import InadmissibleError, synthesize_tensormap
-from layoutalg.synth.broken import Broken
 from layoutalg.synth.tensormap.lattice import Pitches
 from layoutalg.synth.tensormap.pitches import fits
 from layoutalg.targets.nvidia import tensormap
@@ -92,6 +92,7 @@ def carried_tables(tile: tuple[int, ...], size: int, low: int, high: int) -> set
     return found
 
 
+@pytest.mark.nightly(one_of=5)
 @pytest.mark.parametrize(
     ("tile", "size"), [((2, 4), 8), ((4, 2), 8), ((6,), 8), ((2, 3), 8), ((2, 2, 2), 8), ((2, 4), 4)]
 )

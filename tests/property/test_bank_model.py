@@ -1,4 +1,4 @@
-"""The bank model against a judge that counts sets of words, on random addresses and linear layouts."""
+"""The bank model against a judge that counts sets of words, on random addresses."""
 
 import itertools
 
@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from layoutalg.f2 import LinearLayout
 from layoutalg.ground.errors import MalformedError, RepresentabilityError
 from layoutalg.targets import banks
 from layoutalg.targets.banks import bank_model
@@ -52,42 +51,15 @@ def test_random_addresses(target, operation, data):
         assert phase.turns <= sum(len(range(model.access_bytes)) for _ in phase.busy)
 
 
-@pytest.mark.parametrize(("target", "operation"), CASES)
-@pytest.mark.parametrize("element_bits", [8, 16, 32])
-@settings(max_examples=25)
-@given(st.data())
-def test_linear_layouts_by_ranks(target, operation, element_bits, data):
-    model = bank_model(target, operation)
-    grain = 4 if model.access_bytes == 12 else model.access_bytes
-    if element_bits > 8 * grain:
-        return
-    step = 8 * grain // element_bits
-    lanes = model.lanes.bit_length() - 1
-    columns = data.draw(st.lists(st.integers(0, 511), min_size=lanes, max_size=lanes))
-    zeros = data.draw(st.sampled_from([(), (0,), (1,), (0, 1)]))
-    columns = [0 if bit in zeros else step * column for bit, column in enumerate(columns)]
-    access = LinearLayout.from_bases(
-        {"lane": [(column,) for column in columns]}, {"offset": 512 * step}, offset={"offset": step * 5}
-    )
-    offsets = [element_bits * (int(access.table().reshape(-1)[lane])) // 8 for lane in range(model.lanes)]
-    counted = judged(target, operation, offsets)
-    assert model.layout_turns(access, element_bits) == counted[0]
-    starts = [element_bits * column // 8 for column in columns]
-    assert model.ranks(starts, element_bits * step * 5 // 8) == counted
-
-
 def test_what_nobody_published_is_refused():
     for target, operation in itertools.product(["gfx90a", "gfx950"], ["ds_read_b32", "ds_write_b32"]):
         with pytest.raises(RepresentabilityError, match="published"):
             bank_model(target, operation)
     with pytest.raises(MalformedError, match="must be a shared-memory instruction"):
         bank_model("sm_90a", "ds_read_b32")
-    with pytest.raises(MalformedError, match="64 lanes"):
-        bank_model("gfx942", "ds_read_b32").layout_turns(LinearLayout.identity({"lane": 32}), 32)
-    with pytest.raises(MalformedError, match="multiples of 16 bytes"):
-        bank_model("gfx942", "ds_read_b128").layout_turns(LinearLayout.identity({"lane": 64}), 32)
 
 
+@pytest.mark.nightly(one_of=4)
 @pytest.mark.parametrize(("target", "operation"), CASES)
 @settings(max_examples=15)
 @given(seed=st.integers(0, 2**32 - 1))
@@ -107,8 +79,8 @@ def test_many_instructions_at_once(target, operation, seed):
         ]
     counted = [judged(target, operation, row) for row in lanes]
     assert model.totals(rows, active) == tuple(map(sum, zip(*counted, strict=True)))
-    same = model.alike(rows, active)
-    assert all(counted[place] == counted[other] for place, other in enumerate(same))
+    turns, least = (part.sum(axis=1).tolist() for part in model.group_turns(rows, active))
+    assert list(zip(turns, least, strict=True)) == counted
 
 
 def test_rows_of_bytes_that_begin_within_a_word_are_not_the_same():
@@ -116,7 +88,6 @@ def test_rows_of_bytes_that_begin_within_a_word_are_not_the_same():
     near = np.array([0, 1, 2, 128] * 8)
     assert model.totals(np.array([near])) == (2, 1)
     spread = np.array([0, 3, 129, 130] * 8)
-    assert model.alike(np.array([spread, spread + 1])) == [0, 1]
     assert model.totals(np.array([spread, spread + 1])) == (4, 2)
 
 

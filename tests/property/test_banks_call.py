@@ -64,6 +64,7 @@ def shared_layouts(rows: int, columns: int, bits: int, rng: random.Random) -> It
         yield nvmma_shared((rows, columns), 64, bits)
 
 
+@pytest.mark.nightly(one_of=4)
 @pytest.mark.parametrize("seed", range(6))
 def test_fragments_of_linear_layouts(seed: int) -> None:
     rng = random.Random(seed)

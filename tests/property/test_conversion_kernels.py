@@ -27,6 +27,7 @@ def executed(plan: ConversionPlan, seed: int) -> tuple[np.ndarray[Any, Any], np.
     return found, wanted
 
 
+@pytest.mark.nightly(one_of=4)
 @pytest.mark.parametrize("seed", range(24))
 def test_every_word_is_the_one_that_the_steps_say(seed: int) -> None:
     found, wanted = executed(random_plan(seed), seed)

@@ -15,6 +15,8 @@ from judges.families import FAMILIES
 import layoutalg as la
 from layoutalg.cute import CuteLayout, Swizzle
 from layoutalg.draw.views import is_distributed, owners
+from layoutalg.proofs.swizzling import instruction_name
+from layoutalg.targets.banks import bank_model
 from layoutalg.targets.layouts import nvidia
 from layoutalg.targets.nvidia import banks
 
@@ -93,11 +95,8 @@ def test_banks_name_every_word_once(bits: int, places: list[int]) -> None:
     picture = la.draw.banks(offsets, bits)
     assert f"{turns} turn" in picture
     words = [int(word) for title in titles(picture) for word in re.findall(r"word (\d+) by", title)]
-    lanes = 32 if bits <= 32 else 1024 // bits
-    expected = [
-        len({(offset + byte) // 4 for offset in offsets[start : start + lanes] for byte in range(size)})
-        for start in range(0, 32, lanes)
-    ]
+    groups = [phase.lanes for phase in bank_model("sm_90a", instruction_name("sm_90a", "load", bits)).phases(offsets)]
+    expected = [len({(offsets[lane] + byte) // 4 for lane in lanes for byte in range(size)}) for lanes in groups]
     assert len(words) == sum(expected)
 
 

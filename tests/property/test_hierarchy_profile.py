@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from layoutalg.ground.digits import aligned, split_at
 from layoutalg.ground.errors import AdmissibilityError
 from layoutalg.hierarchy import (
     CUTS,
@@ -27,7 +26,7 @@ from layoutalg.hierarchy import (
 )
 from layoutalg.hierarchy import bijection as maps
 from layoutalg.hierarchy.blocks import crossing_witness, moved_point
-from layoutalg.hierarchy.profile import counts_by_digits, counts_of_table, kept_by_equation, kept_on_common_digits
+from layoutalg.hierarchy.profile import counts_by_digits, counts_of_table
 
 
 @st.composite
@@ -103,20 +102,6 @@ def test_fanout_and_moved_are_the_enumerated_ones(case: tuple[maps.Bijection, in
     moved = sum(value // below != index // below for index, value in enumerate(table))
     for found in (counts_by_digits(bijection, below), counts_of_table(bijection.table(), below)):
         assert found is None or (found[0], found[2]) == ((min(counts), max(counts)), moved)
-
-
-@settings(max_examples=300, deadline=None)
-@given(st.lists(st.sampled_from((2, 3, 5, 2, 4, 6)), max_size=4).flatmap(lambda e: digit_maps(tuple(e))), st.data())
-def test_both_ways_to_count_digits_that_stay(digits: DigitMap, data: st.DataObject) -> None:
-    """Cycles of equal digits and one linear equation, each against enumeration, whichever the profile would choose."""
-    below = data.draw(st.sampled_from([d for d in range(1, digits.size + 1) if digits.size % d == 0]))
-    expected = sum(value // below == index // below for index, value in enumerate(digits.table().tolist()))
-    pieces = split_at(digits.modes, [below], [below])
-    if pieces is not None:
-        assert kept_by_equation(pieces, digits.offset, below) == expected
-    shared = aligned(digits.modes, [below])
-    if shared is not None:
-        assert kept_on_common_digits(shared, digits.offset, below) == expected
 
 
 @settings(max_examples=300, deadline=None)

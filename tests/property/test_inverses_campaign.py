@@ -11,7 +11,7 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 
 import campaign_inverses as campaign
 
-INTEGER = ("integer_right", "integer_image", "integer_left", "strided_right", "strided_left")
+INTEGER = ("integer_right", "integer_image", "integer_injective", "strided_right", "strided_left")
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -21,5 +21,5 @@ def test_integer_forms_are_inverted_without_a_refusal(seed: int) -> None:
 
 
 def test_texts_are_inverted_without_a_refusal() -> None:
-    totals = campaign.campaign(25, 5, ("text_right", "text_inverse"))
+    totals = campaign.campaign(25, 5, ("text", "parametric"))
     assert (totals["wrong"], totals["needless"]) == (0, 0), totals["said"]

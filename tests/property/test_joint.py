@@ -16,13 +16,14 @@ from layoutalg.proofs.wgmma import OperandProblem
 from layoutalg.synth import joint
 from layoutalg.synth.solving.accesses import accesses, turns
 from layoutalg.synth.solving.joint_question import questions, read
-from layoutalg.synth.solving.orders import by_search, by_solver, operand_rules
+from layoutalg.synth.solving.orders import by_search, operand_rules
 from layoutalg.synth.solving.space import Box, Order
+from layoutalg.synth.symbolic.call import tensormap
 from layoutalg.synth.tensormap import InadmissibleError
-from layoutalg.synth.tensormap.planner import tensormap
 from layoutalg.synth.wgmma.plan import find
 from layoutalg.targets.nvidia.banks import wavefronts
 from layoutalg.targets.nvidia.swizzles import XORS as SWIZZLES
+from tests.judges.shared_solvers import by_solver
 
 
 def columns(rows: int, width: int, vector: int = 0) -> LinearLayout:
@@ -92,7 +93,7 @@ def test_no_order_of_a_small_tile_is_better(tile, dtype, consumers, fill):
     assert best == (plan.issues, plan.turns)
 
 
-def test_the_two_engines_agree_on_what_exists():
+def test_z3_agrees_on_what_exists():
     rng = random.Random(5)
     answers = {True: 0, False: 0}
     for tile, dtype, consumers, fill in PROBLEMS:

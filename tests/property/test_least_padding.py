@@ -9,6 +9,7 @@ import pytest
 
 from layoutalg.ground.errors import InfeasibleError, MalformedError
 from layoutalg.synth.solving import AtLeast, Multiple, Spread, conflict, least_padding
+from tests.judges.shared_solvers import lesser
 
 ROW, PLANE = (("row", 1),), (("plane", 1),)
 
@@ -61,6 +62,8 @@ def test_the_least_of_all_pitches():
             found = dict(least_padding(("row", "plane"), conditions, [dict(form) for form in objective]).pitches)
         except InfeasibleError:
             found = None
+        if found is not None:
+            assert lesser(("row", "plane"), conditions, objective, found) is None
         if expected is None and found is not None:
             assert max(found.values()) >= 1000
             continue
@@ -72,7 +75,6 @@ def test_the_least_of_all_pitches():
 def test_no_smaller_padding_of_the_same_kind_is_admitted():
     found = least_padding(["row"], [Multiple(ROW, 16), AtLeast(ROW, 2 * 72), Spread((("row", 8),), 16)])
     assert found["row"] == 144
-    assert found.engines == ("ISL", "z3")
     wide = least_padding(["row"], [Multiple(ROW, 16), AtLeast(ROW, 256), Spread((("row", 8),), 16)])
     assert wide["row"] == 272
     assert not any(Spread((("row", 8),), 16).holds({"row": row}) for row in range(256, 272, 16))

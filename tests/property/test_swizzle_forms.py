@@ -1,4 +1,4 @@
-"""Restricted forms of swizzles against every member counted word by word, and against z3."""
+"""Restricted forms of swizzles against every member counted word by word."""
 
 import itertools
 
@@ -9,10 +9,9 @@ from hypothesis import strategies as st
 
 import layoutalg as la
 from layoutalg.f2 import LinearLayout, matrix
-from layoutalg.ground.errors import BudgetError, MalformedError, RepresentabilityError
+from layoutalg.ground.errors import MalformedError, RepresentabilityError
 from layoutalg.proofs.swizzling import TileAccess
 from layoutalg.synth.swizzles import swizzle
-from layoutalg.synth.swizzles.search import Space, no_map
 from layoutalg.targets.nvidia import tensormap
 from tests.judges.swizzle_forms import least_xor, turns_behind
 
@@ -132,30 +131,11 @@ def test_hardware_swizzles_are_what_the_copy_engine_writes():
         swizzle(["rows"], "gfx942", 16, "tma", tile=(64, 64))
 
 
-@settings(max_examples=6)
-@given(seed=st.integers(0, 2**32 - 1))
-def test_z3_agrees_that_there_is_no_better_map(seed):
-    rng = np.random.default_rng(seed)
-    accesses = loads([tile_access(rng, 3, 5, dense=True) for _ in range(3)])
-    plan = swizzle(accesses, "sm_90a", 16, "xor", engine="smt", budget_seconds=20).check()
-    assert plan.optimal
-    assert plan.turns == least_xor(accesses, (8, 32), 16, ["sm_90a"], 16)
-
-
-def test_z3_refutes_a_bound_that_is_too_high():
-    space = Space((1, 2), 1, 1, 0)
-    no_map([space], [0], [1], 0, 1)
-    with pytest.raises(BudgetError, match="LA005"):
-        no_map([space], [0], [1], 0, 2)
-
-
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
         ({"form": "xyz"}, "must be one of any, tma, cute, xor"),
         ({"form": "xor", "chunk_bytes": 12}, "power of two from 4 to 128"),
-        ({"form": "xor", "chunk_bytes": 8, "engine": "smt"}, "search for chunks below 16 bytes"),
-        ({"engine": "smt"}, "smt with form=xor"),
         ({"target": "gfx942"}, "64 lanes of a wave of gfx942, lane bits 6"),
         ({"tile": (48, 64)}, "power-of-two extents"),
         ({"tile": (2, 2)}, "16 bytes for each of 32 lanes"),

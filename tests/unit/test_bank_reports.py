@@ -20,14 +20,12 @@ def test_one_question_for_every_target() -> None:
     for target, lanes, turns in (("gfx942", 64, 64), ("gfx950", 64, 32), ("gfx1100", 32, 32), ("sm_90a", 32, 32)):
         report = la.banks(f"({lanes},8):(64,1)", None, 16, target=target)
         assert (report.turns, report.target, report.accesses) == (turns, target, 1), target
-        assert report.engine == "residues"
-        assert {name for name, _ in report.engines} <= {"ranks", "residues", "enumeration"}
         assert sum(phase.turns for phase in report.phases) == turns
     fragment = la.LinearLayout.from_bases(
         {"register": [(1,), (2,)], "lane": [(16,), (32,), (64,), (128,), (4,), (8,)]}, {"offset": 256}
     )
     report = la.banks(fragment, None, 16, target="gfx942")
-    assert (report.instruction, report.engine) == ("ds_read_b64", "ranks")
+    assert report.instruction == "ds_read_b64"
     assert report.turns == bank_model("gfx942", "ds_read_b64").turns(report.worst.addresses_bytes)
 
 

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from layoutalg.proofs import checker
 
 ROOT = Path(__file__).parents[2]
@@ -22,6 +24,7 @@ print(json.dumps(found))
 """
 
 
+@pytest.mark.nightly
 def test_mutated_certificates_are_rejected_unless_they_hold() -> None:
     done = subprocess.run(
         [sys.executable, "-c", SLICE], cwd=ROOT, capture_output=True, text=True, timeout=300, check=False

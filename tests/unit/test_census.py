@@ -69,6 +69,7 @@ def test_wilson_intervals():
     assert 0.012 < census.wilson(0, 300)[1] < 0.013
 
 
+@pytest.mark.nightly(one_of=3)
 @pytest.mark.parametrize("group", ["cute", "f2", "swizzled"])
 def test_a_short_census(group):
     spaces = [space for space in census.spaces() if space.group == group and math.prod(space.tile) <= 512]

@@ -76,6 +76,7 @@ def factored(layout: LinearLayout, dtype: str = "bf16") -> Factorisation:
     return found
 
 
+@pytest.mark.nightly(one_of=3)
 @pytest.mark.skipif(shutil.which("g++") is None and shutil.which("clang++") is None, reason="no C++ compiler")
 @pytest.mark.parametrize(
     ("seed", "registers", "warps", "dtype"),

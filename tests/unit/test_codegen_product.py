@@ -12,6 +12,7 @@ from layoutalg.synth import synthesize_tensormap
 from layoutalg.synth.wgmma import synthesize_wgmma
 
 
+@pytest.mark.nightly(one_of=5)
 @pytest.mark.parametrize(("major_a", "swizzle_a", "major_b", "swizzle_b", "m", "n", "k"), PRODUCTS)
 @pytest.mark.parametrize("dtype", ["bf16", "f16"])
 def test_products_are_exact(major_a, swizzle_a, major_b, swizzle_b, m, n, k, dtype):

@@ -189,6 +189,7 @@ def test_bad_arguments() -> None:
         validate(plan(), [(2**31, 0)], device="simulator")
 
 
+@pytest.mark.nightly(one_of=4)
 @pytest.mark.parametrize(
     "tile", [tile for tile in TILES if tile["expect"] == "admissible"], ids=lambda tile: tile["name"]
 )

@@ -61,7 +61,7 @@ from layoutalg.synth.paddings import padding
 from layoutalg.synth.swizzles import swizzle
 from layoutalg.synth.swizzles.classes import universal_swizzle
 from layoutalg.synth.wgmma import canonical_operand, synthesize_wgmma
-from layoutalg.targets.banks import AMD_RULES, Access, Counted, bank_model
+from layoutalg.targets.banks import AMD_RULES, Access, bank_model
 from layoutalg.targets.instruction_costs import instruction_costs
 from layoutalg.targets.layouts.amd_instructions import MFMA
 from layoutalg.targets.layouts.nvidia_instructions import MMA, MMA_SP
@@ -141,7 +141,6 @@ VALUES: dict[type, Any] = {
         GATHERED,
         GATHERED.stage,
         instruction_costs("sm_90a"),
-        Counted(2, 1, "ranks"),
         PADDING.accesses[0],
         PADDING,
         UNIVERSAL.members[0],

@@ -152,13 +152,6 @@ def test_inverses() -> None:
         left_inverse(read("Sw<1,0,1> o -3 o 3:1"))
 
 
-def test_left_inverse_of_strides_that_nearly_divide() -> None:
-    assert str(left_inverse(CuteLayout((2, 3), (3, 16)))) == "(3,5,3):(0,1,2)"
-    with pytest.raises(AdmissibilityError, match="LA134"):
-        left_inverse(CuteLayout((2, 40), (3, 2)))
-    assert str(left_inverse(CuteLayout((2, 3), (3, 2)))) == "(2,4):(-1,2)"
-
-
 def test_lift_and_over_table() -> None:
     assert str(lift(read("Sw<1,0,1> o 4 o (2,2):(1,2)"), lambda layout: layout[0])) == "Sw<1,0,1> o 4 o 2:1"
     values = read("Sw<1,0,2> o 0 o (3,4):(4,1)").table()

@@ -117,12 +117,12 @@ def test_a_profile_enumerates_its_points_once(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_large_conversions_need_no_enumeration() -> None:
-    box = hierarchy(register=3 * 2**20, lane=32, warp=15, cta=7, cluster=11)
-    digits = DigitMap(((32, 3 * 2**20), (3 * 2**20, 1), (15, 32 * 3 * 2**20), (77, -15 * 32 * 3 * 2**20)))
-    profile = profile_of(HierarchicalLayout(box, box, digits))
+    box = hierarchy(register=32, lane=32, warp=15, cta=7, cluster=11 * 2**30)
+    swapped = ((32, 32), (32, 1), (15, 1024), (7, 1024 * 15), (11, -(1024 * 105)), (2**30, 1024 * 105 * 11))
+    profile = profile_of(HierarchicalLayout(box, box, DigitMap(swapped)))
     assert profile.mechanism == "global"
     assert profile.at("register|lane").fanout == (32, 32)
-    # 77 values of (cta, cluster) reversed: cluster k and cta j come from cluster 10 - k, so only cluster 5 stays
+    # 11 values of the low digit of the cluster are reversed: only the middle one stays
     assert profile.at("cta|cluster").moved == box.size // 11 * 10
     generator = random.Random(5)
     columns = [1 << k for k in range(40)]

@@ -15,7 +15,7 @@ import pytest
 
 from layoutalg.ground import clock, worker
 from layoutalg.ground.errors import AdmissibilityError, BudgetError
-from layoutalg.piecewise import PiecewiseLayout, PointSet, budget, operations, reading
+from layoutalg.piecewise import PiecewiseLayout, PointSet, budget, reading
 
 FLOORS = "{ [i] -> [" + " + ".join(f"floor(i/{k})" for k in range(2, 80)) + "] : 0 <= i < 1000 }"
 MANY = "{ [i] -> [i] : " + " or ".join(f"i = {3 * k}" for k in range(5000)) + " }"
@@ -33,6 +33,7 @@ def endless(_: object) -> int:
     return 0
 
 
+@pytest.mark.nightly(one_of=4)
 @pytest.mark.parametrize("seconds", [0.3, 1.0, 3.0])
 @pytest.mark.parametrize("text", [FLOORS, MANY, NESTED], ids=["floors", "many", "nested"])
 def test_a_budget_holds(text: str, seconds: float) -> None:
@@ -48,7 +49,7 @@ def test_a_budget_holds(text: str, seconds: float) -> None:
 
 def test_without_a_budget_isl_has_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("layoutalg.ground.limits.ISL_SECONDS", 0.5)
-    monkeypatch.setattr(budget, "_first", lambda *_: 0)
+    monkeypatch.setattr(budget, "FIRST_TEXT", -1)
     start = time.monotonic()
     with pytest.raises(BudgetError) as caught:
         budget.solve("an endless question", endless)
@@ -60,7 +61,7 @@ def test_without_a_budget_isl_has_its_own(monkeypatch: pytest.MonkeyPatch) -> No
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
 def test_an_interrupt_is_heard_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(budget, "_first", lambda *_: 0)
+    monkeypatch.setattr(budget, "FIRST_TEXT", -1)
     monkeypatch.setattr("layoutalg.ground.limits.ISL_SECONDS", 60.0)
     worker.run("warming up", 60, abs, 1)
     timer = threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT))
@@ -75,10 +76,8 @@ def test_an_interrupt_is_heard_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_attempt_in_this_process_is_short() -> None:
     start = time.process_time()
     for text in (FLOORS, MANY, NESTED):
-        quota = budget._first(None, (text,))
-        with suppress(budget._ExhaustedError, AdmissibilityError):
-            if quota:
-                budget._attempt("reading", quota, _read_map, text)
+        with suppress(AdmissibilityError):
+            budget.solve_here(_read_map, text)
     assert time.process_time() - start < 2
 
 
@@ -101,6 +100,7 @@ def test_errors_of_isl_do_not_show_its_source() -> None:
     assert ".c" not in str(caught.value)
 
 
+@pytest.mark.nightly
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="needs /proc")
 def test_calls_do_not_leave_memory_behind() -> None:
     def resident() -> int:
@@ -110,7 +110,7 @@ def test_calls_do_not_leave_memory_behind() -> None:
         PiecewiseLayout(f"{{ [i, j] -> [{k}i + floor(j/3)] : 0 <= i < 20 and 0 <= j < 30 }}")
 
     def forget() -> None:
-        for cached in (reading._read_function, reading._read_set, operations.extents):
+        for cached in (reading._read_function, reading._read_set):
             cached.cache_clear()
         gc.collect()
 

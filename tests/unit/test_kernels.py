@@ -50,6 +50,7 @@ def drawn(shape, dtype, seed=0):
     return source
 
 
+@pytest.mark.nightly(one_of=5)
 @needs_compiler
 @pytest.mark.parametrize("arch", ["sm_90a", "gfx942"])
 @pytest.mark.parametrize("dtype", ["u8", "f16", "f32"])
@@ -67,6 +68,7 @@ def test_transposes_by_whole_sectors(arch, dtype):
             assert all(access.turns(arch) == max(1, access.size_bytes // 4) for access in main)
 
 
+@pytest.mark.nightly(one_of=5)
 @needs_compiler
 @pytest.mark.parametrize("arch", ["sm_90a", "gfx942"])
 @pytest.mark.parametrize("dtype", ["u8", "f16", "f32", "f64"])

@@ -31,6 +31,7 @@ def needs(obligation: Obligation) -> None:
             pytest.skip(f"{solver.name} is not installed")
 
 
+@pytest.mark.nightly(one_of=5)
 @pytest.mark.parametrize("obligation", OBLIGATIONS)
 def test_every_obligation_is_proved(obligation: Obligation) -> None:
     needs(obligation)

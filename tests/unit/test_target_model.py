@@ -16,7 +16,7 @@ from layoutalg.targets.banks import AMD_RULES
 from layoutalg.targets.registry import TARGETS
 from layoutalg.targets.target_model import CONSUMERS, LIMITS, Absent, Fact
 
-NVIDIA = ("sm_80", "sm_86", "sm_87", "sm_89", "sm_90", "sm_90a", "sm_100", "sm_100a", "sm_103a", "sm_120a")
+NVIDIA = ("sm_80", "sm_86", "sm_87", "sm_89", "sm_90", "sm_90a", "sm_100", "sm_100a", "sm_103a", "sm_120a", "sm_121a")
 AMD = ("gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201")
 NAMES = (*NVIDIA, *AMD)
 
@@ -41,6 +41,7 @@ def test_limits_of_documents():
     assert optin == {
         "sm_80": 166912, "sm_86": 101376, "sm_87": 166912, "sm_89": 101376, "sm_90": 232448, "sm_90a": 232448,
         "sm_100": 232448, "sm_100a": 232448, "sm_103a": 232448, "sm_120a": 101376,
+        "sm_121a": 101376,
     }  # fmt: skip
     assert [model_of(arch).limit("lds_bytes_per_block").value >> 10 for arch in AMD] == [64, 64, 160, 64, 64]
     assert [model_of(arch).limit("tmem_columns").value for arch in ("sm_90a", "sm_100a")] == [0, 512]

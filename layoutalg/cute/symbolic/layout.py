@@ -108,6 +108,9 @@ class SymbolicLayout(Written):
     stride: Nested
     assumptions: Assumptions
     conditions: tuple[SideCondition, ...]
+    title = "CuTe shape:stride with symbolic sizes"
+    no_bridge = "other families need concrete sizes: call .subs({...}) first"
+    hint = "layoutalg.cute.symbolic has the operations for symbolic sizes"
 
     def __init__(
         self,

@@ -32,7 +32,6 @@ class Law:
         needs: The functions of the library that it calls.
         drawn: Strategy of the operands, a tuple: specs, then numbers.
         check: Raises where the law does not hold.
-        strided: Whether it is about shapes and strides only.
     """
 
     name: str
@@ -40,16 +39,15 @@ class Law:
     needs: tuple[str, ...]
     drawn: Drawn
     check: Check
-    strided: bool = True
 
 
 LAWS: dict[str, Law] = {}
 """All laws by name."""
 
 
-def _law(name: str, claim: str, needs: str, drawn: Drawn, strided: bool = True) -> Callable[[Check], Check]:
+def _law(name: str, claim: str, needs: str, drawn: Drawn) -> Callable[[Check], Check]:
     def register(check: Check) -> Check:
-        LAWS[name] = Law(name, claim, tuple(needs.split()), drawn, check, strided)
+        LAWS[name] = Law(name, claim, tuple(needs.split()), drawn, check)
         return check
 
     return register
@@ -61,8 +59,7 @@ def _one(library: Library) -> st.SearchStrategy[Any]:
 
 def _turned(library: Library) -> st.SearchStrategy[Any]:
     """Many bijections, and others."""
-    drawn = library.drawn()
-    return st.tuples(shaped(cute_layouts(bijective=True)) | drawn if library.strided else drawn)
+    return st.tuples(shaped(cute_layouts(bijective=True)) | library.drawn())
 
 
 def _two(library: Library) -> st.SearchStrategy[Any]:
@@ -106,17 +103,11 @@ def _small() -> st.SearchStrategy[Any]:
     return shaped(cute_layouts(max_leaves=2, max_extent=4, strides=st.integers(0, 12)))
 
 
-def _inside(library: Library) -> st.SearchStrategy[Any]:
-    """Pairs (A, B) with the values of B among the coordinates of A."""
-    if library.pairs is not None:
-        return library.pairs
-    return _pairs(library)
-
-
 @st.composite
 def _pairs(draw: st.DrawFn, library: Library) -> Any:
+    """Pairs (A, B) with the values of B among the coordinates of A."""
     outer = draw(library.drawn())
-    return outer, draw(_within(len(library.wanted(outer))))
+    return outer, draw(_within(len(values(*outer))))
 
 
 @st.composite
@@ -157,24 +148,22 @@ def _few(found: Sequence[Any]) -> str:
     return " ".join(map(str, found[:12])) + (f" ... ({len(found)} of them)" if len(found) > 12 else "")
 
 
-@_law("evaluate", "size and values are those of the coordinates enumerated", "", _one, strided=False)
+@_law("evaluate", "size and values are those of the coordinates enumerated", "", _one)
 def _evaluate(library: Library, spec: Any) -> None:
-    _equal(library.listed(library.call("build", spec)), library.wanted(spec))
+    _equal(library.answer("build", spec), values(*spec))
 
 
-@_law(
-    "equality", "a layout equals itself built again, and equal layouts have equal values", "equal", _two, strided=False
-)
+@_law("equality", "a layout equals itself built again, and equal layouts have equal values", "equal", _two)
 def _equality(library: Library, one: Any, other: Any) -> None:
-    if not library.call("equal", library.call("build", one), library.call("build", one)):
+    if not library.built("equal", one, one):
         raise Broken("it differs from itself built again")
-    if library.call("equal", library.call("build", one), library.call("build", other)):
-        _equal(library.wanted(one), library.wanted(other))
+    if library.built("equal", one, other):
+        _equal(values(*one), values(*other))
 
 
 @_law("cosize", "cosize is the length of the shortest interval that holds all values, and 0", "cosize", _one)
 def _cosize(library: Library, spec: Any) -> None:
-    found, table = library.call("cosize", library.call("build", spec)), library.wanted(spec)
+    found, table = library.built("cosize", spec), values(*spec)
     wanted = max([0, *table]) - min([0, *table]) + 1
     if found != wanted:
         raise Broken(f"cosize is {found}, not {wanted}")
@@ -182,27 +171,37 @@ def _cosize(library: Library, spec: Any) -> None:
 
 @_law("coalesce", "the coalesced layout is the same function", "coalesce", _one)
 def _coalesce(library: Library, spec: Any) -> None:
-    _equal(library.listed(library.call("coalesce", library.call("build", spec))), library.wanted(spec))
+    _equal(library.answer("coalesce", spec), values(*spec))
 
 
-@_law("compose", "(A after B)(i) = A(B(i)) for all i", "compose", _inside, strided=False)
+@_law("compose", "(A after B)(i) = A(B(i)) for all i", "compose", _pairs)
 def _compose(library: Library, outer: Any, inner: Any) -> None:
-    answer = library.call("compose", library.call("build", outer), library.call("build", inner))
-    table = library.wanted(outer)
-    _equal(library.listed(answer), [table[library.flat(outer, value)] for value in library.wanted(inner)])
+    table = values(*outer)
+    _equal(library.answer("compose", outer, inner), [table[value] for value in values(*inner)])
 
 
 @_law("associativity", "(A after B) after C has the values of A after (B after C)", "compose", _three)
 def _associativity(library: Library, one: Any, two: Any, three: Any) -> None:
-    first, second, third = (library.call("build", spec) for spec in (one, two, three))
+    first, second, third = (library.built("build", spec) for spec in (one, two, three))
     left = library.call("compose", library.call("compose", first, second), third)
     right = library.call("compose", first, library.call("compose", second, third))
     _equal(library.listed(left), library.listed(right))
 
 
+@_law(
+    "complement",
+    "the same of any layout, modes of stride 0 aside; where there is no complement it is refused",
+    "complement",
+    _numbered,
+)
+@_law(
+    "complement of a chain",
+    "the values of L and of its complement add up to every number below the bound exactly once, and rise",
+    "complement",
+    _chain_numbered,
+)
 def _complement(library: Library, spec: Any, bound: int) -> None:
-    table = library.wanted(spec)
-    found = library.listed(library.call("complement", library.call("build", spec), bound))
+    table, found = values(*spec), library.answer("complement", spec, bound)
     if _overlaps(spec, table):
         told = f"has the values {_few(found)}" if found else "is empty"
         raise Broken(f"the answer {told}; the layout overlaps itself, so there is no complement")
@@ -221,32 +220,20 @@ def _overlaps(spec: Any, table: Sequence[int]) -> bool:
     return len(set(table)) < math.prod(kept)
 
 
-_law(
-    "complement of a chain",
-    "the values of L and of its complement add up to every number below the bound exactly once, and rise",
-    "complement",
-    _chain_numbered,
-)(_complement)
-_law(
-    "complement",
-    "the same of any layout, modes of stride 0 aside; where there is no complement it is refused",
-    "complement",
-    _numbered,
-)(_complement)
-
-
 @_law("right inverse", "L(R(i)) = i for all i below the size of R", "right_inverse", _one)
 def _right_inverse(library: Library, spec: Any) -> None:
-    table = library.wanted(spec)
-    found = library.listed(library.call("right_inverse", library.call("build", spec)))
-    for index, place in enumerate(found):
+    table = values(*spec)
+    for index, place in enumerate(library.answer("right_inverse", spec)):
         if not 0 <= place < len(table) or table[place] != index:
             raise Broken(f"R({index}) = {place}, which L does not send to {index}")
 
 
+@_law("left inverse", "L(R(L(i))) = L(i), and R(L(i)) = i where L is injective", "left_inverse", _one)
+@_law(
+    "left inverse of a chain", "R(L(i)) = i for all i; R is read past its end in its last mode", "left_inverse", _chain
+)
 def _left_inverse(library: Library, spec: Any) -> None:
-    table = library.wanted(spec)
-    found = library.call("left_inverse", library.call("build", spec))
+    table, found = values(*spec), library.built("left_inverse", spec)
     injective = len(set(table)) == len(table)
     for index, value in enumerate(table):
         try:
@@ -257,25 +244,13 @@ def _left_inverse(library: Library, spec: Any) -> None:
             raise Broken(f"L({index}) = {value}, and R({value}) = {back}")
 
 
-_law(
-    "left inverse of a chain", "R(L(i)) = i for all i; R is read past its end in its last mode", "left_inverse", _chain
-)(_left_inverse)
-_law("left inverse", "L(R(L(i))) = L(i), and R(L(i)) = i where L is injective", "left_inverse", _one)(_left_inverse)
-
-
-@_law("inverse", "the inverse undoes a bijection on both sides; anything else has none", "inverse", _turned, False)
+@_law("inverse", "the inverse undoes a bijection on both sides; anything else has none", "inverse", _turned)
 def _inverse(library: Library, spec: Any) -> None:
-    table = library.wanted(spec)
-    answer = library.listed(library.call("inverse", library.call("build", spec)))
-    found = [library.flat(spec, value) for value in answer]
-    if sorted(map(str, table)) != sorted(map(str, range(len(table)))):
+    table, found = values(*spec), library.answer("inverse", spec)
+    if sorted(table) != list(range(len(table))):
         raise Broken(f"the answer has the values {_few(found)}; the layout is no bijection")
     _equal([found[value] for value in table], range(len(table)))
     _equal([table[place] for place in found], range(len(table)))
-
-
-def _fitting(library: Library) -> st.SearchStrategy[Any]:
-    return _tiled(library)
 
 
 @st.composite
@@ -289,47 +264,34 @@ def _tiled(draw: st.DrawFn, library: Library) -> Any:
     return _spec(extents, [draw(strides) for _ in extents]), (tile.shape, tile.stride)
 
 
-def _divide(library: Library, spec: Any, tile: Any) -> None:
-    answer = library.call("logical_divide", library.call("build", spec), library.call("build", tile))
-    _equal(library.listed(answer), divided(library.wanted(spec), library.wanted(tile)))
-
-
-_law("divide by a tile that fits", "the divided layout has the values of L tile by tile", "logical_divide", _fitting)(
-    _divide
-)
-_law(
+@_law(
     "divide",
     "the same of any tile; where copies of it do not fill the coordinates of L it is refused",
     "logical_divide",
     _product_operands,
-)(_divide)
+)
+@_law("divide by a tile that fits", "the divided layout has the values of L tile by tile", "logical_divide", _tiled)
+def _divide(library: Library, spec: Any, tile: Any) -> None:
+    _equal(library.answer("logical_divide", spec, tile), divided(values(*spec), values(*tile)))
 
 
-def _multiply(library: Library, block: Any, places: Any) -> None:
-    answer = library.listed(
-        library.call("logical_product", library.call("build", block), library.call("build", places))
-    )
-    table = library.wanted(block)
-    if _overlaps(block, table):
-        raise Broken(f"the answer has the values {_few(answer)}; the block overlaps itself, so there is no product")
-    _equal(answer, multiplied(table, library.wanted(places), full=True))
-
-
-_law(
+@_law("product", "the same of any block; where copies overlap it is refused", "logical_product", _product_operands)
+@_law(
     "product of a chain",
     "copy k of the block starts at the k-th number that earlier copies leave free",
     "logical_product",
     _chain_and_places,
-)(_multiply)
-_law("product", "the same of any block; where copies overlap it is refused", "logical_product", _product_operands)(
-    _multiply
 )
+def _multiply(library: Library, block: Any, places: Any) -> None:
+    answer, table = library.answer("logical_product", block, places), values(*block)
+    if _overlaps(block, table):
+        raise Broken(f"the answer has the values {_few(answer)}; the block overlaps itself, so there is no product")
+    _equal(answer, multiplied(table, values(*places)))
 
 
 @_law("repeat", "the product with a number n has n copies of the block", "repeat", _chain_numbered)
 def _repeat(library: Library, block: Any, count: int) -> None:
-    answer = library.call("repeat", library.call("build", block), count)
-    _equal(library.listed(answer), multiplied(library.wanted(block), range(count), True))
+    _equal(library.answer("repeat", block, count), multiplied(values(*block), range(count)))
 
 
 def _recast(library: Library) -> st.SearchStrategy[Any]:
@@ -338,15 +300,14 @@ def _recast(library: Library) -> st.SearchStrategy[Any]:
 
 @_law("upcast", "every new element is filled by n old ones exactly once", "upcast", _recast)
 def _upcast(library: Library, spec: Any, factor: int) -> None:
-    found = library.listed(library.call("upcast", library.call("build", spec), factor))
-    _equal(sorted([factor * value + part for value in found for part in range(factor)]), sorted(library.wanted(spec)))
+    found = library.answer("upcast", spec, factor)
+    _equal(sorted([factor * value + part for value in found for part in range(factor)]), sorted(values(*spec)))
 
 
 @_law("downcast", "every old element is n new ones", "downcast", _recast)
 def _downcast(library: Library, spec: Any, factor: int) -> None:
-    found = library.listed(library.call("downcast", library.call("build", spec), factor))
-    wide = [factor * value + part for value in library.wanted(spec) for part in range(factor)]
-    _equal(sorted(found), sorted(wide))
+    wide = [factor * value + part for value in values(*spec) for part in range(factor)]
+    _equal(sorted(library.answer("downcast", spec, factor)), sorted(wide))
 
 
 def _swizzles(_: Library) -> st.SearchStrategy[Any]:
@@ -355,8 +316,12 @@ def _swizzles(_: Library) -> st.SearchStrategy[Any]:
     return st.tuples(fields, st.integers(0, 2**12))
 
 
-@_law("swizzle", "bits base + max(shift, 0) on are xored into those |shift| below, or above for shift < 0", "swizzle",
-      _swizzles, strided=False)  # fmt: skip
+@_law(
+    "swizzle",
+    "bits base + max(shift, 0) on are xored into those |shift| below, or above for shift < 0",
+    "swizzle",
+    _swizzles,
+)
 def _swizzle(library: Library, fields: tuple[int, int, int], number: int) -> None:
     bits, base, shift = fields
     mask = (1 << bits) - 1
@@ -367,11 +332,15 @@ def _swizzle(library: Library, fields: tuple[int, int, int], number: int) -> Non
         raise Broken(f"{number} goes to {found}, not to {wanted}")
 
 
-@_law("F2 matrix", "the matrix times the bits of i gives the bits of L(i); of what is not linear there is none",
-      "f2_matrix", _tiny)  # fmt: skip
+@_law(
+    "F2 matrix",
+    "the matrix times the bits of i gives the bits of L(i); of what is not linear there is none",
+    "f2_matrix",
+    _tiny,
+)
 def _f2_matrix(library: Library, spec: Any) -> None:
-    rows = [[int(entry) for entry in row] for row in library.call("f2_matrix", library.call("build", spec))]
-    for index, value in enumerate(library.wanted(spec)):
+    rows = [[int(entry) for entry in row] for row in library.built("f2_matrix", spec)]
+    for index, value in enumerate(values(*spec)):
         image = 0
         for place, row in enumerate(rows):
             image |= (sum(entry & index >> column for column, entry in enumerate(row)) & 1) << place

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, find, settings
 from hypothesis.errors import NoSuchExample
 
+from layoutalg.cute import CuteLayout
 from layoutalg.testing.laws.library import CHECK, Broken, Library, Refused
 from layoutalg.testing.laws.statements import LAWS, Law
 
@@ -39,13 +40,7 @@ class Counterexample:
 
 def laws_of(library: Library) -> tuple[Law, ...]:
     """Return the laws whose functions the library has."""
-    return tuple(
-        law
-        for law in LAWS.values()
-        if (library.strided or not law.strided)
-        and all(getattr(library, name) is not None for name in law.needs)
-        and not (law.name == "compose" and not library.strided and library.pairs is None)
-    )
+    return tuple(law for law in LAWS.values() if all(getattr(library, name) is not None for name in law.needs))
 
 
 def broken(library: Library, law: str, operands: tuple[Any, ...]) -> str | None:
@@ -86,7 +81,7 @@ def tried(
     for operands in first:
         because = broken(library, law, operands)
         if because is not None:
-            return _found(library, law, operands, because), 0
+            return _found(law, operands, because), 0
 
     def fails(operands: Any) -> bool:
         nonlocal answered
@@ -111,11 +106,11 @@ def tried(
         least = find(chosen.drawn(library), fails, settings=plan)
     except NoSuchExample:
         return None, answered
-    return _found(library, law, tuple(least), broken(library, law, least) or ""), answered
+    return _found(law, tuple(least), broken(library, law, least) or ""), answered
 
 
-def _found(library: Library, law: str, operands: tuple[Any, ...], because: str) -> Counterexample:
-    told = [str(part) if isinstance(part, int) or law == "swizzle" else library.told(part) for part in operands]
+def _found(law: str, operands: tuple[Any, ...], because: str) -> Counterexample:
+    told = [str(part) if isinstance(part, int) or law == "swizzle" else str(CuteLayout(*part)) for part in operands]
     return Counterexample(law, operands, ", ".join(told), because)
 
 

@@ -50,11 +50,11 @@ def starts(block: Sequence[int], count: int, cover: int = 0) -> list[int] | None
     found: list[int] = []
     filled = 0
     while len(found) < count or (cover and (filled < cover or ahead)):
-        fresh = [filled + offset for offset in offsets]
-        if any(place in ahead for place in fresh) or filled > LIMIT:
+        fresh = {filled + offset for offset in offsets}
+        if fresh & ahead or filled > LIMIT:
             return None
         found.append(filled)
-        ahead.update(fresh)
+        ahead |= fresh
         while filled in ahead:
             ahead.discard(filled)
             filled += 1
@@ -75,19 +75,18 @@ def divided(table: Sequence[int], tile: Sequence[int]) -> list[int] | None:
     return [table[start + offset] for start in found for offset in tile]
 
 
-def multiplied(block: Sequence[int], places: Sequence[int], full: bool) -> list[int] | None:
-    """Return copies of a block at the places; None where copies do not fill the numbers.
+def multiplied(block: Sequence[int], places: Sequence[int]) -> list[int] | None:
+    """Return copies of a block at the places; None where copies do not fill the numbers up to some point.
 
     Args:
         block: The values of the block.
         places: Numbers of the copies, in the order wanted.
-        full: Whether copies must fill the numbers up to some point without a rest.
 
     Example:
-        >>> multiplied([0, 2], [0, 1], True)
+        >>> multiplied([0, 2], [0, 1])
         [0, 2, 1, 3]
     """
     if min(places) < 0:
         return None
-    found = starts(block, max(places) + 1, 1 if full else 0)
+    found = starts(block, max(places) + 1, 1)
     return None if found is None else [found[place] + offset for place in places for offset in block]

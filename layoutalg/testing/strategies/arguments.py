@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from typing import TypeVar
+import inspect
+from collections.abc import Callable, Collection
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
 
 from hypothesis import strategies as st
 from hypothesis.errors import InvalidArgument
@@ -12,6 +14,8 @@ from layoutalg.ground.check import Checker
 from layoutalg.ground.errors import Diagnostic, MalformedError, shown
 
 Choice = TypeVar("Choice")
+P = ParamSpec("P")
+Drawn = TypeVar("Drawn")
 _CHECK = Checker("LA455")
 
 
@@ -40,12 +44,6 @@ def flag(value: object, name: str) -> bool:
     return value
 
 
-def strategy(value: object, name: str) -> None:
-    """Refuse a value that is not a strategy."""
-    if not isinstance(value, st.SearchStrategy):
-        raise refused(f"{name}={shown(value)} must be a Hypothesis strategy")
-
-
 def one_of(value: Choice, name: str, known: Collection[Choice]) -> Choice:
     """Return one of the known values, or refuse it."""
     if not isinstance(value, str) or value not in known:
@@ -61,3 +59,34 @@ def several(value: object, name: str, known: Collection[str]) -> tuple[str, ...]
     for entry in chosen:
         one_of(entry, f"{name}: ", known)
     return tuple(entry for entry in known if entry in chosen)
+
+
+def checked(**known: Any) -> Callable[[Callable[P, Drawn]], Callable[P, Drawn]]:
+    """Check the arguments of a strategy at the call by their annotations: integers, flags, strategies and names.
+
+    Args:
+        known: Argument -> its (least, greatest) integer, by default at least 1; or the names it may be.
+    """
+
+    def wrap(strategy: Callable[P, Drawn]) -> Callable[P, Drawn]:
+        signature = inspect.signature(strategy)
+
+        @wraps(strategy)
+        def call(*args: P.args, **kwargs: P.kwargs) -> Drawn:
+            for name, value in signature.bind(*args, **kwargs).arguments.items():
+                kind, _, optional = str(signature.parameters[name].annotation).partition(" | ")
+                if value is None and optional:
+                    continue
+                if kind == "int":
+                    whole(value, name, *known.get(name, ()))
+                elif kind == "bool":
+                    flag(value, name)
+                elif kind.startswith("st.") and not isinstance(value, st.SearchStrategy):
+                    raise refused(f"{name}={shown(value)} must be a Hypothesis strategy")
+                elif name in known:
+                    one_of(value, name, known[name])
+            return strategy(*args, **kwargs)
+
+        return call
+
+    return wrap

@@ -14,7 +14,7 @@ from layoutalg.ground.errors import LayoutError
 from layoutalg.ground.layout import Layout
 from layoutalg.hierarchy import TableMap
 from layoutalg.notation.write import to_text
-from layoutalg.testing.strategies.arguments import flag, several, strategy, whole
+from layoutalg.testing.strategies.arguments import checked, several
 from layoutalg.testing.strategies.hierarchy import hierarchical_layouts, swapped
 from layoutalg.testing.strategies.maps import integer_layouts, linear_layouts, morphisms, piecewise_layouts
 from layoutalg.testing.strategies.strided import composed_layouts, coordinate_layouts, cute_layouts
@@ -44,6 +44,7 @@ NOTATIONS = ("own", "cute_cpp", "cute_type", "cute_dsl", "ttg", "gluon", "isl")
 _THREADS = {"register": 4, "lane": 32, "warp": 2, "block": 1}
 
 
+@checked()
 def layouts(
     families: str | Iterable[str] = FAMILIES, *, bijective: bool = False, max_size: int | None = None
 ) -> st.SearchStrategy[Layout]:
@@ -55,16 +56,16 @@ def layouts(
             ``"piecewise"``, which are left out.
         max_size: Largest number of points; None for what each family draws.
     """
-    known = _BIJECTIVE if flag(bijective, "bijective") else _ANY
+    known = _BIJECTIVE if bijective else _ANY
     chosen = several(families, "families", FAMILIES)
     kept = several([name for name in chosen if name in known], "families", tuple(known))
     drawn: st.SearchStrategy[Layout] = st.one_of([known[name]() for name in kept])
     if max_size is None:
         return drawn
-    most = whole(max_size, "max_size")
-    return drawn.filter(lambda layout: layout.size <= most)
+    return drawn.filter(lambda layout: layout.size <= max_size)
 
 
+@checked()
 def tables(
     of: st.SearchStrategy[Layout] | None = None, *, max_size: int = 16, bijective: bool = False
 ) -> st.SearchStrategy[npt.NDArray[np.int64]]:
@@ -75,14 +76,9 @@ def tables(
         max_size: Most entries of an arbitrary table.
         bijective: Only permutations of 0, 1, ..., size - 1; not together with ``of``.
     """
-    most = whole(max_size, "max_size")
     if of is not None:
-        strategy(of, "of")
         return of.map(lambda layout: layout.table())
-    if flag(bijective, "bijective"):
-        found = _permutations(most)
-    else:
-        found = st.lists(st.integers(-8, 64), min_size=1, max_size=most)
+    found = _permutations(max_size) if bijective else st.lists(st.integers(-8, 64), min_size=1, max_size=max_size)
     return found.map(lambda values: np.array(values, dtype=np.int64))
 
 

@@ -7,7 +7,7 @@ import math
 from hypothesis import strategies as st
 
 from layoutalg.hierarchy import Box, DigitMap, Guard, HierarchicalLayout, TableMap
-from layoutalg.testing.strategies.arguments import flag, whole
+from layoutalg.testing.strategies.arguments import checked
 from layoutalg.testing.strategies.maps import sheared
 from layoutalg.testing.strategies.strided import RANKS, pitches
 
@@ -38,18 +38,20 @@ def swapped(draw: st.DrawFn, size: int) -> tuple[int, ...]:
     return tuple(values)
 
 
+@checked()
 def bijections(size: int | None = None) -> st.SearchStrategy[DigitMap | TableMap]:
     """Bijections of [0, size): permuted and reversed digits, mixed bits for a power of two, or a table.
 
     Args:
         size: Number of points; None for up to 36.
     """
-    return _bijections(None if size is None else whole(size, "size"), ("digits", "bits", "table"))
+    return _bijections(size, ("digits", "bits", "table"))
 
 
+@checked()
 def digit_maps(size: int | None = None) -> st.SearchStrategy[DigitMap]:
     """Bijections that permute digits or mix bits; ``size`` as for ``bijections``."""
-    found: st.SearchStrategy[DigitMap] = _bijections(None if size is None else whole(size, "size"), ("digits", "bits"))  # type: ignore[assignment]
+    found: st.SearchStrategy[DigitMap] = _bijections(size, ("digits", "bits"))  # type: ignore[assignment]
     return found
 
 
@@ -67,46 +69,37 @@ def _bijections(draw: st.DrawFn, size: int | None, kinds: Kinds) -> DigitMap | T
     return DigitMap(tuple(zip(extents, strides, strict=True)))
 
 
-def boxes(size: int | None = None, *, name: str = "a") -> st.SearchStrategy[Box]:
+@checked()
+@st.composite
+def boxes(draw: st.DrawFn, size: int | None = None, *, name: str = "a") -> Box:
     """Boxes of named axes.
 
     Args:
         size: Number of points; None for up to 36.
         name: Prefix of the axis names.
     """
-    return _boxes(None if size is None else whole(size, "size"), name)
-
-
-@st.composite
-def _boxes(draw: st.DrawFn, size: int | None, name: str) -> Box:
     extents = _factors(draw, _size(draw) if size is None else size)
     return Box(tuple([(f"{name}{place}", extent) for place, extent in enumerate(extents)]))
 
 
-def guards(size: int | None = None) -> st.SearchStrategy[Guard]:
-    """Predicates on boxes; ``size`` as for ``bijections``."""
-    return _guards(None if size is None else whole(size, "size"))
-
-
+@checked()
 @st.composite
-def _guards(draw: st.DrawFn, size: int | None) -> Guard:
-    box = draw(_boxes(size, "g"))
+def guards(draw: st.DrawFn, size: int | None = None) -> Guard:
+    """Predicates on boxes; ``size`` as for ``bijections``."""
+    box = draw(boxes(size, name="g"))
     bounds = tuple([extent - draw(st.integers(0, extent)) for _, extent in box.axes])
     return Guard(draw(bijections(box.size)), box, bounds)
 
 
-def hierarchical_layouts(*, size: int | None = None, partial: bool = False) -> st.SearchStrategy[HierarchicalLayout]:
+@checked()
+@st.composite
+def hierarchical_layouts(draw: st.DrawFn, *, size: int | None = None, partial: bool = False) -> HierarchicalLayout:
     """Bijections between two named boxes.
 
     Args:
         size: Number of points; None for up to 36.
         partial: Whether a guard may exclude points.
     """
-    return _hierarchical_layouts(None if size is None else whole(size, "size"), flag(partial, "partial"))
-
-
-@st.composite
-def _hierarchical_layouts(draw: st.DrawFn, size: int | None, partial: bool) -> HierarchicalLayout:
     size = _size(draw) if size is None else size
-    found = (draw(_guards(size)),) if partial else ()
-    return HierarchicalLayout(draw(_boxes(size, "s")), draw(_boxes(size, "t")), draw(bijections(size)), found)
+    found = (draw(guards(size)),) if partial else ()
+    return HierarchicalLayout(draw(boxes(size, name="s")), draw(boxes(size, name="t")), draw(bijections(size)), found)

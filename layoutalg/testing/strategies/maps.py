@@ -10,12 +10,13 @@ from layoutalg.cute import Morphism
 from layoutalg.f2 import LinearLayout
 from layoutalg.integer import IntegerLayout
 from layoutalg.piecewise import PiecewiseLayout
-from layoutalg.testing.strategies.arguments import flag, refused, whole
+from layoutalg.testing.strategies.arguments import checked, refused, whole
 from layoutalg.testing.strategies.strided import RANKS, pitches
 
 _MODULI = (0, 0, 2, 4, 5, 8, 16)
 
 
+@checked(max_bits=(0, 20))
 def linear_layouts(
     *,
     max_bits: int = 5,
@@ -34,9 +35,7 @@ def linear_layouts(
         affine: Whether the image of 0 may be nonzero.
     """
     ins, outs = _bits(inputs, "inputs"), _bits(outputs, "outputs")
-    whole(max_bits, "max_bits", 0, 20)
-    flag(affine, "affine")
-    if flag(invertible, "invertible"):
+    if invertible:
         if ins is not None and outs is not None and sum(ins.values()) != sum(outs.values()):
             raise refused(f"inputs={inputs} and outputs={outputs} must have equal sizes with invertible=True")
         return _invertible(max_bits, ins, outs, affine)
@@ -96,9 +95,17 @@ def _invertible(
     return LinearLayout(tuple(ins.items()), tuple(outs.items()), tuple(sheared(draw, bits)), offset)
 
 
+@checked()
+@st.composite
 def integer_layouts(
-    *, max_axes: int = 3, max_extent: int = 6, max_outputs: int = 2, moduli: bool = True, bijective: bool = False
-) -> st.SearchStrategy[IntegerLayout]:
+    draw: st.DrawFn,
+    *,
+    max_axes: int = 3,
+    max_extent: int = 6,
+    max_outputs: int = 2,
+    moduli: bool = True,
+    bijective: bool = False,
+) -> IntegerLayout:
     """Affine maps on boxes, over Z or modulo a small number per output.
 
     Args:
@@ -108,14 +115,8 @@ def integer_layouts(
         moduli: Whether outputs may be residues.
         bijective: Only maps of one output whose values are 0, 1, ..., size - 1, each once; some axes run backwards.
     """
-    most = whole(max_axes, "max_axes"), whole(max_extent, "max_extent"), whole(max_outputs, "max_outputs")
-    if flag(bijective, "bijective"):
-        return _integer_bijections(*most[:2])
-    return _integer_layouts(*most, flag(moduli, "moduli"))
-
-
-@st.composite
-def _integer_layouts(draw: st.DrawFn, max_axes: int, max_extent: int, max_outputs: int, moduli: bool) -> IntegerLayout:
+    if bijective:
+        return draw(_integer_bijections(max_axes, max_extent))
     modulus = st.sampled_from(_MODULI if moduli else (0,))
     outputs = draw(st.lists(st.tuples(modulus, st.integers(-3, 5)), min_size=1, max_size=max_outputs))
     # always draw max_outputs strides, so that dropping an output leaves later draws unchanged
@@ -140,9 +141,11 @@ def _integer_bijections(draw: st.DrawFn, max_axes: int, max_extent: int) -> Inte
     return IntegerLayout.from_strides({f"i{place}": extent for place, extent in enumerate(extents)}, steps, offset)
 
 
+@checked()
+@st.composite
 def piecewise_layouts(
-    *, max_axes: int = 3, max_extent: int = 5, max_outputs: int = 2, partial: bool = False
-) -> st.SearchStrategy[PiecewiseLayout]:
+    draw: st.DrawFn, *, max_axes: int = 3, max_extent: int = 5, max_outputs: int = 2, partial: bool = False
+) -> PiecewiseLayout:
     """Affine forms, floors and residues on boxes, in one or two pieces.
 
     Args:
@@ -151,21 +154,6 @@ def piecewise_layouts(
         max_outputs: Most outputs.
         partial: Whether one of two pieces may be missing, leaving the map undefined on part of the box.
     """
-    return _piecewise_layouts(
-        whole(max_axes, "max_axes"),
-        whole(max_extent, "max_extent"),
-        whole(max_outputs, "max_outputs"),
-        flag(partial, "partial"),
-    )
-
-
-_FORMS = ("{t}", "3 + {t}", "({t}) mod 7", "floor(({t} + 1)/2)")
-
-
-@st.composite
-def _piecewise_layouts(
-    draw: st.DrawFn, max_axes: int, max_extent: int, max_outputs: int, partial: bool
-) -> PiecewiseLayout:
     form = st.sampled_from(_FORMS)
     forms = draw(st.lists(st.tuples(form, form, st.booleans()), min_size=1, max_size=max_outputs))
     # few draws per axis: the shrinker drops at most five draws at once
@@ -191,7 +179,12 @@ def _piecewise_layouts(
     return PiecewiseLayout(f"{{ {'; '.join(pieces)} }}")
 
 
-def morphisms(*, max_modes: int = 3, max_extent: int = 5, bijective: bool = False) -> st.SearchStrategy[Morphism]:
+_FORMS = ("{t}", "3 + {t}", "({t}) mod 7", "floor(({t} + 1)/2)")
+
+
+@checked()
+@st.composite
+def morphisms(draw: st.DrawFn, *, max_modes: int = 3, max_extent: int = 5, bijective: bool = False) -> Morphism:
     """Morphisms of flat tuples, possibly padded: some modes of the codomain in any order, others broadcast.
 
     Args:
@@ -199,11 +192,6 @@ def morphisms(*, max_modes: int = 3, max_extent: int = 5, bijective: bool = Fals
         max_extent: Largest extent.
         bijective: Only permutations of all modes, without padding.
     """
-    return _morphisms(whole(max_modes, "max_modes"), whole(max_extent, "max_extent"), flag(bijective, "bijective"))
-
-
-@st.composite
-def _morphisms(draw: st.DrawFn, max_modes: int, max_extent: int, bijective: bool) -> Morphism:
     gap = st.just(0) if bijective else st.integers(0, 2)
     kind = st.tuples(st.integers(1, max_extent), gap, RANKS, st.just(True) if bijective else st.booleans())
     modes = draw(st.lists(kind, min_size=1, max_size=max_modes))

@@ -118,13 +118,9 @@ def _shifted(layout: Any, at: int, shift: int) -> PiecewiseLayout:
     return pieces.without(f"{{ [{point}] : {there} }}").union(other) if layout.size > 1 else other
 
 
-def admissible_pairs() -> st.SearchStrategy[tuple[CuteLayout, CuteLayout]]:
-    """Pairs (A, B) of CuTe layouts with the image of B in the domain of A, so that A o B is defined."""
-    return _admissible_pairs()
-
-
 @st.composite
-def _admissible_pairs(draw: st.DrawFn) -> tuple[CuteLayout, CuteLayout]:
+def admissible_pairs(draw: st.DrawFn) -> tuple[CuteLayout, CuteLayout]:
+    """Pairs (A, B) of CuTe layouts with the image of B in the domain of A, so that A o B is defined."""
     outer = draw(cute_layouts())
     inner = draw(cute_layouts(max_leaves=3, max_extent=4, strides=st.integers(0, 12)))
     if inner.cosize > outer.size:

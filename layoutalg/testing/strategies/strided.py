@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from layoutalg.cute import ComposedLayout, CoordinateLayout, CuteLayout, E, Swizzle
 from layoutalg.cute.inttuple import IntTuple
 from layoutalg.cute.symbolic import SymbolicLayout
-from layoutalg.testing.strategies.arguments import flag, one_of, refused, strategy, whole
+from layoutalg.testing.strategies.arguments import checked, refused
 
 _STRIDES = st.integers(-12, 40)
 _OFFSETS = st.integers(0, 40)
@@ -40,9 +40,11 @@ def _nesting(draw: st.DrawFn, count: int) -> Nest:
     return nested
 
 
+@checked()
+@st.composite
 def int_tuples(
-    leaves: st.SearchStrategy[int] | None = None, *, max_leaves: int = 6, tuples_only: bool = False
-) -> st.SearchStrategy[IntTuple]:
+    draw: st.DrawFn, leaves: st.SearchStrategy[int] | None = None, *, max_leaves: int = 6, tuples_only: bool = False
+) -> IntTuple:
     """Nested tuples of integers, like shapes.
 
     Args:
@@ -50,22 +52,12 @@ def int_tuples(
         max_leaves: Most integers.
         tuples_only: Exclude bare integers.
     """
-    if leaves is not None:
-        strategy(leaves, "leaves")
-    return _int_tuples(
-        st.integers(1, 6) if leaves is None else leaves,
-        whole(max_leaves, "max_leaves"),
-        flag(tuples_only, "tuples_only"),
-    )
-
-
-@st.composite
-def _int_tuples(draw: st.DrawFn, leaves: st.SearchStrategy[int], max_leaves: int, tuples_only: bool) -> IntTuple:
-    drawn = draw(st.lists(leaves, min_size=1, max_size=max_leaves))
+    drawn = draw(st.lists(st.integers(1, 6) if leaves is None else leaves, min_size=1, max_size=max_leaves))
     found: IntTuple = _nesting(draw, len(drawn))(drawn)
     return (found,) if tuples_only and isinstance(found, int) else found
 
 
+@checked()
 def cute_layouts(
     *,
     max_leaves: int = 4,
@@ -87,19 +79,10 @@ def cute_layouts(
         bijective: Only layouts whose values are 0, 1, ..., size - 1, each once.
         power_of_two: Only extents that are powers of two.
     """
-    if strides is not None:
-        strategy(strides, "strides")
-        if injective or bijective:
-            raise refused("strides cannot be combined with injective or bijective")
-    one_to_one = flag(injective, "injective") or flag(bijective, "bijective")
-    return _cute_layouts(
-        whole(max_leaves, "max_leaves"),
-        whole(max_extent, "max_extent"),
-        None if max_size is None else whole(max_size, "max_size"),
-        _STRIDES if strides is None else strides,
-        (0 if bijective else 2) if one_to_one else None,
-        flag(power_of_two, "power_of_two"),
-    )
+    if strides is not None and (injective or bijective):
+        raise refused("strides cannot be combined with injective or bijective")
+    gap = 0 if bijective else 2 if injective else None
+    return _cute_layouts(max_leaves, max_extent, max_size, _STRIDES if strides is None else strides, gap, power_of_two)
 
 
 def clipped(extents: Sequence[int], max_size: int | None, power_of_two: bool) -> list[int]:
@@ -151,6 +134,7 @@ def _cute_layouts(
     return CuteLayout(nested(shape))
 
 
+@checked(unit=("element", "byte"), max_bits=(0, 20), max_base=(0, 20), max_gap=(0, 20))
 def swizzles(
     unit: Literal["element", "byte"] = "element", *, max_bits: int = 3, max_base: int = 4, max_gap: int = 3
 ) -> st.SearchStrategy[Swizzle]:
@@ -162,9 +146,6 @@ def swizzles(
         max_base: Most unchanged low bits.
         max_gap: Most bits between the source and the target bits.
     """
-    one_of(unit, "unit", ("element", "byte"))
-    for name, value in (("max_bits", max_bits), ("max_base", max_base), ("max_gap", max_gap)):
-        whole(value, name, 0, 20)
 
     def build(bits: int, base: int, gap: int, down: bool) -> Swizzle:
         return Swizzle(bits, base, (bits + gap) * (-1 if down else 1), unit)
@@ -172,18 +153,15 @@ def swizzles(
     return st.builds(build, st.integers(0, max_bits), st.integers(0, max_base), st.integers(0, max_gap), st.booleans())
 
 
-def composed_layouts(*, max_stages: int = 1, bijective: bool = False) -> st.SearchStrategy[ComposedLayout]:
+@checked()
+@st.composite
+def composed_layouts(draw: st.DrawFn, *, max_stages: int = 1, bijective: bool = False) -> ComposedLayout:
     """Swizzles of a layout with non-negative strides, each at a small offset.
 
     Args:
         max_stages: Most swizzles.
         bijective: Only layouts whose values are 0, 1, ..., size - 1, each once; the offsets are then 0.
     """
-    return _composed_layouts(whole(max_stages, "max_stages"), flag(bijective, "bijective"))
-
-
-@st.composite
-def _composed_layouts(draw: st.DrawFn, max_stages: int, bijective: bool) -> ComposedLayout:
     base = draw(cute_layouts(bijective=True, power_of_two=True) if bijective else cute_layouts(strides=_OFFSETS))
     room = base.size.bit_length() - 1
     layout: CuteLayout | ComposedLayout = base
@@ -200,6 +178,7 @@ def _composed_layouts(draw: st.DrawFn, max_stages: int, bijective: bool) -> Comp
     return layout
 
 
+@checked()
 def coordinate_layouts(*, max_modes: int = 3, max_extent: int = 5) -> st.SearchStrategy[CoordinateLayout]:
     """CuTe layouts whose values are coordinates of two leaves.
 
@@ -207,15 +186,16 @@ def coordinate_layouts(*, max_modes: int = 3, max_extent: int = 5) -> st.SearchS
         max_modes: Most modes.
         max_extent: Largest extent.
     """
-    mode = st.tuples(st.integers(1, whole(max_extent, "max_extent")), st.integers(0, 1), st.integers(1, 3))
+    mode = st.tuples(st.integers(1, max_extent), st.integers(0, 1), st.integers(1, 3))
 
     def build(modes: list[tuple[int, int, int]]) -> CoordinateLayout:
         shape = tuple([extent for extent, _, _ in modes])
         return CoordinateLayout(shape, tuple([E(path) * scale for _, path, scale in modes]), (0, 0))
 
-    return st.lists(mode, min_size=1, max_size=whole(max_modes, "max_modes")).map(build)
+    return st.lists(mode, min_size=1, max_size=max_modes).map(build)
 
 
+@checked()
 def symbolic_layouts(*, names: Sequence[str] = ("M", "N"), max_modes: int = 3) -> st.SearchStrategy[SymbolicLayout]:
     """CuTe layouts with symbolic extents and strides, compact or not; valid for all sizes that are multiples of 4.
 
@@ -226,7 +206,7 @@ def symbolic_layouts(*, names: Sequence[str] = ("M", "N"), max_modes: int = 3) -
     known = tuple(names) if isinstance(names, (tuple, list)) else ()
     if not known or not all(isinstance(name, str) and name.isidentifier() for name in known):
         raise refused(f"names={names!r} must be a list of identifiers")
-    return _symbolic_layouts(known, whole(max_modes, "max_modes"))
+    return _symbolic_layouts(known, max_modes)
 
 
 @st.composite

@@ -23,29 +23,27 @@ from layoutalg.targets.nvidia import tensormap as copy
 from layoutalg.targets.nvidia import wgmma
 from layoutalg.targets.nvidia.swizzles import SWIZZLE_TABLE
 from layoutalg.testing.problems import DTYPES, random_problem
-from layoutalg.testing.strategies.arguments import one_of, whole
+from layoutalg.testing.strategies.arguments import checked, one_of
 
 OPERANDS = ("A", "B")
 
 
-def tensors(*, max_rank: int = 3, max_extent: int = 64) -> st.SearchStrategy[Tensor]:
+@checked(max_rank=(1, 5))
+@st.composite
+def tensors(draw: st.DrawFn, *, max_rank: int = 3, max_extent: int = 64) -> Tensor:
     """Tensors in global memory, row-major, some with padded rows.
 
     Args:
         max_rank: Most dimensions.
         max_extent: Largest extent.
     """
-    return _tensors(whole(max_rank, "max_rank", 1, 5), whole(max_extent, "max_extent"))
-
-
-@st.composite
-def _tensors(draw: st.DrawFn, max_rank: int, max_extent: int) -> Tensor:
     dims = draw(st.lists(st.tuples(st.integers(1, max_extent), st.integers(0, 8)), min_size=1, max_size=max_rank))
     shape = tuple([extent for extent, _ in dims])
     stride = list(row_major(tuple([extent + pad for extent, pad in dims])))
     return Tensor(shape, tuple(stride), draw(st.sampled_from(DTYPES)))
 
 
+@checked(max_rank=(1, 5))
 def shared_tiles(*, max_rank: int = 2, swizzles: Sequence[str] = tuple(XORS)) -> st.SearchStrategy[SharedTile]:
     """Tiles in shared memory: dense or padded rows with a swizzle, at a small offset.
 
@@ -54,7 +52,7 @@ def shared_tiles(*, max_rank: int = 2, swizzles: Sequence[str] = tuple(XORS)) ->
         swizzles: Names of the swizzles to draw from.
     """
     names = tuple([one_of(name, "swizzles: ", tuple(XORS)) for name in swizzles])
-    return _shared_tiles(whole(max_rank, "max_rank", 1, 5), names)
+    return _shared_tiles(max_rank, names)
 
 
 @st.composite
@@ -87,21 +85,15 @@ class _Drawn(random.Random):
         x[:] = self._draw(st.permutations(list(x)))
 
 
-def tensormap_problems(*, max_rank: int = 6, direction: str | None = None) -> st.SearchStrategy[dict[str, object]]:
+@checked(max_rank=(1, 6), direction=("load", "store"))
+@st.composite
+def tensormap_problems(draw: st.DrawFn, *, max_rank: int = 6, direction: str | None = None) -> dict[str, object]:
     """TensorMap problem documents near the legal boundaries; about half are admissible.
 
     Args:
         max_rank: Most dimensions of the tensor.
         direction: ``"load"`` or ``"store"``; None for either.
     """
-    whole(max_rank, "max_rank", 1, 6)
-    if direction is not None:
-        one_of(direction, "direction", ("load", "store"))
-    return _tensormap_problems(max_rank, direction)
-
-
-@st.composite
-def _tensormap_problems(draw: st.DrawFn, max_rank: int, direction: str | None) -> dict[str, object]:
     found = random_problem(_Drawn(draw), max_rank)
     return found if direction is None else found | {"direction": direction}
 
@@ -124,18 +116,15 @@ def _planned(draw: st.DrawFn, problems: st.SearchStrategy[Any], plan: Callable[[
         reject()
 
 
-def operand_problems(*, operand: str | None = None) -> st.SearchStrategy[OperandProblem]:
+@checked(operand=OPERANDS)
+@st.composite
+def operand_problems(draw: st.DrawFn, *, operand: str | None = None) -> OperandProblem:
     """``wgmma`` operand problems: canonical tiles, and rows of any pitch; many are inadmissible.
 
     Args:
         operand: ``"A"`` or ``"B"``; None for either.
     """
-    return _operand_problems(OPERANDS if operand is None else (one_of(operand, "operand", OPERANDS),))
-
-
-@st.composite
-def _operand_problems(draw: st.DrawFn, operands: tuple[str, ...]) -> OperandProblem:
-    operand = draw(st.sampled_from(operands))
+    operand = draw(st.sampled_from(OPERANDS)) if operand is None else operand
     step = wgmma.INSTRUCTION_M if operand == "A" else 8
     dtype = draw(st.sampled_from(wgmma.DTYPES))
     kind = wgmma.multiply(dtype)
@@ -151,17 +140,14 @@ def _operand_problems(draw: st.DrawFn, operands: tuple[str, ...]) -> OperandProb
     return OperandProblem(operand, shape, rows, swizzle, dtype, 16 * draw(st.integers(0, 4)))
 
 
-def tensor_maps(*, max_rank: int = 5) -> st.SearchStrategy[copy.TensorMap]:
+@checked(max_rank=(1, 5))
+@st.composite
+def tensor_maps(draw: st.DrawFn, *, max_rank: int = 5) -> copy.TensorMap:
     """TensorMaps; most obey the hardware rules.
 
     Args:
         max_rank: Most dimensions.
     """
-    return _tensor_maps(whole(max_rank, "max_rank", 1, 5))
-
-
-@st.composite
-def _tensor_maps(draw: st.DrawFn, max_rank: int) -> copy.TensorMap:
     dtype = draw(st.sampled_from(DTYPES))
     size = copy.element_bytes(dtype)
     axes = draw(st.lists(st.tuples(st.integers(1, 512), st.integers(1, 64)), min_size=1, max_size=max_rank))
