@@ -110,8 +110,7 @@ def factored_kernel(found: Factorisation, way: Way | None = None, name: str | No
     if found.plan.consumer not in ("tma", "tma.store"):
         raise CHECK.malformed("found", "must be carried by the copy engine", found.plan.consumer)
     costs = found.costs
-    if way is None:
-        way = min(costs, key=lambda each: costs[each].cycles)
+    way = found.cheapest if way is None else way
     if way not in costs:
         raise CHECK.malformed("way", f"must be one of {', '.join(costs)}", way)
     plan = found.plan.descriptor
