@@ -27,6 +27,7 @@ from layoutalg.notation.written import is_written, read_written
 from layoutalg.proofs.tensor import Tensor, tensor_of
 from layoutalg.proofs.tensormap import TensorMapPlan
 from layoutalg.synth.solving import joint
+from layoutalg.synth.solving.space import matrix_of
 from layoutalg.synth.tensormap.planner import tensormap
 from layoutalg.synth.tensormap.refusal import InadmissibleError
 from layoutalg.synth.wgmma import OperandPlan
@@ -295,11 +296,7 @@ def _question(
     extents = CHECK.vector(tile, "tile", len(source.shape))
     for place, extent in enumerate(extents):
         CHECK.integer(extent, f"tile[{place}]", 1)
-    wide = [place for place, extent in enumerate(extents) if extent > 1]
-    if len(extents) < 2 or len(wide) > 2:
-        raise CHECK.malformed("tile", "must be a matrix: two dimensions, others of extent 1", extents)
-    spare = [place for place in range(len(extents) - 1, -1, -1) if place not in wide]
-    first, second = sorted((*wide, *spare[: 2 - len(wide)]))
+    first, second = matrix_of(CHECK, extents)
     if not isinstance(target, str) or target not in TARGETS:
         raise CHECK.malformed("target", f"must be one of {', '.join(TARGETS)}", target)
     if fill not in FILLS:

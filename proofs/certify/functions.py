@@ -11,6 +11,9 @@ from itertools import accumulate, pairwise
 from operator import mul
 from typing import Any, TypeAlias
 
+import numpy as np
+import numpy.typing as npt
+
 from layoutalg.bridges.digits import swizzle_sources
 from layoutalg.bridges.normal import ONE_OF, AnyFamily, normal
 from layoutalg.cute import ComposedLayout, CuteLayout, Swizzle
@@ -18,6 +21,7 @@ from layoutalg.f2 import LinearLayout
 from layoutalg.ground.check import Checker
 from layoutalg.ground.digits import shared_bits
 from layoutalg.ground.listed import ListedLayout
+from layoutalg.ground.recognize import Departure, linear, strided
 from layoutalg.hierarchy import DigitMap, HierarchicalLayout
 from layoutalg.integer import IntegerLayout
 from layoutalg.piecewise import PiecewiseLayout
@@ -64,6 +68,24 @@ def function(layout: object, argument: str = "f") -> Function:
         {'size': 4, 'stages': [['split', [2, 2]], ['affine', [[2, 1]], [0]], ['xor', [1, 3], 0]]}
     """
     return _closed(_layout(layout, argument), argument)
+
+
+def listed(values: npt.NDArray[np.int64]) -> Function:
+    """Return a table as digits and strides, columns over F2 or itself: the first form that fits.
+
+    Example:
+        >>> listed(np.array([0, 4, 1, 5])).stages, listed(np.array([0, 1, 3, 2])).stages
+        ([['split', [2, 2]], ['affine', [[4, 1]], [0]]], [['xor', [1, 3], 0]])
+    """
+    size, first = len(values), int(values[0])
+    modes = strided(values)
+    if not isinstance(modes, Departure) and modes:
+        extents, strides = ([digit[part] for digit in modes] for part in (0, 1))
+        return Function(_strided(extents, strides, first), size)
+    columns = linear(values) if size & (size - 1) == 0 and int(values.min()) >= 0 else None
+    if columns is not None and not isinstance(columns, Departure):
+        return Function([["xor", list(columns[0]), columns[1]]], size)
+    return Function([["table", values.tolist()]], size)
 
 
 def functions(f: object, g: object) -> tuple[Function, Function]:

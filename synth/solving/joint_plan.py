@@ -248,12 +248,7 @@ def _padded(asked: Asked, best: _Best) -> None:
             layout = padded(asked.box, inner, pad)
             table = np.asarray(layout.table(), dtype=np.int64).reshape(asked.box.extents, order="F") * size
             if int(table.max()) + size <= limits.MAX_SMEM_BYTES:
-                smem = layout
-                if len(asked.tile) > 2:
-                    stride = [0] * len(asked.tile)
-                    stride[asked.places[inner]] = 1
-                    stride[asked.places[1 - inner]] = asked.box.extents[inner] + pad // size
-                    smem = CuteLayout(asked.tile, tuple(stride))
+                smem = padded(asked.box, inner, pad, asked.places, len(asked.tile))
                 _kept(asked, smem, table, inner, "padding", best)
 
 
