@@ -23,14 +23,16 @@ from layoutalg.ground.limits import PLAN_SECONDS
 from layoutalg.ground.verdict import Unknown
 from layoutalg.proofs.admission import Admitted
 from layoutalg.proofs.joint import JointPlan
-from layoutalg.proofs.tensormap import TensorMapPlan, TensorMapProblem
+from layoutalg.proofs.tensor import Tensor
+from layoutalg.proofs.tensormap import TensorMapPlan
 from layoutalg.synth.admission import wgmma
 from layoutalg.synth.admission.request import request_of
 from layoutalg.synth.solving.accesses import Access
 from layoutalg.synth.solving.joint_question import Asked, bound_of, questions, read, space_of
 from layoutalg.synth.solving.orders import Cost, Found, Question, by_search
 from layoutalg.synth.solving.space import IntArray, padded
-from layoutalg.synth.tensormap import InadmissibleError, synthesize_tensormap
+from layoutalg.synth.tensormap import InadmissibleError
+from layoutalg.synth.tensormap.planner import tensormap
 from layoutalg.targets.nvidia.tensormap import limits
 
 TRIES = 12
@@ -177,7 +179,8 @@ def _kept(
         operands.append(admitted)
     maps: list[Any] = []
     for name in asked.copies:
-        plan = _copied(asked, smem, name)
+        direction = "store" if name.endswith("store") else "load"
+        plan = copied(asked.tensor, asked.tile, smem, asked.target, direction, **asked.options)
         if isinstance(plan, str):
             best.reasons.setdefault(name, plan)
             return None
@@ -192,13 +195,13 @@ def _kept(
     return cost
 
 
-def _copied(asked: Asked, smem: object, name: str) -> TensorMapPlan | str:
+def copied(
+    tensor: Tensor, tile: tuple[int, ...], smem: object, target: str, direction: str, **options: Any
+) -> TensorMapPlan | str:
+    """Return the proved plan of a copy, or the reason why there is none."""
+    left = clock.left(PLAN_SECONDS)
     try:
-        problem = TensorMapProblem.of(
-            asked.tensor, asked.tile, smem, arch=asked.target, direction="store" if name.endswith("store") else "load",
-            **asked.options,
-        )  # fmt: skip
-        return synthesize_tensormap(problem, repair=False, budget_seconds=clock.left(PLAN_SECONDS))
+        return tensormap(tensor, tile, smem, target, direction, repair=False, budget_seconds=left, **options)
     except InadmissibleError as error:
         return str(error.violations[0]) if error.violations else error.diagnostic.what
     except RepresentabilityError as error:
