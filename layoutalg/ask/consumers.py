@@ -21,14 +21,14 @@ from layoutalg.ground.check import Checker
 from layoutalg.ground.digits import Flat
 from layoutalg.ground.errors import BudgetError, LayoutError, MalformedError
 from layoutalg.ground.layout import Layout
+from layoutalg.ground.refusal import Broken
 from layoutalg.ground.verdict import Unknown
 from layoutalg.notation.written import is_written, read_written
 from layoutalg.proofs.admission import Refused
 from layoutalg.proofs.register_map import IntArray
 from layoutalg.synth import accesses
-from layoutalg.synth.admission import tcgen05
 from layoutalg.synth.admission.request import request_of
-from layoutalg.synth.broken import Broken
+from layoutalg.synth.admission.tcgen05 import find_tcgen05
 from layoutalg.synth.lds import GIVEN, WIDTHS, read_or_write
 from layoutalg.synth.wgmma import OperandProblem
 from layoutalg.synth.wgmma.plan import find
@@ -160,7 +160,7 @@ def _refusal_of(problem: OperandProblem) -> str:
 
 
 def _admitted(name: str, target: str, smem: object, dtype: str) -> Served:
-    found = tcgen05.find(request_of(smem, name, target, dtype, None, ALIGN_BYTES, {}), repair=False)
+    found = find_tcgen05(request_of(smem, name, target, dtype, None, ALIGN_BYTES, {}))
     if isinstance(found, Unknown):
         return Served(0, 0, f"not decided: {found.reason}", holds=False)
     if isinstance(found, Refused):

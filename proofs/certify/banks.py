@@ -17,8 +17,9 @@ from layoutalg.ground import clock
 from layoutalg.ground.errors import Diagnostic, RepresentabilityError, shown
 from layoutalg.proofs.certify.certificate import Certificate
 from layoutalg.proofs.certify.evidence import proved
-from layoutalg.proofs.certify.functions import function, listed
+from layoutalg.proofs.certify.functions import function
 from layoutalg.proofs.certify.operands import check
+from layoutalg.proofs.certify.stages import document
 from layoutalg.proofs.checker.base import POINTS
 from layoutalg.targets import banks
 from layoutalg.targets.lds_rules import AMD_RULES, PAIRED_RULES, lds_name
@@ -160,11 +161,6 @@ def _integers(given: object) -> IntArray:
     if array.dtype.kind not in "iu" or not array.size or array.size > POINTS or int(array.max()) >= 2**32:
         raise check.malformed("addresses", rule, shown(given))
     return array.astype(np.int64).reshape(-1)
-
-
-def document(values: IntArray) -> object:
-    """Return listed values as a function of a statement."""
-    return listed(values).document()
 
 
 def _unknown(target: object, operation: object, because: str) -> RepresentabilityError:

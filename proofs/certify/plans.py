@@ -23,8 +23,8 @@ from layoutalg.ground.errors import AdmissibilityError, BudgetError, Diagnostic,
 from layoutalg.ground.verdict import Proved, Refuted
 from layoutalg.proofs.certify.certificate import Certificate
 from layoutalg.proofs.certify.evidence import false, proved
-from layoutalg.proofs.certify.functions import listed
 from layoutalg.proofs.certify.operands import operand_statement
+from layoutalg.proofs.certify.stages import listed
 from layoutalg.proofs.fields import instance
 from layoutalg.proofs.handoff import OperandView, prove_handoff
 from layoutalg.proofs.tensormap.listed_problem import ListedProblem

@@ -20,8 +20,9 @@ from layoutalg.ground import clock
 from layoutalg.ground.errors import BudgetError
 from layoutalg.integer.lattice import NoSolution, solve
 from layoutalg.proofs.certify.certificate import Certificate
-from layoutalg.proofs.certify.evidence import evaluated, first, proved
-from layoutalg.proofs.certify.functions import Stages, listed
+from layoutalg.proofs.certify.evidence import first, proved
+from layoutalg.proofs.certify.points import evaluated
+from layoutalg.proofs.certify.stages import Stages, listed
 
 IntArray: TypeAlias = npt.NDArray[np.int64]
 Known: TypeAlias = "IntArray | int"

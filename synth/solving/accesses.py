@@ -23,10 +23,10 @@ from layoutalg.f2 import LinearLayout
 from layoutalg.ground.check import Checker
 from layoutalg.ground.errors import MalformedError
 from layoutalg.ground.record import Record
+from layoutalg.ground.refusal import Broken
 from layoutalg.proofs.register_map import bit_addresses
 from layoutalg.synth.accesses import Moved as Instructions
 from layoutalg.synth.accesses import along_dimension, divided
-from layoutalg.synth.broken import Broken
 from layoutalg.synth.solving.space import Box, Digit, IntArray, Xor, xors
 from layoutalg.targets.bank_counting import JOINS, merged, words_by_bank
 from layoutalg.targets.banks import Access as Instruction

@@ -24,15 +24,14 @@ from layoutalg.ground.verdict import Unknown
 from layoutalg.proofs.admission import Admitted
 from layoutalg.proofs.joint import JointPlan
 from layoutalg.proofs.tensor import Tensor
-from layoutalg.proofs.tensormap import TensorMapPlan
-from layoutalg.synth.admission import wgmma
+from layoutalg.proofs.tensormap import TensorMapPlan, TensorMapProblem
 from layoutalg.synth.admission.request import request_of
+from layoutalg.synth.admission.wgmma import find_wgmma
 from layoutalg.synth.solving.accesses import Access
 from layoutalg.synth.solving.joint_question import Asked, bound_of, questions, read, space_of
 from layoutalg.synth.solving.orders import Cost, Found, Question, by_search
 from layoutalg.synth.solving.space import IntArray, padded
-from layoutalg.synth.tensormap import InadmissibleError
-from layoutalg.synth.tensormap.planner import tensormap
+from layoutalg.synth.tensormap import InadmissibleError, synthesize_tensormap
 from layoutalg.targets.nvidia.tensormap import limits
 
 TRIES = 12
@@ -169,7 +168,7 @@ def _kept(
     for name in asked.operands:
         held = matrix if matrix is not None else table // asked.box.element_bytes
         request = request_of(held, name, asked.target, asked.dtype.name, asked.box.extents, 1024, {})
-        admitted = wgmma.find(request, repair=False)
+        admitted = find_wgmma(request)
         if not isinstance(admitted, Admitted):
             if isinstance(admitted, Unknown):
                 best.unknown.append(f"{name}: {admitted.reason}")
@@ -201,7 +200,8 @@ def copied(
     """Return the proved plan of a copy, or the reason why there is none."""
     left = clock.left(PLAN_SECONDS)
     try:
-        return tensormap(tensor, tile, smem, target, direction, repair=False, budget_seconds=left, **options)
+        problem = TensorMapProblem.of(tensor, tile, smem, arch=target, direction=direction, **options)
+        return synthesize_tensormap(problem, repair=False, budget_seconds=left)
     except InadmissibleError as error:
         return str(error.violations[0]) if error.violations else error.diagnostic.what
     except RepresentabilityError as error:
