@@ -1,14 +1,16 @@
-"""Cases of the campaign of ``wgmma``: images, descriptors, registers and metadata of one chain of instructions.
+"""Cases of chains of ``wgmma``: images, descriptors, registers and metadata, and launching them.
 
 Notation: ``positions[m, j]`` of sparse A is where in its row the stored element j of row m belongs.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import os
+from dataclasses import dataclass, replace
 
 import numpy as np
-from instruments.wgmma_chain import Shape, variants
+from device import Launch, compiled, cuda
+from instruments.wgmma_chain import Shape, chain_kernel, variants
 
 from layoutalg.targets.nvidia import wgmma
 from layoutalg.targets.nvidia.swizzles import SWIZZLE_TABLE
@@ -201,45 +203,21 @@ def campaign_cases(shape: Shape, rng: np.random.Generator) -> tuple[Case, np.nda
     return case, expected, labels
 
 
-def product(shape: Shape, case: Case) -> np.ndarray:
-    """Return the words of D as the library describes the instruction: what a chain kernel should leave."""
-    kind = wgmma.multiply(shape.a, shape.b)
-    bits = kind.bits
-    where = wgmma.accumulator_coordinates(shape.n)
-    words = np.zeros((case.blocks, 128, shape.words), dtype=np.uint32)
-    for c in range(case.blocks):
-        variant = variants(shape)[case.variant[c]]
-        data = case.image[c] if case.image_stride else case.image.reshape(-1)
-        total = np.zeros((64, shape.n))
-        for s in range(case.steps):
-            if shape.registers:
-                held = np.zeros((64, kind.k))
-                at = wgmma.register_coordinates(bits)
-                held[at[..., 0], at[..., 1]] = decode(
-                    from_bytes(np.ascontiguousarray(case.a_registers[c, s]).view(np.uint8), shape.a), shape.a
-                ).reshape(at.shape[:2])
-            else:
-                held = _read(data, case.a_words[c, s], 64, kind.k, shape.a, variant[2])
-            if shape.sparse:
-                at = wgmma.metadata_coordinates(bits, variant[4])
-                heard = at[..., 0] >= 0
-                nibbles = case.metadata[c, s][:, None] >> (4 * np.arange(8, dtype=np.uint32)) & 15
-                size = 2 if bits == 32 else 4
-                codes = np.zeros((64, shape.k // size), dtype=np.int64)
-                codes[at[heard][:, 0], at[heard][:, 1]] = nibbles[heard]
-                inside = np.array([wgmma.SPARSE_CODES[bits].get(code, (0,) * (size // 2)) for code in range(16)])
-                positions = (inside[codes] + size * np.arange(codes.shape[1])[None, :, None]).reshape(64, -1)
-                full = np.zeros((64, shape.k))
-                np.put_along_axis(full, positions, held, axis=1)
-            else:
-                full = held
-            total += full @ _read(data, case.b_words[c, s], shape.n, shape.k, shape.b, variant[3]).T
-        values = (-total if variant[0] else total)[where[..., 0], where[..., 1]]
-        kinds = {"f16": np.float16, "f32": np.float32, "s32": np.int32}
-        words[c] = np.ascontiguousarray(values.astype(kinds[shape.accumulator])).view(np.uint32)
-    return words
+class Chains:
+    """Launches chain kernels of one cubin, made in this child."""
 
+    def __init__(self, shapes: list[Shape]) -> None:
+        self.kernel = chain_kernel(shapes[0], shapes[1:])
+        self.file = f"{self.kernel.name}_{os.getpid()}"
+        log = compiled(self.kernel, cuda().cubins / f"{self.file}.cubin")
+        if log:
+            raise RuntimeError(log)
 
-def _read(data: np.ndarray, word: int, rows: int, k: int, dtype: str, transposed: int) -> np.ndarray:
-    at = places(wgmma.decode(int(word)), rows, k, wgmma.OPERAND_BITS[dtype], "MN" if transposed else "K")
-    return decode(from_bytes(data, dtype)[at], dtype)
+    def chain(self, shape: Shape, case: Case) -> np.ndarray:
+        """Return the words of D: uint32[blocks, 128, words]."""
+        numbers = [case.image_bytes, case.image_stride, case.steps]
+        given = [case.image, *numbers, case.a_words, case.b_words, case.a_registers, case.metadata, case.variant]
+        given.append(np.zeros((case.blocks, 128, shape.words), dtype=np.uint32))
+        kernel = replace(self.kernel, name=f"la_chain_{shape.name}")
+        one = Launch(shape.name, kernel, given, (9,), case.blocks, smem=case.image_bytes + 1024, file=self.file)
+        return cuda().run(one)[9]

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 import layoutalg as la
 from layoutalg.ground.errors import MalformedError
+from layoutalg.ground.refusal import Broken
 from layoutalg.proofs.tensormap import ListedProblem, TensorMapProblem, meaning
 from layoutalg.synth import InadmissibleError, synthesize_tensormap
-from layoutalg.synth.broken import Broken
 from layoutalg.synth.tensormap.lattice import Pitches
 from layoutalg.synth.tensormap.pitches import fits
 from layoutalg.targets.nvidia import tensormap
