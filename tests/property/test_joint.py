@@ -57,6 +57,7 @@ def counted(asked, table) -> int | None:
     return total
 
 
+@pytest.mark.nightly(one_of=4)
 @pytest.mark.parametrize(("tile", "dtype", "consumers", "fill"), PROBLEMS)
 def test_no_order_of_a_small_tile_is_better(tile, dtype, consumers, fill):
     plan = joint(tile, dtype, consumers, fill=fill)
