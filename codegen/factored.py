@@ -16,7 +16,7 @@ from itertools import count
 import numpy as np
 
 from layoutalg.codegen.conversion_steps import WARP, StepWriter
-from layoutalg.codegen.cuda import MAP_TYPE, fitting, issue_text, origin_parameters, refusal_text, title
+from layoutalg.codegen.cuda import LOAD, MAP_TYPE, fitting, issue_text, origin_parameters, refusal_text, title
 from layoutalg.codegen.kernel import STATUS_DONE, STATUS_TIMEOUT, KernelSource, checked_name, signature
 from layoutalg.codegen.plans import base_align, launchable, upheld
 from layoutalg.codegen.portable import TENSOR_PRELUDE
@@ -145,9 +145,7 @@ def factored_kernel(found: Factorisation, way: Way | None = None, name: str | No
         title=title(plan), told=f"residual by {way}: {found.costs[way]}", threads=threads, name=name,
         signature=signature(parameters), align=align, barrier=barrier,
         bytes=plan.expect_tx_bytes, refusal=refusal_text(plan), words=words, loads=loads, stores=stores,
-        issues=issue_text(
-            plan, range(len(plan.issues)), 0, "la_tma_load_{rank}d({address}, &map, barrier, {coords});"
-        ),
+        issues=issue_text(plan, LOAD),
         residual="".join(f"        {line}\n" for line in lines), tables="".join(numbers.tables),
         shared_parts=numbers.declared(),
         status_done=STATUS_DONE, status_timeout=STATUS_TIMEOUT,

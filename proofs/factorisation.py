@@ -63,7 +63,7 @@ class Factorisation(
     certificate: Certificate
     exchange: ExchangePlan | None = None
 
-    def validate(self) -> None:
+    def _validate(self) -> None:
         for name in ("layout", "carried", "residual"):
             if not isinstance(getattr(self, name), SHARED_LAYOUTS):
                 raise CHECK.malformed(name, "must be a layout", getattr(self, name))

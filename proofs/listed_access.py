@@ -134,7 +134,7 @@ class ListedAccess(Record, code="LA930"):
     rows: tuple[tuple[int, ...], ...]
     turns: int
 
-    def validate(self) -> None:
+    def _validate(self) -> None:
         if self.elements < 1 or not self.rows or len({len(row) for row in self.rows}) != 1:
             raise CHECK.malformed("elements", "must be at least 1, with at least one instruction", self.elements)
         if min(map(min, self.rows)) < OUT or any(max(row) == OUT for row in self.rows):

@@ -53,7 +53,7 @@ class CellAccess(Record, code="LA920", json="name kind bits instructions"):
     bits: int
     cells: tuple[tuple[int | None, ...], ...]
 
-    def validate(self) -> None:
+    def _validate(self) -> None:
         if self.kind not in KINDS:
             raise CHECK.malformed("kind", f"must be one of {', '.join(KINDS)}", self.kind)
         if not self.cells or any(all(cell is None for cell in lanes) for lanes in self.cells):
@@ -117,7 +117,7 @@ class PaddingPlan(
     proof: str
     elsewhere: Elsewhere | None = field(default=None, compare=False, repr=False)
 
-    def validate(self) -> None:
+    def _validate(self) -> None:
         if self.form not in FORMS or len(self.pitches) != len(self.shape) or min(self.shape, default=0) < 1:
             raise CHECK.malformed("form", f"must be one of {', '.join(FORMS)}, with a pitch per extent", self.form)
         if prod(self.shape) > MOST_CELLS:

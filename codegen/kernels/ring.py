@@ -12,7 +12,7 @@ from math import prod
 from textwrap import dedent, indent
 from typing import Any
 
-from layoutalg.codegen.cuda import issue_text
+from layoutalg.codegen.cuda import LOAD, MAP_TYPE, STORE, issue_text
 from layoutalg.codegen.kernels.answer import CHECK, PERSISTENT_GRID, checked_grid
 from layoutalg.cute import CuteLayout
 from layoutalg.ground.record import Checked
@@ -25,8 +25,7 @@ from layoutalg.targets.nvidia.tensormap.limits import MAX_PHASE_BYTES
 
 MOST_COORDINATE = 1 << 31
 SPANS = {name: SWIZZLE_TABLE[name].span_bytes if name != "NONE" else 0 for name in PLAIN}
-MAP = "const __grid_constant__ la_tensor_map"
-PARAMETERS = ((MAP, "from"), (MAP, "into"), ("int", PERSISTENT_GRID), ("int*", "status"))
+PARAMETERS = ((MAP_TYPE, "from"), (MAP_TYPE, "into"), ("int", PERSISTENT_GRID), ("int*", "status"))
 
 RING = r"""
 #ifndef LA_HOST
@@ -140,10 +139,8 @@ def mover(plan: TensorMapPlan, name: str, title: str, order: Sequence[int], coun
         origins.append(f"    const int origin{dim} = {where};\n")
         before *= count
     load = plan.direction == "load"
-    call = "la_tma_load_{rank}d({address}, map, barrier, {coords});"
-    if not load:
-        call = "la_tma_store_{rank}d(map, {address}, {coords});"
-    issues = indent(dedent(issue_text(plan, range(len(plan.issues)), 0, call)), "    ")
+    call = (LOAD if load else STORE).replace("&map", "map")
+    issues = indent(dedent(issue_text(plan, call)), "    ")
     return _MOVER.format(
         title=title, name=name, barrier=" la_u32 barrier," if load else "", origins="".join(sorted(origins)),
         expect=f"    la_arrive_expect_tx(barrier, {plan.expect_tx_bytes}u);\n" if load else "",

@@ -35,7 +35,6 @@ from layoutalg.bridges.normal import (
     opposite,
     outputs,
     read,
-    takes_offsets,
     values_at,
 )
 from layoutalg.bridges.piecewise import to_piecewise
@@ -44,6 +43,7 @@ from layoutalg.ground import clock, limits
 from layoutalg.ground.check import Checker
 from layoutalg.ground.digits import merge
 from layoutalg.ground.errors import BudgetError, LayoutError, MalformedError, shown
+from layoutalg.ground.layout import takes_offsets
 from layoutalg.ground.recognize import Departure
 from layoutalg.ground.verdict import Proved, Refuted, Unknown, Verdict
 from layoutalg.hierarchy import HierarchicalLayout

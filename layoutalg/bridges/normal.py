@@ -37,6 +37,7 @@ from layoutalg.ground.errors import (
     MalformedError,
     RepresentabilityError,
 )
+from layoutalg.ground.layout import takes_offsets
 from layoutalg.ground.listed import ListedLayout, listed
 from layoutalg.hierarchy import DigitMap, HierarchicalLayout
 from layoutalg.hierarchy import bijection as maps
@@ -55,7 +56,6 @@ Modes: TypeAlias = tuple[tuple[int, int], ...]
 CONFIRM_POINTS = 2**20
 """Most points that are compared one by one if algebra does not decide."""
 OFFSET_BITS = 62
-OFFSET = "offset"
 ONE_OF = "CuteLayout, ComposedLayout, LinearLayout, PiecewiseLayout, IntegerLayout or HierarchicalLayout"
 
 check = Checker("LA234", "this cannot be converted")
@@ -433,19 +433,6 @@ def values_at(layout: AnyFamily, index: npt.NDArray[Any]) -> npt.NDArray[Any]:
 # directions
 
 TURNED = "{} maps offsets to coordinates, so its inverse is compared"
-
-
-def takes_offsets(layout: Any) -> bool:
-    """Return whether a layout maps offsets to the coordinates of a tile.
-
-    Example:
-        >>> shared = LinearLayout.from_bases({"offset": [(0, 1), (1, 1)]}, {"dim0": 2, "dim1": 2})
-        >>> takes_offsets(shared), takes_offsets(shared.inverse()), takes_offsets(CuteLayout(4, 1))
-        (True, False, False)
-    """
-    outputs = layout.out_dims
-    named = set(outputs) == {f"dim{place}" for place in range(len(outputs))}
-    return named and bool(outputs) and OFFSET in layout.in_dims
 
 
 def opposite(f: Any, g: Any) -> bool:

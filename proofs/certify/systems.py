@@ -19,10 +19,10 @@ import numpy.typing as npt
 from layoutalg.ground import clock
 from layoutalg.ground.errors import BudgetError
 from layoutalg.integer.lattice import NoSolution, solve
-from layoutalg.proofs.certify.banks import document
 from layoutalg.proofs.certify.certificate import Certificate
-from layoutalg.proofs.certify.evidence import evaluated, first, proved
-from layoutalg.proofs.certify.functions import Stages
+from layoutalg.proofs.certify.evidence import first, proved
+from layoutalg.proofs.certify.points import evaluated
+from layoutalg.proofs.certify.stages import Stages, document
 
 IntArray: TypeAlias = npt.NDArray[np.int64]
 Known: TypeAlias = "IntArray | int"

@@ -30,6 +30,7 @@ from layoutalg.ground import clock
 from layoutalg.ground.errors import BudgetError, LayoutError
 from layoutalg.ground.limits import PLAN_SECONDS
 from layoutalg.ground.listed import ListedLayout
+from layoutalg.ground.refusal import Broken
 from layoutalg.ground.verdict import Unknown
 from layoutalg.piecewise import PiecewiseLayout
 from layoutalg.piecewise.runs import runs_text
@@ -38,7 +39,7 @@ from layoutalg.proofs.certify.algebra import composition
 from layoutalg.proofs.factorisation import Factorisation
 from layoutalg.synth.admission import admissible
 from layoutalg.synth.exchange import exchanges
-from layoutalg.synth.factor.bits import Bits, Carrier, Obstacle, bits_of, carriers, run_bits
+from layoutalg.synth.factor.bits import Bits, Carrier, bits_of, carriers, run_bits
 from layoutalg.synth.factor.instructions import carrier_of, template_of
 from layoutalg.synth.factor.orders import Order, first_mixed, tried
 from layoutalg.synth.factor.question import ROLES, IntArray, Question, read
@@ -150,7 +151,7 @@ def _linear(
     question: Question, bits: Bits, consumer: str, target: str, swizzles: tuple[str, ...]
 ) -> Factorisation | Refused | Unknown:
     found = list(carriers(bits, swizzles))
-    obstacles = tuple(each for each in found if isinstance(each, Obstacle))
+    obstacles = tuple(each for each in found if isinstance(each, Broken))
     dense = max(question.offsets) < question.size
     for carrier in sorted((each for each in found if isinstance(each, Carrier)), key=lambda each: each.rounds):
         carried = _bit_map(question.tile, carrier.columns(bits.low))
@@ -165,13 +166,9 @@ def _linear(
         if dense:
             return Unknown(f"a map that {consumer} should carry was not admitted: {admitted}", ("factorise",))
     if not dense and not any(each.rule == "FACTOR_INJECTIVE" for each in obstacles):
-        return Unknown(f"the offsets must be 0 to {question.size - 1}: {obstacles[0].because}", ("factorise",))
-    said = dict.fromkeys((each.rule, each.because) for each in obstacles)
-    rules, reasons = tuple(rule for rule, _ in said), tuple(because for _, because in said)
+        return Unknown(f"the offsets must be 0 to {question.size - 1}: {obstacles[0].reason}", ("factorise",))
     evidence = certified(question, bits, swizzles)
-    return Refused(
-        consumer, target, question.dtype.name, rules, reasons, {"output_bit": obstacles[0].bit}, (), evidence
-    )
+    return Refused.by(obstacles, consumer, target, question.dtype.name, certificate=evidence)
 
 
 def _instructed(question: Question, consumer: str, target: str) -> Factorisation | Refused | Unknown:
@@ -188,8 +185,8 @@ def _instructed(question: Question, consumer: str, target: str) -> Factorisation
         )
     found = carrier_of(bits, template)
     name = question.dtype.name
-    if isinstance(found, Obstacle):
-        return Refused(consumer, target, name, (found.rule,), (found.because,), {"output_bit": found.bit})
+    if isinstance(found, Broken):
+        return Refused.by((found,), consumer, target, name)
     columns, constant, least = found
     width = max(*columns, constant, 1).bit_length()
     carried = LinearLayout(_axes(question.tile), (("offset", width),), columns, constant)

@@ -24,8 +24,8 @@ from layoutalg.ground.verdict import Unknown
 from layoutalg.proofs.admission import Admitted
 from layoutalg.proofs.joint import JointPlan
 from layoutalg.proofs.tensormap import TensorMapPlan, TensorMapProblem
-from layoutalg.synth.admission import wgmma
 from layoutalg.synth.admission.request import request_of
+from layoutalg.synth.admission.wgmma import find_wgmma
 from layoutalg.synth.solving.accesses import Access
 from layoutalg.synth.solving.joint_question import Asked, bound_of, questions, read, space_of
 from layoutalg.synth.solving.orders import Cost, Found, Question, by_search
@@ -167,7 +167,7 @@ def _kept(
     for name in asked.operands:
         held = matrix if matrix is not None else table // asked.box.element_bytes
         request = request_of(held, name, asked.target, asked.dtype.name, asked.box.extents, 1024, {})
-        admitted = wgmma.find(request, repair=False)
+        admitted = find_wgmma(request)
         if not isinstance(admitted, Admitted):
             if isinstance(admitted, Unknown):
                 best.unknown.append(f"{name}: {admitted.reason}")

@@ -8,11 +8,12 @@ from typing import Any
 from layoutalg.proofs.symbolic.plan import SymbolicPlan
 from layoutalg.proofs.symbolic.problem import SymbolicProblem
 from layoutalg.proofs.tensor import Tensor
-from layoutalg.proofs.tensormap import TensorMapPlan
+from layoutalg.proofs.tensormap import TensorMapPlan, TensorMapProblem
 from layoutalg.synth.symbolic.planner import synthesize_symbolic
-from layoutalg.synth.tensormap import planner
+from layoutalg.synth.tensormap.planner import synthesize_tensormap
 
-_SEARCH = ("budget_seconds", "repair", "for_all")
+_SEARCH = ("budget_seconds", "repair")
+_OF_NUMBERS, _OF_NAMES = ("documented_only", "interleave"), ("for_all",)
 
 
 def tensormap(
@@ -48,8 +49,10 @@ def tensormap(
         K % 8 == 0, 1 <= K <= 2**31, 1 <= M <= 2**31
     """
     if not _has_names(tensor, options):
-        return planner.tensormap(tensor, tile, smem, target, direction, **options)
-    search = {name: options.pop(name) for name in _SEARCH if name in options}
+        search = {name: options.pop(name) for name in (*_SEARCH, *_OF_NUMBERS) if name in options}
+        numeric = TensorMapProblem.of(tensor, tile, smem, arch=target, direction=direction, **options)
+        return synthesize_tensormap(numeric, **search)
+    search = {name: options.pop(name) for name in (*_SEARCH, *_OF_NAMES) if name in options}
     problem = SymbolicProblem.of(tensor, tile, smem, arch=target, direction=direction, **options)
     return synthesize_symbolic(problem, **search)
 

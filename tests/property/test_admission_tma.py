@@ -12,9 +12,9 @@ import pytest
 
 import layoutalg as la
 from layoutalg.ground.errors import MalformedError
+from layoutalg.ground.refusal import Broken
 from layoutalg.proofs.tensormap import ListedProblem, TensorMapProblem, meaning
 from layoutalg.synth import InadmissibleError, synthesize_tensormap
-from layoutalg.synth.broken import Broken
 from layoutalg.synth.tensormap.lattice import Pitches
 from layoutalg.synth.tensormap.pitches import fits
 from layoutalg.targets.nvidia import tensormap

@@ -18,8 +18,8 @@ from layoutalg.synth.solving.accesses import accesses, turns
 from layoutalg.synth.solving.joint_question import questions, read
 from layoutalg.synth.solving.orders import by_search, operand_rules
 from layoutalg.synth.solving.space import Box, Order
+from layoutalg.synth.symbolic.call import tensormap
 from layoutalg.synth.tensormap import InadmissibleError
-from layoutalg.synth.tensormap.planner import tensormap
 from layoutalg.synth.wgmma.plan import find
 from layoutalg.targets.nvidia.banks import wavefronts
 from layoutalg.targets.nvidia.swizzles import XORS as SWIZZLES

@@ -82,8 +82,6 @@ CALLS: dict[str, Callable[[Any], object]] = {
     "addresses number": lambda x: piecewise.addresses(L, x),
     "banks": piecewise.banks,
     "banks number": lambda x: piecewise.banks(L, x),
-    "common_values": lambda x: piecewise.common_values(x, L),
-    "common_values second": lambda x: piecewise.common_values(L, x),
     "from_pieces": lambda x: piecewise.from_pieces(x, [("", "i")]),
     "from_pieces list": lambda x: piecewise.from_pieces(("i",), x),
     "from_pieces guard": lambda x: piecewise.from_pieces(("i",), [(x, "i")]),
