@@ -246,7 +246,7 @@ def _boxes(problem: TensorMapProblem) -> list[_Sized]:
 
 def _order(sized: _Sized) -> tuple[object, ...]:
     forms, ratio, box = sized
-    return _thin(forms, box), box.issues, ratio, len(box.rows), -box.rows[0].count
+    return _thin(forms, box), box.issues, ratio, len(box.rows), [-row.count for row in box.rows]
 
 
 def _thin(forms: Forms, box: Box) -> bool:

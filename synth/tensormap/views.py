@@ -142,10 +142,11 @@ def _starts_in_range(
 ) -> bool:
     """Whether start coordinates fit in 32 bits for all in-bounds origins, and are non-negative for a store."""
     lowest = 0 if forms.problem.direction == "store" else -COORDINATE_LIMIT
+    turned = {box.rows[-1].atoms[-1]: box.starts[-1]} | {index: box.atoms[index].extent - 1 for index in box.loops}
     for start, mine, slope in zip(starts, factors, slopes, strict=True):
         low = high = start
         for index, factor in mine.items():
-            reach = factor * (box.atoms[index].extent - 1)
+            reach = factor * turned.get(index, 0)
             low, high = low + min(0, reach), high + max(0, reach)
         for dim, factor in slope.items():
             ends = [factor * u for u in forms.sights[dim].starts]
