@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from layoutalg.ground import clock
 from layoutalg.proofs.tensormap.problem import TensorMapProblem
 from layoutalg.synth.tensormap.boxes import Box, Row
-from layoutalg.synth.tensormap.lines import ALIGN, Line, Move, box_moves, room_for
+from layoutalg.synth.tensormap.lines import ALIGN, Line, Move, box_moves
 from layoutalg.synth.tensormap.sight import Form, Forms, Test
 from layoutalg.targets.nvidia.tensormap import limits
 
@@ -113,7 +113,7 @@ def layings(
     order = sorted(range(problem.rank), key=lambda dim: (free[dim], len(moves[dim])))
     inner = frozenset(box.atoms[index].dim for index in box.rows[0].atoms)
     units = tuple(line.unit for line in lines)
-    search = _Search(forms, wanted, ratio, plain, units, inner, room_for(problem), tuple(order), ways, moves)
+    search = _Search(forms, wanted, ratio, plain, units, inner, forms.room, tuple(order), ways, moves)
     start = _Partial((), ({},) * len(lines), ((),) * len(lines), ())
     if not search.holds(start):
         return

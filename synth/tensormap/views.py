@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from layoutalg.proofs.tensormap.problem import TensorMapProblem
 from layoutalg.synth.tensormap.boxes import Box
 from layoutalg.synth.tensormap.layings import Laying, alignment, grain, layings
-from layoutalg.synth.tensormap.lines import Line, Move, room_for, row_lines
+from layoutalg.synth.tensormap.lines import Line, Move, row_lines
 from layoutalg.synth.tensormap.sight import Forms
 from layoutalg.targets.nvidia.tensormap import limits
 
@@ -82,7 +82,7 @@ def _placed(forms: Forms, box: Box, ratio: int, laying: Laying, wanted: str) -> 
     extents = [start + high // line.unit + 1 for start, high, line in zip(starts, highs, lines, strict=True)]
     below = -sum(start * line.stride_bytes for start, line in zip(starts, lines, strict=True))
     above = sum((n - 1) * line.stride_bytes for n, line in zip(extents, lines, strict=True)) + below
-    room = room_for(problem)
+    room = forms.room
     if below < room[0] or above > room[1] or max(extents[0] // ratio, *extents[1:], 1) > limits.MAX_DIM:
         return None
     base = problem.base_elem_offset * size + below
