@@ -1,7 +1,8 @@
 """Maps with all moves assigned, as tight as alignment allows, and their predicted out-of-bounds class.
 
 Among all maps with one laying, the tightest extents and starts give the fewest elements in bounds of the map; so if
-this one moves foreign elements, all of them do. The class is predicted one tile dimension at a time: a dimension is
+this one moves foreign elements, all of them do. A line that alone carries a dimension of the tensor may have its whole
+extent: no tile has a coordinate between the two. The class is predicted one tile dimension at a time: a dimension is
 guarded if its out-of-bounds elements fail the test of some line for any contribution of the dimensions guarded before.
 The checker decides.
 """
