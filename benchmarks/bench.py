@@ -399,6 +399,29 @@ def piecewise() -> Iterator[Row]:
     chain = to_piecewise(CuteLayout((7, 3, 5, 11, 13, 17), (1, 7, 21, 105, 1155, 15015)))
     yield timed("inverse of a chain of 6 modes", chain.image_inverse)
     yield timed("count formula of a wedge", PointSet("[N] -> { [i, j] : 0 <= j <= i < N }").count_formula)
+    for count in (1, 10, 40):
+        yield from against_islpy(count)
+
+
+def against_islpy(count: int) -> Iterator[Row]:
+    """Reading, composing and inverting a function of disjoint pieces, and the same by islpy alone."""
+    import islpy
+
+    from layoutalg.piecewise import PiecewiseLayout
+
+    pieces = [f"[i] -> [{2 + k % 3}i + {1000 * k}] : {10 * k} <= i < {10 * k + 5 + k % 5}" for k in range(count)]
+    text, outer = f"{{ {'; '.join(pieces)} }}", f"{{ [v] -> [v + floor(v/997)] : 0 <= v < {1000 * count} }}"
+    read = functools.partial(islpy.PwMultiAff.read_from_str, islpy.Context())
+    ours, theirs = [PiecewiseLayout(side) for side in (text, outer)], [read(side) for side in (text, outer)]
+    bar = "<= 3 of islpy"
+
+    def inverse() -> object:
+        return islpy.PwMultiAff.from_map(theirs[0].as_map().reverse())
+
+    after = functools.partial(theirs[1].pullback_pw_multi_aff, theirs[0])
+    yield Row(f"read, {count} pieces", lambda: PiecewiseLayout(text), lambda: read(text), bar, cold=True)
+    yield Row(f"composition, {count} pieces", lambda: ours[1].after(ours[0]), after, bar)
+    yield Row(f"inverse, {count} pieces", ours[0].image_inverse, inverse, bar)
 
 
 def equations() -> Iterator[Row]:

@@ -120,12 +120,31 @@ def _learn(facts: Facts, kind: str, value: Polynomial) -> None:
                 facts.low[name] = max(facts.low.get(name, ceil(bound)), ceil(bound))
             else:
                 facts.high[name] = min(facts.high.get(name, floor(bound)), floor(bound))
+        else:
+            quotient = _positive_quotient(facts, value)
+            if quotient is not None:
+                _learn(facts, kind, quotient)
     elif kind == "integral":
         facts.integral.append(value)
         if linear is not None:
             _learn_class(facts, *linear)
         elif len(value.monomials) == 1 and value.monomials[0][1] > 0 and _positive(facts, value):
             facts.nonnegative.append(value - ONE)  # a positive integer is at least 1
+
+
+def _positive_quotient(facts: Facts, value: Polynomial) -> Polynomial | None:
+    """Return what is at least 0 because ``m q + c >= 0`` for a monomial m >= 1 and c <= 0: q - 1 if c < 0, else q."""
+    constant = next((coefficient for monomial, coefficient in value.monomials if not monomial), Fraction(0))
+    moving = [dict(monomial) for monomial, _ in value.monomials if monomial]
+    names = [name for name in moving[0] if facts.low.get(name, 0) >= 1]
+    powers = {name: min(monomial.get(name, 0) for monomial in moving) for name in names}
+    shared = tuple(sorted([(name, power) for name, power in powers.items() if power > 0]))
+    if constant > 0 or not shared or (len(moving) == 1 and constant == 0):
+        return None
+    quotient = (value - constant) / trusted(((shared, Fraction(1)),))
+    if constant == 0:
+        return quotient
+    return quotient - ONE if quotient.whole else None
 
 
 def _linear(value: Polynomial) -> tuple[str, Fraction, Fraction] | None:

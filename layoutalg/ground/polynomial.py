@@ -131,6 +131,8 @@ def common_multiple(first: int, second: int) -> int:
 
 
 def times(left: Monomial, right: Monomial) -> Monomial:
+    if not left or not right:
+        return left or right
     powers = dict(left)
     for name, power in right:
         powers[name] = powers.get(name, 0) + power
@@ -146,7 +148,7 @@ def bounded(entries: tuple[tuple[Monomial, Fraction], ...]) -> None:
         rule = f"must have at most {TERM_MONOMIALS} monomials"
         raise malformed("polynomial", rule, len(entries))
     for _, coefficient in entries:
-        if bits(coefficient) > TERM_BITS:
+        if coefficient.numerator.bit_length() > TERM_BITS or coefficient.denominator.bit_length() > TERM_BITS:
             rule = f"must have coefficients of at most {TERM_BITS} bits"
             raise malformed("polynomial", rule, f"{bits(coefficient)} bits")
 
@@ -253,19 +255,14 @@ class Polynomial:
             raise malformed("values", "must map names to polynomials", values)
         if not self.names & values.keys():
             return self
-        total = ZERO
+        parts: list[Polynomial] = []
         for monomial, coefficient in self.monomials:
-            product = _make({(): coefficient})
+            product = trusted(((tuple([entry for entry in monomial if entry[0] not in values]), coefficient),))
             for name, power in monomial:
                 if name in values:
-                    factor = values[name]
-                    factor = factor if power > 0 else ONE / factor
-                    for _ in range(abs(power)):
-                        product = product * factor
-                else:
-                    product = product * _make({((name, power),): Fraction(1)})
-            total = total + product
-        return total
+                    product = product * power_of(values[name] if power > 0 else ONE / values[name], abs(power))
+            parts.append(product)
+        return total(parts)
 
     def split(self) -> tuple[Polynomial, Polynomial]:
         """Return (numerator, denominator); the numerator has integer coefficients and no negative exponents."""
@@ -329,14 +326,23 @@ class Polynomial:
         if len(self.monomials) * len(factor.monomials) > TERM_MONOMIALS:
             rule = f"must stay below {TERM_MONOMIALS} monomials"
             raise malformed("polynomial", rule, f"{len(self.monomials)} times {len(factor.monomials)}")
-        widest = max([bits(coefficient) for _, coefficient in (*self.monomials, *factor.monomials)], default=0)
-        charge(1 + len(self.monomials) * len(factor.monomials) * (1 + widest // 256))
-        sums: dict[Monomial, Fraction] = {}
-        for left, a in self.monomials:
-            for right, b in factor.monomials:
+        # integers over a common denominator: a Fraction costs ten times as much
+        (lefts, scale), (rights, other_scale) = self._scaled(), factor._scaled()
+        widest = max([value.bit_length() for _, value in (*lefts, *rights)], default=0)
+        charge(1 + len(lefts) * len(rights) * (1 + widest // 256))
+        sums: dict[Monomial, int] = {}
+        for left, a in lefts:
+            for right, b in rights:
                 key = times(left, right)
-                sums[key] = sums.get(key, Fraction(0)) + a * b
-        return _make(sums)
+                sums[key] = sums.get(key, 0) + a * b
+        return _make({key: Fraction(value, scale * other_scale) for key, value in sums.items() if value})
+
+    def _scaled(self) -> tuple[list[tuple[Monomial, int]], int]:
+        """Return the monomials with integer coefficients, and the denominator of them all."""
+        scale = math.lcm(*[coefficient.denominator for _, coefficient in self.monomials])
+        if scale == 1:
+            return [(monomial, coefficient.numerator) for monomial, coefficient in self.monomials], 1
+        return [(monomial, int(coefficient * scale)) for monomial, coefficient in self.monomials], scale
 
     __rmul__ = __mul__
 
@@ -473,8 +479,8 @@ def total(parts: Iterable[Polynomial]) -> Polynomial:
 
 def power_of(base: Polynomial, exponent: int) -> Polynomial:
     """Return a power with a non-negative exponent."""
-    answer = ONE
-    for _ in range(exponent):
+    answer = base if exponent else ONE
+    for _ in range(exponent - 1):
         answer = answer * base
     return answer
 

@@ -3,8 +3,6 @@
 from layoutalg.integer.access import Access, SymbolicAccess, access, symbolic_access
 from layoutalg.integer.axes import (
     coalesced,
-    digit_permutation,
-    first_difference,
     fix,
     flip,
     merge,
@@ -12,13 +10,11 @@ from layoutalg.integer.axes import (
     permute,
     rename,
     reshape,
-    resize,
     same_function,
     select_outputs,
     shift,
     slice,
     split,
-    stack,
 )
 from layoutalg.integer.expression import IndexExpression, index_expression
 from layoutalg.integer.inverse import ImageInverse, RightInverse, image_inverse, right_inverse
@@ -42,8 +38,6 @@ __all__ = [
     "access",
     "coalesced",
     "covers",
-    "digit_permutation",
-    "first_difference",
     "fix",
     "flip",
     "hnf",
@@ -59,7 +53,6 @@ __all__ = [
     "permute",
     "rename",
     "reshape",
-    "resize",
     "right_inverse",
     "same_function",
     "select_outputs",
@@ -69,7 +62,6 @@ __all__ = [
     "solve",
     "solve_mod",
     "split",
-    "stack",
     "symbolic_access",
 ]
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from layoutalg.ground.digits import Axes, checked_axes
+from layoutalg.ground.digits import Axes, checked_axes, point_at
 from layoutalg.ground.errors import Diagnostic, RepresentabilityError
 from layoutalg.integer.layout import IntegerLayout, layout_or_refuse
 from layoutalg.integer.layout import check_argument as check
@@ -114,18 +114,6 @@ def rename(layout: IntegerLayout, names: Mapping[str, str]) -> IntegerLayout:
     )
 
 
-def resize(layout: IntegerLayout, axis: str, extent: int) -> IntegerLayout:
-    """Return the same affine map on a longer (padded) or shorter axis.
-
-    Example:
-        >>> resize(IntegerLayout.from_strides({"i": 3}, (2,)), "i", 4).table().tolist()
-        [0, 2, 4, 6]
-    """
-    place = place_of(layout, axis)
-    length = check.integer(extent, "extent", 0)
-    return _rebuilt(layout, place, length, 1, 0)
-
-
 def select_outputs(layout: IntegerLayout, outputs: Sequence[str]) -> IntegerLayout:
     """Return the layout with some of its outputs, in the given order.
 
@@ -155,21 +143,6 @@ def shift(layout: IntegerLayout, amounts: Sequence[int]) -> IntegerLayout:
     return IntegerLayout(layout.inputs, layout.outputs, layout.matrix, offset)
 
 
-def stack(first: IntegerLayout, second: IntegerLayout) -> IntegerLayout:
-    """Return x -> (first(x), second(x)) for layouts on the same box.
-
-    Example:
-        >>> L = IntegerLayout.from_strides({"i": 8}, (3,))
-        >>> str(stack(L, IntegerLayout.from_strides({"i": 8}, (3,), output="bank", modulus=4)))
-        'Z[i:8=(3,3) -> offset, bank%4]'
-    """
-    if layout_or_refuse(first).inputs != layout_or_refuse(second, "second").inputs:
-        raise check.malformed("second", f"must have the input axes {first.inputs}", second.inputs)
-    return IntegerLayout(
-        first.inputs, first.outputs + second.outputs, first.matrix + second.matrix, first.offset + second.offset
-    )
-
-
 def normal_form(layout: IntegerLayout) -> IntegerLayout:
     """Return the normal form: strides of axes of extent 0 or 1 become 0, and so does an empty layout.
 
@@ -196,28 +169,6 @@ def same_function(first: IntegerLayout, second: IntegerLayout) -> bool:
         True
     """
     return normal_form(first) == normal_form(second)
-
-
-def first_difference(first: IntegerLayout, second: IntegerLayout) -> Vector | None:
-    """Return the first point of the common box where the layouts differ, or None.
-
-    Example:
-        >>> L = IntegerLayout.from_strides({"i": 4, "j": 3}, (1, 4))
-        >>> first_difference(L, IntegerLayout.from_strides({"i": 4, "j": 3}, (1, 5)))
-        (0, 1)
-    """
-    if (layout_or_refuse(first).inputs, first.outputs) != (layout_or_refuse(second, "second").inputs, second.outputs):
-        raise check.malformed("second", "must have the same axes and outputs", str(second))
-    if not first.size:
-        return None
-    count = len(first.inputs)
-    # two affine maps first differ at the origin or at a unit point
-    for place in range(-1, count):
-        point = tuple(int(k == place) for k in range(count))
-        inside = place < 0 or first.extents[place] > 1
-        if inside and first.value(point) != second.value(point):
-            return point
-    return None
 
 
 # the flat index
@@ -288,22 +239,10 @@ def merge(layout: IntegerLayout, axes: Sequence[str], into: str) -> IntegerLayou
     modes = coalesced(part)
     if len(modes) > 1:
         at = modes[0][0]
-        point = part.coordinate(at)
         affine = tuple(b + s for b, s in zip(part.offset, _times(modes[0][1], at, part.moduli), strict=True))
-        raise RepresentabilityError(
-            Diagnostic(
-                code="LA733",
-                what="the axes do not merge into one",
-                where=(str(layout), f"merging {', '.join(axes)}"),
-                because=f"the first {at} flat indices have stride {modes[0][1]}, the next step differs",
-                witness={
-                    "flat": at,
-                    "coordinate": dict(zip(part.in_dims, point, strict=True)),
-                    "value": part.value(point),
-                    "affine": affine,
-                },
-            )
-        )
+        because = f"the first {at} flat indices have stride {modes[0][1]}, the next step differs"
+        where = (str(layout), f"merging {', '.join(axes)}")
+        raise _not_affine("LA733", "the axes do not merge into one", where, because, part, at, part.inputs, affine)
     # the stride of an axis of extent 1 is irrelevant
     stride = modes[0][1] if modes else layout.columns[places[0]]
     inputs, columns = [], []
@@ -348,26 +287,26 @@ def reshape(layout: IntegerLayout, dims: Mapping[str, int] | Sequence[tuple[str,
     at = _first_difference(coalesced(candidate), coalesced(layout))
     if at is None:
         return candidate
-    value, point = layout.value(layout.coordinate(at)), candidate.coordinate(at)
-    affine = candidate.value(point)
-    raise RepresentabilityError(
-        Diagnostic(
-            code="LA732",
-            what="the layout is not affine on the new box",
-            where=(str(layout), f"as {_dims_text(inputs)}"),
-            because=f"at the flat index {at} the value is {value}, the only affine candidate gives {affine}",
-            witness={
-                "flat": at,
-                "coordinate": dict(zip(dict(inputs), point, strict=True)),
-                "value": value,
-                "affine": affine,
-            },
-        )
-    )
+    value, affine = layout.value(layout.coordinate(at)), candidate.value(candidate.coordinate(at))
+    because = f"at the flat index {at} the value is {value}, the only affine candidate gives {affine}"
+    where = (str(layout), f"as ({', '.join(f'{name}:{extent}' for name, extent in inputs)})")
+    raise _not_affine("LA732", "the layout is not affine on the new box", where, because, layout, at, inputs, affine)
 
 
-def _dims_text(inputs: Axes) -> str:
-    return "(" + ", ".join(f"{name}:{extent}" for name, extent in inputs) + ")"
+def _not_affine(
+    code: str,
+    what: str,
+    where: tuple[str, ...],
+    because: str,
+    layout: IntegerLayout,
+    at: int,
+    axes: Axes,
+    affine: Vector,
+) -> RepresentabilityError:
+    """Return the error for a layout whose value at a flat index, a point of some axes, is not the affine one."""
+    value = layout.value(layout.coordinate(at))
+    witness = {"flat": at, "coordinate": point_at(axes, at), "value": value, "affine": affine}
+    return RepresentabilityError(Diagnostic(code, what, where, because, witness))
 
 
 def _first_difference(left: Modes, right: Modes) -> int | None:
@@ -380,25 +319,3 @@ def _first_difference(left: Modes, right: Modes) -> int | None:
             return weight * min(extent, other)
         weight *= extent
     return None
-
-
-def digit_permutation(
-    dims: Mapping[str, int] | Sequence[tuple[str, int]], order: Sequence[str], output: str = "offset"
-) -> IntegerLayout:
-    """Return the layout that reorders mixed-radix digits: a bijection onto [0, size).
-
-    Args:
-        dims: Digits (name, extent), fastest first in the input.
-        order: The same names, fastest first in the output.
-        output: Name of the output.
-
-    Example:
-        >>> digit_permutation({"i": 2, "j": 3}, ["j", "i"]).table().tolist()
-        [0, 3, 1, 4, 2, 5]
-    """
-    inputs = dict(checked_axes(dims, "dims", check))
-    weight, strides = 1, {}
-    for name in check.names(order, "order", inputs, whole=True):
-        strides[name] = weight
-        weight *= inputs[name]
-    return IntegerLayout.from_strides(inputs, [strides[name] for name in inputs], output=output)

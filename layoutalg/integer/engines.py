@@ -5,8 +5,7 @@ Engines per question, cheapest first:
     question         lattice      sorted strides   table      bitset   ISL         z3
     injective        kernel       superincreasing  x          x                    x
     covers           coset        range, chain     x          x        x           confirms
-    right inverse    residues     digits
-    image inverse    one piece    digits           runs                x
+    right inverse    residues     digits                               x
 
 Implementation notes: bitsets hold the values of one form in a Python integer; axes are added one by one, and the union
 of the shifted copies is built by doubling, so an axis of extent s costs about 2 log s shifts of the whole set. z3 is

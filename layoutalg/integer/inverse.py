@@ -10,26 +10,24 @@ One piece is found by linear algebra if no modulus wraps and the columns of the 
 over Q: with k independent rows R of A, ``x = adj(A_R) (y_R - b_R) / det(A_R)``. A point y is a value exactly when these
 quotients are integers inside the box and the other rows of A agree with y.
 
-Implementation notes: ``INVERSES`` lists the engines for the guarded inverse, cheapest first: one piece by linear
-algebra, chains of digits, runs of values of a small layout, ISL. Each answer is checked against the layout. The
-piecewise family is imported on use, because it would double the import time of this package.
+Implementation notes: a guarded inverse of more pieces is that of the piecewise layout. Each answer is checked against
+the layout. The piecewise family is imported on use, because it would double the import time of this package.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 from layoutalg.ground import clock
-from layoutalg.ground.errors import BudgetError, Diagnostic, LayoutError, RepresentabilityError
+from layoutalg.ground.errors import AdmissibilityError, BudgetError, Diagnostic, LayoutError, RepresentabilityError
 from layoutalg.ground.limits import ISL_SECONDS
 from layoutalg.integer.axes import same_function
 from layoutalg.integer.compose import compose
-from layoutalg.integer.engines import Ladder, climb
 from layoutalg.integer.forms import sampled_coordinates
 from layoutalg.integer.lattice import NoSolution, solve_mod
 from layoutalg.integer.layout import IntegerLayout, layout_or_refuse
@@ -40,13 +38,6 @@ if TYPE_CHECKING:
 
 POINTS = 2**12
 """Largest layout on digits that is checked at every point."""
-LISTED_POINTS = 2048
-"""Largest layout whose values are listed in runs."""
-SMALL_POINTS = 512
-"""Largest layout that may be listed in any number of runs."""
-FEW_PIECES, MANY_PIECES = 64, 256
-"""Limits on the runs of a larger layout: before ISL is tried, and after it failed."""
-Names: TypeAlias = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,20 +117,20 @@ def image_inverse(layout: IntegerLayout) -> ImageInverse:
         'all 5 points'
     """
     _check_points(layout)
-    said: list[str] = []
-    with clock.within(2 * ISL_SECONDS):
-        found = climb(INVERSES, said, layout, output_names(layout), {})
-    if found is None:
-        raise BudgetError(
-            Diagnostic(
-                code="LA741",
-                what="no inverse of the layout was found",
-                where=(str(layout),),
-                because="; ".join(said),
-                witness={"points": layout.size},
-            )
-        )
-    return found
+    from layoutalg.piecewise import PiecewiseLayout
+
+    axes = tuple(layout.in_dims)
+    try:
+        with clock.within(2 * ISL_SECONDS):
+            text = one_piece(layout, output_names(layout))
+            value = guarded(layout).right_inverse().value if text is None else from_text(text, axes).value
+            inverse = PiecewiseLayout.of(value, axes)
+            return ImageInverse(inverse, confirmed(layout, inverse))
+    except (BudgetError, AdmissibilityError) as error:  # errors of ISL itself say nothing about the operands
+        because = f"{error.diagnostic.code} {error.diagnostic.what}"
+        witness = {"points": layout.size}
+        what = "no inverse of the layout was found"
+        raise BudgetError(Diagnostic("LA741", what, (str(layout),), because, witness)) from None
 
 
 def _check_points(layout: IntegerLayout) -> None:
@@ -153,46 +144,6 @@ def _check_points(layout: IntegerLayout) -> None:
                 witness={"size": 0},
             )
         )
-
-
-Runs: TypeAlias = dict[str, str]
-"""Cache for the runs of a layout, under the key "text"."""
-Finder: TypeAlias = Callable[[IntegerLayout, Names, Runs], str | None]
-
-
-def _engine(find: Finder) -> Callable[[str, IntegerLayout, Names, Runs], ImageInverse | None]:
-    """Wrap a finder as an engine that checks what it finds."""
-
-    def engine(_: str, layout: IntegerLayout, names: Names, runs: Runs) -> ImageInverse | None:
-        clock.check(f"the inverse of {layout}")
-        text = find(layout, names, runs)
-        if text is None:
-            return None
-        inverse = from_text(text, tuple(layout.in_dims))
-        return ImageInverse(inverse, confirmed(layout, inverse))
-
-    return engine
-
-
-def _few_runs(layout: IntegerLayout, names: Names, runs: Runs) -> str | None:
-    if layout.size > LISTED_POINTS:
-        return None
-    runs["text"] = listed(layout, names)
-    return runs["text"] if runs["text"].count(";") < FEW_PIECES else None
-
-
-def _many_runs(layout: IntegerLayout, _: Names, runs: Runs) -> str | None:
-    text = runs.get("text", "")
-    return text if text and (layout.size <= SMALL_POINTS or text.count(";") < MANY_PIECES) else None
-
-
-INVERSES: Ladder[ImageInverse | None] = {
-    "one piece": _engine(lambda layout, names, _: one_piece(layout, names)),
-    "digits": _engine(lambda layout, names, _: chained(layout, names)),
-    "runs": _engine(_few_runs),
-    "isl": _engine(lambda layout, *_: guarded(layout).right_inverse().text),
-    "many runs": _engine(_many_runs),
-}
 
 
 def _by_digits(layout: IntegerLayout) -> RightInverse | None:
@@ -344,37 +295,6 @@ def output_names(layout: IntegerLayout) -> tuple[str, ...]:
     words, axes = [*layout.out_dims], {f"x{k}" for k in range(len(layout.inputs))}
     plain = all(word.isascii() and word.lower() not in _ISL_WORDS and word not in axes for word in words)
     return tuple(words if plain else [f"y{k}" for k in range(len(words))])
-
-
-def listed(layout: IntegerLayout, names: tuple[str, ...]) -> str:
-    """Return the map from each value to its least point, first axis compared first, as ISL text in few runs.
-
-    Args:
-        layout: At least one point; time is quadratic in the number of points.
-        names: Names of the outputs in the text.
-
-    Example:
-        >>> listed(IntegerLayout.from_strides({"i": 3}, (4,), 1), ("y",))
-        '{ [y] -> [0 + 1*floor((y - 1)/4)] : 0 <= y - 1 <= 8 and (y - 1) mod 4 = 0 }'
-    """
-    from layoutalg.piecewise.runs import runs_text
-
-    least: dict[Vector, Vector] = {}
-    rows = layout.table().reshape(layout.size, -1).tolist()
-    for point, row in zip(itertools.product(*[range(extent) for extent in layout.extents[::-1]]), rows, strict=True):
-        value, turned = tuple(row), point[::-1]
-        least[value] = min(turned, least.get(value, turned))
-    return runs_text(least, names)
-
-
-def chained(layout: IntegerLayout, names: Sequence[str]) -> str | None:
-    """Return the inverse as ISL text if the outputs are chains of digits, else None."""
-    if any(sum(map(bool, column)) > 1 for column in layout.columns):
-        return None
-    from layoutalg.piecewise.inverse import digits_inverse
-
-    found = digits_inverse(guarded(layout).value, names)
-    return None if found is None else found.text
 
 
 def one_piece(layout: IntegerLayout, names: Sequence[str]) -> str | None:

@@ -265,58 +265,15 @@ def snf(A: object, columns: int | None = None) -> Smith:
     return Smith(tuple(map(tuple, D)), tuple(map(tuple, left)), tuple(zip(*right, strict=True)))
 
 
-def bezout(a: int, b: int) -> tuple[int, int, int]:
-    """Return (g, x, y) with g = gcd(a, b) = x a + y b, for positive a and b.
-
-    Example:
-        >>> bezout(6, 4)
-        (2, 1, -1)
-    """
-    g = math.gcd(a, b)
-    a, b = a // g, b // g
-    x = pow(a, -1, b) if b > 1 else 0
-    return g, x, (1 - x * a) // b
-
-
-def determinant(A: object) -> int:
-    """Return the determinant of a square matrix, by fraction-free elimination (Bareiss).
-
-    Example:
-        >>> determinant([[2, 1], [1, 3]])
-        5
-    """
-    rows = list(as_matrix(A))
-    size = len(rows)
-    if rows and len(rows[0]) != size:
-        raise check.malformed("A", "must be square", f"{size} x {len(rows[0])}")
-    # intermediate entries are minors, so Hadamard's bound applies to them
-    hadamard = sum([_bits([sum(map(mul, row, row))]) for row in rows]) // 2 + 2
-    Work().steps(2 * size**3 * (hadamard // WORD_BITS + 1) ** 2)
-    sign, previous = 1, 1
-    for k in range(size):
-        clock.check("a determinant")
-        place = next((i for i in range(k, size) if rows[i][0]), None)
-        if place is None:
-            return 0
-        if place != k:
-            rows[k], rows[place], sign = rows[place], rows[k], -sign
-        top, pivot = rows[k][1:], rows[k][0]
-        for i in range(k + 1, size):
-            row, q = rows[i][1:], rows[i][0]
-            rows[i] = tuple([(pivot * a - q * b) // previous for a, b in zip(row, top, strict=True)])
-        previous = pivot
-    return sign * previous
-
-
 def is_unimodular(A: object) -> bool:
-    """Return whether a matrix is square with determinant 1 or -1, so invertible over the integers.
+    """Return whether a matrix is invertible over the integers: square, with the identity as its Hermite form.
 
     Example:
         >>> is_unimodular([[1, 5], [0, -1]]), is_unimodular([[2, 0], [0, 1]])
         (True, False)
     """
     rows = as_matrix(A)
-    return all(len(row) == len(rows) for row in rows) and determinant(rows) in (1, -1)
+    return all(len(row) == len(rows) for row in rows) and hermite_basis(rows, len(rows)) == identity(len(rows))
 
 
 def _unit_rows(size: int) -> Rows:
@@ -409,8 +366,10 @@ def _divide_in_order(diagonal: list[int], left: Rows, right: Rows, work: Work) -
                 break
             if b % a == 0:
                 continue
-            g, x, y = bezout(a, b)
+            g = math.gcd(a, b)
             s, t = a // g, b // g
+            x = pow(s, -1, t) if t > 1 else 0
+            y = (1 - x * s) // t
             # two row operations on each side, with multipliers as large as a and b
             size = a.bit_length() + b.bit_length()
             for rows in (left, right):

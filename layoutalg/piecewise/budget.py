@@ -30,13 +30,15 @@ OBJECTS = 256
 """ISL objects that a thread keeps."""
 FIRST_TEXT = 16_000
 FIRST_QUOTIENTS = 24
-FIRST_OPERATIONS = (4_000, 16_000)
-"""Operation quotas of the attempts in this process."""
+FIRST_OPERATIONS, LONG_OPERATIONS = (6_000, 24_000), (4_000, 16_000)
+"""Operation quotas of the attempts in this process, and those for numbers of more digits than ``DIGITS``."""
+DIGITS = 4
 CHEAP = 5e-7
 """Seconds per operation up to which a second attempt follows; usual are 1e-7."""
 RENEWED = 0.05
 """Seconds of a question during which the parts of its text have a quota each."""
 _QUOTIENT = re.compile(r"\bfloor\b|\bmod\b|\bexists\b|%")
+_NUMBER = re.compile(r"\d+")
 _SOURCE = re.compile(r"\s+in /?\S+\.[ch]:\d+")
 _own = threading.local()
 
@@ -94,33 +96,32 @@ def _short_attempts(
     question: str | Callable[[], str], operations: int | None, ask: Callable[..., T], *args: Any, **kwargs: Any
 ) -> T:
     """Return ISL's answer within the quotas of this process; raise ``_ExhaustedError`` if they are not enough."""
-    quotas = FIRST_OPERATIONS
+    characters, quotients, digits = size_of(args)
+    quotas: tuple[int, ...] = FIRST_OPERATIONS if digits <= DIGITS else LONG_OPERATIONS
     if not worker.available():
         quotas = (limits.ISL_OPERATIONS,) if operations is None else (operations,)
-    elif operations is None:
-        characters, quotients = size_of(args)
-        if characters > FIRST_TEXT or quotients > FIRST_QUOTIENTS:
-            raise _ExhaustedError
+    elif operations is None and (characters > FIRST_TEXT or quotients > FIRST_QUOTIENTS):
+        raise _ExhaustedError
     for quota in quotas:
-        started, asked = time.thread_time(), quota if operations is None else min(quota, operations)
+        started, asked = time.perf_counter(), quota if operations is None else min(quota, operations)
         try:
             return _attempt(question, asked, ask, *args, **kwargs)
         except _ExhaustedError:
             if asked == operations or not worker.available():
                 gave_up(question, f"the quota of {asked} operations ran out", operations=asked)
-            if time.thread_time() - started > CHEAP * asked:
+            if time.perf_counter() - started > CHEAP * asked:
                 break
     raise _ExhaustedError
 
 
-def size_of(operand: object) -> tuple[int, int]:
-    """Return the number of characters and of quotients in the texts of some operands, for values a bound."""
+def size_of(operand: object) -> tuple[int, int, int]:
+    """Return the characters, quotients and most digits of a number in the texts of operands; for values an estimate."""
     if isinstance(operand, str):
-        return len(operand), len(_QUOTIENT.findall(operand))
+        return len(operand), len(_QUOTIENT.findall(operand)), max(map(len, _NUMBER.findall(operand)), default=0)
     if isinstance(operand, (tuple, list)):
         sizes = [size_of(entry) for entry in operand]
-        return sum(size for size, _ in sizes), sum(count for _, count in sizes)
-    found: tuple[int, int] = getattr(operand, "size", (0, 0))
+        return sum(size[0] for size in sizes), sum(size[1] for size in sizes), max([0, *(size[2] for size in sizes)])
+    found: tuple[int, int, int] = getattr(operand, "size", (0, 0, 0))
     return found
 
 
@@ -144,43 +145,51 @@ def _asked(
         gave_up(question, f"the quota of {operations} operations ran out", operations=operations)
 
 
-def _attempt(
-    question: str | Callable[[], str], quota: int, ask: Callable[..., T], *args: Any, **kwargs: Any
-) -> T:
+def _attempt(question: str | Callable[[], str], quota: int, ask: Callable[..., T], *args: Any, **kwargs: Any) -> T:
     """Return ISL's answer within a quota, 0 for none."""
     context = _context()
-    _own.renewed_until = time.thread_time() + RENEWED
+    _own.renewed_until = time.perf_counter() + RENEWED
     context.reset_operations()
     context.set_max_operations(quota)
     try:
         answer = ask(context, *args, **kwargs)
     except LayoutError as error:
         if quota and exhausted(context):
-            raise _ExhaustedError from None
+            raise _exhaustion() from None
         # drop the traceback: its frames keep ISL objects of this thread's context alive
         raise error.with_traceback(None) from None
     except Exception as error:
         # beyond its quota ISL may also return null instead of text
         if quota and exhausted(context):
-            raise _ExhaustedError from None
+            raise _exhaustion() from None
         if not isinstance(error, islpy.Error):
             raise
+        if _own.is_suspect:
+            _own.is_suspect = False
+            _own.objects.clear()
+            return _attempt(question, quota, ask, *args, **kwargs)
         because, where = f"ISL says: {says(error)}", (_told(question),)
         raise AdmissibilityError(
             Diagnostic(code="LA791", what="ISL refuses this operation", where=where, because=because)
         ) from None
     else:
         if quota and exhausted(context):
-            raise _ExhaustedError
+            raise _exhaustion()
         return answer
     finally:
         context.set_max_operations(0)
 
 
+def _exhaustion() -> _ExhaustedError:
+    """Return the error; ISL simplifies shared objects in place, so one that it was working on may be broken now."""
+    _own.is_suspect = True
+    return _ExhaustedError()
+
+
 def _context() -> islpy.Context:
     """Return the context of this thread."""
     if not hasattr(_own, "context"):
-        _own.context, _own.objects = islpy.Context(), OrderedDict()
+        _own.context, _own.objects, _own.is_suspect = islpy.Context(), OrderedDict(), False
     return _own.context  # type: ignore[no-any-return]
 
 
@@ -197,7 +206,7 @@ def kept(key: int, make: Callable[[], T]) -> T:
 
 def renew(context: islpy.Context) -> None:
     """Start the quota again for the next part of a text, unless the question has taken long."""
-    if time.thread_time() < _own.renewed_until and not exhausted(context):
+    if time.perf_counter() < _own.renewed_until and not exhausted(context):
         context.reset_operations()
 
 

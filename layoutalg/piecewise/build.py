@@ -195,21 +195,6 @@ def banks(address: PiecewiseLayout, count: int = 32, word_bytes: int = 4) -> Pie
     return _mapped(address, f"floor(v/{width}) mod {count}", ("bank",))
 
 
-def common_values(first: PiecewiseLayout, second: PiecewiseLayout) -> PointSet:
-    """Return the values that both layouts take; outputs correspond by position.
-
-    The layouts are disjoint if the result ``is_empty``; ``sample`` returns a common value.
-
-    Example:
-        >>> rows, columns = (PiecewiseLayout(f"{{ [i] -> [{step}i] : 0 <= i < 8 }}") for step in (3, 5))
-        >>> common_values(rows, columns).points().ravel().tolist()
-        [0, 15]
-    """
-    check.kind(first, PiecewiseLayout, "first")
-    check.kind(second, PiecewiseLayout, "second")
-    return first.image.intersect(second.image)
-
-
 def lexmin(points: PointSet) -> PiecewiseLayout:
     """Return the lexicographically least point of a set as a function of the parameters.
 

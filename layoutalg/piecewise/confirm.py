@@ -7,9 +7,9 @@ but not prove. The boxes come from interval arithmetic, not from ISL; the choice
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import reduce
 from random import Random
 from typing import Any, NoReturn, TypeAlias
 
@@ -29,6 +29,8 @@ WORK = 2**24
 SAMPLES = 512
 VECTORS = 6
 TRIED = 14
+FAR = 2**24
+"""How far an open span is looked at."""
 
 
 class DisagreementError(Exception):
@@ -90,8 +92,8 @@ class Cloud:
         return list(zip(*(place[covered].tolist() for place in self.places), strict=True))
 
 
-def clouds(near: Sequence[Value], also: Sequence[Value] = ()) -> Iterator[Cloud]:
-    """Yield points of the boxes of some functions or sets on the same axes, one cloud per choice of the parameters.
+def clouds(near: Sequence[Value], also: Sequence[Value] = ()) -> list[Cloud]:
+    """Return points of the boxes of some functions or sets on the same axes, one cloud per choice of the parameters.
 
     Args:
         near: The functions.
@@ -106,23 +108,21 @@ def clouds(near: Sequence[Value], also: Sequence[Value] = ()) -> Iterator[Cloud]
     names = sorted({name for value in (*near, *also) for name in value.params})
     limit = max(16, min(POINTS, WORK // (1 + sum(value.weight for value in (*near, *also)))))
     if not names:
-        yield _cloud(near, {}, limit, SAMPLES, 0)
-        return
-    found, source = 0, Random(len(names))
+        return [_cloud(near, {}, limit, SAMPLES, 0)]
+    found: list[Cloud] = []
+    source = Random(len(names))
     for tried in range(TRIED):
         clock.check("points to judge an answer at")
-        cloud = _cloud(
-            near, {name: _parameter(tried, source) for name in names}, max(16, limit // VECTORS), SAMPLES // 2, tried
-        )
-        yield cloud
-        found += bool(cloud.count)
-        if found >= VECTORS:
-            return
+        params = {name: _parameter(tried, source) for name in names}
+        found.append(_cloud(near, params, max(16, limit // VECTORS), SAMPLES // 2, tried))
+        if sum(1 for cloud in found if cloud.count) >= VECTORS:
+            break
+    return found
 
 
 def together(near: Sequence[Value], also: Sequence[Value] = ()) -> Cloud:
     """Return the points of ``clouds`` as one cloud."""
-    found = list(clouds(near, also))
+    found = clouds(near, also)
     if len(found) == 1:
         return found[0]
     params = {name: np.concatenate([cloud.params[name] for cloud in found]) for name in found[0].params}
@@ -153,28 +153,23 @@ def _parameter(tried: int, source: Random) -> int:
 
 
 def _cloud(near: Sequence[Value], params: Mapping[str, int], limit: int, samples: int, vector: int) -> Cloud:
-    whole: list[Span] | None = None
-    for value in near:
-        found = box(value, params)
-        if found is not None:
-            whole = found if whole is None else [hull(a, b) for a, b in zip(whole, found, strict=True)]
-    if whole is None:
+    spans = [found for found in (box(value, params) for value in near) if found is not None]
+    if not spans:
         return _at(params, tuple(np.zeros(0, dtype=np.int64) for _ in near[0].axes), 0, True)
+    whole = [reduce(hull, axis) for axis in zip(*spans, strict=True)]
     lengths = [None if low is None or high is None else max(0, high - low + 1) for low, high in whole]
     size = math.prod(length or 0 for length in lengths)
     if None not in lengths and 0 < size <= limit:
         return _at(params, _grid([low or 0 for low, _ in whole], [length or 0 for length in lengths]), size, True)
     side = max(1, int((samples // 2) ** (1 / max(1, len(whole)))))
     starts = [low if low is not None else min(high - 4, -2) if high is not None else -2 for low, high in whole]
-    corner = _grid(
-        starts,
-        [
-            side if high is None else max(1, min(side, high - start + 1))
-            for start, (_, high) in zip(starts, whole, strict=True)
-        ],
-    )
-    drawn = [_drawn(span, _dice(axis, vector, samples // 2)) for axis, span in enumerate(whole)]
-    places = tuple(np.concatenate(pair) for pair in zip(corner, drawn, strict=True))
+    sides = [
+        side if high is None else max(1, min(side, high - start + 1))
+        for start, (_, high) in zip(starts, whole, strict=True)
+    ]
+    source = np.random.default_rng(vector)
+    drawn = [_drawn(span, source, samples // 2) for span in whole]
+    places = tuple(np.concatenate(pair) for pair in zip(_grid(starts, sides), drawn, strict=True))
     return _at(params, places, len(places[0]) if places else 1, False)
 
 
@@ -196,31 +191,21 @@ def _grid(starts: Sequence[int], lengths: Sequence[int]) -> tuple[Array, ...]:
     return tuple(reversed(lines))
 
 
-@lru_cache(maxsize=256)
-def _dice(axis: int, vector: int, count: int) -> tuple[Array, Array, Array, Array]:
-    """Return random numbers: one of 3 cases, a fraction, a number up to 8, and steps of all sizes below 2**24."""
-    rng = np.random.default_rng((axis, vector, count))
-    steps = np.stack([rng.integers(0, 17, count), rng.integers(0, 301, count), 2 ** rng.integers(0, 25, count)])
-    cases = rng.integers(0, 3, count)
-    return cases, rng.random(count), rng.integers(0, 9, count), steps[cases, np.arange(count)]
-
-
-def _drawn(span: Span, dice: tuple[Array, Array, Array, Array]) -> Array:
-    """Return numbers of a span, many of them near its ends."""
-    (low, high), (cases, fraction, near, steps) = span, dice
-    if low is None or high is None or low > high:
-        wide = max(abs(low or 0), abs(high or 0)) >= SAFE // 2
-        steps = steps.astype(object) if wide else steps
-        if low is not None:
-            return low + steps
-        return np.where(cases == 2, -steps, steps) if high is None else high - steps
-    width = high - low
-    near = near % (min(8, width) + 1)
-    if max(abs(low), abs(high)) >= SAFE // 2:
-        near = near.astype(object)
-        inside = np.array([int(part * 2**53) * width >> 53 for part in fraction.tolist()], dtype=object)
-    else:
-        inside = (fraction * width).astype(np.int64)
+def _drawn(span: Span, source: np.random.Generator, count: int) -> Array:
+    """Return numbers of a span: a third of any size, and a third near each end."""
+    low, high = span
+    if low is None and high is None:
+        low, high = -FAR, FAR
+    low, high = (high or 0) - FAR if low is None else low, (low or 0) + FAR if high is None else high
+    width, part, cases = max(0, high - low), source.random(count), source.integers(0, 3, count)
+    if None in span:  # powers favour places near the end of the span, or near 0
+        part = part**4
+        if span[0] is None:
+            part = 1 - part if span[1] is not None else 0.5 + np.where(cases == 1, part, -part) / 2
+    near = source.integers(0, min(8, width) + 1, count)
+    wide = max(abs(low), abs(high)) >= SAFE // 2
+    inside = _line([int(x * 2**53) * width >> 53 for x in part.tolist()])
+    near, inside = (line.astype(object) if wide else line for line in (near, inside))
     return np.where(cases == 0, inside, np.where(cases == 1, near, width - near)) + low
 
 

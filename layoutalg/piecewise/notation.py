@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import accumulate
 
 from layoutalg.ground import limits
 from layoutalg.ground.errors import BudgetError, Diagnostic, MalformedError, shown
@@ -63,11 +64,10 @@ def prepared(text: object, argument: str) -> str:
     if foreign is not None:
         because = f"{foreign[0]!r} at column {foreign.start()} is not allowed over the integers"
         raise malformed("LA780", "this ISL text is not over the integers", text, because, {"column": foreign.start()})
-    depth = deepest = 0
-    for char in text:
-        depth += (char in "([{") - (char in ")]}")
-        deepest = max(deepest, depth)
-    deepest = max(deepest, _prefixes(text))  # ISL's parser recurses into signs, too; deep recursion kills the process
+    deepest = sum(map(text.count, ("(", "[", "{", "-", "*", "!", "not")))
+    if deepest > limits.ISL_DEPTH:
+        # ISL's parser recurses into signs, too; deep recursion kills the process
+        deepest = max(*accumulate((char in "([{") - (char in ")]}") for char in text), _prefixes(text))
     if deepest > limits.ISL_DEPTH or "\0" in text:
         because = f"{argument} nests {deepest} brackets or signs (limit {limits.ISL_DEPTH}) or contains NUL"
         raise malformed("LA780", "this ISL text cannot be read safely", text, because)

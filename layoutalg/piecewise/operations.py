@@ -7,7 +7,6 @@ used: it returns 0 for parametric and unbounded sets.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -451,50 +450,22 @@ def extents(function: Value) -> tuple[int, ...] | NotABox:
     if function.params:
         return NotABox(f"it has the parameter {function.params[0]}")
     if function.box is None:
-        cloud = everywhere([function])
-        function.box = (
-            _asked_extents(function) if cloud is None else _extents_of_points(cloud.rows(cloud.of(function)[1]))
-        )
+        function.box = _extents(function if everywhere([function]) is not None else domain(function))
     found: tuple[int, ...] | NotABox = function.box
     return found
 
 
-def _extents_of_points(points: Sequence[Point]) -> tuple[int, ...] | NotABox:
-    """Return the extents of distinct points that form a box from the origin, or why they do not."""
-    if not points:
+def _extents(points: Value) -> tuple[int, ...] | NotABox:
+    """Return the extents of a set or of the domain of a small function."""
+    spans = bounds(points)
+    if spans is None or None in spans:
         return NotABox("its domain is empty or unbounded")
-    lines = list(zip(*points, strict=True))
-    late = next((k for k, line in enumerate(lines) if min(line) != 0), None)
+    late = next((k for k, span in enumerate(spans) if span is not None and span[0] != 0), None)
     if late is not None:
         return NotABox(f"input {late} does not start at 0")
-    found = tuple(max(line) + 1 for line in lines)
-    if len(points) == math.prod(found):
-        return found
-    taken = set(points)
-    hole = next(point for point in np.ndindex(*found) if point not in taken)
-    return NotABox(f"its domain has holes in the box {found}", {"at": hole})
-
-
-def _asked_extents(function: Value) -> tuple[int, ...] | NotABox:
-    """Ask ISL, and check the box or the hole that it returns."""
-
-    def judge(answer: Any) -> None:
-        found, because, point = answer
-        if because == "hole" and confirm.value_at(function, {}, point[len(point) // 2 :]) is not None:
-            raise DisagreementError("a hole that has a value", {"at": point[len(point) // 2 :]})
-        if found is not None:
-            whole = _whole_box(found)
-            confirm.never("inside or not", lambda cloud: cloud.of(function)[1] != cloud.of(whole)[1], [whole, function])
-
-    found, because, point = _asked(questions.box, judge, function)
-    if found is not None:
-        return tuple(found)
-    if because == "late":
-        return NotABox(f"input {point[0]} does not start at 0")
-    if because == "hole":
-        sides, hole = point[: len(point) // 2], point[len(point) // 2 :]
-        return NotABox(f"its domain has holes in the box {sides}", {"at": hole})
-    return NotABox("its domain is empty or unbounded")
+    found = tuple(span[1] + 1 for span in spans if span is not None)
+    hole = set_difference(_whole_box(found), points)
+    return found if hole is None else NotABox(f"its domain has holes in the box {found}", {"at": tuple(hole.values())})
 
 
 def _whole_box(found: Sequence[int]) -> Value:

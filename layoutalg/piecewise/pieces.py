@@ -65,7 +65,8 @@ def evaluated(
     given = [np.broadcast_to(np.asarray(params[name]), shape) for name in value.params]
     dims = [*given, *arrays]
     highest = [max(abs(int(line.min())), abs(int(line.max()))) + 1 if line.size else 1 for line in dims]
-    dtype: Any = object if reach(value.pieces, highest) >= SAFE else np.int64
+    is_wide = value.slope * max([2, *highest]) >= SAFE and reach(value.pieces, highest) >= SAFE
+    dtype: Any = object if is_wide else np.int64
     dims = [line.astype(dtype, copy=False) for line in dims]
     if everywhere and len(value.pieces) == 1:
         return _values(value.pieces[0], dims, shape, dtype), np.ones(shape, dtype=bool)
@@ -98,11 +99,16 @@ def floor_values(floors: Sequence[Form], dims: Sequence[Array], shape: tuple[int
 
 def form_value(form: Form, dims: Sequence[Array], floors: Sequence[Array], shape: tuple[int, ...], dtype: Any) -> Array:
     """Return the rounded-down value of a form."""
-    total: Array = np.full(shape, form.constant, dtype=dtype)
+    total: Any = None
     for coefficient, value in (*zip(form.dims, dims, strict=True), *zip(form.floors, floors, strict=False)):
         if coefficient:
-            total = total + coefficient * value
-    return total // form.denominator if form.denominator != 1 else total
+            term = value if coefficient == 1 else coefficient * value
+            total = term if total is None else total + term
+    if total is None:
+        return np.full(shape, form.constant // form.denominator, dtype=dtype)
+    total = total + form.constant if form.constant else total
+    found: Array = total // form.denominator if form.denominator != 1 else total
+    return found
 
 
 def holds(region: Region, dims: Sequence[Array], shape: tuple[int, ...], dtype: Any) -> Array:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from layoutalg.ground.errors import BudgetError
 from layoutalg.ground.lazy import later
 from layoutalg.piecewise.budget import exhausted, renew, written
 from layoutalg.piecewise.reading import Point, Witness, a_map, a_set, function_of, joined, pairs, sampled
@@ -132,23 +133,6 @@ def difference(context: islpy.Context, left: Value, right: Value, *ties: Value) 
     return next((sampled(part) for part in parts if not part.is_empty()), None)
 
 
-def box(context: islpy.Context, function: Value) -> tuple[Point | None, str, Point]:
-    """Return the extents of a domain that is a box from the origin; else None, why not, and a hole."""
-    inside = held(context, function).domain()
-    if inside.is_empty() or not inside.is_bounded():
-        return None, "empty" if inside.is_empty() else "unbounded", ()
-    count = inside.dim(islpy.dim_type.set)
-    sides = [(inside.dim_min_val(k).to_python(), int(inside.dim_max_val(k).to_python()) + 1) for k in range(count)]
-    late = next((k for k, (low, _) in enumerate(sides) if low != 0), None)
-    if late is not None:
-        return None, "late", (late,)
-    extents = tuple(extent for _, extent in sides)
-    names = [f"x{k}" for k in range(count)]
-    bounds = " and ".join(["0 = 0", *(f"0 <= {name} < {n}" for name, n in zip(names, extents, strict=True))])
-    holes = a_set(context, f"{{ [{', '.join(names)}] : {bounds} }}").subtract(inside)
-    return (extents, "", ()) if holes.is_empty() else (None, "hole", (*extents, *sampled(holes)[1]))
-
-
 def left_inverse(context: islpy.Context, function: Value, *extents: int) -> Any:
     names = [f"x{position}" for position in range(len(extents))]
     weight, terms = 1, ["0"]
@@ -170,19 +154,22 @@ def turned(context: islpy.Context, function: Value, least: bool, route: int, *na
     relation = a_map(context, function).reverse()
     if route:
         relation = relation.coalesce()
-    is_single = relation.is_single_valued()
-    if not is_single and not least:
-        return ()
+    is_least = least and not relation.is_single_valued()
     renew(context)
-    relation = relation if is_single else relation.lexmin()
+    relation = relation.lexmin() if is_least else relation
     for position, name in enumerate(names):
         relation = relation.set_dim_name(islpy.dim_type.in_, position, name)
-    if not is_single or any(part.dim(islpy.dim_type.div) > FLOORS for part in relation.get_basic_maps()):
+    if is_least or any(part.dim(islpy.dim_type.div) > FLOORS for part in relation.get_basic_maps()):
         # via text, so that ISL finds the floors afresh: the relation itself may carry hundreds of them
         renew(context)
         relation = islpy.Map.read_from_str(context, written(relation))
     renew(context)
-    return relation if relation.is_empty() else function_of(relation, route)
+    try:
+        return relation if relation.is_empty() else function_of(relation, route)
+    except BudgetError:
+        if exhausted(context) or least or relation.is_single_valued():
+            raise
+        return ()
 
 
 # sets

@@ -86,7 +86,7 @@ def _relation(context: islpy.Context, text: str, given: str) -> tuple[Any, str]:
         allowed = _constraints(context, given, _names(relation.get_space()))
         relation = relation.align_params(allowed.get_space()).intersect_params(allowed)
         allowed = allowed.align_params(relation.get_space().params())
-        constraints = "" if allowed.plain_is_universe() else settled_set(allowed)[0]
+        constraints = "" if allowed.plain_is_universe() else settled_set(allowed.coalesce())[0]
     if function is None:
         if not relation.is_single_valued():
             witness = _two_values(relation)
@@ -107,7 +107,7 @@ def _set(context: islpy.Context, text: str) -> Value:
     return value_of(set_of_text(context, text), set_of_text, (text,), text)
 
 
-def set_of_text(context: islpy.Context, text: str) -> islpy.Set:
+def set_of_text(context: islpy.Context, text: str) -> Any:
     """Return the set of a user's text as ISL holds it."""
     points = _parsed(context, islpy.Set.read_from_str, text, "set")
     return _flat(points.from_params() if points.is_params() else points, text)
@@ -272,14 +272,17 @@ def function_of(relation: islpy.Map, route: int = 0) -> islpy.PwMultiAff:
         route: Index of the first way to try.
     """
     ways: tuple[Any, ...] = (
-        lambda: islpy.PwMultiAff.from_map(relation.coalesce().compute_divs()),
+        lambda: _converted(relation),
         lambda: _by_parts(relation),
     )
-    for way in ways[route:]:
+    for index, way in enumerate(ways[route:], route):
         try:
             function: islpy.PwMultiAff = way()
+            same = bool(function.domain().is_equal(relation.domain()))
             renew(relation.get_ctx())
-            if bool(function.as_map().is_equal(relation)):
+            # the conversion refuses relations of several values; for others inclusion is equality, at half the time
+            graph = function.as_map()
+            if same and (graph.is_equal(relation) if index else graph.is_subset(relation)):
                 return function
         except islpy.Error:
             if exhausted(relation.get_ctx()):
@@ -287,6 +290,14 @@ def function_of(relation: islpy.Map, route: int = 0) -> islpy.PwMultiAff:
     because = "the graph of every function that it returns differs from the relation"
     where = (written(relation)[:200],)
     raise BudgetError(Diagnostic(code="LA793", what="ISL has no correct answer", where=where, because=because))
+
+
+def _converted(relation: islpy.Map) -> Any:
+    """Return ISL's conversion of a relation, its floors defined."""
+    if any(part.dim(islpy.dim_type.div) for part in relation.get_basic_maps()):
+        relation = relation.coalesce().compute_divs()
+    renew(relation.get_ctx())
+    return islpy.PwMultiAff.from_map(relation)
 
 
 def _by_parts(relation: islpy.Map) -> islpy.PwMultiAff:
@@ -298,7 +309,7 @@ def _by_parts(relation: islpy.Map) -> islpy.PwMultiAff:
     return islpy.PwMultiAff.from_map(relation) if total is None else total
 
 
-def a_map(context: islpy.Context, value: Value) -> islpy.Map:
+def a_map(context: islpy.Context, value: Value) -> Any:
     """Return the graph of a function."""
     if len(value.axes) > QUOTIENTS and value.size[1] > QUOTIENTS:
         within_reach(written(held(context, value)))

@@ -10,13 +10,14 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from layoutalg.ground import worker
 from layoutalg.ground.lazy import later
 from layoutalg.piecewise.budget import kept, size_of, solve, written
 from layoutalg.piecewise.notation import malformed
-from layoutalg.piecewise.pieces import Form, Piece, Region
+from layoutalg.piecewise.pieces import Form, Piece, Region, reach
 
 if TYPE_CHECKING:
     import islpy
@@ -45,6 +46,7 @@ class TextOfValue:
             return self.value.text
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class Value:
     """A function or a set of ISL: the answer to a question about other values.
 
@@ -53,30 +55,31 @@ class Value:
         operands: Its operands: values, texts and plain data.
         params: Names of the parameters.
         axes: Names of the inputs of the function, or of the axes of the set.
-        outputs: Names of the outputs; None for a set.
+        outputs: Names of the outputs.
+        is_set: Whether it is a set.
 
     Attributes:
         text: The canonical text. Equal texts are equal functions.
         pieces: The pieces as plain numbers; a set is a function without outputs.
     """
 
-    __slots__ = ("_judge", "_size", "ask", "axes", "box", "depth", "is_set", "key", "operands", "outputs", "params") + (
-        "pieces",
-        "text",
-    )
+    ask: Callable[..., Any]
+    operands: tuple[Any, ...]
+    params: Names
+    axes: Names
+    outputs: Names
+    is_set: bool
+    text: str = field(init=False)
+    pieces: tuple[Piece, ...] = field(init=False)
+    key: int = field(init=False, default_factory=lambda: next(_keys))
+    box: Any = field(init=False, default=None)
+    depth: int = field(init=False)
+    _size: tuple[int, int, int] | None = field(init=False, default=None)
+    _judge: Callable[[Value], None] | None = field(init=False, default=None)
+    _slope: int = field(init=False, default=0)
 
-    text: str
-    pieces: tuple[Piece, ...]
-
-    def __init__(
-        self, ask: Callable[..., Any], operands: tuple[Any, ...], params: Names, axes: Names, outputs: Names | None
-    ) -> None:
-        self.ask, self.operands, self.key = ask, operands, next(_keys)
-        self.params, self.axes, self.outputs, self.is_set = params, axes, outputs or (), outputs is None
-        self.depth = 1 + max((operand.depth for operand in operands if isinstance(operand, Value)), default=-1)
-        self._size: tuple[int, int] | None = None
-        self._judge: Callable[[Value], None] | None = None
-        self.box: Any = None
+    def __post_init__(self) -> None:
+        self.depth = 1 + max((operand.depth for operand in self.operands if isinstance(operand, Value)), default=-1)
 
     if not TYPE_CHECKING:
 
@@ -116,11 +119,21 @@ class Value:
         return True
 
     @property
-    def size(self) -> tuple[int, int]:
-        """A bound on the characters and quotients of the text."""
+    def size(self) -> tuple[int, int, int]:
+        """About the characters, quotients and most digits of a number of the text; see ``budget.size_of``."""
         if self._size is None:
             self._size = size_of(self.text if self.is_settled else self.operands)
         return self._size
+
+    @property
+    def slope(self) -> int:
+        """A bound on all numbers in the evaluation at parameters and axes of magnitude m >= 1, divided by m.
+
+        For ``floor(m x) + 1 <= m (floor(x) + 1)``, the bounds of all forms grow at most as m does.
+        """
+        if not self._slope:
+            self._slope = max(1, reach(self.pieces, [2] * (len(self.params) + len(self.axes))))
+        return self._slope
 
     @property
     def weight(self) -> int:
@@ -143,14 +156,15 @@ class Value:
         return hash(self.text)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        outputs = None if self.is_set else self.outputs
+        names = (self.params, self.axes, self.outputs, self.is_set)
         if self.is_settled:
-            return _restored, (self.text, self.pieces, self.params, self.axes, outputs)
-        return Value, (self.ask, self.operands, self.params, self.axes, outputs)
+            return _settled, (self.text, self.pieces, *names)
+        return Value, (self.ask, self.operands, *names)
 
 
-def _restored(text: str, pieces: tuple[Piece, ...], params: Names, axes: Names, outputs: Names | None) -> Value:
-    answer = Value(_set_again if outputs is None else _function_again, (text,), params, axes, outputs)
+def _settled(text: str, pieces: tuple[Piece, ...], *names: Any) -> Value:
+    """Return the value of a canonical text."""
+    answer = Value(_again, (text, names[-1]), *names)
     answer.text, answer.pieces = text, pieces
     return answer
 
@@ -174,7 +188,7 @@ def answer(ask: Callable[..., Any], *operands: Any, operations: int | None = Non
     found = solve(told, answered, operations, ask, operands)
     if isinstance(found, Value) and found.depth > DEPTH:
         found.settle()
-        found = _restored(found.text, found.pieces, found.params, found.axes, None if found.is_set else found.outputs)
+        found = _settled(found.text, found.pieces, found.params, found.axes, found.outputs, found.is_set)
     return found
 
 
@@ -197,8 +211,7 @@ def value_of(found: Any, ask: Callable[..., Any], operands: tuple[Any, ...], tex
     kind = kinds.set if is_set else kinds.in_
     params = _names(found, kinds.param, "p", (), text)
     axes = _names(found, kind, "c", params, text)
-    outputs = None if is_set else _output_names(found)
-    result = Value(ask, operands, params, axes, outputs)
+    result = Value(ask, operands, params, axes, () if is_set else _output_names(found), is_set)
     kept(result.key, lambda: _with_names(found, kind, axes))
     if worker.inside():
         result.text, result.pieces = _read(found.get_ctx(), result)
@@ -247,16 +260,13 @@ def _names(value: Any, kind: Any, fallback: str, taken: Sequence[str], text: str
     return tuple(names)
 
 
-def _function_again(context: islpy.Context, text: str) -> islpy.PwMultiAff:
-    """Return the function of a canonical text."""
+def _again(context: islpy.Context, text: str, is_set: bool = False) -> Any:
+    """Return the function or set of a canonical text."""
+    if is_set:
+        return islpy.Set.read_from_str(context, text)
     if text.endswith(EMPTY):
         return islpy.PwMultiAff.from_map(islpy.Map.read_from_str(context, text))
     return islpy.PwMultiAff.read_from_str(context, text)
-
-
-def _set_again(context: islpy.Context, text: str) -> islpy.Set:
-    """Return the set of a canonical text."""
-    return islpy.Set.read_from_str(context, text)
 
 
 # from ISL's objects to texts and plain numbers
@@ -279,10 +289,10 @@ def _read(context: islpy.Context, value: Value) -> tuple[str, tuple[Piece, ...]]
 def _settled_function(function: Any) -> tuple[str, Any]:
     context, text = function.get_ctx(), _function_text(function)
     for _ in range(SETTLING_ROUNDS):
-        if text.endswith(EMPTY):
-            function = _function_again(context, text)
-            return written(islpy.Map.empty(function.get_space())), function
-        function = islpy.PwMultiAff.read_from_str(context, text)
+        if function.domain().is_empty():
+            function = _again(context, written(islpy.Map.empty(function.get_space())))
+            return _function_text(function), function
+        function = islpy.PwMultiAff.read_from_str(context, text).coalesce()
         before, text = text, _function_text(function)
         if text == before:
             break
@@ -290,14 +300,12 @@ def _settled_function(function: Any) -> tuple[str, Any]:
 
 
 def _function_text(function: Any) -> str:
-    """Return the text of a function; an empty one is written as a map, which keeps its axes."""
-    function = function.coalesce()
+    """Return the text of a coalesced function; an empty one is written as a map, which keeps its axes."""
     return written(function if function.n_piece() else islpy.Map.empty(function.get_space()))
 
 
 def settled_set(points: Any) -> tuple[str, Any]:
-    """Return the canonical text of a set, and the set that ISL reads from it."""
-    points = points.coalesce()
+    """Return the canonical text of a coalesced set, and the set that ISL reads from it."""
     text = written(points)
     for _ in range(SETTLING_ROUNDS):
         points = islpy.Set.read_from_str(points.get_ctx(), text).coalesce()

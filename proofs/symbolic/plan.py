@@ -156,8 +156,8 @@ class SymbolicPlan(Claim):
     better: tuple[SymbolicPlan, ...] = ()
     certificate: Mapping[str, object] | None = field(default=None, hash=False)
 
-    def validate(self) -> None:
-        Claim.validate(self)
+    def _validate(self) -> None:
+        Claim._validate(self)
         check_copies(self, len(self.tensor_map.dims), self.problem.pattern.rank)
         if not self.issues:
             raise CHECK.malformed("issues", "must have at least one entry", self.issues)

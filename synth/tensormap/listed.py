@@ -12,11 +12,11 @@ import itertools
 from collections.abc import Sequence
 
 from layoutalg.ground.errors import BudgetError, Diagnostic, TargetRuleError
+from layoutalg.ground.refusal import Broken
 from layoutalg.ground.verdict import Proved
 from layoutalg.proofs.tensormap import ListedProblem, TensorMapPlan, TensorMapProblem
 from layoutalg.proofs.tensormap.checker import proved
 from layoutalg.proofs.tensormap.plan import Issue, OriginTerm
-from layoutalg.synth.broken import Broken
 from layoutalg.synth.tensormap.assemble import filled_in
 from layoutalg.synth.tensormap.pitches import CHUNK, Fit, fits
 from layoutalg.targets.model import Violation

@@ -12,26 +12,19 @@ from laws import Row, tabled
 from layoutalg.ground.errors import LayoutError
 from layoutalg.piecewise import PiecewiseLayout, PointSet, operations
 from layoutalg.piecewise.boxes import box, finite_box
-from layoutalg.piecewise.build import lexmax, lexmin
-from layoutalg.piecewise.pieces import evaluated, reach
+from layoutalg.piecewise.pieces import reach
 
 LAWS: list[Row] = []
 law = partial(tabled, LAWS)
 
-Partial = Callable[[int, int], "int | None"]
-
-
-_FUNCTIONS: tuple[tuple[str, Partial], ...] = (
-    ("[N] -> { [i] -> [i + 1] : 0 <= i < N }", lambda n, i: i + 1 if 0 <= i < n else None),
-    ("[N] -> { [i] -> [2i] : 0 <= i < N }", lambda n, i: 2 * i if 0 <= i < n else None),
-    ("[N] -> { [i] -> [floor(i/2)] : 0 <= i <= N }", lambda n, i: i // 2 if 0 <= i <= n else None),
-    ("[N] -> { [i] -> [i mod 3] : 0 <= i < N }", lambda n, i: i % 3 if 0 <= i < n else None),
-    ("[N] -> { [i] -> [N - 1 - i] : 0 <= i < N }", lambda n, i: n - 1 - i if 0 <= i < n else None),
-    ("[N] -> { [i] -> [i + 1] : 0 <= i <= N }", lambda n, i: i + 1 if 0 <= i <= n else None),
-    (
-        "[N] -> { [i] -> [i + 2] : 0 <= i < 2 and N >= 4; [i] -> [i - 2] : 2 <= i < 4 and N >= 4 }",
-        lambda n, i: (i ^ 2) if 0 <= i < 4 <= n else None,
-    ),
+_FUNCTIONS = (
+    "[N] -> { [i] -> [i + 1] : 0 <= i < N }",
+    "[N] -> { [i] -> [2i] : 0 <= i < N }",
+    "[N] -> { [i] -> [floor(i/2)] : 0 <= i <= N }",
+    "[N] -> { [i] -> [i mod 3] : 0 <= i < N }",
+    "[N] -> { [i] -> [N - 1 - i] : 0 <= i < N }",
+    "[N] -> { [i] -> [i + 1] : 0 <= i <= N }",
+    "[N] -> { [i] -> [i + 2] : 0 <= i < 2 and N >= 4; [i] -> [i - 2] : 2 <= i < 4 and N >= 4 }",
 )
 
 
@@ -47,7 +40,7 @@ _SIZES = range(7)
 
 
 def _function(place: int) -> PiecewiseLayout:
-    return PiecewiseLayout(_FUNCTIONS[place][0])
+    return PiecewiseLayout(_FUNCTIONS[place])
 
 
 def _set(place: int) -> PointSet:
@@ -62,7 +55,7 @@ def _several(*lengths: int) -> Iterator[tuple[int, ...]]:
     yield from product(*map(range, lengths))
 
 
-_TRIPLES, _PAIRS, _SINGLES = partial(_several, 3, 3, 3), partial(_several, 7, 7), partial(_several, 7)
+_TRIPLES, _SINGLES = partial(_several, 3, 3, 3), partial(_several, 7)
 
 
 @law("piecewise.composition", _TRIPLES, None, "ISL, for all N and all points: 27 triples of 3 functions")
@@ -76,7 +69,7 @@ def _associative(case: tuple[int, int, int]) -> str | None:
     return None if one.is_equal(other) else "(f g) h is not f (g h)"
 
 
-_CUTS, _THREE_SETS, _TWO_SETS = partial(_several, 7, 3), partial(_several, 3, 3, 3), partial(_several, 3, 3)
+_CUTS, _THREE_SETS = partial(_several, 7, 3), partial(_several, 3, 3, 3)
 
 
 @law("piecewise.parts", _CUTS, None, "ISL, for all N and all points: 7 functions and 3 sets")
@@ -106,19 +99,6 @@ def _inverse(case: tuple[int]) -> str | None:
     return None if same and image.image_inverse().is_equal(f) else "the inverse of an injective function"
 
 
-@law("piecewise.equality", _PAIRS, 49, "49 pairs of 7 functions")
-def _told(case: tuple[int, int]) -> str | None:
-    """Difference is None exactly for equal functions, else a point where they differ."""
-    (f, of_f), (g, of_g) = [_FUNCTIONS[place] for place in case]
-    found = PiecewiseLayout(f).difference(PiecewiseLayout(g))
-    if case[0] == case[1]:
-        return None if found is None else "a function differs from itself"
-    if found is None:
-        return "different functions are said to be equal"
-    n, i = found["N"], found["i"]
-    return None if of_f(n, i) != of_g(n, i) else "the functions agree there"
-
-
 @law("piecewise.sets", _THREE_SETS, None, "ISL, for all N and all points: 27 triples of 3 sets")
 def _boolean(case: tuple[int, int, int]) -> str | None:
     """A - (b + c) = (a - b)(a - c), a b = a - (a - b), a + b = b + (a - b), and points are in what contains them."""
@@ -132,29 +112,6 @@ def _boolean(case: tuple[int, int, int]) -> str | None:
         held = [[holds(n, i) for holds in [_SETS[place][1] for place in case]] for i in _PLACES]
         if joined.contains({"i": np.array(_PLACES)}, N=n).tolist() != [(p and not q) or r for p, q, r in held]:
             return "the points of a - b + c are others"
-    return None
-
-
-@law("piecewise.counts", _TWO_SETS, 9, "9 pairs of 3 sets, N = 0..6")
-def _counts(case: tuple[int, int]) -> str | None:
-    """Count and count_formula are the number of points, points lists them, lexmin and lexmax are the ends."""
-    a, b = map(_set, case)
-    both = a.union(b)
-    try:
-        formula: Callable[..., int] = both.count_formula()
-    except LayoutError:  # floors that cannot be summed over have no formula
-        formula = both.count
-    for n in _SIZES:
-        wanted = [i for i in _PLACES if any(_SETS[place][1](n, i) for place in case)]
-        if both.count(N=n) != len(wanted) or formula(N=n) != len(wanted):
-            return "another number of points"
-        if both.points(N=n).reshape(-1).tolist() != wanted:
-            return "other points"
-        if a.count(N=n) + b.count(N=n) != both.count(N=n) + a.intersect(b).count(N=n):
-            return "|a| + |b| is not |a + b| + |a b|"
-        for extreme, place in ((lexmin, 0), (lexmax, -1)):
-            if wanted and list(extreme(both)(N=n).values()) != [wanted[place]]:
-                return "another least or greatest point"
     return None
 
 
@@ -208,17 +165,6 @@ def _members(case: int, n: int) -> set[tuple[int, int]]:
 
 def _cases() -> Iterator[int]:
     yield from range(len(_PLANE))
-
-
-@law("texts.read", _cases, len(_PLANE), "12 sets in the plane with N = 0..6, points in -4..17")
-def _read(case: int) -> str | None:
-    """A text holds at exactly the points that satisfy it."""
-    places = [np.array([point[k] for point in _POINTS]) for k in (0, 1)]
-    for n in _SIZES:
-        _, found = evaluated(PointSet(_PLANE[case][0]).value, {"N": n}, places, (len(_POINTS),))
-        if {point for point, inside in zip(_POINTS, found, strict=True) if inside} != _members(case, n):
-            return f"other points at N = {n}"
-    return None
 
 
 @law("texts.boxes", _cases, len(_PLANE), "12 sets in the plane with N = 0..6, points in -4..17")

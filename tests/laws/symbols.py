@@ -136,6 +136,29 @@ def _end_kept(case: tuple[Fraction, Fraction]) -> str | None:
     return None if same else "the interval is not the set of solutions"
 
 
+def _factors() -> Iterator[tuple[int, int, int, int]]:
+    return product(range(-3, 4), range(-3, 4), range(-3, 4), (-1, 0, 1, 2))
+
+
+@law("facts.factor", _factors, 1372, "a, b, c = -3..3, the power of x in the last term -1..2, x and y in 1..9")
+def _factor_kept(case: tuple[int, int, int, int]) -> str | None:
+    """What is learned from a x + b x^k y + c >= 0 holds at all of its solutions, and bounds y for 2 x >= x y + 1."""
+    a, b, c, power = case
+    facts = Facts(low={"x": 1, "y": 1})
+    x, y = named("x"), named("y")
+    factor = x * x if power == 2 else x if power == 1 else ONE / x if power else ONE
+    _learn(facts, "nonnegative", x * a + factor * y * b + c)
+    for at_x, at_y in product(range(1, 10), repeat=2):
+        holds = a * at_x + b * Fraction(at_x) ** power * at_y + c >= 0
+        values = {"x": at_x, "y": at_y}
+        outside = any(not facts.low[name] <= values[name] <= facts.high.get(name, 9) for name in values)
+        if holds and (
+            facts.contradiction or outside or any(value_at(known, values) < 0 for known in facts.nonnegative)
+        ):
+            return f"a solution is lost: {values}"
+    return "the bound is not found" if case == (2, -1, -1, 1) and facts.high.get("y") != 1 else None
+
+
 Case = tuple[tuple[int, int], int, int, int, int, int, int]
 """Bounds, step of the origin, element stride; of the map: coordinate at 0 and its step, extent, step per origin."""
 

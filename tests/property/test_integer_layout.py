@@ -97,9 +97,7 @@ def test_same_function(f, g):
         ),
         (*g.offset, *f.offset)[: len(f.outputs)],
     )
-    wrong = [p for p, a, b in zip(points(f), values(f), values(g), strict=True) if a != b]
-    assert integer.first_difference(f, g) == (wrong[0] if wrong else None)
-    assert integer.same_function(f, g) == (not wrong)
+    assert integer.same_function(f, g) == (values(f) == values(g))
     assert values(integer.normal_form(f)) == values(f)
 
 
@@ -182,8 +180,6 @@ def test_flips_slices_fixes(layout, data):
     turned = integer.permute(layout, order)
     back = [order.index(n) for n in layout.in_dims]
     assert values(turned) == [at[tuple(p[k] for k in back)] for p in points(turned)]
-    longer = integer.resize(layout, name, size + 2)
-    assert integer.slice(longer, name, 0, size) == layout
     assert values(integer.shift(layout, [5])) == [
         tuple((v + 5) % m if m else v + 5 for v, m in zip(w, layout.moduli, strict=True)) for w in values(layout)
     ]
@@ -193,8 +189,6 @@ def test_flips_slices_fixes(layout, data):
 def test_outputs(layout):
     names = list(layout.out_dims)
     assert values(integer.select_outputs(layout, names[::-1])) == [v[::-1] for v in values(layout)]
-    other = integer.rename(layout, {name: f"{name}2" for name in names})
-    assert values(integer.stack(layout, other)) == [v + v for v in values(layout)]
 
 
 @given(layouts(extents=st.sampled_from([1, 2, 3, 4, 6])), st.data())
@@ -237,20 +231,6 @@ def test_mixed_radix(layout, data):
 def test_coalesced_form_is_complete(f, g, m, k):
     f, g = (IntegerLayout(h.inputs, (("x", m), ("y", k)), h.matrix, (0, 0)) for h in (f, g))
     assert (integer.coalesced(f) == integer.coalesced(g)) == (values(f) == values(g))
-
-
-@given(st.lists(st.integers(1, 5), min_size=1, max_size=4), st.data())
-def test_digit_permutations(extents, data):
-    dims = dict(zip(NAMES, extents, strict=False))
-    order = data.draw(st.permutations(list(dims)))
-    layout = integer.digit_permutation(dims, order)
-    table = layout.table()
-    assert sorted(table.tolist()) == list(range(layout.size))
-    shape = [dims[name] for name in dims][::-1]
-    # numpy's transpose of the array of positions, read with the first axis fastest
-    axes = [len(dims) - 1 - list(dims).index(name) for name in order[::-1]]
-    source = np.arange(layout.size).reshape(shape).transpose(axes).reshape(-1)
-    assert (table[source] == np.arange(layout.size)).all()
 
 
 @settings(max_examples=300)
@@ -593,30 +573,3 @@ def test_many_axes_and_huge_strides(extents, data):
         layout.offset,
     )
     assert values(again) == seen
-
-
-@pytest.mark.parametrize("seed", range(12))
-def test_listed_runs_hold_exactly_the_least_points(seed):
-    from layoutalg.integer.inverse import listed
-    from layoutalg.piecewise import PiecewiseLayout
-
-    rng = random.Random(seed)
-    extents = [rng.randint(1, 5) for _ in range(rng.randint(1, 3))]
-    outputs = tuple((f"o{k}", rng.choice([0, 0, rng.randint(2, 9)])) for k in range(rng.randint(1, 3)))
-    layout = IntegerLayout(
-        tuple((f"i{k}", extent) for k, extent in enumerate(extents)),
-        outputs,
-        tuple(tuple(rng.randint(-4, 9) for _ in extents) for _ in outputs),
-        tuple(rng.randint(-8, 8) for _ in outputs),
-    )
-    least = {}
-    # the first point of a value in this order is the least one
-    for point in itertools.product(*map(range, extents)):
-        sums = [
-            b + sum(a * x for a, x in zip(row, point, strict=True))
-            for row, b in zip(layout.matrix, layout.offset, strict=True)
-        ]
-        value = tuple(s % m if m else s for s, (_, m) in zip(sums, outputs, strict=True))
-        least.setdefault(value, point)
-    values, points = PiecewiseLayout(listed(layout, tuple(layout.out_dims))).graph()
-    assert dict(zip(map(tuple, values.tolist()), map(tuple, points.tolist()), strict=True)) == least

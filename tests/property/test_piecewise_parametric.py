@@ -20,7 +20,6 @@ from layoutalg.piecewise import (
     PointSet,
     addresses,
     banks,
-    common_values,
     from_pieces,
     full_and_partial_tiles,
     lexmax,
@@ -350,27 +349,3 @@ def test_any_text_is_read_or_refused(text: str) -> None:
         except (MalformedError, AdmissibilityError):
             continue
         assert eval(repr(value)) == value
-
-
-@settings(max_examples=60, deadline=None)
-@given(st.data())
-def test_common_values_are_the_values_of_both(data: st.DataObject) -> None:
-    layouts, values = [], []
-    for _ in range(2):
-        extents = data.draw(st.lists(EXTENTS, min_size=1, max_size=2))
-        forms = [
-            (data.draw(SMALL), [data.draw(SMALL) for _ in extents], data.draw(st.sampled_from([0, 5, 6]))) for _ in "xy"
-        ]
-        axes = [f"i{k}" for k in range(len(extents))]
-        texts = [" + ".join([str(b), *(f"{a}*{x}" for a, x in zip(row, axes, strict=True))]) for b, row, _ in forms]
-        outs = [f"({text}) mod {m}" if m else text for text, (_, _, m) in zip(texts, forms, strict=True)]
-        box = " and ".join(f"0 <= {x} < {n}" for x, n in zip(axes, extents, strict=True))
-        layouts.append(PiecewiseLayout(f"{{ [{', '.join(axes)}] -> [{', '.join(outs)}] : {box} }}"))
-        points = product(*map(range, extents))
-        sums = ([b + sum(a * x for a, x in zip(row, at, strict=True)) for b, row, _ in forms] for at in points)
-        values.append({tuple(v % m if m else v for v, (_, _, m) in zip(at, forms, strict=True)) for at in sums})
-    found = common_values(*layouts)
-    wanted = values[0] & values[1]
-    assert {tuple(map(int, point)) for point in found.points()} == wanted
-    assert found.count() == len(wanted)
-    assert found.is_empty() == (not wanted)

@@ -15,7 +15,6 @@ from layoutalg import cute
 from layoutalg.cute import CuteLayout, make_identity_layout
 from layoutalg.f2.layout import parse_linear
 from layoutalg.ground import limits
-from layoutalg.ground.cache import remembered
 from layoutalg.ground.errors import BudgetError, LayoutError, MalformedError
 from layoutalg.piecewise.notation import _prefixes
 
@@ -111,29 +110,3 @@ def test_operations_do_not_remember_wide_operands() -> None:
     cute.complement(layout, 64)
     for cache in caches:
         assert cache.cache_info().currsize < 4  # of narrow operands only
-
-
-def test_remembered_answers_weigh_no_more_than_the_limit() -> None:
-    calls: list[int] = []
-
-    @remembered(lambda answer, _: len(answer), 10_000)
-    def text(number: int) -> str:
-        calls.append(number)
-        return "x" * 500 + str(number)
-
-    for number in range(200):
-        assert text(number) == text(number) == "x" * 500 + str(number)
-        assert text(0)[500:] == "0"
-        assert sum(len(answer) for answer in text.entries().values()) <= 10_000  # type: ignore[attr-defined]
-    assert calls.count(0) == 1
-    assert calls.count(1) == 1
-    text(1)
-    assert calls.count(1) == 2
-
-    @remembered(lambda answer, _: len(answer), 1_000)
-    def long(number: int) -> str:
-        calls.append(-1)
-        return "x" * 400
-
-    assert long(1) == long(1)
-    assert calls.count(-1) == 2  # above a quarter of the limit

@@ -49,7 +49,7 @@ def test_a_budget_holds(text: str, seconds: float) -> None:
 
 def test_without_a_budget_isl_has_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("layoutalg.ground.limits.ISL_SECONDS", 0.5)
-    monkeypatch.setattr(budget, "FIRST_OPERATIONS", ())
+    monkeypatch.setattr(budget, "FIRST_TEXT", -1)
     start = time.monotonic()
     with pytest.raises(BudgetError) as caught:
         budget.solve("an endless question", endless)
@@ -61,7 +61,7 @@ def test_without_a_budget_isl_has_its_own(monkeypatch: pytest.MonkeyPatch) -> No
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
 def test_an_interrupt_is_heard_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(budget, "FIRST_OPERATIONS", ())
+    monkeypatch.setattr(budget, "FIRST_TEXT", -1)
     monkeypatch.setattr("layoutalg.ground.limits.ISL_SECONDS", 60.0)
     worker.run("warming up", 60, abs, 1)
     timer = threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT))

@@ -130,7 +130,7 @@ def test_a_quota_that_runs_out_is_not_a_syntax_error() -> None:
         assert caught.value.diagnostic.code == "LA222"
     stages = ("{ [x] -> [x + floor(x/3)] }",) * 2
     with pytest.raises(BudgetError):
-        budget.solve("a chain", questions.chain, 10, stages, "{ [x] : 0 <= x <= 3 }")
+        budget.solve("a chain", questions.chain, 10, "{ [x] : 0 <= x <= 3 }", *stages)
 
 
 @pytest.mark.parametrize("bits", [16, 20, 24])

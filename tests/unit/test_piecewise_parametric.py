@@ -15,7 +15,6 @@ from layoutalg.piecewise import (
     PointSet,
     addresses,
     banks,
-    common_values,
     from_pieces,
     full_and_partial_tiles,
     lexmax,
@@ -330,24 +329,6 @@ def test_total_layouts_go_both_ways() -> None:
     assert total.subs() == total
     assert not LINE.is_total
     assert LINE.subs(N=7).table().tolist() == list(range(0, 14, 2))
-
-
-def test_common_values_are_those_both_take() -> None:
-    tile = PiecewiseLayout("{ [a, b, c] -> [40a + 5b + c] : 0 <= a < 3 and 0 <= b < 8 and 0 <= c < 5 }")
-    other = PiecewiseLayout("[N] -> { [i, j] -> [7i + 50j] : 0 <= i < 6 and 0 <= j < N }")
-    wanted = {40 * a + 5 * b + c for a in range(3) for b in range(8) for c in range(5)}
-    found = common_values(tile, other)
-    for n in (0, 1, 4):
-        values = sorted(wanted & {7 * i + 50 * j for i in range(6) for j in range(n)})
-        assert found.points(N=n).ravel().tolist() == values
-        assert found.count(N=n) == len(values)
-    witness: Any = found.sample()
-    assert witness["i0"] in wanted
-    assert common_values(tile, PiecewiseLayout("{ [i] -> [120 + i] : 0 <= i < 9 }")).is_empty()
-    with pytest.raises(MalformedError):
-        common_values(tile, TILES)
-    with pytest.raises(MalformedError):
-        common_values(tile, None)  # type: ignore[arg-type]
 
 
 def test_bank_maps() -> None:

@@ -14,11 +14,10 @@ References: PTX ISA 9.1 sections 5.5.3 to 5.5.7; measurements on NVIDIA H200, dr
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from layoutalg.cute import ComposedLayout, CuteLayout, Swizzle
 from layoutalg.ground.errors import Diagnostic, TargetRuleError, shown
-from layoutalg.piecewise import PiecewiseLayout
 from layoutalg.targets.model import Violation
 from layoutalg.targets.nvidia.swizzles import SWIZZLE_TABLE
 from layoutalg.targets.nvidia.tensormap.checks import RefusedMapError, violations
@@ -32,7 +31,10 @@ from layoutalg.targets.nvidia.tensormap.facts import (
 )
 from layoutalg.targets.nvidia.tensormap.fields import TensorMap, checked_ints, malformed
 
-Meaning: TypeAlias = CuteLayout | ComposedLayout | PiecewiseLayout
+if TYPE_CHECKING:
+    from layoutalg.piecewise import PiecewiseLayout
+
+Meaning: TypeAlias = "CuteLayout | ComposedLayout | PiecewiseLayout"
 _COORDINATE = 2**31
 
 
@@ -118,6 +120,8 @@ def _shared(tm: TensorMap, scale: int) -> CuteLayout | ComposedLayout:
 
 def _global(tm: TensorMap, coords: Sequence[int] | None) -> PiecewiseLayout:
     """The bytes read: box coordinates, and symbolic start coordinates if any, to byte offsets."""
+    from layoutalg.piecewise import PiecewiseLayout
+
     size, rank, unit = element_bytes(tm.dtype), tm.rank, unit_bytes(tm)
     plain = tm.interleave == "NONE"
     grain = 16 // size if plain else 1
