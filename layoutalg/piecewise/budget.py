@@ -33,7 +33,7 @@ FIRST_QUOTIENTS = 24
 FIRST_OPERATIONS, LONG_OPERATIONS = (6_000, 24_000), (4_000, 16_000)
 """Operation quotas of the attempts in this process, and those for numbers of more digits than ``DIGITS``."""
 DIGITS = 4
-CHEAP = 5e-7
+CHEAP = 1e-6
 """Seconds per operation up to which a second attempt follows; usual are 1e-7."""
 RENEWED = 0.05
 """Seconds of a question during which the parts of its text have a quota each."""
