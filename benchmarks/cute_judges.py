@@ -11,6 +11,9 @@ import random
 from collections import Counter
 from typing import Any
 
+from operations import tables
+from operations.tables import fits, is_strided, tiling
+
 Modes = list[tuple[int, int]]
 Case = dict[str, Any]
 
@@ -26,7 +29,6 @@ OPERATIONS = (
     "slice",
 )
 LIMIT = 2**20
-SEARCHED = 48  # greatest span of a layout whose left inverses are searched through
 
 
 def random_modes(generator: random.Random, top: int, widest: int) -> Modes:
@@ -98,18 +100,16 @@ def compact(extents: list[int]) -> Modes:
 
 
 def size(modes: Modes) -> int:
-    answer = 1
-    for extent, _ in modes:
-        answer *= extent
-    return answer
+    return tables.size_of(extents_of(modes))
+
+
+def extents_of(modes: Modes) -> tuple[int, ...]:
+    return tuple(extent for extent, _ in modes)
 
 
 def values(modes: Modes) -> list[int]:
     """Offsets over the flat coordinates, the first mode fastest."""
-    answer = [0]
-    for extent, stride in modes:
-        answer = [base + digit * stride for digit in range(extent) for base in answer]
-    return answer
+    return tables.values(extents_of(modes), tuple(stride for _, stride in modes))
 
 
 def at(modes: Modes, index: int) -> int:
@@ -123,30 +123,6 @@ def at(modes: Modes, index: int) -> int:
 
 def bound(modes: Modes) -> int:
     return 1 + sum((extent - 1) * stride for extent, stride in modes)
-
-
-def strided(table: list[int]) -> bool:
-    """Whether a table that starts at 0 is a layout of one flat coordinate."""
-    done, modes = 1, []
-    while done < len(table):
-        stride, extent = table[done], 1
-        while extent * done < len(table) and table[extent * done] == extent * stride:
-            extent += 1
-        modes.append((extent, stride))
-        done *= extent
-    return done == len(table) and values(modes) == table
-
-
-def by_modes(truth: list[int], extents: list[int]) -> bool:
-    """Whether a table over a shape is a layout that refines the shape."""
-    parts, weight = [0], 1
-    for extent in extents:
-        run = [truth[digit * weight] for digit in range(extent)]
-        if not strided(run):
-            return False
-        parts = [base + value for value in run for base in parts]
-        weight *= extent
-    return parts == truth
 
 
 def composed(case: Case) -> list[int]:
@@ -215,72 +191,29 @@ def recasts(case: Case) -> list[Modes]:
 
 def tiles(layout: Modes, least: int) -> bool:
     """Whether translates of the offsets tile some [0, n), n >= least, with starts that form a layout."""
-    kept = [mode for mode in layout if mode[1] and mode[0] > 1]
-    offsets = sorted(set(values(kept)))
-    if len(offsets) < size(kept):
-        return False  # not injective
-    covered: set[int] = set()
-    starts: list[int] = []
-    filled = 0
-    while filled < 8 * least + 64:
-        if filled >= least and len(covered) == 0 and strided(starts):
-            return True
-        if any(filled + offset in covered for offset in offsets):
-            return False
-        starts.append(filled)
-        covered |= {filled + offset for offset in offsets}
-        while filled in covered:
-            covered.discard(filled)
-            filled += 1
-    return False
+    found = tiling(values([mode for mode in layout if mode[1] and mode[0] > 1]), least)
+    return found is not None and is_strided(found[1])
 
 
 def expressible(case: Case) -> bool | None:
     """Whether an answer exists as a CuTe layout; None where this judge does not know."""
     operation, layout = case["operation"], case["layout"]
     if operation == "composition":
-        return by_modes(composed(case), [extent for extent, _ in case["other"]])
+        return fits(extents_of(case["other"]), composed(case))
     if operation == "complement":
         return tiles(layout, bound(layout))
     if operation == "logical_divide":
         truth = divided(case)
-        shape = [extent for extent, _ in case["other"]]
-        return truth is not None and by_modes(truth, [*shape, len(truth) // size(case["other"])])
+        shape = extents_of(case["other"])
+        return truth is not None and fits((*shape, len(truth) // size(case["other"])), truth)
     if operation == "logical_product":
         truth = multiplied(case)
-        return truth is not None and by_modes(truth, [extent for extent, _ in [*layout, *case["other"]]])
+        return truth is not None and fits(extents_of([*layout, *case["other"]]), truth)
     if operation == "upcast":
         return bool(recasts(case))
     if operation == "downcast":  # the widened mode must step by 1 or not at all
         return any(stride == 1 or extent == 1 for extent, stride in layout)
     return True if operation in ("slice", "right_inverse") else None
-
-
-def invertible(layout: Modes) -> bool | None:
-    """Whether an injective layout of small span has a left inverse, by trying all mixed radices; None if not tried."""
-    import numpy as np  # the peers' interpreter need not have it
-
-    table = values(layout)
-    if len(set(table)) < len(table) or max(table) >= SEARCHED:
-        return None
-    offsets, wanted = np.array(table), np.arange(len(table))
-
-    def solved(radices: list[int]) -> bool:
-        digits, rest = [], offsets
-        for before, after in itertools.pairwise([1, *radices]):
-            digits.append(rest % (after // before))
-            rest = rest // (after // before)
-        columns = np.stack([*digits, rest], axis=1).astype(float)
-        strides = np.rint(np.linalg.lstsq(columns, wanted, rcond=None)[0]).astype(int)
-        return bool((np.stack([*digits, rest], axis=1) @ strides == wanted).all())
-
-    def search(radices: list[int]) -> bool:
-        if solved(radices):
-            return True
-        last = radices[-1] if radices else 1
-        return any(search([*radices, after]) for after in range(2 * last, max(table) + 1, last))
-
-    return search([])
 
 
 def right(case: Case, answer: Modes) -> bool:

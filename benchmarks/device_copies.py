@@ -1,4 +1,4 @@
-"""Random single bulk tensor copies, what they should leave behind, and running them.
+"""Tiled maps: the driver's verdicts, single copies, pitches of 0; what copies should leave behind.
 
 Notation: columns of ``params`` are data type, rank, base (bytes from the case's memory), dim0..4, stride1..4 (bytes),
 box0..4, element stride0..4, interleave, swizzle, L2 promotion, fill; numbers are the driver's, unused entries -1.
@@ -6,12 +6,17 @@ box0..4, element stride0..4, interleave, swizzle, L2 promotion, fill; numbers ar
 
 from __future__ import annotations
 
+import functools
+import time
 from collections.abc import Callable
-from pathlib import Path
+from typing import Any
 
 import numpy as np
-from device_backends import Cuda, Host
+from device import Encoder, Fault, Run, cuda
 from instruments.runner import runner_kernel, runner_smem_bytes, runner_tables
+from judges import tma_engine
+
+from layoutalg.targets.nvidia import tensormap
 
 ELEMENT_BYTES = (1, 2, 4, 4, 8, 8, 2, 4, 8, 2, 4, 4, 4)
 FLOATS = (6, 7, 8, 9, 10, 11, 12)
@@ -26,45 +31,11 @@ SPECIAL_WORDS = (  # zeros, denormals, largest numbers, infinities, NaNs, ties
     *(0x7F801FFF, 0xFFBFF000, 0x3F801000, 0x3F803000, 0x3F800FFF, 0x3F801001, 0xBF801000, 0x00001000, 0x00003000),
     *(0x80001001, 0x40490FDB),
 )
-COPY_FIELDS = ("params", "coords", "offset", "pattern")
-
-
-def counts(p: np.ndarray) -> list[int]:
-    """Return the elements one copy moves per mode; mode 0 ignores its element stride."""
-    return [int(p[12 + i]) if i == 0 else -(-int(p[12 + i]) // int(p[17 + i])) for i in range(int(p[1]))]
-
-
-def walk(p: np.ndarray, coords: np.ndarray, offset: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return shared byte address, global byte offset and in-bounds flag of every element, mode 0 fastest."""
-    size, span, rank = ELEMENT_BYTES[p[0]], SPAN[p[23]], int(p[1])
-    n = counts(p)
-    index = np.indices(n[::-1]).reshape(rank, -1)[::-1].astype(np.int64)
-    row = np.zeros(index.shape[1], dtype=np.int64)
-    pitch = 1
-    for j in range(1, rank):
-        row += index[j] * pitch
-        pitch *= n[j]
-    shared = offset + row * (span or n[0] * size) + index[0] * size
-    if span:
-        shared ^= (shared >> 7 & (span // 16 - 1)) << 4
-    where = np.full(row.shape, int(p[2]), dtype=np.int64)
-    inside = np.ones(row.shape, dtype=bool)
-    for j in range(rank):
-        x = int(coords[j]) + index[j] * (int(p[17 + j]) if j else 1)
-        inside &= (x >= 0) & (x < int(p[3 + j]))
-        where += x * (int(p[7 + j]) if j else size)
-    return shared, where, inside
-
-
-def footprint(p: np.ndarray) -> int:
-    """Return the shared bytes one copy of this map spans."""
-    n = counts(p)
-    return (SPAN[p[23]] or n[0] * ELEMENT_BYTES[p[0]]) * int(np.prod(n[1:], dtype=np.int64))
 
 
 def expect_bytes(p: np.ndarray) -> int:
     """Return the transaction bytes of one load."""
-    return int(np.prod(counts(p), dtype=np.int64)) * ELEMENT_BYTES[p[0]]
+    return tma_engine.map_of(p).bytes_moved
 
 
 def source_words(kind: int, words: int) -> np.ndarray:
@@ -76,34 +47,17 @@ def source_words(kind: int, words: int) -> np.ndarray:
     return (np.arange(words, dtype=np.uint32) + np.uint32(0x40000000 if kind == 0 else 1)).view(np.uint8)
 
 
-def predict(kind: str, p: np.ndarray, coords: np.ndarray, offset: int, pattern: int) -> np.ndarray:
-    """Return the image a load leaves, or the window a store leaves, by the rules believed so far."""
-    size = ELEMENT_BYTES[p[0]]
-    if kind == "store":  # the inner extent is rounded up to whole 16-byte chunks
-        p = p.copy()
-        p[3] = -(-int(p[3]) * size // 16) * 16 // size
-    shared, where, inside = walk(p, coords, offset)
-    lanes = np.arange(size)
-    if kind == "load":
-        memory, image = source_words(pattern, BUFFER_WORDS), np.full(IMAGE_BYTES, 0xEE, dtype=np.uint8)
-        data = np.zeros((shared.size, size), dtype=np.uint8)
-        data[inside] = memory[where[inside][:, None] + lanes]
-        if p[0] >= 11:
-            bits = data.view(np.uint32)
-            rounded = (bits + 0xFFF + (bits >> 13 & 1)) & 0xFFFFE000
-            data = (
-                np.where(bits & 0x7FFFFFFF > 0x7F800000, 0x7FFFE000, rounded)
-                .astype(np.uint32)
-                .view(np.uint8)
-                .reshape(-1, 4)
-            )
-        fill = np.tile(np.array([0xF7, 0x7F], dtype=np.uint8), 4)[:size] if p[25] else np.zeros(size, dtype=np.uint8)
-        data[~inside] = fill
-        image[shared[:, None] + lanes] = data
-        return image
-    window = np.full(WINDOW_BYTES, 0xA5, dtype=np.uint8)
-    image = source_words(pattern, IMAGE_BYTES // 4)
-    window[where[inside][:, None] + lanes] = image[shared[inside][:, None] + lanes]
+def predict(kind: str, p: np.ndarray, coords: np.ndarray, offset: int, pattern: int) -> np.ndarray | None:
+    """Return the image or window that a copy leaves, by the judge of the copy engine; None for a fault."""
+    tm, image = tma_engine.map_of(p), source_words(pattern, IMAGE_BYTES // 4)
+    window = np.full(WINDOW_BYTES, 0xEE if kind == "load" else 0xA5, dtype=np.uint8)
+    try:
+        if kind == "load":
+            tma_engine.load(tm, coords[: tm.rank].tolist(), source_words(pattern, BUFFER_WORDS), window, offset)
+        else:
+            tma_engine.store(tm, coords[: tm.rank].tolist(), window, image, offset)
+    except tma_engine.FaultError:
+        return None
     return window
 
 
@@ -145,7 +99,7 @@ def random_map(rng: np.random.Generator, **fixed: object) -> np.ndarray | None:
     p[22:26] = 0, swizzle, int(rng.integers(0, 4)), int(rng.integers(0, 2)) if dtype in FLOATS else 0
     if "fill" in fixed:
         p[25] = fixed["fill"]
-    if footprint(p) > 16384 or pitch > WINDOW_BYTES - 2 * MARGIN:
+    if tma_engine.map_of(p).footprint > 16384 or pitch > WINDOW_BYTES - 2 * MARGIN:
         return None
     if int(np.prod([b // s for b, s in zip(box, steps, strict=True)])) * size > 200000:
         return None
@@ -171,36 +125,24 @@ def random_coords(rng: np.random.Generator, p: np.ndarray, how: str) -> np.ndarr
     return coords
 
 
-def copies(
-    kind: str,
-    group: str,
-    number: int,
-    seed: int,
-    how: str = "over",
-    offset: int = 0,
-    pattern: int = 0,
-    edit: object = None,
-    **fixed: object,
-) -> dict[str, object]:
-    """Return one group of cases."""
+Case = dict[str, Any]
+
+
+def copies(kind: str, group: str, number: int, seed: int, how: str = "over", **fixed: Any) -> list[Case]:
+    """Return one group of cases; of ``fixed``, offset and pattern are the case's, ``edit`` changes it or refuses it."""
     rng = np.random.default_rng(seed)
-    rows, coords = [], []
+    offset, pattern, edit = (fixed.pop(name, 0) for name in ("offset", "pattern", "edit"))
+    found: list[Case] = []
     for _ in range(200 * number):
-        if len(rows) == number:
+        if len(found) == number:
             break
         p = random_map(rng, **fixed)
         if p is None:
             continue
         c = random_coords(rng, p, how)
-        if callable(edit) and not edit(rng, p, c):
-            continue
-        rows.append(p)
-        coords.append(c)
-    n = len(rows)
-    return {
-        "kind": kind, "group": group, "params": np.array(rows), "coords": np.array(coords, dtype=np.int32),
-        "offset": np.full(n, offset, dtype=np.int32), "pattern": np.full(n, pattern, dtype=np.int32),
-    }  # fmt: skip
+        if not edit or edit(rng, p, c):
+            found.append({"kind": kind, "group": group, "params": p, "coords": c, "offset": offset, "pattern": pattern})
+    return found
 
 
 def edit_negative(mode: int) -> Callable[..., bool]:
@@ -256,120 +198,257 @@ def edit_large_dim(extents: tuple[int, ...]) -> Callable[..., bool]:
     return edit
 
 
-def copy_groups(section: str, scale: float) -> list[dict[str, object]]:
-    """Return the groups of one section."""
-    n = lambda count: max(4, int(count * scale))  # noqa: E731
-    groups = []
-    if section == "store":
-        for swizzle in range(4):
-            groups.append(
-                copies("store", f"in_sw{swizzle}", n(60), 100 + swizzle, "in", swizzle=swizzle, box_le_dim=True)
-            )
-            groups.append(copies("store", f"over_sw{swizzle}", n(60), 110 + swizzle, "over", swizzle=swizzle))
-            groups.append(copies("store", f"cut_sw{swizzle}", n(50), 120 + swizzle, "over", swizzle=swizzle, cut=True))
-        groups.append(copies("store", "element_strides", n(120), 130, "over", steps=True))
-        groups.append(copies("store", "element_strides_cut", n(40), 131, "over", steps=True, cut=True))
-        groups += [copies("store", f"negative_mode{j}", n(4), 140 + j, "over", edit=edit_negative(j)) for j in range(5)]
-        groups.append(copies("store", "negative_any", n(8), 146, "neg"))
-        groups.append(copies("store", "box_gt_dim", n(40), 150, "over", box_gt_dim=True))
-        groups.append(copies("store", "denormal", n(60), 151, "in", pattern=1, box_le_dim=True))
-        groups += [
-            copies("store", f"f32_kinds_{d}", n(16), 160 + d, "in", dtype=d, box_le_dim=True) for d in (7, 10, 11, 12)
-        ]
-        groups.append(copies("store", "stride_zero", n(20), 170, "over", edit=edit_stride_zero))
-        groups.append(copies("store", "overlap", n(20), 171, "over", edit=edit_overlap))
-        groups.append(copies("store", "misaligned_inner", n(6), 172, "in", edit=edit_misaligned))
-        for offset in (512, 256, 128, 64, 32, 16):
-            groups += [
-                copies(
-                    "store",
-                    f"source{offset}_sw{s}",
-                    n(16 if offset >= 128 else 6),
-                    180 + offset + s,
-                    "in",
-                    offset=offset,
-                    swizzle=s,
-                    box_le_dim=True,
-                )
-                for s in range(4)
-            ]
-    else:
-        groups.append(copies("load", "over", n(60), 200, "neg"))
-        groups.append(copies("load", "element_strides", n(60), 201, "neg", steps=True))
-        groups.append(copies("load", "cut", n(60), 202, "over", cut=True))
-        groups.append(copies("load", "box_gt_dim", n(60), 203, "over", box_gt_dim=True))
-        groups.append(copies("load", "stride_zero", n(60), 204, "over", edit=edit_stride_zero))
-        groups.append(copies("load", "overlap", n(60), 205, "over", edit=edit_overlap))
-        groups.append(copies("load", "large_dim", n(60), 206, "over", edit=edit_large_dim((2**31 - 1, 2**31))))
-        groups.append(
-            copies("load", "larger_dim", n(8), 208, "over", edit=edit_large_dim((2**31 + 1, 2**32 - 1, 2**32)))
-        )
-        groups.append(copies("load", "denormal", n(60), 207, "over", pattern=1))
-        groups += [
-            copies("load", f"f32_kinds_{d}_{p}", n(20), 210 + 4 * d + p, "over", dtype=d, pattern=p)
-            for d in (7, 10, 11, 12)
-            for p in (0, 1, 2, 3)
-        ]
-        groups.append(copies("load", "misaligned_inner", n(6), 240, "in", edit=edit_misaligned))
-        for offset in (512, 256, 128, 64, 32, 16):
-            groups += [
-                copies(
-                    "load",
-                    f"dest{offset}_sw{s}",
-                    n(16 if offset >= 128 else 6),
-                    250 + offset + s,
-                    "over",
-                    offset=offset,
-                    swizzle=s,
-                )
-                for s in range(4)
-            ]
-    return [group for group in groups if len(group["params"])]
+def copy_cases(scale: float) -> list[Case]:
+    """Return all groups of single copies."""
+    inside: dict[str, Any] = {"how": "in", "box_le_dim": True}
+    stores: list[tuple[str, int, int, dict[str, Any]]] = [
+        *((f"in_sw{s}", 60, 100 + s, inside | {"swizzle": s}) for s in range(4)),
+        *((f"over_sw{s}", 60, 110 + s, {"swizzle": s}) for s in range(4)),
+        *((f"cut_sw{s}", 50, 120 + s, {"swizzle": s, "cut": True}) for s in range(4)),
+        ("element_strides", 120, 130, {"steps": True}),
+        ("element_strides_cut", 40, 131, {"steps": True, "cut": True}),
+        *((f"negative_mode{j}", 4, 140 + j, {"edit": edit_negative(j)}) for j in range(5)),
+        ("negative_any", 8, 146, {"how": "neg"}),
+        ("box_gt_dim", 40, 150, {"box_gt_dim": True}),
+        ("denormal", 60, 151, inside | {"pattern": 1}),
+        *((f"f32_kinds_{d}", 16, 160 + d, inside | {"dtype": d}) for d in (7, 10, 11, 12)),
+        ("stride_zero", 20, 170, {"edit": edit_stride_zero}),
+        ("overlap", 20, 171, {"edit": edit_overlap}),
+        ("misaligned_inner", 6, 172, {"how": "in", "edit": edit_misaligned}),
+        *((f"source{at}_sw{s}", 16 if at >= 128 else 6, 180 + at + s, inside | {"offset": at, "swizzle": s})
+          for at in (512, 256, 128, 64, 32, 16) for s in range(4)),
+    ]  # fmt: skip
+    loads: list[tuple[str, int, int, dict[str, Any]]] = [
+        ("over", 60, 200, {"how": "neg"}),
+        ("element_strides", 60, 201, {"how": "neg", "steps": True}),
+        ("cut", 60, 202, {"cut": True}),
+        ("box_gt_dim", 60, 203, {"box_gt_dim": True}),
+        ("stride_zero", 60, 204, {"edit": edit_stride_zero}),
+        ("overlap", 60, 205, {"edit": edit_overlap}),
+        ("large_dim", 60, 206, {"edit": edit_large_dim((2**31 - 1, 2**31))}),
+        ("larger_dim", 8, 208, {"edit": edit_large_dim((2**31 + 1, 2**32 - 1, 2**32))}),
+        ("denormal", 60, 207, {"pattern": 1}),
+        *((f"f32_kinds_{d}_{p}", 20, 210 + 4 * d + p, {"dtype": d, "pattern": p})
+          for d in (7, 10, 11, 12) for p in range(4)),
+        ("misaligned_inner", 6, 240, {"how": "in", "edit": edit_misaligned}),
+        *((f"dest{at}_sw{s}", 16 if at >= 128 else 6, 250 + at + s, {"offset": at, "swizzle": s})
+          for at in (512, 256, 128, 64, 32, 16) for s in range(4)),
+    ]  # fmt: skip
+    found = []
+    for kind, groups in (("store", stores), ("load", loads)):
+        for group, count, seed, fixed in groups:
+            found += copies(kind, group, max(4, int(count * scale)), seed, **fixed)
+    return found
 
 
-def run_copies(device: Cuda | Host, job: dict[str, np.ndarray], cubins: Path) -> dict[str, np.ndarray]:
-    """Run the cases of one group, one launch per rank."""
-    kind = str(job["kind"])
-    params, coords, offset, pattern = (job[name] for name in COPY_FIELDS)
-    n = len(params)
-    status, done = np.zeros(n, dtype=np.int32), np.zeros(n, dtype=np.int32)
-    answer = np.zeros((n, IMAGE_BYTES if kind == "load" else WINDOW_BYTES), dtype=np.uint8)
-    maps = np.zeros((n, 128), dtype=np.uint8)
-    buffers = (
-        {int(k): device.upload(source_words(int(k), BUFFER_WORDS)) for k in np.unique(pattern)}
-        if kind == "load"
-        else {}
-    )
-    windows = device.upload(np.full(n * WINDOW_BYTES, 0xA5, dtype=np.uint8)) if kind == "store" else 0
-    for i in range(n):
-        home = buffers[int(pattern[i])] if kind == "load" else windows + i * WINDOW_BYTES
-        status[i], raw = device.encode(params[i], (home + int(params[i, 2])) % 2**64)
-        maps[i] = np.frombuffer(raw, dtype=np.uint8)
-    for rank in range(1, 6):
-        chosen = [i for i in range(n) if params[i, 1] == rank and status[i] == 0]
-        if not chosen:
-            continue
-        tables = runner_tables(
-            [
-                (maps[i].tobytes(), [(0, coords[i, :rank].tolist())], expect_bytes(params[i]), int(offset[i]))
-                for i in chosen
-            ]
-        )
-        image = np.stack([source_words(int(pattern[i]), IMAGE_BYTES // 4) for i in chosen])
-        images = device.upload(image)
-        flags = device.upload(np.zeros(len(chosen), dtype=np.int32))
-        args = [
-            device.upload(tables.maps),
-            device.upload(tables.heads),
-            device.upload(tables.issues),
-            images,
-            IMAGE_BYTES,
-            flags,
-        ]
-        device.launch(runner_kernel(rank, kind), cubins, len(chosen), runner_smem_bytes(IMAGE_BYTES), args)
-        done[chosen] = device.download(flags, np.zeros(len(chosen), dtype=np.int32))
-        if kind == "load":
-            answer[chosen] = device.download(images, image)
+@functools.cache
+def buffer(pattern: int) -> int:
+    """The global memory that loads of this child read."""
+    return cuda().upload(source_words(pattern, BUFFER_WORDS))
+
+
+def run_copy(case: Case) -> dict[str, Any]:
+    """Run one copy; return the driver's status and map, whether it completed, and the image or window that it left."""
+    device, kind, p = cuda(), case["kind"], case["params"]
+    answer = np.full(WINDOW_BYTES, 0xA5, dtype=np.uint8)
+    home = buffer(case["pattern"]) if kind == "load" else device.upload(answer)
+    status, raw = Encoder(device.lib).tiled(p.tolist(), home + int(p[2]))
+    found = {"status": status, "maps": np.frombuffer(raw, dtype=np.uint8), "done": 0, "answer": np.zeros_like(answer)}
+    if status == 0:
+        rank, flag = int(p[1]), np.zeros(1, dtype=np.int32)
+        tables = runner_tables([(raw, [(0, case["coords"][:rank].tolist())], expect_bytes(p), case["offset"])])
+        image = source_words(case["pattern"], IMAGE_BYTES // 4)
+        there = [device.upload(each) for each in (tables.maps, tables.heads, tables.issues, image, flag)]
+        args = [*there[:4], IMAGE_BYTES, there[4]]
+        device.launch(runner_kernel(rank, kind), args, smem=runner_smem_bytes(IMAGE_BYTES))
+        found["done"] = int(device.download(there[4], flag)[0])
+        found["answer"] = device.download(there[3] if kind == "load" else home, answer)
+        device.free(*there)
     if kind == "store":
-        answer = device.download(windows, answer)
-    return {"status": status, "done": done, "answer": answer, "maps": maps}
+        device.free(home)
+    return found
+
+
+def copies_of(run: Run, cases: list[Case]) -> list[dict[str, Any]]:
+    """Run copies; each with its fault and whether the answer is the one predicted."""
+    found = []
+    for case, answer in zip(cases, run.each(run_copy, cases), strict=True):
+        blank = {"status": 0, "done": 0, "maps": np.zeros(128, np.uint8), "answer": np.zeros(WINDOW_BYTES, np.uint8)}
+        row = blank | {"fault": answer.text} if isinstance(answer, Fault) else answer | {"fault": ""}
+        given = (case["params"], case["coords"], case["offset"], case["pattern"])
+        wanted = predict(case["kind"], *given) if row["fault"] == "" and row["status"] == 0 else None
+        found.append(row | {"agrees": wanted is not None and np.array_equal(wanted, row["answer"])})
+    return found
+
+
+RUNNERS = [(rank, direction) for rank in range(1, 6) for direction in ("load", "store")]
+
+
+# ------------------------------------------------------------------------------------------------------------- the jobs
+
+
+def copies_job(run: Run) -> None:
+    """Write the groups of loads and of stores, and a table."""
+    cases = copy_cases(run.options.scale)
+    run.compile(runner_kernel(*each) for each in RUNNERS)
+    rows = copies_of(run, cases)
+    for kind, name in (("load", "tma_load_probe_dev"), ("store", "tma_store_dev")):
+        groups: dict[str, list[int]] = {}
+        for at, case in enumerate(cases):
+            if case["kind"] == kind:
+                groups.setdefault(case["group"], []).append(at)
+        flat, told = {}, {}
+        for group, chosen in groups.items():
+            for field in ("params", "coords", "offset", "pattern"):
+                flat[f"{group}/{field}"] = np.array([cases[at][field] for at in chosen])
+            for field in ("status", "done", "maps", "answer", "fault"):
+                flat[f"{group}/{field}"] = np.array([rows[at][field] for at in chosen])
+            faults = sorted({rows[at]["fault"] for at in chosen} - {""})
+            told[group] = {"cases": len(chosen), "agree": sum(rows[at]["agrees"] for at in chosen), "faults": faults}
+        run.save(name, **flat)
+        run.write(name, {"cases": sum(map(len, groups.values()))}, groups=told)
+
+
+def random_parameters(count: int, seed: int) -> np.ndarray:
+    """Return int64[count, 26] parameter rows around the legal boundaries (columns as in tests/data/measured)."""
+    rng = np.random.default_rng(seed)
+    rows = np.full((count, 26), -1, dtype=np.int64)
+    rank = rng.choice([1, 2, 3, 4, 5], count, p=[0.1, 0.25, 0.25, 0.2, 0.2])
+    dtype = rng.integers(0, 13, count)
+    size = np.array(ELEMENT_BYTES)[dtype]
+    rows[:, 0], rows[:, 1] = dtype, rank
+    rows[:, 2] = rng.choice([0, 16, 32, 48, 4096, 8, 1 << 40], count, p=[0.3, 0.2, 0.2, 0.1, 0.1, 0.05, 0.05])
+    for mode in range(5):
+        used = rank > mode
+        dims = rng.choice(
+            [1, 2, 7, 64, 512, 4096, 1 << 20, (1 << 32) - 1, 1 << 32, (1 << 32) + 1, 0],
+            count,
+            p=[0.08, 0.08, 0.1, 0.2, 0.2, 0.2, 0.1, 0.01, 0.01, 0.01, 0.01],
+        )
+        box = rng.choice(
+            [1, 2, 4, 8, 16, 32, 64, 128, 255, 256, 257, 0],
+            count,
+            p=[0.12, 0.12, 0.12, 0.15, 0.13, 0.12, 0.1, 0.06, 0.03, 0.03, 0.01, 0.01],
+        )
+        if mode == 0:
+            span = rng.choice([16, 32, 64, 128, 256], count)
+            box = np.where(rng.random(count) < 0.6, np.maximum(span // size, 1), box)
+        steps = rng.choice([1, 1, 1, 1, 2, 3, 8, 9, 0], count, p=[0.3, 0.2, 0.2, 0.15, 0.05, 0.04, 0.04, 0.01, 0.01])
+        rows[used, 3 + mode] = dims[used]
+        rows[used, 12 + mode] = box[used]
+        rows[used, 17 + mode] = steps[used]
+        if mode:
+            stride = 16 * rng.choice(
+                [0, 1, 3, 64, 1000, 1 << 20, (1 << 36) - 1, 1 << 36],
+                count,
+                p=[0.03, 0.12, 0.15, 0.3, 0.2, 0.16, 0.02, 0.02],
+            )
+            stride = stride + np.where(rng.random(count) < 0.03, 8, 0)
+            rows[used, 7 + mode] = stride[used]
+    rows[:, 22] = rng.choice([0, 0, 0, 0, 0, 0, 0, 1, 2], count)
+    rows[:, 23] = rng.integers(0, 4, count)
+    rows[:, 24] = rng.integers(0, 4, count)
+    rows[:, 25] = rng.choice([0, 0, 0, 1], count)
+    return rows
+
+
+def driver_job(run: Run) -> None:
+    """Compare verdicts and bytes with the library's; time one encoding of both."""
+    run.compile(())
+    rows = random_parameters(run.options.count, run.options.seed)
+    [found] = run.each(run_driver, [rows], seconds=300)
+    run.write("driver", {"fault": found.text} if isinstance(found, Fault) else found)
+
+
+def run_driver(rows: np.ndarray) -> dict[str, Any]:
+    """Ask the driver about rows of parameters."""
+    encoder = Encoder(cuda().lib)
+    mine = tensormap.batch.verdicts(rows)
+    bytes_of = iter(tensormap.batch.encode_many(rows[mine]))
+    verdicts = differing = refused = 0
+    first = None
+    for row, accepted in zip(rows.tolist(), mine.tolist(), strict=True):
+        status, raw = encoder.tiled(row, row[2])
+        refused += status != 0
+        encoded = next(bytes_of).tobytes() if accepted else None
+        wrong = (status == 0) != accepted
+        verdicts, differing = verdicts + wrong, differing + (not wrong and accepted and encoded != raw)
+        if wrong or (accepted and encoded != raw):
+            first = first or {"row": row, "status": status, "driver": raw.hex(), "library": accepted}
+    good = next(row for row, accepted in zip(rows.tolist(), mine.tolist(), strict=True) if accepted and row[1] == 3)
+    tm = tensormap.batch.from_row(good)
+    times = {
+        name: round(1e6 * sorted(timed(call) for _ in range(25))[12], 3)
+        for name, call in (("driver", lambda: encoder.tiled(good, good[2])), ("library", lambda: tensormap.encode(tm)))
+    }
+    return {
+        "parameter_sets": len(rows), "refused_by_driver": refused, "verdicts_that_differ": verdicts,
+        "encodings_that_differ": differing, "first": first, "microseconds_per_encoding": times,
+    }  # fmt: skip
+
+
+def timed(call: Callable[[], object], count: int = 400) -> float:
+    """Seconds of one call."""
+    began = time.perf_counter()
+    for _ in range(count):
+        call()
+    return (time.perf_counter() - began) / count
+
+
+def still_cases(rank: int, each: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return parameters, start coordinates and the set of dimensions whose stride is 0."""
+    rng = np.random.default_rng(seed)
+    rows, coords, sets = [], [], []
+    for still in range(1, 1 << rank - 1):
+        for swizzle in range(4):
+            for interleave in (0, 0, 1, 2) if rank >= 3 else (0,):
+                made = 0
+                while made < each:
+                    p = random_map(rng, rank=rank, swizzle=swizzle, steps=bool(rng.integers(0, 2)))
+                    if p is None:
+                        continue
+                    for mode in range(rank - 1):
+                        if still >> mode & 1:
+                            p[8 + mode] = 0
+                        elif interleave == 2:
+                            p[8 + mode] = -(-int(p[8 + mode]) // 32) * 32
+                    p[22] = interleave
+                    p[2] = p[2] // 32 * 32
+                    rows.append(p)
+                    coords.append(random_coords(rng, p, ("in", "over", "neg")[int(rng.integers(0, 3))]))
+                    sets.append(still)
+                    made += 1
+    return np.array(rows), np.array(coords, dtype=np.int32), np.array(sets, dtype=np.int32)
+
+
+def verdicts_of(params: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the driver's verdict on every map, and whether the library has the same verdict and bytes."""
+    encoder, mine = Encoder(cuda().lib), tensormap.batch.verdicts(params)
+    encoded = iter(tensormap.batch.encode_many(params[mine]))
+    status, same = np.zeros(len(params), dtype=np.int32), np.zeros(len(params), dtype=bool)
+    for place, (row, accepted) in enumerate(zip(params.tolist(), mine.tolist(), strict=True)):
+        status[place], raw = encoder.tiled(row, row[2])
+        same[place] = (status[place] == 0) == accepted
+        if accepted:
+            same[place] &= next(encoded).astype("<u8").tobytes() == raw
+    return status, same
+
+
+def pitch0_job(run: Run) -> None:
+    """Every set of dimensions whose stride is 0, every swizzle and interleave; loads of maps without interleave."""
+    run.compile(runner_kernel(rank, "load") for rank in range(2, 6))
+    kept: dict[str, list[np.ndarray]] = {name: [] for name in ("params", "still", "status", "same", "ran", "agrees")}
+    for rank in range(2, 6):
+        params, coords, still = still_cases(rank, run.options.each, 500 + rank)
+        [(status, same)] = run.each(verdicts_of, [params])
+        some = np.flatnonzero((status == 0) & (params[:, 22] == 0)).tolist()
+        common: Case = {"kind": "load", "group": "still", "offset": 0, "pattern": 0}
+        rows = copies_of(run, [common | {"params": params[at], "coords": coords[at]} for at in some])
+        ran, agrees = np.zeros(len(params), dtype=bool), np.zeros(len(params), dtype=bool)
+        ran[some], agrees[some] = [row["done"] == 1 for row in rows], [row["agrees"] for row in rows]
+        for name, value in zip(kept, (params, still, status, same, ran, agrees), strict=True):
+            kept[name].append(value)
+    found = {name: np.concatenate(value) for name, value in kept.items()}
+    run.save("pitch0_dev", **found)
+    counts = {name: int(found[name].sum()) for name in ("same", "ran", "agrees")}
+    run.write("pitch0_dev", {"asked": len(found["params"]), "refused": int((found["status"] != 0).sum()), **counts})

@@ -1,8 +1,4 @@
-"""Run the forms that documents describe on a GPU: sparse ``mma.sync``, accesses of every width, copies, reductions.
-
-Run on a machine with an sm_90a GPU, from the root of the repository:
-
-    python3 benchmarks/device_forms.py --out DIRECTORY [--plans 12] [--seed 1] [--rehearse]
+"""The forms that documents describe: sparse ``mma.sync``, accesses of every width, copies, reductions.
 
 *sparse*: every ``mma.sp`` of ``MMA_SP`` in both variants with every selector: products of random integers with random
 metadata, exactly; A as it is multiplied when one nibble of one lane changes, and under each of the 16 codes. *moves*:
@@ -12,37 +8,19 @@ of ``cp.async`` with zeros behind an edge. *bulk*, *multicast*: admitted plans o
 ``tma.reduce.OP`` for every type. All are compared byte for byte with the layouts that were asked for. What the rules
 refuse (addresses and sizes off their multiples, types that a reduction has not) runs too, each in its own process: a
 fault confirms the rule, an answer is kept.
-
-Writes ``forms_dev.json`` and ``sparse_dev.npz``. ``--rehearse`` compiles everything and runs nothing.
 """
 
 from __future__ import annotations
 
-import argparse
-import datetime
-import json
-import sys
-import time
-import traceback
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
-ROOT = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT), str(ROOT / "tests"), str(ROOT / "benchmarks")]
-
-from device_backends import device_text  # noqa: E402
-from device_forms_bulk import bulk_jobs, multicast_jobs  # noqa: E402
-from device_forms_jobs import Job, Result, run_jobs  # noqa: E402
-from device_forms_moves import copy_jobs, move_answers, move_jobs  # noqa: E402
-from device_forms_reductions import reduction_jobs  # noqa: E402
-from device_forms_sparse import packed, sparse_answers, sparse_jobs  # noqa: E402
-
-
-def facts_now() -> dict[str, str]:
-    """Return the date, the device and its driver."""
-    return {"date": datetime.date.today().isoformat(), "device": device_text()}
+from device import Launch, Run
+from device_accesses import compared
+from device_forms_bulk import bulk_jobs, multicast_jobs
+from device_forms_moves import copy_jobs, move_jobs
+from device_forms_reductions import reduction_jobs
+from device_forms_sparse import packed, sparse_answers, sparse_jobs
 
 
 def summary(section: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
@@ -66,54 +44,27 @@ def summary(section: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def main() -> None:
+def forms_job(run: Run) -> None:
     """Run the sections one after the other and write what came out after each."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--out", required=True)
-    parser.add_argument("--plans", type=int, default=12)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--only", default="")
-    parser.add_argument("--rehearse", action="store_true")
-    given = parser.parse_args()
-    out = Path(given.out)
-    out.mkdir(parents=True, exist_ok=True)
-    makers = {
+    plans, seed = run.options.plans, run.options.seed
+    makers: dict[str, Callable[[], list[Launch]]] = {
         "sparse": sparse_jobs,
-        "moves": lambda: move_jobs(given.plans, given.seed),
-        "copies": lambda: copy_jobs(2 * given.plans, given.seed),
-        "bulk": lambda: bulk_jobs(4 * given.plans, given.seed),
-        "multicast": lambda: multicast_jobs(6 * given.plans, given.seed),
-        "reductions": lambda: reduction_jobs(max(2, given.plans // 3), given.seed),
+        "moves": lambda: move_jobs(plans, seed),
+        "copies": lambda: copy_jobs(2 * plans, seed),
+        "bulk": lambda: bulk_jobs(4 * plans, seed),
+        "multicast": lambda: multicast_jobs(6 * plans, seed),
+        "reductions": lambda: reduction_jobs(max(2, plans // 3), seed),
     }
-    written: dict[str, Any] = {"facts": facts_now() | {"seed": given.seed, "plans": given.plans}, "summary": {}}
-    for section, make in makers.items():
-        if given.only and section not in given.only.split(","):
-            continue
-        began = time.monotonic()
-        try:
-            jobs: list[Job] = make()
-            results: list[Result] = run_jobs(jobs, given.rehearse)
-            if section == "sparse":
-                rows, kept = sparse_answers(jobs, results)
-                np.savez_compressed(out / "sparse_dev.npz", facts=json.dumps(written["facts"]), **packed(kept))
-            else:
-                rows = move_answers(jobs, results)
-        except Exception:  # one section must not stop the others
-            print(section, "failed:", traceback.format_exc(), flush=True)
-            continue
-        written[section] = rows
-        written["summary"][section] = summary(section, rows)
-        (out / "forms_dev.json").write_text(json.dumps(written))
-        print(section, written["summary"][section], f"{time.monotonic() - began:.1f} s", flush=True)
-        shown = 0
-        for row in rows:
-            bad = row.get("wrong") or (row.get("kind") not in (None, "refused") and "fault" in row)
-            bad = bad or any(isinstance(one, dict) and ("fault" in one or one.get("wrong")) for one in row.values())
-            if bad and shown < 12:
-                shown += 1
-                print("   ", json.dumps(row)[:400], flush=True)
-    print(json.dumps(written["facts"]))
-
-
-if __name__ == "__main__":
-    main()
+    chosen = run.options.only or list(makers)
+    if run.options.rehearse:
+        run.compile(job.kernel for section in chosen for job in makers[section]())
+    rows: dict[str, list[dict[str, Any]]] = {}
+    for section in chosen:
+        jobs = makers[section]()
+        results = run.launches(jobs)
+        if section == "sparse":
+            rows[section], kept = sparse_answers(jobs, results)
+            run.save("sparse_dev", **packed(kept))
+        else:
+            rows[section] = compared(jobs, results)
+        run.write("forms_dev", {"plans": plans} | {name: summary(name, each) for name, each in rows.items()}, **rows)

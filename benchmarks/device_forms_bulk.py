@@ -9,15 +9,14 @@ import random
 from collections.abc import Sequence
 
 import numpy as np
-from device_forms_jobs import Job, MapAt
-from device_matrices import WIDTHS, tile_of
+from device import Launch, MapAt
+from device_accesses import POISON, WIDTHS, table_of, tile_of
 
 import layoutalg as la
 from layoutalg.codegen.kernel import KernelSource
 from layoutalg.codegen.prelude import PRELUDE
 
 SMEM_BYTES = 66 * 1024
-POISON = 0xEE
 SPINS = 1 << 20
 
 _LOAD = """
@@ -146,7 +145,7 @@ def random_tensor(rng: random.Random, dtype: str, extents: tuple[int, int]) -> t
     return shape, (-(-shape[1] // unit) * unit + unit * rng.choice([0, 1, 4]), 1)
 
 
-def bulk_jobs(plans: int, seed: int) -> list[Job]:
+def bulk_jobs(plans: int, seed: int) -> list[Launch]:
     """Return admitted plans of ``bulk``, ``bulk.multicast`` and ``bulk.store``, and runs that the rules refuse."""
     jobs = []
     rng = random.Random(seed)
@@ -166,7 +165,7 @@ def bulk_jobs(plans: int, seed: int) -> list[Job]:
             if not isinstance(answer, la.Admitted) or len(answer.descriptor.copies) > 400:
                 continue
             made += 1
-            table = layout if isinstance(layout, np.ndarray) else np.asarray(layout.table()).reshape(extents, order="F")
+            table = table_of(layout, extents)
             origin = [extent * rng.randrange(whole // extent) for extent, whole in zip(extents, shape, strict=True)]
             job = _bulk(consumer, answer.descriptor, table, strides, origin, size, ctas, rng.randrange(2**32))
             job.facts |= {"dtype": dtype, "layout": str(layout)[:120], "ctas": ctas}
@@ -184,7 +183,7 @@ def bulk_jobs(plans: int, seed: int) -> list[Job]:
 def _bulk(
     consumer: str, plan: la.proofs.bulk.BulkPlan, table: np.ndarray, strides: tuple[int, int], origin: list[int],
     size: int, ctas: int, seed: int,
-) -> Job:  # fmt: skip
+) -> Launch:  # fmt: skip
     random_bytes = np.random.default_rng(seed)
     points = np.indices(table.shape)
     start = (origin[0] * strides[0] + origin[1]) * size
@@ -200,7 +199,9 @@ def _bulk(
         for byte in range(size):
             expected[held + byte] = image[table * size + byte]
         arguments = [memory, copies_table(copies, [0] * len(copies)), len(copies), image, reach, status]
-        return Job(consumer, runs_kernel(plan.instruction), arguments, (0, 5), 1, {0: expected, 5: status + 1}, facts)
+        return Launch(
+            consumer, runs_kernel(plan.instruction), arguments, (0, 5), 1, {0: expected, 5: status + 1}, facts
+        )
     mask = 1 if ctas == 1 else int(random_bytes.integers(1, 1 << ctas))
     issuers = random_bytes.integers(0, ctas, len(copies)).tolist()
     images = np.full((ctas, reach), POISON, dtype=np.uint8)
@@ -211,22 +212,22 @@ def _bulk(
     facts["mask"] = mask
     arguments = [memory, copies_table(copies, issuers), len(copies), plan.expect_tx_bytes, mask,
                  np.zeros((ctas, reach), dtype=np.uint8), reach, status]  # fmt: skip
-    return Job(consumer, load_kernel("bulk", ctas), arguments, (5, 7), ctas, {5: images, 7: status + 1}, facts)
+    return Launch(consumer, load_kernel("bulk", ctas), arguments, (5, 7), ctas, {5: images, 7: status + 1}, facts)
 
 
-def _refused_run(direction: str, what: str, copy: tuple[int, int, int]) -> Job:
+def _refused_run(direction: str, what: str, copy: tuple[int, int, int]) -> Launch:
     facts = {"instruction": f"cp.async.bulk, {direction}", "kind": "refused", "what": what}
     status = np.zeros(1, dtype=np.int32)
     source = (np.arange(4096) % 199 + 1).astype(np.uint8)
     if direction == "load":
         arguments = [source, copies_table([copy], [0]), 1, copy[2], 1, np.zeros(256, dtype=np.uint8), 256, status]
-        return Job(f"bulk load {what}", load_kernel("bulk"), arguments, (7, 5), 1, None, facts, True)
+        return Launch(f"bulk load {what}", load_kernel("bulk"), arguments, (7, 5), 1, None, facts, True)
     instruction = "cp.async.bulk.global.shared::cta.bulk_group"
     arguments = [np.full(4096, POISON, dtype=np.uint8), copies_table([copy], [0]), 1, source, 4096, status]
-    return Job(f"bulk store {what}", runs_kernel(instruction), arguments, (5, 0), 1, None, facts, True)
+    return Launch(f"bulk store {what}", runs_kernel(instruction), arguments, (5, 0), 1, None, facts, True)
 
 
-def multicast_jobs(plans: int, seed: int) -> list[Job]:
+def multicast_jobs(plans: int, seed: int) -> list[Launch]:
     """Return admitted plans of ``tma.multicast`` for clusters of 2 and 4, random masks and issuing blocks."""
     jobs = []
     rng = random.Random(seed)
@@ -246,9 +247,7 @@ def multicast_jobs(plans: int, seed: int) -> list[Job]:
         if not isinstance(answer, la.Admitted):
             continue
         plan = answer.descriptor
-        table = layout if isinstance(layout, np.ndarray) else None
-        if table is None:
-            table = np.asarray(layout.table()).reshape(extents, order="F")
+        table = table_of(layout, extents)
         reach = -(-int((table.max() + 1) * size) // 16) * 16
         if reach > SMEM_BYTES - 2048 or len(plan.issues) > 400:
             continue
@@ -275,5 +274,5 @@ def multicast_jobs(plans: int, seed: int) -> list[Job]:
         kernel = load_kernel(str(len(plan.tensor_map.box)), ctas)
         facts = {"instruction": "cp.async.bulk.tensor, multicast", "kind": "admitted", "ctas": ctas, "mask": mask,
                  "dtype": dtype, "layout": str(layout)[:120], "copies": len(rows)}  # fmt: skip
-        jobs.append(Job("tma.multicast", kernel, arguments, (6, 8), ctas, {6: images, 8: status + 1}, facts))
+        jobs.append(Launch("tma.multicast", kernel, arguments, (6, 8), ctas, {6: images, 8: status + 1}, facts))
     return jobs

@@ -9,8 +9,8 @@ import random
 from typing import Any
 
 import numpy as np
-from device_forms_jobs import Job, Result
-from device_matrices import WIDTHS, tile_of
+from device import Launch
+from device_accesses import POISON, SMEM_BYTES, WIDTHS, drawn_moves, table_of, tile_of
 
 import layoutalg as la
 from layoutalg.codegen.kernel import KernelSource
@@ -19,10 +19,8 @@ from layoutalg.targets.nvidia.accesses import FORMS, access_form
 
 VECTORS = [name for name in FORMS if ".shared." in name]
 COPIES = [name for name in FORMS if name.startswith("cp.async.")]
-SMEM_BYTES = 98304
 REGISTERS = {8: ("unsigned", "r", "unsigned char"), 16: ("unsigned short", "h", "unsigned short"),
              32: ("unsigned", "r", "unsigned"), 64: ("la_u64", "l", "la_u64")}  # fmt: skip
-POISON = 0xEE
 
 _MOVE = """
 extern "C" __global__ void __launch_bounds__(32) {name}({image_type} image, const int* addresses,
@@ -114,63 +112,27 @@ def copy_kernel(name: str) -> KernelSource:
     return KernelSource(symbol, PRELUDE + body, "sm_90a", 32, SMEM_BYTES, parameters)
 
 
-def move_jobs(plans: int, seed: int) -> list[Job]:
+def move_jobs(plans: int, seed: int) -> list[Launch]:
     """Return admitted plans of every load and store of shared memory, and their instructions at wrong addresses."""
-    jobs = []
+    jobs: list[Launch] = []
     for number, name in enumerate(VECTORS):
-        rng = random.Random(1000 * seed + number)
-        made = tried = 0
-        while made < plans and tried < 60 * plans:
-            tried += 1
-            dtype = "u8" if made < plans // 2 else rng.choice(list(WIDTHS))
-            layout, extents = tile_of(rng, WIDTHS[dtype])
-            answer = la.admissible(layout, name, dtype=dtype, tile=extents)
-            if not isinstance(answer, la.Admitted) or farthest(answer.descriptor) > SMEM_BYTES - 64:
-                continue
-            made += 1
-            jobs.append(_moved(name, answer.descriptor, np.random.default_rng(rng.randrange(2**32))))
-            jobs[-1].facts |= {"dtype": dtype, "layout": str(layout)[:120], "extents": list(extents)}
         size = access_form(name).row_bits // 8
+        jobs += drawn_moves(name, plans, 1000 * seed + number, size, move_kernel(name))
         jobs += [_misplaced(name, off) for off in (1, 2, 4, 8) if off < size]
     return jobs
 
 
-def farthest(plan: Any) -> int:
-    """Return the last address of a plan."""
-    return int(np.asarray(plan.addresses.table()).max())
-
-
-def _moved(name: str, plan: Any, rng: np.random.Generator) -> Job:
-    form = access_form(name)
-    supplied = np.asarray(plan.addresses.table()).reshape(32, -1, order="F").T.astype(np.int32)
-    count, size = len(supplied), form.row_bits // 8
-    requested = np.asarray(plan.requested.table()).reshape(-1, 32, count, order="F")
-    width = min(plan.element_bits, form.unit_bits) // 8
-    places = (requested.transpose(2, 1, 0)[..., None] + np.arange(width)).reshape(count, 32, size)
-    reach = -(-int(places.max() + 1) // 16) * 16
-    facts = {"instruction": name, "kind": "admitted"}
-    if form.store:
-        registers = rng.integers(0, 256, (count, 32, size), dtype=np.uint8)
-        image = np.full(reach, POISON, dtype=np.uint8)
-        image[places] = registers
-        arguments = [np.zeros(reach, dtype=np.uint8), supplied, registers, count, reach]
-        return Job(f"move {name}", move_kernel(name), arguments, (0,), 1, {0: image}, facts)
-    image = rng.integers(0, 256, reach, dtype=np.uint8)
-    arguments = [image, supplied, np.zeros((count, 32, size), dtype=np.uint8), count, reach]
-    return Job(f"move {name}", move_kernel(name), arguments, (2,), 1, {2: image[places]}, facts)
-
-
-def _misplaced(name: str, off: int) -> Job:
+def _misplaced(name: str, off: int) -> Launch:
     """Return the instruction with every address that many bytes behind a multiple of its size: refused by the rules."""
     size = access_form(name).row_bits // 8
     image = np.arange(4096, dtype=np.uint8)
     addresses = (size * np.arange(32) + off).astype(np.int32)[None]
     arguments = [image, addresses, np.zeros((1, 32, size), dtype=np.uint8), 1, 4096]
     facts = {"instruction": name, "kind": "refused", "what": f"address {off} bytes off a multiple of {size}"}
-    return Job(f"misplaced {name} {off}", move_kernel(name), arguments, (0, 2), 1, None, facts, True)
+    return Launch(f"misplaced {name} {off}", move_kernel(name), arguments, (0, 2), 1, None, facts, True)
 
 
-def copy_jobs(plans: int, seed: int) -> list[Job]:
+def copy_jobs(plans: int, seed: int) -> list[Launch]:
     """Return admitted plans of every ``cp.async``, half of them with zeros behind an edge, and wrong addresses."""
     jobs = []
     for number, name in enumerate(COPIES):
@@ -203,8 +165,8 @@ def copy_jobs(plans: int, seed: int) -> list[Job]:
 def _copied(
     name: str, plan: Any, layout: Any, extents: tuple[int, int], bounds: tuple[int, int], size: int, pitch: int,
     seed: int,
-) -> Job:  # fmt: skip
-    table = layout if isinstance(layout, np.ndarray) else np.asarray(layout.table()).reshape(extents, order="F")
+) -> Launch:  # fmt: skip
+    table = table_of(layout, extents)
     points = np.indices(extents)
     held = (points[0] * pitch + points[1]) * size
     memory = np.random.default_rng(seed).integers(0, 256, int(held.max()) + 64, dtype=np.uint8)
@@ -220,19 +182,19 @@ def _copied(
     arguments = [memory, shared, source, given, np.zeros(reach, dtype=np.uint8), len(shared), reach]
     facts = {"instruction": name, "kind": "admitted", "bounds": list(bounds), "extents": list(extents)}
     facts["filled"] = int((given < width).sum())
-    return Job(f"copy {name}", copy_kernel(name), arguments, (4,), 1, {4: image}, facts)
+    return Launch(f"copy {name}", copy_kernel(name), arguments, (4,), 1, {4: image}, facts)
 
 
-def _copy_misplaced(name: str, side: str, off: int, width: int) -> Job:
+def _copy_misplaced(name: str, side: str, off: int, width: int) -> Launch:
     places = (width * np.arange(32)).astype(np.int32)[None]
     shared, source = (places + (off if side == one else 0) for one in ("shared", "global"))
     memory, image = np.arange(4096, dtype=np.uint8), np.zeros(4096, dtype=np.uint8)
     arguments = [memory, shared, source, np.full_like(places, width), image, 1, 4096]
     facts = {"instruction": name, "kind": "refused", "what": f"{side} address {off} bytes off a multiple of {width}"}
-    return Job(f"copy misplaced {name} {side} {off}", copy_kernel(name), arguments, (4,), 1, None, facts, True)
+    return Launch(f"copy misplaced {name} {side} {off}", copy_kernel(name), arguments, (4,), 1, None, facts, True)
 
 
-def _copy_sized(name: str, many: int, width: int) -> Job:
+def _copy_sized(name: str, many: int, width: int) -> Launch:
     """Return one copy with a source size: what is behind it is zero; a size above the copy's is not allowed."""
     places = (width * np.arange(32)).astype(np.int32)[None]
     memory, image = (np.arange(4096) % 251 + 1).astype(np.uint8), np.full(4096, POISON, dtype=np.uint8)
@@ -244,20 +206,4 @@ def _copy_sized(name: str, many: int, width: int) -> Job:
     legal = many <= width
     facts = {"instruction": name, "kind": "sized" if legal else "refused", "what": f"source size {many} of {width}"}
     expected = {4: image} if legal else None
-    return Job(f"copy sized {name} {many}", copy_kernel(name), arguments, (4,), 1, expected, facts, not legal)
-
-
-def move_answers(jobs: list[Job], results: list[Result]) -> list[dict[str, Any]]:
-    """Return one row for each job: what was compared and what differs, or what became of a refused form."""
-    rows = []
-    for job, result in zip(jobs, results, strict=True):
-        row = {"name": job.name, **job.facts}
-        if result.fault:
-            row["fault"] = result.fault[:300]
-        elif job.expected is not None:
-            row |= {"compared": sum(table.size for table in job.expected.values()), "wrong": result.wrong(job)}
-        else:
-            at = job.outputs[-1]
-            row["answer"] = result.arrays[at].reshape(-1)[:96].tolist()
-        rows.append(row)
-    return rows
+    return Launch(f"copy sized {name} {many}", copy_kernel(name), arguments, (4,), 1, expected, facts, not legal)

@@ -13,9 +13,9 @@ import re
 from typing import Any
 
 import numpy as np
+from device import Launch, MapAt
+from device_accesses import table_of, tile_of
 from device_forms_bulk import SMEM_BYTES, copies_table, runs_kernel
-from device_forms_jobs import Job, MapAt
-from device_matrices import tile_of
 
 import layoutalg as la
 from layoutalg.codegen.kernel import KernelSource
@@ -124,9 +124,9 @@ def drawn(rng: np.random.Generator, dtype: str, operation: str, shape: tuple[int
     return np.asarray(raw)
 
 
-def reduction_jobs(plans: int, seed: int) -> list[Job]:
+def reduction_jobs(plans: int, seed: int) -> list[Launch]:
     """Return admitted plans of every reduction and type, by runs and by boxes, and what the rules refuse."""
-    jobs: list[Job] = []
+    jobs: list[Launch] = []
     rng = random.Random(seed)
     for engine, table in (("bulk", RUNS), ("tma", BOXES)):
         for operation, dtypes in table.items():
@@ -143,7 +143,7 @@ def reduction_jobs(plans: int, seed: int) -> list[Job]:
     return jobs + denormal_jobs()
 
 
-def _admitted(engine: str, operation: str, dtype: str, rng: random.Random) -> Job | None:
+def _admitted(engine: str, operation: str, dtype: str, rng: random.Random) -> Launch | None:
     kind = np.dtype(KINDS[dtype])
     size = kind.itemsize
     if rng.random() < 0.5:
@@ -160,7 +160,7 @@ def _admitted(engine: str, operation: str, dtype: str, rng: random.Random) -> Jo
     if not isinstance(answer, la.Admitted):
         return None
     plan = answer.descriptor
-    table = layout if isinstance(layout, np.ndarray) else np.asarray(layout.table()).reshape(extents, order="F")
+    table = table_of(layout, extents)
     values = np.random.default_rng(rng.randrange(2**32))
     origin = [extent * rng.randrange(whole // extent) for extent, whole in zip(extents, shape, strict=True)]
     memory = drawn(values, dtype, operation, (shape[0] * strides[0],))
@@ -181,7 +181,7 @@ def _admitted(engine: str, operation: str, dtype: str, rng: random.Random) -> Jo
             return None
         arguments: list[Any] = [memory, copies_table(rows, [0] * len(rows)), len(rows), image, image.nbytes, status]
         facts["instruction"] = plan.instruction
-        return Job(name, runs_kernel(plan.instruction), arguments, (0, 5), 1, {0: expected, 5: status + 1}, facts)
+        return Launch(name, runs_kernel(plan.instruction), arguments, (0, 5), 1, {0: expected, 5: status + 1}, facts)
     rows = [(issue.smem_offset_bytes, *at) for issue, at in zip(plan.issues, plan.coordinates(origin), strict=True)]
     if len(rows) > 400:
         return None
@@ -196,10 +196,10 @@ def _admitted(engine: str, operation: str, dtype: str, rng: random.Random) -> Jo
         status,
     ]
     facts["instruction"] = f"cp.reduce.async.bulk.tensor.{operation}"
-    return Job(name, box_kernel(operation, rank), arguments, (1, 6), 1, {1: expected, 6: status + 1}, facts)
+    return Launch(name, box_kernel(operation, rank), arguments, (1, 6), 1, {1: expected, 6: status + 1}, facts)
 
 
-def _box_job(operation: str, dtype: str, old: np.ndarray, new: np.ndarray, label: str, risky: bool) -> Job:
+def _box_job(operation: str, dtype: str, old: np.ndarray, new: np.ndarray, label: str, risky: bool) -> Launch:
     """Return the reduction of one box of one row, whatever the rules say of the type."""
     size = old.dtype.itemsize
     row = tensormap.TensorMap(
@@ -211,10 +211,10 @@ def _box_job(operation: str, dtype: str, old: np.ndarray, new: np.ndarray, label
     arguments = [MapAt(raw, 1), old, copies_table([(0, 0)], [0]), 1, new, new.size * size, status]
     facts = {"instruction": f"cp.reduce.async.bulk.tensor.{operation}", "operation": operation, "dtype": dtype,
              "kind": label, "what": f"{operation} of {dtype}"}  # fmt: skip
-    return Job(f"box {operation} {dtype}", box_kernel(operation, 1), arguments, (6, 1), 1, None, facts, risky)
+    return Launch(f"box {operation} {dtype}", box_kernel(operation, 1), arguments, (6, 1), 1, None, facts, risky)
 
 
-def _refused_box(operation: str, dtype: str) -> Job:
+def _refused_box(operation: str, dtype: str) -> Launch:
     base = re.sub("^tf32.*|_ftz", lambda found: "f32" if found[0].startswith("tf32") else "", dtype)
     kind = np.dtype(KINDS[base])
     old, new = (np.full(16, value) for value in (3, 5))
@@ -225,7 +225,7 @@ def _refused_box(operation: str, dtype: str) -> Job:
     return _box_job(operation, dtype, *pair, "refused", True)
 
 
-def denormal_jobs() -> list[Job]:
+def denormal_jobs() -> list[Launch]:
     """Return sums, minima and maxima of denormals, zeros of both signs and NaN: what they are is the question."""
     jobs = []
     patterns = {

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from device_forms_jobs import Job, Result
+from device import Launch, Result
 from instruments.fragments import decode, encode, pack, unpack
 
 from layoutalg.codegen.kernel import KernelSource
@@ -110,7 +110,7 @@ def pattern(name: str, period: int) -> np.ndarray:
     return np.tile(1 + np.arange(MMA_SP[name].k // 2) % period, (16, 1))
 
 
-def _reading(name: str, stored: np.ndarray, given: np.ndarray, which: int, label: str) -> Job:
+def _reading(name: str, stored: np.ndarray, given: np.ndarray, which: int, label: str) -> Launch:
     """Return the job that reads A for metadata uint32[cases, 32]: D of case c, columns 8 p on, is block c k / 8 + p."""
     k = MMA_SP[name].k
     parts = k // 8
@@ -123,7 +123,7 @@ def _reading(name: str, stored: np.ndarray, given: np.ndarray, which: int, label
         np.repeat(given, parts, axis=0), np.zeros_like(zero), which,
     ]  # fmt: skip
     facts = {"instruction": name, "which": which}
-    return Job(f"{label} {name} {which}", sparse_kernel(name), arguments, (4,), cases * parts, None, facts)
+    return Launch(f"{label} {name} {which}", sparse_kernel(name), arguments, (4,), cases * parts, None, facts)
 
 
 def shown(name: str, result: Result) -> np.ndarray:
@@ -137,7 +137,7 @@ def shown(name: str, result: Result) -> np.ndarray:
     return blocks.reshape(-1, parts, 16, 8).transpose(0, 2, 1, 3).reshape(-1, 16, MMA_SP[name].k)
 
 
-def sparse_jobs() -> list[Job]:
+def sparse_jobs() -> list[Launch]:
     """Return all jobs: ``product``, ``heard`` (one nibble changed at a time), ``codes`` (every code everywhere)."""
     jobs = []
     for index, (name, made) in enumerate(MMA_SP.items()):
@@ -158,7 +158,7 @@ def sparse_jobs() -> list[Job]:
     return jobs
 
 
-def _product(name: str, which: int, legal: np.ndarray, rng: np.random.Generator) -> Job:
+def _product(name: str, which: int, legal: np.ndarray, rng: np.random.Generator) -> Launch:
     """Return the job of ``ROUNDS`` random products; unheard metadata is any bits."""
     made = MMA_SP[name]
     blocks: dict[str, list[np.ndarray]] = {x: [] for x in "abced"}
@@ -176,10 +176,10 @@ def _product(name: str, which: int, legal: np.ndarray, rng: np.random.Generator)
     stacked = {x: np.stack(held) for x, held in blocks.items()}
     arguments = [*(stacked[x] for x in "abce"), np.zeros_like(stacked["d"]), which]
     facts = {"instruction": name, "which": which, "stacked": stacked}
-    return Job(f"product {name} {which}", sparse_kernel(name), arguments, (4,), ROUNDS, None, facts)
+    return Launch(f"product {name} {which}", sparse_kernel(name), arguments, (4,), ROUNDS, None, facts)
 
 
-def sparse_answers(jobs: list[Job], results: list[Result]) -> tuple[list[dict[str, Any]], dict[str, np.ndarray]]:
+def sparse_answers(jobs: list[Launch], results: list[Result]) -> tuple[list[dict[str, Any]], dict[str, np.ndarray]]:
     """Return a row for each instruction, variant and selector, and the arrays to keep."""
     rows: dict[tuple[str, int], dict[str, Any]] = {}
     kept: dict[str, np.ndarray] = {}

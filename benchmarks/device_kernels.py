@@ -1,38 +1,25 @@
-"""Time the kernels that move arrays on a GPU: copies, transposes, gathers, staging, beside copies of the driver.
-
-Run on a machine with an sm_90a GPU and PyTorch, from the root of the repository:
-
-    python3 benchmarks/device_kernels.py --out DIRECTORY [--seconds 55] [--kinds windows plain engine gathers staging]
+"""Kernels that move arrays: copies, transposes, gathers, staging, timed beside copies of the driver.
 
 Every kernel first moves random data, compared byte for byte; then the median of ``REPEATS`` timings of ``BATCH``
 launches is taken. In the same process the driver's copy from device to device, PyTorch's copy and its transposing copy
-are timed; beside gathers ``torch.gather`` with the same indices and ``torch.index_select`` with one row of them. A
-process for each kind runs after the other, so that a fault of one kind of kernel leaves the others' figures. Writes
-``kernels_dev.json``. With ``--dry`` every kernel is made and compiled, and none is run: no GPU is needed.
+are timed; beside gathers ``torch.gather`` with the same indices and ``torch.index_select`` with one row of them.
 """
 
 from __future__ import annotations
 
-import argparse
 import ctypes
-import datetime
-import json
+import functools
 import statistics
-import subprocess
-import sys
-import time
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from multiprocessing import get_context
-from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT)]
+from device import Fault, Run
 
-from layoutalg.codegen.compile import to_cubin  # noqa: E402
-from layoutalg.codegen.kernel import argument_cell  # noqa: E402
-from layoutalg.codegen.kernels import (  # noqa: E402
+from layoutalg.codegen.compile import to_cubin
+from layoutalg.codegen.kernel import argument_cell
+from layoutalg.codegen.kernels import (
     ArrayKernel,
     copy_kernel,
     gather_kernel,
@@ -41,8 +28,8 @@ from layoutalg.codegen.kernels import (  # noqa: E402
     transpose_ring_kernel,
     transpose_windows_kernel,
 )
-from layoutalg.codegen.kernels.transpose import tile_swizzle  # noqa: E402
-from layoutalg.codegen.kernels.turned import TileShape  # noqa: E402
+from layoutalg.codegen.kernels.transpose import tile_swizzle
+from layoutalg.codegen.kernels.turned import TileShape
 
 REPEATS, BATCH = 9, 8
 BYTES = {"u8": 1, "f16": 2, "f32": 4, "f64": 8}
@@ -335,102 +322,65 @@ class Device:
         return row
 
 
-def work(which: str, out: Path, first: int, seconds: float) -> None:
-    """Run the jobs of one kind from number ``first`` on; one line of JSON a job as soon as it is done."""
-    begun = time.monotonic()
-    jobs = JOBS[which]()
-    with ProcessPoolExecutor(12, mp_context=get_context("fork")) as pool:
-        kernels = list(pool.map(made, jobs[first:]))
-    device = Device()
-    torch = device.torch
+@functools.cache
+def device() -> Device:
+    """The device of this child."""
+    return Device()
+
+
+@functools.lru_cache(maxsize=1)
+def arrays(shape: tuple[int, ...], dtype: str) -> tuple[Any, Any, dict[str, float]]:
+    """Random data, room for the result, and the times of copies."""
+    torch = device().torch
     types = {"u8": torch.uint8, "f16": torch.int16, "f32": torch.int32, "f64": torch.int64}
-    held: dict[tuple[int, ...], tuple[Any, Any]] = {}
-    with out.open("a", encoding="utf-8") as file:
-
-        def tell(row: dict[str, Any]) -> None:
-            file.write(json.dumps(row) + "\n")
-            file.flush()
-
-        tell({"which": which, "chip": torch.cuda.get_device_name(0), "made_s": time.monotonic() - begun})
-        known: tuple[Any, ...] = ()
-        for number, (job, answer) in enumerate(zip(jobs[first:], kernels, strict=True), first):
-            kind, shape, dtype, options = job
-            row: dict[str, Any] = {
-                "number": number, "which": which, "kind": kind, "shape": shape, "dtype": dtype, "options": options
-            }  # fmt: skip
-            if time.monotonic() - begun > seconds:
-                tell({**row, "error": "not run: time"})
-                continue
-            if isinstance(answer, str):
-                tell({**row, "error": answer})
-                continue
-            if known != (shape, dtype):
-                held.clear()
-                known = (shape, dtype)
-                source = torch.empty(shape, dtype=types[dtype], device="cuda")
-                source.view(torch.uint8).random_(0, 256)
-                result = torch.empty_like(source)
-                held[shape] = source, result
-                tell({"references": device.references(shape, source, result), "shape": shape, "dtype": dtype,
-                      "bytes": 2 * source.numel() * source.element_size(), "which": which})  # fmt: skip
-            source, result = held[shape]
-            file.write(json.dumps({"begun": number}) + "\n")
-            file.flush()
-            try:
-                tell({**row, **device.run(*answer, device.case(job, answer[0], source, result))})
-            except Exception as error:
-                tell({**row, "error": f"{type(error).__name__}: {error}"[:300]})
-                if "driver" in str(error) or "CUDA" in str(error):
-                    raise
+    source = torch.empty(shape, dtype=types[dtype], device="cuda")
+    source.view(torch.uint8).random_(0, 256)
+    result = torch.empty_like(source)
+    return source, result, device().references(shape, source, result)
 
 
-def main() -> None:
-    """Run a process for each kind, join what they wrote, print a summary."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--out", type=Path)
-    parser.add_argument("--dry", action="store_true")
-    parser.add_argument("--seconds", type=float, default=55)
-    parser.add_argument("--which", choices=JOBS)
-    parser.add_argument("--kinds", nargs="+", choices=JOBS, default=list(JOBS))
-    parser.add_argument("--first", type=int, default=0)
-    given = parser.parse_args()
-    if given.dry:
-        answers = [made(job) for which in given.kinds for job in JOBS[which]()]
-        wrong = [answer for answer in answers if isinstance(answer, str)]
-        print(json.dumps({"kernels": len(answers), "errors": wrong}, indent=1))
-        raise SystemExit(bool(wrong))
-    if given.out is None:
-        parser.error("--out is needed, but with --dry")
-    given.out.mkdir(parents=True, exist_ok=True)
-    if given.which:
-        work(given.which, given.out / f"{given.which}.jsonl", given.first, given.seconds)
-        return
-    begun = time.monotonic()
+def run_kernel(work: tuple[Job, ArrayKernel, bytes]) -> dict[str, Any]:
+    """Run and time one kernel; the times of copies of its array are in ``references``."""
+    job, kernel, cubin = work
+    source, result, references = arrays(job[1], job[2])
+    row = device().run(kernel, cubin, device().case(job, kernel, source, result))
+    return row | {"references": references, "bytes": 2 * source.numel() * source.element_size()}
+
+
+def kernels_job(run: Run) -> None:
+    """Make all kernels of each kind, then run them one after the other in one child."""
     lines: list[dict[str, Any]] = []
-    for place, which in enumerate(given.kinds):
-        path = given.out / f"{which}.jsonl"
-        path.unlink(missing_ok=True)
-        first = 0
-        for _ in range(3):
-            left = (given.seconds - (time.monotonic() - begun)) / (len(given.kinds) - place)
-            if left < 6:
-                break
-            command = [sys.executable, __file__, "--out", str(given.out), "--which", which, "--first", str(first)]
-            try:
-                ended = subprocess.run([*command, "--seconds", str(left - 4)], timeout=left + 4, check=False)
-            except subprocess.TimeoutExpired:
-                break
-            if ended.returncode == 0 or not path.exists():
-                break
-            started = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if '"begun"' in line]
-            first = 1 + max((line["begun"] for line in started), default=first)
-        if path.exists():
-            rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-            lines += [row for row in rows if "begun" not in row]
-    write(given.out, lines)
+    for which in run.options.kinds or list(JOBS):
+        jobs = JOBS[which]()
+        with ProcessPoolExecutor(12, mp_context=get_context("fork")) as pool:
+            answers = list(pool.map(made, jobs))
+        run.refused |= {f"{which} {number}": log for number, log in enumerate(answers) if isinstance(log, str)}
+        if run.options.rehearse:
+            continue
+        work = [(job, *answer) for job, answer in zip(jobs, answers, strict=True) if not isinstance(answer, str)]
+        found = iter(run.each(run_kernel, work, group=len(work), seconds=run.options.seconds, workers=1))
+        known: set[tuple[Any, ...]] = set()
+        for number, (job, answer) in enumerate(zip(jobs, answers, strict=True)):
+            row = {
+                "number": number,
+                "which": which,
+                **dict(zip(("kind", "shape", "dtype", "options"), job, strict=True)),
+            }
+            told = Fault(answer) if isinstance(answer, str) else next(found)
+            if isinstance(told, Fault):
+                lines.append(row | {"error": told.text})
+                continue
+            copies = {key: told.pop(key) for key in ("references", "bytes")}
+            if (job[1], job[2]) not in known:
+                lines.append({"which": which, "shape": job[1], "dtype": job[2], **copies})
+            known.add((job[1], job[2]))
+            lines.append(row | told)
+    if run.options.rehearse:
+        run.compile(())
+    write(run, lines)
 
 
-def write(out: Path, lines: list[dict[str, Any]]) -> None:
+def write(run: Run, lines: list[dict[str, Any]]) -> None:
     """Write everything and the best of every kind, with ratios to the copies of the same process."""
     ran = [row for row in lines if "gbps" in row]
     reference = {(row["which"], tuple(row["shape"]), row["dtype"]): row for row in lines if "references" in row}
@@ -458,18 +408,9 @@ def write(out: Path, lines: list[dict[str, Any]]) -> None:
                 "local_bytes",
             )
             best[name] = {key: row[key] for key in keys if key in row}
-    summary = {
-        "date": datetime.date.today().isoformat(), "chip": next((row["chip"] for row in lines if "chip" in row), ""),
-        "kernels": len(ran), "equal": sum(row["equal"] for row in ran),
+    copies = {" ".join(map(str, key)): {name: row["bytes"] / ms / 1e6 for name, ms in row["references"].items()}
+              for key, row in reference.items()}  # fmt: skip
+    run.write("kernels_dev", {
+        "kernels": len(ran), "equal": sum(row["equal"] for row in ran), "best": best, "copy_gbps": copies,
         "errors": [row["error"] for row in lines if "error" in row][:8],
-        "not_run": sum("error" in row for row in lines), "best": best,
-        "copy_gbps": {f"{which} {shape} {dtype}": {name: row["bytes"] / ms / 1e6
-                      for name, ms in row["references"].items()}
-                      for (which, shape, dtype), row in reference.items()},
-    }  # fmt: skip
-    (out / "kernels_dev.json").write_text(json.dumps({"summary": summary, "rows": lines}, indent=1), encoding="utf-8")
-    print(json.dumps(summary, indent=1), flush=True)
-
-
-if __name__ == "__main__":
-    main()
+    }, rows=lines)  # fmt: skip

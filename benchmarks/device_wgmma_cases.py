@@ -1,14 +1,17 @@
-"""Cases of the campaign of ``wgmma``: images, descriptors, registers and metadata of one chain of instructions.
+"""Cases of chains of ``wgmma``: images, descriptors, registers and metadata, and launching them.
 
 Notation: ``positions[m, j]`` of sparse A is where in its row the stored element j of row m belongs.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import os
+from dataclasses import dataclass, replace
 
 import numpy as np
-from instruments.wgmma_chain import Shape, variants
+from device import Launch, compiled, cuda
+from instruments import fragments
+from instruments.wgmma_chain import Shape, chain_kernel, variants
 
 from layoutalg.targets.nvidia import wgmma
 from layoutalg.targets.nvidia.swizzles import SWIZZLE_TABLE
@@ -38,39 +41,8 @@ class Case:
 
 def encode(values: np.ndarray, dtype: str) -> np.ndarray:
     """Return the raw elements of integers that a type holds exactly; one number per bit of ``b1``."""
-    values = np.asarray(values)
-    if dtype == "f16":
-        return values.astype(np.float16).view(np.uint16)
-    if dtype == "bf16":
-        return (values.astype(np.float32).view(np.uint32) >> 16).astype(np.uint16)
-    if dtype == "tf32":
-        return values.astype(np.float32).view(np.uint32)
-    if dtype in ("e4m3", "e5m2"):
-        mantissa, bias = (3, 7) if dtype == "e4m3" else (2, 15)
-        size = np.abs(values).astype(np.int64)
-        exponent = np.floor(np.log2(np.maximum(size, 1))).astype(np.int64)
-        fraction = (size << mantissa >> exponent) - (1 << mantissa)
-        if ((size << mantissa) % (1 << exponent) != 0).any():
-            raise ValueError(f"{dtype} does not hold these integers")
-        raw = np.where(size > 0, (exponent + bias << mantissa) + fraction, 0)
-        return (raw + 128 * (values < 0)).astype(np.uint8)
-    return values.astype(np.int64).astype(np.uint8)
-
-
-def decode(raw: np.ndarray, dtype: str) -> np.ndarray:
-    """Return the numbers that raw elements are: the inverse of ``encode``."""
-    if dtype == "f16":
-        return raw.view(np.float16).astype(np.float64)
-    if dtype == "bf16":
-        return (raw.astype(np.uint32) << 16).view(np.float32).astype(np.float64)
-    if dtype == "tf32":
-        return raw.view(np.float32).astype(np.float64)
-    if dtype in ("e4m3", "e5m2"):
-        mantissa, bias = (3, 7) if dtype == "e4m3" else (2, 15)
-        exponent, fraction = (raw & 127) >> mantissa, raw & (1 << mantissa) - 1
-        size = np.where(exponent > 0, (1 + fraction / 2**mantissa) * 2.0 ** (exponent.astype(float) - bias), 0)
-        return np.where(raw & 128, -size, size)
-    return raw.astype(np.int8 if dtype == "s8" else np.uint8).astype(np.float64)
+    kind = {1: np.uint8, 8: np.uint8, 16: np.uint16, 32: np.uint32}[wgmma.OPERAND_BITS[dtype]]
+    return fragments.encode(np.asarray(values), dtype).astype(kind)
 
 
 def to_bytes(raw: np.ndarray, dtype: str) -> np.ndarray:
@@ -201,45 +173,21 @@ def campaign_cases(shape: Shape, rng: np.random.Generator) -> tuple[Case, np.nda
     return case, expected, labels
 
 
-def product(shape: Shape, case: Case) -> np.ndarray:
-    """Return the words of D as the library describes the instruction: what a chain kernel should leave."""
-    kind = wgmma.multiply(shape.a, shape.b)
-    bits = kind.bits
-    where = wgmma.accumulator_coordinates(shape.n)
-    words = np.zeros((case.blocks, 128, shape.words), dtype=np.uint32)
-    for c in range(case.blocks):
-        variant = variants(shape)[case.variant[c]]
-        data = case.image[c] if case.image_stride else case.image.reshape(-1)
-        total = np.zeros((64, shape.n))
-        for s in range(case.steps):
-            if shape.registers:
-                held = np.zeros((64, kind.k))
-                at = wgmma.register_coordinates(bits)
-                held[at[..., 0], at[..., 1]] = decode(
-                    from_bytes(np.ascontiguousarray(case.a_registers[c, s]).view(np.uint8), shape.a), shape.a
-                ).reshape(at.shape[:2])
-            else:
-                held = _read(data, case.a_words[c, s], 64, kind.k, shape.a, variant[2])
-            if shape.sparse:
-                at = wgmma.metadata_coordinates(bits, variant[4])
-                heard = at[..., 0] >= 0
-                nibbles = case.metadata[c, s][:, None] >> (4 * np.arange(8, dtype=np.uint32)) & 15
-                size = 2 if bits == 32 else 4
-                codes = np.zeros((64, shape.k // size), dtype=np.int64)
-                codes[at[heard][:, 0], at[heard][:, 1]] = nibbles[heard]
-                inside = np.array([wgmma.SPARSE_CODES[bits].get(code, (0,) * (size // 2)) for code in range(16)])
-                positions = (inside[codes] + size * np.arange(codes.shape[1])[None, :, None]).reshape(64, -1)
-                full = np.zeros((64, shape.k))
-                np.put_along_axis(full, positions, held, axis=1)
-            else:
-                full = held
-            total += full @ _read(data, case.b_words[c, s], shape.n, shape.k, shape.b, variant[3]).T
-        values = (-total if variant[0] else total)[where[..., 0], where[..., 1]]
-        kinds = {"f16": np.float16, "f32": np.float32, "s32": np.int32}
-        words[c] = np.ascontiguousarray(values.astype(kinds[shape.accumulator])).view(np.uint32)
-    return words
+class Chains:
+    """Launches chain kernels of one cubin, made in this child."""
 
+    def __init__(self, shapes: list[Shape]) -> None:
+        self.kernel = chain_kernel(shapes[0], shapes[1:])
+        self.file = f"{self.kernel.name}_{os.getpid()}"
+        log = compiled(self.kernel, cuda().cubins / f"{self.file}.cubin")
+        if log:
+            raise RuntimeError(log)
 
-def _read(data: np.ndarray, word: int, rows: int, k: int, dtype: str, transposed: int) -> np.ndarray:
-    at = places(wgmma.decode(int(word)), rows, k, wgmma.OPERAND_BITS[dtype], "MN" if transposed else "K")
-    return decode(from_bytes(data, dtype)[at], dtype)
+    def chain(self, shape: Shape, case: Case) -> np.ndarray:
+        """Return the words of D: uint32[blocks, 128, words]."""
+        numbers = [case.image_bytes, case.image_stride, case.steps]
+        given = [case.image, *numbers, case.a_words, case.b_words, case.a_registers, case.metadata, case.variant]
+        given.append(np.zeros((case.blocks, 128, shape.words), dtype=np.uint32))
+        kernel = replace(self.kernel, name=f"la_chain_{shape.name}")
+        one = Launch(shape.name, kernel, given, (9,), case.blocks, smem=case.image_bytes + 1024, file=self.file)
+        return cuda().run(one)[9]

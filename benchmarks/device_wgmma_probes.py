@@ -1,5 +1,7 @@
 """Probes of ``wgmma``: which element a random descriptor reads, what each register holds, which nibbles are heard.
 
+``operand_b`` asks the first for f16 operands B with a kernel of its own, N = 8 to 256.
+
 Notation: shared memory, or the registers of A, hold the number of each place, a few bits of it per pass; the other
 operand selects single elements. Sparse A is all one code: its stored elements belong to fixed places of their groups.
 """
@@ -10,9 +12,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from device_wgmma_cases import Case, decode, encode, places, to_bytes
+from admission_judges import offsets
+from device import Launch, Run
+from device_wgmma_cases import Case, Chains, encode, places, to_bytes
 from instruments.wgmma_chain import Shape, variants
 
+from layoutalg.codegen.kernel import KernelSource
+from layoutalg.codegen.prelude import PRELUDE, wgmma_prelude
 from layoutalg.targets.nvidia import wgmma
 
 REGION_BYTES = 128 * 1024
@@ -159,9 +165,10 @@ NO_REGISTERS = np.zeros((1, 128, 4))
 NO_METADATA = np.zeros((1, 128))
 
 
-def run_probe(device: Any, name: str) -> dict[str, np.ndarray]:
+def run_probe(name: str) -> dict[str, np.ndarray]:
     """Return the arrays of one probe, and ``verdict``: whether the library predicts them."""
     shape, ask = PROBES[name]
+    device = Chains([shape])
     rng = np.random.default_rng(list(name.encode()))
     if isinstance(ask, Reads):
         return _reads(device, name, shape, ask, rng)
@@ -300,4 +307,130 @@ def _metadata(device: Any, shape: Shape, selector: int, rng: np.random.Generator
     return {"words": words, "d": d.astype(np.int8), "verdict": np.array(verdict)}
 
 
-__all__ = ["PROBES", "decode", "predicted", "run_probe"]
+# ------------------------------------------------------------------------------------------------------------ operand B
+
+WGMMA_N = (8, 64, 128, 256)
+
+_PROBE_B = """
+// Which element is read for B[k][n]: A selects row k of B, shared memory holds every element's own index, one byte
+// of it per pass.
+extern "C" __global__ void __launch_bounds__(128) la_probe_b_{n}({signature})
+{{
+    unsigned char* base = la_aligned_shared(1024);
+    unsigned short* region = (unsigned short*)base;
+    unsigned short* a = (unsigned short*)(base + {region});
+    const la_u32 address = la_shared_address(base);
+    const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+
+    // A, K-major without swizzle: (m, k) lies at (m % 8) * 16 + (m / 8) * 256 + (k / 8) * 128 + (k % 8) * 2 bytes.
+    for (int i = threadIdx.x; i < 64 * 16; i += 128) {{
+        const int m = i / 16, k = i % 16;
+        a[(m % 8) * 8 + (m / 8) * 128 + (k / 8) * 64 + k % 8] = m == k ? 0x3C00 : 0;
+    }}
+    const la_u64 a_descriptor = (la_u64)(((address + {region}) & 0x3FFFF) >> 4) | (8ull << 16) | (16ull << 32);
+    const la_u64 b_descriptor = descriptors[blockIdx.x] + ((address & 0x3FFFF) >> 4);
+
+    int found[{registers}];
+    for (int pass = 0; pass < 2; ++pass) {{
+        for (int i = threadIdx.x; i < {elements}; i += 128) {{
+            const int value = (i >> (8 * pass)) & 255;  // exact in half precision
+            int exponent = 0;
+            while (value >> (exponent + 1)) ++exponent;
+            region[i] = value ? (unsigned short)((exponent + 15) << 10 | ((value << (10 - exponent)) & 1023)) : 0;
+        }}
+        la_fence_async();
+        __syncthreads();
+        float d[{registers}];
+        for (int v = 0; v < {registers}; ++v) d[v] = 0.0f;
+        la_wgmma_fence();
+        if (transposed[blockIdx.x]) la_wgmma_m64n{n}k16_f16<0, 1>(d, a_descriptor, b_descriptor, 0);
+        else la_wgmma_m64n{n}k16_f16<0, 0>(d, a_descriptor, b_descriptor, 0);
+        la_wgmma_commit();
+        la_wgmma_wait();
+        for (int v = 0; v < {registers}; ++v) found[v] = pass ? found[v] | (int)d[v] << 8 : (int)d[v];
+        __syncthreads();
+    }}
+    if (warp == 0) {{
+        for (int v = 0; v < {registers}; ++v) {{
+            const int k = lane / 4 + 8 * (v / 2 % 2), column = 2 * (lane % 4) + v % 2 + 8 * (v / 4);
+            found_index[(la_u64)blockIdx.x * 16 * {n} + k * {n} + column] = (unsigned short)found[v];
+        }}
+    }}
+}}
+"""
+
+
+def probe_b_kernel(n: int) -> KernelSource:
+    """Return the probe for one N."""
+    parameters = (("const la_u64*", "descriptors"), ("const int*", "transposed"), ("unsigned short*", "found_index"))
+    body = _PROBE_B.format(
+        n=n, registers=n // 2, region=REGION_BYTES, elements=REGION_BYTES // 2,
+        signature=", ".join(f"{kind} {name}" for kind, name in parameters),
+    )  # fmt: skip
+    return KernelSource(
+        f"la_probe_b_{n}",
+        PRELUDE + wgmma_prelude("f16", n) + body,
+        "sm_90a",
+        128,
+        REGION_BYTES + 2048 + 1024,
+        parameters,
+    )
+
+
+def wgmma_fields(n: int, number: int, seed: int) -> np.ndarray:
+    """Return random descriptors: start bytes, LBO and SBO in 16-byte units, base offset, swizzle code, transposed."""
+    rng = np.random.default_rng(seed)
+    steps = max(n // 8 - 1, 1)
+    most = (REGION_BYTES - 12288) // 16 // (steps + 1)
+    rows = []
+    for i in range(number):
+        trans, swizzle = i % 2, i // 2 % 4
+        start = 16 * int(rng.integers(0, 256)) if rng.random() < 0.7 else 1024 * int(rng.integers(0, 4))
+        lbo, sbo = int(rng.integers(1, most)), int(rng.integers(1, most))
+        if rng.random() < 0.5:  # canonical distances: whole swizzle atoms
+            atom = (8, 16, 32, 64)[(0, 3, 2, 1)[swizzle]]
+            lbo, sbo = (max(1, v // atom) * atom for v in (lbo, sbo))
+        rows.append(
+            (
+                start,
+                min(lbo, 16383),
+                min(sbo, 16383),
+                int(rng.integers(0, 8)) if rng.random() < 0.5 else 0,
+                swizzle,
+                trans,
+            )
+        )
+    return np.array(rows, dtype=np.int32)
+
+
+def predict_b(field: np.ndarray, n: int) -> np.ndarray:
+    """Return the element index read for (k, n) by the rule measured for operand A, with n in place of m."""
+    start, lbo, sbo, base_offset, code, transposed = (int(v) for v in field)
+    w = (1, 8, 4, 2)[code]
+    rest, leading, stride = offsets("MN" if transposed else "K", w, n, 2)
+    address = start + rest + leading * 16 * lbo + stride * 16 * sbo
+    return ((address ^ (((address >> 7) - base_offset) % w) << 4) // 2).T
+
+
+def operand_b_job(run: Run) -> None:
+    """Random descriptors of operand B for each N, one launch each."""
+    count = max(8, int(160 * run.options.scale))
+    jobs, fields = [], {n: wgmma_fields(n, count, n) for n in WGMMA_N}
+    for n in WGMMA_N:
+        for field in fields[n]:
+            start, leading, stride, offset, code, transposed = (int(value) for value in field)
+            word = start >> 4 | leading << 16 | stride << 32 | offset << 49 | code << 62
+            given = [np.array([word], dtype=np.uint64), np.array([transposed], dtype=np.int32)]
+            given.append(np.zeros((16, n), dtype=np.uint16))
+            jobs.append(Launch(f"B {n}", probe_b_kernel(n), given, (2,), expected={2: predict_b(field, n)}))
+    results = run.launches(jobs)
+    arrays: dict[str, np.ndarray] = {}
+    for place, n in enumerate(WGMMA_N):
+        mine = results[place * count : (place + 1) * count]
+        index = [each.arrays.get(2, np.zeros((16, n), dtype=np.uint16)) for each in mine]
+        arrays |= {f"{n}/fields": fields[n], f"{n}/index": np.array(index),
+                   f"{n}/fault": np.array([each.fault for each in mine]),
+                   f"{n}/done": np.array([not each.fault for each in mine], dtype=np.int32)}  # fmt: skip
+    run.save("wgmma_b_dev", **arrays)
+    wrong = sum(result.wrong(job) > 0 for job, result in zip(jobs, results, strict=True))
+    run.write("wgmma_b_dev", {"descriptors": len(jobs), "wrong": wrong, "faults": sum(bool(r.fault) for r in results)})

@@ -14,10 +14,7 @@ must have the table of A read tile by tile, a product that of the block and its 
 whole, a downcast must hold every old element, a slice and its offset must have the values of the layout. Whether a
 refusal was needless is judged by enumeration; a left inverse exists where any of the libraries gave a right one.
 
-    python benchmarks/peers_cute.py --ours 20000 [--processes 2]
-
-asks this library alone, 5 N compositions and N cases of each other operation; a refused left inverse is then searched
-for among all mixed radices where the layout is injective and small.
+This library alone is judged on many more operations by ``campaign_operations.py --families cute``.
 """
 
 from __future__ import annotations
@@ -27,16 +24,14 @@ import json
 import random
 import subprocess
 import sys
-from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from cute_judges import OPERATIONS, Case, Modes, bound, expressible, invertible, random_case, random_modes, right
+from cute_judges import OPERATIONS, Case, Modes, bound, expressible, random_case, random_modes, right
 
 ROOT = Path(__file__).resolve().parents[1]
 PEERS = ("layoutalg", "pycute", "cutlass-dsl", "tensor-layouts")
 FIRST = OPERATIONS[:4]  # one layout serves the complement and both inverses
-CHUNK = 2500
 
 
 def cases(compositions: int, layouts: int, seed: int) -> list[Case]:
@@ -135,53 +130,6 @@ def sliced(coordinate: tuple[Any, ...], layout: Any, library: Any) -> Modes:
     return [*flat(kept.shape, kept.stride), (1, int(offset))]
 
 
-def judge_ours(task: tuple[str, int, int]) -> tuple[str, dict[str, int]]:
-    """Run and judge one chunk of cases of one operation through this library alone."""
-    operation, count, seed = task
-    from layoutalg import cute
-    from layoutalg.ground.errors import LayoutError
-
-    def build(modes: Modes) -> Any:
-        return cute.CuteLayout(*parts(modes))
-
-    generator = random.Random(f"{operation} {seed}")
-    tally = dict.fromkeys(("right", "silently wrong", "needlessly refused", "rightly refused", "undecided"), 0)
-    for _ in range(count):
-        case = random_case(generator, operation)
-        try:
-            answer = ask(case, cute, build, cute.composition)
-        except LayoutError as error:
-            exists = invertible(case["layout"]) if operation == "left_inverse" else expressible(case)
-            key = "undecided" if exists is None else "needlessly refused" if exists else "rightly refused"
-            if key == "needlessly refused":
-                print(f"needless: {case} {error.diagnostic.code}", file=sys.stderr)
-        else:
-            key = "right" if right(case, answer) else "silently wrong"
-            if key == "silently wrong":
-                print(f"wrong: {case} {answer}", file=sys.stderr)
-        tally[key] += 1
-    return operation, tally
-
-
-def ours(count: int, seed: int, processes: int) -> None:
-    """Fuzz this library against the judges: five times ``count`` compositions and ``count`` of each other operation."""
-    todo = []
-    for operation in OPERATIONS:
-        cases_of = 5 * count if operation == "composition" else count
-        for start in range(0, cases_of, CHUNK):
-            todo.append((operation, min(CHUNK, cases_of - start), seed * 10**6 + start))
-    totals: dict[str, dict[str, int]] = {}
-    with ProcessPoolExecutor(processes) as pool:
-        for operation, tally in pool.map(judge_ours, todo):
-            total = totals.setdefault(operation, dict.fromkeys(tally, 0))
-            for key, value in tally.items():
-                total[key] += value
-    print("| operation | cases | right | silently wrong | needlessly refused | rightly refused | undecided |")
-    print("|---|---|---|---|---|---|---|")
-    for operation, total in totals.items():
-        print(f"| {operation} | {sum(total.values())} | {' | '.join([str(value) for value in total.values()])} |")
-
-
 def serve_dsl(todo: list[Case], say: Any) -> None:
     """Run inside one traced function; its body only calls a plain helper."""
     import cutlass.cute as cute
@@ -234,14 +182,7 @@ def main() -> None:
     parser.add_argument("--layouts", type=int, default=2000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--serve", choices=PEERS, help=argparse.SUPPRESS)
-    parser.add_argument(
-        "--ours", type=int, metavar="N", help="only this library: 5 N compositions, N of each other kind"
-    )
-    parser.add_argument("--processes", type=int, default=2)
     options = parser.parse_args()
-    if options.ours:
-        ours(options.ours, options.seed, options.processes)
-        return
     if options.serve:
         serve(options.serve, json.load(sys.stdin))
         return

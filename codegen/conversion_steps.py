@@ -16,7 +16,7 @@ import numpy.typing as npt
 from layoutalg.codegen.thread_numbers import Numbers, shifted
 from layoutalg.ground.check import Checker
 from layoutalg.proofs.conversion_steps import Access, Read, Step, Through
-from layoutalg.proofs.exchange import Exchange, Move, Take
+from layoutalg.proofs.exchange import Exchange, Move
 from layoutalg.proofs.listed_access import OUT, TABLE_BITS, ListedAccess, taking
 from layoutalg.proofs.register_words import OPEN, WORD_BYTES, Elements, Lowering, Mixed
 from layoutalg.proofs.shuffle import NONE, ShufflePlan
@@ -60,18 +60,10 @@ class StepWriter(Lowering[str]):
         self.window = 0
         self.listed: dict[int, tuple[tuple[tuple[int, int], ...], npt.NDArray[np.int64]]] = {}
 
-    def step(self, step: Step, held: Elements[str]) -> Elements[str]:
-        """Write a step; return the elements a thread holds after it."""
-        if isinstance(step, Take):
-            return self.taken(step, held)
-        if isinstance(step, Through):
-            self.window = step.smem_bytes // step.blocks if step.blocks > 1 else 0
-            return self.through(step, held)
-        if isinstance(step, ShufflePlan):
-            words = [self.mixer.word(word) for word in self.words(held)]
-            planes = [self._rounds(step, words[plane :: self.planes]) for plane in range(self.planes)]
-            return self.of_words([word for group in zip(*planes, strict=True) for word in group], held.packed)
-        return self.moved(step, held)
+    def through(self, step: Through, held: Elements[str]) -> Elements[str]:
+        """Write a pass through shared memory."""
+        self.window = step.smem_bytes // step.blocks if step.blocks > 1 else 0
+        return super().through(step, held)
 
     def written(self, steps: Sequence[Step], words: Sequence[str], registers: int) -> list[str]:
         """Write the steps of a thread; return the names of its words after them."""
@@ -105,8 +97,12 @@ class StepWriter(Lowering[str]):
         threads = np.arange(self.lanes * self.warps, dtype=np.int64)
         return self.new(f"la_shuffle({word}, {self.numbers.text(step.read(number, threads))})")
 
+    def rounds(self, step: ShufflePlan, words: Sequence[str]) -> list[str]:
+        """Write rounds of shuffles, one word per lane each."""
+        planes = [self._rounds(step, words[plane :: self.planes]) for plane in range(self.planes)]
+        return [word for group in zip(*planes, strict=True) for word in group]
+
     def _rounds(self, step: ShufflePlan, words: Sequence[str]) -> list[str]:
-        """Rounds of shuffles, one word per lane each."""
         threads = self.lanes * self.warps
         kept = np.array(step.kept, dtype=np.int64).reshape(threads, step.registers)
         after = []
@@ -208,14 +204,14 @@ class StepWriter(Lowering[str]):
         if not isinstance(access, ListedAccess):
             return f"(t & {access.idle}u) == 0" if access.idle else ""
         active = self._listed(access)[1] != OUT
-        how = taking(active[number])
-        if how.how == "listed":
+        how, bound = taking(active[number])
+        if how == "listed":
             first = number // TABLE_BITS * TABLE_BITS
             bits = np.left_shift(1, np.arange(len(active[first : first + TABLE_BITS])))
             listed = self.numbers.listed((bits @ active[first : first + TABLE_BITS]).tolist())
             return f"{self.numbers.shared(listed)} >> {number - first} & 1u"
         forms = {"all": "", "below": "t < {}u", "from": "t >= {}u", "clear": "(t & {}u) == 0"}
-        return forms[how.how].format(how.number)
+        return forms[how].format(bound)
 
     def _linear(self, columns: Sequence[int], start: int, area: int = 0) -> str:
         """The number ``(columns(t) xor start) + area`` as an expression."""

@@ -10,7 +10,6 @@ name (see ``prelude``). A load that does not complete ends with a status instead
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 from layoutalg.codegen.kernel import (
     STATUS_DONE,
@@ -21,7 +20,7 @@ from layoutalg.codegen.kernel import (
     checked_name,
     signature,
 )
-from layoutalg.codegen.plans import base_align, image_bytes, launchable, upheld
+from layoutalg.codegen.plans import CHECK, base_align, image_bytes, launchable, upheld
 from layoutalg.codegen.prelude import PRELUDE
 from layoutalg.ground.errors import Diagnostic, InfeasibleError
 from layoutalg.proofs.tensormap import TensorMapPlan
@@ -30,6 +29,8 @@ from layoutalg.targets.nvidia.tensormap.limits import MAX_PHASE_BYTES, MAX_SMEM_
 UNROLLED_ISSUES = 8
 """Up to this many copies are unrolled; more go into a table and a loop."""
 MAP_TYPE = "const __grid_constant__ la_tensor_map"
+LOAD = "la_tma_load_{rank}d({address}, &map, barrier, {coords});"
+STORE = "la_tma_store_{rank}d(&map, {address}, {coords});"
 
 _LOAD_BODY = """
 // {title}
@@ -45,7 +46,11 @@ extern "C" __global__ void __launch_bounds__({threads}) {name}({signature})
     la_fence_async();
     __syncthreads();
 
-{phases}    __syncthreads();
+    if (threadIdx.x == 0) {{
+        la_arrive_expect_tx(barrier, {bytes});
+{issues}    }}
+    bool done = la_wait_parity(barrier, 0);
+    __syncthreads();
 
     for (int i = threadIdx.x; i < {image_bytes}; i += {threads}) image[i] = tile[i];
     if (threadIdx.x == 0) *status = done ? {status_done} : {status_timeout};
@@ -58,13 +63,6 @@ _REFUSAL = """
         if (threadIdx.x == 0) *status = {status_origin};
         return;
     }}
-"""
-
-_PHASE = """\
-    if ({condition}threadIdx.x == 0) {{
-        la_arrive_expect_tx(barrier, {bytes});
-{issues}    }}
-    {assign}la_wait_parity(barrier, {parity});
 """
 
 _STORE_BODY = """
@@ -99,38 +97,7 @@ def load_kernel(plan: TensorMapPlan, name: str | None = None) -> KernelSource:
         name: Kernel symbol; by default derived from the map.
     """
     launchable(plan, "load")
-    return _load(upheld(plan), name)
-
-
-def _load(plan: TensorMapPlan, name: str | None) -> KernelSource:
-    size = image_bytes(plan)
-    barrier = -(-size // 8) * 8
-    smem = barrier + 8 + base_align(plan)
-    name = _name(plan) if name is None else checked_name(name)
-    per_issue = plan.expect_tx_bytes // max(len(plan.issues), 1)
-    per_phase = max(1, MAX_PHASE_BYTES // max(per_issue, 1))
-    groups = [range(first, min(first + per_phase, len(plan.issues))) for first in range(0, len(plan.issues), per_phase)]
-    phases = []
-    for phase, group in enumerate(groups):
-        expected = plan.expect_tx_bytes if len(groups) == 1 else per_issue * len(group)
-        phases.append(
-            _PHASE.format(
-                condition="done && " if phase else "",
-                bytes=expected,
-                issues=issue_text(plan, group, phase, "la_tma_load_{rank}d({address}, &map, barrier, {coords});"),
-                assign="done = done && " if phase else "bool done = ",
-                parity=phase % 2,
-            )
-        )
-    parameters = (
-        (MAP_TYPE, "map"), *origin_parameters(plan), ("unsigned char*", "image"), ("int*", "status"),
-    )  # fmt: skip
-    text = _LOAD_BODY.format(
-        title=title(plan), threads=THREADS, name=name, signature=signature(parameters),
-        align=base_align(plan), barrier=barrier, image_bytes=size, phases="".join(phases),
-        status_done=STATUS_DONE, status_timeout=STATUS_TIMEOUT, refusal=refusal_text(plan),
-    )  # fmt: skip
-    return KernelSource(name, PRELUDE + text, plan.problem.arch, THREADS, fitting(smem, plan), parameters, size)
+    return _kernel(upheld(plan), name)
 
 
 def store_kernel(plan: TensorMapPlan, name: str | None = None) -> KernelSource:
@@ -144,7 +111,7 @@ def store_kernel(plan: TensorMapPlan, name: str | None = None) -> KernelSource:
         name: Kernel symbol; by default derived from the map.
     """
     launchable(plan, "store")
-    return _store(upheld(plan), name)
+    return _kernel(upheld(plan), name)
 
 
 def tile_kernel(plan: TensorMapPlan) -> KernelSource:
@@ -152,23 +119,26 @@ def tile_kernel(plan: TensorMapPlan) -> KernelSource:
     wrong plan gets wrong.
     """
     launchable(plan)
-    return (_load if plan.direction == "load" else _store)(plan, None)
+    return _kernel(plan, None)
 
 
-def _store(plan: TensorMapPlan, name: str | None) -> KernelSource:
+def _kernel(plan: TensorMapPlan, name: str | None) -> KernelSource:
+    load, size, align = plan.direction == "load", image_bytes(plan), base_align(plan)
+    barrier = -(-size // 8) * 8
     name = _name(plan) if name is None else checked_name(name)
-    size = image_bytes(plan)
+    smem = fitting((barrier + 8 if load else size) + align, plan)
+    if load and plan.expect_tx_bytes > MAX_PHASE_BYTES:
+        raise CHECK.malformed("plan", f"must copy at most {MAX_PHASE_BYTES} bytes", plan.expect_tx_bytes)
     parameters = (
-        (MAP_TYPE, "map"), *origin_parameters(plan), ("const unsigned char*", "image"), ("int*", "status"),
+        (MAP_TYPE, "map"), *origin_parameters(plan),
+        ("unsigned char*" if load else "const unsigned char*", "image"), ("int*", "status"),
     )  # fmt: skip
-    text = _STORE_BODY.format(
-        title=title(plan), threads=THREADS, name=name, signature=signature(parameters),
-        align=base_align(plan), image_bytes=size,
-        issues=issue_text(plan, range(len(plan.issues)), 0, "la_tma_store_{rank}d(&map, {address}, {coords});"),
-        status_done=STATUS_DONE, refusal=refusal_text(plan),
+    text = (_LOAD_BODY if load else _STORE_BODY).format(
+        title=title(plan), threads=THREADS, name=name, signature=signature(parameters), align=align, barrier=barrier,
+        image_bytes=size, bytes=plan.expect_tx_bytes, issues=issue_text(plan, LOAD if load else STORE),
+        status_done=STATUS_DONE, status_timeout=STATUS_TIMEOUT, refusal=refusal_text(plan),
     )  # fmt: skip
-    smem = size + base_align(plan)
-    return KernelSource(name, PRELUDE + text, plan.problem.arch, THREADS, fitting(smem, plan), parameters, size)
+    return KernelSource(name, PRELUDE + text, plan.problem.arch, THREADS, smem, parameters, size)
 
 
 def fitting(smem: int, plan: TensorMapPlan) -> int:
@@ -239,25 +209,19 @@ def _shift(plan: TensorMapPlan, j: int, side: str) -> str:
     return " + ".join(parts)
 
 
-def issue_text(
-    plan: TensorMapPlan, group: Sequence[int], phase: int, call: str, address: str = "tile_address", side: str = ""
-) -> str:
-    """Return the statements that issue some of the plan's copies."""
+def issue_text(plan: TensorMapPlan, call: str, address: str = "tile_address", side: str = "") -> str:
+    """Return the statements that issue the plan's copies."""
     rank = len(plan.origin_map)
     shifts = [_shift(plan, j, side) for j in range(rank)]
     lines = []
-    if len(group) <= UNROLLED_ISSUES:
-        for q in group:
-            issue = plan.issues[q]
+    if len(plan.issues) <= UNROLLED_ISSUES:
+        for issue in plan.issues:
             coords = ", ".join(_sum(str(c), shift) for c, shift in zip(issue.coords, shifts, strict=True))
             place = address if issue.smem_offset_bytes == 0 else f"{address} + {issue.smem_offset_bytes}"
             lines.append(call.format(rank=rank, address=place, coords=coords))
     else:
-        table = f"{side or 'issue'}s{phase}" if side else f"issues{phase}"
-        rows = [
-            "    {" + ", ".join(str(v) for v in (plan.issues[q].smem_offset_bytes, *plan.issues[q].coords)) + "},"
-            for q in group
-        ]
+        table = f"{side or 'issue'}s0"
+        rows = [f"    {{{', '.join(map(str, (issue.smem_offset_bytes, *issue.coords)))}}}," for issue in plan.issues]
         lines += [
             "// Shared byte offset and start coordinates of each copy.",
             f"static const int {table}[{len(rows)}][{rank + 1}] = {{",

@@ -16,7 +16,7 @@ from itertools import count
 import numpy as np
 
 from layoutalg.codegen.conversion_steps import WARP, StepWriter
-from layoutalg.codegen.cuda import MAP_TYPE, fitting, issue_text, origin_parameters, refusal_text, title
+from layoutalg.codegen.cuda import LOAD, MAP_TYPE, fitting, issue_text, origin_parameters, refusal_text, title
 from layoutalg.codegen.kernel import STATUS_DONE, STATUS_TIMEOUT, KernelSource, checked_name, signature
 from layoutalg.codegen.plans import base_align, launchable, upheld
 from layoutalg.codegen.portable import TENSOR_PRELUDE
@@ -109,9 +109,10 @@ def factored_kernel(found: Factorisation, way: Way | None = None, name: str | No
     steps = upheld(CHECK.kind(found, Factorisation, "found")).shuffles
     if found.plan.consumer not in ("tma", "tma.store"):
         raise CHECK.malformed("found", "must be carried by the copy engine", found.plan.consumer)
+    costs = found.costs
     way = found.cheapest if way is None else way
-    if way not in found.costs:
-        raise CHECK.malformed("way", f"must be one of {', '.join(found.costs)}", way)
+    if way not in costs:
+        raise CHECK.malformed("way", f"must be one of {', '.join(costs)}", way)
     plan = found.plan.descriptor
     launchable(upheld(plan), "load")
     registers, threads = steps.registers, steps.lanes * steps.warps
@@ -142,12 +143,10 @@ def factored_kernel(found: Factorisation, way: Way | None = None, name: str | No
     )  # fmt: skip
     name = f"la_factored_{way}" if name is None else checked_name(name)
     text = _BODY.format(
-        title=title(plan), told=f"residual by {way}: {found.costs[way]}", threads=threads, name=name,
+        title=title(plan), told=f"residual by {way}: {costs[way]}", threads=threads, name=name,
         signature=signature(parameters), align=align, barrier=barrier,
         bytes=plan.expect_tx_bytes, refusal=refusal_text(plan), words=words, loads=loads, stores=stores,
-        issues=issue_text(
-            plan, range(len(plan.issues)), 0, "la_tma_load_{rank}d({address}, &map, barrier, {coords});"
-        ),
+        issues=issue_text(plan, LOAD),
         residual="".join(f"        {line}\n" for line in lines), tables="".join(numbers.tables),
         shared_parts=numbers.declared(),
         status_done=STATUS_DONE, status_timeout=STATUS_TIMEOUT,

@@ -80,7 +80,7 @@ def _stored(plan: GatherPlan, stage: Stage, numbers: Numbers, words: int) -> lis
     names = (f"x{number}" for number in count())
     writer = StepWriter(plan.element_bits, numbers, names, plan.index.lanes, plan.index.warps, 0)
     held = writer.begun([f"s{word}" for word in range(words)], plan.source.registers)
-    held = writer.taken(Take(stage.registers, plan.packed, plan.packed), held)
+    held = writer.step(Take(stage.registers, plan.packed, plan.packed), held)
     writer.put(stage.store, held, 0, 1)
     return [*writer.lines, "__syncthreads();" if stage.barrier == "block" else "la_sync_warp();"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from layoutalg.codegen.cuda import MAP_TYPE, fitting, issue_text, origin_parameters, refusal_text, title
+from layoutalg.codegen.cuda import LOAD, MAP_TYPE, fitting, issue_text, origin_parameters, refusal_text, title
 from layoutalg.codegen.kernel import STATUS_DONE, STATUS_TIMEOUT, KernelSource, checked_int, checked_name, signature
 from layoutalg.codegen.plans import launchable, upheld
 from layoutalg.codegen.prelude import PRELUDE, wgmma_prelude
@@ -30,7 +30,7 @@ class WgmmaTiles(Checked, code="LA505"):
     transposed: int
     mn: int
 
-    def validate(self) -> None:
+    def _validate(self) -> None:
         if not self.descriptors or any(bits < 0 for row in self.descriptors for bits in row):
             because = "descriptors must be rows of unsigned 64-bit integers, at least one"
             raise MalformedError(Diagnostic("LA505", "these are not operand descriptors", ("WgmmaTiles",), because))
@@ -106,9 +106,8 @@ def matmul_kernel(
     barrier = b_offset + -(-plan_b.smem_bytes // 16) * 16
     origins_a, origins_b = origin_parameters(plan_a, "a"), origin_parameters(plan_b, "b")
     parameters = ((MAP_TYPE, "map_a"), *origins_a, (MAP_TYPE, "map_b"), *origins_b, ("float*", "d"), ("int*", "status"))
-    call = "la_tma_load_{rank}d({address}, &map_MAP, barrier, {coords});"
     issues = "".join(
-        issue_text(plan, range(len(plan.issues)), 0, call.replace("MAP", side), f"{side}_address", side)
+        issue_text(plan, LOAD.replace("&map", f"&map_{side}"), f"{side}_address", side)
         for side, plan in (("a", plan_a), ("b", plan_b))
     )
     multiply = f"la_wgmma_m64n{step_n}k16_{dtype}<{tiles_a.transposed}, {tiles_b.transposed}>"

@@ -45,7 +45,7 @@ class Operand(Checked, code="LA505"):
     view: OperandView
     consumer: OperandPlan
 
-    def validate(self) -> None:
+    def _validate(self) -> None:
         checked_plan(self.copy, "load")
 
 

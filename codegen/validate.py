@@ -31,6 +31,7 @@ from layoutalg.ground.record import Record
 from layoutalg.ground.verdict import Refuted, Unknown
 from layoutalg.proofs.tensormap import TensorMapPlan, check
 from layoutalg.targets.nvidia.tensormap import element_bytes
+from layoutalg.targets.nvidia.tensormap.limits import MAX_PHASE_BYTES, MAX_SMEM_BYTES
 
 MAX_FILLED_BYTES = 2**26
 """Memory up to this size is random throughout; larger memory only at a tile's elements."""
@@ -198,6 +199,8 @@ def _unfit(plan: TensorMapPlan) -> Difference | None:
         launchable(plan)
     except MalformedError as error:
         return _claim(plan, error.diagnostic.because)
+    if plan.direction == "load" and plan.smem_bytes <= MAX_SMEM_BYTES and plan.expect_tx_bytes > MAX_PHASE_BYTES:
+        return _claim(plan, f"a barrier counts at most {MAX_PHASE_BYTES} bytes, not {plan.expect_tx_bytes}")
     end = int(plan.requested_addresses().max()) + element_bytes(plan.problem.dtype)
     if end > plan.smem_bytes:
         return _claim(plan, f"elements end at shared byte {end}, beyond the plan's smem_bytes {plan.smem_bytes}")

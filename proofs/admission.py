@@ -7,7 +7,7 @@ admitted; ``Unknown`` what is missing for a decision.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
@@ -15,6 +15,7 @@ from layoutalg.ground.check import Checker
 from layoutalg.ground.errors import Repair
 from layoutalg.ground.picture import Shown
 from layoutalg.ground.record import Record
+from layoutalg.ground.refusal import Broken
 from layoutalg.ground.verdict import Unknown
 from layoutalg.proofs.certify.certificate import Certificate
 
@@ -68,7 +69,7 @@ class Admitted(
     certificate: Certificate
     evidence: Grade
 
-    def validate(self) -> None:
+    def _validate(self) -> None:
         if not callable(getattr(self.descriptor, "to_json", None)):
             raise CHECK.malformed("descriptor", "must have to_json", self.descriptor)
 
@@ -121,7 +122,16 @@ class Refused(
     repairs: tuple[Repair, ...] = ()
     certificate: Certificate | None = None
 
-    def validate(self) -> None:
+    @classmethod
+    def by(cls, broken: Iterable[Broken], consumer: str, target: str, dtype: str, **more: Any) -> Refused:
+        """Return the refusal by broken rules, the main reason first; what is said twice is listed once."""
+        said: dict[tuple[str, str], Broken] = {}
+        for each in broken:
+            said.setdefault((each.rule, each.reason), each)
+        rules, reasons = zip(*said, strict=True)
+        return cls(consumer, target, dtype, rules, reasons, next(iter(said.values())).witness, **more)
+
+    def _validate(self) -> None:
         if not self.rules or len(self.rules) != len(self.reasons):
             raise CHECK.malformed("rules", "must name at least one rule, with one reason for each", self.rules)
 
@@ -142,6 +152,10 @@ class Refused(
                 object.__setattr__(made, name, getattr(self, name))
         object.__setattr__(made, "_later", pending)
         return made
+
+    def certified(self, writer: Callable[[], Certificate | None]) -> Refused:
+        """Return the refusal with a further writer of its certificate, asked if there is none so far."""
+        return self.deferred(certificate=lambda: self.certificate or writer())
 
     def __bool__(self) -> bool:
         return False

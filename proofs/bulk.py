@@ -52,7 +52,7 @@ class BulkPlan(
     copies: tuple[tuple[int, int, int], ...]
     ctas: int = 1
 
-    def validate(self) -> None:
+    def _validate(self) -> None:
         if not self.tile or min(self.tile) < 1 or len(self.strides) != len(self.tile):
             raise CHECK.malformed("strides", "must have one entry per dimension of a tile", self.strides)
         if math.prod(self.tile) > 2**20:

@@ -62,7 +62,7 @@ class Held(Checked, code="LA930"):
     lanes: int
     warps: int
 
-    def validate(self) -> None:
+    def _validate(self) -> None:
         if (self.layout is None) == (self.table is None):
             raise CHECK.malformed("layout", "must be given if and only if table is None", self.layout)
         counts = (self.warps, self.lanes, self.registers)
@@ -110,7 +110,7 @@ class ConversionCost(Record, code="LA930"):
     barriers: int
     cycles: float
 
-    def validate(self) -> None:
+    def _validate(self) -> None:
         if not 0 <= self.cycles < MOST_CYCLES:
             raise CHECK.malformed("cycles", f"must be in [0, {MOST_CYCLES:g})", self.cycles)
 
@@ -197,7 +197,7 @@ class ConversionPlan(
     least: bool = False
     blocks: int = 1
 
-    def validate(self) -> None:
+    def _validate(self) -> None:
         if self.mechanism not in MECHANISMS:
             raise CHECK.malformed("mechanism", f"must be one of {', '.join(MECHANISMS)}", self.mechanism)
         if self.element_bits not in ELEMENT_BITS:
@@ -331,7 +331,7 @@ def counted(steps: tuple[Step, ...], source: Held, element_bits: int, costs: Ins
     for step in steps:
         before = work.shuffles
         try:
-            work.step(step)
+            work.count_step(step)
         except IndexError:
             raise WRONG.malformed("steps", "must name existing registers and words", str(step)) from None
         if isinstance(step, Through):
@@ -383,20 +383,18 @@ class _Counting(Lowering[int]):
         """Return new words for a load."""
         return [self.new() for _ in range(-(-access.elements * self.bits // WORD_BITS))]
 
-    def step(self, step: Step) -> None:
+    def rounds(self, step: ShufflePlan, _: object) -> list[int]:
+        """Count rounds of shuffles."""
+        self.shuffles += step.cost.shuffles * self.planes
+        self.selects += step.cost.selects * self.planes
+        return [self.new() for _ in range(step.registers)]
+
+    def count_step(self, step: Step) -> None:
         """Count a step."""
-        if isinstance(step, ShufflePlan):
-            self.shuffles += step.cost.shuffles * self.planes
-            self.selects += step.cost.selects * self.planes
-            if self.held is not None:
-                for word in self.words(self.held):
-                    self.mixer.word(word)
-                self.held = self.of_words([self.new() for _ in range(step.registers)], self.held.packed)
-        elif self.held is not None:
-            if isinstance(step, Take):
-                self.held = self.taken(step, self.held)
-            else:
-                self.held = self.through(step, self.held) if isinstance(step, Through) else self.moved(step, self.held)
+        if self.held is not None:
+            self.held = self.step(step, self.held)
+        elif isinstance(step, ShufflePlan):
+            self.rounds(step, ())
         elif isinstance(step, Read):
             self.shuffles += step.shuffles(self.lanes) * self.planes
             self.count = len(step.taken)

@@ -52,7 +52,7 @@ class Read(LaneRead, code="LA930", step="read"):
     lanes: tuple[int, ...]
     taken: tuple[int, ...]
 
-    def validate(self) -> None:
+    def _validate(self) -> None:
         if len(self.lanes) != len(self.taken):
             raise CHECK.malformed("lanes", f"must have {len(self.taken)} entries, one per word", len(self.lanes))
 
@@ -89,7 +89,7 @@ class SharedAccess(Record, code="LA930"):
     idle: int
     turns: int
 
-    def validate(self) -> None:
+    def _validate(self) -> None:
         if self.elements < 1 or not self.starts:
             raise CHECK.malformed("elements", "must be at least 1, with at least one instruction", self.elements)
 
@@ -180,7 +180,7 @@ class Through(Record, code="LA930", step="through", json="smem_bytes barrier pas
     load: Access
     blocks: int = 1
 
-    def validate(self) -> None:
+    def _validate(self) -> None:
         if self.barrier not in ("warp", "block", "cluster") or (self.barrier == "cluster") != (self.blocks > 1):
             raise CHECK.malformed("barrier", "must be 'warp' or 'block'; 'cluster' for several blocks", self.barrier)
         if self.blocks < 1 or self.blocks & (self.blocks - 1) or self.smem_bytes % self.blocks:

@@ -39,6 +39,16 @@ class ElementType(Checked, code="LA374"):
     tensormap: str | None
     note: str = ""
 
+    @property
+    def operand(self) -> str:
+        """The name of the type as an operand of matrix instructions, which read f32 as tf32.
+
+        Example:
+            >>> element_type("float").operand, element_type("torch.float32").operand
+            ('float', 'tf32')
+        """
+        return {"f32": "tf32", "tf32_ftz": "tf32", "i1": "b1"}.get(self.name, self.name)
+
 
 _PACKED = "two elements share a byte: describe bytes (u8; halve the innermost extent and the other strides)"
 _NOTES = {

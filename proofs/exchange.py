@@ -128,7 +128,7 @@ class Exchange(Record, code="LA884", step="exchange"):
     word_asked: int
     lane_asked: int
 
-    def validate(self) -> None:
+    def _validate(self) -> None:
         if not (self.vector & self.word_asked).bit_count() & (self.lanes & self.lane_asked).bit_count() & 1:
             raise CHECK.malformed("word_asked", "must be 1 at vector, and lane_asked 1 at lanes", self.word_asked)
 
@@ -234,7 +234,7 @@ class Take(Record, code="LA930", step="take"):
     packed: int
     repacked: int
 
-    def validate(self) -> None:
+    def _validate(self) -> None:
         if min(self.packed, self.repacked) < 1 or min(self.registers, default=-1) < 0:
             raise TAKE_CHECK.malformed(
                 "registers", "must be element numbers, with packed and repacked >= 1", self.registers
@@ -310,7 +310,7 @@ class ExchangePlan(
     Example:
         >>> plain = Repack((1,), 0, 1)
         >>> plan = ExchangePlan(2, 2, 1, plain, (Exchange(1, 1, 1, 1),), plain)
-        >>> plan.run([[[0, 1], [2, 3]]]).tolist(), str(plan.cost)
+        >>> plan.source().tolist(), str(plan.cost)
         ([[[0, 2], [1, 3]]], '1 shuffle, 3 selects (2.5 cycles per warp)')
     """
 
@@ -321,7 +321,7 @@ class ExchangePlan(
     steps: tuple[Step, ...]
     after: Repack
 
-    def validate(self) -> None:
+    def _validate(self) -> None:
         for name in ("registers", "lanes", "warps"):
             value = CHECK.integer(getattr(self, name), name, 1, MOST)
             if value & (value - 1):
@@ -397,17 +397,6 @@ class ExchangePlan(
         thread, element = taken // self.words, taken % self.words * self.packed + element % self.packed
         answer = thread * self.registers + self.before.source(element)
         return np.asarray(answer.reshape(self.warps, self.lanes, self.registers), dtype=np.int64)
-
-    def run(self, elements: Any) -> npt.NDArray[Any]:
-        """Return the registers after the steps.
-
-        Args:
-            elements: The elements before, indexed by warp, lane and register.
-        """
-        held = np.asarray(elements)
-        if held.shape != (self.warps, self.lanes, self.registers):
-            raise CHECK.malformed("elements", "must be indexed by warp, lane and register", held.shape)
-        return np.asarray(held.reshape(-1)[self.source()])
 
     def __str__(self) -> str:
         return f"{len(self.steps)} steps on {self.words} words of {self.packed} elements: {self.cost}"

@@ -63,7 +63,7 @@ class Factorisation(
     certificate: Certificate
     exchange: ExchangePlan | None = None
 
-    def validate(self) -> None:
+    def _validate(self) -> None:
         for name in ("layout", "carried", "residual"):
             if not isinstance(getattr(self, name), SHARED_LAYOUTS):
                 raise CHECK.malformed(name, "must be a layout", getattr(self, name))
@@ -108,7 +108,8 @@ class Factorisation(
     @property
     def cheapest(self) -> Way:
         """The way with the lowest cost."""
-        return min(self.costs, key=lambda way: self.costs[way].cycles)
+        costs = self.costs
+        return min(costs, key=lambda way: costs[way].cycles)
 
     def __str__(self) -> str:
         count = self.rounds

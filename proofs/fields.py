@@ -140,7 +140,7 @@ class Claim(Statement):
     __slots__ = ()
     certificate: Mapping[str, object] | None
 
-    def validate(self) -> None:
+    def _validate(self) -> None:
         object.__setattr__(self, "certificate", certificate("certificate", self.certificate))
 
     def digest(self) -> str:

@@ -67,7 +67,7 @@ class Stage(Record, code="LA935"):
     smem_bytes: int
     barrier: str
 
-    def validate(self) -> None:
+    def _validate(self) -> None:
         if self.barrier not in ("warp", "block"):
             raise CHECK.malformed("barrier", "must be 'warp' or 'block'", self.barrier)
 
@@ -115,7 +115,7 @@ class GatherPlan(
     why: str
     alternatives: tuple[Alternative, ...] = field(repr=False)
 
-    def validate(self) -> None:
+    def _validate(self) -> None:
         if self.mechanism not in MECHANISMS or (self.stage is None) == (self.mechanism == "shared"):
             raise CHECK.malformed(
                 "mechanism", f"must be one of {', '.join(MECHANISMS)}, the last with a stage", self.mechanism

@@ -34,7 +34,7 @@ class OperandView(Checked, code="LA372"):
     mn_dim: int
     k_dim: int
 
-    def validate(self) -> None:
+    def _validate(self) -> None:
         for name in ("mn_dim", "k_dim"):
             integer(name, getattr(self, name), 0, PROBLEM_RANK - 1)
         if self.mn_dim == self.k_dim:

@@ -58,7 +58,7 @@ class JointPlan(
     target: str
     tables: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
-    def validate(self) -> None:
+    def _validate(self) -> None:
         if len(self.plans) != len(self.consumers):
             raise CHECK.malformed("plans", "must have one plan for each consumer", len(self.plans))
         if not all(callable(getattr(plan, "to_json", None)) for plan in self.plans):

@@ -53,7 +53,7 @@ class CellAccess(Record, code="LA920", json="name kind bits instructions"):
     bits: int
     cells: tuple[tuple[int | None, ...], ...]
 
-    def validate(self) -> None:
+    def _validate(self) -> None:
         if self.kind not in KINDS:
             raise CHECK.malformed("kind", f"must be one of {', '.join(KINDS)}", self.kind)
         if not self.cells or any(all(cell is None for cell in lanes) for lanes in self.cells):
@@ -65,6 +65,11 @@ class CellAccess(Record, code="LA920", json="name kind bits instructions"):
     def instructions(self) -> int:
         """Number of instructions."""
         return len(self.cells)
+
+    @property
+    def table(self) -> IntArray:
+        """The first cells, int64[instruction, lane]; -1 for an inactive lane."""
+        return np.array([[-1 if cell is None else cell for cell in lanes] for lanes in self.cells], dtype=np.int64)
 
     def instruction(self, target: str) -> str:
         """Return the instruction's name on a target."""
@@ -117,7 +122,7 @@ class PaddingPlan(
     proof: str
     elsewhere: Elsewhere | None = field(default=None, compare=False, repr=False)
 
-    def validate(self) -> None:
+    def _validate(self) -> None:
         if self.form not in FORMS or len(self.pitches) != len(self.shape) or min(self.shape, default=0) < 1:
             raise CHECK.malformed("form", f"must be one of {', '.join(FORMS)}, with a pitch per extent", self.form)
         if prod(self.shape) > MOST_CELLS:
@@ -269,10 +274,7 @@ class PaddingPlan(
     def rivals(self) -> Iterator[Rivals]:
         """Yield the paddings up to this one; if it has conflicts, all of one period."""
         size = self.element_bits // 8
-        moved = []
-        for each in self.served:
-            cells = [[-1 if cell is None else cell for cell in lanes] for lanes in self.accesses[each.access].cells]
-            moved.append((each.target, each.instruction, np.array(cells, dtype=np.int64)))
+        moved = [(each.target, each.instruction, self.accesses[each.access].table) for each in self.served]
         listed = list(self._listed())
         first = next(place for place, (own, _) in enumerate(listed) if own)
         layouts: tuple[object, ...] = tuple([*stages, ["affine", [[size]], [0]]] for _, stages in listed)
@@ -343,7 +345,7 @@ def serve(access: CellAccess, number: int, offsets: IntArray, element_bits: int,
 
     Raises: MalformedError: LA709: misaligned. RepresentabilityError: LA712.
     """
-    cells = np.array([[-1 if cell is None else cell for cell in lanes] for lanes in access.cells], dtype=np.int64)
+    cells = access.table
     places = np.where(cells < 0, 0, offsets[cells] * element_bits // 8)
     return counted(number, target, access.instruction(target), places, cells >= 0)
 
@@ -354,6 +356,5 @@ def _addresses(access: CellAccess, offsets: IntArray, element_bits: int) -> tupl
 
 
 def _misaligned(access: CellAccess, offsets: IntArray, element_bits: int) -> bool:
-    cells = np.array([cell for cell in itertools.chain(*access.cells) if cell is not None])
     grain = 32 if access.bits == 96 else access.bits
-    return bool((offsets[cells] * element_bits % grain).any())
+    return bool((offsets[access.table[access.table >= 0]] * element_bits % grain).any())

@@ -90,7 +90,7 @@ class RaggedFamily(Record, Shown, code="LA865", schema="layoutalg/ragged-family/
     least_rows: int
     certificate: dict[str, object] = field(default_factory=dict, hash=False)
 
-    def validate(self) -> None:
+    def _validate(self) -> None:
         if self.strategy not in STRATEGIES:
             raise CHECK.malformed("strategy", f"must be one of {', '.join(STRATEGIES)}", self.strategy)
         if not self.plans or len(self.rules) < len(self.plans) or self.tile_rows < 1 or self.least_rows < 1:

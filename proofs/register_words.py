@@ -19,8 +19,9 @@ from typing import Generic, TypeAlias, TypeVar
 
 import numpy as np
 
-from layoutalg.proofs.conversion_steps import Access, Read, Through
+from layoutalg.proofs.conversion_steps import Access, Read, Step, Through
 from layoutalg.proofs.exchange import Choose, Exchange, Move, Rename, Take
+from layoutalg.proofs.shuffle import ShufflePlan
 
 W = TypeVar("W", bound=Hashable)
 WORD_BITS, WORD_BYTES, OPEN = 32, 4, -1
@@ -257,8 +258,22 @@ class Lowering(ABC, Generic[W]):
     def loaded(self, access: Access, number: int, /) -> Sequence[W]:
         """Load words by instruction ``number``."""
 
+    @abstractmethod
+    def rounds(self, step: ShufflePlan, words: Sequence[W], /) -> list[W]:
+        """Shuffle whole words; the words of a wide element are consecutive."""
+
     def barrier(self, step: Through) -> None:
         """Wait at the step's barrier."""
+
+    def step(self, step: Step, held: Elements[W]) -> Elements[W]:
+        """Return the elements that a thread holds after a step."""
+        if isinstance(step, Take):
+            return Elements(tuple(held.parts[register] for register in step.registers), step.repacked)
+        if isinstance(step, Through):
+            return self.through(step, held)
+        if isinstance(step, ShufflePlan):
+            return self.of_words(self.rounds(step, [self.mixer.word(word) for word in self.words(held)]), held.packed)
+        return self.moved(step, held)
 
     def begun(self, words: Sequence[W], registers: int) -> Elements[W]:
         """Return the elements of fully packed words."""
@@ -301,19 +316,13 @@ class Lowering(ABC, Generic[W]):
             packed,
         )
 
-    def taken(self, step: Take, held: Elements[W]) -> Elements[W]:
-        """Apply a ``Take``."""
-        return Elements(tuple(held.parts[register] for register in step.registers), step.repacked)
-
     def moved(self, step: WordStep, held: Elements[W]) -> Elements[W]:
         """Apply a step that moves words between lanes and registers."""
         mine = self.words(held)
-        after = [self._stepped(step, mine[plane :: self.planes]) for plane in range(self.planes)]
+        after = [stepped(step, mine[plane :: self.planes], self.mixer, self.shuffled, self.lanes)
+                 for plane in range(self.planes)]  # fmt: skip
         words = [word for group in zip(*after, strict=True) for word in group]
         return self._elements(words, len(after[0]) * held.packed, held.packed)
-
-    def _stepped(self, step: WordStep, words: Sequence[Mixed[W]]) -> list[Mixed[W]]:
-        return stepped(step, words, self.mixer, self.shuffled, self.lanes)
 
     def through(self, step: Through, held: Elements[W]) -> Elements[W]:
         """Apply a pass through shared memory."""

@@ -69,7 +69,7 @@ class ShufflePlan(Record, Shown, code="LA881", schema="layoutalg/shuffles/1"):
     kept: tuple[tuple[tuple[int, ...], ...], ...]
     rounds: tuple[Round, ...]
 
-    def validate(self) -> None:
+    def _validate(self) -> None:
         if min(self.registers, self.lanes, self.warps) < 1:
             raise CHECK.malformed("registers", "must be positive, and so must lanes and warps", self.registers)
         kept = _array(self.kept, (self.warps, self.lanes, self.registers), NONE, self.registers, "kept")
@@ -90,13 +90,6 @@ class ShufflePlan(Record, Shown, code="LA881", schema="layoutalg/shuffles/1"):
             f"{len(self.rounds)} shuffles of {self.registers} registers, {self.lanes} lanes"
             f"{f', {self.warps} warps' if self.warps > 1 else ''}"
         )
-
-    @property
-    def selects(self) -> int:
-        """Most registers among which a lane selects in one round, to send or to write; 0 without rounds."""
-        wide = [len({value for row in rows for value in row} - {NONE}) for each in self.rounds for rows in
-                (each.send, each.into)]  # fmt: skip
-        return max(wide, default=0)
 
     @property
     def cost(self) -> Cost:

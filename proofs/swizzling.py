@@ -52,7 +52,7 @@ class TileAccess(Record, code="LA910", json="layout kind"):
     layout: LinearLayout
     kind: str = "load"
 
-    def validate(self) -> None:
+    def _validate(self) -> None:
         if self.kind not in KINDS:
             raise CHECK.malformed("kind", f"must be one of {', '.join(KINDS)}", self.kind)
         if not {"register", "lane"} <= set(self.layout.in_dims):
@@ -122,7 +122,7 @@ class SwizzlePlan(
     chunk_bytes: int = 16
     elsewhere: Elsewhere | None = field(default=None, compare=False, repr=False)
 
-    def validate(self) -> None:
+    def _validate(self) -> None:
         if self.chunk_bytes < 1 or self.chunk_bytes & (self.chunk_bytes - 1):
             raise CHECK.malformed("chunk_bytes", "must be a power of two", self.chunk_bytes)
 

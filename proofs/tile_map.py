@@ -26,11 +26,11 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from layoutalg.bridges.normal import OFFSET, normal, takes_offsets
 from layoutalg.cute import ComposedLayout, CuteLayout, Swizzle
+from layoutalg.f2 import LinearLayout
 from layoutalg.ground.check import Checker
 from layoutalg.ground.errors import shown
-from layoutalg.ground.layout import Layout
+from layoutalg.ground.layout import OFFSET, Layout, takes_offsets
 from layoutalg.ground.limits import ARRAY_RANK
 from layoutalg.ground.listed import ListedLayout
 from layoutalg.notation.written import read_written
@@ -42,6 +42,7 @@ CHECK = Checker("LA376", "invalid shared-memory layout for the tile")
 _DIMENSION = re.compile(r"dim(0|[1-9][0-9]?)")
 SHARED_LAYOUTS = (Layout, PaddedShared)
 """Layout types accepted for a tile in shared memory."""
+_OF_OFFSETS = (CuteLayout, ComposedLayout, LinearLayout, ListedLayout, PaddedShared)
 
 
 def layout_of(smem: object, tile: tuple[int, ...] | None, element_bytes: int) -> Any:
@@ -67,8 +68,11 @@ def layout_of(smem: object, tile: tuple[int, ...] | None, element_bytes: int) ->
     if found.bits is not None and max(1, found.bits // 8) != element_bytes:
         rule = f"must have elements of {8 * element_bytes} bits like the dtype"
         raise CHECK.malformed("smem", rule, f"{found.bits} bits in {found.text or found.dtype}")
-    known = None if isinstance(found.layout, Swizzle) else normal(found.layout)
-    layout = found.layout if known is None else known
+    layout = found.layout
+    if not isinstance(layout, (*_OF_OFFSETS, Swizzle)):
+        from layoutalg.bridges.normal import normal
+
+        layout = normal(layout) or layout
     if not isinstance(layout, SHARED_LAYOUTS):
         raise CHECK.malformed("smem", "must be a layout or the text of one", smem)
     return layout

@@ -73,7 +73,7 @@ class ClassPlan(
     clash: tuple[int, ...]
     largest: tuple[int, ...]
 
-    def validate(self) -> None:
+    def _validate(self) -> None:
         for value, most in ((self.rows, 1 << 13), (self.row_bytes, 1 << 17), (self.chunk_bytes, 17)):
             if CHECK.integer(value, "rows, row_bytes, chunk_bytes", 1, most) & (value - 1):
                 raise CHECK.malformed("rows", "must be a power of two, and so must row_bytes and chunk_bytes", value)

@@ -20,7 +20,8 @@ import numpy as np
 import numpy.typing as npt
 
 from layoutalg.ground import clock
-from layoutalg.synth.broken import Broken
+from layoutalg.ground.refusal import Broken
+from layoutalg.proofs.certify import conditions
 from layoutalg.targets.nvidia.accesses import AccessForm
 
 IntArray = npt.NDArray[np.int64]
@@ -47,16 +48,23 @@ class Moved:
 
 def unfit(form: AccessForm, bits: int, *, whole: bool) -> Broken | None:
     """Return why elements of this width cannot be moved; None if they can."""
+    wide = form.unit_bits
+    small, large = sorted((bits, wide))
     if form.element_bits not in (0, bits):
-        return Broken("ACCESS_ELEMENT", f"{form.name} moves elements of {form.element_bits} bits, not {bits}")
-    small, large = sorted((bits, form.unit_bits))
-    if large % small:
-        return Broken("ACCESS_ELEMENT", f"elements of {bits} bits do not fill units of {form.unit_bits} bits")
-    turned = ".trans" in form.name and form.unit_bits == 16
-    if whole and ((bits > form.unit_bits and not form.matrix_rows) or (turned and bits != 16)):
-        told = "transposes 16-bit elements" if turned else f"moves {form.unit_bits} bits"
-        return Broken("ACCESS_ELEMENT", f"{form.name} {told}, not {bits}-bit ones")
-    return None
+        because = f"{form.name} moves elements of {form.element_bits} bits, not {bits}"
+        evidence = conditions.one_of(bits, form.element_bits)
+    elif large % small:
+        because = f"elements of {bits} bits do not fill units of {wide} bits"
+        evidence = conditions.multiple(large, small)
+    elif whole and ".trans" in form.name and wide == 16 and bits != 16:
+        because = f"{form.name} transposes 16-bit elements, not {bits}-bit ones"
+        evidence = conditions.one_of(bits, 16)
+    elif whole and bits > wide and not form.matrix_rows:
+        because = f"{form.name} moves {wide} bits, not {bits}-bit ones"
+        evidence = conditions.multiple(wide, bits)
+    else:
+        return None
+    return Broken("ACCESS_ELEMENT", because, {}, evidence)
 
 
 def whole_tile(form: AccessForm, places: IntArray, bits: int) -> Moved | Broken:
@@ -70,7 +78,8 @@ def whole_tile(form: AccessForm, places: IntArray, bits: int) -> Moved | Broken:
     if (broken := unfit(form, bits, whole=True)) is not None:
         return broken
     if form.matrix_rows and places.ndim < 2:
-        return Broken("ACCESS_TILE", f"{form.name} moves matrices; the tile has one dimension")
+        because = f"{form.name} moves matrices; the tile has one dimension"
+        return Broken("ACCESS_TILE", because, {}, conditions.one_of(1, 2))
     last = places.ndim - 1
     found = along_dimension(form, places, bits, last)
     if isinstance(found, Broken) and form.matrix_rows and ".trans" in form.name:
@@ -88,7 +97,7 @@ def along_dimension(form: AccessForm, places: IntArray, bits: int, along: int) -
     lines, columns = math.prod(places.shape[:-1]), places.shape[-1]
     slow = places.shape[-2] if places.ndim > 1 else 1
     width = f"{form.moved_bits // 8} bytes" if form.moved_bits % 8 == 0 else f"{form.moved_bits} bits"
-    if not run or columns % run:
+    if columns % run:
         return Broken("ACCESS_TILE", f"{columns} elements along dimension {along} do not divide into rows of {width}")
     if slow % high:
         return Broken("ACCESS_TILE", f"{slow} rows of {width} do not divide into matrices of {high} rows")
@@ -254,4 +263,5 @@ def overlapping(places: IntArray, held: IntArray) -> Broken | None:
         return None
     at = int(wrong[0])
     because = f"a store would write tile elements {int(name[at])} and {int(name[at + 1])} to bit {int(place[at])}"
-    return Broken("ACCESS_OVERLAP", because, {"elements": (int(name[at]), int(name[at + 1])), "bit": int(place[at])})
+    both = (int(name[at]), int(name[at + 1]))
+    return Broken("ACCESS_OVERLAP", because, {"elements": both, "bit": int(place[at])}, conditions.distinct)

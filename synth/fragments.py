@@ -8,15 +8,11 @@ R is a tiling of F iff its registers can be assigned to instructions, the same w
 R(g(i, v), lane, warp) = F(v, lane) + start(i, warp), every start a multiple of the instruction's extents. Since F is
 injective in lane 0, lane 0 determines which register of F each register of R is; nothing is searched, and the first
 coordinate that contradicts the assignment is the witness.
-
-Implementation notes: a linear layout is divided by its basis vectors, any other compared by its table; both paths give
-equal answers (``tests/property/test_fragments.py``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -24,8 +20,11 @@ import numpy.typing as npt
 
 from layoutalg.f2 import LinearLayout
 from layoutalg.ground.check import Checker
-from layoutalg.ground.kinds import checked_kinds
 from layoutalg.ground.layout import Layout
+from layoutalg.ground.record import Record
+from layoutalg.ground.refusal import Broken
+from layoutalg.proofs import certify
+from layoutalg.proofs.certify import conditions
 
 IntArray: TypeAlias = npt.NDArray[np.int64]
 CHECK = Checker("LA831", "not a register layout")
@@ -34,7 +33,7 @@ MOST = 2**22
 
 
 @dataclass(frozen=True, slots=True)
-class Tiling:
+class Tiling(Record, code="LA831", schema="layoutalg/tiling/1", json="extents outer registers starts"):
     """A register layout as a list of instructions.
 
     Args:
@@ -49,9 +48,6 @@ class Tiling:
     outer: tuple[tuple[str, int], ...]
     extents: tuple[int, ...]
 
-    def __post_init__(self) -> None:
-        checked_kinds(self, "LA831")
-
     @property
     def quotient(self) -> tuple[tuple[tuple[int, ...], ...], ...]:
         """Per instruction and outer point, the tile number: starts divided by the instruction's extents."""
@@ -59,11 +55,6 @@ class Tiling:
             tuple(tuple(part // extent for part, extent in zip(point, self.extents, strict=True)) for point in points)
             for points in self.starts
         )
-
-    @property
-    def in_order(self) -> bool:
-        """Whether every instruction's registers are consecutive in the layout and in the fragment's order."""
-        return all(found == tuple(range(found[0], found[0] + len(found))) for found in self.registers)
 
     def table(self, fragment: Any) -> IntArray:
         """Return what the instructions denote: int64[outer point, lane, register, coordinate]."""
@@ -87,33 +78,6 @@ class Tiling:
                 f", ... ({len(points)} warps)" if len(points) > 4 else ""
             ))  # fmt: skip
         return "\n".join(lines)
-
-    def to_json(self) -> dict[str, object]:
-        """Return the tiling as JSON-ready data."""
-        return {
-            "schema": "layoutalg/tiling/1", "extents": list(self.extents), "outer": [list(axis) for axis in self.outer],
-            "registers": [list(entry) for entry in self.registers],
-            "starts": [[list(point) for point in points] for points in self.starts],
-        }  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class Mismatch:
-    """Why a register layout is not a tiling by a fragment.
-
-    Args:
-        because: The reason, in words.
-        witness: The first counterexample: what the layout holds there and what the fragment needs.
-    """
-
-    because: str
-    witness: Mapping[str, object] = field(default_factory=dict, hash=False)
-
-    def __post_init__(self) -> None:
-        checked_kinds(self, "LA831")
-
-    def __str__(self) -> str:
-        return self.because + "".join(f", {name} = {value}" for name, value in self.witness.items())
 
 
 def coordinates(layout: Any) -> tuple[IntArray, tuple[tuple[str, int], ...]]:
@@ -150,7 +114,7 @@ def coordinates(layout: Any) -> tuple[IntArray, tuple[tuple[str, int], ...]]:
     return shaped.transpose(order).reshape(-1, *shaped.shape[-3:]).astype(np.int64), outer
 
 
-def tiling(layout: Any, fragment: LinearLayout, word: int = 1) -> Tiling | Mismatch:
+def tiling(layout: Any, fragment: LinearLayout, word: int = 1) -> Tiling | Broken:
     """Return how copies of a fragment tile a register layout, or the first point where they do not.
 
     With ``word`` = w, registers 0..w-1, w..2w-1, ... of the layout each share a 32-bit register and stay together, in
@@ -187,9 +151,34 @@ def tiling(layout: Any, fragment: LinearLayout, word: int = 1) -> Tiling | Misma
         sizes = sizes[:-1]
     if len(sizes) != rank:
         raise CHECK.malformed("layout", f"must have the {len(sizes)} coordinates of the fragment", f"{rank}")
-    if isinstance(layout, LinearLayout):
-        return _divided(layout, fragment, sizes, wide)
-    return _compared(layout, fragment, sizes, wide)
+    table, outer = coordinates(layout)
+    held = coordinates(fragment)[0][0][..., : len(sizes)]
+
+    def evidence(_: IntArray) -> Any:
+        found = certify.forced.fragments(table, held, sizes, wide)
+        return None if found is None else certify.none_of(*found)
+
+    found = _compared(table, held, outer, sizes, wide)
+    return replace(found, evidence=evidence) if isinstance(found, Broken) else found
+
+
+def wrong_axes(layout: Any, sizes: tuple[int, ...]) -> Broken | None:
+    """Return why a layout does not map register and lane to coordinates of a tile; extents of 1 at the end may lack.
+
+    Example:
+        >>> from layoutalg.targets.layouts.nvidia_instructions import mma_fragment
+        >>> fragment = mma_fragment("m16n8k16.f32.f16", "D")
+        >>> wrong_axes(fragment, (16, 8)), str(wrong_axes(fragment, (16, 8, 4)))
+        (None, 'the layout has 2 output coordinates, the operand has 3, coordinates = 2')
+    """
+    axes = tuple(getattr(layout, "in_dims", ()))
+    if not isinstance(layout, Layout) or not {"register", "lane"} & set(axes):
+        return Broken("REGISTER_AXES", f"expected input axes 'register' and 'lane', got {axes}", {"axes": axes})
+    rank, whole = len(layout.out_dims), len(sizes) - (sizes[-1] == 1)
+    if rank <= len(sizes) and all(size == 1 for size in sizes[rank:]):
+        return None
+    because = f"the layout has {rank} output coordinates, the operand has {whole}"
+    return Broken("REGISTER_AXES", because, {"coordinates": rank}, conditions.one_of(rank, whole))
 
 
 def _axes(layout: Any) -> dict[str, int]:
@@ -201,44 +190,16 @@ def _axes(layout: Any) -> dict[str, int]:
     return inputs
 
 
-def _divided(layout: LinearLayout, fragment: LinearLayout, sizes: tuple[int, ...], word: int) -> Tiling | Mismatch:
-    """Divide a linear layout: lanes must have the fragment's basis vectors, outer axes none inside the tile."""
-    inputs, bases = layout.in_dims, layout.bases
-    outer = tuple((name, extent) for name, extent in inputs.items() if name not in ("register", "lane"))
-    lanes = fragment.in_dims["lane"]
-    if inputs.get("lane", 1) != lanes:
-        return _lanes(inputs.get("lane", 1), lanes)
-    rank = len(sizes)
-    first = tuple(layout.offset[name] for name in layout.out_dims)
-    low = np.array([size - 1 for size in sizes], dtype=np.int64)
-    values = _spanned(bases.get("register", ()), rank) ^ np.array(first, dtype=np.int64)
-    held = _spanned(fragment.bases["register"], len(fragment.out_dims))[:, :rank]
-    slots = _slots(values & low, held)
-    if isinstance(slots, int):
-        return _nowhere(slots, 0, 0, outer, values[slots])
-    for bit, (got, needed) in enumerate(zip(bases.get("lane", ()), fragment.bases["lane"], strict=True)):
-        if tuple(got) != tuple(needed)[:rank]:
-            return _elsewhere(0, 1 << bit, 0, outer, values[0] ^ got, values[0] ^ np.array(needed[:rank]))
-    spread = np.zeros((1, rank), dtype=np.int64)
-    for name, _ in outer:
-        for step in bases[name]:
-            if (np.array(step) & low).any():
-                return _elsewhere(0, 0, len(spread), outer, values[0] ^ step, values[0] ^ (np.array(step) & ~low))
-            spread = np.concatenate([spread, spread ^ np.array(step, dtype=np.int64)])
-    starts = (values & ~low)[:, None, :] ^ spread[None]
-    return _dealt(slots, starts, len(held), word, outer, sizes)
-
-
-def _compared(layout: Any, fragment: LinearLayout, sizes: tuple[int, ...], word: int) -> Tiling | Mismatch:
-    """Compare a layout of any family with the fragment, point by point."""
-    table, outer = coordinates(layout)
-    held = coordinates(fragment)[0][0][..., : len(sizes)]
+def _compared(
+    table: IntArray, held: IntArray, outer: tuple[tuple[str, int], ...], sizes: tuple[int, ...], word: int
+) -> Tiling | Broken:
     if table.shape[1] != held.shape[0]:
-        return _lanes(table.shape[1], held.shape[0])
+        return Broken("FRAGMENT", f"the instruction has {held.shape[0]} lanes", {"lanes": table.shape[1]})
     extents = np.array(sizes, dtype=np.int64)
     slots = _slots(table[0, 0] % extents, held[0])
     if isinstance(slots, int):
-        return _nowhere(slots, 0, 0, outer, table[0, 0, slots])
+        because = "no register of the fragment holds this coordinate of its tile in this lane"
+        return Broken("FRAGMENT", because, {**_point(slots, 0, 0, outer), "holds": tuple(table[0, 0, slots].tolist())})
     starts = table[:, 0] - held[0][slots]
     wrong = np.argwhere((starts % extents).any(axis=-1))
     if len(wrong):
@@ -254,14 +215,6 @@ def _compared(layout: Any, fragment: LinearLayout, sizes: tuple[int, ...], word:
     return _dealt(slots, starts.transpose(1, 0, 2), held.shape[1], word, outer, sizes)
 
 
-def _spanned(vectors: Sequence[Sequence[int]], rank: int) -> IntArray:
-    """All XOR combinations of basis vectors; entry n combines the vectors at the set bits of n."""
-    found = np.zeros((1, rank), dtype=np.int64)
-    for vector in vectors:
-        found = np.concatenate([found, found ^ np.array(vector, dtype=np.int64)])
-    return found
-
-
 def _slots(low: IntArray, held: IntArray) -> IntArray | int:
     """The fragment register of each register, by lane 0; or the first register that matches none."""
     places = {tuple(entry): place for place, entry in enumerate(held.tolist())}
@@ -273,7 +226,7 @@ def _slots(low: IntArray, held: IntArray) -> IntArray | int:
 
 def _dealt(
     slots: IntArray, starts: IntArray, many: int, word: int, outer: tuple[tuple[str, int], ...], sizes: tuple[int, ...]
-) -> Tiling | Mismatch:
+) -> Tiling | Broken:
     """Group registers into instructions: same start in every warp, each fragment register equally often."""
     points = [tuple(map(tuple, entry)) for entry in starts.tolist()]
     place = slots.tolist()
@@ -291,7 +244,7 @@ def _dealt(
         if apart is not None:
             last = register + word - 1
             because = f"registers {register}..{last} must be {word} consecutive elements of one 32-bit register"
-            return Mismatch(because, {"register": apart, "lane": 0, "shares with": register})
+            return Broken("FRAGMENT", because, {"register": apart, "lane": 0, "shares with": register})
         words.setdefault(points[register], {}).setdefault(place[register], []).append(register)
     deals: list[tuple[tuple[int, ...], Any]] = []
     for start, found in words.items():
@@ -300,7 +253,7 @@ def _dealt(
             if len(found.get(slot, ())) != copies:
                 because = "a fragment register occurs more or less often than the others of its instruction"
                 counts = {"fragment register": slot, "times": len(found.get(slot, ())), "others": copies}
-                return Mismatch(because, {"tile at": start[0], **counts})
+                return Broken("FRAGMENT", because, {"tile at": start[0], **counts})
         for copy in range(copies):
             deal = [found[slot][copy] + step for slot in range(0, many, word) for step in range(word)]
             deals.append((tuple(deal), start))
@@ -308,21 +261,12 @@ def _dealt(
     return Tiling(tuple(deal for deal, _ in deals), tuple(start for _, start in deals), outer, sizes)
 
 
-def _lanes(got: int, needed: int) -> Mismatch:
-    return Mismatch(f"the instruction has {needed} lanes", {"lanes": got})
-
-
-def _nowhere(register: int, lane: int, warp: int, outer: tuple[tuple[str, int], ...], got: Any) -> Mismatch:
-    because = "no register of the fragment holds this coordinate of its tile in this lane"
-    return Mismatch(because, {**_point(register, lane, warp, outer), "holds": tuple(map(int, got))})
-
-
 def _elsewhere(
     register: int, lane: int, warp: int, outer: tuple[tuple[str, int], ...], got: Any, needed: Any
-) -> Mismatch:
+) -> Broken:
     both = {"holds": tuple(map(int, got)), "needs": tuple(map(int, needed))}
     because = f"lane {lane} does not match the fragment" if lane else "warps must own whole instruction tiles"
-    return Mismatch(because, {**_point(register, lane, warp, outer), **both})
+    return Broken("FRAGMENT", because, {**_point(register, lane, warp, outer), **both})
 
 
 def _point(register: int, lane: int, number: int, outer: tuple[tuple[str, int], ...]) -> dict[str, object]:

@@ -20,10 +20,11 @@ import numpy as np
 import numpy.typing as npt
 
 from layoutalg.ground.errors import RepresentabilityError
-from layoutalg.ground.kinds import checked_kinds
 from layoutalg.ground.picture import Shown
+from layoutalg.ground.record import Record
+from layoutalg.ground.refusal import Broken
 from layoutalg.ground.verdict import Unknown
-from layoutalg.synth.broken import Broken
+from layoutalg.proofs.certify import conditions
 from layoutalg.synth.fragments import coordinates
 from layoutalg.targets import banks
 from layoutalg.targets.layouts.amd import operand_block
@@ -48,7 +49,13 @@ GIVEN = "as given"
 
 
 @dataclass(frozen=True, slots=True)
-class LdsPlan(Shown):
+class LdsPlan(
+    Record,
+    Shown,
+    code="LA832",
+    schema="layoutalg/lds-plan/1",
+    json="instruction element_bits addresses turns lanes",
+):
     """LDS accesses of one instruction.
 
     Args:
@@ -65,24 +72,14 @@ class LdsPlan(Shown):
     turns: int | None
     lanes: str = GIVEN
 
-    def __post_init__(self) -> None:
-        checked_kinds(self, "LA832")
-
     def __str__(self) -> str:
         turns = "turns unknown" if self.turns is None else f"{self.turns} turns"
         first = f"lane 0 at byte {self.addresses[0][0]}"
         return f"{len(self.addresses)} x {self.instruction}, {turns}, lanes {self.lanes}, {first}"
 
-    def to_json(self) -> dict[str, object]:
-        """Return the plan as JSON-ready data."""
-        return {
-            "schema": "layoutalg/lds-plan/1", "instruction": self.instruction, "element_bits": self.element_bits,
-            "addresses": [list(access) for access in self.addresses], "turns": self.turns, "lanes": self.lanes,
-        }  # fmt: skip
-
 
 @dataclass(frozen=True, slots=True)
-class FillPlan:
+class FillPlan(Record, code="LA832", schema="layoutalg/lds-fill-plan/1", json="instruction element_bits bases starts"):
     """Loads from global memory into LDS.
 
     Args:
@@ -97,21 +94,9 @@ class FillPlan:
     bases: tuple[int, ...]
     starts: tuple[tuple[tuple[int, ...] | None, ...], ...]
 
-    def __post_init__(self) -> None:
-        checked_kinds(self, "LA832")
-
     def __str__(self) -> str:
-        return (
-            f"{len(self.bases)} x {self.instruction}, from LDS byte {self.bases[0]}, lane 0 loads {self.starts[0][0]}"
-        )
-
-    def to_json(self) -> dict[str, object]:
-        """Return the plan as JSON-ready data."""
-        starts = [[None if start is None else list(start) for start in wave] for wave in self.starts]
-        return {
-            "schema": "layoutalg/lds-fill-plan/1", "instruction": self.instruction, "element_bits": self.element_bits,
-            "bases": list(self.bases), "starts": starts,
-        }  # fmt: skip
+        first = f"from LDS byte {self.bases[0]}, lane 0 loads {self.starts[0][0]}"
+        return f"{len(self.bases)} x {self.instruction}, {first}"
 
 
 def read_or_write(
@@ -131,7 +116,7 @@ def read_or_write(
     """
     width = WIDTHS.get(instruction, 8)
     if width % size:
-        return Broken("LDS_WIDTH", f"{instruction} moves {width} bytes per lane, not whole {size}-byte elements")
+        return _cut(f"{instruction} moves {width} bytes per lane, not whole {size}-byte elements", width, size)
     many = width // size
     flat = places.reshape(-1, order="F")
     said = GIVEN
@@ -183,6 +168,10 @@ def read_or_write(
     return LdsPlan(instruction, 8 * size, listed, _turns(target, instruction, listed), said), meaning, moved
 
 
+def _cut(because: str, width: int, size: int) -> Broken:
+    return Broken("LDS_WIDTH", because, {}, conditions.multiple(width, size))
+
+
 def _operand(target: str, extents: tuple[int, ...], bits: int, many: int) -> tuple[IntArray | None, str]:
     """Return the flat tile elements of lanes that read operand A, int64[1, lane, register], and the report text."""
     block = operand_block(target, bits, many, (extents[0], extents[1])) if len(extents) == 2 else None
@@ -227,10 +216,8 @@ def _overlap(places: IntArray, elements: IntArray) -> Broken | None:
     if not same.any():
         return None
     spot = int(np.argmax(same))
-    both = (int(elements[order][spot]), int(elements[order][spot + 1]))
-    return Broken(
-        "LDS_OVERLAP", "two elements are written to the same byte", {"byte": int(places[order][spot]), "both": both}
-    )
+    at = {"byte": int(places[order][spot]), "both": (int(elements[order][spot]), int(elements[order][spot + 1]))}
+    return Broken("LDS_OVERLAP", "two elements are written to the same byte", at, conditions.distinct)
 
 
 def fill(
@@ -239,8 +226,7 @@ def fill(
     """Return the loads that fill a tile, given every LDS byte; its last dimension is contiguous in global memory."""
     width = FILLS[instruction]
     if width % size:
-        because = f"{instruction} writes {width} bytes per lane, not whole {size}-byte elements"
-        return Broken("LDS_WIDTH", because)
+        return _cut(f"{instruction} writes {width} bytes per lane, not whole {size}-byte elements", width, size)
     many = width // size
     flat = places.reshape(-1)
     broken = _overlap(flat, np.arange(flat.size))

@@ -11,15 +11,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 import numpy.typing as npt
 
 from layoutalg.f2 import LinearLayout
-from layoutalg.ground.errors import RepresentabilityError, plain, shown
+from layoutalg.ground.errors import RepresentabilityError, shown
 from layoutalg.ground.verdict import Unknown
 from layoutalg.targets import banks
 from layoutalg.targets.bank_counting import BANKS, WORD_BYTES
+from layoutalg.targets.consumers import CONSUMERS, Absent, Fact, Grade, consumer, ptx
 from layoutalg.targets.layouts.amd_instructions import MFMA, WMMA, mfma_fragment, wmma_fragment
 from layoutalg.targets.layouts.nvidia_instructions import (
     MMA,
@@ -33,9 +34,9 @@ from layoutalg.targets.layouts.nvidia_instructions import (
 )
 from layoutalg.targets.model import Source, fact
 from layoutalg.targets.nvidia.tensormap.limits import GLOBAL_ALIGN_BYTES, SMEM_DESTINATION_ALIGN_BYTES
-from layoutalg.targets.registry import AMD, NVIDIA, TARGETS, Target, having, lookup
+from layoutalg.targets.registry import TARGETS, Target, lookup
 
-Grade: TypeAlias = Literal["measured", "documented"]
+__all__ = ["CONSUMERS", "LIMITS", "Absent", "Fact", "TargetModel", "model_of"]
 
 _CCCL = Source("CCCL, cuda::arch_traits", "004ad19 (2026)", "libcudacxx/include/cuda/__device/arch_traits.h")
 _GUIDE_BANKS = Source("CUDA programming guide", "13.0", "shared memory: 32 banks of 32-bit words")
@@ -45,141 +46,7 @@ _GUIDE_CLUSTER = Source("CUDA programming guide", "13.0", "thread block clusters
 _PTX_TMA = Source("PTX ISA", "9.1", "5.5 tensors: alignment in shared and global memory")
 _ROCM = Source("ROCm documentation", "e88a729 (2026)", "AMD GPU specifications: wavefront size, LDS, VGPR file")
 _LLVM = Source("LLVM AMDGPUBaseInfo.cpp", "2025", "getAddressableNumVGPRs, getMaxFlatWorkGroupSize")
-_ASSEMBLER = Source("LLVM assembler", "22.1.8", "what it accepts for the target")
 _LDS = Source("AMD ISA guides", "CDNA2 to CDNA4, RDNA3, RDNA4", "local data share: bytes of a work-group")
-
-
-FACT_SCHEMA = "layoutalg/target-fact/1"
-
-
-@fact("LA374")
-class Fact:
-    """A known fact about a target.
-
-    Args:
-        value: A number, a shape.
-        unit: What the value counts.
-        grade: ``"measured"`` on a device, or ``"documented"``.
-        source: Where it is stated.
-    """
-
-    value: int | tuple[int, ...] | str
-    unit: str
-    grade: Grade
-    source: Source
-
-    def __str__(self) -> str:
-        return f"{self.value} {self.unit} ({self.grade}: {self.source})"
-
-    def to_json(self) -> dict[str, object]:
-        """Return the fact as JSON-ready data."""
-        return {"schema": FACT_SCHEMA, "verdict": "known", **_entry(self)}
-
-
-def _entry(fact: Fact) -> dict[str, object]:
-    return {"value": plain(fact.value), "unit": fact.unit, "evidence": fact.grade, "source": str(fact.source)}
-
-
-@fact("LA374")
-class Absent:
-    """A feature that documents say a target lacks.
-
-    Args:
-        rule: Id of the rule.
-        reason: In words.
-        instead: What the target has for the same purpose; may be empty.
-        source: Where it is stated.
-    """
-
-    rule: str
-    reason: str
-    instead: tuple[str, ...]
-    source: Source
-
-    def __str__(self) -> str:
-        return f"{self.rule}: {self.reason}" + (f"; it has {', '.join(self.instead)}" if self.instead else "")
-
-    def to_json(self) -> dict[str, object]:
-        """Return the missing feature as JSON-ready data."""
-        told = {"rule": self.rule, "reason": self.reason, "instead": list(self.instead), "source": str(self.source)}
-        return {"schema": FACT_SCHEMA, "verdict": "absent", **told}
-
-
-@fact("LA374")
-class ConsumerRule:
-    """Which targets have a consumer.
-
-    Args:
-        rule: Id of the rule that refuses the others.
-        targets: Targets that have it.
-        needs: What it requires, in words.
-        kind: Its purpose: ``"matrix"``, ``"fill"``, ``"read"``, ``"write"``; alternatives are consumers of that kind.
-        source: Where it is stated.
-    """
-
-    rule: str
-    targets: tuple[str, ...]
-    needs: str
-    kind: str
-    source: Source
-
-
-_CUDA = tuple(name for name, target in TARGETS.items() if target.vendor == "nvidia")
-
-
-def _ptx(section: str) -> Source:
-    return Source("PTX ISA", "9.1", section)
-
-
-def _lds(kind: str) -> ConsumerRule:
-    return ConsumerRule("NO_DS", AMD, "an AMD target", kind, _ASSEMBLER)
-
-
-def _only(rule: str, targets: tuple[str, ...], kind: str, source: Source = _ASSEMBLER) -> ConsumerRule:
-    return ConsumerRule(rule, targets, " or ".join(targets), kind, source)
-
-
-CONSUMERS: Mapping[str, ConsumerRule] = MappingProxyType(
-    {
-        "tma": ConsumerRule(
-            "NO_TMA", NVIDIA, "compute capability 9.0 or later of NVIDIA (since sm_90)", "fill", _ptx("9.7.9.27")
-        ),
-        "bulk": ConsumerRule(
-            "NO_BULK", NVIDIA, "compute capability 9.0 or later of NVIDIA (since sm_90)", "fill", _ptx("cp.async.bulk")
-        ),
-        "cp.async": ConsumerRule("NO_CP_ASYNC", _CUDA, "sm_80 or later", "fill", _ptx("9.7.9.25.3")),
-        "wgmma": _only("WGMMA_ARCH", having("wgmma"), "matrix", _ptx("9.7.15")),
-        "tcgen05": _only("TCGEN05_ARCH", having("tcgen05"), "matrix", _ptx("9.7.16")),
-        "mma": ConsumerRule("NO_MMA", _CUDA, "sm_80 or later", "matrix", _ptx("9.7.14.5")),
-        "ldmatrix": ConsumerRule("NO_LDMATRIX", _CUDA, "sm_75 or later", "read", _ptx("9.7.14.5.15")),
-        "stmatrix": ConsumerRule("NO_STMATRIX", NVIDIA, "sm_90 or later", "write", _ptx("9.7.14.5.16")),
-        "ld.shared": ConsumerRule("NO_LD_SHARED", _CUDA, "an NVIDIA target", "read", _ptx("9.7.9.8")),
-        "st.shared": ConsumerRule("NO_ST_SHARED", _CUDA, "an NVIDIA target", "write", _ptx("9.7.9.11")),
-        "mfma": _only(
-            "NO_MFMA",
-            having("mfma"),
-            "matrix",
-            Source("AMD matrix instruction calculator", "1.3.2", "CDNA2, CDNA3; CDNA4: AMD's text"),
-        ),
-        "wmma": _only(
-            "NO_WMMA", having("wmma"), "matrix", Source("AMD matrix instruction calculator", "1.3.2", "RDNA3, RDNA4")
-        ),
-        **{f"ds_read_b{bits}": _lds("read") for bits in (32, 64, 96, 128)},
-        **{f"ds_write_b{bits}": _lds("write") for bits in (32, 64, 96, 128)},
-        **{
-            name: _only("NO_DS_READ_TR", having("ds_read_tr"), "read")
-            for name in ("ds_read_b64_tr_b16", "ds_read_b64_tr_b8", "ds_read_b64_tr_b4", "ds_read_b96_tr_b6")
-        },
-        "buffer_load_dword_lds": _only("NO_LOAD_LDS", having("mfma"), "fill"),
-        "global_load_lds_dword": _only("NO_LOAD_LDS", having("global_load_lds"), "fill"),
-        **{
-            f"{where}_{width}{after}": _only("LOAD_LDS_WIDTH", having("load_lds_wide"), "fill")
-            for where, after in (("buffer_load", "_lds"), ("global_load_lds", ""))
-            for width in ("dwordx3", "dwordx4")
-        },
-    }
-)
-"""Which targets have each consumer, by the leading words of its name. Unlisted means unknown."""
 
 
 def _nvidia(target: Target) -> Iterator[tuple[str, int, str, Source, Grade]]:
@@ -277,17 +144,7 @@ class TargetModel:
             >>> model_of("sm_80").consumer("tma.store").rule, model_of("sm_80").consumer("ldmatrix.x4").value
             ('NO_TMA', 'ldmatrix')
         """
-        words = name.split(".") if isinstance(name, str) else []
-        heads = (".".join(words[:many]) for many in range(len(words), 0, -1))
-        head = next((head for head in heads if head in CONSUMERS), None)
-        if head is None:
-            return Unknown(f"no known target has {shown(name)}")
-        rule, arch = CONSUMERS[head], self.target.arch
-        if arch in rule.targets:
-            grade: Grade = "measured" if self.target.measured else "documented"
-            return Fact(head, "is there", grade, rule.source)
-        instead = tuple(other for other in self.consumers if CONSUMERS[other].kind == rule.kind)
-        return Absent(rule.rule, f"{arch} has no {head}, which needs {rule.needs}", instead, rule.source)
+        return consumer(name, self.target)
 
     @property
     def instructions(self) -> tuple[str, ...]:
@@ -307,7 +164,7 @@ class TargetModel:
             sparse = variant_of(name)[1]
             made = MMA_SP[sparse] if sparse else MMA[name]
             grade: Grade = "measured" if self.target.measured else "documented"
-            return Fact((made.m, made.n, made.k), "m, n, k", grade, _ptx("9.7.14.6" if sparse else "9.7.14.5"))
+            return Fact((made.m, made.n, made.k), "m, n, k", grade, ptx("9.7.14.6" if sparse else "9.7.14.5"))
         table = (MFMA if family == "mfma" else WMMA)[self.target.arch][name]
         return Fact(
             (table.m, table.n, table.k),
@@ -360,6 +217,11 @@ class TargetModel:
             "isa": self.target.isa, "limits": limits, "consumers": list(self.consumers),
             "instructions": list(self.instructions),
         }  # fmt: skip
+
+
+def _entry(fact: Fact) -> dict[str, object]:
+    """Return a fact as an entry of the model's document."""
+    return {key: value for key, value in fact.to_json().items() if key not in ("schema", "verdict")}
 
 
 def _first(made: MmaInstruction | SparseMma) -> tuple[int, int]:

@@ -108,6 +108,7 @@ def evaluate(one: Strided, rng: random.Random) -> None:
     want = one.table[index]
     coord = tables.any_coordinate(index, one.shape, rng)
     expect(layout(index) == want == layout.at(index), f"{layout} at {index}")
+    expect(layout.is_total and bool(layout.stages) == (layout.base != layout), f"the stages of {layout}")
     expect(layout(coord) == want, f"{layout} at {coord}")
     if isinstance(coord, tuple):
         expect(layout(*coord) == want, f"{layout} at {coord}")

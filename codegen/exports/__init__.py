@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from layoutalg.codegen.exports.cute_dsl import cute_dsl_text
-from layoutalg.codegen.exports.gluon import gluon_text
 from layoutalg.codegen.exports.mlir import mlir_text
 from layoutalg.codegen.exports.ptx import Patch, patches, ptx_text
+from layoutalg.codegen.exports.python import cute_dsl_text, gluon_text
 from layoutalg.codegen.exports.refusal import RULES as EXPORT_RULES
 from layoutalg.codegen.exports.refusal import refuse
 from layoutalg.codegen.host import cpp_text

@@ -12,7 +12,7 @@ References: LLVM, ``mlir/lib/Dialect/NVGPU/IR/NVGPUDialect.cpp``, ``NVGPUToNVVM.
 
 from __future__ import annotations
 
-from layoutalg.codegen.exports.refusal import refuse
+from layoutalg.codegen.exports.refusal import demand, refuse
 from layoutalg.ground.errors import Diagnostic, InfeasibleError
 from layoutalg.proofs.tensormap import TensorMapPlan
 from layoutalg.proofs.wgmma import OperandPlan
@@ -49,17 +49,15 @@ def descriptor_type(tm: TensorMap) -> str:
         >>> descriptor_type(TensorMap("bf16", (512,), (), (64,), oob_fill="NAN")).partition(", l2promo")[0]
         '!nvgpu.tensormap.descriptor<tensor = memref<64xbf16, 3>, swizzle = none'
     """
-    if tm.interleave != "NONE":
-        refuse("mlir", "NVGPU_INTERLEAVE", tm.interleave)
-    if any(step != 1 for step in tm.element_strides):
-        refuse("mlir", "NVGPU_ELEMENT_STRIDES", str(tm.element_strides))
-    if tm.dtype not in _TYPES:
-        refuse("mlir", "NVGPU_DTYPE", tm.dtype)
-    if tm.swizzle not in _SWIZZLES:
-        refuse("mlir", "NVGPU_SWIZZLE", tm.swizzle)
     row = tm.box[0] * DTYPES[tm.dtype].bits // 8
-    if tm.swizzle != "NONE" and tm.rank > 1 and row != _ROW_BYTES:
-        refuse("mlir", "NVGPU_ROW", f"{row} bytes")
+    demand(
+        "mlir",
+        (tm.interleave == "NONE", "NVGPU_INTERLEAVE", tm.interleave),
+        (set(tm.element_strides) == {1}, "NVGPU_ELEMENT_STRIDES", tm.element_strides),
+        (tm.dtype in _TYPES, "NVGPU_DTYPE", tm.dtype),
+        (tm.swizzle in _SWIZZLES, "NVGPU_SWIZZLE", tm.swizzle),
+        (tm.swizzle == "NONE" or tm.rank == 1 or row == _ROW_BYTES, "NVGPU_ROW", f"{row} bytes"),
+    )
     return (
         f"!nvgpu.tensormap.descriptor<tensor = {_box(tm)}, swizzle = {_SWIZZLES[tm.swizzle]}, "
         f"l2promo = {_PROMOTIONS[tm.l2_promotion]}, oob = {_FILLS[tm.oob_fill]}, interleave = none>"

@@ -26,7 +26,6 @@ from layoutalg.targets.nvidia.swizzles import SWIZZLE_TABLE
 from layoutalg.targets.nvidia.tensormap import DTYPES, TensorMap, encode
 from layoutalg.targets.nvidia.tensormap.fields import INTERLEAVE_CODES, OOB_FILL_CODES
 
-SPACES = ("global", "shared::cta")
 CHECK = Checker("LA895", "not a patch of a tensor map")
 _WIDE = ("global_address", "global_stride")
 _BY_MODE = ("box_dim", "global_dim", "global_stride", "element_stride")
@@ -49,7 +48,7 @@ class Patch(Checked, code="LA895"):
     value: int
     ordinal: int | None = None
 
-    def validate(self) -> None:
+    def _validate(self) -> None:
         if self.field not in FIELDS:
             raise CHECK.malformed("field", f"must be one of {', '.join(FIELDS)}", self.field)
         if (self.ordinal is None) == (self.field in _BY_MODE) or not 0 <= (self.ordinal or 0) < 5:
@@ -57,12 +56,12 @@ class Patch(Checked, code="LA895"):
                 "ordinal", "must be a mode of the map for per-mode fields, otherwise None", self.ordinal
             )
 
-    def text(self, space: str = "global") -> str:
-        """Return the instruction; ``map`` is the address."""
+    def text(self) -> str:
+        """Return the instruction; ``map`` is the address of a map in global memory."""
         width = 64 if self.field in _WIDE else 32
         ordinal = "" if self.ordinal is None else f"{self.ordinal}, "
         value = f"{self.value:#x}" if width == 64 else str(self.value)
-        return f"tensormap.replace.tile.{self.field}.{space}.b1024.b{width} [map], {ordinal}{value};"
+        return f"tensormap.replace.tile.{self.field}.global.b1024.b{width} [map], {ordinal}{value};"
 
 
 def elemtype(dtype: str) -> int:
@@ -140,13 +139,10 @@ def ptx_text(
     name: str,
     target: str,
     base: TensorMapPlan | TensorMap | None = None,
-    space: str = "global",
 ) -> str:
     """Return a map's bytes as a PTX constant, the fragment that patches ``base`` into it, or wgmma descriptors."""
     if isinstance(value, OperandPlan):
         return _operand(value)
-    if space not in SPACES:
-        raise CHECK.malformed("space", f"must be one of {', '.join(SPACES)}", space)
     wanted = value.tensor_map if isinstance(value, TensorMapPlan) else value
     if base is None:
         raw = value.raw if isinstance(value, TensorMapPlan) else encode(wanted, target=target)
@@ -155,7 +151,7 @@ def ptx_text(
             f".visible .const .align 128 .b8 {name}[128] = {{{', '.join(map(str, raw))}}};\n"
         )
     before = base.tensor_map if isinstance(base, TensorMapPlan) else base
-    lines = [patch.text(space) for patch in patches(before, wanted, target)]
+    lines = [patch.text() for patch in patches(before, wanted, target)]
     return "\n".join(
         [
             "// PTX ISA 8.5 and later, for sm_90a: one thread patches the map at `map`. Before a copy reads it:",

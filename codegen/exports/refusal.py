@@ -40,3 +40,10 @@ def refuse(form: str, rule: str, because: str) -> NoReturn:
     """Raise the refusal of an export: a rule of ``RULES``, and the field that cannot be expressed, with its value."""
     what = f"{form} cannot express this plan"
     raise RepresentabilityError(Diagnostic("LA894", what, (rule,), f"{RULES[rule]}: {because}; use form='cpp'"))
+
+
+def demand(form: str, *rules: tuple[bool, str, object]) -> None:
+    """Raise the refusal of the first of (holds, rule, because) that does not hold."""
+    for holds, rule, because in rules:
+        if not holds:
+            refuse(form, rule, str(because))

@@ -61,7 +61,7 @@ class ArrayKernel(Checked):
     persistent: bool = False
     served: tuple[Served, ...] = ()
 
-    def validate(self) -> None:
+    def _validate(self) -> None:
         grid = PERSISTENT_GRID if self.persistent else self.blocks
         object.__setattr__(self, "kernel", replace(self.kernel, grid=grid))
 

@@ -7,15 +7,13 @@ A stage is one tile in shared memory with its barrier. A persistent block proces
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import prod
 from textwrap import dedent, indent
 from typing import Any
 
-from layoutalg.codegen.cuda import issue_text
+from layoutalg.codegen.cuda import LOAD, MAP_TYPE, STORE, issue_text
 from layoutalg.codegen.kernels.answer import CHECK, PERSISTENT_GRID, checked_grid
 from layoutalg.cute import CuteLayout
-from layoutalg.ground.record import Checked
 from layoutalg.proofs.dtypes import element_type
 from layoutalg.proofs.tensor import Tensor
 from layoutalg.proofs.tensormap import TensorMapPlan, TensorMapProblem
@@ -25,8 +23,7 @@ from layoutalg.targets.nvidia.tensormap.limits import MAX_PHASE_BYTES
 
 MOST_COORDINATE = 1 << 31
 SPANS = {name: SWIZZLE_TABLE[name].span_bytes if name != "NONE" else 0 for name in PLAIN}
-MAP = "const __grid_constant__ la_tensor_map"
-PARAMETERS = ((MAP, "from"), (MAP, "into"), ("int", PERSISTENT_GRID), ("int*", "status"))
+PARAMETERS = ((MAP_TYPE, "from"), (MAP_TYPE, "into"), ("int", PERSISTENT_GRID), ("int*", "status"))
 
 RING = r"""
 #ifndef LA_HOST
@@ -46,28 +43,6 @@ __device__ __forceinline__ void {name}(
 {{
 {origins}{expect}{issues}{commit}}}
 """
-
-
-@dataclass(frozen=True, slots=True)
-class RingShape(Checked):
-    """Stages of a ring.
-
-    Args:
-        stages: Number of stages.
-        behind: Stores that may still be reading their stage when the next load is issued.
-        stage_bytes: Distance between stages in bytes.
-        align: Alignment of a stage in bytes.
-    """
-
-    stages: int
-    behind: int
-    stage_bytes: int
-    align: int
-
-    @property
-    def smem(self) -> int:
-        """Dynamic shared memory: alignment, stages, barriers."""
-        return self.align + self.stages * (self.stage_bytes + 8)
 
 
 def tile_plan(
@@ -140,10 +115,8 @@ def mover(plan: TensorMapPlan, name: str, title: str, order: Sequence[int], coun
         origins.append(f"    const int origin{dim} = {where};\n")
         before *= count
     load = plan.direction == "load"
-    call = "la_tma_load_{rank}d({address}, map, barrier, {coords});"
-    if not load:
-        call = "la_tma_store_{rank}d(map, {address}, {coords});"
-    issues = indent(dedent(issue_text(plan, range(len(plan.issues)), 0, call)), "    ")
+    call = (LOAD if load else STORE).replace("&map", "map")
+    issues = indent(dedent(issue_text(plan, call)), "    ")
     return _MOVER.format(
         title=title, name=name, barrier=" la_u32 barrier," if load else "", origins="".join(sorted(origins)),
         expect=f"    la_arrive_expect_tx(barrier, {plan.expect_tx_bytes}u);\n" if load else "",

@@ -16,11 +16,11 @@ from layoutalg import f2
 from layoutalg.ask.bank_moves import Move, cure_of, moves
 from layoutalg.cute import ComposedLayout, CuteLayout
 from layoutalg.draw.banks import draw_phases, lane_spans, phases_text
-from layoutalg.draw.canvas import Canvas
+from layoutalg.draw.canvas import Canvas, draw_value
 from layoutalg.f2 import LinearLayout, matrix
-from layoutalg.ground.kinds import checked_kinds
-from layoutalg.ground.picture import Drawable, Shown
+from layoutalg.ground.picture import Shown
 from layoutalg.ground.recognize import Departure, linear
+from layoutalg.ground.record import Record
 from layoutalg.notation import parse_tile
 from layoutalg.proofs.certify import Certificate
 from layoutalg.proofs.certify.banks import bank_turns
@@ -34,14 +34,13 @@ from layoutalg.targets.nvidia.accesses import SHORT, short_name
 from layoutalg.targets.nvidia.banks import LANES
 from layoutalg.targets.registry import TARGETS, lookup
 
-SCHEMA = "layoutalg/banks/1"
 _WORD = re.compile(r"[A-Za-z][\w.]*")
 _PHASES = 4
 """Phases that ``why`` shows."""
 
 
 @dataclass(frozen=True, slots=True)
-class BankAccess(Shown):
+class BankAccess(Record, Shown, code="LA374", json="instruction warp registers addresses_bytes turns ideal bank lanes"):
     """One instruction of one warp or wave.
 
     Args:
@@ -64,9 +63,6 @@ class BankAccess(Shown):
     bank: int
     lanes: tuple[int, ...]
 
-    def __post_init__(self) -> None:
-        checked_kinds(self, "LA374")
-
     def __str__(self) -> str:
         shown = ", ".join(f"{lane}:{self.addresses_bytes[lane]}" for lane in self.lanes[:8])
         more = ", ..." if len(self.lanes) > 8 else ""
@@ -75,15 +71,15 @@ class BankAccess(Shown):
             + (f"{self.bank} is touched by lanes (lane:byte) {shown}{more}")
         )
 
-    def to_json(self) -> dict[str, object]:
-        """Return the access as JSON-ready data."""
-        lists = {"registers": list(self.registers), "addresses_bytes": list(self.addresses_bytes)}
-        counts = {"turns": self.turns, "ideal": self.ideal, "bank": self.bank, "lanes": list(self.lanes)}
-        return {"instruction": self.instruction, "warp": self.warp, **lists, **counts}
-
 
 @dataclass(frozen=True, slots=True)
-class BankReport(Drawable):
+class BankReport(
+    Record,
+    Shown,
+    code="LA374",
+    schema="layoutalg/banks/1",
+    json="instruction accesses turns ideal conflicts conflict_free target evidence ways lanes cure notes worst step",
+):
     """Bank turns of an access.
 
     Args:
@@ -112,9 +108,6 @@ class BankReport(Drawable):
     ways: int = 1
     lanes: str = ""
     asked: tuple[Any, ...] | None = field(default=None, compare=False, repr=False)
-
-    def __post_init__(self) -> None:
-        checked_kinds(self, "LA374")
 
     @property
     def conflicts(self) -> int:
@@ -200,20 +193,6 @@ class BankReport(Drawable):
         """The words per bank of the worst instruction, one line per phase."""
         return phases_text(self.model, self.worst.addresses_bytes)
 
-    def draw_on(self, canvas: Canvas, top: float) -> None:
-        """Draw the worst instruction's words per bank and phase, before and after the cure; for ``draw.svg``."""
-        draw_phases(canvas, self.model, self.worst.addresses_bytes, top)
-        cure = self.cure
-        if cure is None or self.asked is None:
-            return
-        registers, _, bits, kind, target, tile, lanes, warps = self.asked
-        addresses = bit_addresses(registers, cure, bits, tile, lanes, warps, _wave(target))
-        same = [move for move in moves(addresses, bits, kind, target)[0] if move.registers == self.worst.registers]
-        if same:
-            top = canvas.height + 16
-            canvas.text(4, top + 14, f"with {cure}:", "h")
-            draw_phases(canvas, self.model, same[0].addresses[self.worst.warp].tolist(), top + 18)
-
     @property
     def certificates(self) -> tuple[Certificate, ...]:
         """The turns of all instructions as ``bank-turns`` certificates, one per instruction name.
@@ -255,12 +234,23 @@ class BankReport(Drawable):
 
     def to_json(self) -> dict[str, object]:
         """Return the report as JSON-ready data."""
-        names = ("instruction", "accesses", "turns", "ideal", "conflicts", "conflict_free")
-        told: dict[str, object] = {"schema": SCHEMA, **{name: getattr(self, name) for name in names}}
-        told |= {"target": self.target, "evidence": self.evidence}
-        told |= {"ways": self.ways, "lanes": self.lanes, "cure": None if (cure := self.cure) is None else str(cure)}
-        told |= {"notes": list(self.notes), "worst": self.worst.to_json(), "step": self.step}
-        return told | {"phases": [_phase_json(phase) for phase in self.phases]}
+        return Record.to_json(self) | {"phases": [_phase_json(phase) for phase in self.phases]}
+
+
+@draw_value.register(BankReport)
+def draw_report(report: BankReport, canvas: Canvas, top: float) -> None:
+    """Draw the worst instruction's words per bank and phase, before and after the cure."""
+    draw_phases(canvas, report.model, report.worst.addresses_bytes, top)
+    cure = report.cure
+    if cure is None or report.asked is None:
+        return
+    registers, _, bits, kind, target, tile, lanes, warps = report.asked
+    addresses = bit_addresses(registers, cure, bits, tile, lanes, warps, _wave(target))
+    same = [move for move in moves(addresses, bits, kind, target)[0] if move.registers == report.worst.registers]
+    if same:
+        top = canvas.height + 16
+        canvas.text(4, top + 14, f"with {cure}:", "h")
+        draw_phases(canvas, report.model, same[0].addresses[report.worst.warp].tolist(), top + 18)
 
 
 def _article(number: int) -> str:

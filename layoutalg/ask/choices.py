@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,22 +19,25 @@ from layoutalg.ask.candidates import Candidate, candidates, reach_bytes
 from layoutalg.ask.consumers import CHECK, OPERANDS, STORES, Consumer, Served, Tile, consumer_of, filled
 from layoutalg.cute import ComposedLayout, CuteLayout
 from layoutalg.ground import clock
-from layoutalg.ground.errors import BudgetError, Diagnostic, InfeasibleError, MalformedError, RepresentabilityError
+from layoutalg.ground.errors import BudgetError, Diagnostic, InfeasibleError, MalformedError
 from layoutalg.ground.limits import PLAN_SECONDS
 from layoutalg.ground.picture import Shown
+from layoutalg.ground.record import Record
 from layoutalg.notation.written import is_written, read_written
 from layoutalg.proofs.tensor import Tensor, tensor_of
 from layoutalg.proofs.tensormap import TensorMapPlan
 from layoutalg.synth.solving import joint
-from layoutalg.synth.tensormap.planner import tensormap
-from layoutalg.synth.tensormap.refusal import InadmissibleError
+from layoutalg.synth.solving.joint_plan import copied
+from layoutalg.synth.solving.space import matrix_of
+from layoutalg.synth.wgmma import OperandPlan
+from layoutalg.synth.wgmma.plan import certified
 from layoutalg.targets.banks import nvidia_access
 from layoutalg.targets.nvidia import tensormap as hardware
+from layoutalg.targets.nvidia.swizzles import CHUNK_BYTES
 from layoutalg.targets.nvidia.tensormap.checks import no_tensor_maps
 from layoutalg.targets.registry import TARGETS
 from layoutalg.targets.target_model import model_of
 
-SCHEMA = "layoutalg/suggestion/1"
 OPERAND_DTYPES = ("f16", "bf16", "tf32", "u8")
 """Tensor element types that ``wgmma`` and ``tcgen05`` multiply; all 8-bit types are copied and read as u8."""
 FILLS = ("tma", "threads")
@@ -52,7 +56,7 @@ _OWN_OPTIONS = frozenset({"direction", "repair", "smem"})
 
 
 @dataclass(frozen=True, slots=True)
-class Choice(Shown):
+class Choice(Record, Shown, code="LA374", json="smem turns bytes why behind plan operands"):
     """A layout that serves every consumer.
 
     Args:
@@ -79,16 +83,9 @@ class Choice(Shown):
     def __str__(self) -> str:
         return f"{self.smem}\n    {self.why}" + (f"\n    ranked lower than 1: {self.behind}" if self.behind else "")
 
-    def to_json(self) -> dict[str, object]:
-        """Return the choice as JSON-ready data, its plans included."""
-        plan = None if self.plan is None else self.plan.to_json()
-        counts = {"turns": self.turns, "bytes": self.bytes, "why": self.why, "behind": self.behind}
-        operands = [operand.to_json() for operand in self.operands]
-        return {"smem": str(self.smem), **counts, "plan": plan, "operands": operands}
-
 
 @dataclass(frozen=True, slots=True)
-class Loser(Shown):
+class Loser(Record, Shown, code="LA374", json="smem what consumer reason"):
     """A layout that fails a consumer.
 
     Args:
@@ -101,23 +98,26 @@ class Loser(Shown):
     smem: CuteLayout | ComposedLayout
     what: str
     consumer: str
-    told: str | Callable[[], str] = field(repr=False, compare=False)
+    told: str | Callable[[], object] = field(repr=False, compare=False)
 
     @property
     def reason(self) -> str:
         """Why the consumer cannot use the layout."""
-        return self.told if isinstance(self.told, str) else self.told()
+        return self.told if isinstance(self.told, str) else str(self.told())
 
     def __str__(self) -> str:
         return f"{self.smem}\n    {self.consumer}: {self.reason}"
 
-    def to_json(self) -> dict[str, object]:
-        """Return the loser as JSON-ready data."""
-        return {"smem": str(self.smem), "what": self.what, "consumer": self.consumer, "reason": self.reason}
-
 
 @dataclass(frozen=True, slots=True)
-class Suggestion(Shown, Sequence[Choice]):
+class Suggestion(
+    Record,
+    Shown,
+    Sequence[Choice],
+    code="LA374",
+    schema="layoutalg/suggestion/1",
+    json="question proof choices losers",
+):
     """Ranked choices, best first; a sequence of ``Choice``.
 
     Args:
@@ -161,12 +161,6 @@ class Suggestion(Shown, Sequence[Choice]):
         for consumer, lost in by_reason.items():
             lines.append(f"not {consumer}: {len(lost)} layouts, such as {lost[0].smem}\n    {lost[0].reason}")
         return "\n".join(lines)
-
-    def to_json(self) -> dict[str, object]:
-        """Return the suggestion as JSON-ready data."""
-        choices, losers = [each.to_json() for each in self.choices], [each.to_json() for each in self.losers]
-        told = {"schema": SCHEMA, "question": self.question, "proof": self.proof}
-        return {**told, "choices": choices, "losers": losers}
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,11 +295,7 @@ def _question(
     extents = CHECK.vector(tile, "tile", len(source.shape))
     for place, extent in enumerate(extents):
         CHECK.integer(extent, f"tile[{place}]", 1)
-    wide = [place for place, extent in enumerate(extents) if extent > 1]
-    if len(extents) < 2 or len(wide) > 2:
-        raise CHECK.malformed("tile", "must be a matrix: two dimensions, others of extent 1", extents)
-    spare = [place for place in range(len(extents) - 1, -1, -1) if place not in wide]
-    first, second = sorted((*wide, *spare[: 2 - len(wide)]))
+    first, second = matrix_of(CHECK, extents)
     if not isinstance(target, str) or target not in TARGETS:
         raise CHECK.malformed("target", f"must be one of {', '.join(TARGETS)}", target)
     if fill not in FILLS:
@@ -368,8 +358,9 @@ def _weighed(
         served.append((consumer, answer))
     plans: list[TensorMapPlan] = []
     for direction in question.directions:
-        plan = _planned(question, smem, direction)
-        if isinstance(plan, str):
+        ask = partial(_planned, question.tensor, question.tile, smem, question.target, direction, **question.options)
+        plan = ask if candidate is not None and _never_copied(question, candidate) else ask()
+        if not isinstance(plan, TensorMapPlan):
             return Loser(smem, words, "tma" if direction == "load" else "tma.store", plan)
         plans.append(plan)
     turns = sum(answer.turns for _, answer in served)
@@ -380,7 +371,8 @@ def _weighed(
     if question.fill is not None:
         stores = filled(question.target, table, question.size, question.fill)
         turns, ideal, told = turns + stores.turns, ideal + stores.ideal, [*told, stores.text]
-    operands = tuple(answer.plan for _, answer in served if answer.plan is not None)
+    found = [answer.plan for _, answer in served if answer.plan is not None]
+    operands = tuple(certified(plan) if isinstance(plan, OperandPlan) else plan for plan in found)
     choice = Choice(
         smem, plans[0] if plans else None, turns, size, "; ".join([*told, f"{size} bytes"]), "", operands, ideal
     )
@@ -410,23 +402,25 @@ def _of_plan(plan: TensorMapPlan) -> str:
     return f"{many} of box {list(plan.tensor_map.box)}" + (" to store" if plan.problem.direction == "store" else "")
 
 
-def _planned(question: _Question, smem: object, direction: str) -> TensorMapPlan | str:
+def _planned(
+    tensor: Tensor, tile: tuple[int, ...], smem: object, target: str, direction: str, **options: Any
+) -> TensorMapPlan | str:
     """Return the proved plan, or the reason why there is none."""
-    for missing in no_tensor_maps(question.target):
+    for missing in no_tensor_maps(target):
         return str(missing)
     try:
-        return tensormap(
-            question.tensor, question.tile, smem, question.target, direction,
-            repair=False, budget_seconds=clock.left(PLAN_SECONDS), **question.options,
-        )  # fmt: skip
+        return copied(tensor, tile, smem, target, direction, **options)
     except BudgetError as error:
         if error.diagnostic.code != "LA411":
             raise
         return f"not decided: {error.diagnostic.because}"
-    except InadmissibleError as error:
-        return str(error.violations[0]) if error.violations else error.diagnostic.what
-    except RepresentabilityError as error:
-        return error.diagnostic.because or error.diagnostic.what
+
+
+def _never_copied(question: _Question, candidate: Candidate) -> bool:
+    """Whether neighbours in a chunk of 16 bytes, which TMA moves as a whole, are no neighbours in the tensor."""
+    inner = candidate.modes[candidate.inner]
+    together = inner and inner[0][1] == 1 and inner[0][0] * question.size % CHUNK_BYTES == 0
+    return bool(together) and question.size <= 4 and question.tensor.strides[question.places[candidate.inner]] != 1
 
 
 def _behind(choice: Choice, first: tuple[Any, ...], key: tuple[Any, ...]) -> Choice:

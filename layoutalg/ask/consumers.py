@@ -21,16 +21,16 @@ from layoutalg.ground.check import Checker
 from layoutalg.ground.digits import Flat
 from layoutalg.ground.errors import BudgetError, LayoutError, MalformedError
 from layoutalg.ground.layout import Layout
+from layoutalg.ground.refusal import Broken
 from layoutalg.ground.verdict import Unknown
 from layoutalg.notation.written import is_written, read_written
 from layoutalg.proofs.admission import Refused
 from layoutalg.proofs.register_map import IntArray
 from layoutalg.synth import accesses
-from layoutalg.synth.admission import tcgen05
 from layoutalg.synth.admission.request import request_of
-from layoutalg.synth.broken import Broken
+from layoutalg.synth.admission.tcgen05 import find_tcgen05
 from layoutalg.synth.lds import GIVEN, WIDTHS, read_or_write
-from layoutalg.synth.wgmma import OperandProblem, synthesize_wgmma
+from layoutalg.synth.wgmma import OperandProblem
 from layoutalg.synth.wgmma.plan import find
 from layoutalg.synth.wgmma.refusal import refusal
 from layoutalg.targets.banks import AMD_RULES, Access, bank_model, nvidia_access
@@ -68,7 +68,7 @@ class Served:
         ideal: Turns of the same accesses without conflicts.
         text: How the consumer reads the layout, or why it cannot.
         holds: Whether the layout serves the consumer.
-        plan: The descriptors of ``wgmma`` or ``tcgen05``, otherwise None.
+        plan: The descriptors of ``wgmma``, which the checker has not seen, or of ``tcgen05``; otherwise None.
         because: In place of ``text``, a function that finds out why the consumer cannot read the layout.
     """
 
@@ -143,10 +143,10 @@ def _operand(operand: str, tile: Tile) -> Served:
         else:  # the digits are known, so they need not be found again
             extents = (tile.places.shape[0], tile.places.shape[1])
             problem = OperandProblem(operand, extents, *tile.digits, tile.dtype)
-        if find(problem) is None:  # most layouts fail here, and few of their reasons are read
+        plan = find(problem)
+        if plan is None:  # most layouts fail here, and few of their reasons are read
             because = partial(_refusal_of, problem)
             return Served(0, 0, "", holds=False, because=because)
-        plan = synthesize_wgmma(problem, repair=False)
     except BudgetError:
         raise
     except LayoutError as error:
@@ -160,7 +160,7 @@ def _refusal_of(problem: OperandProblem) -> str:
 
 
 def _admitted(name: str, target: str, smem: object, dtype: str) -> Served:
-    found = tcgen05.find(request_of(smem, name, target, dtype, None, ALIGN_BYTES, {}), repair=False)
+    found = find_tcgen05(request_of(smem, name, target, dtype, None, ALIGN_BYTES, {}))
     if isinstance(found, Unknown):
         return Served(0, 0, f"not decided: {found.reason}", holds=False)
     if isinstance(found, Refused):

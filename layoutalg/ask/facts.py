@@ -12,7 +12,6 @@ import numpy as np
 
 from layoutalg import convert
 from layoutalg.ask.bank_turns import BankReport
-from layoutalg.bridges.normal import takes_offsets
 from layoutalg.codegen.kernels import ArrayKernel
 from layoutalg.cute import ComposedLayout, CuteLayout, Morphism, Swizzle, coalesce
 from layoutalg.cute.symbolic import SymbolicLayout
@@ -20,7 +19,7 @@ from layoutalg.draw.grid import cells_of, cells_text, written
 from layoutalg.draw.registers import steps_text
 from layoutalg.f2 import LinearLayout
 from layoutalg.ground.errors import LayoutError, MalformedError, RepresentabilityError, shown
-from layoutalg.ground.layout import Layout
+from layoutalg.ground.layout import Layout, takes_offsets
 from layoutalg.integer import IntegerLayout
 from layoutalg.proofs.conversion import ConversionPlan
 from layoutalg.proofs.gather import GatherPlan

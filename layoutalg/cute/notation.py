@@ -15,6 +15,7 @@ Notation:
     operand   ::= layout | composed | offset | "(" operand ")"
     coordinates ::= tuple ":" strides ["->" profile]   (4,8):(E0,E1)    (4,8):(1@0,1@1)
                     strides of 0, 2E0+E(1,0) and 2@0@1, top-level mode last; profile: (_,(_,_))
+    morphism  ::= tuple "--(" [image {"," image}] ")-->" tuple [":" tuple]      (6,2) --(0,None)--> (6,2):(1,10)
 
 Blanks are free. ``(4)`` is a tuple of one mode, ``4`` is an int shape. ``Sw<3,4,3>`` acts on element offsets,
 ``Sw<3,4,3,byte>`` on byte addresses; only the former is allowed in a composed layout. Before a flag the printed swizzle
@@ -39,7 +40,7 @@ from layoutalg.cute.morphism import Morphism
 from layoutalg.cute.swizzle import IDENTITY, ComposedLayout, Swizzle, Unit
 from layoutalg.ground.errors import AdmissibilityError, Diagnostic, LayoutError, MalformedError
 from layoutalg.ground.limits import NOTATION_CHARACTERS, SWIZZLE_STACK, TUPLE_DEPTH, TUPLE_MODES
-from layoutalg.ground.text import Grammar, Tokens, caret
+from layoutalg.ground.text import caret
 
 Value = TypeVar("Value")
 
@@ -177,6 +178,7 @@ SWIZZLE_AHEAD = re.compile(r"(?:cute\s*::\s*)?S(?:w|wizzle)?(?=\s*<)")
 FLAG_AHEAD = re.compile(
     r"(?:cute\s*::\s*)?(?:smem_ptr\s*\[\s*([0-9]{1,4})b\s*\]\s*\(\s*unset\s*\)|smem_ptr_flag(?:_bits\s*<\s*([0-9]{1,4})\s*>)?)"
 )
+NONE_AHEAD = re.compile(r"None\b")
 SIGN_AHEAD = re.compile(r"\s*([+-])")
 
 
@@ -457,8 +459,33 @@ class _Reader(Cursor):
             return self.integer(name)
         return tuple(self.entries(name, level, lambda below: self.tuple(name, below)))
 
+    def word(self, word: str) -> None:
+        """Read a word of marks."""
+        self.blanks()
+        if not self.text.startswith(word, self.at, self.stop):
+            self.fail(f"expected {word!r}, found {self.found()}")
+        self.at += len(word)
 
-GRAMMAR = Grammar(("(", ")", ",", ":", "--", "-->"), False, "LA190", "the notation is malformed")
+    def image(self, level: int) -> int | None:  # noqa: ARG002 - a position has no levels
+        """Read a position or ``None``."""
+        self.blanks()
+        return None if self.match(NONE_AHEAD) else self.integer("a position or None")
+
+    def morphism(self) -> Morphism:
+        """Read ``domain --(images)--> codomain:pitch``."""
+        self.blanks()
+        start = self.at
+        domain = self.tuple("a domain", 0)
+        self.word("--")
+        if self.peek() != "(":
+            self.fail(f"expected '(' before the images, found {self.found()}")
+        images = tuple(self.entries("the images", 0, self.image))
+        self.word("-->")
+        codomain, pitch = self.tuple("a codomain", 0), None
+        if self.peek() == ":":
+            self.at += 1
+            pitch = self.tuple("a pitch", 0)
+        return self.build(lambda: Morphism(domain, codomain, images, pitch), start)
 
 
 def parse_morphism(text: str) -> Morphism:
@@ -468,31 +495,7 @@ def parse_morphism(text: str) -> Morphism:
         >>> parse_morphism("(6,2) --(0,None)--> (6,2):(1,10)")
         Morphism(domain=(6, 2), codomain=(6, 2), map=(0, None), pitch=(1, 10))
     """
-    tokens = Tokens(text, GRAMMAR)
-    domain = _nested(tokens, 0)
-    tokens.take("--", "--")
-    tokens.take("(", "(")
-    images: list[int | None] = []
-    while not tokens.accept(")"):
-        if images:
-            tokens.take(",", ", or )")
-        images.append(None if tokens.accept("None") else int(tokens.take("number", "a position or None")))
-    tokens.take("-->", "-->")
-    codomain = _nested(tokens, 0)
-    pitch = _nested(tokens, 0) if tokens.accept(":") else None
-    if tokens.next < len(tokens.items):
-        tokens.fail("the end", tokens.position())
-    return Morphism(domain, codomain, tuple(images), pitch)
-
-
-def _nested(tokens: Tokens, level: int) -> IntTuple:
-    if not tokens.accept("("):
-        return int(tokens.take("number", "a number or ("))
-    if level >= TUPLE_DEPTH:
-        tokens.fail(f"at most {TUPLE_DEPTH} levels", tokens.position())
-    entries: list[IntTuple] = []
-    while not tokens.accept(")"):
-        if entries:
-            tokens.take(",", ", or )")
-        entries.append(_nested(tokens, level + 1))
-    return tuple(entries)
+    reader = _Reader(text)
+    found = reader.morphism()
+    reader.end()
+    return found

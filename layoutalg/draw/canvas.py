@@ -15,8 +15,6 @@ from html import escape
 from itertools import pairwise
 from typing import Any, TypeAlias
 
-from layoutalg.ground.picture import Drawable
-
 Cell: TypeAlias = tuple[str, str, str]
 """Class (``c0`` to ``c15``, ``z`` empty, ``x`` out of bounds), label and tooltip of a cell of a grid."""
 
@@ -210,11 +208,6 @@ def draw_value(value: Any, canvas: Canvas, top: float) -> bool | None:  # noqa: 
 def is_drawn(kind: type) -> bool:
     """Return whether values of a type have a function that draws them."""
     return draw_value.dispatch(kind) is not draw_value.dispatch(object)
-
-
-@draw_value.register
-def _(value: Drawable, canvas: Canvas, top: float) -> None:
-    value.draw_on(canvas, top)
 
 
 LINE_BYTES = 128

@@ -11,6 +11,7 @@ import math
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final, NoReturn
 
 from layoutalg.ground.errors import Diagnostic, MalformedError, shown
@@ -44,6 +45,7 @@ def malformed(pointer: str, rule: str, actual: object = _ABSENT, code: str = "LA
     return MalformedError(Diagnostic(code, "malformed document", (pointer or WHOLE,), because))
 
 
+@lru_cache(maxsize=256, typed=True)
 def _token(key: object) -> str:
     """Return a key as a JSON pointer token."""
     text = key.replace("~", "~0").replace("/", "~1") if isinstance(key, str) else str(key)

@@ -171,3 +171,21 @@ class Layout(Shown, Written):
     def then(self, outer: Any) -> Any:
         """Return ``outer`` after ``self``: (g.then(f))(x) = f(g(x)), exact or refused."""
         return after(outer, self)
+
+
+OFFSET = "offset"
+"""Axis of layouts of shared memory, as input or output."""
+
+
+def takes_offsets(layout: Any) -> bool:
+    """Return whether a layout maps offsets to the coordinates of a tile.
+
+    Example:
+        >>> from layoutalg.f2 import LinearLayout
+        >>> shared = LinearLayout.from_bases({"offset": [(0, 1), (1, 1)]}, {"dim0": 2, "dim1": 2})
+        >>> takes_offsets(shared), takes_offsets(shared.inverse())
+        (True, False)
+    """
+    outputs = layout.out_dims
+    named = set(outputs) == {f"dim{place}" for place in range(len(outputs))}
+    return named and bool(outputs) and OFFSET in layout.in_dims

@@ -55,13 +55,3 @@ class Shown:
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
         """Write the value as ``repr`` does; called by IPython, and by Hypothesis for a failing example."""
         printer.text(repr(self) if not cycle else "...")
-
-
-class Drawable(Shown):
-    """A value that draws itself; for packages above ``draw``."""
-
-    __slots__ = ()
-
-    def draw_on(self, canvas: Any, top: float) -> None:
-        """Draw the value below ``top``."""
-        raise NotImplementedError

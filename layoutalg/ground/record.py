@@ -39,9 +39,9 @@ class Checked:
 
     def __post_init__(self) -> None:
         checked_kinds(self, self._code)
-        self.validate()
+        self._validate()
 
-    def validate(self) -> None:
+    def _validate(self) -> None:
         """Check what the annotations do not say."""
 
 

@@ -21,7 +21,7 @@ from layoutalg.ground.errors import BudgetError, InfeasibleError, LayoutError, T
 from layoutalg.ground.verdict import Proved, Refuted, Unknown, Verdict
 from layoutalg.proofs.tensormap.plan import TensorMapPlan
 from layoutalg.proofs.wgmma import OperandPlan
-from layoutalg.synth.tensormap.planner import tensormap
+from layoutalg.synth.symbolic.call import tensormap
 from layoutalg.synth.wgmma.plan import wgmma
 from layoutalg.testing.functions import CHECK, Function, function_of
 from layoutalg.testing.report import CHUNK, difference_report, saved
@@ -217,7 +217,8 @@ def assert_admissible(
         if consumer.startswith("wgmma"):
             return wgmma(consumer[-1], tensor, tile, smem, **options)
         direction = "store" if consumer == "tma.store" else "load"
-        return tensormap(tensor, tile, smem, **{"direction": direction, **options})
+        plan: TensorMapPlan = tensormap(tensor, tile, smem, **{"direction": direction, **options})
+        return plan
     except (InfeasibleError, TargetRuleError) as error:
         raise _failure(f"{consumer} cannot carry this tile", str(error).splitlines()) from None
     except BudgetError as error:

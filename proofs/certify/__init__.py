@@ -2,12 +2,35 @@
 
 from __future__ import annotations
 
-from layoutalg.proofs.certify.algebra import composition, equality, functoriality
-from layoutalg.proofs.certify.banks import bank_turns, least_turns
-from layoutalg.proofs.certify.certificate import KINDS, Certificate
-from layoutalg.proofs.certify.inverses import inverse
-from layoutalg.proofs.certify.operands import no_operand, operand
-from layoutalg.proofs.certify.plans import handoff, no_plan, plan
+from typing import TYPE_CHECKING
+
+from layoutalg.ground.lazy import door
+
+if TYPE_CHECKING:
+    from layoutalg.proofs.certify import forced
+    from layoutalg.proofs.certify.algebra import composition, equality, functoriality
+    from layoutalg.proofs.certify.banks import bank_turns, least_turns
+    from layoutalg.proofs.certify.certificate import KINDS, Certificate
+    from layoutalg.proofs.certify.evidence import same_tables
+    from layoutalg.proofs.certify.inverses import inverse
+    from layoutalg.proofs.certify.operands import no_operand, operand
+    from layoutalg.proofs.certify.plans import handoff, no_plan, plan
+    from layoutalg.proofs.certify.systems import none_of, overlap
+
+__getattr__, __dir__ = door(
+    __name__,
+    {
+        "layoutalg.proofs.certify.algebra": "composition equality functoriality",
+        "layoutalg.proofs.certify.banks": "bank_turns least_turns",
+        "layoutalg.proofs.certify.certificate": "KINDS Certificate",
+        "layoutalg.proofs.certify.evidence": "same_tables",
+        "layoutalg.proofs.certify.forced": "forced",
+        "layoutalg.proofs.certify.inverses": "inverse",
+        "layoutalg.proofs.certify.operands": "no_operand operand",
+        "layoutalg.proofs.certify.plans": "handoff no_plan plan",
+        "layoutalg.proofs.certify.systems": "none_of overlap",
+    },
+)
 
 __all__ = [
     "KINDS",
@@ -15,12 +38,16 @@ __all__ = [
     "bank_turns",
     "composition",
     "equality",
+    "forced",
     "functoriality",
     "handoff",
     "inverse",
     "least_turns",
     "no_operand",
     "no_plan",
+    "none_of",
     "operand",
+    "overlap",
     "plan",
+    "same_tables",
 ]

@@ -13,8 +13,10 @@ from layoutalg.ground.errors import BudgetError, Diagnostic, RepresentabilityErr
 from layoutalg.ground.verdict import Refuted, Unknown
 from layoutalg.piecewise import PiecewiseLayout
 from layoutalg.proofs.certify.certificate import Certificate
-from layoutalg.proofs.certify.evidence import false, first, first_outside, greatest, proved, rules
-from layoutalg.proofs.certify.functions import Function, function, functions, swizzled
+from layoutalg.proofs.certify.evidence import false, first, proved, rules
+from layoutalg.proofs.certify.functions import function, functions, swizzled
+from layoutalg.proofs.certify.points import first_outside, greatest
+from layoutalg.proofs.certify.stages import Function
 
 _COMPOSITE = Checker("LA465", "no composite to certify")
 

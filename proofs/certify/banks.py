@@ -15,11 +15,11 @@ import numpy.typing as npt
 from layoutalg.bridges.normal import normal
 from layoutalg.ground import clock
 from layoutalg.ground.errors import Diagnostic, RepresentabilityError, shown
-from layoutalg.ground.recognize import Departure, linear, strided
 from layoutalg.proofs.certify.certificate import Certificate
 from layoutalg.proofs.certify.evidence import proved
-from layoutalg.proofs.certify.functions import Function, function
+from layoutalg.proofs.certify.functions import function
 from layoutalg.proofs.certify.operands import check
+from layoutalg.proofs.certify.stages import document
 from layoutalg.proofs.checker.base import POINTS
 from layoutalg.targets import banks
 from layoutalg.targets.lds_rules import AMD_RULES, PAIRED_RULES, lds_name
@@ -161,20 +161,6 @@ def _integers(given: object) -> IntArray:
     if array.dtype.kind not in "iu" or not array.size or array.size > POINTS or int(array.max()) >= 2**32:
         raise check.malformed("addresses", rule, shown(given))
     return array.astype(np.int64).reshape(-1)
-
-
-def document(values: IntArray) -> object:
-    """Return values as digits and strides, columns over F2 or a table: the first form that fits."""
-    size, first = len(values), int(values[0])
-    modes = strided(values)
-    if not isinstance(modes, Departure) and modes:
-        extents, strides = ([digit[part] for digit in modes] for part in (0, 1))
-        return Function([["split", extents], ["affine", [strides], [first]]], size).document()
-    bits = size.bit_length() - 1
-    columns = linear(values) if size == 1 << bits and int(values.min()) >= 0 else None
-    if columns is not None and not isinstance(columns, Departure):
-        return Function([["xor", list(columns[0]), columns[1]]], size).document()
-    return Function([["table", values.tolist()]], size).document()
 
 
 def _unknown(target: object, operation: object, because: str) -> RepresentabilityError:

@@ -13,7 +13,7 @@ import math
 
 from layoutalg.proofs.certify.certificate import Certificate
 from layoutalg.proofs.certify.evidence import proved, rules
-from layoutalg.proofs.certify.functions import Function
+from layoutalg.proofs.certify.stages import Function
 from layoutalg.proofs.dtypes import element_type
 from layoutalg.proofs.im2col.checker import visited
 from layoutalg.proofs.im2col.problem import CHECK, ConvolutionPlan

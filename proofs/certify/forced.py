@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from layoutalg.integer.lattice import NoSolution, solve
-from layoutalg.proofs.certify.systems import Equation, IntArray, System
+from layoutalg.proofs.certify.certificate import Certificate
+from layoutalg.proofs.certify.systems import Equation, IntArray, System, missed, none_of, overlap
 from layoutalg.proofs.tensormap.swizzle import PHASES
 
 HERE: IntArray = np.zeros(1, dtype=np.int64)
@@ -206,6 +207,48 @@ def descriptors(
                 yield System((points,), (Equation(((1, 0, 0),), -near, factors),), after)
 
 
+def no_descriptors(
+    f: IntArray,
+    extents: Sequence[int],
+    size: int,
+    align_bytes: int,
+    rows: Sequence[int],
+    deep: int,
+    found: Sequence[Mode],
+) -> Certificate | None:
+    """Return a certificate that no mode and base offset reads an operand; None if its table does not show it.
+
+    Each is excluded by some part of the operand and some base of the tile.
+
+    Args:
+        f: Element offsets, dimension 0 fastest.
+        extents: (rows, K) of the tile.
+        size: Bytes of an element.
+        align_bytes: Alignment of the tile base.
+        rows: Rows that one instruction may read.
+        deep: Elements along K that it reads.
+        found: The modes.
+    """
+    if len(extents) != 2:
+        return none_of(f, same(len(extents), 2))
+    fit = [count for count in rows if extents[0] % count == 0]
+    if not fit:
+        return none_of(f, whole(extents[0], *rows))
+    if extents[1] % deep:
+        return none_of(f, whole(extents[1], deep))
+    least = min(fit)
+    heads = range(0, extents[0], least) if len(fit) == 1 else (0,)
+    candidates = []
+    for mode in found:
+        period = 1 << (len(mode.columns) or 4)
+        bases = tuple(range(0, period, align_bytes)) or (0,)
+        candidates += [
+            descriptors(extents, least, deep, size, mode, offset, bases, heads)
+            for offset in range(max(1, period // 128))
+        ]
+    return none_of(f, candidates)
+
+
 def missing(held: IntArray, one: int, bits: int, apart: IntArray) -> list[System]:
     """Return the candidates for a slot that register ``one`` requires: any register, ``apart`` bits after it.
 
@@ -336,6 +379,27 @@ def chunks(offsets: IntArray, per: int, strides: Sequence[int] = ()) -> System |
     pairs = Equation(((1, 1, 0), (-1, 0, 0)), 0, tuple(factors))
     more = [Equation((), stride, tuple(int(entry) for entry in (*row, *(0,) * len(chosen)))) for row, stride in fixed]
     return System((x, y), (pairs, *more))
+
+
+def no_chunks(offsets: IntArray, per: int) -> Certificate | None:
+    """Return a certificate that no copies of whole 16-byte chunks fill a tile, of any tensor; None if some may.
+
+    Args:
+        offsets: Element offsets by tile coordinate, outermost first.
+        per: Elements of a chunk.
+    """
+    f = np.ascontiguousarray(offsets.reshape(-1, order="F"))
+    if (twice := overlap(f)) is not None:
+        return twice
+    taken = np.sort(f)
+    places = np.unique(taken // per)
+    counts = np.bincount(np.searchsorted(places, taken // per))
+    if (counts != per).any():
+        begin = int(places[int(np.argmax(counts != per))]) * per
+        holes = np.setdiff1d(np.arange(begin, begin + per), taken)
+        return missed(f, int(holes[0]))
+    system = chunks(offsets, per)
+    return None if system is None else none_of(f, [system])
 
 
 def _pitches(

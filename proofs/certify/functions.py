@@ -6,10 +6,7 @@ The stages are those of ``layoutalg.proofs.checker``. A function also records it
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from itertools import accumulate, pairwise
-from operator import mul
-from typing import Any, TypeAlias
+from typing import Any
 
 from layoutalg.bridges.digits import swizzle_sources
 from layoutalg.bridges.normal import ONE_OF, AnyFamily, normal
@@ -22,33 +19,9 @@ from layoutalg.hierarchy import DigitMap, HierarchicalLayout
 from layoutalg.integer import IntegerLayout
 from layoutalg.piecewise import PiecewiseLayout
 from layoutalg.piecewise.pieces import Form, Piece
+from layoutalg.proofs.certify.stages import Function, Stages
 
-Stages: TypeAlias = list[list[Any]]
 check = Checker("LA426", "invalid claim about layouts")
-
-
-@dataclass(frozen=True, slots=True)
-class Function:
-    """A layout as a function of its flat coordinate, or of parameters and coordinates if ``size`` is None.
-
-    Args:
-        stages: Stages of the checker.
-        size: Number of points.
-        digits: Extents of its digits, fastest first.
-        inputs: Number of parameters and coordinates if there is no size.
-        outputs: Number of values.
-    """
-
-    stages: Stages
-    size: int | None
-    digits: tuple[int, ...] = ()
-    inputs: int = 0
-    outputs: int = 1
-
-    def document(self) -> dict[str, object]:
-        """Return the function's JSON form in a statement."""
-        domain = {"inputs": self.inputs} if self.size is None else {"size": self.size}
-        return {**domain, "stages": self.stages}
 
 
 def function(layout: object, argument: str = "f") -> Function:
@@ -278,34 +251,3 @@ def _piece(region: Any, part: Any, order: Sequence[int], count: int) -> list[Any
 
 def _wide(row: Sequence[int], width: int) -> list[int]:
     return [*row, *([0] * (width - len(row)))]
-
-
-def common_digits(parts: Iterable[Sequence[int]], size: int, *, bits: bool) -> list[int]:
-    """Return digits whose running products include those of the first part and, where divisible, of the others.
-
-    Args:
-        parts: Extents, fastest first; each has the product ``size``.
-        size: The product.
-        bits: Whether to split factors of two.
-
-    Example:
-        >>> common_digits([(4, 6), (2, 12)], 24, bits=False), common_digits([(24,), ()], 24, bits=True)
-        ([2, 2, 6], [2, 2, 2, 3])
-    """
-    cuts = [1, size]
-    for part in parts:
-        for cut in accumulate(part, mul):
-            cuts = _with_cut(cuts, cut)
-    if bits:
-        for low, high in zip(list(cuts), cuts[1:], strict=False):
-            for step in range(1, (high // low & -(high // low)).bit_length()):
-                cuts = _with_cut(cuts, low << step)
-    return [high // low for low, high in pairwise(cuts) if high > low]
-
-
-def _with_cut(cuts: list[int], cut: int) -> list[int]:
-    """Return a chain of divisors with one more if it fits."""
-    low = max(known for known in cuts if known <= cut)
-    high = min((known for known in cuts if known >= cut), default=0)
-    fits = cut not in cuts and high and cut % low == 0 and high % cut == 0
-    return sorted([*cuts, cut]) if fits else cuts

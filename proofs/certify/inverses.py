@@ -19,8 +19,10 @@ from layoutalg.hierarchy import HierarchicalLayout
 from layoutalg.integer import IntegerLayout
 from layoutalg.integer.reach import injective
 from layoutalg.proofs.certify.certificate import Certificate
-from layoutalg.proofs.certify.evidence import collision, first, missed, preimages, proved, rules
-from layoutalg.proofs.certify.functions import Function, check, function
+from layoutalg.proofs.certify.evidence import first, proved, rules
+from layoutalg.proofs.certify.functions import check, function
+from layoutalg.proofs.certify.points import collision, missed, preimages
+from layoutalg.proofs.certify.stages import Function
 
 SIDES = ("left", "right", "both")
 LISTED = 2**16

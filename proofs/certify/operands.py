@@ -12,7 +12,7 @@ from itertools import zip_longest
 from layoutalg.ground.check import Checker
 from layoutalg.proofs.certify.certificate import Certificate
 from layoutalg.proofs.certify.evidence import false, proved
-from layoutalg.proofs.certify.functions import Function
+from layoutalg.proofs.certify.stages import Function
 from layoutalg.proofs.tensormap.swizzle import PHASES
 from layoutalg.proofs.wgmma import OperandPlan, OperandProblem
 

@@ -53,7 +53,7 @@ class ConvolutionProblem(Checked, code="LA859"):
     swizzle: str | None = None
     target: str = "sm_90a"
 
-    def validate(self) -> None:
+    def _validate(self) -> None:
         put = object.__setattr__
         spatial = len(self.tensor.shape) - 2
         if not 1 <= spatial <= 3 or not all(isinstance(extent, int) for extent in self.tensor.shape):

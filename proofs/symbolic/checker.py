@@ -16,7 +16,8 @@ from layoutalg.proofs.fields import instance, wrong_certificate
 from layoutalg.proofs.symbolic.guard import Clause, Guard
 from layoutalg.proofs.symbolic.obligations import obligations
 from layoutalg.proofs.symbolic.plan import SymbolicPlan
-from layoutalg.proofs.tensormap import TensorMapPlan, check
+from layoutalg.proofs.tensormap import TensorMapPlan
+from layoutalg.proofs.tensormap.checker import proved
 from layoutalg.proofs.tensormap.plan import OOB_CLASSES
 from layoutalg.proofs.tensormap.walk import MismatchError, UndecidedError
 
@@ -66,13 +67,9 @@ def base_case(plan: SymbolicPlan, sizes: dict[str, int]) -> TensorMapPlan:
         found = plan.unproved(sizes)
     except LayoutError as error:
         raise MismatchError("no plan at sizes of the guard", sizes=sizes, reason=str(error)) from None
-    verdict = check(found)
-    if isinstance(verdict, Refuted) and verdict.witness.get("field") == "oob":
-        better = str(verdict.witness["expected"])
-        if OOB_CLASSES.index(better) > OOB_CLASSES.index(plan.oob):
-            raise MismatchError("wrong claim", field="oob", sizes=sizes, expected=better, got=plan.oob)
-        found = found.with_changes(oob=better)
-        verdict = check(found)
+    found, verdict = proved(found)
+    if OOB_CLASSES.index(found.oob) > OOB_CLASSES.index(plan.oob):
+        raise MismatchError("wrong claim", field="oob", sizes=sizes, expected=found.oob, got=plan.oob)
     if isinstance(verdict, Refuted):
         raise MismatchError("refuted at sizes of the guard", sizes=sizes, **{"because": dict(verdict.witness)})
     if not isinstance(verdict, Proved):

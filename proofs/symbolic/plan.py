@@ -16,12 +16,13 @@ from layoutalg.ground.document import Reader
 from layoutalg.ground.errors import AdmissibilityError, Diagnostic, Repair
 from layoutalg.ground.polynomial import Polynomial, number, require_names, sizes_of, whole_at
 from layoutalg.ground.polynomial_text import polynomial
-from layoutalg.ground.verdict import Proved, Refuted
+from layoutalg.ground.verdict import Proved
 from layoutalg.proofs.fields import Claim, integers, items, plain, text
 from layoutalg.proofs.symbolic.guard import Guard
 from layoutalg.proofs.symbolic.problem import SymbolicProblem
 from layoutalg.proofs.tensor import Size, size_text
-from layoutalg.proofs.tensormap import Issue, TensorMapPlan, check
+from layoutalg.proofs.tensormap import Issue, TensorMapPlan
+from layoutalg.proofs.tensormap.checker import proved
 from layoutalg.proofs.tensormap.plan import OriginTerm, check_copies, copies_to_json, read_copies
 from layoutalg.proofs.tensormap.text import symbolic_text
 from layoutalg.targets.nvidia import tensormap as hardware
@@ -155,8 +156,8 @@ class SymbolicPlan(Claim):
     better: tuple[SymbolicPlan, ...] = ()
     certificate: Mapping[str, object] | None = field(default=None, hash=False)
 
-    def validate(self) -> None:
-        Claim.validate(self)
+    def _validate(self) -> None:
+        Claim._validate(self)
         check_copies(self, len(self.tensor_map.dims), self.problem.pattern.rank)
         if not self.issues:
             raise CHECK.malformed("issues", "must have at least one entry", self.issues)
@@ -223,15 +224,11 @@ class SymbolicPlan(Claim):
         """
         values = self._values(sizes, more)
         case = self.case_of(values)
-        plan = case.unproved(values)
-        verdict = check(plan)
-        if isinstance(verdict, Refuted) and verdict.witness.get("field") == "oob":  # better class at these sizes
-            plan = plan.with_changes(oob=verdict.witness["expected"])
-            verdict = check(plan)
+        plan, verdict = proved(case.unproved(values))  # the class may be better at these sizes
         if not isinstance(verdict, Proved):
             what = "internal error: the guard allows a plan that is refuted"
             raise AdmissibilityError(Diagnostic("LA863", what, (str(case.guard),), str(verdict), dict(values)))
-        return plan.with_changes(certificate=verdict.certificate)
+        return plan
 
     def encode(self, sizes: Mapping[str, int] | None = None, **more: int) -> bytes:
         """Return the 128 bytes at these sizes: the template with its patches, relative to the tensor's base address.

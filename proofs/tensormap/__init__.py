@@ -2,9 +2,24 @@
 
 from __future__ import annotations
 
-from layoutalg.proofs.tensormap.checker import check
-from layoutalg.proofs.tensormap.listed_problem import ListedProblem
-from layoutalg.proofs.tensormap.plan import Issue, TensorMapPlan
-from layoutalg.proofs.tensormap.problem import TensorMapProblem
+from typing import TYPE_CHECKING
+
+from layoutalg.ground.lazy import door
+
+if TYPE_CHECKING:
+    from layoutalg.proofs.tensormap.checker import check
+    from layoutalg.proofs.tensormap.listed_problem import ListedProblem
+    from layoutalg.proofs.tensormap.plan import Issue, TensorMapPlan
+    from layoutalg.proofs.tensormap.problem import TensorMapProblem
+
+__getattr__, __dir__ = door(
+    __name__,
+    {
+        f"{__name__}.checker": "check",
+        f"{__name__}.listed_problem": "ListedProblem",
+        f"{__name__}.plan": "Issue TensorMapPlan",
+        f"{__name__}.problem": "TensorMapProblem",
+    },
+)
 
 __all__ = ["Issue", "ListedProblem", "TensorMapPlan", "TensorMapProblem", "check"]

@@ -29,7 +29,7 @@ from layoutalg.ground.verdict import Proved, Refuted, Unknown, Verdict
 from layoutalg.proofs.fields import instance, wrong_certificate
 from layoutalg.proofs.tensormap import driver
 from layoutalg.proofs.tensormap.bounds import Boxes, classify_bounds, requested_boxes
-from layoutalg.proofs.tensormap.plan import TensorMapPlan, tensor_map_to_json
+from layoutalg.proofs.tensormap.plan import OOB_CLASSES, TensorMapPlan, tensor_map_to_json
 from layoutalg.proofs.tensormap.presburger import sampled_origins
 from layoutalg.proofs.tensormap.swizzle import period_bytes
 from layoutalg.proofs.tensormap.walk import (
@@ -53,6 +53,8 @@ CLAIMS = {
     "store": "requested global elements = box walk then XOR, for every tile origin of the lattice"
     " that starts at coordinates of 0 to 2^31 - 1",
 }
+WEAKER = "out-of-bounds class weaker than required"
+"""What refutes a plan that is right in all but the required class."""
 Interval = tuple[int, int]
 
 
@@ -80,6 +82,15 @@ def check(plan: TensorMapPlan) -> Verdict:
     except BudgetError as spent:
         return _open(plan, spent.diagnostic.because)
     return Proved(str(certificate["engine"]), certificate)
+
+
+def proved(plan: TensorMapPlan) -> tuple[TensorMapPlan, Verdict]:
+    """Check a plan; return it with the out-of-bounds class that the checker finds and, if proved, its certificate."""
+    verdict = check(plan)
+    if isinstance(verdict, Refuted) and verdict.witness.get("field") == "oob":
+        plan = plan.with_changes(oob=verdict.witness["expected"])
+        verdict = check(plan)
+    return (plan.with_changes(certificate=verdict.certificate) if isinstance(verdict, Proved) else plan), verdict
 
 
 def _open(plan: TensorMapPlan, because: str) -> Verdict:
@@ -377,6 +388,5 @@ def _check_claims(plan: TensorMapPlan, walked: Walk, oob: str, undocumented: tup
     for field, expected, got in claims:
         if expected != got:
             raise MismatchError("wrong claim", field=field, expected=expected, got=got)
-    order = {"exact": 0, "weak": 1, "lost": 2}
-    if order[oob] > order[plan.problem.oob_required]:
-        raise MismatchError("out-of-bounds class weaker than required", expected=plan.problem.oob_required, got=oob)
+    if OOB_CLASSES.index(oob) > OOB_CLASSES.index(plan.problem.oob_required):
+        raise MismatchError(WEAKER, expected=plan.problem.oob_required, got=oob)

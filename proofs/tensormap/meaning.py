@@ -9,7 +9,6 @@ written.
 
 from __future__ import annotations
 
-import math
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -17,13 +16,11 @@ import numpy.typing as npt
 
 from layoutalg.cute import ComposedLayout, CuteLayout, Swizzle
 from layoutalg.ground.errors import Diagnostic, LayoutError, RepresentabilityError
-from layoutalg.ground.limits import WALK_ELEMENTS
-from layoutalg.ground.memory import reserve
 from layoutalg.proofs.fields import instance
 from layoutalg.proofs.listed import ListedLayout, listed
 from layoutalg.proofs.smem import SharedTile, shared_tile
 from layoutalg.proofs.tensormap.plan import TensorMapPlan
-from layoutalg.targets.nvidia import tensormap as hardware
+from layoutalg.proofs.tensormap.walk import MismatchError, boxed
 from layoutalg.targets.nvidia.swizzles import SWIZZLE_TABLE
 
 IntArray: TypeAlias = npt.NDArray[np.int64]
@@ -85,32 +82,14 @@ def table(plan: TensorMapPlan) -> IntArray:
 
 def _moved(plan: TensorMapPlan) -> tuple[IntArray, IntArray]:
     """Return the global and shared byte address of every problem element that the issues write."""
-    tm, size = plan.tensor_map, plan.problem.element_bytes
-    counts, wide, unit = hardware.loaded_counts(tm), hardware.element_bytes(tm.dtype), hardware.unit_bytes(tm)
-    total = len(plan.issues) * math.prod(counts) * (unit // size)
-    if wide % size or not 0 < total <= WALK_ELEMENTS:
-        raise _nothing(plan, f"the issues write {total} elements")
-    reserve("what a plan writes", total, 64)
-    meaning = hardware.layout(tm, plan.problem.arch, unit="byte")
-    linear = meaning.base if isinstance(meaning, ComposedLayout) else meaning
-    parts = np.arange(wide // size, dtype=np.int64) * size
-    inside = (np.asarray(linear.table(), dtype=np.int64)[:, None] + parts).reshape(-1)
-    strides = (unit, *tm.strides_bytes)
-    steps = tm.element_strides if tm.interleave != "NONE" else (1, *tm.element_strides[1:])
-    walked = [(count, step * stride) for count, step, stride in zip(counts, steps, strides, strict=True)]
-    if tm.interleave != "NONE":
-        walked.insert(0, (unit // wide, wide))  # the elements of a slice
-    point = np.arange(math.prod(count for count, _ in walked), dtype=np.int64)
-    reached, place = np.zeros(point.size, dtype=np.int64), 1
-    for count, step in reversed(walked):  # tables have the first mode fastest
-        reached += point // place % count * step
-        place *= count
-    box = (reached[:, None] + parts).reshape(-1)
-    firsts = [tm.base_address + sum(c * s for c, s in zip(q.coords, strides, strict=True)) for q in plan.issues]
-    offsets = np.array([issue.smem_offset_bytes for issue in plan.issues], dtype=np.int64)
-    moved = (np.array(firsts, dtype=np.int64)[:, None] + box).reshape(-1)
-    shared = (offsets[:, None] + inside).reshape(-1)
-    return moved, hardware.apply_swizzle(tm.swizzle, shared)
+    try:
+        boxes = boxed(plan)
+    except MismatchError as mismatch:
+        raise _nothing(plan, str(mismatch)) from None
+    moved = np.full(boxes.addresses.size, plan.tensor_map.base_address, dtype=np.int64)
+    for axis, step in zip(boxes.coords, boxes.steps_bytes, strict=True):
+        moved += axis * step
+    return moved, boxes.addresses
 
 
 def _addresses(plan: TensorMapPlan) -> IntArray:

@@ -37,7 +37,7 @@ class Issue(Checked, code="LA372"):
     coords: tuple[int, ...]
     smem_offset_bytes: int
 
-    def validate(self) -> None:
+    def _validate(self) -> None:
         integers("coords", self.coords)
         integer("smem_offset_bytes", self.smem_offset_bytes)
 
@@ -79,8 +79,8 @@ class TensorMapPlan(Claim):
     undocumented: tuple[str, ...] = ()
     certificate: Mapping[str, object] | None = field(default=None, hash=False)
 
-    def validate(self) -> None:
-        Claim.validate(self)
+    def _validate(self) -> None:
+        Claim._validate(self)
         if len(self.raw) != MAP_BYTES:
             raise malformed("raw", f"must be {MAP_BYTES} bytes", self.raw)
         check_copies(self, len(self.tensor_map.dims), self.problem.rank)

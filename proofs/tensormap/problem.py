@@ -170,7 +170,7 @@ class TensorMapProblem(Statement):
     @property
     def element_bytes(self) -> int:
         """Bytes of one element."""
-        return hardware.element_bytes(self.dtype)
+        return hardware.DTYPES[self.dtype].bits // 8
 
     @property
     def rank(self) -> int:

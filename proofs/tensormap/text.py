@@ -37,31 +37,38 @@ def plan_text(plan: TensorMapPlan) -> str:
           barrier     8192 bytes expected; tile base aligned to 1024 bytes
           bounds      exact: out-of-bounds elements are filled
     """
-    return "\n".join(_lines(plan))
-
-
-def _lines(plan: TensorMapPlan) -> Iterator[str]:
-    tm = plan.tensor_map
-    many = f"{len(plan.issues)} issue{'s' if len(plan.issues) > 1 else ''}"
-    head = "unproved" if plan.certificate is None else "admissible"
-    yield f"{head:<14}{many} of box {list(tm.box)} {tm.dtype}, swizzle {tm.swizzle}" + (
-        "" if tm.interleave == "NONE" else f", interleave {tm.interleave}"
-    )
-    steps = f", element strides {list(tm.element_strides)}" if max(tm.element_strides, default=1) > 1 else ""
-    yield f"  dims        {list(tm.dims)}, strides {list(tm.strides_bytes)} bytes{steps}"
-    yield from _issues(plan)
-    if plan.direction == "load":
-        yield f"  barrier     {plan.expect_tx_bytes} bytes expected; tile base aligned to {plan.smem_align_bytes} bytes"
-    else:
-        yield f"  store       {plan.expect_tx_bytes} bytes; tile base aligned to {plan.smem_align_bytes} bytes"
-    yield f"  bounds      {oob_text(plan.oob, plan.direction)}"
+    kind = "" if plan.tensor_map.interleave == "NONE" else f", interleave {plan.tensor_map.interleave}"
+    lines = [_head(plan, kind), *_copies(plan, plan.direction)]
     if plan.undocumented:
-        yield f"  measured    breaks documented rules ({', '.join(plan.undocumented)}) that the measured chip accepts"
+        broken = ", ".join(plan.undocumented)
+        lines.append(f"  measured    breaks documented rules ({broken}) that the measured chip accepts")
     if plan.certificate is not None:
         elements, engine = plan.certificate.get("elements"), plan.certificate.get("engine")
-        yield f"  proof       {elements} elements at every tile origin, by {engine}"
+        lines.append(f"  proof       {elements} elements at every tile origin, by {engine}")
     for index in range(0, len(plan.hex), 64):
-        yield f"  {'' if index else 'bytes':<12}{plan.hex[index : index + 64]}"
+        lines.append(f"  {'' if index else 'bytes':<12}{plan.hex[index : index + 64]}")
+    return "\n".join(lines)
+
+
+def _head(plan: TensorMapPlan | SymbolicPlan, more: str) -> str:
+    tm, word = plan.tensor_map, "unproved" if plan.certificate is None else "admissible"
+    return f"{word:<14}{_many(plan)} of box {list(tm.box)} {tm.dtype}, swizzle {tm.swizzle}{more}"
+
+
+def _many(plan: TensorMapPlan | SymbolicPlan) -> str:
+    return f"{len(plan.issues)} issue{'s' if len(plan.issues) > 1 else ''}"
+
+
+def _copies(plan: TensorMapPlan | SymbolicPlan, direction: str) -> Iterator[str]:
+    """Yield the map, the issues, what the barrier expects and the out-of-bounds class."""
+    tm = plan.tensor_map
+    dims, strides = (", ".join(map(str, entries)) for entries in (tm.dims, tm.strides_bytes))
+    steps = f", element strides {list(tm.element_strides)}" if max(tm.element_strides, default=1) > 1 else ""
+    yield f"  dims        [{dims}], strides [{strides}] bytes{steps}"
+    yield from _issues(plan)
+    head, expected = ("barrier", "bytes expected") if direction == "load" else ("store", "bytes")
+    yield f"  {head:<12}{plan.expect_tx_bytes} {expected}; tile base aligned to {plan.smem_align_bytes} bytes"
+    yield f"  bounds      {oob_text(plan.oob, direction)}"
 
 
 def _issues(plan: TensorMapPlan | SymbolicPlan) -> Iterator[str]:
@@ -86,29 +93,13 @@ def symbolic_text(plan: SymbolicPlan) -> str:
           issue 0     coordinates (o1, o0) -> shared byte 0
           barrier     8192 bytes expected; tile base aligned to 128 bytes
     """
-    return "\n".join(_symbolic_lines(plan))
-
-
-def _symbolic_lines(plan: SymbolicPlan) -> Iterator[str]:
-    tm = plan.tensor_map
-    many = f"{len(plan.issues)} issue{'s' if len(plan.issues) > 1 else ''}"
-    head = "unproved" if plan.certificate is None else "admissible"
-    yield f"{head:<14}{many} of box {list(tm.box)} {tm.dtype}, swizzle {tm.swizzle}, for all sizes of the guard"
-    yield f"  guard       {plan.guard}"
-    dims, strides = (", ".join(map(str, entries)) for entries in (tm.dims, tm.strides_bytes))
-    steps = f", element strides {list(tm.element_strides)}" if max(tm.element_strides, default=1) > 1 else ""
-    yield f"  dims        [{dims}], strides [{strides}] bytes{steps}"
-    yield from _issues(plan)
-    words = "bytes expected" if plan.problem.pattern.direction == "load" else "bytes stored"
-    yield f"  barrier     {plan.expect_tx_bytes} {words}; tile base aligned to {plan.smem_align_bytes} bytes"
-    yield f"  bounds      {oob_text(plan.oob, plan.problem.pattern.direction)}"
-    for case in plan.better:
-        words = f"{len(case.issues)} issue{'s' if len(case.issues) > 1 else ''}, {case.oob}"
-        yield f"  better      {words}, where {case.guard}"
-    for index, patch in enumerate(plan.patch):
-        yield f"  {'' if index else 'patch':<12}{patch}"
+    lines = [_head(plan, ", for all sizes of the guard"), f"  guard       {plan.guard}"]
+    lines += _copies(plan, plan.problem.pattern.direction)
+    lines += [f"  better      {_many(case)}, {case.oob}, where {case.guard}" for case in plan.better]
+    lines += [f"  {'' if index else 'patch':<12}{patch}" for index, patch in enumerate(plan.patch)]
     if plan.certificate is not None:
-        yield f"  proof       {plan.certificate.get('engine')}, for all sizes"
+        lines.append(f"  proof       {plan.certificate.get('engine')}, for all sizes")
+    return "\n".join(lines)
 
 
 def oob_text(oob: str, direction: str) -> str:

@@ -96,8 +96,19 @@ def walk(plan: TensorMapPlan) -> Walk:
 
     Raises: MismatchError: an element lands outside the requested addresses, or a tile element is not reached.
     """
-    problem, tm = plan.problem, plan.tensor_map
     clock.check("the walk of a tile")
+    boxes = boxed(plan)
+    rows = _owners(plan, boxes.addresses)
+    tile_coords = tuple(axis.astype(np.int64) for axis in np.unravel_index(rows, plan.problem.tile))
+    return Walk(boxes.coords, boxes.extents, boxes.steps_bytes, tile_coords, boxes.addresses, boxes.footprint_bytes)
+
+
+def boxed(plan: TensorMapPlan) -> Walk:
+    """Walk every issue, without the coordinates of the tile.
+
+    Raises: MismatchError: the issues are too many, or leave the ranges of coordinates or of shared memory.
+    """
+    problem, tm = plan.problem, plan.tensor_map
     ratio = promotion(plan)
     size = problem.element_bytes
     counts, extents, steps, strides = _dimensions(plan, ratio)
@@ -127,9 +138,7 @@ def walk(plan: TensorMapPlan) -> Walk:
         coordinate = _axis(starts[:, j] * scale, 0, rank) + _axis(box_axis * steps[j], rank - j, rank)
         coords.append(np.broadcast_to(coordinate, shape).reshape(-1))
     addresses = _phased(tm.swizzle, np.broadcast_to(offset, shape).reshape(-1))
-    rows = _owners(plan, addresses)
-    tile_coords = tuple(axis.astype(np.int64) for axis in np.unravel_index(rows, problem.tile))
-    return Walk(tuple(coords), extents, strides, tile_coords, addresses, footprint)
+    return Walk(tuple(coords), extents, strides, (), addresses, footprint)
 
 
 def _dimensions(plan: TensorMapPlan, ratio: int) -> tuple[list[int], tuple[int, ...], list[int], tuple[int, ...]]:

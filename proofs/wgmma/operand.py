@@ -278,7 +278,7 @@ class InstructionTile(Checked, code="LA372"):
     descriptor: hardware.MatrixDescriptor
     encoded: int
 
-    def validate(self) -> None:
+    def _validate(self) -> None:
         for name, maximum in (("mn", MAX_INT), ("k", MAX_INT), ("encoded", 2**64 - 1)):
             integer(name, getattr(self, name), 0, maximum)
 
@@ -323,8 +323,8 @@ class OperandPlan(Claim):
     evidence: str
     certificate: Mapping[str, object] | None = field(default=None, hash=False)
 
-    def validate(self) -> None:
-        Claim.validate(self)
+    def _validate(self) -> None:
+        Claim._validate(self)
         if not self.tiles:
             raise malformed_field("tiles", "must have at least one entry", self.tiles)
         for name, minimum in (("rows", 1), ("align_bytes", 1), ("end_bytes", 0)):

@@ -1,48 +1,48 @@
 """Decide whether an instruction can carry a layout: the answer is the descriptor bits, a reason, or unknown.
 
-Each consumer's file defines ``find(request)``; ``CONSUMERS`` lists them. A finder is exact: it admits only what a
-checker has proved, refuses only what no descriptor carries, and otherwise says what is missing.
+``CONSUMERS`` lists the consumers; each names a family, whose finder takes a request. A finder is exact: it admits only
+what a checker has proved, refuses only what no descriptor carries, and otherwise says what is missing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from layoutalg.ground import clock
-from layoutalg.ground.document import Reader, load_json
 from layoutalg.ground.errors import BudgetError, MalformedError, Repair
+from layoutalg.ground.lazy import door
 from layoutalg.ground.limits import PLAN_SECONDS
+from layoutalg.ground.refusal import Broken
 from layoutalg.ground.verdict import Unknown
 from layoutalg.proofs.admission import Admission, Admitted, Refused
-from layoutalg.synth.admission import amd, bulk, copies, fragments, im2col, matrices, refusals, tcgen05, tma, wgmma
+from layoutalg.proofs.certify import conditions
+from layoutalg.synth.admission.documents import is_operand_problem, of_document, of_operand_problem, request_document
 from layoutalg.synth.admission.repairs import SCHEMA
 from layoutalg.synth.admission.request import ALIGN_BYTES, CHECK, TARGET, Finder, Request, of_layout, request_of
+from layoutalg.targets.consumers import CONSUMERS, Absent, head_of
+from layoutalg.targets.consumers import consumer as consumer_of
 from layoutalg.targets.nvidia.accesses import full_name
-from layoutalg.targets.target_model import Absent, model_of
+from layoutalg.targets.registry import lookup
 
 __all__ = ["CONSUMERS", "Admission", "Admitted", "Refused", "Request", "admissible", "asked_again"]
 
-CONSUMERS: Mapping[str, Finder] = MappingProxyType(
+_finder, _ = door(
+    __name__,
     {
-        "tma": tma.find,
-        "tma.im2col": im2col.find,
-        "bulk": bulk.find,
-        "wgmma": wgmma.find,
-        **dict.fromkeys(("ldmatrix", "stmatrix", "ld.shared", "st.shared"), matrices.find),
-        "mma": fragments.find,
-        "cp.async": copies.find,
-        **dict.fromkeys(("mfma", "wmma"), amd.find_matrix),
-        **dict.fromkeys((*amd.ACCESSES, *amd.UNDOCUMENTED), amd.find_access),
-        "tcgen05": tcgen05.find,
-        **dict.fromkeys(("tcgen05.D", "tcgen05.ld", "tcgen05.st"), tcgen05.find_held),
-    }
+        f"{__name__}.accesses": "find_access find_copy",
+        f"{__name__}.bulk": "find_bulk",
+        f"{__name__}.lds": "find_lds",
+        f"{__name__}.registers": "find_amd find_mma find_warpgroup",
+        f"{__name__}.tcgen05": "find_tcgen05",
+        f"{__name__}.tma": "find_tma",
+        f"{__name__}.wgmma": "find_wgmma",
+    },
 )
-"""Finders by prefix of the consumer's name; the longest matching prefix wins."""
-_OF_REGISTERS = ("mma", "mfma", "wmma", "tcgen05.D", "tcgen05.ld", "tcgen05.st")
+"""The finder of a family of ``CONSUMERS`` by its name; a family loads when it is asked for."""
+_OF_REGISTERS = (
+    "mma", "mfma", "wmma", "wgmma.A.registers", "wgmma.D", "tcgen05.D", "tcgen05.ld", "tcgen05.st",
+)  # fmt: skip
 """Consumers that take register layouts."""
 
 
@@ -85,28 +85,29 @@ def admissible(
     if not isinstance(consumer, str):
         raise CHECK.malformed("consumer", "must be the name of an instruction", consumer)
     consumer = full_name(consumer)
-    words = consumer.split(".")
-    heads = (".".join(words[:many]) for many in range(len(words), 0, -1))
-    head = next((head for head in heads if head in CONSUMERS), None)
+    head = head_of(consumer)
     if head is None:
         raise CHECK.malformed("consumer", f"must begin with one of {', '.join(CONSUMERS)}", consumer)
     given = clock.checked_seconds(budget_seconds, "budget_seconds")
-    asked = _asked(layout)
+    asked = request_document(layout)
     if asked is not None:
-        layout, dtype, target, tile, align_bytes, options = _stated(asked, consumer)
-    if wgmma.is_problem(layout):
-        layout, dtype, tile, align_bytes, options = wgmma.stated(layout, consumer, options, dtype, tile, align_bytes)
-    of_registers = head in _OF_REGISTERS or consumer in wgmma.OF_REGISTERS
+        layout, dtype, target, tile, align_bytes, options = of_document(asked, consumer)
+    if is_operand_problem(layout):
+        layout, dtype, tile, align_bytes, options = of_operand_problem(
+            layout, consumer, options, dtype, tile, align_bytes
+        )
+    of_registers = any(f"{consumer}.".startswith(f"{name}.") for name in _OF_REGISTERS)
     try:
         request = request_of(
             layout, consumer, target, dtype, tile, align_bytes, options, of_registers=of_registers
         )  # fmt: skip
-        missing = model_of(request.target).consumer(consumer)
+        missing = consumer_of(consumer, lookup(request.target))
         if isinstance(missing, Absent):
-            return refusals.absent(request, head, _absent(request, missing))
+            return _absent(request, head, missing)
+        family = "warpgroup" if of_registers and head == "wgmma" else CONSUMERS[head].family
+        find: Finder = _finder(f"find_{family}")  # type: ignore[assignment]
         with clock.within(given):
-            answer = CONSUMERS[head](request)
-            return refusals.certified(request, head, answer) if isinstance(answer, Refused) else answer
+            return find(request)
     except MalformedError as error:
         raise of_layout(error) from None
     except BudgetError as spent:
@@ -128,34 +129,8 @@ def asked_again(refused: Refused, repair: Repair) -> tuple[Admission, ...]:
     return tuple(admissible(part, part.get("consumer", refused.consumer)) for part in parts)
 
 
-def _asked(layout: object) -> Mapping[str, Any] | None:
-    """Return the request document, if one was given instead of a layout."""
-    if isinstance(layout, str) and layout.lstrip().startswith("{") and f'"{SCHEMA}"' in layout:
-        layout = load_json(layout)
-    return layout if isinstance(layout, Mapping) and layout.get("schema") == SCHEMA else None
-
-
-def _stated(
-    document: Mapping[str, Any], consumer: str
-) -> tuple[object, object, str, Sequence[int], int, dict[str, object]]:
-    """Return the arguments that a request document states."""
-    reader = Reader(dict(document))
-    reader.keys(("schema", "layout", "consumer", "target", "dtype", "tile", "align_bytes"), ("options",))
-    if reader.get("consumer").text() != consumer:
-        raise CHECK.malformed("consumer", f"must be {document['consumer']}, as in the document", consumer)
-    options = document.get("options", {})
-    if not isinstance(options, Mapping):
-        reader.get("options").fail("must be an object")
-    tile = [part.integer(1) for part in reader.get("tile").items()]
-    layout = document["layout"]
-    return (
-        np.asarray(layout) if isinstance(layout, list) else reader.get("layout").text(), reader.get("dtype").text(),
-        reader.get("target").text(), tile, reader.get("align_bytes").integer(1), dict(options),
-    )  # fmt: skip
-
-
-def _absent(request: Request, missing: Absent) -> Refused:
+def _absent(request: Request, head: str, missing: Absent) -> Refused:
     """Refuse because the target has no such instruction; suggest what it has instead."""
-    name, arch = request.dtype.name, request.target
-    repairs = tuple(Repair(f"use {other}", f"{arch} has {other} instead") for other in missing.instead)
-    return Refused(request.consumer, arch, name, (missing.rule,), (missing.reason,), {}, repairs)
+    repairs = tuple(Repair(f"use {other}", f"{request.target} has {other} instead") for other in missing.instead)
+    evidence = conditions.named(request.target, *CONSUMERS[head].targets)
+    return request.refused(Broken(missing.rule, missing.reason, {}, evidence), repairs=lambda: repairs)

@@ -14,17 +14,17 @@ from dataclasses import replace
 
 import numpy as np
 
+from layoutalg.ground.refusal import Broken
 from layoutalg.ground.verdict import Unknown
-from layoutalg.proofs.admission import Admission, Admitted, Grade, Refused
+from layoutalg.proofs import certify
+from layoutalg.proofs.admission import Admission, Admitted, Refused
 from layoutalg.proofs.bulk import BulkPlan
-from layoutalg.proofs.certify.banks import document
-from layoutalg.proofs.certify.evidence import proved
+from layoutalg.proofs.certify import conditions
 from layoutalg.proofs.tensor import Tensor, tensor_of
 from layoutalg.proofs.tensormap import TensorMapProblem
 from layoutalg.synth.admission.ideas import Idea
 from layoutalg.synth.admission.repairs import ranked
-from layoutalg.synth.admission.request import CHECK, Request
-from layoutalg.synth.broken import Broken
+from layoutalg.synth.admission.request import CHECK, Request, misaligned, no_chunks
 from layoutalg.synth.tensormap.pitches import Chunks, chunked
 from layoutalg.targets.nvidia.bulk import INSTRUCTIONS, REDUCTIONS, UNIT_BYTES, instruction
 from layoutalg.targets.registry import lookup
@@ -34,7 +34,7 @@ _OF_CHUNKS = {"SMEM_DENSE": "BULK_CONTIGUOUS", "BOX_INNER_16B": "BULK_SIZE", "IN
 MOST_CTAS = 16
 
 
-def find(request: Request) -> Admission:
+def find_bulk(request: Request) -> Admission:
     """Return the copies, or why there are none.
 
     Options: ``tensor``: the tensor that contains the tile, a whole number of tiles; ``issues``: maximum number of
@@ -49,9 +49,11 @@ def find(request: Request) -> Admission:
         ('BULK_CONTIGUOUS',)
     """
     answer = _found(request)
-    if not isinstance(answer, Refused) or request.problem is not None:
+    if not isinstance(answer, Refused):
         return answer
-    return answer.deferred(repairs=lambda: ranked(request, _found, own=[_more_copies, _better_tensor]))
+    if request.problem is None:
+        answer = answer.deferred(repairs=lambda: ranked(request, _found, own=[_more_copies, _better_tensor]))
+    return answer.certified(lambda: no_chunks(request))
 
 
 def _more_copies(request: Request) -> Iterator[Idea]:
@@ -97,10 +99,10 @@ def _found(request: Request) -> Admission:
     kinds = REDUCTIONS.get(request.consumer.rpartition(".")[2]) if ".reduce." in request.consumer else None
     if kinds is not None and name not in kinds:
         text = f"{request.consumer} does not support {name}; only {', '.join(kinds)}"
-        return _refused(request, "BULK_REDUCE_DTYPE", text)
+        return request.refused(Broken("BULK_REDUCE_DTYPE", text, {}, conditions.named(name, *kinds)))
     if request.align_bytes % UNIT_BYTES:
         text = f"the tile's base is aligned to {request.align_bytes} bytes; a copy needs {UNIT_BYTES}"
-        return _refused(request, "BULK_ALIGN", text)
+        return request.refused(misaligned("BULK_ALIGN", text, request.align_bytes, UNIT_BYTES))
     strides: tuple[int, ...] | None = None
     tensor = _tensor(request)
     if isinstance(tensor, Unknown):
@@ -114,8 +116,7 @@ def _found(request: Request) -> Admission:
             return broken
     chunks = chunked(request.offsets, request.element_bytes, strides)
     if isinstance(chunks, Broken):
-        rule = _OF_CHUNKS.get(chunks.rule, chunks.rule)
-        return Refused(request.consumer, request.target, name, (rule,), (chunks.reason,), chunks.witness)
+        return request.refused(replace(chunks, rule=_OF_CHUNKS.get(chunks.rule, chunks.rule)))
     found = strides or chunks.system.some()
     if found is None:
         return Unknown("usable pitches exist, but none were found", ("pitches",))
@@ -151,7 +152,7 @@ def _planned(request: Request, chunks: Chunks, strides: tuple[int, ...]) -> Admi
     source = (chunks.points * np.array(strides, dtype=np.int64)).sum(axis=1) * size
     if (request.problem is not None or request.options.get("tensor") is not None) and int(source[0]) % UNIT_BYTES:
         text = f"the chunk at shared byte {int(places[0])} is at global byte {int(source[0])} of the tile"
-        return _refused(request, "BULK_ALIGN", f"{text}; a copy must start {UNIT_BYTES}-byte aligned")
+        return request.refused(Broken("BULK_ALIGN", f"{text}; a copy must start {UNIT_BYTES}-byte aligned"))
     cut = (places[1:] - places[:-1] != size) | (source[1:] - source[:-1] != size)
     first = np.concatenate(([0], np.flatnonzero(cut) + 1))
     lengths = np.diff(np.concatenate((first, [places.size]))) * size
@@ -161,33 +162,26 @@ def _planned(request: Request, chunks: Chunks, strides: tuple[int, ...]) -> Admi
     most = request.options.get("issues")
     if most is not None and len(copies) > CHECK.integer(most, "issues", 1):
         text = f"{len(copies)} runs are contiguous on both sides; at most {most} copies are allowed"
-        return _refused(request, "BULK_COPIES", text)
+        return request.refused(Broken("BULK_COPIES", text))
     ctas = CHECK.integer(request.options.get("ctas", 1), "ctas", 1, MOST_CTAS + 1)
     name = instruction(request.consumer, request.dtype.name)
     plan = BulkPlan(name, size, request.extents, strides, copies, ctas)
     low = int(source.min())  # certificate tables must be non-negative
-    meaning = plan.sources(places) - low
-    statement = {"f": document(meaning), "g": document(source - low)}
-    seal = proved("equality", statement, [{"by": "table"}], f"{name} moves the requested tile")
-    grade: Grade = "measured" if lookup(request.target).measured else "documented"
-    return Admitted(request.consumer, request.target, request.dtype.name, plan, seal, grade)
+    seal = certify.same_tables(plan.sources(places) - low, source - low, f"{name} moves the requested tile")
+    return request.admitted(plan, seal, "measured" if lookup(request.target).measured else "documented")
 
 
 def _origins(request: Request, shape: tuple[int, ...], strides: tuple[int, ...], base: int) -> Refused | None:
     """Return why some tile of the grid is misaligned or passes the end of the tensor."""
     if base % UNIT_BYTES:
         text = f"the tensor's base is aligned to {base} bytes; a copy needs {UNIT_BYTES}"
-        return _refused(request, "BULK_ALIGN", text)
+        return request.refused(Broken("BULK_ALIGN", text))
     for dim, (extent, tile, stride) in enumerate(zip(shape, request.extents, strides, strict=True)):
         if extent % tile:
             text = f"dimension {dim} has {extent} elements, not whole tiles of {tile}; a copy would pass its end"
-            return _refused(request, "BULK_BOUNDS", text)
+            return request.refused(Broken("BULK_BOUNDS", text))
         step = tile * stride * request.element_bytes
         if extent > tile and step % UNIT_BYTES:
             text = f"tiles along dimension {dim} start {step} bytes apart, not a multiple of {UNIT_BYTES}"
-            return _refused(request, "BULK_ALIGN", text)
+            return request.refused(Broken("BULK_ALIGN", text))
     return None
-
-
-def _refused(request: Request, rule: str, reason: str) -> Refused:
-    return Refused(request.consumer, request.target, request.dtype.name, (rule,), (reason,))

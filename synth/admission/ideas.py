@@ -22,8 +22,8 @@ from typing import Any
 import numpy as np
 
 from layoutalg.cute import Swizzle
+from layoutalg.ground.listed import listed
 from layoutalg.proofs.dtypes import element_type
-from layoutalg.proofs.listed import listed
 from layoutalg.synth.admission.form import CHUNK_BITS, NAMES, Form, dense, form_of, swizzle_named
 from layoutalg.synth.admission.request import Request
 

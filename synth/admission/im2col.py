@@ -16,15 +16,14 @@ import numpy as np
 
 from layoutalg.cute import Swizzle
 from layoutalg.ground.errors import BudgetError, Repair
+from layoutalg.ground.refusal import Broken
 from layoutalg.ground.verdict import Unknown
-from layoutalg.proofs.admission import Admission, Admitted, Refused
-from layoutalg.proofs.certify.banks import document
-from layoutalg.proofs.certify.evidence import proved
+from layoutalg.proofs import certify
+from layoutalg.proofs.admission import Admission, Refused
 from layoutalg.proofs.im2col import ConvolutionPlan, ConvolutionProblem
 from layoutalg.proofs.im2col.meaning import table
 from layoutalg.proofs.tensor import Tensor, tensor_of
 from layoutalg.synth.admission.request import CHECK, Request
-from layoutalg.synth.broken import Broken
 from layoutalg.synth.im2col import map_of, proved_plan
 from layoutalg.synth.im2col.columns import Cut, columns, most_channels
 from layoutalg.targets.model import Violation
@@ -40,7 +39,7 @@ _PERIOD = 1024
 _ALIGNED = Repair("align the base", f"align the tile's base to {_PERIOD} bytes: align_bytes={_PERIOD}")
 
 
-def find(request: Request) -> Admission:
+def find_im2col(request: Request) -> Admission:
     """Return the im2col plan, or why there is none.
 
     Options: ``tensor``: the input (N, W, C), (N, H, W, C) or (N, D, H, W, C); and with it ``filter``, ``stride``,
@@ -62,7 +61,7 @@ def find(request: Request) -> Admission:
         raise CHECK.malformed("layout", "must map (pixel, channel)", request.extents)
     request.without_problem("use consumer 'tma' for boxes")
     if not lookup(request.target).has_tensor_maps:
-        return _refused(request, Broken("NO_TMA", f"{request.target} has no tensor maps"))
+        return request.refused(Broken("NO_TMA", f"{request.target} has no tensor maps"))
     if request.dtype.tensormap is None:
         return Unknown(f"rule ARCH_ATOM: {request.dtype.note}", ("dtype",))
     if not lookup(request.target).measured:
@@ -72,7 +71,7 @@ def find(request: Request) -> Admission:
     cuts = columns(request.offsets, request.element_bytes, request.align_bytes)
     if isinstance(cuts, Broken):
         aligned = (_ALIGNED,) if cuts.rule == "SMEM_ALIGN" and request.align_bytes < _PERIOD else ()
-        return _refused(request, cuts, (*aligned, *_dense(request, problem)))
+        return request.refused(cuts, repairs=lambda: (*aligned, *_dense(request, problem)))
     plan = _planned(problem, cuts, _stores(request))
     return _admitted(request, plan) if isinstance(plan, ConvolutionPlan) else _broken(request, problem, cuts, plan)
 
@@ -129,21 +128,18 @@ def _of_stores(problem: ConvolutionProblem, tm: Im2colMap) -> Iterator[Violation
 
 
 def _admitted(request: Request, plan: ConvolutionPlan) -> Admission:
-    statement = {"f": document(table(plan).reshape(-1)), "g": document(request.offsets.reshape(-1))}
     claim = f"{len(plan.issues)} im2col copies place the tile as requested"
     try:
-        seal = proved("equality", statement, [{"by": "table"}], claim)
+        seal = certify.same_tables(table(plan), request.offsets, claim)
     except BudgetError as error:
         return Unknown(f"a plan was proved, but {error.diagnostic.because}", ("planner", "certificate"))
-    return Admitted(request.consumer, request.target, request.dtype.name, plan, seal, "measured")
+    return request.admitted(plan, seal, "measured")
 
 
 def _broken(request: Request, problem: ConvolutionProblem, cuts: list[Cut], found: tuple[Violation, ...]) -> Refused:
     """Return the rules that rule out every map of these columns."""
-    rules, reasons = tuple(one.rule for one in found), tuple(one.message for one in found)
-    repairs = tuple(_of_convolution(problem, cuts, _stores(request)))
-    name = request.dtype.name
-    return Refused(request.consumer, request.target, name, rules, reasons, {}, repairs)
+    broken = (Broken(one.rule, one.message) for one in found)
+    return request.refused(*broken, repairs=lambda: tuple(_of_convolution(problem, cuts, _stores(request))))
 
 
 def _of_convolution(problem: ConvolutionProblem, cuts: list[Cut], store: bool) -> Iterator[Repair]:
@@ -177,8 +173,3 @@ def _dense(request: Request, problem: ConvolutionProblem) -> Iterator[Repair]:
             behind = f"{Swizzle(bits, 4, 3, 'byte').recast_elements(size)} o 0 o " if bits else ""
             yield Repair("store the tile by rows", f"{behind}{form}")
             return
-
-
-def _refused(request: Request, broken: Broken, repairs: tuple[Repair, ...] = ()) -> Refused:
-    name = request.dtype.name
-    return Refused(request.consumer, request.target, name, (broken.rule,), (broken.reason,), broken.witness, repairs)

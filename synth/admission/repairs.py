@@ -16,12 +16,13 @@ from layoutalg.ground import clock
 from layoutalg.ground.errors import BudgetError, Cost, LayoutError, Repair
 from layoutalg.ground.layout import Layout
 from layoutalg.ground.limits import REPAIR_SECONDS, REPAIR_TRIES
+from layoutalg.ground.listed import ListedLayout
 from layoutalg.proofs.admission import Admitted
-from layoutalg.proofs.listed import ListedLayout
 from layoutalg.proofs.tensor import Tensor
 from layoutalg.synth.admission.ideas import Idea, ideas, last_ideas
 from layoutalg.synth.admission.request import Finder, Request
-from layoutalg.targets.target_model import Absent, model_of
+from layoutalg.targets.consumers import Absent, consumer
+from layoutalg.targets.registry import lookup
 
 SCHEMA = "layoutalg/admission-request/1"
 Stated: TypeAlias = Callable[[Admitted], Mapping[str, object] | None]
@@ -138,7 +139,7 @@ def _asked(idea: Idea, find: Finder) -> list[Admitted] | None:
     """Return the answers of all parts, None if any is not admitted."""
     answers = []
     for part in idea.parts:
-        if isinstance(model_of(part.target).consumer(part.consumer), Absent):
+        if isinstance(consumer(part.consumer, lookup(part.target)), Absent):
             return None
         try:
             answer = find(part)

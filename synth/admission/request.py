@@ -6,6 +6,7 @@ consumers of register layouts it maps (register, lane, warp) to tile coordinates
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -17,15 +18,21 @@ import numpy.typing as npt
 
 from layoutalg.ground.check import Checker
 from layoutalg.ground.document import load_json
-from layoutalg.ground.errors import MalformedError
+from layoutalg.ground.errors import LayoutError, MalformedError, Repair
+from layoutalg.ground.listed import listed
+from layoutalg.ground.refusal import Broken
 from layoutalg.notation.written import Written
-from layoutalg.proofs.admission import Admission
+from layoutalg.proofs import certify
+from layoutalg.proofs.admission import Admission, Admitted, Grade, Refused
+from layoutalg.proofs.certify import conditions
+from layoutalg.proofs.certify.certificate import Certificate
 from layoutalg.proofs.dtypes import ElementType, element_type, stated_type
-from layoutalg.proofs.listed import listed
 from layoutalg.proofs.tensor import tensor_of
 from layoutalg.proofs.tensormap.listed_problem import problem_from
 from layoutalg.proofs.tensormap.problem import SCHEMA, TensorMapProblem
 from layoutalg.proofs.tile_map import check_tile, extents_of, layout_of, offsets
+from layoutalg.synth.fragments import coordinates
+from layoutalg.targets.nvidia.swizzles import CHUNK_BYTES
 from layoutalg.targets.registry import lookup
 
 IntArray: TypeAlias = npt.NDArray[np.int64]
@@ -88,6 +95,64 @@ class Request:
         if self.problem is not None:
             rule = f"must be a layout: {self.consumer} does not use a tiled tensor map; {instead}"
             raise CHECK.malformed("layout", rule, "a TensorMap problem")
+
+    @property
+    def table(self) -> IntArray:
+        """The layout as certificates take it: offsets, dimension 0 fastest; of registers, their coordinates."""
+        if self.extents:
+            return np.ascontiguousarray(self.offsets.reshape(-1, order="F"))
+        found = coordinates(self.layout)[0]
+        return found.reshape(-1, found.shape[-1])
+
+    def admitted(self, plan: object, certificate: Certificate, evidence: Grade) -> Admitted:
+        """Return the answer with the plan that carries the layout."""
+        return Admitted(self.consumer, self.target, self.dtype.name, plan, certificate, evidence)
+
+    def refused(self, *broken: Broken, repairs: Callable[[], tuple[Repair, ...]] | None = None) -> Refused:
+        """Return the refusal by broken rules; its repairs and the first certificate found are made when they are read.
+
+        Example:
+            >>> asked = request_of("(64,64):(72,1)", "bulk", TARGET, "bf16", None, ALIGN_BYTES, {})
+            >>> asked.refused(Broken("BULK_COPIES", "64 runs are contiguous")).rules
+            ('BULK_COPIES',)
+        """
+
+        later: dict[str, Callable[[], Any]] = {"certificate": lambda: self._certificate(broken)}
+        if repairs is not None:
+            later["repairs"] = repairs
+        return Refused.by(broken, self.consumer, self.target, self.dtype.name).deferred(**later)
+
+    def _certificate(self, broken: tuple[Broken, ...]) -> Certificate | None:
+        """Return the first certificate that the rules' evidence makes of the table."""
+        for write in (each.evidence for each in broken if each.evidence is not None):
+            with contextlib.suppress(LayoutError):  # out of time, or the evidence cannot be stated
+                found: Certificate | None = write(self.table)
+                if found is not None:
+                    return found
+        return None
+
+    def other_metadata(self, read: IntArray, of: str, rule: str) -> Broken | None:
+        """Return where the metadata, if given, are not those that the instruction reads.
+
+        Args:
+            read: int64[lane or thread, nibble, 2]: the row and group of each nibble; -1 if it is not read.
+            of: What has the nibbles, ``"lane"`` or ``"thread"``.
+            rule: The rule that other metadata break.
+        """
+        if "metadata" not in self.options:
+            return None
+        given = np.asarray(self.options["metadata"])
+        if given.shape != read.shape or given.dtype.kind not in "iu":
+            known = f"must be integers [{of}, nibble, 2]: the row and group that each nibble describes"
+            raise CHECK.malformed("metadata", known, given.shape)
+        wrong = np.argwhere((read[..., 0] >= 0) & (given != read).any(axis=-1))
+        if not len(wrong):
+            return None
+        owner, nibble = (int(part) for part in wrong[0])
+        holds, needs = (tuple(int(part) for part in table[owner, nibble]) for table in (given, read))
+        described = "no row" if holds[0] < 0 else f"row {holds[0]}, group {holds[1]}"
+        because = f"nibble {nibble} of {of} {owner} describes {described}; expected row {needs[0]}, group {needs[1]}"
+        return Broken(rule, because, {of: owner, "nibble": nibble, "holds": holds, "needs": needs})
 
     def flag(self, name: str) -> bool:
         """Return a boolean option; False by default."""
@@ -180,3 +245,18 @@ def _problem(layout: object) -> TensorMapProblem | None:
     if isinstance(layout, TensorMapProblem) or (isinstance(layout, Mapping) and layout.get("schema") == SCHEMA):
         return problem_from(layout)
     return None
+
+
+def no_chunks(request: Request) -> Certificate | None:
+    """Return a certificate that no copies of whole chunks of 16 bytes fill the tile, whatever the tensor."""
+    if "tensor" in request.options or request.problem is not None or not request.element_bytes:
+        return None
+    try:
+        return certify.forced.no_chunks(request.offsets, CHUNK_BYTES // request.element_bytes)
+    except LayoutError:  # out of time, or the evidence cannot be stated
+        return None
+
+
+def misaligned(rule: str, because: str, align_bytes: int, grain: int) -> Broken:
+    """Return the rule that a tile's base is aligned to too few bytes."""
+    return Broken(rule, because, {"align_bytes": align_bytes}, conditions.multiple(align_bytes, grain))

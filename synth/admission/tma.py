@@ -24,19 +24,19 @@ from typing import Any
 from layoutalg.ground.errors import BudgetError, Cost, MalformedError, Repair, RepresentabilityError
 from layoutalg.ground.limits import PROBLEM_RANK, REPAIR_SECONDS
 from layoutalg.ground.listed import listed
+from layoutalg.ground.refusal import Broken
 from layoutalg.ground.verdict import Unknown
+from layoutalg.proofs import certify
 from layoutalg.proofs.admission import Admission, Admitted, Refused
-from layoutalg.proofs.certify.banks import document
+from layoutalg.proofs.certify import conditions
 from layoutalg.proofs.certify.certificate import Certificate
-from layoutalg.proofs.certify.evidence import proved
-from layoutalg.proofs.certify.plans import no_plan, plan
 from layoutalg.proofs.tensor import Tensor, tensor_of
 from layoutalg.proofs.tensormap import ListedProblem, TensorMapPlan, TensorMapProblem, meaning
 from layoutalg.proofs.tensormap.plan import OOB_CLASSES
 from layoutalg.synth.admission.ideas import Idea
+from layoutalg.synth.admission.im2col import find_im2col
 from layoutalg.synth.admission.repairs import ranked
-from layoutalg.synth.admission.request import CHECK, Request
-from layoutalg.synth.broken import Broken
+from layoutalg.synth.admission.request import CHECK, Request, no_chunks
 from layoutalg.synth.tensormap import InadmissibleError, synthesize_tensormap
 from layoutalg.synth.tensormap.lattice import FAR, together
 from layoutalg.synth.tensormap.least_repairs import least_repairs
@@ -80,7 +80,7 @@ TRIED_SECONDS = 3.0
 _PERIOD = 1024
 
 
-def find(request: Request) -> Admission:
+def find_tma(request: Request) -> Admission:
     """Return the TensorMap plan, or why there is none.
 
     Options: ``tensor``: the tensor that contains the tile; ``issues``: maximum number of copies; ``oob``: weakest
@@ -94,6 +94,8 @@ def find(request: Request) -> Admission:
         >>> print(admissible("(64,64):(72,1)", "tma").rules)
         ('SMEM_DENSE',)
     """
+    if request.consumer.split(".")[1:2] == ["im2col"]:
+        return find_im2col(request)
     request.only("tensor", "issues", "oob", "interleave", "distinct")
     for name in ("tensor", "oob"):
         if request.problem is not None and request.options.get(name) is not None:
@@ -111,14 +113,14 @@ def find(request: Request) -> Admission:
     kinds = REDUCTIONS[words[2]]
     if request.dtype.name not in kinds:
         text = f"{request.consumer} does not support {request.dtype.name}; only {', '.join(kinds)}"
-        return _refused(request, Broken("REDUCE_DTYPE", text))
+        return request.refused(Broken("REDUCE_DTYPE", text, {}, conditions.named(request.dtype.name, *kinds)))
     return carried(request, "store")  # the same boxes as a store
 
 
 def carried(request: Request, direction: str) -> Admission:
     """Return the plan that copies a tile in a direction, or why there is none."""
     if not lookup(request.target).has_tensor_maps:
-        return _refused(request, Broken("NO_TMA", f"{request.target} has no tensor maps"))
+        return request.refused(Broken("NO_TMA", f"{request.target} has no tensor maps"))
     if request.dtype.tensormap is None:
         return Unknown(f"rule ARCH_ATOM: {request.dtype.note}", ("dtype",))
     if not hardware.is_measured(request.target):
@@ -145,7 +147,8 @@ def carried(request: Request, direction: str) -> Admission:
         return answer
     if _interleave(request) == "any":
         return _of_slices(request, direction, most)
-    return answer.deferred(repairs=lambda: _repairs(request, direction), certificate=lambda: _never(request, direction))
+    refused = answer.deferred(repairs=lambda: _repairs(request, direction))
+    return refused.certified(lambda: no_chunks(request) or _never(request, direction))
 
 
 def _interleave(request: Request) -> str:
@@ -204,8 +207,8 @@ def _of_any(request: Request, direction: str, most: int | None) -> Admission:
             if aligned is not None:
                 period = max(hardware.swizzle_period_bytes(aligned.swizzle), limits.SMEM_DESTINATION_ALIGN_BYTES)
                 text = f"swizzle {aligned.swizzle} needs a base aligned to {period} bytes; only {request.align_bytes}"
-                return _refused(request, Broken("SMEM_ALIGN", f"{text} is known"))
-        return _refused(request, _told(request, misfit))
+                return request.refused(Broken("SMEM_ALIGN", f"{text} is known"))
+        return request.refused(_told(request, misfit))
     ranked = sorted(found, key=lambda fit: (-_far(fit), min(fit.strides, default=0) < 0))
     for strides in [one for one in dict.fromkeys(fit.strides for fit in ranked) if one][:TRIED]:
         answer = _tried(request, direction, strides, most)
@@ -280,10 +283,10 @@ def _of_one_tile(request: Request, direction: str, found: Iterable[Fit]) -> Admi
             text = f"every tensor pitch that TMA could use maps tile elements {one} and {other} to one address"
         shown = {} if merged is None else {"coordinate": merged[0], "other": merged[1]}
         if direction == "store":
-            return _refused(request, Broken("STORE_OVERLAP", f"{text}; a store would write it twice", shown))
-        return _refused(request, Broken("PITCH_DISTINCT", f"{text}; distinct elements are required", shown))
+            return request.refused(Broken("STORE_OVERLAP", f"{text}; a store would write it twice", shown))
+        return request.refused(Broken("PITCH_DISTINCT", f"{text}; distinct elements are required", shown))
     text = "every usable pitch is negative or >= 2^40 bytes"
-    return _refused(request, Broken("STRIDE_RANGE", text))
+    return request.refused(Broken("STRIDE_RANGE", text))
 
 
 def _one_tile(request: Request, direction: str, strides: tuple[int, ...]) -> TensorMapProblem:
@@ -354,7 +357,9 @@ def _of_tensor(request: Request, direction: str, most: int | None) -> Admission:
             if _interleave(request) != "NONE":
                 because = f"no plain map carries it, and interleaved maps need a layout made of digits: {misfit}"
                 return Unknown(because, ("planner",))
-            return _refused(request, misfit, error.diagnostic.witness or {})
+            return request.refused(
+                misfit if misfit.witness else replace(misfit, witness=error.diagnostic.witness or {})
+            )
         problem = ListedProblem.listed(
             tensor, request.extents, request.offsets, arch=request.target, direction=direction, **given
         )
@@ -367,19 +372,15 @@ def _planned(request: Request, problem: TensorMapProblem, most: int | None) -> A
     try:
         made = synthesize_tensormap(problem, repair=False, interleave=interleave)
     except InadmissibleError as error:
-        broken = error.violations
-        rules, reasons = tuple(one.rule for one in broken), tuple(one.message for one in broken)
-        refused = Refused(request.consumer, request.target, request.dtype.name, rules, reasons)
-        if interleave == "NONE":
-            return refused.deferred(
-                repairs=lambda: _of_problem(request, problem), certificate=lambda: _evidence(problem)
-            )
-        if _evidence(problem) is None:
-            return Unknown(f"found no interleaved map: {broken[0]}", ("planner",))
-        return refused.deferred(repairs=lambda: _of_problem(request, problem))
+        if interleave != "NONE" and _evidence(problem) is None:
+            return Unknown(f"found no interleaved map: {error.violations[0]}", ("planner",))
+        refused = request.refused(
+            *(Broken(one.rule, one.message) for one in error.violations), repairs=lambda: _of_problem(request, problem)
+        )
+        return refused.certified(lambda: _evidence(problem)) if interleave == "NONE" else refused
     if made.smem_align_bytes > request.align_bytes and not any(isinstance(one, Fit) for one in _fits(request, most)):
         text = f"the tile needs a base aligned to {made.smem_align_bytes} bytes, got {request.align_bytes}"
-        return _refused(request, Broken("SMEM_ALIGN", text))
+        return request.refused(Broken("SMEM_ALIGN", text))
     if most is not None and len(made.issues) > most:
         return Unknown(f"the best plan found has {len(made.issues)} copies, more than {most}", ("planner",))
     return _admitted(request, made)
@@ -405,22 +406,18 @@ def _admitted(request: Request, made: TensorMapPlan) -> Admission:
     if made.tensor_map.interleave != "NONE":
         return _admitted_slices(request, made)
     try:
-        certificate = plan(made)
+        certificate = certify.plan(made)
     except BudgetError as error:
         return Unknown(f"a plan was proved, but {error.diagnostic.because}", ("planner", "certificate"))
-    return Admitted(request.consumer, request.target, request.dtype.name, made, certificate, "measured")
+    return request.admitted(made, certificate, "measured")
 
 
 def _admitted_slices(request: Request, made: TensorMapPlan) -> Admission:
     """Admit by an equality certificate: the checker has no certificate kind for interleaved maps."""
     size = made.problem.element_bytes
-    statement = {
-        "f": document(meaning.table(made).reshape(-1)),
-        "g": document((made.problem.addresses() // size).reshape(-1)),
-    }
     claim = f"{len(made.issues)} copies of slices place the tile as requested"
-    seal = proved("equality", statement, [{"by": "table"}], claim)
-    return Admitted(request.consumer, request.target, request.dtype.name, made, seal, "measured")
+    seal = certify.same_tables(meaning.table(made), made.problem.addresses() // size, claim)
+    return request.admitted(made, seal, "measured")
 
 
 def _repairs(request: Request, direction: str) -> tuple[Repair, ...]:
@@ -466,15 +463,6 @@ def _of_problem(request: Request, problem: TensorMapProblem) -> tuple[Repair, ..
 
 def _evidence(problem: TensorMapProblem) -> Certificate | None:
     try:
-        return no_plan(problem)
+        return certify.no_plan(problem)
     except BudgetError:
         return None
-
-
-def _refused(
-    request: Request,
-    misfit: Broken,
-    witness: Mapping[str, object] | None = None,
-) -> Refused:
-    shown = misfit.witness or witness or {}
-    return Refused(request.consumer, request.target, request.dtype.name, (misfit.rule,), (misfit.reason,), shown)

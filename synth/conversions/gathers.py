@@ -17,7 +17,7 @@ from layoutalg.proofs.dtypes import stated_bits
 from layoutalg.proofs.gather import CHECK, MECHANISMS, MOST, GatherPlan, Stage, counted_gather, load_turns
 from layoutalg.proofs.listed_access import UNCOUNTED
 from layoutalg.synth.conversions.inside import Fetched, Places, fetched
-from layoutalg.synth.conversions.reading import VALUES, Given, first_bits, nobody, read, shared_bytes
+from layoutalg.synth.conversions.reading import VALUES, Given, first_bits, read, shared_bytes
 from layoutalg.synth.conversions.through import spread
 from layoutalg.targets.instruction_costs import instruction_costs
 from layoutalg.targets.registry import asked_bits, lookup
@@ -81,8 +81,6 @@ def gather(
     second = read(wanted, "index", asked.lanes, theirs)
     question = _question(first, second, axis, bits, target)
     moved = fetched(question.source, question.virtual)
-    if isinstance(moved, int):
-        raise nobody(moved)
     limit = shared_bytes(target) if smem_bytes is None else CHECK.integer(smem_bytes, "smem_bytes", 0)
     made = [_by_places(question, moved), _by_memory(question, moved, limit)]
     return _chosen(made, mechanism)
@@ -171,19 +169,20 @@ def _orders(sizes: dict[str, int], names: list[str], axis: str, starts: dict[str
     return own, kept
 
 
+def _inside(asked: _Question, moved: Fetched, threads: int) -> bool:
+    """Whether no index selects an element outside its ``2^threads`` places: the thread's or the warp's."""
+    low = len(asked.virtual.registers) + len(asked.virtual.lanes) * (threads > moved.registers)
+    own = all(column >> threads == 1 << bit for bit, column in enumerate(moved.columns[low:]))
+    return own and not any(column >> threads for column in (*moved.columns[:low], moved.constant))
+
+
 def _by_places(asked: _Question, moved: Fetched) -> GatherPlan | Alternative:
     """The plan that reads registers of the same thread or warp."""
-    registers, threads = moved.registers, moved.registers + moved.lanes
-    columns = moved.columns
-    virtual, lanes = len(asked.virtual.registers), len(asked.virtual.lanes)
-    low = (*columns[: virtual + lanes], moved.constant)
-    own = all(column >> threads == 1 << bit for bit, column in enumerate(columns[virtual + lanes :]))
-    if any(column >> threads for column in low) or not own:
+    if not _inside(asked, moved, moved.registers + moved.lanes):
         return Alternative("shuffles", "an index can select an element of another warp")
-    beside = not any(column >> registers for column in (*columns[:virtual], moved.constant))
-    if beside and all(column >> registers == 1 << bit for bit, column in enumerate(columns[virtual:])):
-        return asked.plan("registers", columns, moved.constant, None, "indices only select elements of their thread")
-    return asked.plan("shuffles", columns, moved.constant, None, "indices only select elements of their warp")
+    here = _inside(asked, moved, moved.registers)
+    name, where = ("registers", "thread") if here else ("shuffles", "warp")
+    return asked.plan(name, moved.columns, moved.constant, None, f"indices only select elements of their {where}")
 
 
 def _by_memory(asked: _Question, moved: Fetched, limit: int) -> GatherPlan | Alternative:
@@ -197,11 +196,7 @@ def _by_memory(asked: _Question, moved: Fetched, limit: int) -> GatherPlan | Alt
         return Alternative("shared", found)
     columns = tuple(found.at(column) for column in asked.virtual.columns)
     constant = found.at(asked.virtual.constant ^ asked.source.constant)
-    threads = moved.registers + moved.lanes
-    virtual, lanes = len(asked.virtual.registers), len(asked.virtual.lanes)
-    inside = not any(column >> threads for column in (*moved.columns[: virtual + lanes], moved.constant))
-    inside = inside and moved.forced and not found.store.idle
-    inside = inside and all(c >> threads == 1 << bit for bit, c in enumerate(moved.columns[virtual + lanes :]))
+    inside = _inside(asked, moved, moved.registers + moved.lanes) and moved.forced and not found.store.idle
     stage = Stage(found.registers, found.store, found.load, UNCOUNTED, need, "warp" if inside else "block")
     why = "the whole source is stored, with the optimal swizzle for its stores and for loads of equal indices"
     plan = asked.plan("shared", columns, constant, stage, why)

@@ -30,6 +30,7 @@ from layoutalg.ground import clock
 from layoutalg.ground.errors import BudgetError, LayoutError
 from layoutalg.ground.limits import PLAN_SECONDS
 from layoutalg.ground.listed import ListedLayout
+from layoutalg.ground.refusal import Broken
 from layoutalg.ground.verdict import Unknown
 from layoutalg.piecewise import PiecewiseLayout
 from layoutalg.piecewise.runs import runs_text
@@ -38,7 +39,7 @@ from layoutalg.proofs.certify.algebra import composition
 from layoutalg.proofs.factorisation import Factorisation
 from layoutalg.synth.admission import admissible
 from layoutalg.synth.exchange import exchanges
-from layoutalg.synth.factor.bits import Bits, Carrier, Obstacle, bits_of, carriers, run_bits
+from layoutalg.synth.factor.bits import Bits, Carrier, bits_of, carriers, run_bits
 from layoutalg.synth.factor.instructions import carrier_of, template_of
 from layoutalg.synth.factor.orders import Order, first_mixed, tried
 from layoutalg.synth.factor.question import ROLES, IntArray, Question, read
@@ -150,7 +151,7 @@ def _linear(
     question: Question, bits: Bits, consumer: str, target: str, swizzles: tuple[str, ...]
 ) -> Factorisation | Refused | Unknown:
     found = list(carriers(bits, swizzles))
-    obstacles = tuple(each for each in found if isinstance(each, Obstacle))
+    obstacles = tuple(each for each in found if isinstance(each, Broken))
     dense = max(question.offsets) < question.size
     for carrier in sorted((each for each in found if isinstance(each, Carrier)), key=lambda each: each.rounds):
         carried = _bit_map(question.tile, carrier.columns(bits.low))
@@ -165,13 +166,9 @@ def _linear(
         if dense:
             return Unknown(f"a map that {consumer} should carry was not admitted: {admitted}", ("factorise",))
     if not dense and not any(each.rule == "FACTOR_INJECTIVE" for each in obstacles):
-        return Unknown(f"the offsets must be 0 to {question.size - 1}: {obstacles[0].because}", ("factorise",))
-    said = dict.fromkeys((each.rule, each.because) for each in obstacles)
-    rules, reasons = tuple(rule for rule, _ in said), tuple(because for _, because in said)
+        return Unknown(f"the offsets must be 0 to {question.size - 1}: {obstacles[0].reason}", ("factorise",))
     evidence = certified(question, bits, swizzles)
-    return Refused(
-        consumer, target, question.dtype.name, rules, reasons, {"output_bit": obstacles[0].bit}, (), evidence
-    )
+    return Refused.by(obstacles, consumer, target, question.dtype.name, certificate=evidence)
 
 
 def _instructed(question: Question, consumer: str, target: str) -> Factorisation | Refused | Unknown:
@@ -188,8 +185,8 @@ def _instructed(question: Question, consumer: str, target: str) -> Factorisation
         )
     found = carrier_of(bits, template)
     name = question.dtype.name
-    if isinstance(found, Obstacle):
-        return Refused(consumer, target, name, (found.rule,), (found.because,), {"output_bit": found.bit})
+    if isinstance(found, Broken):
+        return Refused.by((found,), consumer, target, name)
     columns, constant, least = found
     width = max(*columns, constant, 1).bit_length()
     carried = LinearLayout(_axes(question.tile), (("offset", width),), columns, constant)
@@ -222,8 +219,8 @@ def _digital(
         return Unknown("lanes have different numbers of registers", ("factorise",))
     if int(question.offsets.max()) >= size:
         return Unknown(f"the offsets must be 0 to {size - 1}", ("factorise",))
-    answer = tried(question, swizzles)
-    for order in answer.found[:TRIALS]:
+    found, whole = tried(question, swizzles)
+    for order in found[:TRIALS]:
         carried = _digit_map(order, question.dtype.bits // 8)
         if not isinstance(admissible(carried, consumer, target, name), Admitted):
             continue
@@ -231,11 +228,11 @@ def _digital(
         for outer, inner in _formulas(question, carried, source):
             admitted = admissible(outer, consumer, target, name)
             if isinstance(admitted, Admitted):
-                count = sum(other.swizzle == order.swizzle for other in answer.found)
+                count = sum(other.swizzle == order.swizzle for other in found)
                 unique = f"{count} digit orders keep the warps under swizzle {order.swizzle}, one residual each"
-                return _made(question, outer, inner, source, admitted, unique, answer.whole or not order.rounds)
+                return _made(question, outer, inner, source, admitted, unique, whole or not order.rounds)
         return Unknown("the residual matches no layout family", ("factorise",))
-    if answer.found or not answer.whole:
+    if found or not whole:
         return Unknown("not every digit order was decided", ("factorise",))
     weight = first_mixed(question)
     because = f"no digit order gives every warp its offsets: the digit of weight {weight} mixes warps"

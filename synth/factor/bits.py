@@ -27,6 +27,7 @@ import numpy as np
 
 from layoutalg.f2 import matrix
 from layoutalg.ground import clock
+from layoutalg.ground.refusal import Broken
 from layoutalg.synth.factor.question import Question
 from layoutalg.targets.nvidia.swizzles import CHUNK_BYTES, SWIZZLE_TABLE
 
@@ -75,21 +76,6 @@ class Carrier:
     def columns(self, low: int) -> tuple[int, ...]:
         """The offset of every tile bit."""
         return tuple(swizzled(1 << bit, self.swizzle, low) for bit in self.order)
-
-
-@dataclass(frozen=True, slots=True)
-class Obstacle:
-    """Why a swizzle gives no factor.
-
-    Args:
-        rule: Rule id.
-        bit: The offset bit.
-        because: One sentence.
-    """
-
-    rule: str
-    bit: int
-    because: str
 
 
 def swizzled(offset: int, swizzle: str, low: int) -> int:
@@ -141,7 +127,7 @@ def bits_of(question: Question) -> Bits | None:
     return Bits(columns, constant, tuple(roles), ordered, question.chunk.bit_length() - 1)
 
 
-def carriers(bits: Bits, swizzles: Sequence[str]) -> Iterator[Carrier | Obstacle]:
+def carriers(bits: Bits, swizzles: Sequence[str]) -> Iterator[Carrier | Broken]:
     """Yield, per swizzle and tile dimension, the descriptor map with the fewest rounds, or the obstacle."""
     dims = [dim for dim in bits.dims if dim] or [()]
     for swizzle in swizzles:
@@ -151,20 +137,19 @@ def carriers(bits: Bits, swizzles: Sequence[str]) -> Iterator[Carrier | Obstacle
         if len(basis) < len(columns):
             kernel = matrix.kernel(columns)[0]
             unused = next(bit for bit in range(len(columns)) if 1 << bit not in basis)
-            yield Obstacle(
-                "FACTOR_INJECTIVE", unused, f"places 0 and {kernel} share an offset: the layout is not injective"
-            )
+            because = f"places 0 and {kernel} share an offset: the layout is not injective"
+            yield Broken("FACTOR_INJECTIVE", because, {"output_bit": unused})
             return
         mixed = next((vector for vector in basis if vector & (vector - 1)), 0)
         if mixed:
             listed = ", ".join(str(bit) for bit in _bits(mixed))
             because = f"offset bits {listed} only change together; a descriptor map moves them independently"
-            yield Obstacle("FACTOR_IMAGE", mixed.bit_length() - 1, because)
+            yield Broken("FACTOR_IMAGE", because, {"output_bit": mixed.bit_length() - 1})
             continue
         rest = matrix.remainder(basis, constant)
         if rest:
             because = f"offset bit {_bits(rest)[0]} is always 1, but a descriptor map sends coordinate 0 to offset 0"
-            yield Obstacle("FACTOR_CONSTANT", _bits(rest)[0], because)
+            yield Broken("FACTOR_CONSTANT", because, {"output_bit": _bits(rest)[0]})
             continue
         rows = {}
         for vector in basis:
@@ -175,16 +160,16 @@ def carriers(bits: Bits, swizzles: Sequence[str]) -> Iterator[Carrier | Obstacle
             yield _carrier(bits, swizzle, rows, dim)
 
 
-def _carrier(bits: Bits, swizzle: str, rows: dict[int, tuple[int, int]], dim: tuple[int, ...]) -> Carrier | Obstacle:
+def _carrier(bits: Bits, swizzle: str, rows: dict[int, tuple[int, int]], dim: tuple[int, ...]) -> Carrier | Broken:
     run = run_bits(swizzle, bits.low)
     if len(dim) < run:
         because = f"the innermost tile dimension has {1 << len(dim)} elements; at least {1 << run} must be contiguous"
-        return Obstacle("FACTOR_RUN", len(dim), because)
+        return Broken("FACTOR_RUN", because, {"output_bit": len(dim)})
     fixed = {place: bit for bit, place in enumerate(dim[:run])}
     for bit in fixed.values():
         if bit not in rows:
             because = f"offset bit {bit} is always 0, but at least {1 << run} elements must be contiguous"
-            return Obstacle("FACTOR_RUN", bit, because)
+            return Broken("FACTOR_RUN", because, {"output_bit": bit})
     order = dict(fixed)
     for place in bits.of_role(2):
         bit = next((bit for bit, row in rows.items() if row == (1 << place, 0)), -1)
@@ -192,7 +177,7 @@ def _carrier(bits: Bits, swizzle: str, rows: dict[int, tuple[int, int]], dim: tu
             return _mixing(bits, rows, place)
         if order.get(place, bit) != bit or (place not in fixed and bit in fixed.values()):
             because = f"{_nth(bits, place)} is offset bit {bit}, inside the {1 << run} elements that stay contiguous"
-            return Obstacle("FACTOR_RUN", bit, because)
+            return Broken("FACTOR_RUN", because, {"output_bit": bit})
         order[place] = bit
     left = [bit for bit in rows if bit not in order.values()]
     lanes = bits.of_role(1)
@@ -207,7 +192,7 @@ def _carrier(bits: Bits, swizzle: str, rows: dict[int, tuple[int, int]], dim: tu
     return Carrier(swizzle, tuple(order[place] for place in range(len(bits.columns))), rounds, free)
 
 
-def _mixing(bits: Bits, rows: dict[int, tuple[int, int]], place: int) -> Obstacle:
+def _mixing(bits: Bits, rows: dict[int, tuple[int, int]], place: int) -> Broken:
     """Report which offset bits make up a warp bit."""
     names = sorted(rows)
     found = matrix.eliminate([rows[bit][0] for bit in names]).reduce(1 << place)[1]
@@ -215,7 +200,7 @@ def _mixing(bits: Bits, rows: dict[int, tuple[int, int]], place: int) -> Obstacl
     flipped = sum(rows[bit][1] for bit in mixed) & 1
     told = " xor ".join([*(str(bit) for bit in mixed), *(["1"] if flipped else [])])
     because = f"{_nth(bits, place)} is offset bit {told}; shuffles cannot cross warps"
-    return Obstacle("FACTOR_WARP", mixed[-1], because)
+    return Broken("FACTOR_WARP", because, {"output_bit": mixed[-1]})
 
 
 def _nth(bits: Bits, place: int) -> str:

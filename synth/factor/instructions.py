@@ -25,8 +25,9 @@ from typing import TypeAlias
 from layoutalg.f2 import matrix
 from layoutalg.ground import clock
 from layoutalg.ground.errors import LayoutError
+from layoutalg.ground.refusal import Broken
 from layoutalg.ground.verdict import Unknown
-from layoutalg.synth.factor.bits import Bits, Obstacle
+from layoutalg.synth.factor.bits import Bits
 from layoutalg.synth.lds import TRANSPOSING, WIDTHS
 from layoutalg.targets.layouts.shared import transposed_read
 from layoutalg.targets.nvidia.accesses import access_form
@@ -89,17 +90,18 @@ def template_of(consumer: str, bits: int) -> Template | Unknown:
     return Template(registers_inside, lanes, place(form.row_bits), len(unit) + len(form.register))
 
 
-def carrier_of(bits: Bits, template: Template) -> tuple[tuple[int, ...], int, int] | Obstacle:
+def carrier_of(bits: Bits, template: Template) -> tuple[tuple[int, ...], int, int] | Broken:
     """Return (columns, constant, least rounds) of a map that fits the template, or the obstacle."""
     registers, lanes, warps = (bits.of_role(role) for role in range(3))
     if matrix.rank(bits.columns) < len(bits.columns):
         kernel = matrix.kernel(bits.columns)[0]
         because = f"places 0 and {kernel} share an offset: the layout is not injective"
-        return Obstacle("FACTOR_INJECTIVE", (matrix.apply(bits.columns, kernel & kernel - 1)).bit_length(), because)
+        bit = matrix.apply(bits.columns, kernel & kernel - 1).bit_length()
+        return Broken("FACTOR_INJECTIVE", because, {"output_bit": bit})
     if len(lanes) != template.warp or len(registers) < template.least:
         needs = f"one instruction moves {1 << template.least} elements in each of {1 << template.warp} lanes"
         bit = next(iter(template.registers[len(registers) :]), template.row)
-        return Obstacle("FACTOR_SIZE", bit, needs)
+        return Broken("FACTOR_SIZE", needs, {"output_bit": bit})
     low = (1 << template.row) - 1
     within = [bits.columns[place] for place in (*registers, *lanes)]
     fixed = {registers[place]: 1 << bit for place, bit in enumerate(template.registers)}
@@ -205,10 +207,10 @@ def _spaces(base: list[int], lanes: int, many: int) -> Iterator[list[int]]:
         yield list(space)
 
 
-def _apart(column: int) -> Obstacle:
+def _apart(column: int) -> Broken:
     bit = column.bit_length() - 1
     because = f"offset bit {bit} is inside the row of one address, but a warp's places do not have both of its values"
-    return Obstacle("FACTOR_ROW", bit, because)
+    return Broken("FACTOR_ROW", because, {"output_bit": bit})
 
 
 def _joining(left: list[int], right: list[int], space: list[int]) -> list[int]:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from layoutalg.proofs.certify.certificate import Certificate
-from layoutalg.proofs.certify.functions import Stages
+from layoutalg.proofs.certify.stages import Stages
 from layoutalg.proofs.certify.systems import Equation, System, excluded, none_of, overlap, rows_of
 from layoutalg.synth.factor.bits import Bits, run_bits, swizzled
 from layoutalg.synth.factor.question import Question

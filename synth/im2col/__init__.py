@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from layoutalg.ground.errors import Diagnostic, LayoutError, TargetRuleError
+from layoutalg.ground.errors import Diagnostic, LayoutError
 from layoutalg.proofs.dtypes import element_type
 from layoutalg.proofs.im2col import ColumnIssue, ConvolutionPlan, ConvolutionProblem, check
 from layoutalg.proofs.im2col.problem import CHECK
@@ -23,22 +23,14 @@ from layoutalg.targets.nvidia.im2col import (
     violations,
 )
 from layoutalg.targets.nvidia.swizzles import PLAIN, SWIZZLE_TABLE
+from layoutalg.targets.nvidia.tensormap.checks import RefusedMapError
 from layoutalg.targets.nvidia.tensormap.limits import SMEM_DESTINATION_ALIGN_BYTES
 
 __all__ = ["InadmissibleConvolutionError", "synthesize_im2col"]
 
 
-class InadmissibleConvolutionError(TargetRuleError):
+class InadmissibleConvolutionError(RefusedMapError):
     """No im2col map loads this tile; ``violations`` lists the rules that the nearest one breaks."""
-
-    def __init__(self, diagnostic: Diagnostic, rule: str, violations: tuple[Violation, ...]) -> None:
-        super().__init__(diagnostic, rule)
-        self.violations = violations
-
-    def __reduce__(  # type: ignore[override]
-        self,
-    ) -> tuple[type, tuple[Diagnostic, str, tuple[Violation, ...]]]:
-        return type(self), (self.diagnostic, self.rule, self.violations)
 
 
 def synthesize_im2col(problem: ConvolutionProblem) -> ConvolutionPlan:

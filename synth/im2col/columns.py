@@ -15,8 +15,8 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from layoutalg.ground.refusal import Broken
 from layoutalg.proofs.im2col import ColumnIssue
-from layoutalg.synth.broken import Broken
 from layoutalg.targets.nvidia.im2col import MAX_CHANNELS, MAX_PIXELS
 from layoutalg.targets.nvidia.swizzles import CHUNK_BYTES, PLAIN, SWIZZLE_TABLE
 from layoutalg.targets.nvidia.tensormap import apply_swizzle

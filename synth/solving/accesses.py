@@ -12,18 +12,23 @@ is the number of distinct bank bits that T reaches.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
+from layoutalg.cute import CuteLayout
 from layoutalg.f2 import LinearLayout
 from layoutalg.ground.check import Checker
 from layoutalg.ground.errors import MalformedError
-from layoutalg.synth.accesses import along_dimension
-from layoutalg.synth.broken import Broken
-from layoutalg.synth.solving.space import Box, Digit, IntArray, Order, xors
-from layoutalg.targets.bank_counting import words_by_bank
+from layoutalg.ground.record import Record
+from layoutalg.ground.refusal import Broken
+from layoutalg.proofs.register_map import bit_addresses
+from layoutalg.synth.accesses import Moved as Instructions
+from layoutalg.synth.accesses import along_dimension, divided
+from layoutalg.synth.solving.space import Box, Digit, IntArray, Xor, xors
+from layoutalg.targets.bank_counting import JOINS, merged, words_by_bank
 from layoutalg.targets.banks import Access as Instruction
 from layoutalg.targets.banks import bank_model, nvidia_access
 from layoutalg.targets.nvidia.accesses import access_form
@@ -34,7 +39,7 @@ BANK_BITS = range(2, 7)
 
 
 @dataclass(frozen=True, slots=True)
-class Moved:
+class Moved(Record, code="LA870", json="instruction=name groups turns least"):
     """The turns of moving the tile by an instruction in ``groups`` groups of lanes, and a bound for any layout."""
 
     name: str
@@ -45,10 +50,6 @@ class Moved:
     def __str__(self) -> str:
         free = "free of conflicts" if self.turns == self.least else f"{self.least} without conflicts"
         return f"{self.turns} turns, {free}"
-
-    def to_json(self) -> dict[str, object]:
-        """Return the count as JSON-ready data."""
-        return {"instruction": self.name, "groups": self.groups, "turns": self.turns, "least": self.least}
 
 
 @dataclass(frozen=True)
@@ -110,12 +111,10 @@ class Access:
         vector = [(self.along, bit) for bit in range(self.vector.bit_length() - 1)]
         return tuple(dict.fromkeys([*vector, *(names[value] for value in values)]))
 
-    def predicted(self, order: Order) -> int | None:
-        """Return the turns under an order, from ranks; None if no digits span the addresses."""
-        if self.terms is None:
-            return None
-        places = [order.places[digit] for digit in self.terms]
-        return len(self.rows) << sum(place >= 2 for place in places) - len(reached(places, xors(order.xor)))
+    def predicted(self, places: Mapping[Digit, int], xor: Xor) -> int:
+        """Return the turns, from ranks, if digits span the addresses: by their byte-address bits before the swizzle."""
+        held = [places[digit] for digit in self.terms or ()]
+        return len(self.rows) << sum(place >= 2 for place in held) - len(reached(held, xors(xor)))
 
     def moved(self, table: IntArray) -> Moved | str:
         """Count the turns under a layout given as byte addresses, or return why the instruction cannot move it."""
@@ -161,13 +160,14 @@ def accesses(name: str, box: Box, registers: object = None) -> dict[int, Access 
         access = nvidia_access(name)
     except MalformedError:
         raise CHECK.malformed("consumers", "must name a supported instruction", name) from None
-    found: dict[int, Access | str] = {}
-    for inner in (0, 1):
-        if registers is not None:
-            found[inner] = _of_registers(name, access, box, inner, registers)
-        else:
-            found[inner] = _of_tile(name, access, box, inner)
-    return found
+    if registers is None:
+        return {inner: _of_tile(name, access, box, inner) for inner in (0, 1)}
+    if not isinstance(registers, LinearLayout) or len(registers.out_dims) != 2 or registers.in_dims.get("lane") != 32:
+        rule = "must pair an instruction with a linear layout of (register, lane, warp) to the two tile coordinates"
+        raise CHECK.malformed("consumers", rule, registers)
+    if tuple(registers.out_dims.values()) != box.extents or registers.constant:
+        raise CHECK.malformed("consumers", f"must have registers that cover the tile {box.extents}", registers)
+    return {inner: _of_registers(name, access, box, inner, registers) for inner in (0, 1)}
 
 
 def _of_tile(name: str, access: Instruction, box: Box, inner: int) -> Access | str:
@@ -182,64 +182,27 @@ def _of_tile(name: str, access: Instruction, box: Box, inner: int) -> Access | s
     along = inner if access.matrices else 1
     dense = np.arange(0, 8 * box.bytes, 8 * size, dtype=np.int64).reshape(box.extents, order="C" if along else "F")
     found = along_dimension(access_form(name), dense, 8 * size, along)
+    return _grouped(name, access, box, along, found)
+
+
+def _of_registers(name: str, access: Instruction, box: Box, inner: int, registers: LinearLayout) -> Access | str:
+    """Return the access whose lanes move what the registers say, each vector or row along ``inner``."""
+    rows, columns = box.extents
+    dense = CuteLayout(box.extents, (columns, 1) if inner else (1, rows))
+    places = bit_addresses(registers, dense, 8 * box.element_bytes, box.extents)
+    found = divided(access_form(name), places, places // (8 * box.element_bytes), 8 * box.element_bytes)
+    return _grouped(name, access, box, inner, found)
+
+
+def _grouped(name: str, access: Instruction, box: Box, along: int, found: Instructions | Broken) -> Access | str:
+    """Return the access of instructions on the tile that is dense along a dimension."""
     if isinstance(found, Broken):
         return found.reason
-    starts = found.addresses.reshape(-1, 8 if access.matrices else _together(name)) // size
-    line, place = np.divmod(starts, box.extents[along])
+    together = 8 if access.matrices else len(bank_model("sm_90a", name).groups[0])
+    starts = found.addresses.reshape(-1, found.addresses.shape[-1])
+    if access.kind == "load" and together < LANES and merged(starts, np.ones(starts.shape, dtype=bool), JOINS).all():
+        together *= 2
+    line, place = np.divmod(starts.reshape(-1, together) // box.element_bytes, box.extents[along])
     rows, columns = (line, place) if along else (place, line)
-    return Access(name, access.kind, access.bits, box, along if many > 1 else -1, rows, columns)
-
-
-def _together(name: str) -> int:
-    """Return how many lanes are served together."""
-    return len(bank_model("sm_90a", name).groups[0])
-
-
-def _of_registers(name: str, access: Instruction, box: Box, inner: int, registers: object) -> Access | str:
-    """Return the access whose lanes move what a linear layout of (register, lane, warp) says."""
-    transposed, bits = access.transposed, access.bits
-    if not isinstance(registers, LinearLayout) or len(registers.out_dims) != 2 or registers.in_dims.get("lane") != 32:
-        rule = "must pair an instruction with a linear layout of (register, lane, warp) to the two tile coordinates"
-        raise CHECK.malformed("consumers", rule, registers)
-    if tuple(registers.out_dims.values()) != box.extents or registers.constant:
-        raise CHECK.malformed("consumers", f"must have registers that cover the tile {box.extents}", registers)
-    start = dict.fromkeys(registers.in_dims, 0)
-    columns: dict[str, list[tuple[int, int]]] = {}
-    for axis, extent in registers.in_dims.items():
-        columns[axis] = []
-        for bit in range(extent.bit_length() - 1):
-            row, column = registers(**{**start, axis: 1 << bit}).values()
-            columns[axis].append((int(row), int(column)))
-    held = list(dict.fromkeys(value for value in columns["register"] if any(value)))
-    unit = [(0, 1 << bit) if inner else (1 << bit, 0) for bit in range(box.chunk)]
-    lanes = columns["lane"]
-    if access.matrices:
-        if transposed and (box.element_bytes != 2 or lanes[2:] != unit):
-            return f"lanes 4, 8 and 16 do not hold the {1 << box.chunk} elements of a row, as {name} reads them"
-        words = 2 - box.low
-        if not transposed and (words < 0 or lanes[:2] != unit[words:] or any(u not in held for u in unit[:words])):
-            return f"lanes 1 and 2 do not hold the words of a row, as {name} reads them"
-        if transposed and not held:
-            return f"no register holds the second row, as {name} reads it"
-        vector, group = (unit, [held[0], *lanes[:2]]) if transposed else (unit, lanes[2:])
-        rest = [value for value in held if value not in ([held[0]] if transposed else unit[:words])]
-    else:
-        many = bits // 8 // box.element_bytes
-        vector = unit[: max(many, 1).bit_length() - 1]
-        if many < 1 or many > 1 << box.chunk or any(value not in held for value in vector):
-            return f"no {many} registers of a lane hold {bits // 8} bytes along dimension {inner}"
-        together = _together(name)
-        if access.kind == "load" and together < LANES and (0, 0) in lanes[:2]:
-            together *= 2
-        group = lanes[: together.bit_length() - 1]
-        rest = [value for value in held if value not in vector] + lanes[together.bit_length() - 1 :]
-    rest = [*rest, *(value for axis, found in columns.items() if axis not in ("register", "lane") for value in found)]
-    row, column = (_sums(rest, dim)[:, None] ^ _sums(group, dim)[None, :] for dim in (0, 1))
-    return Access(name, access.kind, access.bits, box, inner if len(vector) else -1, row, column)
-
-
-def _sums(columns: list[tuple[int, int]], dim: int) -> IntArray:
-    found = np.zeros(1, dtype=np.int64)
-    for value in columns:
-        found = np.concatenate([found, found ^ value[dim]])
-    return found
+    vector = access.bits // 8 > box.element_bytes
+    return Access(name, access.kind, access.bits, box, along if vector else -1, rows, columns)

@@ -18,6 +18,7 @@ from layoutalg.ground import clock, solver
 from layoutalg.ground.errors import BudgetError, Diagnostic, InfeasibleError
 from layoutalg.ground.limits import PLAN_SECONDS
 from layoutalg.ground.picture import Shown
+from layoutalg.ground.record import Record
 from layoutalg.proofs.tensormap.plan import tensor_map_to_json
 from layoutalg.synth.solving.accesses import CHECK
 from layoutalg.targets.nvidia import tensormap as hardware
@@ -35,7 +36,7 @@ RULES = tuple(rule for rule in limits.ENFORCED if rule not in ("ARCH_ATOM", "BOX
 
 
 @dataclass(frozen=True, slots=True)
-class Conflict:
+class Conflict(Record, code="LA870", schema="layoutalg/map-conflict/1", json="rules fields=listed"):
     """A minimal set of rules and field values that cannot hold together.
 
     Args:
@@ -46,19 +47,21 @@ class Conflict:
     rules: tuple[str, ...]
     fields: tuple[tuple[str, object], ...]
 
+    @property
+    def listed(self) -> tuple[dict[str, object], ...]:
+        """The fields as the document lists them."""
+        return tuple({"field": name, "value": value} for name, value in self.fields)
+
     def __str__(self) -> str:
         kept = ", ".join(f"{name} = {value}" for name, value in self.fields)
         many = "cannot hold" if len(self.rules) == 1 else "cannot all hold"
         return f"{' and '.join(self.rules)} {many} while {kept}" if kept else f"{' and '.join(self.rules)} {many}"
 
-    def to_json(self) -> dict[str, object]:
-        """Return the conflict as JSON-ready data."""
-        fields = [{"field": name, "value": value} for name, value in self.fields]
-        return {"schema": "layoutalg/map-conflict/1", "rules": list(self.rules), "fields": fields}
-
 
 @dataclass(frozen=True, slots=True)
-class NearestMap(Shown):
+class NearestMap(
+    Record, Shown, code="LA870", schema="layoutalg/nearest-map/1", json="tensormap=map_fields changes=listed distance"
+):
     """The legal map with the least change.
 
     Args:
@@ -75,13 +78,15 @@ class NearestMap(Shown):
         told = "; ".join(f"{name}: {before} -> {after}" for name, before, after in self.changes)
         return told or "the map is already legal"
 
-    def to_json(self) -> dict[str, object]:
-        """Return the answer as JSON-ready data."""
-        changes = [{"field": name, "before": before, "after": after} for name, before, after in self.changes]
-        return {
-            "schema": "layoutalg/nearest-map/1", "tensormap": tensor_map_to_json(self.tensor_map), "changes": changes,
-            "distance": self.distance,
-        }  # fmt: skip
+    @property
+    def map_fields(self) -> dict[str, object]:
+        """The map as in documents."""
+        return tensor_map_to_json(self.tensor_map)
+
+    @property
+    def listed(self) -> tuple[dict[str, object], ...]:
+        """The changes as the document lists them."""
+        return tuple({"field": name, "before": before, "after": after} for name, before, after in self.changes)
 
 
 def nearest_map(

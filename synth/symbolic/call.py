@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from layoutalg.proofs.symbolic.plan import SymbolicPlan
-from layoutalg.proofs.symbolic.problem import SymbolicProblem
+from layoutalg.proofs.symbolic.problem import SymbolicProblem, has_names
 from layoutalg.proofs.tensor import Tensor
-from layoutalg.proofs.tensormap import TensorMapPlan
+from layoutalg.proofs.tensormap import TensorMapProblem
 from layoutalg.synth.symbolic.planner import synthesize_symbolic
-from layoutalg.synth.tensormap import planner
+from layoutalg.synth.tensormap.planner import synthesize_tensormap
 
-_SEARCH = ("budget_seconds", "repair", "for_all")
+_SEARCH = ("budget_seconds", "repair")
+_OF_NUMBERS, _OF_NAMES = ("documented_only", "interleave"), ("for_all",)
 
 
 def tensormap(
@@ -48,22 +48,15 @@ def tensormap(
         K % 8 == 0, 1 <= K <= 2**31, 1 <= M <= 2**31
     """
     if not _has_names(tensor, options):
-        return planner.tensormap(tensor, tile, smem, target, direction, **options)
-    search = {name: options.pop(name) for name in _SEARCH if name in options}
+        search = {name: options.pop(name) for name in (*_SEARCH, *_OF_NUMBERS) if name in options}
+        numeric = TensorMapProblem.of(tensor, tile, smem, arch=target, direction=direction, **options)
+        return synthesize_tensormap(numeric, **search)
+    search = {name: options.pop(name) for name in (*_SEARCH, *_OF_NAMES) if name in options}
     problem = SymbolicProblem.of(tensor, tile, smem, arch=target, direction=direction, **options)
     return synthesize_symbolic(problem, **search)
 
 
 def _has_names(tensor: object, options: dict[str, Any]) -> bool:
-    entries: list[object] = []
     if isinstance(tensor, Tensor):
-        entries += [*tensor.shape, *tensor.strides]
-    elif isinstance(tensor, (tuple, list)):
-        entries += [part for entry in tensor[:-1] if isinstance(entry, (tuple, list)) for part in entry]
-    bounds = options.get("bounds")
-    for entry in bounds if isinstance(bounds, (tuple, list)) else ():
-        entries += entry if isinstance(entry, (tuple, list)) else [entry]
-    return any(isinstance(entry, str) or hasattr(entry, "free_symbols") for entry in entries)
-
-
-Plan = TensorMapPlan | SymbolicPlan
+        tensor = tensor.shape, tensor.strides, None
+    return has_names([*(tensor[:-1] if isinstance(tensor, (tuple, list)) else ()), options.get("bounds")])

@@ -9,7 +9,7 @@ have a plan. Plans that agree at several sizes are generalised, and the result's
 
 from __future__ import annotations
 
-import contextlib
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
@@ -17,24 +17,26 @@ from layoutalg.ground import clock
 from layoutalg.ground.assumptions import Assumptions
 from layoutalg.ground.conditions import divisible
 from layoutalg.ground.decide import decide
-from layoutalg.ground.errors import BudgetError, Diagnostic, MalformedError, Repair, TargetRuleError
+from layoutalg.ground.errors import BudgetError, Diagnostic, MalformedError, Repair
 from layoutalg.ground.limits import PLAN_SECONDS
-from layoutalg.ground.verdict import Proved, Refuted
+from layoutalg.ground.verdict import Proved
 from layoutalg.proofs.symbolic.checker import base_case, guard_implies_quickly, prove
 from layoutalg.proofs.symbolic.guard import Clause, Guard, minimal, upper_bound
 from layoutalg.proofs.symbolic.obligations import obligations
 from layoutalg.proofs.symbolic.plan import SymbolicPlan, evaluated
 from layoutalg.proofs.symbolic.problem import SymbolicProblem
-from layoutalg.proofs.tensormap import TensorMapPlan, TensorMapProblem, check
+from layoutalg.proofs.tensormap import TensorMapPlan, TensorMapProblem
+from layoutalg.proofs.tensormap.checker import proved
 from layoutalg.proofs.tensormap.plan import OOB_CLASSES
 from layoutalg.proofs.tensormap.walk import MismatchError, UndecidedError
 from layoutalg.synth.symbolic.lift import lifted
 from layoutalg.synth.symbolic.samples import sample, tile_grains, wished
 from layoutalg.synth.tensormap.assemble import assemble
-from layoutalg.synth.tensormap.axes import plain_frame
+from layoutalg.synth.tensormap.boxes import boxes
 from layoutalg.synth.tensormap.planner import synthesize_tensormap
 from layoutalg.synth.tensormap.refusal import InadmissibleError
-from layoutalg.synth.tensormap.search import candidates
+from layoutalg.synth.tensormap.sight import Forms
+from layoutalg.synth.tensormap.views import View, views
 from layoutalg.targets.model import Violation
 from layoutalg.targets.nvidia.tensormap import limits
 
@@ -200,16 +202,15 @@ def _planned(
 
 def plain_plan(problem: TensorMapProblem) -> TensorMapPlan | None:
     """Return the best plan whose map has the tensor's own dimensions, which needs the weakest guards."""
-    found = candidates(plain_frame(problem), problem.swizzle)
-    for candidate in sorted(found, key=lambda entry: (entry.rank, entry.issues))[:MOST_CANDIDATES]:
-        with contextlib.suppress(TargetRuleError):
-            plan = assemble(problem, problem, candidate)
-            verdict = check(plan)
-            if isinstance(verdict, Refuted) and verdict.witness.get("field") == "oob":
-                plan = plan.with_changes(oob=verdict.witness["expected"])
-                verdict = check(plan)
-            if isinstance(verdict, Proved):
-                return plan
+    forms = Forms(problem)
+    found: list[View] = []
+    for box in boxes(problem, problem.swizzle, 1):
+        best = (view for wanted in OOB_CLASSES for view in views(forms, box, 1, wanted, plain=True))
+        found += itertools.islice(best, 1)
+    for view in sorted(found, key=lambda view: (len(view.lines), view.box.issues))[:MOST_CANDIDATES]:
+        plan, verdict = proved(assemble(problem, view))
+        if isinstance(verdict, Proved):
+            return plan
     return None
 
 

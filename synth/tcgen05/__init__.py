@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from layoutalg.synth.tcgen05.operand import Missing, OperandQuestion, find_operand
+from layoutalg.synth.tcgen05.operand import OperandQuestion, find_operand
 from layoutalg.synth.tcgen05.scales import find_scales
 from layoutalg.synth.tcgen05.tmem import find_registers
 
-__all__ = ["Missing", "OperandQuestion", "find_operand", "find_registers", "find_scales"]
+__all__ = ["OperandQuestion", "find_operand", "find_registers", "find_scales"]

@@ -10,13 +10,15 @@ reads would do, the answer is not a refusal.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
 from layoutalg.ground import clock
 from layoutalg.ground.errors import MalformedError, TargetRuleError
+from layoutalg.ground.refusal import Broken
+from layoutalg.ground.verdict import Unknown
 from layoutalg.proofs.tcgen05 import Tcgen05Plan, Tcgen05Tile, refuted
 from layoutalg.proofs.tcgen05.reading import read_bits
 from layoutalg.targets.nvidia import tcgen05 as hardware
@@ -50,25 +52,8 @@ class OperandQuestion:
     align_bytes: int
 
 
-@dataclass(frozen=True)
-class Missing:
-    """No documented descriptor reads the layout.
-
-    Args:
-        because: The reason.
-        witness: The first element that the closest mode reads from elsewhere.
-        undocumented: Missing documentation on reads that might do; "" if none would.
-        forbidden: The documented rule that such a descriptor breaks, and its reason, if any.
-    """
-
-    because: str
-    witness: dict[str, object]
-    undocumented: str = ""
-    forbidden: tuple[str, str] | None = None
-
-
-def find_operand(question: OperandQuestion) -> Tcgen05Plan | Missing:
-    """Return the descriptors of an operand, checked, or why no documented descriptor reads it.
+def find_operand(question: OperandQuestion) -> Tcgen05Plan | Broken | Unknown:
+    """Return the descriptors of an operand, checked, or why no documented descriptor reads it, or only undocumented do.
 
     Example:
         >>> row, k = np.arange(64)[:, None], np.arange(16)[None, :]
@@ -76,8 +61,8 @@ def find_operand(question: OperandQuestion) -> Tcgen05Plan | Missing:
         >>> print(find_operand(OperandQuestion("A", "f16", "f16", wanted, (64,), (64,), 16, 1024)))
         A of tcgen05.mma.kind::f16, f16, K-major, NONE: 1 descriptor of 64 x 16
           (0, 0): 0x0000400800400000
-        >>> find_operand(OperandQuestion("A", "f16", "f16", wanted * 3, (64,), (64,), 16, 1024)).undocumented
-        ''
+        >>> find_operand(OperandQuestion("A", "f16", "f16", wanted * 3, (64,), (64,), 16, 1024)).rule
+        'TCGEN05_LAYOUT'
     """
     search = _Search(question)
     for major in hardware.MAJORS:
@@ -89,7 +74,7 @@ def find_operand(question: OperandQuestion) -> Tcgen05Plan | Missing:
                 tiles = search.tiles(major, swizzle, rows)
                 if tiles is not None:
                     return search.plan(major, swizzle, rows, tiles)
-    return Missing(search.because(), search.witness, search.undocumented, search.forbidden)
+    return search.missing()
 
 
 class _Search:
@@ -100,7 +85,7 @@ class _Search:
         self.entry = hardware.checked_kind(question.kind)
         self.inner = 128 // self.entry.container_bits
         self.undocumented = ""
-        self.forbidden: tuple[str, str] | None = None
+        self.forbidden: Broken | None = None
         self.equal, self.closest = -1, ""
         self.witness: dict[str, object] = {}
 
@@ -191,7 +176,7 @@ class _Search:
             run = min(self.inner, block.shape[0])
             kept = np.array_equal(np.diff(block[:run, 0]), np.full(run - 1, bits))
         if self.forbidden is None and kept:
-            self.forbidden = error.rule, error.diagnostic.because or error.diagnostic.what
+            self.forbidden = Broken(error.rule, error.diagnostic.because or error.diagnostic.what)
 
     def _saw(
         self, read: IntArray, block: IntArray, at: IntArray, mn: int, k: int, mode: str,
@@ -207,17 +192,20 @@ class _Search:
                 "descriptor": f"{descriptor.encode():#018x}",
             }  # fmt: skip
 
-    def because(self) -> str:
-        """Return why nothing was found."""
-        wanted = self.question.wanted
-        if not self.witness:
-            first = int(wanted[0, 0])
-            if first % 128:
-                return f"the first element is at bit {first}, which is not 16-byte aligned"
-            return "the layout's strides do not fit the descriptor fields: multiples of 16 below 2^18 bytes"
-        return f"no documented descriptor reads the layout; the closest is {self.closest}"
+    def missing(self) -> Broken | Unknown:
+        """Return why nothing was found: undocumented reads, a rule that forbids what would fit, or the closest mode."""
+        first = int(self.question.wanted[0, 0])
+        if self.undocumented:
+            return unknown(self.undocumented)
+        if self.witness:
+            because = f"no documented descriptor reads the layout; the closest is {self.closest}"
+        elif first % 128:
+            because = f"the first element is at bit {first}, which is not 16-byte aligned"
+        else:
+            because = "the layout's strides do not fit the descriptor fields: multiples of 16 below 2^18 bytes"
+        return replace(self.forbidden or Broken("TCGEN05_LAYOUT", because), witness=self.witness)
 
-    def plan(self, major: str, swizzle: str, rows: int, tiles: list[Tcgen05Tile]) -> Tcgen05Plan | Missing:
+    def plan(self, major: str, swizzle: str, rows: int, tiles: list[Tcgen05Tile]) -> Tcgen05Plan | Unknown:
         """Return the plan, after the checker confirmed it."""
         question = self.question
         made = Tcgen05Plan(
@@ -225,8 +213,14 @@ class _Search:
             hardware.BITS[question.dtype], major, swizzle, question.align_bytes, tuple(tiles),
         )  # fmt: skip
         wrong = refuted(made, question.wanted, self.bases(swizzle))
-        if wrong:  # the finder and the checker disagree: never hand the plan out
-            return Missing(
-                f"the checker refuted the plan found: {wrong}", {}, "whether the finder or the checker is right"
-            )
-        return made
+        return unchecked(wrong) if wrong else made
+
+
+def unknown(what: str) -> Unknown:
+    """Return the answer that documents leave something open."""
+    return Unknown(f"undocumented: {what}", ("tcgen05",))
+
+
+def unchecked(wrong: str) -> Unknown:
+    """Return the answer where the checker refutes the plan found: it is never handed out."""
+    return unknown(f"whether the finder or the checker is right: {wrong}")

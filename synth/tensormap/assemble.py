@@ -4,62 +4,16 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import dataclass
 
 from layoutalg.proofs.tensormap.plan import Issue, OriginTerm, TensorMapPlan
 from layoutalg.proofs.tensormap.problem import TensorMapProblem
 from layoutalg.synth.tensormap.lines import Line
-from layoutalg.synth.tensormap.search import Candidate
 from layoutalg.synth.tensormap.views import View
 from layoutalg.targets.nvidia import tensormap as hardware
 from layoutalg.targets.nvidia.tensormap import limits
 
 
-@dataclass(frozen=True, slots=True)
-class _Dim:
-    """A map dimension: the part [cut, next) of an axis."""
-
-    axis: int
-    cut: int
-    above: int | None
-    stride_bytes: int
-    extent: int
-    box: int
-    element_stride: int
-
-
-def assemble(
-    stated: TensorMapProblem, problem: TensorMapProblem, candidate: Candidate, l2_promotion: str = "128B"
-) -> TensorMapPlan:
-    """Return the plan of a candidate with its claims, which the checker must still verify.
-
-    Args:
-        stated: The problem that the plan solves.
-        problem: The variant of it that the candidate solves.
-        candidate: Box and loops.
-        l2_promotion: The map's L2 promotion.
-    """
-    dims = _ordered(candidate)
-    base = problem.base_elem_offset + sum(
-        low * stride for (low, _), stride in zip(problem.bounds, problem.global_strides, strict=True)
-    )
-    # shift moves the coordinate of origin 0 by -low, so the base is the first element in bounds
-    tensor_map = hardware.TensorMap(
-        dtype=problem.dtype,
-        dims=tuple(dim.extent for dim in dims),
-        strides_bytes=tuple(dim.stride_bytes for dim in dims[1:]),
-        box=tuple(dim.box for dim in dims),
-        element_strides=tuple(dim.element_stride for dim in dims),
-        swizzle=candidate.swizzle,
-        l2_promotion=l2_promotion,
-        oob_fill=problem.oob_fill if problem.direction == "load" else "ZERO",
-        base_address=base * problem.element_bytes,
-    )
-    terms = tuple(_terms(stated, problem, candidate, dim) for dim in dims)
-    return filled_in(stated, tensor_map, _issues(candidate, dims), terms, "exact")
-
-
-def assemble_view(stated: TensorMapProblem, view: View, l2_promotion: str = "128B") -> TensorMapPlan:
+def assemble(stated: TensorMapProblem, view: View) -> TensorMapPlan:
     """Return the plan of a view with its claims, which the checker must still verify."""
     problem = view.problem
     order = _rising(view.lines, len(view.box.rows))
@@ -72,7 +26,7 @@ def assemble_view(stated: TensorMapProblem, view: View, l2_promotion: str = "128
         box=(lines[0].box // ratio, *(_box(line.box, line.element_stride) for line in lines[1:])),
         element_strides=tuple(line.element_stride for line in lines),
         swizzle=problem.swizzle,
-        l2_promotion=l2_promotion,
+        l2_promotion="128B",
         oob_fill=problem.oob_fill if problem.direction == "load" else "ZERO",
         base_address=view.base_bytes,
     )
@@ -144,59 +98,4 @@ def _view_issues(view: View, order: list[int]) -> tuple[Issue, ...]:
                 coords[at] += turn * factors.get(index, 0)
         coords[0] //= view.ratio
         issues.append(Issue(tuple(coords[at] for at in order), offset * view.problem.element_bytes))
-    return tuple(issues)
-
-
-def _ordered(candidate: Candidate) -> list[_Dim]:
-    """Carried dimensions in box order, the others inserted by rising stride."""
-    frame = candidate.frame
-    dims: dict[tuple[int, int], _Dim] = {}
-    for index, cuts in enumerate(candidate.cuts()):
-        axis = frame.axes[index]
-        for cut, above in itertools.zip_longest(cuts, cuts[1:]):
-            extent = -(-axis.extent // cut) if above is None else above // cut
-            dims[index, cut] = _Dim(index, cut, above, axis.unit * cut * frame.element_bytes, extent, 1, 1)
-    ordered: list[_Dim] = []
-    for carried in candidate.carried:
-        plain = dims.pop((carried.axis, carried.cut))
-        step = carried.element_stride
-        box = _box(carried.extent, step)
-        ordered.append(_Dim(plain.axis, plain.cut, plain.above, plain.stride_bytes, plain.extent, box, step))
-    for extra in sorted(dims.values(), key=lambda dim: dim.stride_bytes):
-        position = next(
-            (at for at in range(1, len(ordered)) if ordered[at].stride_bytes > extra.stride_bytes), len(ordered)
-        )
-        ordered.insert(position, extra)
-    return ordered
-
-
-def _terms(
-    stated: TensorMapProblem, problem: TensorMapProblem, candidate: Candidate, dim: _Dim
-) -> tuple[OriginTerm, ...]:
-    """The origin moves the last part of its axis; the cut divides every lattice step, so nothing carries."""
-    if dim.above is not None:
-        return ()
-    terms = []
-    for at, top, bottom in candidate.frame.axes[dim.axis].moves:
-        mine, theirs = problem.origin_multiple[at], stated.origin_multiple[at]  # the lattice step in each
-        common = math.gcd(mine, theirs)
-        terms.append((at, top * mine // common, bottom * dim.cut * theirs // common))
-    return tuple(terms)
-
-
-def _issues(candidate: Candidate, dims: list[_Dim]) -> tuple[Issue, ...]:
-    """One issue per iteration of all loops, the first loop fastest."""
-    issues = []
-    frame = candidate.frame
-    for turns in itertools.product(*[loop.turns for loop in reversed(candidate.loops)]):
-        x = [axis.shift for axis in frame.axes]
-        offset = 0
-        for loop, (step, smem) in zip(reversed(candidate.loops), turns, strict=True):
-            x[loop.axis] += step
-            offset += smem
-        coords = tuple(
-            x[dim.axis] // dim.cut if dim.above is None else x[dim.axis] // dim.cut % (dim.above // dim.cut)
-            for dim in dims
-        )
-        issues.append(Issue(coords, offset * frame.element_bytes))
     return tuple(issues)

@@ -16,9 +16,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from layoutalg.ground import clock
+from layoutalg.ground.digits import merge, placed
 from layoutalg.ground.limits import TILE_ISSUES
 from layoutalg.proofs.tensormap.problem import TensorMapProblem
-from layoutalg.synth.tensormap.axes import coalesced_modes
 from layoutalg.targets.nvidia import tensormap as hardware
 from layoutalg.targets.nvidia.tensormap import limits
 
@@ -90,7 +90,7 @@ def tile_atoms(problem: TensorMapProblem) -> tuple[Atom, ...]:
     atoms = [
         Atom(dim, place, extent, stride, place * problem.element_strides[dim] * problem.global_strides[dim])
         for dim, modes in enumerate(problem.smem_modes)
-        for extent, place, stride in coalesced_modes(modes)
+        for place, extent, stride in placed(merge(modes))
     ]
     return tuple(sorted(atoms, key=lambda atom: (atom.stride, abs(atom.step), atom.dim)))
 

@@ -11,13 +11,14 @@ test can reject, or the map leaves the tensor.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from layoutalg.ground import clock
 from layoutalg.proofs.tensormap.problem import TensorMapProblem
-from layoutalg.synth.tensormap.boxes import Box
+from layoutalg.synth.tensormap.boxes import Box, Row
 from layoutalg.synth.tensormap.lines import ALIGN, Line, Move, box_moves, room_for
 from layoutalg.synth.tensormap.sight import Form, Forms, Test
 from layoutalg.targets.nvidia.tensormap import limits
@@ -50,6 +51,22 @@ class _Way:
     parts: Parts
 
 
+@dataclass(slots=True)
+class _Ways:
+    """The ways of one tile dimension, each found when it is first needed."""
+
+    source: Iterator[_Way]
+    known: list[_Way] = field(default_factory=list)
+
+    def __iter__(self) -> Iterator[_Way]:
+        for at in itertools.count():
+            if at == len(self.known):
+                self.known.extend(itertools.islice(self.source, 1))
+            if at == len(self.known):
+                return
+            yield self.known[at]
+
+
 @dataclass(frozen=True, slots=True)
 class _Group:
     """A line outside the box: the moves along it, what they add, whether its stride is 0, and its unit."""
@@ -70,7 +87,9 @@ class _Partial:
     groups: tuple[_Group, ...]
 
 
-def layings(forms: Forms, box: Box, lines: tuple[Line, ...], ratio: int, wanted: str) -> Iterator[Laying]:
+def layings(
+    forms: Forms, box: Box, lines: tuple[Line, ...], ratio: int, wanted: str, plain: bool = False
+) -> Iterator[Laying]:
     """Yield the layings that may reach a class, fewer lines first.
 
     Args:
@@ -79,6 +98,8 @@ def layings(forms: Forms, box: Box, lines: tuple[Line, ...], ratio: int, wanted:
         lines: The lines of its rows.
         ratio: Problem elements per map element.
         wanted: ``"exact"``, ``"weak"`` or ``"lost"``.
+        plain: Whether the lines are the tensor's own dimensions: none has moves of several, and a line that alone
+            carries one has its pitch.
     """
     problem = forms.problem
     free = [forms.guarded(dim, [], wanted) for dim in range(problem.rank)]
@@ -86,20 +107,13 @@ def layings(forms: Forms, box: Box, lines: tuple[Line, ...], ratio: int, wanted:
     if least > room:
         return  # too many dimensions need their own line
     moves = box_moves(problem, box)
-    ways: list[list[_Way]] = []
-    for dim, mine in enumerate(moves):
-        found = list(_ways(forms, box, lines, dim, mine, room))
-        if not free[dim]:
-            alone = [[(part, part.low, part.high) for part in way.parts.values()] for way in found]
-            found = [way for way, tests in zip(found, alone, strict=True) if forms.guarded(dim, tests, wanted)]
-        if not found:
-            return
-        ways.append(found)
-    order = sorted(range(problem.rank), key=lambda dim: (free[dim], len(ways[dim])))
+    ways = [_Ways(_ways(forms, box, lines, dim, mine, room, wanted, plain)) for dim, mine in enumerate(moves)]
+    if any(next(iter(found), None) is None for found in ways):
+        return
+    order = sorted(range(problem.rank), key=lambda dim: (free[dim], len(moves[dim])))
     inner = frozenset(box.atoms[index].dim for index in box.rows[0].atoms)
     units = tuple(line.unit for line in lines)
-    ahead = _ahead(problem, order, ways)
-    search = _Search(forms, wanted, ratio, units, inner, room_for(problem), tuple(order), ways, moves, ahead)
+    search = _Search(forms, wanted, ratio, plain, units, inner, room_for(problem), tuple(order), ways, moves)
     start = _Partial((), ({},) * len(lines), ((),) * len(lines), ())
     if not search.holds(start):
         return
@@ -110,21 +124,33 @@ def layings(forms: Forms, box: Box, lines: tuple[Line, ...], ratio: int, wanted:
             yield Laying((*lines, *extra), along, (*done.rows, *(group.parts for group in done.groups)))
 
 
-def _ways(forms: Forms, box: Box, lines: tuple[Line, ...], dim: int, moves: list[Move], room: int) -> Iterator[_Way]:
-    """Yield the assignments of one tile dimension's moves: rows of coarse strides first, then own lines."""
+def _along(problem: TensorMapProblem, box: Box, row: Row, dim: int) -> bool:
+    """Whether a row walks a tile dimension, or whole dimensions that never move and that it continues."""
+    walked = {box.atoms[index].dim for index in row.atoms}
+    moved = {box.atoms[index].dim for index in box.loops} | {at for at, m in enumerate(problem.origin_multiple) if m}
+    return dim in walked or (row.step * row.count == problem.global_strides[dim] and not walked & moved)
+
+
+def _ways(
+    forms: Forms, box: Box, lines: tuple[Line, ...], dim: int, moves: list[Move], room: int, wanted: str, plain: bool
+) -> Iterator[_Way]:
+    """Yield the assignments of one tile dimension's moves that guard it where no other dimension moves its lines.
+
+    Rows along the dimension come first, then its own lines, then other rows.
+    """
     size = forms.problem.element_bytes
+    along = [_along(forms.problem, box, row, dim) for row in box.rows]
+    coarse = sorted(range(len(lines)), key=lambda at: -lines[at].stride_bytes)
 
     def lay(targets: tuple[int | None, ...], own: int) -> Iterator[tuple[tuple[int | None, ...], int]]:
         if len(targets) == len(moves):
             yield targets, own
             return
         move = moves[len(targets)]
-        rows = [at for at, line in enumerate(lines) if line.carries(move, size)]
-        for at in sorted(rows, key=lambda at: -lines[at].stride_bytes):
-            yield from lay((*targets, at), own)
-        if move.step * size % ALIGN == 0:
-            for group in range(min(own + 1, room)):
-                yield from lay((*targets, -1 - group), max(own, group + 1))
+        rows = [at for at in coarse if lines[at].carries(move, size)]
+        groups = range(-1, -1 - min(own + 1, room), -1) if move.step * size % ALIGN == 0 else ()
+        for at in (*[at for at in rows if along[at]], *groups, *[at for at in rows if not (along[at] or plain)]):
+            yield from lay((*targets, at), max(own, -at))
         if move.step == 0 or (move.atom is None and forms.sights[move.dim].stays):
             yield from lay((*targets, None), own)
 
@@ -142,7 +168,8 @@ def _ways(forms: Forms, box: Box, lines: tuple[Line, ...], dim: int, moves: list
                 break
             parts[at] = part
         else:
-            yield _Way(targets, own, parts)
+            if forms.guarded(dim, [(part, part.low, part.high) for part in parts.values()], wanted):
+                yield _Way(targets, own, parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,31 +180,31 @@ class _Search:
         forms: The problem, and what its tile dimensions add.
         wanted: The class.
         ratio: Problem elements per map element.
+        plain: Whether the lines are the tensor's own dimensions.
         units: Unit of one coordinate, per row of the box.
         inner: The tile dimensions that the innermost row walks.
         room: How far below and above the tile's first element a map may reach, in bytes.
         order: The order in which tile dimensions are assigned.
         ways: Per tile dimension.
         moves: Per tile dimension.
-        ahead: Per length of a partial laying, the least that the remaining dimensions add: (lowest, highest) byte.
     """
 
     forms: Forms
     wanted: str
     ratio: int
+    plain: bool
     units: tuple[int, ...]
     inner: frozenset[int]
     room: tuple[int, int]
     order: tuple[int, ...]
-    ways: list[list[_Way]]
+    ways: list[_Ways]
     moves: list[list[Move]]
-    ahead: list[tuple[int, int]]
 
     def laid(self, partial: _Partial, count: int) -> Iterator[_Partial]:
         """Yield the layings with ``count`` lines outside the box, one tile dimension at a time."""
         clock.check("the search for a map")
         left = self.order[len(partial.dims) :]
-        if len(partial.groups) + sum(max(way.own for way in self.ways[dim]) for dim in left) < count:
+        if len(partial.groups) + sum(len(self.moves[dim]) for dim in left) < count:
             return
         if not left:
             yield partial
@@ -186,8 +213,11 @@ class _Search:
         stands = self.forms.problem.global_strides[dim] == 0
         size = self.forms.problem.element_bytes
         for way in self.ways[dim]:
-            for places in _places(way.own, [not stands and not group.stands for group in partial.groups], count):
-                grown = _grow(partial, dim, way, self.moves[dim], places, stands, size)
+            fitting = [not (self.plain or stands or group.stands) for group in partial.groups]
+            for places in _places(way.own, fitting, count):
+                pitch = abs(self.forms.problem.global_strides[dim]) * size
+                own = self.plain and len(way.parts) == 1 and pitch % ALIGN == 0
+                grown = _grow(partial, dim, way, self.moves[dim], places, stands, size, pitch if own else 0)
                 if self.holds(grown):
                     yield from self.laid(grown, count)
 
@@ -195,7 +225,7 @@ class _Search:
         """Whether the class is still reachable and the map still within the tensor."""
         strides = self.forms.problem.global_strides
         every = [*partial.rows, *(group.parts for group in partial.groups)]
-        low, high = self.ahead[len(partial.dims)]
+        low = high = 0
         for parts in every:
             for dim, part in parts.items():
                 if strides[dim]:
@@ -208,18 +238,6 @@ class _Search:
                 return False
         slack = alignment(self.forms.problem, every[0], self.ratio) if self.inner.issubset(partial.dims) else (0, 0)
         return reaches(self.forms, partial.dims, every, slack, self.wanted)
-
-
-def _ahead(problem: TensorMapProblem, order: list[int], ways: list[list[_Way]]) -> list[tuple[int, int]]:
-    """Per length of a partial laying, the least that the rest adds below and above in any way."""
-    ahead = [(0, 0)]
-    for dim in reversed(order):
-        low, high = ahead[0]
-        if problem.global_strides[dim]:
-            low += max(sum(part.low for part in way.parts.values()) for way in ways[dim])
-            high += min(sum(part.high for part in way.parts.values()) for way in ways[dim])
-        ahead.insert(0, (low, high))
-    return ahead
 
 
 def _places(own: int, fitting: list[bool], count: int) -> Iterator[tuple[int, ...]]:
@@ -239,16 +257,23 @@ def _places(own: int, fitting: list[bool], count: int) -> Iterator[tuple[int, ..
 
 
 def _grow(
-    partial: _Partial, dim: int, way: _Way, moves: list[Move], places: tuple[int, ...], stands: bool, size: int
+    partial: _Partial,
+    dim: int,
+    way: _Way,
+    moves: list[Move],
+    places: tuple[int, ...],
+    stands: bool,
+    size: int,
+    pitch: int,
 ) -> _Partial:
-    """Assign one more tile dimension."""
+    """Assign one more tile dimension; its own lines have this pitch, if any, or step as it moves."""
     rows = tuple({**parts, dim: way.parts[at]} if at in way.parts else parts for at, parts in enumerate(partial.rows))
     laid = list(zip(moves, way.targets, strict=True))
     along = tuple((*mine, *(move for move, target in laid if target == at)) for at, mine in enumerate(partial.along))
     groups = list(partial.groups)
     for own, at in enumerate(places):
         mine = tuple(move for move, target in laid if target == -1 - own)
-        unit = math.gcd(*(move.tile_step if stands else move.step * size for move in mine))
+        unit = pitch or math.gcd(*(move.tile_step if stands else move.step * size for move in mine))
         part = {dim: way.parts[-1 - own]}
         if at < len(groups):
             joined = groups[at].parts | part
@@ -298,7 +323,12 @@ def alignment(problem: TensorMapProblem, inner: Parts, ratio: int) -> tuple[int,
     """
     size = problem.element_bytes
     low, high = sum(part.low for part in inner.values()), sum(part.high for part in inner.values()) + size
-    return low % ALIGN, -high % (ratio * size if problem.direction == "load" else ALIGN)
+    return low % ALIGN, -high % grain(problem, ratio)
+
+
+def grain(problem: TensorMapProblem, ratio: int) -> int:
+    """Return the bytes of which the innermost line ends at a multiple: a map element, or a chunk of a store."""
+    return ratio * problem.element_bytes if problem.direction == "load" else ALIGN
 
 
 def _group_line(group: _Group) -> Line:

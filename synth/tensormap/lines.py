@@ -64,21 +64,28 @@ def box_moves(problem: TensorMapProblem, box: Box) -> list[list[Move]]:
     return [sorted(mine, key=lambda move: -move.tile_step) for mine in moves]
 
 
-def row_lines(problem: TensorMapProblem, box: Box) -> list[tuple[Line, ...]]:
-    """Return the lines of a box's rows for each choice of element strides, smallest strides first."""
+def row_lines(problem: TensorMapProblem, box: Box, plain: bool = False) -> list[tuple[Line, ...]]:
+    """Return the lines of a box's rows for each choice of element strides: those of the problem, then the smallest.
+
+    ``plain``: a row that begins at a tile dimension's first coordinate has the element stride and pitch of it.
+    """
     size = problem.element_bytes
     moves = [move for mine in box_moves(problem, box) for move in mine]
     choices: list[list[Line]] = []
     for row in box.rows[1:]:
         kept: dict[tuple[bool, ...], Line] = {}
-        for step in range(1, limits.MAX_ELEMENT_STRIDE + 1):
+        first = box.atoms[row.atoms[0]]
+        stated = problem.element_strides[first.dim] if first.place == 1 else 1
+        for step in sorted(range(1, limits.MAX_ELEMENT_STRIDE + 1), key=lambda step: step != stated):
+            if plain and first.place == 1 and step != stated:
+                continue
             line = _row_line(problem, box, row.atoms, row.count, row.step * size, step)
             if line is not None:
                 kept.setdefault(tuple(line.carries(move, size) for move in moves), line)
         choices.append(list(kept.values()))
     inner = Line(size, box.rows[0].count, 1, None, size)
-    found = [(inner, *rest) for rest in itertools.product(*choices)]
-    return sorted(found, key=lambda lines: sum(line.element_stride for line in lines))
+    ranked = sorted(itertools.product(*map(enumerate, choices)), key=lambda lines: sum(at for at, _ in lines))
+    return [(inner, *(line for _, line in lines)) for lines in ranked]
 
 
 def _row_line(

@@ -12,10 +12,11 @@ import itertools
 from collections.abc import Sequence
 
 from layoutalg.ground.errors import BudgetError, Diagnostic, TargetRuleError
-from layoutalg.ground.verdict import Proved, Refuted
-from layoutalg.proofs.tensormap import ListedProblem, TensorMapPlan, TensorMapProblem, check
+from layoutalg.ground.refusal import Broken
+from layoutalg.ground.verdict import Proved
+from layoutalg.proofs.tensormap import ListedProblem, TensorMapPlan, TensorMapProblem
+from layoutalg.proofs.tensormap.checker import proved
 from layoutalg.proofs.tensormap.plan import Issue, OriginTerm
-from layoutalg.synth.broken import Broken
 from layoutalg.synth.tensormap.assemble import filled_in
 from layoutalg.synth.tensormap.pitches import CHUNK, Fit, fits
 from layoutalg.targets.model import Violation
@@ -89,16 +90,8 @@ def carried(problem: TensorMapProblem, fit: Fit) -> TensorMapPlan | None:
         plan = filled_in(problem, tensor_map, tuple(issues), (tuple(terms), *[()] * (len(rows) - 1)), "exact")
     except TargetRuleError:
         return None
-    return _proved(plan)
-
-
-def _proved(plan: TensorMapPlan) -> TensorMapPlan | None:
-    """Return the plan with its certificate; None if it is refuted or undecided."""
-    verdict = check(plan)
-    if isinstance(verdict, Refuted) and verdict.witness.get("field") == "oob":
-        plan = plan.with_changes(oob=verdict.witness["expected"])
-        verdict = check(plan)
-    return plan.with_changes(certificate=dict(verdict.certificate)) if isinstance(verdict, Proved) else None
+    plan, verdict = proved(plan)
+    return plan if isinstance(verdict, Proved) else None
 
 
 def _rows(rows: tuple[int, ...], size: int) -> tuple[int, ...] | None:

@@ -1,37 +1,36 @@
 """Synthesize a proved TensorMap plan, or a refusal that names every broken rule and re-checked repairs.
 
 Every returned plan has been proved by ``proofs.tensormap.check``. Among the candidates tried it has the best cost, in
-this order: out-of-bounds class not ``lost``, number of issues, class ``exact``, rank, no undocumented rules.
+this order: out-of-bounds class not ``lost``, number of issues, class ``exact``, dimensions of the tensor itself, rank,
+no undocumented rules.
 
-There are two searches. The first uses the tensor's dimensions as the map's (merged,
-cut or widened in simple ways) and nearly always succeeds. If it finds nothing, or only a weaker class than required,
-the second enumerates every box and every assignment of moves to map dimensions. A tile is refused only after that.
+The search enumerates every box, and every assignment of moves to map dimensions: first those of the tensor itself
+(merged, cut or walked in steps), which nearly always suffice. A tile is refused only after all of them.
 """
 
 from __future__ import annotations
 
 import contextlib
-import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TypeAlias
 
 from layoutalg.ground import clock
-from layoutalg.ground.errors import BudgetError, Diagnostic, Repair, TargetRuleError
+from layoutalg.ground.errors import BudgetError, Diagnostic, Repair
 from layoutalg.ground.limits import PLAN_SECONDS
 from layoutalg.ground.verdict import Proved, Refuted, Unknown
 from layoutalg.proofs.fields import text as named
-from layoutalg.proofs.tensormap import TensorMapPlan, TensorMapProblem, check
+from layoutalg.proofs.tensormap import TensorMapPlan, TensorMapProblem
+from layoutalg.proofs.tensormap.checker import WEAKER, proved
 from layoutalg.proofs.tensormap.listed_problem import ListedProblem, problem_from
-from layoutalg.synth.tensormap.assemble import assemble, assemble_view
-from layoutalg.synth.tensormap.axes import frames
+from layoutalg.proofs.tensormap.plan import OOB_CLASSES
+from layoutalg.synth.tensormap.assemble import assemble
 from layoutalg.synth.tensormap.boxes import Box, boxes
 from layoutalg.synth.tensormap.lines import room_for
 from layoutalg.synth.tensormap.listed import plan_listed
 from layoutalg.synth.tensormap.refusal import InadmissibleError, hard_violations, structural_violations
 from layoutalg.synth.tensormap.repairs import proposals
-from layoutalg.synth.tensormap.search import Candidate, candidates
-from layoutalg.synth.tensormap.sight import Forms, sights
+from layoutalg.synth.tensormap.sight import Forms
 from layoutalg.synth.tensormap.slices import sliced_plans, why_not_sliced
 from layoutalg.synth.tensormap.variants import seen, variants
 from layoutalg.synth.tensormap.views import views
@@ -39,8 +38,9 @@ from layoutalg.targets.model import Violation
 from layoutalg.targets.nvidia.tensormap import BIT_PRESERVING_DTYPES, INTERLEAVES, limits
 from layoutalg.targets.nvidia.tensormap import violations as map_violations
 
-_CLASS_ORDER = {"exact": 0, "weak": 1, "lost": 2}
 _CALL = ("synthesize_tensormap",)
+_Sized: TypeAlias = tuple[Forms, int, Box]
+"""A box of a statement of the problem, and how many elements of the problem are one of the map."""
 
 
 @dataclass(slots=True)
@@ -49,14 +49,12 @@ class _Task:
 
     Args:
         stated: The problem.
-        lenient: The same, accepting any class.
         documented_only: Whether maps that break documented rules are skipped.
         undecided: Number of undecided candidates.
         broken: The documented rules broken by skipped candidates, each with its first violation.
     """
 
     stated: TensorMapProblem
-    lenient: TensorMapProblem
     documented_only: bool
     undecided: int = 0
     broken: dict[str, Violation] = field(default_factory=dict)
@@ -123,47 +121,6 @@ def synthesize_tensormap(
     raise InadmissibleError(_diagnostic(stated, outcome, repairs), tuple(outcome), repairs)
 
 
-def tensormap(
-    tensor: object,
-    tile: Sequence[int],
-    smem: object = None,
-    target: str = "sm_90a",
-    direction: str = "load",
-    *,
-    budget_seconds: float = PLAN_SECONDS,
-    repair: bool = True,
-    documented_only: bool = False,
-    interleave: str = "NONE",
-    **options: Any,
-) -> TensorMapPlan:
-    """Return a proved plan that copies tiles of a tensor to or from a shared-memory layout.
-
-    Args:
-        tensor: A ``layoutalg.Tensor``, ``(shape, stride, dtype)`` or an array of another library.
-        tile: Tile extents in elements, outermost dimension first.
-        smem: A layout of any family or its text: tile coordinates, outermost first, to element offsets. Defaults to
-            row-major.
-        target: Architecture.
-        direction: ``"load"`` (global to shared) or ``"store"``.
-        budget_seconds: As for ``synthesize_tensormap``.
-        repair: As for ``synthesize_tensormap``.
-        documented_only: As for ``synthesize_tensormap``.
-        interleave: As for ``synthesize_tensormap``.
-        options: As for ``TensorMapProblem.of``: ``swizzle``, ``axes``, ``bounds``, ``element_strides``, ...
-
-    Raises: As ``TensorMapProblem.of`` and ``synthesize_tensormap``.
-
-    Example:
-        >>> plan = tensormap(((4096, 8192), None, "bf16"), (128, 64), "Sw<3,3,3> o 0 o (128,64):(64,1)")
-        >>> plan.tensor_map.box, plan.tensor_map.swizzle, plan.expect_tx_bytes
-        ((64, 128), '128B', 16384)
-    """
-    problem = TensorMapProblem.of(tensor, tile, smem, arch=target, direction=direction, **options)
-    return synthesize_tensormap(
-        problem, budget_seconds=budget_seconds, repair=repair, documented_only=documented_only, interleave=interleave
-    )
-
-
 def _diagnostic(problem: TensorMapProblem, violations: list[Violation], repairs: tuple[Repair, ...]) -> Diagnostic:
     shape = f"tile {list(problem.tile)} of {problem.dtype} {list(problem.global_shape)}:{list(problem.global_strides)}"
     because = "\n         ".join(f"{violation.rule}: {violation.message}" for violation in violations)
@@ -179,19 +136,14 @@ def _plan(stated: TensorMapProblem, documented_only: bool) -> TensorMapPlan | li
     problem = seen(stated)
     hard = hard_violations(problem)
     if not hard:
-        task = _Task(
-            stated, stated if stated.oob_required == "lost" else replace(stated, oob_required="lost"), documented_only
-        )
+        task = _Task(stated, documented_only)
         found = _found(problem, task)
-        if found is not None and _suffices(found):
-            return found
-        if task.broken:
-            return list(task.broken.values())
-        if found is not None:
-            text = f"the best plan has out-of-bounds class {found.oob}; {problem.oob_required} is required"
-            return [Violation("OOB_CLASS", text, "oob_required")]
-    if hard and any(next(candidates(frame, problem.swizzle), None) for frame in frames(problem)):
-        return hard  # a box exists: nothing structural is broken
+        settled = _settled(found, task)
+        if settled is not None:
+            return settled
+    forms = Forms(problem)
+    if hard and any(any(views(forms, box, 1, "lost", plain=True)) for box in boxes(problem, problem.swizzle, 1)):
+        return hard  # nothing structural is broken
     structural = structural_violations(problem)
     if hard:  # drop the catch-all: a hard rule already explains the refusal
         structural = [violation for violation in structural if violation.rule != "NO_BOX"]
@@ -206,7 +158,7 @@ def _sliced(stated: TensorMapProblem, documented_only: bool, interleave: str) ->
     hard = hard_violations(stated)
     if hard:
         return hard
-    task = _Task(stated, replace(stated, oob_required="lost"), documented_only)
+    task = _Task(stated, documented_only)
     found: TensorMapPlan | None = None
     for proposal in sliced_plans(stated, interleave):
         proved = _prove(proposal, task)
@@ -214,131 +166,110 @@ def _sliced(stated: TensorMapProblem, documented_only: bool, interleave: str) ->
             found = proved
         if found is not None and _suffices(found):
             return found
-    if task.broken:
-        return list(task.broken.values())
-    if found is not None:
-        return [Violation("OOB_CLASS", f"the best plan has out-of-bounds class {found.oob}", "oob_required")]
+    settled = _settled(found, task)
+    if settled is not None:
+        return settled
     if task.undecided:
         raise BudgetError(Diagnostic("LA411", "gave up looking for a plan", _CALL, "the checker did not decide"))
     return [why_not_sliced(stated, interleave)]
 
 
+def _settled(found: TensorMapPlan | None, task: _Task) -> TensorMapPlan | list[Violation] | None:
+    """Return the plan, or what is wrong with the plans that were found; None if there were none."""
+    if found is not None and _suffices(found):
+        return found
+    if task.broken or found is None:
+        return list(task.broken.values()) or None
+    text = f"the best plan has out-of-bounds class {found.oob}; {task.stated.oob_required} is required"
+    return [Violation("OOB_CLASS", text, "oob_required")]
+
+
 def _suffices(plan: TensorMapPlan) -> bool:
-    return _CLASS_ORDER[plan.oob] <= _CLASS_ORDER[plan.problem.oob_required]
+    return OOB_CLASSES.index(plan.oob) <= OOB_CLASSES.index(plan.problem.oob_required)
 
 
 def _found(problem: TensorMapProblem, task: _Task) -> TensorMapPlan | None:
     """Return the best plan, possibly weaker than required; None if no map carries the tile."""
-    best = _plain(variants(problem), task)
-    if best is None or best.oob != "exact" or len(best.issues) > 1:
-        best = _viewed(variants(problem), best, task)
+    best: TensorMapPlan | None = None
+    tried: list[_Sized] = []
+    for statement in variants(problem):  # maps with the tensor's own dimensions are preferred to any others
+        found = _boxes(statement)
+        tried += found
+        best = _best_of(found, best, task, plain=True)
+        if best is not None and best.oob == "exact" and len(best.issues) == 1:
+            return best
+    tried.sort(key=_order)
+    best = _best_of(tried, best, task)
+    if best is None and task.stated.direction == "load":
+        plans = (_first_proved(sized, "lost", task) for sized in tried)
+        best = next((plan for plan in plans if plan is not None), None)
     if task.undecided and (best is None or not _suffices(best)):
         because = f"{task.undecided} candidate plans were neither proved nor refuted"  # no proof of impossibility
         raise BudgetError(Diagnostic("LA411", "gave up looking for a plan", _CALL, because))
     return best
 
 
-def _plain(problems: Iterable[TensorMapProblem], task: _Task) -> TensorMapPlan | None:
-    """Search the plain frames of every variant of a problem."""
-    best: TensorMapPlan | None = None
-    for problem in problems:
-        found = [candidate for frame in frames(problem) for candidate in candidates(frame, problem.swizzle)]
-        best = _better(best, _proved(problem, found, task))
-        if best is not None and len(best.issues) == 1:
-            break
-    return best
-
-
-def _viewed(problems: Iterable[TensorMapProblem], best: TensorMapPlan | None, task: _Task) -> TensorMapPlan | None:
-    """Search every map for every box that could improve class or issues, fewest issues first."""
-    found = _boxes(problems)
+def _best_of(found: list[_Sized], best: TensorMapPlan | None, task: _Task, plain: bool = False) -> TensorMapPlan | None:
+    """Search the maps of every box that could improve class or issues, fewest issues first."""
     for forms, ratio, box in found:
-        thin = box.thin(forms.problem.swizzle, forms.problem.element_bytes)
-        if thin and best is not None and _suffices(best) and best.oob != "lost":
+        if _thin(forms, box) and best is not None and _suffices(best) and best.oob != "lost":
             break
         for wanted in ("exact", "weak"):
             if best is None or _foreseen(forms.problem, wanted, box) < _cost(best)[:4]:
-                best = _better(best, _first_proved(forms, box, ratio, wanted, task))
-    if best is None and task.stated.direction == "load":
-        for forms, ratio, box in found:
-            best = best or _first_proved(forms, box, ratio, "lost", task)
+                best = _better(best, _first_proved((forms, ratio, box), wanted, task, plain))
     return best
 
 
-def _first_proved(forms: Forms, box: Box, ratio: int, wanted: str, task: _Task) -> TensorMapPlan | None:
+def _first_proved(sized: _Sized, wanted: str, task: _Task, plain: bool = False) -> TensorMapPlan | None:
     """Return the first proved view of a box, fewer dimensions first."""
-    for view in views(forms, box, ratio, wanted):
-        plan = _prove(assemble_view(task.stated, view), task)
-        if plan is not None:
-            return plan
-    return None
+    forms, ratio, box = sized
+    plans = (_prove(assemble(task.stated, view), task) for view in views(forms, box, ratio, wanted, plain))
+    return next((plan for plan in plans if plan is not None), None)
 
 
-def _boxes(problems: Iterable[TensorMapProblem]) -> list[tuple[Forms, int, Box]]:
-    """Every box of every variant with its element width, fewest issues first, thin ones last."""
-    found = []
-    for problem in problems:
-        size = problem.element_bytes
-        wide = problem.dtype in BIT_PRESERVING_DTYPES
-        wide &= problem.direction == "store" or problem.oob_fill == "ZERO"
-        below, above = room_for(problem)
-        long = above - below > limits.MAX_DIM * size
-        forms = Forms(problem, sights(problem))
-        for ratio in (1, 2, 4, 8):
-            if ratio == 1 or (wide and ratio * size <= 8):
-                for box in boxes(problem, problem.swizzle, ratio):
-                    if ratio == 1 or long or box.rows[0].count > limits.MAX_BOX:
-                        found.append((forms, ratio, box))
+def _boxes(problem: TensorMapProblem) -> list[_Sized]:
+    """Every box of a statement with its element width, fewest issues first, thin ones last."""
+    size = problem.element_bytes
+    wide = problem.dtype in BIT_PRESERVING_DTYPES and (problem.direction == "store" or problem.oob_fill == "ZERO")
+    below, above = room_for(problem)
+    long = above - below > limits.MAX_DIM * size
+    forms = Forms(problem)
+    found = [
+        (forms, ratio, box)
+        for ratio in (1, 2, 4, 8)
+        if ratio == 1 or (wide and ratio * size <= 8)
+        for box in boxes(problem, problem.swizzle, ratio)
+        if ratio == 1 or long or box.rows[0].count > limits.MAX_BOX
+    ]
+    return sorted(found, key=_order)
 
-    def order(entry: tuple[Forms, int, Box]) -> tuple[object, ...]:
-        forms, ratio, box = entry
-        thin = box.thin(forms.problem.swizzle, forms.problem.element_bytes)
-        return thin, box.issues, ratio, len(box.rows), -box.rows[0].count
 
-    return sorted(found, key=order)
+def _order(sized: _Sized) -> tuple[object, ...]:
+    forms, ratio, box = sized
+    return _thin(forms, box), box.issues, ratio, len(box.rows), -box.rows[0].count
+
+
+def _thin(forms: Forms, box: Box) -> bool:
+    return box.thin(forms.problem.swizzle, forms.problem.element_bytes)
 
 
 def _foreseen(problem: TensorMapProblem, wanted: str, box: Box) -> tuple[object, ...]:
     """Lower bound on the cost of a plan of this class and box."""
-    short = _CLASS_ORDER[wanted] > _CLASS_ORDER[problem.oob_required]
-    return short, wanted == "lost", box.issues, _CLASS_ORDER[wanted]
-
-
-def _proved(problem: TensorMapProblem, found: list[Candidate], task: _Task) -> TensorMapPlan | None:
-    """Return the best candidate that the checker proves."""
-    best: TensorMapPlan | None = None
-    for candidate in sorted(found, key=lambda c: (c.issues, c.rank, -_box_volume(c))):
-        if best is not None and (best.oob == "exact" or (best.oob == "weak" and candidate.issues > len(best.issues))):
-            break
-        with contextlib.suppress(TargetRuleError):  # maps that the target rejects are no candidates
-            best = _better(best, _prove(assemble(task.stated, problem, candidate), task))
-    return best
-
-
-def _box_volume(candidate: Candidate) -> int:
-    return math.prod(carried.extent for carried in candidate.carried)
+    short = OOB_CLASSES.index(wanted) > OOB_CLASSES.index(problem.oob_required)
+    return short, wanted == "lost", box.issues, OOB_CLASSES.index(wanted)
 
 
 def _prove(plan: TensorMapPlan, task: _Task) -> TensorMapPlan | None:
-    """Return the plan with its certificate and the class that the checker found; None if it is not proved."""
+    """Return the plan with the class that the checker found, proved if that class suffices; None if it is wrong."""
     clock.check("the proof of a plan")
     if task.documented_only and plan.undocumented:
         for broken in map_violations(plan.tensor_map, target=plan.problem.arch, evidence="documented"):
             task.broken.setdefault(broken.rule, broken)
         return None
-    lenient = plan if task.lenient is task.stated else plan.with_changes(problem=task.lenient)
-    verdict = check(lenient)
-    if isinstance(verdict, Refuted) and verdict.witness.get("field") == "oob":
-        lenient = lenient.with_changes(oob=verdict.witness["expected"])
-        verdict = check(lenient)
-    if not isinstance(verdict, Proved):
-        task.undecided += isinstance(verdict, Unknown)
-        return None
-    certificate = dict(verdict.certificate)
-    if task.lenient is not task.stated:
-        lenient = lenient.with_changes(problem=task.stated)
-        certificate["digest"] = lenient.digest()
-    return lenient.with_changes(certificate=certificate)
+    plan, verdict = proved(plan)
+    task.undecided += isinstance(verdict, Unknown)
+    weaker = isinstance(verdict, Refuted) and verdict.witness["what"] == WEAKER
+    return plan if weaker or isinstance(verdict, Proved) else None
 
 
 def _cost(plan: TensorMapPlan) -> tuple[object, ...]:
@@ -346,7 +277,7 @@ def _cost(plan: TensorMapPlan) -> tuple[object, ...]:
         not _suffices(plan),
         plan.oob == "lost",
         len(plan.issues),
-        _CLASS_ORDER[plan.oob],
+        OOB_CLASSES.index(plan.oob),
         len(plan.tensor_map.dims),
         len(plan.undocumented),
         plan.tensor_map.dtype != plan.problem.dtype,

@@ -13,8 +13,7 @@ import numpy as np
 from layoutalg.ground.digits import span, table
 from layoutalg.ground.errors import Diagnostic, InfeasibleError, Repair
 from layoutalg.proofs.tensormap.problem import TensorMapProblem
-from layoutalg.synth.tensormap.axes import Frame, plain_frame
-from layoutalg.synth.tensormap.boxes import tile_atoms
+from layoutalg.synth.tensormap.boxes import Atom, tile_atoms
 from layoutalg.synth.tensormap.sight import sights
 from layoutalg.targets.model import Violation
 from layoutalg.targets.nvidia import tensormap as hardware
@@ -146,17 +145,18 @@ def _store_overlap(problem: TensorMapProblem) -> Iterator[Violation]:
 
 def structural_violations(problem: TensorMapProblem) -> list[Violation]:
     """Return what keeps every box from being built."""
-    frame = plain_frame(problem)
+    atoms = tile_atoms(problem)
     found = list(_stores(problem)) if problem.direction == "store" else []
-    found += [*_inner(problem, frame), *_strides(problem), *_shared(problem, frame)]
-    if len(frame.axes) > limits.MAX_RANK:
-        text = f"{len(frame.axes)} dimensions move, and folding them leaves no valid box"
+    found += [*_inner(problem, atoms), *_strides(problem, atoms), *_shared(problem, atoms)]
+    moving = sum(not _fixed(problem, dim) for dim in range(problem.rank))
+    if moving > limits.MAX_RANK:
+        text = f"{moving} dimensions move, and folding them leaves no valid box"
         found.append(Violation("RANK", f"{text}; a map has at most {limits.MAX_RANK}", "global.shape"))
     if not hardware.swizzle_supported(problem.swizzle, problem.arch):
         text = f"swizzle {problem.swizzle} does not exist on {problem.arch}"
         found.insert(0, Violation("ARCH_ATOM", text, "smem.swizzle"))
     if not found:
-        found += _cuts(problem, frame)
+        found += _cuts(problem, atoms)
     if not found:
         text = (
             f"cannot split the tile into boxes: rank <= {limits.MAX_RANK}, extent <= {limits.MAX_BOX}, swizzle span "
@@ -164,6 +164,12 @@ def structural_violations(problem: TensorMapProblem) -> list[Violation]:
         )
         found.append(Violation("NO_BOX", text, "tile"))
     return found
+
+
+def _fixed(problem: TensorMapProblem, dim: int) -> bool:
+    """Whether a dimension has one coordinate for all tiles."""
+    low, high = problem.bounds[dim]
+    return high - low == 1 and problem.tile[dim] == 1 and problem.origin_multiple[dim] == 0
 
 
 def _stores(problem: TensorMapProblem) -> Iterator[Violation]:
@@ -180,55 +186,52 @@ def _stores(problem: TensorMapProblem) -> Iterator[Violation]:
             yield Violation("STORE", f"dimension {dim}: {text}", "bounds", dim)
 
 
-def _inner(problem: TensorMapProblem, frame: Frame) -> Iterator[Violation]:
+def _inner(problem: TensorMapProblem, atoms: tuple[Atom, ...]) -> Iterator[Violation]:
     """The contiguous run of shared memory must be contiguous in global memory, in whole 16-byte chunks."""
     size = problem.element_bytes
-    if not frame.digits:
+    if not atoms:
         text = f"a box would be one element of {size} bytes; the inner box needs a multiple of {ALIGN} bytes"
         yield Violation("BOX_INNER_16B", text, "tile")
         return
-    first = frame.digits[0]
-    axis = frame.axes[first.axis]
+    first = atoms[0]
     if first.stride != 1:
         text = f"the smallest shared-memory stride is {first.stride} elements; a box writes contiguous elements"
         yield Violation("SMEM_DENSE", text, "smem.modes")
         return
-    if axis.unit * first.place != 1:
-        text = f"neighbours in shared memory are {axis.unit * first.place} elements apart in global memory; the inner"
+    if first.step != 1:
+        text = f"neighbours in shared memory are {first.step} elements apart in global memory; the inner"
         yield Violation("INNER_CONTIGUOUS", f"{text} dimension of a map has stride 1", "smem.modes")
         return
     if first.extent * size % ALIGN:
         text = f"the inner box is {first.extent} x {size} = {first.extent * size} bytes, not a multiple of {ALIGN}"
         yield Violation("BOX_INNER_16B", text, "tile")
-    if any(step * size % ALIGN for step in axis.steps) or axis.shift * size % ALIGN:
-        steps = ", ".join(str(step * size) for step in axis.steps)
-        text = f"tile origins move the inner start coordinate by {steps} bytes; the engine needs multiples of {ALIGN}"
-        yield Violation("INNER_START", text, "origin_multiple")
+    step, low = problem.origin_multiple[first.dim] * size, problem.bounds[first.dim][0]
+    if step % ALIGN or low * size % ALIGN:
+        text = f"tile origins move the inner start coordinate by {step or low * size} bytes"
+        yield Violation("INNER_START", f"{text}; the engine needs multiples of {ALIGN}", "origin_multiple")
 
 
-def _cuts(problem: TensorMapProblem, frame: Frame) -> Iterator[Violation]:
+def _cuts(problem: TensorMapProblem, atoms: tuple[Atom, ...]) -> Iterator[Violation]:
     """A row wider than the span needs the inner dimension cut at the span; report what forbids the cut."""
-    if not frame.digits or problem.swizzle == "NONE" or frame.digits[0].stride != 1:
+    if not atoms or problem.swizzle == "NONE" or atoms[0].stride != 1:
         return
-    size = problem.element_bytes
-    width = hardware.swizzle_span_bytes(problem.swizzle) // size
-    inner = [digit for digit in frame.digits if digit.axis == frame.digits[0].axis]
-    axis = frame.axes[inner[0].axis]
-    if axis.unit != 1 or max(digit.place * digit.extent for digit in inner) <= width:
+    dim = atoms[0].dim
+    width = hardware.swizzle_span_bytes(problem.swizzle) // problem.element_bytes
+    reach = max(atom.step * atom.extent for atom in atoms if atom.dim == dim)
+    if problem.global_strides[dim] != 1 or reach <= width:
         return
-    text = f"a tile row wider than the {width * size}-byte span needs"
-    if axis.extent % width:
-        text = f"{text} the inner dimension in whole spans of {width} elements, and its extent in bounds is"
-        yield Violation("CUT_EXTENT", f"{text} {axis.extent}", "bounds")
-    if any(step % width for step in axis.steps) or axis.shift % width:
-        moves = ", ".join(map(str, axis.steps)) or axis.shift
-        text = f"a tile row wider than the {width * size}-byte span needs tile origins at multiples of {width} elements"
-        yield Violation("CUT_ORIGIN", f"{text}; they move by {moves}", "origin_multiple")
+    (low, high), step = problem.bounds[dim], problem.origin_multiple[dim]
+    text = f"a tile row wider than the {width * problem.element_bytes}-byte span needs"
+    if (high - low) % width:
+        whole = f"the inner dimension in whole spans of {width} elements, and its extent in bounds is {high - low}"
+        yield Violation("CUT_EXTENT", f"{text} {whole}", "bounds")
+    if step % width or low % width:
+        whole = f"tile origins at multiples of {width} elements; they move by {step or -low}"
+        yield Violation("CUT_ORIGIN", f"{text} {whole}", "origin_multiple")
 
 
-def _strides(problem: TensorMapProblem) -> Iterator[Violation]:
-    size = problem.element_bytes
-    first = next(iter(tile_atoms(problem)), None)
+def _strides(problem: TensorMapProblem, atoms: tuple[Atom, ...]) -> Iterator[Violation]:
+    size, first = problem.element_bytes, atoms[0] if atoms else None
     for dim, stride in enumerate(problem.global_strides):
         low, high = problem.bounds[dim]
         step, pitch = problem.element_strides[dim], stride * size
@@ -251,12 +254,12 @@ def _strides(problem: TensorMapProblem) -> Iterator[Violation]:
             yield Violation("ELEM_STRIDE", text, "element_strides", dim)
 
 
-def _shared(problem: TensorMapProblem, frame: Frame) -> Iterator[Violation]:
+def _shared(problem: TensorMapProblem, atoms: tuple[Atom, ...]) -> Iterator[Violation]:
     """Past the first gap in shared memory, tile parts become separate issues, which need aligned starts."""
     size, plain = problem.element_bytes, problem.swizzle == "NONE"
-    if not frame.digits or frame.digits[0].stride != 1:
+    if not atoms or atoms[0].stride != 1:
         return
-    extent = frame.digits[0].extent
+    extent = atoms[0].extent
     width = extent if plain else hardware.swizzle_span_bytes(problem.swizzle) // size
     if extent > width and extent % width:
         text = (
@@ -266,19 +269,19 @@ def _shared(problem: TensorMapProblem, frame: Frame) -> Iterator[Violation]:
         yield Violation("SWIZZLE_INNER", text, "smem.modes")
         return
     filled = max(extent, width)
-    for digit in frame.digits[1:]:
-        if digit.stride == filled:
-            filled = digit.stride * digit.extent
+    for atom in atoms[1:]:
+        if atom.stride == filled:
+            filled = atom.stride * atom.extent
             continue
-        starts = [d.stride * size for d in frame.digits if d.stride >= digit.stride]
+        starts = [other.stride * size for other in atoms if other.stride >= atom.stride]
         misaligned = [start for start in starts if start % limits.SMEM_DESTINATION_ALIGN_BYTES]
         if misaligned:
-            gap = digit.stride > filled
+            gap = atom.stride > filled
             where = f"leaves a gap after {filled} elements" if gap else f"is within the {filled} elements of a box"
             text = (
-                f"smem stride {digit.stride} {where}; separate copies would start {misaligned[0]} bytes apart, "
+                f"smem stride {atom.stride} {where}; separate copies would start {misaligned[0]} bytes apart, "
                 f"TMA needs {limits.SMEM_DESTINATION_ALIGN_BYTES}-byte-aligned starts"
             )
-            rule = "SMEM_DENSE" if plain or digit.stride >= filled else "SWIZZLE_PITCH"
+            rule = "SMEM_DENSE" if plain or atom.stride >= filled else "SWIZZLE_PITCH"
             yield Violation(rule, text, "smem.modes")
         return

@@ -8,6 +8,7 @@ a(t) + b * u, in bytes, or in its own coordinates if the dimension's stride is 0
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -41,6 +42,9 @@ class Sight:
         inside: First and last lattice point whose origin is itself in bounds.
         starts: First and last lattice point from which copies must be able to start: those inside, or if there are
             none, those whose tile touches the bounds.
+        seen: Per tile coordinate whether any lattice point shows it.
+        shown: First and last lattice point of each coordinate that one shows; of none, of origin 0 alone.
+        reach: The farthest of these points from 0.
         lowest: The lowest in-bounds coordinate of any tile; 0 if none.
         highest: The highest one.
         ever: Whether anything is ever in bounds.
@@ -51,6 +55,9 @@ class Sight:
     last: IntArray
     inside: tuple[int, int]
     starts: tuple[int, int]
+    seen: npt.NDArray[np.bool_]
+    shown: tuple[IntArray, IntArray]
+    reach: int
     lowest: int
     highest: int
     ever: bool
@@ -58,25 +65,25 @@ class Sight:
     @property
     def stays(self) -> bool:
         """Whether only origin 0 shows anything."""
-        seen = self.first <= self.last
-        return bool((self.first[seen] == 0).all() and (self.last[seen] == 0).all())
+        return self.reach == 0
 
     def form(self, table: IntArray, slope: int) -> Form | None:
         """Return the form with its in-bounds range, None if that exceeds the address space."""
-        seen = self.first <= self.last if self.ever else np.ones(self.first.size, dtype=np.bool_)
-        first, last = (self.first[seen], self.last[seen]) if self.ever else (np.zeros(1, np.int64),) * 2
-        reach = max(int(np.abs(first).max()), int(np.abs(last).max()))
-        if abs(slope) * reach > limits.ADDRESS_LIMIT:
+        first, last = self.shown if slope >= 0 else self.shown[::-1]
+        if abs(slope) * self.reach > limits.ADDRESS_LIMIT:
             return None
-        one, two = table[seen] + slope * first, table[seen] + slope * last
-        return Form(table, slope, int(min(one.min(), two.min())), int(max(one.max(), two.max())))
+        values = table[self.seen] if self.ever else table
+        low, high = (values + slope * first, values + slope * last) if slope else (values, values)
+        return Form(table, slope, int(low.min()), int(high.max()))
 
     def guarded(self, tests: list[Test], *, weak: bool) -> bool:
         """Whether every out-of-bounds coordinate fails some test of the map, for all origins (weak: in-bounds ones)."""
-        low = np.full(self.first.size, -FAR if self.multiple else 0, dtype=np.int64)
-        high = np.full(self.first.size, FAR if self.multiple else 0, dtype=np.int64)
+        low: Any = -FAR if self.multiple else 0
+        high: Any = FAR if self.multiple else 0
         if weak and self.multiple:
-            low[:], high[:] = self.inside
+            low, high = self.inside
+        elif self.multiple and not tests:
+            return False  # some origin is out of bounds
         for form, bottom, top in tests:
             slope = form.slope if self.multiple else 0
             if slope == 0:
@@ -94,19 +101,22 @@ Test = tuple[Form, int, int]
 """The engine moves an element only if low <= form <= high."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Forms:
-    """A problem, the sights of its tile dimensions, and their forms, cached."""
+    """A problem, the sights of its tile dimensions, and their forms, cached.
+
+    ``blank``: no tile ever has elements in bounds, so that all of it is filled.
+    """
 
     problem: TensorMapProblem
-    sights: tuple[Sight, ...]
+    sights: tuple[Sight, ...] = ()
+    blank: bool = False
     _known: dict[tuple[int, tuple[tuple[int, int], ...], bool], Form | None] = field(default_factory=dict)
     _guarded: dict[tuple[object, ...], bool] = field(default_factory=dict)
 
-    @property
-    def blank(self) -> bool:
-        """Whether no tile ever has elements in bounds, so that all of it is filled."""
-        return not all(sight.ever for sight in self.sights)
+    def __post_init__(self) -> None:
+        self.sights = sights(self.problem)
+        self.blank = not all(sight.ever for sight in self.sights)
 
     def form(self, box: Box, dim: int, atoms: tuple[int, ...], origin: bool) -> Form | None:
         """Return what atoms, and optionally the origin, of a tile dimension add; None if out of the address space."""
@@ -125,7 +135,8 @@ class Forms:
         t = np.arange(problem.tile[dim], dtype=np.int64)
         table: IntArray = np.zeros(t.size, dtype=np.int64)
         for place, extent in digits:
-            table = table + t // place % extent * (step * place)
+            count = t // place if place > 1 else t
+            table = table + (count % extent if place * extent < t.size else count) * (step * place)
         return self.sights[dim].form(table, unit * problem.origin_multiple[dim] if origin else 0)
 
     def guarded(self, dim: int, tests: list[Test], wanted: str) -> bool:
@@ -155,11 +166,13 @@ def sight_of(problem: TensorMapProblem, dim: int) -> Sight:
         first, last, inside = np.where(seen, 0, 1), np.zeros(x.size, dtype=np.int64), (0, 0)
     seen = first <= last
     ever = bool(seen.any())
-    lowest = int((x + multiple * first)[seen].min()) if ever else 0
-    highest = int((x + multiple * last)[seen].max()) if ever else 0
+    shown = (first[seen], last[seen]) if ever else (np.zeros(1, np.int64),) * 2
+    reach = max(int(np.abs(shown[0]).max()), int(np.abs(shown[1]).max()))
+    lowest = int((x[seen] + multiple * shown[0]).min()) if ever else 0
+    highest = int((x[seen] + multiple * shown[1]).max()) if ever else 0
     starts = inside
     if inside[0] > inside[1]:
         starts = (-((int(x[-1]) - low) // multiple), inside[1])
     if starts[0] > starts[1]:
         starts = (0, 0)
-    return Sight(multiple, first, last, inside, starts, lowest, highest, ever)
+    return Sight(multiple, first, last, inside, starts, seen, shown, reach, lowest, highest, ever)

@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from layoutalg.ground import limits as ground_limits
+from layoutalg.ground.digits import merge
 from layoutalg.proofs.tensormap.plan import Issue, OriginTerm, TensorMapPlan
 from layoutalg.proofs.tensormap.problem import TensorMapProblem
 from layoutalg.synth.tensormap.assemble import filled_in
@@ -94,7 +95,7 @@ def _sliced(problem: TensorMapProblem, interleave: str) -> tuple[list[_Axis], li
         for dim, modes in enumerate(problem.smem_modes)
         if any(extent > 1 and stride == 1 for extent, stride in modes)
     ]
-    runs = _coalesced(problem.smem_modes[inner[0]]) if len(inner) == 1 else []
+    runs = merge(problem.smem_modes[inner[0]]) if len(inner) == 1 else ()
     if not runs or runs[0][1] != 1 or runs[0][0] % many:
         text = f"no dimension of the tile has contiguous runs of whole {many}-element slices in shared memory"
         return Violation(RULE, text, "smem.modes")
@@ -110,7 +111,7 @@ def _sliced(problem: TensorMapProblem, interleave: str) -> tuple[list[_Axis], li
     digits: list[_Digit] = []
     for at, (low, high) in enumerate(problem.bounds):
         whole = many if at == dim else 1
-        found = [(extent, stride) for extent, stride in _coalesced(problem.smem_modes[at]) if extent > 1]
+        found = list(merge(problem.smem_modes[at]))
         if at == dim:
             found = [(runs[0][0] // many, many), *found[1:]] if runs[0][0] > many else found[1:]
         moved = problem.origin_multiple[at] or low or high - low > whole
@@ -130,19 +131,6 @@ def _sliced(problem: TensorMapProblem, interleave: str) -> tuple[list[_Axis], li
             return Violation("STRIDE_ALIGN", text, "global.stride", at)
         axes.append(_Axis(at, whole, stride, (high - low) // whole, step, -(low // whole)))
     return axes, sorted(digits, key=lambda digit: digit.stride)
-
-
-def _coalesced(modes: tuple[tuple[int, int], ...]) -> list[tuple[int, int]]:
-    """Merge digits that continue each other."""
-    answer: list[tuple[int, int]] = []
-    for extent, stride in modes:
-        if extent == 1:
-            continue
-        if answer and answer[-1][0] * answer[-1][1] == stride:
-            answer[-1] = answer[-1][0] * extent, answer[-1][1]
-        else:
-            answer.append((extent, stride))
-    return answer
 
 
 def _boxes(axes: list[_Axis], digits: list[_Digit], unit: int) -> Iterator[tuple[list[_Digit], list[_Digit]]]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from layoutalg.proofs.tensormap.problem import TensorMapProblem
 from layoutalg.synth.tensormap.boxes import Box
-from layoutalg.synth.tensormap.layings import Laying, alignment, layings, reaches
+from layoutalg.synth.tensormap.layings import Laying, alignment, grain, layings
 from layoutalg.synth.tensormap.lines import Line, Move, room_for, row_lines
 from layoutalg.synth.tensormap.sight import Forms
 from layoutalg.targets.nvidia.tensormap import limits
@@ -51,17 +51,17 @@ class View:
     oob: str
 
 
-def views(forms: Forms, box: Box, ratio: int, wanted: str) -> Iterator[View]:
-    """Yield the views of a box predicted to reach a class, fewer dimensions first."""
-    for lines in row_lines(forms.problem, box):
-        for laying in layings(forms, box, lines, ratio, wanted):
+def views(forms: Forms, box: Box, ratio: int, wanted: str, plain: bool = False) -> Iterator[View]:
+    """Yield the views of a box predicted to reach a class, fewer dimensions first; arguments as for ``layings``."""
+    for lines in row_lines(forms.problem, box, plain):
+        for laying in layings(forms, box, lines, ratio, wanted, plain):
             view = _placed(forms, box, ratio, laying, wanted)
             if view is not None:
                 yield view
 
 
 def _placed(forms: Forms, box: Box, ratio: int, laying: Laying, wanted: str) -> View | None:
-    """Return the view with the tightest extents; None if it breaks a limit or misses the class."""
+    """Return the view with the tensor's own extents where they fit, the tightest elsewhere; None without one."""
     problem = forms.problem
     size = problem.element_bytes
     lines = laying.lines
@@ -73,6 +73,11 @@ def _placed(forms: Forms, box: Box, ratio: int, laying: Laying, wanted: str) -> 
     highs = [sum(part.high for part in parts.values()) for parts in laying.parts]
     slack = alignment(problem, laying.parts[0], ratio)
     lows[0], highs[0] = lows[0] - slack[0], highs[0] + slack[1]
+    for at, dim in _alone(laying):
+        low, high = (value * lines[at].unit for value in problem.bounds[dim])
+        odd = at == 0 and (low % limits.GLOBAL_ALIGN_BYTES or high % grain(problem, ratio))
+        if lines[at].unit == problem.global_strides[dim] * size and high - low <= limits.MAX_DIM * lines[at].unit:
+            lows[at], highs[at] = (lows[at], highs[at]) if odd else (low, high - lines[at].unit)
     starts = [-low // line.unit for low, line in zip(lows, lines, strict=True)]
     extents = [start + high // line.unit + 1 for start, high, line in zip(starts, highs, lines, strict=True)]
     below = -sum(start * line.stride_bytes for start, line in zip(starts, lines, strict=True))
@@ -80,13 +85,20 @@ def _placed(forms: Forms, box: Box, ratio: int, laying: Laying, wanted: str) -> 
     room = room_for(problem)
     if below < room[0] or above > room[1] or max(extents[0] // ratio, *extents[1:], 1) > limits.MAX_DIM:
         return None
-    if not reaches(forms, tuple(range(problem.rank)), list(laying.parts), slack, wanted):
-        return None
     base = problem.base_elem_offset * size + below
     factors, slopes = _factors(problem, box, laying)
     if not _starts_in_range(forms, box, starts, factors, slopes):
         return None
     return View(problem, box, ratio, lines, factors, slopes, tuple(starts), tuple(extents), base, wanted)
+
+
+def _alone(laying: Laying) -> Iterator[tuple[int, int]]:
+    """Yield each line that alone carries a tile dimension and nothing else, with this dimension."""
+    carried = [dim for parts in laying.parts for dim in parts]
+    for at, parts in enumerate(laying.parts):
+        for dim in parts:
+            if len(parts) == carried.count(dim) == 1:
+                yield at, dim
 
 
 def _blank(problem: TensorMapProblem, box: Box, ratio: int, laying: Laying) -> View:

@@ -10,7 +10,10 @@ SBO and base offset may differ.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -20,7 +23,15 @@ from layoutalg.ground.errors import Diagnostic, LayoutError, MalformedError, Tar
 from layoutalg.ground.verdict import Proved
 from layoutalg.proofs.wgmma import InstructionTile, OperandPlan, OperandProblem, check
 from layoutalg.synth.wgmma.forms import canonical_plan
-from layoutalg.synth.wgmma.reading import Table, base_phases, differences, is_byte_wise, linear_addresses, majors
+from layoutalg.synth.wgmma.reading import (
+    Table,
+    base_phases,
+    differences,
+    is_byte_wise,
+    linear_addresses,
+    majors,
+    phases_of,
+)
 from layoutalg.synth.wgmma.refusal import refusal
 from layoutalg.targets.nvidia import wgmma as hardware
 
@@ -60,13 +71,15 @@ def synthesize_wgmma(problem: OperandProblem | Mapping[str, object], *, repair: 
     plan = find(value)
     if plan is None:
         raise refusal(value, find, repair)
+    return certified(plan)
+
+
+def certified(plan: OperandPlan) -> OperandPlan:
+    """Return a plan with the checker's certificate."""
     verdict = check(plan)
     if not isinstance(verdict, Proved):  # the finder and the checker disagree: never hand the plan out
-        raise LayoutError(
-            Diagnostic(
-                "LA371", "the checker refuted the plan found", (str(value),), witness=getattr(verdict, "witness", None)
-            )
-        )
+        what, witness = "the checker refuted the plan found", getattr(verdict, "witness", None)
+        raise LayoutError(Diagnostic("LA371", what, (str(plan.problem),), witness=witness))
     return plan.with_changes(certificate=dict(verdict.certificate))
 
 
@@ -122,31 +135,71 @@ def search(problem: OperandProblem) -> OperandPlan | None:
     linear = linear_addresses(problem)
     if int(linear.max()) + base_phases(problem, problem.swizzle)[-1] >= hardware.ADDRESS_LIMIT_BYTES:
         return None
-    modes = sorted(hardware.SWIZZLES, key=lambda swizzle: swizzle != problem.swizzle)
-    choices = _row_choices(problem)
-    readable = _readable(problem, linear, choices[-1], modes) if choices else []
-    for rows in choices:
-        for major in majors(problem):
-            for swizzle in modes:
-                clock.check("the search for descriptors")
-                if (major, swizzle) not in readable:
-                    continue
-                tiles = _derive(problem, linear, rows, major, swizzle)
-                if tiles is not None:
-                    return _assemble(problem, linear, rows, major, swizzle, tiles)
+    legal = hardware.instruction_rows(problem.operand, problem.dtype)
+    tile = Tile(linear, problem.swizzle, problem.align_bytes, problem.instruction_k, problem.element_bits)
+    found = described(tile, legal, majors(problem))
+    return None if found is None else _assemble(problem, linear, *found)
+
+
+@dataclass(frozen=True)
+class Tile:
+    """What is to be read.
+
+    Args:
+        linear: Byte address of every element before the XOR, for tile base 0; int64[mn, k].
+        swizzle: The XOR.
+        align_bytes: Alignment of the tile base.
+        k: Elements along K of one instruction.
+        bits: Bits of an element.
+    """
+
+    linear: Table
+    swizzle: str
+    align_bytes: int
+    k: int
+    bits: int
+
+    def at(self, phase: int) -> Table:
+        """Return the addresses for a tile base."""
+        return hardware.swizzle_phase(self.linear + phase, self.swizzle)
+
+    def phases(self, mode: str) -> range:
+        """Return the tile bases that matter for a mode."""
+        return phases_of(self.swizzle, mode, self.align_bytes)
+
+
+def described(
+    tile: Tile, legal: Sequence[int], choices: Sequence[str]
+) -> tuple[int, str, str, list[InstructionTile]] | None:
+    """Return descriptors that read a tile: rows of an instruction, major, mode and one descriptor per instruction.
+
+    Args:
+        tile: The tile; whole instructions along K.
+        legal: Rows that one instruction may read, fewest first.
+        choices: The majors that the element type allows.
+    """
+    modes = sorted(hardware.SWIZZLES, key=lambda swizzle: swizzle != tile.swizzle)
+    fitting = [rows for rows in reversed(legal) if tile.linear.shape[0] % rows == 0]
+    readable = _readable(tile, fitting[-1], choices, modes) if fitting else []
+    for rows in fitting:
+        for major, swizzle in readable:
+            clock.check("the search for descriptors")
+            tiles = _derive(tile, rows, major, swizzle)
+            if tiles is not None:
+                return rows, major, swizzle, tiles
     return None
 
 
-def _readable(problem: OperandProblem, linear: Table, rows: int, modes: Sequence[str]) -> list[tuple[str, str]]:
+def _readable(tile: Tile, rows: int, choices: Sequence[str], modes: Sequence[str]) -> list[tuple[str, str]]:
     """Return the modes that read the first rows of the tile; a mode that fails there fails with more rows too."""
-    bits = problem.element_bits
-    block = hardware.swizzle_phase(linear[:rows, : problem.instruction_k], problem.swizzle)
+    bits = tile.bits
+    block = tile.at(0)[:rows, : tile.k]
     chunk = int(block[0, 0]) + np.arange(8 * hardware.UNIT_BYTES // bits) * bits // 8
     lines = {"K": block[0, : chunk.size], "MN": block[: chunk.size, 0]}
     first = int(block[0, 0])
     beside = {"K": int(block[1, 0]), "MN": int(block[0, 1])}
     found = []
-    for major in majors(problem):
+    for major in choices:
         if np.array_equal(lines[major], chunk):  # every mode keeps 16 bytes contiguous
             for swizzle in modes:
                 span = hardware.swizzle_rows(swizzle)
@@ -154,73 +207,44 @@ def _readable(problem: OperandProblem, linear: Table, rows: int, modes: Sequence
                     here, there = (at ^ (((at >> 7) - base_offset) % span << 4) for at in (first, beside[major]))
                     if there - here != hardware.UNIT_BYTES * span:  # the rows of a span are consecutive
                         continue
-                    descriptor = _solve(block, major, swizzle, base_offset, bits)
+                    undone = hardware.swizzle_phase(block, swizzle, base_offset)
+                    descriptor = _fields(undone, major, swizzle, base_offset, bits)
                     if descriptor is not None and _reads(descriptor, major, block, 0, bits):
                         found.append((major, swizzle))
                         break
     return found
 
 
-def _row_choices(problem: OperandProblem) -> list[int]:
-    """Rows per instruction that divide the tile equally, fewest instructions first."""
-    legal = hardware.instruction_rows(problem.operand, problem.dtype)
-    return [rows for rows in reversed(legal) if problem.shape[0] % rows == 0]
-
-
-def _derive(
-    problem: OperandProblem, linear: Table, rows: int, major: str, swizzle: str
-) -> list[InstructionTile] | None:
+def _derive(tile: Tile, rows: int, major: str, swizzle: str) -> list[InstructionTile] | None:
     """Return the descriptors of every instruction in one mode; base offsets equal throughout where possible."""
-    step, bits = problem.instruction_k, problem.element_bits
-    corners = [(mn, k) for mn in range(0, problem.shape[0], rows) for k in range(0, problem.shape[1], step)]
+    height, width = tile.linear.shape
+    corners = list(itertools.product(range(0, height, rows), range(0, width, tile.k)))
     offsets = range(hardware.swizzle_rows(swizzle))
-    phases = base_phases(problem, swizzle)
-    aligned = hardware.swizzle_phase(linear, problem.swizzle)
-    wanted: dict[int, Table] = {0: aligned}
-    undone: dict[int, Table] = {}
+    wanted = cache(tile.at)  # on demand: most candidates fail at the first phase
+    undone = cache(lambda base_offset: hardware.swizzle_phase(wanted(0), swizzle, base_offset))
 
-    def block(phase: int, mn: int, k: int) -> Table:
-        if phase not in wanted:  # on demand: most candidates fail at the first phase
-            wanted[phase] = hardware.swizzle_phase(linear + phase, problem.swizzle)
-        return wanted[phase][mn : mn + rows, k : k + step]
-
+    @cache
     def solve(corner: tuple[int, int], base_offset: int) -> InstructionTile | None:
-        mn, k = corner
-        if base_offset not in undone:
-            undone[base_offset] = hardware.swizzle_phase(aligned, swizzle, base_offset)
-        descriptor = _fields(undone[base_offset][mn : mn + rows, k : k + step], major, swizzle, base_offset, bits)
+        here = np.s_[corner[0] : corner[0] + rows, corner[1] : corner[1] + tile.k]
+        descriptor = _fields(undone(base_offset)[here], major, swizzle, base_offset, tile.bits)
         if descriptor is None or not all(
-            _reads(descriptor, major, block(phase, *corner), phase, bits) for phase in phases
+            _reads(descriptor, major, wanted(phase)[here], phase, tile.bits) for phase in tile.phases(swizzle)
         ):
             return None
         return InstructionTile(*corner, descriptor, descriptor.encode())
 
-    solved: dict[tuple[int, int], InstructionTile] = {}
     for base_offset in offsets:
         clock.check("the search for descriptors")
-        found: list[InstructionTile] = []
-        for corner in corners:
-            tile = solve(corner, base_offset)
-            if tile is None:
-                break
-            found.append(tile)
-            solved.setdefault(corner, tile)
+        found = list(itertools.takewhile(lambda each: each is not None, (solve(at, base_offset) for at in corners)))
         if len(found) == len(corners):
-            return found
-    if corners[0] not in solved:
-        return None
+            return [each for each in found if each is not None]
     mixed: list[InstructionTile] = []
     for corner in corners:
-        tile = solved.get(corner) or next(filter(None, (solve(corner, offset) for offset in offsets)), None)
-        if tile is None:
+        tiles = (solve(corner, base_offset) for base_offset in offsets)
+        if (each := next(filter(None, tiles), None)) is None:
             return None
-        mixed.append(tile)
+        mixed.append(each)
     return mixed
-
-
-def _solve(block: Table, major: str, swizzle: str, base_offset: int, bits: int) -> hardware.MatrixDescriptor | None:
-    """Undo the XOR and derive start, LBO and SBO from the first element and the digits' unit coordinates."""
-    return _fields(hardware.swizzle_phase(block, swizzle, base_offset), major, swizzle, base_offset, bits)
 
 
 def _fields(linear: Table, major: str, swizzle: str, base_offset: int, bits: int) -> hardware.MatrixDescriptor | None:

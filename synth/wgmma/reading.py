@@ -57,8 +57,13 @@ def base_phases(problem: OperandProblem, swizzle: str) -> range:
         >>> list(base_phases(OperandProblem("B", (8, 16), (((8, 16),), ((16, 1),)), "32B", align_bytes=64), "32B"))
         [0, 64, 128, 192]
     """
-    period = max(SWIZZLE_TABLE[name].period_bytes for name in (problem.swizzle, swizzle))
-    return range(0, period, min(problem.align_bytes, period))
+    return phases_of(problem.swizzle, swizzle, problem.align_bytes)
+
+
+def phases_of(own: str, mode: str, align_bytes: int) -> range:
+    """Return the tile bases that an alignment allows, below the common period of the tile's swizzle and a mode."""
+    period = max(SWIZZLE_TABLE[name].period_bytes for name in (own, mode))
+    return range(0, period, min(align_bytes, period))
 
 
 def majors(problem: OperandProblem) -> tuple[str, ...]:

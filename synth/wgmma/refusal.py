@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from layoutalg.ground.errors import Diagnostic, InfeasibleError, MalformedError, Repair, TargetRuleError, plain
+from layoutalg.ground.refusal import Broken
 from layoutalg.proofs.wgmma import OperandPlan, OperandProblem, check
 from layoutalg.synth.wgmma.operand import canonical_operand
 from layoutalg.synth.wgmma.reading import (
@@ -30,25 +31,32 @@ from layoutalg.targets.nvidia import wgmma as hardware
 SCHEMA = "layoutalg/wgmma-refusal/1"
 SOURCE = "PTX ISA 9.1 section 9.7.15.5 and measured reads, see targets.nvidia.wgmma.operand"
 Find = Callable[[OperandProblem], OperandPlan | None]
-Broken = tuple[str, str]
-"""A rule and the reason why it is broken."""
 
 
 class InadmissibleOperandError(InfeasibleError):
-    """No measured descriptor mode reads the layout; ``.reasons`` says why, one sentence for each of ``.rules``."""
+    """No measured descriptor mode reads the layout; ``.broken`` says why."""
 
-    def __init__(self, diagnostic: Diagnostic, reasons: tuple[str, ...], rules: tuple[str, ...] = ()) -> None:
+    def __init__(self, diagnostic: Diagnostic, broken: tuple[Broken, ...]) -> None:
         super().__init__(diagnostic)
-        self.reasons = reasons
-        self.rules = rules
+        self.broken = broken
+
+    @property
+    def rules(self) -> tuple[str, ...]:
+        """Ids of the broken rules."""
+        return tuple(each.rule for each in self.broken)
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """One sentence for each of ``rules``."""
+        return tuple(each.reason for each in self.broken)
 
     @property
     def repairs(self) -> tuple[Repair, ...]:
         """Changes of the problem that have a plan."""
         return self.diagnostic.repairs
 
-    def __reduce__(self) -> tuple[type, tuple[Diagnostic, tuple[str, ...], tuple[str, ...]]]:
-        return type(self), (self.diagnostic, self.reasons, self.rules)
+    def __reduce__(self) -> tuple[type, tuple[Diagnostic, tuple[Broken, ...]]]:
+        return type(self), (self.diagnostic, self.broken)
 
     def to_json(self) -> dict[str, object]:
         """Return the refusal as JSON-ready data."""
@@ -75,32 +83,33 @@ def refusal(problem: OperandProblem, find: Find, repair: bool = True) -> Inadmis
     if not broken:
         broken = tuple(_layout_reasons(problem))
         witness = closest(problem) if repair else None
-    reasons, rules = tuple(reason for _, reason in broken), tuple(rule for rule, _ in broken)
     diagnostic = Diagnostic(
         "LA370",
         "no measured wgmma descriptor mode reads this shared-memory layout",
         (str(problem),),
-        "; ".join(reasons),
+        "; ".join(each.reason for each in broken),
         witness,
         tuple(_repairs(problem, find)) if repair else (),
         SOURCE,
     )
-    return InadmissibleOperandError(diagnostic, reasons, rules)
+    return InadmissibleOperandError(diagnostic, broken)
 
 
 def _shape_reasons(problem: OperandProblem) -> Iterator[Broken]:
     mn, k = problem.shape
     if problem.operand == "A" and mn % hardware.INSTRUCTION_M:
-        yield "WGMMA_ROWS", f"operand A is read {hardware.INSTRUCTION_M} rows at a time, the tile has {mn} rows"
+        yield Broken("WGMMA_ROWS", f"operand A is read {hardware.INSTRUCTION_M} rows at a time, the tile has {mn} rows")
     if problem.operand == "B" and mn % hardware.N_VALUES[0]:
-        yield "WGMMA_ROWS", f"operand B is read in multiples of {hardware.N_VALUES[0]} rows, the tile has {mn} rows"
+        yield Broken(
+            "WGMMA_ROWS", f"operand B is read in multiples of {hardware.N_VALUES[0]} rows, the tile has {mn} rows"
+        )
     if not is_byte_wise(problem):
-        yield (
+        yield Broken(
             "WGMMA_BITS",
             "eight neighbours along K must be the bits of one byte, low bit first, and every row must start a byte",
         )
     if k % problem.instruction_k:
-        yield "WGMMA_K", f"one instruction reads {problem.instruction_k} elements along K, the tile has {k}"
+        yield Broken("WGMMA_K", f"one instruction reads {problem.instruction_k} elements along K, the tile has {k}")
 
 
 def _rows(problem: OperandProblem) -> int:
@@ -116,15 +125,17 @@ def _layout_reasons(problem: OperandProblem) -> Iterator[Broken]:
     mn, k = axis_bytes(problem)
     last = problem.smem_base_bytes + int(mn.max()) + int(k.max()) + base_phases(problem, problem.swizzle)[-1]
     if last >= hardware.ADDRESS_LIMIT_BYTES:
-        yield (
+        yield Broken(
             "WGMMA_ADDRESS",
             f"the tile can reach byte {last}, descriptor addresses end at {hardware.ADDRESS_LIMIT_BYTES - 1}",
         )
     if problem.smem_base_bytes % hardware.UNIT_BYTES:
-        yield "WGMMA_ALIGN", f"smem_base_bytes = {problem.smem_base_bytes} is not a multiple of {hardware.UNIT_BYTES}"
+        yield Broken(
+            "WGMMA_ALIGN", f"smem_base_bytes = {problem.smem_base_bytes} is not a multiple of {hardware.UNIT_BYTES}"
+        )
     size = problem.element_bits // 8
     if "MN" not in majors(problem) and mn.size > 1 and int(mn[1]) == size and not (k.size > 1 and int(k[1]) == size):
-        yield "WGMMA_MAJOR", f"the tile is contiguous along MN, but {problem.dtype} operands must be K-major"
+        yield Broken("WGMMA_MAJOR", f"the tile is contiguous along MN, but {problem.dtype} operands must be K-major")
     rows = _rows(problem)
     fitting = []
     for major in _majors(problem):
@@ -133,15 +144,13 @@ def _layout_reasons(problem: OperandProblem) -> Iterator[Broken]:
             if reason is None:
                 fitting.append((major, swizzle))
             if swizzle == problem.swizzle and reason is not None:
-                yield reason[0], f"{major}-major, {swizzle}: {reason[1]}"
+                yield Broken(reason.rule, f"{major}-major, {swizzle}: {reason.reason}")
     for major, swizzle in fitting:
         if swizzle != problem.swizzle:
-            yield (
+            yield Broken(
                 "WGMMA_SWIZZLE",
-                (
-                    f"swizzle phase: without its XOR the tile is {major}-major in the {swizzle} mode, but its "
-                    f"{problem.swizzle} XOR moves rows to other chunks"
-                ),
+                f"swizzle phase: without its XOR the tile is {major}-major in the {swizzle} mode, but its "
+                f"{problem.swizzle} XOR moves rows to other chunks",
             )
 
 
@@ -195,10 +204,12 @@ def _digit_reasons(line: Table, corner: int, count: int, digit: _Digit) -> Itera
             here = digit.name(index - digit.weight)
             found = f"{digit.name(index)} is {int(moves[i])} bytes after {here}, not {digit.step}"
             if digit.step < hardware.UNIT_BYTES:
-                yield "WGMMA_MAJOR", f"{digit.axis} is not contiguous: {found}"
+                yield Broken("WGMMA_MAJOR", f"{digit.axis} is not contiguous: {found}")
             else:
                 pitch = "row pitch" if digit.axis == "MN" else "pitch along K"
-                yield "WGMMA_PITCH", f"the {pitch} is not the {digit.step} bytes of the {digit.swizzle} mode: {found}"
+                yield Broken(
+                    "WGMMA_PITCH", f"the {pitch} is not the {digit.step} bytes of the {digit.swizzle} mode: {found}"
+                )
         return
     if moves.size == 0:
         return
@@ -208,20 +219,18 @@ def _digit_reasons(line: Table, corner: int, count: int, digit: _Digit) -> Itera
     first = int(moves[0])
     for i in np.flatnonzero(moves != first)[:1]:
         at = corner + (int(i) + 1) * digit.weight
-        yield (
+        yield Broken(
             "WGMMA_UNIFORM",
-            (
-                f"the {group} is not uniform: {first} bytes from {digit.name(corner)} "
-                f"to {digit.name(corner + digit.weight)}, "
-                f"{int(moves[i])} from {digit.name(at - digit.weight)} to {digit.name(at)}"
-            ),
+            f"the {group} is not uniform: {first} bytes from {digit.name(corner)} "
+            f"to {digit.name(corner + digit.weight)}, "
+            f"{int(moves[i])} from {digit.name(at - digit.weight)} to {digit.name(at)}",
         )
     if first % hardware.UNIT_BYTES:
-        yield "WGMMA_ALIGN", f"the {group} of {first} bytes is not a multiple of {hardware.UNIT_BYTES}"
+        yield Broken("WGMMA_ALIGN", f"the {group} of {first} bytes is not a multiple of {hardware.UNIT_BYTES}")
     if first == 0:
-        yield "WGMMA_ZERO", f"the {group} is 0, which was not measured"
+        yield Broken("WGMMA_ZERO", f"the {group} is 0, which was not measured")
     if not 0 <= first < hardware.ADDRESS_LIMIT_BYTES:
-        yield "WGMMA_ADDRESS", f"the {group} of {first} bytes does not fit 18 bits"
+        yield Broken("WGMMA_ADDRESS", f"the {group} of {first} bytes does not fit 18 bits")
 
 
 def _sum_reasons(segment: Table, corner: int, digits: tuple[tuple[int, int | str], ...], axis: str) -> Iterator[Broken]:
@@ -236,15 +245,13 @@ def _sum_reasons(segment: Table, corner: int, digits: tuple[tuple[int, int | str
         weight *= max(extent, 1)
     for i in np.flatnonzero(segment != expected)[:1]:
         at = corner + int(i)
-        yield (
+        yield Broken(
             "WGMMA_REPEAT",
-            (
-                f"the {axis} coordinates do not repeat their pattern: {axis.lower()} = {at} is "
-                f"{int(segment[i] - segment[0])} bytes after {corner}, not {int(expected[i] - segment[0])}"
-            ),
+            f"the {axis} coordinates do not repeat their pattern: {axis.lower()} = {at} is "
+            f"{int(segment[i] - segment[0])} bytes after {corner}, not {int(expected[i] - segment[0])}",
         )
     if int(segment[0]) % hardware.UNIT_BYTES:
-        yield (
+        yield Broken(
             "WGMMA_ALIGN",
             f"the instruction at {axis.lower()} = {corner} starts at byte {int(segment[0])}, not a multiple of 16",
         )

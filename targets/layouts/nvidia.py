@@ -6,7 +6,7 @@ slow dimension first.
 
 References: PTX ISA 9.1 sections 9.7.14.5 (fragments of mma), 9.7.14.5.15 (ldmatrix), 9.7.15.5.1 (fragments of wgmma);
 Triton 3.9.0. Evidence: an H200 ran every form of ldmatrix and stmatrix, and wgmma with A in registers for every N
-(``tests/data/measured/fragments_dev.npz``, ``benchmarks/device_fragments.py``).
+(``tests/data/measured/fragments_dev.npz``, ``benchmarks/device.py fragments``).
 """
 
 from __future__ import annotations

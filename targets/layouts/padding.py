@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +17,6 @@ import numpy.typing as npt
 from layoutalg.f2 import LinearLayout, kernel_of
 from layoutalg.ground.errors import AdmissibilityError, BudgetError, Diagnostic, RepresentabilityError
 from layoutalg.ground.layout import Written
-from layoutalg.piecewise import PiecewiseLayout
 from layoutalg.targets.layouts.shared import SHARED_AXES
 from layoutalg.targets.layouts.tile import (
     Tile,
@@ -30,6 +30,9 @@ from layoutalg.targets.layouts.tile import (
     shape_per_cta,
     vectors,
 )
+
+if TYPE_CHECKING:
+    from layoutalg.piecewise import PiecewiseLayout
 
 PADDED_SOURCE = "Triton 3.9.0 PaddedSharedLayout"
 LIST_BITS = 27
@@ -131,6 +134,8 @@ class PaddedShared(Written):
             >>> padded_shared((8,), [(4, 1)], order=(0,)).to_piecewise().table().tolist()
             [0, 1, 2, 3, 5, 6, 7, 8]
         """
+        from layoutalg.piecewise import PiecewiseLayout
+
         extent = self.linear.in_dims["offset"]
         terms = "".join(f" + {padding}*floor(offset/{interval})" for interval, padding in self.pairs)
         return PiecewiseLayout(f"{{ [offset] -> [address = offset{terms}] : 0 <= offset < {extent} }}")

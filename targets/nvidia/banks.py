@@ -10,8 +10,8 @@ neighbouring groups of a load merge if their pairs of active lanes agree. ``ldma
 matrices (x1, x2) read 8 and 16 addresses in groups of 8.
 
 References: CUDA C++ programming guide, shared memory (banks and words). The groups and their merging are undocumented:
-1,800 accesses counted on an H200, ``tests/data/measured/banks_dev.npz``, ``benchmarks/device_banks.py``; for narrow
-matrices and inactive lanes, 1,080 on an H100, ``matrix_banks_dev.npz``, ``benchmarks/device_matrices.py``.
+1,800 accesses counted on an H200, ``tests/data/measured/banks_dev.npz``, ``benchmarks/device.py banks``; for narrow
+matrices and inactive lanes, 1,080 on an H100, ``matrix_banks_dev.npz``, ``benchmarks/device.py banks``.
 """
 
 from __future__ import annotations

@@ -10,14 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from layoutalg.cute import ComposedLayout, CuteLayout, Swizzle
-from layoutalg.piecewise import PiecewiseLayout
 from layoutalg.targets.nvidia.swizzles import SWIZZLE_TABLE, XORS
+
+if TYPE_CHECKING:
+    from layoutalg.piecewise import PiecewiseLayout
 
 ROW_BYTES = 128
 """Address bytes per unit of the swizzle's phase, and of the base offset."""
@@ -25,7 +27,7 @@ Field: TypeAlias = Literal["leading_bytes", "stride_bytes"]
 Step: TypeAlias = int | Field
 Digit: TypeAlias = tuple[int, Step]
 """An extent (0 for the rest), and the digit's step in bytes or as a descriptor field."""
-Meaning: TypeAlias = CuteLayout | ComposedLayout | PiecewiseLayout
+Meaning: TypeAlias = "CuteLayout | ComposedLayout | PiecewiseLayout"
 IntArray: TypeAlias = npt.NDArray[np.int64]
 
 
@@ -115,6 +117,8 @@ def _cut(
     descriptor: Any, digits: Sequence[Sequence[tuple[int, int]]], extents: tuple[int, int], bits: int
 ) -> PiecewiseLayout:
     """Reads of rows that end inside a span, as a piecewise layout."""
+    from layoutalg.piecewise import PiecewiseLayout
+
     terms = [str(8 * descriptor.start_address_bytes // bits)]
     for rest, each in zip(("mn", "k"), digits, strict=True):
         for size, step in each:

@@ -52,4 +52,4 @@ def test_conversions_of_tables_and_gathers_of_registers(bits: int) -> None:
 @pytest.mark.parametrize("bits", [8, 16, 32, 64])
 def test_conversions_across_the_blocks_of_a_cluster(bits: int) -> None:
     for seed in range(8):
-        crossed(on_the_device, bits, seed)
+        crossed(on_the_device, "sm_90a", bits, seed)

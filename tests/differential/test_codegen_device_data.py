@@ -155,6 +155,6 @@ def test_recorded_operand_b(n: int) -> None:
     words = fields[:, 0] >> np.uint64(4) | fields[:, 1] << np.uint64(16) | fields[:, 2] << np.uint64(32)
     words |= fields[:, 3] << np.uint64(49) | fields[:, 4] << np.uint64(62)
     found = np.zeros((len(chosen), 16, n), dtype=np.uint16)
-    kernel = program("device_operand_b").probe_b_kernel(n)
+    kernel = program("device_wgmma_probes").probe_b_kernel(n)
     assert hostsim.run(kernel, [words, fields[:, 5].astype(np.int32), found], blocks=len(chosen)) == 0
     assert np.array_equal(found, data["index"][chosen])

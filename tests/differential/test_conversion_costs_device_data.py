@@ -1,6 +1,6 @@
 """The costs of instructions of sm_90a are those that a device was measured to have.
 
-The record is ``tests/data/measured/conversion_costs_dev.json.gz``, by ``benchmarks/device_conversion_costs.py``.
+The record is ``tests/data/measured/conversion_costs_dev.json.gz``, by ``benchmarks/device.py costs``.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Conversions that a GPU ran beside Triton's: every word right, and the figures that are told of them.
 
-The record is ``tests/data/measured/conversions_dev.json.gz``, written by ``benchmarks/device_conversions.py``.
+The record is ``tests/data/measured/conversions_dev.json.gz``, written by ``benchmarks/device.py conversions``.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Residuals that a GPU ran by exchanges, by shuffles and through shared memory: every element, and the plans of today.
 
-The record is ``tests/data/measured/factor_exchanges_dev.json.gz``, written by ``benchmarks/device_factor.py``.
+The record is ``tests/data/measured/factor_exchanges_dev.json.gz``, written by ``benchmarks/device.py factor``.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Factored layouts that a GPU ran both ways: every word equal, and the same rounds as are found today.
 
-The record is ``tests/data/measured/factor_dev.json.gz``, written by ``benchmarks/device_factor.py``.
+The record is ``tests/data/measured/factor_dev.json.gz``, written by ``benchmarks/device.py factor``.
 """
 
 from __future__ import annotations

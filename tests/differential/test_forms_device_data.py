@@ -1,6 +1,6 @@
 """Recorded sparse products, accesses, copies and reductions of a device against the models; no GPU needed.
 
-The records are those of ``benchmarks/device_forms.py``; their ``facts`` name the chip.
+The records are those of ``benchmarks/device.py forms``; their ``facts`` name the chip.
 """
 
 from __future__ import annotations

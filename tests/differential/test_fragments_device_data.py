@@ -1,6 +1,6 @@
 """Recorded registers of matrix instructions against the fragment layouts; no GPU needed.
 
-The record is ``tests/data/measured/fragments_dev.npz``, written by ``benchmarks/device_fragments.py`` on the chip that
+The record is ``tests/data/measured/fragments_dev.npz``, written by ``benchmarks/device.py fragments`` on the chip that
 its ``facts`` name.
 """
 

@@ -1,6 +1,6 @@
 """Recorded accesses, products and counters of a device against plans, fragments and banks; no GPU needed.
 
-The records are those of ``benchmarks/device_matrices.py``; their ``facts`` name the chip.
+The records are those of ``benchmarks/device.py matrices``; their ``facts`` name the chip.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Recorded verdicts and loads of tensor maps with pitches of 0 against the library's rules, bytes and model; no GPU.
 
-The record is that of ``benchmarks/device_pitch0.py``, whose cases are drawn again here.
+The record is that of ``benchmarks/device.py pitch0``, whose cases are drawn again here.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "benchmarks"))
 
 import device_copies  # noqa: E402
-import device_pitch0  # noqa: E402
 
 from layoutalg.targets.nvidia import tensormap  # noqa: E402
 
@@ -47,8 +46,8 @@ def test_every_load_ran_and_brought_the_bytes_of_the_model() -> None:
 
 @pytest.mark.parametrize("rank", [2, 3, 4, 5])
 def test_what_was_predicted_is_what_the_model_of_the_engine_loads(rank: int) -> None:
-    """The device agreed with ``device_copies.predict``, and that agrees with ``tile_load``, which shares no code."""
-    params, coords, _ = device_pitch0.cases(rank, 6, 500 + rank)
+    """The device agreed with the tests' own copy engine, and that agrees with ``tile_load``, which shares no code."""
+    params, coords, _ = device_copies.still_cases(rank, 6, 500 + rank)
     assert np.array_equal(params, RECORD["params"][RECORD["params"][:, 1] == rank])
     memory = device_copies.source_words(0, device_copies.BUFFER_WORDS)
     chosen = np.flatnonzero(params[:, 22] == 0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -24,7 +24,7 @@ def _drawn(rng: np.random.Generator, shape: tuple[int, ...], size: int) -> Any:
     return rng.integers(0, 256, (*shape, size), dtype=np.uint8).view(WORDS[size])[..., 0]
 
 
-def gathered(runner: Runner, arch: str, way: str, size: int, seed: int) -> None:
+def gathered(runner: Runner, arch: str, way: str, size: int, seed: int, index_bits: Sequence[int] = (32, 64)) -> None:
     """A gather along an axis, indices outside included: ``into[j] = from[index[j]]``, 0 outside.
 
     Indices of 64 bits are also such that their low 32 bits are inside the axis.
@@ -36,7 +36,7 @@ def gathered(runner: Runner, arch: str, way: str, size: int, seed: int) -> None:
     count = int(rng.integers(1, 90))
     source = np.ascontiguousarray(_drawn(rng, shape, size))
     whole = (*shape[:axis], count, *shape[axis + 1 :])
-    for bits in (32, 64):
+    for bits in index_bits:
         index = rng.integers(-3, shape[axis] + 3, whole)
         if bits == 64:
             index += rng.integers(-1, 2, whole) * (rng.integers(0, 4, whole) == 0) << rng.integers(31, 40, whole)
@@ -152,14 +152,14 @@ def picked(runner: Runner, arch: str, element_bits: int, seed: int) -> None:
     assert (into == wanted).all()
 
 
-def crossed(runner: Runner, element_bits: int, seed: int) -> None:
-    """A conversion across the blocks of a cluster of sm_90a; the runner launches as many blocks."""
+def crossed(runner: Runner, arch: str, element_bits: int, seed: int) -> None:
+    """A conversion across the blocks of a cluster; the runner launches as many blocks."""
     rng = np.random.default_rng(seed)
     warp_bits, block_bits, register_bits = (int(rng.integers(*ends)) for ends in ((0, 3), (1, 4), (1, 4)))
     bits = register_bits + 5 + warp_bits + block_bits
     axes = (("register", register_bits), ("lane", 5), ("warp", warp_bits), ("block", block_bits))
     ends = [LinearLayout(axes, (("element", bits),), _columns(rng, bits, dense=bool(seed % 2))) for _ in range(2)]
-    plan = conversion(*ends, element_bits, "sm_90a")
+    plan = conversion(*ends, element_bits, arch)
     elements = _drawn(rng, (1 << bits,), element_bits // 8)
     held = [as_words(elements[end.table()].reshape(-1, 1 << register_bits), element_bits) for end in ends]
     into = np.zeros_like(held[1])

@@ -10,7 +10,7 @@ import pytest
 import layoutalg as la
 from layoutalg.ground.errors import MalformedError
 from layoutalg.ground.verdict import Unknown
-from layoutalg.synth.admission.amd import ACCESSES, UNDOCUMENTED
+from layoutalg.synth.admission.lds import ACCESSES, UNDOCUMENTED
 from layoutalg.synth.lds import FILLS, WIDTHS
 from layoutalg.targets import model_of
 from layoutalg.targets.layouts.amd import mfma_accumulator, mfma_operand, wmma_accumulator, wmma_operand
@@ -78,7 +78,7 @@ def test_compilers_tiles():
         found = la.admissible(layout, consumer, arch, dtype)
         assert isinstance(found, la.Admitted), (consumer, str(found))
         assert found.certificate.check()
-        assert found.to_json()["descriptor"]["schema"] == "layoutalg/matrix-plan/1"
+        assert found.to_json()["descriptor"]["schema"] == "layoutalg/fragment-plan/1"
 
 
 def test_an_instruction_of_another_chip_is_refused_with_one_that_fits():

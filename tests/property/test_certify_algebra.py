@@ -14,7 +14,8 @@ import layoutalg as la
 from layoutalg.ground.errors import AdmissibilityError, BudgetError, LayoutError, RepresentabilityError
 from layoutalg.proofs import checker
 from layoutalg.proofs.certify import Certificate
-from layoutalg.proofs.certify.functions import common_digits, function
+from layoutalg.proofs.certify.functions import function
+from layoutalg.proofs.certify.stages import common_digits
 from layoutalg.proofs.checker import base
 from layoutalg.testing import strategies as draw
 

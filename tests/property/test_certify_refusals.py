@@ -18,7 +18,6 @@ from layoutalg.proofs.certify import forced
 from layoutalg.proofs.certify.convolutions import convolution
 from layoutalg.proofs.certify.systems import excluded, none_of
 from layoutalg.proofs.im2col import ConvolutionProblem
-from layoutalg.synth.admission import refusals
 from layoutalg.synth.admission.request import request_of
 from layoutalg.synth.factor import factorise
 from layoutalg.synth.fragments import coordinates
@@ -204,16 +203,13 @@ def test_operands_that_are_read_have_a_candidate_with_a_solution(swizzle: str, m
         text = f"{swizzle}({rows},({span},{deep // span})):({span},(1,{rows * span}))"
     else:
         text = f"{swizzle}(({span},{rows // span}),{deep}):((1,{deep * span}),{span})"
-    target = "sm_90a" if consumer.startswith("wgmma") else "sm_100a"
+    target, counts = ("sm_90a", (64,)) if consumer.startswith("wgmma") else ("sm_100a", (64, 128))
     assert isinstance(la.admissible(text, consumer, target), la.Admitted)
-    writer = refusals.WRITERS[consumer.split(".")[0]]
-
-    def request(layout: Any) -> Any:
-        return request_of(layout, consumer, target, "bf16", (rows, deep), 1024, {})
-
-    assert writer(request(text)) is None
-    table = request(text).offsets.copy()
+    modes = forced.modes(2, ("K", "MN"), atoms=target == "sm_100a")
+    table = request_of(text, consumer, target, "bf16", (rows, deep), 1024, {}).offsets.copy()
+    flat = table.reshape(-1, order="F")
+    assert forced.no_descriptors(flat, (rows, deep), 2, 1024, counts, 16, modes) is None
     table[5, 3], table[5, 4] = table[5, 4], table[5, 3]
-    made = writer(request(table))
+    made = la.admissible(table, consumer, target).certificate
     assert made is not None
     assert checker.check(made.to_json())[0] == 0

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import copy
-import pickle
 from collections.abc import Mapping
 from itertools import pairwise
 
@@ -18,16 +16,13 @@ from layoutalg.cute import (
     coalesce,
     complement,
     composition,
-    filter_zeros,
     flatten,
     left_inverse,
     make_layout,
-    right_inverse,
 )
 from layoutalg.cute import filter as drop_zeros
-from layoutalg.cute.inttuple import IntTuple, idx2crd, unflatten
+from layoutalg.cute.inttuple import IntTuple, unflatten
 from layoutalg.ground.errors import AdmissibilityError
-from layoutalg.notation import parse
 
 QUICK = settings(max_examples=200, deadline=None)
 
@@ -76,37 +71,6 @@ def numbers(witness: Mapping[str, object], *keys: str) -> list[int]:
 
 @given(layouts(least=0))
 @QUICK
-def test_evaluation_by_every_road(layout: CuteLayout) -> None:
-    values = enumerate_layout(layout)
-    assert layout.table().tolist() == values
-    assert layout.size == len(values)
-    assert layout.cosize == (1 + max(values) - min(values) if values else 0)
-    assert layout.apply(np.arange(layout.size)).tolist() == values
-    for index, value in enumerate(values):
-        assert layout(index) == value
-        if isinstance(layout.shape, tuple):
-            coordinate = idx2crd(index, layout.shape)
-            assert layout(coordinate) == value
-            assert isinstance(coordinate, tuple)
-            assert layout.apply(coordinate) == value
-    if isinstance(layout.shape, tuple) and layout.rank:
-        tops = [np.arange(mode.size) for mode in layout]
-        grid = layout.apply(tuple(np.meshgrid(*tops, indexing="ij")))
-        assert grid.reshape(-1, order="F").tolist() == values
-        assert make_layout(*layout) == layout
-
-
-@given(layouts(least=0))
-@QUICK
-def test_values_survive_text_pickle_and_copy(layout: CuteLayout) -> None:
-    assert parse(str(layout)) == layout
-    assert eval(repr(layout), {"CuteLayout": CuteLayout}) == layout
-    assert pickle.loads(pickle.dumps(layout)) == copy.copy(layout) == copy.deepcopy(layout) == layout
-    assert hash(pickle.loads(pickle.dumps(layout))) == hash(layout)
-
-
-@given(layouts(least=0))
-@QUICK
 def test_coalesce_keeps_the_function(layout: CuteLayout) -> None:
     result = coalesce(layout)
     assert enumerate_layout(result) == enumerate_layout(layout)
@@ -133,15 +97,6 @@ def test_coalesce_separates_all_small_layouts() -> None:
                     values = tuple(enumerate_layout(layout))
                     assert forms.setdefault(coalesce(layout), values) == values
     assert len(set(forms.values())) == len(forms)
-
-
-@given(layouts(least=0))
-@QUICK
-def test_filter_keeps_the_offsets(layout: CuteLayout) -> None:
-    values = set(enumerate_layout(layout))
-    assert set(enumerate_layout(filter_zeros(layout))) == values
-    assert set(enumerate_layout(drop_zeros(layout))) == values
-    assert filter_zeros(layout).stride == layout.stride
 
 
 def check_complement(layout: CuteLayout, bound: int, result: CuteLayout) -> None:
@@ -186,23 +141,6 @@ def test_complement_is_right_or_refused_for_a_reason(layout: CuteLayout, bound: 
         check_complement(layout, bound, result)
 
 
-@given(layouts(low=-6, high=12))
-@QUICK
-def test_right_inverse(layout: CuteLayout) -> None:
-    result = right_inverse(layout)
-    values = enumerate_layout(layout)
-    assert [values[place] for place in enumerate_layout(result)] == list(range(result.size))
-    assert coalesce(composition(layout, result)) == coalesce(CuteLayout(result.size))
-
-
-@given(chains())
-@QUICK
-def test_right_inverse_of_a_compact_layout_is_total(layout: CuteLayout) -> None:
-    values = set(enumerate_layout(layout))
-    if values == set(range(len(values))):
-        assert right_inverse(layout).size == len(values)
-
-
 @given(chains(padded=True))
 @QUICK
 def test_left_inverse_of_padded_rows_exists(layout: CuteLayout) -> None:
@@ -240,40 +178,6 @@ def swizzles(draw: st.DrawFn) -> Swizzle:
     bits = draw(st.integers(0, 4))
     shift = draw(st.integers(bits, 6)) * draw(st.sampled_from([1, -1]))
     return Swizzle(bits, draw(st.integers(0, 5)), shift)
-
-
-@given(swizzles(), st.lists(st.integers(-(2**63), 2**63 - 1), min_size=1), st.sampled_from([1, 2, 4, 8]))
-@QUICK
-def test_swizzle(swizzle: Swizzle, numbers: list[int], width: int) -> None:
-    values = np.array(numbers, dtype=np.int64)
-    image = swizzle(values)
-    assert image.tolist() == [swizzle(number) for number in numbers]
-    assert np.array_equal(swizzle(image), values)
-    assert np.array_equal(image & ~np.int64(swizzle.target_mask), values & ~np.int64(swizzle.target_mask))
-    in_bytes = swizzle.recast_bytes(width)
-    assert in_bytes.recast_elements(width) == swizzle
-    small = values % 2**40
-    assert np.array_equal(in_bytes(small * width), swizzle(small) * width)
-    assert parse(str(swizzle)) == swizzle
-    assert parse(str(in_bytes)) == in_bytes
-
-
-@given(swizzles(), swizzles(), layouts(least=0), st.integers(-40, 40), st.integers(-40, 40))
-@QUICK
-def test_composed_layouts(outer: Swizzle, middle: Swizzle, base: CuteLayout, first: int, second: int) -> None:
-    for layout, stages in (
-        (ComposedLayout(middle, first, base), [(middle, first)]),
-        (ComposedLayout(outer, second, ComposedLayout(middle, first, base)), [(middle, first), (outer, second)]),
-    ):
-        values = enumerate_layout(base)
-        for swizzle, offset in stages:
-            values = [swizzle(value + offset) for value in values]
-        assert layout.table().tolist() == values == [layout(index) for index in range(layout.size)]
-        assert layout.cosize == (1 + max(values) - min(values) if values else 0)
-        assert parse(str(layout)) == layout
-        names = {"ComposedLayout": ComposedLayout, "Swizzle": Swizzle, "CuteLayout": CuteLayout}
-        assert eval(repr(layout), names) == layout
-        assert pickle.loads(pickle.dumps(layout)) == layout
 
 
 @given(swizzles(), st.integers(-40, 40), layouts(low=-40, high=40))

@@ -15,18 +15,12 @@ from hypothesis import strategies as st
 from strided_judge import enumerate_layout, is_strided
 
 from layoutalg.cute import (
-    ComposedLayout,
     CuteLayout,
-    Swizzle,
     blocked_product,
-    flat_divide,
     flat_product,
     logical_divide,
     logical_product,
-    make_identity_layout,
     raked_product,
-    tile_to_shape,
-    tiled_divide,
     tiled_product,
     zipped_divide,
     zipped_product,
@@ -188,87 +182,6 @@ def test_product_is_exact_or_rightly_refused(block: CuteLayout, tiler: CuteLayou
         return
     assert result.table().tolist() == truth
     check_zipped(block, tiler, result)
-
-
-@st.composite
-def by_mode_cases(draw: st.DrawFn) -> tuple[CuteLayout, tuple[int | None, ...]]:
-    tiles_ = draw(st.lists(st.integers(1, 4), min_size=1, max_size=3))
-    counts = draw(st.lists(st.integers(1, 3), min_size=len(tiles_), max_size=len(tiles_)))
-    extra = draw(st.lists(st.integers(1, 3), max_size=1))
-    extents = (*[t * n for t, n in zip(tiles_, counts, strict=True)], *extra)
-    strides = draw(st.lists(st.integers(-5, 40), min_size=len(extents), max_size=len(extents)))
-    tiler = tuple([None if draw(st.integers(0, 5)) == 0 else entry for entry in tiles_])
-    return CuteLayout(extents, tuple(strides)), tiler
-
-
-@given(by_mode_cases())
-@settings(max_examples=300, deadline=None)
-def test_divides_by_mode_only_regroup(case: tuple[CuteLayout, tuple[int | None, ...]]) -> None:
-    layout, tiler = case
-    zipped = zipped_divide(layout, tiler)
-    sizes = [1 if entry is None else entry for entry in tiler]
-    for index in range(zipped.size):
-        inside, outside = index % zipped[0].size, index // zipped[0].size
-        coordinate = []
-        for position, mode in enumerate(layout):
-            tile = sizes[position] if position < len(sizes) else 1
-            inside, low = divmod(inside, tile)
-            outside, high = divmod(outside, mode.size // tile)
-            coordinate.append(low + tile * high)
-        assert zipped(index) == layout(*coordinate)
-    assert list(tiled_divide(layout, tiler)) == [zipped[0], *zipped[1]]
-    assert list(flat_divide(layout, tiler)) == [*zipped[0], *zipped[1]]
-    logical = logical_divide(layout, tiler)
-    assert sorted(logical.table().tolist()) == sorted(layout.table().tolist())
-    assert logical.rank == layout.rank
-
-
-@given(by_mode_cases(), st.integers(0, 2), st.integers(-4, 4))
-@settings(max_examples=60, deadline=None)
-def test_divides_of_swizzled_and_coordinate_layouts(
-    case: tuple[CuteLayout, tuple[int | None, ...]], bits: int, offset: int
-) -> None:
-    layout, tiler = case
-    plain = zipped_divide(layout, tiler)
-    swizzled = zipped_divide(ComposedLayout(Swizzle(bits, 0, 2), offset, layout), tiler)
-    assert swizzled.table().tolist() == [Swizzle(bits, 0, 2)(value + offset) for value in plain.table().tolist()]
-    coordinates = zipped_divide(make_identity_layout(layout.shape), tiler)
-    assert [layout(coordinates(index)) for index in range(plain.size)] == plain.table().tolist()
-
-
-@given(st.data())
-@settings(max_examples=200, deadline=None)
-def test_tile_to_shape_repeats_the_tile(data: st.DataObject) -> None:
-    extents = data.draw(st.lists(st.integers(1, 4), min_size=1, max_size=3))
-    order = data.draw(st.permutations(range(len(extents))))
-    strides = [0] * len(extents)
-    current = 1
-    for position in order:
-        strides[position] = current
-        current *= extents[position]
-    tile = CuteLayout(tuple(extents), tuple(strides))
-    counts = [*data.draw(st.lists(st.integers(1, 3), min_size=len(extents), max_size=len(extents)))]
-    more = data.draw(st.lists(st.integers(1, 3), max_size=1))
-    shape = (*[a * b for a, b in zip(extents, counts, strict=True)], *more)
-    copies_order = tuple(data.draw(st.permutations(range(len(shape)))))
-    result = tile_to_shape(tile, shape, copies_order)
-    assert isinstance(result, CuteLayout)
-    assert [mode.size for mode in result] == list(shape)
-    assert sorted(result.table().tolist()) == list(range(result.size))
-    full = [*counts, *more]
-    wide = [*extents, *[1] * len(more)]
-    for index in range(result.size):
-        coordinate: list[int] = []
-        rest = index
-        for extent in shape:
-            rest, digit = divmod(rest, extent)
-            coordinate.append(digit)
-        inside = sum(c % e * s for c, e, s in zip(coordinate, wide, [*strides, *[0] * len(more)], strict=True))
-        number, weight = 0, 1
-        for position in sorted(range(len(shape)), key=lambda mode: copies_order[mode]):
-            number += coordinate[position] // wide[position] * weight
-            weight *= full[position]
-        assert result(index) == inside + number * tile.size
 
 
 @pytest.mark.parametrize("size", [20, 30, 40])

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Iterator
-
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
@@ -16,16 +13,8 @@ from layoutalg.cute import (
     CuteLayout,
     Swizzle,
     composition,
-    downcast,
-    flat_divide,
     left_inverse,
-    logical_divide,
-    tiled_divide,
-    upcast,
-    zipped_divide,
 )
-from layoutalg.cute import slice as cut
-from layoutalg.cute.algebra import slice_and_offset
 from layoutalg.cute.fit import (
     first_leaving,
     simplify,
@@ -118,21 +107,6 @@ def test_composition_is_exact_and_refused_only_where_no_form_exists(
         assert [mode.size for mode in answer] == [mode.size for mode in outer]
 
 
-@settings(max_examples=120)
-@given(small_swizzles(), small_swizzles())
-def test_the_product_of_swizzles(outer: Swizzle, inner: Swizzle) -> None:
-    numbers = np.arange(512, dtype=np.int64)
-    truth = outer.apply(inner.apply(numbers))
-    try:
-        answer = composition(outer, inner)
-    except RepresentabilityError as error:
-        witness = error.diagnostic.witness or {}
-        assert truth[witness["x"]] == witness["value"]  # type: ignore[index]
-        assert not any((swizzle.apply(numbers) == truth).all() for swizzle in EVERY)
-        return
-    assert (answer.apply(numbers) == truth).all()
-
-
 @settings(max_examples=120, deadline=None)
 @given(composed_layouts(negative=True))
 def test_simplify_keeps_the_function_and_finds_the_least_stack(layout: ComposedLayout) -> None:
@@ -176,67 +150,8 @@ def test_inverses_of_swizzled_permutations_of_bits_exist(bits: int, order: list[
     assert inverse.table()[layout.table()].tolist() == list(range(layout.size))
 
 
-def coordinates(layout: ComposedLayout, coordinate: tuple[int | None, ...]) -> Iterator[tuple[int, ...]]:
-    ranges = [range(mode.size) if c is None else [c] for c, mode in zip(coordinate, layout, strict=True)]
-    for point in itertools.product(*reversed(ranges)):
-        yield tuple(reversed(point))
-
-
-@settings(max_examples=120, deadline=None)
-@given(composed_layouts(), st.data())
-def test_slices(layout: ComposedLayout, data: st.DataObject) -> None:
-    coordinate = tuple(data.draw(st.none() | st.integers(0, mode.size - 1)) for mode in layout)
-    wanted = [layout(*point) for point in coordinates(layout, coordinate)]
-    answer = slice_and_offset(coordinate, layout)
-    assert answer.table().tolist() == wanted == cut(coordinate, layout).table().tolist()
-    assert simplify(answer).table().tolist() == wanted
-
-
-@settings(max_examples=120, deadline=None)
-@given(composed_layouts(), st.sampled_from((1, 2, 4)))
-def test_recasts(layout: ComposedLayout, count: int) -> None:
-    flat = layout.base.flat
-    unit = [place for place, (extent, stride) in enumerate(flat) if stride == 1 and extent > 1]
-    unit = unit or [place for place, (extent, stride) in enumerate(flat) if stride == 1 and extent == 1]
-    unit = unit or [place for place, (extent, _) in enumerate(flat) if extent == 1]
-    if count > 1 and not unit:
-        with pytest.raises(RepresentabilityError, match="LA162"):
-            downcast(layout, count)
-        return
-    narrow = downcast(layout, count)
-    values = layout.table()
-    if count > 1:
-        below = int(np.prod([extent for extent, _ in flat[: unit[0]]], dtype=np.int64))
-        extent = flat[unit[0]][0]
-        index = np.arange(narrow.size)
-        digit = index // below % (extent * count)
-        wide = index % below + below * (digit // count) + below * extent * (index // (below * extent * count))
-        assert narrow.table().tolist() == (count * values[wide] + digit % count).tolist()
-    assert isinstance(narrow, ComposedLayout)
-    assert upcast(narrow, count).table().tolist() == values.tolist()
-
-
 @settings(max_examples=200)
 @given(small_swizzles(), st.integers(0, 300), st.integers(0, 300))
 def test_first_leaving(swizzle: Swizzle, size: int, bound: int) -> None:
     outside = [x for x in range(size) if swizzle(x) >= bound]
     assert first_leaving(swizzle, size, bound) == (outside[0] if outside else None)
-
-
-@settings(max_examples=150, deadline=None)
-@given(composed_layouts(), cute_layouts(), st.sampled_from((logical_divide, zipped_divide, tiled_divide, flat_divide)))
-def test_divides_reorder_the_values(
-    layout: ComposedLayout, tile: CuteLayout, divide: Callable[[ComposedLayout, CuteLayout], ComposedLayout]
-) -> None:
-    try:
-        answer = divide(layout, tile)
-    except (AdmissibilityError, RepresentabilityError):
-        return
-    values, offsets = layout.table(), tile.table()
-    starts: list[int] = []
-    covered: set[int] = set()
-    for start in range(layout.size):  # the least element not yet covered starts the next copy
-        if start not in covered:
-            starts.append(start)
-            covered |= {start + int(offset) for offset in offsets}
-    assert answer.table().tolist() == [int(values[start + offset]) for start in starts for offset in offsets]

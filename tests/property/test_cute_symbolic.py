@@ -7,21 +7,16 @@ with the terms; functions are compared by table.
 from __future__ import annotations
 
 import itertools
-import math
 import random
 from fractions import Fraction
 from functools import cache
 
-import numpy as np
-import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from layoutalg import cute
 from layoutalg.cute import CuteLayout
-from layoutalg.cute import symbolic as sym
 from layoutalg.cute.symbolic import Assumptions, SymbolicLayout
-from layoutalg.ground.errors import AdmissibilityError, LayoutError, MalformedError, RepresentabilityError
+from layoutalg.ground.errors import AdmissibilityError, MalformedError
 
 NAMES = ("M", "N", "K", "P")
 LIMIT = 6_000
@@ -76,34 +71,8 @@ def draws(texts: list[str], count: int, seed: int) -> list[dict[str, int]]:
     return found
 
 
-def check(texts: list[str], result: SymbolicLayout, judge, seed: int, count: int = 24) -> int:
-    """Compare at every drawn size; where an assumption or condition fails the substitution must be refused."""
-    stated = [str(entry.condition) for entry in result.conditions]
-    needed = result.symbols | result.assumptions.names
-    compared = 0
-    for sizes in draws([*texts, *stated], count, seed):
-        given_sizes = {name: sizes[name] for name in needed}
-        if not all_hold([*texts, *stated], sizes):
-            with pytest.raises(AdmissibilityError) as caught:
-                result.subs(given_sizes)
-            assert caught.value.diagnostic.code in ("LA624", "LA625")
-            continue
-        concrete = result.subs(given_sizes)
-        flat = [(value(str(e), sizes), value(str(d), sizes)) for e, d in result.flat]
-        assert list(concrete.flat) == flat
-        if concrete.size <= LIMIT:
-            judge(concrete, sizes)
-            compared += 1
-    return compared
-
-
 def at(layout: SymbolicLayout, sizes: dict[str, int]) -> CuteLayout:
     return layout.subs({name: sizes[name] for name in layout.symbols | layout.assumptions.names})
-
-
-def same(left: CuteLayout, right: CuteLayout) -> None:
-    assert left.size == right.size
-    assert np.array_equal(left.table(), right.table())
 
 
 @st.composite
@@ -130,146 +99,6 @@ def layouts(draw, known, modes: int):
         return SymbolicLayout(tuple(shape), tuple(stride), known)
     except AdmissibilityError:
         return SymbolicLayout(("M", "N"), ("N", 1), known)
-
-
-@given(problems())
-@FEW
-def test_coalesce_keeps_the_function(problem):
-    texts, _, layout, seed = problem
-    result = sym.coalesce(layout)
-    assert result.open_conditions == layout.open_conditions
-    check(texts, result, lambda concrete, sizes: same(concrete, at(layout, sizes)), seed, 16)
-    assert sym.coalesce(result) == result
-
-
-@given(problems(), st.data())
-@FEW
-def test_composition_is_the_concrete_one(problem, data):
-    texts, known, outer, seed = problem
-    inner = data.draw(layouts(known, 2))
-    try:
-        result = sym.composition(outer, inner)
-    except AdmissibilityError as error:
-        refused_rightly(error, texts, lambda sizes: cute.composition(at(outer, sizes), at(inner, sizes)))
-        return
-    except RepresentabilityError as error:
-        assert error.diagnostic.code in ("LA627", "LA121", "LA122")
-        return
-    check(texts, result, lambda concrete, sizes: same(concrete, composed(at(outer, sizes), at(inner, sizes))), seed)
-
-
-def composed(outer: CuteLayout, inner: CuteLayout) -> CuteLayout:
-    """The concrete composition, itself checked by table."""
-    answer = cute.composition(outer, inner)
-    assert np.array_equal(answer.table(), outer.table()[inner.table()])
-    return answer
-
-
-def refused_rightly(error: AdmissibilityError, texts: list[str], concrete) -> None:
-    """At the witness of a refusal the assumptions hold and the concrete operation refuses too."""
-    if error.diagnostic.code != "LA626" or "is refused" not in error.diagnostic.because:
-        return
-    sizes = {**dict.fromkeys(NAMES, 1), **error.diagnostic.witness}
-    assert all_hold([text for text in texts if set(NAMES) & set(text) <= error.diagnostic.witness.keys()], sizes)
-    with pytest.raises(LayoutError):
-        concrete(sizes)
-
-
-@given(problems(), st.sampled_from([None, "M*N*K", "P", "16*M", "64", "M"]))
-@FEW
-def test_complement_is_the_concrete_one(problem, bound):
-    texts, _, layout, seed = problem
-    try:
-        result = sym.complement(layout, bound)
-    except (AdmissibilityError, RepresentabilityError):
-        return
-
-    def judge(concrete: CuteLayout, sizes: dict[str, int]) -> None:
-        limit = None if bound is None else int(value(bound, sizes))
-        same(concrete, cute.complement(at(layout, sizes), limit))
-
-    check(texts, result, judge, seed)
-
-
-@given(problems())
-@FEW
-def test_left_inverse_inverts(problem):
-    texts, _, layout, seed = problem
-    try:
-        result = sym.left_inverse(layout)
-    except (AdmissibilityError, RepresentabilityError):
-        return
-
-    def judge(concrete: CuteLayout, sizes: dict[str, int]) -> None:
-        operand = at(layout, sizes)
-        offsets = operand.table()
-        assert np.array_equal(offsets[concrete.table()[offsets]], offsets)
-        if len(set(offsets.tolist())) == operand.size:
-            assert np.array_equal(concrete.table()[offsets], np.arange(operand.size))
-        moving = [index for index, (extent, stride) in enumerate(operand.flat) if stride and extent > 1]
-        if len(set(offsets.tolist())) == math.prod([operand.flat[index][0] for index in moving]):
-            index, weight, kept = np.arange(operand.size), 1, 0
-            for mode, (extent, _) in enumerate(operand.flat):
-                kept = kept + (index // weight % extent * weight if mode in moving else 0)
-                weight *= extent
-            assert np.array_equal(concrete.table()[offsets], kept + np.zeros_like(index))
-
-    check(texts, result, judge, seed)
-
-
-@given(problems())
-@FEW
-def test_right_inverse_inverts(problem):
-    texts, _, layout, seed = problem
-    result = sym.right_inverse(layout)
-
-    def judge(concrete: CuteLayout, sizes: dict[str, int]) -> None:
-        operand = at(layout, sizes)
-        assert np.array_equal(operand.table()[concrete.table()], np.arange(concrete.size))
-        paces = [pace for _, pace in cute.coalesce(operand).flat]
-        if len(set(paces)) == len(paces):  # of several modes with one stride the concrete one takes the first
-            assert concrete.size <= cute.right_inverse(operand).size
-
-    check(texts, result, judge, seed, 16)
-
-
-@given(problems(2), st.data())
-@FEW
-def test_divide_is_the_concrete_one(problem, data):
-    texts, known, layout, seed = problem
-    tile = data.draw(st.one_of(st.sampled_from([2, 4, "M", "K", "M/4"]), layouts(known, 1)))
-    try:
-        tiler = sym.symbolic(tile, known)
-        result = sym.logical_divide(layout, tile)
-    except (AdmissibilityError, RepresentabilityError):
-        return
-
-    def judge(concrete: CuteLayout, sizes: dict[str, int]) -> None:
-        outer, part = at(layout, sizes), at(tiler, sizes)
-        rest = cute.complement(part, outer.size)
-        same(concrete, composed(outer, cute.make_layout(part, rest)))
-        assert sorted(concrete.table().tolist()) == sorted(outer.table().tolist()) or 0 in [d for _, d in part.flat]
-
-    check(texts, result, judge, seed)
-
-
-@given(problems(2), st.data())
-@FEW
-def test_product_is_the_concrete_one(problem, data):
-    texts, known, layout, seed = problem
-    tile = data.draw(st.one_of(st.sampled_from([2, 3, "M", "N"]), layouts(known, 2)))
-    try:
-        order = sym.symbolic(tile, known)
-        result = sym.logical_product(layout, tile)
-    except (AdmissibilityError, RepresentabilityError):
-        return
-
-    def judge(concrete: CuteLayout, sizes: dict[str, int]) -> None:
-        part, by = at(layout, sizes), at(order, sizes)
-        rest = cute.complement(part, part.size * by.cosize)
-        same(concrete, cute.make_layout(part, cute.composition(rest, by)))
-
-    check(texts, result, judge, seed, 16)
 
 
 @given(problems(), st.sampled_from(["i", "M*i + j", "4*i + j", "M*N*j + i", "2*i + 1"]))

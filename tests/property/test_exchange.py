@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import itertools
 import random
-import re
 
 import numpy as np
 import pytest
 
-from layoutalg.codegen.conversion_steps import StepWriter
-from layoutalg.codegen.thread_numbers import Numbers
 from layoutalg.f2 import matrix
 from layoutalg.ground.errors import MalformedError
-from layoutalg.proofs.conversion_steps import flattened
 from layoutalg.proofs.exchange import Choose, Cost, Exchange, ExchangePlan, Move, Rename, Repack
 from layoutalg.proofs.shuffle import moved
 from layoutalg.synth.exchange import exchanges
@@ -89,55 +85,6 @@ def test_shuffles_are_least_where_words_move_in_one_layer() -> None:
     assert seen == 168
 
 
-def test_the_statements_do_what_the_steps_say() -> None:
-    """The C statements, run by Python on all lanes at once."""
-    rng = random.Random(5)
-    for case in range(40):
-        source = residual(rng, KINDS[case % 3], rng.randint(1, 4), 5, rng.randint(0, 1))
-        bits = rng.choice((8, 16, 32))
-        plan = exchanges(source, bits)
-        warps = source.shape[0]
-        elements = np.random.default_rng(case).integers(0, 1 << bits, source.shape, dtype=np.uint64).astype(np.uint32)
-        wide = 32 // plan.packed
-        parts = elements.reshape(-1, plan.words, plan.packed)
-        words = np.bitwise_or.reduce(parts << (wide * np.arange(plan.packed)).astype(np.uint32), axis=2)
-        names = [f"w{word}" for word in range(plan.words)]
-        writer = StepWriter(wide, numbers := Numbers(), (f"x{n}" for n in itertools.count()), 32, warps, 0)
-        after = writer.written(flattened(plan, plan.packed), names, plan.registers)
-        held = run_text(numbers.declared().splitlines(), {"t": np.arange(32 * warps, dtype=np.uint32)}, 32 * warps)
-        held |= {name: words[:, word] for word, name in enumerate(names)}
-        held = run_text(writer.lines, held, 32 * warps)
-        got = np.stack([held[name] for name in after], axis=1)
-        mask = np.uint32((1 << wide) - 1)
-        got = (got[:, :, None] >> (wide * np.arange(plan.packed)).astype(np.uint32)) & mask
-        assert np.array_equal(got.reshape(source.shape), elements.reshape(-1)[source])
-
-
-def run_text(lines, held: dict, threads: int) -> dict:
-    """Declarations of 32-bit words, each with an expression of names, selects and calls, for all threads."""
-    lane = np.arange(threads, dtype=np.uint32)
-
-    def shuffle(word, other):
-        return word[lane // 32 * 32 + np.broadcast_to(other, word.shape) % 32]
-
-    def take(low, high, selector):
-        joined = [low >> np.uint32(8 * i) & np.uint32(255) for i in range(4)]
-        joined += [high >> np.uint32(8 * i) & np.uint32(255) for i in range(4)]
-        selector = np.broadcast_to(selector, low.shape)
-        return sum(np.choose(selector >> 4 * i & 7, joined) << np.uint32(8 * i) for i in range(4)).astype(np.uint32)
-
-    known = {
-        "la_shuffle": shuffle, "la_shuffle_xor": lambda word, mask: shuffle(word, lane % 32 ^ mask), "la_permute": take,
-        "where": np.where,
-    }  # fmt: skip
-    for line in lines:
-        name, text = line.strip().removeprefix("const la_u32 ").rstrip(";").split(" = ", 1)
-        text = re.sub(r"\b(0x[0-9a-f]+|\d+)u\b", r"\1", text)
-        text = re.sub(r"(\w+) \? (\w+) : (\w+)", r"where(\1, \2, \3)", text)
-        held = held | {name: eval(text, {"__builtins__": {}}, known | held)}
-    return held
-
-
 def test_plans_that_are_none_are_refused() -> None:
     plain = Repack((1,), 0, 1)
     with pytest.raises(MalformedError, match="LA884"):
@@ -150,8 +97,6 @@ def test_plans_that_are_none_are_refused() -> None:
         same = Repack(tuple(1 << bit for bit in range(sizes[0].bit_length() - 1)), 0, 1)
         with pytest.raises(MalformedError, match="at most 1048576 places"):
             ExchangePlan(*sizes, same, (), same)
-    with pytest.raises(MalformedError, match="LA884"):
-        ExchangePlan(2, 2, 1, plain, (), plain).run([1, 2])
     assert exchanges(np.array([[[0, 1, 2], [5, 4, 3]]])) is None
 
 

@@ -10,12 +10,13 @@ import pytest
 
 import layoutalg as la
 from layoutalg.f2 import LinearLayout, matrix
+from layoutalg.ground.refusal import Broken
 from layoutalg.ground.verdict import Unknown
 from layoutalg.proofs.admission import Refused
 from layoutalg.proofs.factorisation import Factorisation
 from layoutalg.proofs.shuffle import moved
 from layoutalg.synth import factorise
-from layoutalg.synth.factor.bits import Bits, Obstacle
+from layoutalg.synth.factor.bits import Bits
 from layoutalg.synth.factor.instructions import Template, carrier_of, template_of
 
 ASKED = (
@@ -70,7 +71,7 @@ def test_the_words_moved_are_those_of_the_best_map_of_the_class(seed: int) -> No
         start = rng.choice((0, 0, rng.randrange(1 << n)))
         bits = Bits(tuple(wanted), start, (0,) * registers + (1,) * lanes, (tuple(range(n)),), 0)
         found = carrier_of(bits, template)
-        assert not isinstance(found, Obstacle)
+        assert not isinstance(found, Broken)
         columns, constant, least = found
         fixed = {place: 1 << bit for place, bit in enumerate(template.registers)}
         fixed |= {registers + place: 1 << bit for place, bit in template.lanes.items()}

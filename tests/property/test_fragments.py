@@ -9,7 +9,8 @@ import pytest
 
 import layoutalg as la
 from layoutalg.ground.errors import MalformedError
-from layoutalg.synth.fragments import Mismatch, Tiling, coordinates, tiling
+from layoutalg.ground.refusal import Broken
+from layoutalg.synth.fragments import Tiling, coordinates, tiling
 from layoutalg.targets.layouts.amd import mfma_accumulator
 from layoutalg.targets.layouts.amd_instructions import MFMA, WMMA, mfma_fragment, wmma_fragment
 from layoutalg.targets.layouts.nvidia_instructions import MMA, mma_fragment
@@ -90,53 +91,20 @@ def test_against_the_definition_on_tables_with_one_change():
         found = tiling(table, fragment, word)
         assert isinstance(found, Tiling) == is_tiling(table, fragment, word), str(found)
         seen.add((int(kind), isinstance(found, Tiling)))
-        if isinstance(found, Mismatch) and "needs" in found.witness:
+        if isinstance(found, Broken) and "needs" in found.witness:
             at = (found.witness.get("warp", 0), found.witness["lane"], found.witness["register"])
             assert tuple(table[at]) == found.witness["holds"] != found.witness["needs"]
     assert {(0, True), (1, False), (2, False), (3, False), (4, True)} <= seen
-
-
-def test_division_of_linear_layouts_agrees_with_the_table():
-    rng = np.random.default_rng(5)
-    seen = set()
-    for _ in range(400):
-        _, fragment = FRAGMENTS[rng.integers(len(FRAGMENTS))]
-        dims = list(fragment.out_dims.items())
-        grown = {name: size * 4 for name, size in dims}
-        steps = [tuple(0 if place != axis else size << power for place, (_, size) in enumerate(dims))
-                 for axis in range(len(dims)) for power in range(2)]  # fmt: skip
-        rng.shuffle(steps)
-        registers = [*fragment.bases["register"], *map(tuple, steps[:2])]
-        lanes, warps = list(fragment.bases["lane"]), [tuple(step) for step in steps[2:3]]
-        if rng.random() < 0.5:
-            rng.shuffle(registers)
-            registers = [tuple(map(int, entry)) for entry in registers]
-        if rng.random() < 0.4:
-            part = [registers, lanes, warps][rng.integers(3)]
-            part[rng.integers(len(part))] = tuple(int(rng.integers(size)) for size in grown.values())
-        offset = {name: int(rng.integers(4)) * size for name, size in dims} if rng.random() < 0.3 else None
-        layout = la.LinearLayout.from_bases({"register": registers, "lane": lanes, "warp": warps}, grown, offset)
-        word = int(rng.choice([1, 2]))
-        if word > fragment.in_dims["register"]:
-            continue
-        divided = tiling(layout, fragment, word)
-        compared = tiling(coordinates(layout)[0], fragment, word)
-        assert type(divided) is type(compared), (str(divided), str(compared))
-        seen.add(type(divided))
-        if isinstance(divided, Tiling):
-            assert divided == compared
-            assert np.array_equal(divided.table(fragment), coordinates(layout)[0])
-    assert seen == {Tiling, Mismatch}
 
 
 def test_triton_tiles_are_whole_instructions():
     layout = mfma_accumulator((128, 64), (32, 32), (2, 2))
     found = tiling(layout, mfma_fragment("v_mfma_f32_32x32x8_f16", "D"))
     assert isinstance(found, Tiling)
-    assert found.in_order
+    assert found.registers == (tuple(range(16)), tuple(range(16, 32)))
     assert len(found.registers) == 2
     assert found.outer == (("warp", 4), ("block", 1))
-    assert isinstance(tiling(layout, mfma_fragment("v_mfma_f32_16x16x16_f16", "D")), Mismatch)
+    assert isinstance(tiling(layout, mfma_fragment("v_mfma_f32_16x16x16_f16", "D")), Broken)
     other = tiling(mfma_accumulator((32, 32), (32, 32), (1, 1)), mma_fragment("m16n8k8.f32.tf32", "D"))
     assert str(other) == "the instruction has 32 lanes, lanes = 64"
 

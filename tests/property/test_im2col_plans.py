@@ -60,29 +60,6 @@ def test_decode_is_the_inverse_of_encode(tm: Im2colMap, bit: int) -> None:
     assert im2col.encode(other) == turned
 
 
-@settings(max_examples=40, deadline=None)
-@given(st.one_of(maps(), maps(interleaved=True)), st.randoms(use_true_random=False))
-def test_the_meaning_is_what_the_model_reads(tm: Im2colMap, rng: random.Random) -> None:
-    starts = [rng.randint(first, last) for first, last in tm.box]
-    size = tensormap.element_bytes(tm.dtype)
-    inner = 16 // size * rng.randint(-1, 2) if tm.interleave == "NONE" else None
-    tail = rng.randint(-1, tm.dims[-1])
-    coords = (*starts, rng.randint(-1, tm.dims[-2]), tail) if inner is None else (inner, *starts, tail)
-    offsets = [rng.randint(0, 12) for _ in starts]
-    found = im2col.layout(tm, side="global", coords=coords, offsets=offsets)
-    address, inside = im2col.pixel_addresses(tm, coords, offsets)
-    channels = im2col.row_bytes(tm) // size
-    for pixel in {0, tm.pixels_per_column - 1, rng.randrange(tm.pixels_per_column)}:
-        for channel in {0, channels - 1}:
-            at = channel + (inner or 0)
-            defined = inside[pixel] and (inner is None or 0 <= at < tm.dims[0])
-            if defined:
-                assert found(pixel=pixel, channel=channel) == {"byte": int(address[pixel]) + at * size}
-            else:
-                with pytest.raises(LayoutError):
-                    found(pixel=pixel, channel=channel)
-
-
 def matrix_element(problem: ConvolutionProblem, row: int, tap: tuple[int, ...], channel: int) -> tuple[int, ...] | None:
     """The input element of the convolution's matrix, by its definition; None is a zero."""
     if row >= problem.rows or channel >= problem.tensor.shape[-1]:

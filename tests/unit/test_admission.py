@@ -10,8 +10,11 @@ import pytest
 
 import layoutalg as la
 from layoutalg.ground.errors import MalformedError
+from layoutalg.ground.refusal import Broken
 from layoutalg.proofs.admission import SCHEMA
+from layoutalg.proofs.certify import conditions
 from layoutalg.proofs.tensormap import TensorMapProblem
+from layoutalg.synth.admission.request import request_of
 
 SWIZZLED = "Sw<3,3,3> o 0 o (64,64):(64,1)"
 
@@ -71,6 +74,35 @@ def test_answers_are_json(consumer, text):
 def test_what_cannot_be_asked_names_the_argument(wrong):
     with pytest.raises(MalformedError):
         la.admissible(**({"layout": SWIZZLED, "consumer": "wgmma.A"} | wrong))
+
+
+def test_a_certificate_made_later_is_made_once_and_the_answers_are_equal():
+    asked = []
+
+    def certificate():
+        asked.append(1)
+        return made.certificate
+
+    made = la.admissible(SWIZZLED, "wgmma.A")
+    fields = {name: getattr(made, name) for name in ("consumer", "target", "dtype", "descriptor", "evidence")}
+    later = la.Admitted.certified_later(certificate, **fields)
+    assert (bool(later), str(later), asked) == (True, str(made), [])
+    assert later.certificate is later.certificate is made.certificate
+    assert later == made
+    assert later.to_json() == made.to_json()
+    assert asked == [1]
+    assert not hasattr(later, "nonsense")
+
+
+def test_a_refusal_by_several_rules_has_the_first_certificate_and_says_nothing_twice():
+    refused = la.Refused.by(
+        [Broken("A", "one", {"at": 1}), Broken("B", "two"), Broken("A", "one")], "tma", "sm_90a", "f16"
+    )
+    assert (refused.rules, refused.reasons, refused.witness) == (("A", "B"), ("one", "two"), {"at": 1})
+    assert refused.certified(lambda: None).certificate is None
+    request = request_of(SWIZZLED, "tma", "sm_90a", "bf16", None, 1024, {})
+    nothing, named = Broken("A", "one", {}, lambda _: None), Broken("B", "two", {}, conditions.named("a", "b"))
+    assert bool(request.refused(nothing, named).certificate.check())
 
 
 def test_a_layout_without_outputs_has_no_offsets() -> None:

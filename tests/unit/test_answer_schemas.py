@@ -24,6 +24,7 @@ from layoutalg.codegen.validate import ValidationReport
 from layoutalg.f2 import LinearLayout
 from layoutalg.ground.errors import plain
 from layoutalg.ground.record import Record
+from layoutalg.ground.refusal import Broken
 from layoutalg.proofs.im2col import ConvolutionProblem
 from layoutalg.proofs.symbolic.checker import prove as prove_symbolic
 from layoutalg.proofs.tensor import Tensor
@@ -39,7 +40,6 @@ from layoutalg.synth import (
     synthesize_tensormap,
     universal_swizzle,
 )
-from layoutalg.synth.broken import Broken
 from layoutalg.synth.conversions import conversion
 from layoutalg.synth.im2col import synthesize_im2col
 from layoutalg.synth.solving import AtLeast, Multiple, least_padding, least_repairs, map_conflicts, nearest_map
@@ -233,7 +233,7 @@ VALUES = {
     "Patch": "line of PTX", "KernelSource": "source text", "ArrayKernel": "source text",
     "DeviceInfo": "device", "WgmmaTiles": "argument of a kernel",
     "Multiple": "condition, as it was given", "AtLeast": "condition, as it was given",
-    "Spread": "condition, as it was given", "Mismatch": "reason of a Refused", "Missing": "reason of a Refused",
+    "Spread": "condition, as it was given",
 }  # fmt: skip
 """What public functions return that is no answer, and what it is: its notation or its bits are its document."""
 

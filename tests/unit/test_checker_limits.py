@@ -21,7 +21,7 @@ from layoutalg.ground import clock
 from layoutalg.ground.errors import BudgetError
 from layoutalg.proofs import checker
 from layoutalg.proofs.certify import evidence
-from layoutalg.proofs.certify.functions import Function
+from layoutalg.proofs.certify.stages import Function
 from layoutalg.proofs.checker import base
 
 TABLE = {"by": "table"}

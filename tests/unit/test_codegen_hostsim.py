@@ -271,33 +271,6 @@ def test_a_runner_of_another_rank() -> None:
     assert hostsim.FAULTS[fault] == "descriptor of the wrong rank or an unsupported kind"
 
 
-@needs_compiler
-@pytest.mark.parametrize("dtype", ["f16", "bf16"])
-def test_a_product_of_two_tiles(dtype: str) -> None:
-    operand = synthesize_tensormap(
-        {
-            "schema": "layoutalg/tensormap-problem/1", "arch": "sm_90a", "direction": "load",
-            "global": {"shape": [128, 64], "stride": [64, 1], "dtype": dtype, "base_align_bytes": 256},
-            "tile": [64, 64], "smem": {"modes": [[[64, 64]], [[64, 1]]], "swizzle": "128B"},
-        }
-    )  # fmt: skip
-    line = tuple((32 * s >> 4) | 1 << 16 | 64 << 32 | 1 << 62 for s in range(4))
-    kernel = matmul_kernel(operand, operand, WgmmaTiles((line,), 0, 64), WgmmaTiles((line,), 0, 64))
-    values = np.random.default_rng(0).integers(-8, 9, (128, 64))
-    bits = values.astype(np.float16).view(np.uint16)
-    if dtype == "bf16":
-        bits = (values.astype(np.float32).view(np.uint32) >> 16).astype(np.uint16)
-    memory = np.zeros(128 * 64 + 128, dtype=np.uint16)
-    home = memory[-memory.ctypes.data % 256 // 2 :][: 128 * 64]
-    home[:] = bits.reshape(-1)
-    product, status = np.zeros((64, 64), dtype=np.float32), np.zeros(1, dtype=np.int32)
-    raw = place_map(operand.raw, home.ctypes.data)
-    arguments = [raw, 64, 0, raw, 0, 0, product, status]
-    assert hostsim.run(kernel, arguments, regions=[(home.ctypes.data, home.nbytes)]) == 0
-    assert status[0] == 1
-    assert np.array_equal(product, values[64:] @ values[:64].T)
-
-
 def test_operands_that_do_not_fit() -> None:
     tiles = WgmmaTiles(((0, 0),), 0, 64)
     with pytest.raises(MalformedError, match="different numbers of K steps"):

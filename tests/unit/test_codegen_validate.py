@@ -120,8 +120,9 @@ def test_a_wrong_byte_count_is_a_report_not_a_hang(expected: int) -> None:
 @pytest.mark.parametrize(
     "changes",
     [
-        {"expect_tx_bytes": -1}, {"expect_tx_bytes": 0}, {"expect_tx_bytes": 2**40}, {"smem_align_bytes": -5},
-        {"smem_align_bytes": 0}, {"smem_align_bytes": 129}, {"smem_align_bytes": 64}, {"smem_align_bytes": 2**20},
+        {"expect_tx_bytes": -1}, {"expect_tx_bytes": 0}, {"expect_tx_bytes": 2**21}, {"expect_tx_bytes": 2**40},
+        {"smem_align_bytes": -5}, {"smem_align_bytes": 0}, {"smem_align_bytes": 129}, {"smem_align_bytes": 64},
+        {"smem_align_bytes": 2**20},
         {"smem_bytes": 0}, {"smem_bytes": -1}, {"smem_bytes": 128}, {"smem_bytes": 2**62},
         {"issues": (Issue((0, 0), 2**62),)}, {"issues": (Issue((0, 0), -128),)}, {"issues": (Issue((2**32, 0), 0),)},
         {"issues": ()},

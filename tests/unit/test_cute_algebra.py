@@ -9,7 +9,9 @@ import pytest
 import layoutalg.cute as cute
 from layoutalg.cute import (
     ComposedLayout,
+    CoordinateLayout,
     CuteLayout,
+    E,
     Swizzle,
     coalesce,
     complement,
@@ -319,3 +321,20 @@ def test_inverses() -> None:
         right_inverse(read("0:1"))
     with pytest.raises(AdmissibilityError, match="LA132"):
         left_inverse(read("4:-1"))
+
+
+def test_a_layout_read_at_coordinates_without_a_number_is_constant() -> None:
+    nowhere = CoordinateLayout((4, 8), (0, 0), ())
+    assert str(CuteLayout(()) @ nowhere) == "(4,8):(0,0)"
+    assert (CuteLayout(()) @ nowhere).table().tolist() == [0] * 32
+
+
+def test_rearranging_coordinate_layouts_keeps_every_leaf() -> None:
+    """A mode of extent 1 moves nothing, but its stride is a leaf like the others."""
+    layout = CoordinateLayout((1, (8, 2)), (E(1, 1), (E(0) * 2, E(1, 0))), (0, (0, 0)))
+    flat = cute.flatten(layout)
+    assert flat == CoordinateLayout((1, 8, 2), (E(1, 1), E(0) * 2, E(1, 0)), (0, (0, 0)))
+    assert cute.unflatten(flat, layout.shape) == layout
+    assert cute.select(layout, 1, 0) == CoordinateLayout(((8, 2), 1), ((E(0) * 2, E(1, 0)), E(1, 1)), (0, (0, 0)))
+    assert cute.take(layout, 0, 1) == CoordinateLayout((1,), (E(1, 1),), (0, (0, 0)))
+    assert cute.group(layout, 0, 2)[0] == layout

@@ -6,6 +6,7 @@ tests hold many. Portable texts of a target are compiled as one, and run once fo
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import importlib
 import inspect
@@ -17,6 +18,7 @@ import pytest
 from instruments.conversion_loop import conversion_loop
 from instruments.joined_texts import joined
 from instruments.operands import proved_operand
+from judges.array_kernels import crossed, gathered, relabelled, staged
 
 import layoutalg.codegen
 from layoutalg import synth
@@ -31,8 +33,6 @@ from layoutalg.codegen.kernel import KernelSource
 from layoutalg.codegen.kernels import (
     ArrayKernel,
     copy_kernel,
-    gather_kernel,
-    staging_kernel,
     transpose_kernel,
     transpose_ring_kernel,
     transpose_windows_kernel,
@@ -161,48 +161,31 @@ def transpose_windows(arch: str) -> Made:
     return moved(transpose_windows_kernel((67, 131), "f16", arch), (67, 131), turned=True)
 
 
-def gather(way: str, dtype: str, index_dtype: str) -> Callable[[str], Made]:
-    """A gather along the last axis; a sixth of the indices is outside."""
+class Written(Exception):  # noqa: N818
+    """A judge has written its kernel."""
+
+
+def judged(judge: Callable[..., None], *case: object, **options: object) -> Callable[[str], Made]:
+    """A case of a judge: its kernel, and its comparison with what that does on the CPU."""
 
     def make(arch: str) -> Made:
-        shape, count = {"warp": ((7, 100), 70), "shared": ((7, 300), 90), "direct": ((3, 33), 10)}[way]
-        kernel = gather_kernel(shape, 1, count, dtype, arch, index_dtype=index_dtype, way=way)
+        kernels = []
 
-        def run() -> None:
-            source = placed(shape[0] * shape[1], {"u8": np.uint8, "f32": np.uint32, "f64": np.uint64}[dtype])
-            source = source.reshape(shape)
-            low, high = -shape[1] // 10, shape[1] + shape[1] // 10
-            index = np.random.default_rng(6).integers(low, high, (shape[0], count))
-            index = index.astype(f"i{int(index_dtype[1:]) // 8}")
-            into = np.zeros((shape[0], count), source.dtype)
-            ran(kernel.kernel, kernel.arguments(source, into, index=index), blocks=kernel.blocks)
-            inside = (index >= 0) & (index < shape[1])
-            assert not inside.all()
-            wanted = np.take_along_axis(source, np.where(inside, index, 0), 1)
-            assert np.array_equal(into, np.where(inside, wanted, 0))
+        def written(kernel: KernelSource, *_: object) -> None:
+            kernels.append(kernel)
+            raise Written
 
-        return kernel.kernel, run
+        def traced(kernel: KernelSource, arguments: list, blocks: int) -> None:
+            if judge is crossed:  # on the CPU the blocks of a cluster are one
+                sizes = {"threads": blocks * kernel.threads, "dynamic_smem_bytes": blocks * kernel.dynamic_smem_bytes}
+                kernel, blocks = dataclasses.replace(kernel, **sizes), 1
+            ran(kernel, arguments, blocks=blocks)
+
+        with contextlib.suppress(Written):
+            judge(written, arch, *case, **options)
+        return kernels[0], lambda: judge(traced, arch, *case, **options)
 
     return make
-
-
-def staging(arch: str) -> Made:
-    """Tiles that are stored by rows and read by columns."""
-    plan = transpose_kernel((64, 64), "f16", arch, way="vectors").swizzle
-    kernel = staging_kernel(plan, (70, 90), arch)
-
-    def run() -> None:
-        source = placed(70 * 90, np.uint16).reshape(70, 90)
-        into = np.zeros(kernel.arrays[1].shape, np.uint16)
-        ran(kernel.kernel, kernel.arguments(source, into), blocks=kernel.blocks)
-        rows, cols = plan.smem.in_dims.values()
-        whole = np.zeros((-(-70 // rows) * rows, -(-90 // cols) * cols), np.uint16)
-        whole[:70, :90] = source
-        tiles = whole.reshape(-1, rows, whole.shape[1] // cols, cols).swapaxes(1, 2).reshape(-1, rows, cols)
-        places = np.asarray(plan.accesses[1].layout.table()).reshape(into.shape[2:])
-        assert np.array_equal(into[:, 0], tiles[:, places % rows, places // rows])
-
-    return kernel.kernel, run
 
 
 def transpose_ring(arch: str) -> Made:
@@ -251,28 +234,6 @@ def convert(mechanism: str) -> Callable[[str], Made]:
     return make
 
 
-def crossing(arch: str) -> Made:
-    """Elements of two blocks; on the CPU they are one."""
-    bits = [(1 << bit,) for bit in range(8)]
-    source = LinearLayout.from_bases(
-        {"register": bits[:1], "lane": bits[1:6], "warp": bits[6:7], "block": bits[7:]}, {"x": 256}
-    )
-    wanted = LinearLayout.from_bases(
-        {"register": bits[7:], "lane": bits[:5], "warp": bits[5:6], "block": bits[6:7]}, {"x": 256}
-    )
-    kernel = conversion_kernel(conversion(source, wanted, 32, arch))
-
-    def run() -> None:
-        values = placed(256, np.uint32)
-        given, hoped = (np.ascontiguousarray(values[end.table().reshape(-1, 2).T]) for end in (source, wanted))
-        found = np.zeros_like(hoped)
-        sizes = {"threads": 2 * kernel.threads, "dynamic_smem_bytes": 2 * kernel.dynamic_smem_bytes}
-        ran(dataclasses.replace(kernel, **sizes), [given, found])
-        assert np.array_equal(found, hoped)
-
-    return kernel, run
-
-
 def there_and_back(arch: str) -> Made:
     one, other = ends(arch)
     kernel = conversion_loop(conversion(one, other, 32, arch), conversion(other, one, 32, arch))
@@ -286,7 +247,7 @@ def there_and_back(arch: str) -> Made:
     return kernel, run
 
 
-def gathered(mechanism: str) -> Callable[[str], Made]:
+def gathering(mechanism: str) -> Callable[[str], Made]:
     """A gather of registers in which a few indices are outside."""
 
     def make(arch: str) -> Made:
@@ -315,20 +276,6 @@ def gathered(mechanism: str) -> Callable[[str], Made]:
     return make
 
 
-def listed(arch: str) -> Made:
-    """Five registers of three warps: addresses are sums of digits."""
-    threads = 96 if arch not in AMD[:3] else 192
-    kernel = conversion_kernel(conversion(f"({threads},5):(5,1)", f"({threads},5):(1,{threads})", 32, arch))
-
-    def run() -> None:
-        values = placed(5 * threads, np.uint32)
-        found = np.zeros((5, threads), np.uint32)
-        ran(kernel, [np.ascontiguousarray(values.reshape(threads, 5).T), found])
-        assert np.array_equal(found.reshape(-1), values)
-
-    return kernel, run
-
-
 def fragment(arch: str) -> Made:
     instruction = next(name for name in callable_instructions(arch) if "f32" in name and "bf16" not in name)
     kernel = fragment_kernel(arch, instruction)
@@ -350,23 +297,23 @@ REGISTRY: dict[str, tuple[Callable[[str], Made], tuple[str, ...]]] = {
     "conversion_kernel by registers": (convert("registers"), (*NVIDIA, *AMD)),
     "conversion_kernel by shuffles": (convert("shuffles"), (*NVIDIA, *AMD)),
     "conversion_kernel by shared memory": (convert("shared"), (*NVIDIA, *AMD)),
-    "conversion_kernel at listed addresses": (listed, (*NVIDIA, *AMD)),
-    "conversion_kernel across a cluster": (crossing, NVIDIA[1:]),
+    "conversion_kernel at listed addresses": (judged(relabelled, 32, seed=1), (*NVIDIA, *AMD)),
+    "conversion_kernel across a cluster": (judged(crossed, 32, seed=1), NVIDIA[1:]),
     "conversion_kernel by matrices": (convert("matrices"), HOPPER),
     "conversion_loop": (there_and_back, (*NVIDIA, *AMD)),
     "copy_kernel": (copy, (*NVIDIA, *AMD)),
     "copy_kernel by the copy engine": (copy_engine, HOPPER),
     "factored_kernel": (factored, HOPPER),
     "fragment_kernel": (fragment, (*NVIDIA, *AMD)),
-    "gather_kernel by loads": (gather("direct", "u8", "s64"), (*NVIDIA, *AMD)),
-    "gather_kernel by shuffles": (gather("warp", "f32", "s64"), (*NVIDIA, *AMD)),
-    "gather_kernel by shared memory": (gather("shared", "f64", "s32"), (*NVIDIA, *AMD)),
-    "gather_registers_kernel by shuffles": (gathered("shuffles"), (*NVIDIA, *AMD)),
-    "gather_registers_kernel by shared memory": (gathered("shared"), (*NVIDIA, *AMD)),
+    "gather_kernel by loads": (judged(gathered, "direct", 1, seed=1, index_bits=(64,)), (*NVIDIA, *AMD)),
+    "gather_kernel by shuffles": (judged(gathered, "warp", 4, seed=4, index_bits=(64,)), (*NVIDIA, *AMD)),
+    "gather_kernel by shared memory": (judged(gathered, "shared", 8, seed=8, index_bits=(32,)), (*NVIDIA, *AMD)),
+    "gather_registers_kernel by shuffles": (gathering("shuffles"), (*NVIDIA, *AMD)),
+    "gather_registers_kernel by shared memory": (gathering("shared"), (*NVIDIA, *AMD)),
     "load_kernel": (load, HOPPER),
     "matmul_kernel": (product, HOPPER),
     "product_kernel": (product, HOPPER),
-    "staging_kernel": (staging, (*NVIDIA, *AMD)),
+    "staging_kernel": (judged(staged, 4, seed=4), (*NVIDIA, *AMD)),
     "store_kernel": (store, HOPPER),
     "tile_kernel": (tile, HOPPER),
     "transpose_kernel": (transpose, (*NVIDIA, *AMD)),

@@ -64,8 +64,7 @@ def encode(tm: Im2colMap, target: str = "sm_90a") -> bytes:
     Laws: reproduces the recorded encodings; ``decode`` is its inverse.
     Source: measured on NVIDIA H100 and H200, driver 580.159.04.
     """
-    if not isinstance(tm, Im2colMap):
-        raise malformed("LA850", "encode needs an Im2colMap", f"got a {type(tm).__name__}")
+    require_im2col(tm, "encode")
     require_measured(target)
     require_accepted(tm, "encode")
     values = common_values(tm) | {

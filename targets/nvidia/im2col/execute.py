@@ -18,11 +18,10 @@ import numpy as np
 import numpy.typing as npt
 
 from layoutalg.cute import ComposedLayout, CuteLayout, Swizzle
-from layoutalg.ground.errors import Diagnostic, TargetRuleError, shown
-from layoutalg.piecewise import PiecewiseLayout
 from layoutalg.targets.nvidia.im2col.checks import require_accepted, store_violations, use_violations
 from layoutalg.targets.nvidia.im2col.fields import Im2colMap, require_im2col
 from layoutalg.targets.nvidia.swizzles import SWIZZLE_TABLE
+from layoutalg.targets.nvidia.tensormap.convert import refused
 from layoutalg.targets.nvidia.tensormap.execute import (
     gathered,
     put_chunks,
@@ -155,8 +154,7 @@ def im2col_load(
     Laws: reproduces every recorded load byte for byte; agrees with a per-element reference.
     Source: measured on NVIDIA H100 80GB HBM3, driver 580.159.04.
     """
-    if not isinstance(tm, Im2colMap):
-        raise malformed("LA850", "im2col_load needs an Im2colMap", f"got a {type(tm).__name__}")
+    require_im2col(tm, "im2col_load")
     require_accepted(tm, "im2col_load")
     starts, added = checked_ints("coords", coords, "LA850"), checked_ints("offsets", offsets, "LA850")
     require_use(tm, starts, added)
@@ -199,8 +197,7 @@ def im2col_store(tm: Im2colMap, coords: npt.ArrayLike, memory: Bytes, image: Byt
     Laws: reproduces every recorded store byte for byte.
     Source: measured on NVIDIA H100 80GB HBM3, driver 580.159.04.
     """
-    if not isinstance(tm, Im2colMap):
-        raise malformed("LA850", "im2col_store needs an Im2colMap", f"got a {type(tm).__name__}")
+    require_im2col(tm, "im2col_store")
     require_accepted(tm, "im2col_store")
     starts, none = checked_ints("coords", coords, "LA850"), (0,) * (tm.rank - 2)
     require_use(tm, starts, none, store=True)
@@ -225,95 +222,25 @@ def require_use(tm: Im2colMap, coords: Sequence[int], offsets: Sequence[int], *,
     if not all(-_COORD_LIMIT <= start < _COORD_LIMIT for start in coords):
         raise malformed("LA850", "a coordinate does not fit a signed 32-bit integer", f"coords = {tuple(coords)}")
     if found:
-        because = "; ".join(str(entry) for entry in found)
-        where = (repr(tm),)
-        raise TargetRuleError(
-            Diagnostic(
-                "LA857",
-                f"an im2col {'store' if store else 'load'} breaks a rule",
-                where,
-                because,
-                source="rule " + found[0].rule,
-            ),
-            found[0].rule,
-        )
+        what, because = f"an im2col {'store' if store else 'load'} breaks a rule", "; ".join(map(str, found))
+        raise refused("LA857", what, because, found[0].rule, (repr(tm),))
 
 
-Meaning: TypeAlias = CuteLayout | ComposedLayout | PiecewiseLayout
-
-
-def layout(tm: Im2colMap, *, side: str = "shared", coords: Sequence[int] = (), offsets: Sequence[int] = ()) -> Meaning:
-    """Return the function that a load through an im2col map denotes, on one side of the copy, in bytes.
+def layout(tm: Im2colMap) -> CuteLayout | ComposedLayout:
+    """Return where a load puts its column: (pixel, channel) to the byte offset from a base aligned to the swizzle.
 
     Args:
         tm: The map; the measured driver must accept it.
-        side: ``"shared"``: (pixel, channel) to the byte offset from a base aligned to the swizzle's period;
-            ``"global"``: (pixel, channel) to the byte read, undefined out of bounds.
-        coords: For the global side, the start of the filter's corner.
-        offsets: For the global side, the offsets.
 
     Example:
-        >>> tm = Im2colMap("f16", (8, 4, 3, 2), (16, 64, 192), (-1, -1), (0, 0), 8, 5)
-        >>> print(layout(tm))
+        >>> print(layout(Im2colMap("f16", (8, 4, 3, 2), (16, 64, 192), (-1, -1), (0, 0), 8, 5)))
         (5,8):(16,2)
-        >>> found = layout(tm, side="global", coords=(0, -1, 0, 0), offsets=(0, 0))
-        >>> found(pixel=1, channel=2), found.domain.count() == 32
-        ({'byte': 4}, True)
 
-    Laws: agrees with ``pixel_addresses`` at every point.
     Source: measured on NVIDIA H100 80GB HBM3, driver 580.159.04.
     """
-    if not isinstance(tm, Im2colMap) or not isinstance(side, str) or side not in ("shared", "global"):
-        because = f"got a {type(tm).__name__} and side {shown(side)}"
-        raise malformed("LA850", "layout needs an Im2colMap and side 'shared' or 'global'", because)
+    require_im2col(tm, "layout")
     require_accepted(tm, "layout")
     size = element_bytes(tm.dtype)
-    channels = row_bytes(tm) // size
-    if side == "shared":
-        inner = CuteLayout((tm.pixels_per_column, channels), (row_pitch_bytes(tm), size))
-        bits = len(SWIZZLE_TABLE[tm.swizzle].xor)  # 32B, 64B and 128B: 4 ^= 7, 5 ^= 8, 6 ^= 9
-        return ComposedLayout(Swizzle(bits, 4, 3), 0, inner) if bits else inner
-    starts, added = checked_ints("coords", coords, "LA850"), checked_ints("offsets", offsets, "LA850")
-    require_use(tm, starts, added)
-    return PiecewiseLayout(_global(tm, starts, added, channels, size), ("byte",))
-
-
-def _global(tm: Im2colMap, coords: Sequence[int], offsets: Sequence[int], channels: int, size: int) -> str:
-    """Return the pieces as text."""
-    interleaved = tm.interleave != "NONE"
-    strides = [SLICE_BYTES[tm.interleave] if interleaved else size, *tm.strides_bytes]
-    fixed = tm.rank - 2 if interleaved else 0
-    modes = [mode for mode in range(tm.rank - 1) if mode != fixed]
-    frame = [f"0 <= pixel < {tm.pixels_per_column}", f"0 <= channel < {channels}"]
-    base = [str(tm.base_address), f"{size}*channel"]
-    if interleaved:
-        frame.append(f"0 <= {coords[fixed]} < {tm.dims[fixed]}")
-        base.append(str(coords[fixed] * strides[fixed]))
-    else:
-        frame.append(f"0 <= {coords[0]} + channel < {tm.dims[0]}")
-        base.append(str(coords[0] * size))
-    pieces = []
-    turn = "pixel"
-    returned: list[str] = []
-    places: list[str] = []
-    for k, mode in enumerate([*modes, tm.rank - 1]):
-        last_mode = k == len(modes)
-        step, start = tm.element_strides[mode], coords[mode]
-        here = f"({start} + {step}*{turn})"
-        now = [*places, here, *(str(coords[later]) for later in [*modes, tm.rank - 1][k + 1 :])]
-        guards = [*frame, *returned]
-        if not last_mode:
-            first, last = tm.box[k]
-            before, whole = (last - start) // step + 1, (last - first) // step + 1
-            guards.append(f"{turn} < {before}")
-        terms = list(base)
-        for j, (place, at) in enumerate(zip(now, [*modes, tm.rank - 1], strict=True)):
-            read = f"({place} + {offsets[j]})" if j < len(offsets) else place
-            guards.append(f"0 <= {read} < {tm.dims[at]}")
-            terms.append(f"{strides[at]}*{read}")
-        pieces.append(f"[pixel, channel] -> [{' + '.join(terms)}] : {' and '.join(guards)}")
-        if not last_mode:
-            returned.append(f"{turn} >= {before}")
-            places.append(f"({first} + {step}*(({turn} - {before}) mod {whole}))")
-            turn = f"(1 + floor(({turn} - {before})/{whole}))"
-    return "{ " + "; ".join(pieces) + " }"
+    inner = CuteLayout((tm.pixels_per_column, row_bytes(tm) // size), (row_pitch_bytes(tm), size))
+    bits = len(SWIZZLE_TABLE[tm.swizzle].xor)  # 32B, 64B and 128B: 4 ^= 7, 5 ^= 8, 6 ^= 9
+    return ComposedLayout(Swizzle(bits, 4, 3), 0, inner) if bits else inner

@@ -16,16 +16,7 @@ from types import MappingProxyType
 
 from layoutalg.ground.picture import Shown
 from layoutalg.targets.nvidia.swizzles import SWIZZLE_TABLE
-from layoutalg.targets.nvidia.tensormap.fields import (
-    DTYPES,
-    INTERLEAVE_CODES,
-    L2_PROMOTION_CODES,
-    OOB_FILL_CODES,
-    checked_int,
-    checked_ints,
-    checked_name,
-    malformed,
-)
+from layoutalg.targets.nvidia.tensormap.fields import CODES, malformed, normalise
 
 CORNER_RANGES: Mapping[int, tuple[int, int]] = MappingProxyType({3: (-32768, 32767), 4: (-128, 127), 5: (-16, 15)})
 """Smallest and largest corner by rank: signed fields of 16, 8 and 5 bits."""
@@ -39,37 +30,13 @@ MAX_PIXELS = 1024
 WIDE_HALO_LIMITS: Mapping[str, int] = MappingProxyType({"W": 511, "W128": 31})
 """Largest halo of an instruction by mode."""
 WIDE_OFFSET_LIMIT = 31
+_NUMBERS = ("base_address", "channels_per_pixel", "pixels_per_column")
 
 
 def require_im2col(tm: object, call: str) -> None:
     """Raise LA850 unless the argument of ``call`` is an ``Im2colMap``."""
     if not isinstance(tm, Im2colMap):
         raise malformed("LA850", f"{call} needs an Im2colMap", f"got a {type(tm).__name__}")
-
-
-def _common(value: Im2colMap | Im2colWideMap, rank: int) -> None:
-    """Check and normalise the fields common to both kinds of map."""
-    put = object.__setattr__
-    put(value, "dtype", checked_name("dtype", value.dtype, DTYPES, "LA851"))
-    put(value, "interleave", checked_name("interleave", value.interleave, INTERLEAVE_CODES, "LA851"))
-    put(value, "l2_promotion", checked_name("l2_promotion", value.l2_promotion, L2_PROMOTION_CODES, "LA851"))
-    put(value, "oob_fill", checked_name("oob_fill", value.oob_fill, OOB_FILL_CODES, "LA851"))
-    for name in ("base_address", "channels_per_pixel", "pixels_per_column"):
-        put(value, name, checked_int(name, getattr(value, name), "LA850"))
-    put(value, "strides_bytes", checked_ints("strides_bytes", value.strides_bytes, "LA850"))
-    steps = checked_ints("element_strides", value.element_strides, "LA850") or (1,) * rank
-    put(value, "element_strides", steps)
-    for name, length, wanted in (
-        ("strides_bytes", len(value.strides_bytes), max(rank - 1, 0)),
-        ("element_strides", len(value.element_strides), rank),
-    ):
-        _require_length(name, length, wanted, rank)
-
-
-def _require_length(name: str, length: int, wanted: int, rank: int) -> None:
-    if length != wanted:
-        because = f"dims has {rank} entries, so {name} needs {wanted}, not {length}"
-        raise malformed("LA850", f"{name} has the wrong length", because)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,13 +83,8 @@ class Im2colMap(Shown):
     base_address: int = 0
 
     def __post_init__(self) -> None:
-        put = object.__setattr__
-        put(self, "dims", checked_ints("dims", self.dims, "LA850"))
-        put(self, "swizzle", checked_name("swizzle", self.swizzle, SWIZZLE_TABLE, "LA851"))
-        _common(self, len(self.dims))
-        for name in ("lower_corner", "upper_corner"):
-            put(self, name, checked_ints(name, getattr(self, name), "LA850"))
-            _require_length(name, len(getattr(self, name)), max(self.rank - 2, 0), self.rank)
+        modes = {"strides_bytes": 1, "element_strides": 0, "lower_corner": 2, "upper_corner": 2}
+        normalise(self, CODES, _NUMBERS, modes, ("LA850", "LA851"))
 
     @property
     def rank(self) -> int:
@@ -191,14 +153,10 @@ class Im2colWideMap:
     base_address: int = 0
 
     def __post_init__(self) -> None:
-        put = object.__setattr__
-        put(self, "dims", checked_ints("dims", self.dims, "LA850"))
-        known = dict.fromkeys((*SWIZZLE_TABLE, *WIDE_SWIZZLES))
-        put(self, "swizzle", checked_name("swizzle", self.swizzle, known, "LA851"))
-        put(self, "mode", checked_name("mode", self.mode, dict.fromkeys(WIDE_MODES), "LA851"))
-        _common(self, len(self.dims))
-        for name in ("lower_corner", "upper_corner"):
-            put(self, name, checked_int(name, getattr(self, name), "LA850"))
+        swizzles = dict.fromkeys((*SWIZZLE_TABLE, *WIDE_SWIZZLES))
+        names = {**CODES, "swizzle": swizzles, "mode": dict.fromkeys(WIDE_MODES)}
+        numbers = (*_NUMBERS, "lower_corner", "upper_corner")
+        normalise(self, names, numbers, {"strides_bytes": 1, "element_strides": 0}, ("LA850", "LA851"))
 
     @property
     def rank(self) -> int:

@@ -15,7 +15,7 @@ from types import MappingProxyType
 from layoutalg.ground.errors import Diagnostic, TargetRuleError, shown
 from layoutalg.targets.model import Violation
 from layoutalg.targets.nvidia.swizzles import SWIZZLE_TABLE
-from layoutalg.targets.nvidia.tensormap.facts import box_bytes
+from layoutalg.targets.nvidia.tensormap.facts import box_bytes, require_map
 from layoutalg.targets.nvidia.tensormap.fields import DTYPES, TensorMap, checked_ints, malformed
 from layoutalg.targets.nvidia.tensormap.limits import (
     ALIGNED,
@@ -71,8 +71,7 @@ def violations(tm: TensorMap, target: str = "sm_90a", evidence: str = "enforced"
     Laws: agrees with ``batch.verdicts``, and with 40,000 recorded verdicts of a driver.
     Source: measured on NVIDIA H200, driver 580.159.04; CUDA driver API 12.0 to 13.0.
     """
-    if not isinstance(tm, TensorMap):
-        raise malformed("LA300", "violations needs a TensorMap", f"got a {type(tm).__name__}")
+    require_map(tm, "violations")
     if isinstance(evidence, str) and evidence == "enforced":
         missing = no_tensor_maps(target)
         if not missing:

@@ -36,7 +36,7 @@ from layoutalg.targets.nvidia.tensormap.checks import (
     require_measured,
     violations,
 )
-from layoutalg.targets.nvidia.tensormap.facts import box_bytes
+from layoutalg.targets.nvidia.tensormap.facts import box_bytes, require_map
 from layoutalg.targets.nvidia.tensormap.fields import CODES, DTYPES, TensorMap, malformed
 from layoutalg.targets.nvidia.tensormap.limits import MAX_RANK
 
@@ -234,8 +234,7 @@ def encode(tm: TensorMap, target: str = "sm_90a") -> bytes:
     Laws: reproduces 11,743 of 11,743 recorded encodings; ``decode`` is its inverse.
     Source: measured on NVIDIA H200, driver 580.159.04 (CUDA 13.0).
     """
-    if not isinstance(tm, TensorMap):
-        raise malformed("LA300", "encode needs a TensorMap", f"got a {type(tm).__name__}")
+    require_map(tm, "encode")
     require_measured(target)
     require_accepted(tm, "encode")
     values = common_values(tm)

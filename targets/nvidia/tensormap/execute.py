@@ -32,6 +32,7 @@ from layoutalg.targets.nvidia.tensormap.facts import (
     apply_swizzle,
     element_bytes,
     loaded_counts,
+    require_map,
     row_pitch_bytes,
     transaction_bytes,
     unit_bytes,
@@ -178,8 +179,7 @@ def _window(
     tm: TensorMap, coords: npt.ArrayLike, memory: Bytes, image: Bytes, smem_offset_bytes: int, call: str
 ) -> _Window:
     """Check everything about one copy and return its geometry."""
-    if not isinstance(tm, TensorMap):
-        raise malformed("LA300", f"{call} needs a TensorMap", f"got a {type(tm).__name__}")
+    require_map(tm, call)
     require_accepted(tm, call, "LA320")
     starts = _checked_coords(tm, coords)
     _require_executable(tm)

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 
@@ -134,6 +135,38 @@ def checked_name(name: str, value: object, allowed: Mapping[str, object], code: 
     return str(value)
 
 
+def normalise(
+    value: Any,
+    names: Mapping[str, Mapping[str, object]],
+    numbers: Sequence[str],
+    modes: Mapping[str, int],
+    codes: tuple[str, str] = ("LA300", "LA301"),
+) -> None:
+    """Check and convert the fields of a map under construction; element strides are 1 if none is given.
+
+    Args:
+        value: A frozen dataclass with ``dims``.
+        names: Known names by field.
+        numbers: Fields that are integers.
+        modes: Fields that are sequences, and how many entries they have less than ``dims``.
+        codes: Codes of the errors for wrong numbers and unknown names.
+    """
+    put = object.__setattr__
+    for name, known in names.items():
+        put(value, name, checked_name(name, getattr(value, name), known, codes[1]))
+    for name in numbers:
+        put(value, name, checked_int(name, getattr(value, name), codes[0]))
+    put(value, "dims", checked_ints("dims", value.dims, codes[0]))
+    rank = len(value.dims)
+    for name, fewer in modes.items():
+        found, wanted = checked_ints(name, getattr(value, name), codes[0]), max(rank - fewer, 0)
+        found = found or (1,) * (rank if name == "element_strides" else 0)
+        if len(found) != wanted:
+            because = f"dims has {rank} entries, so {name} needs {wanted}, not {len(found)}"
+            raise malformed(codes[0], f"{name} has the wrong length", because)
+        put(value, name, found)
+
+
 @dataclass(frozen=True, slots=True)
 class TensorMap:
     """A tiled view of a global tensor that the copy engine walks box by box.
@@ -172,26 +205,7 @@ class TensorMap:
     base_address: int = 0
 
     def __post_init__(self) -> None:
-        put = object.__setattr__
-        for name, codes in CODES.items():
-            put(self, name, checked_name(name, getattr(self, name), codes))
-        put(self, "base_address", checked_int("base_address", self.base_address))
-        put(self, "dims", checked_ints("dims", self.dims))
-        rank = len(self.dims)
-        put(self, "strides_bytes", checked_ints("strides_bytes", self.strides_bytes))
-        put(self, "box", checked_ints("box", self.box))
-        put(self, "element_strides", checked_ints("element_strides", self.element_strides) or (1,) * rank)
-        for name, length, wanted in (
-            ("strides_bytes", len(self.strides_bytes), max(rank - 1, 0)),
-            ("box", len(self.box), rank),
-            ("element_strides", len(self.element_strides), rank),
-        ):
-            if length != wanted:
-                raise malformed(
-                    "LA300",
-                    f"{name} has the wrong length",
-                    f"dims has {rank} entries, so {name} needs {wanted}, not {length}",
-                )
+        normalise(self, CODES, ("base_address",), {"strides_bytes": 1, "box": 0, "element_strides": 0})
 
     @property
     def rank(self) -> int:

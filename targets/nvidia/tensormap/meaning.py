@@ -14,11 +14,10 @@ References: PTX ISA 9.1 sections 5.5.3 to 5.5.7; measurements on NVIDIA H200, dr
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from layoutalg.cute import ComposedLayout, CuteLayout, Swizzle
 from layoutalg.ground.errors import Diagnostic, TargetRuleError, shown
-from layoutalg.piecewise import PiecewiseLayout
 from layoutalg.targets.model import Violation
 from layoutalg.targets.nvidia.swizzles import SWIZZLE_TABLE
 from layoutalg.targets.nvidia.tensormap.checks import RefusedMapError, violations
@@ -26,12 +25,16 @@ from layoutalg.targets.nvidia.tensormap.facts import (
     element_bytes,
     is_measured,
     loaded_counts,
+    require_map,
     row_pitch_bytes,
     unit_bytes,
 )
 from layoutalg.targets.nvidia.tensormap.fields import TensorMap, checked_ints, malformed
 
-Meaning: TypeAlias = CuteLayout | ComposedLayout | PiecewiseLayout
+if TYPE_CHECKING:
+    from layoutalg.piecewise import PiecewiseLayout
+
+Meaning: TypeAlias = "CuteLayout | ComposedLayout | PiecewiseLayout"
 _COORDINATE = 2**31
 
 
@@ -78,8 +81,7 @@ def layout(
     Laws: on the recorded loads, the image of ``tile_load`` is the shared side after the inverse of the global side.
     Source: measured on NVIDIA H200, driver 580.159.04 (CUDA 13.0); ATOM swizzles: PTX ISA 9.1 section 5.5.7.
     """
-    if not isinstance(tm, TensorMap):
-        raise malformed("LA300", "layout needs a TensorMap", f"got a {type(tm).__name__}")
+    require_map(tm, "layout")
     for name, value, known in (("side", side, ("shared", "global")), ("unit", unit, ("element", "byte"))):
         if not isinstance(value, str) or value not in known:
             raise malformed("LA804", f"unknown {name} {shown(value)}", f"{name} must be one of {', '.join(known)}")
@@ -118,6 +120,8 @@ def _shared(tm: TensorMap, scale: int) -> CuteLayout | ComposedLayout:
 
 def _global(tm: TensorMap, coords: Sequence[int] | None) -> PiecewiseLayout:
     """The bytes read: box coordinates, and symbolic start coordinates if any, to byte offsets."""
+    from layoutalg.piecewise import PiecewiseLayout
+
     size, rank, unit = element_bytes(tm.dtype), tm.rank, unit_bytes(tm)
     plain = tm.interleave == "NONE"
     grain = 16 // size if plain else 1
