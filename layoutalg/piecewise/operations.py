@@ -149,9 +149,8 @@ def substitute(value: Value, values: Mapping[str, int]) -> Value:
             raise DisagreementError("a parameter is left", dict(values))
         confirm.like(found, put, [])
 
-    if not value.is_set and not value.is_settled:
-        value.settle()  # asked by its text
-    found: Value = _asked(questions.substitute, judge, value, dict(values))
+    asked = value if value.is_set else value.settled()  # a function by its text
+    found: Value = _asked(questions.substitute, judge, asked, dict(values))
     return found
 
 

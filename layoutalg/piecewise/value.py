@@ -99,6 +99,12 @@ class Value:
         self.pieces, self.text = pieces, text  # only now, for other threads read what is there
         self._judge = None
 
+    def settled(self) -> Value:
+        """Return this value, with its text."""
+        if not self.is_settled:
+            self.settle()
+        return self
+
     def judged_by(self, judge: Callable[[Value], None]) -> Value:
         """Return this value, to be judged before anything is read from it; the judge raises if it is wrong."""
         if self.is_settled:
