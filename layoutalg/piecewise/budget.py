@@ -30,11 +30,11 @@ OBJECTS = 256
 """ISL objects that a thread keeps."""
 FIRST_TEXT = 16_000
 FIRST_QUOTIENTS = 24
-FIRST_OPERATIONS, LONG_OPERATIONS = (6_000, 24_000), (2_000,)
+FIRST_OPERATIONS, LONG_OPERATIONS = (6_000, 24_000), (2_000, 6_000, 24_000)
 """Operation quotas of the attempts in this process, and those for numbers of more digits than ``DIGITS``."""
 DIGITS = 4
-CHEAP = 1e-6
-"""Seconds per operation up to which a second attempt follows; usual are 1e-7."""
+CHEAP = 6e-7
+"""Seconds per operation up to which another attempt follows; usual are 1e-7."""
 RENEWED, SOON = 0.05, 0.003
 """Seconds of a question during which its parts have a quota each, if the part before took no longer than ``SOON``."""
 _QUOTIENT = re.compile(r"\bfloor\b|\bmod\b|\bexists\b|%")
