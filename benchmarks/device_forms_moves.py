@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 from device import Launch
-from device_accesses import POISON, SMEM_BYTES, WIDTHS, drawn_moves, table_of, tile_of
+from device_accesses import POISON, SMEM_BYTES, WIDTHS, move_launches, table_of, tile_of
 
 import layoutalg as la
 from layoutalg.codegen.kernel import KernelSource
@@ -117,7 +117,7 @@ def move_jobs(plans: int, seed: int) -> list[Launch]:
     jobs: list[Launch] = []
     for number, name in enumerate(VECTORS):
         size = access_form(name).row_bits // 8
-        jobs += drawn_moves(name, plans, 1000 * seed + number, size, move_kernel(name))
+        jobs += move_launches(name, plans, 1000 * seed + number, size, move_kernel(name))
         jobs += [_misplaced(name, off) for off in (1, 2, 4, 8) if off < size]
     return jobs
 
