@@ -109,9 +109,10 @@ def factored_kernel(found: Factorisation, way: Way | None = None, name: str | No
     steps = upheld(CHECK.kind(found, Factorisation, "found")).shuffles
     if found.plan.consumer not in ("tma", "tma.store"):
         raise CHECK.malformed("found", "must be carried by the copy engine", found.plan.consumer)
+    costs = found.costs
     way = found.cheapest if way is None else way
-    if way not in found.costs:
-        raise CHECK.malformed("way", f"must be one of {', '.join(found.costs)}", way)
+    if way not in costs:
+        raise CHECK.malformed("way", f"must be one of {', '.join(costs)}", way)
     plan = found.plan.descriptor
     launchable(upheld(plan), "load")
     registers, threads = steps.registers, steps.lanes * steps.warps
@@ -142,7 +143,7 @@ def factored_kernel(found: Factorisation, way: Way | None = None, name: str | No
     )  # fmt: skip
     name = f"la_factored_{way}" if name is None else checked_name(name)
     text = _BODY.format(
-        title=title(plan), told=f"residual by {way}: {found.costs[way]}", threads=threads, name=name,
+        title=title(plan), told=f"residual by {way}: {costs[way]}", threads=threads, name=name,
         signature=signature(parameters), align=align, barrier=barrier,
         bytes=plan.expect_tx_bytes, refusal=refusal_text(plan), words=words, loads=loads, stores=stores,
         issues=issue_text(plan, LOAD),

@@ -74,7 +74,7 @@ def out_of_time(what: str, seconds: float | None = None) -> NoReturn:
 
 def checked_seconds(value: object, argument: str = "seconds") -> float:
     """Return a number of seconds as a float; NaN is refused, since it would never expire."""
-    if not isinstance(value, bool) and hasattr(type(value), "__float__"):
+    if type(value).__name__.rstrip("_") != "bool" and hasattr(type(value), "__float__"):  # NumPy's, too
         try:
             number = float(value)  # type: ignore[arg-type]
         except (OverflowError, TypeError, ValueError):  # too large for a float, or an array of several numbers

@@ -44,15 +44,6 @@ MOST_COLOURED = 1 << 12
 
 
 @dataclass(frozen=True, slots=True)
-class Placement:
-    """Steps, the placement of their elements in words, and how many placements were evaluated."""
-
-    steps: tuple[Step, ...]
-    told: str
-    tried: int
-
-
-@dataclass(frozen=True, slots=True)
 class _Asked:
     """Element labels by thread and register, for stores and loads, and which of them move."""
 
@@ -79,8 +70,11 @@ class _Side:
 
 def listed(
     have: IntArray, want: IntArray, element_bits: int, target: str, smem_bytes: int, cycles: Callable[..., float]
-) -> Placement | str:
-    """Return steps that bring elements, int64[warp, lane, register], to where they are wanted, or why none."""
+) -> tuple[tuple[Step, ...], str] | str:
+    """Return steps that bring elements, int64[warp, lane, register], to where they are wanted, or why none.
+
+    With the steps comes the placement in words.
+    """
     size, (warps, lanes, before) = element_bits // 8, have.shape
     columns, back = np.unique(want.reshape(warps * lanes, -1), axis=1, return_inverse=True)  # each is loaded once
     passes = _passes(have, columns.reshape(warps, lanes, -1), smem_bytes // size)
@@ -116,7 +110,7 @@ def listed(
             best = (cost, each.told + _conflicts(each.sides), steps)
     if best is None:
         return f"no placement of {max(each.asked.labels for each in passes) * size} bytes fits into {smem_bytes}"
-    return Placement(best[2], best[1], len(found))
+    return best[2], f"{best[1]}, the best of {len(found)} placements"
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,6 +40,7 @@ def problem(number: int) -> dict[str, Any]:
     return random_problem(random.Random(number))
 
 
+@pytest.mark.nightly(one_of=4)
 @pytest.mark.parametrize("first", range(0, PROBLEMS, 50))
 def test_every_answer_is_right_and_every_refusal_is_needed(first: int):
     for number in range(first, first + 50):

@@ -6,6 +6,8 @@ import random
 from collections.abc import Callable, Iterator
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import layoutalg as la
 from layoutalg.targets.layouts.nvidia import ldmatrix_fragment, mma_accumulator, mma_operand, wgmma_fragment
@@ -99,9 +101,9 @@ def _bytes(start: int, report: la.ask.BankReport) -> range:
     return range(start, start + width[report.instruction.split("shared.")[1]])
 
 
-@pytest.mark.parametrize("seed", range(10))
-def test_thread_value_layouts_of_any_extents(seed: int) -> None:
-    rng = random.Random(seed)
+@settings(max_examples=10, deadline=None)
+@given(rng=st.randoms(use_true_random=False))
+def test_thread_value_layouts_of_any_extents(rng: random.Random) -> None:
     warps, values = rng.choice((1, 2, 3)), rng.choice((2, 3, 4, 6))
     threads = 32 * warps
     shape, stride = rng.choice((((threads, values), (values, 1)), ((threads, values), (1, threads))))

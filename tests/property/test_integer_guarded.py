@@ -5,7 +5,8 @@ from __future__ import annotations
 import itertools
 import random
 
-import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from layoutalg.ground.verdict import Proved, Refuted
 from layoutalg.integer import IntegerLayout, covers
@@ -13,9 +14,9 @@ from layoutalg.integer.inverse import guarded
 from layoutalg.integer.reach import first_missed
 
 
-@pytest.mark.parametrize("seed", range(60))
-def test_missed_points_are_missed_and_none_is_overlooked(seed: int) -> None:
-    rng = random.Random(seed)
+@settings(max_examples=60, deadline=None)
+@given(rng=st.randoms(use_true_random=False))
+def test_missed_points_are_missed_and_none_is_overlooked(rng: random.Random) -> None:
     extents = [rng.randint(1, 5) for _ in range(rng.randint(1, 3))]
     outputs = tuple((f"o{k}", rng.choice([0, 0, 3, 4, 6])) for k in range(rng.randint(1, 2)))
     layout = IntegerLayout(

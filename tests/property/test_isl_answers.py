@@ -9,7 +9,6 @@ from itertools import product
 from random import Random
 
 import numpy as np
-import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -153,9 +152,8 @@ def test_runs_are_the_function_they_list(table: dict[tuple[int, int], int]) -> N
 
 
 @settings(max_examples=40, deadline=None)
-@given(st.integers(0, 10**9))
-def test_counts_formulas_and_bounds_are_those_of_the_points(seed: int) -> None:
-    source = Random(seed)
+@given(source=st.randoms(use_true_random=False))
+def test_counts_formulas_and_bounds_are_those_of_the_points(source: Random) -> None:
     side = source.randint(1, 9)
     text = f"{{ [a, b] : 0 <= a < {side} and -2 <= b < 6 and ({condition(source, ['a', 'b'], 1)}) }}"
     try:
@@ -171,9 +169,9 @@ def test_counts_formulas_and_bounds_are_those_of_the_points(seed: int) -> None:
         assert tuple(lexmax(points)().values()) == inside[-1]
 
 
-@pytest.mark.parametrize("seed", range(24))
-def test_piecewise_layouts_have_the_values_of_their_text(seed: int) -> None:
-    source = Random(seed)
+@settings(max_examples=24, deadline=None)
+@given(source=st.randoms(use_true_random=False))
+def test_piecewise_layouts_have_the_values_of_their_text(source: Random) -> None:
     text = expression(source, ["a", "b"])
     names = {"floor": math.floor, "ceil": math.ceil, "min": min, "max": max}
     with suppress(BudgetError):

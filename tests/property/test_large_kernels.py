@@ -85,6 +85,7 @@ MAKERS = {
 }
 
 
+@pytest.mark.nightly(one_of=3)
 @needs_compiler
 @pytest.mark.parametrize("name", MAKERS)
 @settings(max_examples=3, deadline=None)

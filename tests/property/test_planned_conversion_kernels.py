@@ -66,6 +66,7 @@ def turns(plan: ConversionPlan) -> int:
     return sum(step.store.turns + step.load.turns for step in plan.steps if isinstance(step, Through))
 
 
+@pytest.mark.nightly(one_of=4)
 @pytest.mark.parametrize("target", ["sm_90a", "gfx942"])
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("seed", range(3))

@@ -11,6 +11,8 @@ import random
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import layoutalg as la
 from layoutalg.ground.digits import merge
@@ -152,9 +154,9 @@ def table_map(table):
     return TableMap(tuple(table.tolist()))
 
 
-@pytest.mark.parametrize("seed", range(60))
-def test_every_family_gives_the_problem_of_the_digits(seed):
-    rng = random.Random(seed)
+@settings(max_examples=60, deadline=None)
+@given(rng=st.randoms(use_true_random=False))
+def test_every_family_gives_the_problem_of_the_digits(rng):
     dtype = rng.choice(list(WIDTHS))
     width, swizzle = WIDTHS[dtype], rng.choice(["NONE", "32B", "64B", "128B", "128B_ATOM_32B"])
     tile, modes = random_digits(rng, powers=rng.random() < 0.6)
@@ -249,10 +251,10 @@ def planned(problem):
         return error.to_json()
 
 
-@pytest.mark.parametrize("seed", range(60))
-def test_any_function_is_digits_behind_a_swizzle_or_refused(seed):
+@settings(max_examples=60, deadline=None)
+@given(rng=st.randoms(use_true_random=False))
+def test_any_function_is_digits_behind_a_swizzle_or_refused(rng):
     """Random F2 maps of small tiles: accepted exactly where some swizzle's digits make the table."""
-    rng = random.Random(seed)
     bits = [rng.randint(0, 3), rng.randint(1, 3)]
     near = rng.random() < 0.6
     columns = []
@@ -292,9 +294,9 @@ def separable(table, name: str) -> bool:
     return True
 
 
-@pytest.mark.parametrize("seed", range(20))
-def test_operands_of_layouts_want_the_layout_s_addresses(seed):
-    rng = random.Random(seed)
+@settings(max_examples=20, deadline=None)
+@given(rng=st.randoms(use_true_random=False))
+def test_operands_of_layouts_want_the_layout_s_addresses(rng):
     swizzle = rng.choice(("NONE", "32B", "64B", "128B"))
     rows, k = rng.choice((64, 128)), rng.choice((16, 32, 64))
     modes = (((rows, 64),), ((k, 1),)) if rng.random() < 0.5 else (((64, 1), (rows // 64, 64 * k)), ((k, 64),))

@@ -26,10 +26,12 @@ ALL: dict[tuple[str, str], tuple[st.SearchStrategy[Any], Law]] = {
 
 
 @pytest.mark.parametrize(("family", "law"), list(ALL))
-def test_every_family_obeys_the_laws(family: str, law: str) -> None:
+def test_every_family_obeys_the_laws(family: str, law: str, portion: Callable[[range], range]) -> None:
     values, check = ALL[family, law]
 
-    @settings(max_examples=25, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+    @settings(
+        max_examples=len(portion(range(25))), deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)
+    )
     @given(values)
     def hold(value: Any) -> None:
         check(value)

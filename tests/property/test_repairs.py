@@ -41,6 +41,7 @@ def drawn(rng):
     return front + text
 
 
+@pytest.mark.nightly(one_of=4)
 @pytest.mark.parametrize(("consumer", "target", "dtypes"), ASKED)
 def test_repairs_are_admitted_again_and_ranked(consumer, target, dtypes):
     rng = random.Random(consumer)

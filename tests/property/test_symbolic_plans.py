@@ -51,6 +51,7 @@ def draw(names: tuple[str, ...], source: random.Random) -> dict[str, int]:
     return sizes
 
 
+@pytest.mark.nightly(one_of=4)
 @pytest.mark.parametrize("name", CASES)
 def test_the_guard_is_true_exactly_where_the_map_does(name: str) -> None:
     plan = plan_of(name)
@@ -65,6 +66,7 @@ def test_the_guard_is_true_exactly_where_the_map_does(name: str) -> None:
     assert min(seen.values()) > 5, seen
 
 
+@pytest.mark.nightly(one_of=4)
 @pytest.mark.parametrize("name", CASES)
 def test_better_cases_and_bytes(name: str) -> None:
     plan = plan_of(name)
@@ -84,6 +86,7 @@ def test_better_cases_and_bytes(name: str) -> None:
     assert taken
 
 
+@pytest.mark.nightly(one_of=4)
 @pytest.mark.parametrize("name", CASES)
 def test_no_clause_can_be_left_out(name: str) -> None:
     guard = plan_of(name).guard

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import random
-
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import layoutalg as la
 from layoutalg.ground.listed import ListedLayout, listed
@@ -47,9 +47,9 @@ def layout_of(rng, size, below):
         return cute
 
 
-@pytest.mark.parametrize("seed", range(60))
-def test_compositions_are_those_of_enumeration(seed):
-    rng = random.Random(seed)
+@settings(max_examples=60, deadline=None)
+@given(rng=st.randoms(use_true_random=False))
+def test_compositions_are_those_of_enumeration(rng):
     outer_size, inner_size = rng.choice((4, 6, 8, 12, 16)), rng.choice((1, 2, 4, 6, 8))
     values = [rng.randrange(40) for _ in range(outer_size)]
     array = np.array(values).reshape(extents_of(rng, outer_size), order="F")
@@ -72,18 +72,18 @@ def test_compositions_are_those_of_enumeration(seed):
     assert flat(whole @ listed(points)) == wanted
 
 
-@pytest.mark.parametrize("seed", range(20))
-def test_swizzles_compose_with_tables(seed):
-    rng = random.Random(seed)
+@settings(max_examples=20, deadline=None)
+@given(rng=st.randoms(use_true_random=False))
+def test_swizzles_compose_with_tables(rng):
     swizzle = la.Swizzle(rng.randrange(1, 3), rng.randrange(3), rng.choice((2, 3)))
     table = np.array([rng.randrange(200) for _ in range(64)]).reshape(8, 8)
     assert flat(la.compose(swizzle, table)) == [swizzle(value) for value in flat(table)]
     assert flat(la.compose(table, swizzle)) == [flat(table)[swizzle(at)] for at in range(64)]
 
 
-@pytest.mark.parametrize("seed", range(60))
-def test_inverses_are_those_of_enumeration(seed):
-    rng = random.Random(seed)
+@settings(max_examples=60, deadline=None)
+@given(rng=st.randoms(use_true_random=False))
+def test_inverses_are_those_of_enumeration(rng):
     size = rng.choice((1, 2, 4, 6, 9, 12))
     values = rng.sample(range(size + rng.choice((0, 0, 5))), size)
     if rng.random() < 0.3:  # not injective
@@ -106,9 +106,9 @@ def test_inverses_are_those_of_enumeration(seed):
             assert len(right) == next(value for value in range(size + 6) if value not in values)
 
 
-@pytest.mark.parametrize("seed", range(20))
-def test_a_table_is_divided_by_a_tile(seed):
-    rng = random.Random(seed)
+@settings(max_examples=20, deadline=None)
+@given(rng=st.randoms(use_true_random=False))
+def test_a_table_is_divided_by_a_tile(rng):
     values = rng.sample(range(100), 24)
     tile = rng.choice([la.CuteLayout(4, 1), la.CuteLayout(3, 2), la.CuteLayout((2, 3), (1, 4)), la.CuteLayout(2, 12)])
     rest = la.cute.complement(tile, 24)

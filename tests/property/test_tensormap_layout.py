@@ -97,12 +97,12 @@ def test_both_sides_are_what_the_engine_does(load, given):
 
 
 @pytest.mark.parametrize("name", ["tma_exec_plain_dev.npz", "tma_exec_estride_dev.npz"])
-def test_recorded_loads(name):
+def test_recorded_loads(name, portion):
     memory = (0x40000000 + np.arange(1 << 21)).astype("<u4").view(np.uint8)
     with np.load(DATA / name) as archive:
         rows, starts, images = archive["params"], archive["coords"], archive["image"]
     checked = 0
-    for row, start, image in zip(rows, starts, images, strict=True):
+    for row, start, image in portion(list(zip(rows, starts, images, strict=True))):
         tm = batch.from_row(row.tolist())
         if tensormap.box_bytes(tm) > 2048:
             continue

@@ -1,7 +1,4 @@
-"""Every public dataclass of proofs and targets: whatever its constructor is given, a valid value or a LayoutError.
-
-The same of the functions that ``targets`` exports.
-"""
+"""Every public dataclass of proofs and targets: whatever its constructor is given, a valid value or a LayoutError."""
 
 from __future__ import annotations
 
@@ -9,7 +6,6 @@ import contextlib
 import copy
 import dataclasses
 import importlib
-import inspect
 import json
 import pickle
 import pkgutil
@@ -34,7 +30,7 @@ from layoutalg.proofs.dtypes import element_type
 from layoutalg.proofs.exchange import Choose, Exchange, Move, Rename, Take
 from layoutalg.proofs.handoff import operand_view
 from layoutalg.proofs.im2col import ConvolutionProblem
-from layoutalg.proofs.listed_access import ListedAccess, Taking
+from layoutalg.proofs.listed_access import ListedAccess
 from layoutalg.proofs.smem import shared_tile
 from layoutalg.proofs.symbolic import SymbolicProblem
 from layoutalg.proofs.symbolic.obligations import obligations
@@ -68,7 +64,7 @@ from layoutalg.targets.layouts.nvidia_instructions import MMA, MMA_SP
 from layoutalg.targets.layouts.padding import padded_shared
 from layoutalg.targets.layouts.tile import Tile
 from layoutalg.targets.model import Violation
-from layoutalg.targets.nvidia import banks, im2col, tcgen05, tensormap
+from layoutalg.targets.nvidia import im2col, tcgen05, tensormap
 from layoutalg.targets.nvidia import wgmma as wgmma_facts
 from layoutalg.targets.nvidia.accesses import access_form
 from layoutalg.targets.nvidia.swizzles import SWIZZLE_TABLE
@@ -137,7 +133,6 @@ VALUES: dict[type, Any] = {
         Read((1, 2), (0, 1), (0, 1)),
         ACCESS,
         ListedAccess("ld.shared.b32", 1, (tuple(range(0, 128, 4)),), 1),
-        Taking("below", 3),
         Through(128, "warp", 1, ACCESS, ACCESS),
         GATHERED,
         GATHERED.stage,
@@ -333,13 +328,6 @@ def test_changes_name_fields(cls):
         VALUES[cls].with_changes(colour="red")
 
 
-FUNCTIONS = [
-    getattr(package, name)
-    for package in (tensormap, tensormap.batch, im2col, wgmma_facts, tcgen05, banks)
-    for name in sorted(vars(package))
-    if inspect.isfunction(getattr(package, name))
-    and not name.startswith(("_", "require_", "check", "malformed", "shown"))
-]
 MORE = (
     "A", "B", "MN", "sm_90a", "sm_100a", "bf16", "u8", "load", "store", "enforced", "documented", "ZERO", "NAN", (0, 0),
     (64, 64), 16, 32, 64, 128, [0] * 32, np.arange(32) * 4, np.zeros(2**14, np.uint8), np.arange(2**14, dtype=np.uint8),
@@ -349,25 +337,6 @@ MORE = (
     PLAN.tensor_map, tensormap.TensorMap("u8", (), (), ()), tensormap.TensorMap("tf32", (9, 9, 9), (5, 6), (3, 4, 5)),
     tensormap.TensorMap("u6_align16", (128,), (), (128,)), wgmma_facts.MatrixDescriptor(2**18 - 16, 0, 0, 7, "64B"),
 )  # fmt: skip
-
-
-@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda function: f"{function.__module__}.{function.__name__}")
-def test_functions_of_targets_raise_layout_errors_alone(function):
-    rng = random.Random(function.__name__)
-    parameters = inspect.signature(function).parameters.values()
-    for _ in range(400):
-        given, named = [], {}
-        for parameter in parameters:
-            optional = parameter.default is not parameter.empty
-            if optional and rng.random() < 0.5:
-                continue
-            value = rng.choice(MORE if rng.random() < 0.7 else WRONG)
-            if optional or parameter.kind is parameter.KEYWORD_ONLY:
-                named[parameter.name] = value
-            else:
-                given.append(value)
-        with contextlib.suppress(LayoutError):
-            function(*given, **named)
 
 
 @pytest.mark.parametrize("copy_tile", [tensormap.tile_load, tensormap.tile_store])

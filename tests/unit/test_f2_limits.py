@@ -8,9 +8,10 @@ import time
 import numpy as np
 import pytest
 
+from layoutalg import f2
 from layoutalg.f2 import LinearLayout, matrix
 from layoutalg.ground import clock
-from layoutalg.ground.errors import BudgetError
+from layoutalg.ground.errors import BudgetError, LayoutError
 from layoutalg.hierarchy import DigitMap
 
 
@@ -46,3 +47,24 @@ def test_an_elimination_asks_the_clock():
     with clock.within(0.3), pytest.raises(BudgetError, match="LA001"):
         _ = layout.rank
     assert time.monotonic() - start < 0.3 * 1.5 + 0.2 + 1  # and some for a loaded machine
+
+
+def test_no_axis_grows_beyond_what_can_be_printed() -> None:
+    half = f2.zeros_1d(2, "i", "o", 1 << 7000)
+    for call in (
+        lambda: half * half,
+        lambda: half * f2.rename_ins(half, {"i": "j"}),
+        lambda: f2.flatten_outs(half * f2.rename_outs(half, {"o": "p"})),
+        lambda: f2.ensure_not_smaller(half, {"o": 1 << 14000}),
+        lambda: f2.strided_1d(1 << 7000, 1 << 7000, "i", "o"),
+    ):
+        with pytest.raises(LayoutError, match="at most 13000 bits"):
+            call()
+    assert f2.parse_linear(str(half)) == half
+
+
+def test_objectives_have_an_order() -> None:
+    part = LinearLayout.from_bases({"i": [(1,)]}, {"o": 2})
+    found = f2.solve(LinearLayout.from_bases({"lane": [(1,)], "warp": [(1,)]}, {"o": 2}), part)
+    with pytest.raises(LayoutError, match="must be ordered"):
+        found.choose({"lane", "warp"})  # type: ignore[arg-type]

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import time
-from types import SimpleNamespace
 
-import numpy as np
 import pytest
 
 from layoutalg.f2 import LinearLayout
@@ -76,41 +73,6 @@ def test_a_module_must_be_one_that_text_can_name():
     for module in ("for", "a..b", "a.if", "1", ".", None, 3):
         with pytest.raises(MalformedError, match="dotted name"):
             triton.to_gluon(layout, module=module)
-
-
-LAYOUT = LinearLayout.from_bases(
-    {"register": [(0, 1)], "lane": [(1, 0)], "warp": [], "block": []}, {"dim0": 2, "dim1": 2}
-)
-ODD = [
-    None, True, 0, -1, 10**5000, 1.5, 2j, "", "lane", "#ttg", b"lane", (), [], {}, [[1]], [("lane", [[1]])], ["dim0"],
-    {"lane": [[1]]}, {"lane": [[1j]]}, {"lane": [[10**5000]]}, {"lane": [["1"]]}, {"lane": 3}, [("lane", [[1]])] * 2,
-    [(3, [[1]])], {"dim0": 2}, {"dim0": 3}, {"dim0": "2"}, {"dim0": True}, [("dim0", np.int64(2))], np.array([1, 2]),
-    SimpleNamespace(bases=None, out_dims=None), SimpleNamespace(bases=[("lane", [[1]])], out_dims=[("dim0", 2)]),
-    object(), LAYOUT, SimpleNamespace(from_bases=3), LinearLayout, {1, 2}, Ellipsis,
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    "function",
-    [
-        triton.to_bases, triton.from_bases, triton.to_object, triton.from_object, triton.to_attribute,
-        triton.from_attribute, triton.to_gluon, triton.from_gluon,
-    ],
-)  # fmt: skip
-def test_any_argument_is_used_or_refused(function):
-    fixed = [LAYOUT, [("lane", [[1]])], "#ttg.linear<{lane = [[1]]}>"]
-    calls = [(value,) for value in ODD]
-    calls += list(itertools.product(fixed, ODD)) + list(itertools.product(ODD, [["dim0"], {"dim0": 2}, 16]))
-    for arguments in calls:
-        if function in (triton.to_bases, triton.from_object) and len(arguments) > 1:
-            continue
-        if (function in (triton.from_bases, triton.to_object)) and len(arguments) < 2:
-            continue
-        try:
-            function(*arguments)
-        except LayoutError as error:
-            assert str(error)
-            json.dumps(error.diagnostic.to_json(), allow_nan=False)
 
 
 def test_what_triton_cannot_hold_stays_refused():

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-import random
 from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from layoutalg.ground import clock
 from layoutalg.ground.errors import AdmissibilityError, BudgetError, MalformedError, TargetRuleError
@@ -366,9 +367,9 @@ def test_what_a_problem_expects_is_refused_where_memory_does_not_hold_it():
             problem.expected(memory, origin)
 
 
-@pytest.mark.parametrize("seed", range(40))
-def test_addresses_in_global_memory_agree_with_enumeration(seed):
-    rng = random.Random(seed)
+@settings(max_examples=40, deadline=None)
+@given(rng=st.randoms(use_true_random=False))
+def test_addresses_in_global_memory_agree_with_enumeration(rng):
     rank = rng.randint(1, 3)
     shape = [rng.randint(1, 5) for _ in range(rank)]
     bounds = [(low, rng.randint(low + 1, extent)) for extent in shape for low in [rng.randrange(extent)]]

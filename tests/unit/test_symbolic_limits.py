@@ -3,33 +3,23 @@
 from __future__ import annotations
 
 import gc
-import itertools
-import math
-import pickle
 import random
 import time
 from fractions import Fraction
 
-import numpy as np
 import pytest
 import sympy
 
-from layoutalg.cute import CuteLayout
-from layoutalg.cute import symbolic as sym
 from layoutalg.cute.symbolic import (
     Assumptions,
-    Condition,
     Decision,
     Polynomial,
-    SideCondition,
-    SymbolicLayout,
     SymbolicValue,
     condition,
     polynomial,
 )
 from layoutalg.ground import clock, solver
 from layoutalg.ground import decide as decide_module
-from layoutalg.ground.conditions import conditions, divisible
 from layoutalg.ground.errors import AdmissibilityError, BudgetError, LayoutError, MalformedError
 from layoutalg.ground.facts import facts_of
 from layoutalg.ground.polynomial import TERM_BITS
@@ -212,105 +202,6 @@ def test_values_are_exact_or_refused():
         half.subs({"M": 7})
     with pytest.raises(AdmissibilityError, match="LA663"):
         polynomial("N/J").value({"N": 1, "J": 0})
-
-
-class Silent:
-    """A value that cannot even be shown."""
-
-    def __repr__(self) -> str:
-        raise RuntimeError
-
-
-deep: tuple = ("M",)
-for _ in range(500):
-    deep = (deep,)
-LAYOUT = SymbolicLayout(("M", "N"), ("N", 1))
-KNOWN = Assumptions(("M % 16 == 0",), ("J",))
-ODD: list = [
-    None, True, False, 0, 1, -1, 2**70, 10**5000, 1.5, math.nan, 2j, "", "M", "M >", "M >= 1", "no name", "\ud800",
-    "(4,8):(1,4)", b"M", Fraction(1, 3), np.int64(3), np.float64(2), np.bool_(True), np.array([1, 2]), (), (1,),
-    ("M", "N"), ((("M",),),), [1, 2], [[1], [2]], {}, {"M": 3}, {"M": "3"}, {"M": 1.5}, {3: 3}, {"M": 10**5000}, {1, 2},
-    object(), object, Silent(), deep, iter([1]), polynomial("M"), condition("M >= 1"), KNOWN, LAYOUT,
-    CuteLayout((4, 8), (8, 1)),
-    sympy.Symbol("M"), sympy.Symbol("M") >= 1, sympy.true, sympy.pi, sympy.Symbol("a b"), Ellipsis, np.int64,
-    SideCondition(condition("M >= 2"), None),
-]  # fmt: skip
-ONE_ARGUMENT = {
-    "polynomial": polynomial,
-    "condition": condition,
-    "conditions": conditions,
-    "symbolic": sym.symbolic,
-    "coalesce": sym.coalesce,
-    "complement": sym.complement,
-    "right_inverse": sym.right_inverse,
-    "left_inverse": sym.left_inverse,
-    "cosize": sym.cosize,
-    "Assumptions": Assumptions,
-    "SymbolicLayout": SymbolicLayout,
-    "Polynomial": Polynomial,
-    "value": polynomial("M/4 + 1").value,
-    "replace": polynomial("M + 1").replace,
-    "quotient": polynomial("M + 1").quotient,
-    "to_sympy": polynomial("M + 1").to_sympy,
-    "add": polynomial("M").__add__,
-    "multiply": polynomial("M").__mul__,
-    "divide": polynomial("M").__truediv__,
-    "subtract": polynomial("M").__rsub__,
-    "holds": condition("M % 4 == 0").holds,
-    "extended": KNOWN.extended,
-    "violated_by": KNOWN.violated_by,
-    "decide": KNOWN.decide,
-    "entails": KNOWN.entails,
-    "getitem": LAYOUT.__getitem__,
-    "subs": LAYOUT.subs,
-    "call": LAYOUT,
-    "expression": LAYOUT.expression,
-    "then": LAYOUT.then,
-    "value subs": LAYOUT(1, 2).subs,
-}
-TWO_ARGUMENTS = {
-    "composition": sym.composition,
-    "logical_divide": sym.logical_divide,
-    "logical_product": sym.logical_product,
-    "complement": sym.complement,
-    "SymbolicLayout": SymbolicLayout,
-    "assumptions of a layout": lambda a, b: SymbolicLayout(("M",), None, a, b),
-    "symbolic": sym.symbolic,
-    "Condition": Condition,
-    "divisible": divisible,
-    "SideCondition": SideCondition,
-    "SymbolicValue": SymbolicValue,
-    "carried by a value": lambda a, b: SymbolicValue(a, KNOWN, b),
-    "Assumptions": Assumptions,
-    "extended": KNOWN.extended,
-    "decide": KNOWN.decide,
-    "call": LAYOUT,
-    "expression": LAYOUT.expression,
-    "call with assumptions": lambda a, b: LAYOUT(a, assumptions=b),
-}
-
-
-def sane(function, *arguments):
-    try:
-        answer = function(*arguments)
-    except LayoutError as error:
-        assert str(error)
-        pickle.dumps(error.diagnostic.to_json())
-        return
-    assert str(answer)
-
-
-@pytest.mark.parametrize("name", ONE_ARGUMENT)
-def test_one_wrong_argument(name):
-    for value in ODD:
-        sane(ONE_ARGUMENT[name], value)
-
-
-@pytest.mark.parametrize("name", TWO_ARGUMENTS)
-def test_two_wrong_arguments(name):
-    good = [polynomial("M"), LAYOUT, KNOWN, "M >= 1", "nonnegative"]
-    for value, other in itertools.chain(itertools.product(ODD, good), itertools.product(good, ODD)):
-        sane(TWO_ARGUMENTS[name], value, other)
 
 
 def test_a_decision_is_a_record():
