@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 from device import Launch
-from device_accesses import POISON, SMEM_BYTES, WIDTHS, drawn_moves, table_of, tile_of
+from device_accesses import POISON, SMEM_BYTES, WIDTHS, move_launches, table_of, tile_of
 
 import layoutalg as la
 from layoutalg.codegen.kernel import KernelSource
@@ -140,7 +140,7 @@ def move_jobs(plans: int, seed: int) -> list[Launch]:
     jobs: list[Launch] = []
     for number, name in enumerate(VECTORS):
         size = access_form(name).row_bits // 8
-        made = [*drawn_moves(name, plans, 1000 * seed + number, size, move_kernel(name))]
+        made = [*move_launches(name, plans, 1000 * seed + number, size, move_kernel(name))]
         made += [_misplaced(name, off) for off in (1, 2, 4, 8) if off < size]
         jobs += [replace(one, blocks=2) for one in made] if name.startswith("st.async") else made
     return jobs
