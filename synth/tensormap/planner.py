@@ -26,7 +26,6 @@ from layoutalg.proofs.tensormap.listed_problem import ListedProblem, problem_fro
 from layoutalg.proofs.tensormap.plan import OOB_CLASSES
 from layoutalg.synth.tensormap.assemble import assemble
 from layoutalg.synth.tensormap.boxes import Box, boxes
-from layoutalg.synth.tensormap.lines import room_for
 from layoutalg.synth.tensormap.listed import plan_listed
 from layoutalg.synth.tensormap.refusal import InadmissibleError, hard_violations, structural_violations
 from layoutalg.synth.tensormap.repairs import proposals
@@ -231,9 +230,8 @@ def _boxes(problem: TensorMapProblem) -> list[_Sized]:
     """Every box of a statement with its element width, fewest issues first, thin ones last."""
     size = problem.element_bytes
     wide = problem.dtype in BIT_PRESERVING_DTYPES and (problem.direction == "store" or problem.oob_fill == "ZERO")
-    below, above = room_for(problem)
-    long = above - below > limits.MAX_DIM * size
     forms = Forms(problem)
+    long = forms.room[1] - forms.room[0] > limits.MAX_DIM * size
     found = [
         (forms, ratio, box)
         for ratio in (1, 2, 4, 8)
@@ -246,7 +244,7 @@ def _boxes(problem: TensorMapProblem) -> list[_Sized]:
 
 def _order(sized: _Sized) -> tuple[object, ...]:
     forms, ratio, box = sized
-    return _thin(forms, box), box.issues, ratio, len(box.rows), -box.rows[0].count
+    return _thin(forms, box), box.issues, ratio, len(box.rows), [-row.count for row in box.rows]
 
 
 def _thin(forms: Forms, box: Box) -> bool:
