@@ -44,7 +44,7 @@ def wgmma_rows(consumer: str, dtype: str) -> list[int]:
     return [8, 16, 24, *range(32, 257, 16)] if dtype in INTEGERS else list(range(8, 257, 8))
 
 
-def _offset(major: str, wide: int, rows: int, size: int) -> tuple[IntArray, IntArray, IntArray]:
+def offsets(major: str, wide: int, rows: int, size: int) -> tuple[IntArray, IntArray, IntArray]:
     """Return, by (row, k) of one instruction, the constant part and how often LBO and SBO are added."""
     m, k = np.arange(rows)[:, None], np.arange(32 // size)[None, :]
     zero = np.zeros((rows, 32 // size), dtype=np.int64)
@@ -61,7 +61,7 @@ def one_descriptor(block: IntArray, major: str, wide: int, base: int, size: int)
     """Return whether some start, LBO and SBO make a descriptor read these byte addresses."""
     plain = block ^ ((block >> 7) - base) % wide << 4
     start = int(plain[0, 0])
-    rest, leading, stride = _offset(major, wide, block.shape[0], size)
+    rest, leading, stride = offsets(major, wide, block.shape[0], size)
     left = plain - start - rest
     if start % 16 or not 0 <= start < FIELD:
         return False
@@ -105,7 +105,7 @@ def walked(plan: Any, table: IntArray, size: int) -> bool:
         word = int(tile.encoded)
         start, leading, stride = ((word >> low & 0x3FFF) << 4 for low in (0, 16, 32))
         wide = wide_of[word >> 62]
-        rest, times, others = _offset(plan.major, wide, plan.rows, size)
+        rest, times, others = offsets(plan.major, wide, plan.rows, size)
         at = start + rest + times * leading + others * stride
         at = at ^ ((at >> 7) - (word >> 49 & 7)) % wide << 4
         mn, k = tile.mn, tile.k

@@ -247,7 +247,7 @@ def described(rng: random.Random, dtype: str) -> Case:
     down, along = rng.choice((1, 1, 2)), rng.choice((1, 2, 2, 4))
     major = rng.choice(("K", "MN")) if size == 2 else "K"
     wide = rng.choice((1, 2, 4, 8))
-    rest, leading, stride = judges._offset(major, wide, rows, size)
+    rest, leading, stride = judges.offsets(major, wide, rows, size)
     fields = [16 * rng.choice((1, 8, 8 * wide, 16 * wide, rng.randrange(1, 64))) for _ in range(2)]
     part = rest + leading * fields[0] + stride * fields[1]
     step = -(-(int(part.max()) + size) // 1024) * 1024

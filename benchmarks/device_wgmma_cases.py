@@ -9,7 +9,8 @@ import os
 from dataclasses import dataclass, replace
 
 import numpy as np
-from device import Launch, compiled, cuda
+from device import Launch, compile_text, cuda
+from instruments import fragments
 from instruments.wgmma_chain import Shape, chain_kernel, variants
 
 from layoutalg.targets.nvidia import wgmma
@@ -40,39 +41,8 @@ class Case:
 
 def encode(values: np.ndarray, dtype: str) -> np.ndarray:
     """Return the raw elements of integers that a type holds exactly; one number per bit of ``b1``."""
-    values = np.asarray(values)
-    if dtype == "f16":
-        return values.astype(np.float16).view(np.uint16)
-    if dtype == "bf16":
-        return (values.astype(np.float32).view(np.uint32) >> 16).astype(np.uint16)
-    if dtype == "tf32":
-        return values.astype(np.float32).view(np.uint32)
-    if dtype in ("e4m3", "e5m2"):
-        mantissa, bias = (3, 7) if dtype == "e4m3" else (2, 15)
-        size = np.abs(values).astype(np.int64)
-        exponent = np.floor(np.log2(np.maximum(size, 1))).astype(np.int64)
-        fraction = (size << mantissa >> exponent) - (1 << mantissa)
-        if ((size << mantissa) % (1 << exponent) != 0).any():
-            raise ValueError(f"{dtype} does not hold these integers")
-        raw = np.where(size > 0, (exponent + bias << mantissa) + fraction, 0)
-        return (raw + 128 * (values < 0)).astype(np.uint8)
-    return values.astype(np.int64).astype(np.uint8)
-
-
-def decode(raw: np.ndarray, dtype: str) -> np.ndarray:
-    """Return the numbers that raw elements are: the inverse of ``encode``."""
-    if dtype == "f16":
-        return raw.view(np.float16).astype(np.float64)
-    if dtype == "bf16":
-        return (raw.astype(np.uint32) << 16).view(np.float32).astype(np.float64)
-    if dtype == "tf32":
-        return raw.view(np.float32).astype(np.float64)
-    if dtype in ("e4m3", "e5m2"):
-        mantissa, bias = (3, 7) if dtype == "e4m3" else (2, 15)
-        exponent, fraction = (raw & 127) >> mantissa, raw & (1 << mantissa) - 1
-        size = np.where(exponent > 0, (1 + fraction / 2**mantissa) * 2.0 ** (exponent.astype(float) - bias), 0)
-        return np.where(raw & 128, -size, size)
-    return raw.astype(np.int8 if dtype == "s8" else np.uint8).astype(np.float64)
+    kind = {1: np.uint8, 8: np.uint8, 16: np.uint16, 32: np.uint32}[wgmma.OPERAND_BITS[dtype]]
+    return fragments.encode(np.asarray(values), dtype).astype(kind)
 
 
 def to_bytes(raw: np.ndarray, dtype: str) -> np.ndarray:
@@ -209,7 +179,7 @@ class Chains:
     def __init__(self, shapes: list[Shape]) -> None:
         self.kernel = chain_kernel(shapes[0], shapes[1:])
         self.file = f"{self.kernel.name}_{os.getpid()}"
-        log = compiled(self.kernel, cuda().cubins / f"{self.file}.cubin")
+        log = compile_text(self.kernel, cuda().cubins / f"{self.file}.cubin")
         if log:
             raise RuntimeError(log)
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from admission_judges import offsets
 from device import Launch, Run
 from device_wgmma_cases import Case, Chains, encode, places, to_bytes
 from instruments.wgmma_chain import Shape, variants
@@ -404,19 +405,11 @@ def wgmma_fields(n: int, number: int, seed: int) -> np.ndarray:
 
 def predict_b(field: np.ndarray, n: int) -> np.ndarray:
     """Return the element index read for (k, n) by the rule measured for operand A, with n in place of m."""
-    start, lbo, sbo, base_offset, code, trans = (int(v) for v in field)
+    start, lbo, sbo, base_offset, code, transposed = (int(v) for v in field)
     w = (1, 8, 4, 2)[code]
-    k, m = np.meshgrid(np.arange(16), np.arange(n), indexing="ij")
-    lead, stride = 16 * lbo, 16 * sbo
-    if not trans:
-        offset = m % 8 * 16 * w + m // 8 * stride + (2 * k if code else k // 8 * lead + k % 8 * 2)
-    elif code:
-        offset = m % (8 * w) * 2 + m // (8 * w) * lead + k % 8 * 16 * w + k // 8 * stride
-    else:
-        offset = m % 8 * 2 + m // 8 * stride + k % 8 * 16 + k // 8 * lead
-    address = start + offset
-    address = address ^ (((address >> 7) - base_offset) % w) << 4
-    return address // 2
+    rest, leading, stride = offsets("MN" if transposed else "K", w, n, 2)
+    address = start + rest + leading * 16 * lbo + stride * 16 * sbo
+    return ((address ^ (((address >> 7) - base_offset) % w) << 4) // 2).T
 
 
 def operand_b_job(run: Run) -> None:

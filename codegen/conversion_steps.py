@@ -204,14 +204,14 @@ class StepWriter(Lowering[str]):
         if not isinstance(access, ListedAccess):
             return f"(t & {access.idle}u) == 0" if access.idle else ""
         active = self._listed(access)[1] != OUT
-        how = taking(active[number])
-        if how.how == "listed":
+        how, bound = taking(active[number])
+        if how == "listed":
             first = number // TABLE_BITS * TABLE_BITS
             bits = np.left_shift(1, np.arange(len(active[first : first + TABLE_BITS])))
             listed = self.numbers.listed((bits @ active[first : first + TABLE_BITS]).tolist())
             return f"{self.numbers.shared(listed)} >> {number - first} & 1u"
         forms = {"all": "", "below": "t < {}u", "from": "t >= {}u", "clear": "(t & {}u) == 0"}
-        return forms[how.how].format(how.number)
+        return forms[how].format(bound)
 
     def _linear(self, columns: Sequence[int], start: int, area: int = 0) -> str:
         """The number ``(columns(t) xor start) + area`` as an expression."""

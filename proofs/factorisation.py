@@ -108,7 +108,8 @@ class Factorisation(
     @property
     def cheapest(self) -> Way:
         """The way with the lowest cost."""
-        return min(self.costs, key=lambda way: self.costs[way].cycles)
+        costs = self.costs
+        return min(costs, key=lambda way: costs[way].cycles)
 
     def __str__(self) -> str:
         count = self.rounds

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from layoutalg.ground.check import Checker
 from layoutalg.ground.errors import RepresentabilityError
 from layoutalg.ground.recognize import Departure, Modes, strided
-from layoutalg.ground.record import Checked, Record
+from layoutalg.ground.record import Record
 from layoutalg.targets.banks import bank_model
 
 IntArray: TypeAlias = npt.NDArray[np.int64]
@@ -78,37 +78,25 @@ def counted_turns(target: str, instruction: str, rows: IntArray, active: BoolArr
     return model.totals(rows.reshape(-1, rows.shape[-1])[some, : model.lanes], given[some])[0]
 
 
-@dataclass(frozen=True, slots=True)
-class Taking(Checked, code="LA930"):
-    """Which threads take part in an instruction.
+def taking(active: BoolArray) -> tuple[str, int]:
+    """Return which threads t take part, in the simplest form that applies, and its number n.
 
-    Args:
-        how: ``"all"``; ``"below"``: threads t < ``number``; ``"from"``: t >= ``number``; ``"clear"``: t & ``number`` ==
-            0; ``"listed"``: none of these.
-        number: The bound or mask.
-    """
-
-    how: str
-    number: int = 0
-
-
-def taking(active: BoolArray) -> Taking:
-    """Return which threads take part, in the simplest form that applies.
+    ``"all"``; ``"below"``: t < n; ``"from"``: t >= n; ``"clear"``: t & n == 0; ``"listed"``: none of these.
 
     Example:
-        >>> [taking(np.array(rows)).how for rows in ([True, True], [True, False], [True, False, True])]
-        ['all', 'below', 'clear']
+        >>> [taking(np.array(rows)) for rows in ([True, True], [True, False], [True, False, True])]
+        [('all', 0), ('below', 1), ('clear', 1)]
     """
     count, threads = int(np.count_nonzero(active)), np.arange(len(active))
     if count == len(active):
-        return Taking("all")
+        return "all", 0
     if active[:count].all():
-        return Taking("below", count)
+        return "below", count
     if active[len(active) - count :].all():
-        return Taking("from", len(active) - count)
+        return "from", len(active) - count
     reached = int(np.bitwise_or.reduce(threads[active])) if count else 0
     mask = (1 << (len(active) - 1).bit_length()) - 1 & ~reached
-    return Taking("clear", mask) if ((threads & mask == 0) == active).all() else Taking("listed")
+    return ("clear", mask) if ((threads & mask == 0) == active).all() else ("listed", 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,5 +187,5 @@ class ListedAccess(Record, code="LA930"):
         numbers = {first for first, _ in self.bases()}
         plain = [affine(rows[n], active[n]) is None and strides(rows[n], active[n]) is None for n in sorted(numbers)]
         groups = range(0, len(rows), TABLE_BITS)
-        listed = [any(taking(row).how == "listed" for row in active[first : first + TABLE_BITS]) for first in groups]
+        listed = [any(taking(row)[0] == "listed" for row in active[first : first + TABLE_BITS]) for first in groups]
         return sum(plain) + sum(listed)

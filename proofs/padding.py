@@ -66,6 +66,11 @@ class CellAccess(Record, code="LA920", json="name kind bits instructions"):
         """Number of instructions."""
         return len(self.cells)
 
+    @property
+    def table(self) -> IntArray:
+        """The first cells, int64[instruction, lane]; -1 for an inactive lane."""
+        return np.array([[-1 if cell is None else cell for cell in lanes] for lanes in self.cells], dtype=np.int64)
+
     def instruction(self, target: str) -> str:
         """Return the instruction's name on a target."""
         name, _, trans = self.kind.partition(".")
@@ -269,10 +274,7 @@ class PaddingPlan(
     def rivals(self) -> Iterator[Rivals]:
         """Yield the paddings up to this one; if it has conflicts, all of one period."""
         size = self.element_bits // 8
-        moved = []
-        for each in self.served:
-            cells = [[-1 if cell is None else cell for cell in lanes] for lanes in self.accesses[each.access].cells]
-            moved.append((each.target, each.instruction, np.array(cells, dtype=np.int64)))
+        moved = [(each.target, each.instruction, self.accesses[each.access].table) for each in self.served]
         listed = list(self._listed())
         first = next(place for place, (own, _) in enumerate(listed) if own)
         layouts: tuple[object, ...] = tuple([*stages, ["affine", [[size]], [0]]] for _, stages in listed)
@@ -343,7 +345,7 @@ def serve(access: CellAccess, number: int, offsets: IntArray, element_bits: int,
 
     Raises: MalformedError: LA709: misaligned. RepresentabilityError: LA712.
     """
-    cells = np.array([[-1 if cell is None else cell for cell in lanes] for lanes in access.cells], dtype=np.int64)
+    cells = access.table
     places = np.where(cells < 0, 0, offsets[cells] * element_bits // 8)
     return counted(number, target, access.instruction(target), places, cells >= 0)
 
@@ -354,6 +356,5 @@ def _addresses(access: CellAccess, offsets: IntArray, element_bits: int) -> tupl
 
 
 def _misaligned(access: CellAccess, offsets: IntArray, element_bits: int) -> bool:
-    cells = np.array([cell for cell in itertools.chain(*access.cells) if cell is not None])
     grain = 32 if access.bits == 96 else access.bits
-    return bool((offsets[cells] * element_bits % grain).any())
+    return bool((offsets[access.table[access.table >= 0]] * element_bits % grain).any())

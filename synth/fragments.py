@@ -56,11 +56,6 @@ class Tiling(Record, code="LA831", schema="layoutalg/tiling/1", json="extents ou
             for points in self.starts
         )
 
-    @property
-    def in_order(self) -> bool:
-        """Whether every instruction's registers are consecutive in the layout and in the fragment's order."""
-        return all(found == tuple(range(found[0], found[0] + len(found))) for found in self.registers)
-
     def table(self, fragment: Any) -> IntArray:
         """Return what the instructions denote: int64[outer point, lane, register, coordinate]."""
         held, _ = coordinates(fragment)
@@ -199,11 +194,12 @@ def _compared(
     table: IntArray, held: IntArray, outer: tuple[tuple[str, int], ...], sizes: tuple[int, ...], word: int
 ) -> Tiling | Broken:
     if table.shape[1] != held.shape[0]:
-        return _lanes(table.shape[1], held.shape[0])
+        return Broken("FRAGMENT", f"the instruction has {held.shape[0]} lanes", {"lanes": table.shape[1]})
     extents = np.array(sizes, dtype=np.int64)
     slots = _slots(table[0, 0] % extents, held[0])
     if isinstance(slots, int):
-        return _nowhere(slots, 0, 0, outer, table[0, 0, slots])
+        because = "no register of the fragment holds this coordinate of its tile in this lane"
+        return Broken("FRAGMENT", because, {**_point(slots, 0, 0, outer), "holds": tuple(table[0, 0, slots].tolist())})
     starts = table[:, 0] - held[0][slots]
     wrong = np.argwhere((starts % extents).any(axis=-1))
     if len(wrong):
@@ -263,15 +259,6 @@ def _dealt(
             deals.append((tuple(deal), start))
     deals.sort(key=lambda deal: min(deal[0]))
     return Tiling(tuple(deal for deal, _ in deals), tuple(start for _, start in deals), outer, sizes)
-
-
-def _lanes(got: int, needed: int) -> Broken:
-    return Broken("FRAGMENT", f"the instruction has {needed} lanes", {"lanes": got})
-
-
-def _nowhere(register: int, lane: int, warp: int, outer: tuple[tuple[str, int], ...], got: Any) -> Broken:
-    because = "no register of the fragment holds this coordinate of its tile in this lane"
-    return Broken("FRAGMENT", because, {**_point(register, lane, warp, outer), "holds": tuple(map(int, got))})
 
 
 def _elsewhere(

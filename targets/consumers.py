@@ -6,10 +6,12 @@ References: PTX ISA 9.1; AMD matrix instruction calculator; the assembler of LLV
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal, TypeAlias
 
-from layoutalg.ground.errors import plain, shown
+from layoutalg.ground.errors import shown
+from layoutalg.ground.record import Record
 from layoutalg.ground.verdict import Unknown
 from layoutalg.targets.model import Source, fact
 from layoutalg.targets.registry import AMD, NVIDIA, TARGETS, Target, having
@@ -19,8 +21,8 @@ _ASSEMBLER = Source("LLVM assembler", "22.1.8", "what it accepts for the target"
 FACT_SCHEMA = "layoutalg/target-fact/1"
 
 
-@fact("LA374")
-class Fact:
+@dataclass(frozen=True, slots=True)
+class Fact(Record, schema=FACT_SCHEMA, verdict="known", json="value unit evidence=grade source"):
     """A known fact about a target.
 
     Args:
@@ -38,17 +40,9 @@ class Fact:
     def __str__(self) -> str:
         return f"{self.value} {self.unit} ({self.grade}: {self.source})"
 
-    def to_json(self) -> dict[str, object]:
-        """Return the fact as JSON-ready data."""
-        return {"schema": FACT_SCHEMA, "verdict": "known", **self.entry()}
 
-    def entry(self) -> dict[str, object]:
-        """Return the fact as an entry of another document."""
-        return {"value": plain(self.value), "unit": self.unit, "evidence": self.grade, "source": str(self.source)}
-
-
-@fact("LA374")
-class Absent:
+@dataclass(frozen=True, slots=True)
+class Absent(Record, schema=FACT_SCHEMA, verdict="absent", json="rule reason instead source"):
     """A feature that documents say a target lacks.
 
     Args:
@@ -65,11 +59,6 @@ class Absent:
 
     def __str__(self) -> str:
         return f"{self.rule}: {self.reason}" + (f"; it has {', '.join(self.instead)}" if self.instead else "")
-
-    def to_json(self) -> dict[str, object]:
-        """Return the missing feature as JSON-ready data."""
-        told = {"rule": self.rule, "reason": self.reason, "instead": list(self.instead), "source": str(self.source)}
-        return {"schema": FACT_SCHEMA, "verdict": "absent", **told}
 
 
 @fact("LA374")
@@ -122,6 +111,7 @@ CONSUMERS: Mapping[str, ConsumerRule] = MappingProxyType(
                 ("stmatrix", NVIDIA, "sm_90 or later", "write", "9.7.14.5.16"),
                 ("ld.shared", _CUDA, "an NVIDIA target", "read", "9.7.9.8"),
                 ("st.shared", _CUDA, "an NVIDIA target", "write", "9.7.9.11"),
+                ("st.async", NVIDIA, "sm_90 or later", "write", "9.7.9.12"),
             )
         },
         "mfma": _only(

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias, TypeVar, dataclass_transform
 
 from layoutalg.ground.kinds import checked_kinds
+from layoutalg.ground.record import Record
 
 Finding: TypeAlias = Literal["enforced", "not enforced", "enforced differently", "not tested"]
 Scope: TypeAlias = Literal["value", "use"]
@@ -118,8 +119,8 @@ class Rule:
         return tuple(entry for entry in self.evidence if entry.chip == chip)
 
 
-@fact("LA374")
-class Violation:
+@dataclass(frozen=True, slots=True)
+class Violation(Record):
     """One value that breaks one rule.
 
     Args:
@@ -136,7 +137,3 @@ class Violation:
 
     def __str__(self) -> str:
         return f"{self.rule}: {self.message}"
-
-    def to_json(self) -> dict[str, object]:
-        """Return the violation as JSON-ready data."""
-        return {"rule": self.rule, "message": self.message, "field": self.field, "position": self.position}

@@ -211,12 +211,17 @@ class TargetModel:
 
     def to_json(self) -> dict[str, object]:
         """Return the model as JSON-ready data."""
-        limits = {name: fact.entry() for name, fact in self.limits.items()}
+        limits = {name: _entry(fact) for name, fact in self.limits.items()}
         return {
             "schema": "layoutalg/target-model/1", "arch": self.target.arch, "vendor": self.target.vendor,
             "isa": self.target.isa, "limits": limits, "consumers": list(self.consumers),
             "instructions": list(self.instructions),
         }  # fmt: skip
+
+
+def _entry(fact: Fact) -> dict[str, object]:
+    """Return a fact as an entry of the model's document."""
+    return {key: value for key, value in fact.to_json().items() if key not in ("schema", "verdict")}
 
 
 def _first(made: MmaInstruction | SparseMma) -> tuple[int, int]:

@@ -276,6 +276,22 @@ def logical_divide(one: Strided, rng: random.Random) -> None:
     expect(found.rank == 2 and refines(found[0].shape, tile.shape), f"{what} gave {found}")
 
 
+def check_arrangement(
+    kind: str, found: Any, pairs: list[tuple[list[int], list[int]]], rest: list[list[int]], what: str
+) -> None:
+    """Modes stand as the kind of a division or product says: pair by pair, or all first ones, then the others."""
+    tops = [found[place] for place in range(found.rank)]
+    wanted = [a for a, _ in pairs] + [b for _, b in pairs] + rest
+    if kind == "logical":
+        wanted = [sums([a, b]) for a, b in pairs] + rest
+    elif kind == "zipped":
+        expect(found.rank == 2, what)
+        tops = [*found[0], *found[1]]
+    elif kind == "tiled":
+        tops = [*found[0], *tops[1:]]
+    expect([tables.read(mode) for mode in tops] == wanted, f"{what} gave {found}")
+
+
 @operation("cute", weight=3)
 def divide_by_mode(one: Strided, rng: random.Random) -> None:
     """logical, zipped, tiled and flat divide by a tuple of tilers; modes left out stay, or go to the rest."""
@@ -295,21 +311,7 @@ def divide_by_mode(one: Strided, rng: random.Random) -> None:
     call = getattr(cute, f"{kind}_divide")
     what = f"{kind}_divide({one.layout}, {given})"
     found = answer(call, one.layout, tuple(given), exists=exists, strict=True)
-    inside, across = [pair[0] for pair in splits if pair], [pair[1] for pair in splits if pair] + rest
-    if kind == "logical":
-        got = [found[place] for place in range(found.rank)]
-        wanted = [sums([a, b]) for a, b in zip(inside, across, strict=False)] + rest
-    elif kind == "zipped":
-        got = [*found[0], *found[1]]
-        wanted = inside + across
-        expect(found.rank == 2, what)
-    elif kind == "tiled":
-        got = [*found[0], *[found[place] for place in range(1, found.rank)]]
-        wanted = inside + across
-    else:
-        got = [found[place] for place in range(found.rank)]
-        wanted = inside + across
-    expect([tables.read(mode) for mode in got] == wanted, f"{what} gave {found}")
+    check_arrangement(kind, found, [pair for pair in splits if pair], rest, what)
 
 
 def sums(modes: list[list[int]]) -> list[int]:
@@ -376,17 +378,7 @@ def product_by_mode(one: Strided, rng: random.Random) -> None:
     found = answer(getattr(cute, f"{kind}_product"), one.layout, tuple(given), exists=exists, declined=CHAIN)
     blocks = [values(s, d) for s, d in zip(one.shape[:count], one.stride[:count], strict=True)]
     rest = [values(s, d) for s, d in zip(one.shape[count:], one.stride[count:], strict=True)]
-    if kind == "logical":
-        got = [found[place] for place in range(found.rank)]
-        wanted = [sums([a, b]) for a, b in zip(blocks, copied, strict=True)] + rest
-    elif kind == "zipped":
-        got, wanted = [*found[0], *found[1]], blocks + copied + rest
-    elif kind == "tiled":
-        got = [*found[0], *[found[place] for place in range(1, found.rank)]]
-        wanted = blocks + copied + rest
-    else:
-        got, wanted = [found[place] for place in range(found.rank)], blocks + copied + rest
-    expect([tables.read(mode) for mode in got] == wanted, f"{what} gave {found}")
+    check_arrangement(kind, found, list(zip(blocks, copied, strict=True)), rest, what)
 
 
 @operation("cute", weight=2)

@@ -186,7 +186,6 @@ def num_consecutive(one: Linear, rng: random.Random) -> None:
 def permutation_for_divide(one: Linear, rng: random.Random) -> None:
     """After the permutation of register bits the tile divides; found whenever one exists."""
     left = rng.random() < 0.7
-    width = min(dict(one.outs).values())
     axis = rng.choice(one.outs)[0]
     bits = rng.randint(0, min(dict(one.outs)[axis], dict(one.ins).get("register", 0), 2))
     tile = Linear([("register", bits)], [(axis, bits)], [1 << k for k in range(bits)], 0)
@@ -204,7 +203,6 @@ def permutation_for_divide(one: Linear, rng: random.Random) -> None:
     mask = sum(wanted)
     others = Counter(one.columns) - Counter(wanted)
     exists = all(counted[w] for w in wanted) and not any(c & mask for c in others) and not one.constant & mask
-    expect(width >= 0, "widths")
     if failed(found):
         raise refusal(found, exists, what)
     expect(exists and found.is_invertible, f"{what} gave {found}")

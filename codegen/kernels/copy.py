@@ -13,7 +13,7 @@ from layoutalg.codegen.kernel import STATUS_DONE, STATUS_TIMEOUT, KernelSource, 
 from layoutalg.codegen.kernels import answer
 from layoutalg.codegen.kernels.answer import CHECK, ArrayKernel
 from layoutalg.codegen.kernels.arguments import ends
-from layoutalg.codegen.kernels.ring import PARAMETERS, RING, RingShape, checked_tiles, mover, tile_plan
+from layoutalg.codegen.kernels.ring import PARAMETERS, RING, checked_tiles, mover, tile_plan
 from layoutalg.codegen.kernels.turned import fields
 from layoutalg.codegen.portable import TENSOR_PRELUDE, portable_prelude
 from layoutalg.targets.registry import vendor_of
@@ -148,9 +148,9 @@ def _ring(
 ) -> ArrayKernel:  # fmt: skip
     load, store = (tile_plan(extents, dtype, tile, swizzle, target, way) for way in ("load", "store"))
     align = max(load.smem_align_bytes, store.smem_align_bytes, 128)
-    ring = RingShape(stages, max(1, stages // 2), -(-load.smem_bytes // align) * align, align)
-    smem = answer.fitting(ring.smem, target, f"{stages} stages of {ring.stage_bytes} bytes")
-    counts = checked_tiles(extents, tile, stages - ring.behind)
+    stage, behind = -(-load.smem_bytes // align) * align, max(1, stages // 2)
+    smem = answer.fitting(align + stages * (stage + 8), target, f"{stages} stages of {stage} bytes")
+    counts = checked_tiles(extents, tile, stages - behind)
     tiles = prod(counts)
     order = tuple(reversed(range(len(extents))))
     shown = " x ".join(map(str, extents))
@@ -160,8 +160,8 @@ def _ring(
     told = f"box {box} (innermost first), swizzle {load.tensor_map.swizzle}"
     text = _RING_BODY.format(
         what=answer.sentence(what), tiles=tiles, tile=" x ".join(map(str, tile)), stages=stages,
-        ahead=stages - ring.behind, behind=ring.behind, threads=32, name=name, signature=signature(PARAMETERS),
-        align=align, barriers=stages * ring.stage_bytes, stage_bytes=ring.stage_bytes, first=stages - ring.behind,
+        ahead=stages - behind, behind=behind, threads=32, name=name, signature=signature(PARAMETERS),
+        align=align, barriers=stages * stage, stage_bytes=stage, first=stages - behind,
         status_done=STATUS_DONE, status_timeout=STATUS_TIMEOUT,
     )  # fmt: skip
     movers = mover(load, f"{name}_load", f"Loads a tile: {told}.", order, inner)

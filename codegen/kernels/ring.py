@@ -7,7 +7,6 @@ A stage is one tile in shared memory with its barrier. A persistent block proces
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import prod
 from textwrap import dedent, indent
 from typing import Any
@@ -15,7 +14,6 @@ from typing import Any
 from layoutalg.codegen.cuda import LOAD, MAP_TYPE, STORE, issue_text
 from layoutalg.codegen.kernels.answer import CHECK, PERSISTENT_GRID, checked_grid
 from layoutalg.cute import CuteLayout
-from layoutalg.ground.record import Checked
 from layoutalg.proofs.dtypes import element_type
 from layoutalg.proofs.tensor import Tensor
 from layoutalg.proofs.tensormap import TensorMapPlan, TensorMapProblem
@@ -45,28 +43,6 @@ __device__ __forceinline__ void {name}(
 {{
 {origins}{expect}{issues}{commit}}}
 """
-
-
-@dataclass(frozen=True, slots=True)
-class RingShape(Checked):
-    """Stages of a ring.
-
-    Args:
-        stages: Number of stages.
-        behind: Stores that may still be reading their stage when the next load is issued.
-        stage_bytes: Distance between stages in bytes.
-        align: Alignment of a stage in bytes.
-    """
-
-    stages: int
-    behind: int
-    stage_bytes: int
-    align: int
-
-    @property
-    def smem(self) -> int:
-        """Dynamic shared memory: alignment, stages, barriers."""
-        return self.align + self.stages * (self.stage_bytes + 8)
 
 
 def tile_plan(

@@ -18,7 +18,7 @@ from layoutalg.codegen.kernel import STATUS_DONE, STATUS_TIMEOUT, KernelSource, 
 from layoutalg.codegen.kernels import answer
 from layoutalg.codegen.kernels.answer import CHECK, ArrayKernel
 from layoutalg.codegen.kernels.arguments import ends
-from layoutalg.codegen.kernels.ring import PARAMETERS, RING, RingShape, checked_tiles, mover, tile_plan
+from layoutalg.codegen.kernels.ring import PARAMETERS, RING, checked_tiles, mover, tile_plan
 from layoutalg.codegen.kernels.turned import fields, turned_words, vector_of
 from layoutalg.codegen.portable import TENSOR_PRELUDE
 from layoutalg.codegen.thread_numbers import IntArray, Numbers
@@ -127,15 +127,13 @@ def transpose_ring_kernel(
     if blocks % threads or blocks // threads * side * CHUNK > MOST_REGISTER_BYTES:
         rule = f"must divide {blocks} blocks of {side * CHUNK} bytes, at most {MOST_REGISTER_BYTES} bytes per thread"
         raise CHECK.malformed("threads", rule, threads)
-    ring = RingShape(
-        CHECK.integer(stages, "stages", 1, 9), CHECK.integer(leaving, "leaving", 1, 5), height * width * size, 1024
-    )
-    turned = ring.stages * ring.stage_bytes
-    barriers = turned + ring.behind * ring.stage_bytes
-    smem = answer.fitting(ring.align + barriers + 8 * stages, target, f"{stages + leaving} tiles of {height} x {width}")
+    stage, align = height * width * size, 1024
+    turned = CHECK.integer(stages, "stages", 1, 9) * stage
+    barriers = turned + CHECK.integer(leaving, "leaving", 1, 5) * stage
+    smem = answer.fitting(align + barriers + 8 * stages, target, f"{stages + leaving} tiles of {height} x {width}")
     load = tile_plan((rows, cols), dtype, (height, width), "128B", target, "load")
     store = tile_plan((cols, rows), dtype, (width, height), "128B", target, "store")
-    counts = checked_tiles((rows, cols), (height, width), ring.stages)
+    counts = checked_tiles((rows, cols), (height, width), stages)
     what = f"transpose of {rows} x {cols} {answer.elements(size)} by the copy engine"
     name = f"la_transpose_{rows}x{cols}_b{8 * size}_tma" if name is None else checked_name(name)
     order = (0, 1) if down else (1, 0)
@@ -147,7 +145,7 @@ def transpose_ring_kernel(
     text = _BODY.format(
         what=answer.sentence(what), tiles=prod(counts), rows=height, cols=width, stages=stages, side=side,
         threads=threads, name=name, told="".join(f"// {each}\n" for each in served), signature=signature(PARAMETERS),
-        align=ring.align, turned=turned, barriers=barriers, parts=numbers.declared(), stage_bytes=ring.stage_bytes,
+        align=align, turned=turned, barriers=barriers, parts=numbers.declared(), stage_bytes=stage,
         leaving=leaving, pending=leaving - 1, loads="".join(f"        {line}\n" for line in loads),
         stores="\n".join(f"        {line}" for line in stores), status_done=STATUS_DONE,
         status_timeout=STATUS_TIMEOUT,

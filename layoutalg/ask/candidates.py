@@ -10,19 +10,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TypeAlias
 
-from layoutalg.cute import ComposedLayout, CuteLayout, Swizzle
+from layoutalg.cute import ComposedLayout, CuteLayout
 from layoutalg.ground.digits import Flat, merge
+from layoutalg.synth.solving.space import Xor, embedded, spreading
 from layoutalg.targets.nvidia import tensormap as hardware
 from layoutalg.targets.nvidia.swizzles import CHUNK_BYTES, XORS
 
 PAD_BYTES = (4, 8, 16, 32, 64)
-_LINE_BITS = 7
-"""log2 of the 128 bytes that one row of all banks spans."""
 BLOCKS = (8, 64, 128, 256)
 """Row counts of partial blocks."""
-Xor: TypeAlias = tuple[int, int, int]
 SWIZZLES: Mapping[str, Xor | None] = {name: xor if xor[0] else None for name, xor in XORS.items()}
 """(bits, base, shift) on byte addresses of the swizzles that are one XOR."""
 
@@ -55,17 +52,7 @@ class Candidate:
 
     def layout(self, element_bytes: int, places: tuple[int, ...], rank: int) -> CuteLayout | ComposedLayout:
         """Return the layout on the whole tile, whose other dimensions have extent 1."""
-        shape: list[int | tuple[int, ...]] = [1] * rank
-        stride: list[int | tuple[int, ...]] = [0] * rank
-        for place, digits in zip(places, self.modes, strict=True):
-            if len(digits) == 1:
-                (shape[place], stride[place]) = digits[0]
-            elif digits:
-                shape[place], stride[place] = tuple(n for n, _ in digits), tuple(d for _, d in digits)
-        found = CuteLayout(tuple(shape), tuple(stride))
-        if self.xor is None:
-            return found
-        return ComposedLayout(Swizzle(*self.xor, "byte").recast_elements(element_bytes), 0, found)
+        return embedded(self.modes, places, rank, self.xor, element_bytes)
 
 
 def candidates(matrix: tuple[int, int], element_bytes: int, target: str, copied: bool = True) -> Iterator[Candidate]:
@@ -103,20 +90,10 @@ def _all(matrix: tuple[int, int], size: int, target: str, copied: bool) -> Itera
                 if not pad and name != "NONE" and along * size < span and span % size == 0:
                     yield from _laid(matrix, inner, (across, along), span // size - along, (name, SWIZZLES[name]), size)
             if not pad and not copied:
-                for xor in _spreading(along * size, size):
+                for xor in spreading(along * size, size):
                     yield from _laid(
                         matrix, inner, (across, along), 0, (f"Sw<{','.join(map(str, xor))},byte>", xor), size
                     )
-
-
-def _spreading(row_bytes: int, size: int) -> Iterator[Xor]:
-    """Yield the XORs of 4-, 8- or 16-byte chunks that spread consecutive power-of-two rows over the banks."""
-    if row_bytes & (row_bytes - 1):
-        return
-    high = max(row_bytes.bit_length() - 1, _LINE_BITS)
-    for base in (4, 3, 2):
-        if 1 << base >= size and row_bytes > 1 << base:
-            yield min(_LINE_BITS, row_bytes.bit_length() - 1) - base, base, high - base
 
 
 def _blocks(across: int, along: int, size: int, swizzle: str) -> Iterator[tuple[int, int]]:

@@ -19,7 +19,7 @@ from layoutalg.ask.candidates import Candidate, candidates, reach_bytes
 from layoutalg.ask.consumers import CHECK, OPERANDS, STORES, Consumer, Served, Tile, consumer_of, filled
 from layoutalg.cute import ComposedLayout, CuteLayout
 from layoutalg.ground import clock
-from layoutalg.ground.errors import BudgetError, Diagnostic, InfeasibleError, MalformedError, RepresentabilityError
+from layoutalg.ground.errors import BudgetError, Diagnostic, InfeasibleError, MalformedError
 from layoutalg.ground.limits import PLAN_SECONDS
 from layoutalg.ground.picture import Shown
 from layoutalg.ground.record import Record
@@ -27,8 +27,8 @@ from layoutalg.notation.written import is_written, read_written
 from layoutalg.proofs.tensor import Tensor, tensor_of
 from layoutalg.proofs.tensormap import TensorMapPlan
 from layoutalg.synth.solving import joint
-from layoutalg.synth.symbolic.call import tensormap
-from layoutalg.synth.tensormap.refusal import InadmissibleError
+from layoutalg.synth.solving.joint_plan import copied
+from layoutalg.synth.solving.space import matrix_of
 from layoutalg.synth.wgmma import OperandPlan
 from layoutalg.synth.wgmma.plan import certified
 from layoutalg.targets.banks import nvidia_access
@@ -295,11 +295,7 @@ def _question(
     extents = CHECK.vector(tile, "tile", len(source.shape))
     for place, extent in enumerate(extents):
         CHECK.integer(extent, f"tile[{place}]", 1)
-    wide = [place for place, extent in enumerate(extents) if extent > 1]
-    if len(extents) < 2 or len(wide) > 2:
-        raise CHECK.malformed("tile", "must be a matrix: two dimensions, others of extent 1", extents)
-    spare = [place for place in range(len(extents) - 1, -1, -1) if place not in wide]
-    first, second = sorted((*wide, *spare[: 2 - len(wide)]))
+    first, second = matrix_of(CHECK, extents)
     if not isinstance(target, str) or target not in TARGETS:
         raise CHECK.malformed("target", f"must be one of {', '.join(TARGETS)}", target)
     if fill not in FILLS:
@@ -412,20 +408,12 @@ def _planned(
     """Return the proved plan, or the reason why there is none."""
     for missing in no_tensor_maps(target):
         return str(missing)
-    left = clock.left(PLAN_SECONDS)
     try:
-        plan: TensorMapPlan = tensormap(
-            tensor, tile, smem, target, direction, repair=False, budget_seconds=left, **options
-        )
-        return plan
+        return copied(tensor, tile, smem, target, direction, **options)
     except BudgetError as error:
         if error.diagnostic.code != "LA411":
             raise
         return f"not decided: {error.diagnostic.because}"
-    except InadmissibleError as error:
-        return str(error.violations[0]) if error.violations else error.diagnostic.what
-    except RepresentabilityError as error:
-        return error.diagnostic.because or error.diagnostic.what
 
 
 def _never_copied(question: _Question, candidate: Candidate) -> bool:

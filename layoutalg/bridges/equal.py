@@ -4,10 +4,10 @@ The coalesced form of a CuTe or integer layout (including several outputs and mo
 over F2, and the map of a hierarchical layout are complete normal forms: unequal forms mean unequal functions, and a
 coordinate where they differ can be read off.
 
-Implementation notes: engines run from cheapest to most expensive: normal form, numpy table (a sample beyond
-its limit), ISL on digits, z3 on digits. Each either decides or says why not. Solver answers are not trusted: a
-counterexample is evaluated on both layouts before it is reported, and equality found by ISL or z3 is checked at many
-coordinates, counted in the certificate. All engines share one time limit.
+Implementation notes: engines run from cheapest to most expensive: normal form, numpy table (a sample beyond its limit),
+ISL and z3 on the pieces of both layouts over common digits. Each either decides or says why not. Solver answers are not
+trusted: a counterexample is evaluated on both layouts before it is reported, and equality found by ISL or z3 is checked
+at many coordinates, counted in the certificate. All engines share one time limit.
 """
 
 from __future__ import annotations
@@ -21,8 +21,9 @@ import numpy.typing as npt
 
 from layoutalg.bridges import smt
 from layoutalg.bridges.affine import linear_form, over_z
-from layoutalg.bridges.digits import DigitSystem, Joint, joint_digits
+from layoutalg.bridges.digits import Joint, joint_digits
 from layoutalg.bridges.normal import (
+    CONFIRM_POINTS,
     ONE_OF,
     TURNED,
     AnyFamily,
@@ -37,11 +38,12 @@ from layoutalg.bridges.normal import (
     read,
     values_at,
 )
-from layoutalg.bridges.piecewise import to_piecewise
+from layoutalg.bridges.piecewise import in_pieces
 from layoutalg.cute import ComposedLayout, CuteLayout
+from layoutalg.cute.swizzle import Stages, staged
 from layoutalg.ground import clock, limits
 from layoutalg.ground.check import Checker
-from layoutalg.ground.digits import merge
+from layoutalg.ground.digits import Flat, merge
 from layoutalg.ground.errors import BudgetError, LayoutError, MalformedError, shown
 from layoutalg.ground.layout import takes_offsets
 from layoutalg.ground.recognize import Departure
@@ -260,15 +262,9 @@ def _table(f: AnyFamily, g: AnyFamily, budget: Budget) -> Answer:
     return Proved("table", {"points": f.size})
 
 
-def _digits(layout: AnyFamily, prefix: str) -> DigitSystem | PiecewiseLayout:
-    """Return a function on digits, and the extents of the digits."""
-    digits = family_of(layout).digits
-    found: DigitSystem | PiecewiseLayout = to_piecewise(layout) if digits is None else digits(layout, prefix)
-    return found
-
-
-def _joint(f: AnyFamily, g: AnyFamily) -> tuple[Joint, DigitSystem | PiecewiseLayout, DigitSystem | PiecewiseLayout]:
-    left, right = _digits(f, "f"), _digits(g, "g")
+def _joint(f: AnyFamily, g: AnyFamily) -> tuple[Joint, PiecewiseLayout, PiecewiseLayout]:
+    """Return both layouts as pieces, and the digits that their axes have in common."""
+    left, right = in_pieces(f), in_pieces(g)
     return joint_digits(*([extent for _, extent in side.inputs] for side in (left, right))), left, right
 
 
@@ -337,18 +333,29 @@ def _strided(f: AnyFamily, g: AnyFamily) -> Answer | None:
     """Decide if both are strided after stripping their common outer swizzles; else None."""
     if not isinstance(f, CuteLayout | ComposedLayout) or not isinstance(g, CuteLayout | ComposedLayout):
         return None
-    left, right = list(f.stages), list(g.stages)
+    left, right = f.stages, g.stages
     # swizzles and offsets are bijections, so equal outer ones cancel
     while left and right and left[0] == right[0]:
-        del left[0], right[0]
+        left, right = left[1:], right[1:]
+    modes = merge(f.base.flat)
     if any(swizzle.bits for swizzle, _ in (*left, *right)):
-        return None
+        return _periodic(left, right, modes) if modes == merge(g.base.flat) else None
     offset = sum(offset for _, offset in left)
     if offset != sum(offset for _, offset in right):
         return 0
-    modes = merge(f.base.flat)
     at = _break(modes, merge(g.base.flat))
     return Proved("normal-form", {"coalesced": modes, "offset": offset}) if at is None else at
+
+
+def _periodic(left: Stages, right: Stages, modes: Flat) -> Proved | None:
+    """Prove that two stacks of swizzles and offsets over the same modes are one function: s(x + P) = s(x) + P."""
+    period = max(swizzle.period for swizzle, _ in (*left, *right))
+    if period > CONFIRM_POINTS:
+        return None
+    whole = CuteLayout(period, 1)
+    if not np.array_equal(staged(left, whole).table(), staged(right, whole).table()):
+        return None
+    return Proved("normal-form", {"coalesced": modes, "period": period})
 
 
 def _modular(f: AnyFamily, g: AnyFamily) -> Answer | None:

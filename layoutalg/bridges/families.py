@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from layoutalg import cute, f2, integer
 from layoutalg.bridges.affine import form_of_pieces, form_of_residue, form_of_strided, strides_of
-from layoutalg.bridges.digits import digit_system
 from layoutalg.bridges.normal import FAMILIES, Family, lower_digits, lower_integer, lower_piecewise
 from layoutalg.bridges.piecewise import pieces_of_axes, pieces_of_bits, pieces_of_digits, pieces_of_strided
 from layoutalg.bridges.tables import left_table, right_table
@@ -44,7 +43,6 @@ FAMILIES.update(
             form=form_of_strided,
             strides=strides_of,
             pieces=pieces_of_strided,
-            digits=digit_system,
             inverses=CUTE,
             algebra="cute",
             swizzled=True,
@@ -54,7 +52,6 @@ FAMILIES.update(
             form=form_of_strided,
             strides=strides_of,
             pieces=pieces_of_strided,
-            digits=digit_system,
             inverses=CUTE,
             by_points="the swizzles do not collapse by algebra",
             algebra="cute",
@@ -64,7 +61,6 @@ FAMILIES.update(
             "linear",
             form=lambda layout: (layout.columns, layout.constant),
             pieces=pieces_of_bits,
-            digits=digit_system,
             inverses={"right_inverse": f2.right_inverse, "left_inverse": f2.left_inverse},
             by_name=True,
         ),

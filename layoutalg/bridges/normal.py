@@ -1,4 +1,4 @@
-"""What the bridges ask of every family: its names, its normal form, its form over F2, its digits and its pieces.
+"""What the bridges ask of every family: its names, its normal form, its form over F2 and its pieces.
 
 ``FAMILIES`` has one row per family, filled by ``layoutalg.bridges.families``; what a row leaves out is answered from
 the table of values. Everything else in this package asks the row.
@@ -89,7 +89,6 @@ class Family:
         form: Returns the columns and constant over F2 of a layout of 2**n points, or the first departure from any.
         strides: Returns the layout over the integers if its family is affine over them, else None.
         pieces: Returns the layout as a piecewise one; None for the recognised form of its table, or its runs.
-        digits: Returns the function on digits for solvers, with a prefix for variables; None for the pieces.
         inverses: ``right_inverse`` and ``left_inverse`` within the family.
         key: Returns a complete normal form of the function as a certificate; None if the family has none.
         by_points: Why a layout of more than ``CONFIRM_POINTS`` points is refused where algebra does not decide.
@@ -106,7 +105,6 @@ class Family:
     form: Callable[[Any], LinearForm | tables.Departure] = _by_table
     strides: Callable[[Any], IntegerLayout | None] = lambda _: None
     pieces: Callable[[Any], PiecewiseLayout] | None = None
-    digits: Callable[[Any, str], Any] | None = None
     inverses: Mapping[str, Callable[[Any], Any]] = field(default_factory=dict)
     key: Callable[[Any], dict[str, object] | None] = lambda _: None
     by_points: str = ""

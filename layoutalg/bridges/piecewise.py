@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from layoutalg.bridges.affine import strides_of, to_linear
 from layoutalg.bridges.cute import recognize
-from layoutalg.bridges.digits import digit_system, stage_text
+from layoutalg.bridges.digits import stage_text
 from layoutalg.bridges.normal import (
     AnyFamily,
     Call,
@@ -115,8 +115,6 @@ def pieces_of_bits(layout: LinearLayout) -> PiecewiseLayout:
 
 def pieces_of_strided(layout: Cute) -> PiecewiseLayout:
     """Return strides under swizzles and offsets as pieces on the modes."""
-    if not layout.stages:
-        return PiecewiseLayout(digit_system(layout).text, ("offset",))
     plain = strides_of(layout)
     if plain is not None:
         return pieces_of_axes(plain)

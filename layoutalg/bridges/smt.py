@@ -6,33 +6,32 @@ inequalities). ``ground.solver`` enforces the time limit and checks models; the 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Sequence
+from typing import Any
 
-from layoutalg.bridges.digits import DigitSystem, Joint, Sum
+from layoutalg.bridges.digits import Joint, Sum
 from layoutalg.ground import clock, solver
 from layoutalg.ground.errors import BudgetError, Diagnostic
 from layoutalg.piecewise.layout import PiecewiseLayout
 from layoutalg.piecewise.pieces import Form, Piece
 
-Side: TypeAlias = DigitSystem | PiecewiseLayout
-
 
 @solver.whole
-def first_difference(joint: Joint, left: Side, right: Side, milliseconds: int) -> dict[str, int] | None:
+def first_difference(
+    joint: Joint, left: PiecewiseLayout, right: PiecewiseLayout, milliseconds: int
+) -> dict[str, int] | None:
     """Return joint digits where two functions differ, or None if they agree everywhere.
 
     Args:
         joint: The joint digits.
-        left: A function on its own digits; its variables must not clash with those of ``right``.
-        right: The other function.
+        left: A total layout whose axes are the digits of the left side.
+        right: The other one.
         milliseconds: The time limit.
 
     Example:
-        >>> from layoutalg.bridges.digits import digit_system
         >>> from layoutalg.bridges.digits import joint_digits
-        >>> from layoutalg.cute import CuteLayout
-        >>> left, right = digit_system(CuteLayout((2, 2), (1, 2)), "f"), digit_system(CuteLayout(4, 1), "g")
+        >>> left = PiecewiseLayout("{ [a, b] -> [a + 2b] : 0 <= a, b < 2 }")
+        >>> right = PiecewiseLayout("{ [i] -> [i] : 0 <= i < 4 }")
         >>> first_difference(joint_digits((2, 2), (4,)), left, right, 1000) is None
         True
     """
@@ -58,7 +57,7 @@ def first_difference(joint: Joint, left: Side, right: Side, milliseconds: int) -
 
 
 class _Writer:
-    """Translates sums, systems and pieces to z3 terms."""
+    """Translates sums and pieces to z3 terms."""
 
     def __init__(self, z3: Any, context: Any, solver: Any) -> None:
         self.z3, self.context, self.solver = z3, context, solver
@@ -71,22 +70,13 @@ class _Writer:
     def number(self, value: int) -> Any:
         return self.z3.IntVal(value, self.context)
 
-    def sum(self, value: Sum, own: Mapping[str, Any] | None = None) -> Any:
-        """Return a sum as a term; ``own`` are the digits of one side."""
-        scope = self.names if own is None else {**self.names, **own}
-        return self.z3.Sum([self.number(value.constant), *(scope[name] * a for name, a in value.terms)])
+    def sum(self, value: Sum) -> Any:
+        """Return a sum of joint digits as a term."""
+        return self.z3.Sum([self.number(0), *(self.names[name] * a for name, a in value.terms)])
 
-    def function(self, function: Side, digits: Sequence[Sum]) -> list[Any]:
-        """Return the outputs of a function whose digits are the given sums of joint digits."""
-        terms = [self.sum(digit) for digit in digits]
-        if isinstance(function, DigitSystem):
-            own = {name: term for (name, _), term in zip(function.inputs, terms, strict=True)}
-            for variable in function.variables:
-                self.declare(variable.name, variable.low, variable.high)
-            for equation in function.equations:
-                self.solver.add(self.sum(equation, own) == 0)
-            return [self.sum(function.value, own)]
-        return self.either(function.value.pieces, terms)
+    def function(self, layout: PiecewiseLayout, digits: Sequence[Sum]) -> list[Any]:
+        """Return the outputs of a layout whose axes are the given sums of joint digits."""
+        return self.either(layout.value.pieces, [self.sum(digit) for digit in digits])
 
     def either(self, choices: Sequence[Piece], digits: Sequence[Any]) -> list[Any]:
         count = len(choices[0].outputs)

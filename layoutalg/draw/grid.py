@@ -209,11 +209,17 @@ def _labels(cells: Cells, show: Show) -> list[list[str]]:
 
 def cells_text(cells: Cells, show: Show = "value", side: int = 16) -> str:
     """The cells as text, at most ``side`` rows and columns."""
-    labels = [row[:side] for row in _labels(cells, show)[:side]]
-    width = max((len(label) for row in labels for label in row), default=0)
-    more = " ..." if cells.columns > min(side, cells.index.shape[1]) else ""
-    lines = [" ".join(label.rjust(width) for label in row) + more for row in labels]
-    return "\n".join(lines + (["..."] if cells.rows > len(labels) else []))
+    labels = _labels(cells, show)
+    more = cells.rows > min(side, len(labels)), cells.columns > min(side, cells.index.shape[1])
+    return columns_text(labels, side, more=more)
+
+
+def columns_text(rows: Sequence[Sequence[str]], side: int, more: tuple[bool, bool] = (False, False)) -> str:
+    """Labels as text in columns, at most ``side`` rows and columns; ``more`` says whether rows and columns go on."""
+    shown = [row[:side] for row in rows[:side]]
+    width = max((len(label) for row in shown for label in row), default=0)
+    lines = [" ".join(label.rjust(width) for label in row) + " ..." * more[1] for row in shown]
+    return "\n".join([*lines, *["..."] * more[0]])
 
 
 def first_differences(one: Cells, other: Cells) -> list[tuple[int, int]]:

@@ -11,6 +11,7 @@ import numpy as np
 from layoutalg.cute.swizzle import Swizzle
 from layoutalg.draw.banks import draw_words, lane_spans, words_of
 from layoutalg.draw.canvas import LEVELS, LINE_BYTES, LINES, TALL, Canvas, Cell, cut, draw_value, level_of, many
+from layoutalg.draw.grid import columns_text
 from layoutalg.ground.errors import LayoutError
 from layoutalg.proofs.swizzling import IntArray, SwizzlePlan, instructions
 from layoutalg.proofs.universal import ClassPlan
@@ -77,8 +78,7 @@ def swizzle_text(swizzle: Swizzle) -> str:
          9  8 11 10 13 12 15 14
     """
     _, after = chunks(swizzle)
-    width = max(len(str(chunk)) for row in after for chunk in row)
-    return "\n".join(" ".join(str(chunk).rjust(width) for chunk in row) for row in after)
+    return columns_text([[str(chunk) for chunk in row] for row in after], SIDE)
 
 
 @draw_value.register(SwizzlePlan)

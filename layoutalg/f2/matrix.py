@@ -251,7 +251,7 @@ def multiply(left: Sequence[int], right: Sequence[int]) -> tuple[int, ...]:
 
 
 def _multiply_packed(left: Sequence[int], right: Sequence[int]) -> tuple[int, ...] | None:
-    """Return the product computed on one big integer with a word per column.
+    """Return the product computed on one big integer with a word per column, or with numpy above 32 rows.
 
     Row k of ``right`` is one bit per word; multiplied by column k of ``left`` it puts that column into each such word.
     None above 64 rows, or if ``left`` lacks a column.
@@ -260,20 +260,25 @@ def _multiply_packed(left: Sequence[int], right: Sequence[int]) -> tuple[int, ..
     widest = max(highest, max(left))
     if widest >> 64 or highest >> len(left):
         return None
-    code, word = ("Q", 64) if widest >> 32 else ("I", 32)
-    words = int.from_bytes(array(code, right), byteorder)
-    ones = _ones(len(right), word)
+    if widest >> 32:
+        bits = np.array(right, dtype=np.uint64)[:, None] >> _PLACES[: len(left)] & _PLACES[1]
+        return tuple(np.bitwise_xor.reduce(bits * np.array(left[:64], dtype=np.uint64), axis=1).tolist())
+    words = int.from_bytes(array("I", right), byteorder)
+    ones = _ones(len(right))
     product = 0
-    for column in left[:word]:
+    for column in left[:32]:
         product ^= (words & ones) * column
         words >>= 1
-    return tuple(array(code, product.to_bytes(len(right) * word // 8, byteorder)))
+    return tuple(array("I", product.to_bytes(4 * len(right), byteorder)))
+
+
+_PLACES = np.arange(64, dtype=np.uint64)
 
 
 @lru_cache(maxsize=256)
-def _ones(count: int, word: int) -> int:
-    """Return the integer with the lowest bit of each of ``count`` words set."""
-    return sum(1 << index * word for index in range(count))
+def _ones(count: int) -> int:
+    """Return the integer with the lowest bit of each of ``count`` words of 32 bits set."""
+    return sum(1 << index * 32 for index in range(count))
 
 
 def transpose(columns: Sequence[int], row_count: int) -> tuple[int, ...]:

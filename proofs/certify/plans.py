@@ -17,7 +17,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from layoutalg.ground import clock
 from layoutalg.ground.errors import AdmissibilityError, BudgetError, Diagnostic, shown
@@ -25,6 +24,7 @@ from layoutalg.ground.verdict import Proved, Refuted
 from layoutalg.proofs.certify.certificate import Certificate
 from layoutalg.proofs.certify.evidence import false, proved
 from layoutalg.proofs.certify.operands import operand_statement
+from layoutalg.proofs.certify.stages import listed
 from layoutalg.proofs.fields import instance
 from layoutalg.proofs.handoff import OperandView, prove_handoff
 from layoutalg.proofs.tensormap.listed_problem import ListedProblem
@@ -38,7 +38,6 @@ from layoutalg.targets.nvidia.tensormap.limits import MAX_SMEM_BYTES
 _SWIZZLES = tuple(PHASES)
 _ORIGINS = 48
 """Origins in bounds that are searched for evidence."""
-"""Bytes of a chunk, which the engine moves whole."""
 
 
 def plan(value: TensorMapPlan) -> Certificate:
@@ -156,7 +155,7 @@ def _problem(problem: TensorMapProblem) -> dict[str, Any]:
     digits = [(e, s * problem.element_bytes) for modes in problem.smem_modes for e, s in modes if e > 1] or [(1, 0)]
     stages: list[list[Any]] = [["split", [e for e, _ in digits]], ["affine", [[s for _, s in digits]], [0]]]
     if isinstance(problem, ListedProblem):
-        stages = _stages(problem.addresses().reshape(-1, order="F"))
+        stages = listed(problem.addresses().reshape(-1, order="F")).stages
     bits = period_bytes(problem.swizzle).bit_length() - 1
     if bits:
         stages.append(["xor", swizzled(problem.swizzle, 1 << np.arange(bits)).tolist(), 0])
@@ -172,17 +171,6 @@ def _problem(problem: TensorMapProblem) -> dict[str, Any]:
         "direction": problem.direction,
         "shared": {"size": size, "stages": stages},
     }
-
-
-def _stages(table: npt.NDArray[np.int64]) -> list[list[Any]]:
-    """Return a table as stages: a short XOR of columns if linear over F2."""
-    bits = table.size.bit_length() - 1
-    columns = [int(table[1 << bit] ^ table[0]) for bit in range(bits)]
-    made = table[:1]
-    for column in columns:
-        made = np.concatenate((made, made ^ column))
-    linear = table.size == 1 << bits and np.array_equal(made, table)
-    return [["xor", columns, int(table[0])]] if linear else [["table", table.tolist()]]
 
 
 def _plan_statement(value: TensorMapPlan) -> dict[str, Any]:

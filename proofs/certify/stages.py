@@ -40,18 +40,27 @@ class Function:
         return {**domain, "stages": self.stages}
 
 
-def document(values: npt.NDArray[np.int64]) -> object:
-    """Return values as digits and strides, columns over F2 or a table: the first form that fits."""
+def listed(values: npt.NDArray[np.int64]) -> Function:
+    """Return a table as digits and strides, columns over F2 or itself: the first form that fits.
+
+    Example:
+        >>> listed(np.array([0, 4, 1, 5])).stages, listed(np.array([0, 1, 3, 2])).stages
+        ([['split', [2, 2]], ['affine', [[4, 1]], [0]]], [['xor', [1, 3], 0]])
+    """
     size, first = len(values), int(values[0])
     modes = strided(values)
     if not isinstance(modes, Departure) and modes:
         extents, strides = ([digit[part] for digit in modes] for part in (0, 1))
-        return Function([["split", extents], ["affine", [strides], [first]]], size).document()
-    bits = size.bit_length() - 1
-    columns = linear(values) if size == 1 << bits and int(values.min()) >= 0 else None
+        return Function([["split", extents], ["affine", [strides], [first]]], size)
+    columns = linear(values) if size & (size - 1) == 0 and int(values.min()) >= 0 else None
     if columns is not None and not isinstance(columns, Departure):
-        return Function([["xor", list(columns[0]), columns[1]]], size).document()
-    return Function([["table", values.tolist()]], size).document()
+        return Function([["xor", list(columns[0]), columns[1]]], size)
+    return Function([["table", values.tolist()]], size)
+
+
+def document(values: npt.NDArray[np.int64]) -> object:
+    """Return listed values as a function of a statement."""
+    return listed(values).document()
 
 
 def common_digits(parts: Iterable[Sequence[int]], size: int, *, bits: bool) -> list[int]:

@@ -22,7 +22,7 @@ from layoutalg.integer.lattice import NoSolution, solve
 from layoutalg.proofs.certify.certificate import Certificate
 from layoutalg.proofs.certify.evidence import first, proved
 from layoutalg.proofs.certify.points import evaluated
-from layoutalg.proofs.certify.stages import Stages, document
+from layoutalg.proofs.certify.stages import Stages, listed
 
 IntArray: TypeAlias = npt.NDArray[np.int64]
 Known: TypeAlias = "IntArray | int"
@@ -166,14 +166,8 @@ def missed(f: IntArray, value: int) -> Certificate | None:
 
 def _function(values: IntArray) -> dict[str, Any]:
     """Return the layout as a function, several outputs side by side."""
-    columns = [_stages(np.ascontiguousarray(values[:, k])) for k in range(values.shape[1])]
+    columns = [listed(np.ascontiguousarray(values[:, k])).stages for k in range(values.shape[1])]
     return {"size": len(values), "stages": columns[0] if len(columns) == 1 else [["fork", *columns]]}
-
-
-def _stages(values: IntArray) -> Stages:
-    found: Any = document(values)
-    stages: Stages = found["stages"]
-    return stages
 
 
 def _system(system: System, outputs: int) -> dict[str, Any]:
@@ -213,14 +207,14 @@ def _system(system: System, outputs: int) -> dict[str, Any]:
         rows.append(row)
         constants.append(equation.known if isinstance(equation.known, int) else 0)
         moduli.append(equation.modulus)
-    parts += [[_picked(count, 0), *_stages(np.asarray(array))] for array in known]
+    parts += [[_picked(count, 0), *listed(np.asarray(array)).stages] for array in known]
     width = max(1, len(parts))
     matrix = [[row.get(place, 0) for place in range(width)] for row in rows]
     stages: Stages = [["fork", *parts]] if parts else [_picked(count, 0)]
     stages.append(["affine", matrix, constants])
     if any(moduli):
         stages.append(["mod", moduli])
-    found = [_stages(points) for points in system.points]
+    found = [listed(points).stages for points in system.points]
     at_stages = found[0] if len(found) == 1 else [["fork", *found]]
     unknowns = len(system.equations[0].factors)
     return {"size": size, "at": at_stages, "unknowns": unknowns, "rows": stages}

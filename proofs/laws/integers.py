@@ -1,16 +1,14 @@
-"""Integers: intervals and residues, affine forms on boxes, matrices, sizes and what is known of them."""
+"""Integers: affine forms on boxes, matrices, sizes and what is known of them."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from functools import partial
 from itertools import combinations, permutations, product
 from typing import Any
 
 from layoutalg.ground.digits import span as digit_span
 from layoutalg.ground.facts import Facts, _tighten
-from layoutalg.ground.values import Values, _trusted
 from layoutalg.integer.axes import Modes, _first_difference, coalesced
 from layoutalg.integer.engines import _Shift, _union
 from layoutalg.integer.forms import first_at_least, growing, residue_form, span
@@ -25,74 +23,6 @@ from layoutalg.proofs.laws.trial import Trial
 
 LAWS: list[Law] = []
 law = partial(stated, LAWS)
-
-Classes = tuple[tuple[int, int], tuple[int, int]]
-
-
-CLASSES: tuple[Classes, ...] = (((1, 0), (1, 0)), ((4, 1), (6, 3)), ((8, 5), (16, 2)))
-"""Modulus and residue of two operands; ends and points are any integers."""
-
-
-def _operand(trial: Trial, name: str, kind: tuple[int, int], alike: bool = False) -> tuple[Any, Values]:
-    """Return a number and reduced values that hold it, ends open or not."""
-    modulus, residue = kind
-    x = residue + modulus * trial.integer(name)
-    low = None if trial.flag(f"{name}open_below") else residue + modulus * trial.integer(f"{name}low")
-    closed = low is not None if alike else not trial.flag(f"{name}open_above")
-    high = residue + modulus * trial.integer(f"{name}high") if closed else None
-    trial.assume(*[low < x] if low is not None else [], *[x < high] if high is not None else [])
-    return x, _trusted(low, high, modulus, residue)
-
-
-def _in(x: Any, values: Values) -> Holds:
-    """Return that a number lies in values."""
-    low, high, modulus, residue = values.low, values.high, values.modulus, values.residue
-    inside = [low is None or x >= low, high is None or x <= high]
-    return every(*inside, x == residue if not modulus else (x - residue) % modulus == 0)
-
-
-Two = Callable[[Values, Values], Values]
-
-
-def _pairs(trial: Trial, kinds: Classes, make: Two, value: Callable[[Any, Any], Any]) -> None:
-    (x, a), (y, b) = _operand(trial, "x", kinds[0]), _operand(trial, "y", kinds[1], alike=True)
-    trial.claim(_in(value(x, y), make(a, b)), "the value lies in what was computed")
-
-
-def _joins(trial: Trial, kinds: Classes, make: Two) -> None:
-    (x, a), (y, b) = _operand(trial, "x", kinds[0]), _operand(trial, "y", kinds[1], alike=True)
-    found = make(a, b)
-    trial.claim(every(_in(x, found), _in(y, found)), "both lie in the join")
-
-
-def _parts(trial: Trial, kinds: Classes, make: Callable[[Values, int], Values], whole: bool) -> None:
-    n = kinds[1][0] + 1
-    x, a = _operand(trial, "x", kinds[0])
-    trial.claim(_in(x // n if whole else x % n, make(a, n)), "the part lies in what was computed")
-
-
-def _larger(x: Any, y: Any) -> Any:
-    return x if x > y else y
-
-
-_CLAIMED: tuple[tuple[str, str, Any], ...] = (
-    ("sum", "x + y in gamma(a + b)", partial(_pairs, value=lambda x, y: x + y, make=Values.__add__)),
-    ("difference", "x - y in gamma(a - b)", partial(_pairs, value=lambda x, y: x - y, make=Values.__sub__)),
-    ("join", "x and y in gamma(join(a, b))", partial(_joins, make=Values.join)),
-    ("extremes", "max(x, y) in gamma(maximum(a, b))", partial(_pairs, value=_larger, make=Values.maximum)),
-    ("quotient", "floor(x / n) in gamma(quotient(a, n))", partial(_parts, make=Values.quotient, whole=True)),
-    ("remainder", "x mod n in gamma(remainder(a, n))", partial(_parts, make=Values.remainder, whole=False)),
-)
-for _name, _says, _claim in _CLAIMED:
-    for _kinds in CLASSES:
-        (_m, _r), (_n, _s) = _kinds
-        law(
-            f"values.{_name}",
-            INTEGERS,
-            f"all integers, all ends, open or not; residues {_r} mod {_m} and {_s} mod {_n}",
-            f"x in gamma(a) and y in gamma(b) imply {_says}.",
-        )(partial(_claim, kinds=_kinds))
-
 
 _TWO = "all boxes, all coefficients; two axes: base and step of the induction"
 

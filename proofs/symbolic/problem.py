@@ -157,11 +157,20 @@ def is_symbolic(document: object) -> bool:
     """
     if not isinstance(document, Mapping) or not isinstance(document.get("global"), Mapping):
         return False
-    entries: list[object] = []
-    for value in (document["global"].get("shape"), document["global"].get("stride"), document.get("bounds")):
-        entries += value if isinstance(value, list) else []
-    flat = [part for entry in entries for part in (entry if isinstance(entry, list) else [entry])]
-    return "assume" in document or any(isinstance(part, str) for part in flat)
+    given = document["global"]
+    return "assume" in document or has_names([given.get("shape"), given.get("stride"), document.get("bounds")])
+
+
+def has_names(value: object) -> bool:
+    """Return whether sizes, or lists of them, have names.
+
+    Example:
+        >>> has_names([(64, 8), [["M", 3]]]), has_names([(64, 8), None])
+        (True, False)
+    """
+    if isinstance(value, (tuple, list)):
+        return any(map(has_names, value))
+    return isinstance(value, str) or hasattr(value, "free_symbols")
 
 
 def _bound(entry: object, place: int) -> tuple[int, Size]:

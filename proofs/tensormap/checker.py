@@ -29,7 +29,7 @@ from layoutalg.ground.verdict import Proved, Refuted, Unknown, Verdict
 from layoutalg.proofs.fields import instance, wrong_certificate
 from layoutalg.proofs.tensormap import driver
 from layoutalg.proofs.tensormap.bounds import Boxes, classify_bounds, requested_boxes
-from layoutalg.proofs.tensormap.plan import TensorMapPlan, tensor_map_to_json
+from layoutalg.proofs.tensormap.plan import OOB_CLASSES, TensorMapPlan, tensor_map_to_json
 from layoutalg.proofs.tensormap.presburger import sampled_origins
 from layoutalg.proofs.tensormap.swizzle import period_bytes
 from layoutalg.proofs.tensormap.walk import (
@@ -388,6 +388,5 @@ def _check_claims(plan: TensorMapPlan, walked: Walk, oob: str, undocumented: tup
     for field, expected, got in claims:
         if expected != got:
             raise MismatchError("wrong claim", field=field, expected=expected, got=got)
-    order = {"exact": 0, "weak": 1, "lost": 2}
-    if order[oob] > order[plan.problem.oob_required]:
+    if OOB_CLASSES.index(oob) > OOB_CLASSES.index(plan.problem.oob_required):
         raise MismatchError(WEAKER, expected=plan.problem.oob_required, got=oob)

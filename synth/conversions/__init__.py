@@ -17,16 +17,16 @@ import numpy as np
 from layoutalg.f2 import matrix
 from layoutalg.ground.errors import Diagnostic, InfeasibleError
 from layoutalg.ground.verdict import Unknown
-from layoutalg.proofs.conversion import MECHANISMS, Alternative, ConversionPlan, Held, counted
+from layoutalg.proofs.conversion import LINE_BYTES, MECHANISMS, Alternative, ConversionPlan, Held, counted
 from layoutalg.proofs.conversion_steps import WORD_BITS, Step, Through, flattened, taken_by
 from layoutalg.proofs.dtypes import stated_bits
 from layoutalg.proofs.exchange import Take
 from layoutalg.proofs.listed_access import UNCOUNTED
 from layoutalg.proofs.shuffle import moved as least_rounds
 from layoutalg.synth.conversions.cluster import across
-from layoutalg.synth.conversions.inside import Fetched, Places, fetched, inside, renamed
+from layoutalg.synth.conversions.inside import Fetched, Places, fetched, inside, nobody, renamed
 from layoutalg.synth.conversions.listed import IntArray, listed
-from layoutalg.synth.conversions.reading import CHECK, Given, nobody, parsed, read, same_tensor, shared_bytes
+from layoutalg.synth.conversions.reading import CHECK, Given, parsed, read, same_tensor, shared_bytes
 from layoutalg.synth.conversions.through import through
 from layoutalg.synth.exchange import exchanges
 from layoutalg.synth.factor.shuffles import shuffles
@@ -34,7 +34,6 @@ from layoutalg.targets.instruction_costs import InstructionCosts, instruction_co
 from layoutalg.targets.registry import asked_bits, lookup
 
 __all__ = ["conversion"]
-LINE_BYTES = 128
 
 
 def conversion(
@@ -151,8 +150,6 @@ def _crosses(source: Given, wanted: Given) -> bool:
 def _across(asked: _Question, source: Places, wanted: Places, mechanism: str | None) -> list[Alternative]:
     """Plans between linear layouts across a cluster, its blocks taken as further warps."""
     moved = fetched(source, wanted)
-    if isinstance(moved, int):
-        raise nobody(moved)
     made: list[Alternative] = []
     if moved.local:
         made = _linear(asked, source, wanted, "shuffles" if mechanism is None else mechanism)
@@ -168,8 +165,6 @@ def _across(asked: _Question, source: Places, wanted: Places, mechanism: str | N
 def _linear(asked: _Question, source: Places, wanted: Places, mechanism: str | None) -> list[Alternative]:
     """Plans between linear layouts."""
     moved = fetched(source, wanted)
-    if isinstance(moved, int):
-        raise nobody(moved)
     made: list[Alternative] = []
     taken = renamed(moved, wanted)
     if taken is not None:
@@ -344,8 +339,8 @@ def _by_placement(asked: _Question, have: IntArray, want: IntArray) -> Alternati
     found = listed(have, want, asked.element_bits, asked.target, asked.smem_bytes, cycles)
     if isinstance(found, str):
         return Alternative("shared", found)
-    because = f"elements stored {found.told}, the best of {found.tried} placements{_unknown(found.steps)}"
-    return asked.alternative("shared", found.steps, because)
+    steps, placement = found
+    return asked.alternative("shared", steps, f"elements stored {placement}{_unknown(steps)}")
 
 
 def _unknown(steps: tuple[Step, ...]) -> str:

@@ -17,7 +17,7 @@ from layoutalg.proofs.dtypes import stated_bits
 from layoutalg.proofs.gather import CHECK, MECHANISMS, MOST, GatherPlan, Stage, counted_gather, load_turns
 from layoutalg.proofs.listed_access import UNCOUNTED
 from layoutalg.synth.conversions.inside import Fetched, Places, fetched
-from layoutalg.synth.conversions.reading import VALUES, Given, first_bits, nobody, read, shared_bytes
+from layoutalg.synth.conversions.reading import VALUES, Given, first_bits, read, shared_bytes
 from layoutalg.synth.conversions.through import spread
 from layoutalg.targets.instruction_costs import instruction_costs
 from layoutalg.targets.registry import asked_bits, lookup
@@ -81,8 +81,6 @@ def gather(
     second = read(wanted, "index", asked.lanes, theirs)
     question = _question(first, second, axis, bits, target)
     moved = fetched(question.source, question.virtual)
-    if isinstance(moved, int):
-        raise nobody(moved)
     limit = shared_bytes(target) if smem_bytes is None else CHECK.integer(smem_bytes, "smem_bytes", 0)
     made = [_by_places(question, moved), _by_memory(question, moved, limit)]
     return _chosen(made, mechanism)

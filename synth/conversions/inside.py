@@ -18,6 +18,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from layoutalg.f2 import matrix
+from layoutalg.ground.errors import Diagnostic, InfeasibleError
 from layoutalg.proofs.conversion_steps import WORD_BITS, Read, Step, taken_by
 from layoutalg.synth.exchange import choices
 
@@ -86,32 +87,37 @@ class Fetched:
         return place >> self.registers & (1 << self.lanes) - 1
 
 
-def fetched(source: Places, wanted: Places) -> Fetched | int:
-    """Return where the destination's elements are found, as near as possible; or an element the source lacks."""
+def nobody(element: int) -> InfeasibleError:
+    """Return the error for an element that the source does not contain."""
+    because = f"element {element} of the destination is not in the source"
+    return InfeasibleError(
+        Diagnostic("LA934", "the source does not contain every requested element", (), because, {"element": element})
+    )
+
+
+def fetched(source: Places, wanted: Places) -> Fetched:
+    """Return where the destination's elements are found, as near as possible.
+
+    Raises: InfeasibleError: LA934, if the source lacks an element.
+    """
     r, n = len(source.registers), len(source.lanes)
     near = matrix.eliminate(source.registers)
     warp = matrix.eliminate((*source.registers, *source.lanes))
     whole = matrix.eliminate(source.columns)
 
-    def found(element: int, own: int) -> int | None:
+    def found(element: int, own: int, place: int) -> int:
         """The place of an element: in the place's own thread, else in its warp, else anywhere."""
         for held, start in ((near, own), (warp, own if own >> r + n else 0), (whole, 0)):
             rest, used = held.reduce(element ^ matrix.apply(source.columns, start))
             if not rest:
                 return used ^ start
-        return None
+        raise nobody(wanted.constant ^ place)
 
-    base = found(wanted.constant ^ source.constant, 0)
-    if base is None:
-        return wanted.constant
+    base = found(wanted.constant ^ source.constant, 0, 0)
     columns = []
     for bit, column in enumerate(wanted.columns):
         place = bit - len(wanted.registers)
-        own = 1 << r + place if place >= 0 else 0
-        fetch = found(column, own)
-        if fetch is None:
-            return wanted.constant ^ column
-        columns.append(fetch)
+        columns.append(found(column, 1 << r + place if place >= 0 else 0, column))
     basis = matrix.eliminate(wanted.registers)
     dropped = {null.bit_length() - 1 for null in basis.null}
     kept = tuple(bit for bit in range(len(wanted.registers)) if bit not in dropped)

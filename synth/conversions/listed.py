@@ -26,6 +26,7 @@ import numpy as np
 import numpy.typing as npt
 
 from layoutalg.ground.errors import RepresentabilityError
+from layoutalg.proofs.conversion import LINE_BYTES
 from layoutalg.proofs.conversion_steps import WORD_BITS, Step, Through, taken_by
 from layoutalg.proofs.listed_access import OUT, UNCOUNTED, ListedAccess, strides
 from layoutalg.proofs.swizzling import instruction_name, widths
@@ -34,22 +35,13 @@ from layoutalg.targets.banks import bank_model
 
 IntArray: TypeAlias = npt.NDArray[np.int64]
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
-LINE_BYTES, ALIGN_BYTES = 128, 16
+ALIGN_BYTES = 16
 VECTORS = (128, 64, 32, 16, 8)
 FEW = 4
 """Number of best placements compared with the cost of their addresses."""
 MOST_PERIODS = 6
 MOST_COLOURED = 1 << 12
 """Largest graph that is coloured, in elements."""
-
-
-@dataclass(frozen=True, slots=True)
-class Placement:
-    """Steps, the placement of their elements in words, and how many placements were evaluated."""
-
-    steps: tuple[Step, ...]
-    told: str
-    tried: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +71,11 @@ class _Side:
 
 def listed(
     have: IntArray, want: IntArray, element_bits: int, target: str, smem_bytes: int, cycles: Callable[..., float]
-) -> Placement | str:
-    """Return steps that bring elements, int64[warp, lane, register], to where they are wanted, or why none."""
+) -> tuple[tuple[Step, ...], str] | str:
+    """Return steps that bring elements, int64[warp, lane, register], to where they are wanted, or why none.
+
+    With the steps comes the placement in words.
+    """
     size, (warps, lanes, before) = element_bits // 8, have.shape
     columns, back = np.unique(want.reshape(warps * lanes, -1), axis=1, return_inverse=True)  # each is loaded once
     passes = _passes(have, columns.reshape(warps, lanes, -1), smem_bytes // size)
@@ -116,7 +111,7 @@ def listed(
             best = (cost, each.told + _conflicts(each.sides), steps)
     if best is None:
         return f"no placement of {max(each.asked.labels for each in passes) * size} bytes fits into {smem_bytes}"
-    return Placement(best[2], best[1], len(found))
+    return best[2], f"{best[1]}, the best of {len(found)} placements"
 
 
 @dataclass(frozen=True, slots=True)

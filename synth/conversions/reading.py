@@ -15,7 +15,7 @@ import numpy.typing as npt
 from layoutalg.cute import ComposedLayout, CuteLayout
 from layoutalg.f2 import LinearLayout, matrix
 from layoutalg.ground.check import Checker, integers
-from layoutalg.ground.errors import Diagnostic, InfeasibleError, MalformedError
+from layoutalg.ground.errors import MalformedError
 from layoutalg.ground.layout import Layout
 from layoutalg.ground.recognize import Departure, linear
 from layoutalg.notation.written import is_written, read_written
@@ -267,11 +267,3 @@ def shared_bytes(target: str) -> int:
     name = "shared_bytes_per_block_optin" if lookup(target).vendor == "nvidia" else "lds_bytes_per_block"
     fact = model_of(target).limit(name)
     return int(fact.value) if isinstance(fact, Fact) and isinstance(fact.value, int) else DEFAULT_SMEM_BYTES
-
-
-def nobody(element: int) -> InfeasibleError:
-    """Return the error for an element that the source does not contain."""
-    because = f"element {element} of the destination is not in the source"
-    return InfeasibleError(
-        Diagnostic("LA934", "the source does not contain every requested element", (), because, {"element": element})
-    )

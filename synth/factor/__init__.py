@@ -219,8 +219,8 @@ def _digital(
         return Unknown("lanes have different numbers of registers", ("factorise",))
     if int(question.offsets.max()) >= size:
         return Unknown(f"the offsets must be 0 to {size - 1}", ("factorise",))
-    answer = tried(question, swizzles)
-    for order in answer.found[:TRIALS]:
+    found, whole = tried(question, swizzles)
+    for order in found[:TRIALS]:
         carried = _digit_map(order, question.dtype.bits // 8)
         if not isinstance(admissible(carried, consumer, target, name), Admitted):
             continue
@@ -228,11 +228,11 @@ def _digital(
         for outer, inner in _formulas(question, carried, source):
             admitted = admissible(outer, consumer, target, name)
             if isinstance(admitted, Admitted):
-                count = sum(other.swizzle == order.swizzle for other in answer.found)
+                count = sum(other.swizzle == order.swizzle for other in found)
                 unique = f"{count} digit orders keep the warps under swizzle {order.swizzle}, one residual each"
-                return _made(question, outer, inner, source, admitted, unique, answer.whole or not order.rounds)
+                return _made(question, outer, inner, source, admitted, unique, whole or not order.rounds)
         return Unknown("the residual matches no layout family", ("factorise",))
-    if answer.found or not answer.whole:
+    if found or not whole:
         return Unknown("not every digit order was decided", ("factorise",))
     weight = first_mixed(question)
     because = f"no digit order gives every warp its offsets: the digit of weight {weight} mixes warps"

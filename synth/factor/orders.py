@@ -43,26 +43,13 @@ class Order:
     rounds: int
 
 
-@dataclass(frozen=True, slots=True)
-class Tried:
-    """What the trial found.
-
-    Args:
-        found: The maps that keep every warp, fewest rounds first.
-        whole: Whether all maps of the class were tried.
-    """
-
-    found: tuple[Order, ...]
-    whole: bool
-
-
 def swizzled_offsets(offsets: IntArray, swizzle: str, element_bytes: int) -> IntArray:
     """Return element offsets after a swizzle; an involution if elements are at most 16 bytes."""
     return np.asarray(apply_swizzle(swizzle, offsets * element_bytes), dtype=np.int64) // element_bytes
 
 
-def tried(question: Question, swizzles: tuple[str, ...]) -> Tried:
-    """Try every order of digits."""
+def tried(question: Question, swizzles: tuple[str, ...]) -> tuple[list[Order], bool]:
+    """Return the maps that keep every warp, fewest rounds first, and whether all maps of the class were tried."""
     size, element = question.size, question.dtype.bits // 8
     low = question.chunk.bit_length() - 1
     extents = tuple(extent for _, extent in question.tile)
@@ -78,7 +65,7 @@ def tried(question: Question, swizzles: tuple[str, ...]) -> Tried:
             continue
         for digits in orders(extents, 1 << run_bits(swizzle, low)):
             if not left:
-                return Tried(tuple(sorted(found, key=lambda each: each.rounds)), whole=False)
+                return sorted(found, key=lambda each: each.rounds), False
             left -= 1
             clock.check("the search for an order of digits")
             laid = table(tuple(digit for each in digits for digit in each))
@@ -88,7 +75,7 @@ def tried(question: Question, swizzles: tuple[str, ...]) -> Tried:
             if np.array_equal(warp[source], warp):
                 moving = np.bincount(thread, weights=lane[source] != lane, minlength=lanes * warps)
                 found.append(Order(swizzle, digits, int(moving.max())))
-    return Tried(tuple(sorted(found, key=lambda each: each.rounds)), whole)
+    return sorted(found, key=lambda each: each.rounds), whole
 
 
 def orders(extents: tuple[int, ...], run: int) -> Iterator[tuple[Flat, ...]]:

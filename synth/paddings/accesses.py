@@ -75,7 +75,7 @@ def tile_access(access: CellAccess, shape: tuple[int, ...], element_bits: int) -
     """
     if "matrix" in access.kind:
         return access.kind
-    cells = np.array([[-1 if cell is None else cell for cell in lanes] for lanes in access.cells], dtype=np.int64)
+    cells = access.table
     held = cells.T[:, :, None] + np.arange(access.bits // element_bits)
     sizes = *held.shape[:0:-1], held.shape[0]
     if (cells < 0).any() or any(size & (size - 1) for size in (*sizes, *shape)):

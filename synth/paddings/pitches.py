@@ -88,7 +88,7 @@ class Found:
 
 def cells_of(each: Asked) -> tuple[IntArray, npt.NDArray[np.bool_]]:
     """Return the cells of an access, 0 for inactive lanes, and which are active."""
-    cells = np.array([[-1 if cell is None else cell for cell in lanes] for lanes in each.access.cells], dtype=np.int64)
+    cells = each.access.table
     return np.maximum(cells, 0), cells >= 0
 
 

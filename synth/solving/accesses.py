@@ -12,6 +12,7 @@ is the number of distinct bank bits that T reaches.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -26,7 +27,7 @@ from layoutalg.ground.refusal import Broken
 from layoutalg.proofs.register_map import bit_addresses
 from layoutalg.synth.accesses import Moved as Instructions
 from layoutalg.synth.accesses import along_dimension, divided
-from layoutalg.synth.solving.space import Box, Digit, IntArray, Order, xors
+from layoutalg.synth.solving.space import Box, Digit, IntArray, Xor, xors
 from layoutalg.targets.bank_counting import JOINS, merged, words_by_bank
 from layoutalg.targets.banks import Access as Instruction
 from layoutalg.targets.banks import bank_model, nvidia_access
@@ -81,14 +82,11 @@ class Access:
     @cached_property
     def least(self) -> int:
         """Lower bound for any injective layout: the words of each group over the banks."""
-        size = max(1, self.bits // 32) if self.bits >= 32 else 1
-        total = 0
         codes = np.sort(self.box.code(self.rows, self.columns), axis=1)
         different = 1 + (np.diff(codes, axis=1) != 0).sum(axis=1)
         if self.bits < 32:  # several elements may share a word
             different = -(-different * max(self.bits, 8 * self.box.element_bytes) // 32)
-        total = int((-(-different * size // BANKS)).sum())
-        return max(total, len(self.rows))
+        return max(int((-(-different * max(1, self.bits // 32) // BANKS)).sum()), len(self.rows))
 
     @cached_property
     def terms(self) -> tuple[Digit, ...] | None:
@@ -110,12 +108,10 @@ class Access:
         vector = [(self.along, bit) for bit in range(self.vector.bit_length() - 1)]
         return tuple(dict.fromkeys([*vector, *(names[value] for value in values)]))
 
-    def predicted(self, order: Order) -> int | None:
-        """Return the turns under an order, from ranks; None if no digits span the addresses."""
-        if self.terms is None:
-            return None
-        places = [order.places[digit] for digit in self.terms]
-        return len(self.rows) << sum(place >= 2 for place in places) - len(reached(places, xors(order.xor)))
+    def predicted(self, places: Mapping[Digit, int], xor: Xor) -> int:
+        """Return the turns, from ranks, if digits span the addresses: by their byte-address bits before the swizzle."""
+        held = [places[digit] for digit in self.terms or ()]
+        return len(self.rows) << sum(place >= 2 for place in held) - len(reached(held, xors(xor)))
 
     def moved(self, table: IntArray) -> Moved | str:
         """Count the turns under a layout given as byte addresses, or return why the instruction cannot move it."""

@@ -23,6 +23,7 @@ from layoutalg.ground.limits import PLAN_SECONDS
 from layoutalg.ground.verdict import Unknown
 from layoutalg.proofs.admission import Admitted
 from layoutalg.proofs.joint import JointPlan
+from layoutalg.proofs.tensor import Tensor
 from layoutalg.proofs.tensormap import TensorMapPlan, TensorMapProblem
 from layoutalg.synth.admission.request import request_of
 from layoutalg.synth.admission.wgmma import find_wgmma
@@ -177,7 +178,8 @@ def _kept(
         operands.append(admitted)
     maps: list[Any] = []
     for name in asked.copies:
-        plan = _copied(asked, smem, name)
+        direction = "store" if name.endswith("store") else "load"
+        plan = copied(asked.tensor, asked.tile, smem, asked.target, direction, **asked.options)
         if isinstance(plan, str):
             best.reasons.setdefault(name, plan)
             return None
@@ -192,13 +194,14 @@ def _kept(
     return cost
 
 
-def _copied(asked: Asked, smem: object, name: str) -> TensorMapPlan | str:
+def copied(
+    tensor: Tensor, tile: tuple[int, ...], smem: object, target: str, direction: str, **options: Any
+) -> TensorMapPlan | str:
+    """Return the proved plan of a copy, or the reason why there is none."""
+    left = clock.left(PLAN_SECONDS)
     try:
-        problem = TensorMapProblem.of(
-            asked.tensor, asked.tile, smem, arch=asked.target, direction="store" if name.endswith("store") else "load",
-            **asked.options,
-        )  # fmt: skip
-        return synthesize_tensormap(problem, repair=False, budget_seconds=clock.left(PLAN_SECONDS))
+        problem = TensorMapProblem.of(tensor, tile, smem, arch=target, direction=direction, **options)
+        return synthesize_tensormap(problem, repair=False, budget_seconds=left)
     except InadmissibleError as error:
         return str(error.violations[0]) if error.violations else error.diagnostic.what
     except RepresentabilityError as error:
@@ -248,12 +251,7 @@ def _padded(asked: Asked, best: _Best) -> None:
             layout = padded(asked.box, inner, pad)
             table = np.asarray(layout.table(), dtype=np.int64).reshape(asked.box.extents, order="F") * size
             if int(table.max()) + size <= limits.MAX_SMEM_BYTES:
-                smem = layout
-                if len(asked.tile) > 2:
-                    stride = [0] * len(asked.tile)
-                    stride[asked.places[inner]] = 1
-                    stride[asked.places[1 - inner]] = asked.box.extents[inner] + pad // size
-                    smem = CuteLayout(asked.tile, tuple(stride))
+                smem = padded(asked.box, inner, pad, asked.places, len(asked.tile))
                 _kept(asked, smem, table, inner, "padding", best)
 
 

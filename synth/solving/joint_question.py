@@ -12,7 +12,7 @@ from layoutalg.proofs.dtypes import ElementType, element_type
 from layoutalg.proofs.tensor import Tensor, tensor_of
 from layoutalg.synth.solving.accesses import CHECK, Access, accesses
 from layoutalg.synth.solving.orders import Case, Cost, Question, operand_rules
-from layoutalg.synth.solving.space import Box, Xor
+from layoutalg.synth.solving.space import Box, Xor, matrix_of, spreading
 from layoutalg.targets.nvidia import tensormap as hardware
 from layoutalg.targets.nvidia.swizzles import PLAIN, XORS
 from layoutalg.targets.nvidia.tensormap import limits
@@ -20,7 +20,6 @@ from layoutalg.targets.nvidia.tensormap import limits
 COPIES = ("tma", "tma.store")
 PITCH = 1 << 14
 """Global pitch of the non-contiguous tile dimension, in elements, if no tensor is given."""
-_LINE_BITS = 7
 
 
 @dataclass(frozen=True)
@@ -46,11 +45,7 @@ def read(
 ) -> Asked:  # fmt: skip
     kind = element_type(dtype)
     extents = CHECK.vector(tile, "tile")
-    wide = [place for place, extent in enumerate(extents) if extent > 1]
-    if len(extents) < 2 or len(wide) > 2 or min(extents) < 1:
-        raise CHECK.malformed("tile", "must be a matrix: at most two extents above 1", extents)
-    spare = [place for place in range(len(extents) - 1, -1, -1) if place not in wide]
-    first, second = sorted((*wide, *spare[: 2 - len(wide)]))
+    first, second = matrix_of(CHECK, extents)
     size = kind.bits // 8
     if kind.bits % 8 or size & (size - 1) or not 1 <= size <= 16:
         raise CHECK.malformed("dtype", "must have 1, 2, 4, 8 or 16 bytes", dtype)
@@ -113,14 +108,9 @@ def swizzles(asked: Asked) -> Iterator[tuple[str, Xor]]:
             yield name, XORS[name]
     if not asked.copies and not asked.operands:
         for inner in (0, 1):
-            row = asked.box.extents[inner] * asked.box.element_bytes
-            if not row & row - 1:
-                for base in (4, 3, 2):
-                    bits = min(_LINE_BITS, row.bit_length() - 1) - base
-                    if bits > 0 and 1 << base >= asked.box.element_bytes:
-                        xor = bits, base, max(row.bit_length() - 1, _LINE_BITS) - base
-                        if xor not in XORS.values() and xor[2] >= bits:
-                            yield f"Sw<{','.join(map(str, xor))},byte>", xor
+            for xor in spreading(asked.box.extents[inner] * asked.box.element_bytes, asked.box.element_bytes):
+                if xor not in XORS.values() and xor[2] >= xor[0]:
+                    yield f"Sw<{','.join(map(str, xor))},byte>", xor
 
 
 def questions(asked: Asked, reasons: dict[str, str]) -> Iterator[Question]:

@@ -105,14 +105,8 @@ class Question:
         if any(places[two] != places[one] + 1 for one, two in case.after):
             return None
         issues = self.issues(digits, case) if self.copies else 0
-        return (
-            None if issues is None else (issues, self.fixed + sum(self.turns(a, places, case) for a in self.accesses))
-        )
-
-    def turns(self, access: Access, places: Mapping[Digit, int], case: Case) -> int:
-        """Return the turns of one access."""
-        held = [places[digit] for digit in access.terms or ()]
-        return len(access.rows) << sum(place >= 2 for place in held) - len(reached(held, xors(case.xor)))
+        turns = self.fixed + sum(access.predicted(places, case.xor) for access in self.accesses)
+        return None if issues is None else (issues, turns)
 
     def issues(self, digits: tuple[Digit, ...], case: Case) -> int | None:
         """Return a lower bound on the issues of all copies together; None if no issue can start."""

@@ -11,7 +11,7 @@ swizzle; each is a bijection onto consecutive addresses.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeAlias
@@ -20,7 +20,8 @@ import numpy as np
 import numpy.typing as npt
 
 from layoutalg.cute import ComposedLayout, CuteLayout, Swizzle
-from layoutalg.ground.digits import merge
+from layoutalg.ground.check import Checker
+from layoutalg.ground.digits import Flat, merge
 from layoutalg.targets.nvidia.swizzles import CHUNK_BYTES
 
 IntArray: TypeAlias = npt.NDArray[np.int64]
@@ -28,6 +29,8 @@ Digit: TypeAlias = tuple[int, int]
 Xor: TypeAlias = tuple[int, int, int]
 CHUNK_BITS = CHUNK_BYTES.bit_length() - 1
 """Byte-address bits of a chunk."""
+LINE_BITS = 7
+"""Byte-address bits of a row of all banks."""
 
 
 def xors(xor: Xor) -> dict[int, int]:
@@ -39,6 +42,41 @@ def xors(xor: Xor) -> dict[int, int]:
     """
     bits, base, shift = xor
     return {bit: bit + shift for bit in range(base, base + bits)}
+
+
+def spreading(row_bytes: int, element_bytes: int) -> Iterator[Xor]:
+    """Yield the XORs of 4-, 8- or 16-byte chunks that spread consecutive power-of-two rows over the banks."""
+    row = row_bytes.bit_length() - 1
+    for base in (4, 3, 2) if row_bytes == 1 << row else ():
+        if 1 << base >= element_bytes and row > base:
+            yield min(LINE_BITS, row) - base, base, max(LINE_BITS, row) - base
+
+
+def matrix_of(check: Checker, tile: Sequence[int]) -> tuple[int, int]:
+    """Return the two dimensions of a tile whose other extents are 1."""
+    wide = [place for place, extent in enumerate(tile) if extent > 1]
+    if len(tile) < 2 or len(wide) > 2 or min(tile) < 1:
+        raise check.malformed("tile", "must be a matrix: two dimensions, others of extent 1", tile)
+    spare = [place for place in range(len(tile) - 1, -1, -1) if place not in wide]
+    first, second = sorted((*wide, *spare[: 2 - len(wide)]))
+    return first, second
+
+
+def embedded(
+    modes: Sequence[Flat], places: Sequence[int], rank: int, xor: Xor | None, element_bytes: int
+) -> CuteLayout | ComposedLayout:
+    """Return the layout of a tile of any rank with these digits at its dimensions ``places``, under a swizzle."""
+    shape: list[int | tuple[int, ...]] = [1] * rank
+    stride: list[int | tuple[int, ...]] = [0] * rank
+    for place, digits in zip(places, modes, strict=True):
+        if len(digits) == 1:
+            ((shape[place], stride[place]),) = digits
+        elif digits:
+            shape[place], stride[place] = tuple(n for n, _ in digits), tuple(d for _, d in digits)
+    found = CuteLayout(tuple(shape), tuple(stride))
+    if xor is None or not xor[0]:
+        return found
+    return ComposedLayout(Swizzle(*xor, "byte").recast_elements(element_bytes), 0, found)
 
 
 @dataclass(frozen=True)
@@ -119,25 +157,16 @@ class Order:
 
     def layout(self, places: Sequence[int] = (0, 1), rank: int = 2) -> CuteLayout | ComposedLayout:
         """Return the layout, tile coordinates outermost first to element offsets, embedded in a tile of any rank."""
-        shape: list[int | tuple[int, ...]] = [1] * rank
-        stride: list[int | tuple[int, ...]] = [0] * rank
         reach = 1 << sum(self.box.bits)
+        modes: list[Flat] = [(), ()]
         for dim in (self.inner, 1 - self.inner):
             held = [(2, 1 << self.places[dim, bit] - self.box.low) for bit in range(self.box.bits[dim])]
             odd = self.box.extents[dim] >> self.box.bits[dim]
             if odd > 1:
                 held.append((odd, reach))
                 reach *= odd
-            merged = merge(tuple(held))
-            if len(merged) == 1:
-                ((shape[places[dim]], stride[places[dim]]),) = merged
-            elif merged:
-                shape[places[dim]] = tuple(extent for extent, _ in merged)
-                stride[places[dim]] = tuple(step for _, step in merged)
-        found = CuteLayout(tuple(shape), tuple(stride))
-        if not self.xor[0]:
-            return found
-        return ComposedLayout(Swizzle(*self.xor, "byte").recast_elements(self.box.element_bytes), 0, found)
+            modes[dim] = merge(tuple(held))
+        return embedded(modes, places, rank, self.xor, self.box.element_bytes)
 
     @cached_property
     def table(self) -> IntArray:
@@ -147,7 +176,10 @@ class Order:
         )
 
 
-def padded(box: Box, inner: int, pad_bytes: int) -> CuteLayout:
+def padded(box: Box, inner: int, pad_bytes: int, places: Sequence[int] = (0, 1), rank: int = 2) -> CuteLayout:
     """Return the tile with ``pad_bytes`` between its rows (columns if the inner dimension is 0)."""
     pitch = box.extents[inner] + pad_bytes // box.element_bytes
-    return CuteLayout(box.extents, (pitch, 1) if inner else (1, pitch))
+    shape, stride = [1] * rank, [0] * rank
+    for dim in (0, 1):
+        shape[places[dim]], stride[places[dim]] = box.extents[dim], 1 if dim == inner else pitch
+    return CuteLayout(tuple(shape), tuple(stride))

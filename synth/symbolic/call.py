@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from layoutalg.proofs.symbolic.plan import SymbolicPlan
-from layoutalg.proofs.symbolic.problem import SymbolicProblem
+from layoutalg.proofs.symbolic.problem import SymbolicProblem, has_names
 from layoutalg.proofs.tensor import Tensor
-from layoutalg.proofs.tensormap import TensorMapPlan, TensorMapProblem
+from layoutalg.proofs.tensormap import TensorMapProblem
 from layoutalg.synth.symbolic.planner import synthesize_symbolic
 from layoutalg.synth.tensormap.planner import synthesize_tensormap
 
@@ -58,15 +57,6 @@ def tensormap(
 
 
 def _has_names(tensor: object, options: dict[str, Any]) -> bool:
-    entries: list[object] = []
     if isinstance(tensor, Tensor):
-        entries += [*tensor.shape, *tensor.strides]
-    elif isinstance(tensor, (tuple, list)):
-        entries += [part for entry in tensor[:-1] if isinstance(entry, (tuple, list)) for part in entry]
-    bounds = options.get("bounds")
-    for entry in bounds if isinstance(bounds, (tuple, list)) else ():
-        entries += entry if isinstance(entry, (tuple, list)) else [entry]
-    return any(isinstance(entry, str) or hasattr(entry, "free_symbols") for entry in entries)
-
-
-Plan = TensorMapPlan | SymbolicPlan
+        tensor = tensor.shape, tensor.strides, None
+    return has_names([*(tensor[:-1] if isinstance(tensor, (tuple, list)) else ()), options.get("bounds")])

@@ -6,7 +6,7 @@ Notation: lines and moves as in ``lines``. A part is what one tile dimension add
 line outside the box whose stride is the gcd of everything that moves along it. Under the tightest extents the engine's
 test of a part is that it stays in its own range, widened by the ranges of the line's other parts. So another part on a
 line never helps, and a partial choice is pruned as soon as some tile dimension has out-of-bounds coordinates that no
-test can reject, or the map leaves the tensor.
+test can reject.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from layoutalg.ground import clock
 from layoutalg.proofs.tensormap.problem import TensorMapProblem
 from layoutalg.synth.tensormap.boxes import Box, Row
-from layoutalg.synth.tensormap.lines import ALIGN, Line, Move, box_moves, room_for
+from layoutalg.synth.tensormap.lines import ALIGN, Line, Move, box_moves
 from layoutalg.synth.tensormap.sight import Form, Forms, Test
 from layoutalg.targets.nvidia.tensormap import limits
 
@@ -113,7 +113,7 @@ def layings(
     order = sorted(range(problem.rank), key=lambda dim: (free[dim], len(moves[dim])))
     inner = frozenset(box.atoms[index].dim for index in box.rows[0].atoms)
     units = tuple(line.unit for line in lines)
-    search = _Search(forms, wanted, ratio, plain, units, inner, room_for(problem), tuple(order), ways, moves)
+    search = _Search(forms, wanted, ratio, plain, units, inner, tuple(order), ways, moves)
     start = _Partial((), ({},) * len(lines), ((),) * len(lines), ())
     if not search.holds(start):
         return
@@ -183,7 +183,6 @@ class _Search:
         plain: Whether the lines are the tensor's own dimensions.
         units: Unit of one coordinate, per row of the box.
         inner: The tile dimensions that the innermost row walks.
-        room: How far below and above the tile's first element a map may reach, in bytes.
         order: The order in which tile dimensions are assigned.
         ways: Per tile dimension.
         moves: Per tile dimension.
@@ -195,7 +194,6 @@ class _Search:
     plain: bool
     units: tuple[int, ...]
     inner: frozenset[int]
-    room: tuple[int, int]
     order: tuple[int, ...]
     ways: list[_Ways]
     moves: list[list[Move]]
@@ -222,16 +220,8 @@ class _Search:
                     yield from self.laid(grown, count)
 
     def holds(self, partial: _Partial) -> bool:
-        """Whether the class is still reachable and the map still within the tensor."""
-        strides = self.forms.problem.global_strides
+        """Whether the class is still reachable and the extents are within the limit."""
         every = [*partial.rows, *(group.parts for group in partial.groups)]
-        low = high = 0
-        for parts in every:
-            for dim, part in parts.items():
-                if strides[dim]:
-                    low, high = low + part.low, high + part.high
-        if low < self.room[0] or high > self.room[1]:
-            return False
         units = (*self.units, *(group.unit for group in partial.groups))
         for parts, unit in zip(every, units, strict=True):
             if sum(part.high - part.low for part in parts.values()) >= limits.MAX_DIM * unit * self.ratio:

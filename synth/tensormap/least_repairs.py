@@ -18,12 +18,12 @@ from layoutalg.ground.limits import PLAN_SECONDS
 from layoutalg.ground.picture import Shown
 from layoutalg.proofs.tensormap import TensorMapPlan, TensorMapProblem
 from layoutalg.proofs.tensormap.listed_problem import problem_from
+from layoutalg.proofs.tensormap.plan import OOB_CLASSES
 from layoutalg.synth.tensormap import InadmissibleError, synthesize_tensormap
 from layoutalg.synth.tensormap.repairs import proposals
 from layoutalg.targets.nvidia import tensormap as hardware
 from layoutalg.targets.nvidia.swizzles import PLAIN
 
-_CLASSES = ("exact", "weak", "lost")
 Entry = tuple[str, int | None]
 
 
@@ -174,7 +174,7 @@ def _ranked(name: str, stated: TensorMapProblem, plan: TensorMapPlan) -> RankedR
     for entry in _changed(stated, problem):
         shown = entry[0] if entry[1] is None else f"{entry[0]}[{entry[1]}]"
         changes.append((shown, _at(stated, entry), _at(problem, entry)))
-    weaker = max(0, _CLASSES.index(plan.oob) - _CLASSES.index(stated.oob_required))
+    weaker = max(0, OOB_CLASSES.index(plan.oob) - OOB_CLASSES.index(stated.oob_required))
     added = max(0, _bytes(problem) - _bytes(stated))
     cost = weaker, added, len(plan.issues), plan.smem_bytes, len(changes)
     return RankedRepair(name, tuple(changes), plan, cost)

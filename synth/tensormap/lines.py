@@ -104,13 +104,3 @@ def _row_line(
     if unit % step:
         return None
     return Line(0, count, step, first.dim if len(owners) == 1 else None, unit // step)
-
-
-def room_for(problem: TensorMapProblem) -> tuple[int, int]:
-    """Return the bytes from the tile's first element at origin 0 to the tensor's first and last element.
-
-    The map may not begin before the base, because addresses are relative to it and non-negative.
-    """
-    spans = [(n - 1) * s for n, s in zip(problem.global_shape, problem.global_strides, strict=True)]
-    below = max(sum(min(0, span) for span in spans), -problem.base_elem_offset)
-    return below * problem.element_bytes, sum(max(0, span) for span in spans) * problem.element_bytes

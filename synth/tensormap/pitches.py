@@ -34,7 +34,6 @@ import numpy.typing as npt
 
 from layoutalg.ground import clock
 from layoutalg.ground.refusal import Broken
-from layoutalg.synth.tensormap.lattice import FAR as FAR
 from layoutalg.synth.tensormap.lattice import Pitches
 from layoutalg.targets.nvidia import tensormap as hardware
 from layoutalg.targets.nvidia.swizzles import PLAIN

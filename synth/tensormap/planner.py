@@ -23,9 +23,9 @@ from layoutalg.proofs.fields import text as named
 from layoutalg.proofs.tensormap import TensorMapPlan, TensorMapProblem
 from layoutalg.proofs.tensormap.checker import WEAKER, proved
 from layoutalg.proofs.tensormap.listed_problem import ListedProblem, problem_from
+from layoutalg.proofs.tensormap.plan import OOB_CLASSES
 from layoutalg.synth.tensormap.assemble import assemble
 from layoutalg.synth.tensormap.boxes import Box, boxes
-from layoutalg.synth.tensormap.lines import room_for
 from layoutalg.synth.tensormap.listed import plan_listed
 from layoutalg.synth.tensormap.refusal import InadmissibleError, hard_violations, structural_violations
 from layoutalg.synth.tensormap.repairs import proposals
@@ -37,7 +37,6 @@ from layoutalg.targets.model import Violation
 from layoutalg.targets.nvidia.tensormap import BIT_PRESERVING_DTYPES, INTERLEAVES, limits
 from layoutalg.targets.nvidia.tensormap import violations as map_violations
 
-_CLASS_ORDER = {"exact": 0, "weak": 1, "lost": 2}
 _CALL = ("synthesize_tensormap",)
 _Sized: TypeAlias = tuple[Forms, int, Box]
 """A box of a statement of the problem, and how many elements of the problem are one of the map."""
@@ -138,13 +137,9 @@ def _plan(stated: TensorMapProblem, documented_only: bool) -> TensorMapPlan | li
     if not hard:
         task = _Task(stated, documented_only)
         found = _found(problem, task)
-        if found is not None and _suffices(found):
-            return found
-        if task.broken:
-            return list(task.broken.values())
-        if found is not None:
-            text = f"the best plan has out-of-bounds class {found.oob}; {problem.oob_required} is required"
-            return [Violation("OOB_CLASS", text, "oob_required")]
+        settled = _settled(found, task)
+        if settled is not None:
+            return settled
     forms = Forms(problem)
     if hard and any(any(views(forms, box, 1, "lost", plain=True)) for box in boxes(problem, problem.swizzle, 1)):
         return hard  # nothing structural is broken
@@ -170,17 +165,26 @@ def _sliced(stated: TensorMapProblem, documented_only: bool, interleave: str) ->
             found = proved
         if found is not None and _suffices(found):
             return found
-    if task.broken:
-        return list(task.broken.values())
-    if found is not None:
-        return [Violation("OOB_CLASS", f"the best plan has out-of-bounds class {found.oob}", "oob_required")]
+    settled = _settled(found, task)
+    if settled is not None:
+        return settled
     if task.undecided:
         raise BudgetError(Diagnostic("LA411", "gave up looking for a plan", _CALL, "the checker did not decide"))
     return [why_not_sliced(stated, interleave)]
 
 
+def _settled(found: TensorMapPlan | None, task: _Task) -> TensorMapPlan | list[Violation] | None:
+    """Return the plan, or what is wrong with the plans that were found; None if there were none."""
+    if found is not None and _suffices(found):
+        return found
+    if task.broken or found is None:
+        return list(task.broken.values()) or None
+    text = f"the best plan has out-of-bounds class {found.oob}; {task.stated.oob_required} is required"
+    return [Violation("OOB_CLASS", text, "oob_required")]
+
+
 def _suffices(plan: TensorMapPlan) -> bool:
-    return _CLASS_ORDER[plan.oob] <= _CLASS_ORDER[plan.problem.oob_required]
+    return OOB_CLASSES.index(plan.oob) <= OOB_CLASSES.index(plan.problem.oob_required)
 
 
 def _found(problem: TensorMapProblem, task: _Task) -> TensorMapPlan | None:
@@ -226,9 +230,8 @@ def _boxes(problem: TensorMapProblem) -> list[_Sized]:
     """Every box of a statement with its element width, fewest issues first, thin ones last."""
     size = problem.element_bytes
     wide = problem.dtype in BIT_PRESERVING_DTYPES and (problem.direction == "store" or problem.oob_fill == "ZERO")
-    below, above = room_for(problem)
-    long = above - below > limits.MAX_DIM * size
     forms = Forms(problem)
+    long = forms.room[1] - forms.room[0] > limits.MAX_DIM * size
     found = [
         (forms, ratio, box)
         for ratio in (1, 2, 4, 8)
@@ -241,7 +244,7 @@ def _boxes(problem: TensorMapProblem) -> list[_Sized]:
 
 def _order(sized: _Sized) -> tuple[object, ...]:
     forms, ratio, box = sized
-    return _thin(forms, box), box.issues, ratio, len(box.rows), -box.rows[0].count
+    return _thin(forms, box), box.issues, ratio, len(box.rows), [-row.count for row in box.rows]
 
 
 def _thin(forms: Forms, box: Box) -> bool:
@@ -250,8 +253,8 @@ def _thin(forms: Forms, box: Box) -> bool:
 
 def _foreseen(problem: TensorMapProblem, wanted: str, box: Box) -> tuple[object, ...]:
     """Lower bound on the cost of a plan of this class and box."""
-    short = _CLASS_ORDER[wanted] > _CLASS_ORDER[problem.oob_required]
-    return short, wanted == "lost", box.issues, _CLASS_ORDER[wanted]
+    short = OOB_CLASSES.index(wanted) > OOB_CLASSES.index(problem.oob_required)
+    return short, wanted == "lost", box.issues, OOB_CLASSES.index(wanted)
 
 
 def _prove(plan: TensorMapPlan, task: _Task) -> TensorMapPlan | None:
@@ -272,7 +275,7 @@ def _cost(plan: TensorMapPlan) -> tuple[object, ...]:
         not _suffices(plan),
         plan.oob == "lost",
         len(plan.issues),
-        _CLASS_ORDER[plan.oob],
+        OOB_CLASSES.index(plan.oob),
         len(plan.tensor_map.dims),
         len(plan.undocumented),
         plan.tensor_map.dtype != plan.problem.dtype,

@@ -105,17 +105,19 @@ Test = tuple[Form, int, int]
 class Forms:
     """A problem, the sights of its tile dimensions, and their forms, cached.
 
-    ``blank``: no tile ever has elements in bounds, so that all of it is filled.
+    ``blank``: no tile ever has elements in bounds, so that all of it is filled. ``room``: the bytes from the tile's
+    first element at origin 0 to the tensor's first and last element.
     """
 
     problem: TensorMapProblem
     sights: tuple[Sight, ...] = ()
     blank: bool = False
+    room: tuple[int, int] = (0, 0)
     _known: dict[tuple[int, tuple[tuple[int, int], ...], bool], Form | None] = field(default_factory=dict)
     _guarded: dict[tuple[object, ...], bool] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.sights = sights(self.problem)
+        self.sights, self.room = sights(self.problem), room_for(self.problem)
         self.blank = not all(sight.ever for sight in self.sights)
 
     def form(self, box: Box, dim: int, atoms: tuple[int, ...], origin: bool) -> Form | None:
@@ -176,3 +178,13 @@ def sight_of(problem: TensorMapProblem, dim: int) -> Sight:
     if starts[0] > starts[1]:
         starts = (0, 0)
     return Sight(multiple, first, last, inside, starts, seen, shown, reach, lowest, highest, ever)
+
+
+def room_for(problem: TensorMapProblem) -> tuple[int, int]:
+    """Return the bytes from the tile's first element at origin 0 to the tensor's first and last element.
+
+    The map may not begin before the base, because addresses are relative to it and non-negative.
+    """
+    spans = [(n - 1) * s for n, s in zip(problem.global_shape, problem.global_strides, strict=True)]
+    below = max(sum(min(0, span) for span in spans), -problem.base_elem_offset)
+    return below * problem.element_bytes, sum(max(0, span) for span in spans) * problem.element_bytes

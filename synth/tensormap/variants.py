@@ -18,8 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from layoutalg.proofs.tensormap.problem import TensorMapProblem
-from layoutalg.synth.tensormap.lines import room_for
-from layoutalg.synth.tensormap.sight import Sight, sight_of
+from layoutalg.synth.tensormap.sight import Sight, room_for, sight_of
 from layoutalg.targets.nvidia import tensormap as hardware
 from layoutalg.targets.nvidia.tensormap import limits
 

@@ -1,7 +1,8 @@
 """Maps with all moves assigned, as tight as alignment allows, and their predicted out-of-bounds class.
 
 Among all maps with one laying, the tightest extents and starts give the fewest elements in bounds of the map; so if
-this one moves foreign elements, all of them do. The class is predicted one tile dimension at a time: a dimension is
+this one moves foreign elements, all of them do. A line that alone carries a dimension of the tensor may have its whole
+extent: no tile has a coordinate between the two. The class is predicted one tile dimension at a time: a dimension is
 guarded if its out-of-bounds elements fail the test of some line for any contribution of the dimensions guarded before.
 The checker decides.
 """
@@ -15,7 +16,7 @@ from dataclasses import dataclass
 from layoutalg.proofs.tensormap.problem import TensorMapProblem
 from layoutalg.synth.tensormap.boxes import Box
 from layoutalg.synth.tensormap.layings import Laying, alignment, grain, layings
-from layoutalg.synth.tensormap.lines import Line, Move, room_for, row_lines
+from layoutalg.synth.tensormap.lines import Line, Move, row_lines
 from layoutalg.synth.tensormap.sight import Forms
 from layoutalg.targets.nvidia.tensormap import limits
 
@@ -82,7 +83,7 @@ def _placed(forms: Forms, box: Box, ratio: int, laying: Laying, wanted: str) -> 
     extents = [start + high // line.unit + 1 for start, high, line in zip(starts, highs, lines, strict=True)]
     below = -sum(start * line.stride_bytes for start, line in zip(starts, lines, strict=True))
     above = sum((n - 1) * line.stride_bytes for n, line in zip(extents, lines, strict=True)) + below
-    room = room_for(problem)
+    room = forms.room
     if below < room[0] or above > room[1] or max(extents[0] // ratio, *extents[1:], 1) > limits.MAX_DIM:
         return None
     base = problem.base_elem_offset * size + below
@@ -142,10 +143,11 @@ def _starts_in_range(
 ) -> bool:
     """Whether start coordinates fit in 32 bits for all in-bounds origins, and are non-negative for a store."""
     lowest = 0 if forms.problem.direction == "store" else -COORDINATE_LIMIT
+    turned = {box.rows[-1].atoms[-1]: box.starts[-1]} | {index: box.atoms[index].extent - 1 for index in box.loops}
     for start, mine, slope in zip(starts, factors, slopes, strict=True):
         low = high = start
         for index, factor in mine.items():
-            reach = factor * (box.atoms[index].extent - 1)
+            reach = factor * turned.get(index, 0)
             low, high = low + min(0, reach), high + max(0, reach)
         for dim, factor in slope.items():
             ends = [factor * u for u in forms.sights[dim].starts]

@@ -46,7 +46,7 @@ def test_every_load_ran_and_brought_the_bytes_of_the_model() -> None:
 
 @pytest.mark.parametrize("rank", [2, 3, 4, 5])
 def test_what_was_predicted_is_what_the_model_of_the_engine_loads(rank: int) -> None:
-    """The device agreed with ``device_copies.predict``, and that agrees with ``tile_load``, which shares no code."""
+    """The device agreed with the tests' own copy engine, and that agrees with ``tile_load``, which shares no code."""
     params, coords, _ = device_copies.still_cases(rank, 6, 500 + rank)
     assert np.array_equal(params, RECORD["params"][RECORD["params"][:, 1] == rank])
     memory = device_copies.source_words(0, device_copies.BUFFER_WORDS)

@@ -14,25 +14,12 @@ from judges import tma_engine as engine
 
 DATA = Path(__file__).parents[1] / "data" / "measured"
 IMAGE_BYTES = 32768
-DRIVER_DTYPES = ("u8", "u16", "u32", "s32", "u64", "s64", "f16", "f32", "f64", "bf16", "f32_ftz", "tf32", "tf32_ftz")
 ODD_WORDS = (  # what the probes call pattern 3; see the README of the data
     *(0x00000000, 0x80000000, 0x00000001, 0x807FFFFF, 0x00800000, 0x7F7FFFFF, 0xFF7FFFFF, 0x7F7FE000, 0x7F7FF000),
     *(0x7F7FEFFF, 0x7F800000, 0xFF800000, 0x7F800001, 0xFF800001, 0x7FC00000, 0xFFC00000, 0x7FFFFFFF, 0xFFFFFFFF),
     *(0x7F801FFF, 0xFFBFF000, 0x3F801000, 0x3F803000, 0x3F800FFF, 0x3F801001, 0xBF801000, 0x00001000, 0x00003000),
     *(0x80001001, 0x40490FDB),
 )
-
-
-def read_row(row: npt.NDArray[np.int64]) -> engine.Map:
-    """A row of recorded parameters."""
-    values = [int(v) for v in row]
-    rank, dtype = values[1], DRIVER_DTYPES[values[0]]
-    size = engine.SIZES[dtype]
-    take = lambda first, count: tuple(values[first : first + count])  # noqa: E731
-    return engine.Map(
-        dtype, size, values[2], take(3, rank), (size, *take(8, rank - 1)), take(12, rank), take(17, rank),
-        engine.SWIZZLES[values[23]], bool(values[25]), values[22], values[24],
-    )  # fmt: skip
 
 
 def test_the_driver_accepts_and_writes_what_the_engine_says():
@@ -42,7 +29,7 @@ def test_the_driver_accepts_and_writes_what_the_engine_says():
     for row, verdict, written in zip(params, status, words, strict=True):
         dtype, rank, interleave, swizzle, promotion, fill = (int(row[k]) for k in (0, 1, 22, 23, 24, 25))
         plain = dtype <= 12 and 1 <= rank <= 5 and interleave <= 2 and swizzle <= 3 and promotion <= 3 and fill <= 1
-        tm = read_row(row) if plain else None
+        tm = engine.map_of(row) if plain else None
         assert (verdict == 0) == (tm is not None and not engine.refusals(tm)), row
         if tm is not None and verdict == 0:
             assert engine.write_map(tm) == written.tobytes()
@@ -57,7 +44,7 @@ def test_recorded_loads(name: str, count: int):
     with np.load(DATA / name) as archive:
         params, coords, images, expect, done = (archive[k] for k in ("params", "coords", "image", "expect", "done"))
     for row, start, image, bytes_expected, completed in zip(params, coords, images, expect, done, strict=True):
-        tm = read_row(row)
+        tm = engine.map_of(row)
         shared = np.full(1 << 17, 0xEE, np.uint8)
         moved = engine.load(tm, start[: tm.rank].tolist(), memory, shared)
         assert np.array_equal(shared[:IMAGE_BYTES], image), tm
@@ -86,7 +73,7 @@ def probes(name: str) -> Iterator[Probe]:
         for index, fault in enumerate(faults):
             if str(fault).startswith("not run"):
                 continue
-            tm = read_row(params[index])
+            tm = engine.map_of(params[index])
             yield Probe(
                 tm,
                 coords[index][: tm.rank].tolist(),

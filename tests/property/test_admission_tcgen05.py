@@ -287,14 +287,6 @@ def test_scale_factors():
         except TargetRuleError:
             continue
         assert np.array_equal(read, scale_bytes(descriptor.encode()))
-    for vectors in (1, 2, 4):
-        legal = [one for one in range(4) if one % vectors == 0]
-        for scale_id in range(4):
-            if scale_id in legal:
-                assert tcgen05.scale_columns(vectors, scale_id)[0] == scale_id
-            else:
-                with pytest.raises(TargetRuleError):
-                    tcgen05.scale_columns(vectors, scale_id)
 
 
 @pytest.mark.parametrize("bit", [0, 32, 49, 61])

@@ -101,7 +101,7 @@ def test_triton_tiles_are_whole_instructions():
     layout = mfma_accumulator((128, 64), (32, 32), (2, 2))
     found = tiling(layout, mfma_fragment("v_mfma_f32_32x32x8_f16", "D"))
     assert isinstance(found, Tiling)
-    assert found.in_order
+    assert found.registers == (tuple(range(16)), tuple(range(16, 32)))
     assert len(found.registers) == 2
     assert found.outer == (("warp", 4), ("block", 1))
     assert isinstance(tiling(layout, mfma_fragment("v_mfma_f32_16x16x16_f16", "D")), Broken)

@@ -149,7 +149,7 @@ def test_turns_by_ranks_and_by_words_are_the_measured_ones():
         starts = order.table[access.rows, access.columns]
         lanes = starts.reshape(-1, 8 if access.kind.endswith("x") else 32)
         measured = [wavefronts(each, access.bits, access.kind) for each in lanes.tolist()]
-        assert int(turns(starts, access.bits).sum()) == sum(measured) == access.predicted(order)
+        assert int(turns(starts, access.bits).sum()) == sum(measured) == access.predicted(order.places, order.xor)
         assert access.least <= sum(measured)
 
 

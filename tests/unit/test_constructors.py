@@ -30,7 +30,7 @@ from layoutalg.proofs.dtypes import element_type
 from layoutalg.proofs.exchange import Choose, Exchange, Move, Rename, Take
 from layoutalg.proofs.handoff import operand_view
 from layoutalg.proofs.im2col import ConvolutionProblem
-from layoutalg.proofs.listed_access import ListedAccess, Taking
+from layoutalg.proofs.listed_access import ListedAccess
 from layoutalg.proofs.smem import shared_tile
 from layoutalg.proofs.symbolic import SymbolicProblem
 from layoutalg.proofs.symbolic.obligations import obligations
@@ -133,7 +133,6 @@ VALUES: dict[type, Any] = {
         Read((1, 2), (0, 1), (0, 1)),
         ACCESS,
         ListedAccess("ld.shared.b32", 1, (tuple(range(0, 128, 4)),), 1),
-        Taking("below", 3),
         Through(128, "warp", 1, ACCESS, ACCESS),
         GATHERED,
         GATHERED.stage,

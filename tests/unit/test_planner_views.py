@@ -208,3 +208,21 @@ def test_views_without_a_verdict_are_no_proof_of_impossibility(monkeypatch):
     monkeypatch.setattr(planner, "proved", lambda plan: (plan, Unknown("for this test")))
     with pytest.raises(BudgetError, match="LA411"):
         synthesize_tensormap(FALLING)
+
+
+@pytest.mark.parametrize("extent", [2**31 - 4, 2**31])
+def test_a_tensor_of_the_longest_extent_is_stored_whole(extent):
+    """The last tile starts within 32 bits; elements of the box past that are no start coordinates."""
+    modes = [[[2, 1], [3, 2]]]
+    document = problem([extent], [1], "s64", [6], modes, "128B", "store", base_elem_offset=2, origin_multiple=[6])
+    plan = synthesize_tensormap(document)
+    assert (plan.oob, plan.tensor_map.dims, len(plan.issues)) == ("exact", (extent,), 1)
+
+
+@pytest.mark.parametrize("extent", [40, 41])
+def test_steps_of_the_problem_are_element_strides_of_the_map(extent):
+    """Extents and pitches stay the tensor's; walking its odd rows as a tensor of their own would fix their number."""
+    modes = [[[8, 64]], [[64, 1]]]
+    plan = planned(problem([extent, 64], [64, 1], "bf16", [8, 64], modes, "128B", element_strides=[2, 1]))
+    tm = plan.tensor_map
+    assert (tm.dims, tm.strides_bytes, tm.box, tm.element_strides) == ((64, extent), (128,), (64, 16), (1, 2))

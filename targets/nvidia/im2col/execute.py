@@ -18,10 +18,10 @@ import numpy as np
 import numpy.typing as npt
 
 from layoutalg.cute import ComposedLayout, CuteLayout, Swizzle
-from layoutalg.ground.errors import Diagnostic, TargetRuleError
 from layoutalg.targets.nvidia.im2col.checks import require_accepted, store_violations, use_violations
 from layoutalg.targets.nvidia.im2col.fields import Im2colMap, require_im2col
 from layoutalg.targets.nvidia.swizzles import SWIZZLE_TABLE
+from layoutalg.targets.nvidia.tensormap.convert import refused
 from layoutalg.targets.nvidia.tensormap.execute import (
     gathered,
     put_chunks,
@@ -222,18 +222,8 @@ def require_use(tm: Im2colMap, coords: Sequence[int], offsets: Sequence[int], *,
     if not all(-_COORD_LIMIT <= start < _COORD_LIMIT for start in coords):
         raise malformed("LA850", "a coordinate does not fit a signed 32-bit integer", f"coords = {tuple(coords)}")
     if found:
-        because = "; ".join(str(entry) for entry in found)
-        where = (repr(tm),)
-        raise TargetRuleError(
-            Diagnostic(
-                "LA857",
-                f"an im2col {'store' if store else 'load'} breaks a rule",
-                where,
-                because,
-                source="rule " + found[0].rule,
-            ),
-            found[0].rule,
-        )
+        what, because = f"an im2col {'store' if store else 'load'} breaks a rule", "; ".join(map(str, found))
+        raise refused("LA857", what, because, found[0].rule, (repr(tm),))
 
 
 def layout(tm: Im2colMap) -> CuteLayout | ComposedLayout:

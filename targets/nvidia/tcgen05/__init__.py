@@ -43,7 +43,6 @@ from layoutalg.targets.nvidia.tcgen05.operand import (
     swizzled,
 )
 from layoutalg.targets.nvidia.tcgen05.scales import (
-    scale_columns,
     scale_copy_bytes,
     scale_layout,
 )
@@ -53,6 +52,6 @@ __all__ = [
     "SWIZZLES", "InstructionDescriptor", "Kind", "MatrixDescriptor", "ReadPattern", "TmemAccess",
     "TmemAllocation", "TmemUse", "accumulator_layout", "checked_kind", "continued_bits", "data_path", "decode",
     "decode_instruction", "descriptor_violations", "has_tcgen05", "instruction_violations", "layout", "m_values",
-    "n_values", "operand_bits", "operand_kind", "read_pattern", "scale_columns", "scale_copy_bytes", "scale_layout",
+    "n_values", "operand_bits", "operand_kind", "read_pattern", "scale_copy_bytes", "scale_layout",
     "swizzled",
 ]  # fmt: skip

@@ -83,28 +83,6 @@ def scale_copy_bytes(descriptor: MatrixDescriptor) -> npt.NDArray[np.int64]:
     return found
 
 
-def scale_columns(vectors: int, scale_id: int = 0) -> tuple[int, ...]:
-    """Return the bytes of a tensor-memory word that a scale id selects.
-
-    Args:
-        vectors: Scales per row of one instruction: 1, 2 or 4 (``.scale_vec::1X``, ``2X``, ``4X``).
-        scale_id: The first byte: any for one scale, 0 or 2 for two, 0 for four.
-
-    Raises: MalformedError: LA848. TargetRuleError: LA845 (rule TCGEN05_SCALE_ID).
-
-    Example:
-        >>> scale_columns(1, 3), scale_columns(2, 2), scale_columns(4)
-        ((3,), (2, 3), (0, 1, 2, 3))
-    """
-    many, start = CHECK.integer(vectors, "vectors"), CHECK.integer(scale_id, "scale_id", 0, 4)
-    if many not in (1, 2, 4):
-        raise CHECK.malformed("vectors", "must be 1, 2 or 4", many)
-    if start not in range(0, 4, many):
-        legal = ", ".join(map(str, range(0, 4, many)))
-        raise broken("TCGEN05_SCALE_ID", f"id {start} is not one of {legal} for .scale_vec::{many}X", "LA845", SOURCE)
-    return tuple(range(start, start + many))
-
-
 def _blocks(value: object, block: int, name: str) -> int:
     many = CHECK.integer(value, name, block, 1 << 16)
     if many % block:

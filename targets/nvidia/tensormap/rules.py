@@ -11,6 +11,7 @@ H200, driver 580.159.04 (CUDA 13.0).
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from types import MappingProxyType
 
 from layoutalg.targets.model import Evidence, Finding, Rule, Scope, Source
@@ -20,8 +21,7 @@ def _api(section: str, version: str = "12.0 to 13.0") -> Source:
     return Source("CUDA driver API, cuTensorMapEncodeTiled", version, section)
 
 
-def _ptx(section: str) -> Source:
-    return Source("PTX ISA", "9.1", section)
+ptx = partial(Source, "PTX ISA", "9.1")
 
 
 _SPANS: Mapping[str, tuple[str, str | None]] = MappingProxyType(
@@ -35,7 +35,9 @@ _SPANS: Mapping[str, tuple[str, str | None]] = MappingProxyType(
 (BOX_RANGE is misprinted in 12.0 and corrected in 12.1)."""
 
 
-def _rule(
+def measured_rule(
+    chip: str,
+    spans: Mapping[str, tuple[str, str | None]],
     rule: str,
     statement: str,
     limit: str,
@@ -44,11 +46,16 @@ def _rule(
     seen: str,
     scope: Scope = "value",
 ) -> Rule:
-    evidence = (Evidence("NVIDIA H200", "580.159.04", finding, seen),)
-    since, until = _SPANS.get(rule, ("12.0", None)) if sources else (None, None)
+    """Return a rule with what one chip did; ``spans`` says which toolkits state it, all that were read if it is not in.
+
+    Without ``spans`` the toolkits are not known.
+    """
+    evidence = (Evidence(chip, "580.159.04", finding, seen),)
+    since, until = spans.get(rule, ("12.0", None)) if sources and spans else (None, None)
     return Rule(rule, statement, limit, sources, bool(sources), evidence, scope, since, until)
 
 
+_rule = partial(measured_rule, "NVIDIA H200", _SPANS)
 _TABLE = (
     _rule("NO_TMA", "Tensor maps need compute capability 9.0 or later of NVIDIA.",
           "cc >= 9.0", (Source("CUDA programming guide", "13.0", "compute capabilities, tensor memory access"),),
@@ -99,7 +106,7 @@ _TABLE = (
           "box[0] * element bytes % 16 == 0; documented only for interleave NONE", (_api("boxDim"),),
           "enforced differently", "enforced in every interleave mode"),
     _rule("PACKED_BOX0", "The innermost box extent of the two 16-byte packed types is 128.",
-          "box[0] == 128", (_api("boxDim", "12.8"), _ptx("9.7.9.27.1.1")), "not tested",
+          "box[0] == 128", (_api("boxDim", "12.8"), ptx("9.7.9.27.1.1")), "not tested",
           "packed types are refused on cc 9.0"),
     _rule("ELEM_STRIDE", "Each element stride is 1 to 8; the first is documented as ignored when interleave is NONE.",
           "1..8", (_api("elementStrides"),), "enforced differently",
@@ -111,7 +118,7 @@ _TABLE = (
     _rule("PACKED_SWIZZLE",
           "u6_align16 takes swizzle NONE, 128B, 128B_ATOM_32B or 128B_ATOM_64B (stores only) and no interleave; "
           "u4_align16 takes NONE, 128B or 128B_ATOM_32B (loads only).",
-          "per type", (_api("swizzle", "12.8 to 13.0"), _ptx("9.7.9.27.1.1")), "not tested",
+          "per type", (_api("swizzle", "12.8 to 13.0"), ptx("9.7.9.27.1.1")), "not tested",
           "packed types are refused on cc 9.0"),
     _rule("OOB_NAN", "NaN fill needs a floating-point type; packed types never take it.",
           "float types", (_api("oobFill"),), "enforced", "as stated"),
@@ -121,20 +128,20 @@ _TABLE = (
     _rule("MAP_ALIGN", "The map object is aligned to 64 bytes; the C type needs 128 from 13.0.",
           "64 B; 128 B", (_api("tensorMap"),), "not tested", "", "use"),
     _rule("SMEM_ALIGN", "The tile's shared address is a multiple of 128 bytes; swizzles XOR absolute address bits.",
-          "128 B; patterns repeat at 256, 512, 1024 B", (_ptx("5.5.7"),), "enforced",
+          "128 B; patterns repeat at 256, 512, 1024 B", (ptx("5.5.7"),), "enforced",
           "16, 32 and 64 bytes raise a misaligned address; at 128, 256 and 512 bytes absolute address bits decide",
           "use"),
     _rule("BOX_ADDR", "The innermost start coordinate is a multiple of 16 bytes.",
-          "coords[0] * element bytes % 16 == 0", (_ptx("5.5.3.1"),), "enforced",
+          "coords[0] * element bytes % 16 == 0", (ptx("5.5.3.1"),), "enforced",
           "otherwise the load or store raises an illegal instruction", "use"),
     _rule("COORD_RANGE", "Start coordinates are signed 32-bit integers.",
-          "-2^31..2^31-1", (_ptx("9.7.9.27.1.2"),), "not tested", "no element inside usable extents is beyond it",
+          "-2^31..2^31-1", (ptx("9.7.9.27.1.2"),), "not tested", "no element inside usable extents is beyond it",
           "use"),
     _rule("TX", "The barrier's pending count stays within 2^20 - 1 bytes; a tile always completes its full byte count.",
-          "+-(2^20 - 1)", (_ptx("9.7.13.15"),), "enforced",
+          "+-(2^20 - 1)", (ptx("9.7.13.15"),), "enforced",
           "full count, elements out of bounds included, in 1,000 of 1,000 phases; the range was not tested", "use"),
     _rule("STORE", "Stores start at coordinates >= 0.",
-          "coords >= 0", (_ptx("9.7.9.27.1.1"),), "enforced",
+          "coords >= 0", (ptx("9.7.9.27.1.1"),), "enforced",
           "70 of 70 stores with a negative start, in any mode, raised an illegal instruction", "use"),
     _rule("STORE_CHUNK",
           "Stores write whole 16-byte chunks: where the innermost extent ends inside a chunk, bytes past it are "

@@ -15,7 +15,6 @@ from layoutalg.targets.nvidia.wgmma.fragments import (
     accumulator_coordinates,
     accumulator_layout,
     metadata_coordinates,
-    metadata_layout,
     register_coordinates,
     register_layout,
 )
@@ -52,7 +51,7 @@ __all__ = [
     "ADDRESS_LIMIT_BYTES", "ARCH", "DTYPES", "FLOAT_N", "INSTRUCTION_M", "INTEGER_N",
     "MAJORS", "MULTIPLIES", "N_VALUES", "OPERAND_BITS", "SPARSE_CODES", "SWIZZLES", "UNIT_BYTES", "MatrixDescriptor",
     "Multiply", "ReadPattern", "accumulator_coordinates", "accumulator_layout", "checked_major", "decode", "has_wgmma",
-    "instruction_k", "instruction_rows", "layout", "metadata_coordinates", "metadata_layout", "multiply", "n_values",
+    "instruction_k", "instruction_rows", "layout", "metadata_coordinates", "multiply", "n_values",
     "operand_evidence", "operand_offsets", "read_pattern", "register_coordinates", "register_layout", "require_wgmma",
     "swizzle_phase", "swizzle_rows", "unread_fields",
 ]  # fmt: skip

@@ -170,25 +170,3 @@ def accumulator_layout(n: int) -> CuteLayout:
     """
     accumulator_coordinates(n)  # raises for an illegal N
     return _accumulator(n)
-
-
-def metadata_layout(dtype: str, selector: int = 0) -> CuteLayout:
-    """Return which group of sparse A each nibble of the contributing metadata words describes.
-
-    Mathematically: (nibble, thread) to ``row * G + group`` with G groups in a row (8, or 16 for 8-bit elements), over
-    the contributing threads in order: all 128, or those with (t mod 4) div 2 = selector.
-
-    Example:
-        >>> print(metadata_layout("f16"))
-        ((4,2),(2,8,4)):((1,64),(4,8,128))
-        >>> print(metadata_layout("s8"))
-        (8,(2,2,8,4)):(1,(128,8,16,256))
-
-    Laws: equals ``metadata_coordinates`` where that is not -1.
-    Source: PTX ISA 9.1 section 9.7.15.6.1.
-    """
-    bits = multiply(dtype).bits
-    metadata_coordinates(bits, selector)  # raises for types without sparse operands
-    if bits == 8:
-        return CuteLayout((8, (2, 2, 8, 4)), (1, (8 * 16, 8, 16, 16 * 16)))
-    return CuteLayout(((4, 2), (2, 8, 4)), ((1, 8 * 8), (4, 8, 16 * 8)))
