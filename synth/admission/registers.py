@@ -51,7 +51,7 @@ WARPS = 4
 
 
 @dataclass(frozen=True, slots=True)
-class FragmentPlan(Record, code="LA823", schema="layoutalg/fragment-plan/1", json="instruction operand shape tiling"):
+class FragmentPlan(Record, code="LA823", schema="layoutalg/fragment-plan/2", json="instruction operand shape tiling"):
     """A register layout divided into operands of one matrix instruction.
 
     Args:

@@ -78,7 +78,7 @@ def test_compilers_tiles():
         found = la.admissible(layout, consumer, arch, dtype)
         assert isinstance(found, la.Admitted), (consumer, str(found))
         assert found.certificate.check()
-        assert found.to_json()["descriptor"]["schema"] == "layoutalg/fragment-plan/1"
+        assert found.to_json()["descriptor"]["schema"] == "layoutalg/fragment-plan/2"
 
 
 def test_an_instruction_of_another_chip_is_refused_with_one_that_fits():
