@@ -117,7 +117,7 @@ def clearers() -> list[Call]:
     return list(found.values())
 
 
-def installed(name: str) -> Any:
+def peer_module(name: str) -> Any:
     """A peer, None where it is not installed."""
     try:
         return importlib.import_module(name)
@@ -231,13 +231,13 @@ def cute() -> Iterator[Row]:
     """CuTe operations beside pycute, exactness decided; whole tables beside tensor-layouts too."""
     from layoutalg import cute as library
 
-    peer, other = installed("pycute"), installed("tensor_layouts")
+    peer, other = peer_module("pycute"), peer_module("tensor_layouts")
     for title, (shape, stride) in CUTE.items():
         point = ones(shape)
         ours = cute_calls(library, library.CuteLayout(shape, stride), library.CuteLayout(4, 2), point)
         theirs = cute_calls(peer, peer.Layout(shape, stride), peer.Layout(4, 2), point) if peer else {}
         for name, call in ours.items():
-            yield Row(f"{name}, {title}", call, works(theirs.get(name)), "<= 1.0 of pycute", cold=True)
+            yield Row(f"{name}, {title}", call, usable(theirs.get(name)), "<= 1.0 of pycute", cold=True)
             yield Row(f"{name}, {title}, repeated", call, bar="<= 2 us")
     side = library.CuteLayout(((8, 16), (8, 16)), ((8, 1024), (1, 64)))
     for name, module in (("pycute", peer), ("tensor-layouts", other)):
@@ -246,7 +246,7 @@ def cute() -> Iterator[Row]:
         yield Row(f"table of a blocked 128x128 layout, beside {name}", side.table, listed)
 
 
-def works(call: Call | None) -> Call | None:
+def usable(call: Call | None) -> Call | None:
     """A peer's call, None where it refuses."""
     try:
         return call if call is None or call() is not None else None
@@ -283,7 +283,7 @@ def f2() -> Iterator[Row]:
     from layoutalg import f2 as library
     from layoutalg.f2 import matrix
 
-    triton, flint = installed("triton._C.libtriton.linear_layout"), installed("flint")
+    triton, flint = peer_module("triton._C.libtriton.linear_layout"), peer_module("flint")
 
     def given(layout: Any) -> Any:
         bases = [(axis, [list(image) for image in images]) for axis, images in layout.bases.items()]
@@ -356,7 +356,7 @@ def integer() -> Iterator[Row]:
     """Hermite and Smith forms with their transforms, beside python-flint's without."""
     from layoutalg.integer import hnf, snf
 
-    flint = installed("flint")
+    flint = peer_module("flint")
     for name, rows in integer_matrices().items():
         matrix = flint and flint.fmpz_mat([list(row) for row in rows])
         for form, ours, theirs in (("Smith", snf, matrix and matrix.snf), ("Hermite", hnf, matrix and matrix.hnf)):
@@ -510,7 +510,7 @@ def figures(parts: Sequence[str], rounds: int) -> Iterator[dict[str, object]]:
             yield {"part": name} | row.figures(rounds)
 
 
-def shown(microseconds: object) -> str:
+def time_text(microseconds: object) -> str:
     """A time in a unit that suits it."""
     taken = float(microseconds)  # type: ignore[arg-type]
     scale, unit = next(pair for pair in ((1e6, "s"), (1e3, "ms"), (1.0, "us")) if taken >= pair[0] or pair[1] == "us")
@@ -532,7 +532,7 @@ def main() -> None:
         if given.json:
             print(json.dumps(figure), flush=True)
             continue
-        times = {key: shown(value) for key, value in figure.items() if key.endswith("us") and key != "least_us"}
+        times = {key: time_text(value) for key, value in figure.items() if key.endswith("us") and key != "least_us"}
         more = {key: value for key, value in figure.items() if key not in ("what", "bar", "part") and key[-2:] != "us"}
         ratio = {key: round(float(value), 3) if key == "ratio" else value for key, value in more.items()}  # type: ignore[arg-type]
         rest = ", ".join(f"{key.removesuffix('_us')} {value}" for key, value in [*times.items(), *ratio.items()][1:])

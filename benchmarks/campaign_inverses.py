@@ -32,7 +32,7 @@ SIZES = (0, 1, 2, 3, 5, 6, 7, 9, 11, 12, 13)
 DIVISORS = (3, 5, 6, 7, 9, 10, 11, 12)
 
 
-def drawn_extents(rng: random.Random, choices: tuple[int, ...], most: int) -> list[int]:
+def draw_extents(rng: random.Random, choices: tuple[int, ...], most: int) -> list[int]:
     """Extents with at most ``MOST`` points."""
     while True:
         extents = [rng.choice(choices) for _ in range(rng.choice((1, 2, 2, 3, 3, most)))]
@@ -42,7 +42,7 @@ def drawn_extents(rng: random.Random, choices: tuple[int, ...], most: int) -> li
 
 def affine(rng: random.Random) -> Affine:
     """Any matrix, the strides of a padded box with some backwards, or rotations: every axis moves its own output."""
-    extents = drawn_extents(rng, (1, 2, 2, 3, 3, 4, 5, 6, 7, 8, 9, 12), 4)
+    extents = draw_extents(rng, (1, 2, 2, 3, 3, 4, 5, 6, 7, 8, 9, 12), 4)
     width, spread = rng.choice((1, 1, 2, 2, 3)), rng.choice((1, 2, 4, 12, 40))
     moduli = [rng.choice((0, 0, rng.randint(1, 21), rng.choice((2, 4, 8, 16)))) for _ in range(width)]
     rows = [[rng.randint(-spread, spread) for _ in extents] for _ in range(width)]
@@ -62,7 +62,7 @@ def affine(rng: random.Random) -> Affine:
 
 def modes(rng: random.Random) -> Strided:
     """A strided layout."""
-    return strided(rng, prod(drawn_extents(rng, (1, 2, 3, 4, 5, 6, 7, 8, 9, 12), 4)))
+    return strided(rng, prod(draw_extents(rng, (1, 2, 3, 4, 5, 6, 7, 8, 9, 12), 4)))
 
 
 def linear(rng: random.Random, names: list[str], spread: int) -> Form:
@@ -114,7 +114,7 @@ def text(rng: random.Random, partial: bool = False) -> Pieces:
     """Pieces of quasi-affine forms; digits of a flat index in another order; axes under small moduli, as of banks."""
     kind = "pieces" if partial else rng.choice(("pieces", "digits", "residues"))
     if kind == "digits":
-        sizes = [*drawn_extents(rng, EXTENTS[:6], 3), 2]
+        sizes = [*draw_extents(rng, EXTENTS[:6], 3), 2]
         strides, weight = [0] * len(sizes), 1
         for k in rng.sample(range(len(sizes)), len(sizes)):
             strides[k], weight = weight, weight * sizes[k]
@@ -141,7 +141,7 @@ def text(rng: random.Random, partial: bool = False) -> Pieces:
 def at_a_size(one: Pieces, rng: random.Random) -> None:
     """A parametric text at one value of its parameter."""
     n = rng.choice(SIZES)
-    pieces.inverted(one.layout.subs(N=n), one.table(n))
+    pieces.check_inverses(one.layout.subs(N=n), one.table(n))
 
 
 KINDS: dict[str, tuple[Callable[[random.Random], Any], Judge, int]] = {

@@ -315,7 +315,7 @@ class Run:
         every = {kernel.name: kernel for kernel in kernels}
         with ThreadPoolExecutor(WORKERS) as pool:
             logs = pool.map(
-                lambda kernel: compiled(kernel, self.scratch / f"{file or kernel.name}.cubin"), every.values()
+                lambda kernel: compile_text(kernel, self.scratch / f"{file or kernel.name}.cubin"), every.values()
             )
             self.refused |= {name: log for name, log in zip(every, logs, strict=True) if log}
         if self.options.rehearse:
@@ -386,7 +386,9 @@ class Run:
         """Compile and run launches; results in order."""
         self.compile(job.kernel for job in jobs)
         able = [number for number, job in enumerate(jobs) if job.kernel.name not in self.refused]
-        answers = self.each(launched, [jobs[number] for number in able], alone=[jobs[number].risky for number in able])
+        answers = self.each(
+            run_launch, [jobs[number] for number in able], alone=[jobs[number].risky for number in able]
+        )
         results = [Result(fault=f"compiler: {self.refused.get(job.kernel.name, '')}") for job in jobs]
         for number, answer in zip(able, answers, strict=True):
             results[number] = Result(fault=answer.text) if isinstance(answer, Fault) else Result(answer)
@@ -434,7 +436,7 @@ class Run:
         print(name, json.dumps(summary), flush=True)
 
 
-def compiled(kernel: KernelSource, path: Path) -> str:
+def compile_text(kernel: KernelSource, path: Path) -> str:
     """Write the machine code of a kernel; the log where the compiler refuses it. By nvcc where it takes the text."""
     from layoutalg.codegen.compile import to_cubin
 
@@ -465,7 +467,7 @@ def cuda() -> Cuda:
     return Cuda(here())
 
 
-def launched(job: Launch) -> dict[int, np.ndarray]:
+def run_launch(job: Launch) -> dict[int, np.ndarray]:
     """Run one launch in a child."""
     return cuda().run(job)
 

@@ -163,14 +163,16 @@ def table_of(layout: Any, extents: tuple[int, int]) -> np.ndarray:
     return layout if isinstance(layout, np.ndarray) else np.asarray(layout.table()).reshape(extents, order="F")
 
 
-def admitted(rng: random.Random, consumer: str, dtype: str, **options: Any) -> tuple[Any, Any, tuple[int, int]] | None:
+def admitted_plan(
+    rng: random.Random, consumer: str, dtype: str, **options: Any
+) -> tuple[Any, Any, tuple[int, int]] | None:
     """A plan for a random layout, the layout and its extents; None where it is refused."""
     layout, extents = tile_of(rng, WIDTHS[dtype])
     answer = la.admissible(layout, consumer, dtype=dtype, tile=extents, **options)
     return (answer.descriptor, layout, extents) if isinstance(answer, la.Admitted) else None
 
 
-def moved(kernel: KernelSource, name: str, plan: Any, width: int, rng: np.random.Generator) -> Launch:
+def move_launch(kernel: KernelSource, name: str, plan: Any, width: int, rng: np.random.Generator) -> Launch:
     """The launch of a plan of loads or stores; a lane keeps so many bytes of an instruction."""
     form = access_form(name)
     supplied = np.asarray(plan.addresses.table()).reshape(form.addresses, -1, order="F")
@@ -201,24 +203,24 @@ def farthest(plan: Any) -> int:
     return int(np.asarray(plan.addresses.table()).max())
 
 
-def drawn_moves(name: str, plans: int, seed: int, width: int, kernel: KernelSource) -> Iterator[Launch]:
+def move_launches(name: str, plans: int, seed: int, width: int, kernel: KernelSource) -> Iterator[Launch]:
     """Yield admitted plans of one instruction."""
     rng, made = random.Random(seed), 0
     for _ in range(60 * plans):
         dtype = "f16" if ".trans" in name else "u8" if made < plans // 2 else rng.choice(list(WIDTHS))
-        found = admitted(rng, name, dtype)
+        found = admitted_plan(rng, name, dtype)
         if found is None or farthest(found[0]) > SMEM_BYTES - 64:
             continue
         made += 1
         plan, layout, extents = found
-        one = moved(kernel, name, plan, width, np.random.default_rng(rng.randrange(2**32)))
+        one = move_launch(kernel, name, plan, width, np.random.default_rng(rng.randrange(2**32)))
         one.facts |= {"dtype": dtype, "layout": str(layout)[:120], "extents": list(extents)}
         yield one
         if made == plans:
             return
 
 
-def compared(jobs: list[Launch], results: list[Any]) -> list[dict[str, Any]]:
+def comparison(jobs: list[Launch], results: list[Any]) -> list[dict[str, Any]]:
     """Return one row for each launch: what was compared and what differs, or what became of a refused form."""
     rows = []
     for job, result in zip(jobs, results, strict=True):
@@ -238,8 +240,8 @@ def matrices_job(run: Run) -> None:
     jobs: list[Launch] = []
     for number, name in enumerate(MOVES + VECTORS):
         width = 4 * statement(name)[1]
-        jobs += drawn_moves(name, run.options.plans, 1000 * run.options.seed + number, width, move_kernel(name))
-    rows = compared(jobs, run.launches(jobs))
+        jobs += move_launches(name, run.options.plans, 1000 * run.options.seed + number, width, move_kernel(name))
+    rows = comparison(jobs, run.launches(jobs))
     wrong = sum(bool(row.get("wrong")) or "fault" in row for row in rows)
     counts = {"plans": len(rows), "wrong": wrong, "bytes": sum(row.get("compared", 0) for row in rows)}
     run.write("matrices_dev", counts, rows=rows)
@@ -369,7 +371,7 @@ def bank_cases(number: int) -> list[tuple[str, np.ndarray]]:
     return found
 
 
-def clocked(name: str, lanes: np.ndarray, repeats: int) -> Launch:
+def clock_launch(name: str, lanes: np.ndarray, repeats: int) -> Launch:
     """The launch of so many equal accesses."""
     words = np.zeros((32, statement(name)[1]), dtype=np.uint32)
     return Launch(name, clock_kernel(name, repeats), [lanes, words, np.zeros(1, dtype=np.int32)], (2,))
@@ -387,8 +389,8 @@ def banks_job(run: Run) -> None:
     single = [
         Launch(kind, bank_probe_kernel(kind, bits), [offsets, np.zeros((32, max(1, bits // 32)), np.uint32)], ())
         for kind, bits, _, offsets in probes
-    ] + [clocked(name, lanes, 1) for name, lanes in cases]
-    many = [clocked(name, lanes, REPEATS) for name, lanes in cases]
+    ] + [clock_launch(name, lanes, 1) for name, lanes in cases]
+    many = [clock_launch(name, lanes, REPEATS) for name, lanes in cases]
     run.compile(job.kernel for job in (*single, *many))
     counted = run.counted(run_all, [f"{COUNTER}_op_ld", f"{COUNTER}_op_st", COUNTER], single)
     told = counted if isinstance(counted, str) else "ncu"

@@ -378,7 +378,7 @@ def run_driver(rows: np.ndarray) -> dict[str, Any]:
     good = next(row for row, accepted in zip(rows.tolist(), mine.tolist(), strict=True) if accepted and row[1] == 3)
     tm = tensormap.batch.from_row(good)
     times = {
-        name: round(1e6 * sorted(timed(call) for _ in range(25))[12], 3)
+        name: round(1e6 * sorted(seconds_of(call) for _ in range(25))[12], 3)
         for name, call in (("driver", lambda: encoder.tiled(good, good[2])), ("library", lambda: tensormap.encode(tm)))
     }
     return {
@@ -387,7 +387,7 @@ def run_driver(rows: np.ndarray) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def timed(call: Callable[[], object], count: int = 400) -> float:
+def seconds_of(call: Callable[[], object], count: int = 400) -> float:
     """Seconds of one call."""
     began = time.perf_counter()
     for _ in range(count):

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from typing import Any
 
 from device import Launch, Run
-from device_accesses import compared
+from device_accesses import comparison
 from device_forms_bulk import bulk_jobs, multicast_jobs
 from device_forms_moves import copy_jobs, move_jobs
 from device_forms_reductions import reduction_jobs
@@ -66,5 +66,5 @@ def forms_job(run: Run) -> None:
             rows[section], kept = sparse_answers(jobs, results)
             run.save("sparse_dev", **packed(kept))
         else:
-            rows[section] = compared(jobs, results)
+            rows[section] = comparison(jobs, results)
         run.write("forms_dev", {"plans": plans} | {name: summary(name, each) for name, each in rows.items()}, **rows)

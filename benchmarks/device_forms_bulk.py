@@ -5,8 +5,11 @@ Notation: block b of a cluster has its image at row b; blocks that the mask leav
 
 from __future__ import annotations
 
+import itertools
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from device import Launch, MapAt
@@ -17,7 +20,7 @@ from layoutalg.codegen.kernel import KernelSource
 from layoutalg.codegen.prelude import PRELUDE
 
 SMEM_BYTES = 66 * 1024
-SPINS = 1 << 20
+BYTES = WIDTHS | {"u16": 2, "u32": 4, "s32": 4, "u64": 8, "s64": 8, "bf16": 2}
 
 _LOAD = """
 extern "C" __global__ void {cluster}__launch_bounds__(128) {name}({map}const unsigned char* memory,
@@ -138,38 +141,99 @@ def copies_table(rows: Sequence[Sequence[int]], issuers: Sequence[int]) -> np.nd
     return table
 
 
-def random_tensor(rng: random.Random, dtype: str, extents: tuple[int, int]) -> tuple[tuple[int, int], tuple[int, int]]:
-    """Return a shape of whole tiles, and strides whose rows start at multiples of 16 bytes."""
-    unit = max(1, 16 // WIDTHS[dtype])
+@dataclass(frozen=True)
+class Tile:
+    """An admitted plan of a tile of a random tensor of whole tiles.
+
+    Args:
+        plan: The plan.
+        table: Where each element goes in shared memory, in elements.
+        held: Where it lies in the tensor, in elements.
+        origin: Of the tile.
+        elements: Of the tensor, with its pitch.
+        size: Bytes of an element.
+        facts: What is reported with it.
+    """
+
+    plan: Any
+    table: np.ndarray
+    held: np.ndarray
+    origin: list[int]
+    elements: int
+    size: int
+    facts: dict[str, Any]
+
+    @property
+    def reach(self) -> int:
+        """Bytes of shared memory, rounded up to 16."""
+        return -(-int((self.table.max() + 1) * self.size) // 16) * 16
+
+    def images(self, memory: np.ndarray, ctas: int, mask: int) -> np.ndarray:
+        """What a load leaves in the blocks of a cluster: the tile in those of the mask."""
+        images = np.full((ctas, self.reach), POISON, dtype=np.uint8)
+        for block in range(ctas):
+            if mask >> block & 1:
+                for byte in range(self.size):
+                    images[block, self.table * self.size + byte] = memory[self.held * self.size + byte]
+        return images
+
+
+def tile_plan(rng: random.Random, consumer: str, dtype: str, swizzled: float = 0.0, **options: Any) -> Tile | None:
+    """Return a tile whose plan a consumer admits, rows of the tensor at multiples of 16 bytes; None where it refuses.
+
+    Args:
+        rng: Random numbers.
+        consumer: Who is asked.
+        dtype: The element type.
+        swizzled: How often the tile has rows of 128 bytes behind a swizzle.
+        options: Of ``admissible``.
+    """
+    size = BYTES[dtype]
+    unit = max(1, 16 // size)
+    if rng.random() < swizzled:
+        columns = 128 // size
+        swizzle = f"Sw<{rng.choice([1, 2, 3])},{unit.bit_length() - 1},3>"
+        layout, extents = la.parse(f"{swizzle} o 0 o (32,{columns}):({columns},1)"), (32, columns)
+    else:
+        layout, extents = tile_of(rng, size)
     shape = (extents[0] * rng.choice([1, 2]), extents[1] * rng.choice([1, 2, 3]))
-    return shape, (-(-shape[1] // unit) * unit + unit * rng.choice([0, 1, 4]), 1)
+    pitch = -(-shape[1] // unit) * unit + unit * rng.choice([0, 1, 4])
+    answer = la.admissible(layout, consumer, dtype=dtype, tile=extents, tensor=(shape, (pitch, 1), dtype), **options)
+    if not isinstance(answer, la.Admitted):
+        return None
+    plan, points = answer.descriptor, np.indices(extents)
+    if len(plan.copies if hasattr(plan, "copies") else plan.issues) > 400:
+        return None
+    origin = [extent * rng.randrange(whole // extent) for extent, whole in zip(extents, shape, strict=True)]
+    held = (points[0] + origin[0]) * pitch + points[1] + origin[1]
+    facts = {"kind": "admitted", "dtype": dtype, "layout": str(layout)[:120]}
+    return Tile(plan, table_of(layout, extents), held, origin, shape[0] * pitch, size, facts)
+
+
+def runs_of(tile: Tile) -> list[tuple[int, int, int]]:
+    """The runs of a plan: global byte, shared byte, size."""
+    start = int(tile.held[0, 0]) * tile.size
+    return [(start + source, to, many) for source, to, many in tile.plan.copies]
+
+
+def boxes_of(tile: Tile) -> list[tuple[int, ...]]:
+    """The boxes of a plan: shared byte and start coordinates."""
+    starts = tile.plan.coordinates(tile.origin)
+    return [(issue.smem_offset_bytes, *coords) for issue, coords in zip(tile.plan.issues, starts, strict=True)]
+
+
+def draw_launches(plans: int, draw: Callable[[], Launch | None]) -> list[Launch]:
+    """Return so many launches, as far as they are found."""
+    tried = (draw() for _ in range(100 * plans))
+    return list(itertools.islice((job for job in tried if job is not None), plans))
 
 
 def bulk_jobs(plans: int, seed: int) -> list[Launch]:
     """Return admitted plans of ``bulk``, ``bulk.multicast`` and ``bulk.store``, and runs that the rules refuse."""
-    jobs = []
+    jobs: list[Launch] = []
     rng = random.Random(seed)
     for consumer in ("bulk", "bulk.store", "bulk.multicast"):
-        made = tried = 0
-        while made < plans and tried < 100 * plans:
-            tried += 1
-            dtype = rng.choice(list(WIDTHS))
-            size = WIDTHS[dtype]
-            layout, extents = tile_of(rng, size)
-            shape, strides = random_tensor(rng, dtype, extents)
-            ctas = rng.choice([2, 4]) if consumer == "bulk.multicast" else 1
-            options = {"ctas": ctas} if ctas > 1 else {}
-            answer = la.admissible(
-                layout, consumer, dtype=dtype, tile=extents, tensor=(shape, strides, dtype), **options
-            )
-            if not isinstance(answer, la.Admitted) or len(answer.descriptor.copies) > 400:
-                continue
-            made += 1
-            table = table_of(layout, extents)
-            origin = [extent * rng.randrange(whole // extent) for extent, whole in zip(extents, shape, strict=True)]
-            job = _bulk(consumer, answer.descriptor, table, strides, origin, size, ctas, rng.randrange(2**32))
-            job.facts |= {"dtype": dtype, "layout": str(layout)[:120], "ctas": ctas}
-            jobs.append(job)
+        jobs += draw_launches(plans, lambda consumer=consumer: _bulk(rng, consumer))  # type: ignore[misc]
     for direction in ("load", "store"):
         for what, copy in (
             ("size 8", (0, 0, 8)), ("size 24", (0, 0, 24)), ("size 17", (0, 0, 17)), ("size 0", (0, 0, 0)),
@@ -180,39 +244,29 @@ def bulk_jobs(plans: int, seed: int) -> list[Launch]:
     return jobs
 
 
-def _bulk(
-    consumer: str, plan: la.proofs.bulk.BulkPlan, table: np.ndarray, strides: tuple[int, int], origin: list[int],
-    size: int, ctas: int, seed: int,
-) -> Launch:  # fmt: skip
-    random_bytes = np.random.default_rng(seed)
-    points = np.indices(table.shape)
-    start = (origin[0] * strides[0] + origin[1]) * size
-    held = start + (points[0] * strides[0] + points[1]) * size
-    reach = -(-int((table.max() + 1) * size) // 16) * 16
-    copies = [(start + source, to, many) for source, to, many in plan.copies]
-    facts = {"instruction": plan.instruction, "kind": "admitted", "copies": len(copies)}
-    status = np.zeros(max(ctas, 1), dtype=np.int32)
-    memory = random_bytes.integers(0, 256, int(held.max()) + 64, dtype=np.uint8)
+def _bulk(rng: random.Random, consumer: str) -> Launch | None:
+    ctas = rng.choice([2, 4]) if consumer == "bulk.multicast" else 1
+    tile = tile_plan(rng, consumer, rng.choice(list(WIDTHS)), **({"ctas": ctas} if ctas > 1 else {}))
+    if tile is None:
+        return None
+    random_bytes = np.random.default_rng(rng.randrange(2**32))
+    copies, status = runs_of(tile), np.zeros(ctas, dtype=np.int32)
+    facts = tile.facts | {"instruction": tile.plan.instruction, "copies": len(copies), "ctas": ctas}
+    memory = random_bytes.integers(0, 256, (int(tile.held.max()) + 1) * tile.size + 64, dtype=np.uint8)
     if consumer == "bulk.store":
-        image = random_bytes.integers(0, 256, reach, dtype=np.uint8)
+        image = random_bytes.integers(0, 256, tile.reach, dtype=np.uint8)
         expected = memory.copy()
-        for byte in range(size):
-            expected[held + byte] = image[table * size + byte]
-        arguments = [memory, copies_table(copies, [0] * len(copies)), len(copies), image, reach, status]
-        return Launch(
-            consumer, runs_kernel(plan.instruction), arguments, (0, 5), 1, {0: expected, 5: status + 1}, facts
-        )
-    mask = 1 if ctas == 1 else int(random_bytes.integers(1, 1 << ctas))
-    issuers = random_bytes.integers(0, ctas, len(copies)).tolist()
-    images = np.full((ctas, reach), POISON, dtype=np.uint8)
-    for block in range(ctas):
-        if mask >> block & 1:
-            for byte in range(size):
-                images[block, table * size + byte] = memory[held + byte]
-    facts["mask"] = mask
-    arguments = [memory, copies_table(copies, issuers), len(copies), plan.expect_tx_bytes, mask,
-                 np.zeros((ctas, reach), dtype=np.uint8), reach, status]  # fmt: skip
-    return Launch(consumer, load_kernel("bulk", ctas), arguments, (5, 7), ctas, {5: images, 7: status + 1}, facts)
+        for byte in range(tile.size):
+            expected[tile.held * tile.size + byte] = image[tile.table * tile.size + byte]
+        arguments = [memory, copies_table(copies, [0] * len(copies)), len(copies), image, tile.reach, status]
+        kernel = runs_kernel(tile.plan.instruction)
+        return Launch(consumer, kernel, arguments, (0, 5), 1, {0: expected, 5: status + 1}, facts)
+    mask = 1 if ctas == 1 else rng.randrange(1, 1 << ctas)
+    table = copies_table(copies, random_bytes.integers(0, ctas, len(copies)).tolist())
+    arguments = [memory, table, len(copies), tile.plan.expect_tx_bytes, mask,
+                 np.zeros((ctas, tile.reach), dtype=np.uint8), tile.reach, status]  # fmt: skip
+    expected_of = {5: tile.images(memory, ctas, mask), 7: status + 1}
+    return Launch(consumer, load_kernel("bulk", ctas), arguments, (5, 7), ctas, expected_of, facts | {"mask": mask})
 
 
 def _refused_run(direction: str, what: str, copy: tuple[int, int, int]) -> Launch:
@@ -229,50 +283,23 @@ def _refused_run(direction: str, what: str, copy: tuple[int, int, int]) -> Launc
 
 def multicast_jobs(plans: int, seed: int) -> list[Launch]:
     """Return admitted plans of ``tma.multicast`` for clusters of 2 and 4, random masks and issuing blocks."""
-    jobs = []
     rng = random.Random(seed)
-    tried = 0
-    while len(jobs) < plans and tried < 60 * plans:
-        tried += 1
-        dtype = rng.choice(["u8", "f16", "f32", "f64"])
-        size = WIDTHS[dtype]
-        if rng.random() < 0.5:
-            columns = 128 // size
-            swizzle = f"Sw<{rng.choice([1, 2, 3])},{(16 // size).bit_length() - 1},3>"
-            layout, extents = la.parse(f"{swizzle} o 0 o (32,{columns}):({columns},1)"), (32, columns)
-        else:
-            layout, extents = tile_of(rng, size)
-        shape, strides = random_tensor(rng, dtype, extents)
-        answer = la.admissible(layout, "tma.multicast", dtype=dtype, tile=extents, tensor=(shape, strides, dtype))
-        if not isinstance(answer, la.Admitted):
-            continue
-        plan = answer.descriptor
-        table = table_of(layout, extents)
-        reach = -(-int((table.max() + 1) * size) // 16) * 16
-        if reach > SMEM_BYTES - 2048 or len(plan.issues) > 400:
-            continue
-        random_bytes = np.random.default_rng(rng.randrange(2**32))
-        origin = [extent * rng.randrange(whole // extent) for extent, whole in zip(extents, shape, strict=True)]
-        ctas = rng.choice([2, 4])
-        mask = rng.randrange(1, 1 << ctas)
-        memory = random_bytes.integers(0, 256, -(-shape[0] * strides[0] * size // 16) * 16, dtype=np.uint8)
-        points = np.indices(extents)
-        held = ((points[0] + origin[0]) * strides[0] + points[1] + origin[1]) * size
-        images = np.full((ctas, reach), POISON, dtype=np.uint8)
-        for block in range(ctas):
-            if mask >> block & 1:
-                for byte in range(size):
-                    images[block, table * size + byte] = memory[held + byte]
-        starts = plan.coordinates(origin)
-        rows = [
-            (issue.smem_offset_bytes, *coords) for issue, coords in zip(plan.issues, starts, strict=True)
-        ]  # fmt: skip
-        copies = copies_table(rows, [rng.randrange(ctas) for _ in rows])
-        status = np.zeros(ctas, dtype=np.int32)
-        arguments = [MapAt(plan.raw, 1), memory, copies, len(rows), plan.expect_tx_bytes, mask,
-                     np.zeros((ctas, reach), dtype=np.uint8), reach, status]  # fmt: skip
-        kernel = load_kernel(str(len(plan.tensor_map.box)), ctas)
-        facts = {"instruction": "cp.async.bulk.tensor, multicast", "kind": "admitted", "ctas": ctas, "mask": mask,
-                 "dtype": dtype, "layout": str(layout)[:120], "copies": len(rows)}  # fmt: skip
-        jobs.append(Launch("tma.multicast", kernel, arguments, (6, 8), ctas, {6: images, 8: status + 1}, facts))
-    return jobs
+    return draw_launches(plans, lambda: _multicast(rng))
+
+
+def _multicast(rng: random.Random) -> Launch | None:
+    tile = tile_plan(rng, "tma.multicast", rng.choice(["u8", "f16", "f32", "f64"]), 0.5)
+    if tile is None or tile.reach > SMEM_BYTES - 2048:
+        return None
+    ctas = rng.choice([2, 4])
+    mask, rows = rng.randrange(1, 1 << ctas), boxes_of(tile)
+    memory = np.random.default_rng(rng.randrange(2**32)).integers(
+        0, 256, -(-tile.elements * tile.size // 16) * 16, dtype=np.uint8
+    )
+    copies, status = copies_table(rows, [rng.randrange(ctas) for _ in rows]), np.zeros(ctas, dtype=np.int32)
+    arguments = [MapAt(tile.plan.raw, 1), memory, copies, len(rows), tile.plan.expect_tx_bytes, mask,
+                 np.zeros((ctas, tile.reach), dtype=np.uint8), tile.reach, status]  # fmt: skip
+    facts = tile.facts | {"instruction": "cp.async.bulk.tensor, multicast", "ctas": ctas, "mask": mask}
+    kernel = load_kernel(str(len(tile.plan.tensor_map.box)), ctas)
+    expected = {6: tile.images(memory, ctas, mask), 8: status + 1}
+    return Launch("tma.multicast", kernel, arguments, (6, 8), ctas, expected, facts | {"copies": len(rows)})

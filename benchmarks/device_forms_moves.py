@@ -1,4 +1,4 @@
-"""Jobs that ask a device about loads and stores of every width and about ``cp.async``: admitted plans and faults.
+"""Jobs that ask a device about loads, stores, ``st.async`` and ``cp.async`` of every width: admitted plans and faults.
 
 Notation: ``expected`` comes from the layouts that were asked for, not from the plan's addresses.
 """
@@ -6,29 +6,31 @@ Notation: ``expected`` comes from the layouts that were asked for, not from the 
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from device import Launch
-from device_accesses import POISON, SMEM_BYTES, WIDTHS, drawn_moves, table_of, tile_of
+from device_accesses import POISON, SMEM_BYTES, WIDTHS, move_launches, table_of, tile_of
 
 import layoutalg as la
 from layoutalg.codegen.kernel import KernelSource
 from layoutalg.codegen.prelude import PRELUDE
 from layoutalg.targets.nvidia.accesses import FORMS, access_form
 
-VECTORS = [name for name in FORMS if ".shared." in name]
+VECTORS = [name for name in FORMS if name.startswith(("ld.shared.", "st.shared.", "st.async."))]
 COPIES = [name for name in FORMS if name.startswith("cp.async.")]
 REGISTERS = {8: ("unsigned", "r", "unsigned char"), 16: ("unsigned short", "h", "unsigned short"),
              32: ("unsigned", "r", "unsigned"), 64: ("la_u64", "l", "la_u64")}  # fmt: skip
 
 _MOVE = """
-extern "C" __global__ void __launch_bounds__(32) {name}({image_type} image, const int* addresses,
+extern "C" __global__ void {cluster}__launch_bounds__(32) {name}({image_type} image, const int* addresses,
     {words_type} words, int count, int bytes)
 {{
     const la_u32 base = la_shared_address(la_shared());
     for (int i = threadIdx.x; i < bytes; i += 32) la_shared()[i] = {initial};
     __syncwarp();
+    {begin}
     for (int n = 0; n < count; ++n) {{
         const la_u32 address = base + addresses[32 * n + threadIdx.x];
         {type} w[{many}];
@@ -40,6 +42,21 @@ extern "C" __global__ void __launch_bounds__(32) {name}({image_type} image, cons
     {back}
 }}
 """
+
+_CLUSTER = """__shared__ la_u64 barrier;
+    la_u32 rank;
+    asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+    const la_u32 done = la_shared_address(&barrier);
+    if (threadIdx.x == 0) la_mbarrier_init(done, 1);
+    asm volatile("barrier.cluster.arrive.aligned;\\nbarrier.cluster.wait.aligned;" ::: "memory");"""
+_REMOTE = """la_u32 there, counts;
+        asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(address), "r"(rank ^ 1));
+        asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(counts) : "r"(done), "r"(rank ^ 1));
+        if (threadIdx.x == 0) la_arrive_expect_tx(done, {bytes});
+        __syncwarp();
+        asm volatile("{text}" :: "r"(there), {operands}, "r"(counts) : "memory");
+        if (!la_wait_parity(done, n & 1)) return;"""
+"""st.async: two blocks of a cluster fill each other's shared memory; a barrier counts the bytes that arrive."""
 
 _COPY = """
 extern "C" __global__ void __launch_bounds__(32) {name}(const unsigned char* memory, const int* shared_bytes,
@@ -84,8 +101,14 @@ def move_kernel(name: str) -> KernelSource:
     sides = f":: {given}, {operands}" if form.store else f": {operands} : {given}"
     symbol = "la_form_" + name.replace(".", "_")
     store = form.store
+    made = f'asm volatile("{text}" {sides} : "memory");'
+    if remote := name.startswith("st.async"):
+        full = name.replace("st.async", "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes")
+        text = f"{full} [%0], {group}, [%{1 + wide}];"
+        made = _REMOTE.format(bytes=4 * form.row_bits, text=text, operands=operands)
     body = _MOVE.format(
-        name=symbol, type=kind, kept=kept, many=wide, statement=f'asm volatile("{text}" {sides} : "memory");',
+        name=symbol, type=kind, kept=kept, many=wide, statement=made, begin=_CLUSTER if remote else "",
+        cluster="__cluster_dims__(2, 1, 1) " if remote else "",
         image_type="unsigned char*" if store else "const unsigned char*",
         words_type="const unsigned char*" if store else "unsigned char*",
         initial="0xEE" if store else "image[i]",
@@ -117,8 +140,9 @@ def move_jobs(plans: int, seed: int) -> list[Launch]:
     jobs: list[Launch] = []
     for number, name in enumerate(VECTORS):
         size = access_form(name).row_bits // 8
-        jobs += drawn_moves(name, plans, 1000 * seed + number, size, move_kernel(name))
-        jobs += [_misplaced(name, off) for off in (1, 2, 4, 8) if off < size]
+        made = [*move_launches(name, plans, 1000 * seed + number, size, move_kernel(name))]
+        made += [_misplaced(name, off) for off in (1, 2, 4, 8) if off < size]
+        jobs += [replace(one, blocks=2) for one in made] if name.startswith("st.async") else made
     return jobs
 
 

@@ -8,16 +8,15 @@ memory held 3, shared memory 5 (floats: 3.0 and 5.0), so that the answer tells w
 
 from __future__ import annotations
 
+import functools
 import random
 import re
 from typing import Any
 
 import numpy as np
 from device import Launch, MapAt
-from device_accesses import table_of, tile_of
-from device_forms_bulk import SMEM_BYTES, copies_table, runs_kernel
+from device_forms_bulk import SMEM_BYTES, boxes_of, copies_table, draw_launches, runs_kernel, runs_of, tile_plan
 
-import layoutalg as la
 from layoutalg.codegen.kernel import KernelSource
 from layoutalg.codegen.prelude import PRELUDE
 from layoutalg.synth.admission.tma import REDUCTIONS as BOXES
@@ -130,73 +129,34 @@ def reduction_jobs(plans: int, seed: int) -> list[Launch]:
     rng = random.Random(seed)
     for engine, table in (("bulk", RUNS), ("tma", BOXES)):
         for operation, dtypes in table.items():
-            for dtype in dtypes:
-                made = tried = 0
-                while made < plans and tried < 100:
-                    tried += 1
-                    job = _admitted(engine, operation, dtype, rng)
-                    if job is not None:
-                        jobs.append(job)
-                        made += 1
+            for given in [(rng, engine, operation, dtype) for dtype in dtypes]:
+                jobs += draw_launches(plans, functools.partial(_admitted, *given))
     for operation in OPERATIONS:
         jobs += [_refused_box(operation, dtype) for dtype in MAP_TYPES if dtype not in BOXES[operation]]
     return jobs + denormal_jobs()
 
 
-def _admitted(engine: str, operation: str, dtype: str, rng: random.Random) -> Launch | None:
-    kind = np.dtype(KINDS[dtype])
-    size = kind.itemsize
-    if rng.random() < 0.5:
-        columns = 128 // size
-        text = f"Sw<{rng.choice([1, 2, 3])},{(16 // size).bit_length() - 1},3> o 0 o (16,{columns}):({columns},1)"
-        layout, extents = (la.parse(text), (16, columns)) if engine == "tma" else tile_of(rng, size)
-    else:
-        layout, extents = tile_of(rng, size)
-    unit = max(1, 16 // size)
-    shape = (extents[0] * rng.choice([1, 2]), extents[1] * rng.choice([1, 2]))
-    strides = (-(-shape[1] // unit) * unit + unit * rng.choice([0, 1]), 1)
-    answer = la.admissible(layout, f"{engine}.reduce.{operation}", dtype=dtype, tile=extents,
-                           tensor=(shape, strides, dtype))  # fmt: skip
-    if not isinstance(answer, la.Admitted):
+def _admitted(rng: random.Random, engine: str, operation: str, dtype: str) -> Launch | None:
+    tile = tile_plan(rng, f"{engine}.reduce.{operation}", dtype, 0.5 if engine == "tma" else 0.0)
+    if tile is None or tile.reach > SMEM_BYTES - 2048:
         return None
-    plan = answer.descriptor
-    table = table_of(layout, extents)
     values = np.random.default_rng(rng.randrange(2**32))
-    origin = [extent * rng.randrange(whole // extent) for extent, whole in zip(extents, shape, strict=True)]
-    memory = drawn(values, dtype, operation, (shape[0] * strides[0],))
-    image = drawn(values, dtype, operation, (-(-int(table.max() + 1) * size // 16) * 16 // size,))
-    if image.nbytes > SMEM_BYTES - 2048:
-        return None
-    points = np.indices(extents)
-    held = (points[0] + origin[0]) * strides[0] + points[1] + origin[1]
+    memory = drawn(values, dtype, operation, (tile.elements,))
+    image = drawn(values, dtype, operation, (tile.reach // tile.size,))
     expected = memory.copy()
-    expected[held] = reduced(operation, dtype, memory[held], image[table])
+    expected[tile.held] = reduced(operation, dtype, memory[tile.held], image[tile.table])
     status = np.zeros(1, dtype=np.int32)
-    facts = {"kind": "admitted", "operation": operation, "dtype": dtype, "layout": str(layout)[:120]}
-    name = f"{engine}.reduce.{operation} {dtype}"
+    name, facts = f"{engine}.reduce.{operation} {dtype}", tile.facts | {"operation": operation}
+    rows: Any = runs_of(tile) if engine == "bulk" else boxes_of(tile)
+    arguments: list[Any] = [memory, copies_table(rows, [0] * len(rows)), len(rows), image, image.nbytes, status]
     if engine == "bulk":
-        start = (origin[0] * strides[0] + origin[1]) * size
-        rows: list[tuple[int, ...]] = [(start + source, to, many) for source, to, many in plan.copies]
-        if len(rows) > 400:
-            return None
-        arguments: list[Any] = [memory, copies_table(rows, [0] * len(rows)), len(rows), image, image.nbytes, status]
-        facts["instruction"] = plan.instruction
-        return Launch(name, runs_kernel(plan.instruction), arguments, (0, 5), 1, {0: expected, 5: status + 1}, facts)
-    rows = [(issue.smem_offset_bytes, *at) for issue, at in zip(plan.issues, plan.coordinates(origin), strict=True)]
-    if len(rows) > 400:
-        return None
-    rank = len(plan.tensor_map.box)
-    arguments = [
-        MapAt(plan.raw, 1),
-        memory,
-        copies_table(rows, [0] * len(rows)),
-        len(rows),
-        image,
-        image.nbytes,
-        status,
-    ]
+        facts["instruction"] = tile.plan.instruction
+        kernel = runs_kernel(tile.plan.instruction)
+        return Launch(name, kernel, arguments, (0, 5), 1, {0: expected, 5: status + 1}, facts)
     facts["instruction"] = f"cp.reduce.async.bulk.tensor.{operation}"
-    return Launch(name, box_kernel(operation, rank), arguments, (1, 6), 1, {1: expected, 6: status + 1}, facts)
+    kernel = box_kernel(operation, len(tile.plan.tensor_map.box))
+    given = [MapAt(tile.plan.raw, 1), *arguments]
+    return Launch(name, kernel, given, (1, 6), 1, {1: expected, 6: status + 1}, facts)
 
 
 def _box_job(operation: str, dtype: str, old: np.ndarray, new: np.ndarray, label: str, risky: bool) -> Launch:

@@ -534,7 +534,7 @@ def save(run: Run, name: str, cases: list[Case], rows: list[Case]) -> None:
     )  # fmt: skip
 
 
-def told(cases: list[Case], rows: list[Case]) -> dict[str, Case]:
+def counts_of(cases: list[Case], rows: list[Case]) -> dict[str, Case]:
     """What became of each group."""
     found: dict[str, Case] = {}
     for case, row in zip(cases, rows, strict=True):
@@ -579,7 +579,7 @@ def modes_job(run: Run) -> None:
         chosen = [at for at, case in enumerate(cases) if (case["mode"] == "im2col" and not case["params"][25]) == plain]
         mine, rows = [cases[at] for at in chosen], [rows_of[at] for at in chosen]
         save(run, name, mine, rows)
-        run.write(name, {"loads": len(mine)}, groups=told(mine, rows))
+        run.write(name, {"loads": len(mine)}, groups=counts_of(mine, rows))
 
 
 def stores_job(run: Run) -> None:
@@ -591,7 +591,7 @@ def stores_job(run: Run) -> None:
     ran = [at for at, row in enumerate(rows) if not row["fault"] and row["status"] == 0]
     wrong = [at for at in ran if not np.array_equal(predicted(cases[at]), rows[at]["image"])]
     summary = {"stores": len(cases), "compared": len(ran), "wrong": wrong[:8]}
-    run.write("im2col_stores_dev", summary, groups=told(cases, rows))
+    run.write("im2col_stores_dev", summary, groups=counts_of(cases, rows))
 
 
 def driver_rows(count: int, seed: int) -> np.ndarray:

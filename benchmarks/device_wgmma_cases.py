@@ -9,7 +9,7 @@ import os
 from dataclasses import dataclass, replace
 
 import numpy as np
-from device import Launch, compiled, cuda
+from device import Launch, compile_text, cuda
 from instruments import fragments
 from instruments.wgmma_chain import Shape, chain_kernel, variants
 
@@ -179,7 +179,7 @@ class Chains:
     def __init__(self, shapes: list[Shape]) -> None:
         self.kernel = chain_kernel(shapes[0], shapes[1:])
         self.file = f"{self.kernel.name}_{os.getpid()}"
-        log = compiled(self.kernel, cuda().cubins / f"{self.file}.cubin")
+        log = compile_text(self.kernel, cuda().cubins / f"{self.file}.cubin")
         if log:
             raise RuntimeError(log)
 

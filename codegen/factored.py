@@ -19,7 +19,7 @@ from layoutalg.codegen.conversion_steps import WARP, StepWriter
 from layoutalg.codegen.cuda import LOAD, MAP_TYPE, fitting, issue_text, origin_parameters, refusal_text, title
 from layoutalg.codegen.kernel import STATUS_DONE, STATUS_TIMEOUT, KernelSource, checked_name, signature
 from layoutalg.codegen.plans import base_align, launchable, upheld
-from layoutalg.codegen.portable import TENSOR_PRELUDE
+from layoutalg.codegen.portable import ELEMENT_TYPES, TENSOR_PRELUDE
 from layoutalg.codegen.thread_numbers import IntArray, Numbers
 from layoutalg.f2 import matrix
 from layoutalg.ground.check import Checker
@@ -31,7 +31,6 @@ from layoutalg.targets.nvidia.tensormap.limits import MAX_PHASE_BYTES
 CHECK = Checker("LA883", "cannot generate a kernel for this factorisation")
 LANES = 32
 BANK_BITS = 5
-WORD_TYPES = {1: "unsigned char", 2: "unsigned short", 4: "unsigned int"}
 MOST_REGISTERS = 64
 
 NANOSECONDS = """
@@ -118,7 +117,7 @@ def factored_kernel(found: Factorisation, way: Way | None = None, name: str | No
     registers, threads = steps.registers, steps.lanes * steps.warps
     size = plan.smem_bytes
     element = plan.expect_tx_bytes // (registers * threads)
-    if steps.lanes != LANES or element not in WORD_TYPES or registers > MOST_REGISTERS or threads > 1024:
+    if steps.lanes != LANES or element not in (1, 2, 4) or registers > MOST_REGISTERS or threads > 1024:
         rule = f"must have {LANES} lanes, at most {MOST_REGISTERS} registers and elements of at most 4 bytes"
         raise CHECK.malformed("found", rule, str(steps))
     if plan.expect_tx_bytes > MAX_PHASE_BYTES:
@@ -158,7 +157,7 @@ def factored_kernel(found: Factorisation, way: Way | None = None, name: str | No
 def _ends(offsets: IntArray, element: int, packed: int, numbers: Numbers) -> tuple[str, str]:
     """The loads of words from the tile, and their stores at 32 bits per element."""
     registers, wide = offsets.shape[1], 32 // packed
-    kind = WORD_TYPES[element]
+    kind = ELEMENT_TYPES[element]
     loads, stores = [], []
     for word in range(registers // packed):
         parts = []

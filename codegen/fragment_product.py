@@ -11,12 +11,10 @@ from collections.abc import Sequence
 
 from layoutalg.codegen.kernel import KernelSource, checked_name, signature
 from layoutalg.codegen.matrix_calls import TYPE_BITS, WORD_BITS, MatrixCall, matrix_call
-from layoutalg.codegen.portable import portable_prelude
+from layoutalg.codegen.portable import ELEMENT_TYPES, VECTOR_TYPES, portable_prelude
 from layoutalg.targets.registry import lookup
 
 VECTOR_BITS = 128
-_POINTED = {8: "unsigned char", 16: "unsigned short", 32: "la_u32"}
-_VECTORS = {1: "la_u32", 2: "la_words2", 4: "la_words4"}
 
 
 def fragment_kernel(arch: str, instruction: str, name: str | None = None) -> KernelSource:
@@ -44,7 +42,7 @@ def fragment_kernel(arch: str, instruction: str, name: str | None = None) -> Ker
 
 def parameters(call: MatrixCall) -> tuple[tuple[str, str], ...]:
     """Return the kernel's parameters."""
-    a, b, d = (_POINTED[TYPE_BITS[kind]] for kind in call.types)
+    a, b, d = (ELEMENT_TYPES[TYPE_BITS[kind] // 8] for kind in call.types)
     return ((f"const {a}*", "a"), (f"const {b}*", "b"), (f"const {d}*", "c"), (f"{d}*", "d"))
 
 
@@ -116,11 +114,11 @@ def _loaded(side: str, registers: Sequence[int], bits: int, many: int) -> list[s
     per = WORD_BITS // bits
     lines = [f"la_u32 words_{side}[{many}];"]
     for word in range(0, many, wide):
-        at = f"*(const {_VECTORS[wide]}*)({side} + {side}_first + {registers[word * per]})"
+        at = f"*(const {VECTOR_TYPES[4 * wide]}*)({side} + {side}_first + {registers[word * per]})"
         if wide == 1:
             lines.append(f"words_{side}[{word}] = {at};")
             continue
-        lines.append(f"const {_VECTORS[wide]} {side}{word} = {at};")
+        lines.append(f"const {VECTOR_TYPES[4 * wide]} {side}{word} = {at};")
         lines += [f"words_{side}[{word + i}] = {side}{word}.word[{i}];" for i in range(wide)]
     return lines
 

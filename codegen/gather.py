@@ -16,11 +16,11 @@ from layoutalg.codegen.portable import portable_prelude
 from layoutalg.codegen.thread_numbers import Numbers, shifted
 from layoutalg.f2 import matrix
 from layoutalg.ground.check import Checker
+from layoutalg.proofs.conversion_steps import WORD_BITS
 from layoutalg.proofs.exchange import Take
 from layoutalg.proofs.gather import GatherPlan, Stage
 
 CHECK = Checker("LA937", "cannot generate a kernel for this gather")
-WORD_BITS = 32
 _KERNEL = """{tables}
 // {title}
 extern "C" __global__ void __launch_bounds__({threads}, 1) {name}({signature})

@@ -23,6 +23,11 @@ from layoutalg.codegen.prelude import PRELUDE
 from layoutalg.ground.check import Checker
 from layoutalg.targets.registry import lookup
 
+ELEMENT_TYPES = {1: "unsigned char", 2: "unsigned short", 4: "la_u32", 8: "la_u64"}
+"""The type of an element, by its bytes."""
+VECTOR_TYPES = {4: "la_u32", 8: "la_words2", 16: "la_words4"}
+"""The type of words that move together, by their bytes."""
+
 _TYPES = r"""
 struct __align__(8) la_words2 { la_u32 word[2]; };
 struct __align__(16) la_words4 { la_u32 word[4]; };

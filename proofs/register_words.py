@@ -19,12 +19,12 @@ from typing import Generic, TypeAlias, TypeVar
 
 import numpy as np
 
-from layoutalg.proofs.conversion_steps import Access, Read, Step, Through
+from layoutalg.proofs.conversion_steps import WORD_BITS, Access, Read, Step, Through
 from layoutalg.proofs.exchange import Choose, Exchange, Move, Rename, Take
 from layoutalg.proofs.shuffle import ShufflePlan
 
 W = TypeVar("W", bound=Hashable)
-WORD_BITS, WORD_BYTES, OPEN = 32, 4, -1
+WORD_BYTES, OPEN = WORD_BITS // 8, -1
 """``OPEN``: a don't-care byte."""
 STRAIGHT, SECOND = (0, 1, 2, 3), (4, 5, 6, 7)
 """The bytes of the first word and of the second."""

@@ -31,10 +31,10 @@ import numpy.typing as npt
 
 from layoutalg.f2 import matrix
 from layoutalg.ground.recognize import Departure, linear
+from layoutalg.proofs.conversion_steps import WORD_BITS
 from layoutalg.proofs.exchange import Choose, Cost, Exchange, ExchangePlan, Move, Rename, Repack, Step
 
 IntArray: TypeAlias = npt.NDArray[np.int64]
-WORD_BITS = 32
 
 
 @dataclass(frozen=True, slots=True)

@@ -111,6 +111,7 @@ CONSUMERS: Mapping[str, ConsumerRule] = MappingProxyType(
                 ("stmatrix", NVIDIA, "sm_90 or later", "write", "9.7.14.5.16"),
                 ("ld.shared", _CUDA, "an NVIDIA target", "read", "9.7.9.8"),
                 ("st.shared", _CUDA, "an NVIDIA target", "write", "9.7.9.11"),
+                ("st.async", NVIDIA, "sm_90 or later", "write", "9.7.9.12"),
             )
         },
         "mfma": _only(

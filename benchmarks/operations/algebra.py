@@ -276,7 +276,9 @@ def logical_divide(one: Strided, rng: random.Random) -> None:
     expect(found.rank == 2 and refines(found[0].shape, tile.shape), f"{what} gave {found}")
 
 
-def arranged(kind: str, found: Any, pairs: list[tuple[list[int], list[int]]], rest: list[list[int]], what: str) -> None:
+def check_arrangement(
+    kind: str, found: Any, pairs: list[tuple[list[int], list[int]]], rest: list[list[int]], what: str
+) -> None:
     """Modes stand as the kind of a division or product says: pair by pair, or all first ones, then the others."""
     tops = [found[place] for place in range(found.rank)]
     wanted = [a for a, _ in pairs] + [b for _, b in pairs] + rest
@@ -309,7 +311,7 @@ def divide_by_mode(one: Strided, rng: random.Random) -> None:
     call = getattr(cute, f"{kind}_divide")
     what = f"{kind}_divide({one.layout}, {given})"
     found = answer(call, one.layout, tuple(given), exists=exists, strict=True)
-    arranged(kind, found, [pair for pair in splits if pair], rest, what)
+    check_arrangement(kind, found, [pair for pair in splits if pair], rest, what)
 
 
 def sums(modes: list[list[int]]) -> list[int]:
@@ -376,7 +378,7 @@ def product_by_mode(one: Strided, rng: random.Random) -> None:
     found = answer(getattr(cute, f"{kind}_product"), one.layout, tuple(given), exists=exists, declined=CHAIN)
     blocks = [values(s, d) for s, d in zip(one.shape[:count], one.stride[:count], strict=True)]
     rest = [values(s, d) for s, d in zip(one.shape[count:], one.stride[count:], strict=True)]
-    arranged(kind, found, list(zip(blocks, copied, strict=True)), rest, what)
+    check_arrangement(kind, found, list(zip(blocks, copied, strict=True)), rest, what)
 
 
 @operation("cute", weight=2)

@@ -353,14 +353,14 @@ def inverses(one: Pieces, rng: random.Random) -> None:
         first, second = (tuple(p.values()) for p in seen["points"])
         expect(first != second and table[first] == table[second], f"collision of {layout} is {seen}")
     expect(members(layout.image) == image and members(layout.domain) == set(table), f"image of {layout}")
-    inverted(layout, table)
+    check_inverses(layout, table)
     flat = [table[tuple(reversed(p))] for p in product(*[range(e) for e in reversed(one.extents)])]  # type: ignore[arg-type]
     bijective = one.width == 1 and sorted(flat) == [(k,) for k in range(len(flat))]
     found = answer(layout.inverse, exists=bijective, strict=True)
     agree(found, {v: (k,) for k, v in enumerate(flat)}, f"inverse of {layout}")
 
 
-def inverted(layout: PiecewiseLayout, table: Table) -> None:
+def check_inverses(layout: PiecewiseLayout, table: Table) -> None:
     """The least point of every value; the same by ``image_inverse`` where no two points meet."""
     least: Table = {}
     for point in sorted(table):

@@ -82,7 +82,7 @@ def names_of(found: Any) -> frozenset[str]:
     return frozenset(names | (set(found.value.names) if hasattr(found, "value") else set()))
 
 
-def settled(found: Any, sizes: dict[str, int], what: object = "") -> Any:
+def at_numbers(found: Any, sizes: dict[str, int], what: object = "") -> Any:
     """An answer at sizes; it is refused only where they break its side conditions."""
     at_sizes = attempt(found.subs, {name: {**ALL, **sizes}[name] for name in names_of(found)})
     if failed(at_sizes):
@@ -112,7 +112,7 @@ def breaks(found: Any, sizes: dict[str, int]) -> bool:
 
 def judged(found: Any, want: list[int] | None, sizes: dict[str, int], what: object) -> None:
     """An answer at sizes has a table, or its conditions fail there."""
-    at_sizes = settled(found, sizes, what)
+    at_sizes = at_numbers(found, sizes, what)
     expect(want is not None and tables.read(at_sizes) == want, f"{what} at {sizes} gave {at_sizes}, not {want}")
 
 
@@ -120,12 +120,12 @@ def judged(found: Any, want: list[int] | None, sizes: dict[str, int], what: obje
 def evaluate(one: Symbolic, rng: random.Random) -> None:
     """subs, size, the offset at a coordinate, and the expression of it."""
     layout, table = one.layout, one.table
-    expect(tables.read(settled(layout, one.sizes)) == table, f"{layout}.subs")
+    expect(tables.read(at_numbers(layout, one.sizes)) == table, f"{layout}.subs")
     expect(layout.size.value(one.sizes) == len(table), f"size of {layout}")
     expect(layout.rank == len(one.extents) == len(layout.flat), f"rank of {layout}")
     expect(not layout.open_conditions, f"{layout} has open conditions")
     place = rng.randrange(len(one.extents))
-    mode = settled(layout[place], one.sizes)
+    mode = at_numbers(layout[place], one.sizes)
     want = values(at(one.extents[place], one.sizes), at(one.strides[place], one.sizes))
     expect(tables.read(mode) == want, f"{layout}[{place}]")
     used = {name for number in one.extents + one.strides for name in number[1]}
@@ -133,7 +133,7 @@ def evaluate(one: Symbolic, rng: random.Random) -> None:
     index = rng.randrange(len(table))
     coord = list(tables.leaves(tables.unravel(index, tuple(at(n, one.sizes) for n in one.extents))))
     found = answer(layout, *coord, declined="LA629 LA626")
-    at_sizes = settled(found, one.sizes, f"{layout}({coord})")
+    at_sizes = at_numbers(found, one.sizes, f"{layout}({coord})")
     expect(at_sizes == table[index], f"{layout}({coord}) at {one.sizes} is {at_sizes}")
     if rng.random() < 0.1:
         names = [f"x{k}" for k in range(len(coord))]
@@ -207,7 +207,7 @@ def complement(one: Symbolic, rng: random.Random) -> None:
     bound = 1 + max(table) if cosize is None else int(cosize.split("*")[0]) * known["M"] * known["N"]
     want = tables.tiling(table, bound) if len(set(table)) == len(table) else None
     found = answer(symbolic.complement, one.layout, cosize, exists=want is not None, declined="LA626 LA627")
-    at_sizes = settled(found, one.sizes, what)
+    at_sizes = at_numbers(found, one.sizes, what)
     starts = tables.read(at_sizes)
     both = sorted(a + b for a in table for b in starts)
     expect(both == list(range(len(both))) and len(both) >= bound, f"{what} at {one.sizes} gave {at_sizes}")
@@ -218,7 +218,7 @@ def inverses(one: Symbolic, rng: random.Random) -> None:
     table = one.table
     if rng.random() < 0.5:
         found = symbolic.right_inverse(one.layout)
-        at_sizes = settled(found, one.sizes, f"right_inverse({one.layout})")
+        at_sizes = at_numbers(found, one.sizes, f"right_inverse({one.layout})")
         for value, index in enumerate(tables.read(at_sizes)):
             fine = 0 <= index < len(table) and table[index] == value
             expect(fine, f"right_inverse({one.layout}) = {found}, at {one.sizes} {at_sizes}")
@@ -226,7 +226,7 @@ def inverses(one: Symbolic, rng: random.Random) -> None:
     found = answer(
         symbolic.left_inverse, one.layout, exists=lambda: len(set(table)) == len(table), declined="LA626 LA627"
     )
-    at_sizes = settled(found, one.sizes, f"left_inverse({one.layout})")
+    at_sizes = at_numbers(found, one.sizes, f"left_inverse({one.layout})")
     back = tables.read(at_sizes)
     extents = [at(n, one.sizes) for n in one.extents]
     for index, value in enumerate(table):
@@ -249,7 +249,7 @@ def logical_product(one: Symbolic, rng: random.Random) -> None:
         exists=lambda: len(set(table)) == len(table),
         declined="LA626 LA627",
     )
-    at_sizes = settled(found, one.sizes, what)
+    at_sizes = at_numbers(found, one.sizes, what)
     got = tables.read(at_sizes)
     expect(len(got) == len(table) * size and got[: len(table)] == table, f"{what} at {one.sizes} gave {at_sizes}")
     starts = got[:: len(table)]
@@ -261,7 +261,7 @@ def logical_product(one: Symbolic, rng: random.Random) -> None:
 @operation("symbolic")
 def cosize(one: Symbolic, rng: random.Random) -> None:
     found = symbolic.cosize(one.layout)
-    expect(settled(found, one.sizes) == 1 + max(one.table), f"cosize({one.layout}) = {found}")
+    expect(at_numbers(found, one.sizes) == 1 + max(one.table), f"cosize({one.layout}) = {found}")
 
 
 @operation("symbolic", weight=2)

@@ -16,13 +16,12 @@ from layoutalg.codegen.kernel import KernelSource, checked_name, signature
 from layoutalg.codegen.kernels import answer
 from layoutalg.codegen.kernels.answer import CHECK, MOST_BYTES, ArrayKernel
 from layoutalg.codegen.kernels.arguments import ArrayArgument
-from layoutalg.codegen.portable import portable_prelude
+from layoutalg.codegen.portable import ELEMENT_TYPES, portable_prelude
 from layoutalg.proofs.dtypes import element_type
 
 WAYS = ("warp", "shared", "direct")
 MOST_WORDS = 8
 MOST_SHARED_BYTES = 32768
-TYPES = {1: "unsigned char", 2: "unsigned short", 4: "la_u32", 8: "la_u64"}
 INDICES = {"s32": "int", "s64": "long long"}
 _INDEX = """
 // An index of 64 bits as one of 32; what is outside the axis stays outside.
@@ -134,7 +133,7 @@ def gather_kernel(
     shown = " x ".join(map(str, extents))
     what = f"gather of {m} along axis {place} of {shown} {answer.elements(size)} by {by}"
     name = f"la_gather_{way}_b{8 * size}" if name is None else checked_name(name)
-    kind = TYPES[size]
+    kind = ELEMENT_TYPES[size]
     parameters = ((f"const {kind}*", "from"), (f"const {INDICES[integer]}*", "index"), (f"{kind}*", "into"))
     total = rows * m * inner
     per_block = {"warp": threads // found.lanes * m, "shared": m, "direct": threads}[way]

@@ -16,13 +16,11 @@ from layoutalg.codegen.kernels.answer import CHECK, MOST_BYTES, ArrayKernel
 from layoutalg.codegen.kernels.arguments import ArrayArgument
 from layoutalg.codegen.kernels.turned import fields, vector_of
 from layoutalg.codegen.plans import upheld
-from layoutalg.codegen.portable import portable_prelude
+from layoutalg.codegen.portable import ELEMENT_TYPES, VECTOR_TYPES, portable_prelude
 from layoutalg.codegen.thread_numbers import IntArray, Numbers
 from layoutalg.proofs.swizzling import SwizzlePlan
 from layoutalg.targets.banks import bank_model
 
-TYPES = {1: "unsigned char", 2: "unsigned short", 4: "la_u32", 8: "la_u64"}
-VECTORS = {4: "la_u32", 8: "la_words2", 16: "la_words4"}
 MOST_REGISTERS = 128
 VECTOR_BYTES = 16
 
@@ -70,7 +68,7 @@ def staging_kernel(
     found = answer.checked_target(target)
     size = plan.element_bits // 8
     kinds = [access.kind for access in plan.accesses]
-    if kinds[0] != "store" or set(kinds[1:]) != {"load"} or size not in TYPES or len(plan.smem.in_dims) != 2:
+    if kinds[0] != "store" or set(kinds[1:]) != {"load"} or size not in ELEMENT_TYPES or len(plan.smem.in_dims) != 2:
         rule = "must be a store followed by loads, of 1, 2, 4 or 8-byte elements, of tiles with two axes"
         raise CHECK.malformed("swizzle", rule, ", ".join(kinds))
     rows, cols = plan.smem.in_dims.values()
@@ -93,7 +91,7 @@ def staging_kernel(
     loads = [line for number in range(1, len(tables)) for line in _load(plan, tables, number, size, numbers, target)]
     what = f"staging of {extents[0]} x {extents[1]} {answer.elements(size)} in tiles of {rows} x {cols}"
     name = f"la_staging_{rows}x{cols}_b{8 * size}" if name is None else checked_name(name)
-    kind = TYPES[size]
+    kind = ELEMENT_TYPES[size]
     parameters = ((f"const {kind}*", "from"), (f"{kind}*", "into"))
     text = "".join(numbers.tables) + _BODY.format(
         what=answer.sentence(what), smem=plan.smem, told="".join(f"// {each}\n" for each in plan.served),
@@ -165,7 +163,7 @@ def _store(
             for step, register in enumerate(run)
         )
         if together and width >= 4 and extents[1] * size % width == 0 and cols * size % width == 0:
-            kind = VECTORS[width]
+            kind = VECTOR_TYPES[width]
             inside, element = placed(run[0])
             zero = " = 0u" if width == 4 else " = {}"
             reads += [f"{kind} a{number}{zero};", f"if ({inside}) a{number} = *(const {kind}*)(from + {element});"]
@@ -174,7 +172,7 @@ def _store(
         elements = [f"a{number}_{register}" for register in run]
         for name, register in zip(elements, run, strict=True):
             inside, element = placed(register)
-            reads.append(f"const {TYPES[size]} {name} = {inside} ? from[{element}] : 0;")
+            reads.append(f"const {ELEMENT_TYPES[size]} {name} = {inside} ? from[{element}] : 0;")
         words = _packed(elements, size)
         stores.append(f"la_shared_store_b{8 * width}({at}, {vector_of(words, len(words), target)});")
     return reads, stores
@@ -206,17 +204,17 @@ def _load(
     lines = [f"// Registers of access {number}."]
     block = f"((la_u64)blockIdx.x * {accesses}u + {number - 1}u)" if accesses > 1 else "(la_u64)blockIdx.x"
     first = f"{block} * {threads * registers}u + t * {registers}u"
-    lines.append(f"{TYPES[size]}* held{number} = into + {first};")
+    lines.append(f"{ELEMENT_TYPES[size]}* held{number} = into + {first};")
     same: dict[bytes, list[int]] = {offsets[:, register].tobytes(): [] for register in range(registers)}
     for register in range(registers):
         same[offsets[:, register].tobytes()].append(register)
     for index, run in enumerate(_runs(plan, number, offsets)):
         width, value = len(run) * size, f"b{number}_{index}"
-        kind = VECTORS.get(width, "la_u32")
+        kind = VECTOR_TYPES.get(width, "la_u32")
         lines.append(f"const {kind} {value} = la_shared_load_b{8 * width}({numbers.alone(offsets[:, run[0]] * size)});")
         words = fields(max(1, width // 4), value)
         alone = all(same[offsets[:, register].tobytes()] == [run[0] + step] for step, register in enumerate(run))
-        if alone and width in VECTORS and registers * size % width == 0 and run[0] * size % width == 0:
+        if alone and width in VECTOR_TYPES and registers * size % width == 0 and run[0] * size % width == 0:
             where = f"(held{number} + {run[0]})" if run[0] else f"held{number}"
             lines.append(f"*({kind}*){where} = {vector_of(words, len(words), target)};")
             continue
@@ -225,6 +223,6 @@ def _load(
                 taken = f"(la_u64){words[2 * place + 1]} << 32 | {words[2 * place]}"
             else:
                 word, shift = words[place * size // 4], 8 * (place * size % 4)
-                taken = f"({TYPES[size]})({word} >> {shift})" if shift else f"({TYPES[size]}){word}"
+                taken = f"({ELEMENT_TYPES[size]})({word} >> {shift})" if shift else f"({ELEMENT_TYPES[size]}){word}"
             lines += [f"held{number}[{copy}] = {taken};" for copy in same[offsets[:, register].tobytes()]]
     return lines

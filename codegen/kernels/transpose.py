@@ -21,7 +21,7 @@ from layoutalg.codegen.kernels.answer import CHECK, ArrayKernel
 from layoutalg.codegen.kernels.arguments import ends
 from layoutalg.codegen.kernels.transpose_windows import transpose_windows_kernel
 from layoutalg.codegen.kernels.turned import TileShape, fields, turned_words, vector_of
-from layoutalg.codegen.portable import portable_prelude
+from layoutalg.codegen.portable import VECTOR_TYPES, portable_prelude
 from layoutalg.codegen.thread_numbers import IntArray, Numbers
 from layoutalg.ground.errors import Repair, RepresentabilityError
 from layoutalg.proofs.swizzling import SwizzlePlan, TileAccess
@@ -31,7 +31,6 @@ from layoutalg.targets.registry import Target
 
 PARAMETERS = (("const unsigned char*", "from"), ("unsigned char*", "into"))
 WAYS = ("vectors", "windows")
-KINDS = {4: "la_u32", 8: "la_words2", 16: "la_words4"}
 MOST_REGISTER_BYTES = 256
 
 _BODY = """
@@ -230,7 +229,7 @@ def _text(
     word_of.clear()
     loaded = 0
     for number, run in enumerate(vectors(plan, 1, size)):
-        kind = KINDS[len(run) * size]
+        kind = VECTOR_TYPES[len(run) * size]
         writes.append(
             f"    const {kind} b{number} = la_shared_load_b{8 * len(run) * size}({numbers.alone(load_at[:, run[0]])});"
         )
@@ -295,7 +294,7 @@ def _load(value: str, row: int, col: int, extents: tuple[int, int], size: int, w
     """Statements that read a vector ``row`` rows and ``col`` columns after the thread's first."""
     ahead = (row * extents[1] + col) * size
     inside = _inside("row", row, "col", col, extents)
-    kind = KINDS[width]
+    kind = VECTOR_TYPES[width]
     zero = " = 0u" if width == 4 else " = {}"
     return [f"    {kind} {value}{zero};", f"    if ({inside}) {value} = *(const {kind}*){_wide('at', ahead)};"]
 
@@ -308,4 +307,4 @@ def _write(value: str, row: int, col: int, extents: tuple[int, int], size: int, 
     """Statements that write a vector along the rows, ``row`` rows and ``col`` columns after the thread's first."""
     ahead = (col * extents[0] + row) * size
     inside = _inside("to_row", row, "to_col", col, extents)
-    return [f"    if ({inside}) *({KINDS[width]}*){_wide('to', ahead)} = {value};"]
+    return [f"    if ({inside}) *({VECTOR_TYPES[width]}*){_wide('to', ahead)} = {value};"]

@@ -24,7 +24,7 @@ import numpy as np
 from layoutalg.cute import ComposedLayout, CuteLayout, Swizzle
 from layoutalg.ground.errors import Diagnostic, LayoutError, MalformedError, Repair, RepresentabilityError
 from layoutalg.proofs.register_map import CHECK, IntArray
-from layoutalg.proofs.swizzling import KINDS as SWIZZLED_KINDS
+from layoutalg.proofs.swizzling import KINDS
 from layoutalg.proofs.tile_map import extents_of, layout_of
 from layoutalg.synth.paddings import padding
 from layoutalg.synth.swizzles import swizzle
@@ -32,7 +32,6 @@ from layoutalg.targets.banks import Access, bank_model, disputed_models, nvidia_
 from layoutalg.targets.lds_rules import WAVES, lds_name
 from layoutalg.targets.nvidia.banks import ACCESS_BITS
 
-KINDS = ("load", "store", "ldmatrix", "stmatrix", "ldmatrix.trans", "stmatrix.trans")
 LDS_BITS = (128, 96, 64, 32, 16, 8)
 _ROW_BYTES = 16
 _PAIR_BYTES = 8
@@ -342,7 +341,7 @@ def cure_of(
     for found in _swizzled_cures(plain, bits):
         if freed(found):
             return found
-    if lanes is not None or warps is not None or kind not in SWIZZLED_KINDS:
+    if lanes is not None or warps is not None or kind not in KINDS:
         return None
     for search in (_linear_cure, _padded_cure):
         try:

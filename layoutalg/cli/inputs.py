@@ -101,7 +101,7 @@ def as_options(options: Mapping[str, str]) -> Iterator[None]:
         Traceback (most recent call last):
         layoutalg.ground.errors.MalformedError: LA713 invalid shared-memory access
           in     --access
-          since  must be one of load, store, ldmatrix, stmatrix, ldmatrix.trans, stmatrix.trans, or an instruction's \
+          since  must be one of load, store, ldmatrix, ldmatrix.trans, stmatrix, stmatrix.trans, or an instruction's \
 name, not 'lod'
     """
     try:

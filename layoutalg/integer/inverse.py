@@ -117,14 +117,12 @@ def image_inverse(layout: IntegerLayout) -> ImageInverse:
         'all 5 points'
     """
     _check_points(layout)
-    from layoutalg.piecewise import PiecewiseLayout
-
     axes = tuple(layout.in_dims)
     try:
         with clock.within(2 * ISL_SECONDS):
             text = one_piece(layout, output_names(layout))
-            value = guarded(layout).right_inverse().value if text is None else from_text(text, axes).value
-            inverse = PiecewiseLayout.of(value, axes)
+            found = guarded(layout).right_inverse() if text is None else from_text(text, axes)
+            inverse = found.of(found.value, axes)
             return ImageInverse(inverse, confirmed(layout, inverse))
     except (BudgetError, AdmissibilityError) as error:  # errors of ISL itself say nothing about the operands
         because = f"{error.diagnostic.code} {error.diagnostic.what}"

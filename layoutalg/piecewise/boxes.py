@@ -26,7 +26,16 @@ def box(value: Value, params: Mapping[str, int]) -> list[Span] | None:
         >>> box(PointSet("[N] -> { [i, j] : 0 <= 3i <= N and i <= j }").value, {"N": 8})
         [(0, 2), (0, None)]
     """
-    known: list[Span] = [(params[name], params[name]) for name in value.params]
+    if value.params:
+        return _hull_of(value, [(params[name], params[name]) for name in value.params])
+    if value.spans is None:
+        value.spans = (_hull_of(value, []),)
+    found: list[Span] | None = value.spans[0]
+    return found
+
+
+def _hull_of(value: Value, known: list[Span]) -> list[Span] | None:
+    """Return the box at these parameters."""
     whole: list[Span] | None = None
     for piece in value.pieces:
         for region in piece.regions:

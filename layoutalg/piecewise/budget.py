@@ -30,13 +30,13 @@ OBJECTS = 256
 """ISL objects that a thread keeps."""
 FIRST_TEXT = 16_000
 FIRST_QUOTIENTS = 24
-FIRST_OPERATIONS, LONG_OPERATIONS = (6_000, 24_000), (4_000, 16_000)
+FIRST_OPERATIONS, LONG_OPERATIONS = (6_000, 24_000), (2_000, 6_000, 24_000)
 """Operation quotas of the attempts in this process, and those for numbers of more digits than ``DIGITS``."""
 DIGITS = 4
-CHEAP = 5e-7
-"""Seconds per operation up to which a second attempt follows; usual are 1e-7."""
-RENEWED = 0.05
-"""Seconds of a question during which the parts of its text have a quota each."""
+CHEAP = 6e-7
+"""Seconds per operation up to which another attempt follows; usual are 1e-7."""
+RENEWED, SOON = 0.05, 0.003
+"""Seconds of a question during which its parts have a quota each, if the part before took no longer than ``SOON``."""
 _QUOTIENT = re.compile(r"\bfloor\b|\bmod\b|\bexists\b|%")
 _NUMBER = re.compile(r"\d+")
 _SOURCE = re.compile(r"\s+in /?\S+\.[ch]:\d+")
@@ -148,7 +148,7 @@ def _asked(
 def _attempt(question: str | Callable[[], str], quota: int, ask: Callable[..., T], *args: Any, **kwargs: Any) -> T:
     """Return ISL's answer within a quota, 0 for none."""
     context = _context()
-    _own.renewed_until = time.perf_counter() + RENEWED
+    _own.started = _own.renewed = time.perf_counter()
     context.reset_operations()
     context.set_max_operations(quota)
     try:
@@ -205,9 +205,11 @@ def kept(key: int, make: Callable[[], T]) -> T:
 
 
 def renew(context: islpy.Context) -> None:
-    """Start the quota again for the next part of a text, unless the question has taken long."""
-    if time.perf_counter() < _own.renewed_until and not exhausted(context):
+    """Start the quota again for the next part of a question, unless the parts before have taken long."""
+    now = time.perf_counter()
+    if now - _own.renewed < SOON and now - _own.started < RENEWED and not exhausted(context):
         context.reset_operations()
+        _own.renewed = now
 
 
 def says(error: Exception) -> str:

@@ -261,7 +261,8 @@ def _listed_inverse(function: Value, names: Sequence[str], least: bool) -> Value
         return ()
     runs = runs_text(points, names)
     few = len(found[0]) <= LISTED or runs.count(";") < FEW_PIECES
-    return read_function(runs)[0] if few and len(runs) < TEXT else None
+    # settled, so judged at once: values of texts are shared
+    return read_function(runs)[0].settled() if few and len(runs) < TEXT else None
 
 
 def left_inverse(function: Value, extents: Sequence[int]) -> Value:

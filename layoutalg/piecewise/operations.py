@@ -7,6 +7,7 @@ used: it returns 0 for parametric and unbounded sets.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -148,9 +149,8 @@ def substitute(value: Value, values: Mapping[str, int]) -> Value:
             raise DisagreementError("a parameter is left", dict(values))
         confirm.like(found, put, [])
 
-    if not value.is_set and not value.is_settled:
-        value.settle()  # asked by its text
-    found: Value = _asked(questions.substitute, judge, value, dict(values))
+    asked = value if value.is_set else value.settled()  # a function by its text
+    found: Value = _asked(questions.substitute, judge, asked, dict(values))
     return found
 
 
@@ -362,7 +362,7 @@ def bounds(points: Value) -> tuple[tuple[int, int] | None, ...] | None:
     """Return the inclusive bounds per axis for all parameter values, None for an axis without; None for no points."""
     listed = members(points)
     if listed is not None:
-        return tuple((min(line), max(line)) for line in zip(*listed, strict=True)) if listed else None
+        return _spans(listed)
 
     def judge(found: Any) -> None:
         def outside(cloud: Cloud) -> Array:
@@ -376,6 +376,10 @@ def bounds(points: Value) -> tuple[tuple[int, int] | None, ...] | None:
 
     found: tuple[tuple[int, int] | None, ...] | None = _asked(questions.bounds, judge, points)
     return found
+
+
+def _spans(listed: Sequence[Point]) -> tuple[tuple[int, int] | None, ...] | None:
+    return tuple((min(line), max(line)) for line in zip(*listed, strict=True)) if listed else None
 
 
 def extreme(points: Value, largest: bool) -> Value | tuple[Witness, Point]:
@@ -450,21 +454,24 @@ def extents(function: Value) -> tuple[int, ...] | NotABox:
     if function.params:
         return NotABox(f"it has the parameter {function.params[0]}")
     if function.box is None:
-        function.box = _extents(function if everywhere([function]) is not None else domain(function))
+        function.box = _extents(function)
     found: tuple[int, ...] | NotABox = function.box
     return found
 
 
-def _extents(points: Value) -> tuple[int, ...] | NotABox:
-    """Return the extents of a set or of the domain of a small function."""
-    spans = bounds(points)
+def _extents(function: Value) -> tuple[int, ...] | NotABox:
+    listed = members(function)
+    inside = function if listed is not None else domain(function)
+    spans = bounds(inside) if listed is None else _spans(listed)
     if spans is None or None in spans:
         return NotABox("its domain is empty or unbounded")
     late = next((k for k, span in enumerate(spans) if span is not None and span[0] != 0), None)
     if late is not None:
         return NotABox(f"input {late} does not start at 0")
     found = tuple(span[1] + 1 for span in spans if span is not None)
-    hole = set_difference(_whole_box(found), points)
+    if listed is not None and len(listed) == math.prod(found):
+        return found
+    hole = set_difference(_whole_box(found), inside)
     return found if hole is None else NotABox(f"its domain has holes in the box {found}", {"at": tuple(hole.values())})
 
 

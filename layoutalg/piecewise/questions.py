@@ -155,7 +155,6 @@ def turned(context: islpy.Context, function: Value, least: bool, route: int, *na
     if route:
         relation = relation.coalesce()
     is_least = least and not relation.is_single_valued()
-    renew(context)
     relation = relation.lexmin() if is_least else relation
     for position, name in enumerate(names):
         relation = relation.set_dim_name(islpy.dim_type.in_, position, name)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from layoutalg.ground import worker
 from layoutalg.ground.lazy import later
-from layoutalg.piecewise.budget import kept, size_of, solve, written
+from layoutalg.piecewise.budget import kept, renew, size_of, solve, written
 from layoutalg.piecewise.notation import malformed
 from layoutalg.piecewise.pieces import Form, Piece, Region, reach
 
@@ -61,6 +61,7 @@ class Value:
     Attributes:
         text: The canonical text. Equal texts are equal functions.
         pieces: The pieces as plain numbers; a set is a function without outputs.
+        box: The extents of the domain once they are known; ``spans`` its bounds without parameters.
     """
 
     ask: Callable[..., Any]
@@ -73,6 +74,7 @@ class Value:
     pieces: tuple[Piece, ...] = field(init=False)
     key: int = field(init=False, default_factory=lambda: next(_keys))
     box: Any = field(init=False, default=None)
+    spans: Any = field(init=False, default=None)
     depth: int = field(init=False)
     _size: tuple[int, int, int] | None = field(init=False, default=None)
     _judge: Callable[[Value], None] | None = field(init=False, default=None)
@@ -91,22 +93,24 @@ class Value:
 
     def settle(self) -> None:
         """Make the text and the pieces, and judge the answer by them."""
-        self.text, self.pieces = solve(self.told, _read, None, self)
-        judge, self._judge = self._judge, None
-        if judge is not None:
-            try:
-                judge(self)
-            except BaseException:
-                self._judge = judge
-                del self.text, self.pieces
-                raise
+        text, pieces = solve(self.told, _read, None, self)
+        if self._judge is not None:
+            self._judge(_settled(text, pieces, self.params, self.axes, self.outputs, self.is_set))
+        self.pieces, self.text = pieces, text  # only now, for other threads read what is there
+        self._judge = None
+
+    def settled(self) -> Value:
+        """Return this value, with its text."""
+        if not self.is_settled:
+            self.settle()
+        return self
 
     def judged_by(self, judge: Callable[[Value], None]) -> Value:
         """Return this value, to be judged before anything is read from it; the judge raises if it is wrong."""
-        self._judge = judge
         if self.is_settled:
-            self._judge = None
             judge(self)
+        else:
+            self._judge = judge
         return self
 
     @property
@@ -292,6 +296,7 @@ def _settled_function(function: Any) -> tuple[str, Any]:
         if function.domain().is_empty():
             function = _again(context, written(islpy.Map.empty(function.get_space())))
             return _function_text(function), function
+        renew(context)
         function = islpy.PwMultiAff.read_from_str(context, text).coalesce()
         before, text = text, _function_text(function)
         if text == before:
@@ -308,6 +313,7 @@ def settled_set(points: Any) -> tuple[str, Any]:
     """Return the canonical text of a coalesced set, and the set that ISL reads from it."""
     text = written(points)
     for _ in range(SETTLING_ROUNDS):
+        renew(points.get_ctx())
         points = islpy.Set.read_from_str(points.get_ctx(), text).coalesce()
         before, text = text, written(points)
         if text == before:

@@ -38,7 +38,6 @@ from layoutalg.targets.nvidia.tensormap.limits import MAX_SMEM_BYTES
 _SWIZZLES = tuple(PHASES)
 _ORIGINS = 48
 """Origins in bounds that are searched for evidence."""
-"""Bytes of a chunk, which the engine moves whole."""
 
 
 def plan(value: TensorMapPlan) -> Certificate:

@@ -8,6 +8,7 @@ is dropped after ``REPAIR_TRIES`` refusals, and the search stops after ``REPAIR_
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
@@ -35,8 +36,12 @@ class _Ask:
     """How a repaired request is checked and written."""
 
     find: Finder
-    stated: Stated | None
-    least: Callable[[Request], int]
+    stated: Stated | None = None
+    least: Callable[[Request], int] = lambda _: 1
+
+
+_Found: TypeAlias = dict[int, tuple[Cost, int, Repair]]
+"""The cheapest repair of each kind: its cost, the number of the kind, the repair."""
 
 
 def ranked(
@@ -60,18 +65,15 @@ def ranked(
         least: Lower bound on the instructions for a request's tile.
     """
     ask = _Ask(find, stated, least)
-    found: dict[str, tuple[Cost, int, Repair]] = {}
-    try:
-        with clock.within(REPAIR_SECONDS):
-            mine = [kind(request) for kind in own]
-            _gather(found, ideas(request, others or {}, grain_bits, mine), ask)
-            if not found and request.align_bytes < ALIGNED:
-                aligned = replace(request, align_bytes=ALIGNED)
-                _gather(found, _with_base(ideas(aligned, others or {}, grain_bits)), ask)
-            if not found:
-                _gather(found, last_ideas(request, grain_bits), ask)
-    except BudgetError:  # everything found so far was admitted
-        pass
+    found: _Found = {}
+    with contextlib.suppress(BudgetError), clock.within(REPAIR_SECONDS):  # everything found in time was admitted
+        mine = [kind(request) for kind in own]
+        _gather(found, ideas(request, others or {}, grain_bits, mine), ask)
+        if not found and request.align_bytes < ALIGNED:
+            aligned = replace(request, align_bytes=ALIGNED)
+            _gather(found, _with_base(ideas(aligned, others or {}, grain_bits)), ask)
+        if not found:
+            _gather(found, last_ideas(request, grain_bits), ask)
     return _sorted(found)
 
 
@@ -83,21 +85,17 @@ def ranked_consumers(request: Request, find: Finder, others: Mapping[str, tuple[
         find: Their finder.
         others: Consumers, with the name and the detail of the repair.
     """
-    found: dict[str, tuple[Cost, int, Repair]] = {}
-    try:
-        with clock.within(REPAIR_SECONDS):
-            for place, (consumer, (name, detail)) in enumerate(others.items()):
-                part = replace(request, consumer=consumer)
-                answers = _asked(Idea(name, detail, 0, 1, (part,)), find)
-                if answers is not None:
-                    cost = Cost(0, instructions(answers[0].descriptor), 1)
-                    found[consumer] = cost, place, Repair(name, detail, document(part), cost)
-    except BudgetError:
-        pass
+    found: _Found = {}
+    kinds = (
+        iter([Idea(name, detail, 0, 1, (replace(request, consumer=consumer),))])
+        for consumer, (name, detail) in others.items()
+    )
+    with contextlib.suppress(BudgetError), clock.within(REPAIR_SECONDS):
+        _gather(found, kinds, _Ask(find))
     return _sorted(found)
 
 
-def _sorted(found: Mapping[str, tuple[Cost, int, Repair]]) -> tuple[Repair, ...]:
+def _sorted(found: _Found) -> tuple[Repair, ...]:
     order = sorted(found.values(), key=lambda entry: (*entry[:2], entry[2].detail))
     different = {repair.detail: repair for _, _, repair in reversed(order)}
     return tuple(repair for _, _, repair in order if different[repair.detail] is repair)
@@ -108,11 +106,7 @@ def _with_base(kinds: Iterable[Iterator[Idea]]) -> Iterator[Iterator[Idea]]:
         yield (replace(idea, detail=f"{idea.detail}, align_bytes={ALIGNED}", changes=idea.changes + 1) for idea in kind)
 
 
-def _gather(
-    found: dict[str, tuple[Cost, int, Repair]],
-    kinds: Iterable[Iterator[Idea]],
-    ask: _Ask,
-) -> None:
+def _gather(found: _Found, kinds: Iterable[Iterator[Idea]], ask: _Ask) -> None:
     """Add the cheapest repair of every kind."""
     for place, kind in enumerate(kinds):
         best: tuple[Cost, int, Repair] | None = None
@@ -132,7 +126,7 @@ def _gather(
                 told = _document(idea.parts) if told is None else told
                 best = cost, place, Repair(idea.kind, idea.detail, told, cost)
         if best is not None:
-            found[best[2].name] = best
+            found[place] = best
 
 
 def _asked(idea: Idea, find: Finder) -> list[Admitted] | None:

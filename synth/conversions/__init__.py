@@ -17,7 +17,7 @@ import numpy as np
 from layoutalg.f2 import matrix
 from layoutalg.ground.errors import Diagnostic, InfeasibleError
 from layoutalg.ground.verdict import Unknown
-from layoutalg.proofs.conversion import MECHANISMS, Alternative, ConversionPlan, Held, counted
+from layoutalg.proofs.conversion import LINE_BYTES, MECHANISMS, Alternative, ConversionPlan, Held, counted
 from layoutalg.proofs.conversion_steps import WORD_BITS, Step, Through, flattened, taken_by
 from layoutalg.proofs.dtypes import stated_bits
 from layoutalg.proofs.exchange import Take
@@ -34,7 +34,6 @@ from layoutalg.targets.instruction_costs import InstructionCosts, instruction_co
 from layoutalg.targets.registry import asked_bits, lookup
 
 __all__ = ["conversion"]
-LINE_BYTES = 128
 
 
 def conversion(

@@ -11,12 +11,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from layoutalg.f2 import matrix
+from layoutalg.proofs.conversion import LINE_BYTES
 from layoutalg.proofs.conversion_steps import Step, Through
 from layoutalg.synth.conversions.inside import Fetched, Places, basis_of
 from layoutalg.synth.conversions.through import Asked, Side, moved_by, placed, sides_of, split_of, taken_around
 from layoutalg.targets.target_model import Fact, model_of
-
-LINE_BYTES = 128
 
 
 def across(

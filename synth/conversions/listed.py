@@ -26,6 +26,7 @@ import numpy as np
 import numpy.typing as npt
 
 from layoutalg.ground.errors import RepresentabilityError
+from layoutalg.proofs.conversion import LINE_BYTES
 from layoutalg.proofs.conversion_steps import WORD_BITS, Step, Through, taken_by
 from layoutalg.proofs.listed_access import OUT, UNCOUNTED, ListedAccess, strides
 from layoutalg.proofs.swizzling import instruction_name, widths
@@ -34,7 +35,7 @@ from layoutalg.targets.banks import bank_model
 
 IntArray: TypeAlias = npt.NDArray[np.int64]
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
-LINE_BYTES, ALIGN_BYTES = 128, 16
+ALIGN_BYTES = 16
 VECTORS = (128, 64, 32, 16, 8)
 FEW = 4
 """Number of best placements compared with the cost of their addresses."""

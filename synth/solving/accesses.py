@@ -82,14 +82,11 @@ class Access:
     @cached_property
     def least(self) -> int:
         """Lower bound for any injective layout: the words of each group over the banks."""
-        size = max(1, self.bits // 32) if self.bits >= 32 else 1
-        total = 0
         codes = np.sort(self.box.code(self.rows, self.columns), axis=1)
         different = 1 + (np.diff(codes, axis=1) != 0).sum(axis=1)
         if self.bits < 32:  # several elements may share a word
             different = -(-different * max(self.bits, 8 * self.box.element_bytes) // 32)
-        total = int((-(-different * size // BANKS)).sum())
-        return max(total, len(self.rows))
+        return max(int((-(-different * max(1, self.bits // 32) // BANKS)).sum()), len(self.rows))
 
     @cached_property
     def terms(self) -> tuple[Digit, ...] | None:

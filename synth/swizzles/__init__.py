@@ -28,7 +28,6 @@ from layoutalg.synth.swizzles.solving import solved
 from layoutalg.targets.nvidia.swizzles import CHUNK_BYTES
 
 __all__ = ["swizzle"]
-"""Default chunk of the form ``xor``."""
 ELSEWHERE_SECONDS = 0.5
 """Time limit for finding better plans of other forms."""
 

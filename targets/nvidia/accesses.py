@@ -1,4 +1,4 @@
-"""What one instruction moves between registers and shared memory: ldmatrix, stmatrix, ld.shared, st.shared, cp.async.
+"""What one instruction moves to or from shared memory: ldmatrix, stmatrix, ld.shared, st.shared, st.async, cp.async.
 
 Notation: an instruction receives *row* addresses, one from each addressing lane; a slot is one element of a lane's
 registers, low bits first. Digits are bits of the unit number and of the lane.
@@ -8,10 +8,11 @@ Main statements: unit u of lane l is at ``bit`` of the row supplied by lane ``ro
 g = l div 4: ``ldmatrix`` has word i at bit 32 q of row 8 i + g; ``.trans`` half h of word i at bit 16 g of row
 8 i + 2 q + h; a load or store of V bits per lane has its V bits at bit 0 of row l.
 
-References: PTX ISA 9.1, ldmatrix, stmatrix, ld, st, cp.async. For the forms of 8 bits and fewer it has only figures;
-the numbers are in CUTLASS 4.2 (``copy_traits_sm100.hpp`` with the byte permutations of ``copy_sm100.hpp``), and others
-measured ``m16n16`` on an sm_120a. Evidence: the m8n8 forms ran on an H200; these, all loads and stores and
-``cp.async`` ran on an H100.
+References: PTX ISA 9.1, ldmatrix, stmatrix, ld, st, st.async, cp.async. It has only figures of the forms of 8 bits and
+fewer; their numbers are in CUTLASS 4.2 (``copy_traits_sm100.hpp`` with the byte permutations of
+``copy_sm100.hpp``), and others measured ``m16n16`` on an sm_120a. Evidence: the m8n8 forms ran on an H200; these, all
+loads and stores and ``cp.async`` ran on an H100, ``st.async`` between two blocks on an H200, where it is an illegal
+instruction (715) in kernels without cluster dimensions, even if one block writes to itself.
 """
 
 from __future__ import annotations
@@ -145,14 +146,15 @@ _LANES: Pairs = tuple((0, 1 << bit) for bit in range(5))
 
 def _vectors() -> dict[str, AccessForm]:
     forms = []
-    for kind, store in (("ld.shared", False), ("st.shared", True)):
-        for bits in (8, 16, 32, 64, 128):
+    widths = (8, 16, 32, 64, 128)
+    for kind, store, sizes in (("ld.shared", False, widths), ("st.shared", True, widths), ("st.async", True, (32, 64))):
+        for bits in sizes:
             for count in (1, 2, 4):
                 if bits * count <= ROW_BITS:
                     name = f"{kind}{f'.v{count}' if count > 1 else ''}.b{bits}"
                     forms.append(AccessForm(name, store, bits * count, bits * count, (), _LANES))
-    for cache, sizes in (("ca", (4, 8, 16)), ("cg", (16,))):
-        forms += [AccessForm(f"cp.async.{cache}.{size}", True, 8 * size, 8 * size, (), _LANES) for size in sizes]
+    for cache, counts in (("ca", (4, 8, 16)), ("cg", (16,))):
+        forms += [AccessForm(f"cp.async.{cache}.{size}", True, 8 * size, 8 * size, (), _LANES) for size in counts]
     return {form.name: form for form in forms}
 
 
@@ -168,8 +170,11 @@ VECTOR_RULE = (
     "together, or one b128"
 )
 _KNOWN = (
-    "known: ldmatrix, stmatrix, ld.shared, st.shared and cp.async: ldmatrix.x4.trans, ldmatrix.m16n16.x1.trans.b8, "
-    "stmatrix.x2, ld.shared.v4.b32, cp.async.cg.16, ..."
+    "known: ldmatrix, stmatrix, ld.shared, st.shared, st.async and cp.async: ldmatrix.x4.trans, "
+    "ldmatrix.m16n16.x1.trans.b8, stmatrix.x2, ld.shared.v4.b32, st.async.v4.b32, cp.async.cg.16, ..."
+)
+_REMOTE = re.compile(
+    r"st\.async(?:\.weak)?(?:\.shared::cluster)?(?:\.mbarrier::complete_tx::bytes)?(\.v[24])?\.[busf](32|64)"
 )
 _COPY = re.compile(r"cp\.async\.(ca|cg)(?:\.shared(?:::cta)?)?(?:\.global)?\.(4|8|16)")
 
@@ -206,6 +211,8 @@ def access_form(instruction: object) -> AccessForm:
             ``"cp.async.cg.16"``; or the name in PTX.
 
     Example:
+        >>> access_form("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.f32").name
+        'st.async.v4.b32'
         >>> access_form("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16").name
         'ldmatrix.x2.trans'
         >>> access_form("ldmatrix.x4").addresses, access_form("ld.shared.v4.f32").unit_bits
@@ -221,6 +228,8 @@ def access_form(instruction: object) -> AccessForm:
         name = vector
     elif found := _COPY.fullmatch(text):
         name = f"cp.async.{found[1]}.{found[2]}"
+    elif found := _REMOTE.fullmatch(text):
+        name = f"st.async{found[1] or ''}.b{found[2]}"
     if name not in FORMS:
         what, where = "unknown register/shared-memory instruction", (shown(instruction),)
         because = VECTOR_RULE if _VECTOR.fullmatch(text) else _KNOWN
@@ -258,7 +267,7 @@ def available(form: AccessForm, target: str) -> bool | None:
         >>> available(access_form("ldmatrix.m16n16.x1.trans.b8"), "sm_90a")
         False
 
-    Source: PTX ISA 9.1, target notes of ldmatrix (sm_75), stmatrix (sm_90), cp.async (sm_80) and their narrow forms.
+    Source: PTX ISA 9.1, target notes of ldmatrix (sm_75), stmatrix, st.async (sm_90), cp.async (sm_80), narrow forms.
     """
     found = lookup(target)
     capability = found.compute_capability
@@ -266,8 +275,8 @@ def available(form: AccessForm, target: str) -> bool | None:
         return False
     if form.element_bits:
         return True if "narrow" in found.features else None if capability >= (10, 0) else False
-    since = {"ldmatrix": (7, 5), "stmatrix": (9, 0), "cp": (8, 0)}.get(form.name.split(".")[0], (7, 0))
-    return capability >= since
+    since = {"ldmatrix": (7, 5), "stmatrix": (9, 0), "cp.async": (8, 0), "st.async": (9, 0)}
+    return capability >= next((first for name, first in since.items() if form.name.startswith(name)), (7, 0))
 
 
 def layout(instruction: str, addresses: object, element_bits: int = 16) -> Layout:

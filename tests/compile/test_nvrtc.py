@@ -13,7 +13,7 @@ from layoutalg.codegen.compile import CompileError, _compiled, to_cubin
 from layoutalg.codegen.prelude import PRELUDE, wgmma_prelude
 from layoutalg.ground.errors import MalformedError, MissingExtraError
 from layoutalg.targets.layouts.nvidia_instructions import MMA
-from layoutalg.targets.nvidia.accesses import vector_name
+from layoutalg.targets.nvidia.accesses import access_form
 
 pytestmark = pytest.mark.compile
 
@@ -81,15 +81,31 @@ def test_missing_extra_names_the_command(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_loads_and_stores_of_shared_memory_are_those_of_the_assembler() -> None:
     types = [f"{letter}{bits}" for letter in "busf" for bits in (8, 16, 32, 64, 128)]
-    names = [f"{kind}.shared{count}.{of}" for kind in ("ld", "st") for count in ("", ".v2", ".v4") for of in types]
+    kinds = ("ld.shared", "st.shared", "st.async")
+    names = [f"{kind}{count}.{of}" for kind in kinds for count in ("", ".v2", ".v4") for of in types]
     bodies = {name: _vector_assembly(name) for name in names}
-    taken = [name for name in names if vector_name(name)]
+    taken = [name for name in names if _known(name)]
+    assert len(taken) == 2 * 39 + 20
     text = "".join(bodies[name] for name in taken)
     assert is_cubin(to_cubin(f'extern "C" __global__ void moves(unsigned a) {{ {text} }}'), "moves")
-    for name in ("ld.shared.v4.b64", "st.shared.v2.b128", "ld.shared.u128", "st.shared.f16"):
+    for name in (
+        "ld.shared.v4.b64",
+        "st.shared.v2.b128",
+        "ld.shared.u128",
+        "st.shared.f16",
+        "st.async.v4.b64",
+        "st.async.b16",
+    ):
         assert name not in taken
         with pytest.raises(CompileError):
             to_cubin(f'extern "C" __global__ void moves(unsigned a) {{ {bodies[name]} }}')
+
+
+def _known(name: str) -> bool:
+    try:
+        return bool(access_form(name))
+    except MalformedError:
+        return False
 
 
 def _vector_assembly(name: str) -> str:
@@ -99,5 +115,7 @@ def _vector_assembly(name: str) -> str:
     registers = ", ".join(f"t{place}" for place in range(count))
     moved = f"{{{registers}}}" if count > 1 else registers
     places = f"{moved}, [%0]" if name.startswith("ld") else f"[%0], {moved}"
+    if name.startswith("st.async"):
+        name, places = name.replace("st.async", "st.async.mbarrier::complete_tx::bytes"), f"{places}, [%0]"
     kind = words[-1] if words[-1][0] == "f" and bits > 16 else f"b{bits}"
     return f'asm volatile("{{ .reg .{kind} {registers}; {name} {places}; }}" :: "r"(a) : "memory");'

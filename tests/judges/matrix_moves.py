@@ -14,7 +14,7 @@ import numpy as np
 def place(instruction, lane, bit):
     """Return (which lane's address, byte behind it) for the byte that holds a bit of a lane's registers."""
     word, byte = bit // 32, bit // 8 % 4
-    if found := re.fullmatch(r"(?:ld|st)\.shared(?:\.v\d)?\.b\d+", instruction):
+    if found := re.fullmatch(r"(?:ld\.shared|st\.shared|st\.async)(?:\.v\d)?\.b\d+", instruction):
         return lane, bit // 8
     matrices = int(re.search(r"\.x(\d)", instruction)[1])
     if "m16n16" in instruction:
@@ -31,7 +31,7 @@ def place(instruction, lane, bit):
 
 def register_bits(instruction):
     """Return the bits of a lane's registers that one instruction moves."""
-    if found := re.fullmatch(r"(?:ld|st)\.shared(?:\.v(\d))?\.b(\d+)", instruction):
+    if found := re.fullmatch(r"(?:ld\.shared|st\.shared|st\.async)(?:\.v(\d))?\.b(\d+)", instruction):
         return int(found[1] or 1) * int(found[2])
     return 32 * int(re.search(r"\.x(\d)", instruction)[1]) * (2 if "m16n16" in instruction else 1)
 

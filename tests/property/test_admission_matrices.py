@@ -20,7 +20,10 @@ M8N8 = [f"{kind}matrix.x{count}{trans}" for kind in ("ld", "st") for count in (1
 NARROW = ["ldmatrix.m16n16.x1.trans.b8", "ldmatrix.m16n16.x2.trans.b8"] + [
     f"stmatrix.m16n8.x{count}.trans.b8" for count in (1, 2, 4)
 ]
-VECTORS = ["ld.shared.v4.b32", "st.shared.v2.b32", "ld.shared.b32", "st.shared.b16", "ld.shared.b8"]
+VECTORS = [
+    "ld.shared.v4.b32", "st.shared.v2.b32", "ld.shared.b32", "st.shared.b16", "ld.shared.b8",
+    "st.async.v4.b32", "st.async.b64",
+]  # fmt: skip
 
 
 def tile_of(rng, size):
@@ -272,6 +275,8 @@ def test_repairs_are_admitted():
     [
         ("sm_80", "ldmatrix.x4", la.Admitted),
         ("sm_80", "stmatrix.x4", la.Refused),
+        ("sm_80", "st.async.b32", la.Refused),
+        ("sm_121a", "st.async.v2.b64", la.Admitted),
         ("sm_90a", "ldmatrix.m16n16.x1.trans.b8", la.Refused),
         ("sm_120a", "ldmatrix.m16n16.x1.trans.b8", la.Admitted),
         ("sm_100", "ldmatrix.m16n16.x1.trans.b8", la.Unknown),
@@ -289,7 +294,16 @@ def test_targets(target, instruction, verdict):
 
 
 @pytest.mark.parametrize(
-    "consumer", ["ldmatrix.x3", "ldmatrix.b16", "ldmatrix.x4.b8", "ld.shared.v4.b64", "stmatrix.m16n16.x1"]
+    "consumer",
+    [
+        "ldmatrix.x3",
+        "ldmatrix.b16",
+        "ldmatrix.x4.b8",
+        "ld.shared.v4.b64",
+        "stmatrix.m16n16.x1",
+        "st.async.v4.b64",
+        "st.async.b16",
+    ],
 )
 def test_what_is_no_instruction_is_named(consumer):
     with pytest.raises(MalformedError):

@@ -18,7 +18,7 @@ PACKAGES = """
     cute cute.symbolic f2 integer piecewise hierarchy convert ask interop.triton synth targets
     targets.nvidia.tensormap targets.nvidia.im2col targets.nvidia.tcgen05 targets.nvidia.wgmma proofs codegen
 """
-SAID_AS = {"arch": "target", "mode": "swizzle", "dtype": "operands", "values": "coordinates", "integers": "assumptions"}
+SAID_AS = {"arch": "target", "mode": "swizzle", "dtype": "operands", "values": "coordinates"}
 """Words that messages have for a parameter of another name."""
 OPEN: dict[str, str] = {
     "made by other operations, not by hand": """
@@ -30,7 +30,7 @@ OPEN: dict[str, str] = {
     """,
     "read only where it matters, which is not so in the examples": """
         f2.ensure_not_larger(register) interop.triton.to_attribute(alignment) targets.nvidia.tensormap.layout(coords)
-        targets.nvidia.im2col.layout(coords) targets.nvidia.im2col.layout(offsets) codegen.copy_kernel(tile)
+        codegen.copy_kernel(tile)
         codegen.copy_kernel(swizzle) codegen.copy_kernel(threads) codegen.copy_kernel(per_thread)
         codegen.copy_kernel(stages) synth.synthesize_ragged(direction) synth.synthesize_ragged(target)
         synth.swizzle(tile)
@@ -77,7 +77,7 @@ UNMENDED = """
     synth.joint(target) synth.joint(fill) synth.padding(form) synth.swizzle(form) synth.synthesize_ragged(strategy)
     synth.synthesize_symbolic(problem)
     synth.synthesize_ragged(options) piecewise.PiecewiseLayout.__call__(values)
-    integer.IntegerLayout.value(point) cute.Morphism.extend(extent)
+    integer.IntegerLayout.value(point) cute.Morphism.extend(extent) cute.symbolic.Assumptions.extended(integers)
 """
 """Parameters of which some wrong value is answered, or refused by another error or late: to be mended."""
 SKIPPED = {*UNMENDED.split(), *" ".join(OPEN.values()).split()}

@@ -211,7 +211,7 @@ VALUES: dict[type, Any] = {
 
 WRITTEN_HERE = (
     "layoutalg.proofs.laws",
-    "layoutalg.proofs.certify.functions",
+    "layoutalg.proofs.certify.stages",
     "layoutalg.proofs.register_words",
     "layoutalg.targets.nvidia.tensormap.encoding",
 )

@@ -32,7 +32,7 @@ def run(folder: Path, **options: object) -> Run:
     return Run(argparse.Namespace(out=str(folder), seconds=60, rehearse=False, seed=1, **options))
 
 
-def answered(item: int, ends: str) -> int:
+def square(item: int, ends: str) -> int:
     if item == 3 and ends == "raises":
         raise RuntimeError("cuCtxSynchronize=700")
     if item == 3 and ends == "dies":
@@ -46,7 +46,7 @@ def answered(item: int, ends: str) -> int:
 def test_a_case_that_ends_its_child_is_a_fault_and_the_others_have_answers(
     tmp_path: Path, ends: str, text: str
 ) -> None:
-    found = run(tmp_path).each(answered, range(6), ends, group=6, seconds=6, workers=1)
+    found = run(tmp_path).each(square, range(6), ends, group=6, seconds=6, workers=1)
     assert isinstance(found[3], Fault)
     assert text in found[3].text
     assert [each for each in found if not isinstance(each, Fault)] == [0, 1, 4, 16, 25]
@@ -55,7 +55,7 @@ def test_a_case_that_ends_its_child_is_a_fault_and_the_others_have_answers(
 def test_nothing_begins_when_the_time_is_over(tmp_path: Path) -> None:
     one = run(tmp_path)
     one.options.seconds = -1
-    assert {each.text for each in one.each(answered, range(3), "")} == {"not begun: out of time"}
+    assert {each.text for each in one.each(square, range(3), "")} == {"not begun: out of time"}
 
 
 @pytest.mark.compile
