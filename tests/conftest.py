@@ -19,7 +19,7 @@ from hypothesis import is_hypothesis_test, settings
 
 SHARE = 4
 """The short tier runs one of so many examples of a property, but not less than FEWEST."""
-FEWEST = 10
+FEWEST = 4
 FULL_ONLY = "only at full strength: make test-all"
 
 settings.register_profile("house", deadline=None)

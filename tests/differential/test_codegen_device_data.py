@@ -81,6 +81,7 @@ def replay(
     return [fault or 100 + int(flag) for flag in status], windows if direction == "store" else images[:, :IMAGE]
 
 
+@pytest.mark.nightly(one_of=2)
 @pytest.mark.parametrize("name", ["tma_exec_plain_dev.npz", "tma_exec_estride_dev.npz"])
 def test_recorded_loads(name: str) -> None:
     with np.load(MEASURED / name) as stored:
@@ -103,6 +104,7 @@ def test_recorded_loads(name: str) -> None:
         assert np.array_equal(images, data["image"][chosen])
 
 
+@pytest.mark.nightly(one_of=2)
 @pytest.mark.parametrize(("name", "direction"), [("tma_load_probe_dev.npz", "load"), ("tma_store_dev.npz", "store")])
 def test_recorded_probes(name: str, direction: str) -> None:
     compared = 0

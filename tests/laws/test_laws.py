@@ -8,6 +8,7 @@ from laws import Row, tables
 from layoutalg.proofs.laws import law
 
 
+@pytest.mark.nightly(one_of=4)
 @pytest.mark.parametrize("row", [row for table in tables() for row in table.LAWS], ids=lambda row: row.name)
 def test_a_law_holds_in_every_case(row: Row) -> None:
     assert row.says or law(row.name).statement

@@ -20,6 +20,7 @@ def test_every_answer_about_a_random_layout_is_confirmed(consumer: str) -> None:
     assert min(totals["admitted"], totals["refused"]) >= 10
 
 
+@pytest.mark.nightly(one_of=3)
 @pytest.mark.parametrize("consumer", [name for name in campaign.JUDGES if not name.startswith("tma")])
 def test_every_answer_of_other_consumers_is_that_of_trying_everything(consumer: str) -> None:
     totals = campaign.campaign(24, 11, consumer)

@@ -31,6 +31,7 @@ def answers(tmp_path_factory) -> Path:
     return path
 
 
+@pytest.mark.nightly(one_of=3)
 @pytest.mark.parametrize("mode", ["threads", "fork", "pool-fork", "pool-spawn", "pool-forkserver"])
 def test_answers_are_those_of_one_thread(mode, answers):
     if mode.endswith(("fork", "forkserver")) and "fork" not in multiprocessing.get_all_start_methods():

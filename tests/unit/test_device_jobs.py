@@ -58,6 +58,7 @@ def test_nothing_begins_when_the_time_is_over(tmp_path: Path) -> None:
     assert {each.text for each in one.each(square, range(3), "")} == {"not begun: out of time"}
 
 
+@pytest.mark.nightly(one_of=4)
 @pytest.mark.compile
 @pytest.mark.parametrize("name", ["copies", "operand_b", "stores", "costs"])
 def test_the_kernels_of_a_job_compile(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -356,6 +356,7 @@ def test_it_runs_right_on_the_cpu(name, portion):
             run()
 
 
+@pytest.mark.nightly(one_of=4)
 @pytest.mark.parametrize("arch", [*NVIDIA, *AMD])
 def test_it_compiles_for_its_targets(arch):
     if arch in AMD and not hip.available():

@@ -167,6 +167,7 @@ def test_the_turns_of_a_suggestion_are_least_among_the_layouts_tried():
     assert found.best.turns == plan.turns + stores.turns == min(choice.turns for choice in found.choices)
 
 
+@pytest.mark.nightly
 def test_a_tile_fits_the_memory_of_its_target():
     for arch, extents in (("gfx942", (256, 128)), ("sm_120a", (256, 128)), ("sm_80", (512, 128))):
         with pytest.raises(MalformedError, match="bytes of shared memory"):
