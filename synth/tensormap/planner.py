@@ -11,6 +11,7 @@ The search enumerates every box, and every assignment of moves to map dimensions
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
@@ -232,6 +233,7 @@ def _boxes(problem: TensorMapProblem) -> list[_Sized]:
     wide = problem.dtype in BIT_PRESERVING_DTYPES and (problem.direction == "store" or problem.oob_fill == "ZERO")
     forms = Forms(problem)
     long = forms.room[1] - forms.room[0] > limits.MAX_DIM * size
+    wide = wide and (long or (problem.swizzle == "NONE" and math.prod(problem.tile) > limits.MAX_BOX))
     found = [
         (forms, ratio, box)
         for ratio in (1, 2, 4, 8)
