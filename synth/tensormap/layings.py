@@ -166,7 +166,8 @@ def _ways(
                 break
             parts[at] = part
         else:
-            if forms.guarded(dim, [(part, part.low, part.high) for part in parts.values()], wanted):
+            tests = [(part, part.low, part.high) for part in parts.values()]
+            if forms.inside(dim, tests) and forms.guarded(dim, tests, wanted):
                 yield _Way(targets, own, parts)
 
 
@@ -225,7 +226,9 @@ class _Search:
             if sum(part.high - part.low for part in parts.values()) >= limits.MAX_DIM * unit * self.ratio:
                 return False
         slack = alignment(self.forms.problem, every[0], self.ratio) if self.inner.issubset(partial.dims) else (0, 0)
-        return reaches(self.forms, partial.dims, every, slack, self.wanted)
+        latest = partial.dims[-1]  # on lines of its own it is guarded as its way is, and the others as before
+        shared = slack != (0, 0) or any(latest in parts and len(parts) > 1 for parts in every)
+        return not shared or reaches(self.forms, partial.dims, every, slack, self.wanted)
 
 
 def _places(own: int, fitting: list[bool], count: int) -> Iterator[tuple[int, ...]]:
