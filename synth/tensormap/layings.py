@@ -219,16 +219,18 @@ class _Search:
                     yield from self.laid(grown, count)
 
     def holds(self, partial: _Partial) -> bool:
-        """Whether the class is still reachable and the extents are within the limit."""
+        """Whether the class is still reachable and the extents are within the limit after the latest tile dimension."""
         every = [*partial.rows, *(group.parts for group in partial.groups)]
         units = (*self.units, *(group.unit for group in partial.groups))
-        for parts, unit in zip(every, units, strict=True):
+        latest = partial.dims[-1]
+        changed = [(parts, unit) for parts, unit in zip(every, units, strict=True) if latest in parts]
+        for parts, unit in changed:
             if sum(part.high - part.low for part in parts.values()) >= limits.MAX_DIM * unit * self.ratio:
                 return False
         slack = alignment(self.forms.problem, every[0], self.ratio) if self.inner.issubset(partial.dims) else (0, 0)
-        latest = partial.dims[-1]  # on lines of its own it is guarded as its way is, and the others as before
-        shared = slack != (0, 0) or any(latest in parts and len(parts) > 1 for parts in every)
-        return not shared or reaches(self.forms, partial.dims, every, slack, self.wanted)
+        if slack == (0, 0) and all(len(parts) == 1 for parts, _ in changed):
+            return True  # on lines of its own it is guarded as its way is, and the others as before
+        return reaches(self.forms, partial.dims, every, slack, self.wanted)
 
 
 def _places(own: int, fitting: list[bool], count: int) -> Iterator[tuple[int, ...]]:
