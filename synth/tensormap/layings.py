@@ -82,8 +82,8 @@ class _Partial:
     """A laying under construction."""
 
     dims: tuple[int, ...]
+    ways: tuple[_Way, ...]
     rows: tuple[Parts, ...]
-    along: tuple[tuple[Move, ...], ...]
     groups: tuple[_Group, ...]
 
 
@@ -114,12 +114,18 @@ def layings(
     inner = frozenset(box.atoms[index].dim for index in box.rows[0].atoms)
     units = tuple(line.unit for line in lines)
     search = _Search(forms, wanted, ratio, plain, units, inner, tuple(order), ways, moves)
-    start = _Partial((), ({},) * len(lines), ((),) * len(lines), ())
+    start = _Partial((), (), ({},) * len(lines), ())
     for count in range(least, room + 1):
         for done in search.laid(start, count):
             extra = tuple(_group_line(group) for group in done.groups)
-            along = (*done.along, *(group.moves for group in done.groups))
-            yield Laying((*lines, *extra), along, (*done.rows, *(group.parts for group in done.groups)))
+            laid = [
+                pair
+                for dim, way in zip(done.dims, done.ways, strict=True)
+                for pair in zip(moves[dim], way.targets, strict=True)
+            ]
+            along = [tuple(move for move, target in laid if target == at) for at in range(len(lines))]
+            along += [group.moves for group in done.groups]
+            yield Laying((*lines, *extra), tuple(along), (*done.rows, *(group.parts for group in done.groups)))
 
 
 def _along(problem: TensorMapProblem, box: Box, row: Row, dim: int) -> bool:
@@ -261,11 +267,9 @@ def _grow(
 ) -> _Partial:
     """Assign one more tile dimension; its own lines have this pitch, if any, or step as it moves."""
     rows = tuple({**parts, dim: way.parts[at]} if at in way.parts else parts for at, parts in enumerate(partial.rows))
-    laid = list(zip(moves, way.targets, strict=True))
-    along = tuple((*mine, *(move for move, target in laid if target == at)) for at, mine in enumerate(partial.along))
     groups = list(partial.groups)
     for own, at in enumerate(places):
-        mine = tuple(move for move, target in laid if target == -1 - own)
+        mine = tuple(move for move, target in zip(moves, way.targets, strict=True) if target == -1 - own)
         unit = pitch or math.gcd(*(move.tile_step if stands else move.step * size for move in mine))
         part = {dim: way.parts[-1 - own]}
         if at < len(groups):
@@ -273,7 +277,7 @@ def _grow(
             groups[at] = _Group((*groups[at].moves, *mine), joined, stands, math.gcd(unit, groups[at].unit))
         else:
             groups.append(_Group(mine, part, stands, unit))
-    return _Partial((*partial.dims, dim), rows, along, tuple(groups))
+    return _Partial((*partial.dims, dim), (*partial.ways, way), rows, tuple(groups))
 
 
 def reaches(forms: Forms, dims: tuple[int, ...], every: list[Parts], slack: tuple[int, int], wanted: str) -> bool:
