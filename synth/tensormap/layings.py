@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from layoutalg.ground import clock
 from layoutalg.proofs.tensormap.problem import TensorMapProblem
 from layoutalg.synth.tensormap.boxes import Box, Row
-from layoutalg.synth.tensormap.lines import ALIGN, Line, Move, box_moves
+from layoutalg.synth.tensormap.lines import ALIGN, Line, Move, Moves
 from layoutalg.synth.tensormap.sight import Form, Forms, Test
 from layoutalg.targets.nvidia.tensormap import limits
 
@@ -88,13 +88,14 @@ class _Partial:
 
 
 def layings(
-    forms: Forms, box: Box, lines: tuple[Line, ...], ratio: int, wanted: str, plain: bool = False
+    forms: Forms, box: Box, moves: Moves, lines: tuple[Line, ...], ratio: int, wanted: str, plain: bool = False
 ) -> Iterator[Laying]:
     """Yield the layings that may reach a class, fewer lines first.
 
     Args:
         forms: The problem, and what its tile dimensions add.
         box: What one copy carries.
+        moves: The moves of its copies.
         lines: The lines of its rows.
         ratio: Problem elements per map element.
         wanted: ``"exact"``, ``"weak"`` or ``"lost"``.
@@ -106,7 +107,6 @@ def layings(
     room, least = limits.MAX_RANK - len(lines), max(0, free.count(False) - len(lines))
     if least > room:
         return  # too many dimensions need their own line
-    moves = box_moves(problem, box)
     ways = [_Ways(_ways(forms, box, lines, dim, mine, room, wanted, plain)) for dim, mine in enumerate(moves)]
     if any(next(iter(found), None) is None for found in ways):
         return
@@ -115,8 +115,6 @@ def layings(
     units = tuple(line.unit for line in lines)
     search = _Search(forms, wanted, ratio, plain, units, inner, tuple(order), ways, moves)
     start = _Partial((), ({},) * len(lines), ((),) * len(lines), ())
-    if not search.holds(start):
-        return
     for count in range(least, room + 1):
         for done in search.laid(start, count):
             extra = tuple(_group_line(group) for group in done.groups)
@@ -168,7 +166,8 @@ def _ways(
                 break
             parts[at] = part
         else:
-            if forms.guarded(dim, [(part, part.low, part.high) for part in parts.values()], wanted):
+            tests = [(part, part.low, part.high) for part in parts.values()]
+            if forms.inside(dim, tests) and forms.guarded(dim, tests, wanted):
                 yield _Way(targets, own, parts)
 
 
@@ -196,7 +195,7 @@ class _Search:
     inner: frozenset[int]
     order: tuple[int, ...]
     ways: list[_Ways]
-    moves: list[list[Move]]
+    moves: Moves
 
     def laid(self, partial: _Partial, count: int) -> Iterator[_Partial]:
         """Yield the layings with ``count`` lines outside the box, one tile dimension at a time."""
@@ -227,7 +226,9 @@ class _Search:
             if sum(part.high - part.low for part in parts.values()) >= limits.MAX_DIM * unit * self.ratio:
                 return False
         slack = alignment(self.forms.problem, every[0], self.ratio) if self.inner.issubset(partial.dims) else (0, 0)
-        return reaches(self.forms, partial.dims, every, slack, self.wanted)
+        latest = partial.dims[-1]  # on lines of its own it is guarded as its way is, and the others as before
+        shared = slack != (0, 0) or any(latest in parts and len(parts) > 1 for parts in every)
+        return not shared or reaches(self.forms, partial.dims, every, slack, self.wanted)
 
 
 def _places(own: int, fitting: list[bool], count: int) -> Iterator[tuple[int, ...]]:
