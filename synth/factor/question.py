@@ -23,7 +23,7 @@ from layoutalg.ground.check import Checker
 from layoutalg.ground.errors import LayoutError
 from layoutalg.ground.listed import ListedLayout
 from layoutalg.proofs.dtypes import ElementType, stated_type
-from layoutalg.proofs.tile_map import extents_of, flat_offsets, in_order, layout_of, offsets, takes_offsets
+from layoutalg.proofs.tile_map import extents_of, flat_offsets, in_order, layout_of, offsets
 from layoutalg.targets.nvidia.swizzles import CHUNK_BYTES
 
 IntArray: TypeAlias = npt.NDArray[np.int64]
