@@ -21,6 +21,7 @@ from layoutalg.cute import ComposedLayout, CuteLayout
 from layoutalg.f2 import LinearLayout, flatten_outs, transpose_outs
 from layoutalg.ground.check import Checker
 from layoutalg.ground.errors import LayoutError
+from layoutalg.ground.layout import takes_offsets
 from layoutalg.ground.listed import ListedLayout
 from layoutalg.proofs.dtypes import ElementType, stated_type
 from layoutalg.proofs.tile_map import extents_of, flat_offsets, in_order, layout_of, offsets
