@@ -174,7 +174,9 @@ def _settled(text: str, pieces: tuple[Piece, ...], *names: Any) -> Value:
 
 
 def told_question(ask: Callable[..., Any], operands: Sequence[Any]) -> str:
-    """Return a question in words, for messages."""
+    """Return a question in words, for messages; what a user's text means is told as the text."""
+    if all(isinstance(operand, str) for operand in operands):
+        return " given ".join(filter(None, operands))
     told = [operand.told() if isinstance(operand, Value) else str(operand) for operand in operands]
     return f"{ask.__name__} of {' and '.join(told)}"
 

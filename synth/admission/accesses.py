@@ -17,7 +17,8 @@ from layoutalg.ground.refusal import Broken
 from layoutalg.ground.verdict import Unknown
 from layoutalg.proofs import certify
 from layoutalg.proofs.accesses import AccessPlan
-from layoutalg.proofs.admission import Admission, Admitted, Grade
+from layoutalg.proofs.admission import Admission, Admitted, Grade, Refused
+from layoutalg.proofs.certify import conditions
 from layoutalg.proofs.certify.certificate import Certificate
 from layoutalg.proofs.certify.evidence import false
 from layoutalg.proofs.register_map import tile_elements
@@ -27,7 +28,7 @@ from layoutalg.synth.admission.repairs import ranked
 from layoutalg.synth.admission.request import CHECK, IntArray, Request, misaligned
 from layoutalg.targets.banks import bank_model
 from layoutalg.targets.nvidia.accesses import FORMS, AccessForm, access_form, available, layout, layout_of_table
-from layoutalg.targets.registry import lookup
+from layoutalg.targets.registry import TARGETS, lookup
 
 if TYPE_CHECKING:
     from layoutalg.proofs.certify.systems import System
@@ -57,7 +58,7 @@ def find_access(request: Request) -> Admission:
     if offered is None:
         return Unknown(f"it is undocumented whether {request.target} has {form.name}", ("targets",))
     if not offered:
-        return request.refused(Broken("ACCESS_ARCH", f"{request.target} has no {form.name}"))
+        return _lacking(request, form)
     answer = _moved(request, form)
     if isinstance(answer, Broken):
         return request.refused(
@@ -65,6 +66,12 @@ def find_access(request: Request) -> Admission:
             repairs=lambda: ranked(request, find_access, _others(request, form), form.row_bits),
         )
     return _admitted(request, form, answer, _plan(request, form, answer))
+
+
+def _lacking(request: Request, form: AccessForm) -> Refused:
+    """Refuse because the target has no such form of the instruction."""
+    evidence = conditions.named(request.target, *(arch for arch in TARGETS if available(form, arch)))
+    return request.refused(Broken("ACCESS_ARCH", f"{request.target} has no {form.name}", {}, evidence))
 
 
 def _admitted(request: Request, form: AccessForm, answer: Moved, plan: AccessPlan) -> Admitted:
@@ -288,7 +295,7 @@ def find_copy(request: Request) -> Admission:
     forms = list(map(access_form, names))
     for form in forms:
         if not available(form, request.target):
-            return request.refused(Broken("ACCESS_ARCH", f"{request.target} has no {form.name}"))
+            return _lacking(request, form)
         found = _copied(request, form)
         if isinstance(found, Broken):
             first = first or found

@@ -42,7 +42,7 @@ from layoutalg.targets.layouts.nvidia_instructions import (
     variant_of,
 )
 from layoutalg.targets.nvidia import wgmma
-from layoutalg.targets.registry import lookup
+from layoutalg.targets.registry import TARGETS, lookup
 from layoutalg.targets.target_model import model_of
 
 _AMD = {"mfma": MFMA, "wmma": WMMA}
@@ -156,7 +156,8 @@ def find_mma(request: Request) -> Admission:
         raise CHECK.malformed("consumer", rule, request.consumer)
     request.only(*(("metadata", "selector") if variant and operand == "A" else ()))
     if made.full not in model_of(request.target).instructions:
-        return request.refused(Broken("MMA_ARCH", f"{request.target} has no {made.ptx}"))
+        evidence = conditions.named(request.target, *(a for a in TARGETS if made.full in model_of(a).instructions))
+        return request.refused(Broken("MMA_ARCH", f"{request.target} has no {made.ptx}", {}, evidence))
     shape, kind, given = made.table[made.name], made.type(operand), request.dtype.operand
     widths = tuple(dict.fromkeys((ELEMENT_BITS[kind], ELEMENT_BITS[shape.operand])))
     because = f"operand {operand} of {name} must be {kind}, got {request.dtype.name}"

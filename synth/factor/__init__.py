@@ -45,6 +45,8 @@ from layoutalg.synth.factor.orders import Order, first_mixed, tried
 from layoutalg.synth.factor.question import ROLES, IntArray, Question, read
 from layoutalg.synth.factor.refusals import certified
 from layoutalg.synth.factor.shuffles import shuffles
+from layoutalg.targets.consumers import Absent
+from layoutalg.targets.consumers import consumer as consumer_of
 from layoutalg.targets.nvidia.swizzles import SWIZZLE_TABLE
 from layoutalg.targets.nvidia.tensormap.facts import swizzle_supported
 from layoutalg.targets.registry import lookup
@@ -106,6 +108,9 @@ def factorise(
     question = read(layout, dtype, warps, roles, lookup(target).lanes)
     try:
         with clock.within(clock.checked_seconds(budget_seconds, "budget_seconds")):
+            missing = consumer_of(consumer, lookup(target))
+            if isinstance(missing, Absent):
+                return Refused.by((Broken(missing.rule, missing.reason),), consumer, target, question.dtype.name)
             return _found(question, consumer, target)
     except BudgetError as spent:
         return Unknown(spent.diagnostic.because or spent.diagnostic.what, ("factorise",))

@@ -18,8 +18,10 @@ import numpy.typing as npt
 
 from layoutalg.bridges.cute import recognize
 from layoutalg.cute import ComposedLayout, CuteLayout
+from layoutalg.f2 import LinearLayout, flatten_outs, transpose_outs
 from layoutalg.ground.check import Checker
 from layoutalg.ground.errors import LayoutError
+from layoutalg.ground.layout import takes_offsets
 from layoutalg.ground.listed import ListedLayout
 from layoutalg.proofs.dtypes import ElementType, stated_type
 from layoutalg.proofs.tile_map import extents_of, flat_offsets, in_order, layout_of, offsets
@@ -81,6 +83,8 @@ def read(layout: object, dtype: object, warps: int, roles: Sequence[str] | None,
     found = layout_of(layout, None, max(1, kind.bits // 8))
     if isinstance(found, ListedLayout):
         found = _with_formula(found)
+    if isinstance(found, LinearLayout) and len(found.out_dims) > 1 and not takes_offsets(found):
+        found = flatten_outs(transpose_outs(found, list(found.out_dims)[::-1]), "offset")  # of a row-major tile
     modes = _axes(found)
     named = tuple(name for name, _ in modes)
     if roles is not None:

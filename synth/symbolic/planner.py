@@ -205,6 +205,8 @@ def plain_plan(problem: TensorMapProblem) -> TensorMapPlan | None:
     forms = Forms(problem)
     found: list[View] = []
     for box in boxes(problem, problem.swizzle, 1):
+        if not box.own:
+            continue
         best = (view for wanted in OOB_CLASSES for view in views(forms, box, 1, wanted, plain=True))
         found += itertools.islice(best, 1)
     for view in sorted(found, key=lambda view: (len(view.lines), view.box.issues))[:MOST_CANDIDATES]:

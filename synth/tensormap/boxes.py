@@ -67,6 +67,12 @@ class Box:
         """Copies per tile."""
         return len(self.starts) * math.prod(self.atoms[index].extent for index in self.loops)
 
+    @property
+    def own(self) -> bool:
+        """Whether each row walks a tile dimension of its own, so that a map may have the tensor's dimensions."""
+        dims = [{self.atoms[index].dim for index in row.atoms} for row in self.rows]
+        return all(len(mine) == 1 for mine in dims) and len(set().union(*dims)) == len(dims)
+
     def thin(self, swizzle: str, element_bytes: int) -> bool:
         """Whether the innermost row is a small part of a longer one: fewer issues, but slower copies."""
         count = self.rows[0].count

@@ -195,7 +195,7 @@ def _found(problem: TensorMapProblem, task: _Task) -> TensorMapPlan | None:
     for statement in variants(problem):  # maps with the tensor's own dimensions are preferred to any others
         found = _boxes(statement)
         tried += found
-        best = _best_of(found, best, task, plain=True)
+        best = _best_of(sorted(found, key=_plain_order), best, task, plain=True)
         other = statement.swizzle != problem.swizzle
         if best is not None and best.oob == "exact" and len(best.issues) == 1 and (other or not _cuts(best.tensor_map)):
             return best
@@ -262,7 +262,13 @@ def _boxes(problem: TensorMapProblem) -> list[_Sized]:
 
 def _order(sized: _Sized) -> tuple[object, ...]:
     forms, ratio, box = sized
-    return _thin(forms, box), box.issues, ratio, len(box.rows), [-row.count for row in box.rows]
+    return _thin(forms, box), box.issues, ratio, len(box.rows), not box.own, [-row.count for row in box.rows]
+
+
+def _plain_order(sized: _Sized) -> tuple[object, ...]:
+    """The order with rows of the tensor's own dimensions among the long ones."""
+    thin, *rest = _order(sized)
+    return thin and not sized[2].own, *rest
 
 
 def _thin(forms: Forms, box: Box) -> bool:

@@ -226,3 +226,21 @@ def test_what_cannot_be_asked_is_refused_and_what_is_not_known_is_said() -> None
     for wrong in ({"roles": ("lane",)}, {"dtype": "u4"}, {"warps": 0}):
         with pytest.raises(la.LayoutError, match=r"LA880|LA340"):
             factorise("(64,8):(1,64)", **wrong)
+
+
+@pytest.mark.parametrize("consumer", ["tma", "ldmatrix.x4", "bulk"])
+def test_a_target_without_the_instruction_refuses_every_layout(consumer: str) -> None:
+    for text in ("F2[register=(4), lane=(0), warp=(7) -> offset:8]", "(64,64):(64,1)", "(3,32):(32,1)"):
+        found = factorise(text, consumer, "gfx942")
+        assert isinstance(found, Refused)
+        assert found.rules == (f"NO_{consumer.split('.')[0].upper()}",)
+
+
+def test_registers_of_a_tile_are_those_of_its_row_major_offsets() -> None:
+    held = "F2[register=(0,1)(8,0)(0,8), lane=(0,2)(0,4)(1,0)(2,0)(4,0) -> dim0:16, dim1:16]"
+    flat = "F2[register=(1)(128)(8), lane=(2)(4)(16)(32)(64) -> offset:256]"
+    for consumer in ("tma", "ldmatrix.x4"):
+        found, wanted = factorise(held, consumer), factorise(flat, consumer)
+        assert found.carried == wanted.carried
+        assert found.residual == wanted.residual
+        assert la.equivalent(found.carried @ found.residual, la.parse(flat))

@@ -13,10 +13,12 @@ from layoutalg.ground.errors import MalformedError
 from layoutalg.ground.refusal import Broken
 from layoutalg.proofs.admission import SCHEMA
 from layoutalg.proofs.certify import conditions
+from layoutalg.proofs.checker import check
 from layoutalg.proofs.tensormap import TensorMapProblem
 from layoutalg.synth.admission.request import request_of
 
 SWIZZLED = "Sw<3,3,3> o 0 o (64,64):(64,1)"
+FRAGMENT = "F2[register=(0,1)(8,0)(0,8), lane=(0,2)(0,4)(1,0)(2,0)(4,0) -> dim0:16, dim1:16]"
 
 
 @pytest.mark.parametrize("consumer", ["tma", "wgmma.A"])
@@ -252,3 +254,18 @@ def test_a_problem_is_asked_whole_of_its_shared_side_or_refused(consumer, target
     assert getattr(found, "rules", ()) == getattr(alone, "rules", ())
     if found and not whole:
         assert found.certificate.seal == alone.certificate.seal
+
+
+@pytest.mark.parametrize(
+    ("layout", "consumer", "target", "dtype", "rule"),
+    [
+        (SWIZZLED, "ldmatrix.m16n16.x1.trans.b8", "sm_90a", "e4m3", "ACCESS_ARCH"),
+        (FRAGMENT, "mma.m16n8k16.f32.e4m3.A", "sm_80", "e4m3", "MMA_ARCH"),
+        (FRAGMENT, "mma.sp.m16n8k64.f32.e4m3.A", "sm_80", "e4m3", "MMA_ARCH"),
+        (SWIZZLED, "stmatrix.x4", "sm_80", None, "NO_STMATRIX"),
+    ],
+)
+def test_what_a_target_lacks_is_refused_with_a_certificate(layout, consumer, target, dtype, rule):
+    found = la.admissible(layout, consumer, target, dtype)
+    assert found.rules == (rule,)
+    assert check(found.certificate.to_json())[0] == 0

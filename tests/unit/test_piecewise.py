@@ -220,3 +220,10 @@ def test_values_beyond_64_bits_at_one_index() -> None:
     """A product beyond 64 bits is a plain integer, not an array."""
     layout = PiecewiseLayout(f"{{ [i, j] -> [{2**62}i + {2**61}j] : 0 <= i < 5000 and 0 <= j < 3 }}")
     assert layout.at(4999 + 5000) == 2**62 * 4999 + 2**61
+
+
+def test_a_refused_union_shows_the_layouts_as_they_were_written() -> None:
+    low, high = "{ [low] -> [low] : 0 <= low < 41 }", "{ [low] -> [2low] : 23 <= low < 67 }"
+    with pytest.raises(MalformedError) as caught:
+        PiecewiseLayout(low).union(PiecewiseLayout(high))
+    assert caught.value.diagnostic.where == (f"{low} union {high}",)

@@ -171,3 +171,9 @@ def test_one_period_is_a_proof() -> None:
             assert (bound % found.period in found.covered) <= bool((moved | ~wanted).all())
             if bound >= multiple:  # below, some elements are never in bounds
                 assert (bound % found.period in found.exact) == bool((moved == wanted).all())
+
+
+def test_tiles_of_whole_rows_take_one_copy_for_every_number_of_rows():
+    plan = la.tensormap(la.Tensor(("M", 64)), (64, 64), "(64,64):(64,1)")
+    assert len(plan.issues) == 1
+    assert str(plan.guard) == "1 <= M <= 2**31"

@@ -398,3 +398,11 @@ def test_an_origin_that_no_coordinate_expresses_is_refused():
     whole = synthesize_tensormap(problem([64, 64], [64, 1], [64, 64], [[[64, 64]], [[64, 1]]], swizzle="128B"))
     with pytest.raises(MalformedError, match="the origin of dimension 0 must be 0 in this plan, got 64"):
         whole.coordinates((64, 0))
+
+
+@pytest.mark.parametrize("shape", [(1024, 64), (1024, 16), (1024, 8), (1000, 24), (192, 64)])
+def test_tiles_of_whole_rows_have_maps_of_the_tensors_own_dimensions(shape):
+    rows, columns = shape
+    plan = planned(problem([rows, columns], [columns, 1], [64, columns], [[[64, columns]], [[columns, 1]]]))
+    assert plan.tensor_map.dims == (columns, rows)
+    assert plan.tensor_map.box == (columns, 64)
