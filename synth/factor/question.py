@@ -21,9 +21,10 @@ from layoutalg.cute import ComposedLayout, CuteLayout
 from layoutalg.f2 import LinearLayout, flatten_outs, transpose_outs
 from layoutalg.ground.check import Checker
 from layoutalg.ground.errors import LayoutError
+from layoutalg.ground.layout import takes_offsets
 from layoutalg.ground.listed import ListedLayout
 from layoutalg.proofs.dtypes import ElementType, stated_type
-from layoutalg.proofs.tile_map import extents_of, flat_offsets, in_order, layout_of, offsets, takes_offsets
+from layoutalg.proofs.tile_map import extents_of, flat_offsets, in_order, layout_of, offsets
 from layoutalg.targets.nvidia.swizzles import CHUNK_BYTES
 
 IntArray: TypeAlias = npt.NDArray[np.int64]

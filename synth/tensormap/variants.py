@@ -1,9 +1,10 @@
 """Equivalent statements of one problem: a plan of any of them is a plan of the problem.
 
-A variant differs in two ways. *Unseen coordinates:* if only one coordinate of a tile dimension at origin 0 is ever in
+A variant differs in three ways. *Unseen coordinates:* if only one coordinate of a tile dimension at origin 0 is ever in
 bounds, any pitch and digit order will do; if only origin 0 shows anything, so will any step of the other origins that
 leaves the bounds; a tile that never shows anything is only filled. *Other swizzles:* if undoing another swizzle on the
-requested addresses leaves a sum of strides, the tile is that swizzle of these strides. The checker proves every plan
+requested addresses leaves a sum of strides, the tile is that swizzle of these strides. *Folded dimensions:* one that the
+tile covers is part of the dimension that continues it, so that a row of a box may end inside it. The checker proves every plan
 against the original problem.
 """
 
@@ -112,6 +113,45 @@ def _blank(problem: TensorMapProblem) -> TensorMapProblem:
 
 def _put(values: tuple[_T, ...], position: int, value: _T) -> tuple[_T, ...]:
     return (*values[:position], value, *values[position + 1 :])
+
+
+def statements(problem: TensorMapProblem) -> Iterator[TensorMapProblem]:
+    """Yield the variants of a problem, then their folded forms."""
+    stated = list(variants(problem))
+    yield from stated
+    yield from (folded for folded in map(_folded, stated) if folded not in stated)
+
+
+def _folded(problem: TensorMapProblem) -> TensorMapProblem:
+    """Return the problem with every covered dimension inside the one that continues it; its own place has extent 1."""
+    for fast in range(problem.rank):
+        extent, pitch = problem.tile[fast], problem.global_strides[fast]
+        covers = problem.bounds[fast] == (0, extent) and not problem.origin_multiple[fast]
+        if extent == 1 or not covers or problem.element_strides[fast] != 1:
+            continue
+        for slow in range(problem.rank):
+            if problem.global_strides[slow] == pitch * extent and problem.element_strides[slow] == 1 and slow != fast:
+                return _folded(_into(problem, fast, slow))
+    return problem
+
+
+def _into(problem: TensorMapProblem, fast: int, slow: int) -> TensorMapProblem:
+    """Fold one dimension into another."""
+    extent = problem.tile[fast]
+
+    def put(values: tuple[_T, ...], one: _T, both: _T) -> tuple[_T, ...]:
+        return _put(_put(values, fast, one), slow, both)
+
+    low, high = problem.bounds[slow]
+    return replace(
+        problem,
+        global_shape=put(problem.global_shape, 1, problem.global_shape[slow] * extent),
+        global_strides=put(problem.global_strides, problem.global_strides[slow], problem.global_strides[fast]),
+        tile=put(problem.tile, 1, problem.tile[slow] * extent),
+        smem_modes=put(problem.smem_modes, ((1, 0),), (*problem.smem_modes[fast], *problem.smem_modes[slow])),
+        bounds=put(problem.bounds, (0, 1), (low * extent, high * extent)),
+        origin_multiple=put(problem.origin_multiple, 0, problem.origin_multiple[slow] * extent),
+    )
 
 
 def variants(problem: TensorMapProblem) -> Iterator[TensorMapProblem]:
