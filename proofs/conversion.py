@@ -198,8 +198,7 @@ class ConversionPlan(
     blocks: int = 1
 
     def _validate(self) -> None:
-        if self.mechanism not in MECHANISMS:
-            raise CHECK.malformed("mechanism", f"must be one of {', '.join(MECHANISMS)}", self.mechanism)
+        CHECK.choice(self.mechanism, "mechanism", MECHANISMS)
         if self.element_bits not in ELEMENT_BITS:
             raise CHECK.malformed("element_bits", "must be 8, 16, 32, 64 or 128", self.element_bits)
         if (self.source.lanes, self.source.warps) != (self.destination.lanes, self.destination.warps):

@@ -54,8 +54,7 @@ class CellAccess(Record, code="LA920", json="name kind bits instructions"):
     cells: tuple[tuple[int | None, ...], ...]
 
     def _validate(self) -> None:
-        if self.kind not in KINDS:
-            raise CHECK.malformed("kind", f"must be one of {', '.join(KINDS)}", self.kind)
+        CHECK.choice(self.kind, "kind", KINDS)
         if not self.cells or any(all(cell is None for cell in lanes) for lanes in self.cells):
             raise CHECK.malformed("cells", "must have at least one instruction, each with an active lane", self.name)
         if any(cell is not None and not 0 <= cell < MOST_CELLS for cell in itertools.chain(*self.cells)):

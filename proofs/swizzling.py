@@ -53,8 +53,7 @@ class TileAccess(Record, code="LA910", json="layout kind"):
     kind: str = "load"
 
     def _validate(self) -> None:
-        if self.kind not in KINDS:
-            raise CHECK.malformed("kind", f"must be one of {', '.join(KINDS)}", self.kind)
+        CHECK.choice(self.kind, "kind", KINDS)
         if not {"register", "lane"} <= set(self.layout.in_dims):
             raise CHECK.malformed("accesses", "must map the axes register and lane", str(self.layout.in_dims))
 

@@ -109,8 +109,7 @@ banks("ldmatrix", "(32,4):(4,1)")
         words per bank  11111111111111111111111111111111 lanes 0-15
                         11111111111111111111111111111111 lanes 16-31
     """
-    if not isinstance(target, str) or target not in TARGETS:
-        raise _CHECK.malformed("target", f"must be one of {', '.join(TARGETS)}", target)
+    _CHECK.choice(target, "target", TARGETS)
     extents = None if shape is None else _CHECK.vector(shape, "shape")
     clock.check("an explanation")
     if isinstance(value, bytes):

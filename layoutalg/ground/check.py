@@ -6,7 +6,8 @@ reports the argument, the rule and the actual value. Without a headline, "ARGUME
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+import itertools
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -83,6 +84,12 @@ class Checker:
             )
         return value
 
+    def choice(self, value: object, argument: str, known: Collection[str]) -> str:
+        """Return ``value`` if it is one of the known strings."""
+        if not isinstance(value, str) or value not in known:
+            raise self.malformed(argument, f"must be one of {', '.join(known)}", value)
+        return value
+
     def name(self, value: object, argument: str, seen: Collection[str] = ()) -> str:
         """Return an axis name: an identifier not in ``seen``."""
         if not isinstance(value, str) or not value.isidentifier():
@@ -112,17 +119,39 @@ class Checker:
             found[self.name(entry[0], where, found)] = entry[1]
         return list(found.items())
 
-    def vector(self, value: object, argument: str, length: int | None = None) -> tuple[int, ...]:
-        """Return a sequence of integers (of length ``length`` if given) as a tuple of ints."""
+    def texts(self, value: object, argument: str, known: Collection[str], length: int | None = None) -> tuple[str, ...]:
+        """Return a sequence of known strings (of length ``length`` if given) as a tuple; they may repeat."""
+        if not isinstance(value, (tuple, list)):
+            raise self.malformed(argument, "must be a sequence of strings", value)
+        if length is not None and len(value) != length:
+            raise self.malformed(argument, f"must have {length} entries", value)
+        return tuple([self.choice(entry, f"{argument}[{place}]", known) for place, entry in enumerate(value)])
+
+    def entries(self, value: object, argument: str, most: int, rule: str = "must be a sequence") -> tuple[Any, ...]:
+        """Return an iterable of at most ``most`` entries as a tuple; texts and mappings are none."""
+        if isinstance(value, (str, bytes, Mapping)) or not isinstance(value, Iterable):
+            raise self.malformed(argument, rule, value)
+        try:
+            found = tuple(itertools.islice(value, most + 1))
+        except TypeError:  # an array without axes
+            raise self.malformed(argument, rule, value) from None
+        if len(found) > most:
+            raise self.malformed(argument, f"must have at most {most} entries", value)
+        return found
+
+    def vector(
+        self, value: object, argument: str, length: int | None = None, low: int | None = None
+    ) -> tuple[int, ...]:
+        """Return a sequence of integers (of length ``length`` and at least ``low``, if given) as a tuple of ints."""
         if isinstance(value, np.ndarray):
             value = value.tolist() if value.dtype.kind in "iuO" else value
         if not isinstance(value, (tuple, list)):
             raise self.malformed(argument, "must be a sequence of integers", value)
         if length is not None and len(value) != length:
             raise self.malformed(argument, f"must have {length} entries", value)
-        if set(map(type, value)) <= _INT:
+        if set(map(type, value)) <= _INT and (low is None or min(value, default=low) >= low):
             return tuple(value)
-        return tuple([self.integer(entry, f"{argument}[{place}]") for place, entry in enumerate(value)])
+        return tuple([self.integer(entry, f"{argument}[{place}]", low) for place, entry in enumerate(value)])
 
     def coordinate(self, value: object, argument: str, extent: int) -> int | npt.NDArray[Any]:
         """Return integers in [0, extent): one as an int, many as an array (int64 if the extent allows).

@@ -44,8 +44,7 @@ def to_text(value: Any, form: str, element_bits: int | None = None) -> str:
         >>> to_text(CuteLayout((4, 8), (8, 1)), "isl")
         '{ [c0, c1] -> [(8c0 + c1)] : 0 <= c0 <= 3 and 0 <= c1 <= 7 }'
     """
-    if not isinstance(form, str) or form not in FORMS:
-        raise CHECK.malformed("form", f"must be one of {', '.join(FORMS)}", form)
+    CHECK.choice(form, "form", FORMS)
     if element_bits is not None:
         if form not in ("cute_cpp", "cute_type", "cute_dsl"):
             raise CHECK.malformed("element_bits", "must be omitted except for the CuTe forms", element_bits)

@@ -211,8 +211,7 @@ def assert_admissible(
         (64, 64)
     """
     __tracebackhide__ = True
-    if consumer not in CONSUMERS:
-        raise CHECK.malformed("consumer", f"must be one of {', '.join(CONSUMERS)}", consumer)
+    CHECK.choice(consumer, "consumer", CONSUMERS)
     try:
         if consumer.startswith("wgmma"):
             return wgmma(consumer[-1], tensor, tile, smem, **options)

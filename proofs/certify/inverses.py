@@ -56,8 +56,7 @@ def inverse(layout: object, of: object = None, *, side: str = "left", codomain: 
         >>> print(none.evidence["missed"], none.evidence["invariant"], none.check().certificate["claim"])
         1 [['mod', [2]]] 1 is not taken: [0] at 32 points
     """
-    if side not in SIDES:
-        raise check.malformed("side", f"must be one of {', '.join(SIDES)}", side)
+    check.choice(side, "side", SIDES)
     f = function(layout, "layout")
     if f.outputs != 1:
         raise check.malformed("layout", "must have one output", f.outputs)

@@ -91,8 +91,7 @@ def _better_tensor(request: Request) -> Iterator[Idea]:
 def _found(request: Request) -> Admission:
     multicast = request.consumer == "bulk.multicast"
     request.only("tensor", "issues", *(["ctas"] if multicast else []))
-    if request.consumer not in INSTRUCTIONS:
-        raise CHECK.malformed("consumer", f"must be one of {', '.join(INSTRUCTIONS)}", request.consumer)
+    CHECK.choice(request.consumer, "consumer", INSTRUCTIONS)
     name = request.dtype.name
     if request.dtype.bits % 8:
         return Unknown(f"{request.dtype.bits}-bit elements: describe the layout in bytes", ("dtype",))

@@ -55,8 +55,7 @@ def find_im2col(request: Request) -> Admission:
         ('SWIZZLE_PITCH',)
     """
     request.only("tensor", *_CONVOLUTION)
-    if request.consumer not in CONSUMERS:
-        raise CHECK.malformed("consumer", f"must be one of {', '.join(CONSUMERS)}", request.consumer)
+    CHECK.choice(request.consumer, "consumer", CONSUMERS)
     if len(request.extents) != 2:
         raise CHECK.malformed("layout", "must map (pixel, channel)", request.extents)
     request.without_problem("use consumer 'tma' for boxes")

@@ -105,8 +105,7 @@ def find_tma(request: Request) -> Admission:
         raise CHECK.malformed("oob", f"must be one of {', '.join(OOB_CLASSES)}", oob)
     if oob is not None and request.options.get("tensor") is None:
         raise CHECK.malformed("oob", "must be given together with tensor, whose bounds it refers to", oob)
-    if request.consumer not in DIRECTIONS:
-        raise CHECK.malformed("consumer", f"must be one of {', '.join(DIRECTIONS)}", request.consumer)
+    CHECK.choice(request.consumer, "consumer", DIRECTIONS)
     words = request.consumer.split(".")
     if words[1:2] != ["reduce"]:  # multicast: the same boxes to the same offset in every block
         return carried(request, DIRECTIONS[request.consumer])
@@ -155,8 +154,7 @@ def _interleave(request: Request) -> str:
     """Return the option of that name."""
     given = request.options.get("interleave", "NONE")
     known = (*hardware.INTERLEAVES, "any")
-    if given not in known:
-        raise CHECK.malformed("interleave", f"must be one of {', '.join(known)}", given)
+    CHECK.choice(given, "interleave", known)
     return str(given)
 
 

@@ -35,8 +35,7 @@ ACCUMULATORS = ("f16", "f32", "s32")
 
 def typed(request: Request) -> Request | Refused:
     """Return the request with its element type as ``wgmma`` calls it, or why it has no such operand."""
-    if request.consumer not in OPTIONS:
-        raise CHECK.malformed("consumer", f"must be one of {', '.join(OPTIONS)}", request.consumer)
+    CHECK.choice(request.consumer, "consumer", OPTIONS)
     request.only(*OPTIONS[request.consumer])
     if not hardware.has_wgmma(request.target):
         return request.refused(Broken("WGMMA_ARCH", f"{request.target} has no wgmma; use {hardware.ARCH}"))

@@ -71,8 +71,7 @@ def padding(
         (144, 2)
     """
     asked = _question(shape, accesses, target, element_bits)
-    if form not in FORMS:
-        raise CHECK.malformed("form", f"must be one of {', '.join(FORMS)}", form)
+    CHECK.choice(form, "form", FORMS)
     with clock.within(clock.checked_seconds(budget_seconds, "budget_seconds")):
         plan = _least(asked, form)
     return plan if plan.conflict_free else replace(plan, elsewhere=partial(better_plans, asked, plan.turns, form))

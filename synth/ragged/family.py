@@ -76,8 +76,7 @@ def synthesize_ragged(
     Source: Triton's ragged descriptors, arXiv 2508.16584 (pools of boxes), CUTLASS's grouped kernels (a map per group).
     """
     source = tensor_of(tensor, smem, named=True)
-    if strategy not in STRATEGIES:
-        raise CHECK.malformed("strategy", f"must be one of {', '.join(STRATEGIES)}", strategy)
+    CHECK.choice(strategy, "strategy", STRATEGIES)
     place = CHECK.integer(axis, "axis", 0, len(source.shape))
     if place == len(source.shape) - 1 and len(source.shape) > 1:
         raise CHECK.malformed(

@@ -79,8 +79,7 @@ def swizzle(
         ('Sw<3,3,6> o 0 o (64,64):(64,1)', 192, 192)
     """
     asked = question(accesses, target, element_bits, tile)
-    if form not in FORMS:
-        raise CHECK.malformed("form", f"must be one of {', '.join(FORMS)}", form)
+    CHECK.choice(form, "form", FORMS)
     chunk = CHECK.integer(chunk_bytes, "chunk_bytes")
     if chunk & (chunk - 1) or not _least_chunk(asked) <= chunk <= 128:
         raise CHECK.malformed("chunk_bytes", "must be a power of two from 4 to 128, at least one element", chunk)

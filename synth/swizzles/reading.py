@@ -163,9 +163,7 @@ def _extents_of(accesses: Sequence[object], element_bits: int, lanes: int) -> tu
 
 
 def _kind(given: object) -> str:
-    if not isinstance(given, str) or given not in KINDS:
-        raise CHECK.malformed("kind", f"must be one of {', '.join(KINDS)}", given)
-    return given
+    return CHECK.choice(given, "kind", KINDS)
 
 
 def _listed(given: object, argument: str) -> tuple[object, ...]:

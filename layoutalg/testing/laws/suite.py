@@ -115,8 +115,7 @@ def _found(law: str, operands: tuple[Any, ...], because: str) -> Counterexample:
 
 
 def _law(name: str) -> Law:
-    if name not in LAWS:
-        raise CHECK.malformed("law", f"must be one of {', '.join(LAWS)}", name)
+    CHECK.choice(name, "law", LAWS)
     return LAWS[name]
 
 

@@ -84,8 +84,7 @@ class MatrixDescriptor:
             if value % UNIT_BYTES:
                 raise CHECK.malformed(name, f"must be a multiple of {UNIT_BYTES}", value)
         CHECK.integer(self.base_offset, "base_offset", 0, 8)
-        if self.swizzle not in SWIZZLES:
-            raise CHECK.malformed("swizzle", f"must be one of {', '.join(SWIZZLES)}", self.swizzle)
+        CHECK.choice(self.swizzle, "swizzle", SWIZZLES)
         if self.leading_mode not in LEADING_MODES:
             raise CHECK.malformed("leading_mode", "must be relative or absolute", self.leading_mode)
         if self.leading_mode == "absolute":

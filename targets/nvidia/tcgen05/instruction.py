@@ -249,9 +249,7 @@ def checked_kind(kind: object) -> Kind:
         >>> print(checked_kind("tf32"))
         kind::tf32: tf32 -> f32, K 8
     """
-    if not isinstance(kind, str) or kind not in KINDS:
-        raise CHECK.malformed("kind", f"must be one of {', '.join(KINDS)}", kind)
-    return KINDS[kind]
+    return KINDS[CHECK.choice(kind, "kind", KINDS)]
 
 
 def decode_instruction(raw: int, kind: str) -> InstructionDescriptor:

@@ -198,8 +198,7 @@ class TmemAccess(Shown):
 
     def __post_init__(self) -> None:
         checked_kinds(self, "LA846")
-        if self.shape not in SHAPES:
-            raise CHECK.malformed("shape", f"must be one of {', '.join(SHAPES)}", self.shape)
+        CHECK.choice(self.shape, "shape", SHAPES)
         if self.num < 1 or self.num & (self.num - 1) or self.registers > 128:
             most = 128 // _registers(self.shape)
             raise _access("TMEM_NUM", f".x{self.num} of {self.shape}: .num must be a power of two in 1..{most}")

@@ -57,8 +57,7 @@ def operand_kind(dtype: str, kind: str | None = None) -> Kind:
         >>> operand_kind("e4m3").name, operand_kind("e2m1", "mxf4").container_bits
         ('f8f6f4', 4)
     """
-    if not isinstance(dtype, str) or dtype not in BITS:
-        raise CHECK.malformed("dtype", f"must be one of {', '.join(BITS)}", dtype)
+    CHECK.choice(dtype, "dtype", BITS)
     found = next(entry for entry in KINDS.values() if dtype in entry.types) if kind is None else checked_kind(kind)
     if dtype not in found.types:
         raise CHECK.malformed("dtype", f"must be one of {', '.join(found.types)} for {found.name}", dtype)
@@ -100,8 +99,7 @@ def continued_pattern(major: str, swizzle: str, container_bits: int, k_bytes: in
         >>> continued_pattern("K", "32B", 16, 64)[1]
         'where 64 bytes along K continue past a span of 32'
     """
-    if not isinstance(major, str) or major not in MAJORS:
-        raise CHECK.malformed("major", "must be K or MN", major)
+    CHECK.choice(major, "major", MAJORS)
     bits = CHECK.integer(container_bits, "container_bits")
     if bits not in (4, 8, 16, 32):
         raise CHECK.malformed("container_bits", "must be 4, 8, 16 or 32", bits)
@@ -282,6 +280,7 @@ def _checked(
     along = entry.k if k is None else CHECK.integer(k, "k")
     if along not in (entry.k, 2 * entry.k) and (along, entry.container_bits) != (96, 4):
         raise CHECK.malformed("k", f"must be {entry.k} or, for B with sparse A, {2 * entry.k}", along)
+    CHECK.choice(major, "major", MAJORS)
     if major == "MN" and (not entry.transposes or BITS[dtype] < 8):
         raise broken("TCGEN05_TRANSPOSE_TYPE", f"{dtype} of {entry.name} is K-major only", "LA845", SOURCE)
     k_bytes = along * entry.container_bits // 8
