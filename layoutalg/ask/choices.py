@@ -289,17 +289,13 @@ def _linear(consumer: object) -> object:
 def _question(
     tensor: object, tile: Sequence[int], consumers: Sequence[object], target: str, fill: str, options: dict[str, Any]
 ) -> _Question:
-    if isinstance(consumers, str | bytes) or not isinstance(consumers, Sequence) or not consumers:
+    if not isinstance(consumers, tuple | list) or not consumers:
         raise CHECK.malformed("consumers", "must be a list of at least one consumer", consumers)
     source = tensor_of(tensor, *(each[1] for each in consumers if isinstance(each, tuple | list) and len(each) == 2))
-    extents = CHECK.vector(tile, "tile", len(source.shape))
-    for place, extent in enumerate(extents):
-        CHECK.integer(extent, f"tile[{place}]", 1)
+    extents = CHECK.vector(tile, "tile", len(source.shape), 1)
     first, second = matrix_of(CHECK, extents)
-    if not isinstance(target, str) or target not in TARGETS:
-        raise CHECK.malformed("target", f"must be one of {', '.join(TARGETS)}", target)
-    if fill not in FILLS:
-        raise CHECK.malformed("fill", f"must be one of {', '.join(FILLS)}", fill)
+    CHECK.choice(target, "target", TARGETS)
+    CHECK.choice(fill, "fill", FILLS)
     size = hardware.element_bytes(source.dtype)
     total = int(np.prod([int(extent) for extent in extents], dtype=object)) * size
     if total > _room(target):

@@ -451,12 +451,14 @@ def domain_offset(coord: IntTuple, layout: Cute) -> ComposedLayout:
     return moved(layout, CuteLayout(inttuple.unflatten(left, base.shape), base.stride), offset)
 
 
-def coord_text(coord: object) -> str:
-    """Return a coordinate in CuTe notation."""
+def coord_text(coord: object, level: int = 0) -> str:
+    """Return a coordinate in CuTe notation, bounded in length and depth."""
     if coord is None:
         return "_"
     if isinstance(coord, tuple):
-        text = "(" + ",".join([coord_text(entry) for entry in coord[:32]]) + ")"
+        if level > TUPLE_DEPTH:
+            return "(...)"
+        text = "(" + ",".join([coord_text(entry, level + 1) for entry in coord[:32]]) + ")"
         return text if len(text) <= 120 else text[:117] + "..."
     return shown(coord)
 

@@ -529,7 +529,7 @@ class Morphism(LeafAxes):
     def extend(self, extent: int, pitch: int) -> Morphism:
         """Return f into the padded codomain (T, extent) with one more pitch; same layout."""
         weights = unflatten(self.weights, self.codomain)
-        return Morphism(self.domain, (self.codomain, extent), self.map, (weights, pitch))
+        return Morphism(self.domain, (self.codomain, integer(extent, "extent")), self.map, (weights, pitch))
 
     def complement(self) -> Morphism:
         """Return the inclusion of the codomain leaves that f does not hit, in order; its domain is flat.

@@ -243,7 +243,7 @@ class CopyAtom:
 
         Source: PTX ISA 9.1 section 9.7.14.5.15.
         """
-        if matrices not in _LDMATRIX_SOURCES:
+        if integer(matrices, "matrices", "LA179") not in _LDMATRIX_SOURCES:
             raise malformed("matrices", "must be 1, 2 or 4", matrices, "LA179")
         shape, stride = (_LDMATRIX_TRANSPOSED if transposed else _LDMATRIX_VALUES)[matrices]
         lanes = CuteLayout((4, 8), (16, 1)) if transposed else CuteLayout(32, 2)

@@ -26,6 +26,8 @@ else:
 
 CONDITIONS: Final = 500
 """conditions: one set of assumptions about symbolic sizes"""
+NAMES: Final = 1 << 16
+"""unrestricted names of one set of assumptions"""
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
@@ -53,9 +55,10 @@ class Assumptions(Known):
         try:
             for entry in texts:
                 found.update(dict.fromkeys(read(entry)))
-            names = sorted({name_of(name) for name in integers})
         except TypeError as error:
             raise malformed("assumptions", "must be a sequence of conditions", conditions) from error
+        free = integers if isinstance(integers, str) else Checker("LA620").entries(integers, "integers", NAMES)
+        names = sorted({name_of(name, "a name of integers") for name in free})
         if len(found) > CONDITIONS:
             raise malformed("assumptions", f"must be at most {CONDITIONS} conditions", f"{len(found)}")
         object.__setattr__(self, "conditions", tuple(found))

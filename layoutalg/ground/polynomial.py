@@ -51,11 +51,11 @@ TERM_STEPS: Final = 50_000
 """products: monomial pairs multiplied while reading one symbolic size"""
 
 
-def name_of(value: object) -> str:
+def name_of(value: object, argument: str = "symbol") -> str:
     """Return the name of a symbol given as text or as a sympy symbol."""
     text = value if isinstance(value, str) else getattr(value, "name", None)
     if not is_name(text):
-        raise Checker("LA620").malformed("symbol", "must be a name", value)
+        raise Checker("LA620").malformed(argument, "must be a name", value)
     return text  # type: ignore[return-value]
 
 
@@ -276,12 +276,12 @@ class Polynomial:
         denominator = _make({tuple(sorted(powers.items())): Fraction(scale)})
         return self * denominator, denominator
 
-    def quotient(self, divisor: Polynomial) -> Polynomial | None:
+    def quotient(self, divisor: Polynomial | int | Fraction) -> Polynomial | None:
         """Return the polynomial q with q * divisor = self, or None if none was found.
 
         Always exists for a one-monomial divisor; otherwise polynomial division must leave no remainder.
         """
-        divisor = _operand(divisor)
+        divisor = _operand(divisor, "divisor")
         if not divisor.monomials:
             return None
         if len(divisor.monomials) == 1:
@@ -498,7 +498,7 @@ def names_of(values: Iterable[Polynomial]) -> frozenset[str]:
     return frozenset().union(*[value.names for value in values])
 
 
-def _operand(value: object) -> Polynomial:
+def _operand(value: object, argument: str = "operand") -> Polynomial:
     """Return an operand of arithmetic as a polynomial."""
     if isinstance(value, Polynomial):
         return value
@@ -506,4 +506,4 @@ def _operand(value: object) -> Polynomial:
         return number(int(value))
     if type(value) is Fraction:
         return number(value)
-    raise malformed("operand", "must be a polynomial or an integer; polynomial(value) reads text and sympy", value)
+    raise malformed(argument, "must be a polynomial or an integer; polynomial(value) reads text and sympy", value)

@@ -13,6 +13,9 @@ from layoutalg.piecewise.points import VALUE_BITS, check
 from layoutalg.piecewise.sets import PointSet
 from layoutalg.piecewise.value import Value
 
+PIECES = 1 << 16
+"""Limit on the pieces of one layout."""
+
 
 def from_pieces(
     axes: Sequence[str],
@@ -42,7 +45,7 @@ def from_pieces(
         for name in names:
             taken.append(check.name(name, argument, taken))
     head, point = f"[{', '.join(params)}] -> ", f"[{', '.join(axes)}]"
-    listed = [_piece(entry) for entry in pieces] if isinstance(pieces, Iterable) else []
+    listed = [_piece(entry) for entry in check.entries(pieces, "pieces", PIECES, "must be pairs (guard, values)")]
     if not listed:
         raise check.malformed("pieces", "must contain at least one pair (guard, values)", pieces)
     known = PiecewiseLayout(f"{head}{{ {point} -> [0] }}", given=given)

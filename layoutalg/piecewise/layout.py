@@ -145,7 +145,7 @@ class PiecewiseLayout(TextOfValue, Layout):
         """Evaluate at one point, axes and parameters by name; see ``apply``."""
         coords = {name: value for name, value in values.items() if name in self.axes}
         for name, value in coords.items():
-            if np.ndim(value):
+            if isinstance(value, (tuple, list)) or np.ndim(value):
                 raise check.malformed(name, "must be one integer", value)
         params = {name: value for name, value in values.items() if name not in self.axes}
         answers: dict[str, Numbers] = self.apply(coords, **params)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from layoutalg.ground.lazy import later
 from layoutalg.piecewise.pieces import Form, Region
+from layoutalg.piecewise.points import check
 from layoutalg.piecewise.value import Value
 
 if TYPE_CHECKING:
@@ -17,7 +18,8 @@ else:
 
 def symbols_of(names: Sequence[str], symbols: Mapping[str, Any] | None) -> dict[str, Any]:
     """Return a sympy symbol per name: the caller's, else a new integer symbol."""
-    return {name: sympy.Symbol(name, integer=True) for name in names} | dict(symbols or {})
+    given = {} if symbols is None else check.kind(symbols, Mapping, "symbols")  # type: ignore[type-abstract]
+    return {name: sympy.Symbol(name, integer=True) for name in names} | dict(given)
 
 
 def pieces(value: Value, symbols: Mapping[str, Any]) -> list[tuple[list[Any], Any]]:

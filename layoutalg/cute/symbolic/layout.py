@@ -28,8 +28,8 @@ from layoutalg.cute.symbolic.ledger import (
     text_of,
 )
 from layoutalg.ground import clock, limits
-from layoutalg.ground.assumptions import Assumptions, SideCondition
-from layoutalg.ground.check import refuse
+from layoutalg.ground.assumptions import CONDITIONS, Assumptions, SideCondition
+from layoutalg.ground.check import Checker, refuse
 from layoutalg.ground.conditions import Condition, at_least
 from layoutalg.ground.errors import AdmissibilityError, Diagnostic, MalformedError
 from layoutalg.ground.layout import Written, after
@@ -282,9 +282,7 @@ def symbolic(
 
 def _carried(conditions: Iterable[SideCondition]) -> tuple[SideCondition, ...]:
     """Return side conditions as a tuple, or raise for other values."""
-    if not isinstance(conditions, Iterable):
-        raise malformed("conditions", "must be SideCondition values", conditions, "LA622")
-    carried = tuple(conditions)
+    carried = Checker("LA622").entries(conditions, "conditions", CONDITIONS, "must be SideCondition values")
     for entry in carried:
         if not isinstance(entry, SideCondition):
             raise malformed("conditions", "must be SideCondition values", entry, "LA622")
