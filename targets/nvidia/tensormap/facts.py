@@ -18,6 +18,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from layoutalg.ground.check import integers
+from layoutalg.ground.errors import shown
 from layoutalg.targets.nvidia.swizzles import SWIZZLE_TABLE, HardwareSwizzle
 from layoutalg.targets.nvidia.tensormap.fields import DTYPES, TensorMap, checked_name, malformed
 from layoutalg.targets.nvidia.tensormap.limits import MAX_RANK, SMEM_DESTINATION_ALIGN_BYTES
@@ -72,11 +74,9 @@ def apply_swizzle(mode: str, byte_addresses: npt.ArrayLike) -> npt.NDArray[np.in
     Source: PTX ISA 9.1 section 5.5.7; 32B, 64B and 128B measured.
     """
     pairs = swizzle_xor(mode)
-    given = np.asarray(byte_addresses)
-    if given.size == 0:
-        return np.zeros(given.shape, np.int64)
-    if given.dtype.kind not in "iu" or int(given.min()) < 0 or int(given.max()) >= 1 << 63:
-        raise malformed("LA303", "byte_addresses are not integers in 0..2^63-1", f"dtype {given.dtype}")
+    given = integers(byte_addresses, "byte_addresses")
+    if given is None or (given.size and (int(given.min()) < 0 or int(given.max()) >= 1 << 63)):
+        raise malformed("LA303", "byte_addresses are not integers in 0..2^63-1", f"got {shown(byte_addresses)}")
     return np.asarray(xored(pairs, given.astype(np.int64)))
 
 

@@ -10,6 +10,7 @@ References: the enumerations of ``cuTensorMapEncodeTiled`` in ``cuda.h`` 12.0 to
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -22,6 +23,7 @@ from layoutalg.targets.model import fact
 from layoutalg.targets.nvidia.swizzles import SWIZZLE_TABLE
 
 _INT_LIMIT = 1 << 63
+_MOST_INTS = 1 << 16
 
 
 @fact("LA374")
@@ -129,7 +131,10 @@ def checked_ints(name: str, values: object, code: str = "LA300") -> tuple[int, .
         raise malformed(code, f"{name} is not a sequence of integers", f"{name} = {shown(values)}")
     if isinstance(values, np.ndarray) and values.ndim != 1:
         raise malformed(code, f"{name} is not one-dimensional", f"{name} has shape {values.shape}")
-    return tuple([checked_int(f"{name}[{index}]", value, code) for index, value in enumerate(values)])
+    entries = tuple(itertools.islice(values, _MOST_INTS + 1))
+    if len(entries) > _MOST_INTS:
+        raise malformed(code, f"{name} has too many entries", f"{name} = {shown(values)}, allowed {_MOST_INTS}")
+    return tuple([checked_int(f"{name}[{index}]", value, code) for index, value in enumerate(entries)])
 
 
 def checked_name(name: str, value: object, allowed: Mapping[str, object], code: str = "LA301") -> str:
