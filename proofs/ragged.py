@@ -91,8 +91,7 @@ class RaggedFamily(Record, Shown, code="LA865", schema="layoutalg/ragged-family/
     certificate: dict[str, object] = field(default_factory=dict, hash=False)
 
     def _validate(self) -> None:
-        if self.strategy not in STRATEGIES:
-            raise CHECK.malformed("strategy", f"must be one of {', '.join(STRATEGIES)}", self.strategy)
+        CHECK.choice(self.strategy, "strategy", STRATEGIES)
         if not self.plans or len(self.rules) < len(self.plans) or self.tile_rows < 1 or self.least_rows < 1:
             raise CHECK.malformed("rules", "must use every plan", len(self.rules))
 
@@ -109,9 +108,9 @@ class RaggedFamily(Record, Shown, code="LA865", schema="layoutalg/ragged-family/
             [(0, 64), (64, 4), (68, 2), (70, 64)]
         """
         rows, start, counts = self._rows(), 0, []
-        for group, size in enumerate(sizes):
+        for group, size in enumerate(CHECK.vector(sizes, "sizes", low=0)):
             clock.check("the copies of a ragged tensor")
-            counts.append(CHECK.integer(size, f"sizes[{group}]", 0))
+            counts.append(size)
             if 0 < size < self.least_rows:
                 raise CHECK.malformed(f"sizes[{group}]", f"must be 0 or at least {self.least_rows}", size)
             start = counts[-1] if self.strategy == "descriptors" else start + counts[-1]

@@ -134,8 +134,8 @@ def _by_axes(
         warp_axes: tuple[str, ...] = ()
     else:
         lane_axes = CHECK.names(("lane",) if lanes is None else lanes, "lanes", tuple(inputs))
-        given = [name for name in ("warp",) if name in inputs] if warps is None else warps
-        warp_axes = CHECK.names(tuple(given), "warps", tuple(inputs))
+        plain = tuple(name for name in ("warp",) if name in inputs)
+        warp_axes = CHECK.names(plain if warps is None else warps, "warps", tuple(inputs))
     blocks = inputs.get("block", 1)
     if blocks != 1 and "block" not in (*lane_axes, *warp_axes):
         raise CHECK.malformed("registers", "must be for a single block", f"{blocks} blocks")

@@ -232,7 +232,7 @@ def _refused(
     because += f"; undoing a swizzle ({others}) does not make it strided" * bool(others)
     stages = layout.stages if isinstance(layout, ComposedLayout) else ()
     foreign = [swizzle for swizzle, _ in stages if swizzle.bits and _name_of(swizzle, element_bytes, names) is None]
-    if foreign:
+    if foreign and others:
         because += f"; {_nearest(foreign[0], element_bytes, names)}"
     what = "not strides followed by a hardware swizzle"
     return RepresentabilityError(Diagnostic("LA377", what, (str(layout)[:200],), because, departure))

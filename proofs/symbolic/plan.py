@@ -279,7 +279,7 @@ class SymbolicPlan(Claim):
         )
 
     def _values(self, sizes: Mapping[str, int] | None, more: Mapping[str, int]) -> dict[str, int]:
-        values = sizes_of({**(sizes or {}), **more})
+        values = {**({} if sizes is None else sizes_of(sizes)), **sizes_of(more)}
         require_names(self.names, values, str(self.problem.tensor))
         return {name: values[name] for name in self.names}
 

@@ -6,7 +6,6 @@ origins and everything else are numbers.
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -90,8 +89,8 @@ class SymbolicProblem(Statement):
         """Read a problem document: extents, strides and bounds as numbers or texts, conditions in ``assume``."""
         if not isinstance(document, Mapping) or not isinstance(document.get("global"), Mapping):
             raise CHECK.malformed("document", "must be an object with an entry 'global'", document)
-        plain_document = copy.deepcopy(dict(document))
-        given = plain_document["global"]
+        given = dict(document["global"])
+        plain_document = {**document, "global": given}
         for key in ("shape", "stride", "dtype"):
             if key not in given:
                 raise CHECK.malformed(f"/global/{key}", "must be given", None)

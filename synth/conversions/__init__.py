@@ -83,11 +83,12 @@ def conversion(
     """
     asked = lookup(CHECK.kind(target, str, "target"))
     bits = asked_bits(CHECK, stated_bits(element_bits, source, destination, check=CHECK))
-    if mechanism is not None and (not isinstance(mechanism, str) or mechanism not in MECHANISMS):
-        raise CHECK.malformed("mechanism", f"must be one of {', '.join(MECHANISMS)}", mechanism)
-    given, wanted = parsed(source, destination, shape)
-    first = read(given, "source", asked.lanes, shape)
-    second = same_tensor(first, read(wanted, "destination", asked.lanes, shape))
+    if mechanism is not None:
+        CHECK.choice(mechanism, "mechanism", MECHANISMS)
+    extents = None if shape is None else CHECK.vector(shape, "shape", low=1)
+    given, wanted = parsed(source, destination, extents)
+    first = read(given, "source", asked.lanes, extents)
+    second = same_tensor(first, read(wanted, "destination", asked.lanes, extents))
     limit = shared_bytes(target) if smem_bytes is None else CHECK.integer(smem_bytes, "smem_bytes", 0)
     if _crosses(first, second):
         first, second = (each.clustered() for each in (first, second))

@@ -71,13 +71,14 @@ def gather(
     bits = asked_bits(CHECK, stated_bits(element_bits, source, check=CHECK))
     if (wide := stated(index).bits) not in (None, INDEX_BITS):
         raise CHECK.malformed("index", f"must hold indices of {INDEX_BITS} bits", f"{wide} bits")
-    if mechanism is not None and mechanism not in MECHANISMS:
-        raise CHECK.malformed("mechanism", f"must be one of {', '.join(MECHANISMS)}", mechanism)
-    theirs = shape if index_shape is None else index_shape
+    if mechanism is not None:
+        CHECK.choice(mechanism, "mechanism", MECHANISMS)
+    ours = None if shape is None else CHECK.vector(shape, "shape", low=1)
+    theirs = ours if index_shape is None else CHECK.vector(index_shape, "index_shape", low=1)
     given, wanted = (
-        read_written(end, sizes).layout if is_written(end) else end for end, sizes in ((source, shape), (index, theirs))
+        read_written(end, sizes).layout if is_written(end) else end for end, sizes in ((source, ours), (index, theirs))
     )
-    first = read(given, "source", asked.lanes, shape)
+    first = read(given, "source", asked.lanes, ours)
     second = read(wanted, "index", asked.lanes, theirs)
     question = _question(first, second, axis, bits, target)
     moved = fetched(question.source, question.virtual)
@@ -126,8 +127,7 @@ def _question(first: Given, second: Given, axis: str | int, element_bits: int, t
         raise CHECK.malformed("index", f"must have {first.counts[2]} warps, like the source", second.counts[2])
     names = [name for name, _ in first.tensor]
     if isinstance(axis, str):
-        if axis not in names:
-            raise CHECK.malformed("axis", f"must be one of {', '.join(names)}", axis)
+        CHECK.choice(axis, "axis", names)
         place = names.index(axis)
     else:
         place = CHECK.integer(axis, "axis", -len(names), len(names)) % len(names)

@@ -112,11 +112,10 @@ def read(layout: object, argument: str, lanes: int, shape: tuple[int, ...] | Non
         lanes: Lanes of a warp.
         shape: Extents of the tensor, outermost first.
     """
-    sizes = None if shape is None else tuple(CHECK.integer(extent, "shape", 1) for extent in shape)
     if isinstance(layout, LinearLayout):
         found = _linear(layout, argument, lanes)
     elif isinstance(layout, CuteLayout | ComposedLayout):
-        found = _tabled(_valued(layout, argument, lanes), _counted(sizes), argument, lanes, named=False)
+        found = _tabled(_valued(layout, argument, lanes), _counted(shape), argument, lanes, named=False)
     elif isinstance(layout, Layout):
         found = _tabled(*_by_names(layout, argument), argument, lanes)
     else:
@@ -124,9 +123,9 @@ def read(layout: object, argument: str, lanes: int, shape: tuple[int, ...] | Non
         if table is None or table.ndim != 3 or not table.size:
             rule = "must be a layout of register, lane, warp or of thread, value, or a table [warp, lane, register]"
             raise CHECK.malformed(argument, rule, layout)
-        found = _tabled(table.astype(np.int64), _counted(sizes), argument, lanes, named=False)
-    if sizes is not None and tuple(extent for _, extent in found.tensor) != sizes:
-        raise CHECK.malformed(argument, f"must be of a tensor of shape {sizes}", dict(found.tensor))
+        found = _tabled(table.astype(np.int64), _counted(shape), argument, lanes, named=False)
+    if shape is not None and tuple(extent for _, extent in found.tensor) != shape:
+        raise CHECK.malformed(argument, f"must be of a tensor of shape {shape}", dict(found.tensor))
     return found
 
 

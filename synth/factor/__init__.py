@@ -42,7 +42,7 @@ from layoutalg.synth.exchange import exchanges
 from layoutalg.synth.factor.bits import Bits, Carrier, bits_of, carriers, run_bits
 from layoutalg.synth.factor.instructions import carrier_of, template_of
 from layoutalg.synth.factor.orders import Order, first_mixed, tried
-from layoutalg.synth.factor.question import ROLES, IntArray, Question, read
+from layoutalg.synth.factor.question import CHECK, ROLES, IntArray, Question, read
 from layoutalg.synth.factor.refusals import certified
 from layoutalg.synth.factor.shuffles import shuffles
 from layoutalg.targets.consumers import Absent
@@ -105,6 +105,7 @@ def factorise(
         >>> found.rounds, bool(la.equivalent(found.carried @ found.residual, wanted))
         (4, True)
     """
+    CHECK.kind(consumer, str, "consumer")
     question = read(layout, dtype, warps, roles, lookup(target).lanes)
     try:
         with clock.within(clock.checked_seconds(budget_seconds, "budget_seconds")):

@@ -77,6 +77,7 @@ class Question:
 
 def read(layout: object, dtype: object, warps: int, roles: Sequence[str] | None, lanes: int = WARP_LANES) -> Question:
     """Return the question; arguments as for ``factorise``, plus the lanes of a warp."""
+    CHECK.integer(warps, "warps", 1, 33)
     kind = stated_type(dtype, layout, check=CHECK)
     if kind.bits not in (8, 16, 32, 64):
         raise CHECK.malformed("dtype", "must have 8, 16, 32 or 64 bits", kind.name)
@@ -88,15 +89,13 @@ def read(layout: object, dtype: object, warps: int, roles: Sequence[str] | None,
     modes = _axes(found)
     named = tuple(name for name, _ in modes)
     if roles is not None:
-        if isinstance(roles, str) or len(tuple(roles)) != len(modes) or not set(roles) <= {*ROLES, "thread"}:
-            raise CHECK.malformed("roles", f"must give one of {', '.join(ROLES)}, thread per axis", roles)
-        named = tuple(roles)
+        named = CHECK.texts(roles, "roles", (*ROLES, "thread"), len(modes))
     size = math.prod(extent for _, extent in modes)
     if not 0 < size <= MOST:
         raise CHECK.malformed("layout", f"must have 1 to {MOST} places", size)
     if set(named) & {*ROLES, "thread"}:
         return _threads(found, kind, modes, named, size, lanes)
-    return _tile(found, kind, modes, CHECK.integer(warps, "warps", 1, 33), lanes)
+    return _tile(found, kind, modes, warps, lanes)
 
 
 def _with_formula(layout: ListedLayout) -> Any:

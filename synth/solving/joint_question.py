@@ -53,12 +53,10 @@ def read(
     if box.bytes > limits.MAX_SMEM_BYTES:
         rule = f"must fit a block's {limits.MAX_SMEM_BYTES} bytes of shared memory"
         raise CHECK.malformed("tile", rule, f"{box.bytes} bytes")
-    if fill not in ("tma", "threads"):
-        raise CHECK.malformed("fill", "must be tma or threads", fill)
+    CHECK.choice(fill, "fill", ("tma", "threads"))
     if isinstance(consumers, str) or not isinstance(consumers, Sequence) or not consumers:
         raise CHECK.malformed("consumers", "must be a list of at least one consumer", consumers)
-    if target not in hardware.ARCHITECTURES:
-        raise CHECK.malformed("target", f"must be one of {', '.join(hardware.ARCHITECTURES)}", target)
+    CHECK.choice(target, "target", hardware.ARCHITECTURES)
     copies = ["tma"] if fill == "tma" or "tma" in consumers else []
     operands, moves = [], []
     for each in consumers:

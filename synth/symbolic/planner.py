@@ -24,7 +24,7 @@ from layoutalg.proofs.symbolic.checker import base_case, guard_implies_quickly, 
 from layoutalg.proofs.symbolic.guard import Clause, Guard, minimal, upper_bound
 from layoutalg.proofs.symbolic.obligations import obligations
 from layoutalg.proofs.symbolic.plan import SymbolicPlan, evaluated
-from layoutalg.proofs.symbolic.problem import SymbolicProblem
+from layoutalg.proofs.symbolic.problem import CHECK, SymbolicProblem
 from layoutalg.proofs.tensormap import TensorMapPlan, TensorMapProblem
 from layoutalg.proofs.tensormap.checker import proved
 from layoutalg.proofs.tensormap.plan import OOB_CLASSES
@@ -83,6 +83,7 @@ def synthesize_symbolic(
 
     Source: CUDA driver API, ``cuTensorMapEncodeTiled``; PTX ISA, tensor copies; measured behaviour in ``targets``.
     """
+    CHECK.kind(problem, SymbolicProblem, "problem")
     given = clock.checked_seconds(budget_seconds, "budget_seconds")
     try:
         with clock.within(given):
