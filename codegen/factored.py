@@ -110,8 +110,7 @@ def factored_kernel(found: Factorisation, way: Way | None = None, name: str | No
         raise CHECK.malformed("found", "must be carried by the copy engine", found.plan.consumer)
     costs = found.costs
     way = found.cheapest if way is None else way
-    if way not in costs:
-        raise CHECK.malformed("way", f"must be one of {', '.join(costs)}", way)
+    CHECK.choice(way, "way", costs)
     plan = found.plan.descriptor
     launchable(upheld(plan), "load")
     registers, threads = steps.registers, steps.lanes * steps.warps

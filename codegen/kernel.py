@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from layoutalg.ground import limits
 from layoutalg.ground.check import Checker
-from layoutalg.ground.errors import BudgetError, Diagnostic, MalformedError
+from layoutalg.ground.errors import BudgetError, Diagnostic, MalformedError, shown
 from layoutalg.ground.text import is_cpp_name
 from layoutalg.targets.nvidia.tensormap.limits import MAX_SMEM_BYTES
 
@@ -157,6 +157,6 @@ def checked_name(name: object) -> str:
 def checked_int(value: object, argument: str, low: int, end: int, where: str, code: str = "LA506") -> int:
     """Return an integer in [low, end); others would be truncated or reinterpreted by a launch."""
     if isinstance(value, bool) or not isinstance(value, int) or not low <= value < end:
-        because = f"{argument} must be an integer from {low} to {end - 1}, not {str(value)[:40]}"
+        because = f"{argument} must be an integer from {low} to {end - 1}, not {shown(value)}"
         raise MalformedError(Diagnostic(code, "a number is out of range for a launch", (where,), because))
     return value

@@ -47,8 +47,7 @@ def export(
         >>> export(tm, "cpp").splitlines()[2]
         '// For CUDA 12.0 and later, sm_90a; the bytes are those that the driver of CUDA 13.0 writes there.'
     """
-    if form not in EXPORT_FORMS:
-        raise CHECK.malformed("form", f"must be one of {', '.join(EXPORT_FORMS)}", form)
+    CHECK.choice(form, "form", EXPORT_FORMS)
     value: Any = plan.descriptor if isinstance(plan, Admitted) else plan
     if not isinstance(value, (TensorMapPlan, TensorMap, OperandPlan)):
         rule = "must be a plan of a tensor map or of a wgmma operand, or a tensor map"
@@ -61,7 +60,8 @@ def export(
     for each in (value, base):
         if isinstance(each, (TensorMapPlan, OperandPlan)):
             upheld(each)
-    name = checked_name(name or ("operand" if isinstance(value, OperandPlan) else "tensor_map"))
+    plain = "operand" if isinstance(value, OperandPlan) else "tensor_map"
+    name = checked_name(plain if name is None else name)
     if isinstance(value, TensorMapPlan):
         target = value.problem.arch
     if form == "cpp":

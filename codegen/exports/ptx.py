@@ -49,8 +49,7 @@ class Patch(Checked, code="LA895"):
     ordinal: int | None = None
 
     def _validate(self) -> None:
-        if self.field not in FIELDS:
-            raise CHECK.malformed("field", f"must be one of {', '.join(FIELDS)}", self.field)
+        CHECK.choice(self.field, "field", FIELDS)
         if (self.ordinal is None) == (self.field in _BY_MODE) or not 0 <= (self.ordinal or 0) < 5:
             raise CHECK.malformed(
                 "ordinal", "must be a mode of the map for per-mode fields, otherwise None", self.ordinal

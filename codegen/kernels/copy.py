@@ -80,7 +80,7 @@ _TAIL = """
 
 def copy_kernel(
     shape: Sequence[int],
-    dtype: str,
+    dtype: object,
     target: str = "sm_90a",
     *,
     way: str | None = None,
@@ -116,11 +116,10 @@ def copy_kernel(
         (True, False)
     """
     extents, size, found = answer.checked_shape(shape), answer.element_bytes(dtype), answer.checked_target(target)
-    if way is not None and way not in WAYS:
-        raise CHECK.malformed("way", f"must be one of {', '.join(WAYS)}", way)
     if way is None:
         known = found.has_tensor_maps and found.measured and len(extents) <= 5
         way = "tma" if known and extents[-1] * size % 16 == 0 else "vector"
+    CHECK.choice(way, "way", WAYS)
     name = f"la_copy_{'x'.join(map(str, extents))}_b{8 * size}_{way}" if name is None else checked_name(name)
     if way == "vector":
         answer.checked_threads(threads, found)
@@ -143,7 +142,7 @@ def _tile(extents: Sequence[int], size: int) -> tuple[int, ...]:
 
 
 def _ring(
-    extents: tuple[int, ...], dtype: str, size: int, target: str, tile: tuple[int, ...], swizzle: str, stages: int,
+    extents: tuple[int, ...], dtype: object, size: int, target: str, tile: tuple[int, ...], swizzle: str, stages: int,
     name: str,
 ) -> ArrayKernel:  # fmt: skip
     load, store = (tile_plan(extents, dtype, tile, swizzle, target, way) for way in ("load", "store"))

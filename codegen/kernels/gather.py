@@ -77,10 +77,10 @@ def gather_kernel(
     shape: Sequence[int],
     axis: int,
     count: int,
-    dtype: str,
+    dtype: object,
     target: str = "sm_90a",
     *,
-    index_dtype: str = "s32",
+    index_dtype: object = "s32",
     way: str | None = None,
     threads: int = 256,
     name: str | None = None,
@@ -122,8 +122,7 @@ def gather_kernel(
     }
     if way is None:
         way = next(one for one in WAYS if allowed[one])
-    if way not in WAYS:
-        raise CHECK.malformed("way", f"must be one of {', '.join(WAYS)}", way)
+    CHECK.choice(way, "way", WAYS)
     if way == "shared" and inner == 1:
         answer.fitting(n * size, target, f"a row of {n} elements")
     elif not allowed[way]:

@@ -46,7 +46,7 @@ __device__ __forceinline__ void {name}(
 
 
 def tile_plan(
-    shape: Sequence[int], dtype: str, tile: Sequence[int], swizzle: str, target: str, direction: str
+    shape: Sequence[int], dtype: object, tile: Sequence[int], swizzle: str, target: str, direction: str
 ) -> TensorMapPlan:
     """Return the plan that copies tiles of a dense row-major array; shared rows are as long as the swizzle's span.
 
@@ -56,10 +56,9 @@ def tile_plan(
         >>> tile_plan((512, 512), "f32", (64, 64), "128B", "sm_90a", "load").tensor_map.box
         (32, 64, 2)
     """
-    if swizzle not in SPANS:
-        raise CHECK.malformed("swizzle", f"must be one of {', '.join(SPANS)}", swizzle)
-    tensor = Tensor(tuple(shape), dtype=dtype, base_align_bytes=128)
-    size = element_type(dtype).bits // 8
+    CHECK.choice(swizzle, "swizzle", SPANS)
+    kind = element_type(dtype)
+    tensor, size = Tensor(tuple(shape), dtype=kind.name, base_align_bytes=128), kind.bits // 8
     inner = tile[-1] if not SPANS[swizzle] else min(tile[-1], SPANS[swizzle] // size)
     if tile[-1] % inner:
         raise CHECK.malformed("tile", f"must have an inner extent that is a multiple of {inner}", tuple(tile))

@@ -53,7 +53,7 @@ _BODY = """
 
 def transpose_kernel(
     shape: Sequence[int],
-    dtype: str,
+    dtype: object,
     target: str = "sm_90a",
     *,
     tile: tuple[int, int] | None = None,
@@ -90,8 +90,8 @@ def transpose_kernel(
     rows, cols = answer.checked_shape(shape, 2)
     size, found = answer.element_bytes(dtype), answer.checked_target(target)
     answer.checked_threads(threads, found)
-    if way not in (None, *WAYS):
-        raise CHECK.malformed("way", f"must be one of {', '.join(WAYS)}", way)
+    if way is not None:
+        CHECK.choice(way, "way", WAYS)
     ragged = rows * size % 16 != 0 or cols * size % 16 != 0
     if way == "windows" or (way is None and ragged and size <= 4 and tile is None):
         return transpose_windows_kernel(shape, dtype, target, name=name)

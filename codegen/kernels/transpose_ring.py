@@ -81,7 +81,7 @@ _BODY = """
 
 def transpose_ring_kernel(
     shape: Sequence[int],
-    dtype: str,
+    dtype: object,
     target: str = "sm_90a",
     *,
     tile: tuple[int, int] | None = None,

@@ -129,7 +129,7 @@ __device__ __forceinline__ la_u32 la_word_at(la_u32 place) {{ return la_shared_l
 
 def transpose_windows_kernel(
     shape: Sequence[int],
-    dtype: str,
+    dtype: object,
     target: str = "sm_90a",
     *,
     rows: int | None = None,
