@@ -420,3 +420,8 @@ def test_rows_of_a_swizzle_may_end_inside_the_rows_of_a_dense_tile(shape, stride
     assert plan.tensor_map.box == box
     assert len(plan.issues) == 1
     assert plan.oob == "exact"
+
+
+def test_a_base_that_is_not_aligned_is_the_only_rule_broken_where_a_folded_tile_has_a_map():
+    error = refused(problem([512, 48], [48, 1], [64, 48], [[[64, 48]], [[48, 1]]], swizzle="128B", align=8))
+    assert [violation.rule for violation in error.violations] == ["BASE_ALIGN"]
