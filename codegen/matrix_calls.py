@@ -19,11 +19,12 @@ from layoutalg.ground.errors import Diagnostic, RepresentabilityError
 from layoutalg.ground.record import Checked
 from layoutalg.ground.verdict import Unknown
 from layoutalg.targets.layouts.nvidia_instructions import MMA
+from layoutalg.targets.model import type_bits
 from layoutalg.targets.registry import lookup
 from layoutalg.targets.target_model import model_of
 
 CHECK = Checker("LA965", "not a supported matrix instruction")
-TYPE_BITS = {"f16": 16, "bf16": 16, "s8": 8, "u8": 8, "f32": 32, "s32": 32}
+TYPE_BITS = type_bits("f16 bf16 s8 u8 f32 s32")
 _AMD = re.compile(r"v_(mfma|wmma)_(f32|i32|f16|bf16)_\d+x\d+x\d+(?:_\d+b)?_?(bf16|f16|iu8|i8)(?:_1k)?")
 _SIGNED = {"i8": "s8", "iu8": "s8", "i32": "s32"}
 WORD_BITS = 32

@@ -85,7 +85,8 @@ class Tensor(Shown):
             >>> Tensor(("M", "K")).names, Tensor((8, 8)).names
             (('K', 'M'), ())
         """
-        return tuple(sorted(names_of(map(polynomial, (*self.shape, *self.strides)))))
+        stated = (polynomial(size) for size in (*self.shape, *self.strides) if not isinstance(size, int))
+        return tuple(sorted(names_of(stated)))
 
     @property
     def assumptions(self) -> Assumptions:

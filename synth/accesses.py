@@ -106,7 +106,7 @@ def along_dimension(form: AccessForm, places: IntArray, bits: int, along: int) -
     shape = coordinates.shape if along == last else (*coordinates.shape[:-2], columns, slow)
 
     def witness(wrong: npt.NDArray[np.bool_], needed: IntArray) -> dict[str, object]:
-        line, part, step = (int(x) for x in np.argwhere(wrong)[0])
+        line, part, step = (int(x) for x in np.unravel_index(int(wrong.argmax()), wrong.shape))
         at = np.unravel_index(int(names[line, part, step]), shape, order="F")
         size = 8 if bits % 8 == 0 else 1
         unit = "byte" if size == 8 else "bit"

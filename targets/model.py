@@ -6,8 +6,9 @@ predicates live next to the values they check and refer to rules by id.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Literal, TypeAlias, TypeVar, dataclass_transform
 
 from layoutalg.ground.kinds import checked_kinds
@@ -66,6 +67,24 @@ class Evidence:
     driver: str
     finding: Finding
     text: str
+
+
+_TYPE_BITS: Mapping[str, int] = MappingProxyType(
+    {
+        "f64": 64, "f32": 32, "s32": 32, "tf32": 32, "f16": 16, "bf16": 16, "e4m3": 8, "e5m2": 8, "s8": 8, "u8": 8,
+        "e2m3": 6, "e3m2": 6, "e2m1": 4, "s4": 4, "u4": 4, "b1": 1,
+    }
+)  # fmt: skip
+
+
+def type_bits(names: str) -> Mapping[str, int]:
+    """Return the bits of an element of each of these types, as matrix instructions name them; tf32 fills 32 bits.
+
+    Example:
+        >>> dict(type_bits("tf32 e2m1"))
+        {'tf32': 32, 'e2m1': 4}
+    """
+    return MappingProxyType({name: _TYPE_BITS[name] for name in names.split()})
 
 
 def version(text: str) -> tuple[int, ...]:

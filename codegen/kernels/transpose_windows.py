@@ -22,11 +22,11 @@ from layoutalg.codegen.kernels import answer
 from layoutalg.codegen.kernels.answer import CHECK, ArrayKernel
 from layoutalg.codegen.kernels.arguments import ends
 from layoutalg.codegen.portable import portable_prelude
+from layoutalg.targets.bank_counting import BANKS
 
 SECTOR_BYTES = 32
 VECTOR_BYTES = 16
 MOST_HELD = 24
-BANKS = 32
 
 _BODY = """
 // {what}.

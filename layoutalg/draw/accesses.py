@@ -28,6 +28,7 @@ from layoutalg.proofs.tile_map import cute_extents
 from layoutalg.proofs.wgmma import OperandPlan, requested_addresses
 from layoutalg.synth.lds import LdsPlan
 from layoutalg.synth.wgmma.parts import PartsPlan
+from layoutalg.targets.bank_counting import BANKS
 from layoutalg.targets.nvidia.tcgen05 import TmemAccess, TmemAllocation, TmemUse
 from layoutalg.targets.nvidia.tcgen05.memory import COLUMNS, LANES, WARP_LANES
 
@@ -109,7 +110,7 @@ def _lanes(places: Any, size: int) -> dict[int, Unit]:
         clash = any(len(columns[lane // group, unit % (LINE_BYTES // grain)]) > 1 for lane in lanes)
         label = f"L{lanes[0]}" + (f",{lanes[1]}" if len(lanes) == 2 else f"+{len(lanes) - 1}" if len(lanes) > 2 else "")
         title = f"lane{'s' if len(lanes) > 1 else ''} {ranges(sorted(set(lanes)))}"
-        bank = unit * grain // BANK % 32
+        bank = unit * grain // BANK % BANKS
         where = f"bank {bank}" if grain == BANK else f"banks {bank} to {bank + grain // BANK - 1}"
         style = f"c{level_of(lanes[0], 0, last)}"
         found[unit] = Unit(label, style, f"{title}, {where}{', a conflict' if clash else ''}", "w" if clash else "")

@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Final, NoReturn
+from typing import Any, Final, NoReturn
 
 from layoutalg.ground.errors import Diagnostic, MalformedError, shown
 from layoutalg.ground.text import escaped
@@ -127,7 +127,11 @@ class Reader:
         at_most: int = DOCUMENT_ENTRIES,
     ) -> tuple[int, ...]:
         """Return a list of integers in [minimum, maximum] as a tuple; its length is limited as in ``items``."""
-        return tuple(entry.integer(minimum, maximum) for entry in self.items(length, at_most))
+        found = self.items(length, at_most)
+        value: Any = self.value
+        if set(map(type, value)) == {int} and max(minimum, -INT_LIMIT) <= min(value) <= max(value) <= maximum:
+            return tuple(value)  # no step for each entry
+        return tuple(entry.integer(minimum, maximum) for entry in found)
 
     def text(self, choices: Sequence[str] | None = None) -> str:
         """Return a string, one of ``choices`` if given."""

@@ -7,11 +7,12 @@ tuples and numpy scalars become Python numbers as the annotation requires, so va
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import types
 import typing
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -38,11 +39,11 @@ def checked_kinds(value: Any, code: str) -> None:
           in     Pair.sizes
           since  sizes must be a tuple of 64-bit integers, not '64'
     """
-    for name, kind in _kinds(type(value)):  # type: ignore[arg-type]
+    for name, kind, convert in _kinds(type(value)):  # type: ignore[arg-type]
         given = getattr(value, name)
         if type(given) is kind and kind in _PLAIN:
             continue
-        found = _convert(kind, given)
+        found = convert(given)
         if found is _WRONG:
             because = f"{name} must be {_words_for(kind)}, not {shown(given)}"
             raise MalformedError(Diagnostic(code, "invalid field", (f"{type(value).__name__}.{name}",), because))
@@ -51,8 +52,11 @@ def checked_kinds(value: Any, code: str) -> None:
 
 
 _WRONG = object()
+_Convert: TypeAlias = Callable[[Any], object]
 _PLAIN = (str, bool, bytes)
 """Kinds whose values need no conversion."""
+_FROM: dict[Any, Any] = {bool: (bool, np.bool_), bytes: (bytes, bytearray)}
+"""Kinds whose values are made from others too."""
 _NOUNS = {
     int: ("a 64-bit integer", "64-bit integers"),
     str: ("a string", "strings"),
@@ -62,9 +66,9 @@ _NOUNS = {
 
 
 @cache
-def _kinds(owner: type) -> tuple[tuple[str, Any], ...]:
+def _kinds(owner: type) -> tuple[tuple[str, Any, _Convert], ...]:
     hints = typing.get_type_hints(owner)
-    return tuple((field.name, hints[field.name]) for field in dataclasses.fields(owner))
+    return tuple((field.name, hints[field.name], _converter(hints[field.name])) for field in dataclasses.fields(owner))
 
 
 def _resolve(kind: Any) -> Any:
@@ -75,57 +79,66 @@ def _resolve(kind: Any) -> Any:
 
 
 @cache
-def _parts(kind: Any) -> tuple[Any, Any, tuple[Any, ...]]:
-    """Return an annotation resolved, with its origin and arguments."""
+def _converter(kind: Any) -> _Convert:
+    """Return the function that converts a value to a kind, or returns ``_WRONG``."""
     kind = _resolve(kind)
-    return kind, typing.get_origin(kind), typing.get_args(kind)
-
-
-def _convert(kind: Any, value: object) -> object:
-    """Return the value converted to that kind, or ``_WRONG``."""
-    kind, origin, arguments = _parts(kind)
+    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if kind is Any:
-        return value
-    if kind is bool:
-        return bool(value) if isinstance(value, (bool, np.bool_)) else _WRONG
+        return lambda value: value
     if kind is int:
-        if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not -(2**63) <= value < 2**64:
-            return _WRONG
-        return int(value)
+        return _integer
     if origin is typing.Literal:
-        return value if isinstance(value, str) and value in arguments else _WRONG
+        return lambda value: value if isinstance(value, str) and value in arguments else _WRONG
     if origin in (typing.Union, types.UnionType):
-        for argument in arguments:
-            found = _convert(argument, value)
+        return _union(tuple(map(_converter, arguments)))
+    if origin is tuple:
+        return _tuple(arguments)
+    if kind in _FROM:
+        accepted = _FROM[kind]
+        return lambda value: kind(value) if isinstance(value, accepted) else _WRONG
+    wanted = Mapping if origin is dict else origin or kind
+    return lambda value: value if isinstance(value, wanted) else _WRONG
+
+
+def _integer(value: Any) -> object:
+    if type(value) is not int and (isinstance(value, bool) or not isinstance(value, (int, np.integer))):
+        return _WRONG
+    return int(value) if -(2**63) <= value < 2**64 else _WRONG
+
+
+def _union(converters: tuple[_Convert, ...]) -> _Convert:
+    def convert(value: object) -> object:
+        for each in converters:
+            found = each(value)
             if found is not _WRONG:
                 return found
         return _WRONG
-    if origin is tuple:
-        return _convert_tuple(arguments, value)
-    if kind is type(None):
-        return None if value is None else _WRONG
-    if kind is bytes:
-        return bytes(value) if isinstance(value, (bytes, bytearray)) else _WRONG
-    if origin is dict or origin is Mapping:
-        return value if isinstance(value, Mapping) else _WRONG
-    return value if isinstance(value, origin or kind) else _WRONG
+
+    return convert
 
 
-def _convert_tuple(arguments: tuple[Any, ...], value: object) -> object:
-    if isinstance(value, np.ndarray) and value.ndim:
-        value = value.tolist()
-    if not isinstance(value, (tuple, list)):
-        return _WRONG
+def _tuple(arguments: tuple[Any, ...]) -> _Convert:
     many = len(arguments) == 2 and arguments[1] is Ellipsis
-    if many and arguments[0] is int and type(value) is tuple and set(map(type, value)) == {int}:
-        return value if min(value) >= -(2**63) and max(value) < 2**64 else _WRONG  # tables: no step for each entry
-    if not many and len(value) != len(arguments):
-        return _WRONG
-    entries = [_convert(arguments[0] if many else arguments[index], entry) for index, entry in enumerate(value)]
-    if any(entry is _WRONG for entry in entries):
-        return _WRONG
-    same = type(value) is tuple and all(new is old for new, old in zip(entries, value, strict=True))
-    return value if same else tuple(entries)
+    converters = [_converter(argument) for argument in arguments if argument is not Ellipsis]
+    integers = set(converters) == {_integer}
+
+    def convert(value: object) -> object:
+        if isinstance(value, np.ndarray) and value.ndim:
+            value = value.tolist()
+        if not isinstance(value, (tuple, list)) or not (many or len(value) == len(converters)):
+            return _WRONG
+        if integers and type(value) is tuple and set(map(type, value)) == {int}:  # tables: no step for each entry
+            return value if min(value) >= -(2**63) and max(value) < 2**64 else _WRONG
+        same, entries = type(value) is tuple, []
+        for each, entry in zip(itertools.cycle(converters) if many else converters, value, strict=False):
+            found = each(entry)
+            if found is _WRONG:
+                return _WRONG
+            same = same and found is entry
+            entries.append(found)
+        return value if same else tuple(entries)
+
+    return convert
 
 
 def _words_for(kind: Any, plural: bool = False) -> str:

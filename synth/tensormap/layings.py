@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from layoutalg.ground import clock
 from layoutalg.proofs.tensormap.problem import TensorMapProblem
 from layoutalg.synth.tensormap.boxes import Box, Row
-from layoutalg.synth.tensormap.lines import ALIGN, Line, Move, box_moves
+from layoutalg.synth.tensormap.lines import ALIGN, Line, Move, Moves
 from layoutalg.synth.tensormap.sight import Form, Forms, Test
 from layoutalg.targets.nvidia.tensormap import limits
 
@@ -82,19 +82,20 @@ class _Partial:
     """A laying under construction."""
 
     dims: tuple[int, ...]
+    ways: tuple[_Way, ...]
     rows: tuple[Parts, ...]
-    along: tuple[tuple[Move, ...], ...]
     groups: tuple[_Group, ...]
 
 
 def layings(
-    forms: Forms, box: Box, lines: tuple[Line, ...], ratio: int, wanted: str, plain: bool = False
+    forms: Forms, box: Box, moves: Moves, lines: tuple[Line, ...], ratio: int, wanted: str, plain: bool = False
 ) -> Iterator[Laying]:
     """Yield the layings that may reach a class, fewer lines first.
 
     Args:
         forms: The problem, and what its tile dimensions add.
         box: What one copy carries.
+        moves: The moves of its copies.
         lines: The lines of its rows.
         ratio: Problem elements per map element.
         wanted: ``"exact"``, ``"weak"`` or ``"lost"``.
@@ -106,7 +107,6 @@ def layings(
     room, least = limits.MAX_RANK - len(lines), max(0, free.count(False) - len(lines))
     if least > room:
         return  # too many dimensions need their own line
-    moves = box_moves(problem, box)
     ways = [_Ways(_ways(forms, box, lines, dim, mine, room, wanted, plain)) for dim, mine in enumerate(moves)]
     if any(next(iter(found), None) is None for found in ways):
         return
@@ -114,14 +114,18 @@ def layings(
     inner = frozenset(box.atoms[index].dim for index in box.rows[0].atoms)
     units = tuple(line.unit for line in lines)
     search = _Search(forms, wanted, ratio, plain, units, inner, tuple(order), ways, moves)
-    start = _Partial((), ({},) * len(lines), ((),) * len(lines), ())
-    if not search.holds(start):
-        return
+    start = _Partial((), (), ({},) * len(lines), ())
     for count in range(least, room + 1):
         for done in search.laid(start, count):
             extra = tuple(_group_line(group) for group in done.groups)
-            along = (*done.along, *(group.moves for group in done.groups))
-            yield Laying((*lines, *extra), along, (*done.rows, *(group.parts for group in done.groups)))
+            laid = [
+                pair
+                for dim, way in zip(done.dims, done.ways, strict=True)
+                for pair in zip(moves[dim], way.targets, strict=True)
+            ]
+            along = [tuple(move for move, target in laid if target == at) for at in range(len(lines))]
+            along += [group.moves for group in done.groups]
+            yield Laying((*lines, *extra), tuple(along), (*done.rows, *(group.parts for group in done.groups)))
 
 
 def _along(problem: TensorMapProblem, box: Box, row: Row, dim: int) -> bool:
@@ -168,7 +172,8 @@ def _ways(
                 break
             parts[at] = part
         else:
-            if forms.guarded(dim, [(part, part.low, part.high) for part in parts.values()], wanted):
+            tests = [(part, part.low, part.high) for part in parts.values()]
+            if forms.inside(dim, tests) and forms.guarded(dim, tests, wanted):
                 yield _Way(targets, own, parts)
 
 
@@ -196,7 +201,7 @@ class _Search:
     inner: frozenset[int]
     order: tuple[int, ...]
     ways: list[_Ways]
-    moves: list[list[Move]]
+    moves: Moves
 
     def laid(self, partial: _Partial, count: int) -> Iterator[_Partial]:
         """Yield the layings with ``count`` lines outside the box, one tile dimension at a time."""
@@ -220,13 +225,17 @@ class _Search:
                     yield from self.laid(grown, count)
 
     def holds(self, partial: _Partial) -> bool:
-        """Whether the class is still reachable and the extents are within the limit."""
+        """Whether the class is still reachable and the extents are within the limit after the latest tile dimension."""
         every = [*partial.rows, *(group.parts for group in partial.groups)]
         units = (*self.units, *(group.unit for group in partial.groups))
-        for parts, unit in zip(every, units, strict=True):
+        latest = partial.dims[-1]
+        changed = [(parts, unit) for parts, unit in zip(every, units, strict=True) if latest in parts]
+        for parts, unit in changed:
             if sum(part.high - part.low for part in parts.values()) >= limits.MAX_DIM * unit * self.ratio:
                 return False
         slack = alignment(self.forms.problem, every[0], self.ratio) if self.inner.issubset(partial.dims) else (0, 0)
+        if slack == (0, 0) and all(len(parts) == 1 for parts, _ in changed):
+            return True  # on lines of its own it is guarded as its way is, and the others as before
         return reaches(self.forms, partial.dims, every, slack, self.wanted)
 
 
@@ -258,11 +267,9 @@ def _grow(
 ) -> _Partial:
     """Assign one more tile dimension; its own lines have this pitch, if any, or step as it moves."""
     rows = tuple({**parts, dim: way.parts[at]} if at in way.parts else parts for at, parts in enumerate(partial.rows))
-    laid = list(zip(moves, way.targets, strict=True))
-    along = tuple((*mine, *(move for move, target in laid if target == at)) for at, mine in enumerate(partial.along))
     groups = list(partial.groups)
     for own, at in enumerate(places):
-        mine = tuple(move for move, target in laid if target == -1 - own)
+        mine = tuple(move for move, target in zip(moves, way.targets, strict=True) if target == -1 - own)
         unit = pitch or math.gcd(*(move.tile_step if stands else move.step * size for move in mine))
         part = {dim: way.parts[-1 - own]}
         if at < len(groups):
@@ -270,7 +277,7 @@ def _grow(
             groups[at] = _Group((*groups[at].moves, *mine), joined, stands, math.gcd(unit, groups[at].unit))
         else:
             groups.append(_Group(mine, part, stands, unit))
-    return _Partial((*partial.dims, dim), rows, along, tuple(groups))
+    return _Partial((*partial.dims, dim), (*partial.ways, way), rows, tuple(groups))
 
 
 def reaches(forms: Forms, dims: tuple[int, ...], every: list[Parts], slack: tuple[int, int], wanted: str) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from layoutalg.proofs.tensormap.problem import TensorMapProblem
 from layoutalg.synth.tensormap.boxes import Box
@@ -24,6 +25,10 @@ class Move:
     atom: int | None
     step: int
     tile_step: int
+
+
+Moves: TypeAlias = list[list[Move]]
+"""The moves of each tile dimension."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +57,9 @@ class Line:
         return step != 0 and step % self.stride_bytes == 0 and step % ALIGN == 0
 
 
-def box_moves(problem: TensorMapProblem, box: Box) -> list[list[Move]]:
+def box_moves(problem: TensorMapProblem, box: Box) -> Moves:
     """Return the moves per tile dimension if a copy carries this box, longest steps first."""
-    moves: list[list[Move]] = [[] for _ in problem.tile]
+    moves: Moves = [[] for _ in problem.tile]
     for dim, multiple in enumerate(problem.origin_multiple):
         if multiple:
             moves[dim].append(Move(dim, None, multiple * problem.global_strides[dim], multiple))
@@ -64,13 +69,13 @@ def box_moves(problem: TensorMapProblem, box: Box) -> list[list[Move]]:
     return [sorted(mine, key=lambda move: -move.tile_step) for mine in moves]
 
 
-def row_lines(problem: TensorMapProblem, box: Box, plain: bool = False) -> list[tuple[Line, ...]]:
+def row_lines(problem: TensorMapProblem, box: Box, moves: Moves, plain: bool = False) -> list[tuple[Line, ...]]:
     """Return the lines of a box's rows for each choice of element strides: those of the problem, then the smallest.
 
     ``plain``: a row that begins at a tile dimension's first coordinate has the element stride and pitch of it.
     """
     size = problem.element_bytes
-    moves = [move for mine in box_moves(problem, box) for move in mine]
+    every = [move for mine in moves for move in mine]
     choices: list[list[Line]] = []
     for row in box.rows[1:]:
         kept: dict[tuple[bool, ...], Line] = {}
@@ -81,7 +86,7 @@ def row_lines(problem: TensorMapProblem, box: Box, plain: bool = False) -> list[
                 continue
             line = _row_line(problem, box, row.atoms, row.count, row.step * size, step)
             if line is not None:
-                kept.setdefault(tuple(line.carries(move, size) for move in moves), line)
+                kept.setdefault(tuple(line.carries(move, size) for move in every), line)
         choices.append(list(kept.values()))
     inner = Line(size, box.rows[0].count, 1, None, size)
     ranked = sorted(itertools.product(*map(enumerate, choices)), key=lambda lines: sum(at for at, _ in lines))

@@ -1,8 +1,8 @@
 """Synthesize a proved TensorMap plan, or a refusal that names every broken rule and re-checked repairs.
 
 Every returned plan has been proved by ``proofs.tensormap.check``. Among the candidates tried it has the best cost, in
-this order: out-of-bounds class not ``lost``, number of issues, class ``exact``, dimensions of the tensor itself, rank,
-no undocumented rules.
+this order: out-of-bounds class not ``lost``, number of issues, class ``exact``, dimensions of the tensor itself, fewest
+documented rules broken, rank.
 
 The search enumerates every box, and every assignment of moves to map dimensions: first those of the tensor itself
 (merged, cut or walked in steps), which nearly always suffice. A tile is refused only after all of them.
@@ -11,6 +11,7 @@ The search enumerates every box, and every assignment of moves to map dimensions
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
@@ -34,7 +35,7 @@ from layoutalg.synth.tensormap.slices import sliced_plans, why_not_sliced
 from layoutalg.synth.tensormap.variants import fold, seen, statements
 from layoutalg.synth.tensormap.views import views
 from layoutalg.targets.model import Violation
-from layoutalg.targets.nvidia.tensormap import BIT_PRESERVING_DTYPES, INTERLEAVES, limits
+from layoutalg.targets.nvidia.tensormap import BIT_PRESERVING_DTYPES, INTERLEAVES, TensorMap, element_bytes, limits
 from layoutalg.targets.nvidia.tensormap import violations as map_violations
 
 _CALL = ("synthesize_tensormap",)
@@ -200,8 +201,11 @@ def _found(problem: TensorMapProblem, task: _Task) -> TensorMapPlan | None:
         found = _boxes(statement)
         tried += found
         best = _best_of(sorted(found, key=_plain_order), best, task, plain=True)
-        if best is not None and best.oob == "exact" and len(best.issues) == 1:
+        other = statement.swizzle != problem.swizzle
+        if best is not None and best.oob == "exact" and len(best.issues) == 1 and (other or not _cuts(best.tensor_map)):
             return best
+    if best is not None and best.oob == "exact" and len(best.issues) == 1:
+        return best
     tried.sort(key=_order)
     best = _best_of(tried, best, task)
     if best is None and task.stated.direction == "load":
@@ -213,22 +217,35 @@ def _found(problem: TensorMapProblem, task: _Task) -> TensorMapPlan | None:
     return best
 
 
+def _cuts(tensor_map: TensorMap) -> bool:
+    """Whether a swizzle span cuts a row of the tensor in two dimensions, which another swizzle may leave whole."""
+    row = tensor_map.box[0] * element_bytes(tensor_map.dtype)
+    return tensor_map.swizzle != "NONE" and tensor_map.strides_bytes[:1] == (row,)
+
+
 def _best_of(found: list[_Sized], best: TensorMapPlan | None, task: _Task, plain: bool = False) -> TensorMapPlan | None:
-    """Search the maps of every box that could improve class or issues, fewest issues first."""
+    """Search the maps of every box that could improve class or issues, fewest issues first.
+
+    ``plain``: or break fewer documented rules or, if ``best`` is of another statement, have a lower rank.
+    """
+    compared = 4 if not plain else 5 if best is None else 6
     for forms, ratio, box in found:
         if _thin(forms, box) and best is not None and _suffices(best) and best.oob != "lost":
             break
         for wanted in ("exact", "weak"):
-            if best is None or _foreseen(forms.problem, wanted, box) < _cost(best)[:4]:
-                best = _better(best, _first_proved((forms, ratio, box), wanted, task, plain))
+            if best is None or _foreseen(forms.problem, wanted, box)[:compared] < _cost(best)[:compared]:
+                best = _better(best, _first_proved((forms, ratio, box), wanted, task, plain, best))
     return best
 
 
-def _first_proved(sized: _Sized, wanted: str, task: _Task, plain: bool = False) -> TensorMapPlan | None:
-    """Return the first proved view of a box, fewer dimensions first."""
+def _first_proved(
+    sized: _Sized, wanted: str, task: _Task, plain: bool = False, best: TensorMapPlan | None = None
+) -> TensorMapPlan | None:
+    """Return the first proved view of a box that could be better, fewer dimensions first."""
     forms, ratio, box = sized
-    plans = (_prove(assemble(task.stated, view), task) for view in views(forms, box, ratio, wanted, plain))
-    return next((plan for plan in plans if plan is not None), None)
+    plans = (assemble(task.stated, view) for view in views(forms, box, ratio, wanted, plain))
+    tried = (_prove(plan, task) for plan in plans if best is None or _cost(plan) < _cost(best))
+    return next((plan for plan in tried if plan is not None), None)
 
 
 def _boxes(problem: TensorMapProblem) -> list[_Sized]:
@@ -237,6 +254,7 @@ def _boxes(problem: TensorMapProblem) -> list[_Sized]:
     wide = problem.dtype in BIT_PRESERVING_DTYPES and (problem.direction == "store" or problem.oob_fill == "ZERO")
     forms = Forms(problem)
     long = forms.room[1] - forms.room[0] > limits.MAX_DIM * size
+    wide = wide and (long or (problem.swizzle == "NONE" and math.prod(problem.tile) > limits.MAX_BOX))
     found = [
         (forms, ratio, box)
         for ratio in (1, 2, 4, 8)
@@ -265,7 +283,7 @@ def _thin(forms: Forms, box: Box) -> bool:
 def _foreseen(problem: TensorMapProblem, wanted: str, box: Box) -> tuple[object, ...]:
     """Lower bound on the cost of a plan of this class and box."""
     short = OOB_CLASSES.index(wanted) > OOB_CLASSES.index(problem.oob_required)
-    return short, wanted == "lost", box.issues, OOB_CLASSES.index(wanted)
+    return short, wanted == "lost", box.issues, OOB_CLASSES.index(wanted), 0, len(box.rows)
 
 
 def _prove(plan: TensorMapPlan, task: _Task) -> TensorMapPlan | None:
@@ -287,8 +305,8 @@ def _cost(plan: TensorMapPlan) -> tuple[object, ...]:
         plan.oob == "lost",
         len(plan.issues),
         OOB_CLASSES.index(plan.oob),
-        len(plan.tensor_map.dims),
         len(plan.undocumented),
+        len(plan.tensor_map.dims),
         plan.tensor_map.dtype != plan.problem.dtype,
     )
 

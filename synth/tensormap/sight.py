@@ -106,19 +106,24 @@ class Forms:
     """A problem, the sights of its tile dimensions, and their forms, cached.
 
     ``blank``: no tile ever has elements in bounds, so that all of it is filled. ``room``: the bytes from the tile's
-    first element at origin 0 to the tensor's first and last element.
+    first element at origin 0 to the tensor's first and last element. ``spans``: the bytes of each tile dimension's
+    lowest and highest coordinate in bounds, in rising order.
     """
 
     problem: TensorMapProblem
     sights: tuple[Sight, ...] = ()
     blank: bool = False
     room: tuple[int, int] = (0, 0)
+    spans: tuple[tuple[int, int], ...] = ()
     _known: dict[tuple[int, tuple[tuple[int, int], ...], bool], Form | None] = field(default_factory=dict)
     _guarded: dict[tuple[object, ...], bool] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.sights, self.room = sights(self.problem), room_for(self.problem)
         self.blank = not all(sight.ever for sight in self.sights)
+        units = [stride * self.problem.element_bytes for stride in self.problem.global_strides]
+        ends = [(sight.lowest * unit, sight.highest * unit) for sight, unit in zip(self.sights, units, strict=True)]
+        self.spans = tuple((min(pair), max(pair)) for pair in ends)
 
     def form(self, box: Box, dim: int, atoms: tuple[int, ...], origin: bool) -> Form | None:
         """Return what atoms, and optionally the origin, of a tile dimension add; None if out of the address space."""
@@ -140,6 +145,15 @@ class Forms:
             count = t // place if place > 1 else t
             table = table + (count % extent if place * extent < t.size else count) * (step * place)
         return self.sights[dim].form(table, unit * problem.origin_multiple[dim] if origin else 0)
+
+    def inside(self, dim: int, tests: list[Test]) -> bool:
+        """Whether a map with these tests of a tile dimension may be inside the tensor: split ranges add up to more."""
+        if len(tests) < 2 or self.blank or self.problem.global_strides[dim] == 0:
+            return True
+        rest = [span for at, span in enumerate(self.spans) if at != dim]
+        low = sum(low for _, low, _ in tests) + sum(low for low, _ in rest)
+        high = sum(high for _, _, high in tests) + sum(high for _, high in rest)
+        return self.room[0] <= low and high <= self.room[1]
 
     def guarded(self, dim: int, tests: list[Test], wanted: str) -> bool:
         """Whether a tile dimension's out-of-bounds coordinates fail one of the tests, as the class requires."""

@@ -163,13 +163,16 @@ def variants(problem: TensorMapProblem) -> Iterator[TensorMapProblem]:
     for swizzle in hardware.SWIZZLES:
         if swizzle == problem.swizzle or not hardware.swizzle_supported(swizzle, problem.arch):
             continue
-        modes = _modes(problem, hardware.apply_swizzle(swizzle, wanted))
+        linear = hardware.apply_swizzle(swizzle, wanted)
+        modes = _modes(problem, linear)
         if modes is not None:
-            yield replace(problem, swizzle=swizzle, smem_modes=modes)
+            stated = replace(problem, swizzle=swizzle, smem_modes=modes)
+            if np.array_equal(stated.linear_offsets() * problem.element_bytes, linear):
+                yield stated
 
 
 def _modes(problem: TensorMapProblem, linear: npt.NDArray[np.int64]) -> tuple[Digits, ...] | None:
-    """Return the digits whose strides add up to these byte addresses, if any."""
+    """Return the digits of these byte addresses along each dimension, if any."""
     size = problem.element_bytes
     if int(linear.flat[0]) or (linear % size).any():
         return None
@@ -180,8 +183,7 @@ def _modes(problem: TensorMapProblem, linear: npt.NDArray[np.int64]) -> tuple[Di
         if digits is None:
             return None
         modes.append(digits)
-    found = replace(problem, smem_modes=tuple(modes))
-    return found.smem_modes if np.array_equal(found.linear_offsets() * size, linear) else None
+    return tuple(modes)
 
 
 def _digits(values: npt.NDArray[np.int64], extent: int) -> Digits | None:

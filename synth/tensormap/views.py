@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from layoutalg.proofs.tensormap.problem import TensorMapProblem
 from layoutalg.synth.tensormap.boxes import Box
 from layoutalg.synth.tensormap.layings import Laying, alignment, grain, layings
-from layoutalg.synth.tensormap.lines import Line, Move, row_lines
+from layoutalg.synth.tensormap.lines import Line, Move, box_moves, row_lines
 from layoutalg.synth.tensormap.sight import Forms
 from layoutalg.targets.nvidia.tensormap import limits
 
@@ -54,8 +54,9 @@ class View:
 
 def views(forms: Forms, box: Box, ratio: int, wanted: str, plain: bool = False) -> Iterator[View]:
     """Yield the views of a box predicted to reach a class, fewer dimensions first; arguments as for ``layings``."""
-    for lines in row_lines(forms.problem, box, plain):
-        for laying in layings(forms, box, lines, ratio, wanted, plain):
+    moves = box_moves(forms.problem, box)
+    for lines in row_lines(forms.problem, box, moves, plain):
+        for laying in layings(forms, box, moves, lines, ratio, wanted, plain):
             view = _placed(forms, box, ratio, laying, wanted)
             if view is not None:
                 yield view

@@ -22,15 +22,10 @@ import numpy.typing as npt
 from layoutalg.f2 import LinearLayout
 from layoutalg.targets.layouts.nvidia import MMA_SOURCE, core
 from layoutalg.targets.layouts.tile import Tile, entry, integer, malformed
-from layoutalg.targets.model import fact
+from layoutalg.targets.model import fact, type_bits
 from layoutalg.targets.nvidia.wgmma.fragments import SPARSE_CODES
 
-ELEMENT_BITS: Mapping[str, int] = MappingProxyType(
-    {
-        "f64": 64, "f32": 32, "s32": 32, "tf32": 32, "f16": 16, "bf16": 16,
-        "e4m3": 8, "e5m2": 8, "s8": 8, "u8": 8, "s4": 4, "u4": 4, "b1": 1,
-    }
-)  # fmt: skip
+ELEMENT_BITS = type_bits("f64 f32 s32 tf32 f16 bf16 e4m3 e5m2 s8 u8 s4 u4 b1")
 """Bits of one element; tf32 takes a 32-bit register."""
 
 

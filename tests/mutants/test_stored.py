@@ -81,6 +81,7 @@ def test_faults_are_named(tmp_path):
     assert faults([right, right], tmp_path) == ["one: stored twice"]
 
 
+@pytest.mark.nightly
 def test_tests_run_what_the_copy_holds(tmp_path):
     sandbox = Sandbox(tmp_path)
     assert not (sandbox.root / ".git").exists()

@@ -20,7 +20,7 @@ from layoutalg.cli import main
 from layoutalg.ground import clock
 from layoutalg.ground.errors import BudgetError
 from layoutalg.proofs import checker
-from layoutalg.proofs.certify import evidence
+from layoutalg.proofs.certify import points
 from layoutalg.proofs.certify.stages import Function
 from layoutalg.proofs.checker import base
 
@@ -156,7 +156,7 @@ def test_the_library_gives_the_checker_the_time_that_is_left(seconds: float) -> 
     assert taken < 1.5 * seconds + 0.3
     function = Function([["xor", DENSE, 0]], 2**20, [])
     with clock.within(0.05), pytest.raises(BudgetError) as stop:
-        evidence.greatest(function)
+        points.greatest(function)
     assert stop.value.diagnostic.code == "LA001"
 
 

@@ -42,6 +42,7 @@ def square(item: int, ends: str) -> int:
     return item * item
 
 
+@pytest.mark.nightly(one_of=3)
 @pytest.mark.parametrize(("ends", "text"), [("raises", "700"), ("dies", "exit 7"), ("hangs", "no answer")])
 def test_a_case_that_ends_its_child_is_a_fault_and_the_others_have_answers(
     tmp_path: Path, ends: str, text: str

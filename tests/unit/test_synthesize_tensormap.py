@@ -78,13 +78,14 @@ LONGER = dataclasses.replace(PLAIN.tensor_map, dims=(64, 2, 256), strides_bytes=
     ({"issues": TWICE, "oob": "weak"}, {"oob": "lost"}),
     ({"oob": "weak"}, {"issues": TWICE}),
     ({"undocumented": ("STRIDE_NEST",)}, {"oob": "weak"}),
-    ({"undocumented": ("STRIDE_NEST",)}, {"tensor_map": LONGER, "origin_map": ((), (), ()),
-                                          "issues": (Issue((0, 0, 0), 0),)}),
+    ({"tensor_map": LONGER, "origin_map": ((), (), ()), "issues": (Issue((0, 0, 0), 0),)},
+     {"undocumented": ("STRIDE_NEST",)}),
+    ({}, {"tensor_map": LONGER, "origin_map": ((), (), ()), "issues": (Issue((0, 0, 0), 0),)}),
     ({}, {"undocumented": ("STRIDE_NEST",)}),
     ({"undocumented": ("STRIDE_NEST",)}, {"undocumented": ("BOX_SMEM", "STRIDE_NEST")}),
 ])  # fmt: skip
 def test_the_better_of_two_plans(better, worse):
-    """In this order: class not lost, copies, class exact, dimensions, documented rules kept."""
+    """In this order: class not lost, copies, class exact, documented rules kept, dimensions."""
     one, two = PLAIN.with_changes(**better), PLAIN.with_changes(**worse)
     assert planner._better(one, two) is one
     assert planner._better(two, one) is one

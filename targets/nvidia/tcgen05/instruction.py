@@ -13,7 +13,7 @@ from types import MappingProxyType
 from layoutalg.ground.check import Checker
 from layoutalg.ground.kinds import checked_kinds
 from layoutalg.targets.codec import Codec, Field, run, words_of
-from layoutalg.targets.model import Violation, fact
+from layoutalg.targets.model import Violation, fact, type_bits
 from layoutalg.targets.nvidia.tcgen05.descriptor import ARCHS, broken, has_tcgen05
 
 SOURCE = "PTX ISA 9.1 section 9.7.16.4.2"
@@ -22,9 +22,7 @@ D_CODES = MappingProxyType({"f16": 0, "f32": 1, "s32": 2})
 SCALE_CODES = MappingProxyType({"ue4m3": 0, "ue8m0": 1})
 SHIFTS = (0, 8, 16, 32)
 _NARROW = MappingProxyType({"e4m3": 0, "e5m2": 1, "e2m3": 3, "e3m2": 4, "e2m1": 5})
-BITS = MappingProxyType(
-    {"f16": 16, "bf16": 16, "tf32": 32, "e4m3": 8, "e5m2": 8, "e2m3": 6, "e3m2": 6, "e2m1": 4, "u8": 8, "s8": 8}
-)
+BITS = type_bits("f16 bf16 tf32 e4m3 e5m2 e2m3 e3m2 e2m1 u8 s8")
 """Bits of an operand's element."""
 
 

@@ -91,8 +91,10 @@ NAMES: Mapping[str, tuple[str, ...]] = MappingProxyType(
 )
 """The names of the values of each field that has one per mode."""
 _WORDS = struct.Struct("<32I")
-_ENUMERATIONS = ("interleave", "l2_promotion", "oob_fill")
-"""The fields whose bits are the driver's numbers."""
+_ENUMERATIONS = {
+    name: {code: known for known, code in CODES[name].items()} for name in ("interleave", "l2_promotion", "oob_fill")
+}
+"""The fields whose bits are the driver's numbers, and what they name."""
 _DTYPE_NAMES = {(entry.format_code, int(entry.rounds_tf32)): name for name, entry in DTYPES.items()}
 _SWIZZLE_NAMES = {entry.field_codes: name for name, entry in SWIZZLE_TABLE.items()}
 
@@ -146,10 +148,9 @@ class MapReading:
         swizzle = _SWIZZLE_NAMES.get((read["swizzle"], read["swizzle_atom"]))
         if swizzle is None:
             raise self.illegal("swizzle_atom", read["swizzle_atom"], "an atom requires swizzle 3 (128B)")
-        names = {}
-        for name in _ENUMERATIONS:
-            names[name] = next((known for known, code in CODES[name].items() if code == read[name]), "")
-            if not names[name]:
+        names = {name: _ENUMERATIONS[name].get(read[name], "") for name in _ENUMERATIONS}
+        for name, known in names.items():
+            if not known:
                 raise self.illegal(named[name], read[name])
         modes = {
             name: tuple(read[each] for each in NAMES[name][: rank - (name == "strides_bytes")])
@@ -237,10 +238,16 @@ def encode(tm: TensorMap, target: str = "sm_90a") -> bytes:
     require_map(tm, "encode")
     require_measured(target)
     require_accepted(tm, "encode")
+    return pack(_words(tm))
+
+
+def _words(tm: TensorMap) -> list[int]:
+    """Return the 32 words of a map that the driver accepts."""
     values = common_values(tm)
     values.update(zip(NAMES["box"], tm.box, strict=False))
     values["box_bytes"] = box_bytes(tm)
-    return pack(CODEC.encode(values))
+    words: list[int] = CODEC.encode(values)
+    return words
 
 
 def decode(raw: bytes | bytearray | memoryview, target: str = "sm_90a") -> TensorMap:
@@ -261,7 +268,7 @@ def decode(raw: bytes | bytearray | memoryview, target: str = "sm_90a") -> Tenso
     require_measured(target)
     words = words_of_map(raw)
     tm = lower_half(words)
-    require_implied(_DRIVER, words, _WORDS.unpack(encode(tm)), "LA310")
+    require_implied(_DRIVER, words, tuple(_words(tm)), "LA310")
     return tm
 
 

@@ -121,6 +121,10 @@ def checked_int(name: str, value: object, code: str = "LA300") -> int:
 
 def checked_ints(name: str, values: object, code: str = "LA300") -> tuple[int, ...]:
     """Return a sequence of integers as a tuple of ``int``."""
+    exact: Any = values
+    whole = type(exact) is tuple and set(map(type, exact)) == {int}
+    if whole and -_INT_LIMIT <= min(exact) <= max(exact) < _INT_LIMIT:
+        return tuple(exact)
     if isinstance(values, (str, bytes)) or not isinstance(values, (Sequence, np.ndarray)):
         raise malformed(code, f"{name} is not a sequence of integers", f"{name} = {shown(values)}")
     if isinstance(values, np.ndarray) and values.ndim != 1:

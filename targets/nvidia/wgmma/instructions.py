@@ -13,14 +13,12 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from layoutalg.ground.errors import Diagnostic, MalformedError, TargetRuleError, shown
-from layoutalg.targets.model import Evidence, Finding, Rule, Source, fact
+from layoutalg.targets.model import Evidence, Finding, Rule, Source, fact, type_bits
 from layoutalg.targets.nvidia.wgmma.descriptor import checked_integer
 from layoutalg.targets.registry import having, lookup
 
 SOURCE = "PTX ISA 9.1 section 9.7.15"
-OPERAND_BITS: Mapping[str, int] = MappingProxyType(
-    {"f16": 16, "bf16": 16, "tf32": 32, "e4m3": 8, "e5m2": 8, "s8": 8, "u8": 8, "b1": 1}
-)
+OPERAND_BITS = type_bits("f16 bf16 tf32 e4m3 e5m2 s8 u8 b1")
 """Element types of operands and their width in shared memory."""
 K_BITS = 256
 """Bits of one operand row that an instruction reads."""

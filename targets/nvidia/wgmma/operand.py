@@ -158,7 +158,7 @@ def swizzle_phase(addresses: npt.NDArray[np.int64], swizzle: str, base_offset: i
     if not isinstance(addresses, np.ndarray) or addresses.dtype.kind not in "iu":
         raise malformed("LA350", "addresses are not an array of integers", f"got {shown(addresses)}", "swizzle_phase")
     given = addresses.astype(np.int64, copy=False)
-    return given ^ (((given >> 7) - offset) % rows << 4)
+    return given ^ (((given >> 7) - offset & rows - 1) << 4)  # rows are a power of two
 
 
 def operand_offsets(
