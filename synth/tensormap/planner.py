@@ -32,7 +32,7 @@ from layoutalg.synth.tensormap.refusal import InadmissibleError, hard_violations
 from layoutalg.synth.tensormap.repairs import proposals
 from layoutalg.synth.tensormap.sight import Forms
 from layoutalg.synth.tensormap.slices import sliced_plans, why_not_sliced
-from layoutalg.synth.tensormap.variants import seen, variants
+from layoutalg.synth.tensormap.variants import seen, statements
 from layoutalg.synth.tensormap.views import views
 from layoutalg.targets.model import Violation
 from layoutalg.targets.nvidia.tensormap import BIT_PRESERVING_DTYPES, INTERLEAVES, TensorMap, element_bytes, limits
@@ -192,7 +192,7 @@ def _found(problem: TensorMapProblem, task: _Task) -> TensorMapPlan | None:
     """Return the best plan, possibly weaker than required; None if no map carries the tile."""
     best: TensorMapPlan | None = None
     tried: list[_Sized] = []
-    for statement in variants(problem):  # maps with the tensor's own dimensions are preferred to any others
+    for statement in statements(problem):  # maps with the tensor's own dimensions are preferred to any others
         found = _boxes(statement)
         tried += found
         best = _best_of(sorted(found, key=_plain_order), best, task, plain=True)

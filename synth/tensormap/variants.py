@@ -1,10 +1,11 @@
 """Equivalent statements of one problem: a plan of any of them is a plan of the problem.
 
-A variant differs in two ways. *Unseen coordinates:* if only one coordinate of a tile dimension at origin 0 is ever in
+A variant differs in three ways. *Unseen coordinates:* if only one coordinate of a tile dimension at origin 0 is ever in
 bounds, any pitch and digit order will do; if only origin 0 shows anything, so will any step of the other origins that
 leaves the bounds; a tile that never shows anything is only filled. *Other swizzles:* if undoing another swizzle on the
-requested addresses leaves a sum of strides, the tile is that swizzle of these strides. The checker proves every plan
-against the original problem.
+requested addresses leaves a sum of strides, the tile is that swizzle of these strides. *Folded dimensions:* one that
+the tile covers is part of the dimension that continues it, so that a row of a box may end inside it. The checker proves
+every plan against the original problem.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from layoutalg.ground.digits import merge
 from layoutalg.proofs.tensormap.problem import TensorMapProblem
 from layoutalg.synth.tensormap.sight import Sight, room_for, sight_of
 from layoutalg.targets.nvidia import tensormap as hardware
@@ -112,6 +114,45 @@ def _blank(problem: TensorMapProblem) -> TensorMapProblem:
 
 def _put(values: tuple[_T, ...], position: int, value: _T) -> tuple[_T, ...]:
     return (*values[:position], value, *values[position + 1 :])
+
+
+def statements(problem: TensorMapProblem) -> Iterator[TensorMapProblem]:
+    """Yield the variants of a problem, then their folded forms."""
+    stated = list(variants(problem))
+    yield from stated
+    yield from (folded for folded in map(_folded, stated) if folded not in stated)
+
+
+def _folded(problem: TensorMapProblem) -> TensorMapProblem:
+    """Return the problem with every covered dimension inside the one that continues it; its own place has extent 1."""
+    dense = [dim for dim in range(problem.rank) if problem.element_strides[dim] == 1 and problem.bounds[dim] != (0, 1)]
+    for fast in dense:
+        extent, pitch = problem.tile[fast], problem.global_strides[fast]
+        covers = problem.bounds[fast] == (0, extent) and not problem.origin_multiple[fast] and pitch > 0
+        for slow in dense:
+            if covers and problem.global_strides[slow] == pitch * extent:
+                return _folded(_into(problem, fast, slow))
+    return problem
+
+
+def _into(problem: TensorMapProblem, fast: int, slow: int) -> TensorMapProblem:
+    """Fold one dimension into another."""
+    extent = problem.tile[fast]
+
+    def put(values: tuple[_T, ...], one: _T, both: _T) -> tuple[_T, ...]:
+        return _put(_put(values, fast, one), slow, both)
+
+    low, high = problem.bounds[slow]
+    digits = merge((*problem.smem_modes[fast], *problem.smem_modes[slow]))
+    return replace(
+        problem,
+        global_shape=put(problem.global_shape, 1, problem.global_shape[slow] * extent),
+        global_strides=put(problem.global_strides, problem.global_strides[slow], problem.global_strides[fast]),
+        tile=put(problem.tile, 1, problem.tile[slow] * extent),
+        smem_modes=put(problem.smem_modes, ((1, 0),), digits or ((1, 0),)),
+        bounds=put(problem.bounds, (0, 1), (low * extent, high * extent)),
+        origin_multiple=put(problem.origin_multiple, 0, problem.origin_multiple[slow] * extent),
+    )
 
 
 def variants(problem: TensorMapProblem) -> Iterator[TensorMapProblem]:

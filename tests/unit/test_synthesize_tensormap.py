@@ -406,3 +406,18 @@ def test_tiles_of_whole_rows_have_maps_of_the_tensors_own_dimensions(shape):
     plan = planned(problem([rows, columns], [columns, 1], [64, columns], [[[64, columns]], [[columns, 1]]]))
     assert plan.tensor_map.dims == (columns, rows)
     assert plan.tensor_map.box == (columns, 64)
+
+
+@pytest.mark.parametrize(
+    ("shape", "stride", "tile", "modes", "dtype", "swizzle", "box"),
+    [
+        ([512, 48], [48, 1], [64, 48], [[[64, 48]], [[48, 1]]], "bf16", "128B", (64, 48)),
+        ([96, 512], [1, 96], [96, 64], [[[96, 1]], [[64, 96]]], "u8", "128B", (128, 48)),
+        ([512, 24], [24, 1], [64, 24], [[[64, 24]], [[24, 1]]], "bf16", "64B", (32, 48)),
+    ],
+)
+def test_rows_of_a_swizzle_may_end_inside_the_rows_of_a_dense_tile(shape, stride, tile, modes, dtype, swizzle, box):
+    plan = planned(problem(shape, stride, tile, modes, dtype=dtype, swizzle=swizzle))
+    assert plan.tensor_map.box == box
+    assert len(plan.issues) == 1
+    assert plan.oob == "exact"
