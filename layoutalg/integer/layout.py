@@ -228,17 +228,15 @@ class IntegerLayout(Layout):
         return tuple(digits)
 
     def value(self, point: Sequence[int]) -> Vector:
-        """Return the outputs at a point given as one integer per axis; the point is not checked against the box."""
-        try:
-            return tuple(
-                [
-                    total % m if m else total
-                    for row, b, m in zip(self.matrix, self.offset, self.moduli, strict=True)
-                    for total in [b + sum([a * x for a, x in zip(row, point, strict=True)])]
-                ]
-            )
-        except (TypeError, ValueError) as error:
-            raise _check_point.malformed("point", f"must have {len(self.inputs)} integers", point) from error
+        """Return the outputs at a point, one integer per axis, which may lie outside the box."""
+        at = _check_point.vector(point, "point", len(self.inputs))
+        return tuple(
+            [
+                total % m if m else total
+                for row, b, m in zip(self.matrix, self.offset, self.moduli, strict=True)
+                for total in [b + sum([a * x for a, x in zip(row, at, strict=True)])]
+            ]
+        )
 
     def apply(self, coords: Any) -> Any:
         """Evaluate at many points.

@@ -118,8 +118,10 @@ def _put(values: tuple[_T, ...], position: int, value: _T) -> tuple[_T, ...]:
 
 def statements(problem: TensorMapProblem) -> Iterator[TensorMapProblem]:
     """Yield the variants of a problem, then their folded forms."""
-    stated = list(variants(problem))
-    yield from stated
+    stated = []
+    for variant in variants(problem):  # the first nearly always suffices
+        stated.append(variant)
+        yield variant
     yield from (folded for folded in map(fold, stated) if folded not in stated)
 
 

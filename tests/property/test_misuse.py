@@ -77,7 +77,7 @@ UNMENDED = """
     synth.joint(target) synth.joint(fill) synth.padding(form) synth.swizzle(form) synth.synthesize_ragged(strategy)
     synth.synthesize_symbolic(problem)
     synth.synthesize_ragged(options) piecewise.PiecewiseLayout.__call__(values)
-    integer.IntegerLayout.value(point) cute.Morphism.extend(extent) cute.symbolic.Assumptions.extended(integers)
+    cute.Morphism.extend(extent) cute.symbolic.Assumptions.extended(integers)
 """
 """Parameters of which some wrong value is answered, or refused by another error or late: to be mended."""
 SKIPPED = {*UNMENDED.split(), *" ".join(OPEN.values()).split()}
