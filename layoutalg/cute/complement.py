@@ -197,6 +197,8 @@ def _no_chain(fast: Mode, slow: Mode, where: Where, padded: bool) -> Admissibili
         return refusal("LA133", "the layout is not injective", where, f"the modes {names} overlap", witness)
     needed = f"{fast[1]}" if padded else f"{fast[0]} * {fast[1]} = {fast[0] * fast[1]}"
     because = f"for the modes {names}, {slow[1]} is not a multiple of {needed}"
+    if padded:
+        because += "; layoutalg.left_inverse(layout, widen=True) has the inverse in a wider family"
     modes = {"faster": f"{fast[0]}:{fast[1]}", "slower": f"{slow[0]}:{slow[1]}"}
     return refusal("LA134", "the strides do not form a divisible chain", where, because, modes)
 

@@ -264,7 +264,7 @@ def _multiply_packed(left: Sequence[int], right: Sequence[int]) -> tuple[int, ..
         bits = np.array(right, dtype=np.uint64)[:, None] >> _PLACES[: len(left)] & _PLACES[1]
         return tuple(np.bitwise_xor.reduce(bits * np.array(left[:64], dtype=np.uint64), axis=1).tolist())
     words = int.from_bytes(array("I", right), byteorder)
-    ones = _ones(len(right))
+    ones = _ONES >> 32 * (SMALL - len(right)) if len(right) <= SMALL else sum(1 << 32 * at for at in range(len(right)))
     product = 0
     for column in left[:32]:
         product ^= (words & ones) * column
@@ -275,10 +275,8 @@ def _multiply_packed(left: Sequence[int], right: Sequence[int]) -> tuple[int, ..
 _PLACES = np.arange(64, dtype=np.uint64)
 
 
-@lru_cache(maxsize=256)
-def _ones(count: int) -> int:
-    """Return the integer with the lowest bit of each of ``count`` words of 32 bits set."""
-    return sum(1 << index * 32 for index in range(count))
+_ONES: Final = sum(1 << 32 * at for at in range(SMALL))
+"""The lowest bit of each of 64 words of 32 bits."""
 
 
 def transpose(columns: Sequence[int], row_count: int) -> tuple[int, ...]:

@@ -131,8 +131,10 @@ def layings(
 def _along(problem: TensorMapProblem, box: Box, row: Row, dim: int) -> bool:
     """Whether a row walks a tile dimension, or whole dimensions that never move and that it continues."""
     walked = {box.atoms[index].dim for index in row.atoms}
+    if dim in walked or row.step * row.count != problem.global_strides[dim]:
+        return dim in walked
     moved = {box.atoms[index].dim for index in box.loops} | {at for at, m in enumerate(problem.origin_multiple) if m}
-    return dim in walked or (row.step * row.count == problem.global_strides[dim] and not walked & moved)
+    return not walked & moved
 
 
 def _ways(

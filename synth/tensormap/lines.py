@@ -81,9 +81,11 @@ def row_lines(problem: TensorMapProblem, box: Box, moves: Moves, plain: bool = F
         kept: dict[tuple[bool, ...], Line] = {}
         first = box.atoms[row.atoms[0]]
         stated = problem.element_strides[first.dim] if first.place == 1 else 1
-        for step in sorted(range(1, limits.MAX_ELEMENT_STRIDE + 1), key=lambda step: step != stated):
-            if plain and first.place == 1 and step != stated:
-                continue
+        if plain and first.place == 1:
+            steps = [stated] if stated <= limits.MAX_ELEMENT_STRIDE else []
+        else:
+            steps = sorted(range(1, limits.MAX_ELEMENT_STRIDE + 1), key=lambda step: step != stated)
+        for step in steps:
             line = _row_line(problem, box, row.atoms, row.count, row.step * size, step)
             if line is not None:
                 kept.setdefault(tuple(line.carries(move, size) for move in every), line)

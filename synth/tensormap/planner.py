@@ -32,7 +32,7 @@ from layoutalg.synth.tensormap.refusal import InadmissibleError, hard_violations
 from layoutalg.synth.tensormap.repairs import proposals
 from layoutalg.synth.tensormap.sight import Forms
 from layoutalg.synth.tensormap.slices import sliced_plans, why_not_sliced
-from layoutalg.synth.tensormap.variants import seen, statements
+from layoutalg.synth.tensormap.variants import fold, seen, statements
 from layoutalg.synth.tensormap.views import views
 from layoutalg.targets.model import Violation
 from layoutalg.targets.nvidia.tensormap import BIT_PRESERVING_DTYPES, INTERLEAVES, TensorMap, element_bytes, limits
@@ -141,13 +141,18 @@ def _plan(stated: TensorMapProblem, documented_only: bool) -> TensorMapPlan | li
         settled = _settled(found, task)
         if settled is not None:
             return settled
-    forms = Forms(problem)
-    if hard and any(any(views(forms, box, 1, "lost", plain=True)) for box in boxes(problem, problem.swizzle, 1)):
+    if hard and (_viewed(problem) or _viewed(fold(problem))):
         return hard  # nothing structural is broken
     structural = structural_violations(problem)
     if hard:  # drop the catch-all: a hard rule already explains the refusal
         structural = [violation for violation in structural if violation.rule != "NO_BOX"]
     return [*hard, *structural]
+
+
+def _viewed(problem: TensorMapProblem) -> bool:
+    """Whether a box has a map but for the alignment of its base."""
+    forms = Forms(problem)
+    return any(any(views(forms, box, 1, "lost", plain=True)) for box in boxes(problem, problem.swizzle, 1))
 
 
 def _sliced(stated: TensorMapProblem, documented_only: bool, interleave: str) -> TensorMapPlan | list[Violation]:

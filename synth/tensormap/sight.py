@@ -183,7 +183,7 @@ def sight_of(problem: TensorMapProblem, dim: int) -> Sight:
     seen = first <= last
     ever = bool(seen.any())
     shown = (first[seen], last[seen]) if ever else (np.zeros(1, np.int64),) * 2
-    reach = max(int(np.abs(shown[0]).max()), int(np.abs(shown[1]).max()))
+    reach = max(abs(int(points[at])) for points in shown for at in (0, -1))  # they fall as the coordinate grows
     lowest = int((x[seen] + multiple * shown[0]).min()) if ever else 0
     highest = int((x[seen] + multiple * shown[1]).max()) if ever else 0
     starts = inside

@@ -118,12 +118,14 @@ def _put(values: tuple[_T, ...], position: int, value: _T) -> tuple[_T, ...]:
 
 def statements(problem: TensorMapProblem) -> Iterator[TensorMapProblem]:
     """Yield the variants of a problem, then their folded forms."""
-    stated = list(variants(problem))
-    yield from stated
-    yield from (folded for folded in map(_folded, stated) if folded not in stated)
+    stated = []
+    for variant in variants(problem):  # the first nearly always suffices
+        stated.append(variant)
+        yield variant
+    yield from (folded for folded in map(fold, stated) if folded not in stated)
 
 
-def _folded(problem: TensorMapProblem) -> TensorMapProblem:
+def fold(problem: TensorMapProblem) -> TensorMapProblem:
     """Return the problem with every covered dimension inside the one that continues it; its own place has extent 1."""
     dense = [dim for dim in range(problem.rank) if problem.element_strides[dim] == 1 and problem.bounds[dim] != (0, 1)]
     for fast in dense:
@@ -131,7 +133,7 @@ def _folded(problem: TensorMapProblem) -> TensorMapProblem:
         covers = problem.bounds[fast] == (0, extent) and not problem.origin_multiple[fast] and pitch > 0
         for slow in dense:
             if covers and problem.global_strides[slow] == pitch * extent:
-                return _folded(_into(problem, fast, slow))
+                return fold(_into(problem, fast, slow))
     return problem
 
 

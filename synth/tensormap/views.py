@@ -71,23 +71,33 @@ def _placed(forms: Forms, box: Box, ratio: int, laying: Laying, wanted: str) -> 
         return _blank(problem, box, ratio, laying)
     if any(line.stride_bytes >= limits.STRIDE_LIMIT_BYTES for line in lines):
         return None
-    lows = [sum(part.low for part in parts.values()) for parts in laying.parts]
-    highs = [sum(part.high for part in parts.values()) for parts in laying.parts]
+    tight = [(sum(p.low for p in parts.values()), sum(p.high for p in parts.values())) for parts in laying.parts]
     slack = alignment(problem, laying.parts[0], ratio)
-    lows[0], highs[0] = lows[0] - slack[0], highs[0] + slack[1]
+    tight[0] = (tight[0][0] - slack[0], tight[0][1] + slack[1])
+    own = list(tight)
     for at, dim in _alone(laying):
         low, high = (value * lines[at].unit for value in problem.bounds[dim])
         odd = at == 0 and (low % limits.GLOBAL_ALIGN_BYTES or high % grain(problem, ratio))
-        if lines[at].unit == problem.global_strides[dim] * size and high - low <= limits.MAX_DIM * lines[at].unit:
-            lows[at], highs[at] = (lows[at], highs[at]) if odd else (low, high - lines[at].unit)
-    starts = [-low // line.unit for low, line in zip(lows, lines, strict=True)]
-    extents = [start + high // line.unit + 1 for start, high, line in zip(starts, highs, lines, strict=True)]
+        fits = lines[at].unit == problem.global_strides[dim] * size and high - low <= limits.MAX_DIM * lines[at].unit
+        if fits and not odd:
+            own[at] = (low, high - lines[at].unit)
+    views = (_view(forms, box, ratio, laying, ranges, wanted) for ranges in ([own] if own == tight else [own, tight]))
+    return next((view for view in views if view is not None), None)
+
+
+def _view(
+    forms: Forms, box: Box, ratio: int, laying: Laying, ranges: list[tuple[int, int]], wanted: str
+) -> View | None:
+    """Return the view whose lines span these byte ranges; None if it leaves the tensor or the limits."""
+    problem, lines = forms.problem, laying.lines
+    starts = [-low // line.unit for (low, _), line in zip(ranges, lines, strict=True)]
+    extents = [start + high // line.unit + 1 for start, (_, high), line in zip(starts, ranges, lines, strict=True)]
     below = -sum(start * line.stride_bytes for start, line in zip(starts, lines, strict=True))
     above = sum((n - 1) * line.stride_bytes for n, line in zip(extents, lines, strict=True)) + below
     room = forms.room
     if below < room[0] or above > room[1] or max(extents[0] // ratio, *extents[1:], 1) > limits.MAX_DIM:
         return None
-    base = problem.base_elem_offset * size + below
+    base = problem.base_elem_offset * problem.element_bytes + below
     factors, slopes = _factors(problem, box, laying)
     if not _starts_in_range(forms, box, starts, factors, slopes):
         return None

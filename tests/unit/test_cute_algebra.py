@@ -315,6 +315,8 @@ def test_inverses() -> None:
     assert str(left_inverse(read("((8,16),4):((1,12),204)"))) == "(12,17,4):(1,8,128)"
     with pytest.raises(AdmissibilityError, match=r"LA134[\s\S]*for the modes 16:12 and 4:200, 200 is not a mult"):
         left_inverse(read("((8,16),4):((1,12),200)"))
+    with pytest.raises(AdmissibilityError, match=r"LA134[\s\S]*layoutalg.left_inverse\(layout, widen=True\)"):
+        left_inverse(read("(2,16):(3,32)"))
     with pytest.raises(AdmissibilityError, match=r"LA133[\s\S]*coordinate=2, other=4, offset=2"):
         left_inverse(read("(4,2):(1,2)"))
     with pytest.raises(AdmissibilityError, match="LA131"):

@@ -421,3 +421,15 @@ def test_rows_of_a_swizzle_may_end_inside_the_rows_of_a_dense_tile(shape, stride
     assert plan.tensor_map.box == box
     assert len(plan.issues) == 1
     assert plan.oob == "exact"
+
+
+def test_a_base_that_is_not_aligned_is_the_only_rule_broken_where_a_folded_tile_has_a_map():
+    error = refused(problem([512, 48], [48, 1], [64, 48], [[[64, 48]], [[48, 1]]], swizzle="128B", align=8))
+    assert [violation.rule for violation in error.violations] == ["BASE_ALIGN"]
+
+
+def test_a_map_ends_at_the_last_row_that_is_walked_where_the_tensors_own_extent_would_leave_it():
+    modes = [[[16, 1], [2, 32]], [[2, 16]]]
+    plan = planned(problem([88, 4], [1, 1024], [32, 2], modes, dtype="u16", swizzle="32B", element_strides=[1, 2]))
+    assert len(plan.issues) == 1
+    assert plan.oob == "lost"
