@@ -36,6 +36,17 @@ check_argument = Checker("LA731", "the operation does not apply to the integer l
 _check_point = Checker("LA726", "the coordinate is not in the domain of the layout")
 
 
+def outputs_at(layout: IntegerLayout, point: Sequence[Any]) -> tuple[Any, ...]:
+    """Return A x + b, with moduli, at a point of integers or of other numbers: laws pass symbols."""
+    return tuple(
+        [
+            total % m if m else total
+            for row, b, m in zip(layout.matrix, layout.offset, layout.moduli, strict=True)
+            for total in [b + sum([a * x for a, x in zip(row, point, strict=True)])]
+        ]
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class IntegerLayout(Layout):
     """The map ``x -> A x + b`` on a box, each output over Z or modulo its own modulus.
@@ -229,14 +240,7 @@ class IntegerLayout(Layout):
 
     def value(self, point: Sequence[int]) -> Vector:
         """Return the outputs at a point, one integer per axis, which may lie outside the box."""
-        at = _check_point.vector(point, "point", len(self.inputs))
-        return tuple(
-            [
-                total % m if m else total
-                for row, b, m in zip(self.matrix, self.offset, self.moduli, strict=True)
-                for total in [b + sum([a * x for a, x in zip(row, at, strict=True)])]
-            ]
-        )
+        return outputs_at(self, _check_point.vector(point, "point", len(self.inputs)))
 
     def apply(self, coords: Any) -> Any:
         """Evaluate at many points.

@@ -12,7 +12,7 @@ from layoutalg.ground.facts import Facts, _tighten
 from layoutalg.integer.axes import Modes, _first_difference, coalesced
 from layoutalg.integer.engines import _Shift, _union
 from layoutalg.integer.forms import first_at_least, growing, residue_form, span
-from layoutalg.integer.layout import IntegerLayout
+from layoutalg.integer.layout import IntegerLayout, outputs_at
 from layoutalg.integer.matrix import _subtracted, apply, identity, multiply, transpose
 from layoutalg.piecewise import boxes
 from layoutalg.proofs.laws.law import BIT_VECTORS, INTEGERS, Law, stated
@@ -302,7 +302,7 @@ def _keeps(trial: Trial) -> None:
     x, y = trial.digit("x", m), trial.digit("y", n)
     layout = _of_symbols((m, n), rows, (0, 0))
     trial.divides(x + m * y, m, y, x)
-    for output, value in enumerate(layout.value((x, y))):
+    for output, value in enumerate(outputs_at(layout, (x, y))):
         trial.claim(_evaluated(coalesced(layout), x + m * y, output) == value, "the value at a flat index stays")
 
 
