@@ -137,6 +137,7 @@ def mutants(plan: TensorMapPlan) -> dict[str, TensorMapPlan]:
     return answer
 
 
+@pytest.mark.nightly
 def test_planted_faults_are_noticed():
     """Each kind of fault is noticed in nearly every plan; in a small one, a few happen to move the same data."""
     noticed: dict[str, list[bool]] = {}

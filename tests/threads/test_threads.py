@@ -40,6 +40,7 @@ def test_answers_are_those_of_one_thread(mode, answers):
     assert process.returncode == 0, f"status {process.returncode}\n{process.stderr[-3_000:]}"
 
 
+@pytest.mark.nightly
 def test_a_planted_fault_is_noticed(tmp_path):
     assert started("crash", tmp_path).returncode < 0
     assert started("wrong", tmp_path).returncode > 0

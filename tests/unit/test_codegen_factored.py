@@ -104,6 +104,7 @@ def test_the_text_brings_every_register_its_element(seed: int, registers: int, w
         assert np.array_equal(words, shared[layout.table()])
 
 
+@pytest.mark.nightly(one_of=2)
 @pytest.mark.compile
 @pytest.mark.parametrize(("seed", "registers"), [(4, 4), (7, 5)])
 def test_every_way_compiles(seed: int, registers: int) -> None:

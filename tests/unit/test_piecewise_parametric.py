@@ -65,6 +65,7 @@ def test_texts_that_are_no_function_are_refused(text: str, code: str) -> None:
     assert caught.value.diagnostic.code == code
 
 
+@pytest.mark.nightly(one_of=3)
 @pytest.mark.parametrize(
     "text",
     [
