@@ -1,5 +1,5 @@
 # make demo   set up, then the main job on real tiles (no GPU needed; a Hopper GPU is used where there is one)
-# make test   set up, then all tests that need no GPU, properties with a sixth of their examples
+# make test   set up, then all tests that need no GPU, properties with a quarter of their examples
 # make test-all  the same at full strength: every example, every case, the site, the notebooks, a tenth of the mutants
 # make docs   set up, then the documentation as HTML in docs/_build/html
 # make bench  set up, then the benchmarks

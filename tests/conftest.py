@@ -1,6 +1,6 @@
 """Options, tiers and fixtures of the test suite.
 
-There are two tiers. ``make test`` runs every property with a sixth of its examples, and of tests marked ``nightly``
+There are two tiers. ``make test`` runs every property with a quarter of its examples, and of tests marked ``nightly``
 the share that the mark names; ``make test-all`` (``pytest --full``) runs everything. Both tiers are repeatable: which
 cases the short one keeps depends on nothing but the list of cases. ``--extras`` and ``--require-device`` are apart.
 """
@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from hypothesis import is_hypothesis_test, settings
 
-SHARE = 6
+SHARE = 4
 """The short tier runs one of so many examples of a property, but not less than FEWEST."""
 FEWEST = 4
 FULL_ONLY = "only at full strength: make test-all"
