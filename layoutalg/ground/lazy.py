@@ -3,8 +3,16 @@
 from __future__ import annotations
 
 import importlib
+import os
+import threading
 from collections.abc import Callable, Mapping
 from typing import Any
+
+_LOADING = threading.RLock()
+"""Held while a slow module loads: z3 and others load parts of importlib whose imports deadlock between two threads.
+Only foreign modules load under it, none of which asks for it, and a fork waits for it."""
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_LOADING.acquire, after_in_parent=_LOADING.release, after_in_child=_LOADING.release)
 
 
 def door(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
@@ -39,7 +47,8 @@ class _Later:
         self._name = name
 
     def __getattr__(self, name: str) -> Any:
-        found = getattr(importlib.import_module(self._name), name)
+        with _LOADING:
+            found = getattr(importlib.import_module(self._name), name)
         setattr(self, name, found)  # found without this method from now on
         return found
 
