@@ -16,6 +16,7 @@ from layoutalg.ground.errors import DeviceMismatchError, Diagnostic
 from layoutalg.ground.memory import reserve
 from layoutalg.proofs.tensormap import TensorMapPlan
 from layoutalg.targets.nvidia import tensormap
+from layoutalg.targets.nvidia.tensormap.execute import require_buffer
 
 POISON = 0xEE
 """Byte that shared memory holds before a load."""
@@ -58,6 +59,7 @@ def store_memory(
         origin: Tile origin in elements, outermost first.
     """
     launchable(plan, "store")
+    require_buffer("image", image, writable=False)
     tensor_map, base = tensormap.decode(plan.raw, target=plan.problem.arch), plan.smem_align_bytes
     shared = np.concatenate([np.full(base, POISON, dtype=np.uint8), image])
     for issue, coords in zip(plan.issues, plan.coordinates(origin_arguments(plan, origin)), strict=True):

@@ -25,6 +25,7 @@ from layoutalg.codegen.kernel import checked_int
 from layoutalg.codegen.plans import checked_plan, image_bytes, launchable, origin_arguments, refutation
 from layoutalg.codegen.simulate import POISON
 from layoutalg.ground import clock, limits
+from layoutalg.ground.check import Checker
 from layoutalg.ground.errors import Diagnostic, MalformedError, MissingExtraError
 from layoutalg.ground.memory import reserve
 from layoutalg.ground.record import Record
@@ -39,6 +40,8 @@ MAX_ALIGN_BYTES = 2**16
 """Memory is aligned like the tensor's base up to this; no copy depends on more."""
 STORE_MARGIN_BYTES = 4096
 BACKENDS = ("cuda", "host", "simulator")
+CHECK = Checker("LA544", "invalid argument to validate()")
+MOST_ORIGINS = 2**16
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +136,8 @@ def validate(
     unfit = _unfit(plan)
     if unfit is not None:
         return ValidationReport(backend, note, name, (), 0, unfit, None, 0.0)
-    chosen = tuple(tuple(origin_arguments(plan, o)) for o in (default_origins(plan) if origins is None else origins))
+    given = default_origins(plan) if origins is None else CHECK.entries(origins, "origins", MOST_ORIGINS)
+    chosen = tuple(tuple(origin_arguments(plan, origin)) for origin in given)
     cubin = None if backend == "simulator" else _cubin_bytes(plan)
     reserve(
         "a validation", image_bytes(plan) + 24 * math.prod(plan.problem.tile) * element_bytes(plan.problem.dtype), 3

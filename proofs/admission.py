@@ -128,8 +128,9 @@ class Refused(
         said: dict[tuple[str, str], Broken] = {}
         for each in broken:
             said.setdefault((each.rule, each.reason), each)
-        rules, reasons = zip(*said, strict=True)
-        return cls(consumer, target, dtype, rules, reasons, next(iter(said.values())).witness, **more)
+        rules, reasons = tuple(rule for rule, _ in said), tuple(reason for _, reason in said)
+        witness = next((each.witness for each in said.values()), {})
+        return cls(consumer, target, dtype, rules, reasons, witness, **more)
 
     def _validate(self) -> None:
         if not self.rules or len(self.rules) != len(self.reasons):

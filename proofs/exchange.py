@@ -18,7 +18,6 @@ than words are needed.
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -148,9 +147,9 @@ class LaneRead(Record):
     __slots__ = ()
     threads: tuple[int, ...]
 
-    @abstractmethod
     def beyond(self, word: int) -> int:
         """Return the XOR of the source lane that is the same in all threads."""
+        raise NotImplementedError
 
     def read(self, word: int, thread: IntArray) -> IntArray:
         """Return the lane from which each thread reads a word."""

@@ -59,6 +59,8 @@ class CellAccess(Record, code="LA920", json="name kind bits instructions"):
             raise CHECK.malformed("cells", "must have at least one instruction, each with an active lane", self.name)
         if any(cell is not None and not 0 <= cell < MOST_CELLS for cell in itertools.chain(*self.cells)):
             raise CHECK.malformed("cells", f"must be in [0, {MOST_CELLS})", self.name)
+        if len(set(map(len, self.cells))) > 1:
+            raise CHECK.malformed("cells", "must have one entry per lane in every instruction", self.name)
 
     @property
     def instructions(self) -> int:
@@ -129,6 +131,9 @@ class PaddingPlan(
         for value in (*self.pitches, self.interval, self.amount):
             CHECK.integer(value, "pitches, interval and amount", 0, LIMIT)
         CHECK.integer(self.element_bits, "element_bits", 8, 129)
+        for access in self.accesses:
+            if access.table.max() >= prod(self.shape):
+                raise CHECK.malformed("accesses", f"must have cells below {prod(self.shape)}", access.name)
         rows = prod(self.shape[:-1])
         if self.order and (rows != 1 << len(self.order) or sorted(self.order) != list(range(len(self.order)))):
             raise CHECK.malformed("order", f"must permute the bits of {rows} rows", self.order)

@@ -224,6 +224,8 @@ class BankModel:
             >>> turns.tolist(), least.tolist()
             ([[1, 1], [2, 2]], [[1, 1], [1, 1]])
         """
+        if not isinstance(addresses, np.ndarray) or addresses.shape[1:] != (self.lanes,):
+            raise CHECK.malformed("addresses", f"must be int64[instruction, {self.lanes}]", np.shape(addresses))
         alive = np.ones(addresses.shape, dtype=bool) if active is None else active
         inside = (addresses >= 0) & (addresses < 1 << 62) & (addresses % self.grain_bytes == 0)
         for place in np.flatnonzero(~(inside | ~alive).all(axis=1))[:1].tolist():

@@ -159,6 +159,8 @@ def consumer(name: str, target: Target) -> Fact | Absent | Unknown:
         ('NO_TMA', 'ldmatrix')
     """
     head, arch = head_of(name), target.arch
+    if head == "cp.async" and name.startswith("cp.async.bulk"):
+        head = "tma" if ".tensor" in name else "bulk"
     if head is None:
         return Unknown(f"no known target has {shown(name)}")
     rule = CONSUMERS[head]

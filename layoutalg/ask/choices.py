@@ -416,7 +416,9 @@ def _never_copied(question: _Question, candidate: Candidate) -> bool:
     """Whether neighbours in a chunk of 16 bytes, which TMA moves as a whole, are no neighbours in the tensor."""
     inner = candidate.modes[candidate.inner]
     together = inner and inner[0][1] == 1 and inner[0][0] * question.size % CHUNK_BYTES == 0
-    return bool(together) and question.size <= 4 and question.tensor.strides[question.places[candidate.inner]] != 1
+    place, tensor = question.places[candidate.inner], question.tensor
+    apart = tensor.strides[place] != 1 and tensor.shape[place] != 1  # neighbours of an extent of 1 are out of bounds
+    return bool(together) and question.size <= 4 and apart
 
 
 def _behind(choice: Choice, first: tuple[Any, ...], key: tuple[Any, ...]) -> Choice:

@@ -25,6 +25,7 @@ from layoutalg.ground.errors import (
     MalformedError,
     shown,
 )
+from layoutalg.proofs import checker
 
 PROVED = 0
 REFUTED = 1
@@ -47,6 +48,8 @@ EXIT_CODES = {
 }
 ERROR_SCHEMA = "layoutalg/error/1"
 VERDICT_SCHEMA = "layoutalg/verdict/1"
+CERTIFICATES = checker.SCHEMA.removesuffix("2")
+"""Start of the schema of certificates of any version."""
 Answer: TypeAlias = tuple[Result, list[str], int]
 TRACEBACK = "LAYOUTALG_TRACEBACK"
 """Environment variable; if set, internal errors show their traceback."""

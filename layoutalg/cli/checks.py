@@ -10,7 +10,17 @@ import os
 from pathlib import Path
 
 from layoutalg.cli import commands
-from layoutalg.cli.answers import PROVED, REFUTED, UNKNOWN, VERDICT_SCHEMA, Answer, each, failed, schema_of
+from layoutalg.cli.answers import (
+    CERTIFICATES,
+    PROVED,
+    REFUTED,
+    UNKNOWN,
+    VERDICT_SCHEMA,
+    Answer,
+    each,
+    failed,
+    schema_of,
+)
 from layoutalg.cli.files import read_text, title
 from layoutalg.cli.output import OutputError, Result, progress, put_folder, say, say_json
 from layoutalg.ground import clock
@@ -18,7 +28,6 @@ from layoutalg.ground.document import malformed, split_json
 from layoutalg.proofs import checker
 
 EMITTED = "layoutalg/emitted/1"
-CERTIFICATES = checker.SCHEMA.removesuffix("2")
 
 
 def run_check(given: commands.Check) -> int:

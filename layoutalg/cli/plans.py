@@ -13,6 +13,7 @@ from typing import TypeAlias
 
 from layoutalg.cli import commands
 from layoutalg.cli.answers import (
+    CERTIFICATES,
     ERROR_SCHEMA,
     PROVED,
     REFUTED,
@@ -28,7 +29,7 @@ from layoutalg.cli.inputs import read_subject, written_in
 from layoutalg.ground.document import Documents, malformed, split_json
 from layoutalg.ground.errors import BudgetError, LayoutError, MalformedError
 from layoutalg.ground.verdict import Proved, Refuted, Verdict
-from layoutalg.proofs import checker, wgmma
+from layoutalg.proofs import wgmma
 from layoutalg.proofs.smem import shared_tile
 from layoutalg.proofs.symbolic import SymbolicPlan, SymbolicProblem, prove
 from layoutalg.proofs.symbolic.plan import SCHEMA as SYMBOLIC_SCHEMA
@@ -51,7 +52,6 @@ from layoutalg.synth.tensormap.refusal import SCHEMA as REFUSAL_SCHEMA
 from layoutalg.synth.wgmma.refusal import SCHEMA as OPERAND_REFUSAL
 from layoutalg.targets.nvidia.tensormap import element_bytes
 
-CERTIFICATES = checker.SCHEMA.removesuffix("2")
 OPERAND_PROBLEMS = OPERAND_PROBLEM.removesuffix("1")
 PROBLEM_SCHEMA = SCHEMA.removesuffix("1")
 """Prefix for any version; the reader rejects versions it does not know."""

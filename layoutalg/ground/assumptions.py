@@ -58,7 +58,7 @@ class Assumptions(Known):
         except TypeError as error:
             raise malformed("assumptions", "must be a sequence of conditions", conditions) from error
         free = integers if isinstance(integers, str) else Checker("LA620").entries(integers, "integers", NAMES)
-        names = sorted({name_of(name, "a name of integers") for name in free})
+        names = sorted({name_of(name, f"integers[{place}]") for place, name in enumerate(free)})
         if len(found) > CONDITIONS:
             raise malformed("assumptions", f"must be at most {CONDITIONS} conditions", f"{len(found)}")
         object.__setattr__(self, "conditions", tuple(found))

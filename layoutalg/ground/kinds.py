@@ -159,4 +159,4 @@ def _words_for(kind: Any, plural: bool = False) -> str:
             return f"{noun} of {_words_for(arguments[0], True)}"
         return f"{noun} of ({', '.join(_words_for(argument) for argument in arguments)})"
     name = getattr(origin or kind, "__name__", str(kind))
-    return f"{name} values" if plural else f"a {name}"
+    return f"{name} values" if plural else f"{'an' if name[:1] in 'AEIOU' else 'a'} {name}"

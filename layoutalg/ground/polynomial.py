@@ -56,7 +56,7 @@ def name_of(value: object, argument: str = "symbol") -> str:
     text = value if isinstance(value, str) else getattr(value, "name", None)
     if not is_name(text):
         raise Checker("LA620").malformed(argument, "must be a name", value)
-    return text  # type: ignore[return-value]
+    return str(text)
 
 
 def is_name(value: object) -> bool:

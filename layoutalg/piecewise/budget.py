@@ -83,11 +83,13 @@ def solve(
         gave_up(told, error.diagnostic.because, seconds=limits.ISL_SECONDS)
 
 
-def solve_here(ask: Callable[Concatenate[islpy.Context, P], T], /, *args: P.args, **kwargs: P.kwargs) -> T | None:
+def solve_here(
+    question: str, ask: Callable[Concatenate[islpy.Context, P], T], /, *args: P.args, **kwargs: P.kwargs
+) -> T | None:
     """Return ISL's answer, or None if the short attempts in this process are not enough; see ``solve``."""
     clock.check("a question to ISL")
     try:
-        return _short_attempts("a question", None, ask, *args, **kwargs)
+        return _short_attempts(question, None, ask, *args, **kwargs)
     except _ExhaustedError:
         return None
 

@@ -33,6 +33,10 @@ FAR = 2**24
 """How far an open span is looked at."""
 
 
+WRONG = "LA793"
+"""Code of the error for an answer of ISL that is wrong."""
+
+
 class DisagreementError(Exception):
     """The answer is wrong at a point."""
 
@@ -45,7 +49,7 @@ def doubted(question: str | Callable[[], str], error: DisagreementError) -> NoRe
     """Raise: ISL's answer is wrong."""
     what = "ISL's answer is wrong, and no other method worked"
     told = question if isinstance(question, str) else question()
-    raise BudgetError(Diagnostic("LA793", what, (told[:200],), str(error)[:400], error.at))
+    raise BudgetError(Diagnostic(WRONG, what, (told[:200],), str(error)[:400], error.at))
 
 
 def judged(question: str | Callable[[], str], judge: Callable[[], object]) -> None:

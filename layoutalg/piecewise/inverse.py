@@ -21,7 +21,7 @@ from layoutalg.ground.errors import BudgetError, Diagnostic
 from layoutalg.ground.lazy import later
 from layoutalg.piecewise import confirm, questions
 from layoutalg.piecewise.budget import solve_here
-from layoutalg.piecewise.confirm import judged
+from layoutalg.piecewise.confirm import WRONG, judged
 from layoutalg.piecewise.operations import table
 from layoutalg.piecewise.pieces import Form
 from layoutalg.piecewise.reading import Point, read_function
@@ -226,6 +226,7 @@ def turned(function: Value, names: Sequence[str], least: bool) -> Value | None:
         { [y] -> [(3y)] : 0 <= y <= 2 }
     """
     gave_up: BudgetError | None = None
+    wrong: BudgetError | None = None
     for engine, route in (("short", 0), ("short", 1), ("runs", 0), ("long", 0), ("long", 1)):
         clock.check("the inverse of a function")
         if gave_up is not None and engine == "long":
@@ -235,15 +236,21 @@ def turned(function: Value, names: Sequence[str], least: bool) -> Value | None:
             if engine == "runs":
                 found = _listed_inverse(function, names, least)
             elif engine == "short":
-                found = solve_here(answered, questions.turned, (function, least, route, *names))
+                what = f"the inverse of {function}"
+                found = solve_here(what, answered, questions.turned, (function, least, route, *names))
             else:
                 found = answer(questions.turned, function, least, route, *names)
             if found is not None:
-                return _confirmed(found, function, least) if found else None
+                made = _confirmed(found, function, least) if found else None
+                # ISL's least points are wrong now and then, and another way is right
+                return made.settled() if made is not None and least else made
         except BudgetError as error:
-            gave_up = error
+            if error.diagnostic.code == WRONG:
+                wrong = error
+            else:
+                gave_up = error
     where = (f"the inverse of {function}"[:200],)
-    raise gave_up or BudgetError(Diagnostic("LA222", "ISL gave up", where, "no way to invert it worked"))
+    raise gave_up or wrong or BudgetError(Diagnostic("LA222", "ISL gave up", where, "no way to invert it worked"))
 
 
 def _listed_inverse(function: Value, names: Sequence[str], least: bool) -> Value | tuple[()] | None:

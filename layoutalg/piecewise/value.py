@@ -93,9 +93,10 @@ class Value:
 
     def settle(self) -> None:
         """Make the text and the pieces, and judge the answer by them."""
+        judge = self._judge  # before the question: another thread that settles the value clears it
         text, pieces = solve(self.told, _read, None, self)
-        if self._judge is not None:
-            self._judge(_settled(text, pieces, self.params, self.axes, self.outputs, self.is_set))
+        if judge is not None:
+            judge(_settled(text, pieces, self.params, self.axes, self.outputs, self.is_set))
         self.pieces, self.text = pieces, text  # only now, for other threads read what is there
         self._judge = None
 
@@ -160,6 +161,7 @@ class Value:
         return hash(self.text)
 
     def __reduce__(self) -> tuple[Any, ...]:
+        """Send the question without its judge: a worker answers, and the sender judges."""
         names = (self.params, self.axes, self.outputs, self.is_set)
         if self.is_settled:
             return _settled, (self.text, self.pieces, *names)
@@ -181,17 +183,15 @@ def told_question(ask: Callable[..., Any], operands: Sequence[Any]) -> str:
     return f"{ask.__name__} of {' and '.join(told)}"
 
 
-def answer(ask: Callable[..., Any], *operands: Any, operations: int | None = None, question: str = "") -> Any:
+def answer(ask: Callable[..., Any], *operands: Any, operations: int | None = None) -> Any:
     """Return the answer to a question, a value where ISL answers with a function or a set.
 
     Args:
         ask: The question: a module-level function of the context and the operands.
         operands: Values, texts and plain data.
         operations: ISL operation quota; None for the time limit only.
-        question: The question in words; by default it is made of the operands.
     """
-    told = question or (lambda: told_question(ask, operands))
-    found = solve(told, answered, operations, ask, operands)
+    found = solve(lambda: told_question(ask, operands), answered, operations, ask, operands)
     if isinstance(found, Value) and found.depth > DEPTH:
         found.settle()
         found = _settled(found.text, found.pieces, found.params, found.axes, found.outputs, found.is_set)

@@ -1,4 +1,4 @@
-"""Writers of certificates for refusals by a number or a name: every layout that is carried has another one.
+"""Writers of certificates for refusals by a number or a name: the instruction only carries layouts with another one.
 
 Each returns a function from the table of the refused layout to the certificate; nothing is loaded before it is called.
 """

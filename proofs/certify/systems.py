@@ -26,8 +26,6 @@ from layoutalg.proofs.certify.stages import Stages, listed
 
 IntArray: TypeAlias = npt.NDArray[np.int64]
 Known: TypeAlias = "IntArray | int"
-EVIDENT = 2**20
-"""Most equations of one candidate searched for evidence."""
 
 
 class Equation(NamedTuple):

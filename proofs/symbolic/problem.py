@@ -160,15 +160,15 @@ def is_symbolic(document: object) -> bool:
     return "assume" in document or has_names([given.get("shape"), given.get("stride"), document.get("bounds")])
 
 
-def has_names(value: object) -> bool:
-    """Return whether sizes, or lists of them, have names.
+def has_names(value: object, depth: int = 3) -> bool:
+    """Return whether sizes, or lists of them in lists of at most ``depth`` levels, have names.
 
     Example:
         >>> has_names([(64, 8), [["M", 3]]]), has_names([(64, 8), None])
         (True, False)
     """
     if isinstance(value, (tuple, list)):
-        return any(map(has_names, value))
+        return depth > 0 and any(has_names(entry, depth - 1) for entry in value)
     return isinstance(value, str) or hasattr(value, "free_symbols")
 
 

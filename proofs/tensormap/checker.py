@@ -388,5 +388,7 @@ def _check_claims(plan: TensorMapPlan, walked: Walk, oob: str, undocumented: tup
     for field, expected, got in claims:
         if expected != got:
             raise MismatchError("wrong claim", field=field, expected=expected, got=got)
+    if plan.direction == "load" and plan.expect_tx_bytes > limits.MAX_PHASE_BYTES:
+        raise MismatchError("more bytes than a barrier counts", bytes=plan.expect_tx_bytes, most=limits.MAX_PHASE_BYTES)
     if OOB_CLASSES.index(oob) > OOB_CLASSES.index(plan.problem.oob_required):
         raise MismatchError(WEAKER, expected=plan.problem.oob_required, got=oob)

@@ -86,6 +86,9 @@ def _moved(plan: TensorMapPlan) -> tuple[IntArray, IntArray]:
         boxes = boxed(plan)
     except MismatchError as mismatch:
         raise _nothing(plan, str(mismatch)) from None
+    reach = sum(int(abs(axis).max()) * step for axis, step in zip(boxes.coords, boxes.steps_bytes, strict=True))
+    if plan.tensor_map.base_address + reach >= 2**62:
+        raise _nothing(plan, "addresses exceed 62 bits")
     moved = np.full(boxes.addresses.size, plan.tensor_map.base_address, dtype=np.int64)
     for axis, step in zip(boxes.coords, boxes.steps_bytes, strict=True):
         moved += axis * step

@@ -35,10 +35,21 @@ def of_document(
         reader.get("options").fail("must be an object")
     tile = [part.integer(1) for part in reader.get("tile").items()]
     layout = document["layout"]
+    if isinstance(layout, list):
+        try:
+            layout = np.asarray(layout)
+        except ValueError:  # lists of different lengths
+            reader.get("layout").fail("must have rows of one length")
+    else:
+        layout = reader.get("layout").text()
     return (
-        np.asarray(layout) if isinstance(layout, list) else reader.get("layout").text(), reader.get("dtype").text(),
-        reader.get("target").text(), tile, reader.get("align_bytes").integer(1), dict(options),
-    )  # fmt: skip
+        layout,
+        reader.get("dtype").text(),
+        reader.get("target").text(),
+        tile,
+        reader.get("align_bytes").integer(1),
+        dict(options),
+    )
 
 
 def is_operand_problem(layout: object) -> bool:

@@ -141,7 +141,10 @@ class Request:
         """
         if "metadata" not in self.options:
             return None
-        given = np.asarray(self.options["metadata"])
+        try:
+            given = np.asarray(self.options["metadata"])
+        except ValueError:  # lists of different lengths
+            given = np.asarray(None)
         if given.shape != read.shape or given.dtype.kind not in "iu":
             known = f"must be integers [{of}, nibble, 2]: the row and group that each nibble describes"
             raise CHECK.malformed("metadata", known, given.shape)

@@ -85,7 +85,7 @@ def read(layout: object, dtype: object, warps: int, roles: Sequence[str] | None,
     if isinstance(found, ListedLayout):
         found = _with_formula(found)
     if isinstance(found, LinearLayout) and len(found.out_dims) > 1 and not takes_offsets(found):
-        found = flatten_outs(transpose_outs(found, list(found.out_dims)[::-1]), "offset")  # of a row-major tile
+        found = flatten_outs(transpose_outs(found, in_order(tuple(found.out_dims))[::-1]), "offset")  # row-major
     modes = _axes(found)
     named = tuple(name for name, _ in modes)
     if roles is not None:

@@ -242,7 +242,8 @@ class _Search:
         if last in self.next:
             return [self.next[last]] if self.next[last] in rest and self.next[last] not in fixed else []
         fits = [d for d in rest if d not in fixed and d not in self.before]
-        if not self.asked.copies and not self.next:  # of digits that the same accesses read, one stands for all
+        if not (self.asked.copies or self.next or self.asked.fixed):
+            # of digits that the same accesses read, one stands for all, unless some accesses are known by number alone
             fits = list({tuple(digit in held for held in self.held): digit for digit in fits[::-1]}.values())
         return sorted(fits, key=lambda digit: not self.asked.continues(last, digit))
 

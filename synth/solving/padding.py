@@ -21,6 +21,7 @@ from layoutalg.ground.limits import PLAN_SECONDS
 from layoutalg.ground.picture import Shown
 from layoutalg.ground.record import Record
 from layoutalg.piecewise import PointSet, lexmin
+from layoutalg.piecewise.notation import WORDS
 from layoutalg.synth.solving.accesses import CHECK
 
 LINE_BYTES = 128
@@ -175,8 +176,8 @@ def _checked(
     if isinstance(names, str) or not names or len(set(names)) < len(names):
         raise CHECK.malformed("names", "must be distinct names", names)
     for name in names:
-        if not isinstance(name, str) or not name.isidentifier() or not name.isascii():
-            raise CHECK.malformed("names", "must be identifiers", name)
+        if not isinstance(name, str) or not name.isidentifier() or not name.isascii() or name in WORDS:
+            raise CHECK.malformed("names", f"must be identifiers, none of {', '.join(sorted(WORDS))}", name)
     forms = tuple(tuple(form.items()) for form in objective or ())
     for condition in conditions:
         if not isinstance(condition, Multiple | AtLeast | Spread):

@@ -119,9 +119,9 @@ def _searched(problem: SymbolicProblem) -> _Search:
     if search.cases and _covers(search.cases[-1]):
         return search
     least = _least_grains(rich, search)
-    for plainly in (False, True):
+    for way in (None, "copies", "dimensions"):
         if least is not None:
-            _look(least, search, plainly)
+            _look(least, search, way)
     return search
 
 
@@ -150,14 +150,14 @@ def _covers(case: SymbolicPlan) -> bool:
     return all(_range(clause) for clause in case.guard.open_under(case.assumptions))
 
 
-def _look(grains: dict[str, int], search: _Search, plainly: bool = False) -> None:
+def _look(grains: dict[str, int], search: _Search, fewest: str | None = None) -> None:
     """Plan at several sizes, generalise, and keep the result if its guard is weaker than the last one."""
     problem = search.problem
     clock.check("the search for a symbolic plan")
     drawn = [sizes for turn in range(TURNS) if (sizes := sample(problem, grains, turn, search.known)) is not None]
     if not drawn or all(any(case.guard.broken_at(sizes) is None for case in search.cases) for sizes in drawn):
         return
-    plans = _planned(problem, drawn, search, plainly)
+    plans = _planned(problem, drawn, search, fewest)
     case = None if plans is None else _case(problem, plans, drawn, search)
     if case is None:
         return
@@ -185,13 +185,13 @@ def _least_grains(rich: dict[str, int], search: _Search) -> dict[str, int] | Non
 
 
 def _planned(
-    problem: SymbolicProblem, drawn: list[dict[str, int]], search: _Search, plainly: bool = False
+    problem: SymbolicProblem, drawn: list[dict[str, int]], search: _Search, fewest: str | None = None
 ) -> list[TensorMapPlan] | None:
     plans = []
     for sizes in drawn:
         try:
             at = problem.at(sizes)
-            plan = plain_plan(at) if plainly else synthesize_tensormap(at, repair=False)
+            plan = plain_plan(at, fewest) if fewest else synthesize_tensormap(at, repair=False)
         except InadmissibleError as error:
             search.refusal = search.refusal or error
             return None
@@ -201,16 +201,24 @@ def _planned(
     return plans
 
 
-def plain_plan(problem: TensorMapProblem) -> TensorMapPlan | None:
-    """Return the best plan whose map has the tensor's own dimensions, which needs the weakest guards."""
+def plain_plan(problem: TensorMapProblem, fewest: str) -> TensorMapPlan | None:
+    """Return a plan whose map needs weak guards: with the tensor's own dimensions if there is one, else short rows.
+
+    Args:
+        problem: The problem at some sizes.
+        fewest: What a plan has as few of as possible: ``"copies"``, or first ``"dimensions"`` of the map.
+    """
     forms = Forms(problem)
     found: list[View] = []
     for box in boxes(problem, problem.swizzle, 1):
-        if not box.own:
-            continue
         best = (view for wanted in OOB_CLASSES for view in views(forms, box, 1, wanted, plain=True))
         found += itertools.islice(best, 1)
-    for view in sorted(found, key=lambda view: (len(view.lines), view.box.issues))[:MOST_CANDIDATES]:
+
+    def order(view: View) -> tuple[object, ...]:
+        size = view.box.issues, len(view.lines)
+        return not view.box.own, size if fewest == "copies" else size[::-1], [row.count for row in view.box.rows]
+
+    for view in sorted(found, key=order)[:MOST_CANDIDATES]:
         plan, verdict = proved(assemble(problem, view))
         if isinstance(verdict, Proved):
             return plan

@@ -151,8 +151,8 @@ def _plan(stated: TensorMapProblem, documented_only: bool) -> TensorMapPlan | li
 
 def _viewed(problem: TensorMapProblem) -> bool:
     """Whether a box has a map but for the alignment of its base."""
-    forms = Forms(problem)
-    return any(any(views(forms, box, 1, "lost", plain=True)) for box in boxes(problem, problem.swizzle, 1))
+    forms, weakest = Forms(problem), "lost" if problem.direction == "load" else "weak"
+    return any(any(views(forms, box, 1, weakest, plain=True)) for box in boxes(problem, problem.swizzle, 1))
 
 
 def _sliced(stated: TensorMapProblem, documented_only: bool, interleave: str) -> TensorMapPlan | list[Violation]:
@@ -226,11 +226,12 @@ def _cuts(tensor_map: TensorMap) -> bool:
 def _best_of(found: list[_Sized], best: TensorMapPlan | None, task: _Task, plain: bool = False) -> TensorMapPlan | None:
     """Search the maps of every box that could improve class or issues, fewest issues first.
 
-    ``plain``: or break fewer documented rules or, if ``best`` is of another statement, have a lower rank.
+    ``plain``: or break fewer documented rules or, given the plan of an earlier statement, have a lower rank.
     """
     compared = 4 if not plain else 5 if best is None else 6
     for forms, ratio, box in found:
-        if _thin(forms, box) and best is not None and _suffices(best) and best.oob != "lost":
+        thin = _thin(forms, box) and not (plain and box.own)  # as the boxes are ordered
+        if thin and best is not None and _suffices(best) and best.oob != "lost":
             break
         for wanted in ("exact", "weak"):
             if best is None or _foreseen(forms.problem, wanted, box)[:compared] < _cost(best)[:compared]:

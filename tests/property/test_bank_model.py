@@ -59,7 +59,6 @@ def test_what_nobody_published_is_refused():
         bank_model("sm_90a", "ds_read_b32")
 
 
-@pytest.mark.nightly(one_of=4)
 @pytest.mark.parametrize(("target", "operation"), CASES)
 @settings(max_examples=15)
 @given(seed=st.integers(0, 2**32 - 1))

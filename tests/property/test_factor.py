@@ -244,3 +244,16 @@ def test_registers_of_a_tile_are_those_of_its_row_major_offsets() -> None:
         assert found.carried == wanted.carried
         assert found.residual == wanted.residual
         assert la.equivalent(found.carried @ found.residual, la.parse(flat))
+
+
+@pytest.mark.parametrize("names", [("row", "col"), ("dim0", "dim1")])
+def test_the_order_in_which_outputs_are_listed_is_not_part_of_the_question(names):
+    images = [(0, 1 << bit) for bit in range(6)] + [(1 << bit, 0) for bit in range(4)]
+
+    def listed(order):
+        placed = [tuple(dict(zip(names, image, strict=True))[name] for name in order) for image in images]
+        bases = {"register": placed[:4], "lane": placed[4:9], "warp": placed[9:]}
+        return LinearLayout.from_bases(bases, [(name, dict(zip(names, (16, 64), strict=True))[name]) for name in order])
+
+    found = [factorise(listed(order), dtype="bf16") for order in (names, names[::-1])]
+    assert str(found[0]) == str(found[1])

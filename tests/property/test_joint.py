@@ -7,6 +7,8 @@ import random
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import layoutalg as la
 from layoutalg.f2 import LinearLayout
@@ -55,6 +57,31 @@ def counted(asked, table) -> int | None:
         starts = table[0][access.rows, access.columns].reshape(-1, 32 if not access.kind.endswith("x") else 8)
         total += sum(wavefronts(lanes, access.bits, access.kind) for lanes in starts.tolist())
     return total
+
+
+@st.composite
+def registers(draw: st.DrawFn) -> LinearLayout:
+    """Two registers of 32 lanes hold the 8 x 8 elements in any linear order."""
+    images = list(draw(st.permutations([1 << bit for bit in range(6)])))
+    for into, other in draw(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), max_size=4)):
+        images[into] ^= images[other] if into != other else 0
+    return LinearLayout((("register", 1), ("lane", 5)), (("dim0", 3), ("dim1", 3)), tuple(images))
+
+
+@settings(max_examples=60)
+@given(registers(), registers(), st.sampled_from(["st.shared.b32", "ld.shared.b32"]))
+def test_no_order_serves_two_register_layouts_better(first, second, name):
+    consumers = [("st.shared.b32", first), (name, second)]
+    plan = joint((8, 8), "f32", consumers, fill="threads")
+    asked = read((8, 8), "f32", consumers, "sm_90a", None, "threads", {})
+    tables = {}
+    for inner, swizzle in itertools.product((0, 1), SWIZZLES):
+        for digits in itertools.permutations(asked.box.digits(inner)):
+            table = Order(asked.box, inner, digits, swizzle, SWIZZLES[swizzle]).table
+            tables.setdefault(table.tobytes(), (table, inner))
+    costs = [cost for made in tables.values() if (cost := counted(asked, made)) is not None]
+    assert plan.lower_bound[1] <= min(costs)
+    assert not plan.optimal or plan.turns <= min(costs)
 
 
 @pytest.mark.nightly(one_of=4)

@@ -52,6 +52,8 @@ OPEN: dict[str, str] = {
     """,
 }
 """Parameters that are not checked, by the reason."""
+UNCALLED = 150
+"""Callables that no doctest calls, so that they are not tried: more than half are constructors of dataclasses."""
 SKIPPED = {*" ".join(OPEN.values()).split()}
 
 
@@ -114,7 +116,6 @@ def test_places_that_are_left_out_are_there() -> None:
         for parameter in subject.parameters
     }
     assert known >= SKIPPED
-    assert (
-        sum(bool(right_calls(subject)) for package in PACKAGES.split() for subject in subjects(f"layoutalg.{package}"))
-        > 450
-    )
+    every = [subject for package in PACKAGES.split() for subject in subjects(f"layoutalg.{package}")]
+    uncalled = {subject.name for subject in every if subject.parameters and not right_calls(subject)}
+    assert len(uncalled) <= UNCALLED, sorted(uncalled)

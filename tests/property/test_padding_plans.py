@@ -13,6 +13,7 @@ import pytest
 import layoutalg as la
 from layoutalg.ground.errors import LayoutError, MalformedError
 from layoutalg.proofs.checker import check as checked
+from layoutalg.proofs.padding import CellAccess
 from layoutalg.synth.solving import AtLeast, Multiple, Spread, least_padding
 from layoutalg.targets import banks
 
@@ -203,3 +204,12 @@ def test_accesses_come_as_a_list_a_tuple_or_one_pair() -> None:
     stored = la.padding((64, 64), ("((8,4),(2,8)):((64,2),(1,8))", "store"))
     assert [each.kind for each in stored.accesses] == ["store"]
     assert la.padding((64, 64), ["((8,4),(2,8)):((64,2),(1,8)):store"]) == stored
+
+
+def test_accesses_and_names_that_no_plan_has_are_refused():
+    plan = la.padding((32, 32), ["store rows:1", "columns:1"], element_bits=32)
+    for cells in (((0, 1), (2,)), ((100_000,) * 32,)):
+        with pytest.raises(MalformedError, match="cells"):
+            dataclasses.replace(plan, accesses=(CellAccess("a", "load", 32, cells), *plan.accesses[1:]))
+    with pytest.raises(MalformedError, match="identifiers"):
+        least_padding(("mod",), [Multiple((("mod", 1),), 16)])

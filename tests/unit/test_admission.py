@@ -269,3 +269,12 @@ def test_what_a_target_lacks_is_refused_with_a_certificate(layout, consumer, tar
     found = la.admissible(layout, consumer, target, dtype)
     assert found.rules == (rule,)
     assert check(found.certificate.to_json())[0] == 0
+
+
+def test_rows_of_different_lengths_are_refused_in_words():
+    with pytest.raises(MalformedError, match="metadata"):
+        la.admissible("(64,32):(32,1)", "wgmma.A.sparse", dtype="f16", metadata=[[1], [2, 3]])
+    request = {"schema": "layoutalg/admission-request/1", "layout": [[1], [2, 3]], "consumer": "wgmma.A"}
+    request |= {"target": "sm_90a", "dtype": "f16", "tile": [2, 2], "align_bytes": 16}
+    with pytest.raises(MalformedError, match="rows of one length"):
+        la.admissible(request, "wgmma.A")

@@ -6,9 +6,11 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from layoutalg.codegen import hostsim
+import layoutalg as la
+from layoutalg.codegen import hostsim, store_memory
 from layoutalg.codegen.launch import device
 from layoutalg.codegen.validate import default_origins, validate
 from layoutalg.ground.errors import BudgetError, MalformedError, MissingExtraError
@@ -197,3 +199,11 @@ def test_plans_of_real_tiles_agree_on_the_simulator(tile: dict[str, object]) -> 
     found = synthesize_tensormap(tile["problem"])  # type: ignore[arg-type]
     report = validate(found, default_origins(found)[:6], device="simulator")
     assert report, str(report)
+
+
+def test_origins_and_images_of_other_kinds_are_refused():
+    plan = la.tensormap(((64, 64), None, "bf16"), (8, 64), direction="store")
+    with pytest.raises(MalformedError, match="origins"):
+        validate(plan, origins=5)
+    with pytest.raises(MalformedError, match="image"):
+        store_memory(plan, None, np.zeros(8192, np.uint8), (0, 0))

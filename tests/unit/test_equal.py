@@ -138,3 +138,10 @@ def test_partial_layouts_are_compared_at_all_points_and_parameters() -> None:
     assert isinstance(equivalent(ragged, CuteLayout(4)), Unknown)
     with pytest.raises(RepresentabilityError, match="LA661"):
         convert.to_cute(ragged)
+
+
+def test_swizzles_near_the_end_of_64_bits_are_compared_where_the_layouts_are():
+    far = 2**63 - 1000
+    first, second = (ComposedLayout(Swizzle(1, base, 1), far, CuteLayout(3, 1)) for base in (9, 8))
+    assert isinstance(equivalent(first, second), Refuted)
+    assert isinstance(equivalent(first, first), Proved)

@@ -10,7 +10,7 @@ import pytest
 import layoutalg as la
 from layoutalg.f2 import LinearLayout, matrix
 from layoutalg.proofs.conversion_steps import Through
-from layoutalg.synth import conversion
+from layoutalg.synth import InadmissibleError, conversion
 from layoutalg.synth.im2col.columns import columns, divisors
 from layoutalg.synth.wgmma.plan import split_digits
 from layoutalg.targets.nvidia import tensormap
@@ -90,3 +90,27 @@ def test_increments_are_found_as_digits(digits: tuple[tuple[int, int], ...]):
     assert split_digits(values) == digits
     if len(values) > 2:
         assert split_digits([*values[:-1], values[-1] + 1]) is None
+
+
+def test_an_extent_of_one_has_no_neighbours_that_a_chunk_could_miss():
+    found = la.suggest(((64, 1), (64, 64), "f16"), (64, 16), ["tma", "ldmatrix.x4"])
+    assert (found.best.turns, len(found.best.plan.issues)) == (16, 1)
+    for loser in found.losers:
+        assert not loser.reason.startswith("admissible"), loser
+
+
+def test_rows_of_the_tensor_are_tried_behind_thin_boxes():
+    tile = "((2,8),(8,4)):((32,128),(1,8))"
+    for documented_only in (False, True):
+        plan = la.tensormap(
+            ((48, 32), (32, 1), "u8"), (16, 32), tile, origin_multiple=(16, 32), documented_only=documented_only
+        )
+        assert (plan.oob, plan.undocumented, len(plan.issues)) == ("exact", (), 8)
+
+
+def test_a_store_too_large_is_also_told_its_chunks():
+    with pytest.raises(InadmissibleError) as refused:
+        la.tensormap(
+            ((8192, 65), (80, 1), "u8"), (4096, 64), "(4096,64):(64,1)", direction="store", bounds=((0, 8192), (0, 61))
+        )
+    assert {each.rule for each in refused.value.violations} == {"SMEM_CAP", "STORE_CHUNK"}

@@ -77,7 +77,7 @@ def test_the_attempt_in_this_process_is_short() -> None:
     start = time.process_time()
     for text in (FLOORS, MANY, NESTED):
         with suppress(AdmissibilityError):
-            budget.solve_here(_read_map, text)
+            budget.solve_here("a question", _read_map, text)
     assert time.process_time() - start < 2
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from layoutalg.ground.errors import BudgetError
-from layoutalg.piecewise import PiecewiseLayout, PointSet, operations, questions
+from layoutalg.piecewise import PiecewiseLayout, PointSet, operations, questions, value
 from layoutalg.piecewise.boxes import finite_box
 from layoutalg.piecewise.confirm import DisagreementError, inverse_of
 from layoutalg.piecewise.inverse import digits_inverse
@@ -154,3 +154,39 @@ def test_relations_that_only_conditions_give_are_confirmed_too() -> None:
     layout = PiecewiseLayout("{ [x] -> [y] : 3y <= x < 3y + 3 and 0 <= x < 20 }")
     assert layout.table().tolist() == [x // 3 for x in range(20)]
     assert layout.collision() is not None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{ [a, b] -> [a + 3*(b mod 3), -(a mod 3) - 3*floor(b/3) + 3] : 0 <= a < 6 and 0 <= b < 6 }",
+        "{ [a, b] -> [-2*(a mod 3) + 3, (a mod 2) - 2*(b mod 3) - 3] : 0 <= a < 4 and 0 <= b < 4 }",
+    ],
+)
+def test_where_isl_picks_wrong_least_points_another_way_is_taken(text: str) -> None:
+    """ISL answers these wrongly by both conversions of the relation."""
+    layout = PiecewiseLayout(text)
+    inverse, least = layout.right_inverse(), {}
+    for point in map(tuple, layout.domain.points().tolist()):
+        least.setdefault(tuple(layout(**dict(zip("ab", point, strict=True))).values()), point)
+    for outputs, point in least.items():
+        assert tuple(inverse(**dict(zip(inverse.axes, outputs, strict=True))).values()) == point
+
+
+def test_an_answer_is_judged_though_another_thread_settles_the_value(monkeypatch: pytest.MonkeyPatch) -> None:
+    parts = [PiecewiseLayout(f"{{ [i] -> [i] : {low} <= i < {high} }}") for low, high in ((0, 9), (5, 20))]
+    found = parts[0].union(parts[1]).value
+    solve, asked = value.solve, []
+
+    def meanwhile(*args: Any) -> Any:
+        asked.append(args)
+        answer = solve(*args)
+        if len(asked) == 1:
+            found.settle()  # as another thread would
+            return parts[0].value.text, parts[0].value.pieces  # a wrong answer of ISL
+        return answer
+
+    monkeypatch.setattr(value, "solve", meanwhile)
+    with pytest.raises(BudgetError, match="LA793"):
+        found.settle()
+    assert "19" in found.text

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 import layoutalg as la
+from layoutalg.ground.errors import RepresentabilityError
 from layoutalg.ground.verdict import Proved, Refuted
-from layoutalg.proofs.tensormap import Issue, TensorMapPlan, TensorMapProblem, check
+from layoutalg.proofs.tensormap import Issue, TensorMapPlan, TensorMapProblem, check, meaning
 from layoutalg.synth import synthesize_tensormap
 from layoutalg.targets.nvidia import tensormap
 from layoutalg.targets.nvidia.tensormap import TensorMap
@@ -345,3 +346,19 @@ def test_one_slice_is_walked_along_the_last_dimension_but_one():
     tm = dataclasses.replace(right.tensor_map, box=(*box[:-1], box[-1] - 1))
     fewer = right.with_changes(tensor_map=tm, raw=tensormap.encode(tm), certificate=None)
     assert refuted(fewer)["what"] == "no issue reaches this tile element"
+
+
+def test_a_barrier_counts_the_bytes_of_one_phase():
+    plan = la.tensormap(((1024, 64), None, "bf16"), (8, 64))
+    again = plan.with_changes(issues=plan.issues * 1024, expect_tx_bytes=plan.expect_tx_bytes * 1024, certificate=None)
+    assert "more bytes than a barrier counts" in str(check(again))
+    fewer = plan.with_changes(issues=plan.issues * 1023, expect_tx_bytes=plan.expect_tx_bytes * 1023, certificate=None)
+    assert isinstance(check(fewer), Proved)
+
+
+def test_addresses_that_wrap_at_64_bits_denote_nothing():
+    plan = la.tensormap(((16, 64), (2**38, 1), "bf16"), (8, 64), None)
+    astray = plan.with_changes(issues=(Issue((0, 2**25), 0),), certificate=None)
+    with pytest.raises(RepresentabilityError, match="62 bits"):
+        meaning.layout(astray)
+    assert isinstance(check(astray), Refuted)

@@ -177,3 +177,21 @@ def test_tiles_of_whole_rows_take_one_copy_for_every_number_of_rows():
     plan = la.tensormap(la.Tensor(("M", 64)), (64, 64), "(64,64):(64,1)")
     assert len(plan.issues) == 1
     assert str(plan.guard) == "1 <= M <= 2**31"
+
+
+def test_rows_of_eight_bytes_need_no_count_divisible_by_four():
+    """Even counts are stored in one copy; any are loaded in two, multiples of 32 rows in one."""
+    store = la.tensormap(la.Tensor(("M", 8), dtype="u8"), (64, 8), direction="store")
+    assert store.guard.broken_at({"M": 6}) is None
+    assert len(store.issues) == 1
+    load = la.tensormap(la.Tensor(("M", 8), dtype="u8"), (64, 8))
+    assert load.guard.broken_at({"M": 7}) is None
+    assert len(load.issues) == 2
+    assert [len(plan.issues) for plan in load.better] == [1]
+
+
+def test_lists_that_hold_themselves_have_no_names():
+    endless: list[object] = []
+    endless.append(endless)
+    with pytest.raises(MalformedError):
+        la.tensormap((endless, None, "bf16"), (8, 64))

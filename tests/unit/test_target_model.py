@@ -167,9 +167,18 @@ def test_the_turns_of_a_suggestion_are_least_among_the_layouts_tried():
     assert found.best.turns == plan.turns + stores.turns == min(choice.turns for choice in found.choices)
 
 
-@pytest.mark.nightly
-def test_a_tile_fits_the_memory_of_its_target():
+def test_a_tile_is_refused_that_exceeds_the_memory_of_its_target():
     for arch, extents in (("gfx942", (256, 128)), ("sm_120a", (256, 128)), ("sm_80", (512, 128))):
         with pytest.raises(MalformedError, match="bytes of shared memory"):
             la.suggest(((512, 512), None, "f32"), extents, ["ld.shared.b32"], arch, fill="threads")
+
+
+@pytest.mark.nightly
+def test_a_tile_fits_the_memory_of_its_target():
     assert la.suggest(((512, 512), None, "f32"), (256, 128), ["ds_read_b128"], "gfx950", fill="threads").choices
+
+
+def test_bulk_copies_are_no_cp_async():
+    assert model_of("sm_80").consumer("cp.async.bulk").rule == "NO_BULK"
+    assert model_of("sm_80").consumer("cp.async.bulk.tensor.2d").rule == "NO_TMA"
+    assert model_of("sm_80").consumer("cp.async.cg.16").value == "cp.async"

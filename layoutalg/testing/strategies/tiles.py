@@ -23,7 +23,7 @@ from layoutalg.targets.nvidia import tensormap as copy
 from layoutalg.targets.nvidia import wgmma
 from layoutalg.targets.nvidia.swizzles import SWIZZLE_TABLE
 from layoutalg.testing.problems import DTYPES, random_problem
-from layoutalg.testing.strategies.arguments import checked, one_of
+from layoutalg.testing.strategies.arguments import checked, several
 
 OPERANDS = ("A", "B")
 
@@ -51,8 +51,7 @@ def shared_tiles(*, max_rank: int = 2, swizzles: Sequence[str] = tuple(XORS)) ->
         max_rank: Most dimensions.
         swizzles: Names of the swizzles to draw from.
     """
-    names = tuple([one_of(name, "swizzles: ", tuple(XORS)) for name in swizzles])
-    return _shared_tiles(max_rank, names)
+    return _shared_tiles(max_rank, several(swizzles, "swizzles", tuple(XORS)))
 
 
 @st.composite
