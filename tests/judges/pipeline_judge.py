@@ -1,0 +1,357 @@
+"""Every order of events of a pipeline document at one trip count, read from docs/pipelines.md alone.
+
+The search is plain: a state is where each role stands, what each barrier and buffer slot holds and which copies are
+under way. Nothing here is shared with the verifier, and nothing is reduced but steps that change nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict, deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+LIMIT = 2**20 - 1
+READS = ("read", "mma", "tma_store")
+WRITES = ("write", "tma_load")
+MOST_TRIPS = 24
+
+
+def explore(document: dict[str, Any], n: int, policy: str = "strict", states: int = 200_000) -> frozenset[str] | None:
+    """What can go wrong with N = n: "deadlock", "race", "ub", "soft_ub", "tx_mismatch", "infeasible"; None: unfinished.
+
+    "soft_ub" is the last row of "ub" in the table: waits that pass out of turn and arrivals in another phase. The
+    search goes on behind it and behind races; behind the other "ub" nothing is defined.
+    """
+    kinds, finished = _search(document, n, policy, states, first=False)
+    return frozenset(kinds) if finished else None
+
+
+def safe(
+    document: dict[str, Any], policy: str = "strict", most_trips: int | None = None, states: int = 200_000
+) -> tuple[bool | None, int]:
+    """Whether nothing goes wrong for any trip count up to a bound, and the last trip count that was looked at."""
+    low = lower_bound(document)
+    high = max(low, min(MOST_TRIPS, enough_trips(document)) if most_trips is None else most_trips)
+    unfinished = None
+    for n in range(low, high + 1):
+        kinds, finished = _search(document, n, policy, states, first=True)
+        if kinds:
+            return False, n
+        if not finished:
+            unfinished = n
+            break  # more trips have more states
+    return (True, high) if unfinished is None else (None, unfinished)
+
+
+def lower_bound(document: dict[str, Any]) -> int:
+    """The least N that `trips` allows."""
+    return max(0, int(re.fullmatch(r"N\s*>=\s*(\d+)", document.get("trips", "N >= 0")).group(1)))
+
+
+def enough_trips(document: dict[str, Any]) -> int:
+    """Two rounds of the deepest ring (parities repeat), and what offsets, phases, guards and trips shift."""
+    things = [*document.get("barriers", {}).values(), *document.get("buffers", {}).values()]
+    deepest = max([_slots(document, thing) for thing in things], default=1)
+    ops = [op for role in document["roles"] for part in ("pre", "loop", "post") for op in role.get(part, [])]
+    furthest = max([abs(op.get("off", 0)) for op in ops], default=0)
+    phases = max([abs(op.get("ph", 0)) for op in ops], default=0)
+    guards = max([sum(op.get("guard", {}).values()) for op in ops], default=0)
+    trips = max([abs(_trip(role, 0)) for role in document["roles"]])
+    resets = max([_reset(document, role) or 0 for role in document["roles"]])
+    return 2 * deepest + furthest + phases * deepest + guards + trips + resets + 3
+
+
+def _slots(document: dict[str, Any], thing: dict[str, Any]) -> int:
+    return thing.get("slots", document.get("stages", 0))
+
+
+def _trip(role: dict[str, Any], n: int) -> int:
+    return n + int(re.fullmatch(r"N\s*([+-]\s*\d+)?", role.get("trip", "N")).group(1) or 0)
+
+
+def _reset(document: dict[str, Any], role: dict[str, Any]) -> int | None:
+    return role.get("phase_reset_every", document.get("phase_reset_every"))
+
+
+def _infeasible(document: dict[str, Any]) -> bool:
+    counts = [barrier["count"] for barrier in document.get("barriers", {}).values()]
+    things = [*document.get("barriers", {}).values(), *document.get("buffers", {}).values()]
+    return any(not 1 <= count <= LIMIT for count in counts) or any(_slots(document, thing) < 1 for thing in things)
+
+
+def _search(document: dict[str, Any], n: int, policy: str, states: int, first: bool) -> tuple[set[str], bool]:
+    """The kinds seen, and whether every state was; with `first` it stops at the first kind."""
+    if _infeasible(document):
+        return {"infeasible"}, True
+    block = Block(document, n, policy == "strict")
+    queue = deque([block.start])
+    seen = {block.start}
+    while queue and not (first and block.kinds):
+        for state in block.following(queue.popleft()):
+            if state not in seen:
+                if len(seen) >= states:
+                    return block.kinds, False
+                seen.add(state)
+                queue.append(state)
+    return block.kinds, not queue
+
+
+State = tuple[int, ...]
+
+
+@dataclass(slots=True)
+class Step:
+    """An op at one k, with everything looked up that does not depend on the state."""
+
+    op: str
+    role: int
+    index: int = 0
+    cell: int = 0
+    """Where the barrier slot lies in the state: phase, pending arrivals, outstanding bytes."""
+    phase: int = 0
+    flip: int = 0
+    arrivals: int = 1
+    size: int = 0
+    slot: int = 0
+    """One bit for each slot of each buffer."""
+    held: int = 0
+    """Where the state says which index the slot holds."""
+    written: bool = True
+    """Whether any op of the document writes the buffer."""
+    copy: int = 0
+    """One bit for each copy."""
+    others: int = 0
+    """The copies of other indices into the same slot."""
+    fills: int = 0
+    """The copies of the same index into the same slot."""
+    after: tuple[tuple[int, int], ...] = ()
+    """Of each role that writes the same index, where it stands when it has started its last write."""
+
+
+class Block:
+    """A thread block that runs a document with N = n."""
+
+    def __init__(self, document: dict[str, Any], n: int, strict: bool) -> None:
+        self.document, self.strict = document, strict
+        self.kinds: set[str] = set()
+        self.bar_cells: dict[str, int] = {}
+        self.buf_slots: dict[str, int] = {}
+        roles = document["roles"]
+        start = [0] * len(roles)
+        self.counts: dict[int, int] = {}
+        for name, barrier in document.get("barriers", {}).items():
+            self.bar_cells[name] = len(start)
+            for _ in range(_slots(document, barrier)):
+                self.counts[len(start)] = barrier["count"]
+                start += [0, barrier["count"], 0]
+        self.first_held = len(start)
+        for name, buffer in document.get("buffers", {}).items():
+            self.buf_slots[name] = len(start) - self.first_held
+            start += [-1] * _slots(document, buffer)
+        self.flight, self.unfenced = len(start), len(start) + 1
+        self.start: State = (*start, 0, 0)
+        self.every_slot = len(start) - self.first_held
+        self.written = {op["buf"] for role in roles for part in _parts(role) for op in part if op["op"] in WRITES}
+        self.programs: list[list[Step]] = []
+        self.reading: list[list[int]] = []
+        self.stores_open = False
+        for number, role in enumerate(roles):
+            self._add(number, _unrolled(role, n, _reset(document, role)))
+        self._link()
+        self._count_bytes()
+
+    def _add(self, number: int, ops: Iterator[tuple[dict[str, Any], int]]) -> None:
+        """The steps of a role; which slots it reads asynchronously depends on nothing but where it stands."""
+        steps: list[Step] = []
+        reading = [0]
+        groups: dict[str, list[list[int]]] = {"mma": [[]], "bulk": [[]]}  # the last one is open
+        for op, k in ops:
+            step = self._step(number, op, k)
+            if step is None:
+                continue
+            unit, _, verb = step.op.partition("_")
+            if verb == "commit":
+                groups[unit].append([])
+                continue
+            if step.op in ("mma", "tma_store"):
+                groups["mma" if step.op == "mma" else "bulk"][-1].append(step.slot)
+            if step.op in ("mma_wait", "bulk_wait"):
+                kept = op.get("n", 0) + 1
+                groups[unit] = groups[unit][-kept:]
+            running = 0
+            for slot in (slot for open_groups in groups.values() for group in open_groups for slot in group):
+                running |= slot
+            if step.op in ("mma_wait", "bulk_wait") and running == reading[-1]:
+                continue
+            steps.append(step)
+            reading.append(running)
+        self.programs.append(steps)
+        self.reading.append(reading)
+        self.stores_open |= any(groups["bulk"])
+
+    def _step(self, number: int, op: dict[str, Any], k: int) -> Step | None:
+        step = Step(op["op"], number)
+        step.index = index = op["idx_abs"] if "idx_abs" in op else k + op.get("off", 0)
+        if index < 0 and step.op != "wait" and ("bar" in op or "buf" in op):
+            return None
+        if "bar" in op:
+            slots = _slots(self.document, self.document["barriers"][op["bar"]])
+            step.cell = self.bar_cells[op["bar"]] + 3 * (index % slots)
+            step.phase = index // slots + op.get("ph", 0)
+            step.flip = int(op.get("flip", False))
+            step.arrivals = op.get("n", 1)
+            step.size = op.get("bytes", 0)
+        if "buf" in op:
+            buffer = self.document["buffers"][op["buf"]]
+            place = self.buf_slots[op["buf"]] + index % _slots(self.document, buffer)
+            step.slot, step.held = 1 << place, self.first_held + place
+            step.written = op["buf"] in self.written
+            if step.op == "tma_load":
+                step.size = op.get("bytes", buffer["bytes"])
+        return step
+
+    def _link(self) -> None:
+        """Number the copies, and tell each access what the other writes of its slot are."""
+        self.copies = [step for program in self.programs for step in program if step.op == "tma_load"]
+        for number, step in enumerate(self.copies):
+            step.copy = 1 << number
+        last: dict[tuple[int, int], dict[int, int]] = defaultdict(dict)
+        for role, program in enumerate(self.programs):
+            for place, step in enumerate(program):
+                if step.op in WRITES:
+                    last[step.slot, step.index][role] = place + 1
+        for step in (step for program in self.programs for step in program if step.slot):
+            same_slot = [copy for copy in self.copies if copy.slot == step.slot]
+            step.fills = sum(copy.copy for copy in same_slot if copy.index == step.index)
+            step.others = sum(copy.copy for copy in same_slot if copy.index != step.index)
+            step.after = tuple(last[step.slot, step.index].items())
+
+    def _count_bytes(self) -> None:
+        """Expected minus delivered bytes of each phase that somebody waits for."""
+        balance: dict[tuple[int, int], int] = defaultdict(int)
+        steps = [step for program in self.programs for step in program]
+        for step in steps:
+            if step.op in ("expect", "arrive_tx"):
+                balance[step.cell, step.phase] += step.size
+            if step.op == "tma_load":
+                balance[step.cell, step.phase] -= step.size
+        if any(balance[step.cell, step.phase] for step in steps if step.op == "wait"):
+            self.kinds.add("tx_mismatch")
+
+    def following(self, state: State) -> Iterator[State]:
+        """The states that one event leads to; what is wrong in this state or with these events joins the kinds."""
+        flight = state[self.flight]
+        running = happened = False
+        for role, program in enumerate(self.programs):
+            if state[role] == len(program):
+                continue
+            running = True
+            step = program[state[role]]
+            if step.op == "wait" and not self._passes(state, step):
+                continue
+            happened = True
+            yield from self._after(state, step)
+        for copy in self.copies if flight else ():
+            if copy.copy & flight:
+                happened = True
+                yield from self._delivered(state, copy)
+        if running and not happened:
+            self.kinds.add("deadlock")
+        if not running and (flight or (self.strict and self.stores_open)):
+            self.kinds.add("ub")
+
+    def _passes(self, state: State, step: Step) -> bool:
+        phase = state[step.cell]
+        passes = phase & 1 != step.phase & 1 ^ step.flip
+        lapped = phase > step.phase + 1
+        early = passes and phase <= step.phase
+        if not step.flip and (lapped or early):
+            self.kinds.add("soft_ub")
+        return passes
+
+    def _after(self, state: State, step: Step) -> Iterator[State]:
+        new = list(state)
+        new[step.role] += 1
+        if step.op in READS:
+            self._read(new, step)
+        elif step.op in WRITES:
+            self._write(new, step)
+        elif step.op == "proxy_fence":
+            new[self.unfenced] = 0
+        elif step.op in ("expect", "arrive_tx") and not self._raised(new, step, step.size):
+            return
+        if step.op in ("arrive", "arrive_tx"):
+            if new[step.cell] != step.phase:
+                self.kinds.add("soft_ub")
+            if new[step.cell + 1] < step.arrivals:
+                self.kinds.add("ub")
+                return
+            new[step.cell + 1] -= step.arrivals
+            self._complete(new, step.cell)
+        yield tuple(new)
+
+    def _delivered(self, state: State, copy: Step) -> Iterator[State]:
+        new = list(state)
+        new[self.flight] -= copy.copy
+        if self._raised(new, copy, -copy.size):
+            yield tuple(new)
+
+    def _raised(self, new: list[int], step: Step, size: int) -> bool:
+        """Change the outstanding bytes; whether anything is defined from there on."""
+        if new[step.cell] != step.phase:
+            self.kinds.add("soft_ub")
+        new[step.cell + 2] += size
+        if abs(new[step.cell + 2]) > LIMIT:
+            self.kinds.add("ub")
+            return False
+        self._complete(new, step.cell)
+        return True
+
+    def _complete(self, new: list[int], cell: int) -> None:
+        if new[cell + 1] == new[cell + 2] == 0:
+            new[cell] += 1
+            new[cell + 1] = self.counts[cell]
+
+    def _read(self, new: list[int], step: Step) -> None:
+        """A slot's bit in `unfenced` is a write since the last fence, `every_slot` bits higher a generic read."""
+        if step.written and (
+            new[step.held] != step.index
+            or new[self.flight] & step.fills
+            or any(new[role] < place for role, place in step.after)
+        ):
+            self.kinds.add("race")
+        if step.op == "read":
+            if self.strict:
+                new[self.unfenced] |= step.slot << self.every_slot
+        elif new[self.unfenced] & step.slot:
+            self.kinds.add("race")
+
+    def _write(self, new: list[int], step: Step) -> None:
+        read = any(reading[new[role]] & step.slot for role, reading in enumerate(self.reading))
+        if read or new[self.flight] & step.others:
+            self.kinds.add("race")
+        new[step.held] = step.index
+        if step.op == "write":
+            new[self.unfenced] |= step.slot
+            return
+        if new[self.unfenced] & (step.slot | step.slot << self.every_slot):
+            self.kinds.add("race")
+        new[self.flight] |= step.copy
+
+
+def _parts(role: dict[str, Any]) -> Iterator[list[dict[str, Any]]]:
+    return (role.get(part, []) for part in ("pre", "loop", "post"))
+
+
+def _unrolled(role: dict[str, Any], n: int, reset: int | None) -> Iterator[tuple[dict[str, Any], int]]:
+    """The ops of a role in order, each with the k that its index counts from."""
+    trip = max(0, _trip(role, n))
+    yield from ((op, 0) for op in role.get("pre", []))
+    for k in range(trip):
+        for op in role.get("loop", []):
+            guard = op.get("guard", {})
+            if guard.get("from", 0) <= k < trip - guard.get("until", 0):
+                yield op, k % reset if reset else k
+    yield from ((op, trip) for op in role.get("post", []))
