@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from layoutalg.ground.lazy import door
 
 if TYPE_CHECKING:
-    from layoutalg.proofs.pipeline.document import Barrier, Buffer, Op, Pipeline, Role
     from layoutalg.proofs.pipeline.decision import Refuted, verify
+    from layoutalg.proofs.pipeline.document import Barrier, Buffer, Op, Pipeline, Role
 
 __getattr__, __dir__ = door(
     __name__,

@@ -152,7 +152,7 @@ def left_running(graph: Graph, name: str) -> Miscount | None:
     if not copies:
         return None
     for trips, numbers in cases(uses, graph.pipeline.least, (0, slots)):
-        last = {}
+        last: dict[int, int] = {}
         for wait in waits:
             for number in wait.numbers(trips)[-slots:]:
                 last[number % slots] = max(number, last.get(number % slots, -1))

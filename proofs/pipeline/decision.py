@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final, TypeAlias
 
-from layoutalg.ground.errors import RepresentabilityError, Repair
+from layoutalg.ground.errors import Repair, RepresentabilityError
 from layoutalg.ground.verdict import Proved, Unknown
 from layoutalg.ground.verdict import Refuted as Fails
 from layoutalg.proofs.pipeline import explore
@@ -129,10 +129,9 @@ def _turns(pipeline: Pipeline) -> Iterator[Turns]:
 
 def _carried(pipeline: Pipeline) -> Pipeline | None:
     """Return the pipeline with counters that go on, if every slot and parity is the same; None if one is not."""
-    rings = [ring.slots for _, ring in pipeline.barriers] + [ring.slots for _, ring in pipeline.buffers]
     negative = any(op.off < 0 for role in pipeline.roles for op in role.loop)
     absolute = any(op.idx_abs is not None for role in pipeline.roles for op in role.loop)
-    if negative or absolute or any(pipeline.reset % (2 * slots) for slots in rings):
+    if negative or absolute or any(pipeline.reset % (2 * slots) for slots in pipeline.rings.values()):
         return None
     return replace(pipeline, reset=0)
 
@@ -202,8 +201,8 @@ def _stores_left(pipeline: Pipeline) -> bool:
 
 def infeasible(pipeline: Pipeline, target: str) -> tuple[str, str] | None:
     """Return what no hardware or this target has no room for: in words, and the barrier or buffer."""
-    for name, ring in (*pipeline.barriers, *pipeline.buffers):
-        if ring.slots < 1:
+    for name, slots in pipeline.rings.items():
+        if slots < 1:
             return f"{name} has no slots", name
     for name, barrier in pipeline.barriers:
         if not 1 <= barrier.count <= MOST_BYTES:
@@ -262,14 +261,14 @@ def refute(pipeline: Pipeline, policy: str, gap: Gap) -> tuple[Refuted | None, t
     """Return a refutation, or None and what was tried."""
     wrong = gap.miscount
     run, tried = _run(pipeline, policy, wrong.trips if wrong else None)
-    if run is None and wrong is None:
-        return None, tried
+    where: _Where
     if wrong is not None and (run is None or wrong.kind == "tx_mismatch"):
-        slots = {name: ring.slots for name, ring in (*pipeline.barriers, *pipeline.buffers)}[wrong.ring]
+        slots = pipeline.rings[wrong.ring]
         op = wrong.use.op
         where = (wrong.use.role, op.bar, op.buf, wrong.number % slots, wrong.number // slots, wrong.trips)
         return _refuted(wrong.kind, wrong.what, where, run), tried
-    assert run is not None
+    if run is None:
+        return None, tried
     task = run.violation.task
     if task is None:
         return _refuted(run.violation.kind, run.violation.what, ("", "", "", None, None, run.machine.trips), run), tried
@@ -280,9 +279,11 @@ def refute(pipeline: Pipeline, policy: str, gap: Gap) -> tuple[Refuted | None, t
     return _refuted(run.violation.kind, run.violation.what, where, run), tried
 
 
-def _refuted(
-    kind: str, what: str, where: tuple[str, str, str, int | None, int | None, int | None], run: Run | None
-) -> Refuted:
+_Where: TypeAlias = "tuple[str, str, str, int | None, int | None, int | None]"
+"""Role, barrier, buffer, slot, phase, N."""
+
+
+def _refuted(kind: str, what: str, where: _Where, run: Run | None) -> Refuted:
     role, barrier, buffer, slot, phase, trips = where
     events: list[tuple[str, str, int]] = []
     if run is not None:
@@ -295,7 +296,7 @@ def _refuted(
 def _run(pipeline: Pipeline, policy: str, likely: int | None) -> tuple[Run | None, tuple[str, ...]]:
     """Return a run to a violation, the shortest where the states of all shorter ones are few."""
     least = pipeline.least
-    slots = max([ring.slots for _, ring in (*pipeline.barriers, *pipeline.buffers)], default=1)
+    slots = max(pipeline.rings.values(), default=1)
     ops = [op for role in pipeline.roles for _, _, op in role.ops()]
     lag = max([abs(op.off) + op.first + op.last + abs(op.idx_abs or 0) for op in ops], default=0)
     far = 2 * slots + lag + 3 + 2 * pipeline.reset

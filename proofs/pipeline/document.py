@@ -201,16 +201,15 @@ class Pipeline(Checked, Shown, code="LA970"):
     reset: int = 0
 
     def _validate(self) -> None:
-        for name, value in (
-            ("stages", self.stages),
-            *((f"slots of {name}", ring.slots) for name, ring in self._rings()),
-        ):
-            CHECK.integer(value, name, 1, MOST_SLOTS + 1)
+        CHECK.integer(self.stages, "stages", 0, MOST_SLOTS + 1)
+        for name, slots in self.rings.items():
+            CHECK.integer(slots, f"slots of {name}", 0, MOST_SLOTS + 1)
         for name, barrier in self.barriers:
             CHECK.integer(barrier.count, f"count of {name}", 0)
         CHECK.integer(self.least, "trips", 0, FARTHEST)
         CHECK.integer(self.reset, "phase_reset_every", 0, FARTHEST)
-        for given in ([name for name, _ in self._rings()], [role.name for role in self.roles]):
+        rings = [name for name, _ in self.barriers] + [name for name, _ in self.buffers]
+        for given in (rings, [role.name for role in self.roles]):
             for place, name in enumerate(given):
                 if name in given[:place]:
                     raise CHECK.malformed("name", "must not be used twice", name)
@@ -232,8 +231,10 @@ class Pipeline(Checked, Shown, code="LA970"):
                 if (op.first or op.last) and part != "loop":
                     raise CHECK.malformed(f"{where}.guard", "is for ops of a loop", part)
 
-    def _rings(self) -> tuple[tuple[str, Barrier | Buffer], ...]:
-        return (*self.barriers, *self.buffers)
+    @property
+    def rings(self) -> Mapping[str, int]:
+        """The number of slots of each barrier and buffer."""
+        return {name: ring.slots for name, ring in self.barriers} | {name: ring.slots for name, ring in self.buffers}
 
     @classmethod
     def from_json(cls, document: object) -> Pipeline:
@@ -244,7 +245,7 @@ class Pipeline(Checked, Shown, code="LA970"):
         node = Reader(load_json(document, "pipeline") if isinstance(document, str) else document)
         node.schema(SCHEMA)
         node.keys(("schema", "stages", "roles"), ("barriers", "buffers", "trips", "phase_reset_every"))
-        stages = node.get("stages").integer(1, MOST_SLOTS)
+        stages = node.get("stages").integer()
         barriers = []
         for name, entry in _entries(node, "barriers"):
             entry.keys(("count",), ("slots",))

@@ -49,7 +49,7 @@ class Violation:
 Barrier: TypeAlias = "tuple[int, int, int]"
 """Phase, pending arrivals, outstanding bytes."""
 Slot: TypeAlias = "tuple[int, int, int, int, bool, bool]"
-"""Index (-1: nothing), writes started, writes done, asynchronous reads, unfenced generic write, unfenced generic read."""
+"""Index (-1: nothing), writes started, writes done, asynchronous reads; generic writes, generic reads with no fence."""
 Groups: TypeAlias = "tuple[tuple[tuple[int, ...], ...], tuple[tuple[int, ...], ...]]"
 """Per kind of asynchronous read: the slots of each open group, the newest last."""
 State: TypeAlias = "tuple[tuple[int, ...], tuple[Barrier, ...], tuple[Slot, ...], tuple[Groups, ...], tuple[Task, ...]]"
@@ -199,7 +199,7 @@ class Machine:
 
     def last(self, state: State) -> Violation | None:
         """Return what is wrong with a state in which nothing can happen or all roles have finished."""
-        places, barriers, slots, groups, copies = state
+        places, _, _, groups, copies = state
         for role, at in enumerate(places):
             if at < len(self.tasks[role]):
                 return Violation("deadlock", "waits for ever", self.tasks[role][at])
@@ -286,7 +286,7 @@ def _run(
 
 
 def delayed(machine: Machine, soft: bool) -> Run | None:
-    """Return a run to a violation in which one event is held back until nothing else can happen; None if none has one."""
+    """Return a run to a violation in which one event is held back until nothing else can happen, or None."""
     held: list[tuple[int, Task] | None] = [None]
     held += [(role, task) for role, tasks in enumerate(machine.tasks) for task in tasks]
     held += [(-1, task) for tasks in machine.tasks for task in tasks if task.op.op == "tma_load"]
@@ -325,7 +325,8 @@ def _replay(machine: Machine, events: list[Event], wanted: Violation, soft: bool
 
 
 def _follow(machine: Machine, held: tuple[int, Task] | None, soft: bool) -> Run | None:
-    state, events = machine.start(), []
+    state = machine.start()
+    events: list[Event] = []
     while True:
         free = list(machine.events(state))
         if not free or machine.finished(state):
@@ -338,5 +339,6 @@ def _follow(machine: Machine, held: tuple[int, Task] | None, soft: bool) -> Run 
         following, wrong = machine.after(state, event)
         if wrong is not None and (soft or not wrong.soft):
             return Run(machine, tuple(events), wrong)
-        assert following is not None
+        if following is None:
+            return None
         state = following

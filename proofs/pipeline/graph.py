@@ -12,6 +12,7 @@ waits, asynchronous reads before the wait that covers their group. See docs/pipe
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
@@ -133,7 +134,7 @@ def graph_of(pipeline: Pipeline, turned: Mapping[tuple[str, Part, int], int]) ->
 
     Args:
         pipeline: The pipeline.
-        turned: For each wait with ``flip``, by role, part and place: the phases to add so that its parity fits (1 or -1).
+        turned: For waits with ``flip``, by role, part and place: the phases to add so that the parity fits (1 or -1).
 
     Raises: RepresentabilityError: LA971: an op has no shift from k.
     """
@@ -211,10 +212,10 @@ def _program_order(graph: Graph, role: Role, ops: list[Ordered]) -> None:
             graph.steps[loop[before][4]].append((start, int(place - back < 0)))
             if full[before]:
                 break
-    for before, after in zip(pre, pre[1:], strict=False):
-        graph.heads[before[4]].append((0, after[3], 0))
-    for before, after in zip(post, post[1:], strict=False):
-        graph.tails[before[4]].append((0, False, after[3], 0))
+    for one, following in itertools.pairwise(pre):
+        graph.heads[one[4]].append((0, following[3], 0))
+    for one, following in itertools.pairwise(post):
+        graph.tails[one[4]].append((0, False, following[3], 0))
     for _, _, _, start, last in loop:
         if pre:
             graph.heads[pre[-1][4]].append((0, start, graph.events[start].low))

@@ -1,7 +1,7 @@
 """What must happen before what, so that nothing of docs/pipelines.md can go wrong.
 
-If every obligation has a path for every instance, no violation comes first in time: the path to it would consist of edges
-that hold until then, and says that it does not happen.
+If every obligation has a path for every instance, no violation comes first in time: the path to it would consist of
+edges that hold until then, and says that it does not happen.
 """
 
 from __future__ import annotations
