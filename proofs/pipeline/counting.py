@@ -1,0 +1,163 @@
+"""What can be counted without an order of events: arrivals and bytes of each phase, the writes of each index.
+
+The numbers of an op are an interval whose ends are constants or N plus constants, so what is true of a number depends
+on its order among the ends: it is enough to look at the N for which two ends meet or almost meet, one N beyond, and
+there at the ends and their neighbours. That decides for every N.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from layoutalg.proofs.pipeline.graph import Graph, Instances, outside
+
+
+@dataclass(frozen=True, slots=True)
+class Miscount:
+    """A phase or an index with the wrong number of something.
+
+    Args:
+        kind: As in docs/pipelines.md.
+        what: In words.
+        ring: Barrier or buffer.
+        number: Slot plus slots times phase.
+        trips: A trip count with the fault.
+        use: An op that is concerned.
+    """
+
+    kind: str
+    what: str
+    ring: str
+    number: int
+    trips: int
+    use: Instances
+
+
+def cases(uses: Iterable[Instances], least: int, apart: Sequence[int] = (0,)) -> Iterator[tuple[int, list[int]]]:
+    """Yield each N that has to be looked at, with the numbers to look at.
+
+    Args:
+        uses: Ops on one ring.
+        least: Least N.
+        apart: Numbers this far from each other are looked at together.
+    """
+    fixed, moving = {0}, {0}
+    for use in uses:
+        constants, relatives = use.ends()
+        fixed.update([end + far for end in constants for far in apart])
+        moving.update([end + far for end in relatives for far in apart])
+        if use.part == "post":
+            moving.add(-use.low)  # so that the N from which on it runs is looked at
+    trips = {least} | {one - other + near for one in fixed for other in moving for near in (-1, 0, 1)}
+    for count in sorted([count for count in trips if count >= least]):
+        ends = fixed | {count + end for end in moving}
+        yield count, sorted({end + near for end in ends for near in (-1, 0)})
+
+
+def completed(graph: Graph, name: str) -> tuple[int | None, Miscount | None]:
+    """Return h if the phases of a barrier that complete are 0 .. N + h - 1 for every N, or what is wrong.
+
+    Raises: RepresentabilityError: LA971: those phases are no such interval.
+    """
+    pipeline = graph.pipeline
+    barrier = dict(pipeline.barriers)[name]
+    uses = graph.uses.get(name, [])
+    adds = [use for use in uses if use.op.on_barrier]
+    waits = [use for use in uses if not use.op.on_barrier]
+    if not adds:
+        idle = next((use for use in waits if use.part != "loop" or use.high > use.low), None)
+        return -(1 << 40), Miscount("deadlock", "nothing ever arrives", name, 0, pipeline.least, idle) if idle else None
+    ends: dict[int, int] = {}
+    for trips, numbers in cases(uses, pipeline.least, (0, barrier.slots)):
+        spans = [(use, use.numbers(trips)) for use in uses]
+        whole, latest = set(), -1
+        for number in numbers:
+            here = [use for use, span in spans if number in span]
+            if not here:
+                continue
+            latest = number
+            fault = _fault(graph, name, here, number, trips)
+            if fault is not None:
+                return None, fault
+            if sum(map(_arrivals, here)) == barrier.count and number >= 0:
+                whole.add(number)
+        ends[trips] = max(whole, default=-1) + 1
+        if any(number not in whole for number in numbers if 0 <= number < ends[trips]):
+            raise outside("its phases do not complete in order for every N", name)
+        if latest - barrier.slots >= ends[trips]:
+            raise outside("a phase after one that never completes is used", name)
+    high = ends[max(ends)] - max(ends)
+    for trips, end in ends.items():
+        if end != max(0, trips + high):
+            raise outside(f"of N = {trips} iterations {end} phases complete, of larger N N{high:+d}", name)
+    return high, None
+
+
+def _fault(graph: Graph, name: str, here: list[Instances], number: int, trips: int) -> Miscount | None:
+    """Return what is wrong with the counts of one phase."""
+    count = dict(graph.pipeline.barriers)[name].count
+    adds = [use for use in here if use.op.on_barrier]
+    waits = [use for use in here if not use.op.on_barrier and number >= 0]
+    arrivals = sum(map(_arrivals, adds))
+    expected = sum([use.op.bytes or 0 for use in adds if use.op.op != "tma_load"])
+    delivered = sum([bytes_of(graph, use) for use in adds if use.op.op == "tma_load"])
+    told = f"{arrivals} arrival{'s' * (arrivals != 1)} for a count of {count}"
+    if number < 0:
+        return Miscount("ub", "a phase before the first", name, number, trips, adds[0]) if adds else None
+    if expected != delivered and (waits or arrivals == count):
+        what = f"{expected} bytes expected, {delivered} delivered"
+        return Miscount("tx_mismatch", what, name, number, trips, (waits or adds)[0])
+    if arrivals > count:
+        return Miscount("ub", told, name, number, trips, adds[0])
+    if waits and arrivals < count:
+        return Miscount("deadlock", told, name, number, trips, waits[0])
+    return None
+
+
+def _arrivals(use: Instances) -> int:
+    return use.op.n if use.op.op == "arrive" else int(use.op.op == "arrive_tx")
+
+
+def bytes_of(graph: Graph, use: Instances) -> int:
+    """Return the bytes that a copy delivers."""
+    return dict(graph.pipeline.buffers)[use.op.buf].bytes if use.op.bytes is None else use.op.bytes
+
+
+def unwritten(graph: Graph, name: str) -> Miscount | None:
+    """Return a read of an index of a buffer that no op writes, if other indices are written."""
+    uses = graph.uses.get(name, [])
+    writes = [use for use in uses if use.op.op in ("tma_load", "write")]
+    reads = [use for use in uses if use not in writes]
+    if not writes:
+        return None
+    for trips, numbers in cases(uses, graph.pipeline.least):
+        for number in numbers:
+            for read in reads:
+                if (
+                    number >= 0
+                    and number in read.numbers(trips)
+                    and not any(number in w.numbers(trips) for w in writes)
+                ):
+                    return Miscount("race", "a read of what nobody writes", name, number, trips, read)
+    return None
+
+
+def left_running(graph: Graph, name: str) -> Miscount | None:
+    """Return a copy into a slot that no later wait on its barrier covers."""
+    slots = dict(graph.pipeline.barriers)[name].slots
+    uses = graph.uses.get(name, [])
+    copies = [use for use in uses if use.op.op == "tma_load"]
+    waits = [use for use in uses if not use.op.on_barrier]
+    if not copies:
+        return None
+    for trips, numbers in cases(uses, graph.pipeline.least, (0, slots)):
+        last: dict[int, int] = {}
+        for wait in waits:
+            for number in wait.numbers(trips)[-slots:]:
+                last[number % slots] = max(number, last.get(number % slots, -1))
+        for copy in copies:
+            for number in {*numbers, *copy.numbers(trips)[-slots:]}:
+                if number >= 0 and number in copy.numbers(trips) and number > last.get(number % slots, -1):
+                    return Miscount("ub", "a copy runs when the block ends", name, number, trips, copy)
+    return None

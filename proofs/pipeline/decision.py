@@ -1,0 +1,335 @@
+"""Decide whether a pipeline is safe for every trip count: proved by its event graph, or refuted by a run."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final, TypeAlias
+
+from layoutalg.ground.errors import Repair, RepresentabilityError
+from layoutalg.ground.verdict import Proved, Unknown
+from layoutalg.ground.verdict import Refuted as Fails
+from layoutalg.proofs.pipeline import explore
+from layoutalg.proofs.pipeline.counting import Miscount, completed, left_running, unwritten
+from layoutalg.proofs.pipeline.document import CHECK, Part, Pipeline
+from layoutalg.proofs.pipeline.explore import KINDS, MOST_BYTES, Machine, Run
+from layoutalg.proofs.pipeline.graph import Graph, graph_of
+from layoutalg.proofs.pipeline.obligations import Obligation, Shown, expectations, obligations, show
+from layoutalg.proofs.pipeline.schedule import times
+from layoutalg.targets.registry import lookup
+
+POLICIES: Final = ("strict", "practice")
+STATES: Final = 10_000
+"""states: of the search for the shortest run"""
+RUN_EVENTS: Final = 4_000
+"""events: the most of one run that holds an event back; larger N are not tried"""
+TURNED: Final = 4
+"""waits with ``flip``: the most for which both readings are tried"""
+
+Turns: TypeAlias = "dict[tuple[str, Part, int], int]"
+
+
+@dataclass(frozen=True, slots=True)
+class Refuted(Fails):
+    """A pipeline that can go wrong: the kind, where, and a run that ends there.
+
+    Args:
+        kind: ``"deadlock"``, ``"race"``, ``"tx_mismatch"``, ``"ub"`` or ``"infeasible"``; see docs/pipelines.md.
+        role: The role whose op goes wrong.
+        barrier: Barrier of that op, if it has one.
+        buffer: Buffer of that op, if it has one.
+        slot: Slot of the barrier, or of the buffer; None where no run leads there.
+        phase: Phase that the op names.
+        trips: N of the run.
+        interleaving: Its events in order: (role, op, k), the last goes wrong.
+        repairs: Changes with which the pipeline is proved.
+    """
+
+    kind: str = ""
+    role: str = ""
+    barrier: str = ""
+    buffer: str = ""
+    slot: int | None = None
+    phase: int | None = None
+    trips: int | None = None
+    interleaving: tuple[tuple[str, str, int], ...] = ()
+    repairs: tuple[Repair, ...] = field(default=(), hash=False)
+
+    def __str__(self) -> str:
+        lines = [f"refuted       {self.kind}: {self.witness.get('what', '')}"]
+        place = [("role", self.role), ("barrier", self.barrier), ("buffer", self.buffer), ("slot", self.slot)]
+        place += [("phase", self.phase), ("N", self.trips)]
+        lines.append(
+            "  at          " + ", ".join(f"{name} {value}" for name, value in place if value not in ("", None))
+        )
+        if self.interleaving:
+            lines.append("  run")
+            width = max(len(role) for role, _, _ in self.interleaving)
+            lines += [f"    {role:<{width}}  k={k:<3} {op}" for role, op, k in self.interleaving]
+        lines += [f"  repair      {repair}" for repair in self.repairs]
+        return "\n".join(lines)
+
+    def to_json(self) -> dict[str, object]:
+        """Return the verdict as JSON-ready data."""
+        names = ("kind", "role", "barrier", "buffer", "slot", "phase", "trips")
+        return {
+            **Fails.to_json(self),
+            **{name: getattr(self, name) for name in names},
+            "interleaving": [list(event) for event in self.interleaving],
+            "repairs": [repair.to_json() for repair in self.repairs],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """Why a pipeline is safe: the graph, a time for each event, and a path for every instance of each obligation."""
+
+    graph: Graph
+    pace: int
+    times: tuple[int, ...]
+    shown: tuple[Shown, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """Why there is no proof."""
+
+    reason: str
+    miscount: Miscount | None = None
+    obligation: Obligation | None = None
+
+
+def prove(pipeline: Pipeline, policy: str) -> Proof | Gap:
+    """Return a proof for every N, or the first thing that is missing."""
+    if pipeline.reset:
+        again = _carried(pipeline)
+        if again is None:
+            return Gap(f"counters that start again every {pipeline.reset} iterations, with barriers that go on")
+        pipeline = again
+    first: Gap | None = None
+    for turned in _turns(pipeline):
+        try:
+            found = _prove(pipeline, policy, turned)
+        except RepresentabilityError as error:
+            found = Gap(f"{error.diagnostic.where[0]}: {error.diagnostic.because}")
+        if isinstance(found, Proof):
+            return found
+        first = first or found
+    return first or Gap("too many waits with flip")
+
+
+def _turns(pipeline: Pipeline) -> Iterator[Turns]:
+    """Yield the readings of waits with ``flip``: as waits of the phase before, or the phase after, of equal parity."""
+    flipped = [(role.name, part, place) for role in pipeline.roles for part, place, op in role.ops() if op.flip]
+    if len(flipped) <= TURNED:
+        for choice in itertools.product((-1, 1), repeat=len(flipped)):
+            yield dict(zip(flipped, choice, strict=True))
+
+
+def _carried(pipeline: Pipeline) -> Pipeline | None:
+    """Return the pipeline with counters that go on, if every slot and parity is the same; None if one is not."""
+    negative = any(op.off < 0 for role in pipeline.roles for op in role.loop)
+    absolute = any(op.idx_abs is not None for role in pipeline.roles for op in role.loop)
+    if negative or absolute or any(pipeline.reset % (2 * slots) for slots in pipeline.rings.values()):
+        return None
+    return replace(pipeline, reset=0)
+
+
+def _prove(pipeline: Pipeline, policy: str, turned: Mapping[tuple[str, Part, int], int]) -> Proof | Gap:
+    graph = graph_of(pipeline, turned)
+    for name, barrier in pipeline.barriers:
+        high, wrong = completed(graph, name)
+        if wrong is None and any(
+            use.op.op == "wait" and (use.low if use.part == "loop" else use.shift) < -barrier.slots
+            for use in graph.uses.get(name, ())
+        ):
+            return Gap(f"a wait for a phase of {name} before the last that had passed at first")
+        if wrong is not None or high is None:
+            return Gap(wrong.what if wrong else "", wrong)
+        event = graph.phases[name]
+        graph.events[event] = replace(graph.events[event], high=high)
+    for wrong in _uncounted(graph):
+        if wrong is not None:
+            return Gap(wrong.what, wrong)
+    if policy == "strict" and _stores_left(pipeline):
+        return Gap("a store reads its slot when the block ends")
+    schedule = times(graph)
+    if schedule is None:
+        return Gap("some events wait for each other")
+    shown: list[Shown] = []
+    for one in obligations(graph, policy):
+        found = show(graph, one)
+        if found is None:
+            return Gap(one.what, obligation=one)
+        shown += found
+    for several in expectations(graph):
+        either = next((found for found in (show(graph, one) for one in several) if found is not None), None)
+        if either is None:
+            return Gap("expected bytes that no arrival of the phase follows", obligation=next(iter(several), None))
+        shown += either
+    return Proof(graph, schedule[0], tuple(schedule[1]), tuple(shown))
+
+
+def _uncounted(graph: Graph) -> Iterator[Miscount | None]:
+    for name, _ in graph.pipeline.buffers:
+        yield unwritten(graph, name)
+    for name, _ in graph.pipeline.barriers:
+        yield left_running(graph, name)
+
+
+def _stores_left(pipeline: Pipeline) -> bool:
+    """Return whether some store is not covered by a wait of its role, for an N: its last few iterations decide."""
+    ops = [op for role in pipeline.roles for _, _, op in role.ops()]
+    if not any(op.op == "tma_store" for op in ops):
+        return False
+    far = max([op.n + abs(op.off) + op.first + op.last for op in ops]) + max(abs(role.trip) for role in pipeline.roles)
+    for trips in range(pipeline.least, pipeline.least + far + 3):
+        for tasks in Machine(pipeline, trips, "strict").tasks:
+            groups = [0]  # the stores of each open group, the newest last
+            for task in tasks:
+                if task.op.op == "tma_store":
+                    groups[-1] += 1
+                elif task.op.op == "bulk_commit":
+                    groups.append(0)
+                elif task.op.op == "bulk_wait":
+                    groups = groups[-1 - task.op.n :]
+            if any(groups):
+                return True
+    return False
+
+
+def infeasible(pipeline: Pipeline, target: str) -> tuple[str, str] | None:
+    """Return what no hardware or this target has no room for: in words, and the barrier or buffer."""
+    for name, slots in pipeline.rings.items():
+        if slots < 1:
+            return f"{name} has no slots", name
+    for name, barrier in pipeline.barriers:
+        if not 1 <= barrier.count <= MOST_BYTES:
+            return f"{barrier.count} arrivals per phase; a barrier counts 1 to {MOST_BYTES}", name
+    total = sum([ring.slots * ring.bytes for _, ring in pipeline.buffers])
+    total += sum([8 * ring.slots for _, ring in pipeline.barriers])
+    most = lookup(target).shared_kib[0] * 1024
+    if total > most:
+        return f"{total} bytes of shared memory; a block of {target} has {most}", ""
+    return None
+
+
+def verify(pipeline: object, target: str = "sm_90a", policy: str = "strict") -> Proved | Refuted | Unknown:
+    """Decide whether a pipeline can hang or touch a slot at the wrong time, for every N that it allows.
+
+    Args:
+        pipeline: A ``Pipeline``, or a document of one: data or JSON text.
+        target: Architecture.
+        policy: ``"strict"``, or ``"practice"``: a copy may overwrite a slot after generic reads with no proxy fence,
+            and stores may run when the block ends.
+
+    Raises: MalformedError: LA970, LA010 to LA014.
+
+    Example:
+        >>> ring = {"schema": "layoutalg/pipeline/1", "stages": 2, "buffers": {"A": {}},
+        ...     "barriers": {"full": {"count": 1}, "empty": {"count": 1}},
+        ...     "roles": [
+        ...         {"name": "load", "loop": [{"op": "wait", "bar": "empty", "ph": -1},
+        ...             {"op": "arrive_tx", "bar": "full", "bytes": 64},
+        ...             {"op": "tma_load", "buf": "A", "bar": "full", "bytes": 64}]},
+        ...         {"name": "use", "loop": [{"op": "wait", "bar": "full"}, {"op": "read", "buf": "A"},
+        ...             {"op": "proxy_fence"}, {"op": "arrive", "bar": "empty"}]}]}
+        >>> verify(ring).engine
+        'event graph'
+        >>> del ring["roles"][1]["loop"][3]
+        >>> print(verify(ring))
+        refuted       deadlock: waits for ever
+          at          role load, barrier empty, slot 0, phase 0, N 3
+    """
+    value = pipeline if isinstance(pipeline, Pipeline) else Pipeline.from_json(pipeline)
+    CHECK.choice(policy, "policy", POLICIES)
+    broken = infeasible(value, target)
+    if broken is not None:
+        what, ring = broken
+        return Refuted("capacity", {"what": what}, "infeasible", barrier=ring)
+    found = prove(value, policy)
+    if isinstance(found, Proof):
+        return Proved("event graph", {"claim": f"safe for every N >= {value.least}", "obligations": len(found.shown)})
+    refuted, tried = refute(value, policy, found)
+    if refuted is not None:
+        return refuted
+    return Unknown(found.reason, ("event graph", *tried))
+
+
+def refute(pipeline: Pipeline, policy: str, gap: Gap) -> tuple[Refuted | None, tuple[str, ...]]:
+    """Return a refutation, or None and what was tried."""
+    wrong = gap.miscount
+    run, tried = _run(pipeline, policy, wrong.trips if wrong else None)
+    where: _Where
+    if wrong is not None and (run is None or wrong.kind == "tx_mismatch"):
+        slots = pipeline.rings[wrong.ring]
+        op = wrong.use.op
+        where = (wrong.use.role, op.bar, op.buf, wrong.number % slots, wrong.number // slots, wrong.trips)
+        return _refuted(wrong.kind, wrong.what, where, run), tried
+    if run is None:
+        return None, tried
+    task = run.violation.task
+    if task is None:
+        return _refuted(run.violation.kind, run.violation.what, ("", "", "", None, None, run.machine.trips), run), tried
+    machine = run.machine
+    slot = machine.barriers[task.bar][1] if task.bar >= 0 else machine.slots[task.buf][1] if task.buf >= 0 else None
+    phase = task.phase if task.bar >= 0 else None
+    where = (pipeline.roles[task.role].name, task.op.bar, task.op.buf, slot, phase, machine.trips)
+    return _refuted(run.violation.kind, run.violation.what, where, run), tried
+
+
+_Where: TypeAlias = "tuple[str, str, str, int | None, int | None, int | None]"
+"""Role, barrier, buffer, slot, phase, N."""
+
+
+def _refuted(kind: str, what: str, where: _Where, run: Run | None) -> Refuted:
+    role, barrier, buffer, slot, phase, trips = where
+    events: list[tuple[str, str, int]] = []
+    if run is not None:
+        for actor, task in run.events:
+            name = run.machine.pipeline.roles[task.role].name
+            events.append((name, str(task.op) if actor >= 0 else f"{task.op.buf}: the copy is done", task.k))
+    return Refuted("runs", {"what": what}, kind, role, barrier, buffer, slot, phase, trips, tuple(events))
+
+
+def _run(pipeline: Pipeline, policy: str, likely: int | None) -> tuple[Run | None, tuple[str, ...]]:
+    """Return a run to a violation, the shortest where the states of all shorter ones are few."""
+    least = pipeline.least
+    slots = max(pipeline.rings.values(), default=1)
+    ops = [op for role in pipeline.roles for _, _, op in role.ops()]
+    lag = max([abs(op.off) + op.first + op.last + abs(op.idx_abs or 0) for op in ops], default=0)
+    far = 2 * slots + lag + 3 + 2 * pipeline.reset
+    tries = {least, least + 1, least + 2, slots, slots + 1, slots + 2, 2 * slots, 2 * slots + 1, far}
+    tries |= set() if likely is None else {likely}
+    for soft in (False, True):
+        budget = STATES
+        for trips in sorted([trips for trips in tries if trips >= least]):
+            machine = Machine(pipeline, trips, policy)
+            if sum(map(len, machine.tasks)) ** 2 > RUN_EVENTS * 100:
+                break
+            run = explore.delayed(machine, soft)
+            if run is not None:
+                return _shorter(pipeline, policy, run, soft), ()
+        for trips in range(least, max(least, far) + 1):
+            run, budget = explore.shortest(Machine(pipeline, trips, policy), budget, soft)
+            if run is not None:
+                return run, ()
+            if not budget:
+                break
+    return None, (f"runs with N up to {trips}",)
+
+
+def _shorter(pipeline: Pipeline, policy: str, run: Run, soft: bool) -> Run:
+    """Return the shortest run with the fewest iterations, if the states suffice, else the given one."""
+    budget = STATES
+    for trips in range(pipeline.least, run.machine.trips + 1):
+        found, budget = explore.shortest(Machine(pipeline, trips, policy), budget, soft)
+        if found is not None:
+            return found
+        if not budget:
+            break
+    return run if run.violation.kind == "deadlock" else explore.pruned(run, soft)
+
+
+__all__ = ["KINDS", "Gap", "Proof", "Refuted", "infeasible", "prove", "refute", "verify"]

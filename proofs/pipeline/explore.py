@@ -1,0 +1,344 @@
+"""Runs of a pipeline at one N: every event in every order, or one of them held back as long as possible.
+
+The states are those of docs/pipelines.md. An asynchronous read lasts until a wait covers it, the latest moment it can
+end, and a copy may end at any moment.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+from layoutalg.ground import clock
+from layoutalg.proofs.pipeline.document import GROUPS, Op, Pipeline
+
+KINDS: Final = ("tx_mismatch", "deadlock", "race", "ub")
+"""Violations, the worst first."""
+MOST_BYTES: Final = (1 << 20) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """An op at one iteration, with its slots and the phase it names."""
+
+    op: Op
+    role: int
+    k: int
+    bar: int = -1
+    phase: int = 0
+    buf: int = -1
+    index: int = 0
+    bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """What went wrong, at which task, by which events: pairs of (role, task), or (-1, task) for the end of a copy.
+
+    ``soft`` violations are only of what the document names: the run can go on.
+    """
+
+    kind: str
+    what: str
+    task: Task | None
+    soft: bool = False
+
+
+Barrier: TypeAlias = "tuple[int, int, int]"
+"""Phase, pending arrivals, outstanding bytes."""
+Slot: TypeAlias = "tuple[int, int, int, int, bool, bool]"
+"""Index (-1: nothing), writes started, writes done, asynchronous reads; generic writes, generic reads with no fence."""
+Groups: TypeAlias = "tuple[tuple[tuple[int, ...], ...], tuple[tuple[int, ...], ...]]"
+"""Per kind of asynchronous read: the slots of each open group, the newest last."""
+State: TypeAlias = "tuple[tuple[int, ...], tuple[Barrier, ...], tuple[Slot, ...], tuple[Groups, ...], tuple[Task, ...]]"
+Event: TypeAlias = "tuple[int, Task]"
+
+
+class Machine:
+    """A pipeline at one N."""
+
+    def __init__(self, pipeline: Pipeline, trips: int, policy: str) -> None:
+        self.pipeline, self.trips, self.policy = pipeline, trips, policy
+        self.barriers = [(name, slot) for name, ring in pipeline.barriers for slot in range(ring.slots)]
+        self.counts = [ring.count for _, ring in pipeline.barriers for _ in range(ring.slots)]
+        self.slots = [(name, slot) for name, ring in pipeline.buffers for slot in range(ring.slots)]
+        self._bar = {key: place for place, key in enumerate(self.barriers)}
+        self._buf = {key: place for place, key in enumerate(self.slots)}
+        self.tasks = [self._tasks(number) for number in range(len(pipeline.roles))]
+        self.writes: dict[tuple[int, int], int] = {}
+        for task in [task for tasks in self.tasks for task in tasks]:
+            if task.op.op in ("tma_load", "write"):
+                key = task.buf, task.index
+                self.writes[key] = self.writes.get(key, 0) + 1
+        written = {op.buf for role in pipeline.roles for _, _, op in role.ops() if op.op in ("tma_load", "write")}
+        self.written = [name in written for name, _ in self.slots]
+
+    def _tasks(self, number: int) -> list[Task]:
+        role = self.pipeline.roles[number]
+        trip = max(0, self.trips + role.trip)
+        found = [self._task(number, op, 0) for op in role.pre]
+        for k in range(trip):
+            counter = k % self.pipeline.reset if self.pipeline.reset else k
+            found += [self._task(number, op, counter) for op in role.loop if op.first <= k < trip - op.last]
+        found += [self._task(number, op, trip) for op in role.post]
+        return [task for task in found if task is not None]
+
+    def _task(self, role: int, op: Op, k: int) -> Task | None:
+        index = k + op.off if op.idx_abs is None else op.idx_abs
+        if index < 0 and op.op != "wait" and (op.bar or op.buf):
+            return None
+        bar = phase = buf = size = -1
+        if op.bar:
+            slots = dict(self.pipeline.barriers)[op.bar].slots
+            bar, phase = self._bar[op.bar, index % slots], index // slots + op.ph
+        if op.buf:
+            ring = dict(self.pipeline.buffers)[op.buf]
+            buf, size = self._buf[op.buf, index % ring.slots], ring.bytes
+        return Task(op, role, k, bar, phase, buf, index, size if op.bytes is None else op.bytes)
+
+    def start(self) -> State:
+        """Return the first state."""
+        barriers = tuple([(0, count, 0) for count in self.counts])
+        slots: tuple[Slot, ...] = ((-1, 0, 0, 0, False, False),) * len(self.slots)
+        empty: Groups = (((),), ((),))
+        return (0,) * len(self.tasks), barriers, slots, (empty,) * len(self.tasks), ()
+
+    def events(self, state: State) -> Iterator[Event]:
+        """Yield what can happen next."""
+        for role, at in enumerate(state[0]):
+            if at < len(self.tasks[role]):
+                task = self.tasks[role][at]
+                if task.op.op != "wait" or (state[1][task.bar][0] & 1) != ((task.phase & 1) ^ task.op.flip):
+                    yield role, task
+        seen = None
+        for task in state[4]:
+            if task is not seen:
+                yield -1, task
+            seen = task
+
+    def after(self, state: State, event: Event) -> tuple[State | None, Violation | None]:
+        """Return the state after an event, None if the violation leaves none."""
+        actor, task = event
+        places, barriers, slots, groups, copies = state
+        found: Violation | None = None
+        if actor < 0:
+            rest = list(copies)
+            rest.remove(task)
+            slot = slots[task.buf]
+            slots = _put(slots, task.buf, (*slot[:2], slot[2] + (slot[0] == task.index), *slot[3:]))
+            barriers, found = self._add(barriers, task, 0, -task.bytes)
+            return (None if found and not found.soft else (places, barriers, slots, groups, tuple(rest))), found
+        kind = task.op.op
+        places = _put(places, actor, places[actor] + 1)
+        if kind == "wait":
+            phase = barriers[task.bar][0]
+            if not task.op.flip and phase != task.phase + 1:
+                what = "passes by the parity of another phase"
+                found = Violation("ub", what, task, soft=True)
+        elif kind in ("arrive", "arrive_tx", "expect"):
+            arrivals = task.op.n if kind == "arrive" else int(kind == "arrive_tx")
+            barriers, found = self._add(barriers, task, arrivals, 0 if kind == "arrive" else task.bytes)
+        elif kind in ("write", "tma_load"):
+            slots, found = self._write(slots, task)
+            copies = tuple(sorted((*copies, task), key=id)) if kind == "tma_load" else copies
+        elif kind in ("read", "mma", "tma_store"):
+            slots, groups, found = self._read(slots, groups, task)
+        elif kind == "proxy_fence":
+            slots = tuple([(*slot[:4], False, False) for slot in slots])
+        else:
+            slots, groups = _grouped(slots, groups, task)
+        return (None if found and not found.soft else (places, barriers, slots, groups, copies)), found
+
+    def _add(self, barriers: tuple[Barrier, ...], task: Task, arrivals: int, size: int) -> tuple[Any, Violation | None]:
+        phase, pending, outstanding = barriers[task.bar]
+        found = None
+        if phase != task.phase:
+            found = Violation("ub", f"meets phase {phase}, not {task.phase}", task, soft=True)
+        pending, outstanding = pending - arrivals, outstanding + size
+        if pending < 0:
+            return barriers, Violation("ub", "more arrivals than are pending", task)
+        if abs(outstanding) > MOST_BYTES:
+            return barriers, Violation("ub", f"{outstanding} bytes are outstanding", task)
+        if pending == 0 and outstanding == 0:
+            phase, pending = phase + 1, self.counts[task.bar]
+        return _put(barriers, task.bar, (phase, pending, outstanding)), found
+
+    def _write(self, slots: tuple[Slot, ...], task: Task) -> tuple[Any, Violation | None]:
+        index, started, done, reads, dirty, read = slots[task.buf]
+        copy = task.op.op == "tma_load"
+        if reads:
+            return slots, Violation("race", "overwrites what is still read", task)
+        if index != task.index and started > done:
+            return slots, Violation("race", "overwrites a slot that is still written", task)
+        if copy and (dirty or (read and self.policy == "strict")):
+            access = "write" if dirty else "read"
+            return slots, Violation("race", f"overwrites after a generic {access} with no proxy fence in between", task)
+        if index != task.index:
+            started = done = 0
+        slot = (task.index, started + 1, done + (not copy), 0, dirty or not copy, read)
+        return _put(slots, task.buf, slot), None
+
+    def _read(
+        self, slots: tuple[Slot, ...], groups: tuple[Groups, ...], task: Task
+    ) -> tuple[Any, Any, Violation | None]:
+        index, started, done, reads, dirty, read = slots[task.buf]
+        if self.written[task.buf] and (index != task.index or done < self.writes.get((task.buf, task.index), 1)):
+            held = "nothing" if index < 0 else f"index {index}" + ", not all of it" * (index == task.index)
+            return slots, groups, Violation("race", f"reads index {task.index} of a slot that holds {held}", task)
+        if task.op.op == "read":
+            return _put(slots, task.buf, (index, started, done, reads, dirty, True)), groups, None
+        if dirty:
+            return slots, groups, Violation("race", "reads a generic write with no proxy fence in between", task)
+        kind = list(GROUPS).index(task.op.op)
+        mine = groups[task.role]
+        opened = (*mine[kind][:-1], (*mine[kind][-1], task.buf))
+        groups = _put(groups, task.role, _put(mine, kind, opened))
+        return _put(slots, task.buf, (index, started, done, reads + 1, dirty, read)), groups, None
+
+    def last(self, state: State) -> Violation | None:
+        """Return what is wrong with a state in which nothing can happen or all roles have finished."""
+        places, _, _, groups, copies = state
+        for role, at in enumerate(places):
+            if at < len(self.tasks[role]):
+                return Violation("deadlock", "waits for ever", self.tasks[role][at])
+        if copies:
+            return Violation("ub", "a copy runs when the block ends", copies[0])
+        if self.policy == "strict":
+            for role, mine in enumerate(groups):
+                if any(mine[1]):
+                    stores = [task for task in self.tasks[role] if task.op.op == "tma_store"]
+                    return Violation("ub", "a store reads its slot when the block ends", stores[-1])
+        return None
+
+    def finished(self, state: State) -> bool:
+        """Return whether all roles have finished."""
+        return all(at == len(tasks) for at, tasks in zip(state[0], self.tasks, strict=True))
+
+
+def _put(values: Any, place: int, value: object) -> Any:
+    return (*values[:place], value, *values[place + 1 :])
+
+
+def _grouped(slots: tuple[Slot, ...], groups: tuple[Groups, ...], task: Task) -> tuple[Any, Any]:
+    """Return slots and groups after a commit, or after a wait for groups."""
+    kind = next(place for place, names in enumerate(GROUPS.values()) if task.op.op in names)
+    mine = groups[task.role][kind]
+    if task.op.op.endswith("commit"):
+        mine = (*mine, ())
+    else:
+        keep = min(len(mine) - 1, task.op.n)
+        closed, mine = mine[: len(mine) - 1 - keep], mine[len(mine) - 1 - keep :]
+        for place in [place for group in closed for place in group]:
+            slot = slots[place]
+            slots = _put(slots, place, (*slot[:3], slot[3] - 1, *slot[4:]))
+    return slots, _put(groups, task.role, _put(groups[task.role], kind, mine))
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A run that ends in a violation."""
+
+    machine: Machine
+    events: tuple[Event, ...]
+    violation: Violation
+
+
+def shortest(machine: Machine, budget: int, soft: bool) -> tuple[Run | None, int]:
+    """Return the shortest run to a violation (one that no run avoids to name, unless ``soft``), and the states left.
+
+    Breadth first over all orders; the states left are 0 if the budget did not suffice.
+    """
+    first = machine.start()
+    came: dict[State, tuple[State, Event] | None] = {first: None}
+    queue = deque([first])
+    while queue:
+        clock.check("the runs of a pipeline")
+        state = queue.popleft()
+        events = list(machine.events(state))
+        if not events or machine.finished(state):
+            wrong = machine.last(state)
+            if wrong is not None:
+                return _run(machine, came, state, None, wrong), budget - len(came)
+            continue
+        for event in events:
+            following, wrong = machine.after(state, event)
+            if wrong is not None and (soft or not wrong.soft):
+                return _run(machine, came, state, event, wrong), budget - len(came)
+            if following is not None and following not in came:
+                if len(came) >= budget:
+                    return None, 0
+                came[following] = (state, event)
+                queue.append(following)
+    return None, budget - len(came)
+
+
+def _run(
+    machine: Machine, came: dict[State, tuple[State, Event] | None], state: State, event: Event | None, wrong: Violation
+) -> Run:
+    events = [] if event is None else [event]
+    step = came[state]
+    while step is not None:
+        events.append(step[1])
+        step = came[step[0]]
+    return Run(machine, tuple(reversed(events)), wrong)
+
+
+def delayed(machine: Machine, soft: bool) -> Run | None:
+    """Return a run to a violation in which one event is held back until nothing else can happen, or None."""
+    held: list[tuple[int, Task] | None] = [None]
+    held += [(role, task) for role, tasks in enumerate(machine.tasks) for task in tasks]
+    held += [(-1, task) for tasks in machine.tasks for task in tasks if task.op.op == "tma_load"]
+    for one in held:
+        clock.check("the runs of a pipeline")
+        run = _follow(machine, one, soft)
+        if run is not None:
+            return run
+    return None
+
+
+def pruned(run: Run, soft: bool) -> Run:
+    """Return a run to a violation of the same kind without the events that it does not need."""
+    events = list(run.events)
+    place = len(events) - 2
+    while place >= 0:
+        shorter = _replay(run.machine, [*events[:place], *events[place + 1 :]], run.violation, soft)
+        if shorter is not None:
+            events = list(shorter.events)
+            run = shorter
+        place = min(place, len(events) - 1) - 1
+    return run
+
+
+def _replay(machine: Machine, events: list[Event], wanted: Violation, soft: bool) -> Run | None:
+    """Return the run of these events up to a violation of the wanted kind, None if they do not lead to one."""
+    state: State | None = machine.start()
+    for count, event in enumerate(events):
+        if state is None or event not in list(machine.events(state)):
+            return None
+        state, wrong = machine.after(state, event)
+        if wrong is not None and (soft or not wrong.soft):
+            same = wrong.kind == wanted.kind and wrong.task is wanted.task
+            return Run(machine, tuple(events[: count + 1]), wrong) if same else None
+    return None
+
+
+def _follow(machine: Machine, held: tuple[int, Task] | None, soft: bool) -> Run | None:
+    state = machine.start()
+    events: list[Event] = []
+    while True:
+        free = list(machine.events(state))
+        if not free or machine.finished(state):
+            wrong = machine.last(state)
+            return None if wrong is None else Run(machine, tuple(events), wrong)
+        event = next((event for event in free if held is None or event[0] != held[0] or event[1] is not held[1]), None)
+        if event is None:
+            event, held = free[0], None
+        events.append(event)
+        following, wrong = machine.after(state, event)
+        if wrong is not None and (soft or not wrong.soft):
+            return Run(machine, tuple(events), wrong)
+        if following is None:
+            return None
+        state = following
