@@ -59,8 +59,8 @@ def enough_trips(document: dict[str, Any]) -> int:
     phases = max([abs(op.get("ph", 0)) for op in ops], default=0)
     guards = max([sum(op.get("guard", {}).values()) for op in ops], default=0)
     trips = max([abs(_trip(role, 0)) for role in document["roles"]])
-    resets = max([_reset(document, role) or 0 for role in document["roles"]])
-    return 2 * deepest + furthest + phases * deepest + guards + trips + resets + 3
+    reset = document.get("phase_reset_every", 0)
+    return 2 * deepest + furthest + phases * deepest + guards + trips + reset + 3
 
 
 def _slots(document: dict[str, Any], thing: dict[str, Any]) -> int:
@@ -69,10 +69,6 @@ def _slots(document: dict[str, Any], thing: dict[str, Any]) -> int:
 
 def _trip(role: dict[str, Any], n: int) -> int:
     return n + int(re.fullmatch(r"N\s*([+-]\s*\d+)?", role.get("trip", "N")).group(1) or 0)
-
-
-def _reset(document: dict[str, Any], role: dict[str, Any]) -> int | None:
-    return role.get("phase_reset_every", document.get("phase_reset_every"))
 
 
 def _infeasible(document: dict[str, Any]) -> bool:
@@ -158,17 +154,17 @@ class Block:
         self.reading: list[list[int]] = []
         self.stores_open = False
         for number, role in enumerate(roles):
-            self._add(number, _unrolled(role, n, _reset(document, role)))
+            self._add(number, _unrolled(role, n, document.get("phase_reset_every", LIMIT)))
         self._link()
         self._count_bytes()
 
-    def _add(self, number: int, ops: Iterator[tuple[dict[str, Any], int]]) -> None:
+    def _add(self, number: int, ops: Iterator[tuple[dict[str, Any], int, int]]) -> None:
         """The steps of a role; which slots it reads asynchronously depends on nothing but where it stands."""
         steps: list[Step] = []
         reading = [0]
         groups: dict[str, list[list[int]]] = {"mma": [[]], "bulk": [[]]}  # the last one is open
-        for op, k in ops:
-            step = self._step(number, op, k)
+        for op, k, before in ops:
+            step = self._step(number, op, k, before)
             if step is None:
                 continue
             unit, _, verb = step.op.partition("_")
@@ -191,7 +187,12 @@ class Block:
         self.reading.append(reading)
         self.stores_open |= any(groups["bulk"])
 
-    def _step(self, number: int, op: dict[str, Any], k: int) -> Step | None:
+    def _step(self, number: int, op: dict[str, Any], k: int, before: int) -> Step | None:
+        """`before` iterations came before the counter last started again.
+
+        That shows only where another slot or parity comes of it: whole rounds of a buffer, and pairs of rounds of a
+        barrier, leave its indices what they are without a restart.
+        """
         step = Step(op["op"], number)
         step.index = index = op["idx_abs"] if "idx_abs" in op else k + op.get("off", 0)
         if index < 0 and step.op != "wait" and ("bar" in op or "buf" in op):
@@ -199,18 +200,23 @@ class Block:
         if "bar" in op:
             slots = _slots(self.document, self.document["barriers"][op["bar"]])
             step.cell = self.bar_cells[op["bar"]] + 3 * (index % slots)
-            step.phase = index // slots + op.get("ph", 0)
+            step.phase = (index + self._unseen(before, 2 * slots)) // slots + op.get("ph", 0)
             step.flip = int(op.get("flip", False))
             step.arrivals = op.get("n", 1)
             step.size = op.get("bytes", 0)
         if "buf" in op:
             buffer = self.document["buffers"][op["buf"]]
-            place = self.buf_slots[op["buf"]] + index % _slots(self.document, buffer)
+            slots = _slots(self.document, buffer)
+            place = self.buf_slots[op["buf"]] + index % slots
+            step.index += self._unseen(before, slots)
             step.slot, step.held = 1 << place, self.first_held + place
             step.written = op["buf"] in self.written
             if step.op == "tma_load":
                 step.size = op.get("bytes", buffer["bytes"])
         return step
+
+    def _unseen(self, before: int, period: int) -> int:
+        return before if before and self.document["phase_reset_every"] % period == 0 else 0
 
     def _link(self) -> None:
         """Number the copies, and tell each access what the other writes of its slot are."""
@@ -345,13 +351,13 @@ def _parts(role: dict[str, Any]) -> Iterator[list[dict[str, Any]]]:
     return (role.get(part, []) for part in ("pre", "loop", "post"))
 
 
-def _unrolled(role: dict[str, Any], n: int, reset: int | None) -> Iterator[tuple[dict[str, Any], int]]:
-    """The ops of a role in order, each with the k that its index counts from."""
+def _unrolled(role: dict[str, Any], n: int, reset: int) -> Iterator[tuple[dict[str, Any], int, int]]:
+    """The ops of a role in order, each with the k that its index counts from and the iterations before that count."""
     trip = max(0, _trip(role, n))
-    yield from ((op, 0) for op in role.get("pre", []))
+    yield from ((op, 0, 0) for op in role.get("pre", []))
     for k in range(trip):
         for op in role.get("loop", []):
             guard = op.get("guard", {})
             if guard.get("from", 0) <= k < trip - guard.get("until", 0):
-                yield op, k % reset if reset else k
-    yield from ((op, trip) for op in role.get("post", []))
+                yield op, k % reset, k - k % reset
+    yield from ((op, trip, 0) for op in role.get("post", []))

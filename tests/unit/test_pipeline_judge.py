@@ -173,8 +173,18 @@ def test_behind_the_loop_k_is_the_trip(trip, expected):
 
 def test_counters_that_start_again():
     assert counted([arrive("b")], phase_reset_every=3) == frozenset()
+    assert counted([arrive("b")], n=4, phase_reset_every=3) == {"soft_ub"}  # index 0 again, and not 3
     assert counted([arrive("b")], phase_reset_every=2) == {"soft_ub", "deadlock"}  # k is 0, 1, 0
     assert counted([arrive("b", off=2, guard={"from": 2})], phase_reset_every=2) == frozenset()  # guards count on
+    assert safe(plain(2) | {"phase_reset_every": 2}) == (False, 3)
+    assert safe(plain(2) | {"phase_reset_every": 3}) == (False, 4)
+
+
+def test_a_restart_after_whole_rounds_does_not_show():
+    assert safe(plain(2) | {"phase_reset_every": 4})[0]
+    assert safe(document(2, {}, {"A": 64}, [role("all", [WRITE, READ])]) | {"phase_reset_every": 2})[0]
+    late = plain(2, consume=[wait("full"), *GROUP[2:], op("mma_wait", n=0), arrive("empty", off=-1)])
+    assert safe(late | {"phase_reset_every": 4})[0] is False  # index -1 of the second round is left out
 
 
 def test_the_search_ends_and_says_how_far_it_came():
