@@ -107,6 +107,8 @@ class Step:
     cell: int = 0
     """Where the barrier slot lies in the state: phase, pending arrivals, outstanding bytes."""
     phase: int = 0
+    parity_only: bool = False
+    """Whether counters start again, so that the phase is any one of this parity."""
     flip: int = 0
     arrivals: int = 1
     size: int = 0
@@ -188,11 +190,7 @@ class Block:
         self.stores_open |= any(groups["bulk"])
 
     def _step(self, number: int, op: dict[str, Any], k: int, before: int) -> Step | None:
-        """`before` iterations came before the counter last started again.
-
-        That shows only where another slot or parity comes of it: whole rounds of a buffer, and pairs of rounds of a
-        barrier, leave its indices what they are without a restart.
-        """
+        """`before` iterations came before the counter last started again; what a slot holds is told apart by both."""
         step = Step(op["op"], number)
         step.index = index = op["idx_abs"] if "idx_abs" in op else k + op.get("off", 0)
         if index < 0 and step.op != "wait" and ("bar" in op or "buf" in op):
@@ -200,7 +198,11 @@ class Block:
         if "bar" in op:
             slots = _slots(self.document, self.document["barriers"][op["bar"]])
             step.cell = self.bar_cells[op["bar"]] + 3 * (index % slots)
-            step.phase = (index + self._unseen(before, 2 * slots)) // slots + op.get("ph", 0)
+            step.phase = index // slots + op.get("ph", 0)
+            if "phase_reset_every" in self.document:
+                # pairs of rounds leave the parity as it is without a restart, and the phase can be told
+                step.parity_only = self.document["phase_reset_every"] % (2 * slots) != 0
+                step.phase = step.phase & 1 if step.parity_only else step.phase + before // slots
             step.flip = int(op.get("flip", False))
             step.arrivals = op.get("n", 1)
             step.size = op.get("bytes", 0)
@@ -208,15 +210,12 @@ class Block:
             buffer = self.document["buffers"][op["buf"]]
             slots = _slots(self.document, buffer)
             place = self.buf_slots[op["buf"]] + index % slots
-            step.index += self._unseen(before, slots)
+            step.index += before
             step.slot, step.held = 1 << place, self.first_held + place
             step.written = op["buf"] in self.written
             if step.op == "tma_load":
                 step.size = op.get("bytes", buffer["bytes"])
         return step
-
-    def _unseen(self, before: int, period: int) -> int:
-        return before if before and self.document["phase_reset_every"] % period == 0 else 0
 
     def _link(self) -> None:
         """Number the copies, and tell each access what the other writes of its slot are."""
@@ -273,7 +272,7 @@ class Block:
         passes = phase & 1 != step.phase & 1 ^ step.flip
         lapped = phase > step.phase + 1
         early = passes and phase <= step.phase
-        if not step.flip and (lapped or early):
+        if not step.flip and not step.parity_only and (lapped or early):
             self.kinds.add("soft_ub")
         return passes
 
@@ -289,8 +288,7 @@ class Block:
         elif step.op in ("expect", "arrive_tx") and not self._raised(new, step, step.size):
             return
         if step.op in ("arrive", "arrive_tx"):
-            if new[step.cell] != step.phase:
-                self.kinds.add("soft_ub")
+            self._attribute(new, step)
             if new[step.cell + 1] < step.arrivals:
                 self.kinds.add("ub")
                 return
@@ -306,14 +304,17 @@ class Block:
 
     def _raised(self, new: list[int], step: Step, size: int) -> bool:
         """Change the outstanding bytes; whether anything is defined from there on."""
-        if new[step.cell] != step.phase:
-            self.kinds.add("soft_ub")
+        self._attribute(new, step)
         new[step.cell + 2] += size
         if abs(new[step.cell + 2]) > LIMIT:
             self.kinds.add("ub")
             return False
         self._complete(new, step.cell)
         return True
+
+    def _attribute(self, new: list[int], step: Step) -> None:
+        if new[step.cell] & 1 != step.phase & 1 or (not step.parity_only and new[step.cell] != step.phase):
+            self.kinds.add("soft_ub")
 
     def _complete(self, new: list[int], cell: int) -> None:
         if new[cell + 1] == new[cell + 2] == 0:
