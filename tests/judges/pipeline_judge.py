@@ -151,7 +151,7 @@ class Block:
         self.flight, self.unfenced = len(start), len(start) + 1
         self.start: State = (*start, 0, 0)
         self.every_slot = len(start) - self.first_held
-        self.written = {op["buf"] for role in roles for part in _parts(role) for op in part if op["op"] in WRITES}
+        self.written = {op["buf"] for role in roles for op in _ever_run(role) if op["op"] in WRITES}
         self.programs: list[list[Step]] = []
         self.reading: list[list[int]] = []
         self.stores_open = False
@@ -348,8 +348,12 @@ class Block:
         new[self.flight] |= step.copy
 
 
-def _parts(role: dict[str, Any]) -> Iterator[list[dict[str, Any]]]:
-    return (role.get(part, []) for part in ("pre", "loop", "post"))
+def _ever_run(role: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """The ops that run for some N: those before the loop have one index, those in it come to every index."""
+    for part in ("pre", "loop", "post"):
+        for op in role.get(part, []):
+            if op.get("idx_abs", op.get("off", 0) if part == "pre" else 0) >= 0:
+                yield op
 
 
 def _unrolled(role: dict[str, Any], n: int, reset: int) -> Iterator[tuple[dict[str, Any], int, int]]:

@@ -126,6 +126,9 @@ def test_policies():
 def test_reads_of_what_nobody_writes():
     assert explore(block([READ]), 0) == frozenset()
     assert explore(block([{**READ, "idx_abs": 5}, WRITE]), 0) == {"race"}
+    assert explore(block([READ, {**WRITE, "off": -1}]), 0) == frozenset()  # a write that is left out
+    made = document(1, {}, {"A": 64}, [role("all", [WRITE], pre=[READ])])
+    assert explore(made, 0) == {"race"}  # other N have a write
 
 
 def test_a_fence_of_another_role_counts_where_it_comes_between():
