@@ -52,6 +52,18 @@ def run_check(given: commands.Check) -> int:
     return code
 
 
+def run_verify(given: commands.Verify) -> int:
+    """Verify the pipelines in a file."""
+    from layoutalg.proofs.pipeline import verify
+
+    def answer(document: object) -> Answer:
+        verdict = verify(document, given.target, given.policy)
+        code = {"proved": PROVED, "refuted": REFUTED}.get(str(verdict.to_json()["verdict"]), UNKNOWN)
+        return verdict.to_json(), [str(verdict)], code
+
+    return each(lambda: split_json(read_text(given.file), title(given.file)), given.json, given.budget, answer)
+
+
 def _check_plan(document: object, given: commands.Check) -> Answer:
     from layoutalg.cli.plans import checked
 

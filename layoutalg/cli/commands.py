@@ -450,6 +450,25 @@ class Check(Options):
 
 
 @dataclass(frozen=True)
+class Verify(Options):
+    """Decide for every trip count whether a pipeline can hang, race or lose bytes; show a run that goes wrong.
+
+    layoutalg verify pipeline.json
+    layoutalg verify pipeline.json --policy practice --json
+    """
+
+    file: str = argument("pipelines as JSON (schema layoutalg/pipeline/1), or - for standard input")
+    target: str = _target()
+    policy: str = argument(
+        "practice: a copy may overwrite a slot after generic reads with no proxy fence, and stores may run when the "
+        "block ends (default strict)",
+        "--policy",
+        choices=("strict", "practice"),
+        default="strict",
+    )
+
+
+@dataclass(frozen=True)
 class Certify(Options):
     """Write a claim or its negation as a certificate for the stand-alone checker.
 
@@ -581,7 +600,8 @@ class Demo(Options):
 COMMANDS: dict[str, type[Any]] = {
     "explain": Explain, "suggest": Suggest, "banks": Banks, "padding": Padding, "swizzle": Swizzle,
     "convert": Convert, "admissible": Admissible, "factorise": Factorise, "diagnose": Diagnose, "synth": Synth,
-    "check": Check, "certify": Certify, "checker": Checker, "validate": Validate, "draw": Draw, "emit": Emit,
+    "check": Check, "certify": Certify, "checker": Checker, "verify": Verify, "validate": Validate, "draw": Draw,
+    "emit": Emit,
     "schema": Schema, "demo": Demo,
 }  # fmt: skip
 KINDS: dict[str, type[Any]] = {"tensormap": SynthTensormap, "wgmma": SynthWgmma}

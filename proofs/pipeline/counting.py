@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from layoutalg.proofs.pipeline.graph import Graph, Instances, outside
+from layoutalg.proofs.pipeline.graph import ENDLESS, Graph, Instances, outside
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +55,8 @@ def cases(uses: Iterable[Instances], least: int, apart: Sequence[int] = (0,)) ->
         yield count, sorted({end + near for end in ends for near in (-1, 0)})
 
 
-def completed(graph: Graph, name: str) -> tuple[int | None, Miscount | None]:
-    """Return h if the phases of a barrier that complete are 0 .. N + h - 1 for every N, or what is wrong.
+def completed(graph: Graph, name: str) -> tuple[int, int] | Miscount:
+    """Return (h, most) if the phases of a barrier that complete are those below N + h and below ``most``, for every N.
 
     Raises: RepresentabilityError: LA971: those phases are no such interval.
     """
@@ -66,8 +66,10 @@ def completed(graph: Graph, name: str) -> tuple[int | None, Miscount | None]:
     adds = [use for use in uses if use.op.on_barrier]
     waits = [use for use in uses if not use.op.on_barrier]
     if not adds:
-        idle = next((use for use in waits if use.part != "loop" or use.high > use.low), None)
-        return -(1 << 40), Miscount("deadlock", "nothing ever arrives", name, 0, pipeline.least, idle) if idle else None
+        idle = next((use for use in waits if use.part != "pre" or use.shift >= 0), None)
+        if idle is None:
+            return ENDLESS, 0
+        return Miscount("deadlock", "nothing ever arrives", name, 0, max(pipeline.least, 1 - idle.high, idle.low), idle)
     ends: dict[int, int] = {}
     for trips, numbers in cases(uses, pipeline.least, (0, barrier.slots)):
         spans = [(use, use.numbers(trips)) for use in uses]
@@ -79,7 +81,7 @@ def completed(graph: Graph, name: str) -> tuple[int | None, Miscount | None]:
             latest = number
             fault = _fault(graph, name, here, number, trips)
             if fault is not None:
-                return None, fault
+                return fault
             if sum(map(_arrivals, here)) == barrier.count and number >= 0:
                 whole.add(number)
         ends[trips] = max(whole, default=-1) + 1
@@ -87,11 +89,13 @@ def completed(graph: Graph, name: str) -> tuple[int | None, Miscount | None]:
             raise outside("its phases do not complete in order for every N", name)
         if latest - barrier.slots >= ends[trips]:
             raise outside("a phase after one that never completes is used", name)
+    if all(use.part == "pre" for use in uses):
+        return ENDLESS, ends[max(ends)]
     high = ends[max(ends)] - max(ends)
     for trips, end in ends.items():
         if end != max(0, trips + high):
             raise outside(f"of N = {trips} iterations {end} phases complete, of larger N N{high:+d}", name)
-    return high, None
+    return high, ENDLESS
 
 
 def _fault(graph: Graph, name: str, here: list[Instances], number: int, trips: int) -> Miscount | None:

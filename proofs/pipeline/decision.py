@@ -73,12 +73,12 @@ class Refuted(Fails):
     def to_json(self) -> dict[str, object]:
         """Return the verdict as JSON-ready data."""
         names = ("kind", "role", "barrier", "buffer", "slot", "phase", "trips")
-        return {
-            **Fails.to_json(self),
-            **{name: getattr(self, name) for name in names},
+        lists = {
             "interleaving": [list(event) for event in self.interleaving],
             "repairs": [repair.to_json() for repair in self.repairs],
         }
+        witness = {**self.witness, **{name: getattr(self, name) for name in names}, **lists}
+        return {**Fails.to_json(self), "witness": witness}
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,16 +139,16 @@ def _carried(pipeline: Pipeline) -> Pipeline | None:
 def _prove(pipeline: Pipeline, policy: str, turned: Mapping[tuple[str, Part, int], int]) -> Proof | Gap:
     graph = graph_of(pipeline, turned)
     for name, barrier in pipeline.barriers:
-        high, wrong = completed(graph, name)
-        if wrong is None and any(
+        found = completed(graph, name)
+        if isinstance(found, Miscount):
+            return Gap(found.what, found)
+        if any(
             use.op.op == "wait" and (use.low if use.part == "loop" else use.shift) < -barrier.slots
             for use in graph.uses.get(name, ())
         ):
             return Gap(f"a wait for a phase of {name} before the last that had passed at first")
-        if wrong is not None or high is None:
-            return Gap(wrong.what if wrong else "", wrong)
         event = graph.phases[name]
-        graph.events[event] = replace(graph.events[event], high=high)
+        graph.events[event] = replace(graph.events[event], high=found[0], most=found[1])
     for wrong in _uncounted(graph):
         if wrong is not None:
             return Gap(wrong.what, wrong)
@@ -159,10 +159,10 @@ def _prove(pipeline: Pipeline, policy: str, turned: Mapping[tuple[str, Part, int
         return Gap("some events wait for each other")
     shown: list[Shown] = []
     for one in obligations(graph, policy):
-        found = show(graph, one)
-        if found is None:
+        paths = show(graph, one)
+        if paths is None:
             return Gap(one.what, obligation=one)
-        shown += found
+        shown += paths
     for several in expectations(graph):
         either = next((found for found in (show(graph, one) for one in several) if found is not None), None)
         if either is None:

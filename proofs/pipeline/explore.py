@@ -78,15 +78,15 @@ class Machine:
     def _tasks(self, number: int) -> list[Task]:
         role = self.pipeline.roles[number]
         trip = max(0, self.trips + role.trip)
-        found = [self._task(number, op, 0) for op in role.pre]
+        found = [self._task(number, op, 0, 0) for op in role.pre]
         for k in range(trip):
             counter = k % self.pipeline.reset if self.pipeline.reset else k
-            found += [self._task(number, op, counter) for op in role.loop if op.first <= k < trip - op.last]
-        found += [self._task(number, op, trip) for op in role.post]
+            found += [self._task(number, op, k, counter) for op in role.loop if op.first <= k < trip - op.last]
+        found += [self._task(number, op, trip, trip) for op in role.post]
         return [task for task in found if task is not None]
 
-    def _task(self, role: int, op: Op, k: int) -> Task | None:
-        index = k + op.off if op.idx_abs is None else op.idx_abs
+    def _task(self, role: int, op: Op, k: int, counter: int) -> Task | None:
+        index = counter + op.off if op.idx_abs is None else op.idx_abs
         if index < 0 and op.op != "wait" and (op.bar or op.buf):
             return None
         bar = phase = buf = size = -1
@@ -96,7 +96,8 @@ class Machine:
         if op.buf:
             ring = dict(self.pipeline.buffers)[op.buf]
             buf, size = self._buf[op.buf, index % ring.slots], ring.bytes
-        return Task(op, role, k, bar, phase, buf, index, size if op.bytes is None else op.bytes)
+        size = size if op.bytes is None else op.bytes
+        return Task(op, role, k, bar, phase, buf, index + k - counter, size)
 
     def start(self) -> State:
         """Return the first state."""
@@ -134,7 +135,7 @@ class Machine:
         places = _put(places, actor, places[actor] + 1)
         if kind == "wait":
             phase = barriers[task.bar][0]
-            if not task.op.flip and phase != task.phase + 1:
+            if not task.op.flip and not self.pipeline.reset and phase != task.phase + 1:
                 what = "passes by the parity of another phase"
                 found = Violation("ub", what, task, soft=True)
         elif kind in ("arrive", "arrive_tx", "expect"):
@@ -154,7 +155,7 @@ class Machine:
     def _add(self, barriers: tuple[Barrier, ...], task: Task, arrivals: int, size: int) -> tuple[Any, Violation | None]:
         phase, pending, outstanding = barriers[task.bar]
         found = None
-        if phase != task.phase:
+        if phase != task.phase and not self.pipeline.reset:
             found = Violation("ub", f"meets phase {phase}, not {task.phase}", task, soft=True)
         pending, outstanding = pending - arrivals, outstanding + size
         if pending < 0:

@@ -20,9 +20,9 @@ from typing import Final, Literal, TypeAlias
 from layoutalg.ground.errors import Diagnostic, RepresentabilityError
 from layoutalg.proofs.pipeline.document import GROUPS, Op, Part, Pipeline, Role
 
+ENDLESS: Final = 1 << 60
 What: TypeAlias = Literal["start", "done", "phase", "end"]
 Place: TypeAlias = "Part | Literal['phase']"
-ENDLESS: Final = 1 << 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +36,7 @@ class Event:
         what: ``"start"``, or ``"done"``: an asynchronous op has ended, a wait has passed.
         low: Least coordinate; for an op after the loops the least N for which its index is not negative.
         high: Coordinates are below N + this.
+        most: Coordinates are also below this: phases of a barrier that no loop uses.
     """
 
     owner: str
@@ -44,6 +45,7 @@ class Event:
     what: What
     low: int = 0
     high: int = 0
+    most: int = ENDLESS
 
     @property
     def once(self) -> bool:

@@ -25,6 +25,7 @@ class End:
     shift: int
     low: int
     high: int
+    most: int = ENDLESS
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +66,7 @@ def obligations(graph: Graph, policy: str) -> Iterator[Obligation]:
     """Yield all obligations."""
     for name, barrier in graph.pipeline.barriers:
         phase = graph.events[graph.phases[name]]
-        phases = End("phase", graph.phases[name], 0, phase.low, phase.high)
+        phases = End("phase", graph.phases[name], 0, phase.low, phase.high, phase.most)
         for use in graph.uses.get(name, ()):
             starts, ends = _end(use, use.start), _end(use, use.done)
             if use.op.on_barrier:
@@ -155,7 +156,7 @@ def _instances(least: int, one: Obligation) -> Iterator[tuple[Frame, int, int]]:
         number = once.shift + (-apart if first else apart)  # of the loop's event, minus N if the other is after loops
         at = number - loop.shift
         if once.part == "pre":
-            if number >= loop.low:
+            if loop.low <= number < loop.most:
                 frame = numbers_frame(max(least, number - loop.high + 1))
                 yield frame, *((at, 0) if first else (0, at))
         elif number < loop.high:

@@ -10,7 +10,7 @@ from collections import deque
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from layoutalg.proofs.pipeline.graph import Graph
+from layoutalg.proofs.pipeline.graph import ENDLESS, Graph
 
 State: TypeAlias = "tuple[int, int, bool]"
 Step: TypeAlias = "tuple[int, int]"
@@ -92,6 +92,8 @@ def exists(graph: Graph, frame: Frame, event: int, at: int) -> bool:
         return frame.heads
     if known.part == "post":
         return frame.tails is not None and frame.least >= known.low
+    if known.most < ENDLESS and not (frame.heads and at < known.most):
+        return False
     return frame.low + at >= known.low and frame.high + at < known.high
 
 

@@ -1,0 +1,14 @@
+"""Pipelines: which role waits for, copies, reads and writes what in each iteration, and whether that is ever unsafe."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from layoutalg.ground.lazy import door
+
+if TYPE_CHECKING:
+    from layoutalg.proofs.pipeline import Barrier, Buffer, Op, Pipeline, Refuted, Role, verify
+
+__getattr__, __dir__ = door(__name__, {"layoutalg.proofs.pipeline": "Barrier Buffer Op Pipeline Refuted Role verify"})
+
+__all__ = ["Barrier", "Buffer", "Op", "Pipeline", "Refuted", "Role", "verify"]
