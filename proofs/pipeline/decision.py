@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final, TypeAlias
 
 from layoutalg.ground.errors import Repair, RepresentabilityError
-from layoutalg.ground.verdict import Proved, Unknown
+from layoutalg.ground.verdict import SCHEMA, Proved, Unknown
 from layoutalg.ground.verdict import Refuted as Fails
 from layoutalg.proofs.pipeline import explore
 from layoutalg.proofs.pipeline.counting import Miscount, completed, left_running, unwritten
@@ -43,7 +43,7 @@ class Refuted(Fails):
         phase: Phase that the op names.
         trips: N of the run.
         interleaving: Its events in order: (role, op, k), the last goes wrong.
-        repairs: Changes with which the pipeline is proved.
+        subject: The pipeline and the policy.
     """
 
     kind: str = ""
@@ -54,7 +54,14 @@ class Refuted(Fails):
     phase: int | None = None
     trips: int | None = None
     interleaving: tuple[tuple[str, str, int], ...] = ()
-    repairs: tuple[Repair, ...] = field(default=(), hash=False)
+    subject: tuple[Pipeline, str] | None = field(default=None, repr=False)
+
+    @property
+    def repairs(self) -> tuple[Repair, ...]:
+        """Single changes with which the pipeline is proved; looked for when they are read."""
+        from layoutalg.proofs.pipeline.repairs import repairs
+
+        return repairs(*self.subject) if self.subject else ()
 
     def __str__(self) -> str:
         lines = [f"refuted       {self.kind}: {self.witness.get('what', '')}"]
@@ -78,7 +85,7 @@ class Refuted(Fails):
             "repairs": [repair.to_json() for repair in self.repairs],
         }
         witness = {**self.witness, **{name: getattr(self, name) for name in names}, **lists}
-        return {**Fails.to_json(self), "witness": witness}
+        return {"schema": SCHEMA, "verdict": "refuted", "engine": self.engine, "witness": witness}
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,9 +245,11 @@ def verify(pipeline: object, target: str = "sm_90a", policy: str = "strict") -> 
         >>> verify(ring).engine
         'event graph'
         >>> del ring["roles"][1]["loop"][3]
-        >>> print(verify(ring))
-        refuted       deadlock: waits for ever
-          at          role load, barrier empty, slot 0, phase 0, N 3
+        >>> wrong = verify(ring)
+        >>> print(wrong.kind, "of", wrong.role, "at", wrong.barrier, wrong.slot, wrong.witness["what"])
+        deadlock of load at empty 0 load waits for empty[0], use waits for full[0]
+        >>> print(wrong.repairs[0])
+        add an op: arrive empty[k] at the end of use.loop
     """
     value = pipeline if isinstance(pipeline, Pipeline) else Pipeline.from_json(pipeline)
     CHECK.choice(policy, "policy", POLICIES)
@@ -262,35 +271,37 @@ def refute(pipeline: Pipeline, policy: str, gap: Gap) -> tuple[Refuted | None, t
     wrong = gap.miscount
     run, tried = _run(pipeline, policy, wrong.trips if wrong else None)
     where: _Where
+    subject = pipeline, policy
     if wrong is not None and (run is None or wrong.kind == "tx_mismatch"):
         slots = pipeline.rings[wrong.ring]
         op = wrong.use.op
         where = (wrong.use.role, op.bar, op.buf, wrong.number % slots, wrong.number // slots, wrong.trips)
-        return _refuted(wrong.kind, wrong.what, where, run), tried
+        return _refuted(wrong.kind, wrong.what, where, run, subject), tried
     if run is None:
         return None, tried
     task = run.violation.task
     if task is None:
-        return _refuted(run.violation.kind, run.violation.what, ("", "", "", None, None, run.machine.trips), run), tried
+        nowhere = ("", "", "", None, None, run.machine.trips)
+        return _refuted(run.violation.kind, run.violation.what, nowhere, run, subject), tried
     machine = run.machine
     slot = machine.barriers[task.bar][1] if task.bar >= 0 else machine.slots[task.buf][1] if task.buf >= 0 else None
     phase = task.phase if task.bar >= 0 else None
     where = (pipeline.roles[task.role].name, task.op.bar, task.op.buf, slot, phase, machine.trips)
-    return _refuted(run.violation.kind, run.violation.what, where, run), tried
+    return _refuted(run.violation.kind, run.violation.what, where, run, subject), tried
 
 
 _Where: TypeAlias = "tuple[str, str, str, int | None, int | None, int | None]"
 """Role, barrier, buffer, slot, phase, N."""
 
 
-def _refuted(kind: str, what: str, where: _Where, run: Run | None) -> Refuted:
+def _refuted(kind: str, what: str, where: _Where, run: Run | None, subject: tuple[Pipeline, str]) -> Refuted:
     role, barrier, buffer, slot, phase, trips = where
     events: list[tuple[str, str, int]] = []
     if run is not None:
         for actor, task in run.events:
             name = run.machine.pipeline.roles[task.role].name
             events.append((name, str(task.op) if actor >= 0 else f"{task.op.buf}: the copy is done", task.k))
-    return Refuted("runs", {"what": what}, kind, role, barrier, buffer, slot, phase, trips, tuple(events))
+    return Refuted("runs", {"what": what}, kind, role, barrier, buffer, slot, phase, trips, tuple(events), subject)
 
 
 def _run(pipeline: Pipeline, policy: str, likely: int | None) -> tuple[Run | None, tuple[str, ...]]:

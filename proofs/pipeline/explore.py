@@ -201,9 +201,10 @@ class Machine:
     def last(self, state: State) -> Violation | None:
         """Return what is wrong with a state in which nothing can happen or all roles have finished."""
         places, _, _, groups, copies = state
-        for role, at in enumerate(places):
-            if at < len(self.tasks[role]):
-                return Violation("deadlock", "waits for ever", self.tasks[role][at])
+        stuck = [tasks[at] for at, tasks in zip(places, self.tasks, strict=True) if at < len(tasks)]
+        if stuck:
+            told = [f"{self.pipeline.roles[task.role].name} waits for {self.slot_name(task)}" for task in stuck]
+            return Violation("deadlock", ", ".join(told), stuck[0])
         if copies:
             return Violation("ub", "a copy runs when the block ends", copies[0])
         if self.policy == "strict":
@@ -212,6 +213,11 @@ class Machine:
                     stores = [task for task in self.tasks[role] if task.op.op == "tma_store"]
                     return Violation("ub", "a store reads its slot when the block ends", stores[-1])
         return None
+
+    def slot_name(self, task: Task) -> str:
+        """Return the barrier or the buffer of a task with its slot."""
+        name, slot = self.barriers[task.bar] if task.bar >= 0 else self.slots[task.buf]
+        return f"{name}[{slot}]"
 
     def finished(self, state: State) -> bool:
         """Return whether all roles have finished."""
