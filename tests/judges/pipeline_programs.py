@@ -414,7 +414,8 @@ def change_count(rng: random.Random, made: Document) -> bool:
     if not made["barriers"]:
         return False
     barrier = made["barriers"][rng.choice(sorted(made["barriers"]))]
-    barrier["count"] += rng.choice((-1, 1)) if barrier["count"] > 1 or rng.random() < 0.1 else 1
+    less = barrier["count"] > 1 or (barrier["count"] == 1 and rng.random() < 0.1)
+    barrier["count"] += rng.choice((-1, 1)) if less else 1
     return True
 
 
