@@ -82,7 +82,7 @@ def completed(graph: Graph, name: str) -> tuple[int, int] | Miscount:
             fault = _fault(graph, name, here, number, trips)
             if fault is not None:
                 return fault
-            if sum(map(_arrivals, here)) == barrier.count and number >= 0:
+            if number >= 0 and _completes(graph, barrier.count, here):
                 whole.add(number)
         ends[trips] = max(whole, default=-1) + 1
         if any(number not in whole for number in numbers if 0 <= number < ends[trips]):
@@ -103,15 +103,13 @@ def _fault(graph: Graph, name: str, here: list[Instances], number: int, trips: i
     count = dict(graph.pipeline.barriers)[name].count
     adds = [use for use in here if use.op.on_barrier]
     waits = [use for use in here if not use.op.on_barrier and number >= 0]
-    arrivals = sum(map(_arrivals, adds))
-    expected = sum([use.op.bytes or 0 for use in adds if use.op.op != "tma_load"])
-    delivered = sum([bytes_of(graph, use) for use in adds if use.op.op == "tma_load"])
+    arrivals, expected, delivered = _sums(graph, adds)
     told = f"{arrivals} arrival{'s' * (arrivals != 1)} for a count of {count}"
     if number < 0:
         return Miscount("ub", "a phase before the first", name, number, trips, adds[0]) if adds else None
-    if expected != delivered and (waits or arrivals == count):
+    if waits and expected != delivered:
         what = f"{expected} bytes expected, {delivered} delivered"
-        return Miscount("tx_mismatch", what, name, number, trips, (waits or adds)[0])
+        return Miscount("tx_mismatch", what, name, number, trips, waits[0])
     if arrivals > count:
         return Miscount("ub", told, name, number, trips, adds[0])
     if waits and arrivals < count:
@@ -119,13 +117,24 @@ def _fault(graph: Graph, name: str, here: list[Instances], number: int, trips: i
     return None
 
 
-def _arrivals(use: Instances) -> int:
-    return use.op.n if use.op.op == "arrive" else int(use.op.op == "arrive_tx")
+def _sums(graph: Graph, uses: Iterable[Instances]) -> tuple[int, int, int]:
+    """Return the arrivals of ops, and the bytes that they expect and deliver."""
+    arrivals = expected = delivered = 0
+    for use in uses:
+        if use.op.op == "arrive":
+            arrivals += use.op.n
+        elif use.op.op == "tma_load":
+            size = use.op.bytes
+            delivered += dict(graph.pipeline.buffers)[use.op.buf].bytes if size is None else size
+        elif use.op.op != "wait":
+            arrivals += int(use.op.op == "arrive_tx")
+            expected += use.op.bytes or 0
+    return arrivals, expected, delivered
 
 
-def bytes_of(graph: Graph, use: Instances) -> int:
-    """Return the bytes that a copy delivers."""
-    return dict(graph.pipeline.buffers)[use.op.buf].bytes if use.op.bytes is None else use.op.bytes
+def _completes(graph: Graph, count: int, uses: Iterable[Instances]) -> bool:
+    arrivals, expected, delivered = _sums(graph, uses)
+    return arrivals == count and expected == delivered
 
 
 def unwritten(graph: Graph, name: str) -> Miscount | None:
