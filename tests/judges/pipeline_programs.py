@@ -708,15 +708,15 @@ LABELLED: list[dict[str, Any]] = [
 ]  # fmt: skip
 
 
-def answer(made: Document, policy: str = "strict") -> tuple[str, str]:
-    """What the verifier says: "safe", "unsafe" with the kind, or "unknown"."""
+def answer(made: Document, policy: str = "strict") -> tuple[str, str, int]:
+    """What the verifier says: "safe", "unknown" or "unsafe", then with the kind and the trip count of its run."""
     from layoutalg.ground.verdict import Proved, Unknown
     from layoutalg.proofs.pipeline import verify
 
     found = verify(made, policy=policy)
-    if isinstance(found, Proved):
-        return "safe", ""
-    return ("unknown", "") if isinstance(found, Unknown) else ("unsafe", found.kind)
+    if isinstance(found, Proved | Unknown):
+        return ("safe" if isinstance(found, Proved) else "unknown"), "", 0
+    return "unsafe", found.kind, found.trips
 
 
 def judged(made: Document, policy: str = "strict", states: int = 200_000) -> tuple[str, int]:
@@ -728,17 +728,11 @@ def judged(made: Document, policy: str = "strict", states: int = 200_000) -> tup
 
 
 def possible(made: Document, n: int, policy: str = "strict", states: int = 200_000) -> set[str] | None:
-    """Every kind up to four trips more than n, as the verifier names them; None where that takes too many states."""
+    """Every kind that the judge finds for N = n, as the verifier names them; None where that takes too many states."""
     from judges import pipeline_judge
 
-    low = pipeline_judge.lower_bound(made)
-    found: set[str] = set()
-    for trips in range(low, n + 5):
-        kinds = pipeline_judge.explore(made, trips, policy, states)
-        if kinds is None:
-            return None
-        found |= {kind.removeprefix("soft_") for kind in kinds}
-    return found
+    found = pipeline_judge.explore(made, n, policy, states)
+    return None if found is None else {kind.removeprefix("soft_") for kind in found}
 
 
 def main() -> int:
@@ -747,9 +741,7 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=3000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--states", type=int, default=60_000)
-    parser.add_argument(
-        "--kinds", action="store_true", help="also whether the kind is possible; some searches are long"
-    )
+    parser.add_argument("--kinds", action="store_true", help="also whether the kind is possible")
     parser.add_argument("--unknown", action="store_true", help="also print what the verifier leaves open")
     options = parser.parse_args()
     counts: Counter[str] = Counter()
@@ -758,7 +750,7 @@ def main() -> int:
         made = program(random.Random(seed))
         policy = "strict" if seed % 4 else "practice"
         start = time.perf_counter()
-        said, kind = answer(made, policy)
+        said, kind, trips = answer(made, policy)
         middle = time.perf_counter()
         truth, n = judged(made, policy, options.states)
         spent = [spent[0] + middle - start, spent[1] + time.perf_counter() - middle]
@@ -768,12 +760,12 @@ def main() -> int:
         if differs:
             counts["disagreements"] += 1
         elif options.kinds and said == truth == "unsafe":
-            kinds = possible(made, n, policy, options.states)
+            kinds = possible(made, trips, policy, options.states)
             if kinds is not None and kind not in kinds:
                 counts["kinds that are not possible"] += 1
                 differs, verdict = True, f"{verdict}, {sorted(kinds)}"
         if differs or (options.unknown and said == "unknown"):
-            print(f"seed {seed}, {policy}, n = {n}: {verdict} {kind}\n  {json.dumps(made)}", flush=True)
+            print(f"seed {seed}, {policy}, n = {n}: {verdict} {kind} at {trips}\n  {json.dumps(made)}", flush=True)
     print(json.dumps(dict(counts.most_common()), indent=1))
     print(f"verifier {spent[0]:.1f} s, judge {spent[1]:.1f} s")
     return int(counts["disagreements"] > 0)

@@ -213,7 +213,8 @@ def test_known_bugs(known):
     verdict, n = safe(known["document"], known["policy"])
     assert verdict is (known["expected"] == "safe")
     if not verdict:
-        assert known["expected"] <= possible(known["document"], n, known["policy"])
+        kinds = [possible(known["document"], trips, known["policy"]) for trips in range(n, n + 6)]
+        assert all(any(kind in found for found in kinds) for kind in known["expected"])
 
 
 @pytest.mark.parametrize("family", dict.fromkeys(FAMILIES), ids=lambda family: family.__name__)
