@@ -234,7 +234,10 @@ class Block:
             step.after = tuple(last[step.slot, step.index].items())
 
     def _count_bytes(self) -> None:
-        """Expected minus delivered bytes of each phase that somebody waits for."""
+        """Expected minus delivered bytes of each phase that somebody waits for.
+
+        An inverted parity is that of the phase before, which such a wait is taken to mean.
+        """
         balance: dict[tuple[int, int], int] = defaultdict(int)
         steps = [step for program in self.programs for step in program]
         for step in steps:
@@ -242,8 +245,11 @@ class Block:
                 balance[step.cell, step.phase] += step.size
             if step.op == "tma_load":
                 balance[step.cell, step.phase] -= step.size
-        if any(balance[step.cell, step.phase] for step in steps if step.op == "wait"):
-            self.kinds.add("tx_mismatch")
+        for step in steps:
+            if step.op == "wait":
+                phase = step.phase ^ step.flip if step.parity_only else step.phase - step.flip
+                if balance[step.cell, phase]:
+                    self.kinds.add("tx_mismatch")
 
     def following(self, state: State) -> Iterator[State]:
         """The states that one event leads to; what is wrong in this state or with these events joins the kinds."""

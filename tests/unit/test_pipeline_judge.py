@@ -65,6 +65,8 @@ def test_phases(roles, expected):
         ([[arrive("b"), COPY, wait("b")]], "tx_mismatch soft_ub ub"),
         ([[op("arrive_tx", bar="b", bytes=80), COPY, wait("b")]], "tx_mismatch deadlock"),
         ([[op("arrive_tx", bar="b", bytes=80), COPY]], "ub"),
+        ([[op("arrive_tx", bar="b", bytes=80), at("b", 0, "wait", flip=True)]], ""),
+        ([[op("arrive_tx", bar="b", bytes=80), at("b", 1, "wait", flip=True)]], "tx_mismatch deadlock"),
         ([[op("expect", bar="b", bytes=2**20 - 1)]], ""),
         ([[op("expect", bar="b", bytes=2**20)]], "ub"),
         # two copies of an index fill the slot together; of two indices only one may run
