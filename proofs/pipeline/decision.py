@@ -14,7 +14,7 @@ from layoutalg.proofs.pipeline import explore
 from layoutalg.proofs.pipeline.counting import Miscount, completed, left_running, unwritten
 from layoutalg.proofs.pipeline.document import CHECK, Part, Pipeline
 from layoutalg.proofs.pipeline.explore import KINDS, MOST_BYTES, Machine, Run
-from layoutalg.proofs.pipeline.graph import Graph, graph_of
+from layoutalg.proofs.pipeline.graph import Graph, Instances, graph_of
 from layoutalg.proofs.pipeline.obligations import Obligation, Shown, expectations, obligations, show
 from layoutalg.proofs.pipeline.schedule import times
 from layoutalg.targets.registry import lookup
@@ -149,10 +149,8 @@ def _prove(pipeline: Pipeline, policy: str, turned: Mapping[tuple[str, Part, int
         found = completed(graph, name)
         if isinstance(found, Miscount):
             return Gap(found.what, found)
-        if any(
-            use.op.op == "wait" and (use.low if use.part == "loop" else use.shift) < -barrier.slots
-            for use in graph.uses.get(name, ())
-        ):
+        waits = [use for use in graph.uses.get(name, ()) if use.op.op == "wait"]
+        if any(_first(use, pipeline.least) < -barrier.slots for use in waits):
             return Gap(f"a wait for a phase of {name} before the last that had passed at first")
         event = graph.phases[name]
         graph.events[event] = replace(graph.events[event], high=found[0], most=found[1])
@@ -176,6 +174,13 @@ def _prove(pipeline: Pipeline, policy: str, turned: Mapping[tuple[str, Part, int
             return Gap("expected bytes that no arrival of the phase follows", obligation=next(iter(several), None))
         shown += either
     return Proof(graph, schedule[0], tuple(schedule[1]), tuple(shown))
+
+
+def _first(use: Instances, least: int) -> int:
+    """Return the least number of an op."""
+    if use.runs:
+        return use.low
+    return use.shift + (0 if use.fixed else max(least, use.low))
 
 
 def _uncounted(graph: Graph) -> Iterator[Miscount | None]:
