@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from layoutalg.proofs.pipeline.document import WRITES
 from layoutalg.proofs.pipeline.graph import ENDLESS, Graph, Instances, outside
 
 
@@ -47,7 +48,7 @@ def cases(uses: Iterable[Instances], least: int, apart: Sequence[int] = (0,)) ->
         constants, relatives = use.ends()
         fixed.update([end + far for end in constants for far in apart])
         moving.update([end + far for end in relatives for far in apart])
-        if use.part == "post":
+        if not use.runs:
             moving.add(-use.low)  # so that the N from which on it runs is looked at
     trips = {least} | {one - other + near for one in fixed for other in moving for near in (-1, 0, 1)}
     for count in sorted([count for count in trips if count >= least]):
@@ -66,7 +67,7 @@ def completed(graph: Graph, name: str) -> tuple[int, int] | Miscount:
     adds = [use for use in uses if use.op.on_barrier]
     waits = [use for use in uses if not use.op.on_barrier]
     if not adds:
-        idle = next((use for use in waits if use.part != "pre" or use.shift >= 0), None)
+        idle = next((use for use in waits if not use.fixed or use.shift >= 0), None)
         if idle is None:
             return ENDLESS, 0
         return Miscount("deadlock", "nothing ever arrives", name, 0, max(pipeline.least, 1 - idle.high, idle.low), idle)
@@ -89,7 +90,7 @@ def completed(graph: Graph, name: str) -> tuple[int, int] | Miscount:
             raise outside("its phases do not complete in order for every N", name)
         if latest - barrier.slots >= ends[trips]:
             raise outside("a phase after one that never completes is used", name)
-    if all(use.part == "pre" for use in uses):
+    if all(use.fixed for use in uses):
         return ENDLESS, ends[max(ends)]
     high = ends[max(ends)] - max(ends)
     for trips, end in ends.items():
@@ -127,7 +128,7 @@ def _sums(graph: Graph, uses: Iterable[Instances]) -> tuple[int, int, int]:
             size = use.op.bytes
             delivered += dict(graph.pipeline.buffers)[use.op.buf].bytes if size is None else size
         elif use.op.op != "wait":
-            arrivals += int(use.op.op == "arrive_tx")
+            arrivals += int(use.op.op != "expect")
             expected += use.op.bytes or 0
     return arrivals, expected, delivered
 
@@ -140,7 +141,7 @@ def _completes(graph: Graph, count: int, uses: Iterable[Instances]) -> bool:
 def unwritten(graph: Graph, name: str) -> Miscount | None:
     """Return a read of an index of a buffer that no op writes, if other indices are written."""
     uses = graph.uses.get(name, [])
-    writes = [use for use in uses if use.op.op in ("tma_load", "write")]
+    writes = [use for use in uses if use.op.op in WRITES]
     reads = [use for use in uses if use not in writes]
     if not writes:
         return None

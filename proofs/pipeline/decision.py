@@ -14,7 +14,7 @@ from layoutalg.proofs.pipeline import explore
 from layoutalg.proofs.pipeline.counting import Miscount, completed, left_running, unwritten
 from layoutalg.proofs.pipeline.document import CHECK, Part, Pipeline
 from layoutalg.proofs.pipeline.explore import KINDS, MOST_BYTES, Machine, Run
-from layoutalg.proofs.pipeline.graph import Graph, graph_of
+from layoutalg.proofs.pipeline.graph import Graph, Instances, graph_of
 from layoutalg.proofs.pipeline.obligations import Obligation, Shown, expectations, obligations, show
 from layoutalg.proofs.pipeline.schedule import times
 from layoutalg.targets.registry import lookup
@@ -149,10 +149,8 @@ def _prove(pipeline: Pipeline, policy: str, turned: Mapping[tuple[str, Part, int
         found = completed(graph, name)
         if isinstance(found, Miscount):
             return Gap(found.what, found)
-        if any(
-            use.op.op == "wait" and (use.low if use.part == "loop" else use.shift) < -barrier.slots
-            for use in graph.uses.get(name, ())
-        ):
+        waits = [use for use in graph.uses.get(name, ()) if use.op.op == "wait"]
+        if any(_first(use, pipeline.least) < -barrier.slots for use in waits):
             return Gap(f"a wait for a phase of {name} before the last that had passed at first")
         event = graph.phases[name]
         graph.events[event] = replace(graph.events[event], high=found[0], most=found[1])
@@ -178,6 +176,13 @@ def _prove(pipeline: Pipeline, policy: str, turned: Mapping[tuple[str, Part, int
     return Proof(graph, schedule[0], tuple(schedule[1]), tuple(shown))
 
 
+def _first(use: Instances, least: int) -> int:
+    """Return the least number of an op."""
+    if use.runs:
+        return use.low
+    return use.shift + (0 if use.fixed else max(least, use.low))
+
+
 def _uncounted(graph: Graph) -> Iterator[Miscount | None]:
     for name, _ in graph.pipeline.buffers:
         yield unwritten(graph, name)
@@ -192,16 +197,10 @@ def _stores_left(pipeline: Pipeline) -> bool:
         return False
     far = max([op.n + abs(op.off) + op.first + op.last for op in ops]) + max(abs(role.trip) for role in pipeline.roles)
     for trips in range(pipeline.least, pipeline.least + far + 3):
-        for tasks in Machine(pipeline, trips, "strict").tasks:
-            groups = [0]  # the stores of each open group, the newest last
-            for task in tasks:
-                if task.op.op == "tma_store":
-                    groups[-1] += 1
-                elif task.op.op == "bulk_commit":
-                    groups.append(0)
-                elif task.op.op == "bulk_wait":
-                    groups = groups[-1 - task.op.n :]
-            if any(groups):
+        machine = Machine(pipeline, trips, "strict")
+        for tasks, running in zip(machine.tasks, machine.running, strict=True):
+            covered = max([task.covers for task in tasks if task.op.op == "bulk_wait"], default=0)
+            if covered < len(running["tma_store"]):
                 return True
     return False
 
@@ -300,7 +299,8 @@ def _refuted(kind: str, what: str, where: _Where, run: Run | None, subject: tupl
     if run is not None:
         for actor, task in run.events:
             name = run.machine.pipeline.roles[task.role].name
-            events.append((name, str(task.op) if actor >= 0 else f"{task.op.buf}: the copy is done", task.k))
+            ends = f"{task.op.buf}: the copy is done" if task.op.buf else f"{task.op.bar}: the {task.op.op} arrives"
+            events.append((name, str(task.op) if actor >= 0 else ends, task.k))
     return Refuted("runs", {"what": what}, kind, role, barrier, buffer, slot, phase, trips, tuple(events), subject)
 
 
