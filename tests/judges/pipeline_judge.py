@@ -8,13 +8,17 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict, deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 LIMIT = 2**20 - 1
 READS = ("read", "mma", "tma_store")
-WRITES = ("write", "tma_load")
+WRITES = ("write", "tma_load", "cp_async")
+GROUPS = {"mma": "mma", "tma_store": "bulk", "cp_async": "cp_async"}
+"""The accesses that run on until something waits for them, with what their commits and waits are called."""
+LATER = ("tma_load", "mma_arrive", "cp_async_arrive")
+"""Ops that are done at any later moment."""
 MOST_TRIPS = 24
 
 
@@ -97,6 +101,10 @@ def _search(document: dict[str, Any], n: int, policy: str, states: int, first: b
 State = tuple[int, ...]
 
 
+Open = tuple[int, int, int]
+"""An access that no wait has covered: its slot, the index that it writes or -1, the arrivals that come behind it."""
+
+
 @dataclass(slots=True)
 class Step:
     """An op at one k, with everything looked up that does not depend on the state."""
@@ -118,8 +126,10 @@ class Step:
     """Where the state says which index the slot holds."""
     written: bool = True
     """Whether any op of the document writes the buffer."""
-    copy: int = 0
-    """One bit for each copy."""
+    later: int = 0
+    """One bit for each op that is done later."""
+    finishes: tuple[Open, ...] = ()
+    """What a wait covers."""
     others: int = 0
     """The copies of other indices into the same slot."""
     fills: int = 0
@@ -153,7 +163,8 @@ class Block:
         self.every_slot = len(start) - self.first_held
         self.written = {op["buf"] for role in roles for op in _ever_run(role) if op["op"] in WRITES}
         self.programs: list[list[Step]] = []
-        self.reading: list[list[int]] = []
+        self.open: list[list[tuple[Open, ...]]] = []
+        self.later: list[Step] = []
         self.stores_open = False
         for number, role in enumerate(roles):
             self._add(number, _unrolled(role, n, document.get("phase_reset_every", LIMIT)))
@@ -161,32 +172,35 @@ class Block:
         self._count_bytes()
 
     def _add(self, number: int, ops: Iterator[tuple[dict[str, Any], int, int]]) -> None:
-        """The steps of a role; which slots it reads asynchronously depends on nothing but where it stands."""
+        """The steps of a role; what it has open depends on where it stands, and on arrivals that are still to come."""
         steps: list[Step] = []
-        reading = [0]
-        groups: dict[str, list[list[int]]] = {"mma": [[]], "bulk": [[]]}  # the last one is open
+        opened: list[tuple[Open, ...]] = [()]
+        groups: dict[str, list[list[Open]]] = {unit: [[]] for unit in GROUPS.values()}  # the last one is open
         for op, k, before in ops:
             step = self._step(number, op, k, before)
             if step is None:
                 continue
-            unit, _, verb = step.op.partition("_")
-            if verb == "commit":
+            if step.op in LATER:
+                step.later = 1 << len(self.later)
+                self.later.append(step)
+            unit, _, verb = step.op.rpartition("_")
+            if unit in groups and verb == "commit":
                 groups[unit].append([])
                 continue
-            if step.op in ("mma", "tma_store"):
-                groups["mma" if step.op == "mma" else "bulk"][-1].append(step.slot)
-            if step.op in ("mma_wait", "bulk_wait"):
+            if unit in groups and verb == "wait":
                 kept = op.get("n", 0) + 1
+                step.finishes = tuple(each for group in groups[unit][:-kept] for each in group)
                 groups[unit] = groups[unit][-kept:]
-            running = 0
-            for slot in (slot for open_groups in groups.values() for group in open_groups for slot in group):
-                running |= slot
-            if step.op in ("mma_wait", "bulk_wait") and running == reading[-1]:
-                continue
+                if not step.finishes:
+                    continue
+            if unit in groups and verb == "arrive":
+                groups[unit] = [[(*each[:2], each[2] | step.later) for each in group] for group in groups[unit]]
+            if step.op in GROUPS:
+                groups[GROUPS[step.op]][-1].append((step.slot, step.index if step.op in WRITES else -1, 0))
             steps.append(step)
-            reading.append(running)
+            opened.append(tuple(each for committed in groups.values() for group in committed for each in group))
         self.programs.append(steps)
-        self.reading.append(reading)
+        self.open.append(opened)
         self.stores_open |= any(groups["bulk"])
 
     def _step(self, number: int, op: dict[str, Any], k: int, before: int) -> Step | None:
@@ -218,19 +232,18 @@ class Block:
         return step
 
     def _link(self) -> None:
-        """Number the copies, and tell each access what the other writes of its slot are."""
-        self.copies = [step for program in self.programs for step in program if step.op == "tma_load"]
-        for number, step in enumerate(self.copies):
-            step.copy = 1 << number
+        """Tell each access what the other writes of its slot are."""
+        copies = [step for step in self.later if step.op == "tma_load"]
+        self.copies = sum(copy.later for copy in copies)
         last: dict[tuple[int, int], dict[int, int]] = defaultdict(dict)
         for role, program in enumerate(self.programs):
             for place, step in enumerate(program):
                 if step.op in WRITES:
                     last[step.slot, step.index][role] = place + 1
         for step in (step for program in self.programs for step in program if step.slot):
-            same_slot = [copy for copy in self.copies if copy.slot == step.slot]
-            step.fills = sum(copy.copy for copy in same_slot if copy.index == step.index)
-            step.others = sum(copy.copy for copy in same_slot if copy.index != step.index)
+            same_slot = [copy for copy in copies if copy.slot == step.slot]
+            step.fills = sum(copy.later for copy in same_slot if copy.index == step.index)
+            step.others = sum(copy.later for copy in same_slot if copy.index != step.index)
             step.after = tuple(last[step.slot, step.index].items())
 
     def _count_bytes(self) -> None:
@@ -264,13 +277,13 @@ class Block:
                 continue
             happened = True
             yield from self._after(state, step)
-        for copy in self.copies if flight else ():
-            if copy.copy & flight:
+        for step in self.later if flight else ():
+            if step.later & flight:
                 happened = True
-                yield from self._delivered(state, copy)
+                yield from self._done(state, step)
         if running and not happened:
             self.kinds.add("deadlock")
-        if not running and (flight or (self.strict and self.stores_open)):
+        if not running and (flight & self.copies or (self.strict and self.stores_open)):
             self.kinds.add("ub")
 
     def _passes(self, state: State, step: Step) -> bool:
@@ -293,20 +306,40 @@ class Block:
             new[self.unfenced] = 0
         elif step.op in ("expect", "arrive_tx") and not self._raised(new, step, step.size):
             return
-        if step.op in ("arrive", "arrive_tx"):
-            self._attribute(new, step)
-            if new[step.cell + 1] < step.arrivals:
-                self.kinds.add("ub")
-                return
-            new[step.cell + 1] -= step.arrivals
-            self._complete(new, step.cell)
-        yield tuple(new)
-
-    def _delivered(self, state: State, copy: Step) -> Iterator[State]:
-        new = list(state)
-        new[self.flight] -= copy.copy
-        if self._raised(new, copy, -copy.size):
+        elif step.op in LATER:
+            new[self.flight] |= step.later
+        self._finish(new, step.finishes)
+        if step.op not in ("arrive", "arrive_tx") or self._arrived(new, step):
             yield tuple(new)
+
+    def _done(self, state: State, step: Step) -> Iterator[State]:
+        """A copy delivers its bytes, or an arrival comes that something asynchronous was behind."""
+        new = list(state)
+        covered = [each for each in self.open[step.role][new[step.role]] if each[2] & step.later]
+        self._finish(new, covered)
+        new[self.flight] -= step.later
+        if self._raised(new, step, -step.size) if step.op == "tma_load" else self._arrived(new, step):
+            yield tuple(new)
+
+    def _finish(self, new: list[int], accesses: Sequence[Open]) -> None:
+        """The last part of a cp_async, which writes generically, is written when it is waited for."""
+        for slot, index, arrivals in accesses:
+            if index >= 0 and self._runs(new, arrivals):
+                new[self.unfenced] |= slot
+
+    def _runs(self, new: list[int], arrivals: int) -> bool:
+        """Whether an access still runs, of which no wait has said that it does not: no arrival behind it has come."""
+        return new[self.flight] & arrivals == arrivals
+
+    def _arrived(self, new: list[int], step: Step) -> bool:
+        """Whether anything is defined behind an arrival."""
+        self._attribute(new, step)
+        if new[step.cell + 1] < step.arrivals:
+            self.kinds.add("ub")
+            return False
+        new[step.cell + 1] -= step.arrivals
+        self._complete(new, step.cell)
+        return True
 
     def _raised(self, new: list[int], step: Step, size: int) -> bool:
         """Change the outstanding bytes; whether anything is defined from there on."""
@@ -333,6 +366,7 @@ class Block:
             new[step.held] != step.index
             or new[self.flight] & step.fills
             or any(new[role] < place for role, place in step.after)
+            or any(index == step.index for index in self._accesses(new, step))
         ):
             self.kinds.add("race")
         if step.op == "read":
@@ -341,17 +375,23 @@ class Block:
         elif new[self.unfenced] & step.slot:
             self.kinds.add("race")
 
+    def _accesses(self, new: list[int], step: Step) -> Iterator[int]:
+        """Of each access that runs in the slot, the index that it writes, or -1."""
+        for role, opened in enumerate(self.open):
+            for slot, index, arrivals in opened[new[role] - (role == step.role)]:
+                if slot == step.slot and self._runs(new, arrivals):
+                    yield index
+
     def _write(self, new: list[int], step: Step) -> None:
-        read = any(reading[new[role]] & step.slot for role, reading in enumerate(self.reading))
-        if read or new[self.flight] & step.others:
+        if any(index != step.index for index in self._accesses(new, step)) or new[self.flight] & step.others:
             self.kinds.add("race")
         new[step.held] = step.index
-        if step.op == "write":
+        if step.op != "tma_load":
             new[self.unfenced] |= step.slot
             return
         if new[self.unfenced] & (step.slot | step.slot << self.every_slot):
             self.kinds.add("race")
-        new[self.flight] |= step.copy
+        new[self.flight] |= step.later
 
 
 def _ever_run(role: dict[str, Any]) -> Iterator[dict[str, Any]]:

@@ -20,6 +20,7 @@ Document = dict[str, Any]
 Op = dict[str, Any]
 
 BYTES = 1024
+ARRIVALS = ("arrive", "arrive_tx", "mma_arrive", "cp_async_arrive")
 POLICIES = ("strict", "practice")
 
 
@@ -298,6 +299,45 @@ def straight(rng: random.Random) -> Document:
     return document(stages, {"full": 1, "empty": 1, "once": once}, buffers, roles)
 
 
+def committed(rng: random.Random) -> Document:
+    """Slots are released, and results handed over, by arrivals that come when the mmas before them have finished."""
+    consumers = rng.choice((1, 1, 2))
+    stages = rng.randint(1, 3)
+    buffers = {"A": BYTES} | ({"B": 2 * BYTES} if rng.random() < 0.3 else {})
+    roles = [role("producer", [wait("empty", ph=-1), *loads("full", buffers)])]
+    mmas = [op("mma", buf=name) for name in buffers]
+    done = rng.random() < 0.5
+    for number in range(consumers):
+        post = [op("mma_arrive", bar="done", idx_abs=0)] if done else None
+        roles.append(role(f"consumer{number}", [wait("full"), *mmas, op("mma_arrive", bar="empty")], post=post))
+    barriers: dict[str, Any] = {"full": 1, "empty": consumers}
+    if done:
+        barriers["done"] = {"count": consumers, "slots": 1}
+        roles.append(role("epilogue", [], pre=[op("wait", bar="done", idx_abs=0)]))
+    return document(stages, barriers, buffers, roles)
+
+
+def copied(rng: random.Random) -> Document:
+    """Threads copy with cp.async, and an arrival or a wait for their groups tells that a slot is filled."""
+    behind = rng.choice((0, 0, 1))
+    stages = rng.randint(1 + behind, 3)
+    start = [wait("empty", ph=-1), op("cp_async", buf="A")]
+    fence = rng.random() < 0.5
+    fenced = [op("proxy_fence")] if fence else []
+    post = None
+    if rng.random() < 0.4:
+        produce = [*start, op("cp_async_arrive", bar="full")]
+        fence = False
+    else:
+        told = [*fenced, arrive("full", off=-behind)]
+        produce = [*start, op("cp_async_commit"), op("cp_async_wait", n=behind), *told]
+        post = [op("cp_async_wait", n=0), *told] if behind else None
+    mma = [*([] if fence else [op("proxy_fence")]), *MMA]
+    work = rng.choice(([op("read", buf="A")], mma))
+    roles = [role("producer", produce, post=post), role("consumer", [wait("full"), *work, arrive("empty")])]
+    return document(stages, {"full": 1, "empty": 1}, {"A": BYTES}, roles)
+
+
 def soup(rng: random.Random) -> Document:
     """A few ops at random; now and then nothing goes wrong."""
     roles = []
@@ -320,11 +360,13 @@ def _any_op(rng: random.Random) -> Op:
             *3 * [op("arrive", bar=bar, ph=ph, **place)],
             op("arrive_tx", bar=bar, ph=ph, bytes=BYTES, **place),
             op("tma_load", buf=buf, bar=bar, ph=ph, **place),
+            op("cp_async", buf=buf, **place),
+            op(rng.choice(("mma_arrive", "cp_async_arrive")), bar=bar, ph=ph, **place),
             op("write", buf=buf, **place),
             op("read", buf=buf, **place),
             op(rng.choice(("mma", "tma_store")), buf=buf, **place),
-            op(rng.choice(("mma_commit", "bulk_commit"))),
-            op(rng.choice(("mma_wait", "bulk_wait")), n=rng.randint(0, 1)),
+            op(rng.choice(("mma_commit", "bulk_commit", "cp_async_commit"))),
+            op(rng.choice(("mma_wait", "bulk_wait", "cp_async_wait")), n=rng.randint(0, 1)),
             op("proxy_fence"),
         )
     )
@@ -333,7 +375,7 @@ def _any_op(rng: random.Random) -> Op:
 FAMILIES: tuple[Callable[[random.Random], Document], ...] = (
     ring, ring, prefetch, release_previous, free_at_first, generic_producer, epilogue, chained, two_producers,
     expected_elsewhere, first_before_loop, last_behind_loop, warps, fused, led,
-    in_turn, straight,
+    in_turn, straight, committed, copied,
 )  # fmt: skip
 
 
@@ -393,7 +435,7 @@ def duplicate(rng: random.Random, made: Document) -> bool:
 
 def move_arrival(rng: random.Random, made: Document) -> bool:
     ops = rng.choice(_lists(made))
-    places = [place for place, each in enumerate(ops) if each["op"] in ("arrive", "arrive_tx")]
+    places = [place for place, each in enumerate(ops) if each["op"] in ARRIVALS]
     if not places:
         return False
     moved = ops.pop(rng.choice(places))
@@ -436,7 +478,7 @@ def flip(rng: random.Random, made: Document) -> bool:
 
 
 def change_n(rng: random.Random, made: Document) -> bool:
-    found = _some(rng, made, "arrive", "mma_wait", "bulk_wait")
+    found = _some(rng, made, "arrive", "mma_wait", "bulk_wait", "cp_async_wait")
     if found is None:
         return False
     least = 1 if found["op"] == "arrive" else 0
@@ -454,7 +496,7 @@ def change_off(rng: random.Random, made: Document) -> bool:
 
 
 def change_phase(rng: random.Random, made: Document) -> bool:
-    found = _some(rng, made, "wait", "arrive", "arrive_tx", "expect", "tma_load")
+    found = _some(rng, made, "wait", "expect", "tma_load", *ARRIVALS)
     if found is None:
         return False
     found["ph"] = found.get("ph", 0) + rng.choice((-1, 1))
@@ -614,6 +656,9 @@ def _staged(waited: int | None, at_end: bool = True, fence: bool = True, stages:
     return document(stages, {}, {"C": BYTES}, [role("all", loop, post=post)])
 
 
+COMMITTED = [wait("full"), MMA[0], op("mma_arrive", bar="empty")]
+CP_ASYNC = [wait("empty", ph=-1), op("cp_async", buf="A"), op("cp_async_arrive", bar="full")]
+BEHIND_A_FENCE = [wait("full"), op("proxy_fence"), *MMA, arrive("empty")]
 FREED_FIRST = {"consumer": {"pre": FREE}, "consume": [wait("full"), *MMA, arrive("empty", ph=1)]}
 HALF = {"count": 1, "slots": 2}
 MORE = {"count": 1, "slots": 3}
@@ -699,6 +744,14 @@ LABELLED: list[dict[str, Any]] = [
          plain(consume=[wait("full"), *STORE, arrive("empty"), op("bulk_wait", n=0)]), "race"),
     case("fewer barriers than slots", "", plain(4, full=HALF, empty=HALF), "safe"),
     case("more barriers than slots", "B18", plain(2, full=MORE, empty=MORE), "race", "NVIDIA/Fuser#5862"),
+    case("slots released when their mmas have finished", "", plain(consume=COMMITTED), "safe"),
+    case("the release commits before the mma", "B7", plain(consume=[COMMITTED[0], *COMMITTED[:0:-1]]), "race"),
+    case("a release beside a commit", "B5", plain(consume=[*COMMITTED, arrive("empty")]), "race ub deadlock"),
+    case("copies of threads that arrive when they are done", "",
+         plain(produce=CP_ASYNC, consume=BEHIND_A_FENCE), "safe"),
+    case("copies of threads that arrive at once", "B6",
+         plain(produce=[*CP_ASYNC[:2], arrive("full")], consume=BEHIND_A_FENCE), "race"),
+    case("copies of threads under an mma without a fence", "B12", plain(produce=CP_ASYNC), "race"),
     case("a block barrier that two of three roles reach", "B20",
          _block_barrier(3), "deadlock", "flashinfer-ai/flashinfer#2996"),
     case("a barrier of the two roles that meet", "", _block_barrier(2), "safe"),

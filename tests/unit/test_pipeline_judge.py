@@ -108,6 +108,49 @@ def test_groups_and_proxies(ops, expected):
     assert explore(block(ops), 0) == set(expected.split())
 
 
+CP = op("cp_async", buf="A")
+COMMIT = [op("cp_async_commit"), op("cp_async_wait", n=0)]
+MMA_DONE, CP_DONE = op("mma_arrive", bar="b"), op("cp_async_arrive", bar="b")
+
+
+@pytest.mark.parametrize(
+    ("roles", "expected"),
+    [
+        ([[WRITE, FENCE, MMA, MMA_DONE, wait("b"), NEXT]], ""),
+        ([[WRITE, FENCE, MMA, MMA_DONE, NEXT]], "race"),
+        ([[WRITE, FENCE, MMA_DONE, MMA, wait("b"), NEXT]], "race"),
+        # the arrival is only on its way when the role waits for its group
+        ([[*GROUP, MMA_DONE, op("mma_wait", n=0), NEXT]], ""),
+        ([[*GROUP, MMA_DONE, op("mma_wait", n=0), at("b", 0)]], "soft_ub"),
+        ([[MMA_DONE, at("b", 0, "wait")]], ""),
+        ([[{**MMA_DONE, "idx_abs": 1}]], "soft_ub"),
+        ([[MMA_DONE, MMA_DONE]], "soft_ub"),
+        ([[op("expect", bar="b", bytes=16), MMA_DONE, MMA_DONE]], "ub"),
+        # a wait for stores or cp_asyncs covers no mma
+        ([[WRITE, FENCE, MMA, CP_DONE, wait("b"), NEXT]], "race"),
+        ([[CP, READ]], "race"),
+        ([[CP, *COMMIT, READ]], ""),
+        ([[CP, COMMIT[1], READ]], "race"),
+        ([[CP, CP_DONE, wait("b"), READ]], ""),
+        ([[CP_DONE, CP, wait("b"), READ]], "race"),
+        ([[CP, CP_DONE], [wait("b"), READ]], ""),
+        ([[CP, arrive("b")], [wait("b"), READ]], "race"),
+        ([[CP, {**CP, "idx_abs": 1}, *COMMIT]], "race"),
+        ([[CP, CP, *COMMIT, READ]], ""),
+        ([[CP]], ""),
+        # it writes generically until it is waited for
+        ([[CP, *COMMIT, MMA]], "race"),
+        ([[CP, *COMMIT, FENCE, MMA]], ""),
+        ([[CP, FENCE, *COMMIT, MMA]], "race"),
+        ([[CP, FENCE, CP_DONE, wait("b"), MMA]], "race"),
+        ([[CP, CP_DONE, wait("b"), FENCE, *COMMIT, MMA]], ""),
+        ([[NEXT, FENCE, MMA | {"idx_abs": 1}, CP, *COMMIT]], "race"),
+    ],
+)
+def test_arrivals_behind_accesses_and_copies_of_threads(roles, expected):
+    assert explore(block(*roles), 0) == set(expected.split())
+
+
 def test_every_phase_has_the_same_count():
     twice = [at("b", 0, n=2), at("b", 1, n=2)]
     assert explore(block(twice, count=2), 0) == frozenset()
