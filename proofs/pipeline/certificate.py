@@ -23,7 +23,9 @@ def certificate(pipeline: Pipeline, policy: str, proof: Proof) -> Certificate:
         proof: Its proof.
     """
     events = proof.graph.events
-    facts = list({str(fact): fact for fact in map(_fact, proof.shown)}.values())
+    fenced = {_ends(shown) for shown in proof.shown if shown.obligation.fence}
+    needed = [shown for shown in proof.shown if shown.obligation.fence or _ends(shown) not in fenced]
+    facts = list({str(fact): fact for fact in map(_fact, needed)}.values())
     evidence = {
         "turns": _turns(proof.graph),
         "completed": _completed(proof.graph),
@@ -57,6 +59,12 @@ def _completed(graph: Graph) -> list[list[object]]:
         event = graph.events[phases]
         found.append([name, event.high, 1] if event.most == ENDLESS else [name, event.most, 0])
     return found
+
+
+def _ends(shown: Shown) -> tuple[int, int, int]:
+    """Return what a fact with a fence says also where none is needed."""
+    one = shown.obligation
+    return one.source.event, one.target.event, one.apart
 
 
 def _fact(shown: Shown) -> dict[str, object]:
