@@ -7,15 +7,17 @@ from typing import TYPE_CHECKING
 from layoutalg.ground.lazy import door
 
 if TYPE_CHECKING:
+    from layoutalg.proofs.pipeline.building import Builder
     from layoutalg.proofs.pipeline.decision import Refuted, verify
     from layoutalg.proofs.pipeline.document import Barrier, Buffer, Op, Pipeline, Role
 
 __getattr__, __dir__ = door(
     __name__,
     {
+        "layoutalg.proofs.pipeline.building": "Builder",
         "layoutalg.proofs.pipeline.document": "Barrier Buffer Op Pipeline Role",
         "layoutalg.proofs.pipeline.decision": "Refuted verify",
     },
 )
 
-__all__ = ["Barrier", "Buffer", "Op", "Pipeline", "Refuted", "Role", "verify"]
+__all__ = ["Barrier", "Buffer", "Builder", "Op", "Pipeline", "Refuted", "Role", "verify"]

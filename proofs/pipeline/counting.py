@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from layoutalg.proofs.pipeline.document import WRITES
 from layoutalg.proofs.pipeline.graph import ENDLESS, Graph, Instances, outside
 
 
@@ -127,7 +128,7 @@ def _sums(graph: Graph, uses: Iterable[Instances]) -> tuple[int, int, int]:
             size = use.op.bytes
             delivered += dict(graph.pipeline.buffers)[use.op.buf].bytes if size is None else size
         elif use.op.op != "wait":
-            arrivals += int(use.op.op == "arrive_tx")
+            arrivals += int(use.op.op != "expect")
             expected += use.op.bytes or 0
     return arrivals, expected, delivered
 
@@ -140,7 +141,7 @@ def _completes(graph: Graph, count: int, uses: Iterable[Instances]) -> bool:
 def unwritten(graph: Graph, name: str) -> Miscount | None:
     """Return a read of an index of a buffer that no op writes, if other indices are written."""
     uses = graph.uses.get(name, [])
-    writes = [use for use in uses if use.op.op in ("tma_load", "write")]
+    writes = [use for use in uses if use.op.op in WRITES]
     reads = [use for use in uses if use not in writes]
     if not writes:
         return None

@@ -218,16 +218,10 @@ def _stores_left(pipeline: Pipeline) -> bool:
         return False
     far = max([op.n + abs(op.off) + op.first + op.last for op in ops]) + max(abs(role.trip) for role in pipeline.roles)
     for trips in range(pipeline.least, pipeline.least + far + 3):
-        for tasks in Machine(pipeline, trips, "strict").tasks:
-            groups = [0]  # the stores of each open group, the newest last
-            for task in tasks:
-                if task.op.op == "tma_store":
-                    groups[-1] += 1
-                elif task.op.op == "bulk_commit":
-                    groups.append(0)
-                elif task.op.op == "bulk_wait":
-                    groups = groups[-1 - task.op.n :]
-            if any(groups):
+        machine = Machine(pipeline, trips, "strict")
+        for tasks, running in zip(machine.tasks, machine.running, strict=True):
+            covered = max([task.covers for task in tasks if task.op.op == "bulk_wait"], default=0)
+            if covered < len(running["tma_store"]):
                 return True
     return False
 
@@ -328,7 +322,8 @@ def _refuted(kind: str, what: str, where: _Where, run: Run | None, subject: tupl
     if run is not None:
         for actor, task in run.events:
             name = run.machine.pipeline.roles[task.role].name
-            events.append((name, str(task.op) if actor >= 0 else f"{task.op.buf}: the copy is done", task.k))
+            ends = f"{task.op.buf}: the copy is done" if task.op.buf else f"{task.op.bar}: the {task.op.op} arrives"
+            events.append((name, str(task.op) if actor >= 0 else ends, task.k))
     return Refuted("runs", {"what": what}, kind, role, barrier, buffer, slot, phase, trips, tuple(events), subject)
 
 

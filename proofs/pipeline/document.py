@@ -34,14 +34,28 @@ OPS: Final[Mapping[str, tuple[str, ...]]] = {
     "mma": _ON_BUFFER,
     "mma_commit": (),
     "mma_wait": ("n",),
+    "mma_arrive": _ON_BARRIER,
     "tma_store": _ON_BUFFER,
     "bulk_commit": (),
     "bulk_wait": ("n",),
+    "cp_async": _ON_BUFFER,
+    "cp_async_commit": (),
+    "cp_async_wait": ("n",),
+    "cp_async_arrive": _ON_BARRIER,
     "proxy_fence": (),
 }
 """Each op with the entries it may have."""
-GROUPS: Final = {"mma": ("mma_commit", "mma_wait"), "tma_store": ("bulk_commit", "bulk_wait")}
-"""Asynchronous reads, and the ops that group them and wait for groups."""
+GROUPS: Final = {
+    "mma": ("mma_commit", "mma_wait"),
+    "tma_store": ("bulk_commit", "bulk_wait"),
+    "cp_async": ("cp_async_commit", "cp_async_wait"),
+}
+"""Asynchronous accesses that are waited for in groups: the ops that close a group and that wait."""
+SIGNALS: Final = {"mma_arrive": "mma", "cp_async_arrive": "cp_async"}
+"""Ops that arrive when all such accesses of the role before them have finished."""
+WRITES: Final = ("tma_load", "write", "cp_async")
+GENERIC: Final = ("read", "write", "cp_async")
+"""Accesses by the generic proxy."""
 
 MOST_SLOTS: Final = 1 << 10
 MOST_OPS: Final = 1 << 10
@@ -99,7 +113,7 @@ class Op(Checked, code="LA970"):
     @property
     def on_barrier(self) -> bool:
         """Whether it adds to a phase: arrivals, expected bytes or delivered bytes."""
-        return self.op in ("arrive", "expect", "arrive_tx", "tma_load")
+        return bool(self.bar) and self.op != "wait"
 
     def __str__(self) -> str:
         at = f"[{self.idx_abs if self.idx_abs is not None else f'k{self.off:+d}' if self.off else 'k'}]"

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from layoutalg.ground import clock
-from layoutalg.proofs.pipeline.document import GROUPS, Op, Pipeline
+from layoutalg.proofs.pipeline.document import GENERIC, GROUPS, SIGNALS, WRITES, Op, Pipeline
 
 KINDS: Final = ("tx_mismatch", "deadlock", "race", "ub")
 """Violations, the worst first."""
@@ -21,16 +21,21 @@ MOST_BYTES: Final = (1 << 20) - 1
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """An op at one iteration, with its slots and the phase it names."""
+    """An op at one iteration, with its slots and the phase it names.
+
+    ``number`` is its place in its role, ``covers`` how many asynchronous accesses of its kind have finished with it.
+    """
 
     op: Op
     role: int
     k: int
+    number: int
     bar: int = -1
     phase: int = 0
     buf: int = -1
     index: int = 0
     bytes: int = 0
+    covers: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +55,12 @@ Barrier: TypeAlias = "tuple[int, int, int]"
 """Phase, pending arrivals, outstanding bytes."""
 Slot: TypeAlias = "tuple[int, int, int, int, bool, bool]"
 """Index (-1: nothing), writes started, writes done, asynchronous reads; generic writes, generic reads with no fence."""
-Groups: TypeAlias = "tuple[tuple[tuple[int, ...], ...], tuple[tuple[int, ...], ...]]"
-"""Per kind of asynchronous read: the slots of each open group, the newest last."""
-State: TypeAlias = "tuple[tuple[int, ...], tuple[Barrier, ...], tuple[Slot, ...], tuple[Groups, ...], tuple[Task, ...]]"
+Finished: TypeAlias = "tuple[int, ...]"
+"""Per kind in ``GROUPS``: how many accesses of a role have finished, in program order."""
+State: TypeAlias = (
+    "tuple[tuple[int, ...], tuple[Barrier, ...], tuple[Slot, ...], tuple[Finished, ...], tuple[Task, ...]]"
+)
+"""Where each role stands, barriers, slots, what has finished, and the copies and signals that are under way."""
 Event: TypeAlias = "tuple[int, Task]"
 
 
@@ -66,26 +74,47 @@ class Machine:
         self.slots = [(name, slot) for name, ring in pipeline.buffers for slot in range(ring.slots)]
         self._bar = {key: place for place, key in enumerate(self.barriers)}
         self._buf = {key: place for place, key in enumerate(self.slots)}
+        self.running: list[dict[str, list[Task]]] = []  # the asynchronous accesses of each role, by kind
         self.tasks = [self._tasks(number) for number in range(len(pipeline.roles))]
         self.writes: dict[tuple[int, int], int] = {}
         for task in [task for tasks in self.tasks for task in tasks]:
-            if task.op.op in ("tma_load", "write"):
+            if task.op.op in WRITES:
                 key = task.buf, task.index
                 self.writes[key] = self.writes.get(key, 0) + 1
-        written = {op.buf for role in pipeline.roles for _, _, op in role.ops() if op.op in ("tma_load", "write")}
+        written = {op.buf for role in pipeline.roles for _, _, op in role.ops() if op.op in WRITES}
         self.written = [name in written for name, _ in self.slots]
 
     def _tasks(self, number: int) -> list[Task]:
         role = self.pipeline.roles[number]
         trip = max(0, self.trips + role.trip)
-        found = [self._task(number, op, 0, 0) for op in role.pre]
+        steps = [(op, 0, 0) for op in role.pre]
         for k in range(trip):
             counter = k % self.pipeline.reset if self.pipeline.reset else k
-            found += [self._task(number, op, k, counter) for op in role.loop if op.first <= k < trip - op.last]
-        found += [self._task(number, op, trip, trip) for op in role.post]
-        return [task for task in found if task is not None]
+            steps += [(op, k, counter) for op in role.loop if op.first <= k < trip - op.last]
+        steps += [(op, trip, trip) for op in role.post]
+        found: list[Task] = []
+        running: dict[str, list[Task]] = {kind: [] for kind in GROUPS}
+        closed: dict[str, list[int]] = {kind: [0] for kind in GROUPS}  # how many were in groups after each commit
+        for op, k, counter in steps:
+            covers = 0
+            for kind, (commit, wait) in GROUPS.items():
+                if op.op == commit:
+                    closed[kind].append(len(running[kind]))
+                elif op.op == wait:
+                    covers = closed[kind][max(0, len(closed[kind]) - 1 - op.n)]
+                elif SIGNALS.get(op.op) == kind:
+                    covers = len(running[kind])
+            if op.op.endswith("_commit"):
+                continue  # what it does is in ``covers``
+            task = self._task(number, op, k, counter, len(found), covers)
+            if task is not None:
+                found.append(task)
+                if op.op in GROUPS:
+                    running[op.op].append(task)
+        self.running.append(running)
+        return found
 
-    def _task(self, role: int, op: Op, k: int, counter: int) -> Task | None:
+    def _task(self, role: int, op: Op, k: int, counter: int, number: int, covers: int) -> Task | None:
         index = counter + op.off if op.idx_abs is None else op.idx_abs
         if index < 0 and op.op != "wait" and (op.bar or op.buf):
             return None
@@ -97,14 +126,14 @@ class Machine:
             ring = dict(self.pipeline.buffers)[op.buf]
             buf, size = self._buf[op.buf, index % ring.slots], ring.bytes
         size = size if op.bytes is None else op.bytes
-        return Task(op, role, k, bar, phase, buf, index + k - counter, size)
+        return Task(op, role, k, number, bar, phase, buf, index + k - counter, size, covers)
 
     def start(self) -> State:
         """Return the first state."""
         barriers = tuple([(0, count, 0) for count in self.counts])
         slots: tuple[Slot, ...] = ((-1, 0, 0, 0, False, False),) * len(self.slots)
-        empty: Groups = (((),), ((),))
-        return (0,) * len(self.tasks), barriers, slots, (empty,) * len(self.tasks), ()
+        finished: Finished = (0,) * len(GROUPS)
+        return (0,) * len(self.tasks), barriers, slots, (finished,) * len(self.tasks), ()
 
     def events(self, state: State) -> Iterator[Event]:
         """Yield what can happen next."""
@@ -113,25 +142,23 @@ class Machine:
                 task = self.tasks[role][at]
                 if task.op.op != "wait" or (state[1][task.bar][0] & 1) != ((task.phase & 1) ^ task.op.flip):
                     yield role, task
-        seen = None
-        for task in state[4]:
-            if task is not seen:
-                yield -1, task
-            seen = task
+        yield from [(-1, task) for task in state[4]]
 
     def after(self, state: State, event: Event) -> tuple[State | None, Violation | None]:
         """Return the state after an event, None if the violation leaves none."""
         actor, task = event
-        places, barriers, slots, groups, copies = state
+        places, barriers, slots, finished, under_way = state
         found: Violation | None = None
-        if actor < 0:
-            rest = list(copies)
-            rest.remove(task)
-            slot = slots[task.buf]
-            slots = _put(slots, task.buf, (*slot[:2], slot[2] + (slot[0] == task.index), *slot[3:]))
-            barriers, found = self._add(barriers, task, 0, -task.bytes)
-            return (None if found and not found.soft else (places, barriers, slots, groups, tuple(rest))), found
         kind = task.op.op
+        if actor < 0:
+            under_way = tuple([other for other in under_way if other is not task])
+            if kind == "tma_load":
+                slots = _written(slots, task)
+                barriers, found = self._add(barriers, task, 0, -task.bytes)
+            else:
+                slots, finished = self._finish(slots, finished, SIGNALS[kind], task)
+                barriers, found = self._add(barriers, task, 1, 0)
+            return (None if found and not found.soft else (places, barriers, slots, finished, under_way)), found
         places = _put(places, actor, places[actor] + 1)
         if kind == "wait":
             phase = barriers[task.bar][0]
@@ -141,16 +168,32 @@ class Machine:
         elif kind in ("arrive", "arrive_tx", "expect"):
             arrivals = task.op.n if kind == "arrive" else int(kind == "arrive_tx")
             barriers, found = self._add(barriers, task, arrivals, 0 if kind == "arrive" else task.bytes)
-        elif kind in ("write", "tma_load"):
+        elif kind in WRITES:
             slots, found = self._write(slots, task)
-            copies = tuple(sorted((*copies, task), key=id)) if kind == "tma_load" else copies
         elif kind in ("read", "mma", "tma_store"):
-            slots, groups, found = self._read(slots, groups, task)
+            slots, found = self._read(slots, task)
         elif kind == "proxy_fence":
             slots = tuple([(*slot[:4], False, False) for slot in slots])
-        else:
-            slots, groups = _grouped(slots, groups, task)
-        return (None if found and not found.soft else (places, barriers, slots, groups, copies)), found
+        elif kind not in SIGNALS:
+            waited = next(access for access, names in GROUPS.items() if kind in names)
+            slots, finished = self._finish(slots, finished, waited, task)
+        if kind == "tma_load" or kind in SIGNALS:
+            under_way = tuple(sorted((*under_way, task), key=lambda one: (one.role, one.number)))
+        return (None if found and not found.soft else (places, barriers, slots, finished, under_way)), found
+
+    def _finish(
+        self, slots: tuple[Slot, ...], finished: tuple[Finished, ...], kind: str, task: Task
+    ) -> tuple[Any, Any]:
+        """Return slots and finished accesses after those of a kind up to ``task.covers`` have finished."""
+        mine, place = finished[task.role], list(GROUPS).index(kind)
+        for access in self.running[task.role][kind][mine[place] : task.covers]:
+            if kind in WRITES:
+                slots = _written(slots, access)
+            else:
+                slot = slots[access.buf]
+                slots = _put(slots, access.buf, (*slot[:3], slot[3] - 1, *slot[4:]))
+        mine = _put(mine, place, max(mine[place], task.covers))
+        return slots, _put(finished, task.role, mine)
 
     def _add(self, barriers: tuple[Barrier, ...], task: Task, arrivals: int, size: int) -> tuple[Any, Violation | None]:
         phase, pending, outstanding = barriers[task.bar]
@@ -168,7 +211,7 @@ class Machine:
 
     def _write(self, slots: tuple[Slot, ...], task: Task) -> tuple[Any, Violation | None]:
         index, started, done, reads, dirty, read = slots[task.buf]
-        copy = task.op.op == "tma_load"
+        copy, at_once = task.op.op == "tma_load", task.op.op == "write"
         if reads:
             return slots, Violation("race", "overwrites what is still read", task)
         if index != task.index and started > done:
@@ -178,40 +221,36 @@ class Machine:
             return slots, Violation("race", f"overwrites after a generic {access} with no proxy fence in between", task)
         if index != task.index:
             started = done = 0
-        slot = (task.index, started + 1, done + (not copy), 0, dirty or not copy, read)
+        slot = (task.index, started + 1, done + at_once, 0, dirty or not copy, read)
         return _put(slots, task.buf, slot), None
 
-    def _read(
-        self, slots: tuple[Slot, ...], groups: tuple[Groups, ...], task: Task
-    ) -> tuple[Any, Any, Violation | None]:
+    def _read(self, slots: tuple[Slot, ...], task: Task) -> tuple[Any, Violation | None]:
         index, started, done, reads, dirty, read = slots[task.buf]
         if self.written[task.buf] and (index != task.index or done < self.writes.get((task.buf, task.index), 1)):
             held = "nothing" if index < 0 else f"index {index}" + ", not all of it" * (index == task.index)
-            return slots, groups, Violation("race", f"reads index {task.index} of a slot that holds {held}", task)
-        if task.op.op == "read":
-            return _put(slots, task.buf, (index, started, done, reads, dirty, True)), groups, None
+            return slots, Violation("race", f"reads index {task.index} of a slot that holds {held}", task)
+        if task.op.op in GENERIC:
+            return _put(slots, task.buf, (index, started, done, reads, dirty, True)), None
         if dirty:
-            return slots, groups, Violation("race", "reads a generic write with no proxy fence in between", task)
-        kind = list(GROUPS).index(task.op.op)
-        mine = groups[task.role]
-        opened = (*mine[kind][:-1], (*mine[kind][-1], task.buf))
-        groups = _put(groups, task.role, _put(mine, kind, opened))
-        return _put(slots, task.buf, (index, started, done, reads + 1, dirty, read)), groups, None
+            return slots, Violation("race", "reads a generic write with no proxy fence in between", task)
+        return _put(slots, task.buf, (index, started, done, reads + 1, dirty, read)), None
 
     def last(self, state: State) -> Violation | None:
         """Return what is wrong with a state in which nothing can happen or all roles have finished."""
-        places, _, _, groups, copies = state
+        places, _, _, finished, under_way = state
         stuck = [tasks[at] for at, tasks in zip(places, self.tasks, strict=True) if at < len(tasks)]
         if stuck:
             told = [f"{self.pipeline.roles[task.role].name} waits for {self.slot_name(task)}" for task in stuck]
             return Violation("deadlock", ", ".join(told), stuck[0])
+        copies = [task for task in under_way if task.op.op == "tma_load"]
         if copies:
             return Violation("ub", "a copy runs when the block ends", copies[0])
         if self.policy == "strict":
-            for role, mine in enumerate(groups):
-                if any(mine[1]):
-                    stores = [task for task in self.tasks[role] if task.op.op == "tma_store"]
-                    return Violation("ub", "a store reads its slot when the block ends", stores[-1])
+            store = list(GROUPS).index("tma_store")
+            for mine, running in zip(finished, self.running, strict=True):
+                left = running["tma_store"][mine[store] :]
+                if left:
+                    return Violation("ub", "a store reads its slot when the block ends", left[0])
         return None
 
     def slot_name(self, task: Task) -> str:
@@ -228,19 +267,12 @@ def _put(values: Any, place: int, value: object) -> Any:
     return (*values[:place], value, *values[place + 1 :])
 
 
-def _grouped(slots: tuple[Slot, ...], groups: tuple[Groups, ...], task: Task) -> tuple[Any, Any]:
-    """Return slots and groups after a commit, or after a wait for groups."""
-    kind = next(place for place, names in enumerate(GROUPS.values()) if task.op.op in names)
-    mine = groups[task.role][kind]
-    if task.op.op.endswith("commit"):
-        mine = (*mine, ())
-    else:
-        keep = min(len(mine) - 1, task.op.n)
-        closed, mine = mine[: len(mine) - 1 - keep], mine[len(mine) - 1 - keep :]
-        for place in [place for group in closed for place in group]:
-            slot = slots[place]
-            slots = _put(slots, place, (*slot[:3], slot[3] - 1, *slot[4:]))
-    return slots, _put(groups, task.role, _put(groups[task.role], kind, mine))
+def _written(slots: tuple[Slot, ...], task: Task) -> Any:
+    """Return the slots after an asynchronous write is done."""
+    index, started, done, reads, dirty, read = slots[task.buf]
+    mine = index == task.index
+    slot = (index, started, done + mine, reads, dirty or (mine and task.op.op in GENERIC), read)
+    return _put(slots, task.buf, slot)
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,7 +328,9 @@ def delayed(machine: Machine, soft: bool) -> Run | None:
     """Return a run to a violation in which one event is held back until nothing else can happen, or None."""
     held: list[tuple[int, Task] | None] = [None]
     held += [(role, task) for role, tasks in enumerate(machine.tasks) for task in tasks]
-    held += [(-1, task) for tasks in machine.tasks for task in tasks if task.op.op == "tma_load"]
+    held += [
+        (-1, task) for tasks in machine.tasks for task in tasks if task.op.op == "tma_load" or task.op.op in SIGNALS
+    ]
     for one in held:
         clock.check("the runs of a pipeline")
         run = _follow(machine, one, soft)

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
 
 from layoutalg.ground.errors import Diagnostic, RepresentabilityError
-from layoutalg.proofs.pipeline.document import GROUPS, Op, Part, Pipeline, Role
+from layoutalg.proofs.pipeline.document import GROUPS, SIGNALS, Op, Part, Pipeline, Role
 
 ENDLESS: Final = 1 << 60
 What: TypeAlias = Literal["start", "done", "phase", "end"]
@@ -181,7 +181,7 @@ def _add_op(
     gone = part == "pre" and index < 0 and op.op != "wait"
     start = graph.add(Event(role.name, part, place, "start", low, high))
     done = start
-    if op.op == "wait" or op.op in GROUPS or op.op == "tma_load":
+    if op.op in ("wait", "tma_load") or op.op in GROUPS or op.op in SIGNALS:
         done = graph.add(Event(role.name, part, place, "done", low, high))
         if part == "loop":
             graph.steps[start].append((done, 0))
@@ -228,7 +228,7 @@ def _program_order(graph: Graph, role: Role, ops: list[Ordered]) -> None:
 
 
 def _groups(graph: Graph, role: Role, ops: list[Ordered]) -> None:
-    """Add the edges from asynchronous reads to the waits that cover their groups."""
+    """Add the edges from asynchronous accesses to the waits that cover their groups, and to arrivals after them."""
     for kind, (commit, wait) in GROUPS.items():
         reads = [entry for entry in ops if entry[2].op == kind]
         commits = [entry for entry in ops if entry[2].op == commit]
@@ -242,8 +242,11 @@ def _groups(graph: Graph, role: Role, ops: list[Ordered]) -> None:
             """Return the commits in the same part before an op."""
             return sum([other[0] == entry[0] and other[1] < entry[1] for other in commits])
 
+        signals = [entry for entry in ops if SIGNALS.get(entry[2].op) == kind]
         for read in reads:
             done = read[3] + 1
+            for signal in signals:
+                _signalled(graph, role, read, signal)
             for cover in waits:
                 needed = cover[2].n + 1 + before(read) - before(cover)  # commits between them, less whole iterations
                 match read[0], cover[0]:
@@ -267,6 +270,24 @@ def _groups(graph: Graph, role: Role, ops: list[Ordered]) -> None:
                     case "post", "post":
                         if needed <= 0:
                             graph.tails[done].append((0, False, cover[3], 0))
+
+
+def _signalled(graph: Graph, role: Role, read: Ordered, signal: Ordered) -> None:
+    """Add the edge from the end of an asynchronous access to that of an op that arrives after it."""
+    done, end = read[3] + 1, signal[3] + 1
+    match read[0], signal[0]:
+        case "loop", "loop":
+            graph.steps[done].append((end, int(read[1] > signal[1])))
+        case "pre", "pre":
+            if read[1] < signal[1]:
+                graph.heads[done].append((0, end, 0))
+        case "pre", "loop":
+            graph.heads[done].append((0, end, graph.events[end].low))
+        case "loop", "post":
+            graph.tails[done].append((role.trip - 1, True, end, 0))
+        case "post", "post":
+            if read[1] < signal[1]:
+                graph.tails[done].append((0, False, end, 0))
 
 
 def _to_phase(graph: Graph, use: Instances, phase: int) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from layoutalg.proofs.pipeline.document import GENERIC, WRITES
 from layoutalg.proofs.pipeline.graph import ENDLESS, Graph, Instances
 from layoutalg.proofs.pipeline.paths import Frame, Step, ends_frame, exists, fixed_frame, numbers_frame, path
 
@@ -85,7 +86,7 @@ def expectations(graph: Graph) -> Iterator[list[Obligation]]:
     """Yield, for each ``expect``, obligations one of which has to hold: some arrival of its phase comes later."""
     for name, _ in graph.pipeline.barriers:
         uses = graph.uses.get(name, ())
-        arrivals = [use for use in uses if use.op.op in ("arrive", "arrive_tx")]
+        arrivals = [use for use in uses if use.op.on_barrier and use.op.op not in ("expect", "tma_load")]
         for use in uses:
             if use.op.op == "expect":
                 what = "its phase may complete before it"
@@ -103,12 +104,12 @@ def _end(use: Instances, event: int) -> End:
 def _accesses(graph: Graph, name: str, slots: int, policy: str) -> Iterator[Obligation]:
     """Yield what the reads and writes of a buffer owe each other."""
     uses = graph.uses.get(name, [])
-    writes = [use for use in uses if use.op.op in ("tma_load", "write")]
+    writes = [use for use in uses if use.op.op in WRITES]
     reads = [use for use in uses if use not in writes]
     for write in writes:
-        generic = write.op.op == "write"
+        generic = write.op.op in GENERIC
         for read in reads:
-            fence = generic and read.op.op != "read"
+            fence = generic and read.op.op not in GENERIC
             what = "may read before the write of its index is done"
             yield Obligation("race", what, name, _end(write, write.done), _end(read, read.start), 0, read)
             if fence:
