@@ -9,7 +9,7 @@ number k + shift in iteration k, an op before it a constant, one after it N plus
 an interval whose ends are constants or N plus constants.
 
 Events are (role, part, place, "start" or "done") and (barrier, "phase", 0, "done"), the completion of a phase. Waits,
-copies and asynchronous reads are done some time after they start, other ops when they start.
+copies, asynchronous accesses and arrivals are done some time after they start, other ops when they start.
 
 Why nothing goes wrong. A fact is a path of events. ``follows`` lists which event may come after which: if the later
 one happens, and nothing went wrong until then, the earlier one has happened. For instance arrivals and bytes precede
@@ -48,13 +48,25 @@ OPS = {
     "tma_store": BUF,
     "mma_commit": {},
     "mma_wait": {"n?": COUNT},
+    "mma_arrive": BAR,
     "bulk_commit": {},
     "bulk_wait": {"n?": COUNT},
+    "cp_async": BUF,
+    "cp_async_commit": {},
+    "cp_async_wait": {"n?": COUNT},
+    "cp_async_arrive": BAR,
     "proxy_fence": {},
 }
 ENTRIES = {"bar": None, "buf": None, "off": 0, "idx_abs": None, "ph": 0, "flip": False, "n": 0, "bytes": None}
-GROUPS = {"mma": ("mma_commit", "mma_wait"), "tma_store": ("bulk_commit", "bulk_wait")}
-WRITES = ("write", "tma_load")
+GROUPS = {
+    "mma": ("mma_commit", "mma_wait"),
+    "tma_store": ("bulk_commit", "bulk_wait"),
+    "cp_async": ("cp_async_commit", "cp_async_wait"),
+}
+SIGNALS = {"mma_arrive": "mma", "cp_async_arrive": "cp_async"}
+ARRIVALS = ("arrive", "arrive_tx", *SIGNALS)
+WRITES = ("write", "tma_load", "cp_async")
+LATER = ("phase", "wait", "tma_load", *GROUPS, *SIGNALS)  # done later than they start
 PARTS = ("pre", "loop", "post")
 
 
@@ -66,7 +78,7 @@ def op(value, where):
     guard = vars(found["guard"]) if found["guard"] else {}
     given = {name: entry for name, entry in found.items() if entry is not None}
     ends = {"first": guard.get("from") or 0, "last": guard.get("until") or 0}
-    return types.SimpleNamespace(**ENTRIES | {"n": int(kind in ("arrive", "arrive_tx"))} | given | ends)
+    return types.SimpleNamespace(**ENTRIES | {"n": int(kind in ARRIVALS)} | given | ends)
 
 
 def rings(form):
@@ -163,7 +175,7 @@ class Node:
         self.span, self.numbers = (0, (0, 0), (1, 0)), {}
         self.once = part in ("pre", "post")
         self.start = owner, part, place, "start"
-        self.done = owner, part, place, "done" if self.kind in ("wait", "tma_load", "phase", *GROUPS) else "start"
+        self.done = owner, part, place, "done" if self.kind in LATER else "start"
         self.last = self.done if self.kind == "wait" else self.start  # then the role goes on
 
 
@@ -330,19 +342,18 @@ class Pipeline:
             return False
         if one is other and (one.once or x == y):
             return (event, then) == (one.start, one.done) and event != then
-        if one.kind in GROUPS and event == one.done:  # a wait covers groups of asynchronous reads
-            covers = other.kind == GROUPS[one.kind][1] and then == other.start
-            return covers and self.commits(fact, one, x, other, y) > other.op.n
-        before, after = (
-            (PARTS.index(node.part), far * (not node.once), node.place) for node, far in ((one, x), (other, y))
-        )
-        return event == one.last and then == other.start and before < after
+        if one.kind in GROUPS and event == one.done and then == other.start:  # a wait covers groups of accesses
+            return other.kind == GROUPS[one.kind][1] and self.commits(fact, one, x, other, y) > other.op.n
+        places = [(PARTS.index(node.part), far * (not node.once), node.place) for node, far in ((one, x), (other, y))]
+        if SIGNALS.get(other.kind) == one.kind and then == other.done:  # it arrives after the accesses before it
+            return event == one.done and places[0] < places[1]
+        return event == one.last and then == other.start and places[0] < places[1]
 
-    def commits(self, fact, reads, x, wait, y):
-        """Return how many groups end, at least, between an asynchronous read and a later op of its role."""
-        kind, trip, first = GROUPS[reads.kind][0], self.trip[reads.owner], fact.least
+    def commits(self, fact, access, x, wait, y):
+        """Return how many groups end, at least, between an asynchronous access and a later op of its role."""
+        kind, trip, first = GROUPS[access.kind][0], self.trip[access.owner], fact.least
         commits = {
-            part: [node for node in nodes if node.kind == kind] for part, nodes in self.roles[reads.owner].items()
+            part: [node for node in nodes if node.kind == kind] for part, nodes in self.roles[access.owner].items()
         }
         limit(not any(node.op.first or node.op.last for node in commits["loop"]), f"a guarded {kind}")
         turns = {  # from one to the other, how often the loop starts
@@ -350,10 +361,10 @@ class Pipeline:
             ("pre", "loop"): at(fact.low, first) + y,
             ("loop", "post"): first + trip + 1 - at(fact.high, first) - x,
             ("pre", "post"): max(0, first + trip),
-        }.get((reads.part, wait.part), 0)
-        before, after = (sum(one.place < node.place for one in commits[node.part]) for node in (reads, wait))
-        later = PARTS.index(reads.part) <= PARTS.index(wait.part)
-        whole = len(commits["pre"]) * (reads.part == "pre" != wait.part)
+        }.get((access.part, wait.part), 0)
+        before, after = (sum(one.place < node.place for one in commits[node.part]) for node in (access, wait))
+        later = PARTS.index(access.part) <= PARTS.index(wait.part)
+        whole = len(commits["pre"]) * (access.part == "pre" != wait.part)
         return later and after - before + turns * len(commits["loop"]) + whole
 
     def demand(self, why, ring, where, *orders):
@@ -381,7 +392,7 @@ class Pipeline:
     def barrier_orders(self, name):
         """Ops meet the phase that they name."""
         phases, slots = self.phases[name], self.slots[name]
-        arrivals = [node for node in self.uses[name] if node.kind in ("arrive", "arrive_tx")]
+        arrivals = [node for node in self.uses[name] if node.kind in ARRIVALS]
         for node in self.uses[name]:
             self.before("an op may meet an earlier phase", name, phases, phases.done, node, node.start, slots)
             if node.kind == "wait":
@@ -419,7 +430,9 @@ class Pipeline:
         for pre, loop, post in (parts.values() for parts in self.roles.values()):
             for part in (pre, loop, post):
                 links += [(one.last, other.start, 0) for one, other in itertools.pairwise(part)]
-                links += [(node.start, node.done, 0) for node in part if node.kind in ("wait", "tma_load")]
+                links += [
+                    (node.start, node.done, 0) for node in part if node.done != node.start and node.kind not in GROUPS
+                ]
             links += [(node.last, loop[0].start, 1) for node in loop[-1:]]
             links += [(one.last, node.start, node.span[1][0]) for one in pre[-1:] for node in loop]
             links += [(node.last, one.start, 1 - node.span[2][0]) for one in post[:1] for node in loop]
