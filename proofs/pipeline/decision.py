@@ -5,10 +5,11 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from layoutalg.ground.errors import Repair, RepresentabilityError
-from layoutalg.ground.verdict import SCHEMA, Proved, Unknown
+from layoutalg.ground.verdict import SCHEMA, Unknown
+from layoutalg.ground.verdict import Proved as Holds
 from layoutalg.ground.verdict import Refuted as Fails
 from layoutalg.proofs.pipeline import explore
 from layoutalg.proofs.pipeline.counting import Miscount, completed, left_running, unwritten
@@ -18,6 +19,9 @@ from layoutalg.proofs.pipeline.graph import Graph, Instances, graph_of
 from layoutalg.proofs.pipeline.obligations import Obligation, Shown, expectations, obligations, show
 from layoutalg.proofs.pipeline.schedule import times
 from layoutalg.targets.registry import lookup
+
+if TYPE_CHECKING:
+    from layoutalg.proofs.certify.certificate import Certificate
 
 POLICIES: Final = ("strict", "practice")
 STATES: Final = 10_000
@@ -96,6 +100,28 @@ class Proof:
     pace: int
     times: tuple[int, ...]
     shown: tuple[Shown, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Proved(Holds):
+    """A pipeline that is safe for every N.
+
+    Args:
+        subject: The pipeline, the policy and the proof.
+    """
+
+    subject: tuple[Pipeline, str, Proof] | None = field(default=None, repr=False, compare=False)
+
+    def to_certificate(self) -> Certificate:
+        """Return the certificate with which the stand-alone checker confirms this.
+
+        Raises: MalformedError: LA970: this was not made by ``verify``.
+        """
+        from layoutalg.proofs.pipeline.certificate import certificate
+
+        if self.subject is None:
+            raise CHECK.malformed("subject", "must be the proof that verify keeps", None)
+        return certificate(*self.subject)
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,8 +267,9 @@ def verify(pipeline: object, target: str = "sm_90a", policy: str = "strict") -> 
         ...             {"op": "tma_load", "buf": "A", "bar": "full", "bytes": 64}]},
         ...         {"name": "use", "loop": [{"op": "wait", "bar": "full"}, {"op": "read", "buf": "A"},
         ...             {"op": "proxy_fence"}, {"op": "arrive", "bar": "empty"}]}]}
-        >>> verify(ring).engine
-        'event graph'
+        >>> safe = verify(ring)
+        >>> print(safe.engine, "|", safe.to_certificate().check().certificate["claim"])
+        event graph | safe for every N >= 0, by 10 facts
         >>> del ring["roles"][1]["loop"][3]
         >>> wrong = verify(ring)
         >>> print(wrong.kind, "of", wrong.role, "at", wrong.barrier, wrong.slot, wrong.witness["what"])
@@ -258,7 +285,8 @@ def verify(pipeline: object, target: str = "sm_90a", policy: str = "strict") -> 
         return Refuted("capacity", {"what": what}, "infeasible", barrier=ring)
     found = prove(value, policy)
     if isinstance(found, Proof):
-        return Proved("event graph", {"claim": f"safe for every N >= {value.least}", "obligations": len(found.shown)})
+        claim = {"claim": f"safe for every N >= {value.least}", "obligations": len(found.shown)}
+        return Proved("event graph", claim, (value, policy, found))
     refuted, tried = refute(value, policy, found)
     if refuted is not None:
         return refuted
@@ -343,4 +371,4 @@ def _shorter(pipeline: Pipeline, policy: str, run: Run, soft: bool) -> Run:
     return run if run.violation.kind == "deadlock" else explore.pruned(run, soft)
 
 
-__all__ = ["KINDS", "Gap", "Proof", "Refuted", "infeasible", "prove", "refute", "verify"]
+__all__ = ["KINDS", "Gap", "Proof", "Proved", "Refuted", "infeasible", "prove", "refute", "verify"]

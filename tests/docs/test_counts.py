@@ -32,7 +32,7 @@ def test_laws_and_kinds_of_certificates() -> None:
     found = re.search(stated, TOUR)
     assert found is not None
     assert tuple(map(int, found.groups())) == (len(solvers), sum(len(each) > 1 for each in solvers), len(listed))
-    assert f"{len(checker.KINDS)} kinds of certificates, one checker of 1,600 lines" in TOUR
+    assert f"{len(checker.KINDS)} kinds of certificates, one checker of 2,100 lines" in TOUR
 
 
 def test_targets_tiles_and_questions() -> None:
