@@ -424,22 +424,70 @@ def test_bytes_that_barriers_do_not_count(size: int, code: int, fact: str) -> No
     assert refusal(document, evidence) == (code, fact)
 
 
-def test_bytes_may_be_missing_where_nobody_waits() -> None:
-    """A phase that expects more never completes; one that expects less may complete in the middle."""
+def last(*ops: Document, end: int = 0, part: str = "pre", **barrier: int) -> tuple[int, str]:
+    """What is said of one more barrier, which only ops at the start or the end of the first role use."""
     statement, evidence = stored(NAMES[1])
     document = statement["pipeline"]
-    document["barriers"]["last"] = {"count": 1, "slots": 1}
-    last = document["roles"][0]["post"] = [op("arrive_tx", bar="last", bytes=64, idx_abs=0)]
-    evidence["events"].append(["load", "post", 0, "start", 10**6])
-    evidence["events"].append(["last", "phase", 0, "done", 10**7])
-    evidence["completed"].append(["last", 0, 0])
-    assert refusal(document, evidence) == (2, "load.post[0] has an absolute index after the start")
-    document["roles"][0]["pre"] = [last[0]]
-    del document["roles"][0]["post"]
-    evidence["events"][-2] = ["load", "pre", 0, "start", -(10**6)]
-    assert refusal(document, evidence)[0] == 0
-    document["roles"][0]["pre"][0]["bytes"] = 0
-    assert refusal(document, evidence) == (1, "the phases that complete are others")
+    document["barriers"]["last"] = {"count": 1, "slots": 1, **barrier}
+    document["buffers"]["L"] = {"bytes": 64, "slots": 4}
+    document["roles"][0][part] = list(ops)
+    before = -(10**9) if part == "pre" else 10**6
+    for place, entries in enumerate(ops):
+        evidence["events"].append(["load", part, place, "start", before + 2 * place])
+        if entries["op"] in ("wait", "tma_load"):
+            evidence["events"].append(["load", part, place, "done", before + 2 * place + 1])
+    evidence["events"].append(["last", "phase", 0, "done", -(10**10) if ops and ops[0]["op"] == "wait" else 10**10])
+    evidence["completed"].append(["last", end, 0])
+    return refusal(document, evidence)
+
+
+LAST: dict[str, Any] = {"bar": "last"}
+COPY = op("tma_load", buf="L", **LAST)
+SAFE = (0, "safe for every N >= 0")
+
+
+@pytest.mark.parametrize(
+    ("found", "expected"),
+    [
+        (last(), SAFE),
+        (last(op("arrive", **LAST), end=1), SAFE),
+        (last(op("arrive", **LAST)), (1, "the phases that complete are others")),
+        (last(end=1), (1, "the phases that complete are others")),
+        (last(op("arrive", **LAST), count=2), SAFE),
+        (last(op("arrive", n=2, **LAST)), (1, "there are more arrivals than the barrier counts")),
+        (last(op("arrive", ph=-1, **LAST)), (1, "a phase before the first is named")),
+        (last(op("arrive", idx_abs=-1, **LAST)), SAFE),
+        (last(op("arrive", ph=-1, **LAST), slots=2), (1, "a phase before the first is named")),
+        (last(op("arrive", idx_abs=1, **LAST), count=2), (1, "the phase before never completes")),
+        (last(op("arrive", idx_abs=1, **LAST), count=2, slots=2), SAFE),
+        (last(op("arrive_tx", bytes=64, **LAST)), SAFE),
+        (last(op("arrive_tx", bytes=0, **LAST)), (1, "the phases that complete are others")),
+        (last(op("arrive_tx", **LAST)), (2, "load.pre[0] expects no number of bytes")),
+        (last(op("arrive_tx", bytes=64, **LAST), COPY), (1, "the phases that complete are others")),
+        (last(op("arrive_tx", bytes=64, **LAST), COPY, end=1), (1, "nothing waits for a copy")),
+        (last(op("arrive_tx", bytes=63, **LAST), COPY, end=1), (1, "more bytes are delivered than expected")),
+        (last(op("arrive_tx", bytes=65, **LAST), COPY), (1, "nothing waits for a copy")),
+        (last(op("expect", bytes=2**20 - 1, **LAST)), (1, "bytes may be expected too late: no fact excludes it")),
+        (last(op("arrive_tx", bytes=2**20 - 1, **LAST)), SAFE),
+        (last(op("arrive_tx", bytes=2**20, **LAST)), (1, "too many bytes are outstanding")),
+        (last(op("arrive", **LAST), COPY), (1, "more bytes are delivered than expected")),
+        (last(wait("last"), end=0), (1, "a wait is for a phase that never completes")),
+        (last(wait("last", ph=-1)), SAFE),
+        (last(wait("last", ph=-2)), (1, "a wait is for a phase that never completes")),
+        (last(wait("last", flip=True)), (1, "load.pre[0] is flipped and not read")),
+        (last(op("arrive", guard={"from": 1}, **LAST)), (1, "load.pre[0] has a guard outside of the loop")),
+        (last(op("arrive", bar="A")), (1, "load.pre[0] names no such barrier or buffer")),
+        (last(op("read", buf="last")), (1, "load.pre[0] names no such barrier or buffer")),
+        (last(op("read", buf="L")), SAFE),
+        (last(op("read", buf="A")), (1, "an index is read and not written")),
+        (last(op("read", buf="A", idx_abs=-1)), SAFE),
+        (last(op("read", buf="A"), part="post"), (1, "an index is read and not written")),
+        (last(op("read", buf="A", off=-1), part="post"), (1, "a read may come before its write: no fact excludes it")),
+        (last(op("arrive", idx_abs=0, **LAST), part="post"), (2, "load.post[0] has an absolute index after the start")),
+    ],
+)  # fmt: skip
+def test_what_counts_alone_decide(found: tuple[int, str], expected: tuple[int, str]) -> None:
+    assert found == expected
 
 
 def test_an_index_that_nobody_writes_hides_the_next_one() -> None:
