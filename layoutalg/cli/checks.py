@@ -25,7 +25,7 @@ from layoutalg.cli.files import read_text, title
 from layoutalg.cli.output import OutputError, Result, progress, put_folder, say, say_json
 from layoutalg.ground import clock
 from layoutalg.ground.document import malformed, split_json
-from layoutalg.proofs import checker
+from layoutalg.proofs import checker, pipeline
 
 EMITTED = "layoutalg/emitted/1"
 
@@ -54,10 +54,9 @@ def run_check(given: commands.Check) -> int:
 
 def run_verify(given: commands.Verify) -> int:
     """Verify the pipelines in a file."""
-    from layoutalg.proofs.pipeline import verify
 
     def answer(document: object) -> Answer:
-        verdict = verify(document, given.target, given.policy)
+        verdict = pipeline.verify(document, given.target, given.policy)
         code = {"proved": PROVED, "refuted": REFUTED}.get(str(verdict.to_json()["verdict"]), UNKNOWN)
         return verdict.to_json(), [str(verdict)], code
 

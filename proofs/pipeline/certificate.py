@@ -8,10 +8,10 @@ from layoutalg.proofs.certify.certificate import Certificate
 from layoutalg.proofs.pipeline.graph import ENDLESS
 
 if TYPE_CHECKING:
-    from layoutalg.proofs.pipeline.decision import Proof
     from layoutalg.proofs.pipeline.document import Pipeline
     from layoutalg.proofs.pipeline.graph import Graph
     from layoutalg.proofs.pipeline.obligations import Shown
+    from layoutalg.proofs.pipeline.proving import Proof
 
 
 def certificate(pipeline: Pipeline, policy: str, proof: Proof) -> Certificate:

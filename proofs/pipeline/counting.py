@@ -48,7 +48,7 @@ def cases(uses: Iterable[Instances], least: int, apart: Sequence[int] = (0,)) ->
         constants, relatives = use.ends()
         fixed.update([end + far for end in constants for far in apart])
         moving.update([end + far for end in relatives for far in apart])
-        if use.part == "post":
+        if not use.runs:
             moving.add(-use.low)  # so that the N from which on it runs is looked at
     trips = {least} | {one - other + near for one in fixed for other in moving for near in (-1, 0, 1)}
     for count in sorted([count for count in trips if count >= least]):
@@ -67,7 +67,7 @@ def completed(graph: Graph, name: str) -> tuple[int, int] | Miscount:
     adds = [use for use in uses if use.op.on_barrier]
     waits = [use for use in uses if not use.op.on_barrier]
     if not adds:
-        idle = next((use for use in waits if use.part != "pre" or use.shift >= 0), None)
+        idle = next((use for use in waits if not use.fixed or use.shift >= 0), None)
         if idle is None:
             return ENDLESS, 0
         return Miscount("deadlock", "nothing ever arrives", name, 0, max(pipeline.least, 1 - idle.high, idle.low), idle)
@@ -90,7 +90,7 @@ def completed(graph: Graph, name: str) -> tuple[int, int] | Miscount:
             raise outside("its phases do not complete in order for every N", name)
         if latest - barrier.slots >= ends[trips]:
             raise outside("a phase after one that never completes is used", name)
-    if all(use.part == "pre" for use in uses):
+    if all(use.fixed for use in uses):
         return ENDLESS, ends[max(ends)]
     high = ends[max(ends)] - max(ends)
     for trips, end in ends.items():

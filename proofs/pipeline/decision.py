@@ -2,36 +2,27 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final, TypeAlias
+from dataclasses import dataclass, field
+from typing import Final, TypeAlias
 
-from layoutalg.ground.errors import Repair, RepresentabilityError
+from layoutalg.ground.errors import Repair
 from layoutalg.ground.verdict import SCHEMA, Unknown
 from layoutalg.ground.verdict import Proved as Holds
 from layoutalg.ground.verdict import Refuted as Fails
+from layoutalg.proofs.certify.certificate import Certificate
 from layoutalg.proofs.pipeline import explore
-from layoutalg.proofs.pipeline.counting import Miscount, completed, left_running, unwritten
-from layoutalg.proofs.pipeline.document import CHECK, Part, Pipeline
-from layoutalg.proofs.pipeline.explore import KINDS, MOST_BYTES, Machine, Run
-from layoutalg.proofs.pipeline.graph import Graph, graph_of
-from layoutalg.proofs.pipeline.obligations import Obligation, Shown, expectations, obligations, show
-from layoutalg.proofs.pipeline.schedule import times
+from layoutalg.proofs.pipeline.certificate import certificate
+from layoutalg.proofs.pipeline.document import CHECK, Pipeline
+from layoutalg.proofs.pipeline.explore import MOST_BYTES, Machine, Run
+from layoutalg.proofs.pipeline.proving import Gap, Proof, prove
+from layoutalg.proofs.pipeline.repairs import repairs
 from layoutalg.targets.registry import lookup
-
-if TYPE_CHECKING:
-    from layoutalg.proofs.certify.certificate import Certificate
 
 POLICIES: Final = ("strict", "practice")
 STATES: Final = 10_000
 """states: of the search for the shortest run"""
 RUN_EVENTS: Final = 4_000
 """events: the most of one run that holds an event back; larger N are not tried"""
-TURNED: Final = 4
-"""waits with ``flip``: the most for which both readings are tried"""
-
-Turns: TypeAlias = "dict[tuple[str, Part, int], int]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +54,6 @@ class Refuted(Fails):
     @property
     def repairs(self) -> tuple[Repair, ...]:
         """Single changes with which the pipeline is proved; looked for when they are read."""
-        from layoutalg.proofs.pipeline.repairs import repairs
-
         return repairs(*self.subject) if self.subject else ()
 
     def __str__(self) -> str:
@@ -93,16 +82,6 @@ class Refuted(Fails):
 
 
 @dataclass(frozen=True, slots=True)
-class Proof:
-    """Why a pipeline is safe: the graph, a time for each event, and a path for every instance of each obligation."""
-
-    graph: Graph
-    pace: int
-    times: tuple[int, ...]
-    shown: tuple[Shown, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Proved(Holds):
     """A pipeline that is safe for every N.
 
@@ -117,113 +96,9 @@ class Proved(Holds):
 
         Raises: MalformedError: LA970: this was not made by ``verify``.
         """
-        from layoutalg.proofs.pipeline.certificate import certificate
-
         if self.subject is None:
             raise CHECK.malformed("subject", "must be the proof that verify keeps", None)
         return certificate(*self.subject)
-
-
-@dataclass(frozen=True, slots=True)
-class Gap:
-    """Why there is no proof."""
-
-    reason: str
-    miscount: Miscount | None = None
-    obligation: Obligation | None = None
-
-
-def prove(pipeline: Pipeline, policy: str) -> Proof | Gap:
-    """Return a proof for every N, or the first thing that is missing."""
-    if pipeline.reset:
-        again = _carried(pipeline)
-        if again is None:
-            return Gap(f"counters that start again every {pipeline.reset} iterations, with barriers that go on")
-        pipeline = again
-    first: Gap | None = None
-    for turned in _turns(pipeline):
-        try:
-            found = _prove(pipeline, policy, turned)
-        except RepresentabilityError as error:
-            found = Gap(f"{error.diagnostic.where[0]}: {error.diagnostic.because}")
-        if isinstance(found, Proof):
-            return found
-        first = first or found
-    return first or Gap("too many waits with flip")
-
-
-def _turns(pipeline: Pipeline) -> Iterator[Turns]:
-    """Yield the readings of waits with ``flip``: as waits of the phase before, or the phase after, of equal parity."""
-    flipped = [(role.name, part, place) for role in pipeline.roles for part, place, op in role.ops() if op.flip]
-    if len(flipped) <= TURNED:
-        for choice in itertools.product((-1, 1), repeat=len(flipped)):
-            yield dict(zip(flipped, choice, strict=True))
-
-
-def _carried(pipeline: Pipeline) -> Pipeline | None:
-    """Return the pipeline with counters that go on, if every slot and parity is the same; None if one is not."""
-    negative = any(op.off < 0 for role in pipeline.roles for op in role.loop)
-    absolute = any(op.idx_abs is not None for role in pipeline.roles for op in role.loop)
-    if negative or absolute or any(pipeline.reset % (2 * slots) for slots in pipeline.rings.values()):
-        return None
-    return replace(pipeline, reset=0)
-
-
-def _prove(pipeline: Pipeline, policy: str, turned: Mapping[tuple[str, Part, int], int]) -> Proof | Gap:
-    graph = graph_of(pipeline, turned)
-    for name, barrier in pipeline.barriers:
-        found = completed(graph, name)
-        if isinstance(found, Miscount):
-            return Gap(found.what, found)
-        if any(
-            use.op.op == "wait" and (use.low if use.part == "loop" else use.shift) < -barrier.slots
-            for use in graph.uses.get(name, ())
-        ):
-            return Gap(f"a wait for a phase of {name} before the last that had passed at first")
-        event = graph.phases[name]
-        graph.events[event] = replace(graph.events[event], high=found[0], most=found[1])
-    for wrong in _uncounted(graph):
-        if wrong is not None:
-            return Gap(wrong.what, wrong)
-    if policy == "strict" and _stores_left(pipeline):
-        return Gap("a store reads its slot when the block ends")
-    schedule = times(graph)
-    if schedule is None:
-        return Gap("some events wait for each other")
-    shown: list[Shown] = []
-    for one in obligations(graph, policy):
-        paths = show(graph, one)
-        if paths is None:
-            return Gap(one.what, obligation=one)
-        shown += paths
-    for several in expectations(graph):
-        either = next((found for found in (show(graph, one) for one in several) if found is not None), None)
-        if either is None:
-            return Gap("expected bytes that no arrival of the phase follows", obligation=next(iter(several), None))
-        shown += either
-    return Proof(graph, schedule[0], tuple(schedule[1]), tuple(shown))
-
-
-def _uncounted(graph: Graph) -> Iterator[Miscount | None]:
-    for name, _ in graph.pipeline.buffers:
-        yield unwritten(graph, name)
-    for name, _ in graph.pipeline.barriers:
-        yield left_running(graph, name)
-
-
-def _stores_left(pipeline: Pipeline) -> bool:
-    """Return whether some store is not covered by a wait of its role, for an N: its last few iterations decide."""
-    ops = [op for role in pipeline.roles for _, _, op in role.ops()]
-    if not any(op.op == "tma_store" for op in ops):
-        return False
-    far = max([op.n + abs(op.off) + op.first + op.last for op in ops]) + max(abs(role.trip) for role in pipeline.roles)
-    for trips in range(pipeline.least, pipeline.least + far + 3):
-        machine = Machine(pipeline, trips, "strict")
-        for tasks, running in zip(machine.tasks, machine.running, strict=True):
-            covered = max([task.covers for task in tasks if task.op.op == "bulk_wait"], default=0)
-            if covered < len(running["tma_store"]):
-                return True
-    return False
 
 
 def infeasible(pipeline: Pipeline, target: str) -> tuple[str, str] | None:
@@ -364,6 +239,3 @@ def _shorter(pipeline: Pipeline, policy: str, run: Run, soft: bool) -> Run:
         if not budget:
             break
     return run if run.violation.kind == "deadlock" else explore.pruned(run, soft)
-
-
-__all__ = ["KINDS", "Gap", "Proof", "Proved", "Refuted", "infeasible", "prove", "refute", "verify"]

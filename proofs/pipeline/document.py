@@ -12,6 +12,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 from layoutalg.ground.check import Checker
 from layoutalg.ground.document import Reader, load_json
+from layoutalg.ground.errors import Diagnostic, MalformedError
 from layoutalg.ground.picture import Shown
 from layoutalg.ground.record import Checked
 
@@ -363,7 +364,7 @@ def _op(node: Reader) -> Op:
         given |= {"first": _optional(guard, "from", 0), "last": _optional(guard, "until", 0)}
     try:
         return Op(kind, **given)
-    except ValueError as error:
-        raise CHECK.malformed(
-            node.pointer or "op", str(getattr(error, "diagnostic", error)).splitlines()[-1].strip(), node.value
-        ) from None
+    except MalformedError as error:
+        told = error.diagnostic
+        where = ", ".join((node.pointer, *told.where))
+        raise MalformedError(Diagnostic(told.code, told.what, (where,), told.because, told.witness)) from None

@@ -42,7 +42,7 @@ class Task:
 class Violation:
     """What went wrong, at which task, by which events: pairs of (role, task), or (-1, task) for the end of a copy.
 
-    ``soft`` violations are only of what the document names: the run can go on.
+    ``soft`` violations are looked for only where there are no others: of what the document names, and at the end.
     """
 
     kind: str
@@ -244,13 +244,13 @@ class Machine:
             return Violation("deadlock", ", ".join(told), stuck[0])
         copies = [task for task in under_way if task.op.op == "tma_load"]
         if copies:
-            return Violation("ub", "a copy runs when the block ends", copies[0])
+            return Violation("ub", "a copy runs when the block ends", copies[0], soft=True)
         if self.policy == "strict":
             store = list(GROUPS).index("tma_store")
             for mine, running in zip(finished, self.running, strict=True):
                 left = running["tma_store"][mine[store] :]
                 if left:
-                    return Violation("ub", "a store reads its slot when the block ends", left[0])
+                    return Violation("ub", "a store reads its slot when the block ends", left[0], soft=True)
         return None
 
     def slot_name(self, task: Task) -> str:
@@ -285,7 +285,7 @@ class Run:
 
 
 def shortest(machine: Machine, budget: int, soft: bool) -> tuple[Run | None, int]:
-    """Return the shortest run to a violation (one that no run avoids to name, unless ``soft``), and the states left.
+    """Return the shortest run to a violation, also to a soft one if ``soft``, and the states left.
 
     Breadth first over all orders; the states left are 0 if the budget did not suffice.
     """
@@ -298,7 +298,7 @@ def shortest(machine: Machine, budget: int, soft: bool) -> tuple[Run | None, int
         events = list(machine.events(state))
         if not events or machine.finished(state):
             wrong = machine.last(state)
-            if wrong is not None:
+            if wrong is not None and (soft or not wrong.soft):
                 return _run(machine, came, state, None, wrong), budget - len(came)
             continue
         for event in events:
@@ -372,7 +372,7 @@ def _follow(machine: Machine, held: tuple[int, Task] | None, soft: bool) -> Run 
         free = list(machine.events(state))
         if not free or machine.finished(state):
             wrong = machine.last(state)
-            return None if wrong is None else Run(machine, tuple(events), wrong)
+            return Run(machine, tuple(events), wrong) if wrong is not None and (soft or not wrong.soft) else None
         event = next((event for event in free if held is None or event[0] != held[0] or event[1] is not held[1]), None)
         if event is None:
             event, held = free[0], None

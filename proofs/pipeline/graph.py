@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
 
 from layoutalg.ground.errors import Diagnostic, RepresentabilityError
-from layoutalg.proofs.pipeline.document import GROUPS, SIGNALS, Op, Part, Pipeline, Role
+from layoutalg.proofs.pipeline.document import GROUPS, SIGNALS, WRITES, Op, Part, Pipeline, Role
 
 ENDLESS: Final = 1 << 60
 What: TypeAlias = Literal["start", "done", "phase", "end"]
@@ -57,16 +57,19 @@ class Event:
 class Instances:
     """The instances of an op on a ring: loop ops have numbers from ``low`` to N + ``high`` - 1, others one number.
 
+    A loop op with an absolute index has one number too, in all its iterations.
+
     Args:
         role: Its role.
         part: Its part.
         place: Its place there.
         op: The op.
-        shift: Number minus coordinate; for ops outside of loops the number itself, of ``post`` minus N.
+        shift: Number minus coordinate; for ops with one number that number, minus N unless ``fixed``.
         start: Its event when it starts.
         done: Its event when it is done; the same for an op that is done at once.
-        low: First number of a loop op; for an op after the loops the least N that runs it.
+        low: First number of a loop op; for an op with one number the least N that runs it.
         high: End of the numbers of a loop op, minus N.
+        fixed: Whether it has one number, which does not depend on N.
     """
 
     role: str
@@ -78,21 +81,27 @@ class Instances:
     done: int
     low: int = 0
     high: int = 0
+    fixed: bool = False
+
+    @property
+    def runs(self) -> bool:
+        """Whether its numbers are an interval."""
+        return self.part == "loop" and not self.fixed
 
     def numbers(self, trips: int) -> range:
         """Return the numbers when N is ``trips``."""
-        if self.part == "loop":
+        if self.runs:
             return range(self.low, max(self.low, trips + self.high))
-        if self.part == "post" and trips < self.low:
+        if trips < self.low:
             return range(0)
-        number = self.shift + (trips if self.part == "post" else 0)
+        number = self.shift + (0 if self.fixed else trips)
         return range(number, number + 1)
 
     def ends(self) -> tuple[list[int], list[int]]:
         """Return the fixed ends of the numbers, and those that move with N (minus N)."""
-        if self.part == "loop":
+        if self.runs:
             return [self.low], [self.high]
-        return ([self.shift, self.shift + 1], []) if self.part == "pre" else ([], [self.shift, self.shift + 1])
+        return ([self.shift, self.shift + 1], []) if self.fixed else ([], [self.shift, self.shift + 1])
 
 
 @dataclass(slots=True)
@@ -165,20 +174,19 @@ def _add_op(
     """Add the events of an op and its use of a barrier or a buffer."""
     pipeline = graph.pipeline
     where = f"{role.name}.{part}[{place}], {op}"
-    index = op.off
-    if op.idx_abs is not None:
-        if part != "pre":
-            raise outside("an absolute index after the start", where)
-        index = op.idx_abs
+    index = op.off if op.idx_abs is None else op.idx_abs
+    fixed = part == "pre" or op.idx_abs is not None
+    if part == "loop" and fixed and (op.on_barrier or op.op in WRITES):
+        raise outside("an absolute index that every iteration adds to", where)
     low, high = op.first, role.trip - op.last
-    if part == "post" and (op.bar or op.buf):
+    if part == "post" and (op.bar or op.buf) and not fixed:
         if pipeline.least + role.trip < 0:
             raise outside(f"an index after a loop that may run N{role.trip:+d} < 0 times", where)
         index += role.trip
         low = 0 if op.op == "wait" else max(0, -index)
-    if part == "loop" and (op.bar or op.buf) and op.op != "wait":
+    if part == "loop" and (op.bar or op.buf) and op.op != "wait" and not fixed:
         low = max(low, -index)  # an op with a negative index is left out
-    gone = part == "pre" and index < 0 and op.op != "wait"
+    gone = fixed and index < 0 and op.op != "wait"
     start = graph.add(Event(role.name, part, place, "start", low, high))
     done = start
     if op.op in ("wait", "tma_load") or op.op in GROUPS or op.op in SIGNALS:
@@ -197,8 +205,10 @@ def _add_op(
             if ring == op.bar:
                 turn = op.ph + turned.get((role.name, part, place), 0)
                 shift += turn * dict(pipeline.barriers)[ring].slots
-            numbers = (low + shift, high + shift) if part == "loop" else (low, 0)
-            use = Instances(role.name, part, place, op, shift, start, done, *numbers)
+            numbers = (low, 0)
+            if part == "loop":
+                numbers = (max(0, low - high + 1), 0) if fixed else (low + shift, high + shift)
+            use = Instances(role.name, part, place, op, shift, start, done, *numbers, fixed)
             graph.uses.setdefault(ring, []).append(use)
     last = done if op.op == "wait" else start
     return part, place, op, start, last
@@ -294,15 +304,15 @@ def _to_phase(graph: Graph, use: Instances, phase: int) -> None:
     """Add the edges between an op on a barrier and its phase."""
     if use.op.on_barrier:
         for event in {use.start, use.done}:
-            if use.part == "loop":
+            if use.runs:
                 graph.steps[event].append((phase, use.shift))
-            elif use.part == "pre":
+            elif use.fixed:
                 graph.heads[event].append((0, phase, use.shift))
             else:
                 graph.tails[event].append((0, False, phase, use.shift))
-    elif use.part == "loop":
+    elif use.runs:
         graph.steps[phase].append((use.done, -use.shift))
-    elif use.part == "pre":
-        graph.heads[phase].append((use.shift, use.done, 0))
+    elif use.fixed:
+        graph.heads[phase].append((use.shift, use.done, graph.events[use.done].low if use.part == "loop" else 0))
     else:
         graph.tails[phase].append((use.shift, False, use.done, 0))

@@ -19,7 +19,10 @@ FARTHEST_END = 64
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """One side of an obligation: an event whose instances have numbers, as in ``Instances``."""
+    """One side of an obligation: an event whose instances have numbers, as in ``Instances``.
+
+    If it has one number in all iterations, ``first`` is the coordinate of the first, and ``last`` + N that of the last.
+    """
 
     part: str
     event: int
@@ -27,6 +30,14 @@ class End:
     low: int
     high: int
     most: int = ENDLESS
+    fixed: bool = False
+    first: int = 0
+    last: int = 0
+
+    @property
+    def runs(self) -> bool:
+        """Whether its numbers are an interval."""
+        return self.part in ("loop", "phase") and not self.fixed
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +80,7 @@ def obligations(graph: Graph, policy: str) -> Iterator[Obligation]:
         phase = graph.events[graph.phases[name]]
         phases = End("phase", graph.phases[name], 0, phase.low, phase.high, phase.most)
         for use in graph.uses.get(name, ()):
-            starts, ends = _end(use, use.start), _end(use, use.done)
+            starts, ends = _end(graph, use, use.start), _end(graph, use, use.done)
             if use.op.on_barrier:
                 what = "meets an earlier phase than its own"
                 yield Obligation("ub", what, name, phases, starts, barrier.slots, use)
@@ -91,14 +102,16 @@ def expectations(graph: Graph) -> Iterator[list[Obligation]]:
             if use.op.op == "expect":
                 what = "its phase may complete before it"
                 yield [
-                    Obligation("ub", what, name, _end(use, use.start), _end(other, other.start), 0, use)
+                    Obligation("ub", what, name, _end(graph, use, use.start), _end(graph, other, other.start), 0, use)
                     for other in arrivals
                     if other.part == use.part and other.low <= use.low and other.high >= use.high
                 ]
 
 
-def _end(use: Instances, event: int) -> End:
-    return End(use.part, event, use.shift, use.low, use.high)
+def _end(graph: Graph, use: Instances, event: int) -> End:
+    known = graph.events[event]
+    ends = (known.low, known.high - 1) if use.part == "loop" and use.fixed else (0, 0)
+    return End(use.part, event, use.shift, use.low, use.high, ENDLESS, use.fixed, *ends)
 
 
 def _accesses(graph: Graph, name: str, slots: int, policy: str) -> Iterator[Obligation]:
@@ -111,74 +124,94 @@ def _accesses(graph: Graph, name: str, slots: int, policy: str) -> Iterator[Obli
         for read in reads:
             fence = generic and read.op.op not in GENERIC
             what = "may read before the write of its index is done"
-            yield Obligation("race", what, name, _end(write, write.done), _end(read, read.start), 0, read)
+            yield Obligation("race", what, name, _end(graph, write, write.done), _end(graph, read, read.start), 0, read)
             if fence:
                 what = "reads a generic write with no proxy fence in between"
-                yield Obligation("race", what, name, _end(write, write.done), _end(read, read.start), 0, read, True)
+                yield Obligation(
+                    "race", what, name, _end(graph, write, write.done), _end(graph, read, read.start), 0, read, True
+                )
             what = "may overwrite what is still to be read"
-            yield Obligation("race", what, name, _end(read, read.done), _end(write, write.start), slots, write)
+            yield Obligation(
+                "race", what, name, _end(graph, read, read.done), _end(graph, write, write.start), slots, write
+            )
             if not generic and read.op.op == "read" and policy == "strict":
                 what = "overwrites after a generic read with no proxy fence in between"
                 yield Obligation(
-                    "race", what, name, _end(read, read.done), _end(write, write.start), slots, write, True
+                    "race",
+                    what,
+                    name,
+                    _end(graph, read, read.done),
+                    _end(graph, write, write.start),
+                    slots,
+                    write,
+                    True,
                 )
         for other in writes:
             what = "may overwrite a slot that is still written"
-            yield Obligation("race", what, name, _end(write, write.done), _end(other, other.start), slots, other)
+            yield Obligation(
+                "race", what, name, _end(graph, write, write.done), _end(graph, other, other.start), slots, other
+            )
             if generic and other.op.op == "tma_load":
                 what = "overwrites a generic write with no proxy fence in between"
                 yield Obligation(
-                    "race", what, name, _end(write, write.done), _end(other, other.start), slots, other, True
+                    "race",
+                    what,
+                    name,
+                    _end(graph, write, write.done),
+                    _end(graph, other, other.start),
+                    slots,
+                    other,
+                    True,
                 )
 
 
 def show(graph: Graph, obligation: Obligation) -> list[Shown] | None:
     """Return paths for all instances of an obligation, or None."""
     found: list[Shown] = []
-    for frame, source, target in _instances(graph.pipeline.least, obligation):
-        shown = _show(graph, obligation, frame, source, target)
+    for family in _instances(graph.pipeline.least, obligation):
+        shown = None if family is None else _show(graph, obligation, *family)
         if shown is None:
             return None
         found += shown
     return found
 
 
-def _instances(least: int, one: Obligation) -> Iterator[tuple[Frame, int, int]]:
-    """Yield the families of instances: a frame, and the coordinates of both events in it."""
+def _instances(least: int, one: Obligation) -> Iterator[tuple[Frame, int, int] | None]:
+    """Yield the families of instances: a frame, and the coordinates of both events in it; None if there is no frame.
+
+    An end that has one number in all iterations is reached if its first instance is, and left behind with its last.
+    """
     source, target, apart = one.source, one.target, one.apart
-    first, second = _runs(source), _runs(target)
-    if first and second:
+    if source.part == "loop" and source.fixed:
+        if target.fixed and source.shift + apart != target.shift:
+            return
+        if target.part == "post" and target.fixed:
+            yield ends_frame(max(least, source.low, target.low)), source.last, 0
+        else:
+            yield None
+    elif source.runs and target.runs:
         low = max(source.low, target.low - apart)
         high = min(source.high, target.high - apart) - 1
-        if high > -ENDLESS:
-            yield Frame(low, high, max(least, low - high)), -source.shift, apart - target.shift
-    elif first or second:
-        loop, once = (source, target) if first else (target, source)
-        number = once.shift + (-apart if first else apart)  # of the loop's event, minus N if the other is after loops
+        yield Frame(low, high, max(least, low - high)), -source.shift, apart - target.shift
+    elif source.runs or target.runs:
+        loop, once = (source, target) if source.runs else (target, source)
+        number = once.shift + (-apart if source.runs else apart)  # of the loop's event, minus N unless fixed
         at = number - loop.shift
-        if once.part == "pre":
+        if once.fixed:
             if loop.low <= number < loop.most:
-                frame = numbers_frame(max(least, number - loop.high + 1))
-                yield frame, *((at, 0) if first else (0, at))
+                frame = numbers_frame(max(least, once.low, number - loop.high + 1))
+                yield frame, *((at, once.first) if source.runs else (once.first, at))
         elif number < loop.high:
             frame = ends_frame(max(least, once.low, loop.low - number))
-            yield frame, *((at, 0) if first else (0, at))
-    elif source.part == target.part:
+            yield frame, *((at, 0) if source.runs else (0, at))
+    elif source.fixed == target.fixed:
         if source.shift + apart == target.shift:
             most = max(least, source.low, target.low)
-            yield numbers_frame(least) if source.part == "pre" else ends_frame(most), 0, 0
-    elif source.part == "pre":
-        trips = source.shift + apart - target.shift
-        if trips >= max(least, target.low):
-            yield fixed_frame(trips), 0, 0
-    else:  # a source after the loops, whose target is before them
-        trips = target.shift - apart - source.shift
-        if trips >= max(least, source.low):
-            yield fixed_frame(trips), 0, 0
-
-
-def _runs(end: End) -> bool:
-    return end.part in ("loop", "phase")
+            yield numbers_frame(most) if source.fixed else ends_frame(most), 0, target.first
+    else:
+        trips = (source.shift + apart - target.shift) * (1 if source.fixed else -1)
+        if trips >= max(least, source.low, target.low):
+            yield fixed_frame(trips), 0, target.first
 
 
 def _show(graph: Graph, one: Obligation, frame: Frame, source: int, target: int) -> list[Shown] | None:

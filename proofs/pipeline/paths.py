@@ -65,13 +65,15 @@ def path(graph: Graph, frame: Frame, source: Step, target: Step, fence: bool = F
         found: list[Step] = [(after, at + far) for after, far in steps[event]]
         if frame.heads:
             found += [(after, y) for x, after, y in graph.heads[event] if events[event].once or x == at]
+        if frame.heads and frame.tails is None and events[event].once:
+            found += [(after, y) for _, _, after, y in graph.tails[event] if events[after].once]
         if frame.tails is not None:
             for x, below, after, y in graph.tails[event]:
                 here = events[event].once or (at - frame.tails <= x if below else at - frame.tails == x)
                 if here:
                     found.append((after, y if events[after].once else y + frame.tails))
-            if frame.heads:
-                found += [(after, 0) for before, after in graph.crossings if before == event]
+        if frame.heads:
+            found += [(after, 0) for before, after in graph.crossings if before == event]
         for after, y in found:
             if not lowest <= y <= highest or not exists(graph, frame, after, y):
                 continue
@@ -91,7 +93,7 @@ def exists(graph: Graph, frame: Frame, event: int, at: int) -> bool:
     if known.part == "pre":
         return frame.heads
     if known.part == "post":
-        return frame.tails is not None and frame.least >= known.low
+        return (frame.heads or frame.tails is not None) and frame.least >= known.low
     if known.most < ENDLESS and not (frame.heads and at < known.most):
         return False
     return frame.low + at >= known.low and frame.high + at < known.high

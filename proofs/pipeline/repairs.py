@@ -7,8 +7,8 @@ from dataclasses import replace
 from functools import lru_cache
 
 from layoutalg.ground.errors import Repair
-from layoutalg.proofs.pipeline.decision import Proof, prove
 from layoutalg.proofs.pipeline.document import GROUPS, PARTS, Op, Pipeline, Role
+from layoutalg.proofs.pipeline.proving import Proof, prove
 
 MOST = 3
 """repairs: offered at a time"""

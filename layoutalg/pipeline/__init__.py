@@ -1,4 +1,4 @@
-"""Pipelines: which role waits for, copies, reads and writes what in each iteration, and whether that is ever unsafe."""
+"""Pipelines of asynchronous copies, and whether they are safe for every trip count."""
 
 from __future__ import annotations
 
