@@ -502,7 +502,8 @@ class Fact:
 
 
 def pipeline(statement, evidence):
-    """A pipeline document meets no violation under a policy, for any N that it allows and in any order of events."""
+    """A pipeline document meets no violation under a policy, for any N that it allows and in any order of events, on a
+    target that has room for it."""
     made = Pipeline(statement.pipeline, evidence.turns, evidence.completed)
     strict = statement.policy == "strict"
     for name in made.barriers:
