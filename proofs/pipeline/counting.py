@@ -66,9 +66,6 @@ def completed(graph: Graph, name: str) -> tuple[int, int] | Miscount:
     uses = graph.uses.get(name, [])
     adds = [use for use in uses if use.op.on_barrier]
     waits = [use for use in uses if not use.op.on_barrier]
-    late = any(use.fixed and use.part == "post" for use in adds)
-    if late and not all(use.fixed and (use.op.on_barrier or use.part == "post") for use in uses):
-        raise outside("what the ends of loops arrive at with an absolute index is waited for before", name)
     if not adds:
         idle = next((use for use in waits if not use.fixed or use.shift >= 0), None)
         if idle is None:
@@ -130,8 +127,10 @@ def _sums(graph: Graph, uses: Iterable[Instances]) -> tuple[int, int, int]:
         if use.op.op == "arrive":
             arrivals += use.op.n
         elif use.op.op == "tma_load":
-            size = use.op.bytes
-            delivered += dict(graph.pipeline.buffers)[use.op.buf].bytes if size is None else size
+            size = dict(graph.pipeline.buffers)[use.op.buf].bytes if use.op.bytes is None else use.op.bytes
+            if not size:
+                raise outside("no barrier knows when a copy of 0 bytes is done", str(use.op))
+            delivered += size
         elif use.op.op != "wait":
             arrivals += int(use.op.op != "expect")
             expected += use.op.bytes or 0

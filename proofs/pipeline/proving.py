@@ -27,7 +27,7 @@ class Proof:
 
     graph: Graph
     pace: int
-    times: tuple[int, ...]
+    times: tuple[tuple[int, int], ...]
     shown: tuple[Shown, ...]
 
 
