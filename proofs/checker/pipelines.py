@@ -276,7 +276,7 @@ class Pipeline:
     def filled(self, name):
         """All indices that are read are written, and the written ones are neighbours."""
         writes, reads = ([node.numbers[name][1] for node in nodes] for nodes in self.accesses(name))
-        if any(node.kind in WRITES and node.op.buf == name for node in self.nodes.values()):
+        if writes:
             for size, numbers in cases(self.least, writes + reads):
                 written = [any(inside(span, size, x) for span in writes) for x in numbers]
                 for x, known in zip(numbers, written):
