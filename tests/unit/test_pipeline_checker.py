@@ -142,7 +142,8 @@ DOCUMENTS = {
     "a result after the loop": ring(
         2, LOAD,
         {**consumer(*multiplied()), "post": [op("write", buf="C", idx_abs=0), op("arrive", bar="c", idx_abs=0)]},
-        {"name": "end", "pre": [wait("c"), op("read", buf="C"), op("arrive", bar="d")]},
+        {"name": "end",
+         "post": [wait("c", idx_abs=0), op("read", buf="C", idx_abs=0), op("arrive", bar="d", idx_abs=0)]},
         {"name": "last", "post": [wait("d", idx_abs=0)]},
         barriers={"c": {"count": 1, "slots": 1}, "d": {"count": 1}}, buffers={"C": {"slots": 1}},
     ),
