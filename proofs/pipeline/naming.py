@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from math import lcm
 from typing import Final
 
-from layoutalg.proofs.pipeline.ttgir import Event, Memory, Part, Slot, Track, refuse
+from layoutalg.proofs.pipeline.kernel_events import Event, Memory, Part, Slot, Track, refuse
 from layoutalg.proofs.pipeline.waves import Wave
 
 ARRIVALS: Final = ("arrive", "arrive_tx", "mma_arrive", "cp_async_arrive")

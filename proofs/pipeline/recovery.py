@@ -12,8 +12,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias
 
+from layoutalg.proofs.pipeline.kernel_events import Event, Kernel, Memory, Track, refuse
 from layoutalg.proofs.pipeline.naming import Named, Namer, Ring, rings
-from layoutalg.proofs.pipeline.ttgir import Event, Kernel, Memory, Track, followed, refuse
+from layoutalg.proofs.pipeline.ttgir import followed
 from layoutalg.proofs.pipeline.waves import Linear
 
 DEEPEST: Final = 8
