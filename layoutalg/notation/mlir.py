@@ -107,7 +107,7 @@ def read_mlir(text: object) -> Region:
                 fail(line, "a region must be open where a brace closes", words)
             regions.pop()
             owner = owners.pop()
-            words = words[1:].strip()
+            words = words[1:].strip().lstrip(")")
         elif _NAME.match(words) or _RESULTS.match(words):
             owner, words = _operation(line, words)
             here.operations.append(owner)
@@ -122,7 +122,7 @@ def read_mlir(text: object) -> Region:
             owner.regions.append(Region(header, line, _arguments(header)))
             owners.append(owner)
             regions.append(owner.regions[-1])
-            words = "" if len(owner.regions) > 1 else header
+            words = "" if len(owner.regions) > 1 else header.rstrip("(")
         head, types = _parts(words)
         owner.head = f"{owner.head} {head}".strip()
         owner.types = types or owner.types

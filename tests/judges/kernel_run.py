@@ -1,7 +1,7 @@
 """Run a Triton kernel's TTGIR with numbers: what each role does, in order, for given arguments.
 
-A second reading of the texts that shares only the grammar of MLIR with ``proofs.pipeline``: every value is a number, loops
-are run, and an event has the slot and the parity that the text computes.
+A second reading of the texts that shares only the grammar of MLIR with ``proofs.pipeline``: every value is a number,
+loops are run, and an event has the slot and the parity that the text computes.
 """
 
 from __future__ import annotations
@@ -91,14 +91,18 @@ class Run:
             return None
         if name == "cmpi":
             a, b = given
-            return int({"slt": a < b, "sle": a <= b, "sgt": a > b, "sge": a >= b, "eq": a == b, "ne": a != b}[one.head[:3].strip(", ")])
+            return int(
+                {"slt": a < b, "sle": a <= b, "sgt": a > b, "sge": a >= b, "eq": a == b, "ne": a != b}[
+                    one.head[:3].strip(", ")
+                ]
+            )
         if name == "select":
             return given[1] if given[0] else given[2]
         if name.startswith("ext"):
             return given[0]
         a, b = given
         if name in ("divsi", "remsi"):
-            assert a >= 0 and b > 0
+            assert a >= 0 < b
         rules = {"addi": a + b, "subi": a - b, "muli": a * b, "xori": a ^ b, "andi": a & b, "maxsi": max(a, b)}
         rules |= {"divsi": a // b, "remsi": a % b, "ceildivsi": -(-a // b)} if b > 0 else {}
         return rules[name]
@@ -119,8 +123,8 @@ class Run:
             if len(given) < 2 or given[1]:
                 self.note("arrive" if name[0] == "a" else "arrive_tx", given[0], int(second[1]))
         elif name == "async_tma_copy_global_to_local":
-            after = [values for values in re.findall(VALUE, re.sub(r"\[[^\]]*\]", "", head))]
-            slots = {word: value for word, value in zip(words, given, strict=True)}
+            after = re.findall(VALUE, re.sub(r"\[[^\]]*\]", "", head))
+            slots = dict(zip(words, given, strict=True))
             if len(after) < 4 or slots[after[3]]:
                 bar = slots[after[2]]
                 self.note("tma_load", slots[after[1]], bar[0], bar[1] or 0)
@@ -128,7 +132,11 @@ class Run:
             self.note("tma_store", given[-1])
             self.note("bulk_commit")
         elif name in ("async_tma_store_wait", "warp_group_dot_wait", "async_wait"):
-            kinds = {"async_tma_store_wait": "bulk_wait", "warp_group_dot_wait": "mma_wait", "async_wait": "cp_async_wait"}
+            kinds = {
+                "async_tma_store_wait": "bulk_wait",
+                "warp_group_dot_wait": "mma_wait",
+                "async_wait": "cp_async_wait",
+            }
             self.note(kinds[name], None, count)
         elif name == "warp_group_dot":
             for value in given[:2]:
@@ -136,7 +144,7 @@ class Run:
             self.note("mma_commit")
         elif name == "tc_gen5_mma":
             bars = re.findall(rf"({VALUE})\[({VALUE})\]", head)
-            slots = {word: value for word, value in zip(words, given, strict=True)}
+            slots = dict(zip(words, given, strict=True))
             plain = re.findall(VALUE, re.sub(r"\[[^\]]*\]", "", head))
             if not slots[plain[4]]:
                 return
@@ -158,7 +166,11 @@ class Run:
 def written_out(document: dict[str, Any], name: str, trips: int) -> Events:
     """Return what a role of a pipeline document does for N = ``trips``, in the same form."""
     role = next(entry for entry in document["roles"] if entry["name"] == name)
-    slots = {ring: entry["slots"] for part in ("barriers", "buffers") for ring, entry in document[part].items()}
+    slots = {
+        ring: entry.get("slots", document["stages"])
+        for part in ("barriers", "buffers")
+        for ring, entry in document[part].items()
+    }
     trip = max(0, trips + int(role.get("trip", "N")[1:] or 0))
     events: Events = []
     parts = [(op, 0) for op in role.get("pre", ())]
@@ -167,10 +179,11 @@ def written_out(document: dict[str, Any], name: str, trips: int) -> Events:
             guard = op.get("guard", {"from": 0, "until": 0})
             if guard["from"] <= k < trip - guard["until"]:
                 parts.append((op, k))
+    main = len(parts)
     parts += [(op, trip) for op in role.get("post", ())]
-    for op, k in parts:
+    for place, (op, k) in enumerate(parts):
         index = op.get("idx_abs", k + op.get("off", 0))
-        if index < 0 and op["op"] != "wait":
+        if index < 0 and (op["op"] != "wait" or place >= main):
             continue
         places: list[Any] = []
         for ring in [op[key] for key in ("buf", "bar") if key in op]:
@@ -188,3 +201,40 @@ def written_out(document: dict[str, Any], name: str, trips: int) -> Events:
             more = [op["n"]]
         events.append((op["op"], *places, *more))
     return events
+
+
+def compared(run: Run, document: dict[str, Any], name: str, trips: int) -> tuple[Events, Events]:
+    """Return what the kernel does in a role and what the document says, without what means nothing.
+
+    Left out are fences, which Triton inserts later, the barriers at which partitions begin and end, and groups that are
+    closed or awaited while they are empty. A part of a role that is repeated has the events of all its turns.
+    """
+    role = next(entry for entry in document["roles"] if entry["name"] == name)
+    ops = [op for part in ("pre", "loop", "post") for op in role.get(part, ())]
+    rings = {re.split(r"\[|, line ", op[key])[0] for op in ops for key in ("buf", "bar") if key in op}
+    kinds = {op["op"] for op in ops}
+    kernel = [event for event in run.roles[name.split(",")[0]] if _of(event, rings, kinds)]
+    stated = [event for event in written_out(document, name, trips) if _of(event, rings - {"start", "end"}, kinds)]
+    if "," in name and len(kernel) % max(1, len(stated)) == 0:
+        stated = stated * (len(kernel) // max(1, len(stated)))
+    if name == "default" and "end" in rings and kernel[0][0] == "wait" and kernel[0] != stated[0]:
+        assert kernel[0][-1] == 1  # a phase that is over before partitions begin
+        del kernel[0]
+    return _without_empty(kernel), _without_empty(stated)
+
+
+def _of(event: tuple[Any, ...], rings: set[str], kinds: set[str]) -> bool:
+    named = len(event) > 1 and isinstance(event[1], str)
+    return event[0] != "proxy_fence" and (event[1] in rings if named else event[0] in kinds)
+
+
+def _without_empty(events: Events) -> Events:
+    found: Events = []
+    started = set()
+    for event in events:
+        started.add(event[0])
+        group = {"mma_": "mma", "bulk": "tma_store", "cp_a": "cp_async"}.get(event[0][:4])
+        bare = len(event) < 3
+        if not (bare and group and group not in started):
+            found.append(event)
+    return found
