@@ -95,6 +95,17 @@ class TestVerdicts:
             assert isinstance(found, Proved)
             assert found
 
+    @pytest.mark.parametrize(("stages", "behind"), [(2, 1), (3, 2), (4, 2), (4, 3), (6, 5)])
+    def test_slots_may_be_released_late_whatever_n_is(self, stages: int, behind: int) -> None:
+        block = Builder(stages)
+        tiles = block.ring("tiles", A=64)
+        load, use = block.role("load"), block.role("use")
+        tiles.acquire(load).load().commit()
+        tiles.wait(use).mma().release(behind=behind)
+        found = verify(block.pipeline())
+        assert isinstance(found, Proved)
+        assert found.to_certificate().check()
+
     def test_a_refutation_names_place_and_run(self) -> None:
         made = ring()
         made["roles"][1]["loop"][3]["n"] = 1
