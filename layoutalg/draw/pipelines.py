@@ -134,7 +134,7 @@ def _timeline(canvas: Canvas, timeline: Timeline, top: float, note: str) -> None
             else:
                 begin = rows[source] + ROW * min(passing.slot, SLOTS - 1)
             end = lanes[passing.role] + (33 if begin > lanes[passing.role] + 33 else 13)
-            ends = left + STEP * (passing.end - first) + STEP / 2
+            ends = left + STEP * (passing.end - first) + 0.8 * STEP
             words = f"{passing.barrier}[{passing.slot}] completes and lets {pipeline.roles[passing.role].name} pass"
             canvas.arrow((left + STEP * (passing.start - first), begin), (ends, end), words)
     if first:

@@ -105,7 +105,7 @@ def of_proof(proof: Proof) -> Timeline:
         >>> tiles.wait(math).mma().release()
         >>> timeline = of_proof(verify(block.pipeline()).subject[2])
         >>> [(fill.slot, fill.index, fill.start, fill.full, fill.empty) for fill in timeline.fills]
-        [(0, 0, 2, 7, 12), (1, 1, 5, 10, 17), (0, 2, 15, 20, 25), (1, 3, 20, 25, 30)]
+        [(0, 0, 2, 7, 12), (1, 1, 5, 10, 19), (0, 2, 16, 21, 26), (1, 3, 23, 28, 33)]
     """
     graph = proof.graph
     pipeline = graph.pipeline

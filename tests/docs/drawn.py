@@ -127,12 +127,14 @@ def pipelines() -> dict[str, str]:
     found: dict[str, object] = {"pipeline": block.pipeline()}
     for name, (role, place, change) in {
         "pipeline-bytes": (0, 1, {"bytes": 16384}), "pipeline-phase": (0, 0, {"ph": 0}),
-        "pipeline-race": (1, 0, {"ph": -1}), "pipeline-fence": (1, 7, {"op": "mma_commit"}),
-        "pipeline-unknown": (2, 2, {"guard": {"from": 1}}),
+        "pipeline-race": (1, 0, {"ph": -1}), "pipeline-fence": (1, 5, {"op": "mma_commit"}),
+        "pipeline-early": (2, 3, {"n": 1}),
     }.items():  # fmt: skip
         document: Any = block.pipeline().to_json()
         document["roles"][role]["loop"][place] |= change
         found[name] = la.pipeline.verify(document)
+    document = block.pipeline().to_json()
+    document["roles"][2]["loop"].insert(1, {"op": "bulk_commit", "guard": {"from": 1}})
     found["pipeline-unknown"] = la.pipeline.Pipeline.from_json(document)
     document = block.pipeline().to_json()
     document["barriers"]["tiles.full"]["count"] = 0
