@@ -116,7 +116,7 @@ EVIDENCE = {
     "turns": [range(-1, 2, 2)],  # a wait with flip is read as one of the phase before, or after, which has its parity
     "completed": [(str, WIDE, range(2))],  # the phases of a barrier that complete: 0, 1, ... below this + moves N
     "pace": POSITIVE,
-    "events": [(str, {*PARTS, "phase"}, NATURAL, {"start", "done"}, int)],  # with times, see ``live``
+    "events": [(str, {*PARTS, "phase"}, NATURAL, {"start", "done"}, int, NATURAL)],  # with time and late, see ``live``
     # for N from least to most and k from low to high, N added to the last ``moves`` of these: the events of the path,
     # each at k plus a constant, happen in this order
     "facts": [
@@ -128,6 +128,9 @@ ENDLESS = 2**99  # above all lines for all N at once, so that comparing there co
 
 # --- lines and spans -------------------------------------------------------------------------------------------------
 # A line (c, m) is c + m N, m = 0 or 1. A span (start, low, high) is, for N >= start, the x with low <= x < high.
+ONE = 0, (0, 0), (1, 0)  # the span of the number 0
+
+
 def at(line, size):
     return line[0] + line[1] * size
 
@@ -168,11 +171,11 @@ def cases(least, spans, lines=(), starts=()):
 # --- the pipeline ----------------------------------------------------------------------------------------------------
 class Node:
     """An op, or the phases of a barrier. ``span``: in loops the k that run it, after them only the N, of phases the
-    numbers. ``numbers``, by ring: the number less k, and the span of numbers."""
+    numbers. ``numbers``, by ring: the number less k (if it is ``fixed`` the number), and the span of numbers."""
 
     def __init__(self, owner, part, place, entries):
         self.owner, self.part, self.place, self.op, self.kind = owner, part, place, entries, entries.op
-        self.span, self.numbers = (0, (0, 0), (1, 0)), {}
+        self.span, self.numbers, self.fixed = ONE, {}, False
         self.once = part in ("pre", "post")
         self.start = owner, part, place, "start"
         self.done = owner, part, place, "done" if self.kind in LATER else "start"
@@ -205,7 +208,7 @@ class Pipeline:
             phases.numbers[name] = 0, phases.span
             self.nodes[name, "phase", 0] = phases
         # counters that start again name the same slots and parities as counters that go on
-        loops = [node.op.off for parts in self.roles.values() for node in parts["loop"]]
+        loops = [-1 if node.fixed else node.op.off for parts in self.roles.values() for node in parts["loop"]]
         turned = any((document.phase_reset_every or 0) % (2 * slots) for slots in self.slots.values())
         same = not document.phase_reset_every or (not turned and min(loops, default=0) >= 0)
         limit(same, "counters start again at another slot or parity")
@@ -218,16 +221,19 @@ class Pipeline:
         used = [(name, rings) for name, rings in ((op.bar, self.barriers), (op.buf, self.buffers)) if name is not None]
         require(all(name in rings for name, rings in used), f"{where} names no such barrier or buffer")
         require(part == "loop" or not (op.first or op.last), f"{where} has a guard outside of the loop")
-        limit(part == "pre" or op.idx_abs is None, f"{where} has an absolute index after the start")
-        limit(part != "post" or not used or self.least + trip >= 0, f"{where} follows a loop of N{trip:+d} trips")
-        index = op.off + trip * (part == "post") if op.idx_abs is None else op.idx_abs
-        left_out = -index if used and node.kind != "wait" else 0  # from this k, or N, on the index is not negative
-        numbers = node.span
+        index, node.fixed = (op.off, part == "pre") if op.idx_abs is None else (op.idx_abs, True)
+        adds = node.kind in WRITES or (op.bar is not None and node.kind != "wait")
+        limit(part != "loop" or not node.fixed or not adds, f"{where} adds to one index in all iterations")
+        limit(part != "post" or node.fixed or not used or self.least + trip >= 0, f"{where} follows N{trip:+d} trips")
+        index += 0 if node.fixed or part == "loop" else trip
+        missing = -index if used and node.kind != "wait" else 0  # k, or N, from which on the index is not negative
+        numbers = ONE
         if part == "loop":
-            node.span = numbers = 0, (max(op.first, left_out), 0), (trip - op.last, 1)
-        elif part == "post":
-            node.span = numbers = max(0, left_out), (0, 1), (1, 1)
-        for name, rings in used if part != "pre" or left_out <= 0 else ():
+            node.span = 0, (max(op.first, 0 if node.fixed else missing), 0), (trip - op.last, 1)
+            numbers = (max(0, op.first + op.last + 1 - trip), *ONE[1:]) if node.fixed else node.span
+        elif part == "post" and not node.fixed:
+            node.span = numbers = max(0, missing), (0, 1), (1, 1)
+        for name, rings in used if missing <= 0 or not node.fixed else ():
             turn = next(turns, None) if op.flip else 0
             require(turn is not None, f"{where} is flipped and not read")
             shift = index + (op.ph + turn) * self.slots[name] * (rings is self.barriers)
@@ -270,7 +276,7 @@ class Pipeline:
     def filled(self, name):
         """All indices that are read are written, and the written ones are neighbours."""
         writes, reads = ([node.numbers[name][1] for node in nodes] for nodes in self.accesses(name))
-        if any(node.kind in WRITES and node.op.buf == name for node in self.nodes.values()):
+        if writes:
             for size, numbers in cases(self.least, writes + reads):
                 written = [any(inside(span, size, x) for span in writes) for x in numbers]
                 for x, known in zip(numbers, written):
@@ -298,11 +304,13 @@ class Pipeline:
             limit((most + 1 - self.least) * (most + trip + 2) * len(nodes) <= STEPS, "too many iterations to look at")
             for size in range(self.least, most + 1):
                 tick()
-                run = [node for node in parts["pre"] if node.numbers or node.op.buf is None]
+                run = [*parts["pre"]]
                 run += [node for k in range(size + trip) for node in parts["loop"] if inside(node.span, size, k)]
                 run += [node for node in parts["post"] if size >= node.span[0]]
                 groups = [0]  # stores of each group, the open one last
                 for node in run:
+                    if node.op.buf is not None and not node.numbers:
+                        continue  # left out
                     groups[-1] += node.kind == "tma_store"
                     groups += [0] * (node.kind == "bulk_commit")
                     groups = groups[-1 - node.op.n :] if node.kind == "bulk_wait" else groups
@@ -369,20 +377,32 @@ class Pipeline:
 
     def demand(self, why, ring, where, *orders):
         """For each x such that all nodes of ``where`` have x + far on the ring, require a fact: in one of the orders,
-        the first event, at x, comes before the second, at x + apart, if asked with a fence in between."""
+        the first event, at x, comes before the second, at x + apart, if asked with a fence in between.
+
+        If all iterations have one number, the last of them has to be the first event, or the first of them the second:
+        the others are before, or after it. So are earlier asynchronous accesses, for what covers one covers them too.
+        """
         spans, known = [moved(node.numbers[ring][1], -far) for node, far in where], []
         for one, event, other, then, apart, fence in orders:
             both = [one.numbers[ring][1], moved(other.numbers[ring][1], -apart)]
             for fact in self.facts.get((event, then), ()):
-                fars = set() if one.once else {fact.first + one.numbers[ring][0]}
-                fars |= set() if other.once else {fact.last + other.numbers[ring][0] - apart}
+                fars = set() if one.fixed or one.once else {fact.first + one.numbers[ring][0]}
+                fars |= set() if other.fixed or other.once else {fact.last + other.numbers[ring][0] - apart}
+                origins = [fact.span]  # of k
+                if one.fixed and one.part == "loop":
+                    end, moves = one.span[2]
+                    origins.append((0, (end - 1 - fact.first, moves), (end - fact.first, moves)))
+                if other.fixed and other.part == "loop":
+                    start, moves = other.span[1]
+                    origins.append((0, (start - fact.last, moves), (start + 1 - fact.last, moves)))
                 if len(fars) <= 1 and (fact.fenced or not fence):
-                    known.append((fact, both + [moved(fact.span, far) for far in fars]))
-        ends = [span for _, fact_spans in known for span in fact_spans] + [fact.span for fact, _ in known]
-        starts = [fact.most + 1 for fact, _ in known if fact.most < ENDLESS]
+                    known.append((fact, origins, both + [moved(span, far) for far in fars for span in origins]))
+        ends = [span for _, origins, fact_spans in known for span in origins + fact_spans]
+        starts = [fact.most + 1 for fact, *_ in known if fact.most < ENDLESS]
         for size, _ in cases(self.least, spans + ends, starts=starts):
             low, high = within(spans, size)
-            for begin, end in sorted(within(ends, size) for fact, ends in known if fact.speaks(size)):
+            said = [within(numbers, size) for fact, origins, numbers in known if fact.speaks(size, origins)]
+            for begin, end in sorted(said):
                 low = max(low, end) if begin <= low else low
             require(low >= high, f"{why}: no fact excludes it", ring=ring, number=low, N=size)
 
@@ -424,27 +444,33 @@ class Pipeline:
 
     # --- times -------------------------------------------------------------------------------------------------------
     def live(self, pace, times):
-        """What an event waits for has a smaller time: its own plus pace times k (of phases the number, before loops 0,
-        after them N)."""
-        links = []
+        """What an event waits for has a smaller time: its own plus pace times (k + late N), where k is the number of a
+        phase, and 0 before and after loops."""
+        links = []  # of two events: k of the second less k of the first, which is this plus some times N
         for pre, loop, post in (parts.values() for parts in self.roles.values()):
             for part in (pre, loop, post):
-                links += [(one.last, other.start, 0) for one, other in itertools.pairwise(part)]
+                links += [(one.last, other.start, 0, 0) for one, other in itertools.pairwise(part)]
                 links += [
-                    (node.start, node.done, 0) for node in part if node.done != node.start and node.kind not in GROUPS
+                    (node.start, node.done, 0, 0) for node in part if node.kind in LATER and node.kind not in GROUPS
                 ]
-            links += [(node.last, loop[0].start, 1) for node in loop[-1:]]
-            links += [(one.last, node.start, node.span[1][0]) for one in pre[-1:] for node in loop]
-            links += [(node.last, one.start, 1 - node.span[2][0]) for one in post[:1] for node in loop]
-            links += [(one.last, other.start, self.least) for one in pre[-1:] for other in post[:1]]
+            links += [(node.last, loop[0].start, 1, 0) for node in loop[-1:]]
+            links += [(one.last, node.start, node.span[1][0], 0) for one in pre[-1:] for node in loop]
+            links += [(node.last, one.start, 1 - node.span[2][0], -1) for one in post[:1] for node in loop]
+            links += [(one.last, other.start, 0, 0) for one in pre[-1:] for other in post[:1]]
         for name, phases in self.phases.items():
             for node in self.uses[name]:
-                shift = node.numbers[name][0]
-                is_wait = node.kind == "wait"
-                links.append((phases.done, node.done, -shift) if is_wait else (node.done, phases.done, shift))
-        for one, other, far in links:
+                far, moves = node.numbers[name][0], int(node.part == "post" and not node.fixed)
+                first = node.span[1][0] if node.part == "loop" and node.fixed else 0
+                if node.kind == "wait":
+                    links.append((phases.done, node.done, first - far, -moves))
+                else:
+                    links.append((node.done, phases.done, far, moves))
+        for one, other, far, moves in links:
             require(one in times and other in times, "an event has no time", one=one, other=other)
-            require(times[one] < times[other] + pace * far, "times do not grow", one=one, other=other)
+            (time, late), (then, later) = times[one], times[other]
+            moves += later - late  # how often N the times differ
+            grow = moves >= 0 and time < then + pace * (far + moves * self.least)
+            require(grow, "times do not grow", one=one, other=other)
 
 
 class Fact:
@@ -457,8 +483,10 @@ class Fact:
         self.first, self.last = path[0][2], path[-1][2]
         self.fenced = any(node.kind == "proxy_fence" for node, *_ in path[1:-1])
 
-    def speaks(self, size):
-        return self.least <= size <= self.most and at(self.low, size) < at(self.high, size)
+    def speaks(self, size, origins):
+        """Return whether it is about this N, and about some k in these spans."""
+        low, high = within(origins, size)
+        return self.least <= size <= self.most and low < high
 
     def lies(self, span, far):
         """Return whether k + far is always in a span."""
@@ -470,11 +498,12 @@ class Fact:
     def numbered(self, node, x, ring, y):
         """Return whether k + y is always the number that an op has at k + x."""
         shift, span = node.numbers.get(ring, (None, None))
-        return span is not None and (self.lies(span, y) if node.once else y == x + shift)
+        return span is not None and (self.lies(span, y) if node.once or node.fixed else y == x + shift)
 
 
 def pipeline(statement, evidence):
-    """A pipeline document meets no violation under a policy, for any N that it allows and in any order of events."""
+    """A pipeline document meets no violation under a policy, for any N that it allows and in any order of events, on a
+    target that has room for it."""
     made = Pipeline(statement.pipeline, evidence.turns, evidence.completed)
     strict = statement.policy == "strict"
     for name in made.barriers:
@@ -483,8 +512,8 @@ def pipeline(statement, evidence):
         made.filled(name)
     for role in made.roles if strict else ():
         made.stores_end(role)
-    events = [tuple(event) for *event, _ in evidence.events]
-    made.live(evidence.pace, dict(zip(events, (time for *_, time in evidence.events))))
+    events = [tuple(event[:4]) for event in evidence.events]
+    made.live(evidence.pace, dict(zip(events, (event[4:] for event in evidence.events))))
     for fact in evidence.facts:
         made.learn(fact, events)
     for name in made.barriers:

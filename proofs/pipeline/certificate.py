@@ -9,7 +9,7 @@ from layoutalg.proofs.pipeline.graph import ENDLESS
 
 if TYPE_CHECKING:
     from layoutalg.proofs.pipeline.document import Pipeline
-    from layoutalg.proofs.pipeline.graph import Graph
+    from layoutalg.proofs.pipeline.graph import Event, Graph
     from layoutalg.proofs.pipeline.obligations import Shown
     from layoutalg.proofs.pipeline.proving import Proof
 
@@ -22,7 +22,6 @@ def certificate(pipeline: Pipeline, policy: str, proof: Proof) -> Certificate:
         policy: ``"strict"`` or ``"practice"``.
         proof: Its proof.
     """
-    events = proof.graph.events
     fenced = {_ends(shown) for shown in proof.shown if shown.obligation.fence}
     needed = [shown for shown in proof.shown if shown.obligation.fence or _ends(shown) not in fenced]
     facts = list({str(fact): fact for fact in map(_fact, needed)}.values())
@@ -30,13 +29,14 @@ def certificate(pipeline: Pipeline, policy: str, proof: Proof) -> Certificate:
         "turns": _turns(proof.graph),
         "completed": _completed(proof.graph),
         "pace": proof.pace,
-        "events": [
-            [event.owner, event.part, event.place, "done" if event.part == "phase" else event.what, time]
-            for event, time in zip(events, proof.times, strict=True)
-        ],
+        "events": [[*_named(event), *time] for event, time in zip(proof.graph.events, proof.times, strict=True)],
         "facts": facts,
     }
     return Certificate("pipeline", {"pipeline": pipeline.to_json(), "policy": policy}, evidence)
+
+
+def _named(event: Event) -> tuple[object, ...]:
+    return event.owner, event.part, event.place, "done" if event.part == "phase" else event.what
 
 
 def _turns(graph: Graph) -> list[int]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from layoutalg.proofs.pipeline.document import WRITES
+from layoutalg.proofs.pipeline.document import MOST_BYTES, WRITES
 from layoutalg.proofs.pipeline.graph import ENDLESS, Graph, Instances, outside
 
 
@@ -108,6 +108,8 @@ def _fault(graph: Graph, name: str, here: list[Instances], number: int, trips: i
     told = f"{arrivals} arrival{'s' * (arrivals != 1)} for a count of {count}"
     if number < 0:
         return Miscount("ub", "a phase before the first", name, number, trips, adds[0]) if adds else None
+    if max(expected, delivered) > MOST_BYTES:
+        raise outside(f"a phase has more than {MOST_BYTES} bytes", name)
     if waits and expected != delivered:
         what = f"{expected} bytes expected, {delivered} delivered"
         return Miscount("tx_mismatch", what, name, number, trips, waits[0])
@@ -125,8 +127,10 @@ def _sums(graph: Graph, uses: Iterable[Instances]) -> tuple[int, int, int]:
         if use.op.op == "arrive":
             arrivals += use.op.n
         elif use.op.op == "tma_load":
-            size = use.op.bytes
-            delivered += dict(graph.pipeline.buffers)[use.op.buf].bytes if size is None else size
+            size = dict(graph.pipeline.buffers)[use.op.buf].bytes if use.op.bytes is None else use.op.bytes
+            if not size:
+                raise outside("no barrier knows when a copy of 0 bytes is done", str(use.op))
+            delivered += size
         elif use.op.op != "wait":
             arrivals += int(use.op.op != "expect")
             expected += use.op.bytes or 0
@@ -139,13 +143,20 @@ def _completes(graph: Graph, count: int, uses: Iterable[Instances]) -> bool:
 
 
 def unwritten(graph: Graph, name: str) -> Miscount | None:
-    """Return a read of an index of a buffer that no op writes, if other indices are written."""
+    """Return a read of an index of a buffer that no op writes, if other indices are written.
+
+    Raises: RepresentabilityError: LA971: some index is left out between two that are written.
+    """
     uses = graph.uses.get(name, [])
     writes = [use for use in uses if use.op.op in WRITES]
     reads = [use for use in uses if use not in writes]
     if not writes:
         return None
     for trips, numbers in cases(uses, graph.pipeline.least):
+        spans = [write.numbers(trips) for write in writes]
+        filled = [number for number in numbers if any(number in span for span in spans)]
+        if any(filled[0] < number < filled[-1] and number not in filled for number in numbers if filled):
+            raise outside(f"for N = {trips} some index is left out between two that are written", name)
         for number in numbers:
             for read in reads:
                 if (

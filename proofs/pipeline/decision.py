@@ -12,8 +12,8 @@ from layoutalg.ground.verdict import Refuted as Fails
 from layoutalg.proofs.certify.certificate import Certificate
 from layoutalg.proofs.pipeline import explore
 from layoutalg.proofs.pipeline.certificate import certificate
-from layoutalg.proofs.pipeline.document import CHECK, Pipeline
-from layoutalg.proofs.pipeline.explore import MOST_BYTES, Machine, Run
+from layoutalg.proofs.pipeline.document import CHECK, MOST_BYTES, Pipeline
+from layoutalg.proofs.pipeline.explore import Machine, Run
 from layoutalg.proofs.pipeline.proving import Gap, Proof, prove
 from layoutalg.proofs.pipeline.repairs import repairs
 from layoutalg.targets.registry import lookup

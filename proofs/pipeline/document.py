@@ -58,6 +58,8 @@ WRITES: Final = ("tma_load", "write", "cp_async")
 GENERIC: Final = ("read", "write", "cp_async")
 """Accesses by the generic proxy."""
 
+MOST_BYTES: Final = (1 << 20) - 1
+"""bytes: outstanding in one phase of a barrier; also its most arrivals (PTX ISA 9.1, 9.7.13.15.1)"""
 MOST_SLOTS: Final = 1 << 10
 MOST_OPS: Final = 1 << 10
 FARTHEST: Final = 1 << 20
@@ -115,6 +117,12 @@ class Op(Checked, code="LA970"):
     def on_barrier(self) -> bool:
         """Whether it adds to a phase: arrivals, expected bytes or delivered bytes."""
         return bool(self.bar) and self.op != "wait"
+
+    def is_left_out(self, part: Part) -> bool:
+        """Whether it is left out for every N: its index is negative and does not move."""
+        index = self.off if self.idx_abs is None else self.idx_abs
+        fixed = part == "pre" or self.idx_abs is not None
+        return fixed and index < 0 and self.op != "wait" and bool(self.bar or self.buf)
 
     def __str__(self) -> str:
         at = f"[{self.idx_abs if self.idx_abs is not None else f'k{self.off:+d}' if self.off else 'k'}]"
@@ -219,8 +227,6 @@ class Pipeline(Checked, Shown, code="LA970"):
         CHECK.integer(self.stages, "stages", 0, MOST_SLOTS + 1)
         for name, slots in self.rings.items():
             CHECK.integer(slots, f"slots of {name}", 0, MOST_SLOTS + 1)
-        for name, barrier in self.barriers:
-            CHECK.integer(barrier.count, f"count of {name}", 0)
         CHECK.integer(self.least, "trips", 0, FARTHEST)
         CHECK.integer(self.reset, "phase_reset_every", 0, FARTHEST)
         rings = [name for name, _ in self.barriers] + [name for name, _ in self.buffers]

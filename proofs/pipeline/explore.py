@@ -12,11 +12,10 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from layoutalg.ground import clock
-from layoutalg.proofs.pipeline.document import GENERIC, GROUPS, SIGNALS, WRITES, Op, Pipeline
+from layoutalg.proofs.pipeline.document import GENERIC, GROUPS, MOST_BYTES, SIGNALS, WRITES, Op, Pipeline
 
 KINDS: Final = ("tx_mismatch", "deadlock", "race", "ub")
 """Violations, the worst first."""
-MOST_BYTES: Final = (1 << 20) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +80,8 @@ class Machine:
             if task.op.op in WRITES:
                 key = task.buf, task.index
                 self.writes[key] = self.writes.get(key, 0) + 1
-        written = {op.buf for role in pipeline.roles for _, _, op in role.ops() if op.op in WRITES}
+        ops = [op for role in pipeline.roles for part, _, op in role.ops() if not op.is_left_out(part)]
+        written = {op.buf for op in ops if op.op in WRITES}
         self.written = [name in written for name, _ in self.slots]
 
     def _tasks(self, number: int) -> list[Task]:

@@ -186,7 +186,6 @@ def _add_op(
         low = 0 if op.op == "wait" else max(0, -index)
     if part == "loop" and (op.bar or op.buf) and op.op != "wait" and not fixed:
         low = max(low, -index)  # an op with a negative index is left out
-    gone = fixed and index < 0 and op.op != "wait"
     start = graph.add(Event(role.name, part, place, "start", low, high))
     done = start
     if op.op in ("wait", "tma_load") or op.op in GROUPS or op.op in SIGNALS:
@@ -200,7 +199,7 @@ def _add_op(
     if op.op == "proxy_fence":
         graph.fences.add(start)
     for ring in (op.bar, op.buf):
-        if ring and not gone:
+        if ring and not op.is_left_out(part):
             shift = index
             if ring == op.bar:
                 turn = op.ph + turned.get((role.name, part, place), 0)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from layoutalg.proofs.pipeline.document import GENERIC, WRITES
 from layoutalg.proofs.pipeline.graph import ENDLESS, Graph, Instances
-from layoutalg.proofs.pipeline.paths import Frame, Step, ends_frame, exists, fixed_frame, numbers_frame, path
+from layoutalg.proofs.pipeline.paths import Frame, Step, ends_frame, fixed_frame, numbers_frame, path
 
 FARTHEST_END = 64
 """instances: at most this many at each end of a loop are looked at one by one"""
@@ -93,8 +93,23 @@ def obligations(graph: Graph, policy: str) -> Iterator[Obligation]:
         yield from _accesses(graph, name, buffer.slots, policy)
 
 
-def expectations(graph: Graph) -> Iterator[list[Obligation]]:
-    """Yield, for each ``expect``, obligations one of which has to hold: some arrival of its phase comes later."""
+def alternatives(graph: Graph) -> Iterator[list[Obligation]]:
+    """Yield lists of obligations one of which has to hold.
+
+    Some arrival of its phase comes after each ``expect``. A copy into the part of a slot that another op writes
+    directly starts before that, or after a proxy fence.
+    """
+    for name, _ in graph.pipeline.buffers:
+        uses = graph.uses.get(name, ())
+        for write in [use for use in uses if use.op.op in WRITES and use.op.op in GENERIC]:
+            for copy in [use for use in uses if use.op.op == "tma_load"]:
+                what = "overwrites a generic write of its index with no proxy fence in between"
+                first, second = _end(graph, copy, copy.start), _end(graph, write, write.start)
+                after = _end(graph, write, write.done), _end(graph, copy, copy.start)
+                yield [
+                    Obligation("race", what, name, first, second, 0, copy),
+                    Obligation("race", what, name, *after, 0, copy, True),
+                ]
     for name, _ in graph.pipeline.barriers:
         uses = graph.uses.get(name, ())
         arrivals = [use for use in uses if use.op.on_barrier and use.op.op not in ("expect", "tma_load")]
@@ -265,6 +280,3 @@ def _by_size(graph: Graph, one: Obligation, frame: Frame, source: int, target: i
         if found is not None:
             return [*small, Shown(one, larger, found)]
     return None
-
-
-__all__ = ["End", "Obligation", "Shown", "exists", "expectations", "obligations", "show"]

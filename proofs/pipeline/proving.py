@@ -12,7 +12,7 @@ from layoutalg.proofs.pipeline.counting import Miscount, completed, left_running
 from layoutalg.proofs.pipeline.document import Part, Pipeline
 from layoutalg.proofs.pipeline.explore import Machine
 from layoutalg.proofs.pipeline.graph import Graph, Instances, graph_of
-from layoutalg.proofs.pipeline.obligations import Obligation, Shown, expectations, obligations, show
+from layoutalg.proofs.pipeline.obligations import Obligation, Shown, alternatives, obligations, show
 from layoutalg.proofs.pipeline.schedule import times
 
 TURNED: Final = 4
@@ -27,7 +27,7 @@ class Proof:
 
     graph: Graph
     pace: int
-    times: tuple[int, ...]
+    times: tuple[tuple[int, int], ...]
     shown: tuple[Shown, ...]
 
 
@@ -101,10 +101,11 @@ def _prove(pipeline: Pipeline, policy: str, turned: Mapping[tuple[str, Part, int
         if paths is None:
             return Gap(one.what, obligation=one)
         shown += paths
-    for several in expectations(graph):
+    for several in alternatives(graph):
         either = next((found for found in (show(graph, one) for one in several) if found is not None), None)
         if either is None:
-            return Gap("expected bytes that no arrival of the phase follows", obligation=next(iter(several), None))
+            what = several[0].what if several else "expected bytes that no arrival of the phase follows"
+            return Gap(what, obligation=next(iter(several), None))
         shown += either
     return Proof(graph, schedule[0], tuple(schedule[1]), tuple(shown))
 

@@ -351,6 +351,38 @@ def soup(rng: random.Random) -> Document:
     return document(rng.randint(1, 2), barriers, buffers, roles, rng.choice(("N >= 0", "N >= 1")))
 
 
+def pieces(rng: random.Random) -> Document:
+    """Two roles that use one buffer before, in and behind their loops, with what each access needs to be complete."""
+    roles = []
+    for number in range(2):
+        parts: dict[str, list[Op]] = {"loop": []}
+        for _ in range(rng.randint(1, 3)):
+            parts.setdefault(rng.choice(("loop", "pre", "post")), []).extend(_any_piece(rng))
+        roles.append(role(f"role{number}", **parts, trip=rng.choice(("N", "N", "N-1"))))
+    return document(rng.randint(1, 2), {"b": rng.randint(1, 2), "c": 1}, {"A": BYTES, "C": BYTES}, roles)
+
+
+def _any_piece(rng: random.Random) -> list[Op]:
+    off = rng.choice((0, 0, 1, 2, -1))
+    mma = op("mma", buf=rng.choice("AAC"), off=off)
+    thread_copy = op("cp_async", buf="A", off=off)
+    return rng.choice(
+        (
+            [op("write", buf="A", off=off)],
+            [thread_copy],
+            [thread_copy, op("cp_async_commit"), op("cp_async_wait", n=0)],
+            [thread_copy, op("cp_async_arrive", bar="b", off=off)],
+            [op("read", buf="A", off=off)],
+            [mma, op("mma_commit"), op("mma_wait", n=0)],
+            [mma, op("mma_arrive", bar="b", off=off)],
+            [*loads("c", {"A": BYTES}, off=off), wait("c", off=off)],
+            [arrive("b", off=off)],
+            [wait("b", off=off)],
+            [op("proxy_fence")],
+        )
+    )
+
+
 def _any_op(rng: random.Random) -> Op:
     place = {"off": rng.choice((0, 0, 0, 1, -1))} if rng.random() < 0.9 else {"idx_abs": rng.randint(0, 2)}
     bar, buf, ph = rng.choice("bc"), rng.choice("AC"), rng.choice((0, 0, 0, -1, 1))
@@ -381,8 +413,8 @@ FAMILIES: tuple[Callable[[random.Random], Document], ...] = (
 
 def program(rng: random.Random) -> Document:
     """A document of one of the families with no, one or two mutations, or any few ops."""
-    if rng.random() < 0.08:
-        return soup(rng)
+    if rng.random() < 0.12:
+        return rng.choice((soup, pieces))(rng)
     made = rng.choice(FAMILIES)(rng)
     for _ in range(rng.choice((0, 1, 1, 2))):
         mutate(rng, made)
@@ -659,6 +691,7 @@ def _staged(waited: int | None, at_end: bool = True, fence: bool = True, stages:
 COMMITTED = [wait("full"), MMA[0], op("mma_arrive", bar="empty")]
 CP_ASYNC = [wait("empty", ph=-1), op("cp_async", buf="A"), op("cp_async_arrive", bar="full")]
 BEHIND_A_FENCE = [wait("full"), op("proxy_fence"), *MMA, arrive("empty")]
+GAP = [op("write", buf="A", off=2)]
 FREED_FIRST = {"consumer": {"pre": FREE}, "consume": [wait("full"), *MMA, arrive("empty", ph=1)]}
 HALF = {"count": 1, "slots": 2}
 MORE = {"count": 1, "slots": 3}
@@ -752,6 +785,12 @@ LABELLED: list[dict[str, Any]] = [
     case("copies of threads that arrive at once", "B6",
          plain(produce=[*CP_ASYNC[:2], arrive("full")], consume=BEHIND_A_FENCE), "race"),
     case("copies of threads under an mma without a fence", "B12", plain(produce=CP_ASYNC), "race"),
+    case("a slot filled before the loop, and only two rounds later again", "B6",
+         document(1, {}, {"A": BYTES}, [role("first", [], pre=CP_ASYNC[1:2]), role("later", GAP)]), "race"),
+    case("a read before the loop of a slot that is filled again two rounds later", "B6",
+         document(1, {}, {"A": BYTES}, [role("first", [], pre=[WRITE[1], READ[0]]), role("later", GAP)]), "race"),
+    case("halves of a slot by a thread and by a copy, without a fence", "B12",
+         document(1, {"full": 1}, {"A": BYTES}, [role("all", [], pre=[WRITE[1], *LOAD, wait("full")])]), "race"),
     case("a block barrier that two of three roles reach", "B20",
          _block_barrier(3), "deadlock", "flashinfer-ai/flashinfer#2996"),
     case("a barrier of the two roles that meet", "", _block_barrier(2), "safe"),

@@ -16,10 +16,11 @@ from hypothesis import strategies as st
 from judges.certificates import sealed, told
 
 from layoutalg.cli import main
-from layoutalg.ground.errors import MalformedError
+from layoutalg.ground.errors import MalformedError, RepresentabilityError
 from layoutalg.proofs import checker
 from layoutalg.proofs.checker import base, pipelines
 from layoutalg.proofs.pipeline import Pipeline, verify
+from layoutalg.proofs.pipeline.certificate import certificate as certificate_of
 from layoutalg.proofs.pipeline.decision import Proof, Proved, prove
 from layoutalg.proofs.pipeline.document import GROUPS
 from layoutalg.proofs.pipeline.explore import Machine
@@ -65,6 +66,7 @@ def consumers(stages: int, count: int) -> Document:
     return ring(stages, LOAD, *(consumer(*multiplied(), name=f"use{i}") for i in range(count)), consumers=count)
 
 
+WHOLE = {**LOAD, "pre": [op("arrive_tx", bar="q", bytes=8), op("tma_load", buf="Q", bar="q", bytes=8)]}
 STORE = [op("write", buf="C"), op("proxy_fence"), op("tma_store", buf="C"), op("bulk_commit")]
 GUARD = {"guard": {"until": 2}}
 DOCUMENTS = {
@@ -102,8 +104,7 @@ DOCUMENTS = {
     ),
     "a copy for all iterations": ring(
         2,
-        {"name": "load", "pre": [op("arrive_tx", bar="q", bytes=8), op("tma_load", buf="Q", bar="q", bytes=8)],
-         "loop": LOAD["loop"]},
+        WHOLE,
         {**consumer(*multiplied()), "pre": [wait("q"), op("read", buf="Q")]},
         barriers={"q": {"count": 1, "slots": 1}}, buffers={"Q": {"slots": 1}},
     ),
@@ -130,6 +131,26 @@ DOCUMENTS = {
                   op("proxy_fence"), op("arrive", bar="full", off=-1)],
          "post": [op("cp_async_wait", n=0), op("proxy_fence"), op("arrive", bar="full", off=-1)]},
         consumer(*multiplied()),
+    ),
+    "a copy that all iterations read": ring(
+        2, WHOLE,
+        {"name": "use", "pre": [wait("q")],
+         "loop": [wait("full"), op("mma", buf="Q", idx_abs=0), *multiplied(), op("arrive", bar="empty")],
+         "post": [op("read", buf="Q", idx_abs=0)]},
+        barriers={"q": {"count": 1, "slots": 1}}, buffers={"Q": {"slots": 1}},
+    ),
+    "a result after the loop": ring(
+        2, LOAD,
+        {**consumer(*multiplied()), "post": [op("write", buf="C", idx_abs=0), op("arrive", bar="c", idx_abs=0)]},
+        {"name": "end",
+         "post": [wait("c", idx_abs=0), op("read", buf="C", idx_abs=0), op("arrive", bar="d", idx_abs=0)]},
+        {"name": "last", "post": [wait("d", idx_abs=0)]},
+        barriers={"c": {"count": 1, "slots": 1}, "d": {"count": 1}}, buffers={"C": {"slots": 1}},
+    ),
+    "fewer trips": ring(
+        2, LOAD,
+        {**consumer(*multiplied()), "trip": "N-1", "post": consumer(*multiplied())["loop"]},
+        trips="N >= 1",
     ),
     "other trips": ring(
         2, {"name": "load", "loop": [wait("empty", ph=-1), *copied()], "trip": "N+1"},
@@ -162,10 +183,8 @@ def stored(name: str) -> tuple[Document, Document]:
 def test_a_proved_pipeline_is_confirmed(name: str) -> None:
     statement, evidence = stored(name)
     code, sentence = told("pipeline", statement, evidence)
-    assert (code, sentence) == (
-        0,
-        f"safe for every N >= {2 if 'first' in name else 0}, by {len(evidence['facts'])} facts",
-    )
+    trips = statement["pipeline"]["trips"]
+    assert (code, sentence) == (0, f"safe for every {trips}, by {len(evidence['facts'])} facts")
 
 
 def test_the_command_line_confirms_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -201,14 +220,17 @@ def test_times_grow(name: str) -> None:
     """Events of loops have links on both sides; nothing waits for the end of an asynchronous read."""
     statement, evidence = stored(name)
     roles = {role["name"]: role for role in statement["pipeline"]["roles"]}
-    for place, (owner, part, number, what, time) in enumerate(evidence["events"]):
+    for place, (owner, part, number, what, time, late) in enumerate(evidence["events"]):
         kind = roles[owner][part][number]["op"] if part != "phase" else part
         if part == "loop" and not (what == "done" and kind in GROUPS):
-            for wrong in (time - 10**6, time + 10**6):
+            for wrong in ([time - 10**6, late], [time + 10**6, late], [time, late + 1]):
                 events = copy.deepcopy(evidence["events"])
-                events[place][4] = wrong
+                events[place][4:] = wrong
                 code, sentence = told("pipeline", statement, evidence | {"events": events})
                 assert (code, sentence.partition(",")[0]) == (1, "times do not grow"), (owner, part, number, what)
+    events = [[*event[:5], 0] for event in evidence["events"]]
+    if events != evidence["events"]:  # at least those after loops are late
+        assert told("pipeline", statement, evidence | {"events": events})[1].startswith("times do not grow")
     for changed in ({"pace": 0}, {"events": evidence["events"][1:]}, {"completed": []}, {"turns": [1, 1, 1]}):
         assert told("pipeline", statement, evidence | changed)[0] == 1
 
@@ -280,7 +302,7 @@ def is_true(fact: Document, events: list[list[Any]], runs: dict[int, Runs]) -> b
             for times in some.times:
                 path = []
                 for number, far in fact["path"]:
-                    owner, part, place, what, _ = events[number]
+                    owner, part, place, what = events[number][:4]
                     if (owner, part, place) not in some.untimed:
                         path.append(times.get((owner, part, place, what, 0 if part in ("pre", "post") else k + far)))
                 if None in path or any(one[1] >= other[0] for one, other in itertools.pairwise(path)):  # type: ignore[index]
@@ -363,6 +385,49 @@ def changes(document: Document) -> Iterator[tuple[str, Document]]:
                         yield changed("kind", *at, "op", to=kind)
 
 
+def placed(document: Document) -> Any:
+    """A document as the checker places it, or ``Stop``."""
+    flips = [
+        entries.get("flip") for role in document["roles"] for part in pipelines.PARTS for entries in role.get(part, ())
+    ]
+    completed = [[bar, 0, 0] for bar in document["barriers"]]
+    return pipelines.Pipeline(base.read(document, pipelines.PIPELINE, "it"), [1] * flips.count(True), completed)
+
+
+def named_by_the_machine(pipeline: Pipeline, trips: int) -> set[tuple[object, ...]]:
+    """The numbers that each op names for one N."""
+    machine, found = Machine(pipeline, trips, "strict"), set()
+    for role, tasks in zip(pipeline.roles, machine.tasks, strict=True):
+        places = {id(entries): (role.name, part, place) for part, place, entries in role.ops()}
+        for task in tasks:
+            if task.bar >= 0:
+                bar, slot = machine.barriers[task.bar]
+                found.add((*places[id(task.op)], bar, slot + pipeline.rings[bar] * (task.phase + task.op.flip)))
+            if task.buf >= 0:
+                found.add((*places[id(task.op)], task.op.buf, task.index))
+    return found
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_ops_name_the_slots_that_they_name_in_the_machine(name: str) -> None:
+    document = Pipeline.from_json(DOCUMENTS[name] | {"trips": "N >= 2"}).to_json()
+    document.pop("phase_reset_every", None)
+    placing = ("off", "ph ", "trip ", "guard", "idx_abs", "slots", "flip")
+    for other in [document, *(other for what, other in changes(document) if what.startswith(placing))]:
+        try:
+            made = placed(other)
+        except base.Stop as stop:
+            assert stop.args[0] == 2, stop
+            continue
+        for trips in range(made.least, made.least + 4):
+            mine = set()
+            for name_of_ring, uses in made.uses.items():
+                for node in uses:
+                    numbers = range(*pipelines.within([node.numbers[name_of_ring][1]], trips))
+                    mine |= {(node.owner, node.part, node.place, name_of_ring, number) for number in numbers}
+            assert mine == named_by_the_machine(Pipeline.from_json(other), trips), (other, trips)
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_another_document_is_accepted_only_if_it_is_proved_too(name: str) -> None:
     statement, evidence = stored(name)
@@ -403,6 +468,24 @@ def test_broken_certificates_end_with_a_verdict(data: st.DataObject) -> None:
     assert sentence
 
 
+def test_roles_that_wait_for_the_end_of_each_other() -> None:
+    """Whatever their times, if one goes on after the loop of the other, which goes on after the first."""
+    document = ring(
+        1,
+        {
+            "name": "first",
+            "loop": [wait("full"), op("arrive", bar="empty")],
+            "post": [op("arrive", bar="c", idx_abs=0)],
+        },
+        {"name": "other", "pre": [wait("c")], "loop": [op("arrive", bar="full"), wait("full"), wait("empty")]},
+        barriers={"c": {"count": 1}},
+    )
+    found = prove(Pipeline.from_json(document), "strict")
+    if isinstance(found, Proof):
+        with pytest.raises(RepresentabilityError, match="LA971"):
+            certificate_of(Pipeline.from_json(document), "strict", found)
+
+
 # --- what the evidence cannot help ------------------------------------------------------------------------------------
 def refusal(document: Document, evidence: Document) -> tuple[int, str]:
     code, sentence = told("pipeline", {"pipeline": document, "policy": "strict"}, evidence)
@@ -424,22 +507,76 @@ def test_bytes_that_barriers_do_not_count(size: int, code: int, fact: str) -> No
     assert refusal(document, evidence) == (code, fact)
 
 
-def test_bytes_may_be_missing_where_nobody_waits() -> None:
-    """A phase that expects more never completes; one that expects less may complete in the middle."""
+def last(*ops: Document, end: int = 0, part: str = "pre", late: int = 0, **barrier: int) -> tuple[int, str]:
+    """What is said of one more barrier, which only ops at the start or the end of the first role use."""
     statement, evidence = stored(NAMES[1])
     document = statement["pipeline"]
-    document["barriers"]["last"] = {"count": 1, "slots": 1}
-    last = document["roles"][0]["post"] = [op("arrive_tx", bar="last", bytes=64, idx_abs=0)]
-    evidence["events"].append(["load", "post", 0, "start", 10**6])
-    evidence["events"].append(["last", "phase", 0, "done", 10**7])
-    evidence["completed"].append(["last", 0, 0])
-    assert refusal(document, evidence) == (2, "load.post[0] has an absolute index after the start")
-    document["roles"][0]["pre"] = [last[0]]
-    del document["roles"][0]["post"]
-    evidence["events"][-2] = ["load", "pre", 0, "start", -(10**6)]
-    assert refusal(document, evidence)[0] == 0
-    document["roles"][0]["pre"][0]["bytes"] = 0
-    assert refusal(document, evidence) == (1, "the phases that complete are others")
+    document["barriers"]["last"] = {"count": 1, "slots": 1, **barrier}
+    document["buffers"]["L"] = {"bytes": 64, "slots": 4}
+    document["roles"][0][part] = list(ops)
+    before = -(10**9) if part == "pre" else 10**6
+    for place, entries in enumerate(ops):
+        evidence["events"].append(["load", part, place, "start", before + 2 * place, int(part == "post")])
+        if entries["op"] in ("wait", "tma_load"):
+            evidence["events"].append(["load", part, place, "done", before + 2 * place + 1, int(part == "post")])
+    time = -(10**10) if ops and ops[0]["op"] == "wait" else 10**10
+    evidence["events"].append(["last", "phase", 0, "done", time, late])
+    evidence["completed"].append(["last", end, 0])
+    return refusal(document, evidence)
+
+
+LAST: dict[str, Any] = {"bar": "last"}
+COPY = op("tma_load", buf="L", **LAST)
+SAFE = (0, "safe for every N >= 0")
+
+
+@pytest.mark.parametrize(
+    ("found", "expected"),
+    [
+        (last(), SAFE),
+        (last(count=0), (1, "certificate.statement.pipeline.barriers.last.count is not of range(1")),
+        (last(count=2**20 - 1), SAFE),
+        (last(count=2**20), (1, "certificate.statement.pipeline.barriers.last.count is not of range(1")),
+        (last(op("arrive", **LAST), end=1), SAFE),
+        (last(op("arrive", **LAST)), (1, "the phases that complete are others")),
+        (last(end=1), (1, "the phases that complete are others")),
+        (last(op("arrive", **LAST), count=2), SAFE),
+        (last(op("arrive", n=2, **LAST)), (1, "there are more arrivals than the barrier counts")),
+        (last(op("arrive", ph=-1, **LAST)), (1, "a phase before the first is named")),
+        (last(op("arrive", idx_abs=-1, **LAST)), SAFE),
+        (last(op("arrive", ph=-1, **LAST), slots=2), (1, "a phase before the first is named")),
+        (last(op("arrive", idx_abs=1, **LAST), count=2), (1, "the phase before never completes")),
+        (last(op("arrive", idx_abs=1, **LAST), count=2, slots=2), SAFE),
+        (last(op("arrive_tx", bytes=64, **LAST)), SAFE),
+        (last(op("arrive_tx", bytes=0, **LAST)), (1, "the phases that complete are others")),
+        (last(op("arrive_tx", **LAST)), (2, "load.pre[0] expects no number of bytes")),
+        (last(op("arrive_tx", bytes=64, **LAST), COPY), (1, "the phases that complete are others")),
+        (last(op("arrive_tx", bytes=64, **LAST), COPY, end=1), (1, "nothing waits for a copy")),
+        (last(op("arrive_tx", bytes=63, **LAST), COPY, end=1), (1, "more bytes are delivered than expected")),
+        (last(op("arrive_tx", bytes=65, **LAST), COPY), (1, "nothing waits for a copy")),
+        (last(op("expect", bytes=2**20 - 1, **LAST)), (1, "bytes may be expected too late: no fact excludes it")),
+        (last(op("arrive_tx", bytes=2**20 - 1, **LAST)), SAFE),
+        (last(op("arrive_tx", bytes=2**20, **LAST)), (1, "too many bytes are outstanding")),
+        (last(op("arrive", **LAST), COPY), (1, "more bytes are delivered than expected")),
+        (last(wait("last"), end=0), (1, "a wait is for a phase that never completes")),
+        (last(wait("last", ph=-1)), SAFE),
+        (last(wait("last", ph=-2)), (1, "a wait is for a phase that never completes")),
+        (last(wait("last", flip=True)), (1, "load.pre[0] is flipped and not read")),
+        (last(op("arrive", guard={"from": 1}, **LAST)), (1, "load.pre[0] has a guard outside of the loop")),
+        (last(op("arrive", bar="A")), (1, "load.pre[0] names no such barrier or buffer")),
+        (last(op("read", buf="last")), (1, "load.pre[0] names no such barrier or buffer")),
+        (last(op("read", buf="L")), SAFE),
+        (last(op("read", buf="A")), (1, "an index is read and not written")),
+        (last(op("read", buf="A", idx_abs=-1)), SAFE),
+        (last(op("read", buf="A"), part="post"), (1, "an index is read and not written")),
+        (last(op("read", buf="A", off=-1), part="post"), (1, "a read may come before its write: no fact excludes it")),
+        (last(op("arrive", idx_abs=0, **LAST), part="post", end=1, late=1), SAFE),
+        (last(op("arrive", idx_abs=0, **LAST), part="post", end=1), (1, "times do not grow")),
+        (last(op("arrive", idx_abs=1, **LAST), part="post", end=1, late=1), (1, "the phases that complete are others")),
+    ],
+)  # fmt: skip
+def test_what_counts_alone_decide(found: tuple[int, str], expected: tuple[int, str]) -> None:
+    assert found == expected
 
 
 def test_an_index_that_nobody_writes_hides_the_next_one() -> None:
