@@ -21,7 +21,7 @@ LASTS: Final = {"tma_load": 5, "mma": 4, "tma_store": 4, "cp_async": 4}
 """Steps from the start of an asynchronous op to its end; every other op takes one."""
 COMMITS: Final = tuple(commit for commit, _ in GROUPS.values())
 ITERATIONS: Final = 10
-"""iterations: the most that are drawn of a proof"""
+"""Most iterations of a proof that are drawn."""
 
 Node: TypeAlias = "tuple[int, int]"
 """An event and its coordinate; 0 for one before or after the loops."""
