@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
-from layoutalg.ground.errors import Repair
+from layoutalg.ground import clock
+from layoutalg.ground.errors import BudgetError, Repair
 from layoutalg.ground.verdict import SCHEMA, Unknown
 from layoutalg.ground.verdict import Proved as Holds
 from layoutalg.ground.verdict import Refuted as Fails
@@ -19,6 +20,8 @@ from layoutalg.proofs.pipeline.repairs import repairs
 from layoutalg.targets.registry import lookup
 
 POLICIES: Final = ("strict", "practice")
+SECONDS: Final = 60.0
+"""seconds: deciding one pipeline"""
 STATES: Final = 10_000
 """states: of the search for the shortest run"""
 RUN_EVENTS: Final = 4_000
@@ -153,14 +156,16 @@ def verify(pipeline: object, target: str = "sm_90a", policy: str = "strict") -> 
     if broken is not None:
         what, ring = broken
         return Refuted("capacity", {"what": what}, "infeasible", barrier=ring)
-    found = prove(value, policy)
-    if isinstance(found, Proof):
-        claim = {"claim": f"safe for every N >= {value.least}", "obligations": len(found.shown)}
-        return Proved("event graph", claim, (value, policy, found))
-    refuted, tried = refute(value, policy, found)
-    if refuted is not None:
-        return refuted
-    return Unknown(found.reason, ("event graph", *tried))
+    try:
+        with clock.within(SECONDS):
+            found = prove(value, policy)
+            if isinstance(found, Proof):
+                claim = {"claim": f"safe for every N >= {value.least}", "obligations": len(found.shown)}
+                return Proved("event graph", claim, (value, policy, found))
+            refuted, tried = refute(value, policy, found)
+    except BudgetError as error:
+        return Unknown(error.diagnostic.because, ("event graph", "runs"))
+    return refuted if refuted is not None else Unknown(found.reason, ("event graph", *tried))
 
 
 def refute(pipeline: Pipeline, policy: str, gap: Gap) -> tuple[Refuted | None, tuple[str, ...]]:

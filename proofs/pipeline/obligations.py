@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from layoutalg.ground import clock
 from layoutalg.proofs.pipeline.document import GENERIC, WRITES
 from layoutalg.proofs.pipeline.graph import ENDLESS, Graph, Instances
 from layoutalg.proofs.pipeline.paths import Frame, Step, ends_frame, fixed_frame, numbers_frame, path
@@ -231,6 +232,7 @@ def _instances(least: int, one: Obligation) -> Iterator[tuple[Frame, int, int] |
 
 def _show(graph: Graph, one: Obligation, frame: Frame, source: int, target: int) -> list[Shown] | None:
     """Return paths for one family, splitting off its ends where they need paths of their own."""
+    clock.check("the paths of a pipeline")
     first, second = (one.source.event, source), (one.target.event, target)
     found = path(graph, frame, first, second, one.fence)
     if found is not None:
