@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import textwrap
+from dataclasses import dataclass
 from typing import Final
 
 from layoutalg.draw.answers import draw_verdict
 from layoutalg.draw.canvas import LEVELS, Canvas, cut, draw_value
-from layoutalg.draw.timeline import Fill, Mark, Timeline, of_pipeline, of_proof, of_refutation
+from layoutalg.draw.timeline import Fill, Mark, Passing, Timeline, of_pipeline, of_proof, of_refutation
 from layoutalg.ground.verdict import Unknown
 from layoutalg.proofs.pipeline.decision import Proved, Refuted, verify
 from layoutalg.proofs.pipeline.document import Pipeline
@@ -16,7 +17,8 @@ STEP, LANE, ROW = 32.0, 40.0, 18.0
 """Width of a step; height of a role's lane and of a slot's row."""
 STEPS, SLOTS = 64, 8
 """Most steps and most slots of a buffer that are drawn."""
-LINE = 110
+LINE, NAME = 110, 24
+"""Most characters of a line, and of a name."""
 SHORT: Final = {
     "wait": "wait",
     "arrive": "arr",
@@ -93,55 +95,82 @@ def draw_refuted(found: Refuted, canvas: Canvas, top: float) -> None:
     canvas.frame(1, top + 2, canvas.width + 6, canvas.height - top + 4, "w")
 
 
+@dataclass(frozen=True, slots=True)
+class Room:
+    """Where things are drawn: the steps from ``first`` to ``last``, lanes of roles, the first row of each buffer."""
+
+    pipeline: Pipeline
+    first: int
+    last: int
+    left: float
+    lanes: dict[int, float]
+    rows: dict[str, float]
+
+    def x(self, step: int) -> float:
+        """Return the left edge of a step."""
+        return self.left + STEP * (step - self.first)
+
+    def shows(self, mark: Mark) -> bool:
+        """Return whether a mark is among the steps."""
+        return self.first <= mark.start and mark.end <= self.last
+
+
 def _timeline(canvas: Canvas, timeline: Timeline, top: float, note: str) -> None:
     """Draw lanes, rows and arrows, and below them what they mean."""
     pipeline = timeline.pipeline
     first = max(0, timeline.end - STEPS) if any(mark.wrong for mark in timeline.marks) else 0
-    last = min(timeline.end, first + STEPS)
     groups = _groups(timeline)
     names = [role.name for role in pipeline.roles] + [", ".join(group) for group in groups]
-    left = 24 + 7.0 * max([len(cut(name, 24)) for name in names], default=0) + 56
+    left = 80 + 7.0 * max([len(cut(name, NAME)) for name in names], default=0)
     lanes = {number: top + 20 + LANE * number for number in range(len(pipeline.roles))}
-    y = top + 20 + LANE * len(pipeline.roles) + 16
-    rows: dict[str, float] = {}
+    room = Room(pipeline, first, min(timeline.end, first + STEPS), left, lanes, {})
+    y = top + 36 + LANE * len(pipeline.roles)
     for group in groups:
-        slots = min(SLOTS, pipeline.rings[group[0]])
-        canvas.text(8, y + 13, cut(", ".join(group), 24), "n")
-        for slot in range(slots):
-            canvas.text(left - 8, y + 13 + ROW * slot, f"slot {slot}", "s e")
-            canvas.box(left, y + ROW * slot, STEP * (last - first), ROW - 3, "z", f"slot {slot}: empty")
-        rows |= dict.fromkeys(group, y)
-        _fills(canvas, [fill for fill in timeline.fills if fill.buffer == group[0]], (left, y), (first, last), pipeline)
-        if slots < pipeline.rings[group[0]]:
-            canvas.text(left, y + ROW * slots + 11, f"{pipeline.rings[group[0]] - slots} more slots", "s")
-            y += ROW
-        y += ROW * slots + 14
+        y = _slots(canvas, room, group, timeline.fills, y)
     for number, role in enumerate(pipeline.roles):
-        canvas.text(8, lanes[number] + 27, cut(role.name, 24), "n")
+        canvas.text(8, lanes[number] + 27, cut(role.name, NAME), "n")
     for mark in timeline.marks:
-        if first <= mark.start and mark.end <= last:
-            x = left + STEP * (mark.start - first)
-            _mark(canvas, mark, x, lanes[mark.role] + 13, pipeline)
-            buffer = mark.ops[0].buf
-            if mark.wrong and buffer and mark.slot is not None and mark.slot < SLOTS:
-                canvas.frame(x, rows[buffer] + ROW * mark.slot, STEP - 1, ROW - 3, "w")
-    _iterations(canvas, timeline.marks, lanes, left, (first, last))
-    for passing in timeline.passings:
-        if first <= passing.start and passing.end < last and passing.source != passing.role:
-            source = passing.source
-            if isinstance(source, int):
-                begin = lanes[source] + (13 if lanes[source] > lanes[passing.role] else 33)
-            else:
-                begin = rows[source] + ROW * min(passing.slot, SLOTS - 1)
-            end = lanes[passing.role] + (33 if begin > lanes[passing.role] + 33 else 13)
-            ends = left + STEP * (passing.end - first) + 0.8 * STEP
-            words = f"{passing.barrier}[{passing.slot}] completes and lets {pipeline.roles[passing.role].name} pass"
-            canvas.arrow((left + STEP * (passing.start - first), begin), (ends, end), words)
+        if room.shows(mark):
+            _mark(canvas, room, mark)
+    _arrows(canvas, room, timeline.passings)
+    _iterations(canvas, room, timeline.marks)
     if first:
         canvas.text(left, top + 14, f"after {first} earlier events", "s")
-    elif last < timeline.end:
-        canvas.text(left, top + 14, f"the first {last} steps", "s")
+    elif room.last < timeline.end:
+        canvas.text(left, top + 14, f"the first {room.last} steps", "s")
     _legend(canvas, timeline, canvas.height, note)
+
+
+def _slots(canvas: Canvas, room: Room, group: tuple[str, ...], fills: list[Fill], top: float) -> float:
+    """Draw the slots of buffers that are filled and read together; return where they end."""
+    every = room.pipeline.rings[group[0]]
+    slots = min(SLOTS, every)
+    room.rows.update(dict.fromkeys(group, top))
+    canvas.text(8, top + 13, cut(", ".join(group), NAME), "n")
+    for slot in range(slots):
+        canvas.text(room.left - 8, top + 13 + ROW * slot, f"slot {slot}", "s e")
+        wide = STEP * (room.last - room.first)
+        canvas.box(room.left, top + ROW * slot, wide, ROW - 3, "z", f"slot {slot}: empty")
+    for fill in fills:
+        if fill.buffer == group[0] and fill.slot < slots:
+            _fill(canvas, room, fill, top + ROW * fill.slot)
+    if slots < every:
+        canvas.text(room.left, top + ROW * slots + 11, f"{every - slots} more slots", "s")
+    return top + ROW * (slots + (slots < every)) + 14
+
+
+def _arrows(canvas: Canvas, room: Room, passings: list[Passing]) -> None:
+    for one in passings:
+        if not room.first <= one.start or one.end >= room.last or one.source == one.role:
+            continue
+        lane = room.lanes[one.role]
+        if isinstance(one.source, int):
+            begin = room.lanes[one.source] + (13 if room.lanes[one.source] > lane else 33)
+        else:
+            begin = room.rows[one.source] + ROW * min(one.slot, SLOTS - 1)
+        end = lane + (33 if begin > lane + 33 else 13)
+        words = f"{one.barrier}[{one.slot}] completes and lets {room.pipeline.roles[one.role].name} pass"
+        canvas.arrow((room.x(one.start), begin), (room.x(one.end) + 0.8 * STEP, end), words)
 
 
 def _legend(canvas: Canvas, timeline: Timeline, top: float, note: str) -> None:
@@ -172,56 +201,46 @@ def _level(slot: int, slots: int) -> int:
     return 3 + slot * (LEVELS - 4) // max(1, slots - 1) if slots > 1 else 8
 
 
-def _fills(
-    canvas: Canvas, fills: list[Fill], at: tuple[float, float], shown: tuple[int, int], pipeline: Pipeline
-) -> None:
-    (left, top), (first, last) = at, shown
-    for fill in fills:
-        if fill.slot >= SLOTS:
-            continue
-        level, y = _level(fill.slot, pipeline.rings[fill.buffer]), top + ROW * fill.slot
-        for start, end, style, words in (
-            (fill.start, fill.full, "x", "is written"),
-            (fill.full, fill.empty, f"c{level}", "is there"),
-        ):
-            begin, stop = max(first, start), min(last, end)
-            if begin < stop:
-                x, wide = left + STEP * (begin - first), STEP * (stop - begin) - 1
-                canvas.box(x, y, wide, ROW - 3, style, f"slot {fill.slot}: index {fill.index} {words}")
-                if style != "x":
-                    canvas.text(x + wide / 2, y + 11.5, fill.index, f"m t{level}")
+def _fill(canvas: Canvas, room: Room, fill: Fill, y: float) -> None:
+    level = _level(fill.slot, room.pipeline.rings[fill.buffer])
+    for start, end, style, words in (
+        (fill.start, fill.full, "x", "is written"),
+        (fill.full, fill.empty, f"c{level}", "is there"),
+    ):
+        begin, stop = max(room.first, start), min(room.last, end)
+        if begin < stop:
+            wide = STEP * (stop - begin) - 1
+            canvas.box(room.x(begin), y, wide, ROW - 3, style, f"slot {fill.slot}: index {fill.index} {words}")
+            if style != "x":
+                canvas.text(room.x(begin) + wide / 2, y + 11.5, fill.index, f"m t{level}")
 
 
-def _mark(canvas: Canvas, mark: Mark, x: float, y: float, pipeline: Pipeline) -> None:
-    op = mark.ops[0]
-    ring = pipeline.rings.get(op.buf or op.bar, 1)
+def _mark(canvas: Canvas, room: Room, mark: Mark) -> None:
+    op, x, y = mark.ops[0], room.x(mark.start), room.lanes[mark.role] + 13
+    ring = room.pipeline.rings.get(op.buf or op.bar, 1)
     style = "z" if mark.slot is None else f"c{_level(mark.slot, ring)}"
     phase = "" if mark.phase is None else f", slot {mark.slot}, phase {mark.phase}"
-    words = f"{_when(mark)}: {'; '.join(map(str, mark.ops))}{phase}"
     wide = STEP * (mark.end - mark.start) - 1
-    canvas.box(x, y, wide, 20, style, words)
-    label = SHORT.get(op.op, f"<={op.n}")
-    canvas.text(x + wide / 2, y + 14, label, f"m t{style.removeprefix('c')}")
+    canvas.box(x, y, wide, 20, style, f"{_when(mark)}: {'; '.join(map(str, mark.ops))}{phase}")
+    canvas.text(x + wide / 2, y + 14, SHORT.get(op.op, f"<={op.n}"), f"m t{style.removeprefix('c')}")
     if mark.wrong:
         canvas.frame(x, y, wide, 20, "w")
+        if op.buf and mark.slot is not None and mark.slot < SLOTS:
+            canvas.frame(x, room.rows[op.buf] + ROW * mark.slot, STEP - 1, ROW - 3, "w")
 
 
 def _when(mark: Mark) -> str:
     return f"k={mark.k}" if mark.part == "loop" else {"pre": "before", "post": "after"}[mark.part]
 
 
-def _iterations(
-    canvas: Canvas, marks: list[Mark], lanes: dict[int, float], left: float, shown: tuple[int, int]
-) -> None:
+def _iterations(canvas: Canvas, room: Room, marks: list[Mark]) -> None:
     """Write k above the first op of each iteration, where there is room."""
-    first, last = shown
-    for role, top in lanes.items():
+    for role, top in room.lanes.items():
         before, free = "", 0.0
         for mark in marks:
-            if mark.role != role or not first <= mark.start or mark.end > last:
-                continue
-            x, words = left + STEP * (mark.start - first), _when(mark)
-            if words != before and x >= free:
-                canvas.text(x, top + 9, words, "s")
-                free = x + 6.2 * len(words) + 4
-            before = words
+            if mark.role == role and room.shows(mark):
+                x, words = room.x(mark.start), _when(mark)
+                if words != before and x >= free:
+                    canvas.text(x, top + 9, words, "s")
+                    free = x + 6.2 * len(words) + 4
+                before = words
