@@ -236,10 +236,10 @@ def _program_order(graph: Graph, role: Role, ops: list[Ordered]) -> None:
     for _, _, _, start, last in loop:
         if pre:
             graph.heads[pre[-1][4]].append((0, start, graph.events[start].low))
-        for following in opening:
-            graph.tails[last].append((graph.events[start].high - 1, False, following, 0))
+        for after in opening:
+            graph.tails[last].append((graph.events[start].high - 1, False, after, 0))
     if pre:
-        graph.crossings += [(pre[-1][4], following) for following in opening]
+        graph.crossings += [(pre[-1][4], after) for after in opening]
 
 
 def _groups(graph: Graph, role: Role, ops: list[Ordered]) -> None:

@@ -62,9 +62,9 @@ def _changes(pipeline: Pipeline) -> Iterator[tuple[str, str, Pipeline]]:
     for role, part, place, op in places:
         if op.op == "arrive" and op.idx_abs is None:
             for step in (-1, 1):
-                changed = replace(op, off=op.off + step)
+                moved = replace(op, off=op.off + step)
                 where = f"{role.name}.{part}[{place}], {op}"
-                yield f"arrive for {changed.bar}{changed.at}", where, _with(pipeline, role, part, place, [changed])
+                yield f"arrive for {moved.bar}{moved.at}", where, _with(pipeline, role, part, place, [moved])
     for role, part, place, op in places:
         if op.bar:
             for step in (-1, 1):

@@ -5,11 +5,13 @@ from __future__ import annotations
 import itertools
 import json
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import layoutalg as la
+from layoutalg.cli import main
 from layoutalg.draw.timeline import Timeline, of_pipeline, of_proof, of_refutation
 from layoutalg.ground.verdict import Unknown
 from layoutalg.pipeline import Builder, Pipeline, Refuted, verify
@@ -175,6 +177,18 @@ class TestPictures:
         picture = la.draw.svg(verify(wrong))
         assert re.search(r"after \d+ earlier events", picture)
         assert len(picture) < 80_000
+
+
+class TestCommands:
+    def test_documents_are_drawn_and_explained(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        document, picture = tmp_path / "pipeline.json", tmp_path / "pipeline.svg"
+        document.write_text(json.dumps(gemm().to_json()), encoding="utf-8")
+        assert main(["draw", str(document), "-o", str(picture)]) == 0
+        assert picture.read_text(encoding="utf-8") == la.draw.svg(verify(gemm())) + "\n"
+        assert main(["explain", str(document)]) == 0
+        assert capsys.readouterr().out == f"{la.explain(gemm())}\n"
+        assert main(["draw", str(document)]) == 0
+        assert capsys.readouterr().out.startswith("proved")
 
 
 class TestLedgers:
