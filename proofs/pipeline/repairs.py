@@ -60,6 +60,12 @@ def _changes(pipeline: Pipeline) -> Iterator[tuple[str, str, Pipeline]]:
                 where = f"{role.name}.{part}: {op} after {ops[after - 1]}"
                 yield "arrive later", where, _put(without, _part(later, part, (*ops[:after], op, *ops[after:])))
     for role, part, place, op in places:
+        if op.op == "arrive" and op.idx_abs is None:
+            for step in (-1, 1):
+                moved = replace(op, off=op.off + step)
+                where = f"{role.name}.{part}[{place}], {op}"
+                yield f"arrive for {moved.bar}{moved.at}", where, _with(pipeline, role, part, place, [moved])
+    for role, part, place, op in places:
         if op.bar:
             for step in (-1, 1):
                 where = f"{role.name}.{part}[{place}], {op}"
@@ -108,7 +114,7 @@ def _counts(pipeline: Pipeline) -> Iterator[tuple[str, str, Pipeline]]:
         if arrivals and arrivals != barrier.count:
             rings = list(pipeline.barriers)
             rings[place] = (name, replace(barrier, count=arrivals))
-            yield f"count {arrivals} arrivals", name, replace(pipeline, barriers=tuple(rings))
+            yield f"count {arrivals} arrival{'s' * (arrivals != 1)}", name, replace(pipeline, barriers=tuple(rings))
 
 
 def _missing(pipeline: Pipeline) -> Iterator[tuple[str, str, Pipeline]]:
