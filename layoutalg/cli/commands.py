@@ -522,13 +522,14 @@ class Validate(Options):
 
 @dataclass(frozen=True)
 class Draw(Options):
-    """Draw a layout, a plan or an answer, as text or as SVG.
+    """Draw a layout, a plan, a pipeline or an answer, as text or as SVG.
 
     layoutalg draw "(4,8):(8,1)"
     layoutalg draw "Sw<3,3,3> o 0 o (64,64):(64,1)" -o tile.svg
     layoutalg draw "(4,8):(1,4)" --against "(4,8):(8,1)" -o difference.svg
     layoutalg draw "Sw<3,3,3> o 0 o (64,64):(64,1)" --for wgmma.A -o operand.svg
     layoutalg draw plan.json -o plan.svg
+    layoutalg draw pipeline.json -o pipeline.svg
     """
 
     subject: str = argument(SUBJECT)

@@ -212,13 +212,8 @@ _Where: TypeAlias = "tuple[str, str, str, int | None, int | None, int | None]"
 
 def _refuted(kind: str, what: str, where: _Where, run: Run | None, subject: tuple[Pipeline, str]) -> Refuted:
     role, barrier, buffer, slot, phase, trips = where
-    events: list[tuple[str, str, int]] = []
-    if run is not None:
-        for actor, task in run.events:
-            name = run.machine.pipeline.roles[task.role].name
-            ends = f"{task.op.buf}: the copy is done" if task.op.buf else f"{task.op.bar}: the {task.op.op} arrives"
-            events.append((name, str(task.op) if actor >= 0 else ends, task.k))
-    return Refuted("runs", {"what": what}, kind, role, barrier, buffer, slot, phase, trips, tuple(events), subject)
+    events = () if run is None else tuple([run.machine.named(event) for event in run.events])
+    return Refuted("runs", {"what": what}, kind, role, barrier, buffer, slot, phase, trips, events, subject)
 
 
 def _run(pipeline: Pipeline, policy: str, likely: int | None) -> tuple[Run | None, tuple[str, ...]]:

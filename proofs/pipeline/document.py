@@ -124,9 +124,13 @@ class Op(Checked, code="LA970"):
         fixed = part == "pre" or self.idx_abs is not None
         return fixed and index < 0 and self.op != "wait" and bool(self.bar or self.buf)
 
+    @property
+    def at(self) -> str:
+        """Its index in brackets."""
+        return f"[{self.idx_abs if self.idx_abs is not None else f'k{self.off:+d}' if self.off else 'k'}]"
+
     def __str__(self) -> str:
-        at = f"[{self.idx_abs if self.idx_abs is not None else f'k{self.off:+d}' if self.off else 'k'}]"
-        told = [f"{name}{at}" for name in (self.buf, self.bar) if name]
+        told = [f"{name}{self.at}" for name in (self.buf, self.bar) if name]
         told += [f"phase {self.ph:+d}"] * bool(self.ph) + ["flipped"] * self.flip
         told += [str(self.n)] * ("n" in OPS[self.op] and (self.op != "arrive" or self.n != 1))
         told += [f"{self.bytes} bytes"] * (self.bytes is not None)

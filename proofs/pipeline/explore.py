@@ -258,6 +258,12 @@ class Machine:
         name, slot = self.barriers[task.bar] if task.bar >= 0 else self.slots[task.buf]
         return f"{name}[{slot}]"
 
+    def named(self, event: Event) -> tuple[str, str, int]:
+        """Return an event in words: role, op and k."""
+        actor, task = event
+        ends = f"{task.op.buf}: the copy is done" if task.op.buf else f"{task.op.bar}: the {task.op.op} arrives"
+        return self.pipeline.roles[task.role].name, str(task.op) if actor >= 0 else ends, task.k
+
     def finished(self, state: State) -> bool:
         """Return whether all roles have finished."""
         return all(at == len(tasks) for at, tasks in zip(state[0], self.tasks, strict=True))

@@ -214,7 +214,7 @@ def _add_op(
 
 
 def _program_order(graph: Graph, role: Role, ops: list[Ordered]) -> None:
-    """Add the order of the ops of one role; an op that some iterations leave out is bypassed."""
+    """Add the order of the ops of one role; an op that some iterations, or small N, leave out is bypassed."""
     pre, loop, post = ([entry for entry in ops if entry[0] == part] for part in ("pre", "loop", "post"))
     full = [graph.events[start].low == 0 and graph.events[start].high == role.trip for *_, start, _ in loop]
     for place, (_, _, _, start, _) in enumerate(loop):
@@ -225,15 +225,21 @@ def _program_order(graph: Graph, role: Role, ops: list[Ordered]) -> None:
                 break
     for one, following in itertools.pairwise(pre):
         graph.heads[one[4]].append((0, following[3], 0))
-    for one, following in itertools.pairwise(post):
-        graph.tails[one[4]].append((0, False, following[3], 0))
+    opening = []  # the ops after the loop of which one is the first, whatever N is
+    for place, (_, _, _, start, _) in enumerate(post):
+        for _, _, _, before, last in reversed(post[:place]):
+            graph.tails[last].append((0, False, start, 0))
+            if graph.events[before].low == 0:
+                break
+        else:
+            opening.append(start)
     for _, _, _, start, last in loop:
         if pre:
             graph.heads[pre[-1][4]].append((0, start, graph.events[start].low))
-        if post:
-            graph.tails[last].append((graph.events[start].high - 1, False, post[0][3], 0))
-    if pre and post:
-        graph.crossings.append((pre[-1][4], post[0][3]))
+        for after in opening:
+            graph.tails[last].append((graph.events[start].high - 1, False, after, 0))
+    if pre:
+        graph.crossings += [(pre[-1][4], after) for after in opening]
 
 
 def _groups(graph: Graph, role: Role, ops: list[Ordered]) -> None:
@@ -286,7 +292,10 @@ def _signalled(graph: Graph, role: Role, read: Ordered, signal: Ordered) -> None
     done, end = read[3] + 1, signal[3] + 1
     match read[0], signal[0]:
         case "loop", "loop":
-            graph.steps[done].append((end, int(read[1] > signal[1])))
+            far = int(read[1] > signal[1])
+            graph.steps[done].append((end, far))
+            if graph.events[end].low:  # the first ones are left out, and the next arrives after them too
+                graph.steps[done].append((end, far + 1))
         case "pre", "pre":
             if read[1] < signal[1]:
                 graph.heads[done].append((0, end, 0))

@@ -39,7 +39,9 @@ def _changes(pipeline: Pipeline) -> Iterator[tuple[str, str, Pipeline]]:
         where = f"{role.name}.{part}[{place}], {op}"
         if op.flip:
             yield "use the plain parity", where, _with(pipeline, role, part, place, [replace(op, flip=False)])
-        if op.op in ("mma_wait", "bulk_wait"):
+        if part == "loop" and op.idx_abs is not None:
+            yield "follow the iteration", where, _with(pipeline, role, part, place, [replace(op, idx_abs=None)])
+        if op.op.endswith("_wait"):
             for least in range(op.n - 1, -1, -1):
                 yield f"leave {least} groups open", where, _with(pipeline, role, part, place, [replace(op, n=least)])
     yield from _bytes(pipeline)
@@ -58,6 +60,12 @@ def _changes(pipeline: Pipeline) -> Iterator[tuple[str, str, Pipeline]]:
                 where = f"{role.name}.{part}: {op} after {ops[after - 1]}"
                 yield "arrive later", where, _put(without, _part(later, part, (*ops[:after], op, *ops[after:])))
     for role, part, place, op in places:
+        if op.op == "arrive" and op.idx_abs is None:
+            for step in (-1, 1):
+                moved = replace(op, off=op.off + step)
+                where = f"{role.name}.{part}[{place}], {op}"
+                yield f"arrive for {moved.bar}{moved.at}", where, _with(pipeline, role, part, place, [moved])
+    for role, part, place, op in places:
         if op.bar:
             for step in (-1, 1):
                 where = f"{role.name}.{part}[{place}], {op}"
@@ -67,6 +75,11 @@ def _changes(pipeline: Pipeline) -> Iterator[tuple[str, str, Pipeline]]:
         if role.trip:
             yield "run as often as the others", role.name, _put(pipeline, replace(role, trip=0))
     yield from _missing(pipeline)
+    for place, (name, buffer) in enumerate(pipeline.buffers):
+        if buffer.slots < pipeline.stages:
+            rings = list(pipeline.buffers)
+            rings[place] = (name, replace(buffer, slots=pipeline.stages))
+            yield f"give {name} {pipeline.stages} slots", name, replace(pipeline, buffers=tuple(rings))
     yield "add a stage", f"{pipeline.stages + 1} stages", _deeper(pipeline)
 
 
@@ -101,7 +114,7 @@ def _counts(pipeline: Pipeline) -> Iterator[tuple[str, str, Pipeline]]:
         if arrivals and arrivals != barrier.count:
             rings = list(pipeline.barriers)
             rings[place] = (name, replace(barrier, count=arrivals))
-            yield f"count {arrivals} arrivals", name, replace(pipeline, barriers=tuple(rings))
+            yield f"count {arrivals} arrival{'s' * (arrivals != 1)}", name, replace(pipeline, barriers=tuple(rings))
 
 
 def _missing(pipeline: Pipeline) -> Iterator[tuple[str, str, Pipeline]]:

@@ -95,6 +95,17 @@ class TestVerdicts:
             assert isinstance(found, Proved)
             assert found
 
+    @pytest.mark.parametrize(("stages", "behind"), [(2, 1), (3, 2), (4, 2), (4, 3), (6, 5)])
+    def test_slots_may_be_released_late_whatever_n_is(self, stages: int, behind: int) -> None:
+        block = Builder(stages)
+        tiles = block.ring("tiles", A=64)
+        load, use = block.role("load"), block.role("use")
+        tiles.acquire(load).load().commit()
+        tiles.wait(use).mma().release(behind=behind)
+        found = verify(block.pipeline())
+        assert isinstance(found, Proved)
+        assert found.to_certificate().check()
+
     def test_a_refutation_names_place_and_run(self) -> None:
         made = ring()
         made["roles"][1]["loop"][3]["n"] = 1
@@ -113,6 +124,18 @@ class TestVerdicts:
         repairs = verify(made).repairs
         assert repairs[0].name == "leave 0 groups open"
         assert all(isinstance(verify(repair.document), Proved) for repair in repairs)
+
+    def test_an_arrival_for_a_slot_that_is_still_read_is_moved_to_the_one_before(self) -> None:
+        block = Builder(stages=4)
+        tiles = block.ring("tiles", A=64)
+        load, use = block.role("load"), block.role("use")
+        tiles.acquire(load).load().commit()
+        tiles.wait(use).mma().release(behind=1)
+        made: Any = block.pipeline().to_json()
+        del made["roles"][1]["loop"][4]["off"]
+        repair = verify(made).repairs[0]
+        assert str(repair) == "arrive for tiles.empty[k-1]: use.loop[4], arrive tiles.empty[k]"
+        assert Pipeline.from_json(repair.document) == block.pipeline()
 
     def test_a_deadlock_tells_who_waits_for_what(self) -> None:
         made = ring()
