@@ -10,16 +10,15 @@ References: Triton 3.9.0, the assembly formats of the dialects ``ttg`` and ``ttn
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from math import lcm
-from typing import Final
+from typing import Final, TypeAlias
 
 from layoutalg.notation.mlir import Operation, Region, fail, read_mlir, split
 from layoutalg.proofs.pipeline.kernel_events import (
-    Event,
     Kernel,
-    Memory,
     Scope,
     Slot,
     Track,
@@ -30,9 +29,11 @@ from layoutalg.proofs.pipeline.kernel_events import (
     preceding,
     refuse,
     same,
+    still,
     through,
 )
 from layoutalg.proofs.pipeline.kernel_operations import COMPUTES, MEMORY, VIEWS, Operations, is_eventful, result_type
+from layoutalg.proofs.pipeline.kernel_parts import belongs, distribute, touches
 from layoutalg.proofs.pipeline.waves import (
     LONGEST,
     Conditions,
@@ -45,10 +46,25 @@ from layoutalg.proofs.pipeline.waves import (
     selected,
 )
 
+Bounds: TypeAlias = "tuple[int, Linear, int]"
 UNROLLED: Final = 64
 """iterations: loops of a fixed length up to this are written out"""
 
 _FOR = re.compile(r"(%[\w$.-]+) = (\S+) to (\S+) step (\S+)(?: iter_args\(([^)]*)\))?")
+
+
+@dataclass(frozen=True, slots=True)
+class _Outer:
+    """The loop around the present place: what it carries, its first values, what its body yields, its bounds."""
+
+    names: list[str]
+    values: list[Value | None]
+    yields: list[str]
+    bounds: Bounds
+
+    def passes(self, word: str, result: str) -> bool:
+        """Whether an inner loop begins with a carried value that is its own result of the turn before."""
+        return word in self.names and self.yields[self.names.index(word)] == result
 
 
 def followed(text: object, kernel: str | None = None) -> Kernel:
@@ -91,6 +107,7 @@ class _Reader(Operations):
         super().__init__(Track("default", function.line))
         self.function = function
         self.tracks: list[Track] = []
+        self.outer: _Outer | None = None
         shapes = [found for one in function.walk() for found in (MEMORY.match(result_type(one)),) if found]
         leading = [int(found[1].split("x")[0]) for found in shapes if found[2] == "i64" or found[1].count("x") > 2]
         self.period = lcm(*[2 * size for size in leading if size <= LONGEST]) if leading else 2
@@ -103,6 +120,7 @@ class _Reader(Operations):
         for argument, kind in self.function.regions[0].arguments:
             scope[argument] = Linear(Wave((0,)), ((argument, 1),)) if re.match(r"i\d+\b|index\b", kind) else None
         self.run(self.function.regions[0], scope)
+        distribute(self.tracks)
         tracks = [track for track in self.tracks if track.events]
         return Kernel(name, tuple(tracks), tuple(self.memory))
 
@@ -182,16 +200,35 @@ class _Reader(Operations):
         if self.silent:
             self.pass_over(one, names, scope)
             return
-        if self.part != "pre":
-            refuse(one.line, "a loop inside a loop, or a second one, moves memory too")
         bounds = _bounds(start, end, stride, f"iterations of line {one.line}", first, step)
+        if self.part == "loop":
+            words = [value.strip() for _, _, value in carried]
+            self.inner(one, counter, names, words, bounds, scope)
+            return
+        if self.part != "pre":
+            refuse(one.line, "a second loop moves memory too")
         k = Linear(Wave((bounds[0],), bounds[2])) if start is not None else None
-        waves = self.solved(body, counter, k, names, values, scope)
         self.track.bounds, self.part = bounds, "loop"
-        before = self.track.events
-        self.track.events = []
-        at = None if k is None else Linear.of(bounds[0])
-        self.run(body, scope | {counter: at} | dict(zip(names, values, strict=True)))
+        self.outer = _Outer(names, values, _yielded(body), bounds)
+        ends = self.turned(one, counter, k, names, values, scope)
+        self.outer = None
+        self.part = "post"
+        scope |= dict(zip(one.results, ends, strict=False))
+
+    def turned(
+        self,
+        one: Operation,
+        counter: str,
+        k: Linear | None,
+        names: list[str],
+        values: list[Value | None],
+        scope: Scope,
+    ) -> list[Value | None]:
+        """Note the events of a loop's body; return what is carried at its end, as functions of its trip."""
+        body = one.regions[0]
+        waves = self.solved(body, counter, k, names, values, scope)
+        before, self.track.events = self.track.events, []
+        self.run(body, scope | {counter: at_turn(k, 0)} | dict(zip(names, values, strict=True)))
         first_events, self.track.events = self.track.events, []
         self.run(body, scope | {counter: k} | dict(zip(names, waves, strict=True)))
         events, self.track.events = self.track.events, before
@@ -199,9 +236,41 @@ class _Reader(Operations):
         late = [place for place, value in enumerate(waves) if not same(at_turn(value, 0), values[place])]
         if late and firsts(events) != firsts(first_events):
             refuse(one.line, f"the first iteration differs from the later ones: {names[late[0]]} starts elsewhere")
-        self.part = "post"
-        ends = [None if place in late else value for place, value in enumerate(waves)]
-        scope |= dict(zip(one.results, ends, strict=False))
+        return [None if place in late else value for place, value in enumerate(waves)]
+
+    def inner(
+        self, one: Operation, counter: str, names: list[str], words: list[str], bounds: Bounds, scope: Scope
+    ) -> None:
+        """Follow a loop in a loop as one loop over all turns of both: what it carries must come from its last turn."""
+        outer = self.outer
+        if outer is None or self.when:
+            refuse(one.line, "a loop inside a branch or deeper than a second one moves memory")
+        values = [
+            outer.values[outer.names.index(word)] if outer.passes(word, one.results[place]) else None
+            for place, word in enumerate(words)
+        ]
+        calm: Scope = {name: still(value) for name, value in scope.items()}
+        turns = " x ".join([f"{start} to {end} step {stride}" for start, end, stride in (outer.bounds, bounds)])
+        with self.part_of(one.line) as track:
+            track.bounds = 0, Linear(Wave((0,)), ((turns, 1),)), 1
+            self.turned(one, counter, None, names, values, calm)
+        self.pass_over(one, names, scope)
+
+    @contextmanager
+    def part_of(self, line: int) -> Iterator[Track]:
+        """Follow a part of a loop as a track of its own."""
+        before = self.track, self.outer, self.part, self.when
+        made = Track(f"{self.track.name}, line {line}", line, inside=self.track, loose=True, late=self.part == "post")
+        self.tracks = [other for other in self.tracks if other.name != made.name] + [made]
+        self.track, self.outer, self.part, self.when = made, None, "loop", ()
+        yield made
+        self.track, self.outer, self.part, self.when = before
+
+    def sometimes(self, side: Region, scope: Scope) -> None:
+        """Follow a branch in or after a loop, taken if something unknown holds, as a loop over the times it is."""
+        with self.part_of(side.line) as track:
+            track.bounds = 0, Linear(Wave((0,)), ((f"iterations that run line {side.line}", 1),)), 1
+            self.run(side, {name: still(value) for name, value in scope.items()})
 
     def pass_over(self, one: Operation, names: list[str], scope: Scope) -> None:
         """Forget what a region without events computes."""
@@ -258,6 +327,13 @@ class _Reader(Operations):
                 self.aside(side, scope, f"line {side.line}", keep=place < 2)
             self.pass_over(one, [], scope)
             return
+        unknown = not isinstance(choice, Conditions) and (not isinstance(choice, Linear) or choice.symbols)
+        if eventful and not self.silent and unknown and self.part != "pre":
+            for side in sides:
+                if any(is_eventful(inner) for op in side.operations for inner in op.walk()):
+                    self.sometimes(side, scope)
+            self.pass_over(one, [], scope)
+            return
         before = self.when
         results: list[list[Value | None]] = []
         for side, truth in zip(
@@ -306,10 +382,10 @@ class _Reader(Operations):
         self.run(region, dict(scope))
         self.track, self.part, self.when = outer, part, when
         mine = {memory for memory in self.memory if memory.track is inner}
-        outside = [event for event in inner.events if _touches(event) and not _touches(event) <= mine]
+        outside = [event for event in inner.events if touches(event) and not touches(event) <= mine]
         kinds = {event.op for event in outside}
         for event in inner.events:
-            other = event in outside or (not _touches(event) and _belongs(event.op, kinds))
+            other = event in outside or (not touches(event) and belongs(event.op, kinds))
             if not other or (event.op == "proxy_fence" and not outside):
                 continue
             if event.part != "pre" and event.op != "proxy_fence" and inner.bounds and event.part == "loop":
@@ -323,7 +399,7 @@ class _Reader(Operations):
         inner.events = [
             event
             for event in inner.events
-            if event in shared or not (event in outside or (not _touches(event) and _belongs(event.op, kinds)))
+            if event in shared or not (event in outside or (not touches(event) and belongs(event.op, kinds)))
         ]
         if keep:
             self.tracks.append(inner)
@@ -359,6 +435,10 @@ def _number(word: str) -> int:
     return int(word) if word.lstrip("-").isdigit() else 0
 
 
+def _yielded(body: Region) -> list[str]:
+    return next((one.operands() for one in body.operations if one.name == "scf.yield"), [])
+
+
 def _bounds(
     start: int | None, end: object, stride: int | None, told: str, first: object, step: object
 ) -> tuple[int, Linear, int]:
@@ -371,13 +451,3 @@ def _bounds(
         else told
     )
     return 0, Linear(Wave((0,)), ((name, 1),)), 1
-
-
-def _touches(event: Event) -> set[Memory]:
-    return {slot.memory for slot in (event.bar, event.buf) if slot is not None}
-
-
-def _belongs(op: str, kinds: set[str]) -> bool:
-    """Whether an op without memory belongs to those kinds of accesses."""
-    groups: Mapping[str, str] = {"bulk_": "tma_store", "mma_": "mma", "cp_async_": "cp_async"}
-    return op == "proxy_fence" or any(op.startswith(start) and kind in kinds for start, kind in groups.items())
