@@ -105,6 +105,7 @@ class Track:
         inside: The track of which this is a part that is repeated or chosen, or None.
         loose: Whether that part shares memory with other roles, so that its order with the rest is left out.
         late: Whether that part comes after the loop.
+        assumed: What must be positive for all of this to hold.
     """
 
     name: str
@@ -114,6 +115,7 @@ class Track:
     inside: Track | None = None
     loose: bool = False
     late: bool = False
+    assumed: list[Linear] = field(default_factory=list)
 
     @property
     def owner(self) -> Track:
@@ -205,7 +207,7 @@ def _indexat_turn(slot: Slot) -> Linear | None:
 def still(value: Value | None) -> Value | None:
     """Return a value that is the same in all iterations, or None."""
     parts = [value.index] if isinstance(value, Slot) else value.positive if isinstance(value, Conditions) else [value]
-    moving = any(part is not None and part.wave.constant is None for part in parts)
+    moving = any(part is not None and (part.wave.constant is None or part.under) for part in parts)
     return None if moving else value
 
 

@@ -66,6 +66,8 @@ def _built(kernel: Kernel) -> Document:
         extra |= _joined(parts, loose)
         for part in parts:
             least = max(least, part.least())
+            if trips is not None:
+                least = max([least, *[trips.above(value, part.track.line) + 1 for value in part.track.assumed]])
             roles.append(part.role())
     barriers = {ring.name: {"count": ring.count, "slots": ring.slots} for ring in table.values() if ring.count}
     barriers |= {name: {"count": count, "slots": 1} for name, count in extra.items()}
@@ -117,6 +119,8 @@ def _trips(group: Sequence[Track]) -> _Trips | None:
         for event in track.events:
             told = [value.wave.constant for value in event.when if value.symbols == symbols]
             lengths += [constant for constant in told if constant is not None]
+        told = [value.wave.constant for value in track.assumed if value.symbols == symbols]
+        lengths += [constant for constant in told if constant is not None]
     return _Trips(symbols, stride, max(lengths))
 
 

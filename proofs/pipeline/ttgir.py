@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from math import lcm
 from typing import Final, TypeAlias
 
+from layoutalg.ground.errors import RepresentabilityError
 from layoutalg.notation.mlir import Operation, Region, fail, read_mlir, split
 from layoutalg.proofs.pipeline.kernel_events import (
     Kernel,
@@ -92,7 +93,14 @@ def followed(text: object, kernel: str | None = None) -> Kernel:
     if kernel is None and len(functions) > 1:
         fail(functions[1].line, "must have one tt.func, or kernel must name one", ", ".join(names))
     function = functions[names.index(kernel) if kernel is not None else 0]
-    return _Reader(function).kernel(_function_name(function))
+    try:
+        return _Reader(function).kernel(_function_name(function))
+    except RepresentabilityError:
+        try:
+            return _Reader(function, assumes=True).kernel(_function_name(function))
+        except RepresentabilityError:
+            pass
+        raise
 
 
 def _function_name(function: Operation) -> str:
@@ -103,11 +111,13 @@ def _function_name(function: Operation) -> str:
 class _Reader(Operations):
     """One pass over a function: values by name, events by track."""
 
-    def __init__(self, function: Operation) -> None:
+    def __init__(self, function: Operation, assumes: bool = False) -> None:
         super().__init__(Track("default", function.line))
         self.function = function
         self.tracks: list[Track] = []
         self.outer: _Outer | None = None
+        self.assumes = assumes
+        """Whether what is asked about N before loops is taken to hold."""
         shapes = [found for one in function.walk() for found in (MEMORY.match(result_type(one)),) if found]
         leading = [int(found[1].split("x")[0]) for found in shapes if found[2] == "i64" or found[1].count("x") > 2]
         self.period = lcm(*[2 * size for size in leading if size <= LONGEST]) if leading else 2
@@ -141,7 +151,8 @@ class _Reader(Operations):
     def other(self, one: Operation, scope: Scope) -> None:
         """Follow scalar arithmetic; pass over what only computes; refuse the rest."""
         values = [scope.get(name) for name in one.operands()]
-        known = [value if isinstance(value, (Linear, Conditions)) else None for value in values]
+        under = tuple(dict.fromkeys([part for value in values if isinstance(value, Linear) for part in value.under]))
+        known = [_bare(value) if isinstance(value, (Linear, Conditions)) else None for value in values]
         found: Known | None = None
         if one.name == "arith.constant":
             number = re.match(r"(-?\d+|true|false)\b(?! *x)", one.head)
@@ -153,8 +164,15 @@ class _Reader(Operations):
             found = None
         elif one.name == "arith.cmpi" and len(known) == 2:
             found = compared(one.head.split(",")[0].strip(), *known)
+            if self.assumes and self.part == "pre" and isinstance(found, Conditions):
+                self.track.assumed += found.positive
+                found = Linear.of(1)
         elif one.name == "arith.select" and len(known) == 3:
             found = None if isinstance(values[1], Slot) or isinstance(values[2], Slot) else selected(*known)
+            if found is None and self.part == "loop" and isinstance(known[0], Conditions):
+                under += known[0].positive
+                steps = [part.wave.step for part in under]
+                found = known[1] if all(step is not None and step <= 0 for step in steps) else None
         elif one.name in ("arith.extui", "arith.extsi", "arith.trunci", "arith.index_cast", "arith.index_castui"):
             bit = "i1 " in one.types if one.name == "arith.extsi" else one.types.endswith("to i1")
             found = known[0] if known and not bit else None
@@ -166,6 +184,8 @@ class _Reader(Operations):
             found = Linear(Wave((0,)), ((f"{one.name} {one.head}", 1),))
         elif not one.name.startswith(COMPUTES) or any(is_eventful(inner) for inner in one.walk()):
             refuse(one.line, f"{one.name} is not known")
+        if under:
+            found = replace(found, under=under) if isinstance(found, Linear) else None
         for result in one.results:
             scope[result] = found if len(one.results) == 1 else None
 
@@ -236,7 +256,38 @@ class _Reader(Operations):
         late = [place for place, value in enumerate(waves) if not same(at_turn(value, 0), values[place])]
         if late and firsts(events) != firsts(first_events):
             refuse(one.line, f"the first iteration differs from the later ones: {names[late[0]]} starts elsewhere")
-        return [None if place in late else value for place, value in enumerate(waves)]
+        frozen = self.frozen(body, names)
+        return [
+            None if place in late else self.ended(value, place in frozen) if isinstance(value, Linear) else value
+            for place, value in enumerate(waves)
+        ]
+
+    def frozen(self, body: Region, names: list[str]) -> set[int]:
+        """Return which carried values stay as they are where a condition does not hold."""
+        selects = {one.results[0]: one.operands() for one in body.operations if one.name == "arith.select"}
+        yields = _yielded(body)
+        return {
+            place
+            for place, name in enumerate(names)
+            if place < len(yields) and yields[place] in selects and selects[yields[place]][2:] == [name]
+        }
+
+    def ended(self, value: Linear, frozen: bool) -> Linear | None:
+        """Return what a value is after the loop, as a function of its trip: that of the last turn that moved it."""
+        if not value.under:
+            return value
+        if not frozen or self.track.bounds is None or len(value.under) != 1:
+            return None
+        start, end, stride = self.track.bounds
+        part = value.under[0]
+        apart = (end.wave.constant or 0) - start - part.wave.at(0)
+        if part.symbols != end.symbols or part.wave.step != -stride or apart % stride or apart < 0:
+            return None
+        self.track.assumed.append(end.plus(Linear.of(start + apart - stride), -1))
+        wave = value.wave
+        for _ in range(apart // stride):
+            wave = wave.previous()
+        return Linear(wave, value.symbols)
 
     def inner(
         self, one: Operation, counter: str, names: list[str], words: list[str], bounds: Bounds, scope: Scope
@@ -299,10 +350,10 @@ class _Reader(Operations):
                 for place, value in enumerate(found)
                 if value is not None and (place >= len(after) or not same(after[place], following(value)))
             ]
-            if not wrong:
+            bound = [_under(after[place] if place < len(after) else None, value) for place, value in enumerate(found)]
+            if not wrong and bound == found:
                 return found
-            for place in wrong:
-                found[place] = None
+            found = [None if place in wrong else value for place, value in enumerate(bound)]
 
     def silently(self, body: Region, scope: Scope) -> list[Value | None]:
         """Return what a region yields, without noting events."""
@@ -433,6 +484,17 @@ class _Reader(Operations):
 
 def _number(word: str) -> int:
     return int(word) if word.lstrip("-").isdigit() else 0
+
+
+def _bare(value: Known) -> Known:
+    return replace(value, under=()) if isinstance(value, Linear) and value.under else value
+
+
+def _under(after: Value | None, value: Value | None) -> Value | None:
+    """Return a carried value with the conditions under which it comes about."""
+    if isinstance(after, Linear) and isinstance(value, Linear):
+        return replace(value, under=tuple(dict.fromkeys([*value.under, *after.under])))
+    return value
 
 
 def _yielded(body: Region) -> list[str]:
