@@ -14,7 +14,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 WORKERS ?= 2
 
-.PHONY: demo test test-all extras bench mutants docs lint clean
+.PHONY: demo test test-all tests-short tests-full extras bench mutants docs lint clean
 .DEFAULT_GOAL := test
 
 $(VENV)/.created:
@@ -39,10 +39,14 @@ demo: $(VENV)/.run
 
 TESTS := -m pytest -n $(WORKERS) --dist loadfile --doctest-modules tests layoutalg --ignore=layoutalg/__main__.py
 
-test: lint
+test: lint tests-short
+
+test-all: lint tests-full
+
+tests-short: $(VENV)/.test
 	$(BIN)/python $(TESTS)
 
-test-all: lint
+tests-full: $(VENV)/.test
 	$(BIN)/python $(TESTS) --full
 
 extras: $(VENV)/.test

@@ -130,7 +130,7 @@ def points(size: int | None, inputs: int) -> tuple[Iterable[tuple[int, ...]], bo
     if size <= ENUMERATED:
         return ((index,) for index in range(size)), True
     bits = size.bit_length()
-    few = {
+    few = set(range(ENUMERATED)) | {
         sum(1 << bit for bit in chosen) for count in (0, 1, 2) for chosen in itertools.combinations(range(bits), count)
     }
     some = {index for index in few if index < size} | {size - 1} | {rng.randrange(size) for _ in range(SAMPLED)}

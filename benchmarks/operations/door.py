@@ -225,7 +225,8 @@ def explain(one: Source, rng: random.Random) -> None:
     if "elements" in size:
         expect(size["elements"] == len(one.values), f"explain({one.layout}): {size}")
     if size.get("cosize") is not None and one.source["family"] == "cute":
-        expect(size["cosize"] == 1 + int(one.values.max()) - int(one.values.min()), f"explain({one.layout}): {size}")
+        span = 1 + int(one.values.max()) - int(one.values.min()) if len(one.values) else 0
+        expect(size["cosize"] == span, f"explain({one.layout}): {size}")
     image = data.get("image", {})
     if "distinct" in image:
         distinct = len(set(one.values.tolist()))

@@ -153,7 +153,7 @@ def _from_bits(
     Args:
         columns: One per bit.
         constant: At least 0.
-        places: The digits in flat coordinate order: None for the next bit, else (extent, stride).
+        places: The digits in flat coordinate order: None for the next bit, else (extent, stride) at the end of a mode.
     """
     once = twice = 0
     for column in columns:
@@ -163,14 +163,17 @@ def _from_bits(
         mixed |= column if column & twice else 0
     rest = iter(columns)
     digits: list[Digit] = []
+    begins = True  # a mode, whose digits are not joined with those of the one before
     for place in places if places is not None else [None] * len(columns):
         column = next(rest) if place is None else 0
         extent, stride = place or (2, (constant ^ column) - constant)
         flips = tuple(1 << row for row in range(column.bit_length()) if column >> row & 1) if column & mixed else ()
-        if digits and not flips and not digits[-1].flips and digits[-1].extent * digits[-1].stride == stride:
+        joins = not (begins or flips or digits[-1].flips) and digits[-1].extent * digits[-1].stride == stride
+        if joins:
             digits[-1] = Digit(digits[-1].extent * extent, digits[-1].stride)
         elif extent > 1:
             digits.append(Digit(extent, 0 if flips else stride, flips))
+        begins = place is not None or not digits
     ones = [1 << row for row in range(mixed.bit_length()) if constant & mixed & 1 << row]
     return _from_digits(digits, constant & ~mixed, ones)
 

@@ -292,7 +292,10 @@ def _signalled(graph: Graph, role: Role, read: Ordered, signal: Ordered) -> None
     done, end = read[3] + 1, signal[3] + 1
     match read[0], signal[0]:
         case "loop", "loop":
-            graph.steps[done].append((end, int(read[1] > signal[1])))
+            far = int(read[1] > signal[1])
+            graph.steps[done].append((end, far))
+            if graph.events[end].low:  # the first ones are left out, and the next arrives after them too
+                graph.steps[done].append((end, far + 1))
         case "pre", "pre":
             if read[1] < signal[1]:
                 graph.heads[done].append((0, end, 0))

@@ -111,11 +111,20 @@ def as_cute(modes, swizzle: str, width: int):
     return la.ComposedLayout(la.Swizzle(*ELEMENT_SWIZZLES[swizzle], "byte").recast_elements(width), 0, layout)
 
 
+def is_affine(table):
+    """Whether a table over bits is a constant xor a column of each set bit."""
+    points = np.arange(len(table))
+    images = np.full(len(table), table[0])
+    for bit in range(len(table).bit_length() - 1):
+        images ^= np.where(points >> bit & 1, table[1 << bit] ^ table[0], 0)
+    return bool((images == table).all())
+
+
 def in_other_families(rng, tile, layout):
     """(family, the same function in it, axes)"""
     names = [f"dim{k}" for k in range(len(tile))]
     table = layout.table()
-    if all(extent & (extent - 1) == 0 for extent in tile):
+    if all(extent & (extent - 1) == 0 for extent in tile) and is_affine(table):
         flat = la.convert.to_linear(layout)
         yield "flat linear", flat, None
         order = rng.sample(range(len(tile)), len(tile))

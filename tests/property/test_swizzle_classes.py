@@ -66,9 +66,9 @@ def test_one_swizzle_for_three_targets():
     assert counts == [
         [10752, 10752, 10752, 5376, 2688], [10752, 10752, 10752, 5376, 2304], [5376, 5376, 10752, 2016, 864],
     ]  # fmt: skip
-    start = time.perf_counter()
+    start = time.process_time()
     found = universal_swizzle(32, 128, ["operand:32", "operand:16"], TARGETS)
-    assert time.perf_counter() - start < 1
+    assert time.process_time() - start < 1
     assert found.check().conflict_free
     serving = np.all([free[key] for key in free], axis=0)
     assert found.columns in {tuple(each) for each in columns[serving].tolist()}

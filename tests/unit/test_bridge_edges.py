@@ -13,6 +13,7 @@ from layoutalg.ground.verdict import Refuted
 from layoutalg.integer import IntegerLayout
 from layoutalg.piecewise import PiecewiseLayout, operations
 from layoutalg.piecewise.pieces import reach
+from layoutalg.proofs.tensormap import TensorMapProblem
 
 
 @pytest.mark.parametrize("shift", [-4, -2, 2, 3])
@@ -89,3 +90,14 @@ def test_a_domain_is_a_box_where_it_has_no_hole(domain: str, found: tuple[int, .
 def test_numbers_between_floors_are_bounded_too():
     text = "{ [i] -> [1073741824*floor((1099511627776*i)/3)] : 0 <= i < 8 }"
     assert reach(PiecewiseLayout(text).value.pieces, (8,)) >= 2**30 * (2**40 * 7 // 3)
+
+
+def test_modes_under_a_swizzle_keep_their_axes():
+    layout = ComposedLayout(Swizzle(2, 1, 3), 0, CuteLayout((1, 2, 2, 2), (0, 4, 8, 1)))
+    pieces = la.convert.to_piecewise(layout)
+    assert [extent for _, extent in pieces.inputs] == [2, 2, 2]
+    tensor = la.Tensor((1, 2, 2, 2), (8, 4, 2, 1), "f64")
+    found, stated = (
+        TensorMapProblem.of(tensor, (1, 2, 2, 2), one, arch="sm_90a", direction="load") for one in (pieces, layout)
+    )
+    assert (found.addresses() == stated.addresses()).all()

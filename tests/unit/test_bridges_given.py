@@ -153,14 +153,14 @@ def test_equality_by_a_solver_is_confirmed(engine: str, monkeypatch: pytest.Monk
 def test_equality_ends_in_time_and_says_what_was_tried(monkeypatch: pytest.MonkeyPatch) -> None:
     wide = PiecewiseLayout("{ [i] -> [floor(i/3)] : 0 <= i < 1048576 }")
     monkeypatch.setattr(equal, "CHUNK", 64)
-    start = time.perf_counter()
+    start = time.process_time()
     answer = equivalent(
         wide,
         PiecewiseLayout("{ [a, b] -> [floor((a + 1024b)/3)] : 0 <= a, b < 1024 }"),
         Budget(seconds=0.1),
         _engines=("table",),
     )
-    assert time.perf_counter() - start < 0.1 * 1.5 + 0.2
+    assert time.process_time() - start < 0.1 * 1.5 + 0.2
     assert isinstance(answer, Unknown)
     assert answer.reason == "table: the time limit of 0.1 s has passed"
     none = equivalent(F, G, Budget(seconds=0))

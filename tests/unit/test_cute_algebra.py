@@ -172,7 +172,7 @@ def test_composition_whose_modes_interact() -> None:
 
 def test_composition_of_large_domains_takes_milliseconds() -> None:
     huge = CuteLayout((2**20, 2**10, 2**10), (2**10, 1, 2**30))
-    start = time.perf_counter()
+    start = time.process_time()
     assert str(composition(huge, CuteLayout((2**30, 2**10), (2**10, 1)))) == (
         "((1024,1024,1024),1024):((1048576,1,1073741824),1024)"
     )
@@ -186,7 +186,7 @@ def test_composition_of_large_domains_takes_milliseconds() -> None:
         composition(huge, CuteLayout(2**40, 2))
     assert caught.value.diagnostic.witness is not None
     assert caught.value.diagnostic.witness["coordinate"] == 2**39
-    assert time.perf_counter() - start < 0.5
+    assert time.process_time() - start < 0.5
 
 
 def test_cancelling_carries_in_a_long_run() -> None:

@@ -98,7 +98,7 @@ def test_a_swizzle_above_mends_what_the_bottom_cannot() -> None:
 
 def test_large_domains_take_milliseconds() -> None:
     big = ComposedLayout(Swizzle(3, 4, 3), 0, CuteLayout((2**20, 2**20), (2**20, 1)))
-    start = time.perf_counter()
+    start = time.process_time()
     assert str(composition(CuteLayout((2**20, 2**20), (2**20, 1)), big)).startswith("Sw<3,24,3> o 0 o ")
     inverse = right_inverse(big)
     assert inverse.size == 2**40
@@ -106,7 +106,7 @@ def test_large_domains_take_milliseconds() -> None:
         assert big(inverse(index)) == index
         assert left_inverse(big)(big(index)) == index
     assert simplify(big) == big
-    assert time.perf_counter() - start < 0.5
+    assert time.process_time() - start < 0.5
     with pytest.raises(BudgetError, match="LA644"):
         after(CuteLayout((3, 2**21), (2**21, 1)), ComposedLayout(Swizzle(1, 0, 1), 0, CuteLayout(3 * 2**21 - 4, 1)))
 

@@ -190,7 +190,7 @@ def test_compact_layouts_in_an_order() -> None:
 
 def test_large_domains_take_milliseconds() -> None:
     huge = CuteLayout((2**20, 2**20), (2**20, 1))
-    start = time.perf_counter()
+    start = time.process_time()
     assert str(zipped_divide(huge, (2**7, 2**9))) == "((128,512),(8192,2048)):((1048576,1),(134217728,512))"
     assert str(logical_product(CuteLayout((2**10, 2**10), (2**10, 1)), CuteLayout((2**10, 2**10)))) == (
         "((1024,1024),(1024,1024)):((1024,1),(1048576,1073741824))"
@@ -201,4 +201,4 @@ def test_large_domains_take_milliseconds() -> None:
         logical_divide(huge, (3, 1))
     with pytest.raises(RepresentabilityError):
         logical_divide(CuteLayout((3 * 2**18, 2**20), (1, 2**21)), 2**20)
-    assert time.perf_counter() - start < 0.5
+    assert time.process_time() - start < 0.5

@@ -279,7 +279,7 @@ def test_coordinate_layouts() -> None:
 
 def test_large_domains_take_milliseconds() -> None:
     huge = CuteLayout((2**20, 2**20), (2**20, 1))
-    start = time.perf_counter()
+    start = time.process_time()
     assert str(upcast(huge, 8)) == "(1048576,131072):(131072,1)"
     assert str(recast(huge, 16, 32)) == "(1048576,524288):(524288,1)"
     assert max_alignment(huge) == 2**40
@@ -291,4 +291,4 @@ def test_large_domains_take_milliseconds() -> None:
         5 * 2**10,
     )
     assert str(nullspace(CuteLayout((2**20, 2**20), (0, 1)))) == "1048576:1"
-    assert time.perf_counter() - start < 0.5
+    assert time.process_time() - start < 0.5

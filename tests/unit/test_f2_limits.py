@@ -43,10 +43,10 @@ def test_a_cached_elimination_is_the_one_without_the_cache():
 
 def test_an_elimination_asks_the_clock():
     layout = dense(5_000, 1)
-    start = time.monotonic()
+    start = time.process_time()
     with clock.within(0.3), pytest.raises(BudgetError, match="LA001"):
         _ = layout.rank
-    assert time.monotonic() - start < 0.3 * 1.5 + 0.2 + 1  # and some for a loaded machine
+    assert time.process_time() - start < 0.3 * 1.5 + 0.2 + 1
 
 
 def test_no_axis_grows_beyond_what_can_be_printed() -> None:

@@ -135,9 +135,9 @@ def test_large_conversions_need_no_enumeration() -> None:
         DigitMap.from_bits(tuple(columns)),
     )
     square = HierarchicalLayout(bits.source, bits.source, bits.map)
-    start = time.perf_counter()
+    start = time.process_time()
     plan = exchange_plan(square)
-    assert time.perf_counter() - start < 2
+    assert time.process_time() - start < 2
     assert plan.product == tuple(columns)
     assert [plan.crossing(entry.cut) for entry in profile_of(square).cuts] == [e.rank for e in profile_of(square).cuts]
 

@@ -69,9 +69,9 @@ def test_outputs_with_a_modulus_may_be_left_out() -> None:
 def test_budgets_are_kept() -> None:
     weights = [10**9 + 7 * k * k + k for k in range(26)]
     hard = IntegerLayout.from_strides([(f"x{k}", 3) for k in range(26)], weights)
-    start = time.perf_counter()
+    start = time.process_time()
     answer = integer.injective(hard, milliseconds=300)
-    assert time.perf_counter() - start < 0.3 * 1.5 + 0.2 + 1.0  # the first use of z3 loads it
+    assert time.process_time() - start < 0.3 * 1.5 + 0.2 + 1.0  # the first use of z3 loads it
     assert isinstance(answer, Unknown | Refuted)
 
 

@@ -126,9 +126,9 @@ def hard(count: int) -> list[str]:
 def test_a_decision_keeps_its_time(count):
     known = Assumptions(hard(count))
     for claim in ("M*N*K*P*Q >= R*S*T*M + 17", "M**8*N**9 + P >= R**12*S**3*T*M + 17", "M**5 % (N**2*K) == 0"):
-        start = time.monotonic()
+        start = time.process_time()
         known.decide(claim, timeout_ms=200)
-        assert time.monotonic() - start < 1.5 * 0.2 + 0.2 + 0.5  # and some for a loaded machine
+        assert time.process_time() - start < 1.5 * 0.2 + 0.2 + 0.5  # of processor time: others may use the machine
 
 
 def test_a_deadline_of_the_caller_is_raised():

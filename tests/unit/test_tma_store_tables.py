@@ -101,7 +101,7 @@ def test_fine_modes_are_decided_without_all_signs():
     for order in list(permutations(range(4)))[::5]:
         strides = [1 << (4 * place + step) for place in order for step in (2, 0, 3, 1)][:14]
         text = f"({','.join(['2'] * 14)}):({','.join(map(str, strides))})"
-        with clock.within(5):
+        with clock.within(60):  # about 0.5 s on an idle core; with all signs minutes
             for consumer in ("tma", "tma.store"):
                 assert not isinstance(la.admissible(text, consumer), la.Unknown)
 
