@@ -59,9 +59,16 @@ def uneven() -> Pipeline:
     return Pipeline.from_json(document)
 
 
+def counted() -> Pipeline:
+    """The ring with all threads of a warpgroup arriving."""
+    document: Any = gemm().to_json()
+    document["barriers"]["tiles.empty"]["count"] = document["roles"][1]["loop"][5]["n"] = 128
+    return Pipeline.from_json(document)
+
+
 SAFE = {
     "one stage": gemm(1), "ring": gemm(), "lag": gemm(4, behind=1), "lag 2": gemm(4, behind=2), "staged": staged(),
-    "uneven": uneven(),
+    "uneven": uneven(), "counted": counted(),
 }  # fmt: skip
 WRONG = {
     "race": broken(gemm(), 1, 4, n=1), "deadlock": broken(gemm(), 0, 0, ph=0), "bytes": broken(gemm(), 0, 1, bytes=64),
@@ -126,6 +133,9 @@ class TestTimelines:
         marks = [mark for mark in timeline.marks if not (stuck and mark in timeline.wrong)]
         assert [(names[mark.role], str(mark.ops[0]), mark.k) for mark in marks] == own
         assert timeline.wrong
+        passed = [mark for mark in marks if mark.ops[0].op == "wait" and (mark.phase or 0) >= 0]
+        assert [(one.role, one.end) for one in timeline.passings] == [(mark.role, mark.start) for mark in passed]
+        assert all(one.start <= one.end for one in timeline.passings)
         if found.kind == "deadlock":
             assert {mark.ops[0].op for mark in timeline.wrong} == {"wait"}
         elif found.kind == "race":
@@ -169,6 +179,10 @@ class TestPictures:
         assert found.phase is None or f"phase {found.phase}, N {found.trips}" in picture
         assert picture.count('class="w"') >= 2
         assert all(repair.name in picture for repair in found.repairs)
+
+    def test_operands_of_one_copy_share_their_rows(self) -> None:
+        assert ">tiles.A, tiles.B</text>" in la.draw.svg(gemm())
+        assert ">tiles.A, tiles.B</text>" not in la.draw.svg(uneven())
 
     def test_without_a_run_there_is_still_the_reason(self) -> None:
         document: Any = gemm().to_json()
