@@ -455,9 +455,12 @@ class Verify(Options):
 
     layoutalg verify pipeline.json
     layoutalg verify pipeline.json --policy practice --json
+    layoutalg verify kernel.ttgir
     """
 
-    file: str = argument("pipelines as JSON (schema layoutalg/pipeline/1), or - for standard input")
+    file: str = argument(
+        "pipelines as JSON (schema layoutalg/pipeline/1), a Triton kernel (TTGIR), or - for standard input"
+    )
     target: str = _target()
     policy: str = argument(
         "practice: a copy may overwrite a slot after generic reads with no proxy fence, and stores may run when the "
