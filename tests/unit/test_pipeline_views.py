@@ -12,7 +12,7 @@ import pytest
 
 import layoutalg as la
 from layoutalg.cli import main
-from layoutalg.draw.timeline import Timeline, of_pipeline, of_proof, of_refutation
+from layoutalg.draw.timeline import Timeline, in_turn, of_proof, of_run
 from layoutalg.ground.verdict import Unknown
 from layoutalg.pipeline import Builder, Pipeline, Refuted, verify
 from layoutalg.proofs.pipeline.decision import Proved
@@ -51,8 +51,17 @@ def broken(made: Pipeline, role: int, place: int, **change: Any) -> Refuted:
     return found
 
 
+def uneven() -> Pipeline:
+    """Two operands in rings of different depth, and a barrier named as a role."""
+    text = json.dumps(gemm(2).to_json()).replace("tiles.empty", "math")
+    document: Any = json.loads(text)
+    document["buffers"]["tiles.A"]["slots"] = 3
+    return Pipeline.from_json(document)
+
+
 SAFE = {
     "one stage": gemm(1), "ring": gemm(), "lag": gemm(4, behind=1), "lag 2": gemm(4, behind=2), "staged": staged(),
+    "uneven": uneven(),
 }  # fmt: skip
 WRONG = {
     "race": broken(gemm(), 1, 4, n=1), "deadlock": broken(gemm(), 0, 0, ph=0), "bytes": broken(gemm(), 0, 1, bytes=64),
@@ -109,20 +118,24 @@ class TestTimelines:
 
     @pytest.mark.parametrize("found", WRONG.values(), ids=WRONG)
     def test_a_run_is_shown_event_by_event(self, found: Refuted) -> None:
-        timeline = of_refutation(found)
-        assert timeline is not None
+        assert found.run is not None
+        timeline = of_run(found.run)
         names = [role.name for role in timeline.pipeline.roles]
         own = [event for event in found.interleaving if not re.search("the copy is done|arrives$", event[1])]
         stuck = {"deadlock", "tx_mismatch"} & {found.kind}
-        marks = [mark for mark in timeline.marks if not (stuck and mark.wrong)]
+        marks = [mark for mark in timeline.marks if not (stuck and mark in timeline.wrong)]
         assert [(names[mark.role], str(mark.ops[0]), mark.k) for mark in marks] == own
-        wrong = [mark for mark in timeline.marks if mark.wrong]
-        assert {mark.ops[0].op for mark in wrong} == {"wait"} if stuck else [wrong[-1]] == [timeline.marks[-1]]
-        assert wrong
+        assert timeline.wrong
+        if found.kind == "deadlock":
+            assert {mark.ops[0].op for mark in timeline.wrong} == {"wait"}
+        elif found.kind == "race":
+            assert timeline.wrong == timeline.marks[-1:]
+            assert timeline.spot is not None
+            assert timeline.spot[:2] == (found.buffer, found.slot)
 
     def test_what_is_still_read_keeps_its_slot(self) -> None:
-        timeline = of_refutation(WRONG["race"])
-        assert timeline is not None
+        assert WRONG["race"].run is not None
+        timeline = of_run(WRONG["race"].run)
         wrong = timeline.marks[-1]
         kept = [fill for fill in timeline.fills if fill.buffer == wrong.ops[0].buf and fill.slot == wrong.slot]
         assert kept[-1].empty == timeline.end
@@ -132,7 +145,7 @@ class TestTimelines:
         document["roles"][1]["loop"].insert(3, {"op": "mma_commit", "guard": {"from": 1}})
         value = Pipeline.from_json(document)
         assert isinstance(verify(value), Unknown)
-        assert of_pipeline(value, "strict").marks
+        assert in_turn(value, "strict").marks
         assert "it proves nothing" in la.draw.svg(value)
 
 
