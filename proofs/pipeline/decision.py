@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from layoutalg.ground import clock
-from layoutalg.ground.errors import BudgetError, Repair
+from layoutalg.ground.errors import BudgetError, Repair, RepresentabilityError
 from layoutalg.ground.verdict import SCHEMA, Unknown
 from layoutalg.ground.verdict import Proved as Holds
 from layoutalg.ground.verdict import Refuted as Fails
@@ -126,12 +126,12 @@ def verify(pipeline: object, target: str = "sm_90a", policy: str = "strict") -> 
     """Decide whether a pipeline can hang or touch a slot at the wrong time, for every N that it allows.
 
     Args:
-        pipeline: A ``Pipeline``, or a document of one: data or JSON text.
+        pipeline: A ``Pipeline``, or a document of one: data or JSON text; or the text of a Triton kernel (TTGIR).
         target: Architecture.
         policy: ``"strict"``, or ``"practice"``: a copy may overwrite a slot after generic reads with no proxy fence,
             and stores may run when the block ends.
 
-    Raises: MalformedError: LA970, LA010 to LA014.
+    Raises: MalformedError: LA970, LA972, LA010 to LA014.
 
     Example:
         >>> ring = {"schema": "layoutalg/pipeline/1", "stages": 2, "buffers": {"A": {}},
@@ -152,8 +152,10 @@ def verify(pipeline: object, target: str = "sm_90a", policy: str = "strict") -> 
         >>> print(wrong.repairs[0])
         add an op: arrive empty[k] at the end of use.loop
     """
-    value = pipeline if isinstance(pipeline, Pipeline) else Pipeline.from_json(pipeline)
     CHECK.choice(policy, "policy", POLICIES)
+    if isinstance(pipeline, str) and pipeline.lstrip()[:1] not in ("{", "[", ""):
+        return _of_kernel(pipeline, target, policy)
+    value = pipeline if isinstance(pipeline, Pipeline) else Pipeline.from_json(pipeline)
     broken = infeasible(value, target)
     if broken is not None:
         what, ring = broken
@@ -168,6 +170,18 @@ def verify(pipeline: object, target: str = "sm_90a", policy: str = "strict") -> 
     except BudgetError as error:
         return Unknown(error.diagnostic.because, ("event graph", "runs"))
     return refuted if refuted is not None else Unknown(found.reason, ("event graph", *tried))
+
+
+def _of_kernel(text: str, target: str, policy: str) -> Proved | Refuted | Unknown:
+    """Decide about a Triton kernel. Its text names no phases, so those that were guessed refute nothing."""
+    try:
+        found = verify(Pipeline.of(text), target, policy)
+    except RepresentabilityError as error:
+        told = error.diagnostic
+        return Unknown(f"{', '.join(told.where)}: {told.because}", ("TTGIR",))
+    if isinstance(found, Refuted) and found.kind == "ub" and "phase" in str(found.witness["what"]):
+        return Unknown(f"{found.role} at {found.barrier} {found.witness['what']}", ("TTGIR", found.engine))
+    return found
 
 
 def refute(pipeline: Pipeline, policy: str, gap: Gap) -> tuple[Refuted | None, tuple[str, ...]]:

@@ -284,6 +284,22 @@ class Pipeline(Checked, Shown, code="LA970"):
         reset = node.get("phase_reset_every").integer(1, FARTHEST) if node.has("phase_reset_every") else 0
         return cls(stages, tuple(barriers), tuple(buffers), roles, least, reset)
 
+    @classmethod
+    def of(cls, text: object, kernel: str | None = None) -> Pipeline:
+        """Return the pipeline of a Triton kernel in TTGIR, as ``compiled.asm["ttgir"]`` has it.
+
+        Args:
+            text: A module.
+            kernel: Name of its function; not needed if there is one.
+
+        Raises:
+            MalformedError: LA972: the text is not MLIR.
+            RepresentabilityError: LA973: the kernel has no pipeline document; names the line.
+        """
+        from layoutalg.proofs.pipeline.recovery import document_of
+
+        return cls.from_json(document_of(text, kernel))
+
     def to_json(self) -> dict[str, object]:
         """Return the document."""
         found: dict[str, object] = {"schema": SCHEMA, "stages": self.stages, "trips": f"N >= {self.least}"}
