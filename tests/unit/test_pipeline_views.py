@@ -16,7 +16,7 @@ from layoutalg.draw.timeline import Timeline, in_turn, of_proof, of_run
 from layoutalg.ground.verdict import Unknown
 from layoutalg.pipeline import Builder, Pipeline, Refuted, verify
 from layoutalg.proofs.pipeline.decision import Proved
-from layoutalg.proofs.pipeline.explore import Machine
+from layoutalg.proofs.pipeline.explore import Machine, Task
 
 
 def gemm(stages: int = 4, behind: int = 0) -> Pipeline:
@@ -84,6 +84,13 @@ def proved(made: Pipeline) -> Timeline:
     return of_proof(found.subject[2])
 
 
+def where(machine: Machine, task: Task) -> tuple[int | None, int | None]:
+    """The slot and the phase of a task."""
+    if task.bar < 0:
+        return (machine.slots[task.buf][1] if task.buf >= 0 else None), None
+    return (machine.slots[task.buf] if task.buf >= 0 else machine.barriers[task.bar])[1], task.phase
+
+
 class TestTimelines:
     @pytest.mark.parametrize("made", SAFE.values(), ids=SAFE)
     def test_ops_of_a_role_follow_each_other(self, made: Pipeline) -> None:
@@ -91,9 +98,9 @@ class TestTimelines:
         for number, role in enumerate(made.roles):
             marks = [mark for mark in timeline.marks if mark.role == number]
             assert all(one.start < one.end <= other.start for one, other in itertools.pairwise(marks))
-            shown = [op for mark in marks for op in mark.ops]
             machine = Machine(made, timeline.trips, "strict")
-            assert shown == [task.op for task in machine.tasks[number]], role.name
+            shown = [(op, mark.k, mark.slot, mark.phase) for mark in marks for op in mark.ops]
+            assert shown == [(task.op, task.k, *where(machine, task)) for task in machine.tasks[number]], role.name
 
     @pytest.mark.parametrize("made", SAFE.values(), ids=SAFE)
     def test_a_slot_is_filled_after_all_have_read_it(self, made: Pipeline) -> None:
