@@ -489,10 +489,38 @@ def conversions() -> Iterator[Row]:
             yield Row(f"swizzle, {kind}, {bits} bits", asked)
 
 
+def pipelines() -> Iterator[Row]:
+    """Rings with one producer: proved for every N, beside all orders of events at N = 2 D + 1 alone; and refuted."""
+    from judges.pipeline_judge import explore
+
+    from layoutalg.pipeline import Builder, Pipeline, verify
+
+    def ring(stages: int, consumers: int, behind: int = 0) -> Pipeline:
+        block = Builder(stages)
+        tiles = block.ring("tiles", A=16384, B=8192)
+        tiles.acquire(block.role("load")).load().commit()
+        for number in range(consumers):
+            tiles.wait(block.role(f"math{number}")).mma().release(behind)
+        return block.pipeline()
+
+    for stages, consumers in ((2, 1), (2, 2), (4, 2), (8, 3), (8, 16)):
+        made = ring(stages, consumers)
+        searched = functools.partial(explore, made.to_json(), 2 * stages + 1, states=10**6)
+        what, bar = f"{stages} slots, {consumers} consumers", "5 ms" if consumers < 4 else ""
+        yield Row(f"proved, {what}", functools.partial(verify, made), searched if stages == 2 else None, bar)
+        proved = verify(made)
+        yield Row(f"certificate and check, {what}", lambda proved=proved: proved.to_certificate().check())  # type: ignore[misc]
+        document = json.loads(json.dumps(made.to_json()).replace('"mma_wait", "n": 0', '"mma_wait", "n": 1'))
+        yield Row(f"refuted, {what}", functools.partial(verify, document))
+    yield Row("proved, released 1 behind, 4 slots", functools.partial(verify, ring(4, 2, behind=1)))
+
+
 PARTS: dict[str, Callable[[], Iterator[Row]]] = {
     part.__name__: part
-    for part in (program, planner, descriptors, questions, cute, f2, integer, piecewise, equations, conversions)
-}
+    for part in (
+        program, planner, descriptors, questions, cute, f2, integer, piecewise, equations, conversions, pipelines
+    )
+}  # fmt: skip
 
 
 def figures(parts: Sequence[str], rounds: int) -> Iterator[dict[str, object]]:

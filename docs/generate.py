@@ -45,6 +45,7 @@ DOORS = {
     "layoutalg.synth.tensormap": "Finder of TensorMap plans",
     "layoutalg.synth.tcgen05": "Finder of tcgen05 operands",
     "layoutalg.synth.wgmma": "Finder of wgmma operands",
+    "layoutalg.pipeline": "Pipelines",
     "layoutalg.proofs.certify": "Certificates",
     "layoutalg.proofs.tensormap": "Checker of TensorMap plans",
     "layoutalg.proofs.tcgen05": "Plans of tcgen05 and their check",

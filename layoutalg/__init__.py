@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         integer,
         interop,
         piecewise,
+        pipeline,
         proofs,
         synth,
         targets,
@@ -75,7 +76,7 @@ if TYPE_CHECKING:
     from layoutalg.synth.symbolic.call import tensormap
     from layoutalg.synth.wgmma.plan import wgmma
 
-_PACKAGES = "ask codegen convert cute draw f2 hierarchy integer interop piecewise proofs synth targets testing"
+_PACKAGES = "ask codegen convert cute draw f2 hierarchy integer interop piecewise pipeline proofs synth targets testing"
 
 __getattr__, __dir__ = door(
     __name__,
@@ -162,6 +163,7 @@ __all__ = [
     "padding",
     "parse",
     "piecewise",
+    "pipeline",
     "proofs",
     "right_inverse",
     "suggest",

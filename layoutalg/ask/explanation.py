@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from layoutalg.ask.facts import ANSWERS, Fact, answer_facts, layout_facts, said
+from layoutalg.ask.ledger import ledger
 from layoutalg.ask.tile_facts import tile_facts
 from layoutalg.cute import Swizzle
 from layoutalg.ground import clock
@@ -28,6 +29,7 @@ from layoutalg.notation.written import is_written, read_written, unit_hint
 from layoutalg.proofs import tensormap as tensormaps
 from layoutalg.proofs import wgmma as operands
 from layoutalg.proofs.dtypes import ElementType, stated_type
+from layoutalg.proofs.pipeline.document import Pipeline
 from layoutalg.proofs.tensor import Tensor, size_text
 from layoutalg.proofs.tensormap import TensorMapPlan, TensorMapProblem
 from layoutalg.proofs.tensormap.plan import tensor_map_to_json
@@ -39,7 +41,7 @@ from layoutalg.targets.registry import TARGETS
 
 _CHECK = Checker("LA414", "this cannot be explained")
 SCHEMA = "layoutalg/explanation/1"
-READS = "layoutalg/tensormap-problem/1, tensormap-plan/1, wgmma-problem/1 and wgmma-plan/1"
+READS = "layoutalg/tensormap-problem/1, tensormap-plan/1, wgmma-problem/1, wgmma-plan/1 and pipeline/1"
 _HEX = re.compile(r"\s*(?:0[xX])?([0-9a-fA-F]{64,})\s*")
 
 
@@ -48,10 +50,11 @@ class Explanation(Shown):
     """Facts about one thing, in order.
 
     Args:
-        kind: ``"layout"``, ``"listing"``, ``"tensor"``, ``"descriptor"``, ``"plan"``, ``"problem"``, ``"answer"``.
+        kind: ``"layout"``, ``"listing"``, ``"tensor"``, ``"descriptor"``, ``"plan"``, ``"problem"``, ``"answer"``,
+            ``"pipeline"``.
         facts: (name, lines) pairs, as ``str`` shows them.
         data: The same for programs: names to JSON-ready values.
-        holds: False for a refuted plan and for a problem without a plan.
+        holds: False for a refuted plan, a problem without a plan and a pipeline that is not proved.
     """
 
     kind: str
@@ -82,7 +85,7 @@ def explain(
         value: A layout of any family or its text; a whole TTGIR text, whose layouts are listed; a ``Tensor``; 128
             descriptor bytes or their 256 hexadecimal digits; a problem or plan of a TensorMap or a ``wgmma`` operand,
             or its document; an answer of ``banks``, ``swizzle``, ``padding`` or ``conversion``, a universal swizzle, a
-            kernel that moves an array.
+            kernel that moves an array; a pipeline or its document.
         dtype: Element type of a layout, by any library's name; None for that of the text, or bf16.
         target: Architecture; for descriptors, one with tensor maps.
         shape: Extents, outermost first: of the tensor, for a ``#ttg`` attribute without sizes; of the tile, for a
@@ -132,7 +135,7 @@ banks("ldmatrix", "(32,4):(4,1)")
         if isinstance(value, kinds):
             return explained(value, target)
     readable = "must be a layout, a tensor, a plan, a problem, an answer about banks, swizzles, paddings, gathers or "
-    readable += "conversions, a kernel, descriptor bytes, or the text or document of one of these"
+    readable += "conversions, a kernel, a pipeline, descriptor bytes, or the text or document of one of these"
     raise _CHECK.malformed("value", readable, value)
 
 
@@ -268,11 +271,17 @@ def _plan(plan: TensorMapPlan | OperandPlan, target: str) -> Explanation:
     return _made("plan", facts, holds=proved)
 
 
+def _pipeline(pipeline: Pipeline, target: str) -> Explanation:
+    facts, data, holds = ledger(pipeline, target)
+    return Explanation("pipeline", tuple((fact.name, fact.lines) for fact in facts), data, holds)
+
+
 _DOCUMENTS: Mapping[str, Any] = {
     "layoutalg/tensormap-problem": TensorMapProblem,
     "layoutalg/tensormap-plan": TensorMapPlan,
     "layoutalg/wgmma-problem": OperandProblem,
     "layoutalg/wgmma-plan": OperandPlan,
+    "layoutalg/pipeline": Pipeline,
 }
 _EXPLAINED: tuple[tuple[Any, Callable[[Any, str], Explanation]], ...] = (
     (hardware.TensorMap, lambda tm, target: _made("descriptor", _map_facts(tm, target))),
@@ -280,5 +289,6 @@ _EXPLAINED: tuple[tuple[Any, Callable[[Any, str], Explanation]], ...] = (
     ((TensorMapProblem, OperandProblem), _problem),
     (ANSWERS, lambda answer, _: _made("answer", *answer_facts(answer))),
     (Tensor, lambda tensor, target: _made("tensor", _tensor_facts(tensor, target))),
+    (Pipeline, _pipeline),
 )
 """Types other than layouts -> their explanation."""

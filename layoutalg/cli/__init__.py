@@ -36,7 +36,7 @@ _run_of, _ = door(
         "layoutalg.cli.questions": "run_explain run_suggest run_banks run_padding run_swizzle run_convert "
         "run_admissible run_factorise run_diagnose",
         "layoutalg.cli.plans": "run_synth_tensormap run_synth_wgmma run_validate",
-        "layoutalg.cli.checks": "run_check run_checker",
+        "layoutalg.cli.checks": "run_check run_checker run_verify",
         "layoutalg.cli.certify": "run_certify",
         "layoutalg.cli.writing": "run_draw run_emit",
         "layoutalg.cli.schemas": "run_schema",

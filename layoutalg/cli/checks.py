@@ -6,6 +6,7 @@ of ``python checker FILE``; plans and refusals go to ``layoutalg.cli.plans``.
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
@@ -24,8 +25,8 @@ from layoutalg.cli.answers import (
 from layoutalg.cli.files import read_text, title
 from layoutalg.cli.output import OutputError, Result, progress, put_folder, say, say_json
 from layoutalg.ground import clock
-from layoutalg.ground.document import malformed, split_json
-from layoutalg.proofs import checker
+from layoutalg.ground.document import Documents, malformed, split_json
+from layoutalg.proofs import checker, pipeline
 
 EMITTED = "layoutalg/emitted/1"
 
@@ -50,6 +51,22 @@ def run_check(given: commands.Check) -> int:
     else:
         say(lines[0])
     return code
+
+
+def run_verify(given: commands.Verify) -> int:
+    """Verify the pipelines in a file, or the kernel whose TTGIR it has."""
+
+    def stated() -> Documents:
+        text = read_text(given.file)
+        kernel = text.lstrip()[:1] not in ("", "{", "[")
+        return split_json(json.dumps(text) if kernel else text, title(given.file))
+
+    def answer(document: object) -> Answer:
+        verdict = pipeline.verify(document, given.target, given.policy)
+        code = {"proved": PROVED, "refuted": REFUTED}.get(str(verdict.to_json()["verdict"]), UNKNOWN)
+        return verdict.to_json(), [str(verdict)], code
+
+    return each(stated, given.json, given.budget, answer)
 
 
 def _check_plan(document: object, given: commands.Check) -> Answer:

@@ -450,6 +450,28 @@ class Check(Options):
 
 
 @dataclass(frozen=True)
+class Verify(Options):
+    """Decide for every trip count whether a pipeline can hang, race or lose bytes; show a run that goes wrong.
+
+    layoutalg verify pipeline.json
+    layoutalg verify pipeline.json --policy practice --json
+    layoutalg verify kernel.ttgir
+    """
+
+    file: str = argument(
+        "pipelines as JSON (schema layoutalg/pipeline/1), a Triton kernel (TTGIR), or - for standard input"
+    )
+    target: str = _target()
+    policy: str = argument(
+        "practice: a copy may overwrite a slot after generic reads with no proxy fence, and stores may run when the "
+        "block ends (default strict)",
+        "--policy",
+        choices=("strict", "practice"),
+        default="strict",
+    )
+
+
+@dataclass(frozen=True)
 class Certify(Options):
     """Write a claim or its negation as a certificate for the stand-alone checker.
 
@@ -458,13 +480,15 @@ class Certify(Options):
     layoutalg certify inverse "(4,8):(8,1)" --side both
     layoutalg certify plan plan.json
     layoutalg certify banks sm_90a ld.shared.v4.b32 "(32,4):(144,16)"
+    layoutalg certify pipeline pipeline.json
     """
 
     claim: str = argument(
         "equality: two layouts; composition: outer, inner and optionally the result; inverse: a layout and "
         "optionally its inverse; plan, operand: a TensorMap or wgmma plan or problem; handoff: a TensorMap plan and "
-        "the wgmma plan that reads its tile; banks: a target, an instruction and a layout of byte addresses",
-        choices=("equality", "composition", "inverse", "plan", "operand", "handoff", "banks"),
+        "the wgmma plan that reads its tile; banks: a target, an instruction and a layout of byte addresses; "
+        "pipeline: a pipeline",
+        choices=("equality", "composition", "inverse", "plan", "operand", "handoff", "banks", "pipeline"),
     )
     of: list[str] = argument("layouts as in explain; JSON; a target and an instruction", nargs="+")
     side: str = argument("side of the inverse", "--side", choices=("left", "right", "both"), default="left")
@@ -500,13 +524,14 @@ class Validate(Options):
 
 @dataclass(frozen=True)
 class Draw(Options):
-    """Draw a layout, a plan or an answer, as text or as SVG.
+    """Draw a layout, a plan, a pipeline or an answer, as text or as SVG.
 
     layoutalg draw "(4,8):(8,1)"
     layoutalg draw "Sw<3,3,3> o 0 o (64,64):(64,1)" -o tile.svg
     layoutalg draw "(4,8):(1,4)" --against "(4,8):(8,1)" -o difference.svg
     layoutalg draw "Sw<3,3,3> o 0 o (64,64):(64,1)" --for wgmma.A -o operand.svg
     layoutalg draw plan.json -o plan.svg
+    layoutalg draw pipeline.json -o pipeline.svg
     """
 
     subject: str = argument(SUBJECT)
@@ -581,7 +606,8 @@ class Demo(Options):
 COMMANDS: dict[str, type[Any]] = {
     "explain": Explain, "suggest": Suggest, "banks": Banks, "padding": Padding, "swizzle": Swizzle,
     "convert": Convert, "admissible": Admissible, "factorise": Factorise, "diagnose": Diagnose, "synth": Synth,
-    "check": Check, "certify": Certify, "checker": Checker, "validate": Validate, "draw": Draw, "emit": Emit,
+    "check": Check, "certify": Certify, "checker": Checker, "verify": Verify, "validate": Validate, "draw": Draw,
+    "emit": Emit,
     "schema": Schema, "demo": Demo,
 }  # fmt: skip
 KINDS: dict[str, type[Any]] = {"tensormap": SynthTensormap, "wgmma": SynthWgmma}

@@ -21,8 +21,9 @@ from layoutalg.draw.grid import difference_text
 from layoutalg.ground import clock
 from layoutalg.ground.document import malformed
 from layoutalg.ground.layout import Layout
-from layoutalg.ground.verdict import Refuted, Unknown
+from layoutalg.ground.verdict import Refuted, Unknown, Verdict
 from layoutalg.notation.written import Written
+from layoutalg.proofs import pipeline
 from layoutalg.proofs.dtypes import stated_type
 from layoutalg.proofs.tensormap import TensorMapPlan
 from layoutalg.proofs.wgmma import OperandPlan
@@ -65,13 +66,15 @@ def run_draw(given: commands.Draw) -> int:
     return PROVED
 
 
-def _drawable(argument: str, given: commands.Draw, dtype: str | None) -> Written | Solved:
-    """The layout or proved plan that an argument stands for, or the answer that says why there is none."""
+def _drawable(argument: str, given: commands.Draw, dtype: str | None) -> Written | Solved | Verdict:
+    """The layout, proved plan or verdict on a pipeline that an argument stands for, or why there is none."""
     subject = read_subject(argument)
     if subject.kind == "text":
         return written_in(str(subject.value), given.shape, dtype)
     if subject.kind == "hex":
         raise malformed("subject", "map bytes cannot be drawn: draw the plan, or use layoutalg explain")
+    if isinstance(subject.value, dict) and str(subject.value.get("schema", "")).startswith("layoutalg/pipeline/"):
+        return pipeline.verify(subject.value, given.target)
     return solved(subject.value, given.budget)
 
 

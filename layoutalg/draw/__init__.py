@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from layoutalg.cute.swizzle import Swizzle
-from layoutalg.draw import accesses, answers, ragged, registers, swizzles, tensors
+from layoutalg.draw import accesses, answers, pipelines, ragged, registers, swizzles, tensors
 from layoutalg.draw.banks import draw_phases, phases_text
 from layoutalg.draw.canvas import Canvas, cut, draw_value, is_drawn
 from layoutalg.draw.grid import Show, cells_of, cells_text, difference_text, draw_cells, draw_difference, in_families
@@ -22,7 +22,7 @@ from layoutalg.targets.banks import bank_model
 from layoutalg.targets.nvidia import banks as hardware
 
 VERDICTS = (Proved, Refuted, Unknown)
-KINDS = (accesses, answers, ragged, registers, swizzles, tensors)
+KINDS = (accesses, answers, pipelines, ragged, registers, swizzles, tensors)
 """The modules that register how each kind of value is drawn."""
 __all__ = ["admission", "banks", "bundle", "difference", "families", "svg", "text"]
 
@@ -33,7 +33,7 @@ def svg(value: Any, view: str | None = None, show: Show = "value") -> str:
     Args:
         value: A layout of any family, a swizzle; an answer of ``layoutalg.admissible``, a plan, a factorisation, a
             family for ragged sizes, a use of tensor memory, an im2col map; an answer about banks, a swizzle, a padding
-            or a conversion; a verdict.
+            or a conversion; a pipeline; a verdict.
         view: ``"grid"``, ``"owners"`` (the thread and register of each element) or ``"matrix"`` (F2); None chooses by
             the kind of value.
         show: What the cells of a grid show: ``"value"``, ``"coordinate"`` or ``"both"``.

@@ -8,6 +8,7 @@ scheme. Pictures cannot execute anything: all text is escaped, and there are no 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import singledispatch
@@ -81,6 +82,10 @@ _BANKS = _scoped(
     ]
 )
 """Bank colours: blue for one word, redder for more; added only to pictures with banks."""
+_ARROWS = _scoped(["line{stroke:#8a3ea8;stroke-width:1.3}", "polygon{fill:#8a3ea8}"]) + (
+    "@media(prefers-color-scheme:dark){" + _scoped(["line{stroke:#d9a4ef}", "polygon{fill:#d9a4ef}"]) + "}"
+)
+"""Added only to pictures with arrows."""
 _HATCH = (
     '<defs><pattern id="la-hatch" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">'
     '<rect width="6" height="6" fill="#b8bfc6"/><path d="M0 0v6" stroke="#4b545e" stroke-width="2"/></pattern></defs>'
@@ -170,6 +175,18 @@ class Canvas:
         """Outline a rectangle: ``o`` plain, ``w`` a warning."""
         self.box(x, y, wide, tall, style)
 
+    def arrow(self, start: tuple[float, float], end: tuple[float, float], title: str) -> None:
+        """Draw an arrow between two different points."""
+        (x, y), (to_x, to_y) = start, end
+        long = math.hypot(to_x - x, to_y - y)
+        along, up = (to_x - x) / long, (to_y - y) / long
+        back_x, back_y = to_x - 6 * along, to_y - 6 * up
+        head = [(to_x, to_y), (back_x - 3 * up, back_y + 3 * along), (back_x + 3 * up, back_y - 3 * along)]
+        points = " ".join(f"{one:.4g},{other:.4g}" for one, other in head)
+        note = f"<title>{escape(title)}</title>"
+        self.parts.append(f'<line x1="{x:g}" y1="{y:g}" x2="{back_x:.4g}" y2="{back_y:.4g}">{note}</line>')
+        self.parts.append(f'<polygon points="{points}"/>')
+
     def svg(self, title: str) -> str:
         """Return the picture as one SVG document; ``title`` is for screen readers."""
         wide, tall = round(self.width + 8), round(self.height + 8)
@@ -179,6 +196,7 @@ class Canvas:
         )
         body = "".join(self.parts)
         style = _STYLE + (_BANKS if 'class="f"' in body or 'class="k' in body else "")
+        style += _ARROWS if "<line" in body else ""
         return "".join([head, f"<style>{style}</style>", _HATCH, body, "</svg>"])
 
 

@@ -10,22 +10,23 @@ Certificates are untrusted, so a check is bounded: in time (S seconds per certif
 which functions are evaluated, in the steps that their stages take there, estimated in advance, and in the numbers in
 memory at a time.
 
-``base`` reads and evaluates, each of ``equality``, ``operands`` and ``tensormaps`` decides some kinds: one function per
-kind, whose docstring is the claim.
+``base`` reads and evaluates, each of the other files decides some kinds: one function per kind, whose docstring is the
+claim.
 """
 
 import json
 import pathlib
 import sys
 
-from . import equality, operands, tensormaps
+from . import equality, operands, pipelines, tensormaps
 from .base import PROVED, REFUTED, SECONDS, UNKNOWN, UNREADABLE, Stop, compare_seal, read, seal, timed
 
 __all__ = ["KINDS", "SCHEMA", "SECONDS", "VERDICTS", "Stop", "check", "files", "line", "main", "parsed", "seal"]
 
 SCHEMA = "layoutalg/certificate/2"
 VERDICTS = {PROVED: "proved", REFUTED: "refuted", UNKNOWN: "unknown", UNREADABLE: "unreadable"}
-KINDS = {**equality.KINDS, **operands.OPERAND_KINDS, **tensormaps.KINDS, **operands.BANK_KINDS}
+_FILES = (equality.KINDS, operands.OPERAND_KINDS, tensormaps.KINDS, operands.BANK_KINDS, pipelines.KINDS)
+KINDS = {kind: entry for kinds in _FILES for kind, entry in kinds.items()}
 """By name: the function that decides, the form of its statement, the form of its evidence."""
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from typing import Any
 
 import layoutalg as la
 from layoutalg.proofs.im2col import ConvolutionProblem
@@ -34,6 +35,7 @@ def pictures() -> dict[str, str]:
         "verdict": verdict._repr_mimebundle_()["image/svg+xml"],
         **answers(),
         **moves(),
+        **pipelines(),
     }
 
 
@@ -109,3 +111,32 @@ def moves() -> dict[str, str]:
         "nothing": la.conversion("(32,4):(4,1)", "(32,4):(4,1)", 8),
     }  # fmt: skip
     return {name: la.draw.svg(value) for name, value in asked.items()}
+
+
+def pipelines() -> dict[str, str]:
+    """Pipelines: proved, refuted by runs of each kind, not decided."""
+    block = la.pipeline.Builder(stages=3)
+    tiles, result = block.ring("tiles", A=16384, B=32768), block.ring("result", stages=2, C=8192)
+    load, work, store = block.role("load"), block.role("work"), block.role("store")
+    tiles.acquire(load).load().commit()
+    full = tiles.wait(work).read()
+    made = result.acquire(work).write()
+    full.release()
+    made.commit()
+    result.wait(store).store().release()
+    found: dict[str, object] = {"pipeline": block.pipeline()}
+    for name, (role, place, change) in {
+        "pipeline-bytes": (0, 1, {"bytes": 16384}), "pipeline-phase": (0, 0, {"ph": 0}),
+        "pipeline-race": (1, 0, {"ph": -1}), "pipeline-fence": (1, 5, {"op": "mma_commit"}),
+        "pipeline-early": (2, 3, {"n": 1}),
+    }.items():  # fmt: skip
+        document: Any = block.pipeline().to_json()
+        document["roles"][role]["loop"][place] |= change
+        found[name] = la.pipeline.verify(document)
+    document = block.pipeline().to_json()
+    document["roles"][2]["loop"].insert(1, {"op": "bulk_commit", "guard": {"from": 1}})
+    found["pipeline-unknown"] = la.pipeline.Pipeline.from_json(document)
+    document = block.pipeline().to_json()
+    document["barriers"]["tiles.full"]["count"] = 0
+    found["pipeline-infeasible"] = la.pipeline.verify(document)
+    return {name: la.draw.svg(value) for name, value in found.items()}

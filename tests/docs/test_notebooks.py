@@ -17,7 +17,7 @@ LARGEST_BYTES = 200_000
 
 
 def test_there_is_a_notebook_for_each_question() -> None:
-    assert [path.stem.partition("_")[0] for path in NOTEBOOKS] == [f"{number:02}" for number in range(1, 9)]
+    assert [path.stem.partition("_")[0] for path in NOTEBOOKS] == [f"{number:02}" for number in range(1, 10)]
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
@@ -39,7 +39,7 @@ def test_values_draw_themselves_in_most_notebooks() -> None:
     assert len(drawn) >= 6
 
 
-@pytest.mark.nightly(one_of=8)
+@pytest.mark.nightly(one_of=9)
 @pytest.mark.skipif(bool(MISSING), reason=f"needs {', '.join(MISSING)}: pip install 'layoutalg[dev]'")
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_a_notebook_shows_what_it_computes(path: Path, request: pytest.FixtureRequest) -> None:

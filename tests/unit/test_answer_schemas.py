@@ -193,7 +193,7 @@ def _validator(name: str) -> Any:
 
 WRITTEN_ELSEWHERE = {
     "demo", "emitted", "error", "picture", "real-tiles", "schemas",  # by the command line, and tested there
-    "certificate", "tensormap-problem", "wgmma-problem",
+    "certificate", "pipeline", "tensormap-problem", "wgmma-problem",
 }  # fmt: skip
 
 
@@ -223,7 +223,7 @@ def library() -> Iterator[Any]:
             yield importlib.import_module(found.name)
 
 
-NO_ANSWERS = {"TensorMapProblem", "SymbolicProblem", "OperandProblem"}
+NO_ANSWERS = {"TensorMapProblem", "SymbolicProblem", "OperandProblem", "Pipeline"}
 """Questions with a document: their schemas are tested where they are read."""
 VALUES = {
     "ComposedLayout": "layout", "CuteLayout": "layout", "LinearLayout": "layout", "PiecewiseLayout": "layout",

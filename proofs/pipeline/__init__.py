@@ -1,0 +1,23 @@
+"""Pipelines of asynchronous copies: statements, and whether they are safe for every trip count."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from layoutalg.ground.lazy import door
+
+if TYPE_CHECKING:
+    from layoutalg.proofs.pipeline.building import Builder
+    from layoutalg.proofs.pipeline.decision import Proved, Refuted, verify
+    from layoutalg.proofs.pipeline.document import Barrier, Buffer, Op, Pipeline, Role
+
+__getattr__, __dir__ = door(
+    __name__,
+    {
+        "layoutalg.proofs.pipeline.building": "Builder",
+        "layoutalg.proofs.pipeline.document": "Barrier Buffer Op Pipeline Role",
+        "layoutalg.proofs.pipeline.decision": "Proved Refuted verify",
+    },
+)
+
+__all__ = ["Barrier", "Buffer", "Builder", "Op", "Pipeline", "Proved", "Refuted", "Role", "verify"]

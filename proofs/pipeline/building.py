@@ -1,0 +1,286 @@
+"""Pipelines written as code: rings whose slots pass from producers to consumers as tokens.
+
+A token is used once: ``acquire`` gives an ``Empty`` slot, copies or writes make it ``InFlight``, ``commit`` hands it
+over; ``wait`` gives a ``Full`` slot, reads keep it, ``release`` hands it back. Barriers, their counts, phases, expected
+bytes and proxy fences follow from that; ``Builder.pipeline`` returns the value that ``verify`` proves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from layoutalg.proofs.pipeline.document import CHECK, Barrier, Buffer, Op, Pipeline, Role
+
+
+@dataclass(eq=False, slots=True)
+class RoleBuilder:
+    """A role under construction.
+
+    Args:
+        name: Its name.
+        trip: Its loop runs N + this many times.
+    """
+
+    name: str
+    trip: int = 0
+    pre: list[Op] = field(default_factory=list)
+    loop: list[Op] = field(default_factory=list)
+    post: list[Op] = field(default_factory=list)
+
+
+@dataclass(eq=False, slots=True)
+class _Token:
+    """A slot in one role and one iteration."""
+
+    ring: Ring
+    role: RoleBuilder
+    used: bool = False
+    done: tuple[str, ...] = ()
+
+    def _use(self, what: str) -> None:
+        if self.used:
+            rule = f"must be used once: it was handed on before this {what}"
+            raise CHECK.malformed(f"the {type(self).__name__} slot of {self.ring.name} in {self.role.name}", rule, what)
+        self.used = True
+        self.ring.open.remove(self)
+
+    def _buffers(self, names: tuple[str, ...]) -> tuple[str, ...]:
+        for name in names or tuple(self.ring.buffers):
+            CHECK.choice(name, "buffer", self.ring.buffers)
+        return names or tuple(self.ring.buffers)
+
+
+class Empty(_Token):
+    """A slot that nobody reads."""
+
+    __slots__ = ()
+
+    def load(self, *names: str) -> InFlight:
+        """Copy into these buffers by TMA, by default into all."""
+        return self._begin("load").load(*names)
+
+    def write(self, *names: str) -> InFlight:
+        """Write these buffers, by default all, with ordinary stores."""
+        return self._begin("write").write(*names)
+
+    def _begin(self, what: str) -> InFlight:
+        self._use(what)
+        return self.ring.token(InFlight(self.ring, self.role, begun=len(self.role.loop)))
+
+
+@dataclass(eq=False, slots=True)
+class InFlight(_Token):
+    """A slot that is filled; ``begun`` is the place of the first op in the loop."""
+
+    begun: int = 0
+
+    def load(self, *names: str) -> InFlight:
+        """Copy into these buffers by TMA, by default into all."""
+        return self._fill("tma_load", names)
+
+    def write(self, *names: str) -> InFlight:
+        """Write these buffers, by default all, with ordinary stores."""
+        return self._fill("write", names)
+
+    def _fill(self, kind: str, names: tuple[str, ...]) -> InFlight:
+        self._use(kind)
+        for name in self._buffers(names):
+            if name in self.done:
+                raise CHECK.malformed("buffer", "must be filled once", name)
+            bar = self.ring.full if kind == "tma_load" else ""
+            self.role.loop.append(Op(kind, bar=bar, buf=self.ring.buffer(name)))
+        done = (*self.done, *self._buffers(names))
+        return self.ring.token(InFlight(self.ring, self.role, done=done, begun=self.begun))
+
+    def commit(self) -> None:
+        """Hand the slot to the consumers; the barrier expects the bytes of all copies first."""
+        self._use("commit")
+        missing = [name for name in self.ring.buffers if name not in self.done]
+        if missing and not self.ring.shared:
+            raise CHECK.malformed("commit", f"must follow the filling of all buffers of {self.ring.name}", self.done)
+        ops, full = self.role.loop, self.ring.full
+        mine = ops[self.begun :]
+        sizes = {self.ring.buffer(name): size for name, size in self.ring.buffers.items()}
+        total = sum([sizes[op.buf] for op in mine if op.op == "tma_load"])
+        if any(op.op == "write" for op in mine):
+            ops[self.begun : self.begun] = [Op("expect", bar=full, bytes=total)] * bool(total)
+            ops += [Op("proxy_fence"), Op("arrive", bar=full, n=1)]
+        else:
+            ops.insert(self.begun, Op("arrive_tx", bar=full, bytes=total))
+        self.ring.producers.append(self.role.name)
+
+
+class Full(_Token):
+    """A slot whose contents are there."""
+
+    __slots__ = ()
+
+    def read(self, *names: str) -> Full:
+        """Read these buffers, by default all, with ordinary loads."""
+        return self._look("read", names)
+
+    def mma(self, *names: str) -> Full:
+        """Read these buffers, by default all, by asynchronous matrix instructions."""
+        return self._look("mma", names)
+
+    def store(self, *names: str) -> Full:
+        """Store these buffers, by default all, to global memory by TMA."""
+        return self._look("tma_store", names)
+
+    def _look(self, kind: str, names: tuple[str, ...]) -> Full:
+        self._use(kind)
+        self.role.loop += [Op(kind, buf=self.ring.buffer(name)) for name in self._buffers(names)]
+        return self.ring.token(Full(self.ring, self.role, done=(*self.done, kind)))
+
+    def release(self, behind: int = 0) -> None:
+        """Hand the slot back; with ``behind`` the slot of that many iterations earlier, whose reads have finished."""
+        self._use("release")
+        CHECK.integer(behind, "behind", 0, 64)
+        ops, last = self.role.loop, self.role.post
+        for kind, commit, wait in (("mma", "mma_commit", "mma_wait"), ("tma_store", "bulk_commit", "bulk_wait")):
+            if kind in self.done:
+                ops += [Op(commit), Op(wait, n=behind)]
+                last += [Op(wait)] * bool(behind)
+        if "read" in self.done:
+            ops.append(Op("proxy_fence"))
+        ops.append(Op("arrive", bar=self.ring.empty, n=1, off=-behind))
+        last += [Op("arrive", bar=self.ring.empty, n=1, off=-back) for back in range(behind, 0, -1)]
+        self.ring.consumers.append(self.role.name)
+
+
+Held = TypeVar("Held", bound=_Token)
+
+
+@dataclass(eq=False, slots=True)
+class Ring:
+    """A ring of slots, each of one or more buffers, with a full and an empty barrier; made by ``Builder.ring``.
+
+    Args:
+        name: Its name; buffers are called NAME.BUFFER, barriers NAME.full and NAME.empty.
+        buffers: Bytes of each buffer of a slot.
+        stages: Number of slots.
+        shared: Whether several producers fill parts of each slot.
+    """
+
+    name: str
+    buffers: Mapping[str, int]
+    stages: int
+    shared: bool = False
+    open: list[_Token] = field(default_factory=list)
+    producers: list[str] = field(default_factory=list)
+    consumers: list[str] = field(default_factory=list)
+
+    @property
+    def full(self) -> str:
+        """The barrier that completes when a slot is full."""
+        return f"{self.name}.full"
+
+    @property
+    def empty(self) -> str:
+        """The barrier that completes when a slot is empty."""
+        return f"{self.name}.empty"
+
+    def buffer(self, name: str) -> str:
+        """Return the name of a buffer in the pipeline."""
+        return f"{self.name}.{name}"
+
+    def token(self, token: Held) -> Held:
+        """Note that a token has to be handed on."""
+        self.open.append(token)
+        return token
+
+    def acquire(self, role: RoleBuilder) -> Empty:
+        """Wait until the next slot is empty; the first ``stages`` are at once."""
+        role.loop.append(Op("wait", bar=self.empty, ph=-1))
+        return self.token(Empty(self, role))
+
+    def wait(self, role: RoleBuilder) -> Full:
+        """Wait until the next slot is full."""
+        role.loop.append(Op("wait", bar=self.full))
+        return self.token(Full(self, role))
+
+
+class Builder:
+    """A pipeline under construction.
+
+    Args:
+        stages: Default number of slots of a ring.
+        least: N is at least this.
+
+    Example:
+        >>> block = Builder(stages=4)
+        >>> tiles = block.ring("tiles", A=16384, B=32768)
+        >>> load, math = block.role("load"), block.role("math")
+        >>> tiles.acquire(load).load().commit()
+        >>> tiles.wait(math).mma().release(behind=1)
+        >>> print(block.pipeline())
+        pipeline of 4 stages, N >= 0
+          barriers  tiles.full: 1 arrival, tiles.empty: 1 arrival
+          buffers   tiles.A, tiles.B
+          load      loop: wait tiles.empty[k], phase -1; arrive_tx tiles.full[k], 49152 bytes; tma_load tiles.A[k], \
+tiles.full[k]; tma_load tiles.B[k], tiles.full[k]
+          math      loop: wait tiles.full[k]; mma tiles.A[k]; mma tiles.B[k]; mma_commit; mma_wait 1; arrive \
+tiles.empty[k-1]. post: mma_wait 0; arrive tiles.empty[k-1]
+        >>> from layoutalg.proofs.pipeline import verify
+        >>> verify(block.pipeline()).engine
+        'event graph'
+        >>> slot = tiles.acquire(load)
+        >>> filled = slot.load("A")
+        >>> slot.load("B")
+        Traceback (most recent call last):
+        layoutalg.ground.errors.MalformedError: LA970 invalid pipeline
+          in     the Empty slot of tiles in load
+          since  must be used once: it was handed on before this load, not 'load'
+    """
+
+    def __init__(self, stages: int, least: int = 0) -> None:
+        self.stages = CHECK.integer(stages, "stages", 1)
+        self.least = CHECK.integer(least, "least", 0)
+        self.rings: list[Ring] = []
+        self.roles: list[RoleBuilder] = []
+
+    def ring(self, name: str, stages: int | None = None, shared: bool = False, **buffers: Any) -> Ring:
+        """Return a new ring.
+
+        Args:
+            name: An identifier.
+            stages: Number of slots; by default that of the builder.
+            shared: Whether several producers fill parts of each slot.
+            buffers: For each buffer the bytes of a slot, or the plan of its copy (with ``expect_tx_bytes``).
+        """
+        CHECK.name(name, "name", [ring.name for ring in self.rings])
+        if not buffers:
+            raise CHECK.malformed("buffers", "must be at least one", ())
+        sizes = {key: CHECK.integer(getattr(value, "expect_tx_bytes", value), key, 1) for key, value in buffers.items()}
+        self.rings.append(
+            Ring(name, sizes, self.stages if stages is None else CHECK.integer(stages, "stages", 1), shared)
+        )
+        return self.rings[-1]
+
+    def role(self, name: str, trip: int = 0) -> RoleBuilder:
+        """Return a new role, whose loop runs N + ``trip`` times."""
+        CHECK.name(name, "name", [role.name for role in self.roles])
+        self.roles.append(RoleBuilder(name, CHECK.integer(trip, "trip")))
+        return self.roles[-1]
+
+    def pipeline(self) -> Pipeline:
+        """Return the pipeline.
+
+        Raises: MalformedError: LA970: a slot was taken and not handed on, or a ring has no producer or no consumer.
+        """
+        barriers: list[tuple[str, Barrier]] = []
+        buffers: list[tuple[str, Buffer]] = []
+        for ring in self.rings:
+            for token in ring.open:
+                where = f"the {type(token).__name__} slot of {ring.name} in {token.role.name}"
+                raise CHECK.malformed(where, "must be handed on in the same iteration", "open")
+            for side, names in (("commits", ring.producers), ("releases", ring.consumers)):
+                if not names:
+                    raise CHECK.malformed(ring.name, f"must have a role that {side} its slots", "no role")
+            barriers.append((ring.full, Barrier(len(ring.producers), ring.stages)))
+            barriers.append((ring.empty, Barrier(len(ring.consumers), ring.stages)))
+            buffers += [(ring.buffer(name), Buffer(ring.stages, size)) for name, size in ring.buffers.items()]
+        roles = [Role(one.name, tuple(one.pre), tuple(one.loop), tuple(one.post), one.trip) for one in self.roles]
+        return Pipeline(self.stages, tuple(barriers), tuple(buffers), tuple(roles), self.least)

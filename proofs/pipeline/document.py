@@ -1,0 +1,396 @@
+"""Pipelines as values: roles with their ops, barriers, buffers; read from and written to ``layoutalg/pipeline/1``.
+
+What a document means is stated in docs/pipelines.md. Each op is listed once, in ``OPS``, with its entries.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Literal, TypeAlias
+
+from layoutalg.ground.check import Checker
+from layoutalg.ground.document import Reader, load_json
+from layoutalg.ground.errors import Diagnostic, MalformedError
+from layoutalg.ground.picture import Shown
+from layoutalg.ground.record import Checked
+
+SCHEMA: Final = "layoutalg/pipeline/1"
+CHECK = Checker("LA970", "invalid pipeline")
+
+Part: TypeAlias = Literal["pre", "loop", "post"]
+PARTS: tuple[Part, ...] = ("pre", "loop", "post")
+
+_ON_BARRIER = ("bar", "off", "idx_abs", "ph")
+_ON_BUFFER = ("buf", "off", "idx_abs")
+OPS: Final[Mapping[str, tuple[str, ...]]] = {
+    "wait": (*_ON_BARRIER, "flip"),
+    "arrive": (*_ON_BARRIER, "n"),
+    "expect": (*_ON_BARRIER, "bytes"),
+    "arrive_tx": (*_ON_BARRIER, "bytes"),
+    "tma_load": ("buf", *_ON_BARRIER, "bytes"),
+    "read": _ON_BUFFER,
+    "write": _ON_BUFFER,
+    "mma": _ON_BUFFER,
+    "mma_commit": (),
+    "mma_wait": ("n",),
+    "mma_arrive": _ON_BARRIER,
+    "tma_store": _ON_BUFFER,
+    "bulk_commit": (),
+    "bulk_wait": ("n",),
+    "cp_async": _ON_BUFFER,
+    "cp_async_commit": (),
+    "cp_async_wait": ("n",),
+    "cp_async_arrive": _ON_BARRIER,
+    "proxy_fence": (),
+}
+"""Each op with the entries it may have."""
+GROUPS: Final = {
+    "mma": ("mma_commit", "mma_wait"),
+    "tma_store": ("bulk_commit", "bulk_wait"),
+    "cp_async": ("cp_async_commit", "cp_async_wait"),
+}
+"""Asynchronous accesses that are waited for in groups: the ops that close a group and that wait."""
+SIGNALS: Final = {"mma_arrive": "mma", "cp_async_arrive": "cp_async"}
+"""Ops that arrive when all such accesses of the role before them have finished."""
+WRITES: Final = ("tma_load", "write", "cp_async")
+GENERIC: Final = ("read", "write", "cp_async")
+"""Accesses by the generic proxy."""
+
+MOST_BYTES: Final = (1 << 20) - 1
+"""bytes: outstanding in one phase of a barrier; also its most arrivals (PTX ISA 9.1, 9.7.13.15.1)"""
+MOST_SLOTS: Final = 1 << 10
+MOST_OPS: Final = 1 << 10
+FARTHEST: Final = 1 << 20
+"""iterations: the largest distance of an index from k"""
+
+
+@dataclass(frozen=True, slots=True)
+class Op(Checked, code="LA970"):
+    """One op of a role; see docs/pipelines.md for each ``op``.
+
+    Args:
+        op: A name in ``OPS``.
+        bar: Barrier.
+        buf: Buffer.
+        off: The index is k + off.
+        idx_abs: The index itself, instead.
+        ph: Added to the phase index.
+        flip: Whether a wait inverts its parity operand.
+        n: Arrivals of an ``arrive``; the newest groups that an ``mma_wait`` or ``bulk_wait`` leaves open.
+        bytes: Bytes expected or delivered; None for a copy that fills its buffer.
+        first: In a loop: the first k that runs it.
+        last: In a loop: how many of the last iterations do not run it.
+    """
+
+    op: str
+    bar: str = ""
+    buf: str = ""
+    off: int = 0
+    idx_abs: int | None = None
+    ph: int = 0
+    flip: bool = False
+    n: int = 0
+    bytes: int | None = None
+    first: int = 0
+    last: int = 0
+
+    def _validate(self) -> None:
+        CHECK.choice(self.op, "op", OPS)
+        for name in ("bar", "buf"):
+            if bool(getattr(self, name)) != (name in OPS[self.op]):
+                rule = (
+                    f"must name a {'barrier' if name == 'bar' else 'buffer'}" if name in OPS[self.op] else "is not for"
+                )
+                raise CHECK.malformed(name, f"{rule} an op {self.op}", getattr(self, name))
+        for name in ("off", "idx_abs", "ph"):
+            if abs(getattr(self, name) or 0) > FARTHEST:
+                raise CHECK.malformed(name, f"must be within {FARTHEST} of 0", getattr(self, name))
+        CHECK.integer(self.first, "guard.from", 0, FARTHEST)
+        CHECK.integer(self.last, "guard.until", 0, FARTHEST)
+        CHECK.integer(self.n, "n", 1 if self.op == "arrive" else 0, FARTHEST)
+        if self.bytes is not None:
+            CHECK.integer(self.bytes, "bytes", 0, 1 << 40)
+
+    @property
+    def on_barrier(self) -> bool:
+        """Whether it adds to a phase: arrivals, expected bytes or delivered bytes."""
+        return bool(self.bar) and self.op != "wait"
+
+    def is_left_out(self, part: Part) -> bool:
+        """Whether it is left out for every N: its index is negative and does not move."""
+        index = self.off if self.idx_abs is None else self.idx_abs
+        fixed = part == "pre" or self.idx_abs is not None
+        return fixed and index < 0 and self.op != "wait" and bool(self.bar or self.buf)
+
+    @property
+    def at(self) -> str:
+        """Its index in brackets."""
+        return f"[{self.idx_abs if self.idx_abs is not None else f'k{self.off:+d}' if self.off else 'k'}]"
+
+    def __str__(self) -> str:
+        told = [f"{name}{self.at}" for name in (self.buf, self.bar) if name]
+        told += [f"phase {self.ph:+d}"] * bool(self.ph) + ["flipped"] * self.flip
+        told += [str(self.n)] * ("n" in OPS[self.op] and (self.op != "arrive" or self.n != 1))
+        told += [f"{self.bytes} bytes"] * (self.bytes is not None)
+        return f"{self.op} {', '.join(told)}".strip()
+
+    def to_json(self) -> dict[str, object]:
+        """Return the op as an entry of a document."""
+        found: dict[str, object] = {"op": self.op}
+        for name in OPS[self.op]:
+            value = getattr(self, name)
+            if value != _DEFAULTS[name] or name in ("bar", "buf") or (name == "n" and self.op != "arrive"):
+                found[name] = value
+        if self.op == "arrive" and self.n == 1:
+            found.pop("n", None)
+        if self.first or self.last:
+            found["guard"] = {"from": self.first, "until": self.last}
+        return found
+
+
+_DEFAULTS: Final[Mapping[str, object]] = {"off": 0, "idx_abs": None, "ph": 0, "flip": False, "n": 0, "bytes": None} | {
+    "bar": "",
+    "buf": "",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Barrier(Checked, code="LA970"):
+    """A ring of mbarriers: arrivals per phase, number of slots."""
+
+    count: int
+    slots: int
+
+
+@dataclass(frozen=True, slots=True)
+class Buffer(Checked, code="LA970"):
+    """A ring of slots in shared memory: number of slots, bytes of one (0 if not given)."""
+
+    slots: int
+    bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Role(Checked, code="LA970"):
+    """A role: ops before the loop, of an iteration, after the loop; the loop runs N + ``trip`` times."""
+
+    name: str
+    pre: tuple[Op, ...] = ()
+    loop: tuple[Op, ...] = ()
+    post: tuple[Op, ...] = ()
+    trip: int = 0
+
+    def ops(self) -> list[tuple[Part, int, Op]]:
+        """All ops with their places, in program order."""
+        parts: list[tuple[Part, tuple[Op, ...]]] = [("pre", self.pre), ("loop", self.loop), ("post", self.post)]
+        return [(part, place, op) for part, ops in parts for place, op in enumerate(ops)]
+
+
+@dataclass(frozen=True, slots=True)
+class Pipeline(Checked, Shown, code="LA970"):
+    """Roles of a thread block that share barriers and buffers.
+
+    Args:
+        stages: Default number of slots.
+        barriers: (name, barrier) pairs.
+        buffers: (name, buffer) pairs.
+        roles: The roles, which run at the same time.
+        least: N is at least this.
+        reset: The loop counters start again every so many iterations; 0 if they never do.
+
+    Example:
+        >>> ring = Pipeline.from_json({
+        ...     "schema": "layoutalg/pipeline/1", "stages": 2, "buffers": {"A": {}},
+        ...     "barriers": {"full": {"count": 1}, "empty": {"count": 1}},
+        ...     "roles": [
+        ...         {"name": "load", "loop": [{"op": "wait", "bar": "empty", "ph": -1},
+        ...             {"op": "arrive_tx", "bar": "full", "bytes": 64},
+        ...             {"op": "tma_load", "buf": "A", "bar": "full", "bytes": 64}]},
+        ...         {"name": "use", "loop": [{"op": "wait", "bar": "full"}, {"op": "read", "buf": "A"},
+        ...             {"op": "proxy_fence"}, {"op": "arrive", "bar": "empty"}]}]})
+        >>> print(ring)
+        pipeline of 2 stages, N >= 0
+          barriers  full: 1 arrival, empty: 1 arrival
+          buffers   A
+          load      loop: wait empty[k], phase -1; arrive_tx full[k], 64 bytes; tma_load A[k], full[k], 64 bytes
+          use       loop: wait full[k]; read A[k]; proxy_fence; arrive empty[k]
+        >>> Pipeline.from_json(ring.to_json()) == ring
+        True
+    """
+
+    stages: int
+    barriers: tuple[tuple[str, Barrier], ...]
+    buffers: tuple[tuple[str, Buffer], ...]
+    roles: tuple[Role, ...]
+    least: int = 0
+    reset: int = 0
+
+    def _validate(self) -> None:
+        CHECK.integer(self.stages, "stages", 0, MOST_SLOTS + 1)
+        for name, slots in self.rings.items():
+            CHECK.integer(slots, f"slots of {name}", 0, MOST_SLOTS + 1)
+        CHECK.integer(self.least, "trips", 0, FARTHEST)
+        CHECK.integer(self.reset, "phase_reset_every", 0, FARTHEST)
+        rings = [name for name, _ in self.barriers] + [name for name, _ in self.buffers]
+        for given in (rings, [role.name for role in self.roles]):
+            for place, name in enumerate(given):
+                if name in given[:place]:
+                    raise CHECK.malformed("name", "must not be used twice", name)
+        barriers, buffers = dict(self.barriers), dict(self.buffers)
+        if sum([len(role.ops()) for role in self.roles]) > MOST_OPS:
+            raise CHECK.malformed("roles", f"must have at most {MOST_OPS} ops", "more")
+        for role in self.roles:
+            CHECK.integer(role.trip, f"trip of {role.name}", -FARTHEST, FARTHEST)
+            for part, place, op in role.ops():
+                where = f"{role.name}.{part}[{place}]"
+                if op.bar and op.bar not in barriers:
+                    raise CHECK.malformed(
+                        f"{where}.bar", f"must be one of {', '.join(barriers) or 'no barriers'}", op.bar
+                    )
+                if op.buf and op.buf not in buffers:
+                    raise CHECK.malformed(
+                        f"{where}.buf", f"must be one of {', '.join(buffers) or 'no buffers'}", op.buf
+                    )
+                if (op.first or op.last) and part != "loop":
+                    raise CHECK.malformed(f"{where}.guard", "is for ops of a loop", part)
+
+    @property
+    def rings(self) -> Mapping[str, int]:
+        """The number of slots of each barrier and buffer."""
+        return {name: ring.slots for name, ring in self.barriers} | {name: ring.slots for name, ring in self.buffers}
+
+    @classmethod
+    def from_json(cls, document: object) -> Pipeline:
+        """Return the pipeline in a document: JSON text, or the data read from it.
+
+        Raises: MalformedError: LA970, LA010 to LA014; names the place in the document.
+        """
+        node = Reader(load_json(document, "pipeline") if isinstance(document, str) else document)
+        node.schema(SCHEMA)
+        node.keys(("schema", "stages", "roles"), ("barriers", "buffers", "trips", "phase_reset_every"))
+        stages = node.get("stages").integer()
+        barriers = []
+        for name, entry in _entries(node, "barriers"):
+            entry.keys(("count",), ("slots",))
+            barriers.append((name, Barrier(entry.get("count").integer(), _optional(entry, "slots", stages))))
+        buffers = []
+        for name, entry in _entries(node, "buffers"):
+            entry.keys((), ("slots", "bytes"))
+            buffers.append((name, Buffer(_optional(entry, "slots", stages), _optional(entry, "bytes", 0))))
+        roles = tuple([_role(entry) for entry in node.get("roles").items(at_most=MOST_OPS)])
+        least = _bound(node.get("trips")) if node.has("trips") else 0
+        reset = node.get("phase_reset_every").integer(1, FARTHEST) if node.has("phase_reset_every") else 0
+        return cls(stages, tuple(barriers), tuple(buffers), roles, least, reset)
+
+    @classmethod
+    def of(cls, text: object, kernel: str | None = None) -> Pipeline:
+        """Return the pipeline of a Triton kernel in TTGIR, as ``compiled.asm["ttgir"]`` has it.
+
+        Args:
+            text: A module.
+            kernel: Name of its function; not needed if there is one.
+
+        Raises:
+            MalformedError: LA972: the text is not MLIR.
+            RepresentabilityError: LA973: the kernel has no pipeline document; names the line.
+        """
+        from layoutalg.proofs.pipeline.recovery import document_of
+
+        return cls.from_json(document_of(text, kernel))
+
+    def to_json(self) -> dict[str, object]:
+        """Return the document."""
+        found: dict[str, object] = {"schema": SCHEMA, "stages": self.stages, "trips": f"N >= {self.least}"}
+        found["barriers"] = {
+            name: {"count": ring.count} | ({"slots": ring.slots} if ring.slots != self.stages else {})
+            for name, ring in self.barriers
+        }
+        found["buffers"] = {
+            name: ({"slots": ring.slots} if ring.slots != self.stages else {})
+            | ({"bytes": ring.bytes} if ring.bytes else {})
+            for name, ring in self.buffers
+        }
+        found["roles"] = [
+            {"name": role.name}
+            | {part: [op.to_json() for op in getattr(role, part)] for part in PARTS if getattr(role, part)}
+            | ({"trip": f"N{role.trip:+d}"} if role.trip else {})
+            for role in self.roles
+        ]
+        return found | ({"phase_reset_every": self.reset} if self.reset else {})
+
+    def __str__(self) -> str:
+        count = {name: f"{name}: {ring.count} arrival{'s' * (ring.count != 1)}" for name, ring in self.barriers}
+        rows = [("barriers", ", ".join(count.values())), ("buffers", ", ".join(name for name, _ in self.buffers))]
+        for role in self.roles:
+            parts = [f"{part}: {'; '.join(map(str, getattr(role, part)))}" for part in PARTS if getattr(role, part)]
+            rows.append((role.name, ". ".join(parts) + (f" (N{role.trip:+d} times)" if role.trip else "")))
+        width = max([8, *(len(name) for name, _ in rows)])
+        first = f"pipeline of {self.stages} stage{'s' * (self.stages != 1)}, N >= {self.least}"
+        return "\n".join([first, *(f"  {name:<{width}}  {text}" for name, text in rows)])
+
+
+def _entries(node: Reader, key: str) -> list[tuple[str, Reader]]:
+    if not node.has(key):
+        return []
+    inner = node.get(key)
+    if not isinstance(inner.value, dict):
+        inner.fail("must be an object")
+    return [(name, inner.get(name)) for name in inner.value]
+
+
+def _optional(node: Reader, key: str, default: int) -> int:
+    return node.get(key).integer() if node.has(key) else default
+
+
+def _bound(node: Reader) -> int:
+    found = re.fullmatch(r"N\s*>=\s*(\d{1,6})", node.text())
+    return int(found[1]) if found else node.fail("must be a bound such as 'N >= 1'")
+
+
+def _trip(node: Reader) -> int:
+    found = re.fullmatch(r"N(?:\s*([+-])\s*(\d{1,6}))?", node.text())
+    if not found:
+        node.fail("must be 'N', or N and a constant such as 'N-1'")
+    return int(found[1] + found[2]) if found[1] else 0
+
+
+def _role(node: Reader) -> Role:
+    node.keys(("name",), (*PARTS, "trip"))
+    parts = {
+        part: tuple([_op(entry) for entry in node.get(part).items(at_most=MOST_OPS)])
+        for part in PARTS
+        if node.has(part)
+    }
+    name = node.get("name").text()
+    if not name:
+        node.get("name").fail("must not be empty")
+    return Role(name, trip=_trip(node.get("trip")) if node.has("trip") else 0, **parts)
+
+
+def _op(node: Reader) -> Op:
+    kind = node.get("op").text(tuple(OPS))
+    node.keys(("op",), (*OPS[kind], "guard"))
+    given: dict[str, Any] = {}
+    for name in OPS[kind]:
+        if node.has(name):
+            entry = node.get(name)
+            if name in ("bar", "buf"):
+                given[name] = entry.text()
+            elif name == "flip":
+                given[name] = entry.value if isinstance(entry.value, bool) else entry.fail("must be true or false")
+            elif entry.value is not None:
+                given[name] = entry.integer()
+    if kind == "arrive":
+        given.setdefault("n", 1)
+    if node.has("guard"):
+        guard = node.get("guard")
+        guard.keys((), ("from", "until"))
+        given |= {"first": _optional(guard, "from", 0), "last": _optional(guard, "until", 0)}
+    try:
+        return Op(kind, **given)
+    except MalformedError as error:
+        told = error.diagnostic
+        where = ", ".join((node.pointer, *told.where))
+        raise MalformedError(Diagnostic(told.code, told.what, (where,), told.because, told.witness)) from None

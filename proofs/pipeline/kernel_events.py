@@ -1,0 +1,203 @@
+"""What a Triton kernel does, as values: memory and its slots, events, the tracks that they are on.
+
+Slots, parities and conditions are functions of the iteration k (``waves``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from math import prod
+from typing import Literal, NoReturn, TypeAlias
+
+from layoutalg.ground.errors import Diagnostic, RepresentabilityError
+from layoutalg.proofs.pipeline.waves import Conditions, Linear, Wave, fitted
+
+Part: TypeAlias = Literal["pre", "loop", "post"]
+
+
+@dataclass(eq=False, slots=True)
+class Memory:
+    """Shared memory of one ``ttg.local_alloc``.
+
+    Args:
+        name: Name of its value.
+        line: Its line.
+        shape: Sizes, outermost first.
+        bits: Bits of an element.
+        track: The track that allocates it.
+        counts: Arrivals per phase of each slot that is a barrier.
+        sliced: Whether slots are taken from it.
+    """
+
+    name: str
+    line: int
+    shape: tuple[int, ...]
+    bits: int
+    track: Track
+    counts: dict[int, int] = field(default_factory=dict)
+    sliced: bool = False
+
+    @property
+    def slots(self) -> int:
+        """The number of slots."""
+        return self.shape[0] if self.sliced else 1
+
+    @property
+    def slot_bytes(self) -> int:
+        """Bytes of a slot."""
+        return prod(self.shape[1:] if self.sliced else self.shape) * self.bits // 8
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """A descriptor of memory: a slot, or all of it."""
+
+    memory: Memory
+    index: Linear | None = None
+
+    @property
+    def place(self) -> Wave | None:
+        """The slot as a function of k; None if it is not known."""
+        if self.index is None:
+            return Wave((0,))
+        return None if self.index.symbols or self.index.wave.growth else self.index.wave
+
+
+Value: TypeAlias = "Linear | Conditions | Slot"
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """An op of a pipeline before its indices are known.
+
+    Args:
+        op: A name in ``document.OPS``.
+        part: Where the track runs it.
+        line: Line of the operation.
+        bar: Slot of a barrier.
+        buf: Slot of a buffer.
+        parity: Parity operand of a wait.
+        n: Arrivals, or groups left open.
+        bytes: Bytes expected or delivered.
+        when: What must be positive for it to run.
+    """
+
+    op: str
+    part: Part
+    line: int
+    bar: Slot | None = None
+    buf: Slot | None = None
+    parity: Wave | None = None
+    n: int = 0
+    bytes: int | None = None
+    when: tuple[Linear, ...] = ()
+
+
+@dataclass(eq=False, slots=True)
+class Track:
+    """What one group of warps does in order.
+
+    Args:
+        name: Name of the role.
+        line: Where it begins.
+        events: Its events.
+        bounds: First value, end and step of the counter of its loop.
+        inside: The track of which this is a part that is repeated or chosen, or None.
+    """
+
+    name: str
+    line: int
+    events: list[Event] = field(default_factory=list)
+    bounds: tuple[int, Linear, int] | None = None
+    inside: Track | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """The tracks of a kernel and its memory."""
+
+    name: str
+    tracks: tuple[Track, ...]
+    memory: tuple[Memory, ...]
+
+
+Scope: TypeAlias = "dict[str, Value | None]"
+
+
+def refuse(line: int, because: str) -> NoReturn:
+    """Raise the error of a kernel that is no pipeline."""
+    raise RepresentabilityError(Diagnostic("LA973", "this kernel has no pipeline document", (f"line {line}",), because))
+
+
+def through(values: list[Value | None], period: int) -> Value | None:
+    """Return the value as a function of k through those of the first iterations."""
+    first = values[0]
+    if all(same(first, value) for value in values):
+        return first
+    linear = [value.index if isinstance(value, Slot) else value for value in values]
+    memory = {value.memory if isinstance(value, Slot) else None for value in values}
+    if len(memory) > 1 or not all(isinstance(value, Linear) for value in linear):
+        return None
+    if len({value.symbols for value in linear if isinstance(value, Linear)}) > 1:
+        return None
+    numbers = [value.constant_part for value in linear if isinstance(value, Linear)]
+    wave = None if None in numbers else fitted([number for number in numbers if number is not None], period)
+    if wave is None:
+        return None
+    found = Linear(wave, linear[0].symbols if isinstance(linear[0], Linear) else ())
+    return Slot(first.memory, found) if isinstance(first, Slot) else found
+
+
+def following(value: Value) -> Value:
+    """Return a value of k as that of k + 1."""
+    if isinstance(value, Slot):
+        return value if value.index is None else Slot(value.memory, replace(value.index, wave=value.index.wave.next()))
+    return replace(value, wave=value.wave.next()) if isinstance(value, Linear) else value
+
+
+def preceding(value: Value | None) -> Value | None:
+    """Return a value of k as that of k - 1."""
+    if isinstance(value, Slot):
+        return Slot(
+            value.memory, None if value.index is None else replace(value.index, wave=value.index.wave.previous())
+        )
+    return replace(value, wave=value.wave.previous()) if isinstance(value, Linear) else value
+
+
+def at_turn(value: Value | None, k: int) -> Value | None:
+    """Return what a value is in iteration k."""
+    if isinstance(value, Slot):
+        return (
+            value
+            if value.index is None
+            else Slot(value.memory, replace(value.index, wave=Wave((value.index.wave.at(k),))))
+        )
+    return replace(value, wave=Wave((value.wave.at(k),))) if isinstance(value, Linear) else value
+
+
+def of_first(event: Event) -> Event | None:
+    """Return what an event is in iteration 0; None if it does not run."""
+    when = [Linear(Wave((entry.wave.at(0),)), entry.symbols) for entry in event.when]
+    if any(entry.constant is not None and entry.constant <= 0 for entry in when):
+        return None
+    bar, buf = (None if slot is None else Slot(slot.memory, _indexat_turn(slot)) for slot in (event.bar, event.buf))
+    parity = None if event.parity is None else Wave((event.parity.at(0),))
+    return replace(event, bar=bar, buf=buf, parity=parity, when=tuple([entry for entry in when if entry.symbols]))
+
+
+def firsts(events: list[Event]) -> list[Event]:
+    return [found for event in events for found in (of_first(event),) if found is not None]
+
+
+def _indexat_turn(slot: Slot) -> Linear | None:
+    return None if slot.index is None else Linear(Wave((slot.index.wave.at(0),)), slot.index.symbols)
+
+
+def same(one: Value | None, two: Value | None) -> bool:
+    """Whether two values are known to be equal for every k."""
+    if isinstance(one, Linear) and isinstance(two, Linear):
+        apart = one.plus(two, -1)
+        return apart.constant == 0
+    if isinstance(one, Slot) and isinstance(two, Slot):
+        return one.memory is two.memory and (one.index is two.index or same(one.index, two.index))
+    return one is not None and one == two

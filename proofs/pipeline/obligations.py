@@ -1,0 +1,284 @@
+"""What must happen before what, so that nothing of docs/pipelines.md can go wrong.
+
+If every obligation has a path for every instance, no violation comes first in time: the path to it would consist of
+edges that hold until then, and says that it does not happen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from layoutalg.ground import clock
+from layoutalg.proofs.pipeline.document import GENERIC, WRITES
+from layoutalg.proofs.pipeline.graph import ENDLESS, Graph, Instances
+from layoutalg.proofs.pipeline.paths import Frame, Step, ends_frame, fixed_frame, numbers_frame, path
+
+FARTHEST_END = 64
+"""instances: at most this many at each end of a loop are looked at one by one"""
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """One side of an obligation: an event whose instances have numbers, as in ``Instances``.
+
+    If it has one number in all iterations, ``first`` is the coordinate of the first, and ``last`` + N that of the last.
+    """
+
+    part: str
+    event: int
+    shift: int
+    low: int
+    high: int
+    most: int = ENDLESS
+    fixed: bool = False
+    first: int = 0
+    last: int = 0
+
+    @property
+    def runs(self) -> bool:
+        """Whether its numbers are an interval."""
+        return self.part in ("loop", "phase") and not self.fixed
+
+
+@dataclass(frozen=True, slots=True)
+class Obligation:
+    """For all numbers j: the source at j happens before the target at j + ``apart``.
+
+    Args:
+        kind: The kind of violation if it does not.
+        what: In words.
+        ring: Barrier or buffer.
+        source: First event.
+        target: Second event.
+        apart: Their numbers differ by this.
+        use: The op that goes wrong.
+        fence: Whether a proxy fence has to lie between them.
+    """
+
+    kind: str
+    what: str
+    ring: str
+    source: End
+    target: End
+    apart: int
+    use: Instances
+    fence: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A family of instances of an obligation with its path."""
+
+    obligation: Obligation
+    frame: Frame
+    steps: tuple[Step, ...]
+
+
+def obligations(graph: Graph, policy: str) -> Iterator[Obligation]:
+    """Yield all obligations."""
+    for name, barrier in graph.pipeline.barriers:
+        phase = graph.events[graph.phases[name]]
+        phases = End("phase", graph.phases[name], 0, phase.low, phase.high, phase.most)
+        for use in graph.uses.get(name, ()):
+            starts, ends = _end(graph, use, use.start), _end(graph, use, use.done)
+            if use.op.on_barrier:
+                what = "meets an earlier phase than its own"
+                yield Obligation("ub", what, name, phases, starts, barrier.slots, use)
+            else:
+                what = "may pass by the parity of an earlier phase"
+                yield Obligation("ub", what, name, phases, starts, barrier.slots, use)
+                what = "may still wait when the next phase completes"
+                yield Obligation("ub", what, name, ends, phases, barrier.slots, use)
+    for name, buffer in graph.pipeline.buffers:
+        yield from _accesses(graph, name, buffer.slots, policy)
+
+
+def alternatives(graph: Graph) -> Iterator[list[Obligation]]:
+    """Yield lists of obligations one of which has to hold.
+
+    Some arrival of its phase comes after each ``expect``. A copy into the part of a slot that another op writes
+    directly starts before that, or after a proxy fence.
+    """
+    for name, _ in graph.pipeline.buffers:
+        uses = graph.uses.get(name, ())
+        for write in [use for use in uses if use.op.op in WRITES and use.op.op in GENERIC]:
+            for copy in [use for use in uses if use.op.op == "tma_load"]:
+                what = "overwrites a generic write of its index with no proxy fence in between"
+                first, second = _end(graph, copy, copy.start), _end(graph, write, write.start)
+                after = _end(graph, write, write.done), _end(graph, copy, copy.start)
+                yield [
+                    Obligation("race", what, name, first, second, 0, copy),
+                    Obligation("race", what, name, *after, 0, copy, True),
+                ]
+    for name, _ in graph.pipeline.barriers:
+        uses = graph.uses.get(name, ())
+        arrivals = [use for use in uses if use.op.on_barrier and use.op.op not in ("expect", "tma_load")]
+        for use in uses:
+            if use.op.op == "expect":
+                what = "its phase may complete before it"
+                yield [
+                    Obligation("ub", what, name, _end(graph, use, use.start), _end(graph, other, other.start), 0, use)
+                    for other in arrivals
+                    if other.part == use.part and other.low <= use.low and other.high >= use.high
+                ]
+
+
+def _end(graph: Graph, use: Instances, event: int) -> End:
+    known = graph.events[event]
+    ends = (known.low, known.high - 1) if use.part == "loop" and use.fixed else (0, 0)
+    return End(use.part, event, use.shift, use.low, use.high, ENDLESS, use.fixed, *ends)
+
+
+def _accesses(graph: Graph, name: str, slots: int, policy: str) -> Iterator[Obligation]:
+    """Yield what the reads and writes of a buffer owe each other."""
+    uses = graph.uses.get(name, [])
+    writes = [use for use in uses if use.op.op in WRITES]
+    reads = [use for use in uses if use not in writes]
+    for write in writes:
+        generic = write.op.op in GENERIC
+        for read in reads:
+            fence = generic and read.op.op not in GENERIC
+            what = "may read before the write of its index is done"
+            yield Obligation("race", what, name, _end(graph, write, write.done), _end(graph, read, read.start), 0, read)
+            if fence:
+                what = "reads a generic write with no proxy fence in between"
+                yield Obligation(
+                    "race", what, name, _end(graph, write, write.done), _end(graph, read, read.start), 0, read, True
+                )
+            what = "may overwrite what is still to be read"
+            yield Obligation(
+                "race", what, name, _end(graph, read, read.done), _end(graph, write, write.start), slots, write
+            )
+            if not generic and read.op.op == "read" and policy == "strict":
+                what = "overwrites after a generic read with no proxy fence in between"
+                yield Obligation(
+                    "race",
+                    what,
+                    name,
+                    _end(graph, read, read.done),
+                    _end(graph, write, write.start),
+                    slots,
+                    write,
+                    True,
+                )
+        for other in writes:
+            what = "may overwrite a slot that is still written"
+            yield Obligation(
+                "race", what, name, _end(graph, write, write.done), _end(graph, other, other.start), slots, other
+            )
+            if generic and other.op.op == "tma_load":
+                what = "overwrites a generic write with no proxy fence in between"
+                yield Obligation(
+                    "race",
+                    what,
+                    name,
+                    _end(graph, write, write.done),
+                    _end(graph, other, other.start),
+                    slots,
+                    other,
+                    True,
+                )
+
+
+def show(graph: Graph, obligation: Obligation) -> list[Shown] | None:
+    """Return paths for all instances of an obligation, or None."""
+    found: list[Shown] = []
+    for family in _instances(graph.pipeline.least, obligation):
+        shown = None if family is None else _show(graph, obligation, *family)
+        if shown is None:
+            return None
+        found += shown
+    return found
+
+
+def _instances(least: int, one: Obligation) -> Iterator[tuple[Frame, int, int] | None]:
+    """Yield the families of instances: a frame, and the coordinates of both events in it; None if there is no frame.
+
+    An end that has one number in all iterations is reached if its first instance is, and left behind with its last.
+    """
+    source, target, apart = one.source, one.target, one.apart
+    if source.part == "loop" and source.fixed:
+        if target.fixed and source.shift + apart != target.shift:
+            return
+        if target.part == "post" and target.fixed:
+            yield ends_frame(max(least, source.low, target.low)), source.last, 0
+        else:
+            yield None
+    elif source.runs and target.runs:
+        low = max(source.low, target.low - apart)
+        high = min(source.high, target.high - apart) - 1
+        yield Frame(low, high, max(least, low - high)), -source.shift, apart - target.shift
+    elif source.runs or target.runs:
+        loop, once = (source, target) if source.runs else (target, source)
+        number = once.shift + (-apart if source.runs else apart)  # of the loop's event, minus N unless fixed
+        at = number - loop.shift
+        if once.fixed:
+            if loop.low <= number < loop.most:
+                frame = numbers_frame(max(least, once.low, number - loop.high + 1))
+                yield frame, *((at, once.first) if source.runs else (once.first, at))
+        elif number < loop.high:
+            frame = ends_frame(max(least, once.low, loop.low - number))
+            yield frame, *((at, 0) if source.runs else (0, at))
+    elif source.fixed == target.fixed:
+        if source.shift + apart == target.shift:
+            most = max(least, source.low, target.low)
+            yield numbers_frame(most) if source.fixed else ends_frame(most), 0, target.first
+    else:
+        trips = (source.shift + apart - target.shift) * (1 if source.fixed else -1)
+        if trips >= max(least, source.low, target.low):
+            yield fixed_frame(trips), 0, target.first
+
+
+def _show(graph: Graph, one: Obligation, frame: Frame, source: int, target: int) -> list[Shown] | None:
+    """Return paths for one family, splitting off its ends where they need paths of their own."""
+    clock.check("the paths of a pipeline")
+    first, second = (one.source.event, source), (one.target.event, target)
+    found = path(graph, frame, first, second, one.fence)
+    if found is not None:
+        return [Shown(one, frame, found)]
+    if frame.heads and frame.tails is not None:
+        return None
+    if frame.heads or frame.tails is not None:
+        return _by_size(graph, one, frame, source, target)
+    free = path(graph, Frame(ENDLESS, -ENDLESS, frame.least), first, second, one.fence)
+    if free is None:
+        return None
+    events = graph.events
+    head = max([0, *(events[event].low - at - frame.low for event, at in free)])
+    tail = max([0, *(frame.high + at - events[event].high + 1 for event, at in free)])
+    if max(head, tail) > FARTHEST_END:
+        return None
+    shown = [Shown(one, Frame(frame.low + head, frame.high - tail, frame.least + head + tail), free)]
+    for number in range(frame.low, frame.low + head):
+        each = numbers_frame(max(frame.least, number - frame.high))
+        more = _show(graph, one, each, source + number, target + number)
+        if more is None:
+            return None
+        shown += more
+    for back in range(frame.high - tail + 1, frame.high + 1):
+        each = ends_frame(max(frame.least, frame.low - back))
+        more = _show(graph, one, each, source + back, target + back)
+        if more is None:
+            return None
+        shown += more
+    return shown
+
+
+def _by_size(graph: Graph, one: Obligation, frame: Frame, source: int, target: int) -> list[Shown] | None:
+    """Return a path for all N from some size on, and one for each N below."""
+    first, second = (one.source.event, source), (one.target.event, target)
+    small: list[Shown] = []
+    for trips in range(frame.least, frame.least + FARTHEST_END):
+        base = trips if frame.tails is not None else 0
+        starts = [(event, at if graph.events[event].once else at + base) for event, at in (first, second)]
+        fixed = fixed_frame(trips)
+        found = path(graph, fixed, starts[0], starts[1], one.fence)
+        if found is None:
+            return None
+        small.append(Shown(one, fixed, found))
+        larger = numbers_frame(trips + 1) if frame.heads else ends_frame(trips + 1)
+        found = path(graph, larger, first, second, one.fence)
+        if found is not None:
+            return [*small, Shown(one, larger, found)]
+    return None

@@ -1,0 +1,320 @@
+"""The pipeline of a Triton kernel: events with indices, prologues folded into the loop, roles.
+
+A compiler takes the first copies out of a loop and guards them by ``N > c``. Such a prologue is iterations of the loop
+that run some of its ops, so it is folded back where that is exact for every N. What cannot be folded bounds N instead.
+Proxy fences are those of the text, and one before each asynchronous access to memory that the same role accesses with
+ordinary loads and stores: Triton inserts these after TTGIR. Tensor memory and registers are not followed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final, TypeAlias
+
+from layoutalg.proofs.pipeline.kernel_events import Event, Kernel, Memory, Track, refuse
+from layoutalg.proofs.pipeline.naming import Named, Namer, Ring, rings
+from layoutalg.proofs.pipeline.ttgir import followed
+from layoutalg.proofs.pipeline.waves import Linear
+
+DEEPEST: Final = 8
+"""iterations: the longest prologue that is folded"""
+_ASYNC: Final = ("mma", "tma_store", "tma_load")
+_GROUPS: Final = {
+    "mma": ("mma_commit", "mma_wait"),
+    "tma_store": ("bulk_commit", "bulk_wait"),
+    "cp_async": ("cp_async_commit", "cp_async_wait"),
+}
+_NUMBERED: Final = ("mma_wait", "bulk_wait", "cp_async_wait")
+
+Document: TypeAlias = "dict[str, Any]"
+
+
+def document_of(text: object, kernel: str | None = None) -> Document:
+    """Return the pipeline document of a Triton kernel in TTGIR; ``Pipeline.of`` reads it.
+
+    Args:
+        text: A module of TTGIR.
+        kernel: Name of its function; not needed if there is one.
+
+    Raises:
+        MalformedError: LA972: the text is not MLIR.
+        RepresentabilityError: LA973, with the line of what is not understood.
+    """
+    return _built(followed(text, kernel))
+
+
+def _built(kernel: Kernel) -> Document:
+    table = rings(kernel.tracks, kernel.memory)
+    if not table:
+        refuse(1, "it uses no shared memory")
+    least, roles = 0, list[Document]()
+    extra = dict[str, int]()
+    groups = [[track for track in kernel.tracks if track.inside is None]]
+    groups += [[track] for track in kernel.tracks if track.inside is not None]
+    for group in groups:
+        trips = _trips(group)
+        parts = [_Part(track, *_named(track, table, trips)) for track in group]
+        for part in parts:
+            part.fold()
+        extra |= _joined(parts)
+        for part in parts:
+            least = max(least, part.least())
+            roles.append(part.role())
+    barriers = {ring.name: {"count": ring.count, "slots": ring.slots} for ring in table.values() if ring.count}
+    barriers |= {name: {"count": count, "slots": 1} for name, count in extra.items()}
+    return {
+        "schema": "layoutalg/pipeline/1",
+        "stages": max([ring.slots for ring in table.values()]),
+        "trips": f"N >= {least}",
+        "barriers": barriers,
+        "buffers": {ring.name: {"slots": ring.slots} for ring in table.values() if not ring.count},
+        "roles": [role for role in roles if len(role) > 1],
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class _Trips:
+    """What N is for a group of tracks: the iterations of its longest loop."""
+
+    symbols: tuple[tuple[str, int], ...]
+    stride: int
+    most: int
+
+    def trip(self, track: Track) -> int:
+        """Return t if the track's loop runs N + t times."""
+        if track.bounds is None:
+            return 0
+        start, end, stride = track.bounds
+        constant = end.wave.constant
+        apart = None if constant is None else constant - start - self.most
+        if end.symbols != self.symbols or stride != self.stride or apart is None or apart % stride:
+            refuse(track.line, f"the loops of {track.name} and of other roles run for unrelated numbers of iterations")
+        return apart // stride
+
+    def above(self, value: Linear, line: int) -> int:
+        """Return c if the value is positive where N > c."""
+        constant = value.wave.constant
+        apart = None if constant is None else self.most - constant
+        if value.symbols != self.symbols or apart is None or apart % self.stride or apart < 0:
+            refuse(line, "its condition does not follow from the number of iterations")
+        return apart // self.stride
+
+
+def _trips(group: Sequence[Track]) -> _Trips | None:
+    bounds = [track.bounds for track in group if track.bounds is not None]
+    if not bounds:
+        return None
+    symbols, stride = bounds[0][1].symbols, bounds[0][2]
+    lengths = [(end.wave.constant or 0) - start for start, end, _ in bounds]
+    for track in group:
+        for event in track.events:
+            told = [value.wave.constant for value in event.when if value.symbols == symbols]
+            lengths += [constant for constant in told if constant is not None]
+    return _Trips(symbols, stride, max(lengths))
+
+
+def _named(track: Track, table: dict[tuple[Memory, int | None], Ring], trips: _Trips | None) -> tuple[list[Named], int]:
+    trip = 0 if trips is None else trips.trip(track)
+    namer = Namer(track, table, trip)
+    found = []
+    for event in track.events:
+        one = Named(event, event.part)
+        if _guarded(one, track, trips):
+            found.append(namer.named(one))
+    return found, trip
+
+
+def _guarded(one: Named, track: Track, trips: _Trips | None) -> bool:
+    """Fill in when an event runs; return whether it ever does."""
+    line = one.event.line
+    for value in one.event.when:
+        if value.symbols and (one.part != "loop" or value.wave.constant is not None):
+            if trips is None:
+                refuse(line, "its condition does not follow from the number of iterations")
+            one.above = max(one.above, trips.above(value, line))
+        elif value.symbols:
+            start, end, stride = track.bounds or (0, Linear.of(0), 1)
+            apart = (end.wave.constant or 0) - start - value.wave.at(0)
+            if value.symbols != end.symbols or value.wave.step != -stride or apart % stride:
+                refuse(line, "its condition does not follow from the iteration")
+            one.last = max(one.last, apart // stride)
+        elif value.wave.growth == 0 and (min(value.wave.table) > 0 or max(value.wave.table) <= 0):
+            if max(value.wave.table) <= 0:
+                return False
+        elif one.part != "loop" or (value.wave.step or 0) <= 0:
+            refuse(line, "it runs in some iterations only")
+        else:
+            one.first = max(one.first, next(k for k in range(1 << 20) if value.wave.at(k) > 0))
+    return True
+
+
+class _Part:
+    """The named events of one role, by part."""
+
+    def __init__(self, track: Track, events: list[Named], trip: int) -> None:
+        self.track = track
+        self.trip = trip
+        self.pre = [one for one in events if one.part == "pre"]
+        self.loop = [one for one in events if one.part == "loop"]
+        self.post = [one for one in events if one.part == "post"]
+        self.shift = 0
+
+    def fold(self) -> None:
+        """Fold the end of ``pre`` into the loop as iterations, if it has conditions."""
+        if not self.loop or all(one.above < 0 for one in self.pre):
+            return
+        for start in range(len(self.pre)):
+            if any(one.above >= 0 for one in self.pre[:start]):
+                return
+            for shift in range(1, DEEPEST + 1):
+                firsts = self.matched(self.pre[start:], shift)
+                if firsts is None:
+                    continue
+                for one, first in zip(self.loop, firsts, strict=True):
+                    one.first = first
+                    one.off = None if one.off is None else one.off - shift
+                for one in self.post:
+                    one.off = None if one.off is None else one.off - shift
+                self.pre, self.trip, self.shift = self.pre[:start], self.trip + shift, shift
+                self.loosen()
+                return
+
+    def loosen(self) -> None:
+        """Let groups close and be waited for from the first iteration, where there is nothing in them yet."""
+        for kind, closing in _GROUPS.items():
+            firsts = [one.first for one in self.loop if one.event.op == kind]
+            for one in self.loop:
+                early = one.event.op in closing and all(first >= one.first for first in firsts)
+                if early and not any(other.event.op == kind for other in self.pre):
+                    one.first = 0
+
+    def matched(self, events: list[Named], shift: int) -> list[int] | None:
+        """Return the first iteration of each op of the loop if the events are the first ones; None if they are not."""
+        runs: list[set[int]] = [set() for _ in self.loop]
+        turn, place = 0, 0
+        for one in events:
+            while turn < shift and not (place < len(self.loop) and self.equal(one, self.loop[place], turn, shift)):
+                place += 1
+                if place >= len(self.loop):
+                    turn, place = turn + 1, 0
+            if turn >= shift:
+                return None
+            runs[place].add(turn)
+            place += 1
+        firsts = []
+        for run, op in zip(runs, self.loop, strict=True):
+            first = shift - len(run)
+            if run != set(range(first, shift)) or (run and op.first):
+                return None
+            firsts.append(first if run else shift + op.first)
+        return firsts
+
+    def equal(self, one: Named, op: Named, turn: int, shift: int) -> bool:
+        """Whether an event before the loop is what an op of the loop does in an iteration before its first."""
+        if (one.event.op, one.bar, one.buf, one.ph) != (op.event.op, op.bar, op.buf, op.ph):
+            return False
+        if (one.event.n, one.event.bytes) != (op.event.n, op.event.bytes):
+            return False
+        index = op.index if op.off is None else turn - shift + op.off
+        above = turn - (self.trip + shift) + op.last
+        return one.index == index and max(above, -1) == one.above
+
+    def least(self) -> int:
+        """Return the smallest N for which what could not be folded holds."""
+        least = 0
+        for one in (*self.pre, *self.loop, *self.post):
+            implied = one.part == "post" and one.off is not None and one.above == -self.trip - one.off - 1
+            if not implied:
+                least = max(least, one.above + 1)
+            if one.part == "post" and one.off is not None and not implied:
+                least = max(least, self.shift - self.trip)
+        return least
+
+    def role(self) -> Document:
+        """Return the role."""
+        parts = {"pre": self.ops(self.pre), "loop": self.ops(self.loop), "post": self.ops(self.post)}
+        found: Document = {"name": self.track.name} | {part: ops for part, ops in parts.items() if ops}
+        return found | ({"trip": f"N{self.trip:+d}"} if self.loop and self.trip else {})
+
+    def ops(self, events: list[Named]) -> list[Document]:
+        """Return the ops, with the fences that Triton inserts later."""
+        generic = {one.buf for one in (*self.pre, *self.loop, *self.post) if one.event.op in ("read", "write")}
+        found: list[Document] = []
+        for one in events:
+            op = _op(one)
+            if one.event.op in _ASYNC and one.buf in generic and not (found and found[-1]["op"] == "proxy_fence"):
+                found.append({"op": "proxy_fence"} | ({"guard": op["guard"]} if "guard" in op else {}))
+            found.append(op)
+        return found
+
+
+def _op(one: Named) -> Document:
+    event = one.event
+    found: Document = {"op": event.op}
+    if one.buf is not None:
+        found["buf"] = one.buf.name
+    if one.bar is not None:
+        found["bar"] = one.bar.name
+    if one.off:
+        found["off"] = one.off
+    if one.index is not None:
+        found["idx_abs"] = one.index
+    if one.ph:
+        found["ph"] = one.ph
+    if event.op in _NUMBERED or (event.op == "arrive" and event.n != 1):
+        found["n"] = event.n
+    if event.bytes is not None:
+        found["bytes"] = event.bytes
+    if one.part == "loop" and (one.first or one.last):
+        found["guard"] = {"from": one.first, "until": one.last}
+    return found
+
+
+def _begun(events: list[Named]) -> list[Named]:
+    """Leave out waits for phase -1 before partitions begin: nobody can have arrived, so they pass at once."""
+    marks = [place for place, one in enumerate(events) if one.event.op == "start"]
+    if not marks:
+        return events
+    head = events[: marks[0]]
+    arrived = {one.bar for one in head if one.event.op != "wait"}
+    return [
+        one
+        for place, one in enumerate(events)
+        if not (place < marks[0] and one.event.op == "wait" and (one.index or 0) < 0 and one.bar not in arrived)
+    ]
+
+
+def _joined(parts: list[_Part]) -> dict[str, int]:
+    """Put barriers where partitions begin and end, if the kernel does something before or after."""
+    default = parts[0] if parts else None
+    others = parts[1:]
+    found: dict[str, int] = {}
+    if default is None:
+        return found
+    default.pre = _begun(default.pre)
+    order = [*default.pre, *default.loop, *default.post]
+    marks = {one.event.op: place for place, one in enumerate(order) if one.event.op in ("start", "end")}
+    before = marks.get("start", 0) > 0
+    if before and not default.loop:
+        # what comes after the start waits for the loops of others, so it is no prologue
+        default.pre, default.post = default.pre[: marks["start"] + 1], default.pre[marks["start"] + 1 :]
+    after = "end" in marks and marks["end"] + 1 < len(order)
+    for name, wanted, count in (("start", before, 1), ("end", after, len(others))):
+        ring = Ring(name, 1, 0, count, 0)
+        for part in (default.pre, default.loop, default.post):
+            for place in reversed([place for place, one in enumerate(part) if one.event.op == name]):
+                op = "arrive" if name == "start" else "wait"
+                made = replace(part[place].event, op=op, n=1 if name == "start" else 0)
+                part[place : place + 1] = (
+                    [Named(made, part[place].part, bar=ring, index=0)] if wanted and others else []
+                )
+        if not wanted or not others:
+            continue
+        found[name] = count
+        for other in others:
+            if name == "start":
+                other.pre.insert(0, Named(Event("wait", "pre", other.track.line), "pre", bar=ring, index=0))
+            else:
+                other.post.append(Named(Event("arrive", "post", other.track.line, n=1), "post", bar=ring, index=0))
+    return found

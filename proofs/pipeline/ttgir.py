@@ -1,0 +1,383 @@
+"""Follow a Triton kernel's TTGIR: which role starts, awaits and signals what, with slots and phases as functions of k.
+
+One ``Track`` per sequence of operations that some warps run: the kernel itself (``default``), each partition of a
+``ttg.warp_specialize``, and each loop body or branch that sets up barriers of its own. An operation that moves memory
+and is not understood is refused with its line; what only computes tensors is passed over.
+
+References: Triton 3.9.0, the assembly formats of the dialects ``ttg`` and ``ttng``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from math import lcm
+from typing import Final
+
+from layoutalg.notation.mlir import Operation, Region, fail, read_mlir, split
+from layoutalg.proofs.pipeline.kernel_events import (
+    Event,
+    Kernel,
+    Memory,
+    Scope,
+    Slot,
+    Track,
+    Value,
+    at_turn,
+    firsts,
+    following,
+    preceding,
+    refuse,
+    same,
+    through,
+)
+from layoutalg.proofs.pipeline.kernel_operations import COMPUTES, MEMORY, VIEWS, Operations, is_eventful, result_type
+from layoutalg.proofs.pipeline.waves import (
+    LONGEST,
+    Conditions,
+    Known,
+    Linear,
+    Wave,
+    arithmetic,
+    compared,
+    inverse,
+    selected,
+)
+
+UNROLLED: Final = 64
+"""iterations: loops of a fixed length up to this are written out"""
+
+_FOR = re.compile(r"(%[\w$.-]+) = (\S+) to (\S+) step (\S+)(?: iter_args\(([^)]*)\))?")
+
+
+def followed(text: object, kernel: str | None = None) -> Kernel:
+    """Return the tracks of a kernel.
+
+    Args:
+        text: A module of TTGIR.
+        kernel: Name of its function; not needed if there is one.
+
+    Raises:
+        MalformedError: LA972: the text is not MLIR.
+        RepresentabilityError: LA973: an operation is not known, or slots do not move with the iterations.
+    """
+    top = read_mlir(text)
+    modules = [one for one in top.operations if one.name == "module"]
+    for module in modules:
+        blocks = re.search(r'"?ttg\.num-ctas"?\s*=\s*(\d+)', module.head)
+        if blocks and int(blocks[1]) != 1:
+            refuse(module.line, f"clusters of {blocks[1]} blocks are not read")
+    inner = [one for module in modules for region in module.regions for one in region.operations]
+    functions = [one for one in (*inner, *top.operations) if one.name == "tt.func" and one.regions]
+    names = [_function_name(one) for one in functions]
+    if not functions or (kernel is not None and kernel not in names):
+        fail(1, f"must have a tt.func{'' if kernel is None else f' named {kernel}'}", ", ".join(names) or "none")
+    if kernel is None and len(functions) > 1:
+        fail(functions[1].line, "must have one tt.func, or kernel must name one", ", ".join(names))
+    function = functions[names.index(kernel) if kernel is not None else 0]
+    return _Reader(function).kernel(_function_name(function))
+
+
+def _function_name(function: Operation) -> str:
+    found = re.search(r"@([\w$.-]+)", function.head)
+    return found[1] if found else ""
+
+
+class _Reader(Operations):
+    """One pass over a function: values by name, events by track."""
+
+    def __init__(self, function: Operation) -> None:
+        super().__init__(Track("default", function.line))
+        self.function = function
+        self.tracks: list[Track] = []
+        shapes = [found for one in function.walk() for found in (MEMORY.match(result_type(one)),) if found]
+        leading = [int(found[1].split("x")[0]) for found in shapes if found[2] == "i64" or found[1].count("x") > 2]
+        self.period = lcm(*[2 * size for size in leading if size <= LONGEST]) if leading else 2
+        self.rules |= {"scf.for": self.loop, "scf.if": self.branch, "ttg.warp_specialize": self.specialize}
+
+    def kernel(self, name: str) -> Kernel:
+        """Follow the function."""
+        self.tracks.append(self.track)
+        scope: Scope = {}
+        for argument, kind in self.function.regions[0].arguments:
+            scope[argument] = Linear(Wave((0,)), ((argument, 1),)) if re.match(r"i\d+\b|index\b", kind) else None
+        self.run(self.function.regions[0], scope)
+        tracks = [track for track in self.tracks if track.events]
+        return Kernel(name, tuple(tracks), tuple(self.memory))
+
+    def run(self, region: Region, scope: Scope) -> list[Value | None]:
+        """Follow the operations of a region; return what it yields."""
+        for one in region.operations:
+            if one.name in ("scf.yield", "ttg.warp_yield"):
+                return [scope.get(name) for name in one.operands()]
+            rule = self.rules.get(one.name)
+            if rule is not None:
+                rule(one, scope)
+            elif one.name in VIEWS:
+                scope[one.results[0]] = scope.get(one.operands()[0]) if one.operands() else None
+            else:
+                self.other(one, scope)
+        return []
+
+    def other(self, one: Operation, scope: Scope) -> None:
+        """Follow scalar arithmetic; pass over what only computes; refuse the rest."""
+        values = [scope.get(name) for name in one.operands()]
+        known = [value if isinstance(value, (Linear, Conditions)) else None for value in values]
+        found: Known | None = None
+        if one.name == "arith.constant":
+            number = re.match(r"(-?\d+|true|false)\b(?! *x)", one.head)
+            if number and (one.types.startswith(("i", "si", "ui")) or not one.types):
+                found = Linear.of({"true": 1}.get(number[1]) or _number(number[1]))
+        elif any(is_eventful(inner) for inner in one.walk()):
+            refuse(one.line, f"{one.name} is not known")
+        elif "tensor" in one.types or "tensor" in one.head:
+            found = None
+        elif one.name == "arith.cmpi" and len(known) == 2:
+            found = compared(one.head.split(",")[0].strip(), *known)
+        elif one.name == "arith.select" and len(known) == 3:
+            found = None if isinstance(values[1], Slot) or isinstance(values[2], Slot) else selected(*known)
+        elif one.name in ("arith.extui", "arith.extsi", "arith.trunci", "arith.index_cast", "arith.index_castui"):
+            bit = "i1 " in one.types if one.name == "arith.extsi" else one.types.endswith("to i1")
+            found = known[0] if known and not bit else None
+        elif one.name.startswith("arith.") and len(known) == 2:
+            true = isinstance(known[1], Linear) and known[1].constant == 1
+            found = inverse(known[0]) if one.name == "arith.xori" and true and "i1" in one.types else None
+            found = found if found is not None else arithmetic(one.name, *known)
+        elif one.name.startswith(("tt.get_program_id", "tt.get_num_programs")):
+            found = Linear(Wave((0,)), ((f"{one.name} {one.head}", 1),))
+        elif not one.name.startswith(COMPUTES) or any(is_eventful(inner) for inner in one.walk()):
+            refuse(one.line, f"{one.name} is not known")
+        for result in one.results:
+            scope[result] = found if len(one.results) == 1 else None
+
+    # control
+
+    def loop(self, one: Operation, scope: Scope) -> None:
+        """Follow a loop: find what its carried values are for every k, then note the events once."""
+        found = _FOR.match(one.regions[0].header)
+        if found is None:
+            fail(one.line, "scf.for must be %i = first to end step step", one.head)
+        counter, first, end, step = found[1], *[scope.get(found[place]) for place in (2, 3, 4)]
+        carried = [part.partition("=") for part in split(found[5])] if found[5] else []
+        names = [name.strip() for name, _, _ in carried]
+        values = [scope.get(value.strip()) for _, _, value in carried]
+        body = one.regions[0]
+        start, stride = (value.constant if isinstance(value, Linear) else None for value in (first, step))
+        if not any(is_eventful(inner) for inner in one.walk()):
+            self.pass_over(one, names, scope)
+            return
+        if any(inner.name == "ttng.init_barrier" for inner in one.walk()):
+            self.repeat(one, [counter, *names], scope)
+            return
+        if start is None or stride is None or stride < 1 or not isinstance(end, Linear):
+            start, stride = None, None
+        last = end.constant if isinstance(end, Linear) else None
+        if start is not None and stride and last is not None and (last - start) // stride <= UNROLLED:
+            for turn in range(start, last, stride):
+                scope |= {counter: Linear.of(turn)} | dict(zip(names, values, strict=True))
+                values = self.run(body, scope)
+            scope |= dict(zip(one.results, values, strict=False))
+            return
+        if self.silent:
+            self.pass_over(one, names, scope)
+            return
+        if self.part != "pre":
+            refuse(one.line, "a loop inside a loop, or a second one, moves memory too")
+        bounds = _bounds(start, end, stride, f"iterations of line {one.line}", first, step)
+        k = Linear(Wave((bounds[0],), bounds[2])) if start is not None else None
+        waves = self.solved(body, counter, k, names, values, scope)
+        self.track.bounds, self.part = bounds, "loop"
+        before = self.track.events
+        self.track.events = []
+        at = None if k is None else Linear.of(bounds[0])
+        self.run(body, scope | {counter: at} | dict(zip(names, values, strict=True)))
+        first_events, self.track.events = self.track.events, []
+        self.run(body, scope | {counter: k} | dict(zip(names, waves, strict=True)))
+        events, self.track.events = self.track.events, before
+        self.track.events += events
+        late = [place for place, value in enumerate(waves) if not same(at_turn(value, 0), values[place])]
+        if late and firsts(events) != firsts(first_events):
+            refuse(one.line, f"the first iteration differs from the later ones: {names[late[0]]} starts elsewhere")
+        self.part = "post"
+        ends = [None if place in late else value for place, value in enumerate(waves)]
+        scope |= dict(zip(one.results, ends, strict=False))
+
+    def pass_over(self, one: Operation, names: list[str], scope: Scope) -> None:
+        """Forget what a region without events computes."""
+        for name in (*names, *one.results):
+            scope[name] = None
+
+    def solved(
+        self, body: Region, counter: str, k: Linear | None, names: list[str], values: list[Value | None], scope: Scope
+    ) -> list[Value | None]:
+        """Return the carried values as functions of k, proved by induction; they may differ at k = 0."""
+        if self.period > LONGEST:
+            refuse(body.line, f"slots repeat after {self.period} iterations; at most {LONGEST} are followed")
+        runs, now = [values], values
+        for place in range(2 * self.period + 1):
+            at = None if k is None else Linear.of(k.wave.at(place))
+            now = self.silently(body, scope | {counter: at} | dict(zip(names, now, strict=True)))
+            now = now + [None] * (len(names) - len(now))
+            runs.append(now)
+        found = [through([row[place] for row in runs], self.period) for place in range(len(names))]
+        later = [through([row[place] for row in runs[1:]], self.period) for place in range(len(names))]
+        found = [value if value is not None else preceding(later[place]) for place, value in enumerate(found)]
+        while True:
+            after = self.silently(body, scope | {counter: k} | dict(zip(names, found, strict=True)))
+            wrong = [
+                place
+                for place, value in enumerate(found)
+                if value is not None and (place >= len(after) or not same(after[place], following(value)))
+            ]
+            if not wrong:
+                return found
+            for place in wrong:
+                found[place] = None
+
+    def silently(self, body: Region, scope: Scope) -> list[Value | None]:
+        """Return what a region yields, without noting events."""
+        before, self.silent = self.silent, True
+        try:
+            return self.run(body, scope)
+        finally:
+            self.silent = before
+
+    def branch(self, one: Operation, scope: Scope) -> None:
+        """Follow a branch: events get its condition."""
+        choice = scope.get(one.operands()[0]) if one.operands() else None
+        sides = one.regions
+        fixed = choice.constant if isinstance(choice, Linear) else None
+        if fixed is not None:
+            values = self.run(sides[0 if fixed else 1], scope) if fixed or len(sides) > 1 else []
+            scope |= dict(zip(one.results, values, strict=False))
+            return
+        eventful = any(is_eventful(inner) for inner in one.walk())
+        if eventful and not self.silent and self.own(one):
+            for place, side in enumerate(sides):
+                self.aside(side, scope, f"line {side.line}", keep=place < 2)
+            self.pass_over(one, [], scope)
+            return
+        before = self.when
+        results: list[list[Value | None]] = []
+        for side, truth in zip(
+            sides, (choice, inverse(choice if not isinstance(choice, Slot) else None)), strict=False
+        ):
+            known = truth if isinstance(truth, (Linear, Conditions)) else None
+            if (
+                eventful
+                and not self.silent
+                and any(is_eventful(inner) for op in side.operations for inner in op.walk())
+            ):
+                self.when = before + self.positive(known, side.line)
+            results.append(self.run(side, dict(scope)))
+            self.when = before
+        first = results[0] if len(results) > 1 and len(results[0]) == len(results[1]) else []
+        for place, result in enumerate(one.results):
+            pair = (first[place], results[1][place]) if place < len(first) else (None, None)
+            known_pair = [value if isinstance(value, (Linear, Conditions)) else None for value in pair]
+            truth = choice if isinstance(choice, (Linear, Conditions)) else None
+            scope[result] = pair[0] if same(pair[0], pair[1]) else selected(truth, *known_pair)
+
+    def own(self, one: Operation) -> bool:
+        """Whether a branch has barriers of its own, so that nothing outside depends on it."""
+        return self.part == "pre" and any(inner.name == "ttng.init_barrier" for inner in one.walk())
+
+    def repeat(self, one: Operation, names: list[str], scope: Scope) -> None:
+        """Follow a loop whose body sets up its own barriers: the body is a pipeline of its own."""
+        if self.silent:
+            self.pass_over(one, names[1:], scope)
+            return
+        if self.part != "pre":
+            refuse(one.line, "a loop inside a loop, or a second one, moves memory too")
+        found = _FOR.match(one.regions[0].header)
+        header = [scope.get(found[place]) for place in (2, 3, 4)] if found else [None] * 3
+        start, stride = (value.constant if isinstance(value, Linear) else None for value in (header[0], header[2]))
+        self.track.bounds = _bounds(start, header[1], stride, f"iterations of line {one.line}", *header[::2])
+        self.aside(one.regions[0], scope | dict.fromkeys(names), f"line {one.line}", loop=True)
+        self.part = "post"
+        self.pass_over(one, names[1:], scope)
+
+    def aside(self, region: Region, scope: Scope, name: str, loop: bool = False, keep: bool = True) -> None:
+        """Follow a region as a track of its own; events on memory from outside stay in the present track."""
+        outer, part, when = self.track, self.part, self.when
+        inner = Track(f"{outer.name}, {name}", region.line, inside=outer)
+        self.track, self.part, self.when = inner, "pre", ()
+        self.run(region, dict(scope))
+        self.track, self.part, self.when = outer, part, when
+        mine = {memory for memory in self.memory if memory.track is inner}
+        outside = [event for event in inner.events if _touches(event) and not _touches(event) <= mine]
+        kinds = {event.op for event in outside}
+        for event in inner.events:
+            other = event in outside or (not _touches(event) and _belongs(event.op, kinds))
+            if not other or (event.op == "proxy_fence" and not outside):
+                continue
+            if event.part != "pre" and event.op != "proxy_fence" and inner.bounds and event.part == "loop":
+                refuse(event.line, "a loop inside a loop uses memory from outside")
+            if not loop:
+                refuse(event.line, "a branch with barriers of its own uses memory from outside")
+            outer.events.append(replace(event, part="loop", when=()))
+            if event.when:
+                refuse(event.line, "a condition of an outer loop is not followed")
+        shared = {event for event in inner.events if event.op == "proxy_fence"}
+        inner.events = [
+            event
+            for event in inner.events
+            if event in shared or not (event in outside or (not _touches(event) and _belongs(event.op, kinds)))
+        ]
+        if keep:
+            self.tracks.append(inner)
+
+    def specialize(self, one: Operation, scope: Scope) -> None:
+        """Follow the partitions of a kernel."""
+        if self.silent or self.part != "pre" or self.track is not self.tracks[0]:
+            refuse(one.line, "ttg.warp_specialize inside a loop or a branch is not followed")
+        captured = re.match(r"\s*\(([^)]*)\)", one.head)
+        names = split(captured[1]) if captured and captured[1].strip() else []
+        for region in one.regions:
+            if region.header.startswith("default"):
+                self.note("start", one.line)
+                values = self.run(region, scope)
+                scope |= dict(zip(one.results, values, strict=False))
+                continue
+            outer, part = self.track, self.part
+            self.track = Track(region.header.split("(")[0], region.line)
+            self.tracks.append(self.track)
+            self.part = "pre"
+            inputs = [name for name, _ in region.arguments]
+            if len(inputs) != len(names):
+                fail(region.line, f"must take the {len(names)} captured values", len(inputs))
+            inner = {name: scope.get(given) for name, given in zip(inputs, names, strict=True)}
+            self.run(region, inner)
+            self.track, self.part = outer, part
+        self.note("end", one.line)
+
+    # memory
+
+
+def _number(word: str) -> int:
+    return int(word) if word.lstrip("-").isdigit() else 0
+
+
+def _bounds(
+    start: int | None, end: object, stride: int | None, told: str, first: object, step: object
+) -> tuple[int, Linear, int]:
+    """Return first value, end and step of a counter; of one that is not known, a number of iterations with a name."""
+    if start is not None and stride is not None and stride > 0 and isinstance(end, Linear) and end.symbols:
+        return start, end, stride
+    name = (
+        f"iterations of {first} to {end} step {step}"
+        if all(isinstance(one, Linear) for one in (first, end, step))
+        else told
+    )
+    return 0, Linear(Wave((0,)), ((name, 1),)), 1
+
+
+def _touches(event: Event) -> set[Memory]:
+    return {slot.memory for slot in (event.bar, event.buf) if slot is not None}
+
+
+def _belongs(op: str, kinds: set[str]) -> bool:
+    """Whether an op without memory belongs to those kinds of accesses."""
+    groups: Mapping[str, str] = {"bulk_": "tma_store", "mma_": "mma", "cp_async_": "cp_async"}
+    return op == "proxy_fence" or any(op.startswith(start) and kind in kinds for start, kind in groups.items())
