@@ -125,7 +125,7 @@ class Namer:
         self.waited: dict[tuple[Ring, int], int] = {}
         """The last phase awaited before the loop."""
         self.offs: dict[tuple[Ring, str], list[int]] = {}
-        """Offsets of uses in the loop."""
+        """Offsets of uses in the loop, as if they went on to its end."""
         self.after: dict[tuple[Ring, str], int] = {}
         """The last offset or index after the loop."""
         self.expected: Named | None = None
@@ -187,9 +187,9 @@ class Namer:
             at = (start + one.first) % ring.slots
             seen = self.visits.get((ring, kind, at), 0)
             one.off = at + ring.slots * (seen // self.alike(ring, at, ops, one.first)) - one.first
-            self.offs.setdefault((ring, kind), []).append(one.off)
+            self.offs.setdefault((ring, kind), []).append(one.off - one.last)
             if kind == "writes":
-                ring.writes.append((one.off, self.trip))
+                ring.writes.append((one.off - one.last, self.trip))
         else:
             self.use_after(one, ring, self.place(slot, ring, line), kind)
 
@@ -260,7 +260,7 @@ class Namer:
         if one.part == "loop":
             at = (start + one.first) % ring.slots
             one.off = at + ring.slots * self.phase(ring, at, parity.at(one.first)) - one.first
-            self.offs.setdefault((ring, "waits"), []).append(one.off)
+            self.offs.setdefault((ring, "waits"), []).append(one.off - one.last)
             return
         offs = self.offs.get((ring, "waits"))
         least = min(offs) if offs else 1 - ring.slots

@@ -10,16 +10,16 @@ References: Triton 3.9.0, the assembly formats of the dialects ``ttg`` and ``ttn
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from math import lcm
-from typing import Final
+from typing import Final, TypeAlias
 
+from layoutalg.ground.errors import RepresentabilityError
 from layoutalg.notation.mlir import Operation, Region, fail, read_mlir, split
 from layoutalg.proofs.pipeline.kernel_events import (
-    Event,
     Kernel,
-    Memory,
     Scope,
     Slot,
     Track,
@@ -30,9 +30,11 @@ from layoutalg.proofs.pipeline.kernel_events import (
     preceding,
     refuse,
     same,
+    still,
     through,
 )
 from layoutalg.proofs.pipeline.kernel_operations import COMPUTES, MEMORY, VIEWS, Operations, is_eventful, result_type
+from layoutalg.proofs.pipeline.kernel_parts import belongs, distribute, touches
 from layoutalg.proofs.pipeline.waves import (
     LONGEST,
     Conditions,
@@ -45,10 +47,25 @@ from layoutalg.proofs.pipeline.waves import (
     selected,
 )
 
+Bounds: TypeAlias = "tuple[int, Linear, int]"
 UNROLLED: Final = 64
 """iterations: loops of a fixed length up to this are written out"""
 
 _FOR = re.compile(r"(%[\w$.-]+) = (\S+) to (\S+) step (\S+)(?: iter_args\(([^)]*)\))?")
+
+
+@dataclass(frozen=True, slots=True)
+class _Outer:
+    """The loop around the present place: what it carries, its first values, what its body yields, its bounds."""
+
+    names: list[str]
+    values: list[Value | None]
+    yields: list[str]
+    bounds: Bounds
+
+    def passes(self, word: str, result: str) -> bool:
+        """Whether an inner loop begins with a carried value that is its own result of the turn before."""
+        return word in self.names and self.yields[self.names.index(word)] == result
 
 
 def followed(text: object, kernel: str | None = None) -> Kernel:
@@ -76,7 +93,14 @@ def followed(text: object, kernel: str | None = None) -> Kernel:
     if kernel is None and len(functions) > 1:
         fail(functions[1].line, "must have one tt.func, or kernel must name one", ", ".join(names))
     function = functions[names.index(kernel) if kernel is not None else 0]
-    return _Reader(function).kernel(_function_name(function))
+    try:
+        return _Reader(function).kernel(_function_name(function))
+    except RepresentabilityError:
+        try:
+            return _Reader(function, assumes=True).kernel(_function_name(function))
+        except RepresentabilityError:
+            pass
+        raise
 
 
 def _function_name(function: Operation) -> str:
@@ -87,10 +111,13 @@ def _function_name(function: Operation) -> str:
 class _Reader(Operations):
     """One pass over a function: values by name, events by track."""
 
-    def __init__(self, function: Operation) -> None:
+    def __init__(self, function: Operation, assumes: bool = False) -> None:
         super().__init__(Track("default", function.line))
         self.function = function
         self.tracks: list[Track] = []
+        self.outer: _Outer | None = None
+        self.assumes = assumes
+        """Whether what is asked about N before loops is taken to hold."""
         shapes = [found for one in function.walk() for found in (MEMORY.match(result_type(one)),) if found]
         leading = [int(found[1].split("x")[0]) for found in shapes if found[2] == "i64" or found[1].count("x") > 2]
         self.period = lcm(*[2 * size for size in leading if size <= LONGEST]) if leading else 2
@@ -103,6 +130,7 @@ class _Reader(Operations):
         for argument, kind in self.function.regions[0].arguments:
             scope[argument] = Linear(Wave((0,)), ((argument, 1),)) if re.match(r"i\d+\b|index\b", kind) else None
         self.run(self.function.regions[0], scope)
+        distribute(self.tracks)
         tracks = [track for track in self.tracks if track.events]
         return Kernel(name, tuple(tracks), tuple(self.memory))
 
@@ -123,7 +151,8 @@ class _Reader(Operations):
     def other(self, one: Operation, scope: Scope) -> None:
         """Follow scalar arithmetic; pass over what only computes; refuse the rest."""
         values = [scope.get(name) for name in one.operands()]
-        known = [value if isinstance(value, (Linear, Conditions)) else None for value in values]
+        under = tuple(dict.fromkeys([part for value in values if isinstance(value, Linear) for part in value.under]))
+        known = [_bare(value) if isinstance(value, (Linear, Conditions)) else None for value in values]
         found: Known | None = None
         if one.name == "arith.constant":
             number = re.match(r"(-?\d+|true|false)\b(?! *x)", one.head)
@@ -135,8 +164,15 @@ class _Reader(Operations):
             found = None
         elif one.name == "arith.cmpi" and len(known) == 2:
             found = compared(one.head.split(",")[0].strip(), *known)
+            if self.assumes and self.part == "pre" and isinstance(found, Conditions):
+                self.track.assumed += found.positive
+                found = Linear.of(1)
         elif one.name == "arith.select" and len(known) == 3:
             found = None if isinstance(values[1], Slot) or isinstance(values[2], Slot) else selected(*known)
+            if found is None and self.part == "loop" and isinstance(known[0], Conditions):
+                under += known[0].positive
+                steps = [part.wave.step for part in under]
+                found = known[1] if all(step is not None and step <= 0 for step in steps) else None
         elif one.name in ("arith.extui", "arith.extsi", "arith.trunci", "arith.index_cast", "arith.index_castui"):
             bit = "i1 " in one.types if one.name == "arith.extsi" else one.types.endswith("to i1")
             found = known[0] if known and not bit else None
@@ -148,6 +184,8 @@ class _Reader(Operations):
             found = Linear(Wave((0,)), ((f"{one.name} {one.head}", 1),))
         elif not one.name.startswith(COMPUTES) or any(is_eventful(inner) for inner in one.walk()):
             refuse(one.line, f"{one.name} is not known")
+        if under:
+            found = replace(found, under=under) if isinstance(found, Linear) else None
         for result in one.results:
             scope[result] = found if len(one.results) == 1 else None
 
@@ -182,16 +220,35 @@ class _Reader(Operations):
         if self.silent:
             self.pass_over(one, names, scope)
             return
-        if self.part != "pre":
-            refuse(one.line, "a loop inside a loop, or a second one, moves memory too")
         bounds = _bounds(start, end, stride, f"iterations of line {one.line}", first, step)
+        if self.part == "loop":
+            words = [value.strip() for _, _, value in carried]
+            self.inner(one, counter, names, words, bounds, scope)
+            return
+        if self.part != "pre":
+            refuse(one.line, "a second loop moves memory too")
         k = Linear(Wave((bounds[0],), bounds[2])) if start is not None else None
-        waves = self.solved(body, counter, k, names, values, scope)
         self.track.bounds, self.part = bounds, "loop"
-        before = self.track.events
-        self.track.events = []
-        at = None if k is None else Linear.of(bounds[0])
-        self.run(body, scope | {counter: at} | dict(zip(names, values, strict=True)))
+        self.outer = _Outer(names, values, _yielded(body), bounds)
+        ends = self.turned(one, counter, k, names, values, scope)
+        self.outer = None
+        self.part = "post"
+        scope |= dict(zip(one.results, ends, strict=False))
+
+    def turned(
+        self,
+        one: Operation,
+        counter: str,
+        k: Linear | None,
+        names: list[str],
+        values: list[Value | None],
+        scope: Scope,
+    ) -> list[Value | None]:
+        """Note the events of a loop's body; return what is carried at its end, as functions of its trip."""
+        body = one.regions[0]
+        waves = self.solved(body, counter, k, names, values, scope)
+        before, self.track.events = self.track.events, []
+        self.run(body, scope | {counter: at_turn(k, 0)} | dict(zip(names, values, strict=True)))
         first_events, self.track.events = self.track.events, []
         self.run(body, scope | {counter: k} | dict(zip(names, waves, strict=True)))
         events, self.track.events = self.track.events, before
@@ -199,9 +256,72 @@ class _Reader(Operations):
         late = [place for place, value in enumerate(waves) if not same(at_turn(value, 0), values[place])]
         if late and firsts(events) != firsts(first_events):
             refuse(one.line, f"the first iteration differs from the later ones: {names[late[0]]} starts elsewhere")
-        self.part = "post"
-        ends = [None if place in late else value for place, value in enumerate(waves)]
-        scope |= dict(zip(one.results, ends, strict=False))
+        frozen = self.frozen(body, names)
+        return [
+            None if place in late else self.ended(value, place in frozen) if isinstance(value, Linear) else value
+            for place, value in enumerate(waves)
+        ]
+
+    def frozen(self, body: Region, names: list[str]) -> set[int]:
+        """Return which carried values stay as they are where a condition does not hold."""
+        selects = {one.results[0]: one.operands() for one in body.operations if one.name == "arith.select"}
+        yields = _yielded(body)
+        return {
+            place
+            for place, name in enumerate(names)
+            if place < len(yields) and yields[place] in selects and selects[yields[place]][2:] == [name]
+        }
+
+    def ended(self, value: Linear, frozen: bool) -> Linear | None:
+        """Return what a value is after the loop, as a function of its trip: that of the last turn that moved it."""
+        if not value.under:
+            return value
+        if not frozen or self.track.bounds is None or len(value.under) != 1:
+            return None
+        start, end, stride = self.track.bounds
+        part = value.under[0]
+        apart = (end.wave.constant or 0) - start - part.wave.at(0)
+        if part.symbols != end.symbols or part.wave.step != -stride or apart % stride or apart < 0:
+            return None
+        self.track.assumed.append(end.plus(Linear.of(start + apart - stride), -1))
+        wave = value.wave
+        for _ in range(apart // stride):
+            wave = wave.previous()
+        return Linear(wave, value.symbols)
+
+    def inner(
+        self, one: Operation, counter: str, names: list[str], words: list[str], bounds: Bounds, scope: Scope
+    ) -> None:
+        """Follow a loop in a loop as one loop over all turns of both: what it carries must come from its last turn."""
+        outer = self.outer
+        if outer is None or self.when:
+            refuse(one.line, "a loop inside a branch or deeper than a second one moves memory")
+        values = [
+            outer.values[outer.names.index(word)] if outer.passes(word, one.results[place]) else None
+            for place, word in enumerate(words)
+        ]
+        calm: Scope = {name: still(value) for name, value in scope.items()}
+        turns = " x ".join([f"{start} to {end} step {stride}" for start, end, stride in (outer.bounds, bounds)])
+        with self.part_of(one.line) as track:
+            track.bounds = 0, Linear(Wave((0,)), ((turns, 1),)), 1
+            self.turned(one, counter, None, names, values, calm)
+        self.pass_over(one, names, scope)
+
+    @contextmanager
+    def part_of(self, line: int) -> Iterator[Track]:
+        """Follow a part of a loop as a track of its own."""
+        before = self.track, self.outer, self.part, self.when
+        made = Track(f"{self.track.name}, line {line}", line, inside=self.track, loose=True, late=self.part == "post")
+        self.tracks = [other for other in self.tracks if other.name != made.name] + [made]
+        self.track, self.outer, self.part, self.when = made, None, "loop", ()
+        yield made
+        self.track, self.outer, self.part, self.when = before
+
+    def sometimes(self, side: Region, scope: Scope) -> None:
+        """Follow a branch in or after a loop, taken if something unknown holds, as a loop over the times it is."""
+        with self.part_of(side.line) as track:
+            track.bounds = 0, Linear(Wave((0,)), ((f"iterations that run line {side.line}", 1),)), 1
+            self.run(side, {name: still(value) for name, value in scope.items()})
 
     def pass_over(self, one: Operation, names: list[str], scope: Scope) -> None:
         """Forget what a region without events computes."""
@@ -230,10 +350,10 @@ class _Reader(Operations):
                 for place, value in enumerate(found)
                 if value is not None and (place >= len(after) or not same(after[place], following(value)))
             ]
-            if not wrong:
+            bound = [_under(after[place] if place < len(after) else None, value) for place, value in enumerate(found)]
+            if not wrong and bound == found:
                 return found
-            for place in wrong:
-                found[place] = None
+            found = [None if place in wrong else value for place, value in enumerate(bound)]
 
     def silently(self, body: Region, scope: Scope) -> list[Value | None]:
         """Return what a region yields, without noting events."""
@@ -256,6 +376,13 @@ class _Reader(Operations):
         if eventful and not self.silent and self.own(one):
             for place, side in enumerate(sides):
                 self.aside(side, scope, f"line {side.line}", keep=place < 2)
+            self.pass_over(one, [], scope)
+            return
+        unknown = not isinstance(choice, Conditions) and (not isinstance(choice, Linear) or choice.symbols)
+        if eventful and not self.silent and unknown and self.part != "pre":
+            for side in sides:
+                if any(is_eventful(inner) for op in side.operations for inner in op.walk()):
+                    self.sometimes(side, scope)
             self.pass_over(one, [], scope)
             return
         before = self.when
@@ -306,10 +433,10 @@ class _Reader(Operations):
         self.run(region, dict(scope))
         self.track, self.part, self.when = outer, part, when
         mine = {memory for memory in self.memory if memory.track is inner}
-        outside = [event for event in inner.events if _touches(event) and not _touches(event) <= mine]
+        outside = [event for event in inner.events if touches(event) and not touches(event) <= mine]
         kinds = {event.op for event in outside}
         for event in inner.events:
-            other = event in outside or (not _touches(event) and _belongs(event.op, kinds))
+            other = event in outside or (not touches(event) and belongs(event.op, kinds))
             if not other or (event.op == "proxy_fence" and not outside):
                 continue
             if event.part != "pre" and event.op != "proxy_fence" and inner.bounds and event.part == "loop":
@@ -323,7 +450,7 @@ class _Reader(Operations):
         inner.events = [
             event
             for event in inner.events
-            if event in shared or not (event in outside or (not _touches(event) and _belongs(event.op, kinds)))
+            if event in shared or not (event in outside or (not touches(event) and belongs(event.op, kinds)))
         ]
         if keep:
             self.tracks.append(inner)
@@ -359,6 +486,21 @@ def _number(word: str) -> int:
     return int(word) if word.lstrip("-").isdigit() else 0
 
 
+def _bare(value: Known) -> Known:
+    return replace(value, under=()) if isinstance(value, Linear) and value.under else value
+
+
+def _under(after: Value | None, value: Value | None) -> Value | None:
+    """Return a carried value with the conditions under which it comes about."""
+    if isinstance(after, Linear) and isinstance(value, Linear):
+        return replace(value, under=tuple(dict.fromkeys([*value.under, *after.under])))
+    return value
+
+
+def _yielded(body: Region) -> list[str]:
+    return next((one.operands() for one in body.operations if one.name == "scf.yield"), [])
+
+
 def _bounds(
     start: int | None, end: object, stride: int | None, told: str, first: object, step: object
 ) -> tuple[int, Linear, int]:
@@ -371,13 +513,3 @@ def _bounds(
         else told
     )
     return 0, Linear(Wave((0,)), ((name, 1),)), 1
-
-
-def _touches(event: Event) -> set[Memory]:
-    return {slot.memory for slot in (event.bar, event.buf) if slot is not None}
-
-
-def _belongs(op: str, kinds: set[str]) -> bool:
-    """Whether an op without memory belongs to those kinds of accesses."""
-    groups: Mapping[str, str] = {"bulk_": "tma_store", "mma_": "mma", "cp_async_": "cp_async"}
-    return op == "proxy_fence" or any(op.startswith(start) and kind in kinds for start, kind in groups.items())
