@@ -16,9 +16,9 @@ from layoutalg.cli.output import answer_file, put_into, say, say_json
 from layoutalg.cli.plans import OPERAND_PROBLEMS, PROBLEM_SCHEMA, solved
 from layoutalg.ground import clock
 from layoutalg.ground.document import malformed
-from layoutalg.ground.errors import AdmissibilityError
-from layoutalg.ground.verdict import Refuted
-from layoutalg.proofs import certify
+from layoutalg.ground.errors import AdmissibilityError, BudgetError, Diagnostic
+from layoutalg.ground.verdict import Refuted, Unknown
+from layoutalg.proofs import certify, pipeline
 from layoutalg.proofs.certify import Certificate
 from layoutalg.proofs.dtypes import stated_bits, stated_type
 from layoutalg.proofs.handoff import operand_view
@@ -26,6 +26,7 @@ from layoutalg.proofs.tensormap import TensorMapPlan, TensorMapProblem
 from layoutalg.proofs.wgmma import OperandPlan, OperandProblem
 
 MAP_PLANS, OPERAND_PLANS = "layoutalg/tensormap-plan/", "layoutalg/wgmma-plan/"
+PIPELINES = "layoutalg/pipeline/"
 FALSE = "LA427"
 """Error code of a claim that the checker refutes."""
 
@@ -135,6 +136,17 @@ def _banks(given: commands.Certify) -> Certificate:
     return certify.bank_turns(target, operation, layout_of(text))
 
 
+def _pipeline(given: commands.Certify) -> Certificate:
+    (name,) = _arguments(given, 1, 1, "a pipeline")
+    verdict = pipeline.verify(_document(name, "a pipeline", PIPELINES))
+    if isinstance(verdict, pipeline.Proved):
+        return verdict.to_certificate()
+    if isinstance(verdict, Unknown):
+        raise BudgetError(Diagnostic("LA428", "no certificate was found", (name,), verdict.reason))
+    what = f"{verdict.kind}: {verdict.witness['what']}"
+    raise AdmissibilityError(Diagnostic(FALSE, "the claim does not hold", (name,), what))
+
+
 CLAIMS: dict[str, Callable[[commands.Certify], Certificate]] = {
     "equality": _equality,
     "composition": _composition,
@@ -143,5 +155,6 @@ CLAIMS: dict[str, Callable[[commands.Certify], Certificate]] = {
     "operand": _operand,
     "handoff": _handoff,
     "banks": _banks,
+    "pipeline": _pipeline,
 }
 """Claim -> the function that certifies it."""

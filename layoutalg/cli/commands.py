@@ -480,13 +480,15 @@ class Certify(Options):
     layoutalg certify inverse "(4,8):(8,1)" --side both
     layoutalg certify plan plan.json
     layoutalg certify banks sm_90a ld.shared.v4.b32 "(32,4):(144,16)"
+    layoutalg certify pipeline pipeline.json
     """
 
     claim: str = argument(
         "equality: two layouts; composition: outer, inner and optionally the result; inverse: a layout and "
         "optionally its inverse; plan, operand: a TensorMap or wgmma plan or problem; handoff: a TensorMap plan and "
-        "the wgmma plan that reads its tile; banks: a target, an instruction and a layout of byte addresses",
-        choices=("equality", "composition", "inverse", "plan", "operand", "handoff", "banks"),
+        "the wgmma plan that reads its tile; banks: a target, an instruction and a layout of byte addresses; "
+        "pipeline: a pipeline",
+        choices=("equality", "composition", "inverse", "plan", "operand", "handoff", "banks", "pipeline"),
     )
     of: list[str] = argument("layouts as in explain; JSON; a target and an instruction", nargs="+")
     side: str = argument("side of the inverse", "--side", choices=("left", "right", "both"), default="left")

@@ -8,7 +8,7 @@ from typing import Final
 
 from layoutalg.draw.answers import draw_verdict
 from layoutalg.draw.canvas import LEVELS, Canvas, cut, draw_value
-from layoutalg.draw.timeline import Fill, Mark, Passing, Timeline, of_pipeline, of_proof, of_refutation
+from layoutalg.draw.timeline import Fill, Mark, Passing, Timeline, in_turn, of_proof, of_run
 from layoutalg.ground.verdict import Unknown
 from layoutalg.proofs.pipeline.decision import Proved, Refuted, verify
 from layoutalg.proofs.pipeline.document import Pipeline
@@ -54,7 +54,7 @@ def draw_pipeline(pipeline: Pipeline, canvas: Canvas, top: float) -> None:
     if isinstance(found, Unknown):
         canvas.text(8, top + 18, f"unknown: {found.reason}"[:LINE], "h")
         note = "a run in which the roles go on in turn; it proves nothing"
-        _timeline(canvas, of_pipeline(pipeline, "strict"), top + 26, note)
+        _timeline(canvas, in_turn(pipeline, "strict"), top + 26, note)
     else:
         draw_value(found, canvas, top)
 
@@ -83,9 +83,8 @@ def draw_refuted(found: Refuted, canvas: Canvas, top: float) -> None:
     places += [("phase", found.phase), ("N", found.trips)]
     at = ", ".join(f"{name} {value}" for name, value in places if value not in ("", None))
     canvas.text(8, y + 18, f"at {at}" if at else "", "n")
-    timeline = of_refutation(found)
-    if timeline is not None:
-        _timeline(canvas, timeline, y + 26, "a run, one event per step; red: what goes wrong")
+    if found.run is not None:
+        _timeline(canvas, of_run(found.run), y + 26, "a run, one event per step; red: what goes wrong")
     y = canvas.height + 14
     for place, repair in enumerate(found.repairs):
         canvas.text(8, y, "proved with one change:" if not place else "", "s")
@@ -118,7 +117,7 @@ class Room:
 def _timeline(canvas: Canvas, timeline: Timeline, top: float, note: str) -> None:
     """Draw lanes, rows and arrows, and below them what they mean."""
     pipeline = timeline.pipeline
-    first = max(0, timeline.end - STEPS) if any(mark.wrong for mark in timeline.marks) else 0
+    first = max(0, timeline.end - STEPS) if timeline.wrong or timeline.spot else 0
     groups = _groups(timeline)
     names = [role.name for role in pipeline.roles] + [", ".join(group) for group in groups]
     left = 80 + 7.0 * max([len(cut(name, NAME)) for name in names], default=0)
@@ -132,6 +131,12 @@ def _timeline(canvas: Canvas, timeline: Timeline, top: float, note: str) -> None
     for mark in timeline.marks:
         if room.shows(mark):
             _mark(canvas, room, mark)
+    for mark in timeline.wrong:
+        if room.shows(mark):
+            canvas.frame(room.x(mark.start), lanes[mark.role] + 13, STEP * (mark.end - mark.start) - 1, 20, "w")
+    if timeline.spot is not None and timeline.spot[1] < SLOTS:
+        buffer, slot, step = timeline.spot
+        canvas.frame(room.x(step), room.rows[buffer] + ROW * slot, STEP - 1, ROW - 3, "w")
     _arrows(canvas, room, timeline.passings)
     _iterations(canvas, room, timeline.marks)
     if first:
@@ -223,10 +228,6 @@ def _mark(canvas: Canvas, room: Room, mark: Mark) -> None:
     wide = STEP * (mark.end - mark.start) - 1
     canvas.box(x, y, wide, 20, style, f"{_when(mark)}: {'; '.join(map(str, mark.ops))}{phase}")
     canvas.text(x + wide / 2, y + 14, SHORT.get(op.op, f"<={op.n}"), f"m t{style.removeprefix('c')}")
-    if mark.wrong:
-        canvas.frame(x, y, wide, 20, "w")
-        if op.buf and mark.slot is not None and mark.slot < SLOTS:
-            canvas.frame(x, room.rows[op.buf] + ROW * mark.slot, STEP - 1, ROW - 3, "w")
 
 
 def _when(mark: Mark) -> str:

@@ -10,10 +10,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
-from layoutalg.proofs.pipeline.decision import Refuted
 from layoutalg.proofs.pipeline.document import GROUPS, WRITES, Op, Pipeline
 from layoutalg.proofs.pipeline.explore import Event as Step
-from layoutalg.proofs.pipeline.explore import Machine, State, Task
+from layoutalg.proofs.pipeline.explore import Machine, Run, State, Task
 from layoutalg.proofs.pipeline.graph import Graph, Instances
 from layoutalg.proofs.pipeline.proving import Proof
 
@@ -41,7 +40,6 @@ class Mark:
     phase: int | None
     start: int
     end: int
-    wrong: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,13 +77,25 @@ class Passing:
 
 @dataclass(slots=True)
 class Timeline:
-    """What a picture of a pipeline shows."""
+    """What a picture of a pipeline shows.
+
+    Args:
+        pipeline: The pipeline.
+        trips: N.
+        marks: Ops.
+        fills: What the slots hold.
+        passings: What lets waits pass.
+        wrong: The marks of what goes wrong.
+        spot: Buffer, slot and step where it goes wrong.
+    """
 
     pipeline: Pipeline
     trips: int
     marks: list[Mark] = field(default_factory=list)
     fills: list[Fill] = field(default_factory=list)
     passings: list[Passing] = field(default_factory=list)
+    wrong: list[Mark] = field(default_factory=list)
+    spot: tuple[str, int, int] | None = None
 
     @property
     def end(self) -> int:
@@ -115,7 +125,7 @@ def of_proof(proof: Proof) -> Timeline:
     times = _earliest(graph, edges)
     found = Timeline(pipeline, trips)
     for number, role in enumerate(pipeline.roles):
-        found.marks += _lane(graph, times, number, role.name)
+        found.marks += _lane(graph, times, number, role.name, max(0, trips + role.trip))
     for name, _ in pipeline.buffers:
         found.fills += _fills(name, _accesses(graph, times, name, trips))
     found.passings += _passings(graph, times, edges)
@@ -135,6 +145,10 @@ def _passings(graph: Graph, times: dict[Node, int], edges: list[Edge]) -> Iterat
             by: int | str = op.buf if made.what == "done" and op.buf else places[made.owner]
             slot = source[1] % pipeline.rings[barrier]
             yield Passing(barrier, slot, by, times[source], places[waiting.owner], times[target])
+
+
+def _is_of(graph: Graph, node: Node, role: str) -> bool:
+    return graph.events[node[0]].owner == role and not _is_phase(graph, node)
 
 
 def _is_phase(graph: Graph, node: Node) -> bool:
@@ -164,7 +178,7 @@ def _edges(graph: Graph, trips: int) -> Iterator[Edge]:
     def at(event: int, x: int) -> Node:
         return event, 0 if graph.events[event].once else x
 
-    for number, x in nodes:
+    for number, x in sorted(nodes):
         takes = _takes(graph, number)
         pairs = [(after, x + far) for after, far in graph.steps[number]]
         pairs += [(after, y) for first, after, y in graph.heads[number] if at(number, first) == (number, x)]
@@ -190,7 +204,7 @@ def _takes(graph: Graph, number: int) -> int:
     if op.op in COMMITS or (event.what == "done" and op.op != "wait"):
         return 0
     following = ops[event.place + 1] if event.place + 1 < len(ops) else None
-    return int(following is None or not _together(op, following))
+    return int(following is None or not _together(graph.pipeline, op, following))
 
 
 def _lasts(graph: Graph, number: int) -> int:
@@ -199,10 +213,11 @@ def _lasts(graph: Graph, number: int) -> int:
     return LASTS.get(op.op, 0)
 
 
-def _together(one: Op, other: Op) -> bool:
-    """Return whether two ops that follow each other share a mark."""
+def _together(pipeline: Pipeline, one: Op, other: Op) -> bool:
+    """Return whether two ops that follow each other share a mark: they do the same to equal slots."""
     same = (one.op, one.off, one.idx_abs) == (other.op, other.off, other.idx_abs)
-    return bool(one.buf) and same and (one.first, one.last) == (other.first, other.last)
+    same = same and (one.first, one.last) == (other.first, other.last)
+    return bool(one.buf) and same and pipeline.rings[one.buf] == pipeline.rings[other.buf]
 
 
 def _before(edges: Iterable[Edge]) -> dict[Node, list[tuple[Node, int]]]:
@@ -233,9 +248,10 @@ def _last_needed(times: dict[Node, int], before: list[tuple[Node, int]]) -> Node
     return max(before, key=lambda pair: (times[pair[0]] + pair[1], pair[1] == 0))[0]
 
 
-def _lane(graph: Graph, times: dict[Node, int], number: int, role: str) -> list[Mark]:
+def _lane(graph: Graph, times: dict[Node, int], number: int, role: str, trip: int) -> list[Mark]:
+    """Return the ops of a role in order; after its loop k is ``trip``."""
     found: list[Mark] = []
-    instances = [(times[node], node) for node in times if graph.events[node[0]].owner == role]
+    instances = [(times[node], node) for node in times if _is_of(graph, node, role)]
     rings = graph.pipeline.rings
     parts = ("pre", "loop", "post")
     order = {node: (parts.index(graph.events[node[0]].part), node[1], node[0]) for _, node in instances}
@@ -245,16 +261,16 @@ def _lane(graph: Graph, times: dict[Node, int], number: int, role: str) -> list[
         op = _op(graph.pipeline, role, event.part, event.place)
         if event.what != "start" or op.op in COMMITS:
             continue
-        index = (node[1] + op.off) if op.idx_abs is None else op.idx_abs
+        k = trip if event.part == "post" else node[1]
+        index = k + op.off if op.idx_abs is None else op.idx_abs
         ring = rings.get(op.buf or op.bar)
         slot = None if ring is None else index % ring
         phase = None if not op.bar else index // rings[op.bar] + op.ph
-        k = node[1]
         if (
             found
             and (found[-1].part, found[-1].k) == (event.part, k)
             and found[-1].slot == slot
-            and _together(found[-1].ops[-1], op)
+            and _together(graph.pipeline, found[-1].ops[-1], op)
         ):
             found[-1].ops += (op,)
             continue
@@ -302,85 +318,67 @@ def _fills(name: str, accesses: Iterable[Access]) -> list[Fill]:
     return sorted(found, key=lambda fill: (fill.start, fill.slot))
 
 
-def of_refutation(found: Refuted) -> Timeline | None:
-    """Return the run of a refutation, one event per step, or None: no run leads to what was refuted."""
-    if found.subject is None or found.trips is None or not (found.interleaving or found.kind == "deadlock"):
-        return None
-    pipeline, policy = found.subject
-    machine = Machine(pipeline, found.trips, policy)
-    return _of_run(machine, _replayed(machine, found.interleaving))
+def of_run(run: Run) -> Timeline:
+    """Return a run that ends in a violation, one event per step."""
+    found, state, ends = _steps(run.machine, run.events)
+    wrong, end = run.violation, len(run.events)
+    task = wrong.task
+    if wrong.kind == "deadlock":
+        stuck = [tasks[at] for at, tasks in zip(state[0], run.machine.tasks, strict=True) if at < len(tasks)]
+        found.marks += [_mark(run.machine, one, ends[one.role], end + 1) for one in stuck]
+        found.wrong = found.marks[len(found.marks) - len(stuck) :]
+    elif task is not None:  # the op that goes wrong, or that started what goes wrong
+        found.wrong = [mark for mark in found.marks if mark.ops[0] is task.op and mark.k == task.k][-1:]
+        if task.buf >= 0:
+            found.spot = *run.machine.slots[task.buf], max(0, end - 1)
+    return found
 
 
-def of_pipeline(pipeline: Pipeline, policy: str) -> Timeline:
-    """Return a run in which whatever can happen happens in the order of the roles."""
+def in_turn(pipeline: Pipeline, policy: str) -> Timeline:
+    """Return a run in which the first role that can go on does."""
     depth = max([slots for slots in pipeline.rings.values() if slots > 1], default=1)
     machine = Machine(pipeline, max(pipeline.least, min(depth + 1, ITERATIONS)), policy)
-    return _of_run(machine, _in_order(machine))
-
-
-def _replayed(machine: Machine, names: Iterable[tuple[str, str, int]]) -> Iterator[tuple[State, Step]]:
-    """Yield the events of a run with the states before them."""
-    state: State | None = machine.start()
-    for name in names:
-        if state is None:
-            return
-        step = next((step for step in machine.events(state) if machine.named(step) == name), None)
-        if step is None:
-            return
-        yield state, step
-        state = machine.after(state, step)[0]
-
-
-def _in_order(machine: Machine) -> Iterator[tuple[State, Step]]:
+    steps: list[Step] = []
     state: State | None = machine.start()
     while state is not None and not machine.finished(state):
         step = next(machine.events(state), None)
         if step is None:
-            return
-        yield state, step
+            break
+        steps.append(step)
         state = machine.after(state, step)[0]
+    return _steps(machine, steps)[0]
 
 
-def _of_run(machine: Machine, steps: Iterable[tuple[State, Step]]) -> Timeline:
-    """Return a run with its events at 0, 1, 2, ..., and the waits at its end that nothing lets pass."""
+def _steps(machine: Machine, steps: Iterable[Step]) -> tuple[Timeline, State, dict[int, int]]:
+    """Return events at 0, 1, 2, ..., the last state, and for each role the end of its last event."""
     found = Timeline(machine.pipeline, machine.trips)
     state, end, ends = machine.start(), 0, dict.fromkeys(range(len(machine.tasks)), 0)
     passed: dict[int, tuple[int | str, int]] = {}
-    open_: dict[int, tuple[Task, int]] = {}
+    running: dict[int, tuple[Task, int]] = {}
     accesses: list[tuple[Task, int, int]] = []
-    wrong = False
-    for now, (before, (actor, task)) in enumerate(steps):
+    for now, (actor, task) in enumerate(steps):
         end = now + 1
-        following, violation = machine.after(before, (actor, task))
-        wrong = violation is not None
+        following = machine.after(state, (actor, task))[0]
         if actor >= 0:
-            found.marks.append(_mark(machine, task, now, end, wrong))
+            found.marks.append(_mark(machine, task, now, end))
             ends[actor] = end
             if task.op.op == "wait" and task.bar in passed:
-                barrier, slot = machine.barriers[task.bar]
-                found.passings.append(Passing(barrier, slot, *passed[task.bar], actor, now))
+                found.passings.append(Passing(*machine.barriers[task.bar], *passed[task.bar], actor, now))
             if task.buf >= 0 and following is not None:
-                open_[id(task)] = task, now
+                running[id(task)] = task, now
         if following is None:
             break
-        for place, (old, new) in enumerate(zip(before[1], following[1], strict=True)):
+        for place, (old, new) in enumerate(zip(state[1], following[1], strict=True)):
             if old[0] != new[0]:
                 passed[place] = task.op.buf if actor < 0 and task.op.buf else task.role, end
-        for one, start in [pair for pair in open_.values() if _has_ended(machine, following, *pair, end)]:
+        for one, start in [pair for pair in running.values() if _has_ended(machine, following, *pair, end)]:
             accesses.append((one, start, end))
-            del open_[id(one)]
+            del running[id(one)]
         state = following
-    if not wrong and not machine.finished(state) and not next(machine.events(state), None):
-        stuck = [tasks[at] for at, tasks in zip(state[0], machine.tasks, strict=True) if at < len(tasks)]
-        found.marks += [_mark(machine, task, ends[task.role], end + 1, True) for task in stuck]
-        end += 1
-    accesses += [(task, start, end) for task, start in open_.values()]
-    started = {(task.buf, task.index, task.role, task.number) for task, _, _ in accesses}
-    accesses += [  # what is read later keeps its slot full
-        (task, end, end) for tasks in machine.tasks for task in tasks
-        if task.buf >= 0 and task.op.op not in WRITES
-        and (task.buf, task.index, task.role, task.number) not in started
-    ]  # fmt: skip
+    accesses += [(task, start, end) for task, start in running.values()]
+    started = {id(task) for task, _, _ in accesses}
+    later = [task for tasks in machine.tasks for task in tasks if task.buf >= 0 and id(task) not in started]
+    accesses += [(task, end, end) for task in later if task.op.op not in WRITES]  # so its slot stays full until then
     for name, _ in machine.pipeline.buffers:
         mine = [
             (machine.slots[task.buf][1], task.index, task.op.op in WRITES, start, stop)
@@ -388,13 +386,13 @@ def _of_run(machine: Machine, steps: Iterable[tuple[State, Step]]) -> Timeline:
             if task.op.buf == name
         ]
         found.fills += _fills(name, mine)
-    return found
+    return found, state, ends
 
 
-def _mark(machine: Machine, task: Task, start: int, end: int, wrong: bool) -> Mark:
+def _mark(machine: Machine, task: Task, start: int, end: int) -> Mark:
     slot = machine.slots[task.buf][1] if task.buf >= 0 else machine.barriers[task.bar][1] if task.bar >= 0 else None
     phase = task.phase if task.bar >= 0 else None
-    return Mark(task.role, _part(machine, task), task.k, (task.op,), slot, phase, start, end, wrong)
+    return Mark(task.role, _part(machine, task), task.k, (task.op,), slot, phase, start, end)
 
 
 def _part(machine: Machine, task: Task) -> str:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 from layoutalg.ground.lazy import door
 
 if TYPE_CHECKING:
-    from layoutalg.proofs.pipeline import Barrier, Buffer, Builder, Op, Pipeline, Refuted, Role, verify
+    from layoutalg.proofs.pipeline import Barrier, Buffer, Builder, Op, Pipeline, Proved, Refuted, Role, verify
 
 __getattr__, __dir__ = door(
-    __name__, {"layoutalg.proofs.pipeline": "Barrier Buffer Builder Op Pipeline Refuted Role verify"}
+    __name__, {"layoutalg.proofs.pipeline": "Barrier Buffer Builder Op Pipeline Proved Refuted Role verify"}
 )
 
-__all__ = ["Barrier", "Buffer", "Builder", "Op", "Pipeline", "Refuted", "Role", "verify"]
+__all__ = ["Barrier", "Buffer", "Builder", "Op", "Pipeline", "Proved", "Refuted", "Role", "verify"]

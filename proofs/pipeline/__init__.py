@@ -8,7 +8,7 @@ from layoutalg.ground.lazy import door
 
 if TYPE_CHECKING:
     from layoutalg.proofs.pipeline.building import Builder
-    from layoutalg.proofs.pipeline.decision import Refuted, verify
+    from layoutalg.proofs.pipeline.decision import Proved, Refuted, verify
     from layoutalg.proofs.pipeline.document import Barrier, Buffer, Op, Pipeline, Role
 
 __getattr__, __dir__ = door(
@@ -16,8 +16,8 @@ __getattr__, __dir__ = door(
     {
         "layoutalg.proofs.pipeline.building": "Builder",
         "layoutalg.proofs.pipeline.document": "Barrier Buffer Op Pipeline Role",
-        "layoutalg.proofs.pipeline.decision": "Refuted verify",
+        "layoutalg.proofs.pipeline.decision": "Proved Refuted verify",
     },
 )
 
-__all__ = ["Barrier", "Buffer", "Builder", "Op", "Pipeline", "Refuted", "Role", "verify"]
+__all__ = ["Barrier", "Buffer", "Builder", "Op", "Pipeline", "Proved", "Refuted", "Role", "verify"]

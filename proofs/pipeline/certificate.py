@@ -24,7 +24,8 @@ def certificate(pipeline: Pipeline, policy: str, proof: Proof) -> Certificate:
     """
     fenced = {_ends(shown) for shown in proof.shown if shown.obligation.fence}
     needed = [shown for shown in proof.shown if shown.obligation.fence or _ends(shown) not in fenced]
-    facts = list({str(fact): fact for fact in map(_fact, needed)}.values())
+    made = [_fact(shown, pipeline.least) for shown in needed]
+    facts = list({str(fact): fact for fact in made}.values())
     evidence = {
         "turns": _turns(proof.graph),
         "completed": _completed(proof.graph),
@@ -67,13 +68,13 @@ def _ends(shown: Shown) -> tuple[int, int, int]:
     return one.source.event, one.target.event, one.apart
 
 
-def _fact(shown: Shown) -> dict[str, object]:
+def _fact(shown: Shown, least: int) -> dict[str, object]:
     """Return a path with its N and k as evidence."""
     frame = shown.frame
     single = frame.heads and frame.tails is not None
     family = not frame.heads and frame.tails is None
     return {
-        "least": frame.least,
+        "least": max(least, frame.low - frame.high) if family else frame.least,
         **({"most": frame.least} if single else {}),
         "low": frame.low if family else 0,
         "high": frame.high if family else 0,

@@ -43,6 +43,7 @@ class Refuted(Fails):
         trips: N of the run.
         interleaving: Its events in order: (role, op, k), the last goes wrong.
         subject: The pipeline and the policy.
+        run: The same run as states of the machine.
     """
 
     kind: str = ""
@@ -54,6 +55,7 @@ class Refuted(Fails):
     trips: int | None = None
     interleaving: tuple[tuple[str, str, int], ...] = ()
     subject: tuple[Pipeline, str] | None = field(default=None, repr=False)
+    run: Run | None = field(default=None, repr=False, compare=False)
 
     @property
     def repairs(self) -> tuple[Repair, ...]:
@@ -217,7 +219,7 @@ _Where: TypeAlias = "tuple[str, str, str, int | None, int | None, int | None]"
 def _refuted(kind: str, what: str, where: _Where, run: Run | None, subject: tuple[Pipeline, str]) -> Refuted:
     role, barrier, buffer, slot, phase, trips = where
     events = () if run is None else tuple([run.machine.named(event) for event in run.events])
-    return Refuted("runs", {"what": what}, kind, role, barrier, buffer, slot, phase, trips, events, subject)
+    return Refuted("runs", {"what": what}, kind, role, barrier, buffer, slot, phase, trips, events, subject, run)
 
 
 def _run(pipeline: Pipeline, policy: str, likely: int | None) -> tuple[Run | None, tuple[str, ...]]:

@@ -9,6 +9,7 @@ import pytest
 
 from layoutalg.cli import PROVED, REFUTED, UNKNOWN, USAGE, main
 from layoutalg.cli.certify import CLAIMS
+from layoutalg.pipeline import Builder, Pipeline
 from layoutalg.proofs import checker
 from layoutalg.proofs.certify import KINDS
 from layoutalg.proofs.handoff import operand_view
@@ -19,6 +20,14 @@ from layoutalg.synth.wgmma import canonical_operand, synthesize_wgmma
 OPERAND = synthesize_wgmma(canonical_operand("A", (64, 16)))
 EXAMPLE = Path(__file__).parents[1] / "data" / "examples" / "problem.json"
 NONE = OperandProblem("B", (8, 16), (((8, 1),), ((16, 24),)))
+
+
+def ring() -> Pipeline:
+    block = Builder(2)
+    tiles = block.ring("tiles", A=1024)
+    tiles.acquire(block.role("load")).load().commit()
+    tiles.wait(block.role("use")).mma().release()
+    return block.pipeline()
 
 
 @pytest.fixture
@@ -35,6 +44,7 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     read = synthesize_wgmma(operand_view(copy.problem, "A", "K").problem)
     for name, value in (("copy", copy), ("read", read)):
         (tmp_path / f"{name}.json").write_text(json.dumps(value.to_json()), encoding="utf-8")
+    (tmp_path / "ring.json").write_text(json.dumps(ring().to_json()), encoding="utf-8")
     (tmp_path / "layout.txt").write_text("8:2\n", encoding="utf-8")
     wrong = OPERAND.to_json() | {"end_bytes": OPERAND.end_bytes + 16}
     (tmp_path / "wrong.json").write_text(json.dumps(wrong), encoding="utf-8")
@@ -57,6 +67,7 @@ CASES = [
     (("operand", "none.json"), "no-operand"),
     (("handoff", "copy.json", "read.json"), "handoff"),
     (("banks", "sm_90a", "ld.shared.v4.b32", "(32,4):(144,16)"), "bank-turns"),
+    (("pipeline", "ring.json"), "pipeline"),
 ]
 
 

@@ -21,6 +21,7 @@ import pytest
 from layoutalg import proofs, synth, targets
 from layoutalg.f2 import LinearLayout
 from layoutalg.ground.errors import LayoutError
+from layoutalg.pipeline import Barrier, Buffer, Op, Pipeline, Role
 from layoutalg.proofs import wgmma as wgmma_proofs
 from layoutalg.proofs.bulk import BulkPlan
 from layoutalg.proofs.certify import Certificate
@@ -72,6 +73,12 @@ from layoutalg.targets.nvidia.tensormap.versions import accepted_since
 from layoutalg.targets.registry import H200, lookup
 from layoutalg.targets.target_model import CONSUMERS, LIMITS, model_of
 
+PIPELINE = Pipeline(
+    2,
+    (("full", Barrier(1, 2)),),
+    (("A", Buffer(2, 64)),),
+    (Role("load", (), (Op("arrive", bar="full", n=1),), ()),),
+)
 EXAMPLE = json.loads((Path(__file__).parents[1] / "data" / "examples" / "problem.json").read_text(encoding="utf-8"))
 PLAN = synthesize_tensormap(EXAMPLE)
 _BASES = {"register": [(1,), (2,)], "lane": [(4 << bit,) for bit in range(5)]}
@@ -204,18 +211,28 @@ VALUES: dict[type, Any] = {
         padded_shared((8,), [(2, 1), (4, 2)], order=(0,)),
         BulkPlan("cp.async.bulk", 2, (2, 8), (64, 1), ((0, 0, 16), (128, 16, 16))),
         Tile.start((1, 0)).grow("register", 1, 2).grow("lane", 0, 4),
+        PIPELINE,
+        PIPELINE.barriers[0][1],
+        PIPELINE.buffers[0][1],
+        PIPELINE.roles[0],
+        PIPELINE.roles[0].loop[0],
     )
 }
 """A valid value of every public dataclass."""
 
 
+WORKING = """
+    building counting decision explore graph kernel_events kernel_operations naming obligations paths proving recovery
+    ttgir waves
+"""
 WRITTEN_HERE = (
     "layoutalg.proofs.laws",
     "layoutalg.proofs.certify.stages",
     "layoutalg.proofs.register_words",
     "layoutalg.targets.nvidia.tensormap.encoding",
+    *(f"layoutalg.proofs.pipeline.{name}" for name in WORKING.split()),
 )
-"""Written by this library alone: laws, stages of certificates, mixed words and readings of maps."""
+"""Written by this library alone: laws, stages of certificates, mixed words, readings of maps, graphs of pipelines."""
 
 
 def public_dataclasses(package) -> Iterator[type]:

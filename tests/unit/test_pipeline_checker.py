@@ -310,33 +310,60 @@ def is_true(fact: Document, events: list[list[Any]], runs: dict[int, Runs]) -> b
     return True
 
 
+def altered(fact: Document, events: int) -> Iterator[Document]:
+    """A fact with one change."""
+    for entry, most in (("least", 99), ("low", 99), ("high", 99), ("moves", 2)):
+        yield from [
+            fact | {entry: to} for to in (fact[entry] - 1, fact[entry] + 1) if entry != "moves" or 0 <= to <= most
+        ]
+    yield from [fact | {"most": fact["least"] + more} for more in range(3)]
+    for step, (event, far) in enumerate(fact["path"]):
+        before, after = fact["path"][:step], fact["path"][step + 1 :]
+        yield fact | {"path": before + after}
+        others = [(other, far) for other in range(events)] + [(event, far + more) for more in (-2, -1, 1, 2)]
+        yield from [fact | {"path": [*before, [*other], *after]} for other in others]
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_other_facts_are_accepted_only_if_they_are_true(name: str) -> None:
     """Each fact of the evidence, with one thing changed: what is still accepted holds in runs."""
     statement, evidence = stored(name)
     pipeline = Pipeline.from_json(statement["pipeline"])
-    runs = {trips: Runs(pipeline, trips) for trips in range(pipeline.least, pipeline.least + 7)}
-    rng, accepted = random.Random(name), 0
+    runs = {trips: Runs(pipeline, trips) for trips in range(pipeline.least, pipeline.least + 6)}
+    document = base.read(statement["pipeline"], pipelines.PIPELINE, "it")
+    made = pipelines.Pipeline(document, evidence["turns"], evidence["completed"])
+    events = [tuple(event[:4]) for event in evidence["events"]]
+    tried = accepted = 0
     for fact in evidence["facts"]:
         assert is_true(fact, evidence["events"], runs)
-    for _ in range(60):
-        fact = copy.deepcopy(rng.choice(evidence["facts"]))
-        entry = rng.choice(["event", "event", "at", "at", "least", "low", "high", "moves", "cut", "most"])
-        step = rng.randrange(len(fact["path"]))
-        if entry == "event":
-            fact["path"][step][0] = rng.randrange(len(evidence["events"]))
-        elif entry == "at":
-            fact["path"][step][1] += rng.choice([-3, -2, -1, 1, 2, 3])
-        elif entry == "cut":
-            del fact["path"][step]
-        elif entry == "most":
-            fact["most"] = fact["least"] + rng.randrange(3)
-        else:
-            fact[entry] = max(0, fact[entry] + rng.choice([-2, -1, 1])) % (3 if entry == "moves" else 10**6)
-        code, _ = told("pipeline", statement, evidence | {"facts": [*evidence["facts"], fact]})
-        accepted += code == 0
-        assert code == 1 or is_true(fact, evidence["events"], runs), (entry, fact)
-    assert accepted < 50
+        for other in altered(fact, len(events)):
+            tried += 1
+            try:
+                made.learn(base.read(other, pipelines.EVIDENCE["facts"][0], "fact"), events)
+            except base.Stop as stop:
+                assert stop.args[0] == 1
+            else:
+                accepted += 1
+                assert is_true(other, evidence["events"], runs), other
+    assert accepted < tried / 4
+
+
+@given(
+    st.tuples(*[st.integers(0, 4)] * 2, *[st.integers(-3, 4)] * 2, *[st.integers(0, 2)] * 1, st.booleans()),
+    st.tuples(st.integers(0, 3), *[st.tuples(st.integers(-4, 6), st.integers(0, 1))] * 2),
+    st.integers(-3, 3),
+)
+def test_a_fact_lies_in_a_span_if_all_its_members_do(drawn: tuple[Any, ...], span: tuple[Any, ...], far: int) -> None:
+    least, more, low, high, moves, ends = drawn
+    form = {"least": least, "low": low, "high": high, "moves": moves, "path": []}
+    entries = base.read(form | ({"most": least + more} if ends else {}), pipelines.EVIDENCE["facts"][0], "fact")
+    fact = pipelines.Fact(entries, [(None, None, 0)])
+    sizes = range(least, least + more + 1 if ends else 40)
+    members = [(size, k) for size in sizes for k in instances(form, size)]
+    if fact.lies(span, far):
+        assert all(pipelines.inside(span, size, k + far) for size, k in members)
+    elif all(size in [size for size, _ in members] for size in sizes):
+        assert least < span[0] or not all(pipelines.inside(span, size, k + far) for size, k in members)
 
 
 # --- changes of the document ------------------------------------------------------------------------------------------
