@@ -84,6 +84,9 @@ def rings(tracks: Sequence[Track], memory: Sequence[Memory]) -> dict[tuple[Memor
     for one, users in uses.items():
         if not users:
             continue
+        for event, slot in users:
+            if slot.place is None or slot.place.growth or not all(0 <= at < one.slots for at in slot.place.table):
+                refuse(event.line, f"it is not known that the slot is one of the {one.slots} of {one.name}")
         barrier = any(slot is event.bar for event, slot in users)
         fixed = all(slot.place is not None and slot.place.constant is not None for _, slot in users)
         subs = sorted({_constant(slot) for _, slot in users}) if fixed and one.slots > 1 else [None]

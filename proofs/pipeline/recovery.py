@@ -66,8 +66,10 @@ def _built(kernel: Kernel) -> Document:
         extra |= _joined(parts, loose)
         for part in parts:
             least = max(least, part.least())
-            if trips is not None:
-                least = max([least, *[trips.above(value, part.track.line) + 1 for value in part.track.assumed]])
+            for value in part.track.assumed:
+                if trips is None:
+                    refuse(part.track.line, "conditions do not follow from a number of iterations")
+                least = max(least, trips.above(value, part.track.line) + 1)
             roles.append(part.role())
     barriers = {ring.name: {"count": ring.count, "slots": ring.slots} for ring in table.values() if ring.count}
     barriers |= {name: {"count": count, "slots": 1} for name, count in extra.items()}

@@ -38,6 +38,8 @@ from layoutalg.proofs.pipeline.waves import (
     selected,
 )
 
+MOST_STEPS: Final = 400_000
+"""operations followed in one kernel, those of repeated bodies counted again"""
 UNROLLED: Final = 64
 """iterations: loops of a fixed length up to this are written out"""
 
@@ -88,6 +90,7 @@ class _Reader(Loops):
     def __init__(self, function: Operation, assumes: bool = False) -> None:
         super().__init__(function)
         self.function = function
+        self.steps = 0
         self.assumes = assumes
         """Whether what is asked about N before loops is taken to hold."""
         self.rules |= {"scf.for": self.loop, "scf.if": self.branch, "ttg.warp_specialize": self.specialize}
@@ -106,6 +109,9 @@ class _Reader(Loops):
     def run(self, region: Region, scope: Scope) -> list[Value | None]:
         """Follow the operations of a region; return what it yields."""
         for one in region.operations:
+            self.steps += 1
+            if self.steps > MOST_STEPS:
+                refuse(one.line, f"more than {MOST_STEPS} operations would have to be followed")
             if one.name in ("scf.yield", "ttg.warp_yield"):
                 return [scope.get(name) for name in one.operands()]
             rule = self.rules.get(one.name)

@@ -189,6 +189,13 @@ class TestWrongTexts:
                 "unknown line 153",
             ),
             ("gluon_scale_sm90", "%25 = arith.remsi %23", "%25 = arith.remsi %22", "unknown line 59"),
+            (
+                "gemm_tma_3_sm90",
+                "ttg.memdesc_index %acc[%c1_i32]",
+                "ttg.memdesc_index %acc[%c3_i32]",
+                "unknown line 38",
+            ),
+            ("gluon_scale_sm90", "scf.for %i = %c0_i32 to %N", "scf.for %i = %c0_i32 to %11", "unknown line 6"),
             ("attention_specialized_sm100", "%100, %99, %acc_29", "%100, %99", "unknown line 227"),
             ("gemm_cp_async_3_sm90", "{num = 2 : i32}", "{num = 3 : i32}", "refuted race"),
             ("gemm_cp_async_3_sm90", "      ttng.fence_async_shared {bCluster = false}\n", "", "refuted race"),
@@ -251,6 +258,56 @@ class TestWrongTexts:
         except LayoutError as error:
             assert error.diagnostic.code in ("LA970", "LA972", "LA973")
             assert re.fullmatch(r"line \d+", error.diagnostic.where[0]) or error.diagnostic.code == "LA970"
+
+
+NUMBERS = re.compile(
+    r"arith\.(?:constant -?\d+ : i32|addi|subi|cmpi|select|xori|remsi|divsi|andi)|scf\.(?:for|yield)|_index|wait_b"
+)
+VALUE = r"%[\w$.-]+(?:#\d+)?"
+
+
+def changed(text: str, chance: random.Random) -> str:
+    """A text with another number, comparison or value in its arithmetic."""
+    lines = text.splitlines()
+    places = [at for at, line in enumerate(lines) if NUMBERS.search(line) and "tensor<" not in line.split(" : ")[-1]]
+    at = chance.choice(places)
+    head = lines[at].split(" : ")[0]
+    number = re.search(r"(?<=constant )-?\d+", head)
+    near = re.findall(VALUE, " ".join([line.split(" : ")[0] for line in lines[max(0, at - 12) : at]]))
+    used = list(re.finditer(VALUE, head))["=" in head.split("(")[0] :]
+    if number:
+        lines[at] = lines[at].replace(number[0], str(int(number[0]) + chance.choice((-1, 1, 2))), 1)
+    elif "cmpi" in head and chance.random() < 0.6:
+        lines[at] = re.sub(r"cmpi \w+", f"cmpi {chance.choice(('eq', 'ne', 'slt', 'sle', 'sgt', 'sge'))}", lines[at])
+    elif used and near:
+        word = chance.choice(used)
+        lines[at] = lines[at][: word.start()] + chance.choice(near) + lines[at][word.end() :]
+    return "\n".join(lines)
+
+
+@pytest.mark.parametrize("seed", range(150))
+def test_other_arithmetic_is_refused_or_followed(seed: int) -> None:
+    """Whatever a text computes: if a document comes out, runs with numbers do what it says for some N."""
+    chance = random.Random(seed)
+    plain = [name for name in RECOVERED if not re.search("persistent|copy_tma|attention", name)]
+    text = changed(text_of(chance.choice(plain)), chance)
+    try:
+        document: dict[str, Any] = Pipeline.of(text).to_json()
+    except LayoutError:
+        return
+    least = int(document["trips"][5:])
+    for trips in range(least + 4, least + 9):
+        try:
+            run = Run(text, {"K": 64 * trips, "N": trips})
+        except (AssertionError, ZeroDivisionError, TypeError, KeyError, IndexError):
+            return  # what is changed is no kernel: a value of the wrong type, a division by 0
+        likely = [*range(trips, least - 1, -1), *range(trips, trips + 9)]
+        likely += [many * trips + more for many in (64, 32, 21, 22) for more in range(-3, 70)]
+        fits = (
+            all(one == two for one, two in [compared(run, document, role["name"], n) for role in document["roles"]])
+            for n in likely
+        )
+        assert any(fits), trips
 
 
 def test_mlir_is_read_with_strings_comments_and_locations() -> None:
