@@ -69,6 +69,8 @@ class Refuted(Fails):
         lines.append(
             "  at          " + ", ".join(f"{name} {value}" for name, value in place if value not in ("", None))
         )
+        if self.kind == "deadlock" and not self.interleaving:
+            lines.append("  run         before any event")
         if self.interleaving:
             lines.append("  run")
             width = max(len(role) for role, _, _ in self.interleaving)
