@@ -60,7 +60,7 @@ tiles.empty completes, load.loop[0] wait passes (k+4), load.loop[2] tma_load (k+
     except RepresentabilityError as error:
         because = f"{error.diagnostic.where[0]}: {error.diagnostic.because}"
     if because:
-        return [*facts, said("ledger", f"none for every N: {because}")], data, False
+        return [*facts, said("ledger", f"not given for every N: {because}")], data, False
     barriers: dict[str, object] = {}
     buffers: dict[str, object] = {}
     for name, _ in pipeline.barriers:
@@ -130,14 +130,10 @@ def _segments(uses: list[Instances], least: int) -> Iterator[tuple[tuple[End, En
     moving = {end for use in uses for end in use.ends()[1]}
     trips = max([least, *fixed]) + max([0, *(-end for end in moving)]) + 2
     ends: list[End] = [(False, end) for end in sorted(fixed)] + [(True, end) for end in sorted(moving)]
-    found: list[tuple[tuple[End, End], list[Instances]]] = []
     for low, high in itertools.pairwise(ends):
         here = [use for use in uses if low[1] + trips * low[0] in use.numbers(trips)]
-        if found and found[-1][1] == here:
-            found[-1] = (found[-1][0][0], high), here
-        else:
-            found.append(((low, high), here))
-    yield from [segment for segment in found if segment[1]]
+        if here:
+            yield (low, high), here
 
 
 def _shifted(name: str, by: int) -> str:

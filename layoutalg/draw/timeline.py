@@ -125,7 +125,7 @@ def of_proof(proof: Proof) -> Timeline:
     times = _earliest(graph, edges)
     found = Timeline(pipeline, trips)
     for number, role in enumerate(pipeline.roles):
-        found.marks += _lane(graph, times, number, role.name)
+        found.marks += _lane(graph, times, number, role.name, max(0, trips + role.trip))
     for name, _ in pipeline.buffers:
         found.fills += _fills(name, _accesses(graph, times, name, trips))
     found.passings += _passings(graph, times, edges)
@@ -178,7 +178,7 @@ def _edges(graph: Graph, trips: int) -> Iterator[Edge]:
     def at(event: int, x: int) -> Node:
         return event, 0 if graph.events[event].once else x
 
-    for number, x in nodes:
+    for number, x in sorted(nodes):
         takes = _takes(graph, number)
         pairs = [(after, x + far) for after, far in graph.steps[number]]
         pairs += [(after, y) for first, after, y in graph.heads[number] if at(number, first) == (number, x)]
@@ -248,7 +248,8 @@ def _last_needed(times: dict[Node, int], before: list[tuple[Node, int]]) -> Node
     return max(before, key=lambda pair: (times[pair[0]] + pair[1], pair[1] == 0))[0]
 
 
-def _lane(graph: Graph, times: dict[Node, int], number: int, role: str) -> list[Mark]:
+def _lane(graph: Graph, times: dict[Node, int], number: int, role: str, trip: int) -> list[Mark]:
+    """Return the ops of a role in order; after its loop k is ``trip``."""
     found: list[Mark] = []
     instances = [(times[node], node) for node in times if _is_of(graph, node, role)]
     rings = graph.pipeline.rings
@@ -260,11 +261,11 @@ def _lane(graph: Graph, times: dict[Node, int], number: int, role: str) -> list[
         op = _op(graph.pipeline, role, event.part, event.place)
         if event.what != "start" or op.op in COMMITS:
             continue
-        index = (node[1] + op.off) if op.idx_abs is None else op.idx_abs
+        k = trip if event.part == "post" else node[1]
+        index = k + op.off if op.idx_abs is None else op.idx_abs
         ring = rings.get(op.buf or op.bar)
         slot = None if ring is None else index % ring
         phase = None if not op.bar else index // rings[op.bar] + op.ph
-        k = node[1]
         if (
             found
             and (found[-1].part, found[-1].k) == (event.part, k)

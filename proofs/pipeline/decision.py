@@ -16,6 +16,7 @@ from layoutalg.proofs.pipeline.certificate import certificate
 from layoutalg.proofs.pipeline.document import CHECK, MOST_BYTES, Pipeline
 from layoutalg.proofs.pipeline.explore import Machine, Run
 from layoutalg.proofs.pipeline.proving import Gap, Proof, prove
+from layoutalg.proofs.pipeline.recovery import recovered
 from layoutalg.proofs.pipeline.repairs import repairs
 from layoutalg.targets.registry import lookup
 
@@ -68,6 +69,8 @@ class Refuted(Fails):
         lines.append(
             "  at          " + ", ".join(f"{name} {value}" for name, value in place if value not in ("", None))
         )
+        if self.kind == "deadlock" and not self.interleaving:
+            lines.append("  run         before any event")
         if self.interleaving:
             lines.append("  run")
             width = max(len(role) for role, _, _ in self.interleaving)
@@ -175,10 +178,13 @@ def verify(pipeline: object, target: str = "sm_90a", policy: str = "strict") -> 
 def _of_kernel(text: str, target: str, policy: str) -> Proved | Refuted | Unknown:
     """Decide about a Triton kernel. Its text names no phases, so those that were guessed refute nothing."""
     try:
-        found = verify(Pipeline.of(text), target, policy)
+        document, apart = recovered(text)
     except RepresentabilityError as error:
         told = error.diagnostic
         return Unknown(f"{', '.join(told.where)}: {told.because}", ("TTGIR",))
+    found = verify(document, target, policy)
+    if apart and isinstance(found, Refuted) and found.kind not in ("deadlock", "tx_mismatch"):
+        return Unknown(f"inner loops are taken apart, and alone {found.role} {found.witness['what']}", ("TTGIR",))
     if isinstance(found, Refuted) and found.kind == "ub" and "phase" in str(found.witness["what"]):
         return Unknown(f"{found.role} at {found.barrier} {found.witness['what']}", ("TTGIR", found.engine))
     return found

@@ -103,6 +103,9 @@ class Track:
         events: Its events.
         bounds: First value, end and step of the counter of its loop.
         inside: The track of which this is a part that is repeated or chosen, or None.
+        loose: Whether that part shares memory with other roles, so that its order with the rest is left out.
+        late: Whether that part comes after the loop.
+        assumed: What must be positive for all of this to hold.
     """
 
     name: str
@@ -110,6 +113,14 @@ class Track:
     events: list[Event] = field(default_factory=list)
     bounds: tuple[int, Linear, int] | None = None
     inside: Track | None = None
+    loose: bool = False
+    late: bool = False
+    assumed: list[Linear] = field(default_factory=list)
+
+    @property
+    def owner(self) -> Track:
+        """The track of the role."""
+        return self if self.inside is None else self.inside.owner
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,6 +202,13 @@ def firsts(events: list[Event]) -> list[Event]:
 
 def _indexat_turn(slot: Slot) -> Linear | None:
     return None if slot.index is None else Linear(Wave((slot.index.wave.at(0),)), slot.index.symbols)
+
+
+def still(value: Value | None) -> Value | None:
+    """Return a value that is the same in all iterations, or None."""
+    parts = [value.index] if isinstance(value, Slot) else value.positive if isinstance(value, Conditions) else [value]
+    moving = any(part is not None and (part.wave.constant is None or part.under) for part in parts)
+    return None if moving else value
 
 
 def same(one: Value | None, two: Value | None) -> bool:

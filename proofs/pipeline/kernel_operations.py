@@ -83,9 +83,26 @@ class Operations:
 
     def note(self, op: str, line: int, **more: object) -> None:
         """Note an event."""
-        if not self.silent:
-            event = Event(op, self.part, line, **more)  # type: ignore[arg-type]
-            self.track.events.append(replace(event, when=event.when + self.when))
+        if self.silent:
+            return
+        event = Event(op, self.part, line, **more)  # type: ignore[arg-type]
+        event = replace(event, when=event.when + self.when)
+        bar, buf = (None if slot is None else self.settled(slot, event) for slot in (event.bar, event.buf))
+        self.track.events.append(replace(event, bar=bar, buf=buf))
+
+    def settled(self, slot: Slot, event: Event) -> Slot:
+        """Return a slot without the conditions under which it is that one, which those of the event imply."""
+        if slot.index is None or not slot.index.under:
+            return slot
+        self.implied(slot.index, event.when, event.line)
+        return Slot(slot.memory, replace(slot.index, under=()))
+
+    def implied(self, value: Linear, when: tuple[Linear, ...], line: int) -> None:
+        """Refuse a value that is used where it need not be what it was followed to be."""
+        for part in value.under:
+            slack = [part.plus(other, -1) for other in when]
+            if not any(other.constant is not None and other.constant >= 0 for other in slack):
+                refuse(line, "a counter that stops before the loop ends is used after that")
 
     def positive(self, value: Known | None, line: int) -> tuple[Linear, ...]:
         """Return what must be positive for a condition to hold."""
@@ -170,6 +187,7 @@ class Operations:
         parity = scope.get(parts[1]) if len(parts) > 1 else None
         if not isinstance(parity, Linear) or parity.symbols or parity.wave.growth:
             refuse(one.line, "the phase does not follow from the iteration")
+        self.implied(parity, when + self.when, one.line)
         bits = Wave(tuple([entry & 1 for entry in parity.wave.table])).short()
         self.note("wait", one.line, bar=self.slot(one, scope, parts[0]), parity=bits, when=when)
 

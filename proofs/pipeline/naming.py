@@ -84,6 +84,9 @@ def rings(tracks: Sequence[Track], memory: Sequence[Memory]) -> dict[tuple[Memor
     for one, users in uses.items():
         if not users:
             continue
+        for event, slot in users:
+            if slot.place is None or slot.place.growth or not all(0 <= at < one.slots for at in slot.place.table):
+                refuse(event.line, f"it is not known that the slot is one of the {one.slots} of {one.name}")
         barrier = any(slot is event.bar for event, slot in users)
         fixed = all(slot.place is not None and slot.place.constant is not None for _, slot in users)
         subs = sorted({_constant(slot) for _, slot in users}) if fixed and one.slots > 1 else [None]
@@ -125,7 +128,7 @@ class Namer:
         self.waited: dict[tuple[Ring, int], int] = {}
         """The last phase awaited before the loop."""
         self.offs: dict[tuple[Ring, str], list[int]] = {}
-        """Offsets of uses in the loop."""
+        """Offsets of uses in the loop, as if they went on to its end."""
         self.after: dict[tuple[Ring, str], int] = {}
         """The last offset or index after the loop."""
         self.expected: Named | None = None
@@ -187,9 +190,9 @@ class Namer:
             at = (start + one.first) % ring.slots
             seen = self.visits.get((ring, kind, at), 0)
             one.off = at + ring.slots * (seen // self.alike(ring, at, ops, one.first)) - one.first
-            self.offs.setdefault((ring, kind), []).append(one.off)
+            self.offs.setdefault((ring, kind), []).append(one.off - one.last)
             if kind == "writes":
-                ring.writes.append((one.off, self.trip))
+                ring.writes.append((one.off - one.last, self.trip))
         else:
             self.use_after(one, ring, self.place(slot, ring, line), kind)
 
@@ -260,7 +263,7 @@ class Namer:
         if one.part == "loop":
             at = (start + one.first) % ring.slots
             one.off = at + ring.slots * self.phase(ring, at, parity.at(one.first)) - one.first
-            self.offs.setdefault((ring, "waits"), []).append(one.off)
+            self.offs.setdefault((ring, "waits"), []).append(one.off - one.last)
             return
         offs = self.offs.get((ring, "waits"))
         least = min(offs) if offs else 1 - ring.slots

@@ -99,7 +99,7 @@ def _prove(pipeline: Pipeline, policy: str, turned: Mapping[tuple[str, Part, int
     for one in obligations(graph, policy):
         paths = show(graph, one)
         if paths is None:
-            return Gap(one.what, obligation=one)
+            return Gap(f"{one.use.role}: {one.use.op} {one.what}", obligation=one)
         shown += paths
     for several in alternatives(graph):
         either = next((found for found in (show(graph, one) for one in several) if found is not None), None)

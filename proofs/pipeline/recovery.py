@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias
 
 from layoutalg.proofs.pipeline.kernel_events import Event, Kernel, Memory, Track, refuse
+from layoutalg.proofs.pipeline.kernel_parts import components
 from layoutalg.proofs.pipeline.naming import Named, Namer, Ring, rings
 from layoutalg.proofs.pipeline.ttgir import followed
 from layoutalg.proofs.pipeline.waves import Linear
@@ -30,6 +31,12 @@ _NUMBERED: Final = ("mma_wait", "bulk_wait", "cp_async_wait")
 Document: TypeAlias = "dict[str, Any]"
 
 
+def recovered(text: object, kernel: str | None = None) -> tuple[Document, bool]:
+    """Return the document, and whether parts of roles were taken apart, so that a race in it need not be one."""
+    found = followed(text, kernel)
+    return _built(found), any(track.loose for track in found.tracks)
+
+
 def document_of(text: object, kernel: str | None = None) -> Document:
     """Return the pipeline document of a Triton kernel in TTGIR; ``Pipeline.of`` reads it.
 
@@ -41,7 +48,7 @@ def document_of(text: object, kernel: str | None = None) -> Document:
         MalformedError: LA972: the text is not MLIR.
         RepresentabilityError: LA973, with the line of what is not understood.
     """
-    return _built(followed(text, kernel))
+    return recovered(text, kernel)[0]
 
 
 def _built(kernel: Kernel) -> Document:
@@ -50,16 +57,19 @@ def _built(kernel: Kernel) -> Document:
         refuse(1, "it uses no shared memory")
     least, roles = 0, list[Document]()
     extra = dict[str, int]()
-    groups = [[track for track in kernel.tracks if track.inside is None]]
-    groups += [[track] for track in kernel.tracks if track.inside is not None]
-    for group in groups:
+    loose = any(track.loose for track in kernel.tracks)
+    for group in _groups(kernel.tracks, loose):
         trips = _trips(group)
         parts = [_Part(track, *_named(track, table, trips)) for track in group]
         for part in parts:
             part.fold()
-        extra |= _joined(parts)
+        extra |= _joined(parts, loose)
         for part in parts:
             least = max(least, part.least())
+            for value in part.track.assumed:
+                if trips is None:
+                    refuse(part.track.line, "conditions do not follow from a number of iterations")
+                least = max(least, trips.above(value, part.track.line) + 1)
             roles.append(part.role())
     barriers = {ring.name: {"count": ring.count, "slots": ring.slots} for ring in table.values() if ring.count}
     barriers |= {name: {"count": count, "slots": 1} for name, count in extra.items()}
@@ -111,6 +121,8 @@ def _trips(group: Sequence[Track]) -> _Trips | None:
         for event in track.events:
             told = [value.wave.constant for value in event.when if value.symbols == symbols]
             lengths += [constant for constant in told if constant is not None]
+        told = [value.wave.constant for value in track.assumed if value.symbols == symbols]
+        lengths += [constant for constant in told if constant is not None]
     return _Trips(symbols, stride, max(lengths))
 
 
@@ -285,12 +297,23 @@ def _begun(events: list[Named]) -> list[Named]:
     ]
 
 
-def _joined(parts: list[_Part]) -> dict[str, int]:
+def _groups(tracks: Sequence[Track], loose: bool) -> list[list[Track]]:
+    """Return the tracks whose loops have the same N."""
+    alone = [[track] for track in tracks if track.inside is not None and not track.loose]
+    together = [track for track in tracks if track.inside is None or track.loose]
+    if not loose:
+        return [together, *alone]
+    for track in together:
+        track.events = [event for event in track.events if event.op not in ("start", "end")]
+    return [*components([track for track in together if track.events]), *alone]
+
+
+def _joined(parts: list[_Part], loose: bool) -> dict[str, int]:
     """Put barriers where partitions begin and end, if the kernel does something before or after."""
     default = parts[0] if parts else None
     others = parts[1:]
     found: dict[str, int] = {}
-    if default is None:
+    if default is None or loose:
         return found
     default.pre = _begun(default.pre)
     order = [*default.pre, *default.loop, *default.post]

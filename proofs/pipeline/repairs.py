@@ -43,7 +43,8 @@ def _changes(pipeline: Pipeline) -> Iterator[tuple[str, str, Pipeline]]:
             yield "follow the iteration", where, _with(pipeline, role, part, place, [replace(op, idx_abs=None)])
         if op.op.endswith("_wait"):
             for least in range(op.n - 1, -1, -1):
-                yield f"leave {least} groups open", where, _with(pipeline, role, part, place, [replace(op, n=least)])
+                told = f"leave at most {least} open" if least else "wait for all groups"
+                yield told, where, _with(pipeline, role, part, place, [replace(op, n=least)])
     yield from _bytes(pipeline)
     yield from _counts(pipeline)
     for role, part, place, op in places:
@@ -70,7 +71,7 @@ def _changes(pipeline: Pipeline) -> Iterator[tuple[str, str, Pipeline]]:
             for step in (-1, 1):
                 where = f"{role.name}.{part}[{place}], {op}"
                 changed = _with(pipeline, role, part, place, [replace(op, ph=op.ph + step)])
-                yield f"name phase {op.ph + step:+d}", where, changed
+                yield f"use phase {op.ph + step}", where, changed
     for role in pipeline.roles:
         if role.trip:
             yield "run as often as the others", role.name, _put(pipeline, replace(role, trip=0))
@@ -120,7 +121,9 @@ def _counts(pipeline: Pipeline) -> Iterator[tuple[str, str, Pipeline]]:
 def _missing(pipeline: Pipeline) -> Iterator[tuple[str, str, Pipeline]]:
     """Yield an op more: a wait, a commit or an arrival, in a loop or after it."""
     for role in pipeline.roles:
-        more = [Op("arrive", bar=name, n=1) for name, _ in pipeline.barriers]
+        waited = {op.bar for _, _, op in role.ops() if op.op == "wait"}
+        # a role that arrives where it waits itself would only stop waiting for the others
+        more = [Op("arrive", bar=name, n=1) for name, _ in pipeline.barriers if name not in waited]
         for kind, (commit, wait) in GROUPS.items():
             if any(op.op == kind for _, _, op in role.ops()):
                 more += [Op(commit), Op(wait)]

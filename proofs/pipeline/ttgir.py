@@ -10,31 +10,24 @@ References: Triton 3.9.0, the assembly formats of the dialects ``ttg`` and ``ttn
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import replace
-from math import lcm
 from typing import Final
 
+from layoutalg.ground.errors import RepresentabilityError
 from layoutalg.notation.mlir import Operation, Region, fail, read_mlir, split
 from layoutalg.proofs.pipeline.kernel_events import (
-    Event,
     Kernel,
-    Memory,
     Scope,
     Slot,
     Track,
     Value,
-    at_turn,
-    firsts,
-    following,
-    preceding,
     refuse,
     same,
-    through,
 )
-from layoutalg.proofs.pipeline.kernel_operations import COMPUTES, MEMORY, VIEWS, Operations, is_eventful, result_type
+from layoutalg.proofs.pipeline.kernel_loops import FOR, Loops, Outer, bounds_of, yielded
+from layoutalg.proofs.pipeline.kernel_operations import COMPUTES, VIEWS, is_eventful
+from layoutalg.proofs.pipeline.kernel_parts import belongs, distribute, touches
 from layoutalg.proofs.pipeline.waves import (
-    LONGEST,
     Conditions,
     Known,
     Linear,
@@ -45,10 +38,10 @@ from layoutalg.proofs.pipeline.waves import (
     selected,
 )
 
+MOST_STEPS: Final = 400_000
+"""operations followed in one kernel, those of repeated bodies counted again"""
 UNROLLED: Final = 64
 """iterations: loops of a fixed length up to this are written out"""
-
-_FOR = re.compile(r"(%[\w$.-]+) = (\S+) to (\S+) step (\S+)(?: iter_args\(([^)]*)\))?")
 
 
 def followed(text: object, kernel: str | None = None) -> Kernel:
@@ -76,7 +69,14 @@ def followed(text: object, kernel: str | None = None) -> Kernel:
     if kernel is None and len(functions) > 1:
         fail(functions[1].line, "must have one tt.func, or kernel must name one", ", ".join(names))
     function = functions[names.index(kernel) if kernel is not None else 0]
-    return _Reader(function).kernel(_function_name(function))
+    try:
+        return _Reader(function).kernel(_function_name(function))
+    except RepresentabilityError:
+        try:
+            return _Reader(function, assumes=True).kernel(_function_name(function))
+        except RepresentabilityError:
+            pass
+        raise
 
 
 def _function_name(function: Operation) -> str:
@@ -84,16 +84,15 @@ def _function_name(function: Operation) -> str:
     return found[1] if found else ""
 
 
-class _Reader(Operations):
+class _Reader(Loops):
     """One pass over a function: values by name, events by track."""
 
-    def __init__(self, function: Operation) -> None:
-        super().__init__(Track("default", function.line))
+    def __init__(self, function: Operation, assumes: bool = False) -> None:
+        super().__init__(function)
         self.function = function
-        self.tracks: list[Track] = []
-        shapes = [found for one in function.walk() for found in (MEMORY.match(result_type(one)),) if found]
-        leading = [int(found[1].split("x")[0]) for found in shapes if found[2] == "i64" or found[1].count("x") > 2]
-        self.period = lcm(*[2 * size for size in leading if size <= LONGEST]) if leading else 2
+        self.steps = 0
+        self.assumes = assumes
+        """Whether what is asked about N before loops is taken to hold."""
         self.rules |= {"scf.for": self.loop, "scf.if": self.branch, "ttg.warp_specialize": self.specialize}
 
     def kernel(self, name: str) -> Kernel:
@@ -103,12 +102,16 @@ class _Reader(Operations):
         for argument, kind in self.function.regions[0].arguments:
             scope[argument] = Linear(Wave((0,)), ((argument, 1),)) if re.match(r"i\d+\b|index\b", kind) else None
         self.run(self.function.regions[0], scope)
+        distribute(self.tracks)
         tracks = [track for track in self.tracks if track.events]
         return Kernel(name, tuple(tracks), tuple(self.memory))
 
     def run(self, region: Region, scope: Scope) -> list[Value | None]:
         """Follow the operations of a region; return what it yields."""
         for one in region.operations:
+            self.steps += 1
+            if self.steps > MOST_STEPS:
+                refuse(one.line, f"more than {MOST_STEPS} operations would have to be followed")
             if one.name in ("scf.yield", "ttg.warp_yield"):
                 return [scope.get(name) for name in one.operands()]
             rule = self.rules.get(one.name)
@@ -123,7 +126,8 @@ class _Reader(Operations):
     def other(self, one: Operation, scope: Scope) -> None:
         """Follow scalar arithmetic; pass over what only computes; refuse the rest."""
         values = [scope.get(name) for name in one.operands()]
-        known = [value if isinstance(value, (Linear, Conditions)) else None for value in values]
+        under = tuple(dict.fromkeys([part for value in values if isinstance(value, Linear) for part in value.under]))
+        known = [_bare(value) if isinstance(value, (Linear, Conditions)) else None for value in values]
         found: Known | None = None
         if one.name == "arith.constant":
             number = re.match(r"(-?\d+|true|false)\b(?! *x)", one.head)
@@ -135,8 +139,15 @@ class _Reader(Operations):
             found = None
         elif one.name == "arith.cmpi" and len(known) == 2:
             found = compared(one.head.split(",")[0].strip(), *known)
+            if self.assumes and self.part == "pre" and isinstance(found, Conditions):
+                self.track.assumed += found.positive
+                found = Linear.of(1)
         elif one.name == "arith.select" and len(known) == 3:
             found = None if isinstance(values[1], Slot) or isinstance(values[2], Slot) else selected(*known)
+            if found is None and self.part == "loop" and isinstance(known[0], Conditions):
+                under += known[0].positive
+                steps = [part.wave.step for part in under]
+                found = known[1] if all(step is not None and step <= 0 for step in steps) else None
         elif one.name in ("arith.extui", "arith.extsi", "arith.trunci", "arith.index_cast", "arith.index_castui"):
             bit = "i1 " in one.types if one.name == "arith.extsi" else one.types.endswith("to i1")
             found = known[0] if known and not bit else None
@@ -148,6 +159,8 @@ class _Reader(Operations):
             found = Linear(Wave((0,)), ((f"{one.name} {one.head}", 1),))
         elif not one.name.startswith(COMPUTES) or any(is_eventful(inner) for inner in one.walk()):
             refuse(one.line, f"{one.name} is not known")
+        if under:
+            found = replace(found, under=under) if isinstance(found, Linear) else None
         for result in one.results:
             scope[result] = found if len(one.results) == 1 else None
 
@@ -155,7 +168,7 @@ class _Reader(Operations):
 
     def loop(self, one: Operation, scope: Scope) -> None:
         """Follow a loop: find what its carried values are for every k, then note the events once."""
-        found = _FOR.match(one.regions[0].header)
+        found = FOR.match(one.regions[0].header)
         if found is None:
             fail(one.line, "scf.for must be %i = first to end step step", one.head)
         counter, first, end, step = found[1], *[scope.get(found[place]) for place in (2, 3, 4)]
@@ -182,66 +195,20 @@ class _Reader(Operations):
         if self.silent:
             self.pass_over(one, names, scope)
             return
+        bounds = bounds_of(start, end, stride, f"iterations of line {one.line}", first, step)
+        if self.part == "loop":
+            words = [value.strip() for _, _, value in carried]
+            self.inner(one, counter, names, words, bounds, scope)
+            return
         if self.part != "pre":
-            refuse(one.line, "a loop inside a loop, or a second one, moves memory too")
-        bounds = _bounds(start, end, stride, f"iterations of line {one.line}", first, step)
+            refuse(one.line, "a second loop moves memory too")
         k = Linear(Wave((bounds[0],), bounds[2])) if start is not None else None
-        waves = self.solved(body, counter, k, names, values, scope)
         self.track.bounds, self.part = bounds, "loop"
-        before = self.track.events
-        self.track.events = []
-        at = None if k is None else Linear.of(bounds[0])
-        self.run(body, scope | {counter: at} | dict(zip(names, values, strict=True)))
-        first_events, self.track.events = self.track.events, []
-        self.run(body, scope | {counter: k} | dict(zip(names, waves, strict=True)))
-        events, self.track.events = self.track.events, before
-        self.track.events += events
-        late = [place for place, value in enumerate(waves) if not same(at_turn(value, 0), values[place])]
-        if late and firsts(events) != firsts(first_events):
-            refuse(one.line, f"the first iteration differs from the later ones: {names[late[0]]} starts elsewhere")
+        self.outer = Outer(names, values, yielded(body), bounds)
+        ends = self.turned(one, counter, k, names, values, scope)
+        self.outer = None
         self.part = "post"
-        ends = [None if place in late else value for place, value in enumerate(waves)]
         scope |= dict(zip(one.results, ends, strict=False))
-
-    def pass_over(self, one: Operation, names: list[str], scope: Scope) -> None:
-        """Forget what a region without events computes."""
-        for name in (*names, *one.results):
-            scope[name] = None
-
-    def solved(
-        self, body: Region, counter: str, k: Linear | None, names: list[str], values: list[Value | None], scope: Scope
-    ) -> list[Value | None]:
-        """Return the carried values as functions of k, proved by induction; they may differ at k = 0."""
-        if self.period > LONGEST:
-            refuse(body.line, f"slots repeat after {self.period} iterations; at most {LONGEST} are followed")
-        runs, now = [values], values
-        for place in range(2 * self.period + 1):
-            at = None if k is None else Linear.of(k.wave.at(place))
-            now = self.silently(body, scope | {counter: at} | dict(zip(names, now, strict=True)))
-            now = now + [None] * (len(names) - len(now))
-            runs.append(now)
-        found = [through([row[place] for row in runs], self.period) for place in range(len(names))]
-        later = [through([row[place] for row in runs[1:]], self.period) for place in range(len(names))]
-        found = [value if value is not None else preceding(later[place]) for place, value in enumerate(found)]
-        while True:
-            after = self.silently(body, scope | {counter: k} | dict(zip(names, found, strict=True)))
-            wrong = [
-                place
-                for place, value in enumerate(found)
-                if value is not None and (place >= len(after) or not same(after[place], following(value)))
-            ]
-            if not wrong:
-                return found
-            for place in wrong:
-                found[place] = None
-
-    def silently(self, body: Region, scope: Scope) -> list[Value | None]:
-        """Return what a region yields, without noting events."""
-        before, self.silent = self.silent, True
-        try:
-            return self.run(body, scope)
-        finally:
-            self.silent = before
 
     def branch(self, one: Operation, scope: Scope) -> None:
         """Follow a branch: events get its condition."""
@@ -256,6 +223,13 @@ class _Reader(Operations):
         if eventful and not self.silent and self.own(one):
             for place, side in enumerate(sides):
                 self.aside(side, scope, f"line {side.line}", keep=place < 2)
+            self.pass_over(one, [], scope)
+            return
+        unknown = not isinstance(choice, Conditions) and (not isinstance(choice, Linear) or choice.symbols)
+        if eventful and not self.silent and unknown and self.part != "pre":
+            for side in sides:
+                if any(is_eventful(inner) for op in side.operations for inner in op.walk()):
+                    self.sometimes(side, scope)
             self.pass_over(one, [], scope)
             return
         before = self.when
@@ -290,10 +264,10 @@ class _Reader(Operations):
             return
         if self.part != "pre":
             refuse(one.line, "a loop inside a loop, or a second one, moves memory too")
-        found = _FOR.match(one.regions[0].header)
+        found = FOR.match(one.regions[0].header)
         header = [scope.get(found[place]) for place in (2, 3, 4)] if found else [None] * 3
         start, stride = (value.constant if isinstance(value, Linear) else None for value in (header[0], header[2]))
-        self.track.bounds = _bounds(start, header[1], stride, f"iterations of line {one.line}", *header[::2])
+        self.track.bounds = bounds_of(start, header[1], stride, f"iterations of line {one.line}", *header[::2])
         self.aside(one.regions[0], scope | dict.fromkeys(names), f"line {one.line}", loop=True)
         self.part = "post"
         self.pass_over(one, names[1:], scope)
@@ -306,10 +280,10 @@ class _Reader(Operations):
         self.run(region, dict(scope))
         self.track, self.part, self.when = outer, part, when
         mine = {memory for memory in self.memory if memory.track is inner}
-        outside = [event for event in inner.events if _touches(event) and not _touches(event) <= mine]
+        outside = [event for event in inner.events if touches(event) and not touches(event) <= mine]
         kinds = {event.op for event in outside}
         for event in inner.events:
-            other = event in outside or (not _touches(event) and _belongs(event.op, kinds))
+            other = event in outside or (not touches(event) and belongs(event.op, kinds))
             if not other or (event.op == "proxy_fence" and not outside):
                 continue
             if event.part != "pre" and event.op != "proxy_fence" and inner.bounds and event.part == "loop":
@@ -323,7 +297,7 @@ class _Reader(Operations):
         inner.events = [
             event
             for event in inner.events
-            if event in shared or not (event in outside or (not _touches(event) and _belongs(event.op, kinds)))
+            if event in shared or not (event in outside or (not touches(event) and belongs(event.op, kinds)))
         ]
         if keep:
             self.tracks.append(inner)
@@ -359,25 +333,5 @@ def _number(word: str) -> int:
     return int(word) if word.lstrip("-").isdigit() else 0
 
 
-def _bounds(
-    start: int | None, end: object, stride: int | None, told: str, first: object, step: object
-) -> tuple[int, Linear, int]:
-    """Return first value, end and step of a counter; of one that is not known, a number of iterations with a name."""
-    if start is not None and stride is not None and stride > 0 and isinstance(end, Linear) and end.symbols:
-        return start, end, stride
-    name = (
-        f"iterations of {first} to {end} step {step}"
-        if all(isinstance(one, Linear) for one in (first, end, step))
-        else told
-    )
-    return 0, Linear(Wave((0,)), ((name, 1),)), 1
-
-
-def _touches(event: Event) -> set[Memory]:
-    return {slot.memory for slot in (event.bar, event.buf) if slot is not None}
-
-
-def _belongs(op: str, kinds: set[str]) -> bool:
-    """Whether an op without memory belongs to those kinds of accesses."""
-    groups: Mapping[str, str] = {"bulk_": "tma_store", "mma_": "mma", "cp_async_": "cp_async"}
-    return op == "proxy_fence" or any(op.startswith(start) and kind in kinds for start, kind in groups.items())
+def _bare(value: Known) -> Known:
+    return replace(value, under=()) if isinstance(value, Linear) and value.under else value

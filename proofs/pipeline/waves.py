@@ -104,10 +104,17 @@ def combined(rule: Callable[..., int], *waves: Wave, period: int = 1) -> Wave | 
 
 @dataclass(frozen=True, slots=True)
 class Linear:
-    """A wave plus multiples of symbols."""
+    """A wave plus multiples of symbols.
+
+    Args:
+        wave: The part that changes with k.
+        symbols: Names and factors.
+        under: It has this value only in iterations where these are positive, which they are up to some iteration.
+    """
 
     wave: Wave
     symbols: tuple[tuple[str, int], ...] = ()
+    under: tuple[Linear, ...] = ()
 
     @classmethod
     def of(cls, value: int) -> Linear:

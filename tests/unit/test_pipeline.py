@@ -122,7 +122,7 @@ class TestVerdicts:
         made = ring()
         made["roles"][1]["loop"][3]["n"] = 1
         repairs = verify(made).repairs
-        assert repairs[0].name == "leave 0 groups open"
+        assert repairs[0].name == "wait for all groups"
         assert all(isinstance(verify(repair.document), Proved) for repair in repairs)
 
     def test_an_arrival_for_a_slot_that_is_still_read_is_moved_to_the_one_before(self) -> None:

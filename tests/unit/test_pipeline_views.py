@@ -16,7 +16,7 @@ from layoutalg.draw.timeline import Timeline, in_turn, of_proof, of_run
 from layoutalg.ground.verdict import Unknown
 from layoutalg.pipeline import Builder, Pipeline, Refuted, verify
 from layoutalg.proofs.pipeline.decision import Proved
-from layoutalg.proofs.pipeline.explore import Machine
+from layoutalg.proofs.pipeline.explore import Machine, Task
 
 
 def gemm(stages: int = 4, behind: int = 0) -> Pipeline:
@@ -59,9 +59,16 @@ def uneven() -> Pipeline:
     return Pipeline.from_json(document)
 
 
+def counted() -> Pipeline:
+    """The ring with all threads of a warpgroup arriving."""
+    document: Any = gemm().to_json()
+    document["barriers"]["tiles.empty"]["count"] = document["roles"][1]["loop"][5]["n"] = 128
+    return Pipeline.from_json(document)
+
+
 SAFE = {
     "one stage": gemm(1), "ring": gemm(), "lag": gemm(4, behind=1), "lag 2": gemm(4, behind=2), "staged": staged(),
-    "uneven": uneven(),
+    "uneven": uneven(), "counted": counted(),
 }  # fmt: skip
 WRONG = {
     "race": broken(gemm(), 1, 4, n=1), "deadlock": broken(gemm(), 0, 0, ph=0), "bytes": broken(gemm(), 0, 1, bytes=64),
@@ -77,6 +84,13 @@ def proved(made: Pipeline) -> Timeline:
     return of_proof(found.subject[2])
 
 
+def where(machine: Machine, task: Task) -> tuple[int | None, int | None]:
+    """The slot and the phase of a task."""
+    if task.bar < 0:
+        return (machine.slots[task.buf][1] if task.buf >= 0 else None), None
+    return (machine.slots[task.buf] if task.buf >= 0 else machine.barriers[task.bar])[1], task.phase
+
+
 class TestTimelines:
     @pytest.mark.parametrize("made", SAFE.values(), ids=SAFE)
     def test_ops_of_a_role_follow_each_other(self, made: Pipeline) -> None:
@@ -84,9 +98,9 @@ class TestTimelines:
         for number, role in enumerate(made.roles):
             marks = [mark for mark in timeline.marks if mark.role == number]
             assert all(one.start < one.end <= other.start for one, other in itertools.pairwise(marks))
-            shown = [op for mark in marks for op in mark.ops]
             machine = Machine(made, timeline.trips, "strict")
-            assert shown == [task.op for task in machine.tasks[number]], role.name
+            shown = [(op, mark.k, mark.slot, mark.phase) for mark in marks for op in mark.ops]
+            assert shown == [(task.op, task.k, *where(machine, task)) for task in machine.tasks[number]], role.name
 
     @pytest.mark.parametrize("made", SAFE.values(), ids=SAFE)
     def test_a_slot_is_filled_after_all_have_read_it(self, made: Pipeline) -> None:
@@ -126,6 +140,9 @@ class TestTimelines:
         marks = [mark for mark in timeline.marks if not (stuck and mark in timeline.wrong)]
         assert [(names[mark.role], str(mark.ops[0]), mark.k) for mark in marks] == own
         assert timeline.wrong
+        passed = [mark for mark in marks if mark.ops[0].op == "wait" and (mark.phase or 0) >= 0]
+        assert [(one.role, one.end) for one in timeline.passings] == [(mark.role, mark.start) for mark in passed]
+        assert all(one.start <= one.end for one in timeline.passings)
         if found.kind == "deadlock":
             assert {mark.ops[0].op for mark in timeline.wrong} == {"wait"}
         elif found.kind == "race":
@@ -169,6 +186,10 @@ class TestPictures:
         assert found.phase is None or f"phase {found.phase}, N {found.trips}" in picture
         assert picture.count('class="w"') >= 2
         assert all(repair.name in picture for repair in found.repairs)
+
+    def test_operands_of_one_copy_share_their_rows(self) -> None:
+        assert ">tiles.A, tiles.B</text>" in la.draw.svg(gemm())
+        assert ">tiles.A, tiles.B</text>" not in la.draw.svg(uneven())
 
     def test_without_a_run_there_is_still_the_reason(self) -> None:
         document: Any = gemm().to_json()

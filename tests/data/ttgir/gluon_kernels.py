@@ -153,6 +153,38 @@ def gluon_copy_ring(a, c, N, D: gl.constexpr, BYTES: gl.constexpr, PENDING: gl.c
 
 
 @gluon.jit
+def sum_up(out, tiles, full, empty, N, D: gl.constexpr, FENCE: gl.constexpr):
+    kind: gl.constexpr = gl.BlockedLayout([1, 8], [4, 8], [4, 1], [1, 0])
+    total = gl.zeros((128, 64), dtype=gl.float32, layout=kind)
+    for i in range(N):
+        slot = i % D
+        mbarrier.wait(full.index(slot), (i // D) & 1)
+        total += tiles.index(slot).load(kind).to(gl.float32)
+        if FENCE:
+            fence_async_shared()
+        mbarrier.arrive(empty.index(slot))
+    rows = gl.arange(0, 128, layout=gl.SliceLayout(1, kind))[:, None]
+    columns = gl.arange(0, 64, layout=gl.SliceLayout(0, kind))[None, :]
+    gl.store(out + rows * 64 + columns, total)
+
+
+@gluon.jit
+def gluon_read_ring(a, out, N, D: gl.constexpr, FENCE: gl.constexpr):
+    """The consumer reads slots with ordinary loads before it hands them back to a loader."""
+    tiles = gl.allocate_shared_memory(gl.float16, [D, 128, 64], a.layout)
+    full = barriers(D, 1)
+    empty = barriers(D, 1)
+    gl.warp_specialize(
+        [
+            (sum_up, (out, tiles, full, empty, N, D, FENCE)),
+            (copy_in, (a, tiles, full, empty, N, D, 16384)),
+        ],
+        [1],
+        [24],
+    )
+
+
+@gluon.jit
 def gluon_scale(a, c, N, D: gl.constexpr, FENCE: gl.constexpr):
     """One role: copies run ahead by D - 1 iterations; results leave through a second ring."""
     kind: gl.constexpr = gl.BlockedLayout([1, 8], [4, 8], [4, 1], [1, 0])
@@ -245,6 +277,9 @@ def register(texts, tile):
         ):
             constants = {"D": 3, "BYTES": 16384, "PENDING": 0} | change
             texts[f"{name}_sm{arch}"] = (gluon_copy_ring, copy, constants, arch, {})
+        read = {"a": tile(128, 64), "out": "*fp32", "N": "i32"}
+        texts[f"gluon_read_ring_sm{arch}"] = (gluon_read_ring, read, {"D": 3, "FENCE": True}, arch, {})
+        texts[f"gluon_read_ring_no_fence_sm{arch}"] = (gluon_read_ring, read, {"D": 3, "FENCE": False}, arch, {})
         texts[f"gluon_scale_sm{arch}"] = (gluon_scale, copy, {"D": 4, "FENCE": True}, arch, {})
         texts[f"gluon_scale_no_fence_sm{arch}"] = (gluon_scale, copy, {"D": 4, "FENCE": False}, arch, {})
     for name, change in (
