@@ -461,6 +461,8 @@ class Pipeline:
             for node in self.uses[name]:
                 far, moves = node.numbers[name][0], int(node.part == "post" and not node.fixed)
                 first = node.span[1][0] if node.part == "loop" and node.fixed else 0
+                if node.kind == "wait" and node.fixed and far < 0:
+                    continue  # that phase has passed at first
                 if node.kind == "wait":
                     links.append((phases.done, node.done, first - far, -moves))
                 else:

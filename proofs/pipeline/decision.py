@@ -15,8 +15,8 @@ from layoutalg.proofs.pipeline import explore
 from layoutalg.proofs.pipeline.certificate import certificate
 from layoutalg.proofs.pipeline.document import CHECK, MOST_BYTES, Pipeline
 from layoutalg.proofs.pipeline.explore import Machine, Run
+from layoutalg.proofs.pipeline.kernels.recovery import recovered
 from layoutalg.proofs.pipeline.proving import Gap, Proof, prove
-from layoutalg.proofs.pipeline.recovery import recovered
 from layoutalg.proofs.pipeline.repairs import repairs
 from layoutalg.targets.registry import lookup
 

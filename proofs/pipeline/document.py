@@ -296,7 +296,7 @@ class Pipeline(Checked, Shown, code="LA970"):
             MalformedError: LA972: the text is not MLIR.
             RepresentabilityError: LA973: the kernel has no pipeline document; names the line.
         """
-        from layoutalg.proofs.pipeline.recovery import document_of
+        from layoutalg.proofs.pipeline.kernels.recovery import document_of
 
         return cls.from_json(document_of(text, kernel))
 

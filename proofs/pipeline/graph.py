@@ -321,6 +321,7 @@ def _to_phase(graph: Graph, use: Instances, phase: int) -> None:
     elif use.runs:
         graph.steps[phase].append((use.done, -use.shift))
     elif use.fixed:
-        graph.heads[phase].append((use.shift, use.done, graph.events[use.done].low if use.part == "loop" else 0))
+        if use.shift >= 0:  # earlier phases have passed at first
+            graph.heads[phase].append((use.shift, use.done, graph.events[use.done].low if use.part == "loop" else 0))
     else:
         graph.tails[phase].append((use.shift, False, use.done, 0))

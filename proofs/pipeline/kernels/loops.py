@@ -14,7 +14,7 @@ from math import lcm
 from typing import Final, TypeAlias
 
 from layoutalg.notation.mlir import Operation, Region
-from layoutalg.proofs.pipeline.kernel_events import (
+from layoutalg.proofs.pipeline.kernels.events import (
     Scope,
     Track,
     Value,
@@ -27,8 +27,8 @@ from layoutalg.proofs.pipeline.kernel_events import (
     still,
     through,
 )
-from layoutalg.proofs.pipeline.kernel_operations import MEMORY, Operations, result_type
-from layoutalg.proofs.pipeline.waves import LONGEST, Linear, Wave
+from layoutalg.proofs.pipeline.kernels.operations import MEMORY, Operations, result_type
+from layoutalg.proofs.pipeline.kernels.waves import LONGEST, Linear, Wave
 
 Bounds: TypeAlias = "tuple[int, Linear, int]"
 FOR: Final = re.compile(r"(%[\w$.-]+) = (\S+) to (\S+) step (\S+)(?: iter_args\(([^)]*)\))?")

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from layoutalg.proofs.pipeline.kernel_events import Event, Memory, Track, refuse
+from layoutalg.proofs.pipeline.kernels.events import Event, Memory, Track, refuse
 
 GROUPS: Mapping[str, str] = {"bulk_": "tma_store", "mma_": "mma", "cp_async_": "cp_async"}
 

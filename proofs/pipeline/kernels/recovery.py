@@ -12,11 +12,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias
 
-from layoutalg.proofs.pipeline.kernel_events import Event, Kernel, Memory, Track, refuse
-from layoutalg.proofs.pipeline.kernel_parts import components
-from layoutalg.proofs.pipeline.naming import Named, Namer, Ring, rings
-from layoutalg.proofs.pipeline.ttgir import followed
-from layoutalg.proofs.pipeline.waves import Linear
+from layoutalg.proofs.pipeline.kernels.events import Event, Kernel, Memory, Track, refuse
+from layoutalg.proofs.pipeline.kernels.naming import Named, Namer, Ring, rings
+from layoutalg.proofs.pipeline.kernels.parts import components
+from layoutalg.proofs.pipeline.kernels.ttgir import followed
+from layoutalg.proofs.pipeline.kernels.waves import Linear
 
 DEEPEST: Final = 8
 """iterations: the longest prologue that is folded"""

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from math import lcm
 from typing import Final
 
-from layoutalg.proofs.pipeline.kernel_events import Event, Memory, Part, Slot, Track, refuse
-from layoutalg.proofs.pipeline.waves import Wave
+from layoutalg.proofs.pipeline.kernels.events import Event, Memory, Part, Slot, Track, refuse
+from layoutalg.proofs.pipeline.kernels.waves import Wave
 
 ARRIVALS: Final = ("arrive", "arrive_tx", "mma_arrive", "cp_async_arrive")
 WRITES: Final = ("tma_load", "write", "cp_async")

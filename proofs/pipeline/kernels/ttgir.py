@@ -15,7 +15,7 @@ from typing import Final
 
 from layoutalg.ground.errors import RepresentabilityError
 from layoutalg.notation.mlir import Operation, Region, fail, read_mlir, split
-from layoutalg.proofs.pipeline.kernel_events import (
+from layoutalg.proofs.pipeline.kernels.events import (
     Kernel,
     Scope,
     Slot,
@@ -24,10 +24,10 @@ from layoutalg.proofs.pipeline.kernel_events import (
     refuse,
     same,
 )
-from layoutalg.proofs.pipeline.kernel_loops import FOR, Loops, Outer, bounds_of, yielded
-from layoutalg.proofs.pipeline.kernel_operations import COMPUTES, VIEWS, is_eventful
-from layoutalg.proofs.pipeline.kernel_parts import belongs, distribute, touches
-from layoutalg.proofs.pipeline.waves import (
+from layoutalg.proofs.pipeline.kernels.loops import FOR, Loops, Outer, bounds_of, yielded
+from layoutalg.proofs.pipeline.kernels.operations import COMPUTES, VIEWS, is_eventful
+from layoutalg.proofs.pipeline.kernels.parts import belongs, distribute, touches
+from layoutalg.proofs.pipeline.kernels.waves import (
     Conditions,
     Known,
     Linear,

@@ -10,7 +10,7 @@ from math import prod
 from typing import Literal, NoReturn, TypeAlias
 
 from layoutalg.ground.errors import Diagnostic, RepresentabilityError
-from layoutalg.proofs.pipeline.waves import Conditions, Linear, Wave, fitted
+from layoutalg.proofs.pipeline.kernels.waves import Conditions, Linear, Wave, fitted
 
 Part: TypeAlias = Literal["pre", "loop", "post"]
 

@@ -1,0 +1,1 @@
+"""Kernels of others as pipelines: TTGIR of Triton and Gluon."""
