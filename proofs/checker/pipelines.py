@@ -265,7 +265,7 @@ class Pipeline:
                     (x >= 0 or not adds, "a phase before the first is named"),
                     (arrivals <= count, "there are more arrivals than the barrier counts"),
                     (not full or expected >= delivered, "more bytes are delivered than expected"),
-                    (max(expected, delivered) <= MOST, "too many bytes are outstanding"),
+                    (expected <= MOST, "too many bytes are outstanding"),  # as many are delivered, or none
                     ((full and expected == delivered) == (0 <= x < end), "the phases that complete are others"),
                     (not adds or x < max(0, end) + slots, "the phase before never completes"),
                     (adds == here or -slots <= x < max(0, end), "a wait is for a phase that never completes"),
@@ -323,8 +323,7 @@ class Pipeline:
         for number, far in given.path:
             event = events[number] if number < len(events) else None
             node = self.nodes.get(event and event[:3])
-            known = node is not None and event in (node.done, node.start if node.part != "phase" else None)
-            require(known, "there is no such event", number=number, got=event)
+            require(node is not None, "there is no such event", number=number, got=event)
             path.append((node, event, far))
         require(len(path) > 1, "a path needs two events")
         fact = Fact(given, path)
@@ -355,7 +354,7 @@ class Pipeline:
         places = [(PARTS.index(node.part), far * (not node.once), node.place) for node, far in ((one, x), (other, y))]
         if SIGNALS.get(other.kind) == one.kind and then == other.done:  # it arrives after the accesses before it
             return event == one.done and places[0] < places[1]
-        return event == one.last and then == other.start and places[0] < places[1]
+        return event == one.last and places[0] < places[1]
 
     def commits(self, fact, access, x, wait, y):
         """Return how many groups end, at least, between an asynchronous access and a later op of its role."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import itertools
 import json
@@ -152,6 +153,15 @@ DOCUMENTS = {
         {**consumer(*multiplied()), "trip": "N-1", "post": consumer(*multiplied())["loop"]},
         trips="N >= 1",
     ),
+    "groups that end late": ring(
+        4, LOAD,
+        {"name": "use",
+         "pre": [op("mma", buf="B"), op("mma_commit"), op("mma", buf="B"), op("mma_commit")],
+         "loop": [wait("full"), op("mma", buf="A"), op("mma_commit"), op("mma_wait", n=2), op("mma", buf="B"),
+                  op("mma_commit"), op("arrive", bar="empty", off=-1)],
+         "post": [op("mma_wait", n=3), op("mma_commit"), op("mma_wait", n=1), op("arrive", bar="empty", off=-1)]},
+        buffers={"B": {}},
+    ),
     "other trips": ring(
         2, {"name": "load", "loop": [wait("empty", ph=-1), *copied()], "trip": "N+1"},
         {**consumer(*multiplied()), "post": [wait("full"), *multiplied()]},
@@ -207,7 +217,7 @@ def test_no_fact_can_be_left_out_or_weakened(name: str) -> None:
     statement, evidence = stored(name)
     for place, fact in enumerate(evidence["facts"]):
         weaker = [None, fact | {"least": fact["least"] + 1}, fact | {"most": fact["least"] + 5}]
-        weaker += [fact | {"low": fact["low"] + 1}, fact | {"high": fact["high"] - 1}]
+        weaker += [fact | {"low": fact["low"] + 1}, fact | {"high": fact["high"] - 1}, fact | {"path": []}]
         if fact.get("most") == fact["least"]:
             weaker[2] = None
         for other in weaker:
@@ -364,6 +374,73 @@ def test_a_fact_lies_in_a_span_if_all_its_members_do(drawn: tuple[Any, ...], spa
         assert all(pipelines.inside(span, size, k + far) for size, k in members)
     elif all(size in [size for size, _ in members] for size in sizes):
         assert least < span[0] or not all(pipelines.inside(span, size, k + far) for size, k in members)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_two_events_follow_each_other_only_if_they_do_in_runs(name: str) -> None:
+    statement, evidence = stored(name)
+    pipeline = Pipeline.from_json(statement["pipeline"])
+    least = pipeline.least + 5
+    runs = {trips: Runs(pipeline, trips) for trips in (least, least + 2)}
+    document = base.read(statement["pipeline"], pipelines.PIPELINE, "it")
+    made = pipelines.Pipeline(document, evidence["turns"], evidence["completed"])
+    events = [tuple(event[:4]) for event in evidence["events"]]
+    frames = [{"least": least, "low": k, "high": k, "moves": moves} for k, moves in ((0, 0), (1, 0), (0, 2), (-2, 2))]
+    frames.append({"least": least, "low": 2, "high": -3, "moves": 1})
+    accepted = 0
+    for one, other in itertools.product(range(len(events)), repeat=2):
+        for far, frame in itertools.product(range(-2, 4), frames):
+            fact = {**frame, "path": [[one, 0], [other, far]]}
+            with contextlib.suppress(base.Stop):
+                made.learn(base.read(fact, pipelines.EVIDENCE["facts"][0], "fact"), events)
+                accepted += 1
+                assert is_true(fact, evidence["events"], runs), (events[one], events[other], fact)
+    assert accepted > 50
+
+
+SPAN = st.tuples(st.integers(0, 3), *[st.tuples(st.integers(-3, 5), st.integers(0, 1))] * 2)
+
+
+@given(st.lists(SPAN, min_size=1, max_size=4), st.integers(0, 3))
+def test_the_cases_that_are_looked_at_are_all(spans: list[Any], least: int) -> None:
+    """Every N with every number is in the same spans as some of those."""
+
+    def pattern(size: int, x: int) -> tuple[bool, ...]:
+        return tuple(pipelines.inside(span, size, x) for span in spans)
+
+    seen = {pattern(size, x) for size, numbers in pipelines.cases(least, spans) for x in numbers}
+    every = {pattern(size, x) for size in range(least, 20) for x in range(-5, 26)}
+    assert every - {(False,) * len(spans)} <= seen
+
+
+def test_an_op_after_the_loop_may_be_left_out() -> None:
+    statement, _ = stored("release of the slot before")
+    made = placed(statement["pipeline"])
+    events = [("use", "post", place, "start") for place in (0, 1)]
+    for least, said in ((0, 1), (1, 0)):
+        given_fact = {"least": least, "low": 0, "high": 0, "moves": 0, "path": [[0, 0], [1, 0]]}
+        entries = base.read(given_fact, pipelines.EVIDENCE["facts"][0], "fact")
+        if said:
+            with pytest.raises(base.Stop, match="an event of a path is not always there"):
+                made.learn(entries, events)
+        else:
+            made.learn(entries, events)
+
+
+@pytest.mark.parametrize(
+    ("entries", "barrier", "fact"),
+    [
+        (op("arrive", bar="last"), {"count": 2}, "the phase before never completes"),
+        (op("arrive", bar="last"), {"count": 1}, "the phases that complete are others"),
+        (wait("last", ph=-1), {"count": 1}, "a wait is for a phase that never completes"),
+        (wait("last", off=-3), {"count": 1}, "a wait is for a phase that never completes"),
+        (op("arrive", bar="last", guard={"from": 2}), {"count": 2}, "the phase before never completes"),
+    ],
+)
+def test_what_iterations_add_to_a_phase_that_never_completes(entries: Document, barrier: Any, fact: str) -> None:
+    document = ring(2, {"name": "one", "loop": [entries]}, barriers={"last": barrier})
+    with pytest.raises(base.Stop, match=fact):
+        placed(document).counted("last")
 
 
 # --- changes of the document ------------------------------------------------------------------------------------------
