@@ -54,8 +54,8 @@ class PipelineCosts(Record, code="LA978"):
 
     Example:
         >>> costs = pipeline_costs("sm_90a")
-        >>> costs.load(32, issues=1), costs.mma(64, 256, 64, "bf16"), costs.crossing
-        ((192, 844), (512, 544), 50)
+        >>> costs.mma(64, 256, 64, "bf16")[0], costs.load(32) < costs.load(32, issues=2) <= costs.load(64, issues=2)
+        (512, True)
     """
 
     chip: str

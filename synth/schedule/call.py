@@ -130,8 +130,8 @@ def schedule(
     Example:
         >>> from layoutalg.synth.schedule.kernels import gemm_work
         >>> found = schedule(gemm_work(128, 256, 64, "bf16", consumers=2))
-        >>> found.ii, found.bound, found.stages, found.depths, found.verdict.engine
-        (1024, 1024, 2, {'tile': 3}, 'event graph')
+        >>> found.ii, found.bound, found.proof, found.verdict.engine
+        (1024, 1024, 'bound', 'event graph')
         >>> print(found.why)
         the tensor cores: mma0, mma1 occupy 1024 cycles
 

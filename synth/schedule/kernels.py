@@ -39,8 +39,8 @@ def gemm_work(
 
     Example:
         >>> work = gemm_work(128, 256, 64)
-        >>> [(op.name, op.occupancy, op.latency, op.registers) for op in work.ops]
-        [('load', 288, 1276, 0), ('mma0', 512, 544, 128), ('mma1', 512, 544, 128)]
+        >>> [(op.name, op.unit, op.registers) for op in work.ops], work.rings[0].bytes, work.ops[1].occupancy
+        ([('load', 'tma', 0), ('mma0', 'tensor', 128), ('mma1', 'tensor', 128)], 49152, 512)
     """
     costs = pipeline_costs(target)
     _split(m, consumers, "m")
