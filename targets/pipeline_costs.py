@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib import resources
 from math import ceil
-from typing import Final, Literal
+from typing import Literal
 
 from layoutalg.ground.check import Checker
 from layoutalg.ground.errors import Diagnostic, RepresentabilityError
@@ -24,7 +24,9 @@ from layoutalg.ground.record import Record
 from layoutalg.targets.registry import lookup
 
 CHECK = Checker("LA978", "invalid pipeline costs")
-MOST_CYCLES: Final = 1e6
+MOST_CYCLES = 1e6
+SETMAXNREG = range(24, 257, 8)
+"""Registers of a thread that ``setmaxnreg`` can state (PTX ISA 9.1, 9.7.19.5)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +85,8 @@ class PipelineCosts(Record, code="LA978"):
             value = getattr(self, name)
             if isinstance(value, (int, float)) and not 0 <= value < MOST_CYCLES:
                 raise CHECK.malformed(name, "must be a number of cycles", value)
+        for name, value in self.macs.items():
+            CHECK.integer(value, f"macs of {name}", 1, 1 << 20)
 
     def load(self, kib: float, issues: int = 1) -> tuple[int, int]:
         """Return occupancy and latency of a TMA load of so many KiB in so many copies."""

@@ -1,4 +1,4 @@
-"""Pipelines of asynchronous copies: whether they are safe for every trip count, and which is the fastest for a work."""
+"""Pipelines of asynchronous copies, and whether they are safe for every trip count; schedules of them."""
 
 from __future__ import annotations
 

@@ -11,19 +11,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Final
 
 from layoutalg.ground.errors import Diagnostic, InfeasibleError
 from layoutalg.synth.schedule.work import UNITS, Dependence, Work, WorkOp, WorkRole
+from layoutalg.targets.pipeline_costs import SETMAXNREG
 from layoutalg.targets.registry import lookup
 from layoutalg.targets.target_model import LIMITS
 
-BARRIER_BYTES: Final = 16
-"""bytes: the two barriers of a slot"""
-LEAST_REGISTERS: Final = 24
-MOST_REGISTERS: Final = 256
-"""registers: of a thread, by ``setmaxnreg`` (PTX ISA 9.1, 9.7.19.5), multiples of 8"""
-THREADS: Final = 32
+BARRIER_BYTES = 16
+"""Of the two barriers of a slot."""
+THREADS = 32
+"""Of a warp."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +47,7 @@ def pool(work: Work, target: str) -> int:
     most, registers = (int(str(LIMITS[target][f"{what}_per_block"].value)) for what in ("threads", "registers"))
     if threads > most:
         raise infeasible("roles", f"{threads} threads; a block of {target} has {most}", threads=threads, most=most)
-    return threads * min(MOST_REGISTERS, registers // threads // 8 * 8)
+    return threads * min(SETMAXNREG[-1], registers // threads // SETMAXNREG.step * SETMAXNREG.step)
 
 
 def infeasible(where: str, because: str, **witness: object) -> InfeasibleError:
@@ -161,7 +159,9 @@ def _longer(work: Work, ratio: Fraction) -> list[Dependence] | None:
     cycle = [reached[last]]
     while cycle[-1].producer != last:
         cycle.append(reached[cycle[-1].producer])
-    return cycle[::-1]
+    cycle.reverse()
+    first = min(range(len(cycle)), key=lambda place: list(work.by_name).index(cycle[place].producer))
+    return cycle[first:] + cycle[:first]
 
 
 def lifetimes(work: Work) -> Mapping[str, list[tuple[int, int]]]:

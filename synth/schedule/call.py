@@ -15,8 +15,6 @@ from layoutalg.proofs.pipeline.decision import Proved, verify
 from layoutalg.proofs.pipeline.document import Pipeline
 from layoutalg.synth.schedule.bounds import (
     BARRIER_BYTES,
-    LEAST_REGISTERS,
-    MOST_REGISTERS,
     THREADS,
     bounds,
     pool,
@@ -24,8 +22,9 @@ from layoutalg.synth.schedule.bounds import (
 )
 from layoutalg.synth.schedule.candidates import Candidate
 from layoutalg.synth.schedule.emission import pipeline_of
-from layoutalg.synth.schedule.solving import STEPS, UNIT_REGISTERS, Placed, least, pressure, taken
+from layoutalg.synth.schedule.solving import STEPS, Placed, least, pressure, taken
 from layoutalg.synth.schedule.work import CHECK, Work
+from layoutalg.targets.pipeline_costs import SETMAXNREG
 from layoutalg.targets.registry import lookup
 
 SCHEMA: Final = "layoutalg/schedule/1"
@@ -191,20 +190,20 @@ def _rounded(work: Work, unit: int) -> Work:
 def _registers(work: Work, target: str, found: Placed) -> dict[str, int]:
     """Return the registers of each role: what it needs; what is left goes to the computing roles with the least."""
     variable = {found.roles[op.name] for op in work.ops if op.variable}
-    given = {role.name: max(LEAST_REGISTERS, _eights(pressure(work, found, role.name))) for role in work.roles}
+    given = {role.name: max(SETMAXNREG[0], _eights(pressure(work, found, role.name))) for role in work.roles}
     busy = [role for role in work.roles if role.name in set(found.roles.values()) - variable]
     left = pool(work, target) - sum([role.warps * THREADS * given[role.name] for role in work.roles])
     while fits := [
-        role for role in busy if role.warps * THREADS * UNIT_REGISTERS <= left and given[role.name] < MOST_REGISTERS
+        role for role in busy if role.warps * THREADS * SETMAXNREG.step <= left and given[role.name] < SETMAXNREG[-1]
     ]:
         least = min(fits, key=lambda role: given[role.name])
-        given[least.name] += UNIT_REGISTERS
-        left -= least.warps * THREADS * UNIT_REGISTERS
+        given[least.name] += SETMAXNREG.step
+        left -= least.warps * THREADS * SETMAXNREG.step
     return given
 
 
 def _eights(registers: int) -> int:
-    return -(-registers // UNIT_REGISTERS) * UNIT_REGISTERS
+    return -(-registers // SETMAXNREG.step) * SETMAXNREG.step
 
 
 def _deepened(work: Work, target: str, found: Placed) -> Placed:

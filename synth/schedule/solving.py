@@ -22,8 +22,6 @@ from layoutalg.ground.errors import BudgetError, Diagnostic
 from layoutalg.ground.solver import session, solve, whole
 from layoutalg.synth.schedule.bounds import (
     BARRIER_BYTES,
-    LEAST_REGISTERS,
-    MOST_REGISTERS,
     THREADS,
     allowed,
     crosses,
@@ -33,12 +31,12 @@ from layoutalg.synth.schedule.bounds import (
     shared_bytes,
 )
 from layoutalg.synth.schedule.work import Dependence, Work
+from layoutalg.targets.pipeline_costs import SETMAXNREG
 
 STEPS: Final = 200_000_000
 """steps: of z3 for one question, by its own count, which does not depend on the machine"""
 SECONDS: Final = 3_600.0
 """seconds: of one such question, if the steps were not used up by then"""
-UNIT_REGISTERS: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +127,7 @@ def _terms(question: _Question) -> _Terms:
             question.add(apart if apart is not False else question.asked.z3.BoolVal(False, question.asked.context))
     _like_roles(question, [roles[name] for name in leaders])
     depths = {ring.name: question.integer(1) for ring in work.rings}
-    registers = [question.integer(LEAST_REGISTERS // UNIT_REGISTERS) for _ in work.roles]
+    registers = [question.integer(SETMAXNREG[0] // SETMAXNREG.step) for _ in work.roles]
     return _Terms(starts, roles, depths, registers)
 
 
@@ -209,8 +207,8 @@ def _registers(question: _Question, terms: _Terms) -> None:
     for number, role in enumerate(work.roles):
         inside = {op.name: terms.roles[op.name] == number for op in work.ops}
         held = role.registers + sum([question.chosen(inside[op.name], op.registers) for op in work.ops if op.registers])
-        most = terms.registers[number] * UNIT_REGISTERS
-        question.add(most <= MOST_REGISTERS, held <= most, held < MOST_REGISTERS)
+        most = terms.registers[number] * SETMAXNREG.step
+        question.add(most <= SETMAXNREG[-1], held <= most, held < SETMAXNREG[-1])
         for op in values:
             taken = [
                 question.chosen(inside[value.name], value.result * alive[op.name, value.name])
@@ -218,9 +216,9 @@ def _registers(question: _Question, terms: _Terms) -> None:
                 if (op.name, value.name) in alive
             ]
             question.implies(inside[op.name], held + sum(taken) <= most)
-            question.implies(inside[op.name], held + sum(taken) < MOST_REGISTERS)
+            question.implies(inside[op.name], held + sum(taken) < SETMAXNREG[-1])
     parts = [
-        role.warps * THREADS * UNIT_REGISTERS * taken for role, taken in zip(work.roles, terms.registers, strict=True)
+        role.warps * THREADS * SETMAXNREG.step * taken for role, taken in zip(work.roles, terms.registers, strict=True)
     ]
     question.add(sum(parts) <= pool(work, question.target))
 
@@ -361,7 +359,7 @@ def _none(work: Work, target: str, ii: int, steps: int) -> Exception:
         return infeasible("roles", because, roles=len(work.roles))
     op = max(work.ops, key=lambda op: op.registers + op.result)
     each = op.registers + op.result
-    because = f"{op.name} takes {each} registers of each thread; a thread has at most {MOST_REGISTERS - 1}, the roles "
+    because = f"{op.name} takes {each} registers of each thread; a thread has at most {SETMAXNREG[-1] - 1}, the roles "
     return infeasible(
         op.name, because + f"together {pool(work, target)}, and more are alive at one time", registers=each
     )

@@ -33,8 +33,8 @@ MOST_OPS: Final = 64
 """ops: of one work"""
 MOST_DISTANCE: Final = 64
 """iterations: between the ends of a dependence"""
-GROUP: Final = 4
-"""warps: of a warpgroup, which ``setmaxnreg`` and ``wgmma`` need whole"""
+GROUP = 4
+"""Warps of a warpgroup, which ``setmaxnreg`` and ``wgmma`` need whole."""
 
 
 @dataclass(frozen=True, slots=True)
