@@ -50,10 +50,10 @@ def gemm_work(
     b = _tile((n, k), dtype, "wgmma.B", target) if b is None else b
     size = a.bytes + b.bytes
     rows = m // consumers
-    ops = [WorkOp("load", "tma", *costs.load(size / 1024, a.issues + b.issues), variable=True)]
+    ops = [WorkOp("load", "tma", *costs.load(size / 1024, a.issues + b.issues), variable=True, role="producer")]
     held = rows * n // 128
     for number in range(consumers):
-        ops.append(WorkOp(f"mma{number}", "tensor", *costs.mma(rows, n, k, dtype), warps=4, registers=held))
+        ops.append(WorkOp(f"mma{number}", "tensor", *costs.mma(rows, n, k, dtype), 4, held, role=f"consumer{number}"))
     edges = [Dependence("load", f"mma{number}", ring="tile") for number in range(consumers)]
     name = f"gemm m{m} n{n} k{k} {dtype}"
     return Work(name, tuple(ops), tuple(edges), (WorkRing("tile", size),), _roles(consumers), costs.crossing)
@@ -98,7 +98,7 @@ def attention_work(
         "values": _tile((keys, head), dtype, "wgmma.B", target),
     }
     ops = [
-        WorkOp(f"load_{name}", "tma", *costs.load(plan.bytes / 1024, plan.issues), variable=True)
+        WorkOp(f"load_{name}", "tma", *costs.load(plan.bytes / 1024, plan.issues), variable=True, role="producer")
         for name, plan in layouts.items()
     ]
     edges: list[Dependence] = []
@@ -109,7 +109,7 @@ def attention_work(
             "scale": -(-scores // costs.convert_lanes) + -(-mine * head // costs.float_lanes),
         }
         ops += [
-            WorkOp(f"qk{c}", "tensor", *costs.mma(mine, keys, head, dtype), warps=4, result=scores // 128),
+            WorkOp(f"qk{c}", "tensor", *costs.mma(mine, keys, head, dtype), 4, 0, scores // 128, role=f"consumer{c}"),
             WorkOp(f"max{c}", "cuda", cycles["max"], cycles["max"] + 32, registers=_STATISTICS),
             WorkOp(f"exp{c}", "sfu", cycles["exp"], cycles["exp"] + 32),
             WorkOp(f"scale{c}", "cuda", cycles["scale"], cycles["scale"] + 32, result=scores * packed // 32 // 128),

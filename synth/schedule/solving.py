@@ -24,13 +24,12 @@ from layoutalg.synth.schedule.bounds import (
     BARRIER_BYTES,
     THREADS,
     allowed,
-    crosses,
     infeasible,
     pool,
     serial,
     shared_bytes,
 )
-from layoutalg.synth.schedule.work import Dependence, Work
+from layoutalg.synth.schedule.work import Work, WorkOp
 from layoutalg.targets.pipeline_costs import SETMAXNREG
 
 STEPS: Final = 200_000_000
@@ -56,171 +55,109 @@ class Placed:
 
 @dataclass(slots=True)
 class _Question:
-    """The terms of one question."""
+    """A question about a work at an II, with its unknowns.
+
+    Args:
+        work: The work.
+        ii: The initiation interval.
+        asked: The session.
+        starts: By op.
+        roles: The number of the role of each op, one unknown for a team.
+        depths: Slots by ring.
+    """
 
     work: Work
-    target: str
     ii: int
     asked: Any = field(default_factory=session)
-    count: int = 0
+    starts: dict[str, Any] = field(default_factory=dict)
+    roles: dict[str, Any] = field(default_factory=dict)
+    depths: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.starts = {op.name: self.integer(0) for op in self.work.ops}
+        self.depths = {ring.name: self.integer(1) for ring in self.work.rings}
+        numbers = {role.name: number for number, role in enumerate(self.work.roles)}
+        for team in self.work.teams:
+            role = self.integer()
+            self.roles |= dict.fromkeys(team, role)
+            for name in team:
+                open_to = [numbers[one.name] for one in allowed(self.work, self.work.by_name[name])]
+                self.add(self.asked.z3.Or([role == number for number in open_to]))
 
     def integer(self, low: int | None = None) -> Any:
         """Return a new unknown."""
-        self.count += 1
-        found = self.asked.z3.Int(f"i{self.count}", self.asked.context)
+        found = self.asked.z3.FreshInt("i", self.asked.context)
         if low is not None:
             self.add(found >= low)
         return found
 
     def add(self, *terms: Any) -> None:
-        """Add assertions; constants of Python that hold are left out."""
-        self.asked.solver.add(*[term for term in terms if term is not True])
+        """Add assertions."""
+        self.asked.solver.add(*terms)
 
-    def implies(self, condition: Any, then: Any) -> None:
-        """Add an implication whose condition may be a constant of Python."""
-        if condition is True:
-            self.add(then)
-        elif condition is not False:
-            self.add(self.asked.z3.Implies(condition, then))
-
-    def chosen(self, condition: Any, one: Any) -> Any:
-        """Return ``one`` if the condition holds and else 0."""
-        if isinstance(condition, bool):
-            return one if condition else 0
+    def when(self, condition: Any, one: Any) -> Any:
+        """Return ``one`` if the condition holds, else 0."""
         return self.asked.z3.If(condition, one, 0)
 
+    def implies(self, condition: Any, *terms: Any) -> None:
+        """Add assertions that hold if the condition does."""
+        self.add(*[self.asked.z3.Implies(condition, term) for term in terms])
 
-@dataclass(slots=True)
-class _Terms:
-    """The unknowns: starts of ops, the number of the role of each op, slots of rings, registers of roles in eights."""
+    def keep_apart(self) -> None:
+        """Keep ops apart: on one unit, on the warps of one role, and those of variable latency from others."""
+        for one, other in itertools.combinations(self.work.ops, 2):
+            far = self.starts[other.name] - self.starts[one.name] - self.ii * self.integer()
+            if one.unit == other.unit and one.occupancy and other.occupancy:
+                self.add(far >= one.occupancy, far <= self.ii - other.occupancy)
+            elif one.holds and other.holds:
+                together = self.roles[one.name] == self.roles[other.name]
+                self.implies(together, far >= one.holds, far <= self.ii - other.holds)
+            if one.variable != other.variable:
+                self.add(self.roles[one.name] != self.roles[other.name])
 
-    starts: dict[str, Any]
-    roles: dict[str, Any]
-    depths: dict[str, Any]
-    registers: list[Any]
+    def depend(self) -> None:
+        """Add the dependences and the slots that lifetimes need."""
+        ops = self.work.by_name
+        for edge in self.work.dependences:
+            start, then = self.starts[edge.producer], self.starts[edge.consumer] + edge.distance * self.ii
+            crossing = self.when(self.roles[edge.producer] != self.roles[edge.consumer], self.work.crossing)
+            self.add(then >= start + ops[edge.producer].latency + crossing)
+            if edge.ring:
+                ends = then + ops[edge.consumer].latency + crossing
+                self.add(self.depths[edge.ring] * self.ii >= ends - start)
 
-    def together(self, one: str, other: str) -> Any:
-        """Whether two ops are in one role: a constant of Python if that is known."""
-        first, second = self.roles[one], self.roles[other]
-        return True if first is second else first == second
-
-
-def _terms(question: _Question) -> _Terms:
-    work = question.work
-    starts = {op.name: question.integer(0) for op in work.ops}
-    roles: dict[str, Any] = {}
-    numbers = {role.name: number for number, role in enumerate(work.roles)}
-    leaders = []
-    for team in work.teams:
-        shared = [{numbers[role.name] for role in allowed(work, work.by_name[name])} for name in team]
-        choices = sorted(set.intersection(*shared))
-        if len(choices) == 1:
-            role: Any = choices[0]
-        else:
-            role = question.integer()
-            question.add(question.asked.z3.Or([role == number for number in choices]))
-        roles |= dict.fromkeys(team, role)
-        leaders.append(team[0])
-    for one, other in itertools.combinations(leaders, 2):
-        if work.by_name[one].variable != work.by_name[other].variable:
-            apart = roles[one] != roles[other]
-            question.add(apart if apart is not False else question.asked.z3.BoolVal(False, question.asked.context))
-    _like_roles(question, [roles[name] for name in leaders])
-    depths = {ring.name: question.integer(1) for ring in work.rings}
-    registers = [question.integer(SETMAXNREG[0] // SETMAXNREG.step) for _ in work.roles]
-    return _Terms(starts, roles, depths, registers)
-
-
-def _like_roles(question: _Question, roles: list[Any]) -> None:
-    """Take roles with the same warps and registers in order: exchanging their names changes nothing."""
-    work = question.work
-    pinned = {op.role for op in work.ops}
-    for number, role in enumerate(work.roles[1:], 1):
-        before = work.roles[number - 1]
-        alike = (before.warps, before.registers) == (role.warps, role.registers)
-        if alike and not pinned & {before.name, role.name}:
-            for place, taken in enumerate(roles):
-                earlier = [other == number - 1 for other in roles[:place]]
-                known = [term for term in earlier if term is not False]
-                if True not in known:
-                    false = question.asked.z3.BoolVal(False, question.asked.context)
-                    question.implies(taken == number, question.asked.z3.Or(known) if known else false)
-
-
-def _apart(question: _Question, terms: _Terms) -> None:
-    """Keep ops on one unit, and ops that occupy the warps of one role, apart."""
-    for one, other in itertools.combinations(question.work.ops, 2):
-        if one.unit == other.unit and one.occupancy and other.occupancy:
-            condition, times = True, (one.occupancy, other.occupancy)
-        elif one.holds and other.holds:
-            condition, times = terms.together(one.name, other.name), (one.holds, other.holds)
-        else:
-            continue
-        far = terms.starts[other.name] - terms.starts[one.name] - question.ii * question.integer()
-        question.implies(condition, far >= times[0])
-        question.implies(condition, far <= question.ii - times[1])
-    for op in question.work.ops:
-        question.add(op.occupancy <= question.ii or question.asked.z3.BoolVal(False, question.asked.context))
-
-
-def _crossing(question: _Question, terms: _Terms, edge: Dependence) -> Any:
-    """Return the cycles that the two roles of a dependence add."""
-    cycles = question.work.crossing
-    if not edge.ring or not cycles:
-        return 0
-    if crosses(question.work, edge):
-        return cycles
-    return question.chosen(terms.together(edge.producer, edge.consumer), 0 - cycles) + cycles
-
-
-def _depend(question: _Question, terms: _Terms) -> None:
-    """Add the dependences and the slots that lifetimes need."""
-    ops, ii = question.work.by_name, question.ii
-    for edge in question.work.dependences:
-        start, then = terms.starts[edge.producer], terms.starts[edge.consumer] + edge.distance * ii
-        crossing = _crossing(question, terms, edge)
-        question.add(then >= start + ops[edge.producer].latency + crossing)
-        if edge.ring:
-            question.add(terms.depths[edge.ring] * ii >= then + ops[edge.consumer].latency + crossing - start)
-
-
-def _registers(question: _Question, terms: _Terms) -> None:
-    """Bound the registers of each role at the start of each op that takes some, and those of all roles."""
-    work, ii = question.work, question.ii
-    values = [op for op in work.ops if op.result]
-    ends = {op.name: question.integer() for op in values}
-    for op in values:
-        question.add(ends[op.name] >= terms.starts[op.name] + op.latency)
-    for edge in work.dependences:
-        if edge.producer in ends and not edge.ring:
-            used = terms.starts[edge.consumer] + edge.distance * ii + work.by_name[edge.consumer].latency
-            question.add(ends[edge.producer] >= used)
-    alive: dict[tuple[str, str], Any] = {}
-    for op, value in itertools.product(values, values):
-        if terms.together(op.name, value.name) is not False:
-            begun, over = (0 if op is value else question.integer()), question.integer()
-            now = terms.starts[op.name]
-            if op is not value:
-                question.add(ii * (begun + 1) > now - terms.starts[value.name])
-            question.add(ii * over <= now - ends[value.name])
-            alive[op.name, value.name] = begun - over
-    for number, role in enumerate(work.roles):
-        inside = {op.name: terms.roles[op.name] == number for op in work.ops}
-        held = role.registers + sum([question.chosen(inside[op.name], op.registers) for op in work.ops if op.registers])
-        most = terms.registers[number] * SETMAXNREG.step
-        question.add(most <= SETMAXNREG[-1], held <= most, held < SETMAXNREG[-1])
+    def fit_registers(self, target: str) -> None:
+        """Bound the registers of each role at the start of each op that takes some, and those of all roles."""
+        work, ii = self.work, self.ii
+        values = [op for op in work.ops if op.result]
+        ends = {op.name: self.integer() for op in values}
         for op in values:
-            taken = [
-                question.chosen(inside[value.name], value.result * alive[op.name, value.name])
-                for value in values
-                if (op.name, value.name) in alive
-            ]
-            question.implies(inside[op.name], held + sum(taken) <= most)
-            question.implies(inside[op.name], held + sum(taken) < SETMAXNREG[-1])
-    parts = [
-        role.warps * THREADS * SETMAXNREG.step * taken for role, taken in zip(work.roles, terms.registers, strict=True)
-    ]
-    question.add(sum(parts) <= pool(work, question.target))
+            for name, far in uses(work, op):
+                self.add(ends[op.name] >= self.starts[name] + far * ii + work.by_name[name].latency)
+        alive = {}  # copies of the second at the start of the first
+        for op, value in itertools.product(values, values):
+            begun, over, now = self.integer(), self.integer(), self.starts[op.name]
+            self.add(ii * (begun + 1) > now - self.starts[value.name], ii * over <= now - ends[value.name])
+            alive[op.name, value.name] = begun - over
+        total = 0
+        for number, role in enumerate(work.roles):
+            inside = {op.name: self.roles[op.name] == number for op in work.ops}
+            held = role.registers + sum([self.when(inside[op.name], op.registers) for op in work.ops])
+            eights = self.integer(SETMAXNREG[0] // SETMAXNREG.step)
+            most = eights * SETMAXNREG.step
+            self.add(most <= SETMAXNREG[-1], held <= most, held < SETMAXNREG[-1])
+            for op in values:
+                parts = [(value.name, value.result * alive[op.name, value.name]) for value in values]
+                taken = held + sum([self.when(inside[name], part) for name, part in parts])
+                self.implies(inside[op.name], taken <= most, taken < SETMAXNREG[-1])
+            total += role.warps * THREADS * most
+        self.add(total <= pool(work, target))
+
+
+def uses(work: Work, op: WorkOp) -> list[tuple[str, int]]:
+    """Return the ops that keep the result of an op in registers until they end, with distances; the op itself first."""
+    after = [edge for edge in work.dependences if edge.producer == op.name and not edge.ring]
+    return [(op.name, 0), *[(edge.consumer, edge.distance) for edge in after]]
 
 
 @whole
@@ -238,7 +175,7 @@ def placed(
     Args:
         work: The work.
         target: Architecture.
-        ii: The initiation interval.
+        ii: The initiation interval, at least the bounds.
         steps: Steps of z3.
         stages: All starts are before ``stages`` times ``ii``.
         most: Bytes of all rings; by default those of a block.
@@ -246,42 +183,33 @@ def placed(
 
     Raises: BudgetError: LA976: the steps are used up.
     """
-    question = _Question(work, target, ii)
-    terms = _terms(question)
+    question = _Question(work, ii)
     end = (most_stages(work, ii) if stages is None else stages) * ii
-    question.add(*[start < end for start in terms.starts.values()])
-    _apart(question, terms)
-    _depend(question, terms)
+    question.add(*[start < end for start in question.starts.values()])
+    question.keep_apart()
+    question.depend()
     if registers:
-        _registers(question, terms)
+        question.fit_registers(target)
     if work.rings:
-        sizes = [terms.depths[ring.name] * (ring.bytes + BARRIER_BYTES) for ring in work.rings]
+        sizes = [question.depths[ring.name] * (ring.bytes + BARRIER_BYTES) for ring in work.rings]
         question.add(sum(sizes) <= (shared_bytes(target) if most is None else most))
-    names = [*terms.starts.values(), *terms.depths.values(), *terms.registers]
-    unknown = {name: role for name, role in terms.roles.items() if not isinstance(role, int)}
+    groups = question.starts, question.depths, question.roles
     question.asked.solver.set("rlimit", steps)
     try:
-        found = solve(question.asked, f"a schedule of {work.name} at II = {ii}", [*names, *unknown.values()], SECONDS)
+        names = [name for group in groups for name in group.values()]
+        found = solve(question.asked, f"a schedule of {work.name} at II = {ii}", names, SECONDS)
     except BudgetError as error:
         if "resource" not in question.asked.solver.reason_unknown():
             raise
-        because = f"z3 decided nothing at II = {ii} in {steps} of its own steps"
-        hint = "give more steps, or a larger unit"
-        raise BudgetError(
-            Diagnostic("LA976", "no schedule was found or excluded", (work.name, hint), because)
-        ) from error
+        because = f"z3 decided nothing at II = {ii} in {steps} of its own steps; more steps or a larger unit may help"
+        raise BudgetError(Diagnostic("LA976", "no schedule was found or excluded", (work.name,), because)) from error
     if found is None:
         return None
     values = iter(found)
-    starts = {name: next(values) for name in terms.starts}
-    depths = {name: next(values) for name in terms.depths}
-    for _ in work.roles:
-        next(values)  # more than needed, as the solver liked it
-    numbers = {name: role for name, role in terms.roles.items() if isinstance(role, int)}
-    numbers |= {name: next(values) for name in unknown}
+    starts, depths, roles = ({name: next(values) for name in group} for group in groups)
     first = min(starts.values())
-    roles = {name: work.roles[numbers[name]].name for name in starts}
-    return Placed(ii, {name: start - first for name, start in starts.items()}, roles, depths)
+    named = {name: work.roles[number].name for name, number in roles.items()}
+    return Placed(ii, {name: start - first for name, start in starts.items()}, named, depths)
 
 
 def most_stages(work: Work, ii: int) -> int:
@@ -331,24 +259,14 @@ def taken(work: Work, found: Placed) -> int:
 def pressure(work: Work, found: Placed, role: str) -> int:
     """Return the registers that a thread of a role needs, the most at any time."""
     mine = [op for op in work.ops if found.roles[op.name] == role]
-    base = next(one.registers for one in work.roles if one.name == role) + sum([op.registers for op in mine])
 
-    def alive(now: int) -> int:
-        total = 0
-        for op in mine:
-            start = found.starts[op.name]
-            uses = [
-                (edge.consumer, edge.distance)
-                for edge in work.dependences
-                if not edge.ring and edge.producer == op.name
-            ]
-            ends = [
-                found.starts[name] + far * found.ii + work.by_name[name].latency for name, far in [(op.name, 0), *uses]
-            ]
-            total += op.result * ((now - start) // found.ii - (now - max(ends)) // found.ii)
-        return total
+    def alive(op: WorkOp, now: int) -> int:
+        ends = [found.starts[name] + far * found.ii + work.by_name[name].latency for name, far in uses(work, op)]
+        return op.result * ((now - found.starts[op.name]) // found.ii - (now - max(ends)) // found.ii)
 
-    return base + max([alive(found.starts[op.name]) for op in mine], default=0)
+    peaks = [sum([alive(op, found.starts[other.name]) for op in mine]) for other in mine]
+    base = next(one.registers for one in work.roles if one.name == role)
+    return base + sum([op.registers for op in mine]) + max(peaks, default=0)
 
 
 def _none(work: Work, target: str, ii: int, steps: int) -> Exception:

@@ -105,10 +105,13 @@ def test_deepen_fills_shared_memory():
     assert found.bytes <= 232448 < found.bytes + 49152
 
 
-def test_roles_of_ops_may_be_stated():
-    work = gemm_work(128, 256, 64)
-    ops = tuple([dataclasses.replace(op, role={"mma0": "consumer1"}.get(op.name, "")) for op in work.ops])
-    assert schedule(dataclasses.replace(work, ops=ops)).roles["mma0"] == "consumer1"
+def test_roles_are_found_where_they_are_not_stated():
+    work = attention_work()
+    ops = tuple([dataclasses.replace(op, role="") for op in work.ops])
+    found = schedule(dataclasses.replace(work, ops=ops))
+    assert (found.ii, found.gap) == (2048, 1)
+    assert found.roles["qk0"] == found.roles["pv0"] != found.roles["qk1"] == found.roles["pv1"]
+    assert found.roles["load_keys"] not in (found.roles["qk0"], found.roles["qk1"])
 
 
 # ------------------------------------------------------------------------------------------------------- bad input
