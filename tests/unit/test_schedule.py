@@ -64,12 +64,15 @@ def test_attention_overlaps_softmax_and_products():
     held.sort()
     gaps = [(held[(place + 1) % 4][0] - start) % found.ii for place, (start, _) in enumerate(held)]
     assert gaps == [512] * 4  # the tensor cores never rest
+    assert found.depths["turn0"] == found.depths["turn1"] == 1
+    assert schedule(attention_work(pingpong=False)).ii == 2048
     assert isinstance(verify(found.pipeline), Proved)
 
 
-def test_recurrence_binds_with_its_exact_ratio():
+@pytest.mark.parametrize("there", [0, 1])
+def test_recurrence_binds_with_its_exact_ratio(there):
     ops = WorkOp("a", "cuda", 1, 4), WorkOp("b", "sfu", 1, 3)
-    work = chain(*ops, edges=(Dependence("a", "b"), Dependence("b", "a", 2)))
+    work = chain(*ops, edges=(Dependence("a", "b", there), Dependence("b", "a", 2 - there)))
     assert bounds(work, "sm_90a")[0].cycles == Fraction(7, 2)
     found = schedule(work)
     assert (found.ii, found.bound, found.proof) == (4, 4, "bound")
