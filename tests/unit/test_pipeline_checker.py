@@ -218,6 +218,11 @@ def test_no_fact_can_be_left_out_or_weakened(name: str) -> None:
     for place, fact in enumerate(evidence["facts"]):
         weaker = [None, fact | {"least": fact["least"] + 1}, fact | {"most": fact["least"] + 5}]
         weaker += [fact | {"low": fact["low"] + 1}, fact | {"high": fact["high"] - 1}, fact | {"path": []}]
+        (first, begin), *_, (last_event, end) = fact["path"]
+        if evidence["events"][last_event][1] == "loop":
+            weaker.append(fact | {"path": [*fact["path"][:-1], [last_event, end + 1]]})
+        if evidence["events"][first][1] == "loop":
+            weaker.append(fact | {"path": [[first, begin - 1], *fact["path"][1:]]})
         if fact.get("most") == fact["least"]:
             weaker[2] = None
         for other in weaker:
@@ -381,12 +386,13 @@ def test_two_events_follow_each_other_only_if_they_do_in_runs(name: str) -> None
     statement, evidence = stored(name)
     pipeline = Pipeline.from_json(statement["pipeline"])
     least = pipeline.least + 5
-    runs = {trips: Runs(pipeline, trips) for trips in (least, least + 2)}
+    runs = {trips: Runs(pipeline, trips) for trips in (pipeline.least, least, least + 2)}
     document = base.read(statement["pipeline"], pipelines.PIPELINE, "it")
     made = pipelines.Pipeline(document, evidence["turns"], evidence["completed"])
     events = [tuple(event[:4]) for event in evidence["events"]]
     frames = [{"least": least, "low": k, "high": k, "moves": moves} for k, moves in ((0, 0), (1, 0), (0, 2), (-2, 2))]
     frames.append({"least": least, "low": 2, "high": -3, "moves": 1})
+    frames.append({"least": pipeline.least, "most": pipeline.least, "low": 0, "high": 0, "moves": 0})
     accepted = 0
     for one, other in itertools.product(range(len(events)), repeat=2):
         for far, frame in itertools.product(range(-2, 4), frames):
