@@ -140,6 +140,13 @@ DOCUMENTS = {
          "post": [op("read", buf="Q", idx_abs=0)]},
         barriers={"q": {"count": 1, "slots": 1}}, buffers={"Q": {"slots": 1}},
     ),
+    "a buffer that is filled again after the loop": ring(
+        2, WHOLE,
+        {"name": "use", "pre": [wait("q")],
+         "loop": [wait("full"), op("mma", buf="Q", idx_abs=0), *multiplied(), op("arrive", bar="empty")],
+         "post": [op("write", buf="Q", idx_abs=1), op("read", buf="Q", idx_abs=1)]},
+        barriers={"q": {"count": 1, "slots": 1}}, buffers={"Q": {"slots": 1}},
+    ),
     "a result after the loop": ring(
         2, LOAD,
         {**consumer(*multiplied()), "post": [op("write", buf="C", idx_abs=0), op("arrive", bar="c", idx_abs=0)]},
@@ -228,6 +235,26 @@ def test_no_fact_can_be_left_out_or_weakened(name: str) -> None:
         for other in weaker:
             facts = [*evidence["facts"][:place], *([other] if other else []), *evidence["facts"][place + 1 :]]
             assert told("pipeline", statement, evidence | {"facts": facts})[0] == 1, (place, other)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_facts_about_other_distances_do_not_help_between_right_ones(name: str) -> None:
+    """An event is shown to come one iteration too late, or to follow one that is too early, in all but the ends."""
+    statement, evidence = stored(name)
+    for place, fact in enumerate(evidence["facts"]):
+        rest = [*evidence["facts"][:place], *evidence["facts"][place + 1 :]]
+        path = fact["path"]
+        shifted = [[*path[:-1], [path[-1][0], path[-1][1] + 1]], [[path[0][0], path[0][1] - 1], *path[1:]]]
+        last = fact["high"]
+        if fact["moves"] == 1:
+            ends = [fact | {"high": fact["low"], "moves": 0}, fact | {"low": last, "moves": 2}]
+            more = {"low": fact["low"] + 1, "high": last - 1, "least": fact["least"] + 2}
+        else:
+            ends, more = [fact | {"most": fact["least"]}], {"least": fact["least"] + 1}
+        for step, other in zip((-1, 0), shifted, strict=True):
+            if evidence["events"][path[step][0]][1] == "loop" and "most" not in fact:
+                facts = [*rest, *ends, fact | more | {"path": other}]
+                assert told("pipeline", statement, evidence | {"facts": facts})[0] == 1, (fact, other)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -668,6 +695,8 @@ SAFE = (0, "safe for every N >= 0")
         (last(op("arrive_tx", bytes=2**20 - 1, **LAST)), SAFE),
         (last(op("arrive_tx", bytes=2**20, **LAST)), (1, "too many bytes are outstanding")),
         (last(op("arrive", **LAST), COPY), (1, "more bytes are delivered than expected")),
+        (last(op("tma_store", buf="L", idx_abs=-1)), SAFE),
+        (last(op("tma_store", buf="L")), (1, "a store may run at the end")),
         (last(wait("last"), end=0), (1, "a wait is for a phase that never completes")),
         (last(wait("last", ph=-1)), SAFE),
         (last(wait("last", ph=-2)), (1, "a wait is for a phase that never completes")),
@@ -738,6 +767,26 @@ def test_stores_end(name: str, number: int, n: int, left: bool) -> None:
     assert found == ((1, "a store may run at the end") if left else (0, "safe for every N >= 0"))
     code, _ = told("pipeline", statement | {"policy": "practice"}, evidence)
     assert code == 0
+
+
+@pytest.mark.parametrize("trip", ["N5", "N+", "N - x", "M", "N-1.0", "2N", "N+0000001"])
+def test_trips_are_n_and_a_constant(trip: str) -> None:
+    statement, evidence = stored(NAMES[0])
+    statement["pipeline"]["roles"][0]["trip"] = trip
+    assert refusal(statement["pipeline"], evidence) == (
+        1,
+        "certificate.statement.pipeline.roles[0].trip is not N with a constant",
+    )
+
+
+@pytest.mark.parametrize(
+    "entries",
+    [op("arrive", bar="full", idx_abs=0), op("write", buf="A", idx_abs=0), op("mma_arrive", bar="full", idx_abs=0)],
+)
+def test_what_all_iterations_add_to_one_index_is_not_decided(entries: Document) -> None:
+    statement, evidence = stored(NAMES[0])
+    statement["pipeline"]["roles"][0]["loop"].append(entries)
+    assert refusal(statement["pipeline"], evidence) == (2, "load.loop[3] adds to one index in all iterations")
 
 
 def test_a_seal_of_another_document_is_refused_last() -> None:
