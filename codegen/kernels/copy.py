@@ -13,7 +13,7 @@ from layoutalg.codegen.kernel import STATUS_DONE, STATUS_TIMEOUT, KernelSource, 
 from layoutalg.codegen.kernels import answer
 from layoutalg.codegen.kernels.answer import CHECK, ArrayKernel
 from layoutalg.codegen.kernels.arguments import ends
-from layoutalg.codegen.kernels.ring import PARAMETERS, RING, checked_tiles, mover, tile_plan
+from layoutalg.codegen.kernels.ring import PARAMETERS, checked_tiles, mover, tile_plan
 from layoutalg.codegen.kernels.turned import fields
 from layoutalg.codegen.portable import TENSOR_PRELUDE, portable_prelude
 from layoutalg.targets.registry import vendor_of
@@ -165,7 +165,7 @@ def _ring(
     )  # fmt: skip
     movers = mover(load, f"{name}_load", f"Loads a tile: {told}.", order, inner)
     movers += mover(store, f"{name}_store", f"Stores a tile: {told}.", order, inner)
-    kernel = KernelSource(name, TENSOR_PRELUDE + RING + movers + text, target, 32, smem, PARAMETERS)
+    kernel = KernelSource(name, TENSOR_PRELUDE + movers + text, target, 32, smem, PARAMETERS)
     moved = 2 * prod(extents) * size
     arrays = ends(extents, extents, size, load.problem.base_align_bytes)
     return ArrayKernel(kernel, tiles, what, moved, arrays, maps=(load.raw, store.raw), persistent=True)

@@ -25,17 +25,6 @@ MOST_COORDINATE = 1 << 31
 SPANS = {name: SWIZZLE_TABLE[name].span_bytes if name != "NONE" else 0 for name in PLAIN}
 PARAMETERS = ((MAP_TYPE, "from"), (MAP_TYPE, "into"), ("int", PERSISTENT_GRID), ("int*", "status"))
 
-RING = r"""
-#ifndef LA_HOST
-// Waits until the copy engine has read the sources of all but the last `pending` committed stores.
-template <int pending>
-__device__ __forceinline__ void la_store_wait_read()
-{
-    asm volatile("cp.async.bulk.wait_group.read %0;" :: "n"(pending) : "memory");
-}
-#endif
-"""
-
 _MOVER = """
 // {title}
 __device__ __forceinline__ void {name}(

@@ -18,7 +18,7 @@ from layoutalg.codegen.kernel import STATUS_DONE, STATUS_TIMEOUT, KernelSource, 
 from layoutalg.codegen.kernels import answer
 from layoutalg.codegen.kernels.answer import CHECK, ArrayKernel
 from layoutalg.codegen.kernels.arguments import ends
-from layoutalg.codegen.kernels.ring import PARAMETERS, RING, checked_tiles, mover, tile_plan
+from layoutalg.codegen.kernels.ring import PARAMETERS, checked_tiles, mover, tile_plan
 from layoutalg.codegen.kernels.turned import fields, turned_words, vector_of
 from layoutalg.codegen.portable import TENSOR_PRELUDE
 from layoutalg.codegen.thread_numbers import IntArray, Numbers
@@ -151,7 +151,7 @@ def transpose_ring_kernel(
         status_timeout=STATUS_TIMEOUT,
     )  # fmt: skip
     kernel = KernelSource(
-        name, TENSOR_PRELUDE + RING + movers + "".join(numbers.tables) + text, target, threads, smem, PARAMETERS
+        name, TENSOR_PRELUDE + movers + "".join(numbers.tables) + text, target, threads, smem, PARAMETERS
     )
     arrays = ends((rows, cols), (cols, rows), size, load.problem.base_align_bytes)
     moved, maps = 2 * rows * cols * size, (load.raw, store.raw)

@@ -1,12 +1,3 @@
-#ifndef LA_HOST
-// Waits until the copy engine has read the sources of all but the last `pending` committed stores.
-template <int pending>
-__device__ __forceinline__ void la_store_wait_read()
-{
-    asm volatile("cp.async.bulk.wait_group.read %0;" :: "n"(pending) : "memory");
-}
-#endif
-
 // Loads a tile: box 32x16x2 (innermost first), swizzle 128B.
 __device__ __forceinline__ void la_copy_1024x4096_b32_tma_load(
     const la_tensor_map* map, la_u32 tile_address, la_u32 barrier, int tile)
