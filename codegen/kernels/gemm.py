@@ -28,7 +28,7 @@ from layoutalg.ground.record import Checked
 from layoutalg.proofs.dtypes import element_type
 from layoutalg.proofs.pipeline.document import Barrier, Buffer, Op, Pipeline, Role
 from layoutalg.proofs.wgmma import OperandPlan
-from layoutalg.synth.wgmma import wgmma
+from layoutalg.synth.wgmma.plan import wgmma
 from layoutalg.targets.nvidia.swizzles import SWIZZLE_TABLE
 from layoutalg.targets.nvidia.wgmma import require_wgmma
 
@@ -163,7 +163,7 @@ def gemm_kernel(
         out_columns: Columns of a result that leave at once.
         name: Kernel symbol.
 
-    Raises: MalformedError: LA945, LA340, LA985. InfeasibleError: LA946, LA948. InadmissibleError: no descriptor does it.
+    Raises: MalformedError: LA945, LA340, LA985. InfeasibleError: LA946, LA948. AdmissibilityError: no descriptor does it.
 
     Example:
         >>> made = gemm_kernel((4096, 4096, 4096))
@@ -174,7 +174,8 @@ def gemm_kernel(
     kind = element_type(dtype)
     CHECK.choice(kind.name, "dtype", INPUTS)
     CHECK.choice(result, "result", RESULTS)
-    require_wgmma(answer.checked_target(target).name)
+    answer.checked_target(target)
+    require_wgmma(target)
     size = kind.bits // 8
     depth = SPAN // size
     tm, tn, tk = (128, 256, depth) if tile is None else answer.checked_shape(tile, 3)
@@ -216,6 +217,17 @@ def _operand(side: str, dtype: str, tile: tuple[int, int], target: str) -> Opera
     return wgmma(side, dtype, tile, f"Sw<3,{base},3> o 0 o ({rows},{k}):({k},1)", target)
 
 
+_SETTLE = r"""
+// Whatever uses the accumulators stays behind the wait for the multiplies that write them.
+template <int n>
+__device__ __forceinline__ void la_settle(float (&d)[n])
+{
+#ifndef LA_HOST
+#pragma unroll
+    for (int i = 0; i < n; ++i) asm volatile("" : "+f"(d[i]) :: "memory");
+#endif
+}
+"""
 _TILE = """\
 const int tile = (int)blockIdx.x + turn * blocks;
 const int group = tile / {whole} * {together}, rest = tile % {whole};
@@ -239,7 +251,7 @@ def _program(
     leave = f"{name}_d(&map_d, $C, row + which * {tm // consumers} + step / {tn // columns} * {GROUP_ROWS}, "
     leave += f"column + step % {tn // columns} * {columns});"
     kind, k = plans["A"].problem.dtype, operands[0].problem.instruction_k
-    before = wgmma_prelude(kind, operands[1].rows)
+    before = wgmma_prelude(kind, operands[1].rows) + _SETTLE
     before += mover(plans["A"], f"{name}_a", "Loads a tile of A.") + mover(plans["B"], f"{name}_b", "Loads a tile of B.")
     before += mover(plans["D"], f"{name}_d", "Stores a part of a result.")
     threads = (1 + consumers) * WARPS * WARP
@@ -288,7 +300,7 @@ def _write(columns: int, tn: int, result: str, numbers: Numbers) -> str:
     """Statements that write one part of the accumulators to shared memory as the store's descriptor reads it."""
     t = np.arange(WARPS * WARP)
     row, half = t // WARP * 16 + t % 16, t % WARP // 16
-    pack, lines = RESULTS[result], []
+    pack, lines = RESULTS[result], ["la_settle(acc);"]
     panel = min(columns, 64)
     for group in range(columns // 16):
         chunk = group % (panel // 16) * 2 + half

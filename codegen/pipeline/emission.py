@@ -14,7 +14,8 @@ from layoutalg.codegen.kernel import STATUS_DONE, STATUS_TIMEOUT, KernelSource, 
 from layoutalg.codegen.kernels.answer import fitting
 from layoutalg.codegen.pipeline.program import CHECK, SLOT_ALIGN, WARP, Loop, Program, Worker
 from layoutalg.codegen.portable import TENSOR_PRELUDE
-from layoutalg.ground.errors import Diagnostic, InadmissibleError
+from layoutalg.codegen.prelude import PIPELINE_PRELUDE
+from layoutalg.ground.errors import Diagnostic, AdmissibilityError
 from layoutalg.ground.verdict import Proved, Unknown
 from layoutalg.proofs.pipeline.decision import verify
 from layoutalg.proofs.pipeline.document import Op, Part
@@ -109,7 +110,7 @@ def emit(program: Program, name: str, target: str = "sm_90a", *, title: str = ""
         unproved: Whether a pipeline that is not proved may be emitted; the text then says so.
 
     Raises:
-        InadmissibleError: LA986: the pipeline is refuted, or not proved.
+        AdmissibilityError: LA986: the pipeline is refuted, or not proved.
         MalformedError: LA985. InfeasibleError: LA946: shared memory.
     """
     checked_name(name)
@@ -118,7 +119,7 @@ def emit(program: Program, name: str, target: str = "sm_90a", *, title: str = ""
     proof = found if isinstance(found, Proved) else None
     if proof is None and not unproved:
         because = found.reason if isinstance(found, Unknown) else str(found)
-        raise InadmissibleError(Diagnostic("LA986", "the pipeline is not proved", (f"kernel {name}",), because))
+        raise AdmissibilityError(Diagnostic("LA986", "the pipeline is not proved", (f"kernel {name}",), because))
     memory = placed(program, target)
     writer = _Writer(program, memory)
     roles = "".join([writer.worker(worker, first) for worker, first in program.firsts()])
@@ -137,7 +138,7 @@ def emit(program: Program, name: str, target: str = "sm_90a", *, title: str = ""
         inits="".join(inits), start=_indented(program.start, 4), roles=roles, timeout=STATUS_TIMEOUT, done=STATUS_DONE,
     )  # fmt: skip
     kernel = KernelSource(
-        name, TENSOR_PRELUDE + program.before + _WAIT + text, target, threads, memory.size, parameters,
+        name, TENSOR_PRELUDE + PIPELINE_PRELUDE + program.before + _WAIT + text, target, threads, memory.size, parameters,
         barriers=tuple([(one, memory.barriers[one], ring.slots) for one, ring in program.pipeline.barriers]),
         roles=tuple(_who(program)),
     )  # fmt: skip
@@ -216,7 +217,7 @@ class _Writer:
 
     def worker(self, worker: Worker, first: int) -> str:
         """Return the text of a worker's warps."""
-        last = first + worker.warps * worker.copies
+        last = first + worker.all_warps
         names = [", ".join(worker.names(loop)) for loop in worker.loops]
         lines = [f"    if (warp >= {first} && warp < {last}) {{  // {'; '.join(names)}"]
         if worker.registers:
@@ -227,17 +228,17 @@ class _Writer:
             lines.append(f"        if (warp == {first} && la_elect()) {{")
         else:
             many = worker.warps * WARP
-            group = f"(warp - {first}) / {worker.warps}" if worker.copies > 1 else "0"
+            group = f"(warp - {first}) / {worker.warps}" if worker.equal else "0"
             lines.append(f"        const la_u32 which = {group}, t = threadIdx.x - {first * WARP} - which * {many};")
             lines.append("        const bool leader = la_elect(), issuer = leader && t < 32;")
         by = 12 if worker.elected else 8
         text = "\n".join(lines) + "\n" + self._loops(worker, by)
-        self.ids += worker.copies * (worker.warps > 1 and not worker.elected)
+        self.ids += max(1, worker.equal) * (worker.warps > 1 and not worker.elected)
         return text + "        }\n" * worker.elected + "    }\n"
 
     def _loops(self, worker: Worker, by: int) -> str:
         """The text of a worker's roles, without and with turns."""
-        ids = f"{self.ids} + which" if worker.copies > 1 else f"{self.ids}"
+        ids = f"{self.ids} + which" if worker.equal else f"{self.ids}"
         roles = [
             _Role(self, worker, loop, "abcdefgh"[place] if place else "", ids)
             for place, loop in enumerate(worker.loops)
@@ -359,7 +360,7 @@ class _Role:
         first, stride = self.writer.memory.buffers[op.buf]
         depth = self.writer.rings[op.buf]
         slot, _ = self._slot(part, op, op.buf)
-        mine = self.worker.copies > 1 and op.buf.endswith("0")
+        mine = self.worker.equal and op.buf.endswith("0")
         name = op.buf[:-1] if mine else op.buf
         parts = [f"{first}"] if first else []
         parts += [f"{stride} * {slot}"] if slot != "0" else []

@@ -50,7 +50,7 @@ class Worker(Checked, code="LA985"):
     Args:
         loops: What they run.
         warps: Warps of one role.
-        copies: Number of equal roles, NAME0, NAME1, ...; buffers NAME0, NAME1, ... are their own.
+        equal: Number of equal roles, NAME0, NAME1, ... with buffers NAME0, NAME1, ... of their own; 0: one role NAME.
         elected: Whether one thread runs everything.
         registers: Registers of a thread after ``setmaxnreg``; 0 leaves them.
         start: C text before everything.
@@ -59,7 +59,7 @@ class Worker(Checked, code="LA985"):
 
     loops: tuple[Loop, ...]
     warps: int = 1
-    copies: int = 1
+    equal: int = 0
     elected: bool = False
     registers: int = 0
     start: str = ""
@@ -67,14 +67,19 @@ class Worker(Checked, code="LA985"):
 
     def _validate(self) -> None:
         CHECK.integer(self.warps, "warps", 1, MOST_WARPS + 1)
-        CHECK.integer(self.copies, "copies", 1, MOST_WARPS + 1)
+        CHECK.integer(self.equal, "equal", 0, MOST_WARPS + 1)
         if self.registers and (self.registers % 8 or not 24 <= self.registers <= 256 or self.warps % 4):
             rule = "must be 0, or a multiple of 8 from 24 to 256 for whole warpgroups"
             raise CHECK.malformed("registers", rule, self.registers)
 
+    @property
+    def all_warps(self) -> int:
+        """The warps of all its roles."""
+        return self.warps * max(1, self.equal)
+
     def names(self, loop: Loop) -> tuple[str, ...]:
         """The names of the roles that a loop stands for."""
-        return (loop.role,) if self.copies == 1 else tuple([f"{loop.role}{which}" for which in range(self.copies)])
+        return tuple([f"{loop.role}{which}" for which in range(self.equal)]) or (loop.role,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +118,7 @@ class Program(Checked, code="LA985"):
                 self._loop(worker, loop, [roles[name] for name in worker.names(loop)])
         for name, plan in self.plans:
             self._plan(name, upheld(plan))
-        if sum([worker.warps * worker.copies for worker in self.workers]) > MOST_WARPS:
+        if sum([worker.all_warps for worker in self.workers]) > MOST_WARPS:
             raise CHECK.malformed("workers", f"must have at most {MOST_WARPS} warps", "more")
 
     def _loop(self, worker: Worker, loop: Loop, roles: list[Role]) -> None:
@@ -165,12 +170,12 @@ class Program(Checked, code="LA985"):
         first = 0
         for worker in self.workers:
             yield worker, first
-            first += worker.warps * worker.copies
+            first += worker.all_warps
 
     @property
     def warps(self) -> int:
         """The warps of a block."""
-        return sum([worker.warps * worker.copies for worker in self.workers])
+        return sum([worker.all_warps for worker in self.workers])
 
 
 def own(name: str, which: int) -> str:
