@@ -250,8 +250,7 @@ def _program(
     write = _write(columns, tn, result, numbers)
     leave = f"{name}_d(&map_d, $C, row + which * {tm // consumers} + step / {tn // columns} * {GROUP_ROWS}, "
     leave += f"column + step % {tn // columns} * {columns});"
-    kind, k = plans["A"].problem.dtype, operands[0].problem.instruction_k
-    before = wgmma_prelude(kind, operands[1].rows) + _SETTLE
+    before = wgmma_prelude(operands[0].problem.dtype, operands[1].rows) + _SETTLE
     before += mover(plans["A"], f"{name}_a", "Loads a tile of A.") + mover(plans["B"], f"{name}_b", "Loads a tile of B.")
     before += mover(plans["D"], f"{name}_d", "Stores a part of a result.")
     threads = (1 + consumers) * WARPS * WARP
