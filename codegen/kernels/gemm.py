@@ -1,8 +1,8 @@
 """Matrix products: tiles by the copy engine through a ring, warpgroup multiplies, results stored by the copy engine.
 
-One role loads, each of the others multiplies 64 rows or a multiple of them; blocks are persistent. While a result leaves,
-the loads of the next tile are on their way. Tiles are taken in groups of rows, so that the blocks that run at the same
-time share rows of A and B in the L2 cache.
+One role loads, each of the others multiplies 64 rows or a multiple of them; blocks are persistent. While a result
+leaves, the loads of the next tile are on their way. Tiles are taken in groups of rows, so that the blocks that run at
+the same time share rows of A and B in the L2 cache.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from layoutalg.codegen.kernel import KernelSource, checked_name
 from layoutalg.codegen.kernels import answer
 from layoutalg.codegen.kernels.answer import CHECK, PERSISTENT_GRID
 from layoutalg.codegen.kernels.arguments import ArrayArgument, Place, checked_places
-from layoutalg.codegen.kernels.ring import checked_tiles, mover, tile_plan
+from layoutalg.codegen.kernels.ring import checked_tiles, mover, tile_plan, tiles_of_block
 from layoutalg.codegen.launch import place_map
 from layoutalg.codegen.pipeline.emission import Emitted, emit
 from layoutalg.codegen.pipeline.program import WARP, Loop, Program, Worker
@@ -163,7 +163,8 @@ def gemm_kernel(
         out_columns: Columns of a result that leave at once.
         name: Kernel symbol.
 
-    Raises: MalformedError: LA945, LA340, LA985. InfeasibleError: LA946, LA948. AdmissibilityError: no descriptor does it.
+    Raises: MalformedError: LA945, LA340, LA985. InfeasibleError: LA946, LA948. AdmissibilityError: no descriptor does
+        it.
 
     Example:
         >>> made = gemm_kernel((4096, 4096, 4096))
@@ -200,7 +201,7 @@ def gemm_kernel(
     name = f"la_gemm_{m}x{n}x{k}_{kind.name}" if name is None else checked_name(name)
     program = _program(pipeline, plans, (a, b), (mt, nt, -(-k // tk)), (tm, tn, tk), consumers, result, columns,
                        CHECK.integer(together, "together", 1), name)  # fmt: skip
-    title = f"D[{m}, {n}] = A[{m}, {k}] B[{n}, {k}]^T, {kind.name} to {result}, tiles of {tm} x {tn} x {tk}"
+    title = f"D[{m}, {n}] = A[{m}, {k}] B[{n}, {k}]^T, {kind.name} to {result}, tiles of {tm} x {tn} x {tk}."
     emitted = emit(program, name, target, title=title)
     arrays = (
         ArrayArgument("a", (m, k), size, 128), ArrayArgument("b", (n, k), size, 128),
@@ -247,11 +248,13 @@ def _program(
             ("loop[3]", f"{name}_b(&map_b, $B, $bar, column, step * {tk});"))  # fmt: skip
     numbers = Numbers()
     multiply, registers = _multiply(operands, tile, consumers)
-    write = _write(columns, tn, result, numbers)
+    write = _write(columns, result, numbers)
     leave = f"{name}_d(&map_d, $C, row + which * {tm // consumers} + step / {tn // columns} * {GROUP_ROWS}, "
     leave += f"column + step % {tn // columns} * {columns});"
     before = wgmma_prelude(operands[0].problem.dtype, operands[1].rows) + _SETTLE
-    before += mover(plans["A"], f"{name}_a", "Loads a tile of A.") + mover(plans["B"], f"{name}_b", "Loads a tile of B.")
+    before += mover(plans["A"], f"{name}_a", "Loads a tile of A.") + mover(
+        plans["B"], f"{name}_b", "Loads a tile of B."
+    )
     before += mover(plans["D"], f"{name}_d", "Stores a part of a result.")
     threads = (1 + consumers) * WARPS * WARP
     most = (65536 - LOADER_REGISTERS * WARPS * WARP) // (consumers * WARPS * WARP) // 8 * 8
@@ -267,7 +270,7 @@ def _program(
     parameters = ((MAP_TYPE, "map_a"), (MAP_TYPE, "map_b"), (MAP_TYPE, "map_d"), ("int", PERSISTENT_GRID))
     return Program(
         pipeline, workers, parameters, plans=(("A", plans["A"]), ("B", plans["B"]), ("C0", plans["D"])),
-        turns=f"({mt * nt} - (int)blockIdx.x + blocks - 1) / blocks", before=before + "".join(numbers.tables),
+        turns=tiles_of_block(mt * nt), before=before + "".join(numbers.tables),
     )  # fmt: skip
 
 
@@ -295,7 +298,7 @@ def _multiply(operands: tuple[OperandPlan, OperandPlan], tile: tuple[int, int, i
     return "\n".join(lines), groups * across * each
 
 
-def _write(columns: int, tn: int, result: str, numbers: Numbers) -> str:
+def _write(columns: int, result: str, numbers: Numbers) -> str:
     """Statements that write one part of the accumulators to shared memory as the store's descriptor reads it."""
     t = np.arange(WARPS * WARP)
     row, half = t // WARP * 16 + t % 16, t % WARP // 16

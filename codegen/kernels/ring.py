@@ -23,7 +23,7 @@ from layoutalg.targets.nvidia.tensormap.limits import MAX_PHASE_BYTES
 
 MOST_COORDINATE = 1 << 31
 SPANS = {name: SWIZZLE_TABLE[name].span_bytes if name != "NONE" else 0 for name in PLAIN}
-PARAMETERS = ((MAP_TYPE, "from"), (MAP_TYPE, "into"), ("int", PERSISTENT_GRID), ("int*", "status"))
+PARAMETERS = ((MAP_TYPE, "from"), (MAP_TYPE, "into"), ("int", PERSISTENT_GRID))
 
 _MOVER = """
 // {title}
@@ -121,3 +121,8 @@ def origins(tile: Sequence[int], order: Sequence[int], counts: Sequence[int]) ->
         found[dim] = "0" if counts[dim] == 1 else f"{number} * {tile[dim]}"
         before *= counts[dim]
     return ", ".join([found[dim] for dim in range(len(tile))])
+
+
+def tiles_of_block(tiles: int) -> str:
+    """Return the C expression of how many of the tiles a persistent block takes."""
+    return f"({tiles} - (int)blockIdx.x + {PERSISTENT_GRID} - 1) / {PERSISTENT_GRID}"

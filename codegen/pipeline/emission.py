@@ -15,7 +15,7 @@ from layoutalg.codegen.kernels.answer import fitting
 from layoutalg.codegen.pipeline.program import CHECK, SLOT_ALIGN, WARP, Loop, Program, Worker
 from layoutalg.codegen.portable import TENSOR_PRELUDE
 from layoutalg.codegen.prelude import PIPELINE_PRELUDE
-from layoutalg.ground.errors import Diagnostic, AdmissibilityError
+from layoutalg.ground.errors import AdmissibilityError, Diagnostic
 from layoutalg.ground.verdict import Proved, Unknown
 from layoutalg.proofs.pipeline.decision import verify
 from layoutalg.proofs.pipeline.document import Op, Part
@@ -123,7 +123,7 @@ def emit(program: Program, name: str, target: str = "sm_90a", *, title: str = ""
     memory = placed(program, target)
     writer = _Writer(program, memory)
     roles = "".join([writer.worker(worker, first) for worker, first in program.firsts()])
-    lines = [f"{title}."] * bool(title)
+    lines = title.splitlines()
     lines += ["Pipeline: " + (f"safe for every N >= {program.pipeline.least}" if proof else "NOT PROVED") + "."]
     lines += str(program.pipeline).splitlines()[1:]
     inits = []
@@ -138,7 +138,8 @@ def emit(program: Program, name: str, target: str = "sm_90a", *, title: str = ""
         inits="".join(inits), start=_indented(program.start, 4), roles=roles, timeout=STATUS_TIMEOUT, done=STATUS_DONE,
     )  # fmt: skip
     kernel = KernelSource(
-        name, TENSOR_PRELUDE + PIPELINE_PRELUDE + program.before + _WAIT + text, target, threads, memory.size, parameters,
+        name, "".join([TENSOR_PRELUDE, PIPELINE_PRELUDE, program.before, _WAIT, text]), target, threads, memory.size,
+        parameters,
         barriers=tuple([(one, memory.barriers[one], ring.slots) for one, ring in program.pipeline.barriers]),
         roles=tuple(_who(program)),
     )  # fmt: skip
@@ -402,6 +403,7 @@ class _Role:
             lines.append("la_wgmma_commit();")
         elif op.op == "mma_wait":
             lines.append(f"la_wgmma_wait<{op.n}>();")
+            lines += self._body(where, op, current) if where in self.bodies else []
         elif op.op == "bulk_commit":
             lines.append(f"{issuer}la_store_commit();")
         elif op.op == "bulk_wait":

@@ -22,8 +22,11 @@ WARP = 32
 MOST_WARPS = 32
 SLOT_ALIGN = 1024
 """Alignment of slots: the period of the widest swizzle (PTX ISA 9.1, section 5.5.7)."""
-BODIES = ("tma_load", "tma_store", "read", "write", "mma")
-"""Ops that have text of their own."""
+BODIES = ("tma_load", "tma_store", "read", "write", "mma", "mma_wait")
+"""Ops that have text of their own; that of ``mma_wait`` comes behind it."""
+
+
+EMITTED = (*BODIES, "wait", "arrive", "arrive_tx", "expect", "mma_commit", "bulk_commit", "bulk_wait", "proxy_fence")
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +126,8 @@ class Program(Checked, code="LA985"):
 
     def _loop(self, worker: Worker, loop: Loop, roles: list[Role]) -> None:
         places = {f"{part}[{place}]": op for part, place, op in roles[0].ops()}
+        for place, op in places.items():
+            CHECK.choice(op.op, f"{loop.role}.{place}", EMITTED)
         for place, _ in loop.bodies:
             if CHECK.choice(place, f"bodies of {loop.role}", places) and places[place].op not in BODIES:
                 raise CHECK.malformed(place, f"must be one of {', '.join(BODIES)}", places[place].op)
