@@ -190,6 +190,12 @@ __device__ __forceinline__ la_u32 la_pack_f16(float low, float high)
     return word;
 }
 #endif
+
+// Waits for a phase, unless an earlier wait has given up; notes which one did, and in which iteration.
+__device__ __forceinline__ void la_wait_phase(la_u32 barrier, la_u32 parity, int wait, int k, int& gave_up)
+{
+    if (gave_up == 0 && !la_wait_parity(barrier, parity)) gave_up = wait << 8 | (k & 0x7FFF) << 16;
+}
 """
 """What blocks of several roles need besides ``PRELUDE``: arrivals, role barriers, registers, packed halves."""
 

@@ -130,7 +130,9 @@ def _ring(
         before=mover(load, f"{name}_load", f"Loads a tile: {told}.")
         + mover(store, f"{name}_store", f"Stores a tile: {told}."),
     )  # fmt: skip
-    kernel = emit(program, name, target, title=f"{answer.sentence(what)}.").kernel
+    kernel = emit(
+        program, name, target, title=f"{answer.sentence(what)}: tiles of {' x '.join(map(str, tile))}."
+    ).kernel
     arrays = ends(extents, extents, size, load.problem.base_align_bytes)
     moved = 2 * prod(extents) * size
     return ArrayKernel(kernel, tiles, what, moved, arrays, maps=(load.raw, store.raw), persistent=True)

@@ -24,14 +24,6 @@ BARRIER_BYTES = 8
 REGISTERS = 65536
 """Registers of a multiprocessor (CUDA C++ programming guide, technical specifications per compute capability)."""
 
-_WAIT = """
-// Waits for a phase, unless an earlier wait has given up; notes which one did, and in which iteration.
-__device__ __forceinline__ void la_wait_phase(la_u32 barrier, la_u32 parity, int wait, int k, int& gave_up)
-{
-    if (gave_up == 0 && !la_wait_parity(barrier, parity)) gave_up = wait << 8 | (k & 0x7FFF) << 16;
-}
-"""
-
 _KERNEL = """
 {title}
 extern "C" __global__ void __launch_bounds__({threads}, 1) {name}(
@@ -115,12 +107,12 @@ def emit(program: Program, name: str, target: str = "sm_90a", *, title: str = ""
     """
     checked_name(name)
     CHECK.kind(program, Program, "program")
+    memory = placed(program, target)
     found = verify(program.pipeline, target)
     proof = found if isinstance(found, Proved) else None
     if proof is None and not unproved:
         because = found.reason if isinstance(found, Unknown) else str(found)
         raise AdmissibilityError(Diagnostic("LA986", "the pipeline is not proved", (f"kernel {name}",), because))
-    memory = placed(program, target)
     writer = _Writer(program, memory)
     roles = "".join([writer.worker(worker, first) for worker, first in program.firsts()])
     lines = title.splitlines()
@@ -138,7 +130,7 @@ def emit(program: Program, name: str, target: str = "sm_90a", *, title: str = ""
         inits="".join(inits), start=_indented(program.start, 4), roles=roles, timeout=STATUS_TIMEOUT, done=STATUS_DONE,
     )  # fmt: skip
     kernel = KernelSource(
-        name, "".join([TENSOR_PRELUDE, PIPELINE_PRELUDE, program.before, _WAIT, text]), target, threads, memory.size,
+        name, "".join([TENSOR_PRELUDE, PIPELINE_PRELUDE, program.before, text]), target, threads, memory.size,
         parameters,
         barriers=tuple([(one, memory.barriers[one], ring.slots) for one, ring in program.pipeline.barriers]),
         roles=tuple(_who(program)),
@@ -174,7 +166,7 @@ def placed(program: Program, target: str) -> Memory:
 
 
 def _indented(text: str, by: int) -> str:
-    return "".join([" " * by + line + "\n" for line in text.splitlines()])
+    return "".join([(" " * by + line).rstrip() + "\n" for line in text.splitlines()])
 
 
 @dataclass(slots=True)
@@ -220,7 +212,8 @@ class _Writer:
         """Return the text of a worker's warps."""
         last = first + worker.all_warps
         names = [", ".join(worker.names(loop)) for loop in worker.loops]
-        lines = [f"    if (warp >= {first} && warp < {last}) {{  // {'; '.join(names)}"]
+        above = f"warp >= {first} && " if first else ""
+        lines = [f"    if ({above}warp < {last}) {{  // {'; '.join(names)}"]
         if worker.registers:
             launched = REGISTERS // (self.program.warps * WARP) // 8 * 8
             how = "dec" if worker.registers < launched else "inc"
@@ -230,7 +223,8 @@ class _Writer:
         else:
             many = worker.warps * WARP
             group = f"(warp - {first}) / {worker.warps}" if worker.equal else "0"
-            lines.append(f"        const la_u32 which = {group}, t = threadIdx.x - {first * WARP} - which * {many};")
+            before = f" - {first * WARP}" if first else ""
+            lines.append(f"        const la_u32 which = {group}, t = (threadIdx.x{before}) % {many};")
             lines.append("        const bool leader = la_elect(), issuer = leader && t < 32;")
         by = 12 if worker.elected else 8
         text = "\n".join(lines) + "\n" + self._loops(worker, by)
@@ -252,7 +246,8 @@ class _Writer:
         if not self.program.turns:
             (_, loop, _), trip = texts[0], roles[0].role.trip
             head = f"{pad}const int trips = {self.program.trips}{f' {trip:+d}' if trip else ''};\n{pad}int k = 0;\n"
-            return start + before + head + (f"{pad}for (; k < trips; ++k) {{\n{loop}{pad}}}\n" if loop else "") + after
+            head += f"{pad}for (; k < trips; ++k) {{\n{loop}{pad}}}\n"
+            return start + before + head * bool(loop) + after
         head = f"{pad}const int turns = {self.program.turns};\n"
         loops = _indented(worker.turn, by + 4)
         for role, (_, loop, _) in zip(roles, texts, strict=True):
@@ -282,7 +277,8 @@ class _Role:
         del self.writer.waits[kept:]
         seen = _Threads(seen.read | trial.read, seen.wrote | trial.wrote, seen.waited or trial.waited)
         loop = self.ops("loop", self.role.loop, seen, inner)
-        return pre, loop + self.advance(inner) * bool(loop), self.ops("post", self.role.post, seen, by)
+        post = self.ops("post", self.role.post, seen, by)  # may need counters that the loop does not
+        return pre, loop + self.advance(inner) * bool(loop), post
 
     def pair(self, depth: int) -> tuple[str, str]:
         """The names of the counters of rings with this many slots."""
@@ -367,7 +363,8 @@ class _Role:
         parts += [f"{stride} * {slot}"] if slot != "0" else []
         parts += [f"{stride * depth} * which"] if mine else []
         rest = "".join([f" + {part}" for part in parts])
-        current[name], current[f"{name}_byte"] = f"(shared{rest})", f"(first_byte{rest})"
+        for key, base in ((name, "shared"), (f"{name}_byte", "first_byte")):
+            current[key] = f"({base}{rest})" if rest else base
 
     def _op(
         self, where: str, part: Part, op: Op, seen: _Threads, multiplied: set[str], current: dict[str, str]

@@ -137,6 +137,10 @@ class Program(Checked, code="LA985"):
         for which, role in enumerate(roles):
             if _ops(role, which) != _ops(roles[0], 0):
                 raise CHECK.malformed(role.name, f"must have the ops of {roles[0].name}", role.name)
+        if not roles[0].loop and any(_moves(op) for op in roles[0].post):
+            raise CHECK.malformed(
+                roles[0].name, "must have a loop before ops whose index is the number of its iterations", ""
+            )
         if self.turns and (roles[0].trip or (roles[0].pre and loop is not worker.loops[0])):
             raise CHECK.malformed(roles[0].name, "must run N times, and begin with its loop, as one of several", "")
         if not self.turns and len(worker.loops) > 1:
@@ -181,6 +185,10 @@ class Program(Checked, code="LA985"):
     def warps(self) -> int:
         """The warps of a block."""
         return sum([worker.all_warps for worker in self.workers])
+
+
+def _moves(op: Op) -> bool:
+    return bool(op.bar or op.buf) and op.idx_abs is None
 
 
 def own(name: str, which: int) -> str:
