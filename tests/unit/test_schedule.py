@@ -31,10 +31,11 @@ def chain(*ops, edges, rings=(), roles=ROLES, crossing=0):
     return Work("chain", ops, edges, rings, roles, crossing)
 
 
-def ring(load=(10, 100), use=(20, 40), size=4096, **more):
-    """A load into a ring that one op reads."""
+def ring(load=(10, 100), use=(20, 40), size=4096, distance=0, **more):
+    """A load into a ring that one op reads, also some iterations later if there is a distance."""
     ops = WorkOp("load", "tma", *load, variable=True), WorkOp("use", "tensor", *use, **more)
-    return chain(*ops, edges=(Dependence("load", "use", ring="tile"),), rings=(WorkRing("tile", size),), crossing=5)
+    edges = [Dependence("load", "use", far, "tile") for far in {0, distance}]
+    return chain(*ops, edges=edges, rings=(WorkRing("tile", size),), crossing=5)
 
 
 @pytest.mark.parametrize("consumers", [1, 2, 3])
@@ -53,7 +54,8 @@ def test_gemm_registers_are_those_of_two_consumers_and_a_producer():
     found = schedule(gemm_work(128, 256, 64))
     assert sorted(found.registers.values()) == [24, 240, 240]
     assert found.registers[found.roles["load"]] == 24
-    assert 128 * sum(found.registers.values()) <= 65536
+    five = schedule(gemm_work(256, 64, 64, consumers=4))
+    assert sum(five.registers.values()) == 5 * 96  # at launch each of 640 threads has 65536 / 640, a multiple of 8
 
 
 def test_attention_overlaps_softmax_and_products():
@@ -173,10 +175,11 @@ def test_malformed(make, said):
     ("work", "where", "said"),
     [
         (lambda: ring(size=250_000), "ring tile", "a block of sm_90a has 232448"),
+        (lambda: ring(size=120_000, distance=1), "ring tile", "2 slots of 120000 bytes at the least"),
         (lambda: ring(warps=8), "use", "8 warps; its roles have at most 4"),
         (lambda: ring(registers=300), "use", "300 registers of each thread"),
         (lambda: gemm_work(128, 256, 64, consumers=1), "mma0", "256 registers of each thread"),
-        (lambda: dataclasses.replace(ring(), roles=(WorkRole("all"),)), "roles", r"1 roles do not .*\(load\)"),
+        (lambda: dataclasses.replace(ring(), roles=(WorkRole("all"),)), "roles", r"no choice of 1 roles .*\(load\)"),
         (lambda: dataclasses.replace(ring(), roles=tuple(map(WorkRole, "abcdefghi"))), "roles", "1152 threads"),
     ],
 )  # fmt: skip
@@ -241,7 +244,11 @@ def test_layouts_and_schedules_together_beat_one_after_the_other():
     assert together.ii == min(each.values()) == 512
     assert each[layout_first.name] == 912
     assert each[schedule_first.name] > 512
-    assert "layouts two copies (others: one copy, conflicts 912, padded rows" in together.why
+    assert "; layouts: one copy, conflicts 912 cycles, two copies 512 cycles, padded rows" in together.why
+    huge = Candidate("huge", bytes=(("tile", 300_000),))
+    assert schedule(work, candidates=[huge, layouts[1]]).why.endswith("layouts: huge none, two copies 512 cycles")
+    with pytest.raises(InfeasibleError):
+        schedule(work, candidates=[huge])
 
 
 def test_candidates_come_from_joint():
