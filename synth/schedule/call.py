@@ -11,6 +11,7 @@ from typing import Final
 
 from layoutalg.ground.errors import Diagnostic, InfeasibleError, RepresentabilityError
 from layoutalg.ground.picture import Shown
+from layoutalg.ground.verdict import Unknown
 from layoutalg.proofs.pipeline.decision import Proved, verify
 from layoutalg.proofs.pipeline.document import Pipeline
 from layoutalg.synth.schedule.bounds import (
@@ -178,6 +179,9 @@ def _scheduled(work: Work, target: str, deepen: bool, unit: int, steps: int) -> 
     found = _deepened(rounded, target, found) if deepen else found
     pipeline = pipeline_of(rounded, found)
     verdict = verify(pipeline, target)
+    if isinstance(verdict, Unknown):
+        pipeline = pipeline_of(rounded, found, anchored=True)
+        verdict = verify(pipeline, target)
     if not isinstance(verdict, Proved):
         because = f"the verifier says: {str(verdict).splitlines()[0]}"
         raise RepresentabilityError(Diagnostic("LA977", "no pipeline carries the schedule", (work.name,), because))

@@ -119,6 +119,16 @@ def test_roles_are_found_where_they_are_not_stated():
     assert found.roles["load_keys"] not in (found.roles["qk0"], found.roles["qk1"])
 
 
+def test_iterations_without_ops_do_not_hide_the_order_of_a_role():
+    """Signals of one role to itself over two iterations: of two iterations the third runs nothing but the fence."""
+    ops = WorkOp("a", "cuda", 0, 2), WorkOp("b", "sfu", 0, 1), WorkOp("c", "cuda", 0, 1)
+    edges = [Dependence("c", "b", 1, "one"), Dependence("b", "a", 1, "two"), Dependence("c", "c", 1)]
+    edges += [Dependence("c", "a", 2, "one"), Dependence("c", "b", 2)]
+    work = chain(*ops, edges=edges, rings=(WorkRing("one", 0), WorkRing("two", 0)), roles=ROLES[:1])
+    found = schedule(work)
+    assert found.pipeline.roles[0].loop[-1].op == "proxy_fence"
+
+
 # ------------------------------------------------------------------------------------------------------- bad input
 
 
@@ -207,8 +217,8 @@ def test_a_pipeline_that_is_not_proved_is_not_returned(monkeypatch):
 
     real = call.pipeline_of
 
-    def shallow(work, found):
-        document = real(work, found).to_json()
+    def shallow(work, found, anchored=False):
+        document = real(work, found, anchored).to_json()
         document["roles"][-1]["loop"] = [op for op in document["roles"][-1]["loop"] if op["op"] != "arrive"]
         return call.Pipeline.from_json(document)
 
