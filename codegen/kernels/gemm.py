@@ -7,9 +7,10 @@ the same time share rows of A and B in the L2 cache.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import numpy as np
 
@@ -20,7 +21,7 @@ from layoutalg.codegen.kernels.answer import CHECK, PERSISTENT_GRID
 from layoutalg.codegen.kernels.arguments import ArrayArgument, Place, checked_places
 from layoutalg.codegen.kernels.ring import checked_tiles, mover, tile_plan, tiles_of_block
 from layoutalg.codegen.launch import place_map
-from layoutalg.codegen.pipeline.emission import Emitted, emit
+from layoutalg.codegen.pipeline.emission import Emitted, emit, launch_registers
 from layoutalg.codegen.pipeline.program import WARP, Loop, Program, Worker
 from layoutalg.codegen.prelude import wgmma_prelude
 from layoutalg.codegen.thread_numbers import Numbers
@@ -38,8 +39,13 @@ GROUP_ROWS: Final = 64
 WARPS: Final = 4
 RESULTS: Final = {"bf16": "la_pack_bf16", "f16": "la_pack_f16"}
 LOADER_REGISTERS: Final = 40
+OTHER_REGISTERS: Final = 32
+"""Registers of a thread that multiplies beside its accumulators: measured with ptxas 13.0, which needs 26."""
 INPUTS: Final = {"bf16": 16, "f16": 16, "e4m3": 32, "e5m2": 32}
 """Operand types, and K of their instruction."""
+
+
+Part = TypeVar("Part", int, str)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +87,8 @@ class MatmulKernel(Checked):
         """Return the arguments of a launch, one per parameter.
 
         Args:
-            a: A, M x K row-major: an address, an array for a run on the CPU, or a ``DeviceTensor``.
-            b: B, N x K row-major.
+            a: A in its order: an address, an array for a run on the CPU, or a ``DeviceTensor``.
+            b: B in its order.
             d: D, M x N row-major.
             blocks: Blocks of the launch; by default one per tile.
             status: Array for one status word per block, 1 on success; by default a new array.
@@ -143,6 +149,8 @@ def gemm_kernel(
     stages: int = 4,
     consumers: int = 2,
     result: str = "bf16",
+    major_a: str = "K",
+    major_b: str = "K",
     together: int = 16,
     out_columns: int = 128,
     name: str | None = None,
@@ -159,6 +167,8 @@ def gemm_kernel(
         stages: Slots of the ring, 2 to 8.
         consumers: Warpgroups that multiply, 1 to 3.
         result: Type of D: bf16 or f16.
+        major_a: ``"K"``: A is M x K row-major; ``"MN"``: K x M row-major, for 16-bit types.
+        major_b: ``"K"``: B is N x K row-major; ``"MN"``: K x N row-major, for 16-bit types.
         together: Rows of tiles that are taken together.
         out_columns: Columns of a result that leave at once.
         name: Kernel symbol.
@@ -175,6 +185,8 @@ def gemm_kernel(
     kind = element_type(dtype)
     CHECK.choice(kind.name, "dtype", INPUTS)
     CHECK.choice(result, "result", RESULTS)
+    for argument, major in (("major_a", major_a), ("major_b", major_b)):
+        CHECK.choice(major, argument, ("K", "MN") if kind.bits == 16 else ("K",))
     answer.checked_target(target)
     require_wgmma(target)
     size = kind.bits // 8
@@ -188,12 +200,19 @@ def gemm_kernel(
     if tn % columns or columns % 16 or (columns > 64 and columns % 64):
         raise CHECK.malformed("out_columns", f"must divide {tn}, be a multiple of 16, and of 64 above that", columns)
     CHECK.integer(stages, "stages", 2, 9)
+    held, launched = tm // consumers * tn // (WARPS * WARP), launch_registers((1 + consumers) * WARPS * WARP)
+    if held > launched - OTHER_REGISTERS:
+        rule = f"must need at most {launched - OTHER_REGISTERS} accumulators per thread with {consumers} consumers"
+        raise CHECK.malformed("tile", rule, held)
     plans = {
-        "A": tile_plan((m, k), kind.name, (tm, tk), "128B", target, "load"),
-        "B": tile_plan((n, k), kind.name, (tn, tk), "128B", target, "load"),
+        side: tile_plan(_ordered(extents, major), kind.name, _ordered(part, major), "128B", target, "load")
+        for side, extents, part, major in (("A", (m, k), (tm, tk), major_a), ("B", (n, k), (tn, tk), major_b))
+    }
+    plans |= {
         "D": tile_plan((m, n), result, (GROUP_ROWS, columns), "128B" if columns >= 64 else "NONE", target, "store"),
     }
-    a, b = (_operand(side, kind.name, (rows, tk), target) for side, rows in (("A", tm), ("B", tn)))
+    sides = (("A", tm, major_a), ("B", tn, major_b))
+    a, b = (_operand(side, kind.name, (rows, tk), major, target) for side, rows, major in sides)
     pipeline = matmul_pipeline(
         stages, consumers, plans["A"].expect_tx_bytes, plans["B"].expect_tx_bytes, GROUP_ROWS * columns * 2
     )
@@ -204,18 +223,30 @@ def gemm_kernel(
     title = f"D[{m}, {n}] = A[{m}, {k}] B[{n}, {k}]^T, {kind.name} to {result}, tiles of {tm} x {tn} x {tk}."
     emitted = emit(program, name, target, title=title)
     arrays = (
-        ArrayArgument("a", (m, k), size, 128), ArrayArgument("b", (n, k), size, 128),
+        ArrayArgument("a", _ordered((m, k), major_a), size, 128),
+        ArrayArgument("b", _ordered((n, k), major_b), size, 128),
         ArrayArgument("d", (m, n), 2, 128, written=True),
     )  # fmt: skip
     maps = (plans["A"].raw, plans["B"].raw, plans["D"].raw)
     return MatmulKernel(emitted, (m, n, k), (tm, tn, tk), stages, maps, arrays, mt * nt)
 
 
-def _operand(side: str, dtype: str, tile: tuple[int, int], target: str) -> OperandPlan:
-    """The descriptors of a K-major operand with rows of 128 bytes."""
+def _ordered(extents: tuple[Part, Part], major: str) -> tuple[Part, Part]:
+    """Extents (MN, K) as the array has them, the contiguous dimension last."""
+    return extents if major == "K" else extents[::-1]
+
+
+def _operand(side: str, dtype: str, tile: tuple[int, int], major: str, target: str) -> OperandPlan:
+    """The descriptors of an operand as ``tile_plan`` lays it out: rows of 128 bytes are contiguous in K or in MN."""
     rows, k = tile
-    base = {16: 3, 8: 4}[element_type(dtype).bits]
-    return wgmma(side, dtype, tile, f"Sw<3,{base},3> o 0 o ({rows},{k}):({k},1)", target)
+    bits = element_type(dtype).bits
+    base = {16: 3, 8: 4}[bits]
+    if major == "K":
+        return wgmma(side, dtype, tile, f"Sw<3,{base},3> o 0 o ({rows},{k}):({k},1)", target)
+    across = SPAN * 8 // bits
+    return wgmma(
+        side, dtype, tile, f"Sw<3,{base},3> o 0 o (({across},{rows // across}),{k}):((1,{across * k}),{across})", target
+    )
 
 
 _SETTLE = r"""
@@ -244,8 +275,11 @@ def _program(
     (mt, nt, kt), (tm, tn, tk) = counts, tile
     parts = tm // GROUP_ROWS // consumers * (tn // columns)
     where = _TILE.format(whole=together * nt, together=together, mt=mt, tm=tm, tn=tn)
-    load = (("loop[2]", f"{name}_a(&map_a, $A, $bar, row, step * {tk});"),
-            ("loop[3]", f"{name}_b(&map_b, $B, $bar, column, step * {tk});"))  # fmt: skip
+    load = tuple([
+        (f"loop[{place}]", f"{name}_{side}(&map_{side}, ${side.upper()}, $bar, {', '.join(_ordered(at, major))});")
+        for place, side, at, major in ((2, "a", ("row", f"step * {tk}"), operands[0].major),
+                                       (3, "b", ("column", f"step * {tk}"), operands[1].major))
+    ])  # fmt: skip
     numbers = Numbers()
     multiply, registers = _multiply(operands, tile, consumers)
     write = _write(columns, result, numbers)
@@ -277,25 +311,23 @@ def _program(
 def _multiply(operands: tuple[OperandPlan, OperandPlan], tile: tuple[int, int, int], consumers: int) -> tuple[str, int]:
     """Statements that multiply a consumer's rows of a slot, and the number of accumulators."""
     a, b = operands
-    k = a.problem.instruction_k
-    steps = tile[2] // k
-    groups, across = tile[0] // GROUP_ROWS // consumers, tile[1] // b.rows
-    each = b.rows // 2
+    words = [{(part.mn, part.k): part.encoded for part in plan.tiles} for plan in operands]
+    k, rows, each = a.problem.instruction_k, tile[0] // consumers, b.rows // 2
+    moved = words[0][rows, 0] - words[0][0, 0] if consumers > 1 else 0
+    if any(words[0][mn, at] != words[0][mn % rows, at] + mn // rows * moved for mn, at in words[0]):
+        raise CHECK.malformed("tile", "must have equal steps from consumer to consumer", tile)
     lines = ["la_wgmma_fence();"]
-    row = f" + which * {groups * (a.mn_step or 0)}" if consumers > 1 else ""
-    lines.append(f"const la_u64 a = {a.tiles[0].encoded:#018x}ull + (($A & 0x3FFFF) >> 4){row};")
-    lines.append(f"const la_u64 b = {b.tiles[0].encoded:#018x}ull + (($B & 0x3FFFF) >> 4);")
-    kind = a.problem.dtype
-    turned = "<0, 0>" if k == 16 else ""
-    for group in range(groups):
-        for over in range(across):
-            first = (group * across + over) * each
-            part = "acc" if groups * across == 1 else f"*(float (*)[{each}])(acc + {first})"
-            for s in range(steps):
-                at = group * (a.mn_step or 0) + s * (a.k_step or 0), over * (b.mn_step or 0) + s * (b.k_step or 0)
-                more = "step > 0" if s == 0 else "1"
-                lines.append(f"la_wgmma_m64n{b.rows}k{k}_{kind}{turned}({part}, a + {at[0]}, b + {at[1]}, {more});")
-    return "\n".join(lines), groups * across * each
+    lines.append(f"const la_u64 a = (($A & 0x3FFFF) >> 4){f' + which * {moved}' if consumers > 1 else ''};")
+    lines.append("const la_u64 b = (($B & 0x3FFFF) >> 4);")
+    turned = f"<{a.transpose}, {b.transpose}>" if k == 16 else ""
+    parts = list(itertools.product(range(0, rows, GROUP_ROWS), range(0, tile[1], b.rows)))
+    for number, (row, column) in enumerate(parts):
+        held = "acc" if len(parts) == 1 else f"*(float (*)[{each}])(acc + {number * each})"
+        for at in range(0, tile[2], k):
+            left, right = words[0][row, at], words[1][column, at]
+            call = f"la_wgmma_m64n{b.rows}k{k}_{a.problem.dtype}{turned}"
+            lines.append(f"{call}({held}, a + {left:#x}ull, b + {right:#x}ull, {'1' if at else 'step > 0'});")
+    return "\n".join(lines), len(parts) * each
 
 
 def _write(columns: int, result: str, numbers: Numbers) -> str:

@@ -138,6 +138,16 @@ def emit(program: Program, name: str, target: str = "sm_90a", *, title: str = ""
     return Emitted(kernel, program, proof, tuple(writer.waits))
 
 
+def launch_registers(threads: int) -> int:
+    """Return the registers of a thread at launch: what the multiprocessor has, divided, in units of 8, at most 255.
+
+    Example:
+        >>> launch_registers(384), launch_registers(128)
+        (168, 255)
+    """
+    return min(255, REGISTERS // threads // 8 * 8)
+
+
 def _who(program: Program) -> list[tuple[str, int, int]]:
     """(name, first warp, warps) of every role."""
     return [
@@ -215,7 +225,7 @@ class _Writer:
         above = f"warp >= {first} && " if first else ""
         lines = [f"    if ({above}warp < {last}) {{  // {'; '.join(names)}"]
         if worker.registers:
-            launched = REGISTERS // (self.program.warps * WARP) // 8 * 8
+            launched = launch_registers(self.program.warps * WARP)
             how = "dec" if worker.registers < launched else "inc"
             lines += [f"        la_registers_{how}<{worker.registers}>();"] * (worker.registers != launched)
         if worker.elected:
@@ -251,7 +261,8 @@ class _Writer:
         head = f"{pad}const int turns = {self.program.turns};\n"
         loops = _indented(worker.turn, by + 4)
         for role, (_, loop, _) in zip(roles, texts, strict=True):
-            head += f"{pad}const int {role.steps} = {role.loop.steps}, {role.trips} = turns * {role.steps};\n"
+            head += f"{pad}const int {role.steps} = {role.loop.steps};\n"
+            head += f"{pad}const int {role.trips} = turns * {role.steps};\n" * (role.trips in role.written)
             head += f"{pad}int {role.k} = 0;\n"
             loops += f"{pad}    #pragma unroll\n" * role.loop.unroll
             loops += f"{pad}    for (int step = 0; step < {role.steps}; ++step, ++{role.k}) {{\n{loop}{pad}    }}\n"
@@ -265,7 +276,7 @@ class _Role:
         self.writer, self.worker, self.loop, self.suffix, self.barrier_id = writer, worker, loop, suffix, barrier_id
         name = worker.names(loop)[0]
         self.role = next(role for role in writer.program.pipeline.roles if role.name == name)
-        self.bodies, self.depths = dict(loop.bodies), set[int]()
+        self.bodies, self.depths, self.written = dict(loop.bodies), set[int](), ""
         self.k, self.steps, self.trips = f"k{suffix}", f"steps{suffix}", f"trips{suffix}"
 
     def parts(self, by: int, inner: int) -> tuple[str, str, str]:
@@ -277,26 +288,33 @@ class _Role:
         del self.writer.waits[kept:]
         seen = _Threads(seen.read | trial.read, seen.wrote | trial.wrote, seen.waited or trial.waited)
         loop = self.ops("loop", self.role.loop, seen, inner)
-        post = self.ops("post", self.role.post, seen, by)  # may need counters that the loop does not
+        post = self.ops("post", self.role.post, seen, by)
+        self.written = pre + loop + post
         return pre, loop + self.advance(inner) * bool(loop), post
 
     def pair(self, depth: int) -> tuple[str, str]:
         """The names of the counters of rings with this many slots."""
         return f"slot{depth}{self.suffix}", f"parity{depth}{self.suffix}"
 
+    def counters(self) -> list[tuple[int, str, str]]:
+        """The counters that some op uses, by number of slots."""
+        pairs = [(depth, *self.pair(depth)) for depth in sorted(self.depths)]
+        return [each for each in pairs if each[1] in self.written or each[2] in self.written]
+
     def declared(self, pad: str) -> str:
-        """The counters."""
-        pairs = [f"{name} = 0" for depth in sorted(self.depths) for name in self.pair(depth)]
+        """The counters' declarations."""
+        pairs = [
+            f"{slot} = 0, {parity} = 0" if depth > 1 else f"{parity} = 0" for depth, slot, parity in self.counters()
+        ]
         return f"{pad}la_u32 {', '.join(pairs)};\n" if pairs else ""
 
     def advance(self, by: int) -> str:
         """The counters' step to the next iteration."""
-        lines = []
-        for depth in sorted(self.depths):
-            slot, parity = self.pair(depth)
-            step = f"if (++{slot} == {depth}) {slot} = 0, {parity} ^= 1;" if depth > 1 else f"{parity} ^= 1;"
-            lines.append(" " * by + step + "\n")
-        return "".join(lines)
+        steps = [
+            f"if (++{slot} == {depth}) {slot} = 0, {parity} ^= 1;\n" if depth > 1 else f"{parity} ^= 1;\n"
+            for depth, slot, parity in self.counters()
+        ]
+        return "".join([" " * by + step for step in steps])
 
     def ops(self, part: Part, ops: Sequence[Op], seen: _Threads, by: int) -> str:
         """The statements of a part; ops under the same condition share one ``if``."""
