@@ -59,7 +59,8 @@ class MatmulKernel(Checked):
         stages: Slots of the ring.
         maps: Descriptors of A, B and D, relative to their addresses.
         arrays: The arrays that it takes.
-        blocks: The number of tiles; any smaller number of blocks works as well.
+        blocks: The number of tiles; any smaller number of whole clusters works as well.
+        cluster: Blocks of a cluster.
     """
 
     emitted: Emitted
@@ -69,6 +70,7 @@ class MatmulKernel(Checked):
     maps: tuple[bytes, bytes, bytes]
     arrays: tuple[ArrayArgument, ...]
     blocks: int
+    cluster: int = 1
 
     @property
     def kernel(self) -> KernelSource:
@@ -94,6 +96,8 @@ class MatmulKernel(Checked):
             status: Array for one status word per block, 1 on success; by default a new array.
         """
         count = CHECK.integer(self.blocks if blocks is None else blocks, "blocks", 1, self.blocks + 1)
+        if count % self.cluster:
+            raise CHECK.malformed("blocks", f"must be a multiple of {self.cluster}, whole clusters", count)
         addresses = checked_places(self.arrays, {"a": a, "b": b, "d": d})
         if status is None:
             status = np.zeros(count, dtype=np.int32)
@@ -102,8 +106,10 @@ class MatmulKernel(Checked):
         return [*[place_map(raw, at) for raw, at in zip(self.maps, addresses, strict=True)], count, status]
 
 
-def matmul_pipeline(stages: int, consumers: int, a: int, b: int, result: int) -> Pipeline:
+def matmul_pipeline(stages: int, consumers: int, a: int, b: int, result: int, cluster: int = 1) -> Pipeline:
     """Return the pipeline: a ring of tiles of A and B, and one slot of results for each consumer.
+
+    The blocks of a cluster have rows of A of their own and share columns of B: each loads its part for all.
 
     Args:
         stages: Slots of the ring.
@@ -111,19 +117,22 @@ def matmul_pipeline(stages: int, consumers: int, a: int, b: int, result: int) ->
         a: Bytes of a tile of A.
         b: Bytes of a tile of B.
         result: Bytes of a result on its way out.
+        cluster: Blocks of a cluster.
 
     Example:
         >>> from layoutalg.proofs.pipeline import verify
-        >>> verify(matmul_pipeline(4, 2, 16384, 32768, 16384)).engine
-        'event graph'
+        >>> [verify(matmul_pipeline(4, 2, 16384, 32768, 16384, cluster)).engine for cluster in (1, 2)]
+        ['event graph', 'event graph']
     """
+    everyone = (tuple(range(cluster)),) if cluster > 1 else ()
     load = (
         Op("wait", bar="empty", ph=-1), Op("arrive_tx", bar="full", bytes=a + b),
-        Op("tma_load", buf="A", bar="full"), Op("tma_load", buf="B", bar="full"),
+        Op("tma_load", buf="A", bar="full"),
+        Op("tma_load", buf="B", bar="full", bytes=b // cluster, multicast=everyone),
     )  # fmt: skip
     multiply = (
         Op("wait", bar="full"), Op("mma", buf="A"), Op("mma", buf="B"), Op("mma_commit"), Op("mma_wait", n=0),
-        Op("arrive", bar="empty", n=WARPS),
+        Op("arrive", bar="empty", n=WARPS, to=everyone),
     )  # fmt: skip
     roles = [Role("load", loop=load)]
     for which in range(consumers):
@@ -134,9 +143,10 @@ def matmul_pipeline(stages: int, consumers: int, a: int, b: int, result: int) ->
         roles += [Role(f"math{which}", loop=multiply), Role(f"store{which}", loop=store, post=(Op("bulk_wait"),))]
     return Pipeline(
         stages,
-        (("full", Barrier(1, stages)), ("empty", Barrier(consumers * WARPS, stages))),
+        (("full", Barrier(1, stages)), ("empty", Barrier(cluster * consumers * WARPS, stages))),
         (("A", Buffer(stages, a)), ("B", Buffer(stages, b)), *[(f"C{i}", Buffer(1, result)) for i in range(consumers)]),
         tuple(roles),
+        cluster=cluster,
     )
 
 
@@ -149,6 +159,7 @@ def gemm_kernel(
     stages: int = 4,
     consumers: int = 2,
     result: str = "bf16",
+    cluster: int = 1,
     major_a: str = "K",
     major_b: str = "K",
     together: int = 16,
@@ -167,6 +178,7 @@ def gemm_kernel(
         stages: Slots of the ring, 2 to 8.
         consumers: Warpgroups that multiply, 1 to 3.
         result: Type of D: bf16 or f16.
+        cluster: Blocks that share the columns of a tile, 1, 2 or 4: each loads a part of B for all.
         major_a: ``"K"``: A is M x K row-major; ``"MN"``: K x M row-major, for 16-bit types.
         major_b: ``"K"``: B is N x K row-major; ``"MN"``: K x N row-major, for 16-bit types.
         together: Rows of tiles that are taken together.
@@ -200,13 +212,20 @@ def gemm_kernel(
     if tn % columns or columns % 16 or (columns > 64 and columns % 64):
         raise CHECK.malformed("out_columns", f"must divide {tn}, be a multiple of 16, and of 64 above that", columns)
     CHECK.integer(stages, "stages", 2, 9)
+    if CHECK.integer(cluster, "cluster", 1, 9) and (
+        tn % (cluster * (16 if major_b == "K" else 64)) or cluster & (cluster - 1)
+    ):
+        raise CHECK.malformed("cluster", f"must be a power of two that divides the {tn} columns of a tile", cluster)
     held, launched = tm // consumers * tn // (WARPS * WARP), launch_registers((1 + consumers) * WARPS * WARP)
     if held > launched - OTHER_REGISTERS:
         rule = f"must need at most {launched - OTHER_REGISTERS} accumulators per thread with {consumers} consumers"
         raise CHECK.malformed("tile", rule, held)
     plans = {
         side: tile_plan(_ordered(extents, major), kind.name, _ordered(part, major), "128B", target, "load")
-        for side, extents, part, major in (("A", (m, k), (tm, tk), major_a), ("B", (n, k), (tn, tk), major_b))
+        for side, extents, part, major in (
+            ("A", (m, k), (tm, tk), major_a),
+            ("B", (n, k), (tn // cluster, tk), major_b),
+        )
     }
     plans |= {
         "D": tile_plan((m, n), result, (GROUP_ROWS, columns), "128B" if columns >= 64 else "NONE", target, "store"),
@@ -214,12 +233,17 @@ def gemm_kernel(
     sides = (("A", tm, major_a), ("B", tn, major_b))
     a, b = (_operand(side, kind.name, (rows, tk), major, target) for side, rows, major in sides)
     pipeline = matmul_pipeline(
-        stages, consumers, plans["A"].expect_tx_bytes, plans["B"].expect_tx_bytes, GROUP_ROWS * columns * 2
+        stages,
+        consumers,
+        plans["A"].expect_tx_bytes,
+        cluster * plans["B"].expect_tx_bytes,
+        GROUP_ROWS * columns * 2,
+        cluster,
     )
-    mt, nt = checked_tiles((m, n), (tm, tn), 1)
+    mt, nt = checked_tiles((m, n), (cluster * tm, tn), 1)
     name = f"la_gemm_{m}x{n}x{k}_{kind.name}" if name is None else checked_name(name)
     program = _program(pipeline, plans, (a, b), (mt, nt, -(-k // tk)), (tm, tn, tk), consumers, result, columns,
-                       CHECK.integer(together, "together", 1), name)  # fmt: skip
+                       CHECK.integer(together, "together", 1), name, cluster)  # fmt: skip
     title = f"D[{m}, {n}] = A[{m}, {k}] B[{n}, {k}]^T, {kind.name} to {result}, tiles of {tm} x {tn} x {tk}."
     emitted = emit(program, name, target, title=title)
     arrays = (
@@ -228,7 +252,7 @@ def gemm_kernel(
         ArrayArgument("d", (m, n), 2, 128, written=True),
     )  # fmt: skip
     maps = (plans["A"].raw, plans["B"].raw, plans["D"].raw)
-    return MatmulKernel(emitted, (m, n, k), (tm, tn, tk), stages, maps, arrays, mt * nt)
+    return MatmulKernel(emitted, (m, n, k), (tm, tn, tk), stages, maps, arrays, mt * nt * cluster, cluster)
 
 
 def _ordered(extents: tuple[Part, Part], major: str) -> tuple[Part, Part]:
@@ -261,24 +285,34 @@ __device__ __forceinline__ void la_settle(float (&d)[n])
 }
 """
 _TILE = """\
-const int tile = (int)blockIdx.x + turn * blocks;
+const int tile = (int)blockIdx.x{cluster} + turn * (blocks{cluster});
 const int group = tile / {whole} * {together}, rest = tile % {whole};
 const int rows = {mt} - group < {together} ? {mt} - group : {together};
-const int row = (group + rest % rows) * {tm}, column = rest / rows * {tn};
+const int row = {own}(group + rest % rows) * {all_rows}, column = rest / rows * {tn};
 """
 
 
 def _program(
     pipeline: Pipeline, plans: dict[str, Any], operands: tuple[OperandPlan, OperandPlan], counts: tuple[int, int, int],
-    tile: tuple[int, int, int], consumers: int, result: str, columns: int, together: int, name: str,
+    tile: tuple[int, int, int], consumers: int, result: str, columns: int, together: int, name: str, cluster: int,
 ) -> Program:  # fmt: skip
     (mt, nt, kt), (tm, tn, tk) = counts, tile
     parts = tm // GROUP_ROWS // consumers * (tn // columns)
-    where = _TILE.format(whole=together * nt, together=together, mt=mt, tm=tm, tn=tn)
+    where = _TILE.format(
+        whole=together * nt, together=together, mt=mt, tn=tn, all_rows=cluster * tm,
+        own=f"(int)la_cluster_rank() * {tm} + " if cluster > 1 else "", cluster=f" / {cluster}" if cluster > 1 else "",
+    )  # fmt: skip
+    shared: tuple[str, tuple[str, str]] = ("$B, $bar", ("column", f"step * {tk}"))
+    if cluster > 1:
+        part = f"(int)la_cluster_rank() * {tn // cluster}"
+        there = f"$B + la_cluster_rank() * {plans['B'].expect_tx_bytes}, $bar, $mask"
+        shared = there, (f"column + {part}", f"step * {tk}")
     load = tuple([
-        (f"loop[{place}]", f"{name}_{side}(&map_{side}, ${side.upper()}, $bar, {', '.join(_ordered(at, major))});")
-        for place, side, at, major in ((2, "a", ("row", f"step * {tk}"), operands[0].major),
-                                       (3, "b", ("column", f"step * {tk}"), operands[1].major))
+        (f"loop[{place}]", f"{name}_{side}(&map_{side}, {slot}, {', '.join(_ordered(at, major))});")
+        for place, side, slot, at, major in (
+            (2, "a", "$A, $bar", ("row", f"step * {tk}"), operands[0].major),
+            (3, "b", *shared, operands[1].major),
+        )
     ])  # fmt: skip
     numbers = Numbers()
     multiply, registers = _multiply(operands, tile, consumers)
@@ -287,7 +321,7 @@ def _program(
     leave += f"column + step % {tn // columns} * {columns});"
     before = wgmma_prelude(operands[0].problem.dtype, operands[1].rows) + _SETTLE
     before += mover(plans["A"], f"{name}_a", "Loads a tile of A.") + mover(
-        plans["B"], f"{name}_b", "Loads a tile of B."
+        plans["B"], f"{name}_b", "Loads a tile of B.", cluster > 1
     )
     before += mover(plans["D"], f"{name}_d", "Stores a part of a result.")
     threads = (1 + consumers) * WARPS * WARP
@@ -304,7 +338,7 @@ def _program(
     parameters = ((MAP_TYPE, "map_a"), (MAP_TYPE, "map_b"), (MAP_TYPE, "map_d"), ("int", PERSISTENT_GRID))
     return Program(
         pipeline, workers, parameters, plans=(("A", plans["A"]), ("B", plans["B"]), ("C0", plans["D"])),
-        turns=tiles_of_block(mt * nt), before=before + "".join(numbers.tables),
+        turns=tiles_of_block(mt * nt, cluster), before=before + "".join(numbers.tables),
     )  # fmt: skip
 
 
