@@ -59,6 +59,7 @@ _BODY = """
         const la_u32 came = ring + stage * {stage_bytes}, goes = turned + leaving * {stage_bytes};
 {loads}
         // Threads have read the stage, and all stores but the last {pending} their tiles: both may be written again.
+        la_fence_async();
         if (issues) la_store_wait_read<{pending}>();
         __syncthreads();
         const int next = tile + {stages} * blocks;

@@ -54,6 +54,7 @@ extern "C" __global__ void __launch_bounds__(64) la_transpose_512x1024_b32_tma(
         const la_words4 a0_3 = la_shared_load_b128(came + (of_t0 ^ 432u));
 
         // Threads have read the stage, and all stores but the last 1 their tiles: both may be written again.
+        la_fence_async();
         if (issues) la_store_wait_read<1>();
         __syncthreads();
         const int next = tile + 2 * blocks;
