@@ -153,10 +153,11 @@ LA_HOST_APART inline void start_granule(const Copy& copy, la_u32 g)
 {
     State& s = *here;
     Granule& granule = s.granules[g];
-    undisturbed(granule, 16 * g, copy.load);
+    const la_u32 barrier = copy.load ? copy.barrier : NOWHERE;
+    undisturbed(granule, 16 * g, copy.load, barrier);
     const bool written = granule.written && unfenced(s, granule.writer, granule.write_fences);
     const bool read = copy.load && granule.read && unfenced(s, granule.reader, granule.read_fences);
-    if (written || read) not_fenced(16 * g, written ? granule.writer : granule.reader, copy.load ? copy.barrier : NOWHERE);
+    if (written || read) not_fenced(16 * g, written ? granule.writer : granule.reader, barrier);
     if (copy.load) { ++granule.loads; granule.loader = copy.thread; granule.load_barrier = copy.barrier; }
     else { ++granule.stores; granule.user = copy.thread; }
 }

@@ -28,7 +28,7 @@ class Told(ctypes.Structure):
     """Where a fault happened; as in ``host_shim.h``."""
 
     _fields_ = [
-        *((name, ctypes.c_uint32) for name in ("block", "thread", "byte", "line", "met", "other")),
+        *((name, ctypes.c_uint32) for name in ("block", "where", "thread", "byte", "line", "met", "other")),
         *((name, ctypes.c_uint32) for name in ("barrier", "arrivals", "pending")),
         ("waits", ctypes.c_uint32 * len(_WAITS)), ("ended", ctypes.c_uint32),
     ]  # fmt: skip
@@ -142,6 +142,7 @@ def why(fault: str, told: Told, kernel: KernelSource, skew_bytes: int) -> str:
         text += f", byte {told.byte}"
     if told.barrier != NOWHERE:
         text += f", {barrier_of(kernel, told.barrier, skew_bytes)}"
+        text += f" of block {told.where}" if told.where != told.block else ""
     if told.arrivals:
         text += f": {told.arrivals} arrivals with {told.pending} pending"
     if told.other != NOWHERE:

@@ -48,6 +48,7 @@ inline bool differ(Site a, Site b) { return a.place != b.place || a.line != b.li
 struct Fiber {
     ucontext_t context;
     Index thread;
+    unsigned block;
     bool done, gives_up, cluster_arrived, cluster_waits;
     Wait wait;
     unsigned line;
@@ -69,8 +70,8 @@ struct Granule {
 // A phase is the span between two block barriers; a step, between two la_sync_warp of the warp within a phase.
 struct Access { la_u32 place, hit, block, thread, byte, what, phase, step; };
 // Where a fault happened: `met` is the line where others wait, `other` the thread whose access it disturbs or lacks a fence,
-// `barrier` the one concerned. Then how many threads end up running, in each kind of wait, and ended.
-struct Told { la_u32 block, thread, byte, line, met, other, barrier, arrivals, pending, waits[WAITS], ended; };
+// `barrier` the one concerned, both of the block `where`. Then how many threads run, are in each kind of wait, and ended.
+struct Told { la_u32 block, where, thread, byte, line, met, other, barrier, arrivals, pending, waits[WAITS], ended; };
 // A wait that gave up: what its barrier lacks.
 struct Starved { la_u32 block, thread, barrier, phase, pending, count, line, parity; long long bytes; };
 constexpr int MAX_STARVED = 64;
@@ -186,7 +187,8 @@ LA_HOST_APART inline void fault(Fault code, const Detail& detail)
 {
     Told& told = here->run->report->told;
     here->run->fault_code = code;
-    told.block = here->block.x;
+    told.block = here->run->running->block;
+    told.where = here->block.x;
     told.thread = detail.thread;
     told.byte = detail.byte;
     told.line = detail.line;
@@ -344,18 +346,19 @@ inline unsigned char* shared_bytes(la_u32 address, la_u32 bytes)
 
 inline bool unfenced(const State& s, unsigned short thread, la_u32 fences) { return s.fibers.items[thread].fences == fences; }
 
-LA_HOST_APART inline void disturbed(const Granule& granule, la_u32 address)
+LA_HOST_APART inline void disturbed(const Granule& granule, la_u32 address, la_u32 barrier)
 {
     Detail detail = about(address - here->dynamic_first);
     detail.other = granule.loads ? granule.loader : granule.user;
-    if (granule.loads) detail.barrier = granule.load_barrier - here->dynamic_first;
+    if (granule.loads) barrier = granule.load_barrier;
+    if (barrier != NOWHERE) detail.barrier = barrier - here->dynamic_first;
     fault(granule.loads ? LOAD_ACCESSED : granule.stores ? STORE_OVERWRITTEN : MULTIPLY_OVERWRITTEN, detail);
 }
 
-// Faults where a write to a granule, or a read, meets an asynchronous operation in flight.
-inline void undisturbed(const Granule& granule, la_u32 address, bool writes)
+// Faults where a write to a granule, or a read, meets an asynchronous operation in flight; of a load with its barrier.
+inline void undisturbed(const Granule& granule, la_u32 address, bool writes, la_u32 barrier = NOWHERE)
 {
-    if (granule.loads || (writes && (granule.stores || granule.multiplies))) disturbed(granule, address);
+    if (granule.loads || (writes && (granule.stores || granule.multiplies))) disturbed(granule, address, barrier);
 }
 
 LA_HOST_APART inline void not_fenced(la_u32 address, la_u32 thread, la_u32 barrier)
@@ -555,6 +558,7 @@ LA_HOST_APART inline void start_block(State& s, Run& run, unsigned index, const 
         fiber.context.uc_link = &run.scheduler;
         makecontext(&fiber.context, enter, 0);
         fiber.thread = {t, 0, 0};
+        fiber.block = index;
         fiber.done = fiber.gives_up = fiber.cluster_arrived = fiber.cluster_waits = false;
         fiber.wait = RUNS;
         fiber.line = 0;
@@ -631,7 +635,7 @@ LA_HOST_APART inline void end_fault(State& s, Fault code, la_u32 thread, la_u32 
     s.run->fault_code = code;
     Told& told = s.run->report->told;
     told = {};
-    told.block = s.block.x;
+    told.block = told.where = s.block.x;
     told.thread = thread;
     told.line = line;
     told.other = NOWHERE;
@@ -668,7 +672,7 @@ inline void run_cluster(unsigned first, const Launch& how, Run& run, char* stack
     order.round = 0;
     for (unsigned i = 0; i < order.many; ++i) order.warps[i] = i;
     unsigned idle = 0, surrenders = 0;
-    bool all = true;  // whether the round leaves no warp out
+    bool all = !run.seed;  // whether the round leaves no warp out
     for (;;) {
         bool running = false;
         for (unsigned r = 0; r < how.cluster; ++r) running = running || live(run.states[r]);

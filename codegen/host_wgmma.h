@@ -250,7 +250,7 @@ inline void issue(int accumulate, const Shape& shape)
         made->shape = shape;
         made->accumulate = accumulate;
         made->number = number;
-        made->thread = here->current->thread.x;
+        made->thread = here->current->thread.x / 128 * 128;
         made->many = 0;
         *at = made;
         ++here->multiplies_in_flight;
