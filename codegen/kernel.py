@@ -55,6 +55,8 @@ class KernelSource:
         image_bytes: Bytes of the shared-memory image the kernel writes or reads; 0 if the launch decides.
         grid: Required number of blocks, or the name of the parameter that states it: another grid would skip or repeat
             work. None if any grid works.
+        barriers: Rings of mbarriers in dynamic shared memory: name, first byte from the aligned base, slots.
+        roles: The warps of each role: name, first warp, number of warps.
 
     Example:
         >>> text = 'extern "C" __global__ void nothing(int x) {}'
@@ -71,6 +73,8 @@ class KernelSource:
     parameters: tuple[tuple[str, str], ...]
     image_bytes: int = 0
     grid: int | str | None = None
+    barriers: tuple[tuple[str, int, int], ...] = ()
+    roles: tuple[tuple[str, int, int], ...] = ()
 
     def __post_init__(self) -> None:
         checked_name(self.name)
