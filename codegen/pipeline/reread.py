@@ -14,7 +14,8 @@ from typing import NamedTuple
 
 from layoutalg.codegen.compile import to_ptx
 from layoutalg.codegen.kernel import KernelSource
-from layoutalg.codegen.pipeline.ptx import RANK_SHIFT, Event, Thread, program
+from layoutalg.codegen.pipeline.ptx import program
+from layoutalg.codegen.pipeline.thread import RANK_SHIFT, Event, Thread
 from layoutalg.ground.errors import Diagnostic, RepresentabilityError
 from layoutalg.ground.refusal import Broken
 from layoutalg.proofs.pipeline.document import Op, Pipeline, Role
@@ -134,10 +135,10 @@ def mismatch(
         if trips is None:
             trips = range(pipeline.least, pipeline.least + 2 * max([1, *pipeline.rings.values()]) + 4)
         comparison = _Comparison(kernel, pipeline, cluster, sorted(lanes))
-        base = _base(kernel)
         for name, first, size in buffers:
+            base = comparison.base(int(name.partition("@")[2] or 0)) + first
             for slot in range(pipeline.rings[name]):
-                comparison.add((name, slot), base + first + slot * size, size)
+                comparison.add((name, slot), base + slot * size, size)
         for many in trips:
             launch = launches(many)
             for rank in range(cluster):
@@ -153,20 +154,15 @@ class _DifferenceError(Exception):
         self.broken = Broken(rule, reason, witness)
 
 
-def _base(kernel: KernelSource) -> int:
-    """Where the dynamic shared memory begins."""
-    symbols = program(to_ptx(kernel), kernel.name).symbols
-    return symbols.get("la_dynamic_shared", 0)
-
-
 def _names(kernel: KernelSource, pipeline: Pipeline, cluster: int) -> None:
     """The kernel's rings and roles are those of the document."""
     suffixes = [f"@{rank}" for rank in range(cluster)] if cluster > 1 else [""]
+    barriers = {(name + suffix, slots) for name, _, slots in kernel.barriers for suffix in suffixes}
+    roles = {(name + suffix, 0) for name, _, _ in kernel.roles for suffix in suffixes}
     for what, has, wanted in (
-        ("barriers", {(name + s, slots) for name, _, slots in kernel.barriers for s in suffixes},
-         {(name, ring.slots) for name, ring in pipeline.barriers}),
-        ("roles", {name + s for name, _, _ in kernel.roles for s in suffixes}, {role.name for role in pipeline.roles}),
-    ):  # fmt: skip
+        ("barriers", barriers, {(name, ring.slots) for name, ring in pipeline.barriers}),
+        ("roles", roles, {(role.name, 0) for role in pipeline.roles}),
+    ):
         if has != wanted:
             because = f"the kernel's {what} are not those of the pipeline"
             raise _DifferenceError("EMIT_NAMES", because, expected=sorted(wanted), found=sorted(has))
@@ -202,7 +198,12 @@ class _Comparison:
         self.slots: list[tuple[tuple[str, int], int]] = []  # buffer and slot, end; sorted like starts
         self.shapes: dict[str, tuple[int, ...]] = {}
         self.trips = self.rank = 0
-        self.barriers: dict[int, tuple[str, int]] = {}
+        self.barriers = {
+            self.base(to) + first + 8 * slot: (self.own(name, to), slot)
+            for to in range(cluster)
+            for name, first, slots in kernel.barriers
+            for slot in range(slots)
+        }
         self.bars: dict[int, str] = {}  # barriers of threads, with the roles they are of
 
     def add(self, slot: tuple[str, int], start: int, size: int) -> None:
@@ -221,22 +222,23 @@ class _Comparison:
         at = bisect_right(self.starts, address) - 1
         return self.slots[at][0] if at >= 0 and address < self.slots[at][1] else None
 
-    def own(self, name: str) -> str:
-        """The name of a ring or role of this block."""
-        return f"{name}@{self.rank}" if self.cluster > 1 else name
+    def own(self, name: str, rank: int) -> str:
+        """The name of a ring or role of a block."""
+        return f"{name}@{rank}" if self.cluster > 1 else name
+
+    def base(self, rank: int) -> int:
+        """Where the dynamic shared memory of a block begins."""
+        symbols = program(to_ptx(self.kernel), self.kernel.name).symbols
+        return symbols.get("la_dynamic_shared", 0) + (rank + 1 << RANK_SHIFT)
 
     def block(self, trips: int, launch: Launch, rank: int) -> None:
         """Compare one block."""
         self.trips, self.rank = trips, rank
-        base, self.barriers = _base(self.kernel), {}
-        for to in range(self.cluster):
-            far = 0 if to == rank else to + 1 << RANK_SHIFT
-            for name, first, slots in self.kernel.barriers:
-                named = f"{name}@{to}" if self.cluster > 1 else name
-                self.barriers |= {far + base + first + 8 * slot: (named, slot) for slot in range(slots)}
         threads = {
-            (warp, lane): self.spread(
-                events(self.kernel, launch.arguments, 32 * warp + lane, launch.block, launch.blocks, self.cluster)
+            (warp, lane): tuple(
+                self.absolute(
+                    events(self.kernel, launch.arguments, 32 * warp + lane, launch.block, launch.blocks, self.cluster)
+                )
             )
             for warp in range(-(-self.kernel.threads // 32))
             for lane in self.lanes
@@ -249,7 +251,7 @@ class _Comparison:
             if [event.address for event in everyone[0]] != [event.address for event in everyone[1]]:
                 because = f"threads pass {len(everyone[0])} and {len(everyone[1])} barriers of the block"
                 raise self.differs(because, at, None, None, "EMIT_BAR")
-        taken = {self.own(name): range(first, first + many) for name, first, many in self.kernel.roles}
+        taken = {self.own(name, rank): range(first, first + many) for name, first, many in self.kernel.roles}
         free = set(threads)
         copies_first = sorted(self.pipeline.roles, key=lambda role: all(op.op != "tma_load" for _, _, op in role.ops()))
         for role in copies_first:
@@ -260,24 +262,22 @@ class _Comparison:
         for at in free:
             for event in threads[at]:
                 if event.kind in _COMPARED:
-                    raise self.differs("a thread of no role synchronises", at, None, event)
+                    raise self.differs("a thread of no role synchronises", at, None, event, "EMIT_ORDER")
 
     def meets(self, event: Event) -> bool:
         """Whether it is a barrier of all threads of the block."""
         return event.kind == "bar" and event.value == self.kernel.threads
 
-    def spread(self, given: tuple[Event, ...]) -> tuple[Event, ...]:
-        """A multicast as one copy for each block it reaches."""
-        found: list[Event] = []
+    def absolute(self, given: tuple[Event, ...]) -> Iterator[Event]:
+        """The events with addresses that name the block, and a multicast as one copy for each block it reaches."""
         for event in given:
-            if event.kind == "tma_load" and event.value:
-                for to in range(self.cluster):
-                    if event.value >> to & 1:
-                        far = 0 if to == self.rank else to + 1 << RANK_SHIFT
-                        found.append(event._replace(address=event.address + far, barrier=event.barrier + far))
-            else:
-                found.append(event)
-        return tuple(found)
+            near = self.rank + 1 << RANK_SHIFT if event.kind != "bar" else 0
+            address, barrier = (at if at >> RANK_SHIFT else at + near for at in (event.address, event.barrier))
+            numbers = tuple([near + (at or 0) for at in event.numbers]) if event.kind == "mma" else event.numbers
+            reached = [to for to in range(self.cluster) if event.kind == "tma_load" and event.value >> to & 1]
+            for to in reached or [self.rank]:
+                far = to - self.rank << RANK_SHIFT
+                yield event._replace(address=address + far, barrier=barrier + far, numbers=numbers)
 
     def initialised(self, threads: dict[_At, tuple[Event, ...]]) -> None:
         """Each barrier is initialised once with its count, before the block's threads meet and use it."""
@@ -294,7 +294,7 @@ class _Comparison:
                     many[event.address] = many.get(event.address, 0) + self.weights[at[1]]
                     makers.add(at)
         for address, (name, slot) in self.barriers.items():
-            if address >> RANK_SHIFT == 0 and many.get(address) != 1:
+            if address >> RANK_SHIFT == self.rank + 1 and many.get(address) != 1:
                 because = f"{name}[{slot}] is initialised {many.get(address, 0)} times"
                 raise _DifferenceError("EMIT_INIT", because, N=self.trips)
         for at, given in threads.items():
@@ -308,15 +308,16 @@ class _Comparison:
                     raise self.differs(because, at, None, event, "EMIT_INIT")
 
     def differs(
-        self, reason: str, at: _At, expected: object, found: Event | None, rule: str = "EMIT_ORDER",
-        step: Step | None = None,
-    ) -> _DifferenceError:  # fmt: skip
+        self, because: str, at: _At, expected: object, found: Event | None, rule: str, step: Step | None = None
+    ) -> _DifferenceError:
         """The refusal for a thread."""
         where = {"op": step.place, "k": step.k} if step else {}
         told = {"expected": str(expected)} if expected is not None else {}
         line = {"line": found.line} if found else {}
         shown = {"found": self.shown(found)} if told or found else {}
-        return _DifferenceError(rule, reason, **where, N=self.trips, thread=32 * at[0] + at[1], **told, **shown, **line)
+        return _DifferenceError(
+            rule, because, **where, N=self.trips, thread=32 * at[0] + at[1], **told, **shown, **line
+        )
 
     def shown(self, event: Event | None) -> str:
         """An event with the names of barriers and slots."""
@@ -324,10 +325,10 @@ class _Comparison:
             return "nothing"
         bar = self.barriers.get(event.barrier if event.kind == "tma_load" else event.address)
         places = event.numbers if event.kind == "mma" else (event.address,)
-        told = [f"{slot[0]}[{slot[1]}]" for at in places if at and (slot := self.slot_at(at))]
+        told = [f"{slot[0]}[{slot[1]}]" for at in places if (slot := self.slot_at(at or 0))]
         told += [f"{bar[0]}[{bar[1]}]"] if bar else []
         if event.address and not told:
-            told = [f"byte {event.address - _base(self.kernel)}"]
+            told = [f"byte {event.address - self.base(self.rank)}"]
         words = {"wait": "parity {}", "arrive_tx": "{} bytes", "expect": "{} bytes", "init": "count {}"}
         words |= dict.fromkeys(("mma_wait", "bulk_wait", "cp_async_wait"), "{} groups open")
         told += [words[event.kind].format(event.value)] if event.kind in words else []
@@ -391,16 +392,15 @@ class _Comparison:
 class _Walk:
     """One thread's events against the steps of its role."""
 
-    def __init__(
-        self, all_of: _Comparison, wanted: list[Step], at: _At, given: tuple[Event, ...], warps: int
-    ) -> None:  # fmt: skip
+    def __init__(self, all_of: _Comparison, wanted: list[Step], at: _At, given: tuple[Event, ...], warps: int) -> None:
         self.all, self.wanted, self.at, self.given, self.warps = all_of, wanted, at, given, warps
         kinds = {event.kind for event in given}
         self.kinds = {kind for group in (_LOADS, _STORES, _ASYNC) if kinds & set(group) for kind in group}
         if kinds & set(_COMPARED) or any(event.kind in _ACCESSES and all_of.slot_at(event.address) for event in given):
             self.kinds |= {*_ALL, "proxy_fence"}
         bars = [self.all.barriers.get(event.address, ("", 0))[0] for event in given if event.kind == "arrive"]
-        self.arrives = set(bars)
+        named = {step.op.bar for step in wanted if step.op.op == "arrive"}
+        self.arrives = set(bars) if named >= set(bars) else named | set(bars)
         self.done, self.place, self.warp_bars, self.fenced = _Done(), 0, 0, False
         self.run_of: dict[int, set[int]] = {}  # the open run of copies or multiplies: addresses of each step
 
@@ -439,9 +439,12 @@ class _Walk:
         return self.done
 
     def differs(
-        self, reason: str, step: Step | None, found: Event | None, rule: str = "EMIT_ORDER"
-    ) -> _DifferenceError:  # fmt: skip
-        return self.all.differs(reason, self.at, step or "nothing", found, rule, step)
+        self, because: str, step: Step | None, found: Event | None, rule: str = "EMIT_ORDER"
+    ) -> _DifferenceError:
+        """The refusal for this thread; without a step, after its last one."""
+        last = self.wanted[self.place - 1] if self.place else None
+        expected = step or (f"nothing after {last.place}, k = {last.k}" if last else "nothing")
+        return self.all.differs(because, self.at, expected, found, rule, step)
 
     def next(self) -> int:
         """The place of the next step that this thread has to do."""

@@ -157,6 +157,69 @@ extern "C" __global__ void __launch_bounds__(32) turn(
 }
 """
 
+PAIR = r"""
+__device__ __forceinline__ void meet_cluster()
+{
+    asm volatile("barrier.cluster.arrive.release.aligned;\n barrier.cluster.wait.acquire.aligned;" ::: "memory");
+}
+__device__ __forceinline__ la_u32 rank()
+{
+    la_u32 found;
+    asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(found));
+    return found;
+}
+__device__ __forceinline__ la_u32 far(la_u32 address, la_u32 to)
+{
+    la_u32 found;
+    asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(found) : "r"(address), "r"(to));
+    return found;
+}
+__device__ __forceinline__ void arrive_at(la_u32 barrier, la_u32 to)
+{
+    asm volatile("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];" :: "r"(far(barrier, to)) : "memory");
+}
+__device__ __forceinline__ void load_both(
+    la_u32 to, const la_tensor_map* map, la_u32 barrier, unsigned short mask, int c)
+{
+    asm volatile("cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster"
+                 " [%0], [%1, {%4}], [%2], %3;" :: "r"(to), "l"(map), "r"(barrier), "h"(mask), "r"(c) : "memory");
+}
+
+// Block 0 loads for both blocks when both have read; block 1 expects the bytes when it has read.
+extern "C" __global__ void __launch_bounds__(64) pair(const __grid_constant__ la_tensor_map from, int n)
+{
+    const la_u32 ring = la_shared_address(la_aligned_shared(128)), full = ring + 2048, empty = full + 16;
+    if (threadIdx.x == 0) {
+        for (int i = 0; i < 2; ++i) la_mbarrier_init(full + 8 * i, 1), la_mbarrier_init(empty + 8 * i, 2 - rank());
+    }
+    meet_cluster();
+    int slot = 0, parity = 0;
+    if (WARP == 0) {
+        if (elected()) {
+            for (int k = 0; k < n; ++k) {
+                la_wait_parity(empty + 8 * slot, parity ^ 1);
+                la_arrive_expect_tx(full + 8 * slot, 1024);
+                if (rank() == 0) load_both(ring + 1024 * slot, &from, full + 8 * slot, (unsigned short)3, 256 * k);
+                if (++slot == 2) slot = 0, parity ^= 1;
+            }
+        }
+    } else {
+        for (int k = 0; k < n; ++k) {
+            la_wait_parity(full + 8 * slot, parity);
+            asm volatile("" :: "r"(*(volatile int*)(la_aligned_shared(128) + 1024 * slot + 4 * LANE)));
+            la_fence_async();
+            __syncwarp();
+            if (elected()) {
+                arrive_at(empty + 8 * slot, 0);
+                if (rank() == 1) arrive(empty + 8 * slot);
+            }
+            if (++slot == 2) slot = 0, parity ^= 1;
+        }
+    }
+    meet_cluster();
+}
+"""
+
 _MAP = "const __grid_constant__ la_tensor_map"
 
 
@@ -230,3 +293,22 @@ def turn() -> tuple[KernelSource, Pipeline]:
     ]  # fmt: skip
     role = {"name": "all", "pre": pre, "loop": loop, "post": [("bulk_wait", {"n": 0})]}
     return kernel, _pipeline(4, {"full": {"count": 1}}, {"A": {"bytes": 1024}}, [role], 2)
+
+
+def pair() -> tuple[KernelSource, Pipeline]:
+    """Two blocks of a cluster: the first loads for both."""
+    text = PRELUDE + _NAMES + PAIR
+    barriers, roles = (("full", 2048, 2), ("empty", 2064, 2)), (("load", 0, 1), ("use", 1, 1))
+    kernel = KernelSource(
+        "pair", text, "sm_90a", 64, 2080 + 128, ((_MAP, "from"), ("int", "n")), barriers=barriers, roles=roles
+    )
+    given = []
+    for rank in range(2):
+        full = {"bar": f"full@{rank}"}
+        load: list[Any] = [("wait", {"bar": f"empty@{rank}", "ph": -1}), ("arrive_tx", full | {"bytes": 1024})]
+        load += [("tma_load", {"buf": f"A@{to}", "bar": f"full@{to}"}) for to in range(2)] * (rank == 0)
+        use = [("wait", full), ("read", {"buf": f"A@{rank}"}), ("proxy_fence", {})]
+        use += [("arrive", {"bar": f"empty@{to}"}) for to in range(rank + 1)]
+        given += [{"name": f"load@{rank}", "loop": load}, {"name": f"use@{rank}", "loop": use}]
+    named = {f"full@{rank}": {"count": 1} for rank in range(2)} | {"empty@0": {"count": 2}, "empty@1": {"count": 1}}
+    return kernel, _pipeline(2, named, {f"A@{rank}": {"bytes": 1024} for rank in range(2)}, given, 0)

@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from layoutalg.codegen import hostsim
@@ -128,6 +128,7 @@ def host_values(body: str, count: int, arguments: list[tuple[int, ...]]) -> list
 
 
 @given(st.lists(STATEMENTS, min_size=6, max_size=16), st.lists(ARGUMENTS, min_size=4, max_size=8))
+@example(["    s = (la_u32)(q >> 32);\n", "    s = (la_u32)(signed char)a;\n"], [(200, 0, 0, 5 << 32 | 7, 0)])
 @settings(max_examples=40)
 @pytest.mark.parametrize("arch", ["sm_90a", "sm_100a"])
 def test_integers_are_those_of_the_same_c_text(arch, statements, arguments):
