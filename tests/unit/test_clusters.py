@@ -18,6 +18,7 @@ from layoutalg.proofs.pipeline.expansion import expanded
 
 SAFE = {
     "two CTAs": gemm(),
+    "a CTA alone": gemm(2, 1),
     "two consumers": gemm(3, consumers=2),
     "arrivals of mmas": gemm(2, signal=True),
     "four CTAs": gemm(2, 4),
