@@ -95,6 +95,15 @@ def mover(plan: TensorMapPlan, name: str, title: str, multicast: bool = False) -
     if plan.expect_tx_bytes > MAX_PHASE_BYTES:
         raise CHECK.malformed("tile", f"must have at most {MAX_PHASE_BYTES} bytes", plan.expect_tx_bytes)
     load = plan.direction == "load"
+    guard = ""
+    if not load:  # a plan may take a dimension that fits one tile to begin at 0: other tiles write nothing
+        still = [
+            dim
+            for dim, step in enumerate(plan.problem.origin_multiple)
+            if step == 0 and plan.problem.global_shape[dim] > 1
+        ]
+        beyond = " || ".join([f"origin{dim} >= {plan.problem.global_shape[dim]}" for dim in still])
+        guard = f"    if ({beyond}) return;\n" * bool(beyond)
     call = (LOAD if load else STORE).replace("&map", "map")
     if multicast:
         call = call.replace("load_", "load_multicast_").replace("barrier,", "barrier, mask,")
@@ -102,7 +111,7 @@ def mover(plan: TensorMapPlan, name: str, title: str, multicast: bool = False) -
         title=title, name=name, barrier=" la_u32 barrier," if load else "",
         mask=" la_u32 mask," if multicast else "",
         origins=", ".join([f"int origin{dim}" for dim in range(plan.problem.rank)]),
-        issues=indent(dedent(issue_text(plan, call)), "    "),
+        issues=guard + indent(dedent(issue_text(plan, call)), "    "),
     )  # fmt: skip
 
 

@@ -221,14 +221,18 @@ def _mask(op: Op) -> str:
     return found
 
 
-def _arrivals(op: Op, bar: str) -> list[str]:
-    """The calls of one arrival, on the own barrier or on those of the CTAs that it reaches."""
+def _arrivals(op: Op, bar: str, ordinary: bool) -> list[str]:
+    """The calls of one arrival, on the own barrier or on those of the CTAs that it reaches.
+
+    A role without ordinary accesses has nothing to release: its multiplies are over behind the wait for them.
+    """
     if not op.to:
         return [f"la_arrive({bar});"]
+    call = "la_arrive_remote" if ordinary else "la_arrive_remote_relaxed"
     if len(op.to) == 1:
-        return [f"la_arrive_remote({bar}, {rank});" for rank in op.to[0]]
+        return [f"{call}({bar}, {rank});" for rank in op.to[0]]
     most = max(rank for ranks in op.to for rank in ranks)
-    return [f"for (la_u32 to = 0; to <= {most}; ++to) if ({_mask(op)} >> to & 1) la_arrive_remote({bar}, to);"]
+    return [f"for (la_u32 to = 0; to <= {most}; ++to) if ({_mask(op)} >> to & 1) {call}({bar}, to);"]
 
 
 class _Writer:
@@ -433,7 +437,8 @@ class _Role:
         elif op.op == "arrive":
             lines += ["la_sync_warp();"] if per_warp else []
             who = "if (leader) " if per_warp else issuer if op.n == 1 else ""
-            lines += [who + each for each in _arrivals(op, bar)]
+            ordinary = any(other.op in ("read", "write") for _, _, other in self.role.ops())
+            lines += [who + each for each in _arrivals(op, bar, ordinary)]
         elif op.op in ("arrive_tx", "expect"):
             call = "la_arrive_expect_tx" if op.op == "arrive_tx" else "la_expect_tx"
             lines.append(f"{issuer}{call}({bar}, {op.bytes}u);")
