@@ -31,9 +31,10 @@ namespace la_host {
 enum Fault {
     NONE, SHARED_RANGE, SHARED_ALIGNMENT, GLOBAL_RANGE, INNER_COORDINATE, BAD_DESCRIPTOR, BARRIER_MISUSE, BARRIER_OVERWRITTEN,
     TRANSACTION_RANGE, COPY_IN_FLIGHT, STORE_NOT_COMMITTED, DEADLOCK, NEGATIVE_STORE, LARGE_DIMENSION,
-    MODEL_LIMIT, MISALIGNED, RACE, INACTIVE_LANE, BARRIER_PLACES, OPERAND_COPIES, WARP_PLACES, ENDED_LANES
+    MODEL_LIMIT, MISALIGNED, RACE, INACTIVE_LANE, BARRIER_PLACES, OPERAND_COPIES, WARP_PLACES, ENDED_LANES,
+    ROLE_BARRIER, CLUSTER_RANK
 };
-enum Wait { RUNS, AT_BLOCK_BARRIER, AT_WARP_BARRIER };
+enum Wait { RUNS, AT_BLOCK_BARRIER, AT_WARP_BARRIER, AT_ROLE_BARRIER };
 
 struct Index { unsigned x, y, z; };
 // A synchronisation point: an address unique to each call in the text, and its line.
@@ -80,6 +81,7 @@ struct State {
     unsigned waiting, generation, steps[MAX_THREADS];
     Site barrier_site, warp_site[MAX_THREADS / 32];
     la_u32 groups;  // committed groups of stores, of the one thread that stores
+    unsigned role_waiting[16], role_threads[16], role_generation[16];
     unsigned warp_waiting[MAX_THREADS / 32], warp_generation[MAX_THREADS / 32], warp_met[MAX_THREADS / 32], progress;
     la_u32 words[MAX_THREADS];  // each thread's shuffle operand
     Trace trace;
@@ -163,6 +165,22 @@ inline void warp_barrier(Site site)
     Fiber& fiber = *s.current;
     fiber.wait = AT_WARP_BARRIER;
     while (s.warp_generation[warp] == mine) yield();
+    fiber.wait = RUNS;
+}
+
+// Barrier 1 to 15 of whole warps: all meet with the same number of threads.
+inline void role_barrier(la_u32 id, la_u32 threads, unsigned line)
+{
+    State& s = *here;
+    s.current->line = line;
+    if (id == 0 || id > 15 || threads == 0 || threads % LA_LANES) fault(ROLE_BARRIER);
+    if (s.role_waiting[id] && s.role_threads[id] != threads) fault(ROLE_BARRIER);
+    s.role_threads[id] = threads;
+    const unsigned mine = s.role_generation[id];
+    if (++s.role_waiting[id] == threads) { s.role_waiting[id] = 0; ++s.role_generation[id]; ++s.progress; }
+    Fiber& fiber = *s.current;
+    fiber.wait = AT_ROLE_BARRIER;
+    while (s.role_generation[id] == mine) yield();
     fiber.wait = RUNS;
 }
 
@@ -434,6 +452,33 @@ inline float bfloat_to_float(unsigned short bits)
     return value;
 }
 
+// To 16 bits, to nearest even.
+inline unsigned short float_to_half(float value)
+{
+    la_u32 bits;
+    std::memcpy(&bits, &value, 4);
+    const unsigned short sign = bits >> 16 & 0x8000;
+    bits &= 0x7FFFFFFF;
+    if (bits > 0x7F800000) return sign | 0x7E00;
+    if (bits >= 0x477FF000) return sign | 0x7C00;  // 65520 and above round to infinity
+    if (bits < 0x38800000) {  // below 2^-14: multiples of 2^-24, ties to even
+        float size;
+        std::memcpy(&size, &bits, 4);
+        const float moved = size + 0.5f;  // floats in [0.5, 1) have spacing 2^-24
+        std::memcpy(&bits, &moved, 4);
+        return sign | (unsigned short)(bits - 0x3F000000);
+    }
+    return sign | (unsigned short)((bits + 0xFFF + (bits >> 13 & 1) - 0x38000000) >> 13);
+}
+
+inline unsigned short float_to_bfloat(float value)
+{
+    la_u32 bits;
+    std::memcpy(&bits, &value, 4);
+    if ((bits & 0x7FFFFFFF) > 0x7F800000) return bits >> 16 | 0x40;
+    return (bits + 0x7FFF + (bits >> 16 & 1)) >> 16;
+}
+
 // ----------------------------------------------------------------------------------------------------------- launch
 
 inline void enter()
@@ -453,6 +498,7 @@ inline void run_block(unsigned index, const Launch& how, char* stacks)
     s.block = {index, 0, 0};
     s.waiting = 0;
     std::memset(s.warp_waiting, 0, sizeof s.warp_waiting);
+    std::memset(s.role_waiting, 0, sizeof s.role_waiting);
     std::memset(s.steps, 0, sizeof s.steps);
     if (s.trace.items) std::memset(s.trace.hits, 0, sizeof(la_u32) * MAX_PLACES * MAX_THREADS);
     s.groups = 0;
@@ -523,6 +569,7 @@ inline int launch(
         state->dynamic_bytes = how.bytes;
         state->generation = state->progress = 0;
         std::memset(state->warp_generation, 0, sizeof state->warp_generation);
+        std::memset(state->role_generation, 0, sizeof state->role_generation);
         state->told = {};
         state->trace = how.trace;
         state->fault_code = NONE;
@@ -636,6 +683,23 @@ static inline void la_arrive_expect_tx(la_u32 barrier, la_u32 bytes)
     la_host::settle(found);
 }
 
+static inline void la_arrive_many(la_u32 barrier, la_u32 n)
+{
+    la_host::Barrier& found = la_host::barrier_at(barrier);
+    if (n == 0 || n > found.pending) la_host::fault(la_host::BARRIER_MISUSE);
+    found.pending -= n;
+    la_host::settle(found);
+}
+
+static inline void la_arrive(la_u32 barrier) { la_arrive_many(barrier, 1); }
+
+static inline void la_expect_tx(la_u32 barrier, la_u32 bytes)
+{
+    la_host::Barrier& found = la_host::barrier_at(barrier);
+    found.bytes += bytes;
+    la_host::settle(found);
+}
+
 static inline bool la_wait_parity(la_u32 barrier, la_u32 parity)
 {
     for (int spin = 0; spin < LA_SPIN_LIMIT; ++spin) {
@@ -644,6 +708,44 @@ static inline bool la_wait_parity(la_u32 barrier, la_u32 parity)
         la_host::yield();
     }
     return false;
+}
+
+static inline void la_role_barrier(la_u32 id, la_u32 threads, unsigned line = __builtin_LINE())
+{
+    la_host::role_barrier(id, threads, line);
+}
+
+#define LA_HOST_REGISTERS(name)                                                               \
+    template <int n>                                                                          \
+    static inline void name(unsigned line = __builtin_LINE())                                 \
+    {                                                                                         \
+        static_assert(n >= 24 && n <= 256 && n % 8 == 0, "a multiple of 8 from 24 to 256");   \
+        static char place;                                                                    \
+        la_host::all_lanes({&place, line});                                                   \
+    }
+LA_HOST_REGISTERS(la_registers_dec)
+LA_HOST_REGISTERS(la_registers_inc)
+
+// As cvt.rn: every NaN becomes the canonical one.
+static inline la_u32 la_pack_bf16(float low, float high)
+{
+    const la_u32 first = low == low ? la_host::float_to_bfloat(low) : 0x7FFF;
+    return (high == high ? la_host::float_to_bfloat(high) : 0x7FFFu) << 16 | first;
+}
+static inline la_u32 la_pack_f16(float low, float high)
+{
+    const la_u32 first = low == low ? la_host::float_to_half(low) : 0x7FFF;
+    return (high == high ? la_host::float_to_half(high) : 0x7FFFu) << 16 | first;
+}
+
+// Clusters of one block.
+static inline la_u32 la_cluster_rank() { return 0; }
+static inline void la_cluster_arrive() {}
+static inline void la_cluster_wait() {}
+static inline void la_arrive_remote(la_u32 barrier, la_u32 rank)
+{
+    if (rank != 0) la_host::fault(la_host::CLUSTER_RANK);
+    la_arrive(barrier);
 }
 
 static inline void la_fence_async() {}
@@ -691,6 +793,12 @@ static inline void la_store_wait_read()
     static inline void la_tma_store_##rank##d(const la_tensor_map* map, la_u32 source, args)                     \
     {                                                                                                          \
         la_host::append(la_host::here->uncommitted, {false, map, {list}, rank, source, 0, 0});                           \
+    }                                                                                                          \
+    static inline void la_tma_load_multicast_##rank##d(                                                        \
+        la_u32 destination, const la_tensor_map* map, la_u32 barrier, la_u32 mask, args)                       \
+    {                                                                                                          \
+        if (mask != 1) la_host::fault(la_host::CLUSTER_RANK);                                                  \
+        la_tma_load_##rank##d(destination, map, barrier, list);                                                \
     }
 #define LA_COMMA ,
 LA_HOST_COPIES(1, int c0, c0)

@@ -1,40 +1,69 @@
-// CPU models of warpgroup multiplies of 16-bit elements; operands are read from shared memory through matrix descriptors.
+// CPU models of warpgroup multiplies of 16- and 8-bit elements; operands are read from shared memory through matrix
+// descriptors, products are summed in float (the tensor core keeps fewer bits of products of 8-bit elements).
 //
 // The product is computed at issue; the rule that shared memory must not change before the wait is not modelled.
 #pragma once
 
 namespace la_host {
 
-// Element (m, k) of a 16-bit operand as the tensor core reads it through a matrix descriptor.
-template <bool bfloat>
+namespace operands {
+struct F16 {
+    static constexpr int bytes = 2;
+    static float value(const unsigned char* at) { unsigned short bits; std::memcpy(&bits, at, 2); return half_to_float(bits); }
+};
+struct BF16 {
+    static constexpr int bytes = 2;
+    static float value(const unsigned char* at) { unsigned short bits; std::memcpy(&bits, at, 2); return bfloat_to_float(bits); }
+};
+// Exponent of 5 bits: the upper half of an f16.
+struct E5M2 {
+    static constexpr int bytes = 1;
+    static float value(const unsigned char* at) { return half_to_float((unsigned short)(*at << 8)); }
+};
+// No infinities; all bits of exponent and mantissa set is the only NaN.
+struct E4M3 {
+    static constexpr int bytes = 1;
+    static float value(const unsigned char* at)
+    {
+        const int exponent = *at >> 3 & 15, mantissa = *at & 7;
+        if ((*at & 127) == 127) return __builtin_nanf("");
+        const float value = exponent ? __builtin_ldexpf((float)(mantissa + 8), exponent - 10) : __builtin_ldexpf((float)mantissa, -9);
+        return *at >> 7 ? -value : value;
+    }
+};
+
+}  // namespace operands
+
+// Element (m, k) of an operand as the tensor core reads it through a matrix descriptor; bytes are K-major.
+template <class Type>
 inline float operand(la_u64 descriptor, int m, int k, bool transposed)
 {
+    constexpr int size = Type::bytes, chunk = 16 / size;
     const la_u32 start = (la_u32)(descriptor & 0x3FFF) << 4;
     const la_u32 leading = (la_u32)(descriptor >> 16 & 0x3FFF) << 4, stride = (la_u32)(descriptor >> 32 & 0x3FFF) << 4;
     const la_u32 phase = descriptor >> 49 & 7, mode = descriptor >> 62;
     const int w = mode == 0 ? 1 : 16 >> mode;
     la_u32 offset;
-    if (!transposed) offset = m % 8 * 16 * w + m / 8 * stride + (mode ? 2 * k : k / 8 * leading + k % 8 * 2);
+    if (!transposed) offset = m % 8 * 16 * w + m / 8 * stride + (mode ? size * k : k / chunk * leading + k % chunk * size);
     else if (mode) offset = m % (8 * w) * 2 + m / (8 * w) * leading + k % 8 * 16 * w + k / 8 * stride;
     else offset = m % 8 * 2 + m / 8 * stride + k % 8 * 16 + k / 8 * leading;
     const la_u32 address = start + offset;
     const la_u32 found = address ^ (((address >> 7) - phase) & (w - 1)) << 4;
-    unsigned short bits;
-    std::memcpy(&bits, shared_bytes(found, 2), 2);
-    return bfloat ? bfloat_to_float(bits) : half_to_float(bits);
+    return Type::value(shared_bytes(found, size));
 }
 
-template <bool bfloat, int n>
+template <class Type, int n>
 inline void multiply(float (&d)[n / 2], la_u64 a, la_u64 b, int accumulate, bool transpose_a, bool transpose_b)
 {
+    constexpr int depth = 32 / Type::bytes;
     const int t = (int)here->current->thread.x % 128, lane = t % 32;
-    float rows[2][16];
+    float rows[2][depth];
     for (int r = 0; r < 2; ++r)
-        for (int k = 0; k < 16; ++k) rows[r][k] = operand<bfloat>(a, lane / 4 + 16 * (t / 32) + 8 * r, k, transpose_a);
+        for (int k = 0; k < depth; ++k) rows[r][k] = operand<Type>(a, lane / 4 + 16 * (t / 32) + 8 * r, k, transpose_a);
     for (int v = 0; v < n / 2; ++v) {
         const int column = 2 * (lane % 4) + v % 2 + 8 * (v / 4);
         float sum = accumulate ? d[v] : 0.0f;
-        for (int k = 0; k < 16; ++k) sum += rows[v / 2 % 2][k] * operand<bfloat>(b, column, k, transpose_b);
+        for (int k = 0; k < depth; ++k) sum += rows[v / 2 % 2][k] * operand<Type>(b, column, k, transpose_b);
         d[v] = sum;
     }
 }
@@ -49,18 +78,22 @@ inline void multiply(float (&d)[n / 2], la_u64 a, la_u64 b, int accumulate, bool
     }
 LA_HOST_MEETS(la_wgmma_fence)
 LA_HOST_MEETS(la_wgmma_commit)
+template <int pending = 0>
 LA_HOST_MEETS(la_wgmma_wait)
 
-#define LA_HOST_WGMMA_OF(n, type, bfloat)                                                                   \
-    template <int transpose_a, int transpose_b>                                                             \
-    static inline void la_wgmma_m64n##n##k16_##type(                                                        \
-        float (&d)[n / 2], la_u64 a, la_u64 b, int accumulate, unsigned line = __builtin_LINE())            \
-    {                                                                                                       \
-        static char place;                                                                                  \
-        la_host::all_lanes({&place, line});                                                                 \
-        la_host::multiply<bfloat, n>(d, a, b, accumulate, transpose_a, transpose_b);                        \
+#define LA_HOST_WGMMA_OF(n, depth, type, Type, defaults)                                                            \
+    template <int transpose_a defaults, int transpose_b defaults>                                                   \
+    static inline void la_wgmma_m64n##n##k##depth##_##type(                                                         \
+        float (&d)[n / 2], la_u64 a, la_u64 b, int accumulate, unsigned line = __builtin_LINE())                    \
+    {                                                                                                               \
+        static_assert(depth == 16 || (!transpose_a && !transpose_b), "operands of 8 bits are K-major");             \
+        static char place;                                                                                          \
+        la_host::all_lanes({&place, line});                                                                         \
+        la_host::multiply<la_host::operands::Type, n>(d, a, b, accumulate, transpose_a, transpose_b);               \
     }
-#define LA_HOST_WGMMA(n) LA_HOST_WGMMA_OF(n, f16, false) LA_HOST_WGMMA_OF(n, bf16, true)
+#define LA_HOST_WGMMA(n)                                                                             \
+    LA_HOST_WGMMA_OF(n, 16, f16, F16, ) LA_HOST_WGMMA_OF(n, 16, bf16, BF16, )                        \
+    LA_HOST_WGMMA_OF(n, 32, e4m3, E4M3, = 0) LA_HOST_WGMMA_OF(n, 32, e5m2, E5M2, = 0)
 LA_HOST_WGMMA(8) LA_HOST_WGMMA(16) LA_HOST_WGMMA(24) LA_HOST_WGMMA(32) LA_HOST_WGMMA(40) LA_HOST_WGMMA(48)
 LA_HOST_WGMMA(56) LA_HOST_WGMMA(64) LA_HOST_WGMMA(72) LA_HOST_WGMMA(80) LA_HOST_WGMMA(88) LA_HOST_WGMMA(96)
 LA_HOST_WGMMA(104) LA_HOST_WGMMA(112) LA_HOST_WGMMA(120) LA_HOST_WGMMA(128) LA_HOST_WGMMA(136) LA_HOST_WGMMA(144)

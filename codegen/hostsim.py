@@ -56,6 +56,8 @@ FAULTS = (
     "lanes that must hold copies of an operand hold different words",
     "lanes of a warp wait at different warp-synchronous calls",
     "a full-warp instruction misses a lane: it has exited or does not exist",
+    "a role barrier whose id is not 1 to 15, or whose threads are no whole warps or not the same for all that meet",
+    "a block of the cluster that does not exist",
 )
 """Meaning of the fault numbers returned by ``run``."""
 _RACE = next(text for text in FAULTS if text.startswith("race"))

@@ -38,7 +38,7 @@ def status_text(status: int) -> str:
         >>> status_text(STATUS_DONE), status_text(0)
         ('', 'the kernel did not finish: status 0')
     """
-    return _STATUS_TEXTS.get(status, f"the kernel did not finish: status {status}")
+    return _STATUS_TEXTS.get(status & 0xFF, f"the kernel did not finish: status {status}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +55,8 @@ class KernelSource:
         image_bytes: Bytes of the shared-memory image the kernel writes or reads; 0 if the launch decides.
         grid: Required number of blocks, or the name of the parameter that states it: another grid would skip or repeat
             work. None if any grid works.
-        barriers: Rings of mbarriers in dynamic shared memory: name, first byte from the aligned base, slots.
-        roles: The warps of each role: name, first warp, number of warps.
+        barriers: (name, first byte behind the aligned start of dynamic shared memory, slots) of its mbarriers.
+        roles: (name, first warp, warps) of what its warps do.
 
     Example:
         >>> text = 'extern "C" __global__ void nothing(int x) {}'

@@ -1,1 +1,1 @@
-"""Kernels made of proved pipelines, and the check that a kernel does what its pipeline says."""
+"""Kernels from proved pipelines: the text of roles, barriers and copies, and its synchronisation read back."""
