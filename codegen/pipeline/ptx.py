@@ -50,7 +50,10 @@ class Program:
 
     def width(self, register: str) -> int:
         """Bits of a register."""
-        return self.widths.get(register) or self.widths.get(register.rstrip("0123456789"), 64)
+        found = self.widths.get(register)
+        if found is None:  # registers are declared in numbered groups
+            found = self.widths[register] = self.widths.get(register.rstrip("0123456789"), 64)
+        return found
 
 
 _VARIABLE = re.compile(

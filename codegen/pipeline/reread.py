@@ -9,16 +9,17 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from layoutalg.codegen.compile import to_ptx
 from layoutalg.codegen.kernel import KernelSource
+from layoutalg.codegen.pipeline.program import WARP
 from layoutalg.codegen.pipeline.ptx import program
-from layoutalg.codegen.pipeline.thread import RANK_SHIFT, Event, Thread
+from layoutalg.codegen.pipeline.thread import RANK_SHIFT, Event, Thread, Value
 from layoutalg.ground.errors import Diagnostic, RepresentabilityError
 from layoutalg.ground.refusal import Broken
-from layoutalg.proofs.pipeline.document import Op, Pipeline, Role
+from layoutalg.proofs.pipeline.document import Op, Part, Pipeline, Role
 
 LANES = (0, 1, 31)
 """The lanes of each warp that are run: lane 0 is the one that ``elect`` chooses, lane 1 stands for those up to 30."""
@@ -33,11 +34,21 @@ _TOUCHES = ("read", "write", "mma_wait", "proxy_fence")
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """How a kernel is launched: arguments (integers; None for maps and pointers), the block to look at, the grid."""
+    """How a kernel is launched so that its loops run N times.
+
+    Args:
+        arguments: One per parameter: integers, bytes, or None for maps and pointers.
+        block: The block to look at.
+        blocks: Blocks of the grid.
+        trips: (role, its own N) where that is not N.
+        turns: In how many turns roles that share their warps run, one after the other in each.
+    """
 
     arguments: Sequence[object]
     block: int = 0
     blocks: int = 1
+    trips: tuple[tuple[str, int], ...] = ()
+    turns: int = 1
 
 
 def events(
@@ -55,12 +66,26 @@ def events(
 
     Raises: RepresentabilityError: LA980, with the line of the PTX that cannot be followed. CompileError: LA511.
     """
+    warp, lane = divmod(thread, WARP)
+    return _events(kernel, Launch(arguments, block, blocks), warp, sorted({0, lane}), cluster)[lane]
+
+
+def _events(
+    kernel: KernelSource, launch: Launch, warp: int, lanes: Sequence[int], cluster: int
+) -> dict[int, tuple[Event, ...]]:
+    """What lanes of a warp do; each hears the shuffles of those before it."""
     entry = program(to_ptx(kernel), kernel.name)
     given = [
         value if isinstance(value, (int, bytes)) else place + 1 << 48 if kind.endswith("*") else None
-        for place, ((kind, _), value) in enumerate(zip(kernel.parameters, arguments, strict=True))
+        for place, ((kind, _), value) in enumerate(zip(kernel.parameters, launch.arguments, strict=True))
     ]
-    return Thread(entry, given, thread, kernel.threads, block, blocks, cluster).run()
+    found, heard = {}, dict[int, Sequence[tuple[int, Value]]]()
+    for lane in lanes:
+        if WARP * warp + lane < kernel.threads:
+            at = WARP * warp + lane, kernel.threads, launch.block, launch.blocks, cluster
+            thread = Thread(entry, given, *at, heard)
+            found[lane], heard[lane] = thread.run(), thread.shuffled
+    return found
 
 
 class Step(NamedTuple):
@@ -81,29 +106,46 @@ class Step(NamedTuple):
         return f"{op.op} {', '.join(told)}".strip()
 
 
-def steps(pipeline: Pipeline, role: Role, trips: int) -> Iterator[Step]:
-    """The ops that a role runs for N = ``trips``, in order, with their slots and parities.
+def steps(pipeline: Pipeline, roles: Sequence[Role], trips: Sequence[int], turns: int = 1) -> Iterator[Step]:
+    """The ops that warps run, in order, with their slots and parities.
+
+    Args:
+        pipeline: The document.
+        roles: The roles of these warps, one after the other in each turn.
+        trips: N of each role.
+        turns: Number of turns.
 
     Example:
         >>> ring = Pipeline.from_json({"schema": "layoutalg/pipeline/1", "stages": 2,
         ...     "barriers": {"full": {"count": 1}},
         ...     "roles": [{"name": "use", "loop": [{"op": "wait", "bar": "full"}]}]})
-        >>> [str(step) for step in steps(ring, ring.roles[0], 3)]
+        >>> [str(step) for step in steps(ring, ring.roles, [3])]
         ['wait full[0], parity 0', 'wait full[1], parity 0', 'wait full[0], parity 1']
     """
-    turns, rings = max(0, trips + role.trip), pipeline.rings
-    for part, ks in (("pre", range(1)), ("loop", range(turns)), ("post", range(turns, turns + 1))):
-        for k in ks:
-            for place, op in enumerate(getattr(role, part)):
-                base = k % pipeline.reset if part == "loop" and pipeline.reset else k
-                index = base + op.off if op.idx_abs is None else op.idx_abs
-                if part == "loop" and not op.first <= k < turns - op.last:
-                    continue
-                if index < 0 and op.op != "wait" and (op.bar or op.buf):
-                    continue
-                bar, buf = rings.get(op.bar, 1), rings.get(op.buf, 1)
-                parity = (index // bar + op.ph + op.flip) % 2
-                yield Step(f"{role.name}.{part}[{place}]", k, op, index % bar, index % buf, parity)
+    counts = [max(0, many + role.trip) for many, role in zip(trips, roles, strict=True)]
+    for role in roles:
+        yield from _part(pipeline, role, "pre", range(1), 0)
+    for turn in range(turns):
+        for role, many in zip(roles, counts, strict=True):
+            yield from _part(pipeline, role, "loop", range(many * turn // turns, many * (turn + 1) // turns), many)
+    for role, many in zip(roles, counts, strict=True):
+        yield from _part(pipeline, role, "post", range(many, many + 1), many)
+
+
+def _part(pipeline: Pipeline, role: Role, part: Part, ks: Iterable[int], trip: int) -> Iterator[Step]:
+    """The ops of one part for some iterations."""
+    rings = pipeline.rings
+    for k in ks:
+        for place, op in enumerate(getattr(role, part)):
+            base = k % pipeline.reset if part == "loop" and pipeline.reset else k
+            index = base + op.off if op.idx_abs is None else op.idx_abs
+            if part == "loop" and not op.first <= k < trip - op.last:
+                continue
+            if index < 0 and op.op != "wait" and (op.bar or op.buf):
+                continue
+            bar, buf = rings.get(op.bar, 1), rings.get(op.buf, 1)
+            parity = (index // bar + op.ph + op.flip) % 2
+            yield Step(f"{role.name}.{part}[{place}]", k, op, index % bar, index % buf, parity)
 
 
 def mismatch(
@@ -143,7 +185,7 @@ def mismatch(
             launch = launches(many)
             for rank in range(cluster):
                 block = launch.block - launch.block % cluster + rank
-                comparison.block(many, Launch(launch.arguments, block, launch.blocks), rank)
+                comparison.block(many, replace(launch, block=block), rank)
     except _DifferenceError as found:
         return found.broken
     return None
@@ -174,6 +216,10 @@ def _names(kernel: KernelSource, pipeline: Pipeline, cluster: int) -> None:
                 raise RepresentabilityError(Diagnostic("LA980", "this op cannot be followed", (where,), because))
 
 
+def _loads(roles: Sequence[Role]) -> bool:
+    return any(op.op == "tma_load" for role in roles for _, _, op in role.ops())
+
+
 @dataclass(slots=True)
 class _Done:
     """A thread's part: (step, barriers of threads before it, of its warp before it), arrivals, barriers of threads."""
@@ -193,7 +239,7 @@ class _Comparison:
 
     def __init__(self, kernel: KernelSource, pipeline: Pipeline, cluster: int, lanes: Sequence[int]) -> None:
         self.kernel, self.pipeline, self.cluster, self.lanes = kernel, pipeline, cluster, lanes
-        self.weights = {lane: after - lane for lane, after in zip(lanes, [*lanes[1:], 32], strict=True)}
+        self.weights = {lane: after - lane for lane, after in zip(lanes, [*lanes[1:], WARP], strict=True)}
         self.starts: list[int] = []
         self.slots: list[tuple[tuple[str, int], int]] = []  # buffer and slot, end; sorted like starts
         self.shapes: dict[str, tuple[int, ...]] = {}
@@ -235,14 +281,9 @@ class _Comparison:
         """Compare one block."""
         self.trips, self.rank = trips, rank
         threads = {
-            (warp, lane): tuple(
-                self.absolute(
-                    events(self.kernel, launch.arguments, 32 * warp + lane, launch.block, launch.blocks, self.cluster)
-                )
-            )
-            for warp in range(-(-self.kernel.threads // 32))
-            for lane in self.lanes
-            if 32 * warp + lane < self.kernel.threads
+            (warp, lane): tuple(self.absolute(given))
+            for warp in range(-(-self.kernel.threads // WARP))
+            for lane, given in _events(self.kernel, launch, warp, self.lanes, self.cluster).items()
         }
         self.initialised(threads)
         self.bars = {}
@@ -251,14 +292,16 @@ class _Comparison:
             if [event.address for event in everyone[0]] != [event.address for event in everyone[1]]:
                 because = f"threads pass {len(everyone[0])} and {len(everyone[1])} barriers of the block"
                 raise self.differs(because, at, None, None, "EMIT_BAR")
-        taken = {self.own(name, rank): range(first, first + many) for name, first, many in self.kernel.roles}
-        free = set(threads)
-        copies_first = sorted(self.pipeline.roles, key=lambda role: all(op.op != "tma_load" for _, _, op in role.ops()))
-        for role in copies_first:
-            if role.name in taken:
-                mine = {at: threads[at] for at in threads if at[0] in taken[role.name]}
-                free -= set(mine)
-                self.role(role, mine, len(taken[role.name]))
+        workers: dict[tuple[int, int], list[Role]] = {}
+        roles = {role.name: role for role in self.pipeline.roles}
+        for name, first, many in self.kernel.roles:
+            workers.setdefault((first, many), []).append(roles[self.own(name, rank)])
+        free, own = set(threads), dict(launch.trips)
+        for (first, many), group in sorted(workers.items(), key=lambda item: not _loads(item[1])):
+            mine = {at: threads[at] for at in threads if first <= at[0] < first + many}
+            free -= set(mine)
+            self.worker(list(steps(self.pipeline, group, [own.get(role.name, trips) for role in group], launch.turns)),
+                        mine, many, group[0].name)  # fmt: skip
         for at in free:
             for event in threads[at]:
                 if event.kind in _COMPARED:
@@ -316,7 +359,7 @@ class _Comparison:
         line = {"line": found.line} if found else {}
         shown = {"found": self.shown(found)} if told or found else {}
         return _DifferenceError(
-            rule, because, **where, N=self.trips, thread=32 * at[0] + at[1], **told, **shown, **line
+            rule, because, **where, N=self.trips, thread=WARP * at[0] + at[1], **told, **shown, **line
         )
 
     def shown(self, event: Event | None) -> str:
@@ -334,9 +377,8 @@ class _Comparison:
         told += [words[event.kind].format(event.value)] if event.kind in words else []
         return f"{event.kind} {', '.join(told)}".strip()
 
-    def role(self, role: Role, threads: dict[_At, tuple[Event, ...]], warps: int) -> None:
-        """Compare the threads of a role with its ops."""
-        wanted = list(steps(self.pipeline, role, self.trips))
+    def worker(self, wanted: list[Step], threads: dict[_At, tuple[Event, ...]], warps: int, name: str) -> None:
+        """Compare the threads of some warps with the ops of their roles."""
         known, done = -1, dict[_At, _Done]()
         while known != len(self.slots):  # once more when this role's own copies tell where slots are
             known = len(self.slots)
@@ -344,7 +386,7 @@ class _Comparison:
         whole = [part.bars for part in done.values() if part.bars]
         for at, part in done.items():
             for number, many in part.bars:
-                if many != self.kernel.threads and self.bars.setdefault(number, role.name) != role.name:
+                if many != self.kernel.threads and self.bars.setdefault(number, name) != name:
                     because = f"barrier {number} of threads is also that of {self.bars[number]}"
                     raise self.differs(because, at, None, None, "EMIT_BAR")
             if whole and part.bars != whole[0]:
@@ -355,7 +397,7 @@ class _Comparison:
             if op.op in _ACCESSES or op.op == "proxy_fence":
                 continue
             many = sum([self.weights[at[1]] * done[at].arrivals.get(place, 1) for at in share])
-            right = {"arrive": op.n, "wait": max(many, 1)}.get(op.op, 32 * warps if op.op.startswith("mma") else 1)
+            right = {"arrive": op.n, "wait": max(many, 1)}.get(op.op, WARP * warps if op.op.startswith("mma") else 1)
             if many != right and op.op not in _ASYNC[:2]:
                 because = f"{many} arrivals, not {right}" if op.op == "arrive" else f"{many} threads do it, not {right}"
                 raise self.differs(because, min(share or done), step, None, "EMIT_COUNT", step)
@@ -385,7 +427,7 @@ class _Comparison:
         last = next((m for m in reversed(first.marks) if m[0] < place and wanted[m[0]].op.op in kinds), None)
         if last and not (last[1] < mark[1] or (inner and last[2] < mark[2])):
             step, what = wanted[place], wanted[last[0]]
-            because = f"no barrier of threads between {what} of thread {32 * one[0] + one[1]} and {step}"
+            because = f"no barrier of threads between {what} of thread {WARP * one[0] + one[1]} and {step}"
             raise self.differs(because, other, None, None, "EMIT_HANDOVER", step)
 
 
@@ -412,7 +454,7 @@ class _Walk:
         """Compare; return what the thread did."""
         for event in self.given:
             if event.kind == "bar":
-                if event.value not in (32 * self.warps, self.all.kernel.threads):
+                if event.value not in (WARP * self.warps, self.all.kernel.threads):
                     because = "a barrier of threads is for other than all threads of the role or the block"
                     raise self.differs(because, None, event, "EMIT_BAR")
                 self.done.bars.append((event.address, event.value))

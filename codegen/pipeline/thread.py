@@ -119,6 +119,7 @@ class Thread:
         block: Its block.
         blocks: Blocks of the grid.
         cluster: Blocks of a cluster.
+        others: What lanes of the warp that ran before gave to shuffles: (line, value) of each.
     """
 
     def __init__(
@@ -130,7 +131,9 @@ class Thread:
         block: int,
         blocks: int,
         cluster: int = 1,
+        others: Mapping[int, Sequence[tuple[int, Value]]] | None = None,
     ) -> None:
+        self.others, self.shuffled = others or {}, list[tuple[int, Value]]()
         self.program, self.arguments, self.lane, self.threads = program, arguments, thread % 32, threads
         self.events: list[Event] = []
         self.memory: dict[int, Value] = {}
@@ -261,10 +264,16 @@ def _computed(function: Callable[..., int], inputs: Sequence[Any], thread: Threa
         _opaque(thread, now)
 
 
+@functools.lru_cache(maxsize=1 << 14)
+def _registers(operand: str) -> tuple[str, ...]:
+    """The registers in an operand."""
+    return tuple(_REGISTER.findall(operand))
+
+
 def _opaque(thread: Thread, now: Instruction) -> None:
     """Everything that the instruction may write is opaque."""
     if now.operands and now.operands[0][0] != "[":
-        thread.registers |= dict.fromkeys(_REGISTER.findall(now.operands[0]), Opaque(now.line, now.text))
+        thread.registers |= dict.fromkeys(_registers(now.operands[0]), Opaque(now.line, now.text))
 
 
 def _refused(thread: Thread, now: Instruction) -> None:
@@ -328,13 +337,16 @@ def _elect(thread: Thread, now: Instruction) -> None:
 
 
 def _shuffle(thread: Thread, now: Instruction) -> None:
-    """Another lane's value is opaque; with ``idx`` a lane may read its own."""
+    """With ``idx`` a lane may read its own value, or that of a lane that ran before; what else comes is opaque."""
+    place, lane = len(thread.shuffled), thread.value(now.operands[2])
+    thread.shuffled.append((now.line, thread.value(now.operands[1])))
     _opaque(thread, now)
-    lane = thread.value(now.operands[2])
-    if ".idx." in now.operation and isinstance(lane, int) and lane & 31 == thread.lane:
-        register, _, predicate = now.operands[0].partition("|")
-        thread.write(register, thread.value(now.operands[1]))
-        thread.write(predicate or "_", 1)
+    if ".idx." in now.operation and isinstance(lane, int):
+        given = thread.shuffled if lane & 31 == thread.lane else thread.others.get(lane & 31, ())
+        if place < len(given) and given[place][0] == now.line:
+            register, _, predicate = now.operands[0].partition("|")
+            thread.write(register, given[place][1])
+            thread.write(predicate or "_", 1)
 
 
 def _access(thread: Thread, now: Instruction) -> None:
@@ -364,7 +376,7 @@ def _access(thread: Thread, now: Instruction) -> None:
 def _read(thread: Thread, now: Instruction, at: int, size: int) -> None:
     """Load what no other thread writes, where it is known."""
     signed = bool(re.search(r"\.s\d+$", now.operation))
-    for index, name in enumerate(_REGISTER.findall(now.operands[0])):
+    for index, name in enumerate(_registers(now.operands[0])):
         data = [thread.byte(at + index * size + i) for i in range(size)]
         known = [byte for byte in data if isinstance(byte, int)]
         if len(known) == size:

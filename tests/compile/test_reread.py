@@ -5,15 +5,15 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import pytest
 from instruments import rings
 
 from layoutalg.codegen.compile import CompileError, to_cubin, to_ptx
 from layoutalg.codegen.kernel import KernelSource
-from layoutalg.codegen.kernels.copy import copy_kernel
-from layoutalg.codegen.kernels.transpose_ring import transpose_ring_kernel
+from layoutalg.codegen.kernels.copy import copy_kernel, copy_pipeline
+from layoutalg.codegen.kernels.gemm import gemm_kernel
+from layoutalg.codegen.kernels.transpose_ring import transpose_ring_kernel, turn_pipeline
 from layoutalg.codegen.pipeline.reread import Launch, events, mismatch
 from layoutalg.codegen.prelude import PRELUDE, wgmma_prelude
 from layoutalg.ground.errors import MalformedError, RepresentabilityError
@@ -134,60 +134,57 @@ def test_places_of_buffers_may_be_given() -> None:
     assert found is not None
 
 
-def _document(stages: int, load: list[dict[str, Any]], loop: list[dict[str, Any]], more: dict[str, Any]) -> Pipeline:
-    document = {
-        "schema": "layoutalg/pipeline/1", "stages": stages, "trips": f"N >= {stages}",
-        "barriers": {"full": {"count": 1}}, "buffers": {"A": {}} | more,
-        "roles": [{"name": "all", "pre": load, "loop": loop, "post": [{"op": "bulk_wait", "n": 0}]}],
-    }  # fmt: skip
-    return Pipeline.from_json(document)
-
-
-def _ahead(many: int, size: int) -> list[dict[str, Any]]:
-    return [
-        op | {"idx_abs": index}
-        for index in range(many)
-        for op in ({"op": "arrive_tx", "bar": "full", "bytes": size}, {"op": "tma_load", "buf": "A", "bar": "full"})
-    ]
-
-
-@pytest.mark.parametrize("arch", ["sm_90a", "sm_100a"])
-def test_the_copy_kernels_ring(arch: str) -> None:
-    kernel = replace(
-        copy_kernel((300, 4096), "bf16").kernel, barriers=(("full", 65536, 4),), roles=(("all", 0, 1),), arch=arch
-    )
-    guard = {"off": 2, "guard": {"until": 2}}
-    loop = [
-        {"op": "wait", "bar": "full"}, {"op": "tma_store", "buf": "A"}, {"op": "bulk_commit"},
-        {"op": "bulk_wait", "n": 2}, {"op": "arrive_tx", "bar": "full", "bytes": 16384} | guard,
-        {"op": "tma_load", "buf": "A", "bar": "full"} | guard,
-    ]  # fmt: skip
-    pipeline = _document(4, _ahead(2, 16384), loop, {})
-    assert mismatch(kernel, pipeline, lambda n: Launch((None, None, -(-160 // n), None), 0, -(-160 // n))) is None
-
-
-@pytest.mark.parametrize("arch", ["sm_90a", "sm_100a"])
-def test_the_transposing_kernels_ring(arch: str) -> None:
-    made = transpose_ring_kernel((8192, 8192), "f32").kernel
-    kernel = replace(made, barriers=(("full", 16384, 2),), roles=(("all", 0, 2),), arch=arch)
-    guard = {"off": 2, "guard": {"until": 2}}
-    loop = [
-        {"op": "wait", "bar": "full"}, {"op": "read", "buf": "A"}, {"op": "bulk_wait", "n": 1},
-        {"op": "arrive_tx", "bar": "full", "bytes": 4096} | guard,
-        {"op": "tma_load", "buf": "A", "bar": "full"} | guard, {"op": "write", "buf": "T"},
-        {"op": "proxy_fence"}, {"op": "tma_store", "buf": "T"}, {"op": "bulk_commit"},
-    ]  # fmt: skip
-    pipeline = _document(2, _ahead(2, 4096), loop, {"T": {}})
-    places = [("A", 0, 4096), ("T", 8192, 4096)]
+def persistent(tiles: int, places: list[int | None], turns: dict[str, int] | None = None) -> Callable[[int], Launch]:
+    """Launches with which a block takes N tiles; ``turns``: iterations of each role for one of them."""
 
     def launched(n: int) -> Launch:
-        return Launch((None, None, -(-65536 // n), None), 0, -(-65536 // n))
+        blocks, block = (-(-tiles // n), 0) if n else (tiles + 2, tiles + 1)
+        given = [blocks if place == 0 else None for place in places]
+        trips = tuple([(role, n * many) for role, many in (turns or {}).items()])
+        return Launch(given, block, blocks, trips, n if turns else 1)
 
-    assert mismatch(kernel, pipeline, launched, buffers=places) is None
-    early = kernel.text.replace("        la_fence_async();\n        __syncthreads();", "        la_fence_async();")
-    found = mismatch(replace(kernel, text=early), pipeline, launched, buffers=places)
-    assert found is not None
-    assert (found.rule, found.witness["op"]) == ("EMIT_HANDOVER", "all.loop[7]")
+    return launched
+
+
+@pytest.mark.parametrize("arch", ["sm_90a", "sm_100a"])
+def test_the_copy_kernel_does_what_its_pipeline_says(arch: str) -> None:
+    kernel = replace(copy_kernel((300, 4096), "bf16").kernel, arch=arch)
+    pipeline = copy_pipeline(4, 2, 16384, 16384)
+    assert mismatch(kernel, pipeline, persistent(160, [None, None, 0, None])) is None
+    assert mismatch(kernel, copy_pipeline(4, 1, 16384, 16384), persistent(160, [None, None, 0, None])) is not None
+
+
+@pytest.mark.parametrize("arch", ["sm_90a", "sm_100a"])
+def test_the_transposing_kernel_does_what_its_pipeline_says(arch: str) -> None:
+    kernel = replace(transpose_ring_kernel((8192, 8192), "f32").kernel, arch=arch)
+    warps = {name: many for name, _, many in kernel.roles}["turn"]
+    launched = persistent(65536, [None, None, 0, None])
+    assert mismatch(kernel, turn_pipeline(2, 2, warps, 4096), launched) is None
+    wrong = replace(kernel, text=kernel.text.replace("la_fence_async();\n            la_role", "la_role", 1))
+    assert wrong.text != kernel.text
+    assert mismatch(wrong, turn_pipeline(2, 2, warps, 4096), launched) is not None
+
+
+PRODUCTS = [
+    ("parity4 ^ 1, 1, k", "parity4, 1, k", "load.loop[0]"),
+    ("if (issuer) la_store_wait_read<0>();\n                la_role", "la_role", "store0.loop[0]"),
+    ("la_role_barrier(1 + which, 128);\n                la_settle", "la_settle", "store0.loop[1]"),
+    ("la_fence_async();\n                la_role_barrier(1 + which, 128);", "la_fence_async();", "store0.loop[3]"),
+    ("a + 6, b + 6", "a + 6, b + 4096", "math0.loop[1]"),
+]
+
+
+def test_the_product_does_what_its_pipeline_says() -> None:
+    made = gemm_kernel((1024, 1024, 192), "bf16")
+    turns = {"load": 3, "math0": 3, "math1": 3, "store0": 2, "store1": 2}
+    kernel, pipeline = made.kernel, made.emitted.program.pipeline
+    launched = persistent(made.blocks, [None, None, None, 0, None], turns)
+    assert mismatch(kernel, pipeline, launched, trips=range(4)) is None
+    for old, new, op in PRODUCTS:
+        assert kernel.text.count(old) == 1, old
+        found = mismatch(replace(kernel, text=kernel.text.replace(old, new)), pipeline, launched, trips=[1])
+        assert found is not None
+        assert found.witness["op"] == op, str(found)
 
 
 def _asm(text: str) -> str:
