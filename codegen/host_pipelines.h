@@ -9,7 +9,21 @@
 
 namespace la_host {
 
-LA_HOST_APART inline unsigned char* global_bytes(la_u64 address, la_u32 bytes)
+void init_barrier(la_u32 address, la_u32 count);
+void arrive(la_u32 address, la_u32 n, la_u32 bytes, unsigned line);
+void arrive_remote(la_u32 address, la_u32 rank, unsigned line);
+void expect(la_u32 address, la_u32 bytes, unsigned line);
+bool wait_parity(la_u32 address, la_u32 parity, unsigned line);
+void start_load(Copy copy);
+void start_store(Copy copy);
+void commit_stores();
+void finish_stores(la_u32 last, bool newest);  // of this thread, up to a group
+void cluster_arrive(unsigned line);
+void cluster_wait(unsigned line);
+
+#ifdef LA_HOST_CORE
+
+unsigned char* global_bytes(la_u64 address, la_u32 bytes)
 {
     unsigned char* pointer = (unsigned char*)(uintptr_t)address;
     for (const Region& region : here->run->regions)
@@ -21,7 +35,7 @@ LA_HOST_APART inline unsigned char* global_bytes(la_u64 address, la_u32 bytes)
 // ---------------------------------------------------------------------------------------------------------- barriers
 
 // Faults with the barrier, how many arrivals were meant and how many are pending.
-LA_HOST_APART inline void misused(Fault code, la_u32 address, la_u32 arrivals, la_u32 pending)
+void misused(Fault code, la_u32 address, la_u32 arrivals, la_u32 pending)
 {
     Detail detail = about(0);
     detail.barrier = address - here->dynamic_first;
@@ -30,7 +44,7 @@ LA_HOST_APART inline void misused(Fault code, la_u32 address, la_u32 arrivals, l
     fault(code, detail);
 }
 
-LA_HOST_APART inline Barrier& barrier_at(la_u32 address)
+Barrier& barrier_at(la_u32 address)
 {
     for (Barrier& barrier : here->barriers)
         if (barrier.address == address) return barrier;
@@ -45,7 +59,7 @@ inline void settle(Barrier& barrier)
     if (barrier.pending == 0 && barrier.bytes == 0) { barrier.pending = barrier.count; ++barrier.phase; }
 }
 
-LA_HOST_APART inline void arrive(la_u32 address, la_u32 n, la_u32 bytes, unsigned line)
+void arrive(la_u32 address, la_u32 n, la_u32 bytes, unsigned line)
 {
     here->current->line = line;
     interrupt();
@@ -66,7 +80,7 @@ struct Descriptor {
     bool nan_fill, tf32;
 };
 
-LA_HOST_APART inline Descriptor decode(const la_tensor_map* map)
+Descriptor decode(const la_tensor_map* map)
 {
     static const int sizes[16] = {1, 2, 4, 4, 8, 8, 2, 4, 4, 8, 2, 0, 0, 0, 0, 0};
     la_u32 w[32];
@@ -101,7 +115,7 @@ inline la_u64 converted(const Descriptor& d, la_u64 bits)
 // The box of a copy: elements per dimension, bytes from row to row, where the inner dimension ends.
 struct Box { Descriptor d; la_u32 n[5], pitch; la_u64 inner_limit; };
 
-LA_HOST_APART inline Box box_of(const Copy& copy)
+Box box_of(const Copy& copy)
 {
     Box box = {decode(copy.map), {}, 0, 0};
     const Descriptor& d = box.d;
@@ -124,7 +138,7 @@ LA_HOST_APART inline Box box_of(const Copy& copy)
 // row's coordinate 0.
 struct Chunk { la_u32 where, bytes, first; bool inside; la_u64 row; };
 
-LA_HOST_APART inline void walk(const Box& box, const Copy& copy, void (*visit)(const Box&, const Copy&, const Chunk&))
+void walk(const Box& box, const Copy& copy, void (*visit)(const Box&, const Copy&, const Chunk&))
 {
     const Descriptor& d = box.d;
     const la_u32 bytes = box.n[0] * d.element, rows = box.n[1] * box.n[2] * box.n[3] * box.n[4];
@@ -149,7 +163,7 @@ LA_HOST_APART inline void walk(const Box& box, const Copy& copy, void (*visit)(c
 }
 
 // What a copy does to a granule when it starts: nothing in flight may mind, ordinary accesses before it are fenced.
-LA_HOST_APART inline void start_granule(const Copy& copy, la_u32 g)
+void start_granule(const Copy& copy, la_u32 g)
 {
     State& s = *here;
     Granule& granule = s.granules[g];
@@ -223,7 +237,7 @@ inline void run_block_part(const Box& box, const Copy& copy)
 }
 
 // Runs one copy; its faults are those of the thread that started it.
-LA_HOST_APART inline void run_copy(const Copy& copy)
+void run_copy(const Copy& copy)
 {
     Fiber& running = *here->run->running;
     Fiber* const issuer = &here->fibers.items[copy.thread];
@@ -237,7 +251,7 @@ LA_HOST_APART inline void run_copy(const Copy& copy)
 }
 
 // Runs one load of this block, else of another of the cluster.
-LA_HOST_APART inline void engine_step()
+void engine_step()
 {
     State* const mine = here;
     Run& run = *mine->run;
@@ -255,7 +269,7 @@ LA_HOST_APART inline void engine_step()
     here = mine;
 }
 
-LA_HOST_APART inline void start_load(Copy copy)
+void start_load(Copy copy)
 {
     State& s = *here;
     Run& run = *s.run;
@@ -269,7 +283,7 @@ LA_HOST_APART inline void start_load(Copy copy)
     interrupt();
 }
 
-LA_HOST_APART inline void start_store(Copy copy)
+void start_store(Copy copy)
 {
     copy.thread = here->current->thread.x;
     here->current->line = copy.line;
@@ -279,7 +293,7 @@ LA_HOST_APART inline void start_store(Copy copy)
 }
 
 // Runs the stores of this thread whose group is at most `last`, oldest first, or newest first.
-LA_HOST_APART inline void finish_stores(la_u32 last, bool newest)
+void finish_stores(la_u32 last, bool newest)
 {
     List<Copy, MAX_COPIES>& list = here->stores;
     const la_u32 thread = here->current->thread.x;
@@ -294,7 +308,7 @@ LA_HOST_APART inline void finish_stores(la_u32 last, bool newest)
     }
 }
 
-LA_HOST_APART inline void commit_stores()
+void commit_stores()
 {
     Fiber& fiber = *here->current;
     ++fiber.groups;
@@ -310,7 +324,7 @@ inline bool engine_runs()
     return run.queued && (run.forced || run.engine == NEWEST_FIRST || (run.engine == ANY_TIME && !draw(4)));
 }
 
-LA_HOST_APART inline bool wait_parity(la_u32 address, la_u32 parity, unsigned line)
+bool wait_parity(la_u32 address, la_u32 parity, unsigned line)
 {
     Fiber& fiber = *here->current;
     fiber.line = line;
@@ -333,46 +347,85 @@ LA_HOST_APART inline bool wait_parity(la_u32 address, la_u32 parity, unsigned li
     return done;
 }
 
+void init_barrier(la_u32 address, la_u32 count)
+{
+    State& s = *here;
+    if (address % 8 || count == 0 || count > 1048575) misused(BARRIER_MISUSE, address, count, 0);
+    shared_bytes(address, 8);
+    for (Barrier& old : s.barriers)
+        if (old.address == address) misused(BARRIER_MISUSE, address, count, old.pending);
+    append(s.barriers, {address, count, count, 0, 0});
+    interrupt();
+}
+
+void expect(la_u32 address, la_u32 bytes, unsigned line)
+{
+    here->current->line = line;
+    Barrier& found = barrier_at(address);
+    found.bytes += bytes;
+    settle(found);
+    interrupt();
+}
+
+void arrive_remote(la_u32 address, la_u32 rank, unsigned line)
+{
+    State* const mine = here;
+    mine->current->line = line;
+    interrupt();
+    if (rank >= mine->run->cluster || !live(mine->run->states[rank])) fault(CLUSTER_RANK);
+    here = &mine->run->states[rank];
+    Barrier& found = barrier_at(address);
+    if (found.pending == 0) misused(BARRIER_MISUSE, address, 1, 0);
+    --found.pending;
+    settle(found);
+    here = mine;
+    interrupt();
+}
+
+void cluster_arrive(unsigned line)
+{
+    Fiber& fiber = *here->current;
+    fiber.line = line;
+    interrupt();
+    if (fiber.cluster_arrived) fault(CLUSTER_BARRIER);
+    fiber.cluster_arrived = fiber.cluster_waits = true;
+    fiber.cluster_seen = here->run->cluster_generation;
+    release_cluster();
+}
+
+void cluster_wait(unsigned line)
+{
+    Fiber& fiber = *here->current;
+    fiber.line = line;
+    if (!fiber.cluster_waits) fault(CLUSTER_BARRIER);
+    fiber.cluster_waits = false;
+    block_on(AT_CLUSTER_BARRIER, here->run->cluster_generation, fiber.cluster_seen);
+}
+
+#endif
+
 }  // namespace la_host
 
 // ------------------------------------------------------------------------------------------- the names kernels call
 
-static inline void la_mbarrier_init(la_u32 barrier, la_u32 count)
-{
-    la_host::State& s = *la_host::here;
-    if (barrier % 8 || count == 0 || count > 1048575) la_host::misused(la_host::BARRIER_MISUSE, barrier, count, 0);
-    la_host::shared_bytes(barrier, 8);
-    for (la_host::Barrier& old : s.barriers)
-        if (old.address == barrier) la_host::misused(la_host::BARRIER_MISUSE, barrier, count, old.pending);
-    la_host::append(s.barriers, {barrier, count, count, 0, 0});
-}
-
+static inline void la_mbarrier_init(la_u32 barrier, la_u32 count) { la_host::init_barrier(barrier, count); }
 static inline void la_arrive_expect_tx(la_u32 barrier, la_u32 bytes, unsigned line = __builtin_LINE())
 {
     la_host::arrive(barrier, 1, bytes, line);
 }
-
 static inline void la_arrive_many(la_u32 barrier, la_u32 n, unsigned line = __builtin_LINE())
 {
     la_host::arrive(barrier, n, 0, line);
 }
-
 static inline void la_arrive(la_u32 barrier, unsigned line = __builtin_LINE()) { la_host::arrive(barrier, 1, 0, line); }
-
 static inline void la_expect_tx(la_u32 barrier, la_u32 bytes, unsigned line = __builtin_LINE())
 {
-    la_host::here->current->line = line;
-    la_host::Barrier& found = la_host::barrier_at(barrier);
-    found.bytes += bytes;
-    la_host::settle(found);
-    la_host::interrupt();
+    la_host::expect(barrier, bytes, line);
 }
-
 static inline bool la_wait_parity(la_u32 barrier, la_u32 parity, unsigned line = __builtin_LINE())
 {
     return la_host::wait_parity(barrier, parity, line);
 }
-
 static inline void la_fence_async()
 {
     ++la_host::here->current->fences;
@@ -380,13 +433,11 @@ static inline void la_fence_async()
 }
 static inline void la_fence_tensor_map(const la_tensor_map*) {}
 static inline void la_store_commit() { la_host::commit_stores(); }
-
 static inline void la_store_wait()
 {
     la_host::yield();  // let the other threads run first
     la_host::finish_stores(la_host::here->current->groups, true);
 }
-
 // Later groups stay queued, so that overwriting a stage too early shows.
 template <int pending>
 static inline void la_store_wait_read()
@@ -395,41 +446,12 @@ static inline void la_store_wait_read()
     const la_u32 groups = la_host::here->current->groups;
     if (groups > pending) la_host::finish_stores(groups - pending, false);
 }
-
 static inline la_u32 la_cluster_rank() { return la_host::here->rank; }
-
-static inline void la_cluster_arrive()
-{
-    la_host::Fiber& fiber = *la_host::here->current;
-    la_host::interrupt();
-    if (fiber.cluster_arrived) la_host::fault(la_host::CLUSTER_BARRIER);
-    fiber.cluster_arrived = fiber.cluster_waits = true;
-    fiber.cluster_seen = la_host::here->run->cluster_generation;
-    la_host::release_cluster();
-}
-
-static inline void la_cluster_wait(unsigned line = __builtin_LINE())
-{
-    la_host::Fiber& fiber = *la_host::here->current;
-    fiber.line = line;
-    if (!fiber.cluster_waits) la_host::fault(la_host::CLUSTER_BARRIER);
-    fiber.cluster_waits = false;
-    la_host::block_on(la_host::AT_CLUSTER_BARRIER, la_host::here->run->cluster_generation, fiber.cluster_seen);
-}
-
+static inline void la_cluster_arrive(unsigned line = __builtin_LINE()) { la_host::cluster_arrive(line); }
+static inline void la_cluster_wait(unsigned line = __builtin_LINE()) { la_host::cluster_wait(line); }
 static inline void la_arrive_remote(la_u32 barrier, la_u32 rank, unsigned line = __builtin_LINE())
 {
-    la_host::State* const mine = la_host::here;
-    mine->current->line = line;
-    la_host::interrupt();
-    if (rank >= mine->run->cluster || !la_host::live(mine->run->states[rank])) la_host::fault(la_host::CLUSTER_RANK);
-    la_host::here = &mine->run->states[rank];
-    la_host::Barrier& found = la_host::barrier_at(barrier);
-    if (found.pending == 0) la_host::misused(la_host::BARRIER_MISUSE, barrier, 1, 0);
-    --found.pending;
-    la_host::settle(found);
-    la_host::here = mine;
-    la_host::interrupt();
+    la_host::arrive_remote(barrier, rank, line);
 }
 
 #define la_arrive_remote_relaxed la_arrive_remote

@@ -5,7 +5,8 @@
 // fault or hang on the hardware becomes a fault number or the kernel's own time-out status. `host_pipelines.h` adds barriers
 // in memory and the copy engine, `host_wgmma.h` asynchronous multiplies.
 //
-// Few includes: every kernel is compiled with this header, so it must compile fast. Several threads may launch at once.
+// Every kernel is compiled with this header and linked with what is behind LA_HOST_CORE, which is compiled once per process:
+// few includes, and declarations only, so that it compiles fast. Several threads may launch at once.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -24,8 +25,6 @@ struct alignas(64) la_tensor_map { la_u64 words[16]; };
 #define __grid_constant__
 #define __restrict__
 #define __launch_bounds__(...)
-
-#define LA_HOST_APART __attribute__((noinline))  // compiles faster
 
 namespace la_host {
 
@@ -143,261 +142,31 @@ struct State {
     unsigned multiplies_in_flight;
 };
 
-static thread_local State* here;
-
-inline void yield() { swapcontext(&here->current->context, &here->run->scheduler); }
-
-// A number below `limit`, drawn by the seed.
-inline la_u32 draw(la_u32 limit)
-{
-    la_u64 z = (here->run->random += 0x9E3779B97F4A7C15ull);
-    z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9ull;
-    z = (z ^ z >> 27) * 0x94D049BB133111EBull;
-    return (la_u32)((z ^ z >> 31) >> 32) % limit;
-}
-
-// With a seed, other threads may run here.
-inline void interrupt(la_u32 one_of = 3)
-{
-    if (!here->run->seed || draw(one_of)) return;
-    ++here->run->progress;
-    yield();
-}
-
-// Blocks the running thread until a counter has another value than `seen`.
-LA_HOST_APART inline void block_on(Wait wait, const la_u32& counter, la_u32 seen)
-{
-    Fiber& fiber = *here->current;
-    fiber.wait = wait;
-    fiber.watched = &counter;
-    fiber.seen = seen;
-    while (counter == seen) yield();
-    fiber.wait = RUNS;
-}
+extern __thread State* here;
 
 // What a fault is about besides the running thread.
 struct Detail { la_u32 byte, met, other, barrier, arrivals, pending, thread, line; };
-LA_HOST_APART inline Detail about(la_u32 byte)
-{
-    const Fiber& running = *here->run->running;
-    return {byte, 0, NOWHERE, NOWHERE, 0, 0, running.thread.x, running.line};
-}
-
-LA_HOST_APART inline void fault(Fault code, const Detail& detail)
-{
-    Told& told = here->run->report->told;
-    here->run->fault_code = code;
-    told.block = here->run->running->block;
-    told.where = here->block.x;
-    told.thread = detail.thread;
-    told.byte = detail.byte;
-    told.line = detail.line;
-    told.met = detail.met;
-    told.other = detail.other;
-    told.barrier = detail.barrier;
-    told.arrivals = detail.arrivals;
-    told.pending = detail.pending;
-    for (;;) swapcontext(&here->run->running->context, &here->run->scheduler);  // never resumed
-}
-
-LA_HOST_APART inline void fault(Fault code, la_u32 byte = 0, la_u32 met = 0)
-{
-    Detail detail = about(byte);
-    detail.met = met;
-    fault(code, detail);
-}
-
-template <class T, int capacity>
-inline void append(List<T, capacity>& list, const T& item)
-{
-    if (list.size == capacity) fault(MODEL_LIMIT);
-    list.items[list.size++] = item;
-}
-
-inline unsigned live(State& block)
-{
-    unsigned n = 0;
-    for (const Fiber& fiber : block.fibers) n += !fiber.done;
-    return n;
-}
-
-inline void release_if_complete()
-{
-    State& s = *here;
-    if (s.waiting && s.waiting >= live(s)) { s.waiting = 0; ++s.generation; ++s.run->progress; }
-}
-
-LA_HOST_APART inline void block_barrier(Site site)
-{
-    const unsigned mine = here->generation;
-    here->current->line = site.line;
-    if (here->waiting && differ(here->barrier_site, site)) fault(BARRIER_PLACES, 0, here->barrier_site.line);
-    here->barrier_site = site;
-    ++here->waiting;
-    release_if_complete();
-    block_on(AT_BLOCK_BARRIER, here->generation, mine);
-}
-
-inline unsigned running_lanes(unsigned warp)
-{
-    unsigned running = 0;
-    for (unsigned t = warp * LA_LANES; t < (warp + 1) * LA_LANES && t < here->block_size.x; ++t)
-        running += !here->fibers.items[t].done;
-    return running;
-}
-
-// Release a warp once all its running threads wait; threads that have exited are not waited for.
-LA_HOST_APART inline void release_warp(unsigned warp)
-{
-    State& s = *here;
-    if (s.warp_waiting[warp] && s.warp_waiting[warp] >= running_lanes(warp)) {
-        s.warp_met[warp] = s.warp_waiting[warp];
-        s.warp_waiting[warp] = 0;
-        ++s.warp_generation[warp];
-        ++s.run->progress;
-    }
-}
-
-// All lanes must wait at the same call: otherwise hardware hangs or pairs unrelated calls. The last of a whole warp does
-// the `work` of all.
-template <class Work>
-inline void warp_barrier(Site site, Work work)
-{
-    State& s = *here;
-    const unsigned warp = s.current->thread.x / LA_LANES, mine = s.warp_generation[warp];
-    s.current->line = site.line;
-    if (s.warp_waiting[warp] && differ(s.warp_site[warp], site)) fault(WARP_PLACES, 0, s.warp_site[warp].line);
-    s.warp_site[warp] = site;
-    if (++s.warp_waiting[warp] == LA_LANES) work();
-    release_warp(warp);
-    block_on(AT_WARP_BARRIER, s.warp_generation[warp], mine);
-}
-
-inline void warp_barrier(Site site) { warp_barrier(site, [] {}); }
-
-// Barrier 1 to 15 of whole warps: all meet with the same number of threads.
-LA_HOST_APART inline void role_barrier(la_u32 id, la_u32 threads, unsigned line)
-{
-    State& s = *here;
-    s.current->line = line;
-    if (id == 0 || id > 15 || threads == 0 || threads % LA_LANES || threads > s.block_size.x) fault(ROLE_BARRIER);
-    if (s.role_waiting[id] && s.role_threads[id] != threads) fault(ROLE_BARRIER);
-    s.role_threads[id] = threads;
-    const unsigned mine = s.role_generation[id];
-    if (++s.role_waiting[id] == threads) { s.role_waiting[id] = 0; ++s.role_generation[id]; ++s.run->progress; }
-    block_on(AT_ROLE_BARRIER, s.role_generation[id], mine);
-}
-
-inline bool takes_part(unsigned thread) { return thread < here->block_size.x && !here->fibers.items[thread].done; }
-
-// As above, for a full-warp instruction: no lane may have exited or be beyond the block.
-template <class Work>
-inline void all_lanes(Site site, Work work)
-{
-    warp_barrier(site, work);
-    if (here->warp_met[here->current->thread.x / LA_LANES] < LA_LANES) fault(ENDED_LANES);
-}
-
-inline void all_lanes(Site site) { all_lanes(site, [] {}); }
-
-inline void sync_warp(Site site)
-{
-    warp_barrier(site);
-    ++here->steps[here->current->thread.x];
-}
-
-// True on the lowest lane of the warp that has not exited.
-inline bool elect(Site site)
-{
-    warp_barrier(site);
-    unsigned lane = here->current->thread.x / LA_LANES * LA_LANES;
-    while (!takes_part(lane)) ++lane;
-    const bool chosen = here->current->thread.x == lane;
-    warp_barrier(site);
-    return chosen;
-}
-
-// Every lane of the warp offers a word and reads one from an active lane.
-inline la_u32 shuffle(Site site, la_u32 word, la_u32 lane)
-{
-    State& s = *here;
-    const unsigned mine = s.current->thread.x, other = mine / LA_LANES * LA_LANES + lane % LA_LANES;
-    s.words[mine] = word;
-    s.current->line = site.line;
-    if (!takes_part(other)) fault(INACTIVE_LANE);
-    all_lanes(site);
-    const la_u32 taken = s.words[other];
-    warp_barrier(site);
-    return taken;
-}
-
-inline la_u32 shuffle_xor(Site site, la_u32 word, la_u32 mask)
-{
-    return shuffle(site, word, here->current->thread.x ^ mask);
-}
-
-inline unsigned char* shared_bytes(la_u32 address, la_u32 bytes)
-{
-    const State& s = *here;
-    if (address < s.dynamic_first || (la_u64)address + bytes > (la_u64)s.dynamic_first + s.dynamic_bytes)
-        fault(SHARED_RANGE, address - s.dynamic_first);
-    return here->arena + address;
-}
-
-inline bool unfenced(const State& s, unsigned short thread, la_u32 fences) { return s.fibers.items[thread].fences == fences; }
-
-LA_HOST_APART inline void disturbed(const Granule& granule, la_u32 address, la_u32 barrier)
-{
-    Detail detail = about(address - here->dynamic_first);
-    detail.other = granule.loads ? granule.loader : granule.user;
-    if (granule.loads) barrier = granule.load_barrier;
-    if (barrier != NOWHERE) detail.barrier = barrier - here->dynamic_first;
-    fault(granule.loads ? LOAD_ACCESSED : granule.stores ? STORE_OVERWRITTEN : MULTIPLY_OVERWRITTEN, detail);
-}
-
-// Faults where a write to a granule, or a read, meets an asynchronous operation in flight; of a load with its barrier.
-inline void undisturbed(const Granule& granule, la_u32 address, bool writes, la_u32 barrier = NOWHERE)
-{
-    if (granule.loads || (writes && (granule.stores || granule.multiplies))) disturbed(granule, address, barrier);
-}
-
-LA_HOST_APART inline void not_fenced(la_u32 address, la_u32 thread, la_u32 barrier)
-{
-    Detail detail = about(address - here->dynamic_first);
-    detail.other = thread;
-    if (barrier != NOWHERE) detail.barrier = barrier - here->dynamic_first;
-    fault(UNFENCED, detail);
-}
-
-// Notes an ordinary access of one thread to bytes of one granule; of several without a fence since, the first stays.
-LA_HOST_APART inline void touch(la_u32 address, bool writes)
-{
-    State& s = *here;
-    Granule& granule = s.granules[address / 16];
-    undisturbed(granule, address, writes);
-    bool& seen = writes ? granule.written : granule.read;
-    unsigned short& last = writes ? granule.writer : granule.reader;
-    la_u32& fences = writes ? granule.write_fences : granule.read_fences;
-    if (seen && unfenced(s, last, fences)) return;
-    seen = true;
-    last = (unsigned short)s.current->thread.x;
-    fences = s.current->fences;
-}
-
 enum What { LOAD, STORE, READ_MATRIX, WRITE_MATRIX };
+struct Launch { unsigned blocks, threads; la_u32 bytes, skew, seed; unsigned cluster; Trace trace; };
 
-// Logs one lane's access; `bytes` is 16 per matrix for matrix instructions.
-inline void note(What kind, la_u32 place, la_u32 byte, la_u32 bytes)
-{
-    touch(here->dynamic_first + byte, kind == STORE || kind == WRITE_MATRIX);
-    Trace& trace = here->run->trace;
-    if (!trace.items) return;
-    const la_u32 thread = here->current->thread.x;
-    if (place >= MAX_PLACES || trace.count == trace.capacity) fault(MODEL_LIMIT);
-    const la_u32 hit = trace.hits[place * MAX_THREADS + thread]++;
-    trace.items[trace.count++] = {place, hit, here->block.x, thread, byte, (la_u32)kind << 16 | bytes,
-                                  here->generation, here->steps[thread]};
-}
+void yield();
+void interrupt(la_u32 one_of = 3);  // with a seed, other threads may run here
+void fault(Fault code, const Detail& detail);
+void fault(Fault code, la_u32 byte = 0, la_u32 met = 0);
+void block_barrier(Site site);
+void warp_barrier(Site site);
+void role_barrier(la_u32 id, la_u32 threads, unsigned line);
+void all_lanes(Site site);
+void sync_warp(Site site);
+bool elect(Site site);
+la_u32 shuffle(Site site, la_u32 word, la_u32 lane);
+la_u32 shuffle_xor(Site site, la_u32 word, la_u32 mask);
+unsigned char* shared_bytes(la_u32 address, la_u32 bytes);
+void note(What kind, la_u32 place, la_u32 byte, la_u32 bytes);
+void move_matrices(Site site, la_u32 place, la_u32 byte, la_u32* words, int matrices, bool transposed, bool reads);
+int launch(
+    Launch& how, void (*kernel)(void**), void** arguments, const unsigned char* const* first, const size_t* sizes,
+    unsigned count, Report* report);
 
 template <class Kept, class Value>
 inline Value load(la_u32 place, la_u32 byte, unsigned line = __builtin_LINE())
@@ -422,40 +191,6 @@ inline void store(la_u32 place, la_u32 byte, const Value& value, unsigned line =
     unsigned char* at = shared_bytes(here->dynamic_first + byte, sizeof kept);
     note(STORE, place, byte, sizeof kept);
     std::memcpy(at, &kept, sizeof kept);
-}
-
-// One 16-bit half of a lane's word of a matrix with rows of 16 bytes; transposed, the halves come from two rows.
-inline unsigned char* half(const la_u32* rows, int matrix, unsigned lane, int which, bool transposed)
-{
-    const unsigned row = transposed ? 2 * (lane % 4) + which : lane / 4;
-    const unsigned column = transposed ? lane / 4 : 2 * (lane % 4) + which;
-    return shared_bytes(here->dynamic_first + rows[8 * matrix + row] + 2 * column, 2);
-}
-
-// Lane i supplies the address of 16-byte row i; `words` are the lane's registers, read or written.
-template <int matrices, bool transposed, bool reads>
-inline void move_matrices(Site site, la_u32 place, la_u32 byte, la_u32* words)
-{
-    State& s = *here;
-    const unsigned mine = s.current->thread.x, lane = mine % 32;
-    s.current->line = site.line;
-    if (lane < 8u * matrices) {
-        if (byte % 16) fault(MISALIGNED, byte);
-        shared_bytes(s.dynamic_first + byte, 16);
-        note(reads ? READ_MATRIX : WRITE_MATRIX, place, byte, 16 * matrices);
-    }
-    s.words[mine] = byte;
-    all_lanes(site);
-    la_u32 rows[32];
-    std::memcpy(rows, &s.words[mine - lane], sizeof rows);
-    for (int m = 0; m < matrices; ++m)
-        for (int which = 0; which < 2; ++which) {
-            unsigned char* at = half(rows, m, lane, which, transposed);
-            unsigned char* word = (unsigned char*)&words[m] + 2 * which;
-            if (reads) std::memcpy(word, at, 2);
-            else std::memcpy(at, word, 2);
-        }
-    warp_barrier(site);
 }
 
 // ----------------------------------------------------------------------------------------------------------- floats
@@ -505,9 +240,296 @@ inline unsigned short float_to_bfloat(float value)
     return (bits + 0x7FFF + (bits >> 16 & 1)) >> 16;
 }
 
+#ifdef LA_HOST_CORE
+
+__thread State* here;
+
+void yield() { swapcontext(&here->current->context, &here->run->scheduler); }
+
+// A number below `limit`, drawn by the seed.
+inline la_u32 draw(la_u32 limit)
+{
+    la_u64 z = (here->run->random += 0x9E3779B97F4A7C15ull);
+    z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9ull;
+    z = (z ^ z >> 27) * 0x94D049BB133111EBull;
+    return (la_u32)((z ^ z >> 31) >> 32) % limit;
+}
+
+// With a seed, other threads may run here.
+void interrupt(la_u32 one_of)
+{
+    if (!here->run->seed || draw(one_of)) return;
+    ++here->run->progress;
+    yield();
+}
+
+// Blocks the running thread until a counter has another value than `seen`.
+void block_on(Wait wait, const la_u32& counter, la_u32 seen)
+{
+    Fiber& fiber = *here->current;
+    fiber.wait = wait;
+    fiber.watched = &counter;
+    fiber.seen = seen;
+    while (counter == seen) yield();
+    fiber.wait = RUNS;
+}
+
+Detail about(la_u32 byte)
+{
+    const Fiber& running = *here->run->running;
+    return {byte, 0, NOWHERE, NOWHERE, 0, 0, running.thread.x, running.line};
+}
+
+void fault(Fault code, const Detail& detail)
+{
+    Told& told = here->run->report->told;
+    here->run->fault_code = code;
+    told.block = here->run->running->block;
+    told.where = here->block.x;
+    told.thread = detail.thread;
+    told.byte = detail.byte;
+    told.line = detail.line;
+    told.met = detail.met;
+    told.other = detail.other;
+    told.barrier = detail.barrier;
+    told.arrivals = detail.arrivals;
+    told.pending = detail.pending;
+    for (;;) swapcontext(&here->run->running->context, &here->run->scheduler);  // never resumed
+}
+
+void fault(Fault code, la_u32 byte, la_u32 met)
+{
+    Detail detail = about(byte);
+    detail.met = met;
+    fault(code, detail);
+}
+
+template <class T, int capacity>
+inline void append(List<T, capacity>& list, const T& item)
+{
+    if (list.size == capacity) fault(MODEL_LIMIT);
+    list.items[list.size++] = item;
+}
+
+inline unsigned live(State& block)
+{
+    unsigned n = 0;
+    for (const Fiber& fiber : block.fibers) n += !fiber.done;
+    return n;
+}
+
+inline void release_if_complete()
+{
+    State& s = *here;
+    if (s.waiting && s.waiting >= live(s)) { s.waiting = 0; ++s.generation; ++s.run->progress; }
+}
+
+void block_barrier(Site site)
+{
+    const unsigned mine = here->generation;
+    here->current->line = site.line;
+    if (here->waiting && differ(here->barrier_site, site)) fault(BARRIER_PLACES, 0, here->barrier_site.line);
+    here->barrier_site = site;
+    ++here->waiting;
+    release_if_complete();
+    block_on(AT_BLOCK_BARRIER, here->generation, mine);
+}
+
+inline unsigned running_lanes(unsigned warp)
+{
+    unsigned running = 0;
+    for (unsigned t = warp * LA_LANES; t < (warp + 1) * LA_LANES && t < here->block_size.x; ++t)
+        running += !here->fibers.items[t].done;
+    return running;
+}
+
+// Release a warp once all its running threads wait; threads that have exited are not waited for.
+void release_warp(unsigned warp)
+{
+    State& s = *here;
+    if (s.warp_waiting[warp] && s.warp_waiting[warp] >= running_lanes(warp)) {
+        s.warp_met[warp] = s.warp_waiting[warp];
+        s.warp_waiting[warp] = 0;
+        ++s.warp_generation[warp];
+        ++s.run->progress;
+    }
+}
+
+// All lanes must wait at the same call: otherwise hardware hangs or pairs unrelated calls. The last of a whole warp does
+// the `work` of all.
+template <class Work>
+inline void warp_barrier(Site site, Work work)
+{
+    State& s = *here;
+    const unsigned warp = s.current->thread.x / LA_LANES, mine = s.warp_generation[warp];
+    s.current->line = site.line;
+    if (s.warp_waiting[warp] && differ(s.warp_site[warp], site)) fault(WARP_PLACES, 0, s.warp_site[warp].line);
+    s.warp_site[warp] = site;
+    if (++s.warp_waiting[warp] == LA_LANES) work();
+    release_warp(warp);
+    block_on(AT_WARP_BARRIER, s.warp_generation[warp], mine);
+}
+
+void warp_barrier(Site site) { warp_barrier(site, [] {}); }
+
+// Barrier 1 to 15 of whole warps: all meet with the same number of threads.
+void role_barrier(la_u32 id, la_u32 threads, unsigned line)
+{
+    State& s = *here;
+    s.current->line = line;
+    if (id == 0 || id > 15 || threads == 0 || threads % LA_LANES || threads > s.block_size.x) fault(ROLE_BARRIER);
+    if (s.role_waiting[id] && s.role_threads[id] != threads) fault(ROLE_BARRIER);
+    s.role_threads[id] = threads;
+    const unsigned mine = s.role_generation[id];
+    if (++s.role_waiting[id] == threads) { s.role_waiting[id] = 0; ++s.role_generation[id]; ++s.run->progress; }
+    block_on(AT_ROLE_BARRIER, s.role_generation[id], mine);
+}
+
+inline bool takes_part(unsigned thread) { return thread < here->block_size.x && !here->fibers.items[thread].done; }
+
+// As above, for a full-warp instruction: no lane may have exited or be beyond the block.
+template <class Work>
+inline void all_lanes(Site site, Work work)
+{
+    warp_barrier(site, work);
+    if (here->warp_met[here->current->thread.x / LA_LANES] < LA_LANES) fault(ENDED_LANES);
+}
+
+void all_lanes(Site site) { all_lanes(site, [] {}); }
+
+void sync_warp(Site site)
+{
+    warp_barrier(site);
+    ++here->steps[here->current->thread.x];
+}
+
+// True on the lowest lane of the warp that has not exited.
+bool elect(Site site)
+{
+    warp_barrier(site);
+    unsigned lane = here->current->thread.x / LA_LANES * LA_LANES;
+    while (!takes_part(lane)) ++lane;
+    const bool chosen = here->current->thread.x == lane;
+    warp_barrier(site);
+    return chosen;
+}
+
+// Every lane of the warp offers a word and reads one from an active lane.
+la_u32 shuffle(Site site, la_u32 word, la_u32 lane)
+{
+    State& s = *here;
+    const unsigned mine = s.current->thread.x, other = mine / LA_LANES * LA_LANES + lane % LA_LANES;
+    s.words[mine] = word;
+    s.current->line = site.line;
+    if (!takes_part(other)) fault(INACTIVE_LANE);
+    all_lanes(site);
+    const la_u32 taken = s.words[other];
+    warp_barrier(site);
+    return taken;
+}
+
+la_u32 shuffle_xor(Site site, la_u32 word, la_u32 mask)
+{
+    return shuffle(site, word, here->current->thread.x ^ mask);
+}
+
+unsigned char* shared_bytes(la_u32 address, la_u32 bytes)
+{
+    const State& s = *here;
+    if (address < s.dynamic_first || (la_u64)address + bytes > (la_u64)s.dynamic_first + s.dynamic_bytes)
+        fault(SHARED_RANGE, address - s.dynamic_first);
+    return here->arena + address;
+}
+
+inline bool unfenced(const State& s, unsigned short thread, la_u32 fences) { return s.fibers.items[thread].fences == fences; }
+
+void disturbed(const Granule& granule, la_u32 address, la_u32 barrier)
+{
+    Detail detail = about(address - here->dynamic_first);
+    detail.other = granule.loads ? granule.loader : granule.user;
+    if (granule.loads) barrier = granule.load_barrier;
+    if (barrier != NOWHERE) detail.barrier = barrier - here->dynamic_first;
+    fault(granule.loads ? LOAD_ACCESSED : granule.stores ? STORE_OVERWRITTEN : MULTIPLY_OVERWRITTEN, detail);
+}
+
+// Faults where a write to a granule, or a read, meets an asynchronous operation in flight; of a load with its barrier.
+inline void undisturbed(const Granule& granule, la_u32 address, bool writes, la_u32 barrier = NOWHERE)
+{
+    if (granule.loads || (writes && (granule.stores || granule.multiplies))) disturbed(granule, address, barrier);
+}
+
+void not_fenced(la_u32 address, la_u32 thread, la_u32 barrier)
+{
+    Detail detail = about(address - here->dynamic_first);
+    detail.other = thread;
+    if (barrier != NOWHERE) detail.barrier = barrier - here->dynamic_first;
+    fault(UNFENCED, detail);
+}
+
+// Notes an ordinary access of one thread to bytes of one granule; of several without a fence since, the first stays.
+void touch(la_u32 address, bool writes)
+{
+    State& s = *here;
+    Granule& granule = s.granules[address / 16];
+    undisturbed(granule, address, writes);
+    bool& seen = writes ? granule.written : granule.read;
+    unsigned short& last = writes ? granule.writer : granule.reader;
+    la_u32& fences = writes ? granule.write_fences : granule.read_fences;
+    if (seen && unfenced(s, last, fences)) return;
+    seen = true;
+    last = (unsigned short)s.current->thread.x;
+    fences = s.current->fences;
+}
+
+// Logs one lane's access; `bytes` is 16 per matrix for matrix instructions.
+void note(What kind, la_u32 place, la_u32 byte, la_u32 bytes)
+{
+    touch(here->dynamic_first + byte, kind == STORE || kind == WRITE_MATRIX);
+    Trace& trace = here->run->trace;
+    if (!trace.items) return;
+    const la_u32 thread = here->current->thread.x;
+    if (place >= MAX_PLACES || trace.count == trace.capacity) fault(MODEL_LIMIT);
+    const la_u32 hit = trace.hits[place * MAX_THREADS + thread]++;
+    trace.items[trace.count++] = {place, hit, here->block.x, thread, byte, (la_u32)kind << 16 | bytes,
+                                  here->generation, here->steps[thread]};
+}
+
+// One 16-bit half of a lane's word of a matrix with rows of 16 bytes; transposed, the halves come from two rows.
+inline unsigned char* half(const la_u32* rows, int matrix, unsigned lane, int which, bool transposed)
+{
+    const unsigned row = transposed ? 2 * (lane % 4) + which : lane / 4;
+    const unsigned column = transposed ? lane / 4 : 2 * (lane % 4) + which;
+    return shared_bytes(here->dynamic_first + rows[8 * matrix + row] + 2 * column, 2);
+}
+
+// Lane i supplies the address of 16-byte row i; `words` are the lane's registers, read or written.
+void move_matrices(Site site, la_u32 place, la_u32 byte, la_u32* words, int matrices, bool transposed, bool reads)
+{
+    State& s = *here;
+    const unsigned mine = s.current->thread.x, lane = mine % 32;
+    s.current->line = site.line;
+    if (lane < 8u * (unsigned)matrices) {
+        if (byte % 16) fault(MISALIGNED, byte);
+        shared_bytes(s.dynamic_first + byte, 16);
+        note(reads ? READ_MATRIX : WRITE_MATRIX, place, byte, 16 * matrices);
+    }
+    s.words[mine] = byte;
+    all_lanes(site);
+    la_u32 rows[32];
+    std::memcpy(rows, &s.words[mine - lane], sizeof rows);
+    for (int m = 0; m < matrices; ++m)
+        for (int which = 0; which < 2; ++which) {
+            unsigned char* at = half(rows, m, lane, which, transposed);
+            unsigned char* word = (unsigned char*)&words[m] + 2 * which;
+            if (reads) std::memcpy(word, at, 2);
+            else std::memcpy(at, word, 2);
+        }
+    warp_barrier(site);
+}
+
 // ----------------------------------------------------------------------------------------------------------- launch
 
-LA_HOST_APART inline void release_cluster()
+void release_cluster()
 {
     Run& run = *here->run;
     if (--run.cluster_left) return;
@@ -530,9 +552,7 @@ inline void enter()
     release_warp(fiber.thread.x / LA_LANES);
 }
 
-struct Launch { unsigned blocks, threads; la_u32 bytes, skew, seed; unsigned cluster; Trace trace; };
-
-LA_HOST_APART inline void start_block(State& s, Run& run, unsigned index, const Launch& how, char* stacks)
+void start_block(State& s, Run& run, unsigned index, const Launch& how, char* stacks)
 {
     s.run = &run;
     s.block = {index, 0, 0};
@@ -575,7 +595,7 @@ inline bool ready(const Fiber& fiber)
 }
 
 // Resumes the threads of a warp that can go on, and returns how many.
-LA_HOST_APART inline unsigned resume(State& s, unsigned warp, bool backwards)
+unsigned resume(State& s, unsigned warp, bool backwards)
 {
     unsigned resumed = 0;
     for (unsigned i = 0; i < LA_LANES; ++i) {
@@ -592,7 +612,7 @@ LA_HOST_APART inline unsigned resume(State& s, unsigned warp, bool backwards)
 }
 
 // Nothing can go on: every wait at a barrier in memory gives up. Returns whether there was one; the first time they are told.
-LA_HOST_APART inline bool give_up(Run& run)
+bool give_up(Run& run)
 {
     Report& report = *run.report;
     bool any = false;
@@ -616,7 +636,7 @@ LA_HOST_APART inline bool give_up(Run& run)
     return any;
 }
 
-LA_HOST_APART inline void count_waits(Run& run)
+void count_waits(Run& run)
 {
     Told& told = run.report->told;
     for (unsigned r = 0; r < run.cluster; ++r)
@@ -629,7 +649,7 @@ LA_HOST_APART inline void count_waits(Run& run)
         }
 }
 
-LA_HOST_APART inline void end_fault(State& s, Fault code, la_u32 thread, la_u32 line, la_u32 barrier)
+void end_fault(State& s, Fault code, la_u32 thread, la_u32 line, la_u32 barrier)
 {
     if (s.run->fault_code) return;
     s.run->fault_code = code;
@@ -645,7 +665,7 @@ LA_HOST_APART inline void end_fault(State& s, Fault code, la_u32 thread, la_u32 
 // The order of the warps of a round: as they are numbered, or drawn, with some that lag behind for a while.
 struct Order {
     unsigned many, round, warps[MAX_CLUSTER * MAX_THREADS / 32], lag[MAX_CLUSTER * MAX_THREADS / 32];
-    LA_HOST_APART void next()
+    void next()
     {
         static const unsigned lags[5] = {1, 1, 2, 8, 32};
         if (round++ % 32 == 0)
@@ -708,7 +728,7 @@ inline void run_cluster(unsigned first, const Launch& how, Run& run, char* stack
     }
 }
 
-inline int launch(
+int launch(
     Launch& how, void (*kernel)(void**), void** arguments, const unsigned char* const* first, const size_t* sizes,
     unsigned count, Report* report)
 {
@@ -745,6 +765,8 @@ inline int launch(
     std::free(run);
     return code;
 }
+
+#endif
 
 }  // namespace la_host
 
@@ -785,12 +807,12 @@ struct alignas(16) la_words4 { la_u32 word[4]; };
     static inline kind la_host_ldmatrix_x##many##suffix(la_host::Site site, la_u32 place, la_u32 byte)              \
     {                                                                                                               \
         kind words;                                                                                                 \
-        la_host::move_matrices<many, transposed, true>(site, place, byte, (la_u32*)&words);                         \
+        la_host::move_matrices(site, place, byte, (la_u32*)&words, many, transposed, true);                         \
         return words;                                                                                               \
     }                                                                                                               \
     static inline void la_host_stmatrix_x##many##suffix(la_host::Site site, la_u32 place, la_u32 byte, kind words)  \
     {                                                                                                               \
-        la_host::move_matrices<many, transposed, false>(site, place, byte, (la_u32*)&words);                        \
+        la_host::move_matrices(site, place, byte, (la_u32*)&words, many, transposed, false);                        \
     }
 LA_HOST_MATRICES(1, la_u32, , false)
 LA_HOST_MATRICES(2, la_words2, , false)

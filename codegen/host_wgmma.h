@@ -8,39 +8,31 @@
 
 namespace la_host {
 
-namespace operands {
-struct F16 {
-    static constexpr int bytes = 2;
-    static float value(const unsigned char* at) { return half_to_float((unsigned short)(at[0] | at[1] << 8)); }
-};
-struct BF16 {
-    static constexpr int bytes = 2;
-    static float value(const unsigned char* at) { return bfloat_to_float((unsigned short)(at[0] | at[1] << 8)); }
-};
-// Exponent of 5 bits: the upper half of an f16.
-struct E5M2 {
-    static constexpr int bytes = 1;
-    static float value(const unsigned char* at) { return half_to_float((unsigned short)(*at << 8)); }
-};
-// No infinities; all bits of exponent and mantissa set is the only NaN.
-struct E4M3 {
-    static constexpr int bytes = 1;
-    static float value(const unsigned char* at)
-    {
-        const int exponent = *at >> 3 & 15, mantissa = *at & 7;
-        if ((*at & 127) == 127) return __builtin_nanf("");
-        const float value = __builtin_ldexpf((float)(exponent ? mantissa + 8 : mantissa), exponent ? exponent - 10 : -9);
-        return *at >> 7 ? -value : value;
-    }
-};
+enum class Operand { f16, bf16, e4m3, e5m2 };
+struct Shape { int n, size; bool transpose_a, transpose_b; Operand type; };
+void multiply(Site site, float* d, la_u64 a, la_u64 b, int accumulate, const Shape& shape);
+void commit_multiplies(Site site);
+void wait_for_multiplies(Site site, la_u32 pending);
 
-}  // namespace operands
+#ifdef LA_HOST_CORE
 
-struct Shape {
-    int n, size;
-    bool transpose_a, transpose_b;
-    float (*value)(const unsigned char*);
-};
+// Exponent of 5 bits: the upper half of an f16. Of 4 bits: no infinities, and all bits set is the only NaN.
+inline float e4m3_to_float(unsigned char bits)
+{
+    const int exponent = bits >> 3 & 15, mantissa = bits & 7;
+    if ((bits & 127) == 127) return __builtin_nanf("");
+    const float value = __builtin_ldexpf((float)(exponent ? mantissa + 8 : mantissa), exponent ? exponent - 10 : -9);
+    return bits >> 7 ? -value : value;
+}
+
+inline float operand_value(Operand type, const unsigned char* at)
+{
+    if (type == Operand::e4m3) return e4m3_to_float(*at);
+    if (type == Operand::e5m2) return half_to_float((unsigned short)(*at << 8));
+    const unsigned short bits = (unsigned short)(at[0] | at[1] << 8);
+    return type == Operand::f16 ? half_to_float(bits) : bfloat_to_float(bits);
+}
+
 constexpr int MOST_GRANULES = 768, MOST_GROUPS = 64, ACCUMULATORS = 8, MOST_REGISTERS = 128;
 constexpr la_u32 UNDEFINED = 0x7FA5A5A5;
 
@@ -180,7 +172,7 @@ inline void compute(Warpgroup& group, const Multiply& each)
     static thread_local float a[64 * 32], b[32 * 256], c[64 * 256];
     const int n = each.shape.n, depth = 32 / each.shape.size;
     operands_of(each, [&](int row, int k, la_u32 address) {
-        const float value = each.shape.value(here->arena + address);
+        const float value = operand_value(each.shape.type, here->arena + address);
         if (row < 64) a[row * depth + k] = value;
         else b[k * n + row - 64] = value;
     });
@@ -257,7 +249,7 @@ inline void issue(int accumulate, const Shape& shape)
         take_operands(*made);
     }
     Multiply& each = **at;
-    const bool same = each.shape.n == shape.n && each.shape.value == shape.value && each.shape.transpose_a == shape.transpose_a
+    const bool same = each.shape.n == shape.n && each.shape.type == shape.type && each.shape.transpose_a == shape.transpose_a
         && each.shape.transpose_b == shape.transpose_b && each.a == a && each.b == b && !each.accumulate == !accumulate;
     if (!same) fault(MULTIPLIES_DIFFER);
     each.accumulator[warp] = accumulator_of(group, warp, shape.n / 2, number);
@@ -266,7 +258,7 @@ inline void issue(int accumulate, const Shape& shape)
     if (least != group.everyone) { group.everyone = least; ++here->run->progress; }
 }
 
-inline void multiply(Site site, float* d, la_u64 a, la_u64 b, int accumulate, const Shape& shape)
+void multiply(Site site, float* d, la_u64 a, la_u64 b, int accumulate, const Shape& shape)
 {
     const la_u32 thread = here->current->thread.x;
     here->current->line = site.line;
@@ -286,7 +278,7 @@ inline void commit()
 }
 
 // One warp waits: what must be done runs, and accumulators that no later multiply adds to get their values.
-inline void wait_for_multiplies(la_u32 pending)
+inline void finish_multiplies(la_u32 pending)
 {
     Multiplies& all = multiplies();
     Warpgroup& group = warpgroup();
@@ -315,6 +307,16 @@ inline void wait_for_multiplies(la_u32 pending)
     }
 }
 
+void commit_multiplies(Site site) { all_lanes(site, commit); }
+
+void wait_for_multiplies(Site site, la_u32 pending)
+{
+    interrupt();
+    all_lanes(site, [pending] { finish_multiplies(pending); });
+}
+
+#endif
+
 }  // namespace la_host
 
 static inline void la_wgmma_fence(unsigned line = __builtin_LINE())
@@ -326,31 +328,29 @@ static inline void la_wgmma_fence(unsigned line = __builtin_LINE())
 static inline void la_wgmma_commit(unsigned line = __builtin_LINE())
 {
     static char place;
-    la_host::all_lanes({&place, line}, la_host::commit);
+    la_host::commit_multiplies({&place, line});
 }
 
 template <int pending = 0>
 static inline void la_wgmma_wait(unsigned line = __builtin_LINE())
 {
     static char place;
-    la_host::interrupt();
-    la_host::all_lanes({&place, line}, [] { la_host::wait_for_multiplies(pending); });
+    la_host::wait_for_multiplies({&place, line}, pending);
 }
 
-#define LA_HOST_WGMMA_OF(n, depth, type, Type, defaults)                                                            \
+#define LA_HOST_WGMMA_OF(n, depth, type, defaults)                                                                  \
     template <int transpose_a defaults, int transpose_b defaults>                                                   \
     static inline void la_wgmma_m64n##n##k##depth##_##type(                                                         \
         float (&d)[n / 2], la_u64 a, la_u64 b, int accumulate, unsigned line = __builtin_LINE())                    \
     {                                                                                                               \
         static_assert(depth == 16 || (!transpose_a && !transpose_b), "operands of 8 bits are K-major");             \
         static char place;                                                                                          \
-        typedef la_host::operands::Type Operand;                                                                    \
         la_host::multiply({&place, line}, d, a, b, accumulate,                                                      \
-                          {n, Operand::bytes, transpose_a, transpose_b, Operand::value});                           \
+                          {n, 32 / depth, transpose_a, transpose_b, la_host::Operand::type});                       \
     }
-#define LA_HOST_WGMMA(n)                                                                             \
-    LA_HOST_WGMMA_OF(n, 16, f16, F16, ) LA_HOST_WGMMA_OF(n, 16, bf16, BF16, )                        \
-    LA_HOST_WGMMA_OF(n, 32, e4m3, E4M3, = 0) LA_HOST_WGMMA_OF(n, 32, e5m2, E5M2, = 0)
+#define LA_HOST_WGMMA(n)                                                             \
+    LA_HOST_WGMMA_OF(n, 16, f16, ) LA_HOST_WGMMA_OF(n, 16, bf16, )                   \
+    LA_HOST_WGMMA_OF(n, 32, e4m3, = 0) LA_HOST_WGMMA_OF(n, 32, e5m2, = 0)
 LA_HOST_WGMMA(8) LA_HOST_WGMMA(16) LA_HOST_WGMMA(24) LA_HOST_WGMMA(32) LA_HOST_WGMMA(40) LA_HOST_WGMMA(48)
 LA_HOST_WGMMA(56) LA_HOST_WGMMA(64) LA_HOST_WGMMA(72) LA_HOST_WGMMA(80) LA_HOST_WGMMA(88) LA_HOST_WGMMA(96)
 LA_HOST_WGMMA(104) LA_HOST_WGMMA(112) LA_HOST_WGMMA(120) LA_HOST_WGMMA(128) LA_HOST_WGMMA(136) LA_HOST_WGMMA(144)

@@ -1,13 +1,15 @@
 """Run a kernel's own text on the CPU, compiled as C++ with the host header, one fiber per GPU thread.
 
 Implementation notes: the models decode the raw 128 descriptor bytes themselves and share no code with the descriptor
-encoder or the Python model of the copy engine. Recently compiled kernels are cached.
+encoder or the Python model of the copy engine. They are compiled once per process, kernels are linked with them; recent
+kernels are cached.
 """
 
 from __future__ import annotations
 
 import ctypes
 import functools
+import os
 import re
 import shutil
 import tempfile
@@ -78,10 +80,10 @@ _RACE = next(text for text in FAULTS if text.startswith("race"))
 _ENTRY = """
 static void la_host_kernel(void** arguments) {{ {name}({values}); }}
 
-extern "C" int la_host_run(void** arguments, unsigned blocks, unsigned threads, unsigned bytes, unsigned skew,
-                           unsigned seed, unsigned cluster,
-                           const unsigned char* const* first, const size_t* sizes, unsigned count,
-                           void* log, size_t capacity, size_t* logged, void* report)
+extern "C" __attribute__((visibility("default"))) int la_host_run(
+    void** arguments, unsigned blocks, unsigned threads, unsigned bytes, unsigned skew, unsigned seed, unsigned cluster,
+    const unsigned char* const* first, const size_t* sizes, unsigned count, void* log, size_t capacity, size_t* logged,
+    void* report)
 {{
     la_host::Launch how = {{blocks, threads, bytes, skew, seed, cluster,
                            {{(la_host::Access*)log, capacity, 0, nullptr}}}};
@@ -97,32 +99,48 @@ def compiler() -> str | None:
     return shutil.which("g++") or shutil.which("clang++")
 
 
+def _compiled(command: list[str], lanes: int, headers: Sequence[Path], name: str, text: str = "") -> None:
+    """Run the compiler with the headers."""
+    program, *rest = command
+    options = ["-std=c++17", "-O1", "-w", "-fPIC", "-fvisibility=hidden", "-DLA_HOST", f"-DLA_LANES={lanes}"]
+    included = [part for header in headers for part in ("-include", str(header))]
+    try:
+        code, log = ran([program, *options, *included, *rest], f"compiling the kernel {name}")
+    except OSError as error:
+        raise no_compiler(f"kernel {name}", str(error)) from None
+    if code:
+        raise refused("LA521", "the kernel text does not compile as C++", f"kernel {name}", log, text)
+
+
+@functools.lru_cache(maxsize=16)
+def _core(program: str, lanes: int, headers: tuple[Path, ...]) -> bytes:
+    """Return the object file of the models themselves, which every kernel is linked with."""
+    with tempfile.TemporaryDirectory(prefix="layoutalg-") as folder:
+        target = Path(folder, "core.o")
+        _compiled(
+            [program, "-DLA_HOST_CORE", "-c", "-x", "c++", os.devnull, "-o", str(target)], lanes, headers, "models"
+        )
+        return target.read_bytes()
+
+
 @functools.lru_cache(maxsize=limits.KERNELS)
 def _library(name: str, text: str, parameters: tuple[tuple[str, str], ...], arch: str) -> ctypes.CDLL:
     program = compiler()
     if program is None:
         raise no_compiler(f"kernel {name}", "neither g++ nor clang++ is on the PATH")
     values = ", ".join(f"*({kind}*)arguments[{i}]" for i, (kind, _) in enumerate(parameters))
+    lanes, models = lanes_of(arch), [HEADER]
+    models += [PIPELINES] if "la_mbarrier_init" in text else []
+    models += [WGMMA] if "la_wgmma_" in text else []
+    options = []
+    if _MATRICES.search(text):
+        rdna = re.fullmatch(r"RDNA(\d)", TARGETS[arch].isa) if arch in TARGETS else None
+        options += ["-include", str(MATRICES), *([f"-DLA_RDNA={rdna[1]}"] if rdna else [])]
     with tempfile.TemporaryDirectory(prefix="layoutalg-") as folder:
-        source, target = Path(folder, "kernel.cpp"), Path(folder, "kernel.so")
+        source, core, target = (Path(folder, part) for part in ("kernel.cpp", "core.o", "kernel.so"))
         source.write_text(f"{text}\n{_ENTRY.format(name=name, values=values)}", encoding="utf-8")
-        command = [program, "-x", "c++", "-std=c++17", "-O1", "-w", "-shared", "-fPIC", "-DLA_HOST"]
-        command.append(f"-DLA_LANES={lanes_of(arch)}")
-        command += ["-include", str(HEADER)]
-        if "la_mbarrier_init" in text:
-            command += ["-include", str(PIPELINES)]
-        if "la_wgmma_" in text:
-            command += ["-include", str(WGMMA)]
-        if _MATRICES.search(text):
-            rdna = re.fullmatch(r"RDNA(\d)", TARGETS[arch].isa) if arch in TARGETS else None
-            command += ["-include", str(MATRICES), *([f"-DLA_RDNA={rdna[1]}"] if rdna else [])]
-        command += ["-o", str(target), str(source)]
-        try:
-            code, log = ran(command, f"compiling the kernel {name}")
-        except OSError as error:
-            raise no_compiler(f"kernel {name}", str(error)) from None
-        if code:
-            raise refused("LA521", "the kernel text does not compile as C++", f"kernel {name}", log, text)
+        core.write_bytes(_core(program, lanes, tuple(models)))
+        _compiled([program, *options, "-shared", str(source), str(core), "-o", str(target)], lanes, models, name, text)
         return ctypes.CDLL(str(target))
 
 
