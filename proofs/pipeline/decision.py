@@ -117,7 +117,7 @@ def infeasible(pipeline: Pipeline, target: str) -> tuple[str, str] | None:
     for name, barrier in pipeline.barriers:
         if not 1 <= barrier.count <= MOST_BYTES:
             return f"{barrier.count} arrivals per phase; a barrier counts 1 to {MOST_BYTES}", name
-    total = sum([ring.slots * ring.bytes for _, ring in pipeline.buffers])
+    total = sum([ring.slots * ring.bytes for name, ring in pipeline.buffers if name not in pipeline.tensors])
     total += sum([8 * ring.slots for _, ring in pipeline.barriers])
     most = lookup(target).shared_kib[0] * 1024
     if total > most:

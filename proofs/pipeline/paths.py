@@ -92,7 +92,7 @@ def exists(graph: Graph, frame: Frame, event: int, at: int) -> bool:
     known = graph.events[event]
     if known.part == "pre":
         return frame.heads
-    if known.part == "post":
+    if known.once:
         return (frame.heads or frame.tails is not None) and frame.least >= known.low
     if known.most < ENDLESS and not (frame.heads and at < known.most):
         return False
