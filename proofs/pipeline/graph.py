@@ -33,8 +33,8 @@ class Event:
         owner: Its role, or the barrier of a phase.
         part: The part of the role; ``"phase"`` for phases of a barrier.
         place: Its op in the part.
-        what: ``"start"``, or ``"done"``: an asynchronous op has ended, a wait has passed; or ``"last"``: an asynchronous
-            op that adds to one index in all iterations has ended in all of them.
+        what: ``"start"``, or ``"done"``: an asynchronous op has ended, a wait has passed; or ``"last"``: an
+            asynchronous op that adds to one index in all iterations has ended in all of them.
         low: Least coordinate; for an op after the loops the least N for which its index is not negative, for
             ``"last"`` the least N that runs the op.
         high: Coordinates are below N + this.
@@ -297,13 +297,15 @@ def _groups(graph: Graph, role: Role, ops: list[Ordered]) -> None:
 def _lasts(graph: Graph, role: Role) -> None:
     """Add the edges from the last end of an op that adds to one index in all iterations: those of its last iteration.
 
-    What covers that one covers the others too.
+    What covers that one covers the others too; of what may cover it, the first and the last one of the loop are enough.
     """
     for event, known in graph:
         if known.owner == role.name and known.what == "last":
             done = event - 1
             at = graph.events[done].high - 1
-            follow = [(after, at + far) for after, far in graph.steps[done]]
+            follow = []
+            for after, far in graph.steps[done]:
+                follow += [(after, y) for y in {at + far, graph.events[after].high - 1} if y >= at + far]
             follow += [(after, y) for x, below, after, y in graph.tails[done] if x == at or (below and at < x)]
             graph.tails[event] += [(0, False, after, y) for after, y in follow]
 

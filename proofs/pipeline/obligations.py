@@ -219,7 +219,8 @@ def _instances(least: int, one: Obligation) -> Iterator[tuple[Frame, int, int] |
     """
     source, target, apart = one.source, one.target, one.apart
     if source.part == "loop" and source.fixed:
-        if target.fixed and source.shift + apart != target.shift:
+        number = source.shift + apart
+        if (target.fixed and number != target.shift) or (target.runs and not target.low <= number < target.most):
             return
         if target.part == "post" and target.fixed:
             yield ends_frame(max(least, source.low, target.low)), source.last, 0

@@ -242,10 +242,12 @@ class Block:
         copies = [step for step in self.later if step.op == "tma_load"]
         self.copies = sum(copy.later for copy in copies)
         last: dict[tuple[int, int], dict[int, int]] = defaultdict(dict)
+        self.writers: dict[tuple[int, int], list[tuple[int, int]]] = defaultdict(list)
         for role, program in enumerate(self.programs):
             for place, step in enumerate(program):
                 if step.op in WRITES:
                     last[step.slot, step.index][role] = place + 1
+                    self.writers[step.slot, step.index].append((role, place))
         for step in (step for program in self.programs for step in program if step.slot):
             same_slot = [copy for copy in copies if copy.slot == step.slot]
             step.fills = sum(copy.later for copy in same_slot if copy.index == step.index)
@@ -397,7 +399,11 @@ class Block:
                 self.kinds.add("race")
         if new[self.flight] & step.others:
             self.kinds.add("race")
-        new[step.held] = step.index
+        if new[step.held] not in (step.index, discarded(step.index)):
+            mine = step.role, new[step.role] - 1
+            others = [each for each in self.writers[step.slot, step.index] if each != mine]
+            again = any(new[role] > place for role, place in others)
+            new[step.held] = discarded(step.index) if again else step.index
         if step.tensor:
             return
         if step.op != "tma_load":
@@ -406,6 +412,11 @@ class Block:
         if new[self.unfenced] & (step.slot | step.slot << self.every_slot):
             self.kinds.add("race")
         new[self.flight] |= step.later
+
+
+def discarded(index: int) -> int:
+    """How a state says that a slot holds an index of which something was overwritten."""
+    return -2 - index
 
 
 def _ever_run(role: dict[str, Any]) -> Iterator[dict[str, Any]]:

@@ -362,7 +362,9 @@ def accumulated(rng: random.Random) -> Document:
         post += [op("wait", bar="done", idx_abs=0), SUM]
     else:
         summed = [op("wait", bar="done", idx_abs=0), SUM]
-        roles.append(role("epilogue", summed if how == "other loop" else [], pre=None if how == "other loop" else summed))
+        roles.append(
+            role("epilogue", summed if how == "other loop" else [], pre=None if how == "other loop" else summed)
+        )
     if how not in ("groups", "last release"):
         barriers["done"] = once
     roles.append(role("mma", loop, pre=zero, post=post))
@@ -428,7 +430,11 @@ def soup(rng: random.Random) -> Document:
         for _ in range(rng.randint(1, 4)):
             parts.setdefault(rng.choice(("loop", "loop", "loop", "pre", "post")), []).append(_any_op(rng))
         roles.append(role(f"role{number}", **parts, trip=rng.choice(("N", "N", "N", "N+1", "N-1"))))
-    buffers = {"A": BYTES, "C": {"bytes": BYTES, "slots": rng.randint(1, 2)}, "T": TENSOR | {"slots": rng.randint(1, 2)}}
+    buffers = {
+        "A": BYTES,
+        "C": {"bytes": BYTES, "slots": rng.randint(1, 2)},
+        "T": TENSOR | {"slots": rng.randint(1, 2)},
+    }
     barriers = {"b": rng.randint(1, 2), "c": {"count": 1, "slots": rng.randint(1, 2)}}
     return document(rng.randint(1, 2), barriers, buffers, roles, rng.choice(("N >= 0", "N >= 1")))
 
