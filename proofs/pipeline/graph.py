@@ -324,6 +324,7 @@ def _signalled(graph: Graph, role: Role, read: Ordered, signal: Ordered) -> None
                 graph.heads[done].append((0, end, 0))
         case "pre", "loop":
             graph.heads[done].append((0, end, graph.events[end].low))
+            graph.tails[done].append((0, False, end, graph.events[end].high - 1))
         case "loop", "post":
             graph.tails[done].append((role.trip - 1, True, end, 0))
         case "post", "post":
