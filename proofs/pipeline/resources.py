@@ -25,7 +25,7 @@ def _exceeded(pipeline: Pipeline, target: str) -> Iterator[tuple[str, str]]:
         if not 1 <= barrier.count <= MOST_BYTES:
             yield f"{barrier.count} arrivals per phase; a barrier counts 1 to {MOST_BYTES}", name
     has = {name: fact.value for name, fact in LIMITS[lookup(target).arch].items() if isinstance(fact.value, int)}
-    total = sum([ring.slots * ring.bytes for _, ring in pipeline.buffers])
+    total = sum([ring.slots * ring.bytes for name, ring in pipeline.buffers if name not in pipeline.tensors])
     total += sum([8 * ring.slots for _, ring in pipeline.barriers])
     most = lookup(target).shared_kib[0] * 1024
     if total > most:
