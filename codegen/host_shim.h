@@ -150,7 +150,12 @@ enum What { LOAD, STORE, READ_MATRIX, WRITE_MATRIX };
 struct Launch { unsigned blocks, threads; la_u32 bytes, skew, seed; unsigned cluster; Trace trace; };
 
 void yield();
-void interrupt(la_u32 one_of = 3);  // with a seed, other threads may run here
+void interrupted(la_u32 one_of);
+// With a seed, other threads may run here.
+inline void interrupt(la_u32 one_of = 3)
+{
+    if (here->run->seed) interrupted(one_of);
+}
 void fault(Fault code, const Detail& detail);
 void fault(Fault code, la_u32 byte = 0, la_u32 met = 0);
 void block_barrier(Site site);
@@ -255,10 +260,9 @@ inline la_u32 draw(la_u32 limit)
     return (la_u32)((z ^ z >> 31) >> 32) % limit;
 }
 
-// With a seed, other threads may run here.
-void interrupt(la_u32 one_of)
+void interrupted(la_u32 one_of)
 {
-    if (!here->run->seed || draw(one_of)) return;
+    if (draw(one_of)) return;
     ++here->run->progress;
     yield();
 }
