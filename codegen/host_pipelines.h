@@ -454,6 +454,8 @@ static inline void la_arrive_remote(la_u32 barrier, la_u32 rank, unsigned line =
     la_host::arrive_remote(barrier, rank, line);
 }
 
+#define la_arrive_remote_relaxed la_arrive_remote
+
 #define LA_HOST_COPIES(many, args, list)                                                                             \
     static inline void la_tma_load_multicast_##many##d(                                                              \
         la_u32 destination, const la_tensor_map* map, la_u32 barrier, la_u32 mask, args, unsigned line = __builtin_LINE()) \

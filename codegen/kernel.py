@@ -38,7 +38,7 @@ def status_text(status: int) -> str:
         >>> status_text(STATUS_DONE), status_text(0)
         ('', 'the kernel did not finish: status 0')
     """
-    return _STATUS_TEXTS.get(status, f"the kernel did not finish: status {status}")
+    return _STATUS_TEXTS.get(status & 0xFF, f"the kernel did not finish: status {status}")
 
 
 @dataclass(frozen=True, slots=True)

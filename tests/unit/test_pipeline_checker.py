@@ -23,7 +23,7 @@ from layoutalg.proofs.checker import base, pipelines
 from layoutalg.proofs.pipeline import Pipeline, verify
 from layoutalg.proofs.pipeline.certificate import certificate as certificate_of
 from layoutalg.proofs.pipeline.decision import Proof, Proved, prove
-from layoutalg.proofs.pipeline.document import GROUPS
+from layoutalg.proofs.pipeline.document import GROUPED, GROUPS
 from layoutalg.proofs.pipeline.explore import Machine
 
 Document = dict[str, Any]
@@ -70,6 +70,7 @@ def consumers(stages: int, count: int) -> Document:
 WHOLE = {**LOAD, "pre": [op("arrive_tx", bar="q", bytes=8), op("tma_load", buf="Q", bar="q", bytes=8)]}
 STORE = [op("write", buf="C"), op("proxy_fence"), op("tma_store", buf="C"), op("bulk_commit")]
 GUARD = {"guard": {"until": 2}}
+TENSOR = {"slots": 1, "space": "tensor"}
 DOCUMENTS = {
     **{f"{count} consumers, {stages} stages": consumers(stages, count) for stages, count in
        ((1, 1), (2, 1), (3, 2), (4, 3), (8, 3))},
@@ -140,6 +141,13 @@ DOCUMENTS = {
          "post": [op("read", buf="Q", idx_abs=0)]},
         barriers={"q": {"count": 1, "slots": 1}}, buffers={"Q": {"slots": 1}},
     ),
+    "a buffer that is filled again after the loop": ring(
+        2, WHOLE,
+        {"name": "use", "pre": [wait("q")],
+         "loop": [wait("full"), op("mma", buf="Q", idx_abs=0), *multiplied(), op("arrive", bar="empty")],
+         "post": [op("write", buf="Q", idx_abs=1), op("read", buf="Q", idx_abs=1)]},
+        barriers={"q": {"count": 1, "slots": 1}}, buffers={"Q": {"slots": 1}},
+    ),
     "a result after the loop": ring(
         2, LOAD,
         {**consumer(*multiplied()), "post": [op("write", buf="C", idx_abs=0), op("arrive", bar="c", idx_abs=0)]},
@@ -161,6 +169,37 @@ DOCUMENTS = {
                   op("mma_commit"), op("arrive", bar="empty", off=-1)],
          "post": [op("mma_wait", n=3), op("mma_commit"), op("mma_wait", n=1), op("arrive", bar="empty", off=-1)]},
         buffers={"B": {}},
+    ),
+    "an accumulator of all iterations": ring(
+        3, LOAD,
+        {"name": "use", "pre": [op("write", buf="T", idx_abs=0)],
+         "loop": [wait("full"), op("mma", buf="A"), op("mma_write", buf="T", idx_abs=0), op("mma_arrive", bar="empty")],
+         "post": [op("mma_arrive", bar="done", idx_abs=0)]},
+        {"name": "end", "pre": [wait("done", idx_abs=0), op("read", buf="T", idx_abs=0)]},
+        barriers={"done": {"count": 1, "slots": 1}}, buffers={"T": TENSOR},
+    ),
+    "an accumulator that its own role reads": ring(
+        2, LOAD,
+        {"name": "use", "pre": [op("write", buf="T", idx_abs=0)],
+         "loop": [wait("full"), op("mma", buf="A"), op("mma_write", buf="T", idx_abs=0, guard={"until": 1}),
+                  op("mma_arrive", bar="empty")],
+         "post": [wait("empty", off=-1), op("read", buf="T", idx_abs=0)]},
+        buffers={"T": TENSOR}, trips="N >= 1",
+    ),
+    "an accumulator that ends in groups": ring(
+        2, LOAD,
+        {"name": "use",
+         "loop": [wait("full"), op("mma_write", buf="T", idx_abs=0), op("mma_commit"), op("mma_wait", n=1),
+                  op("mma", buf="A"), op("mma_commit"), op("mma_wait", n=0), op("arrive", bar="empty")],
+         "post": [op("mma_commit"), op("mma_wait", n=1), op("read", buf="T", idx_abs=0)]},
+        buffers={"T": TENSOR}, trips="N >= 1",
+    ),
+    "accumulators in a ring": ring(
+        2,
+        {"name": "mma",
+         "loop": [wait("empty", ph=-1), op("write", buf="T"), op("mma_write", buf="T"), op("mma_write", buf="T"),
+                  op("mma_arrive", bar="full")]},
+        consumer(op("read", buf="T")), buffers={"T": {"space": "tensor"}},
     ),
     "other trips": ring(
         2, {"name": "load", "loop": [wait("empty", ph=-1), *copied()], "trip": "N+1"},
@@ -218,11 +257,36 @@ def test_no_fact_can_be_left_out_or_weakened(name: str) -> None:
     for place, fact in enumerate(evidence["facts"]):
         weaker = [None, fact | {"least": fact["least"] + 1}, fact | {"most": fact["least"] + 5}]
         weaker += [fact | {"low": fact["low"] + 1}, fact | {"high": fact["high"] - 1}, fact | {"path": []}]
+        (first, begin), *_, (last_event, end) = fact["path"]
+        if evidence["events"][last_event][1] == "loop":
+            weaker.append(fact | {"path": [*fact["path"][:-1], [last_event, end + 1]]})
+        if evidence["events"][first][1] == "loop":
+            weaker.append(fact | {"path": [[first, begin - 1], *fact["path"][1:]]})
         if fact.get("most") == fact["least"]:
             weaker[2] = None
         for other in weaker:
             facts = [*evidence["facts"][:place], *([other] if other else []), *evidence["facts"][place + 1 :]]
             assert told("pipeline", statement, evidence | {"facts": facts})[0] == 1, (place, other)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_facts_about_other_distances_do_not_help_between_right_ones(name: str) -> None:
+    """An event is shown to come one iteration too late, or to follow one that is too early, in all but the ends."""
+    statement, evidence = stored(name)
+    for place, fact in enumerate(evidence["facts"]):
+        rest = [*evidence["facts"][:place], *evidence["facts"][place + 1 :]]
+        path = fact["path"]
+        shifted = [[*path[:-1], [path[-1][0], path[-1][1] + 1]], [[path[0][0], path[0][1] - 1], *path[1:]]]
+        last = fact["high"]
+        if fact["moves"] == 1:
+            ends = [fact | {"high": fact["low"], "moves": 0}, fact | {"low": last, "moves": 2}]
+            more = {"low": fact["low"] + 1, "high": last - 1, "least": fact["least"] + 2}
+        else:
+            ends, more = [fact | {"most": fact["least"]}], {"least": fact["least"] + 1}
+        for step, other in zip((-1, 0), shifted, strict=True):
+            if evidence["events"][path[step][0]][1] == "loop" and "most" not in fact:
+                facts = [*rest, *ends, fact | more | {"path": other}]
+                assert told("pipeline", statement, evidence | {"facts": facts})[0] == 1, (fact, other)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -232,7 +296,7 @@ def test_times_grow(name: str) -> None:
     roles = {role["name"]: role for role in statement["pipeline"]["roles"]}
     for place, (owner, part, number, what, time, late) in enumerate(evidence["events"]):
         kind = roles[owner][part][number]["op"] if part != "phase" else part
-        if part == "loop" and not (what == "done" and kind in GROUPS):
+        if part == "loop" and not (what in ("done", "last") and kind in GROUPED):
             for wrong in ([time - 10**6, late], [time + 10**6, late], [time, late + 1]):
                 events = copy.deepcopy(evidence["events"])
                 events[place][4:] = wrong
@@ -296,6 +360,9 @@ class Runs:
                     bar, slot = machine.barriers[place]
                     slots = sum(other == bar for other, _ in machine.barriers)
                     times[bar, "phase", 0, "done", slot + slots * old[0]] = (step + 0.25, step + 0.25)
+        for name in self.of.values():  # what never runs is done before all else
+            ends = [end for (*event, what, _), end in times.items() if (tuple(event), what) == (name, "done")]
+            times[*name, "last", 0] = max(ends, default=(-1.0, -1.0))
         return times
 
 
@@ -314,7 +381,8 @@ def is_true(fact: Document, events: list[list[Any]], runs: dict[int, Runs]) -> b
                 for number, far in fact["path"]:
                     owner, part, place, what = events[number][:4]
                     if (owner, part, place) not in some.untimed:
-                        path.append(times.get((owner, part, place, what, 0 if part in ("pre", "post") else k + far)))
+                        once = part in ("pre", "post") or what == "last"
+                        path.append(times.get((owner, part, place, what, 0 if once else k + far)))
                 if None in path or any(one[1] >= other[0] for one, other in itertools.pairwise(path)):  # type: ignore[index]
                     return False
     return True
@@ -381,12 +449,13 @@ def test_two_events_follow_each_other_only_if_they_do_in_runs(name: str) -> None
     statement, evidence = stored(name)
     pipeline = Pipeline.from_json(statement["pipeline"])
     least = pipeline.least + 5
-    runs = {trips: Runs(pipeline, trips) for trips in (least, least + 2)}
+    runs = {trips: Runs(pipeline, trips) for trips in (pipeline.least, least, least + 2)}
     document = base.read(statement["pipeline"], pipelines.PIPELINE, "it")
     made = pipelines.Pipeline(document, evidence["turns"], evidence["completed"])
     events = [tuple(event[:4]) for event in evidence["events"]]
     frames = [{"least": least, "low": k, "high": k, "moves": moves} for k, moves in ((0, 0), (1, 0), (0, 2), (-2, 2))]
     frames.append({"least": least, "low": 2, "high": -3, "moves": 1})
+    frames.append({"least": pipeline.least, "most": pipeline.least, "low": 0, "high": 0, "moves": 0})
     accepted = 0
     for one, other in itertools.product(range(len(events)), repeat=2):
         for far, frame in itertools.product(range(-2, 4), frames):
@@ -662,6 +731,8 @@ SAFE = (0, "safe for every N >= 0")
         (last(op("arrive_tx", bytes=2**20 - 1, **LAST)), SAFE),
         (last(op("arrive_tx", bytes=2**20, **LAST)), (1, "too many bytes are outstanding")),
         (last(op("arrive", **LAST), COPY), (1, "more bytes are delivered than expected")),
+        (last(op("tma_store", buf="L", idx_abs=-1)), SAFE),
+        (last(op("tma_store", buf="L")), (1, "a store may run at the end")),
         (last(wait("last"), end=0), (1, "a wait is for a phase that never completes")),
         (last(wait("last", ph=-1)), SAFE),
         (last(wait("last", ph=-2)), (1, "a wait is for a phase that never completes")),
@@ -732,6 +803,26 @@ def test_stores_end(name: str, number: int, n: int, left: bool) -> None:
     assert found == ((1, "a store may run at the end") if left else (0, "safe for every N >= 0"))
     code, _ = told("pipeline", statement | {"policy": "practice"}, evidence)
     assert code == 0
+
+
+@pytest.mark.parametrize("trip", ["N5", "N+", "N - x", "M", "N-1.0", "2N", "N+0000001"])
+def test_trips_are_n_and_a_constant(trip: str) -> None:
+    statement, evidence = stored(NAMES[0])
+    statement["pipeline"]["roles"][0]["trip"] = trip
+    assert refusal(statement["pipeline"], evidence) == (
+        1,
+        "certificate.statement.pipeline.roles[0].trip is not N with a constant",
+    )
+
+
+@pytest.mark.parametrize(
+    "entries",
+    [op("arrive", bar="full", idx_abs=0), op("write", buf="A", idx_abs=0), op("mma_arrive", bar="full", idx_abs=0)],
+)
+def test_what_all_iterations_add_to_one_index_is_not_decided(entries: Document) -> None:
+    statement, evidence = stored(NAMES[0])
+    statement["pipeline"]["roles"][0]["loop"].append(entries)
+    assert refusal(statement["pipeline"], evidence) == (2, "load.loop[3] adds to one index in all iterations")
 
 
 def test_a_seal_of_another_document_is_refused_last() -> None:
