@@ -6,8 +6,8 @@ typedef unsigned long long la_u64;
 // The 128 descriptor bytes; the hardware needs 64-byte alignment.
 struct alignas(64) la_tensor_map { la_u64 words[16]; };
 
-// Polls before a waiting thread gives up: a wrong byte count must end the kernel, not hang it. A poll that fails suspends
-// the thread for about 4 microseconds (H200), so that it gives up after about a second.
+// Polls before a waiting thread gives up: a wrong byte count must end the kernel, not hang it. A poll that fails
+// suspends the thread for about 4 microseconds (H200), so that it gives up after about a second.
 #define LA_SPIN_LIMIT (1 << 18)
 
 extern __shared__ __align__(1024) unsigned char la_dynamic_shared[];
