@@ -348,6 +348,7 @@ MUTANTS: list[tuple[str, str, Sequence[tuple[str, str]], Sequence[str]]] = [
     ("multiplies", "accumulators read too early", [("        la_wgmma_wait();", "")],
      ["kernel ended with a multiply not waited for"]),
     ("multiplies", "no commit", [("            la_wgmma_commit();", "")], ["multiply in flight", "full[0]"]),
+    ("multiplies", "no fence of registers", [("        la_wgmma_fence();", "")], ["without la_wgmma_fence", "role math"]),
     ("multiplies", "one operand expected", [("slot, 9216);", "slot, 8192);")],
      ["role math waits for full[0], phase 0: 0 of 1 arrivals missing, 1024 bytes more than expected were delivered"]),
     ("multiplies", "does not wait for full", [(CONSUMER, "")], ["load in flight", "role math", "full[0]"]),
