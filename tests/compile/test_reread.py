@@ -200,7 +200,7 @@ PRODUCTS = [
     ("if (issuer) la_store_wait_read<0>();\n                la_role", "la_role", "store0.loop[0]"),
     ("la_role_barrier(1 + which, 128);\n                la_settle", "la_settle", "store0.loop[1]"),
     ("la_fence_async();\n                la_role_barrier(1 + which, 128);", "la_fence_async();", "store0.loop[3]"),
-    ("a + 6, b + 6", "a + 6, b + 4096", "math0.loop[1]"),
+    ("b + 0x4000004000010006ull", "b + 0x4000004000011000ull", "math0.loop[1]"),
 ]
 
 
