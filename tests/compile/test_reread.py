@@ -111,6 +111,36 @@ def test_a_wrong_kernel_is_named_with_its_place(
     assert told == (rule, op, k, n), str(found)
 
 
+EXCHANGE = """
+extern "C" __global__ void __launch_bounds__(64) exchange(int n, int* d)
+{
+    int* const memory = (int*)la_aligned_shared(128);
+    for (int k = 0; k < n; ++k) {
+        memory[threadIdx.x] = k;
+        __syncthreads();
+        d[threadIdx.x] += memory[threadIdx.x ^ 32];
+        __syncthreads();
+    }
+}
+"""
+
+
+def test_threads_meet_between_what_they_write_and_what_others_read() -> None:
+    ops = [{"op": "write", "buf": "X"}, {"op": "read", "buf": "X"}]
+    document = {"schema": "layoutalg/pipeline/1", "stages": 1, "buffers": {"X": {}}}
+    pipeline = Pipeline.from_json(document | {"roles": [{"name": "all", "loop": ops}]})
+    parameters, places = (("int", "n"), ("int*", "d")), [("X", 0, 256)]
+    kernel = KernelSource("exchange", PRELUDE + EXCHANGE, "sm_90a", 64, 384, parameters, roles=(("all", 0, 2),))
+    assert mismatch(kernel, pipeline, launch(kernel), buffers=places) is None
+    for later, op, k, n in ((False, "all.loop[1]", 0, 1), (True, "all.loop[1]", 0, 2)):
+        before, _, after = kernel.text.rpartition("        __syncthreads();\n")
+        text = before + after if later else kernel.text.replace("        __syncthreads();\n", "", 1)
+        found = mismatch(replace(kernel, text=text), pipeline, launch(kernel), buffers=places)
+        assert found is not None
+        told = (found.rule, found.witness["op"], found.witness["k"], found.witness["N"])
+        assert told == ("EMIT_HANDOVER", op, k, n)
+
+
 def test_names_of_rings_and_roles_must_be_those_of_the_document() -> None:
     kernel, pipeline = rings.product()
     for other in (
