@@ -208,6 +208,11 @@ def test_infeasible(work, where, said):
         schedule(work())
 
 
+def test_copies_and_products_need_two_roles():
+    with pytest.raises(InfeasibleError, match="LA975"):
+        schedule(dataclasses.replace(ring(), roles=(WorkRole("all"),)))
+
+
 def test_giving_up_is_no_claim():
     with pytest.raises(BudgetError, match=r"LA976(.|\n)*in 100 of its own steps"):
         schedule(attention_work(), steps=100)
