@@ -52,6 +52,21 @@ inline float operand(la_u64 descriptor, int m, int k, bool transposed)
     return Type::value(shared_bytes(found, size));
 }
 
+// The two rows of A of a thread's accumulators, times B.
+template <class Type, int n>
+inline void multiply_rows(
+    float (&d)[n / 2], const float (&rows)[2][32 / Type::bytes], la_u64 b, int accumulate, bool transpose_b)
+{
+    constexpr int depth = 32 / Type::bytes;
+    const int lane = (int)here->current->thread.x % 32;
+    for (int v = 0; v < n / 2; ++v) {
+        const int column = 2 * (lane % 4) + v % 2 + 8 * (v / 4);
+        float sum = accumulate ? d[v] : 0.0f;
+        for (int k = 0; k < depth; ++k) sum += rows[v / 2 % 2][k] * operand<Type>(b, column, k, transpose_b);
+        d[v] = sum;
+    }
+}
+
 template <class Type, int n>
 inline void multiply(float (&d)[n / 2], la_u64 a, la_u64 b, int accumulate, bool transpose_a, bool transpose_b)
 {
@@ -60,12 +75,27 @@ inline void multiply(float (&d)[n / 2], la_u64 a, la_u64 b, int accumulate, bool
     float rows[2][depth];
     for (int r = 0; r < 2; ++r)
         for (int k = 0; k < depth; ++k) rows[r][k] = operand<Type>(a, lane / 4 + 16 * (t / 32) + 8 * r, k, transpose_a);
-    for (int v = 0; v < n / 2; ++v) {
-        const int column = 2 * (lane % 4) + v % 2 + 8 * (v / 4);
-        float sum = accumulate ? d[v] : 0.0f;
-        for (int k = 0; k < depth; ++k) sum += rows[v / 2 % 2][k] * operand<Type>(b, column, k, transpose_b);
-        d[v] = sum;
-    }
+    multiply_rows<Type, n>(d, rows, b, accumulate, transpose_b);
+}
+
+// The words of A of every thread: halves 2 q, 2 q + 1 of a row, of the row 8 below, and both 8 columns on.
+static thread_local la_u32 fragments[MAX_THREADS][4];
+
+template <class Type, int n>
+inline void multiply_registers(
+    Site site, float (&d)[n / 2], const la_u32 (&a)[4], la_u64 b, int accumulate, bool transpose_b)
+{
+    const unsigned mine = here->current->thread.x;
+    for (int i = 0; i < 4; ++i) fragments[mine][i] = a[i];
+    all_lanes(site);
+    float rows[2][16];
+    for (int r = 0; r < 2; ++r)
+        for (int k = 0; k < 16; ++k) {
+            const unsigned char* words = (const unsigned char*)fragments[mine - mine % 4 + k % 8 / 2];
+            rows[r][k] = Type::value(words + 4 * (r + k / 8 * 2) + k % 2 * 2);
+        }
+    multiply_rows<Type, n>(d, rows, b, accumulate, transpose_b);
+    warp_barrier(site);
 }
 
 }  // namespace la_host
@@ -91,8 +121,17 @@ LA_HOST_MEETS(la_wgmma_wait)
         la_host::all_lanes({&place, line});                                                                         \
         la_host::multiply<la_host::operands::Type, n>(d, a, b, accumulate, transpose_a, transpose_b);               \
     }
+#define LA_HOST_WGMMA_REGISTERS(n, type, Type)                                                                      \
+    template <int transpose_b>                                                                                      \
+    static inline void la_wgmma_registers_m64n##n##k16_##type(                                                      \
+        float (&d)[n / 2], const la_u32 (&a)[4], la_u64 b, int accumulate, unsigned line = __builtin_LINE())        \
+    {                                                                                                               \
+        static char place;                                                                                          \
+        la_host::multiply_registers<la_host::operands::Type, n>({&place, line}, d, a, b, accumulate, transpose_b);  \
+    }
 #define LA_HOST_WGMMA(n)                                                                             \
     LA_HOST_WGMMA_OF(n, 16, f16, F16, ) LA_HOST_WGMMA_OF(n, 16, bf16, BF16, )                        \
+    LA_HOST_WGMMA_REGISTERS(n, f16, F16) LA_HOST_WGMMA_REGISTERS(n, bf16, BF16)                      \
     LA_HOST_WGMMA_OF(n, 32, e4m3, E4M3, = 0) LA_HOST_WGMMA_OF(n, 32, e5m2, E5M2, = 0)
 LA_HOST_WGMMA(8) LA_HOST_WGMMA(16) LA_HOST_WGMMA(24) LA_HOST_WGMMA(32) LA_HOST_WGMMA(40) LA_HOST_WGMMA(48)
 LA_HOST_WGMMA(56) LA_HOST_WGMMA(64) LA_HOST_WGMMA(72) LA_HOST_WGMMA(80) LA_HOST_WGMMA(88) LA_HOST_WGMMA(96)

@@ -218,7 +218,7 @@ def _operand(side: str, dtype: str, tile: tuple[int, int], target: str) -> Opera
     return wgmma(side, dtype, tile, f"Sw<3,{base},3> o 0 o ({rows},{k}):({k},1)", target)
 
 
-_SETTLE = r"""
+SETTLE = r"""
 // Whatever uses the accumulators stays behind the wait for the multiplies that write them.
 template <int n>
 __device__ __forceinline__ void la_settle(float (&d)[n])
@@ -248,10 +248,10 @@ def _program(
             ("loop[3]", f"{name}_b(&map_b, $B, $bar, column, step * {tk});"))  # fmt: skip
     numbers = Numbers()
     multiply, registers = _multiply(operands, tile, consumers)
-    write = _write(columns, result, numbers)
+    write = write_text(columns, result, numbers)
     leave = f"{name}_d(&map_d, $C, row + which * {tm // consumers} + step / {tn // columns} * {GROUP_ROWS}, "
     leave += f"column + step % {tn // columns} * {columns});"
-    before = wgmma_prelude(operands[0].problem.dtype, operands[1].rows) + _SETTLE
+    before = wgmma_prelude(operands[0].problem.dtype, operands[1].rows) + SETTLE
     before += mover(plans["A"], f"{name}_a", "Loads a tile of A.") + mover(
         plans["B"], f"{name}_b", "Loads a tile of B."
     )
@@ -298,17 +298,28 @@ def _multiply(operands: tuple[OperandPlan, OperandPlan], tile: tuple[int, int, i
     return "\n".join(lines), groups * across * each
 
 
-def _write(columns: int, result: str, numbers: Numbers) -> str:
-    """Statements that write one part of the accumulators to shared memory as the store's descriptor reads it."""
+def write_text(
+    columns: int, result: str, numbers: Numbers, part: str = "step", sums: str = "acc", into: str = "$C_byte"
+) -> str:
+    """Return statements that write one part of the accumulators to shared memory as the store's descriptor reads it.
+
+    Args:
+        columns: Columns of the part.
+        result: Type of the result.
+        numbers: Collects the per-thread numbers.
+        part: C expression of its number.
+        sums: The accumulators.
+        into: C expression of the first byte, with 1024-byte alignment.
+    """
     t = np.arange(WARPS * WARP)
     row, half = t // WARP * 16 + t % 16, t % WARP // 16
-    pack, lines = RESULTS[result], ["la_settle(acc);"]
+    pack, lines = RESULTS[result], [f"la_settle({sums});"]
     panel = min(columns, 64)
     for group in range(columns // 16):
         chunk = group % (panel // 16) * 2 + half
         swizzled = chunk ^ row % 8 if panel == 64 else chunk
         at = group // (panel // 16) * (GROUP_ROWS * panel * 2) + row * panel * 2 + swizzled * 16
-        first = f"step * {columns // 2} + {group * 8}"
-        words = ", ".join([f"{pack}(acc[{first} + {2 * i}], acc[{first} + {2 * i + 1}])" for i in range(4)])
-        lines.append(f"la_stmatrix_x4($C_byte + {numbers.text(at)}, {{{words}}});")
+        first = f"{part} * {columns // 2} + {group * 8}"
+        words = ", ".join([f"{pack}({sums}[{first} + {2 * i}], {sums}[{first} + {2 * i + 1}])" for i in range(4)])
+        lines.append(f"la_stmatrix_x4({into} + {numbers.text(at)}, {{{words}}});")
     return "\n".join(lines)
