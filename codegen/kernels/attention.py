@@ -138,25 +138,28 @@ def attention_pipeline(stages: int, consumers: int, q: int, k: int, v: int, *, a
     buffers = [(f"Q{which}", Buffer(1, q)) for which in range(consumers)]
     buffers += [("K", Buffer(stages, k)), ("V", Buffer(stages, v))]
     roles = [load, *[_math(which, ahead) for which in range(consumers)]]
-    return Pipeline(stages, tuple(barriers), tuple(buffers), tuple(roles))
+    return Pipeline(stages, tuple(barriers), tuple(buffers), tuple(roles), least=1)
 
 
 def _math(which: int, ahead: bool) -> Role:
-    """A consumer: with ``ahead``, values are an iteration behind scores."""
-    own, off = f"Q{which}", -1 if ahead else 0
-    scores = (Op("wait", bar="full_k"), Op("mma", buf=own, idx_abs=0), Op("mma", buf="K"), Op("mma_commit"))
-    values = (Op("wait", bar="full_v", off=off, first=-off), Op("mma", buf="V", off=off), Op("mma_commit"))
-    free_k, free_v = (Op("arrive", bar=f"empty_{name}", off=back, n=WARPS) for name, back in (("k", 0), ("v", off)))
-    done = Op("mma_wait", n=0)
-    loop = (*scores, done, free_k, *values, done, free_v)
-    if ahead:
-        loop = (*scores, *values, Op("mma_wait", n=1), free_k, done, free_v)
-    last = (Op("wait", bar="full_v", off=-1), Op("mma", buf="V", off=-1), Op("mma_commit"), done) if ahead else ()
+    """A consumer: with ``ahead``, its loop multiplies the next scores and these values; the first scores are before."""
+    own, off, done = f"Q{which}", int(ahead), Op("mma_wait", n=0)
+    scores = (
+        Op("wait", bar="full_k", off=off), Op("mma", buf=own, idx_abs=0), Op("mma", buf="K", off=off),
+        Op("mma_commit"),
+    )  # fmt: skip
+    values = Op("wait", bar="full_v"), Op("mma", buf="V"), Op("mma_commit")
+    free_k, free_v = Op("arrive", bar="empty_k", off=off, n=WARPS), Op("arrive", bar="empty_v", n=WARPS)
     leave = (
         Op("write", buf=own, idx_abs=1), Op("proxy_fence"), Op("tma_store", buf=own, idx_abs=1), Op("bulk_commit"),
         Op("bulk_wait"),
     )  # fmt: skip
-    return Role(f"math{which}", (Op("wait", bar="full_q"),), loop, (*last, *leave))
+    if not ahead:
+        loop = (*scores, done, free_k, *values, done, free_v)
+        return Role(f"math{which}", (Op("wait", bar="full_q"),), loop, leave)
+    first = tuple([replace(op, off=0) for op in (*scores, done, free_k)])
+    loop = (*scores, *values, Op("mma_wait", n=1), free_k, done, free_v)
+    return Role(f"math{which}", (Op("wait", bar="full_q"), *first), loop, (*values, done, *leave), -1)
 
 
 def attention_kernel(
@@ -280,6 +283,15 @@ __device__ __forceinline__ float la_row_sum(float x)
     return x + la_other_lane(x, 2);
 }
 
+// Two numbers, never negative, are there before whatever follows. Without it exponentials end up behind the wait for the
+// multiplies that should hide them: only the compiler's last stage moves them, past anything that does not depend on them.
+__device__ __forceinline__ void la_complete(float x, float y)
+{
+#ifndef LA_HOST
+    asm volatile("bar.warp.sync %0;" :: "r"(x < 0.0f || y < 0.0f ? 0u : 0xFFFFFFFFu) : "memory");
+#endif
+}
+
 // Operands in registers are complete before the multiplies that read them.
 template <int n>
 __device__ __forceinline__ void la_settle(la_u32 (&a)[n][4])
@@ -299,8 +311,8 @@ la_u32 p[{steps}][4];
 for (int i = 0; i < {sums}; ++i) o[i] = 0.0f;
 const int query = row + (int)which * {rows};"""
 _MASK = """\
-if (k * {tn} + {tn} > {all}) {{
-    const int first = k * {tn} + (int)(t % 4) * 2;  // the key of score 0
+if ({block} * {tn} + {tn} > {all}) {{
+    const int first = {block} * {tn} + (int)(t % 4) * 2;  // the key of score 0
     const int seen[2] = {{{seen}}};
     #pragma unroll
     for (int i = 0; i < {scores}; ++i)
@@ -325,13 +337,15 @@ for (int r = 0; r < 2; ++r) {{
         sum += s[i] + s[i + 1];
     }}
     total[r] = total[r] * keep[r] + sum;
-}}"""
+}}
+la_settle(s);
+la_complete(total[0], total[1]);
+"""
 _RESCALE = """\
 la_settle(o);
 #pragma unroll
 for (int i = 0; i < {sums}; ++i) o[i] *= keep[i / 2 % 2];
-{packed}
-la_settle(p);"""
+"""
 _NORMALISE = """\
 la_settle(o);
 #pragma unroll
@@ -361,17 +375,20 @@ class _Attention:
         """Return the pipeline with its text."""
         _, queries, keys, columns = self.shape
         tm, tn = self.tile
-        numbers, ahead = Numbers(), len(pipeline.roles[1].post) > 5
+        numbers, ahead = Numbers(), bool(pipeline.roles[1].trip)
         write = _NORMALISE.format(sums=columns // 2) + write_text(columns, self.dtype, numbers, "0", "o", "$Q_byte")
-        softmax, rescale = self.scores(), _RESCALE.format(sums=columns // 2, packed=self.packed())
+        rescale, packed = _RESCALE.format(sums=columns // 2), f"{self.packed()}\nla_settle(p);"
         multiply, add = self.multiply_scores(), self.multiply_values()
         leave = f"{self.name}_o(&map_o, $Q, batch, query, 0);"
         if ahead:
-            loop = (("loop[2]", multiply), ("loop[5]", add), ("loop[7]", softmax), ("loop[9]", rescale))
-            post = (("post[1]", add), ("post[4]", write), ("post[6]", leave))
+            bodies = (
+                ("pre[3]", multiply), ("pre[5]", self.scores("0") + packed), ("loop[2]", multiply), ("loop[5]", add),
+                ("loop[7]", self.scores("(k + 1)")), ("loop[9]", rescale + packed), ("post[1]", add),
+                ("post[4]", write), ("post[6]", leave),
+            )  # fmt: skip
         else:
-            loop = (("loop[2]", multiply), ("loop[7]", f"{softmax}\n{rescale}\n{add}"))
-            post = (("post[0]", write), ("post[2]", leave))
+            softmax = self.scores("k") + rescale + packed
+            bodies = ("loop[2]", multiply), ("loop[7]", f"{softmax}\n{add}"), ("post[0]", write), ("post[2]", leave)
         load = [(f"pre[{which + 1}]", f"{self.name}_q(&map_q, $Q{which}, $bar, batch, row + {which * GROUP_ROWS}, 0);")
                 for which in range(self.consumers)]  # fmt: skip
         load += [("loop[2]", f"{self.name}_k(&map_k, $K, $bar, batch, k * {tn}, 0);"),
@@ -382,7 +399,7 @@ class _Attention:
         workers = (
             Worker((Loop("load", tuple(load)),), WARPS, elected=True, registers=LOADER_REGISTERS),
             Worker(
-                (Loop("math", (*loop, *post)),), WARPS, self.consumers, registers=min(most, MOST_REGISTERS),
+                (Loop("math", bodies),), WARPS, self.consumers, registers=min(most, MOST_REGISTERS),
                 start=numbers.declared().replace("    const", "const") + values,
             ),
         )  # fmt: skip
@@ -398,28 +415,31 @@ class _Attention:
         )  # fmt: skip
 
     def where(self, tiles: int) -> str:
-        """Which rows a block has, and how many keys some of them see; with few keys to see, last."""
+        """Which rows a block has, and how many keys it takes: those that some row sees, at least one.
+
+        Blocks with many keys come first.
+        """
         tm, keys = self.tile[0], self.shape[2]
         lines = [f"const int batch = (int)blockIdx.x / {tiles};"]
         if self.last is None:
             return "\n".join([*lines, f"const int row = (int)blockIdx.x % {tiles} * {tm}, seen = {keys};"])
         lines.append(f"const int row = ({tiles - 1} - (int)blockIdx.x % {tiles}) * {tm};")
-        return "\n".join([*lines, f"const int seen = {self.within(f'row + {tm + self.last}')};"])
+        return "\n".join([*lines, f"const int seen = {self.within(f'row + {tm + self.last}', 1)};"])
 
-    def within(self, keys: str) -> str:
-        """A number of keys, from 0 to all."""
-        return f"({keys}) < 0 ? 0 : ({keys}) < {self.shape[2]} ? ({keys}) : {self.shape[2]}"
+    def within(self, keys: str, least: int = 0) -> str:
+        """A number of keys, at most all."""
+        return f"({keys}) < {least} ? {least} : ({keys}) < {self.shape[2]} ? ({keys}) : {self.shape[2]}"
 
-    def scores(self) -> str:
-        """Scores become weights; their maxima and sums are kept."""
+    def scores(self, block: str) -> str:
+        """Scores of a block of keys become weights; their maxima and sums are kept."""
         tn, keys = self.tile[1], self.shape[2]
         mask, scale = "", f"{np.float32(self.scale * math.log2(math.e))!s}f"
         if self.last is not None:
             least = self.within(f"query + {self.last + 1}")
             each = [self.within(f"query + (int)(t / 32 * 16 + t % 32 / 4) + {8 * r + self.last + 1}") for r in range(2)]
-            mask = _MASK.format(tn=tn, all=f"({least})", seen=", ".join(each), scores=tn // 2)
+            mask = _MASK.format(block=block, tn=tn, all=f"({least})", seen=", ".join(each), scores=tn // 2)
         elif keys % tn:
-            mask = _MASK.format(tn=tn, all=keys, seen=f"{keys}, {keys}", scores=tn // 2)
+            mask = _MASK.format(block=block, tn=tn, all=keys, seen=f"{keys}, {keys}", scores=tn // 2)
         return _SCORES.format(mask=mask, scores=tn // 2, scale=scale)
 
     def packed(self) -> str:
