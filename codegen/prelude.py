@@ -316,10 +316,10 @@ def _multiply(dtype: str, n: int, registers: bool = False) -> str:
     kind, taken = ("const la_u32 (&a)[4]", ", ".join(f'"r"(a[{i}])' for i in range(4))) if registers else (
         "la_u64 a", '"l"(a)'
     )  # fmt: skip
+    call = f"la_wgmma_{'registers_' * registers}m64n{n}k{k}_{dtype}"
     return f"""
 template <{", ".join(f"int {turn}{default}" for turn in turns)}>
-__device__ __forceinline__ void la_wgmma_{"registers_" * registers}m64n{n}k{k}_{dtype}(
-    float (&d)[{sums}], {kind}, la_u64 b, int accumulate)
+__device__ __forceinline__ void {call}(float (&d)[{sums}], {kind}, la_u64 b, int accumulate)
 {{
 {rule}    asm volatile("{{\\n"
                  ".reg .pred p;\\n"

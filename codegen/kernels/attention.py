@@ -283,8 +283,8 @@ __device__ __forceinline__ float la_row_sum(float x)
     return x + la_other_lane(x, 2);
 }
 
-// Two numbers, never negative, are there before whatever follows. Without it exponentials end up behind the wait for the
-// multiplies that should hide them: only the compiler's last stage moves them, past anything that does not depend on them.
+// Two numbers, never negative, are there before whatever follows. Otherwise the assembler moves exponentials behind the
+// wait for the multiplies that should hide them: the wait does not depend on them, this barrier does.
 __device__ __forceinline__ void la_complete(float x, float y)
 {
 #ifndef LA_HOST
@@ -373,35 +373,20 @@ class _Attention:
 
     def program(self, pipeline: Pipeline, plans: dict[str, TensorMapPlan]) -> Program:
         """Return the pipeline with its text."""
-        _, queries, keys, columns = self.shape
         tm, tn = self.tile
-        numbers, ahead = Numbers(), bool(pipeline.roles[1].trip)
-        write = _NORMALISE.format(sums=columns // 2) + write_text(columns, self.dtype, numbers, "0", "o", "$Q_byte")
-        rescale, packed = _RESCALE.format(sums=columns // 2), f"{self.packed()}\nla_settle(p);"
-        multiply, add = self.multiply_scores(), self.multiply_values()
-        leave = f"{self.name}_o(&map_o, $Q, batch, query, 0);"
-        if ahead:
-            bodies = (
-                ("pre[3]", multiply), ("pre[5]", self.scores("0") + packed), ("loop[2]", multiply), ("loop[5]", add),
-                ("loop[7]", self.scores("(k + 1)")), ("loop[9]", rescale + packed), ("post[1]", add),
-                ("post[4]", write), ("post[6]", leave),
-            )  # fmt: skip
-        else:
-            softmax = self.scores("k") + rescale + packed
-            bodies = ("loop[2]", multiply), ("loop[7]", f"{softmax}\n{add}"), ("post[0]", write), ("post[2]", leave)
+        columns = self.shape[3]
+        numbers = Numbers()
         load = [(f"pre[{which + 1}]", f"{self.name}_q(&map_q, $Q{which}, $bar, batch, row + {which * GROUP_ROWS}, 0);")
                 for which in range(self.consumers)]  # fmt: skip
         load += [("loop[2]", f"{self.name}_k(&map_k, $K, $bar, batch, k * {tn}, 0);"),
                  ("loop[5]", f"{self.name}_v(&map_v, $V, $bar, batch, k * {tn}, 0);")]  # fmt: skip
+        math = Loop("math", self.bodies(bool(pipeline.roles[1].trip), numbers))
         values = _VALUES.format(scores=tn // 2, sums=columns // 2, steps=tn // 16, rows=GROUP_ROWS)
-        threads = (1 + self.consumers) * WARPS * WARP
         most = (REGISTERS - LOADER_REGISTERS * WARPS * WARP) // (self.consumers * WARPS * WARP) // 8 * 8
         workers = (
             Worker((Loop("load", tuple(load)),), WARPS, elected=True, registers=LOADER_REGISTERS),
-            Worker(
-                (Loop("math", bodies),), WARPS, self.consumers, registers=min(most, MOST_REGISTERS),
-                start=numbers.declared().replace("    const", "const") + values,
-            ),
+            Worker((math,), WARPS, self.consumers, registers=min(most, MOST_REGISTERS),
+                   start=numbers.declared().replace("    const", "const") + values),
         )  # fmt: skip
         before = wgmma_prelude(self.dtype, tn) + wgmma_registers_prelude(self.dtype, columns)
         before += SETTLE + SHUFFLES + _FLOATS
@@ -409,9 +394,25 @@ class _Attention:
             doing = "Stores a consumer's rows of" if side == "O" else "Loads a tile of"
             before += mover(plan, f"{self.name}_{side.lower()}", f"{doing} {side}.")
         return Program(
-            pipeline, workers, tuple([(MAP_TYPE, f"map_{side.lower()}") for side in plans]), f"(seen + {tn - 1}) / {tn}",
-            plans=(("Q0", plans["Q"]), ("K", plans["K"]), ("V", plans["V"])),
-            before=before + "".join(numbers.tables), start=self.where(-(-queries // tm)),
+            pipeline, workers, tuple([(MAP_TYPE, f"map_{side.lower()}") for side in plans]),
+            trips=f"(seen + {tn - 1}) / {tn}", plans=(("Q0", plans["Q"]), ("K", plans["K"]), ("V", plans["V"])),
+            before=before + "".join(numbers.tables), start=self.where(-(-self.shape[1] // tm)),
+        )  # fmt: skip
+
+    def bodies(self, ahead: bool, numbers: Numbers) -> tuple[tuple[str, str], ...]:
+        """The text of a consumer's ops."""
+        sums = self.shape[3] // 2
+        multiply, add = self.multiply_scores(), self.multiply_values()
+        rescale, packed = _RESCALE.format(sums=sums), f"{self.packed()}\nla_settle(p);"
+        write = _NORMALISE.format(sums=sums) + write_text(self.shape[3], self.dtype, numbers, "0", "o", "$Q_byte")
+        leave = f"{self.name}_o(&map_o, $Q, batch, query, 0);"
+        if not ahead:
+            weigh = f"{self.scores('k')}{rescale}{packed}\n{add}"
+            return ("loop[2]", multiply), ("loop[7]", weigh), ("post[0]", write), ("post[2]", leave)
+        return (
+            ("pre[3]", multiply), ("pre[5]", self.scores("0") + packed), ("loop[2]", multiply), ("loop[5]", add),
+            ("loop[7]", self.scores("(k + 1)")), ("loop[9]", rescale + packed), ("post[1]", add), ("post[4]", write),
+            ("post[6]", leave),
         )  # fmt: skip
 
     def where(self, tiles: int) -> str:

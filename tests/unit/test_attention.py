@@ -63,8 +63,9 @@ CASES: dict[str, tuple[tuple[int, int, int, int], dict[str, Any]]] = {
 
 class TestResults:
     @needs_compiler
-    @pytest.mark.parametrize("ahead", [True, False])
+    @pytest.mark.nightly(one_of=4)
     @pytest.mark.parametrize("case", CASES)
+    @pytest.mark.parametrize("ahead", [True, False])
     def test_they_are_those_of_wide_floats(self, case: str, ahead: bool) -> None:
         shape, options = CASES[case]
         made = attention_kernel(shape, **{"dtype": "bf16", **options}, ahead=ahead)
