@@ -26,7 +26,7 @@ from layoutalg.codegen.kernels.gemm import GROUP_ROWS, RESULTS, SETTLE, SPAN, WA
 from layoutalg.codegen.kernels.ring import checked_tiles, mover, tile_plan
 from layoutalg.codegen.launch import place_map
 from layoutalg.codegen.pipeline.emission import REGISTERS, Emitted, emit
-from layoutalg.codegen.pipeline.program import WARP, Loop, Program, Worker
+from layoutalg.codegen.pipeline.program import BODIES, WARP, Loop, Program, Worker
 from layoutalg.codegen.prelude import wgmma_prelude, wgmma_registers_prelude
 from layoutalg.codegen.thread_numbers import Numbers
 from layoutalg.ground.record import Checked
@@ -101,10 +101,13 @@ class AttentionKernel(Checked):
         return [*[place_map(raw, at) for raw, at in zip(self.maps, addresses, strict=True)], status]
 
 
-def attention_pipeline(stages: int, consumers: int, q: int, k: int, v: int, *, ahead: bool = False) -> Pipeline:
+def attention_pipeline(
+    stages: int, consumers: int, q: int, k: int, v: int, *, ahead: bool = False, alternate: bool = False
+) -> Pipeline:
     """Return the pipeline: Q once, rings of K and V; each consumer's result leaves through the memory of its Q.
 
-    K is free as soon as the scores are there, V when it is summed.
+    K is free as soon as the scores are there, V when it is summed. With ``alternate`` a consumer hands its turn on when
+    it has started its multiplies; the loader gives the first turn.
 
     Args:
         stages: Slots of each ring.
@@ -113,15 +116,19 @@ def attention_pipeline(stages: int, consumers: int, q: int, k: int, v: int, *, a
         k: Bytes of a tile of K.
         v: Bytes of a tile of V.
         ahead: Whether scores of the next keys are multiplied before the values of these.
+        alternate: Whether consumers start to multiply in turn; only with ``ahead``.
 
     Example:
         >>> from layoutalg.proofs.pipeline import verify
         >>> [verify(attention_pipeline(2, 2, 16384, 32768, 32768, ahead=ahead)).engine for ahead in (False, True)]
         ['event graph', 'event graph']
+        >>> verify(attention_pipeline(2, 2, 16384, 32768, 32768, ahead=True, alternate=True)).engine
+        'event graph'
     """
     load = Role(
         "load",
         (
+            *[Op("arrive", bar="turn0", n=1)] * alternate,
             Op("arrive_tx", bar="full_q", bytes=consumers * q),
             *[Op("tma_load", buf=f"Q{which}", bar="full_q") for which in range(consumers)],
         ),
@@ -132,34 +139,36 @@ def attention_pipeline(stages: int, consumers: int, q: int, k: int, v: int, *, a
             Op("tma_load", buf="V", bar="full_v"),
         ),
     )  # fmt: skip
-    barriers = [("full_q", Barrier(1, 1))]
+    barriers = [("full_q", Barrier(1, 1)), *[(f"turn{which}", Barrier(1, 1)) for which in range(consumers * alternate)]]
     for name in ("k", "v"):
         barriers += [(f"full_{name}", Barrier(1, stages)), (f"empty_{name}", Barrier(consumers * WARPS, stages))]
     buffers = [(f"Q{which}", Buffer(1, q)) for which in range(consumers)]
     buffers += [("K", Buffer(stages, k)), ("V", Buffer(stages, v))]
-    roles = [load, *[_math(which, ahead) for which in range(consumers)]]
+    roles = [load, *[_math(which, consumers, ahead, alternate) for which in range(consumers)]]
     return Pipeline(stages, tuple(barriers), tuple(buffers), tuple(roles), least=1)
 
 
-def _math(which: int, ahead: bool) -> Role:
+def _math(which: int, consumers: int, ahead: bool, alternate: bool) -> Role:
     """A consumer: with ``ahead``, its loop multiplies the next scores and these values; the first scores are before."""
-    own, off, done = f"Q{which}", int(ahead), Op("mma_wait", n=0)
-    scores = (
-        Op("wait", bar="full_k", off=off), Op("mma", buf=own, idx_abs=0), Op("mma", buf="K", off=off),
-        Op("mma_commit"),
-    )  # fmt: skip
-    values = Op("wait", bar="full_v"), Op("mma", buf="V"), Op("mma_commit")
+    own, off, done, then = f"Q{which}", int(ahead), Op("mma_wait", n=0), (which + 1) % consumers
+    wait_k, wait_v = Op("wait", bar="full_k", off=off), Op("wait", bar="full_v")
+    scores = Op("mma", buf=own, idx_abs=0), Op("mma", buf="K", off=off), Op("mma_commit")
+    values = Op("mma", buf="V"), Op("mma_commit")
     free_k, free_v = Op("arrive", bar="empty_k", off=off, n=WARPS), Op("arrive", bar="empty_v", n=WARPS)
     leave = (
         Op("write", buf=own, idx_abs=1), Op("proxy_fence"), Op("tma_store", buf=own, idx_abs=1), Op("bulk_commit"),
         Op("bulk_wait"),
     )  # fmt: skip
     if not ahead:
-        loop = (*scores, done, free_k, *values, done, free_v)
-        return Role(f"math{which}", (Op("wait", bar="full_q"),), loop, leave)
-    first = tuple([replace(op, off=0) for op in (*scores, done, free_k)])
-    loop = (*scores, *values, Op("mma_wait", n=1), free_k, done, free_v)
-    return Role(f"math{which}", (Op("wait", bar="full_q"), *first), loop, (*values, done, *leave), -1)
+        behind = (wait_k, *scores, done, free_k, wait_v, *values, done, free_v)
+        return Role(f"math{which}", (Op("wait", bar="full_q"),), behind, leave)
+    start: tuple[Op, ...] = (wait_k, *scores, wait_v, *values)
+    if alternate:  # the turn of the first consumer is one ahead: it had one from the loader
+        hand_on = Op("arrive", bar=f"turn{then}", off=int(then == 0), n=1)
+        start = (wait_k, wait_v, Op("wait", bar=f"turn{which}"), *scores, *values, hand_on)
+    first = tuple([replace(op, off=0) for op in (wait_k, *scores, done, free_k)])
+    loop = (*start, Op("mma_wait", n=1), free_k, done, free_v)
+    return Role(f"math{which}", (Op("wait", bar="full_q"), *first), loop, (wait_v, *values, done, *leave), -1)
 
 
 def attention_kernel(
@@ -174,6 +183,7 @@ def attention_kernel(
     stages: int = 2,
     consumers: int = 2,
     ahead: bool = True,
+    alternate: bool = False,
     name: str | None = None,
 ) -> AttentionKernel:
     """Return the kernel that computes O = softmax(scale Q K^T) V for every batch and head.
@@ -194,6 +204,8 @@ def attention_kernel(
         stages: Slots of the rings of K and V, 1 to 8.
         consumers: Warpgroups that multiply, 1 to 3.
         ahead: Whether scores of the next keys are multiplied before the values of these.
+        alternate: Whether consumers start to multiply in turn, so that exponentials of one run beside the multiplies of
+            another; only with ``ahead`` and several consumers.
         name: Kernel symbol.
 
     Raises: MalformedError: LA945, LA340, LA985. InfeasibleError: LA946, LA948.
@@ -216,6 +228,8 @@ def attention_kernel(
         rule = f"must have {GROUP_ROWS * consumers} queries, and a multiple of 16 keys up to 256"
         raise CHECK.malformed("tile", rule, (tm, tn))
     CHECK.integer(stages, "stages", 1, 9)
+    if alternate and not (ahead and consumers > 1):
+        raise CHECK.malformed("alternate", "must be left out without ahead, or with one consumer", alternate)
     factor = 1 / math.sqrt(columns) if scale is None else scale
     if isinstance(factor, bool) or not isinstance(factor, (int, float)) or not 0 < factor < math.inf:
         raise CHECK.malformed("scale", "must be a positive number", scale)
@@ -230,7 +244,8 @@ def attention_kernel(
     made = f"la_attention_{batches}x{queries}x{keys}x{columns}_{kind}" + "_causal" * causal
     name = made if name is None else checked_name(name)
     writer = _Attention((batches, queries, keys, columns), kind, target, (tm, tn), consumers, float(factor), last, name)
-    pipeline = attention_pipeline(stages, consumers, *[plans[side].smem_bytes for side in "QKV"], ahead=ahead)
+    bytes_ = [plans[side].smem_bytes for side in "QKV"]
+    pipeline = attention_pipeline(stages, consumers, *bytes_, ahead=ahead, alternate=alternate)
     title = f"O[{batches}, {queries}, {columns}] = softmax({factor:.6g} Q K^T) V, {keys} keys, {kind}"
     title += ", all of them seen." if last is None else f", query i sees keys up to i{last:+d}."
     emitted = emit(writer.program(pipeline, plans), name, target, title=title)
@@ -376,16 +391,20 @@ class _Attention:
         tm, tn = self.tile
         columns = self.shape[3]
         numbers = Numbers()
-        load = [(f"pre[{which + 1}]", f"{self.name}_q(&map_q, $Q{which}, $bar, batch, row + {which * GROUP_ROWS}, 0);")
-                for which in range(self.consumers)]  # fmt: skip
-        load += [("loop[2]", f"{self.name}_k(&map_k, $K, $bar, batch, k * {tn}, 0);"),
-                 ("loop[5]", f"{self.name}_v(&map_v, $V, $bar, batch, k * {tn}, 0);")]  # fmt: skip
-        math = Loop("math", self.bodies(bool(pipeline.roles[1].trip), numbers))
+        load = {
+            f"pre tma_load Q{which}": f"{self.name}_q(&map_q, $Q{which}, $bar, batch, row + {which * GROUP_ROWS}, 0);"
+            for which in range(self.consumers)
+        }
+        for side in "KV":
+            load[f"loop tma_load {side}"] = (
+                f"{self.name}_{side.lower()}(&map_{side.lower()}, ${side}, $bar, batch, k * {tn}, 0);"
+            )
         values = _VALUES.format(scores=tn // 2, sums=columns // 2, steps=tn // 16, rows=GROUP_ROWS)
         most = (REGISTERS - LOADER_REGISTERS * WARPS * WARP) // (self.consumers * WARPS * WARP) // 8 * 8
         workers = (
-            Worker((Loop("load", tuple(load)),), WARPS, elected=True, registers=LOADER_REGISTERS),
-            Worker((math,), WARPS, self.consumers, registers=min(most, MOST_REGISTERS),
+            Worker((_loop("load", pipeline.roles[0], load),), WARPS, elected=True, registers=LOADER_REGISTERS),
+            Worker((_loop("math", pipeline.roles[1], self.bodies(bool(pipeline.roles[1].trip), numbers)),),
+                   WARPS, self.consumers, registers=min(most, MOST_REGISTERS),
                    start=numbers.declared().replace("    const", "const") + values),
         )  # fmt: skip
         before = wgmma_prelude(self.dtype, tn) + wgmma_registers_prelude(self.dtype, columns)
@@ -399,21 +418,23 @@ class _Attention:
             before=before + "".join(numbers.tables), start=self.where(-(-self.shape[1] // tm)),
         )  # fmt: skip
 
-    def bodies(self, ahead: bool, numbers: Numbers) -> tuple[tuple[str, str], ...]:
+    def bodies(self, ahead: bool, numbers: Numbers) -> dict[str, str]:
         """The text of a consumer's ops."""
         sums = self.shape[3] // 2
         multiply, add = self.multiply_scores(), self.multiply_values()
         rescale, packed = _RESCALE.format(sums=sums), f"{self.packed()}\nla_settle(p);"
-        write = _NORMALISE.format(sums=sums) + write_text(self.shape[3], self.dtype, numbers, "0", "o", "$Q_byte")
-        leave = f"{self.name}_o(&map_o, $Q, batch, query, 0);"
+        found = {
+            "loop mma K": multiply,
+            "post write Q0": _NORMALISE.format(sums=sums)
+            + write_text(self.shape[3], self.dtype, numbers, "0", "o", "$Q_byte"),
+            "post tma_store Q0": f"{self.name}_o(&map_o, $Q, batch, query, 0);",
+        }
         if not ahead:
-            weigh = f"{self.scores('k')}{rescale}{packed}\n{add}"
-            return ("loop[2]", multiply), ("loop[7]", weigh), ("post[0]", write), ("post[2]", leave)
-        return (
-            ("pre[3]", multiply), ("pre[5]", self.scores("0") + packed), ("loop[2]", multiply), ("loop[5]", add),
-            ("loop[7]", self.scores("(k + 1)")), ("loop[9]", rescale + packed), ("post[1]", add), ("post[4]", write),
-            ("post[6]", leave),
-        )  # fmt: skip
+            return found | {"loop mma V": f"{self.scores('k')}{rescale}{packed}\n{add}"}
+        return found | {
+            "pre mma K": multiply, "pre mma_wait 0": self.scores("0") + packed, "loop mma V": add,
+            "loop mma_wait 1": self.scores("(k + 1)"), "loop mma_wait 0": rescale + packed, "post mma V": add,
+        }  # fmt: skip
 
     def where(self, tiles: int) -> str:
         """Which rows a block has, and how many keys it takes: those that some row sees, at least one.
@@ -480,6 +501,14 @@ class _Attention:
         call = f"la_wgmma_registers_m64n{columns}k16_{self.dtype}<{v.transpose}>"
         lines = ["la_wgmma_fence();", _based("values", v, "$V")]
         return "\n".join([*lines, *[f"{call}(o, p[{step}], values + {at}, 1);" for step, at in enumerate(_moves(v))]])
+
+
+def _loop(name: str, role: Role, bodies: dict[str, str]) -> Loop:
+    """A loop whose bodies are named by what the ops do."""
+    places = {
+        f"{part} {op.op} {op.buf or op.n}": f"{part}[{place}]" for part, place, op in role.ops() if op.op in BODIES
+    }
+    return Loop(name, tuple([(places[what], text) for what, text in bodies.items()]))
 
 
 def packed_scores(keys: int) -> list[list[tuple[int, int]]]:

@@ -15,8 +15,11 @@ pytest.importorskip("cuda.core", reason='no run-time compiler: pip install "layo
 pytestmark = pytest.mark.compile
 
 
+@pytest.mark.nightly(one_of=4)
 @pytest.mark.parametrize("dtype", ["bf16", "f16"])
-@pytest.mark.parametrize("options", [{}, {"causal": True}, {"ahead": False}], ids=str)
+@pytest.mark.parametrize(
+    "options", [{}, {"causal": True}, {"ahead": False}, {"alternate": True, "causal": True}], ids=str
+)
 @pytest.mark.parametrize(
     ("columns", "tile"), [(64, (128, 128)), (64, (192, 128)), (128, (128, 128)), (128, (128, 176))]
 )

@@ -24,7 +24,7 @@ def on_the_device(made: AttentionKernel, given: Sequence[Halves]) -> tuple[Halve
 
 @pytest.mark.parametrize("dtype", ["bf16", "f16"])
 @pytest.mark.parametrize("columns", [64, 128])
-@pytest.mark.parametrize("ahead", [True, False])
+@pytest.mark.parametrize("way", [{"ahead": False}, {"ahead": True}, {"alternate": True}], ids=str)
 @pytest.mark.parametrize(
     ("queries", "keys", "options"),
     [
@@ -36,8 +36,10 @@ def on_the_device(made: AttentionKernel, given: Sequence[Halves]) -> tuple[Halve
         (300, 200, {"causal": True, "shift": -140, "tile": (192, 80), "consumers": 3}),
     ],
 )
-def test_attention(queries: int, keys: int, options: dict[str, Any], ahead: bool, columns: int, dtype: str) -> None:
-    made = attention_kernel((6, queries, keys, columns), dtype, ahead=ahead, **options)
+def test_attention(
+    queries: int, keys: int, options: dict[str, Any], way: dict[str, bool], columns: int, dtype: str
+) -> None:
+    made = attention_kernel((6, queries, keys, columns), dtype, **way, **options)
     compared(on_the_device, made, dtype, seed=queries)
 
 

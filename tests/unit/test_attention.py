@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -65,10 +66,12 @@ class TestResults:
     @needs_compiler
     @pytest.mark.nightly(one_of=4)
     @pytest.mark.parametrize("case", CASES)
-    @pytest.mark.parametrize("ahead", [True, False])
-    def test_they_are_those_of_wide_floats(self, case: str, ahead: bool) -> None:
+    @pytest.mark.parametrize("way", ["behind", "ahead", "alternate"])
+    def test_they_are_those_of_wide_floats(self, case: str, way: str) -> None:
         shape, options = CASES[case]
-        made = attention_kernel(shape, **{"dtype": "bf16", **options}, ahead=ahead)
+        if options.get("consumers", 2) == 1:
+            way = "ahead" if way == "alternate" else way
+        made = attention_kernel(shape, **{"dtype": "bf16", **options, **WAYS[way]})
         compared(on_the_cpu, made, options.get("dtype", "bf16"), seed=len(case))
 
     @needs_compiler
@@ -141,51 +144,71 @@ def entry(kind: str, name: str, **entries: object) -> Change:
     return lambda document: document[kind][name].update(entries)
 
 
-MUTANTS: dict[str, tuple[bool, Change, str]] = {
-    "K is loaded without a wait": (False, without("load", "loop", 0), "ub"),
-    "V is loaded without a wait": (True, without("load", "loop", 3), "ub"),
-    "the loader waits for a round too much": (True, role("load", "loop", 0, ph=0), "deadlock"),
-    "half of K is expected": (True, role("load", "loop", 1, bytes=8192), "tx_mismatch"),
-    "one Q of two is expected": (False, role("load", "pre", 0, bytes=8192), "tx_mismatch"),
-    "one Q is not loaded": (True, without("load", "pre", 2), "tx_mismatch"),
-    "V arrives for K": (True, role("load", "loop", 5, bar="full_k"), "tx_mismatch"),
-    "K is read without a wait": (False, without("math0", "loop", 0), "race"),
-    "the next K is read without a wait": (True, without("math1", "loop", 0), "race"),
-    "V is read without a wait": (True, without("math0", "loop", 4), "race"),
-    "Q is read without a wait": (True, without("math0", "pre", 0), "race"),
-    "the last V is read without a wait": (True, without("math1", "post", 0), "race"),
-    "K is free before it is read": (False, swapped("math0", "loop", 4), "race"),
-    "K is free with multiplies open": (False, role("math0", "loop", 4, n=1), "race"),
-    "V is free before it is read": (True, swapped("math1", "loop", 9), "race"),
-    "V is free with multiplies open": (False, role("math1", "loop", 9, n=1), "race"),
-    "one consumer frees K": (True, entry("barriers", "empty_k", count=4), "race"),
-    "three consumers free V": (False, entry("barriers", "empty_v", count=12), "deadlock"),
-    "a warp does not free K": (True, role("math1", "loop", 8, n=3), "deadlock"),
-    "the first K is not freed": (True, without("math0", "pre", 6), "deadlock"),
-    "a slot of V too few": (True, entry("buffers", "V", slots=1), "race"),
-    "the result is written as if it were Q": (False, role("math0", "post", 0, idx_abs=0), "race"),
-    "the result is stored without a fence": (True, without("math0", "post", 5), "race"),
-    "the kernel ends with a store under way": (True, without("math1", "post", 8), "ub"),
+WAYS: dict[str, dict[str, bool]] = {
+    "behind": {"ahead": False}, "ahead": {"ahead": True}, "alternate": {"ahead": True, "alternate": True},
+}  # fmt: skip
+MUTANTS: dict[str, tuple[str, Change, str]] = {
+    "K is loaded without a wait": ("behind", without("load", "loop", 0), "ub"),
+    "V is loaded without a wait": ("ahead", without("load", "loop", 3), "ub"),
+    "the loader waits for a round too much": ("ahead", role("load", "loop", 0, ph=0), "deadlock"),
+    "half of K is expected": ("ahead", role("load", "loop", 1, bytes=8192), "tx_mismatch"),
+    "one Q of two is expected": ("behind", role("load", "pre", 0, bytes=8192), "tx_mismatch"),
+    "one Q is not loaded": ("ahead", without("load", "pre", 2), "tx_mismatch"),
+    "V arrives for K": ("ahead", role("load", "loop", 5, bar="full_k"), "tx_mismatch"),
+    "K is read without a wait": ("behind", without("math0", "loop", 0), "race"),
+    "the next K is read without a wait": ("ahead", without("math1", "loop", 0), "race"),
+    "V is read without a wait": ("ahead", without("math0", "loop", 4), "race"),
+    "Q is read without a wait": ("ahead", without("math0", "pre", 0), "race"),
+    "the last V is read without a wait": ("ahead", without("math1", "post", 0), "race"),
+    "K is free before it is read": ("behind", swapped("math0", "loop", 4), "race"),
+    "K is free with multiplies open": ("behind", role("math0", "loop", 4, n=1), "race"),
+    "V is free before it is read": ("ahead", swapped("math1", "loop", 9), "race"),
+    "V is free with multiplies open": ("behind", role("math1", "loop", 9, n=1), "race"),
+    "one consumer frees K": ("ahead", entry("barriers", "empty_k", count=4), "race"),
+    "three consumers free V": ("behind", entry("barriers", "empty_v", count=12), "deadlock"),
+    "a warp does not free K": ("ahead", role("math1", "loop", 8, n=3), "deadlock"),
+    "the first K is not freed": ("ahead", without("math0", "pre", 6), "deadlock"),
+    "a slot of V too few": ("ahead", entry("buffers", "V", slots=1), "race"),
+    "the result is written as if it were Q": ("behind", role("math0", "post", 0, idx_abs=0), "race"),
+    "the result is stored without a fence": ("ahead", without("math0", "post", 5), "race"),
+    "the kernel ends with a store under way": ("ahead", without("math1", "post", 8), "ub"),
+    "the loader gives no turn": ("alternate", without("load", "pre", 0), "deadlock"),
+    "the loader gives both turns": ("alternate", role("load", "pre", 0, n=2), "ub"),
+    "a turn is kept": ("alternate", role("math1", "loop", 8, bar="turn1"), "deadlock"),
+    "a turn is not waited for": ("alternate", without("math0", "loop", 2), "deadlock"),
 }
 
 
 class TestPipelines:
-    @pytest.mark.parametrize("ahead", [True, False])
+    @pytest.mark.parametrize("way", WAYS)
     @pytest.mark.parametrize("stages", [1, 2, 3, 8])
-    def test_they_are_proved(self, stages: int, ahead: bool) -> None:
+    def test_they_are_proved(self, stages: int, way: str) -> None:
         for consumers in (1, 2, 3):
-            found = verify(attention_pipeline(stages, consumers, 8192, 8192, 8192, ahead=ahead))
+            found = verify(attention_pipeline(stages, consumers, 8192, 8192, 8192, **WAYS[way]))
             assert isinstance(found, Proved)
             assert found.to_certificate().check()
 
     @pytest.mark.parametrize("name", MUTANTS)
     def test_changed_ones_are_refuted(self, name: str) -> None:
-        ahead, change, kind = MUTANTS[name]
-        document = copy.deepcopy(attention_pipeline(2, 2, 8192, 16384, 16384, ahead=ahead).to_json())
+        way, change, kind = MUTANTS[name]
+        document = copy.deepcopy(attention_pipeline(2, 2, 8192, 16384, 16384, **WAYS[way]).to_json())
         change(document)
         found = verify(Pipeline.from_json(document))
         assert isinstance(found, Refuted)
         assert found.kind == kind
+
+    @needs_compiler
+    def test_a_kernel_without_a_turn_says_who_waits(self) -> None:
+        """The pipeline that hangs, emitted all the same: consumers give up at their turn."""
+        made = attention_kernel((1, 128, 256, 64), alternate=True)
+        text = made.kernel.text.replace("            la_arrive(barriers + 8);\n", "", 1)
+        assert text != made.kernel.text
+        kernel = replace(made.kernel, text=text)
+        arrays = [placed((1, rows, 64)) for rows in (128, 256, 256, 128)]
+        status = np.zeros(1, np.int32)
+        regions = [(array.ctypes.data, array.nbytes) for array in (*arrays, status)]
+        hostsim.run(kernel, made.arguments(*arrays, status), regions=regions)
+        assert made.emitted.gave_up(int(status[0])) == "math0, math1 gave up in iteration 0: wait turn0[k]"
 
     def test_a_kernel_has_a_proof(self) -> None:
         made = attention_kernel((2, 256, 256, 64))
@@ -208,6 +231,8 @@ class TestRefusals:
             ((1, 128, 128, 64), {"consumers": 4}, "consumers"),
             ((1, 128, 128, 64), {"scale": 0.0}, "must be a positive number"),
             ((1, 128, 128, 64), {"scale": True}, "must be a positive number"),
+            ((1, 128, 128, 64), {"alternate": True, "ahead": False}, "must be left out without ahead"),
+            ((1, 128, 128, 64), {"alternate": True, "consumers": 1, "tile": (64, 64)}, "with one consumer"),
             ((1, 128, 128, 64), {"causal": True, "shift": 1 << 31}, "shift"),
         ],
     )
