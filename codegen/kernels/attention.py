@@ -23,7 +23,7 @@ from layoutalg.codegen.kernels import answer
 from layoutalg.codegen.kernels.answer import CHECK
 from layoutalg.codegen.kernels.arguments import ArrayArgument, Place, checked_places
 from layoutalg.codegen.kernels.gemm import GROUP_ROWS, RESULTS, SETTLE, SPAN, WARPS, write_text
-from layoutalg.codegen.kernels.ring import checked_tiles, mover, tile_plan
+from layoutalg.codegen.kernels.ring import MOST_COORDINATE, checked_tiles, mover, tile_plan
 from layoutalg.codegen.launch import place_map
 from layoutalg.codegen.pipeline.emission import REGISTERS, Emitted, emit
 from layoutalg.codegen.pipeline.program import BODIES, WARP, Loop, Program, Worker
@@ -39,6 +39,8 @@ from layoutalg.targets.nvidia.wgmma import accumulator_coordinates, register_coo
 
 HEADS: Final = (64, 128)
 """Columns of Q, K, V: one or two swizzle spans, one instruction of the second product."""
+LEAST_SCALE: Final = 2.0**-100
+"""So that scaled maxima are normal floats."""
 LOADER_REGISTERS: Final = 24
 MOST_REGISTERS: Final = 240
 
@@ -199,7 +201,7 @@ def attention_kernel(
         causal: Whether query i sees only keys j <= i + shift; tiles of keys that no query sees are left out.
         shift: The difference of the positions of query 0 and key 0: 0, or keys - queries if the last query sees
             all keys.
-        scale: A positive number; by default 1 / sqrt(columns).
+        scale: A number from 2^-100 to 2^100; by default 1 / sqrt(columns).
         tile: (queries, keys) of a tile: 64 queries per consumer, a multiple of 16 keys up to 256.
         stages: Slots of the rings of K and V, 1 to 8.
         consumers: Warpgroups that multiply, 1 to 3.
@@ -215,7 +217,11 @@ def attention_kernel(
         >>> made.kernel.threads, made.blocks, made.emitted.proof.engine
         (384, 1024, 'event graph')
     """
-    batches, queries, keys, columns = answer.checked_shape(shape, 4)
+    if not isinstance(shape, Sequence) or isinstance(shape, str) or len(shape) != 4:
+        raise CHECK.malformed("shape", "must have 4 extents: batches times heads, queries, keys, columns", shape)
+    batches, queries, keys, columns = shape
+    for rows in (queries, keys):
+        answer.checked_shape((batches, rows, columns))
     kind = element_type(dtype).name
     CHECK.choice(kind, "dtype", RESULTS)
     if columns not in HEADS:
@@ -231,16 +237,19 @@ def attention_kernel(
     if alternate and not (ahead and consumers > 1):
         raise CHECK.malformed("alternate", "must be left out without ahead, or with one consumer", alternate)
     factor = 1 / math.sqrt(columns) if scale is None else scale
-    if isinstance(factor, bool) or not isinstance(factor, (int, float)) or not 0 < factor < math.inf:
-        raise CHECK.malformed("scale", "must be a positive number", scale)
-    last = CHECK.integer(shift, "shift", -answer.MOST_EXTENT, answer.MOST_EXTENT) if causal else None
+    if isinstance(factor, bool) or not isinstance(factor, (int, float)) or not LEAST_SCALE <= factor <= 1 / LEAST_SCALE:
+        raise CHECK.malformed("scale", f"must be a number from {LEAST_SCALE} to {1 / LEAST_SCALE}", scale)
+    if queries + keys + tm + tn >= MOST_COORDINATE:
+        raise CHECK.malformed("shape", f"must have fewer than {MOST_COORDINATE} queries and keys", (queries, keys))
+    # beyond these ends nothing changes, and the sum of a query and the shift stays an int
+    last = min(max(CHECK.integer(shift, "shift"), -queries), keys) if causal else None
     sizes = {"Q": (queries, GROUP_ROWS), "K": (keys, tn), "V": (keys, tn), "O": (queries, GROUP_ROWS)}
     plans = {
         side: tile_plan((batches, rows, columns), kind, (1, part, columns), "128B", target,
                         "store" if side == "O" else "load")
         for side, (rows, part) in sizes.items()
     }  # fmt: skip
-    _, tiles, _ = checked_tiles((batches, queries, keys), (1, tm, tn), 1)
+    _, tiles = checked_tiles((batches, queries), (1, tm), 1)
     made = f"la_attention_{batches}x{queries}x{keys}x{columns}_{kind}" + "_causal" * causal
     name = made if name is None else checked_name(name)
     writer = _Attention((batches, queries, keys, columns), kind, target, (tm, tn), consumers, float(factor), last, name)

@@ -55,6 +55,7 @@ CASES: dict[str, tuple[tuple[int, int, int, int], dict[str, Any]]] = {
     "causal, wide rows": ((1, 256, 256, 128), {"causal": True, "dtype": "f16", "tile": (128, 64), "stages": 3}),
     "causal, aligned at the end": ((1, 130, 290, 64), {"causal": True, "shift": 160, "tile": (128, 80)}),
     "causal, queries that see nothing": ((1, 200, 90, 64), {"causal": True, "shift": -140, "dtype": "f16"}),
+    "causal, all keys seen": ((1, 70, 90, 64), {"causal": True, "shift": 1 << 33}),
     "causal, more queries than keys": ((1, 270, 70, 64), {"causal": True}),
     "one consumer": ((1, 100, 260, 64), {"tile": (64, 128), "consumers": 1, "stages": 3}),
     "three consumers": ((1, 200, 100, 64), {"tile": (192, 96), "consumers": 3, "stages": 1, "causal": True}),
@@ -93,6 +94,11 @@ class TestResults:
         for keys in (16, 80, 176, 256):
             wanted = [[(8 * j + 2 * i, 8 * j + 2 * i + 1) for i in range(4)] for j in range(keys // 16)]
             assert packed_scores(keys) == wanted
+
+    def test_a_shift_beyond_all_keys_or_queries_is_one_to_their_ends(self) -> None:
+        for shift, end in ((1 << 40, 90), (-(1 << 40), -70)):
+            made = attention_kernel((1, 70, 90, 64), causal=True, shift=shift, name="same")
+            assert made == attention_kernel((1, 70, 90, 64), causal=True, shift=end, name="same")
 
     def test_work_counts_what_is_seen(self) -> None:
         for shape, shift in (((2, 100, 60, 64), 0), ((1, 70, 90, 64), 20), ((1, 70, 20, 64), -30)):
@@ -229,11 +235,12 @@ class TestRefusals:
             ((1, 128, 128, 64), {"tile": (128, 272)}, "a multiple of 16 keys up to 256"),
             ((1, 128, 128, 64), {"stages": 0}, "stages"),
             ((1, 128, 128, 64), {"consumers": 4}, "consumers"),
-            ((1, 128, 128, 64), {"scale": 0.0}, "must be a positive number"),
-            ((1, 128, 128, 64), {"scale": True}, "must be a positive number"),
+            ((1, 128, 128, 64), {"scale": 0.0}, "must be a number from"),
+            ((1, 128, 128, 64), {"scale": True}, "must be a number from"),
             ((1, 128, 128, 64), {"alternate": True, "ahead": False}, "must be left out without ahead"),
             ((1, 128, 128, 64), {"alternate": True, "consumers": 1, "tile": (64, 64)}, "with one consumer"),
-            ((1, 128, 128, 64), {"causal": True, "shift": 1 << 31}, "shift"),
+            ((1, 128, 128, 64), {"causal": True, "shift": 0.5}, "shift"),
+            ((1, 1 << 30, 1 << 30, 64), {}, "queries and keys"),
         ],
     )
     def test_arguments(self, shape: tuple[int, ...], options: dict[str, Any], told: str) -> None:
